@@ -1,0 +1,220 @@
+//! Instruction counts: what each hot operation costs under callgrind, held against its limit.
+//!
+//! The program under test runs each case twice, with different counts of operations; the
+//! difference leaves set-up and tear-down out. Counts do not depend on how busy the machine is.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+
+const PACKAGE: &str = "ayre";
+const EXAMPLE: &str = "instructions";
+
+/// A limit this far above the count can be lowered.
+const SLACK: f64 = 0.10;
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// The cases to run; all when none is named.
+    cases: Vec<String>,
+    /// The limits: a case and its instructions per operation in each line.
+    #[arg(long, default_value = "engine/instructions.txt")]
+    limits: PathBuf,
+    /// The program to run as `<binary> <case> <count>`; built when not given.
+    #[arg(long)]
+    binary: Option<PathBuf>,
+    /// Operations in the shorter run.
+    #[arg(long, default_value_t = 1000)]
+    low: u64,
+    /// Operations in the longer run.
+    #[arg(long, default_value_t = 3000)]
+    high: u64,
+}
+
+/// Runs the cases and prints a table; false when one is over its limit.
+pub(crate) fn run(root: &Path, options: &Options) -> Result<bool> {
+    ensure!(options.low < options.high, "--low must be less than --high");
+    let path = root.join(&options.limits);
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let mut limits = parse_limits(&text).with_context(|| path.display().to_string())?;
+    for case in &options.cases {
+        ensure!(limits.iter().any(|limit| limit.case == *case), "case {case} has no limit");
+    }
+    limits.retain(|limit| options.cases.is_empty() || options.cases.contains(&limit.case));
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| root.join("target"), |path| root.join(path));
+    let binary = match &options.binary {
+        Some(binary) => binary.clone(),
+        None => build(root, &target)?,
+    };
+    let profiles = target.join("instructions");
+    fs::create_dir_all(&profiles).context("making the folder for the profiles")?;
+    let mut counts = Vec::new();
+    for limit in limits {
+        let count = |operations| count(&binary, &limit.case, operations, &profiles);
+        let cost = per_operation(
+            (options.low, count(options.low)?),
+            (options.high, count(options.high)?),
+        )?;
+        counts.push((limit, cost));
+    }
+    print!("{}", table(&counts));
+    println!("profiles: callgrind_annotate {}/<case>.{}.out", profiles.display(), options.high);
+    Ok(counts.iter().all(|(limit, cost)| verdict(limit, *cost) != Verdict::Over))
+}
+
+#[derive(Debug, PartialEq)]
+struct Limit {
+    case: String,
+    instructions: f64,
+}
+
+#[derive(Debug, PartialEq)]
+enum Verdict {
+    Within,
+    Over,
+    /// The limit could be this low.
+    Loose(f64),
+}
+
+/// Reads lines of a case and its limit; `#` begins a comment.
+fn parse_limits(text: &str) -> Result<Vec<Limit>> {
+    let mut limits: Vec<Limit> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let number = index + 1;
+        let words: Vec<&str> =
+            line.split('#').next().unwrap_or_default().split_whitespace().collect();
+        let &[case, limit] = &words[..] else {
+            ensure!(words.is_empty(), "line {number}: expected a case and its limit");
+            continue;
+        };
+        let instructions: f64 =
+            limit.parse().with_context(|| format!("line {number}: {limit} is no number"))?;
+        ensure!(instructions > 0.0, "line {number}: a limit is more than nothing");
+        ensure!(limits.iter().all(|limit| limit.case != case), "line {number}: {case} again");
+        limits.push(Limit { case: case.to_owned(), instructions });
+    }
+    ensure!(!limits.is_empty(), "there is no limit in it");
+    Ok(limits)
+}
+
+fn build(root: &Path, target: &Path) -> Result<PathBuf> {
+    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["build", "--release", "-p", PACKAGE, "--example", EXAMPLE])
+        .current_dir(root)
+        .status()
+        .context("starting cargo")?;
+    ensure!(status.success(), "the example {EXAMPLE} does not build");
+    Ok(target.join("release/examples").join(EXAMPLE))
+}
+
+/// The instructions of one run, read from the profile that it leaves in `profiles`.
+fn count(binary: &Path, case: &str, operations: u64, profiles: &Path) -> Result<u64> {
+    let profile = profiles.join(format!("{case}.{operations}.out"));
+    let output = Command::new("valgrind")
+        .arg("--tool=callgrind")
+        .arg(format!("--callgrind-out-file={}", profile.display()))
+        .arg(binary)
+        .arg(case)
+        .arg(operations.to_string())
+        .output()
+        .context("starting valgrind (`make install-deps` installs it)")?;
+    if !output.status.success() {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        bail!("case {case} with {operations} operations: {}\n{errors}", output.status);
+    }
+    let text = fs::read_to_string(&profile).with_context(|| profile.display().to_string())?;
+    total(&text).with_context(|| format!("{}: no total in it", profile.display()))
+}
+
+/// The sum over all threads that callgrind writes at the end of a profile.
+fn total(profile: &str) -> Option<u64> {
+    let totals = profile.lines().rev().find_map(|line| line.strip_prefix("totals:"))?;
+    totals.split_whitespace().next()?.parse().ok()
+}
+
+fn per_operation((low, fewer): (u64, u64), (high, more): (u64, u64)) -> Result<f64> {
+    let difference = more.checked_sub(fewer).context("more operations took fewer instructions")?;
+    Ok(difference as f64 / (high - low) as f64)
+}
+
+fn verdict(limit: &Limit, cost: f64) -> Verdict {
+    if cost > limit.instructions {
+        Verdict::Over
+    } else if cost < limit.instructions * (1.0 - SLACK) {
+        Verdict::Loose(cost.ceil())
+    } else {
+        Verdict::Within
+    }
+}
+
+fn table(counts: &[(Limit, f64)]) -> String {
+    let mut text =
+        format!("{:<28} {:>12} {:>12}\n", "instructions per operation", "count", "limit");
+    for (limit, cost) in counts {
+        let note = match verdict(limit, *cost) {
+            Verdict::Within => String::new(),
+            Verdict::Over => "  OVER".to_owned(),
+            Verdict::Loose(lower) => format!("  the limit could be {lower}"),
+        };
+        let Limit { case, instructions } = limit;
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{case:<28} {cost:>12.1} {instructions:>12.1}{note}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(case: &str, instructions: f64) -> Limit {
+        Limit { case: case.to_owned(), instructions }
+    }
+
+    #[test]
+    fn limits_are_read() {
+        let text = "# case limit\nput 41\n\nsend.short  52.5 # one line\n";
+        assert_eq!(parse_limits(text).unwrap(), [limit("put", 41.0), limit("send.short", 52.5)]);
+    }
+
+    #[test]
+    fn bad_limits_are_refused() {
+        for bad in ["", "put\n", "put 1 2\n", "put x\n", "put 0\n", "put NaN\n", "put 1\nput 2\n"] {
+            assert!(parse_limits(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_total_is_the_last_one() {
+        let profile = "events: Ir\nfn=(1) main\n12 3\n\ntotals: 123456\n";
+        assert_eq!(total(profile), Some(123_456));
+        assert_eq!(total("events: Ir\n"), None);
+    }
+
+    #[test]
+    fn set_up_is_left_out() {
+        let cost = per_operation((1000, 50_000), (3000, 130_000)).unwrap();
+        assert!((cost - 40.0).abs() < 1e-9);
+        assert!(per_operation((1000, 2), (3000, 1)).is_err());
+    }
+
+    #[test]
+    fn verdicts() {
+        assert_eq!(verdict(&limit("put", 40.0), 40.0), Verdict::Within);
+        assert_eq!(verdict(&limit("put", 40.0), 40.1), Verdict::Over);
+        assert_eq!(verdict(&limit("put", 40.0), 35.2), Verdict::Loose(36.0));
+    }
+
+    #[test]
+    fn the_table_names_what_is_over() {
+        let text = table(&[(limit("put", 40.0), 41.0), (limit("get", 40.0), 20.0)]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[1].starts_with("put") && lines[1].ends_with("OVER"));
+        assert!(lines[2].ends_with("the limit could be 20"));
+    }
+}

@@ -1,0 +1,55 @@
+//! The project's own tools: they keep the tree tidy, the spec cited and instruction counts low.
+
+mod instructions;
+mod rules;
+mod source;
+mod spec;
+mod tidy;
+mod tokens;
+mod tree;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::tree::Tree;
+
+/// The project's own tools.
+#[derive(Parser)]
+#[command(name = "cargo xtask", version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Check the rules of CONTRIBUTING.md; print `path:line: what` for each breach.
+    Tidy,
+    /// Check and count the citations of the requirements in spec/.
+    Spec {
+        /// Fail also when a requirement has no test that cites it.
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Count the instructions of each hot operation; fail when one is over its limit.
+    Instructions(instructions::Options),
+}
+
+fn main() -> Result<ExitCode> {
+    let clean = match Cli::parse().command {
+        Command::Tidy => tidy::run(&Tree::load(&root())?),
+        Command::Spec { strict } => spec::run(&Tree::load(&root())?, strict),
+        Command::Instructions(options) => instructions::run(&root(), &options)?,
+    };
+    Ok(if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The root of the repository: this package lies one folder below it.
+fn root() -> PathBuf {
+    let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    root.pop();
+    root
+}

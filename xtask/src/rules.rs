@@ -1,0 +1,89 @@
+//! The limits and the exceptions, all in one place: a change to a rule is a change to this file.
+
+/// Lines of a function, from its `fn` to its closing brace: what fits a screen.
+pub(crate) const FUNCTION_LINES: usize = 70;
+
+/// Lines of code in a file: blank lines and comments are free.
+pub(crate) const FILE_LINES: usize = 600;
+
+/// Parameters of a function, `self` included.
+pub(crate) const PARAMETERS: usize = 6;
+
+/// Characters in a line.
+pub(crate) const LINE_CHARS: usize = 100;
+
+/// A file whose first line contains this is generated and exempt from the limits.
+pub(crate) const GENERATED: &str = "@generated";
+
+/// Words that mark unfinished work; none may stay in a comment.
+pub(crate) const UNFINISHED_WORDS: &[&str] = &["TODO", "FIXME", "XXX"];
+
+/// Macros that mark unfinished work.
+pub(crate) const UNFINISHED_MACROS: &[&str] = &["dbg!", "todo!", "unimplemented!"];
+
+/// Where `unsafe` may stand: the folders whose reviewers look for it, then the harnesses.
+pub(crate) const UNSAFE_HOMES: &[&str] = &[
+    "engine/src/mem/",
+    "engine/src/port/",
+    "engine/src/sys/",
+    "cli/src/sys/",
+    "cli/src/sys.rs",
+    "engine/tests/",
+    "fuzz/",
+];
+
+/// Where atomics may be taken from the standard library or from loom, and why.
+pub(crate) const ATOMIC_HOMES: &[(&str, &str)] = &[
+    ("engine/src/sync.rs", "the facade that all other code goes through"),
+    ("engine/tests/", "tests choose between the standard library and loom themselves"),
+    ("cli/src/sys", "flags that signal handlers set"),
+    ("cli/src/perf/raw/", "the raw limits of the machine are measured beneath the engine"),
+];
+
+/// Where every memory ordering names its label.
+pub(crate) const LABELLED_HOMES: &[&str] = &["engine/src/mem/"];
+
+/// Where labels are looked for when release and acquire are matched.
+pub(crate) const LABEL_SOURCES: &[&str] = &["engine/src/"];
+
+/// Folders without a clock; every folder named `tests` is one too.
+pub(crate) const CLOCKLESS: &[&str] = &["proto/"];
+
+/// Folders that need no attention by the citation check: the tools cite requirements as examples.
+pub(crate) const UNCITED: &[&str] = &["xtask/"];
+
+/// Folders that hold nothing but tests.
+pub(crate) const TEST_FOLDERS: &[&str] = &["conformance/", "fuzz/"];
+
+/// What a package may depend on among our own.
+pub(crate) struct Layer {
+    /// The folder of the package, or of several.
+    pub(crate) folder: &'static str,
+    /// What it may be built on.
+    pub(crate) uses: &'static [&'static str],
+    /// What its tests may use besides.
+    pub(crate) tests_use: &'static [&'static str],
+}
+
+/// The layers, bottom to top: the first entry whose folder holds a package decides.
+pub(crate) const LAYERS: &[Layer] = &[
+    Layer { folder: "proto/", uses: &[], tests_use: &[] },
+    Layer { folder: "engine/", uses: &["ayre-proto"], tests_use: &["ayre-conformance"] },
+    Layer { folder: "xtask/", uses: &[], tests_use: &[] },
+    Layer { folder: "", uses: &["ayre", "ayre-proto"], tests_use: &["ayre-conformance"] },
+];
+
+/// Whether `path` lies in one of `folders`.
+pub(crate) fn is_under(path: &str, folders: &[&str]) -> bool {
+    folders.iter().any(|folder| path.starts_with(folder))
+}
+
+/// Whether the file at `path` holds nothing but tests.
+pub(crate) fn is_test_file(path: &str) -> bool {
+    is_under(path, TEST_FOLDERS) || is_in_tests_folder(path) || path.ends_with("/tests.rs")
+}
+
+/// Whether `path` lies in a folder named `tests`.
+pub(crate) fn is_in_tests_folder(path: &str) -> bool {
+    path.split('/').rev().skip(1).any(|part| part == "tests")
+}

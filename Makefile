@@ -1,0 +1,37 @@
+# What can be done here; the work itself is in scripts/. `make` alone lists the targets.
+
+# Ranks of the demo and of the soak, and what else the program of a target is given.
+RANKS ?= 2
+ARGS ?=
+# How long `make soak` goes on.
+MINUTES ?= 60
+
+.DEFAULT_GOAL := help
+.PHONY: help check test demo bench soak install-deps
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+
+check: ## Formatting, lints, tidiness, citations of the spec, documentation
+	@scripts/deps.sh cargo cc
+	@scripts/check.sh
+
+test: ## Everything that must pass: check, all tests, loom models, instruction counts
+	@scripts/deps.sh cargo cc valgrind
+	@scripts/check.sh
+	@scripts/test.sh
+
+demo: ## Rank the pages of a real graph with RANKS=2 processes
+	@scripts/deps.sh cargo cc
+	@RANKS='$(RANKS)' scripts/demo.sh $(ARGS)
+
+bench: ## Measure this machine: Ayre's operations against the machine's own limits
+	@scripts/deps.sh cargo cc
+	@scripts/bench.sh $(ARGS)
+
+soak: ## Repeat the tests with many random cases for MINUTES=60
+	@scripts/deps.sh cargo cc
+	@MINUTES='$(MINUTES)' RANKS='$(RANKS)' scripts/soak.sh
+
+install-deps: ## Install what the targets above need, or say what is missing
+	@scripts/deps.sh cargo cc valgrind

@@ -1,0 +1,16 @@
+#!/bin/sh
+# What can be checked without running Ayre.
+set -eu
+cd "$(dirname "$0")/.."
+
+step() {
+    echo "check: $*"
+    "$@"
+}
+
+step cargo fmt --all --check
+step cargo clippy --workspace --all-targets -- -D warnings
+step cargo xtask tidy
+step cargo xtask spec
+export RUSTDOCFLAGS="-D warnings"
+step cargo doc --workspace --no-deps --document-private-items

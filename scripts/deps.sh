@@ -1,0 +1,69 @@
+#!/bin/sh
+# Makes sure that the named tools are there: installs what is missing with apt-get when run by
+# root, otherwise says which packages to install and fails.
+#
+# usage: scripts/deps.sh [cargo] [cc] [valgrind]
+set -eu
+
+say() { echo "deps: $*"; }
+
+has() { command -v "$1" >/dev/null 2>&1; }
+
+package_of() {
+    case "$1" in
+    cargo) echo rustup ;;
+    cc) echo gcc libc6-dev ;;
+    valgrind) echo valgrind libc6-dbg ;;
+    *) say "unknown tool $1" >&2 && exit 2 ;;
+    esac
+}
+
+refuse() {
+    say "missing: $missing"
+    say "install the packages: $packages"
+    case " $missing " in
+    *" cargo "*) say "rustup, where it is not packaged, comes from https://rustup.rs" ;;
+    esac
+    exit 1
+}
+
+# rustup often installs where a fresh shell does not look yet.
+if ! has cargo && [ -x "$HOME/.cargo/bin/cargo" ]; then
+    say "add $HOME/.cargo/bin to PATH"
+    exit 1
+fi
+
+missing=
+packages=
+for tool in "$@"; do
+    package=$(package_of "$tool")
+    if ! has "$tool"; then
+        missing="$missing${missing:+ }$tool"
+        packages="$packages${packages:+ }$package"
+    fi
+done
+
+if [ -n "$missing" ]; then
+    if [ "$(id -u)" -ne 0 ] || ! has apt-get; then
+        refuse
+    fi
+    say "installing with apt-get: $packages"
+    apt-get update -qq || refuse
+    # The list of packages is words, not one name.
+    # shellcheck disable=SC2086
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages ||
+        refuse
+fi
+
+# A first call makes rustup fetch the toolchain that rust-toolchain.toml names.
+for tool in "$@"; do
+    if [ "$tool" = cargo ]; then
+        for command in "cargo" "cargo fmt" "cargo clippy"; do
+            if ! $command --version >/dev/null; then
+                say "\`$command\` does not work: rustup component add rustfmt clippy"
+                exit 1
+            fi
+        done
+    fi
+done
+say "present: $*"

@@ -1,0 +1,22 @@
+#!/bin/sh
+# All tests, optimised but with assertions; the loom models; the instruction counts.
+set -eu
+cd "$(dirname "$0")/.."
+
+step() {
+    echo "test: $*"
+    "$@"
+}
+
+# The tests over several processes start the tool `ayre`, so it is built with the rest.
+step cargo build --workspace --profile checked
+step cargo test --workspace --profile checked --no-fail-fast
+
+# A folder of its own: other flags would otherwise rebuild everything, each time, for both.
+(
+    export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom"
+    export RUSTFLAGS="--cfg loom"
+    step cargo test -p ayre --test loom --release
+)
+
+step cargo xtask instructions

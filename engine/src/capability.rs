@@ -1,0 +1,350 @@
+//! Handing memory over, and taking it back.
+use crate::connection::{Connection, Mode};
+use crate::control::{self, Packet, PacketKind};
+use crate::error::{Fault, SetupError};
+use crate::mem::fence;
+use crate::mem::map::Mapping;
+use crate::mem::region::{Region, RegionOptions, RemoteRegion};
+use crate::port::Port;
+use crate::wait::deadline;
+use ayre_proto::units::PeerId;
+use ayre_proto::units::{Key, Rights};
+use ayre_proto::xlate::Cover;
+use rustix::fd::{AsFd, OwnedFd};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The owner's record of a capability that it handed over.
+#[derive(Debug)]
+pub struct Grant {
+    peer: PeerId,
+    key: Key,
+    region: Region,
+    port: u64,
+}
+
+impl Grant {
+    /// Who holds the capability.
+    pub fn peer(&self) -> PeerId {
+        self.peer
+    }
+
+    /// Its key.
+    pub fn key(&self) -> Key {
+        self.key
+    }
+}
+
+/// How a revocation fenced what was under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fenced {
+    /// Nothing was under way, or it has finished.
+    Drained,
+    /// The holder was inside an operation and did not come out: the region's content was moved to
+    /// fresh memory at the same address. All other capabilities of the region are revoked too.
+    Moved,
+}
+
+impl Port {
+    /// Allocates registered memory, zeroed, with every page present.
+    ///
+    /// # Errors
+    /// [`SetupError::Os`] where the system has not that much; [`SetupError::Invalid`] for no bytes.
+    // spec: REG-1, REG-2
+    pub fn alloc(&mut self, len: usize, options: RegionOptions) -> Result<Region, SetupError> {
+        if len == 0 {
+            return Err(SetupError::Invalid("a region has at least one byte"));
+        }
+        let number = self.free_region()?;
+        let region = Region::allocate(len, options, (number, self.identity))?;
+        self.register_mapping(number, region.mapping().clone());
+        Ok(region)
+    }
+
+    /// Registers memory that the program gives up, for mediated peers.
+    ///
+    /// # Errors
+    /// [`SetupError::Invalid`] for no words; [`SetupError::Exhausted`].
+    // spec: REG-5
+    pub fn register(&mut self, words: Vec<u64>) -> Result<Region, SetupError> {
+        if words.is_empty() {
+            return Err(SetupError::Invalid("a region has at least one byte"));
+        }
+        self.register_range(Mapping::of_words(words))
+    }
+
+    /// The part of registering that does not depend on whose memory it is.
+    pub(crate) fn register_range(&mut self, mapping: Mapping) -> Result<Region, SetupError> {
+        let number = self.free_region()?;
+        let len = mapping.len();
+        let region = Region::over(mapping, len, (number, self.identity));
+        self.register_mapping(number, region.mapping().clone());
+        Ok(region)
+    }
+
+    /// Takes memory back from the table: revokes all its capabilities and forgets it. The memory
+    /// itself goes with the last clone of the region.
+    ///
+    /// # Errors
+    /// [`SetupError::Invalid`] for another port's region.
+    pub fn deregister(&mut self, region: &Region) -> Result<(), SetupError> {
+        self.own_region(region)?;
+        let keys = self.keys_of(region);
+        for (key, holder) in keys {
+            self.revoke_key(key, holder, region)?;
+        }
+        self.responder().regions[region.number() as usize] = None;
+        Ok(())
+    }
+
+    /// Hands a part of a region to a peer, with some rights, under a name. The peer takes it with
+    /// [`Port::accept_region`]. On a direct connection the peer maps the region; without
+    /// [`Rights::WRITE`] and [`Rights::ATOMIC`] the MMU keeps it from storing.
+    ///
+    /// The part must begin at a multiple of eight. On a direct connection the MMU protects whole
+    /// regions; the part is enforced by the peer's handle. Where that is not enough, share a region
+    /// of its own, or connect mediated.
+    ///
+    /// # Errors
+    /// [`SetupError::Invalid`] for a part outside the region or rights that a sealed region cannot
+    /// give; [`SetupError::Exhausted`] where the table is full; [`SetupError::PeerLeft`].
+    // spec: CAP-1, CAP-2
+    pub fn share(
+        &mut self,
+        peer: PeerId,
+        region: &Region,
+        part: Range<usize>,
+        rights: Rights,
+        name: u64,
+    ) -> Result<Grant, SetupError> {
+        self.own_region(region)?;
+        check_part(region, &part, rights)?;
+        let (holder, number) = (peer, region.number());
+        let (base, len) = (part.start as u64, (part.end - part.start) as u64);
+        let cover = Cover { holder, rights, region: number, base, len };
+        let mode = self.connection(peer)?.mode();
+        let file = match mode {
+            Mode::Direct if peer != self.id => Some(region.file_for(stores(rights))?),
+            _ => None,
+        };
+        let key = self.responder().table.insert(cover).ok_or(SetupError::Exhausted("key"))?;
+        let mapped = region.mapping().len() as u64;
+        let offer = offer(name, key, &cover, mapped);
+        self.offer(peer, PacketKind::OfferRegion, offer, file)?;
+        Ok(Grant { peer, key, region: region.clone(), port: self.identity })
+    }
+
+    /// Hands the same part to every connected peer, this port's loopback excepted.
+    ///
+    /// # Errors
+    /// As [`Port::share`].
+    pub fn share_all(
+        &mut self,
+        region: &Region,
+        part: Range<usize>,
+        rights: Rights,
+        name: u64,
+    ) -> Result<Vec<Grant>, SetupError> {
+        let peers: Vec<_> = self.peers().filter(|peer| *peer != self.id).collect();
+        peers.into_iter().map(|peer| self.share(peer, region, part.clone(), rights, name)).collect()
+    }
+
+    /// Takes the capability that `peer` hands over under `name`, waiting for it.
+    ///
+    /// # Errors
+    /// [`SetupError::TimedOut`]; [`SetupError::PeerLeft`]; [`SetupError::UnsafeFile`],
+    /// [`SetupError::Protocol`] where what the peer hands over is not what it says.
+    // spec: CAP-4
+    pub fn accept_region(&mut self, peer: PeerId, name: u64) -> Result<RemoteRegion, SetupError> {
+        let mut packet = self.take_offer(peer, PacketKind::OfferRegion, name)?;
+        let (key, cover, mapped) = parse_offer(&packet, peer)?;
+        let mapping = match self.connection(peer)?.mode() {
+            Mode::Mediated => None,
+            Mode::Direct if peer == self.id => {
+                self.responder().regions[cover.region as usize].clone()
+            }
+            Mode::Direct => {
+                let file = packet.fds.pop().ok_or(SetupError::Protocol("a region without file"))?;
+                Some(Arc::new(Mapping::foreign(file.as_fd(), mapped, stores(cover.rights))?))
+            }
+        };
+        Ok(RemoteRegion { peer, port: self.identity, key, cover, mapping })
+    }
+
+    /// Ends a capability. When this returns, no operation with it lands any more, and those that
+    /// were under way have finished: also where the holder is stopped or has died.
+    ///
+    /// Blocks while the holder is inside an operation; one that does not come out within the
+    /// configured grace is taken for stopped ([`Fenced::Moved`]). The region must not be written by
+    /// this process meanwhile.
+    ///
+    /// # Errors
+    /// [`SetupError::Fault`] where it was revoked already; [`SetupError::Os`].
+    // spec: REV-1, REV-2, REV-3, REV-4
+    pub fn revoke(&mut self, grant: Grant) -> Result<Fenced, SetupError> {
+        if grant.port != self.identity {
+            return Err(Fault::ForeignHandle.into());
+        }
+        self.revoke_key(grant.key, grant.peer, &grant.region)
+    }
+
+    fn revoke_key(
+        &mut self,
+        key: Key,
+        holder: PeerId,
+        region: &Region,
+    ) -> Result<Fenced, SetupError> {
+        self.end_key(key)?;
+        fence::heavy();
+        if self.drained(&[(key, holder)]) {
+            return Ok(Fenced::Drained);
+        }
+        let others = self.keys_of(region);
+        for (key, _) in &others {
+            self.end_key(*key)?;
+        }
+        fence::heavy();
+        self.drained(&others);
+        region.replace_storage()?;
+        Ok(Fenced::Moved)
+    }
+
+    fn end_key(&mut self, key: Key) -> Result<(), Fault> {
+        let generation = self.responder().table.revoke(key)?;
+        self.page.set_generation(key.slot, generation);
+        Ok(())
+    }
+
+    /// Waits until none of the holders is inside an operation with its key, for as long as the
+    /// grace allows.
+    fn drained(&mut self, keys: &[(Key, PeerId)]) -> bool {
+        let end = Instant::now() + self.config.revoke_grace;
+        let mut rounds = 0;
+        loop {
+            let inside = keys.iter().any(|(key, holder)| {
+                let connection = self.connection(*holder);
+                connection.is_ok_and(|c| is_inside(c, *key))
+            });
+            if !inside {
+                return true;
+            }
+            if Instant::now() >= end {
+                return false;
+            }
+            self.pause(&mut rounds);
+        }
+    }
+
+    fn keys_of(&self, region: &Region) -> Vec<(Key, PeerId)> {
+        let number = region.number();
+        self.responder().table.live(|cover| cover.region == number).collect()
+    }
+
+    fn own_region(&self, region: &Region) -> Result<(), SetupError> {
+        if region.port() == self.identity {
+            Ok(())
+        } else {
+            Err(SetupError::Invalid("the region belongs to another port"))
+        }
+    }
+
+    fn free_region(&self) -> Result<u16, SetupError> {
+        let responder = self.responder();
+        let free = responder.regions.iter().position(Option::is_none);
+        u16::try_from(free.unwrap_or(responder.regions.len()))
+            .map_err(|_| SetupError::Exhausted("region number"))
+    }
+
+    fn register_mapping(&self, number: u16, mapping: Arc<Mapping>) {
+        let mut responder = self.responder();
+        let needed = number as usize + 1;
+        if responder.regions.len() < needed {
+            responder.regions.resize(needed, None);
+        }
+        responder.regions[number as usize] = Some(mapping);
+    }
+
+    pub(crate) fn offer(
+        &mut self,
+        peer: PeerId,
+        kind: PacketKind,
+        words: [u64; 7],
+        file: Option<OwnedFd>,
+    ) -> Result<(), SetupError> {
+        let own = peer == self.id;
+        let connection = self.connection_mut(peer)?;
+        if connection.ended.is_some() {
+            return Err(SetupError::PeerLeft);
+        }
+        if own {
+            connection.offers.push(Packet { kind, words, fds: file.into_iter().collect() });
+            return Ok(());
+        }
+        let fds: Vec<_> = file.iter().map(AsFd::as_fd).collect();
+        control::send(connection.control(), kind, words, &fds)
+    }
+
+    /// Waits for what a peer offers under a name.
+    pub(crate) fn take_offer(
+        &mut self,
+        peer: PeerId,
+        kind: PacketKind,
+        name: u64,
+    ) -> Result<Packet, SetupError> {
+        self.connection(peer)?;
+        let until = deadline(Some(self.config.setup_timeout));
+        let found = self.wait_for(until, |port| {
+            let connection = port.connection_mut(peer).ok()?;
+            let named = |packet: &Packet| packet.kind == kind && packet.words[0] == name;
+            if let Some(index) = connection.offers.iter().position(named) {
+                return Some(Ok(connection.offers.remove(index)));
+            }
+            connection.ended.map(|_| Err(SetupError::PeerLeft))
+        });
+        found.unwrap_or(Err(SetupError::TimedOut("a capability")))
+    }
+}
+
+fn is_inside(connection: &Connection, key: Key) -> bool {
+    let direct = connection.mode() == Mode::Direct && connection.ended.is_none();
+    direct && connection.peer_is_using(key.slot)
+}
+
+fn stores(rights: Rights) -> bool {
+    rights.intersects(Rights::WRITE | Rights::ATOMIC)
+}
+
+fn check_part(region: &Region, part: &Range<usize>, rights: Rights) -> Result<(), SetupError> {
+    if part.start > part.end || part.end > region.len() {
+        return Err(SetupError::Invalid("the part leaves the region"));
+    }
+    if !part.start.is_multiple_of(8) {
+        return Err(SetupError::Invalid("a shared part begins at a multiple of eight"));
+    }
+    if region.sealed() && stores(rights) {
+        return Err(SetupError::Invalid("a sealed region is shared for reading only"));
+    }
+    Ok(())
+}
+
+fn offer(name: u64, key: Key, cover: &Cover, mapped: u64) -> [u64; 7] {
+    let slot = u64::from(key.slot) | u64::from(cover.rights.bits()) << 16;
+    let place = u64::from(key.generation) | u64::from(cover.region) << 32;
+    [name, slot, place, cover.base, cover.len, mapped, 0]
+}
+
+/// Reads an offer and checks it against itself: a range outside the mapped file would fault.
+fn parse_offer(packet: &Packet, holder: PeerId) -> Result<(Key, Cover, usize), SetupError> {
+    let [_, slot, place, base, len, mapped, _] = packet.words;
+    let key = Key { slot: slot as u16, generation: place as u32 };
+    let rights = Rights::from_bits_truncate((slot >> 16) as u8);
+    let cover = Cover { holder, rights, region: (place >> 32) as u16, base, len };
+    let mapped_len = usize::try_from(mapped).map_err(|_| SetupError::Protocol("region length"))?;
+    let inside = base.checked_add(len).is_some_and(|end| end <= mapped);
+    if inside && base.is_multiple_of(8) {
+        Ok((key, cover, mapped_len))
+    } else {
+        Err(SetupError::Protocol("a capability outside its region"))
+    }
+}

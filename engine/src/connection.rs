@@ -1,0 +1,206 @@
+//! One end of a connection: the lanes, the peer's page, and what is under way.
+use crate::control;
+use crate::error::{Fault, SetupError};
+use crate::mem::fence::Fencing;
+use crate::mem::lane::{LaneReceiver, LaneSender};
+use crate::mem::layout::{Control, Direction, LaneSizes};
+use crate::mem::map::Mapping;
+use crate::mem::page::{PeerPage, Sleeper};
+use crate::sync::Ordering;
+use ayre_proto::pending::Pending;
+use ayre_proto::units::PeerId;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+/// Who performs operations on the target's memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// The initiator's processor, in memory that the target has handed over: for processes that
+    /// trust each other not to break the protocol.
+    #[default]
+    Direct,
+    /// The target's engine, on commands it checks: for processes that do not.
+    Mediated,
+}
+
+/// What both the port and the engine that serves it need of a peer.
+#[derive(Debug)]
+pub(crate) struct Link {
+    /// Closes when the peer dies.
+    pub(crate) control: OwnedFd,
+    pub(crate) page: PeerPage,
+    /// The peer's eventfds: of its port, and of its engine.
+    pub(crate) bells: [OwnedFd; 2],
+    pub(crate) fencing: Fencing,
+}
+
+impl Link {
+    /// After publishing: wakes the peer if it sleeps. An awake peer costs one cached load.
+    // spec: WAIT-2
+    #[inline]
+    pub(crate) fn kick(&self, sleeper: Sleeper) {
+        self.fencing.light();
+        if self.page.is_asleep(sleeper) {
+            self.ring(sleeper);
+        }
+    }
+
+    #[cold]
+    fn ring(&self, sleeper: Sleeper) {
+        let bell = match sleeper {
+            Sleeper::Port => &self.bells[0],
+            Sleeper::Engine => &self.bells[1],
+        };
+        // A full counter means that the sleeper has been rung for long enough; a closed one that it
+        // is gone, which the control channel reports.
+        let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
+    }
+}
+
+/// Where a get's data goes while its call is not waiting for it.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    pub(crate) mapping: Arc<Mapping>,
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+}
+
+/// The part of a connection that depends on who performs operations.
+#[derive(Debug)]
+pub(crate) enum Executor {
+    Direct(DirectEnd),
+    Mediated(Box<MediatedEnd>),
+}
+
+/// Notifications travel in the request lanes; memory is the peer's own.
+#[derive(Debug)]
+pub(crate) struct DirectEnd {
+    pub(crate) notes_out: LaneSender,
+    pub(crate) notes_in: LaneReceiver,
+}
+
+/// Commands out, answers in.
+#[derive(Debug)]
+pub(crate) struct MediatedEnd {
+    pub(crate) requests: LaneSender,
+    pub(crate) responses: LaneReceiver,
+    pub(crate) pending: Pending,
+    pub(crate) sinks: Vec<Option<Sink>>,
+    /// Commands that raise a notification at the target, posted in all.
+    pub(crate) noted: u64,
+    /// Notifications of the peer's commands that the program has taken.
+    pub(crate) notes_taken: u64,
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) peer: PeerId,
+    pub(crate) link: Arc<Link>,
+    pub(crate) messages_out: LaneSender,
+    pub(crate) messages_in: LaneReceiver,
+    pub(crate) executor: Executor,
+    /// From us to the peer.
+    pub(crate) out: Direction,
+    /// From the peer to us.
+    pub(crate) inward: Direction,
+    /// Operations posted on a direct connection.
+    pub(crate) posted: u64,
+    /// First fault since the last flush.
+    pub(crate) fault: Option<Fault>,
+    /// The peer has said that it leaves.
+    pub(crate) left: bool,
+    /// Why nothing goes out any more.
+    pub(crate) ended: Option<Fault>,
+    /// Capabilities that the peer has handed over and the program has not accepted yet.
+    pub(crate) offers: Vec<control::Packet>,
+}
+
+/// What set-up has agreed on.
+#[derive(Debug)]
+pub(crate) struct Agreement {
+    pub(crate) peer: PeerId,
+    pub(crate) mode: Mode,
+    pub(crate) link: Arc<Link>,
+    pub(crate) out: Direction,
+    pub(crate) inward: Direction,
+}
+
+impl Connection {
+    pub(crate) fn new(agreed: Agreement) -> Self {
+        let Agreement { peer, mode, link, out, inward } = agreed;
+        let executor = match mode {
+            Mode::Direct => Executor::Direct(DirectEnd {
+                notes_out: out.requests().sender(),
+                notes_in: inward.requests().receiver(),
+            }),
+            Mode::Mediated => Executor::Mediated(Box::new(MediatedEnd {
+                requests: out.requests().sender(),
+                responses: inward.responses().receiver(),
+                pending: Pending::new(),
+                sinks: Vec::new(),
+                noted: 0,
+                notes_taken: 0,
+            })),
+        };
+        Self {
+            peer,
+            messages_out: out.messages().sender(),
+            messages_in: inward.messages().receiver(),
+            executor,
+            link,
+            out,
+            inward,
+            posted: 0,
+            fault: None,
+            left: false,
+            ended: None,
+            offers: Vec::new(),
+        }
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        match self.executor {
+            Executor::Direct(_) => Mode::Direct,
+            Executor::Mediated(_) => Mode::Mediated,
+        }
+    }
+
+    pub(crate) fn control(&self) -> BorrowedFd<'_> {
+        self.link.control.as_fd()
+    }
+
+    /// Whether the peer, on a direct connection, is inside an operation with a key of `slot`.
+    pub(crate) fn peer_is_using(&self, slot: u16) -> bool {
+        // REV-A1: once the word has changed, the operation's stores are visible (REV-R1).
+        self.inward.control(Control::Active).load(Ordering::Acquire) == active_word(slot)
+    }
+}
+
+/// What an initiator shows while it uses a key.
+#[inline]
+pub(crate) fn active_word(slot: u16) -> u64 {
+    u64::from(slot) + 1
+}
+
+/// Default lane sizes of a mode.
+pub(crate) fn lane_sizes(mode: Mode) -> LaneSizes {
+    match mode {
+        Mode::Direct => LaneSizes::DIRECT,
+        Mode::Mediated => LaneSizes::MEDIATED,
+    }
+}
+
+/// Checks sizes that a peer proposes.
+pub(crate) fn checked_sizes(
+    paired: u64,
+    response: u64,
+    mode: Mode,
+) -> Result<LaneSizes, SetupError> {
+    let (Ok(paired), Ok(response)) = (u32::try_from(paired), u32::try_from(response)) else {
+        return Err(SetupError::Protocol("lane sizes"));
+    };
+    let sizes = LaneSizes { paired, response };
+    let complete = sizes.valid() && (mode == Mode::Direct || sizes.response > 0);
+    if complete { Ok(sizes) } else { Err(SetupError::Protocol("lane sizes")) }
+}

@@ -1,0 +1,152 @@
+//! The control channel of a connection: a Unix socket for set-up, capabilities and death.
+//!
+//! Packets have eight words and at most four file descriptors. They carry no data and lie on no
+//! hot path; that the socket closes is how a peer's death is noticed.
+use crate::error::SetupError;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+
+/// Most descriptors of a packet.
+const FDS_MAX: usize = 4;
+const WORDS: usize = 8;
+
+/// What a packet is; its first word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum PacketKind {
+    Hello = 1,
+    Welcome = 2,
+    Refuse = 3,
+    OfferRegion = 4,
+    OfferQueue = 5,
+    /// The peer leaves on purpose; its end of the socket closes next.
+    Bye = 6,
+}
+
+impl PacketKind {
+    fn from_word(word: u64) -> Option<Self> {
+        Some(match word {
+            1 => Self::Hello,
+            2 => Self::Welcome,
+            3 => Self::Refuse,
+            4 => Self::OfferRegion,
+            5 => Self::OfferQueue,
+            6 => Self::Bye,
+            _ => return None,
+        })
+    }
+}
+
+/// One packet.
+#[derive(Debug)]
+pub(crate) struct Packet {
+    pub(crate) kind: PacketKind,
+    pub(crate) words: [u64; WORDS - 1],
+    pub(crate) fds: Vec<OwnedFd>,
+}
+
+/// What stands in the socket.
+#[derive(Debug)]
+pub(crate) enum Arrival {
+    Packet(Packet),
+    Nothing,
+    /// The peer is gone, or said something that is no packet.
+    Closed,
+}
+
+/// Sends a packet; blocks while the socket's buffer is full.
+pub(crate) fn send(
+    socket: BorrowedFd<'_>,
+    kind: PacketKind,
+    words: [u64; WORDS - 1],
+    fds: &[BorrowedFd<'_>],
+) -> Result<(), SetupError> {
+    let mut bytes = [0; WORDS * 8];
+    bytes[..8].copy_from_slice(&(kind as u64).to_le_bytes());
+    for (chunk, word) in bytes[8..].chunks_exact_mut(8).zip(words) {
+        chunk.copy_from_slice(&word.to_le_bytes());
+    }
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    assert!(fds.len() <= FDS_MAX, "a packet carries at most four descriptors");
+    if !fds.is_empty() {
+        ancillary.push(SendAncillaryMessage::ScmRights(fds));
+    }
+    let slices = [IoSlice::new(&bytes)];
+    loop {
+        match sendmsg(socket, &slices, &mut ancillary, SendFlags::NOSIGNAL) {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(Errno::PIPE | Errno::CONNRESET) => return Err(SetupError::PeerLeft),
+            Err(errno) => return Err(SetupError::Os { call: "sendmsg", errno }),
+        }
+    }
+}
+
+/// Takes the next packet; does not block.
+pub(crate) fn receive(socket: BorrowedFd<'_>) -> Arrival {
+    let mut bytes = [0; WORDS * 8];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let received = loop {
+        let mut slices = [IoSliceMut::new(&mut bytes)];
+        match recvmsg(socket, &mut slices, &mut ancillary, flags) {
+            Err(Errno::INTR) => {}
+            other => break other,
+        }
+    };
+    match received {
+        Ok(message) if message.bytes == WORDS * 8 => {}
+        Err(Errno::AGAIN) => return Arrival::Nothing,
+        _ => return Arrival::Closed,
+    }
+    let mut fds = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            fds.extend(rights);
+        }
+    }
+    let mut words = bytes.as_chunks::<8>().0.iter().map(|chunk| u64::from_le_bytes(*chunk));
+    let Some(kind) = words.next().and_then(PacketKind::from_word) else { return Arrival::Closed };
+    let words = std::array::from_fn(|_| words.next().unwrap_or(0));
+    Arrival::Packet(Packet { kind, words, fds })
+}
+
+/// Waits for a packet, at most until `deadline`.
+pub(crate) fn receive_blocking(
+    socket: impl AsFd,
+    deadline: std::time::Instant,
+) -> Result<Packet, SetupError> {
+    loop {
+        match receive(socket.as_fd()) {
+            Arrival::Packet(packet) => return Ok(packet),
+            Arrival::Closed => return Err(SetupError::PeerLeft),
+            Arrival::Nothing => wait_readable(socket.as_fd(), deadline)?,
+        }
+    }
+}
+
+/// Waits until a descriptor can be read, at most until `deadline`.
+pub(crate) fn wait_readable(
+    fd: BorrowedFd<'_>,
+    deadline: std::time::Instant,
+) -> Result<(), SetupError> {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let left = deadline.saturating_duration_since(std::time::Instant::now());
+    let timeout = rustix::time::Timespec {
+        tv_sec: left.as_secs().min(i64::MAX as u64) as i64,
+        tv_nsec: i64::from(left.subsec_nanos()),
+    };
+    match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)) {
+        Ok(0) => Err(SetupError::TimedOut("the peer")),
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(errno) => Err(SetupError::Os { call: "poll", errno }),
+    }
+}

@@ -1,0 +1,103 @@
+//! What calls return when they do not do what was asked.
+pub use ayre_proto::fault::{Fault, Status};
+use ayre_proto::units::PeerId;
+use rustix::io::Errno;
+
+/// There is no room right now. Nothing has happened; the call may be repeated after progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Busy {
+    /// The receiver has not taken earlier messages yet.
+    #[error("the receiver's message lane is full")]
+    MessageLaneFull,
+    /// The target has not taken earlier commands or notifications yet.
+    #[error("the target's request lane is full")]
+    RequestLaneFull,
+    /// This port's own notification queue has no room for the operation's notifications.
+    #[error("the local notification queue is full")]
+    NotificationsFull,
+    /// As many operations as a connection holds are under way.
+    #[error("too many operations under way")]
+    TooManyOutstanding,
+    /// The consumer has not taken earlier records yet.
+    #[error("the remote queue is full")]
+    QueueFull,
+}
+
+/// An operation was not posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum PostError {
+    /// No room; try again after progress.
+    #[error("busy: {0}")]
+    Busy(#[from] Busy),
+    /// It can never succeed as asked.
+    #[error("fault: {0}")]
+    Fault(#[from] Fault),
+}
+
+impl PostError {
+    /// Whether trying again later makes sense.
+    pub const fn is_busy(&self) -> bool {
+        matches!(self, Self::Busy(_))
+    }
+}
+
+/// Nothing was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReceiveError {
+    /// The next message or record is longer than the buffer. It stays where it is.
+    #[error("the next record has {0} bytes, more than the buffer holds")]
+    TooLong(usize),
+    /// A wait ended because this peer died. Reported once for each peer.
+    #[error("peer {} died", .0.index())]
+    PeerDied(PeerId),
+    /// A wait ended because its time was up.
+    #[error("timed out")]
+    TimedOut,
+}
+
+/// A port, connection or region could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// A system call failed.
+    #[error("{call}: {errno}")]
+    Os {
+        /// Which one.
+        call: &'static str,
+        /// How.
+        errno: Errno,
+    },
+    /// A peer handed over a file that it could shrink, or that is shorter than it says.
+    #[error("the peer's memory file is not sealed or too short")]
+    UnsafeFile,
+    /// A peer said something that no correct peer says.
+    #[error("protocol: {0}")]
+    Protocol(&'static str),
+    /// The peer would not connect.
+    #[error("refused by the peer: {0}")]
+    Refused(&'static str),
+    /// The peer left before set-up ended.
+    #[error("the peer left during set-up")]
+    PeerLeft,
+    /// The launcher's environment is missing or wrong.
+    #[error("environment: {0}; start the program with `ayre run`")]
+    Environment(String),
+    /// All slots of the translation table, or all peer numbers, are taken.
+    #[error("no free {0}")]
+    Exhausted(&'static str),
+    /// The request contradicts itself or a stated limit.
+    #[error("invalid: {0}")]
+    Invalid(&'static str),
+    /// The operation names a key that is not alive.
+    #[error("fault: {0}")]
+    Fault(#[from] Fault),
+    /// The time allowed for set-up was up.
+    #[error("timed out waiting for {0}")]
+    TimedOut(&'static str),
+}
+
+impl SetupError {
+    /// Wraps what a system call returned.
+    pub(crate) fn os(call: &'static str) -> impl FnOnce(Errno) -> Self {
+        move |errno| Self::Os { call, errno }
+    }
+}

@@ -1,0 +1,67 @@
+//! Ayre: a network interface in software.
+//!
+//! Processes of one machine put and get each other's memory, perform atomics on it, send short
+//! messages, enqueue records and raise notifications, without the kernel in the data path.
+//!
+//! ```no_run
+//! use ayre::{Options, Port, RegionOptions, Rights};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut port = Port::join()?; // started by `ayre run -n 2 -- program`
+//! let region = port.alloc(4096, RegionOptions::new())?;
+//! let peer = port.peer(1 - port.rank()).ok_or("start two ranks")?;
+//! port.share(peer, &region, 0..4096, Rights::all(), 0)?;
+//! let remote = port.accept_region(peer, 0)?;
+//!
+//! port.put(&remote, 0, b"hello, neighbour", Options::new().completer())?;
+//! port.wait_notification(None)?; // theirs: their data is in our region now
+//! let mut text = [0; 16];
+//! region.read(0, &mut text);
+//! println!("{}", String::from_utf8_lossy(&text));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Where to look: [`Port`] has all operations; [`Region`] and [`RemoteRegion`] are memory at its
+//! owner and at a peer; [`Notification`] says what happened; [`Queue`] and [`Lock`] are built on
+//! top. The contract, with numbered requirements, is in the repository's `spec/`.
+
+mod capability;
+mod config;
+mod connection;
+mod control;
+mod direct;
+mod error;
+mod job;
+mod lock;
+mod mediated;
+mod mem;
+mod message;
+mod notification;
+mod ops;
+mod options;
+mod port;
+mod progress;
+mod queue;
+mod responder;
+mod setup;
+mod sync;
+mod wait;
+
+pub use ayre_proto::alu::{Atomic, AtomicOp, Fetched, Width};
+pub use ayre_proto::limits::EAGER_MAX;
+pub use ayre_proto::lock::EpochStep;
+pub use ayre_proto::notify::{Classes, Notification, Operation};
+pub use ayre_proto::units::{Key, PeerId, Rights, Ticket};
+pub use capability::{Fenced, Grant};
+pub use config::{Config, Spin};
+pub use connection::Mode;
+pub use error::{Busy, Fault, PostError, ReceiveError, SetupError, Status};
+pub use lock::{Hold, Lock, try_epoch_step};
+pub use mem::map::Pages;
+pub use mem::region::{Region, RegionOptions, RemoteRegion};
+pub use message::Message;
+pub use ops::Strided;
+pub use options::{Destination, LocalSlice, Options, Source};
+pub use port::Port;
+pub use queue::{Queue, Record, RemoteQueue};

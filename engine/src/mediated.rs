@@ -1,0 +1,341 @@
+//! Mediated execution, initiator's side: commands go to the target's engine and answers come back.
+//!
+//! A transfer longer than half a lane is cut; only its last command raises notifications at the
+//! target. The target says in a counter how many commands it has executed, and in responses what
+//! has data, a result or a fault.
+use crate::connection::{Connection, Executor, MediatedEnd, Sink};
+use crate::error::{Busy, Fault, PostError};
+use crate::mem::layout::Control;
+use crate::mem::page::Sleeper;
+use crate::ops::{Buffer, NOTES_PER_OPERATION, Posted, Transfer};
+use crate::port::Port;
+use crate::sync::Ordering;
+use ayre_proto::alu::Fetched;
+use ayre_proto::command::{COMMAND_BYTES, RESPONSE_BYTES, Request, Response};
+use ayre_proto::execute::{Action, Command};
+use ayre_proto::fault::Status;
+use ayre_proto::lane::{Kind, Malformed};
+use ayre_proto::limits::{LINE_PAYLOAD, NOTES_UNREAD_MAX, PENDING_MAX, RECORD_MAX};
+use ayre_proto::notify::{Classes, Operation};
+use ayre_proto::pending::Outstanding;
+use ayre_proto::segment::{Piece, Shape};
+use ayre_proto::units::PeerId;
+use ayre_proto::units::Ticket;
+use std::sync::Arc;
+
+/// What a blocking call waits for, and where it wants a get's data.
+#[derive(Debug)]
+pub(crate) struct Awaited<'a> {
+    place: usize,
+    ticket: Ticket,
+    into: &'a mut [u8],
+    outcome: Option<(Status, u64)>,
+}
+
+impl Port {
+    /// Hands a checked command to the target's engine.
+    pub(crate) fn post_mediated(
+        &mut self,
+        peer: PeerId,
+        command: Command,
+        transfer: Transfer<'_>,
+    ) -> Result<Posted, PostError> {
+        let limit = self.check_room(peer, &command, &transfer.shape)?;
+        let (place, ticket) = self.begin(peer, &command, &transfer, limit)?;
+        let Transfer { buffer, shape } = transfer;
+        let mut pieces = shape.pieces(limit).peekable();
+        while let Some(piece) = pieces.next() {
+            let request = piece_of(&command, &piece, pieces.peek().is_none());
+            if !self.push_piece(peer, &request, &buffer, &piece) {
+                break;
+            }
+        }
+        let into = match buffer {
+            Buffer::In(into) => into,
+            _ if matches!(command.action, Action::Fetch(_)) => &mut [],
+            _ => return Ok(Posted { ticket, status: Status::Ok, value: 0 }),
+        };
+        let (status, value) =
+            self.wait_answer(peer, Awaited { place, ticket, into, outcome: None });
+        Ok(Posted { ticket, status, value })
+    }
+
+    /// Makes sure of everything that can be busy; returns the longest piece.
+    fn check_room(
+        &mut self,
+        peer: PeerId,
+        command: &Command,
+        shape: &Shape,
+    ) -> Result<u64, PostError> {
+        let initiator = self.id;
+        let connection = self.connection_mut(peer)?;
+        let out = &connection.out;
+        let Executor::Mediated(end) = &mut connection.executor else {
+            return Err(Fault::ForeignHandle.into());
+        };
+        if !end.pending.has_room() {
+            return Err(Busy::TooManyOutstanding.into());
+        }
+        if command.note_at_target(initiator).is_some() {
+            // Relaxed: only the number matters. A count that cannot be leaves no credit.
+            let taken = out.control(Control::Noted).load(Ordering::Relaxed);
+            if end.noted.wrapping_sub(taken) >= NOTES_UNREAD_MAX {
+                return Err(Busy::RequestLaneFull.into());
+            }
+        }
+        let limit = longest_piece(end, command);
+        let first = match command.action {
+            Action::Put => shape.row_len.min(limit) as usize,
+            _ => 0,
+        };
+        end.requests.reserve(COMMAND_BYTES + first).map_err(|_| Busy::RequestLaneFull)?;
+        Ok(limit)
+    }
+
+    fn begin(
+        &mut self,
+        peer: PeerId,
+        command: &Command,
+        transfer: &Transfer<'_>,
+        limit: u64,
+    ) -> Result<(usize, Ticket), Fault> {
+        let notifies = command.note_at_target(self.id).is_some();
+        self.owed += NOTES_PER_OPERATION;
+        let end = mediated(self.connection_mut(peer)?)?;
+        end.noted += u64::from(notifies);
+        let commands = match command.action {
+            Action::Put | Action::Get => transfer.shape.count(limit),
+            _ => 1,
+        };
+        let (place, ticket) = end.pending.submit(command.report(), commands);
+        if let Buffer::InRegion(mapping, offset) = &transfer.buffer {
+            end.sinks.resize_with(PENDING_MAX, || None);
+            let len = transfer.shape.local_span().ok_or(Fault::Bounds)?;
+            end.sinks[place] = Some(Sink { mapping: Arc::clone(mapping), offset: *offset, len });
+        }
+        Ok((place, ticket))
+    }
+
+    /// Pushes one command, waiting for room. False where the peer is gone, which has ended the
+    /// operation.
+    fn push_piece(
+        &mut self,
+        peer: PeerId,
+        request: &Request,
+        buffer: &Buffer<'_>,
+        piece: &Piece,
+    ) -> bool {
+        let mut staging = [0; RECORD_MAX];
+        let data: &[u8] = match buffer {
+            Buffer::Out(bytes) => &bytes[piece.local as usize..][..piece.len as usize],
+            Buffer::OutRegion(from, offset) => {
+                let data = &mut staging[..piece.len as usize];
+                from.read(offset + piece.local, data);
+                data
+            }
+            _ => &[],
+        };
+        if !self.has_request_room(peer, data.len()) {
+            let room = self.wait_for(None, |port| match port.connection(peer) {
+                Ok(connection) if connection.ended.is_some() => Some(false),
+                _ => port.has_request_room(peer, data.len()).then_some(true),
+            });
+            if room != Some(true) {
+                return false;
+            }
+        }
+        let Ok(connection) = self.connection_mut(peer) else { return false };
+        let Ok(end) = mediated(connection) else { return false };
+        let pushed = end.requests.push((Kind::Command, 0), request.encode(), data);
+        debug_assert!(pushed.is_ok(), "room was made sure of");
+        connection.link.kick(Sleeper::Engine);
+        true
+    }
+
+    fn has_request_room(&mut self, peer: PeerId, data: usize) -> bool {
+        let end = self.connection_mut(peer).and_then(mediated);
+        end.is_ok_and(|end| end.requests.reserve(COMMAND_BYTES + data).is_ok())
+    }
+
+    /// Waits until one operation has ended. Its connection's answers are taken in here, because
+    /// only here is the place for a get's data known.
+    // spec: WAIT-3
+    fn wait_answer(&mut self, peer: PeerId, mut awaited: Awaited<'_>) -> (Status, u64) {
+        self.awaited = Some(peer.index());
+        let outcome = self.wait_for(None, |port| {
+            port.take_answers(peer.index(), Some(&mut awaited));
+            if awaited.outcome.is_none() && !port.is_alive(peer) {
+                awaited.outcome = Some((Status::Fault(Fault::PeerDead), 0));
+            }
+            awaited.outcome
+        });
+        self.awaited = None;
+        outcome.unwrap_or((Status::Fault(Fault::PeerDead), 0))
+    }
+
+    /// Takes in what the target has answered, and ends what it has executed. Returns whether
+    /// anything ended.
+    pub(crate) fn take_answers(
+        &mut self,
+        index: usize,
+        mut awaited: Option<&mut Awaited<'_>>,
+    ) -> bool {
+        let Some(connection) = self.connections.get_mut(index).and_then(Option::as_mut) else {
+            return false;
+        };
+        let peer = connection.peer;
+        if connection.ended.is_some() || !matches!(connection.executor, Executor::Mediated(_)) {
+            return false;
+        }
+        if take_responses(connection, awaited.as_deref_mut()).is_err() {
+            self.malformed += 1;
+            self.end_connection(peer, Fault::Malformed);
+            return false;
+        }
+        let mut ended = false;
+        while let Some((place, outstanding)) = self.pop(peer) {
+            self.end_operation(peer, place, &outstanding);
+            ended = true;
+            if let Some(awaited) = awaited.as_deref_mut()
+                && awaited.ticket == outstanding.ticket()
+            {
+                awaited.outcome = Some((outstanding.status, outstanding.value));
+            }
+        }
+        ended
+    }
+
+    fn pop(&mut self, peer: PeerId) -> Option<(usize, Outstanding)> {
+        self.connection_mut(peer).and_then(mediated).ok()?.pending.pop()
+    }
+
+    fn end_operation(&mut self, peer: PeerId, place: usize, outstanding: &Outstanding) {
+        self.owed -= NOTES_PER_OPERATION;
+        if let Ok(end) = self.connection_mut(peer).and_then(mediated)
+            && let Some(sink) = end.sinks.get_mut(place)
+        {
+            *sink = None;
+        }
+        let Outstanding { report, status, value, .. } = outstanding;
+        let value = if report.operation == Operation::FetchAtomic { *value } else { report.value };
+        self.complete(peer, report, *status, value);
+    }
+
+    /// Ends everything under way to a peer that is gone.
+    // spec: LIFE-6
+    pub(crate) fn abandon(&mut self, peer: PeerId, why: Fault) {
+        while let Some((place, outstanding)) = self
+            .connection_mut(peer)
+            .and_then(mediated)
+            .ok()
+            .and_then(|end| end.pending.abandon(why))
+        {
+            self.end_operation(peer, place, &outstanding);
+        }
+    }
+}
+
+fn mediated(connection: &mut Connection) -> Result<&mut MediatedEnd, Fault> {
+    match &mut connection.executor {
+        Executor::Mediated(end) => Ok(end),
+        Executor::Direct(_) => Err(Fault::ForeignHandle),
+    }
+}
+
+/// Half a lane, so that one piece is filled while the one before is taken.
+fn longest_piece(end: &MediatedEnd, command: &Command) -> u64 {
+    let (lane, head) = match command.action {
+        Action::Get => (end.responses.capacity(), RESPONSE_BYTES),
+        _ => (end.requests.capacity(), COMMAND_BYTES),
+    };
+    let half = (lane / 2).next_multiple_of(LINE_PAYLOAD).min(RECORD_MAX);
+    (half - head) as u64
+}
+
+/// One command of a transfer. Only the last one notifies the target.
+fn piece_of(command: &Command, piece: &Piece, last: bool) -> Request {
+    let mut command = *command;
+    if matches!(command.action, Action::Put | Action::Get) {
+        command.claim.offset += piece.remote;
+        command.claim.len = piece.len;
+    }
+    if !last {
+        command.classes = Classes::empty();
+    }
+    Request { command, cookie: piece.local }
+}
+
+/// Takes in the responses of all commands that the target counts as executed.
+fn take_responses(
+    connection: &mut Connection,
+    mut awaited: Option<&mut Awaited<'_>>,
+) -> Result<(), Malformed> {
+    // DONE-A1: the answers of the commands counted are in the lane (DONE-R1).
+    let done = connection.out.control(Control::Done).load(Ordering::Acquire);
+    let Executor::Mediated(end) = &mut connection.executor else { return Ok(()) };
+    let mut taken = false;
+    while let Some(record) = end.responses.peek() {
+        let status = record?;
+        let data = (status.len as usize).checked_sub(RESPONSE_BYTES).ok_or(Malformed)?;
+        if status.kind != Kind::Response {
+            return Err(Malformed);
+        }
+        let response = Response::parse(&end.responses.head());
+        take_response(end, &response, data, awaited.as_deref_mut())?;
+        end.responses.consume(&status);
+        taken = true;
+    }
+    if taken {
+        connection.link.kick(Sleeper::Engine);
+    }
+    end.pending.on_done(done)
+}
+
+fn take_response(
+    end: &mut MediatedEnd,
+    response: &Response,
+    len: usize,
+    awaited: Option<&mut Awaited<'_>>,
+) -> Result<(), Malformed> {
+    let (place, outstanding) = end.pending.find(response.number).ok_or(Malformed)?;
+    let operation = outstanding.report.operation;
+    if let Status::Fault(fault) = response.status {
+        end.pending.on_fault(place, fault);
+        return Ok(());
+    }
+    match operation {
+        Operation::FetchAtomic => {
+            let (value, success) = (response.value, response.status == Status::Ok);
+            end.pending.on_fetched(place, Fetched { value, success });
+            Ok(())
+        }
+        Operation::Get => match awaited {
+            Some(awaited) if awaited.place == place => {
+                let into = range_of(awaited.into, response.value, len)?;
+                end.responses.copy(RESPONSE_BYTES / 8, into);
+                Ok(())
+            }
+            _ => land(end, place, response.value, len),
+        },
+        _ => Err(Malformed),
+    }
+}
+
+/// Puts a get's data where its call wanted it.
+fn land(end: &mut MediatedEnd, place: usize, cookie: u64, len: usize) -> Result<(), Malformed> {
+    let sink = end.sinks.get(place).and_then(Option::as_ref).ok_or(Malformed)?;
+    if cookie > sink.len || len as u64 > sink.len - cookie {
+        return Err(Malformed);
+    }
+    let mut staging = [0; RECORD_MAX];
+    let data = &mut staging[..len];
+    end.responses.copy(RESPONSE_BYTES / 8, data);
+    sink.mapping.write(sink.offset + cookie, data);
+    Ok(())
+}
+
+fn range_of(into: &mut [u8], cookie: u64, len: usize) -> Result<&mut [u8], Malformed> {
+    let start = usize::try_from(cookie).map_err(|_| Malformed)?;
+    let end = start.checked_add(len).ok_or(Malformed)?;
+    into.get_mut(start..end).ok_or(Malformed)
+}

@@ -1,0 +1,152 @@
+//! Copies and atomics on mappings: bounds-checked, never through a reference.
+//!
+//! A peer may write the same bytes at the same time. Whatever it writes, any bit pattern is a valid
+//! byte, nothing here branches on them, and bounds come from our own numbers, so such a race can
+//! only change the data that the two disagree about.
+use super::map::Mapping;
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use ayre_proto::alu::{Atomic, AtomicOp, Fetched, Width};
+use std::ptr;
+
+impl Mapping {
+    #[inline]
+    fn range(&self, offset: u64, len: usize) -> *mut u8 {
+        let fits = offset <= self.len() as u64 && len as u64 <= self.len() as u64 - offset;
+        assert!(fits, "translation admits no range outside a mapping");
+        // SAFETY: offset + len is within the mapping, just checked.
+        unsafe { self.base().as_ptr().add(offset as usize) }
+    }
+
+    #[inline]
+    fn range_mut(&self, offset: u64, len: usize) -> *mut u8 {
+        assert!(self.writable(), "rights admit no store to a read-only mapping");
+        self.range(offset, len)
+    }
+
+    /// Copies bytes in.
+    #[inline]
+    pub(crate) fn write(&self, offset: u64, from: &[u8]) {
+        let to = self.range_mut(offset, from.len());
+        // SAFETY: `to` has room for from.len() bytes; `from` is a Rust slice and so lies outside
+        // the mapping, to which no references exist.
+        unsafe { copy(from.as_ptr(), to, from.len()) }
+    }
+
+    /// Copies bytes out.
+    #[inline]
+    pub(crate) fn read(&self, offset: u64, into: &mut [u8]) {
+        let from = self.range(offset, into.len());
+        // SAFETY: as in write, with the roles exchanged.
+        unsafe { copy(from, into.as_mut_ptr(), into.len()) }
+    }
+
+    /// Copies from one mapping to another, or within one, where the ranges may overlap.
+    #[inline]
+    pub(crate) fn write_from(&self, offset: u64, from: &Self, from_offset: u64, len: usize) {
+        let to = self.range_mut(offset, len);
+        let from = from.range(from_offset, len);
+        // SAFETY: both ranges hold len bytes; ptr::copy allows overlap.
+        unsafe { ptr::copy(from, to, len) }
+    }
+
+    /// A word for flags and counters; `offset` must be a multiple of eight.
+    #[inline]
+    pub(crate) fn word(&self, offset: u64) -> &AtomicU64 {
+        let at = self.range(offset, 8).cast::<AtomicU64>();
+        assert!(at.is_aligned(), "words lie at multiples of eight");
+        // SAFETY: in range and aligned; an atomic may be shared with anybody. A read-only mapping's
+        // word is only loaded (its stores would fault, they cannot corrupt).
+        unsafe { &*at }
+    }
+
+    #[inline]
+    fn half_word(&self, offset: u64) -> &AtomicU32 {
+        let at = self.range_mut(offset, 4).cast::<AtomicU32>();
+        assert!(at.is_aligned(), "checked by Command::check and by the alignment of ranges");
+        // SAFETY: in range and aligned; an atomic may be shared with anybody.
+        unsafe { &*at }
+    }
+
+    /// Performs an atomic operation with the processor's own instructions, so that it is atomic
+    /// with everybody else's, local ones included.
+    // spec: ATOM-2
+    #[inline]
+    pub(crate) fn atomic(&self, offset: u64, atomic: &Atomic) -> Fetched {
+        assert!(self.writable(), "rights admit no atomic on a read-only mapping");
+        match atomic.width {
+            Width::W64 => atomic64(self.word(offset), atomic),
+            Width::W32 => atomic32(self.half_word(offset), atomic),
+        }
+    }
+}
+
+/// Copies with a few wide moves where a call would cost more than the copy.
+///
+/// # Safety
+/// `from` must be readable and `to` writable for `len` bytes, and they must not overlap.
+#[inline(always)]
+unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: every access below stays within len bytes of its pointer: the second of each pair of
+    // moves ends exactly at len. The caller vouches for the ranges.
+    unsafe {
+        match len {
+            8 => move_words::<1>(from, to),
+            9..=16 => move_ends::<1>(from, to, len),
+            17..=32 => move_ends::<2>(from, to, len),
+            33..=64 => move_ends::<4>(from, to, len),
+            _ => ptr::copy_nonoverlapping(from, to, len),
+        }
+    }
+}
+
+/// Moves the first and the last N words of a range; between N and 2N words long, that is all.
+///
+/// # Safety
+/// As [`copy`], with `8 * N <= len`.
+#[inline(always)]
+unsafe fn move_ends<const N: usize>(from: *const u8, to: *mut u8, len: usize) {
+    let last = len - 8 * N;
+    // SAFETY: both moves cover 8N bytes, the second ends at len; the caller vouches for the ranges.
+    unsafe {
+        move_words::<N>(from, to);
+        move_words::<N>(from.add(last), to.add(last));
+    }
+}
+
+/// # Safety
+/// As [`copy`], with `len == 8 * N`.
+#[inline(always)]
+unsafe fn move_words<const N: usize>(from: *const u8, to: *mut u8) {
+    // SAFETY: unaligned accesses of exactly 8N bytes, for which the caller vouches.
+    unsafe { ptr::write_unaligned(to.cast::<[u64; N]>(), ptr::read_unaligned(from.cast())) }
+}
+
+macro_rules! atomic_by_width {
+    ($name:ident, $word:ty, $int:ty, $signed:ty) => {
+        #[inline]
+        fn $name(word: &$word, atomic: &Atomic) -> Fetched {
+            let operand = atomic.operand as $int;
+            // Every remote atomic both releases and acquires, LOCK-R1 and LOCK-A1 in one: a lock
+            // word orders the data that it protects.
+            let order = Ordering::AcqRel;
+            let old = match atomic.op {
+                AtomicOp::Add => word.fetch_add(operand, order),
+                AtomicOp::And => word.fetch_and(operand, order),
+                AtomicOp::Or => word.fetch_or(operand, order),
+                AtomicOp::Xor => word.fetch_xor(operand, order),
+                AtomicOp::Swap => word.swap(operand, order),
+                _ => {
+                    // LOCK-A1: a declined exchange still acquires, as a taken one does.
+                    let acquire = Ordering::Acquire;
+                    let update = |old: $int| atomic.apply(old as u64).map(|new| new as $int);
+                    match word.fetch_update(order, acquire, update) {
+                        Ok(old) | Err(old) => old,
+                    }
+                }
+            };
+            atomic.fetched(old as u64)
+        }
+    };
+}
+atomic_by_width!(atomic64, AtomicU64, u64, i64);
+atomic_by_width!(atomic32, AtomicU32, u32, i32);

@@ -1,0 +1,54 @@
+//! Store-load fences, paid by the side that can afford them.
+//!
+//! In each pair one side is on a hot path (a sender) and the other is about to do something slow
+//! (sleep, revoke). Where the kernel has expedited membarriers, the hot side pays nothing but
+//! keeping the compiler from reordering, and the slow side makes every processor that runs a
+//! registered process execute a full fence. Where it has none, both sides fence.
+use crate::sync::{Ordering, compiler_fence, fence};
+use std::sync::OnceLock;
+
+const GLOBAL_EXPEDITED: libc::c_int = 2;
+const REGISTER_GLOBAL_EXPEDITED: libc::c_int = 4;
+
+fn membarrier(command: libc::c_int) -> bool {
+    // SAFETY: membarrier takes integers only and touches no memory of ours.
+    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+}
+
+/// Whether this process takes part in other processes' barriers; registers it on the first call.
+pub(crate) fn expedited() -> bool {
+    static REGISTERED: OnceLock<bool> = OnceLock::new();
+    *REGISTERED.get_or_init(|| membarrier(REGISTER_GLOBAL_EXPEDITED))
+}
+
+/// How the two ends of a connection fence, agreed when it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fencing {
+    /// Only the slow side pays.
+    Asymmetric,
+    /// Both sides pay: one of the processes has no membarrier.
+    Symmetric,
+}
+
+impl Fencing {
+    /// The hot side: its stores before are ordered before its loads after.
+    #[inline(always)]
+    pub(crate) fn light(self) {
+        match self {
+            // Relaxed: no processor fence here, heavy() runs one on this processor when it matters.
+            Self::Asymmetric => compiler_fence(Ordering::SeqCst),
+            // Relaxed: no label, a full fence pairs with the full fence of heavy().
+            Self::Symmetric => fence(Ordering::SeqCst),
+        }
+    }
+}
+
+/// The slow side, for peers of either kind.
+pub(crate) fn heavy() {
+    // Relaxed: no label, a full fence pairs with light()'s.
+    fence(Ordering::SeqCst);
+    if expedited() {
+        let fenced = membarrier(GLOBAL_EXPEDITED);
+        debug_assert!(fenced, "a registered process may always issue the barrier");
+    }
+}

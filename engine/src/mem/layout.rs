@@ -1,0 +1,112 @@
+//! The memory that two ports share, and nobody else.
+//!
+//! ```text
+//! connection file: two directions, one after the other, each:
+//!   line 0..8       control lines, each written by one side only
+//!     0  messages consumed      (reader)      4  barrier count          (writer)
+//!     1  requests consumed      (reader)      6  active direct key      (writer)
+//!     2  responses consumed     (reader)
+//!     3  commands executed      (reader)
+//!     5  notifications taken    (reader)
+//!   line 8..        message lane on even lines, request lane on odd lines
+//!   behind them     response lane, line by line (mediated connections only)
+//! ```
+//!
+//! Consecutive lines of the message lane lie 128 bytes apart, with the request lane between them:
+//! processors fetch the neighbour of a line along with it, which in a dense ring means that reader
+//! and writer keep taking the next line from each other.
+use super::lane::{LaneMemory, Lines};
+use super::map::{Mapping, Pages, round_to_pages};
+use crate::sync::AtomicU64;
+use ayre_proto::limits::{LANE_LINES_MAX, LANE_LINES_MIN, LINE};
+use std::sync::Arc;
+
+const CONTROL_LINES: usize = 8;
+
+/// Lines of each lane of one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LaneSizes {
+    /// Of the message lane, and of the request lane.
+    pub(crate) paired: u32,
+    /// Of the response lane.
+    pub(crate) response: u32,
+}
+
+impl LaneSizes {
+    /// Direct: 2 x 44 lines and the control lines are 6 KiB a direction.
+    pub(crate) const DIRECT: Self = Self { paired: 44, response: 0 };
+    /// Mediated, in the same 6 KiB: 2 x 28 lines and 32 of responses.
+    pub(crate) const MEDIATED: Self = Self { paired: 28, response: 32 };
+
+    /// Whether lanes of these sizes work; sizes may come from a peer.
+    pub(crate) fn valid(&self) -> bool {
+        let fits = |lines: u32| (LANE_LINES_MIN..=LANE_LINES_MAX).contains(&(lines as usize));
+        fits(self.paired) && (self.response == 0 || fits(self.response))
+    }
+
+    fn lines(&self) -> usize {
+        CONTROL_LINES + 2 * self.paired as usize + self.response as usize
+    }
+
+    /// Bytes of the whole connection file.
+    pub(crate) fn file_len(&self) -> usize {
+        round_to_pages(2 * self.lines() * LINE, Pages::Ordinary)
+    }
+}
+
+/// A control line of a direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Control {
+    Messages = 0,
+    Requests = 1,
+    Responses = 2,
+    Done = 3,
+    Barrier = 4,
+    Noted = 5,
+    Active = 6,
+}
+
+/// One direction of a connection: from the port that writes its lanes to the one that reads them.
+#[derive(Clone, Debug)]
+pub(crate) struct Direction {
+    mapping: Arc<Mapping>,
+    sizes: LaneSizes,
+    start: u64,
+}
+
+impl Direction {
+    /// Both directions of a connection file: the maker's outgoing one first.
+    pub(crate) fn pair(mapping: &Arc<Mapping>, sizes: LaneSizes) -> (Self, Self) {
+        let start = (sizes.lines() * LINE) as u64;
+        let direction = |start| Self { mapping: mapping.clone(), sizes, start };
+        (direction(0), direction(start))
+    }
+
+    /// A control word.
+    #[inline]
+    pub(crate) fn control(&self, line: Control) -> &AtomicU64 {
+        self.mapping.word(self.start + (line as usize * LINE) as u64)
+    }
+
+    pub(crate) fn messages(&self) -> LaneMemory {
+        self.lane(Control::Messages, CONTROL_LINES, 2, self.sizes.paired)
+    }
+
+    pub(crate) fn requests(&self) -> LaneMemory {
+        self.lane(Control::Requests, CONTROL_LINES + 1, 2, self.sizes.paired)
+    }
+
+    pub(crate) fn responses(&self) -> LaneMemory {
+        let first = CONTROL_LINES + 2 * self.sizes.paired as usize;
+        self.lane(Control::Responses, first, 1, self.sizes.response)
+    }
+
+    fn lane(&self, cursor: Control, first: usize, stride: usize, lines: u32) -> LaneMemory {
+        let at = |line: usize| self.start + (line * LINE) as u64;
+        LaneMemory::new(
+            &self.mapping,
+            at(cursor as usize),
+            Lines { first: at(first), stride: (stride * LINE) as u64, count: lines },
+        )
+    }
+}

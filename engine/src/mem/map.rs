@@ -1,0 +1,176 @@
+//! Mappings of memory files, and memory of the program taken under the same roof.
+use crate::error::SetupError;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use std::ptr::NonNull;
+
+/// A range of memory that lives as long as this value.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+    writable: bool,
+    backing: Backing,
+}
+
+#[derive(Debug)]
+enum Backing {
+    File,
+    /// Memory that the program gave us; kept alive here.
+    Words {
+        _words: Vec<u64>,
+    },
+    /// Memory that the program promised to keep.
+    Borrowed,
+}
+
+// SAFETY: a Mapping is an address range; all access goes through raw copies and atomics (bytes.rs),
+// which any thread may do. What the range points to does not move between threads with it.
+unsafe impl Send for Mapping {}
+// SAFETY: as above, no method hands out a plain reference into the range.
+unsafe impl Sync for Mapping {}
+
+/// Size of the pages behind a memory file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pages {
+    /// The system's ordinary pages.
+    #[default]
+    Ordinary,
+    /// Huge pages of the system's default size; allocation fails where none are reserved.
+    Huge,
+}
+
+/// Makes a memory file of `len` bytes that can neither shrink nor grow from here on.
+pub(crate) fn memory_file(len: usize, pages: Pages) -> Result<OwnedFd, SetupError> {
+    let mut flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    if pages == Pages::Huge {
+        flags |= MemfdFlags::HUGETLB;
+    }
+    let file = rustix::fs::memfd_create(c"ayre", flags).map_err(SetupError::os("memfd_create"))?;
+    ftruncate(&file, len as u64).map_err(SetupError::os("ftruncate"))?;
+    fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)
+        .map_err(SetupError::os("seal size"))?;
+    Ok(file)
+}
+
+/// Ends sealing: the file's seals stay as they are, whatever a holder of it tries.
+pub(crate) fn seal_seals(file: BorrowedFd<'_>) -> Result<(), SetupError> {
+    fcntl_add_seals(file, SealFlags::SEAL).map_err(SetupError::os("seal seals"))
+}
+
+/// From here on nobody can map the file for writing, this process's present mapping excepted.
+pub(crate) fn seal_writers(file: BorrowedFd<'_>) -> Result<(), SetupError> {
+    fcntl_add_seals(file, SealFlags::FUTURE_WRITE | SealFlags::SEAL)
+        .map_err(SetupError::os("seal writes"))
+}
+
+/// Rounds up to whole pages.
+pub(crate) fn round_to_pages(len: usize, pages: Pages) -> usize {
+    let page = match pages {
+        Pages::Ordinary => rustix::param::page_size(),
+        Pages::Huge => 2 << 20,
+    };
+    len.max(1).next_multiple_of(page)
+}
+
+impl Mapping {
+    /// Maps a file that we made, for reading and writing, with every page present.
+    pub(crate) fn own(file: BorrowedFd<'_>, len: usize) -> Result<Self, SetupError> {
+        Self::map(file, len, true)
+    }
+
+    /// Maps a file that a peer handed over, after making sure that it cannot shrink under us.
+    pub(crate) fn foreign(
+        file: BorrowedFd<'_>,
+        len: usize,
+        writable: bool,
+    ) -> Result<Self, SetupError> {
+        let seals = fcntl_get_seals(file).map_err(SetupError::os("seals of a peer's file"))?;
+        let size = fstat(file).map_err(SetupError::os("size of a peer's file"))?.st_size;
+        if !seals.contains(SealFlags::SHRINK) || (size as u64) < len as u64 {
+            return Err(SetupError::UnsafeFile);
+        }
+        Self::map(file, len, writable)
+    }
+
+    fn map(file: BorrowedFd<'_>, len: usize, writable: bool) -> Result<Self, SetupError> {
+        let protection =
+            if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
+        // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing of ours.
+        let base =
+            unsafe { mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, file, 0) }
+                .map_err(SetupError::os("mmap"))?;
+        let base = NonNull::new(base.cast::<u8>()).expect("mmap never returns null without FIXED");
+        let mapping = Self { base, len, writable, backing: Backing::File };
+        mapping.populate();
+        Ok(mapping)
+    }
+
+    /// Makes every page present, so that no operation faults. Kernels before 5.14 lack the advice;
+    /// there the pages come with the first access.
+    fn populate(&self) {
+        let advice =
+            if self.writable { Advice::LinuxPopulateWrite } else { Advice::LinuxPopulateRead };
+        // SAFETY: the range is our mapping; populating changes no content.
+        let _ = unsafe { madvise(self.base.as_ptr().cast(), self.len, advice) };
+    }
+
+    /// Takes memory that the program gives up.
+    pub(crate) fn of_words(mut words: Vec<u64>) -> Self {
+        let len = words.len() * 8;
+        let base = NonNull::new(words.as_mut_ptr().cast::<u8>()).expect("a Vec is never null");
+        Self { base, len, writable: true, backing: Backing::Words { _words: words } }
+    }
+
+    /// Takes memory that the program keeps.
+    ///
+    /// # Safety
+    /// `base..base + len` must be valid for reads and writes, and no Rust reference may be used to
+    /// access it, as long as the mapping lives.
+    pub(crate) unsafe fn of_raw(base: NonNull<u8>, len: usize) -> Self {
+        Self { base, len, writable: true, backing: Backing::Borrowed }
+    }
+
+    /// Puts another file's pages at this mapping's address, atomically: peers that still map the
+    /// old file no longer reach what this process sees here.
+    pub(crate) fn replace(&self, file: BorrowedFd<'_>) -> Result<(), SetupError> {
+        assert!(matches!(self.backing, Backing::File), "only a file's mapping can be replaced");
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::SHARED | MapFlags::FIXED;
+        // SAFETY: the range is our own mapping and stays mapped throughout; nobody holds references
+        // into it (module rules), so replacing its pages breaks no aliasing.
+        unsafe { mmap(self.base.as_ptr().cast(), self.len, protection, flags, file.as_fd(), 0) }
+            .map_err(SetupError::os("mmap over a region"))?;
+        self.populate();
+        Ok(())
+    }
+
+    /// First byte.
+    #[inline]
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Bytes.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether stores are possible; the MMU says so too.
+    #[inline]
+    pub(crate) fn writable(&self) -> bool {
+        self.writable
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        if matches!(self.backing, Backing::File) {
+            // SAFETY: the range was mapped by us and nothing points into it after its owner is gone.
+            let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+            debug_assert!(unmapped.is_ok(), "our own mapping can be unmapped");
+        }
+    }
+}

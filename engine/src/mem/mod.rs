@@ -1,0 +1,30 @@
+//! Memory that several processes share. Unsafe code lives here and nowhere else in the engine.
+//!
+//! Rules:
+//! - No reference (`&T`, `&[u8]`) ever points into memory that a peer may write, atomics excepted:
+//!   bytes are copied in or out by [`bytes`], words are atomics.
+//! - No pointer crosses a process; offsets do, and only after translation.
+//! - A mapping never moves and is never shorter than its length says: the files behind it are
+//!   sealed against shrinking before they are mapped.
+//!
+//! Release stores and the acquire loads that read them:
+//!
+//! | release | acquire | what becomes visible |
+//! |---|---|---|
+//! | LANE-R1 first status word of a record | LANE-A1 reader's poll | the record, and every store of the writer before it: earlier puts |
+//! | LANE-R2 reader's cursor | LANE-A2 writer short of room | the reader has copied those lines out; they may be overwritten |
+//! | DONE-R1 count of executed commands | DONE-A1 initiator's poll | the commands' effects; their answers |
+//! | BAR-R1 barrier word | BAR-A1 barrier wait | everything before the peer's barrier call |
+//! | REV-R1 leaving a direct operation | REV-A1 revoking owner | the operation's stores |
+//!
+//! Pairs of store-then-load on both sides, where neither may miss the other's store, run through
+//! [`fence`]: a sender publishes and then reads `asleep`, a sleeper sets `asleep` and then looks at
+//! its lanes; an initiator sets `active` and then reads the key's generation, a revoking owner
+//! raises the generation and then reads `active`.
+pub(crate) mod bytes;
+pub(crate) mod fence;
+pub(crate) mod lane;
+pub(crate) mod layout;
+pub(crate) mod map;
+pub(crate) mod page;
+pub(crate) mod region;

@@ -1,0 +1,99 @@
+//! A port's page: what it tells all its peers, which map it read-only.
+//!
+//! ```text
+//!   0      asleep: 1 while the port sleeps, so senders must kick it
+//!   64     engine asleep: the same for the thread that serves mediated commands
+//!   1024   generation of each slot of the port's translation table, 4 bytes each
+//! ```
+//!
+//! Only the owner can write it (the file is sealed against other writers), so no peer can disturb
+//! what another one reads.
+use super::map::{Mapping, memory_file, round_to_pages, seal_writers};
+use crate::Pages;
+use crate::error::SetupError;
+use crate::sync::{AtomicU64, Ordering};
+use ayre_proto::limits::TABLE_SLOTS;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+
+const GENERATIONS: u64 = 1024;
+const LEN: usize = GENERATIONS as usize + TABLE_SLOTS * 8;
+
+/// Who sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sleeper {
+    /// The port's own thread.
+    Port = 0,
+    /// The thread that serves mediated commands.
+    Engine = 64,
+}
+
+/// The owner's side.
+#[derive(Debug)]
+pub(crate) struct OwnPage {
+    mapping: Mapping,
+    file: OwnedFd,
+}
+
+impl OwnPage {
+    pub(crate) fn new() -> Result<Self, SetupError> {
+        let len = round_to_pages(LEN, Pages::Ordinary);
+        let file = memory_file(len, Pages::Ordinary)?;
+        let mapping = Mapping::own(file.as_fd(), len)?;
+        seal_writers(file.as_fd())?;
+        Ok(Self { mapping, file })
+    }
+
+    pub(crate) fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// Says whether senders must kick. The caller fences before it looks at its lanes.
+    pub(crate) fn set_asleep(&self, sleeper: Sleeper, asleep: bool) {
+        // Relaxed: ordered by the fences around the sleep, see mem::fence.
+        self.mapping.word(sleeper as u64).store(u64::from(asleep), Ordering::Relaxed);
+    }
+
+    /// Whether we said that senders must kick. For a thread of the same process, which fences by
+    /// the lock under which it raised what it kicks for.
+    pub(crate) fn is_asleep(&self, sleeper: Sleeper) -> bool {
+        // A full fence, not a label: heavy() on the sleeper's side is its partner.
+        crate::mem::fence::Fencing::Symmetric.light();
+        // Relaxed: as PeerPage::is_asleep.
+        self.mapping.word(sleeper as u64).load(Ordering::Relaxed) != 0
+    }
+
+    /// Raises a slot's generation. The caller fences before it looks for users of the old one.
+    pub(crate) fn set_generation(&self, slot: u16, generation: u32) {
+        // Relaxed: ordered by the heavy fence of revocation.
+        self.mapping.word(generation_at(slot)).store(u64::from(generation), Ordering::Relaxed);
+    }
+}
+
+fn generation_at(slot: u16) -> u64 {
+    GENERATIONS + 8 * (u64::from(slot) % TABLE_SLOTS as u64)
+}
+
+/// A peer's side.
+#[derive(Debug)]
+pub(crate) struct PeerPage {
+    mapping: Mapping,
+}
+
+impl PeerPage {
+    pub(crate) fn new(file: BorrowedFd<'_>) -> Result<Self, SetupError> {
+        let len = round_to_pages(LEN, Pages::Ordinary);
+        Ok(Self { mapping: Mapping::foreign(file, len, false)? })
+    }
+
+    #[inline]
+    pub(crate) fn is_asleep(&self, sleeper: Sleeper) -> bool {
+        // Relaxed: the caller has published and fenced, see mem::fence.
+        self.mapping.word(sleeper as u64).load(Ordering::Relaxed) != 0
+    }
+
+    /// The word that holds a slot's generation.
+    #[inline]
+    pub(crate) fn generation(&self, slot: u16) -> &AtomicU64 {
+        self.mapping.word(generation_at(slot))
+    }
+}

@@ -1,0 +1,266 @@
+//! Registered memory of the owner, and its handle at a peer.
+use super::map::{Mapping, Pages, memory_file, round_to_pages, seal_seals, seal_writers};
+use crate::error::SetupError;
+use crate::port::Port;
+use ayre_proto::alu::{Atomic, Fetched};
+use ayre_proto::units::PeerId;
+use ayre_proto::units::{Key, Rights};
+use ayre_proto::xlate::Cover;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex};
+
+/// How a region is allocated.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RegionOptions {
+    pages: Pages,
+    sealed: bool,
+}
+
+impl RegionOptions {
+    /// Ordinary pages, writable by peers who are granted so.
+    pub const fn new() -> Self {
+        Self { pages: Pages::Ordinary, sealed: false }
+    }
+
+    /// Chooses the page size. Huge pages must have been reserved by the administrator.
+    pub const fn pages(mut self, pages: Pages) -> Self {
+        self.pages = pages;
+        self
+    }
+
+    /// No process but this one will ever be able to write the region, however it tries: the memory
+    /// file is sealed against other writable mappings. Grants of writing are refused.
+    // spec: REG-4
+    pub const fn sealed(mut self) -> Self {
+        self.sealed = true;
+        self
+    }
+}
+
+/// Memory of this process that operations of peers may reach once it is shared.
+///
+/// Cheap to clone; clones name the same memory. Peers may change the bytes at any time, so they
+/// are copied in and out and never borrowed.
+#[derive(Clone, Debug)]
+pub struct Region {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    mapping: Arc<Mapping>,
+    /// The file behind it; none for memory that the program brought.
+    file: Option<Mutex<OwnedFd>>,
+    len: usize,
+    pages: Pages,
+    sealed: bool,
+    number: u16,
+    port: u64,
+}
+
+impl Region {
+    pub(crate) fn allocate(
+        len: usize,
+        options: RegionOptions,
+        (number, port): (u16, u64),
+    ) -> Result<Self, SetupError> {
+        let mapped = round_to_pages(len, options.pages);
+        let (file, mapping) = Self::backing(mapped, options.pages)?;
+        Self::seal(&file, options.sealed)?;
+        let RegionOptions { pages, sealed } = options;
+        let file = Some(Mutex::new(file));
+        let mapping = Arc::new(mapping);
+        Ok(Self { inner: Arc::new(Inner { mapping, file, len, pages, sealed, number, port }) })
+    }
+
+    fn backing(len: usize, pages: Pages) -> Result<(OwnedFd, Mapping), SetupError> {
+        let file = memory_file(len, pages)?;
+        let mapping = Mapping::own(file.as_fd(), len)?;
+        Ok((file, mapping))
+    }
+
+    /// Comes after our own mapping, which sealing against writers leaves as it is.
+    fn seal(file: &OwnedFd, sealed: bool) -> Result<(), SetupError> {
+        if sealed { seal_writers(file.as_fd()) } else { seal_seals(file.as_fd()) }
+    }
+
+    pub(crate) fn over(mapping: Mapping, len: usize, (number, port): (u16, u64)) -> Self {
+        let (mapping, pages) = (Arc::new(mapping), Pages::Ordinary);
+        let inner = Inner { mapping, file: None, len, pages, sealed: false, number, port };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Bytes.
+    pub fn len(&self) -> usize {
+        self.inner.len
+    }
+
+    /// Whether the region has no byte.
+    pub fn is_empty(&self) -> bool {
+        self.inner.len == 0
+    }
+
+    /// Copies bytes in. Data races with peers are theirs and yours to order, by notifications.
+    ///
+    /// # Panics
+    /// If the range leaves the region.
+    pub fn write(&self, offset: usize, from: &[u8]) {
+        self.assert_range(offset, from.len());
+        self.inner.mapping.write(offset as u64, from);
+    }
+
+    /// Copies bytes out.
+    ///
+    /// # Panics
+    /// If the range leaves the region.
+    pub fn read(&self, offset: usize, into: &mut [u8]) {
+        self.assert_range(offset, into.len());
+        self.inner.mapping.read(offset as u64, into);
+    }
+
+    /// Reads a word, with acquire ordering.
+    ///
+    /// # Panics
+    /// If `offset` is not a multiple of eight or leaves the region.
+    pub fn load(&self, offset: usize) -> u64 {
+        self.assert_range(offset, 8);
+        // LOCK-A1: pairs with a remote atomic on the word, LOCK-R1.
+        self.inner.mapping.word(offset as u64).load(crate::sync::Ordering::Acquire)
+    }
+
+    /// Writes a word, with release ordering.
+    ///
+    /// # Panics
+    /// If `offset` is not a multiple of eight or leaves the region.
+    pub fn store(&self, offset: usize, value: u64) {
+        self.assert_range(offset, 8);
+        // LOCK-R1: pairs with a remote atomic on the word, LOCK-A1.
+        self.inner.mapping.word(offset as u64).store(value, crate::sync::Ordering::Release);
+    }
+
+    /// Performs an atomic on own memory, atomic with those of all peers.
+    ///
+    /// # Panics
+    /// If `offset` is not a multiple of the width or leaves the region.
+    pub fn atomic(&self, offset: usize, atomic: &Atomic) -> Fetched {
+        self.assert_range(offset, atomic.width.bytes() as usize);
+        self.inner.mapping.atomic(offset as u64, atomic)
+    }
+
+    fn assert_range(&self, offset: usize, len: usize) {
+        let fits = offset <= self.inner.len && len <= self.inner.len - offset;
+        assert!(fits, "{len} bytes at {offset} leave a region of {} bytes", self.inner.len);
+    }
+
+    pub(crate) fn mapping(&self) -> &Arc<Mapping> {
+        &self.inner.mapping
+    }
+
+    pub(crate) fn number(&self) -> u16 {
+        self.inner.number
+    }
+
+    pub(crate) fn port(&self) -> u64 {
+        self.inner.port
+    }
+
+    pub(crate) fn sealed(&self) -> bool {
+        self.inner.sealed
+    }
+
+    /// The file as a peer with or without the right to store may have it. A descriptor opened for
+    /// reading gives mappings that no mprotect makes writable.
+    // spec: CAP-3
+    pub(crate) fn file_for(&self, writable: bool) -> Result<OwnedFd, SetupError> {
+        let Some(file) = &self.inner.file else {
+            return Err(SetupError::Invalid("memory that was registered is shared mediated only"));
+        };
+        let file = file.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if writable {
+            return file.try_clone().map_err(|error| SetupError::Os {
+                call: "dup",
+                errno: rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::BADF),
+            });
+        }
+        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&*file));
+        rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+            .map_err(SetupError::os("open a region for reading"))
+    }
+
+    /// Moves the content to fresh memory at the same address. Whoever mapped the old file keeps
+    /// pages that this process no longer sees.
+    // spec: REV-4
+    pub(crate) fn replace_storage(&self) -> Result<(), SetupError> {
+        let Some(file) = &self.inner.file else { return Ok(()) };
+        let old = &self.inner.mapping;
+        let (fresh_file, fresh) = Self::backing(old.len(), self.inner.pages)?;
+        fresh.write_from(0, old, 0, old.len());
+        old.replace(fresh_file.as_fd())?;
+        Self::seal(&fresh_file, self.inner.sealed)?;
+        *file.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = fresh_file;
+        Ok(())
+    }
+}
+
+impl Port {
+    /// Registers `len` bytes at `base`, memory that the program keeps, for mediated peers.
+    ///
+    /// # Errors
+    /// As [`Port::register`]; [`SetupError::Invalid`] where `base` is not a multiple of eight.
+    ///
+    /// # Safety
+    /// The memory must stay valid for reads and writes until it was deregistered and the region
+    /// and all its clones are gone, and no Rust reference may be used to access it meanwhile.
+    // spec: REG-5
+    pub unsafe fn register_raw(
+        &mut self,
+        base: NonNull<u8>,
+        len: usize,
+    ) -> Result<Region, SetupError> {
+        if len == 0 || !base.cast::<u64>().is_aligned() {
+            return Err(SetupError::Invalid("a region begins at a multiple of eight"));
+        }
+        // SAFETY: the caller's promise, word for word.
+        self.register_range(unsafe { Mapping::of_raw(base, len) })
+    }
+}
+
+/// A peer's memory, as far as the capability that it handed over reaches.
+#[derive(Debug)]
+pub struct RemoteRegion {
+    pub(crate) peer: PeerId,
+    pub(crate) port: u64,
+    pub(crate) key: Key,
+    pub(crate) cover: Cover,
+    /// The peer's memory itself, on a direct connection.
+    pub(crate) mapping: Option<Arc<Mapping>>,
+}
+
+impl RemoteRegion {
+    /// Whose memory it is.
+    pub fn peer(&self) -> PeerId {
+        self.peer
+    }
+
+    /// Bytes of the capability's range; offsets count from its first.
+    pub fn len(&self) -> u64 {
+        self.cover.len
+    }
+
+    /// Whether the range has no byte.
+    pub fn is_empty(&self) -> bool {
+        self.cover.len == 0
+    }
+
+    /// What the capability allows.
+    pub fn rights(&self) -> Rights {
+        self.cover.rights
+    }
+
+    /// The key, as the owner's table knows it.
+    pub fn key(&self) -> Key {
+        self.key
+    }
+}

@@ -1,0 +1,194 @@
+//! Short messages: one lane per sender, together the port's mailbox.
+use crate::connection::Executor;
+use crate::error::{Busy, Fault, PostError, ReceiveError};
+use crate::mem::layout::Control;
+use crate::mem::page::Sleeper;
+use crate::port::Port;
+use crate::sync::Ordering;
+use crate::wait::deadline;
+use ayre_proto::lane::{Kind, Malformed, Status};
+use ayre_proto::limits::EAGER_MAX;
+use ayre_proto::units::PeerId;
+use std::time::Duration;
+
+/// What is known of a received message; its bytes are in the receiver's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Who sent it.
+    pub source: PeerId,
+    /// The sender's type tag.
+    pub tag: u32,
+    /// Bytes.
+    pub len: usize,
+}
+
+impl Port {
+    /// Sends 1 to [`EAGER_MAX`] bytes to a peer's mailbox. Never blocks; the buffer may be reused
+    /// when the call returns. 56 bytes and less travel in one cache line.
+    ///
+    /// A message is never seen before the data of this port's earlier puts to the peer.
+    ///
+    /// # Errors
+    /// [`Busy::MessageLaneFull`] with nothing done, where this port's messages fill its lane at the
+    /// peer; other senders have lanes of their own. [`Fault::TooLong`]; [`Fault::Malformed`] for an
+    /// empty message; [`Fault::PeerDead`], [`Fault::ForeignHandle`].
+    // spec: MSG-1, MSG-4, ORD-3
+    #[inline]
+    pub fn send(&mut self, to: PeerId, tag: u32, data: &[u8]) -> Result<(), PostError> {
+        if data.is_empty() || data.len() > EAGER_MAX {
+            return Err(unfit(data).into());
+        }
+        let connection = self.connection_mut(to)?;
+        if let Some(why) = connection.ended {
+            return Err(why.into());
+        }
+        let lane = &mut connection.messages_out;
+        let pushed = match &connection.executor {
+            Executor::Direct(_) => lane.push((Kind::Message, tag), [], data),
+            // The commands before this message, which the receiver must have executed first.
+            Executor::Mediated(end) => {
+                lane.push((Kind::Message, tag), [end.pending.posted()], data)
+            }
+        };
+        if pushed.is_err() {
+            return Err(Busy::MessageLaneFull.into());
+        }
+        connection.link.kick(Sleeper::Port);
+        Ok(())
+    }
+
+    /// Sends a message, waiting for room in the lane while making progress. Yields the processor
+    /// but does not sleep, for a receiver that lacks room is at work.
+    ///
+    /// # Errors
+    /// As [`Port::send`], [`Busy`] excepted.
+    pub fn send_wait(&mut self, to: PeerId, tag: u32, data: &[u8]) -> Result<(), Fault> {
+        let mut rounds = 0;
+        loop {
+            match self.send(to, tag, data) {
+                Ok(()) => return Ok(()),
+                Err(PostError::Fault(fault)) => return Err(fault),
+                Err(PostError::Busy(_)) => self.pause(&mut rounds),
+            }
+        }
+    }
+
+    /// One round of waiting for a peer that is at work: progress, then a spin or a yield.
+    pub(crate) fn pause(&mut self, rounds: &mut u32) {
+        *rounds += 1;
+        if *rounds < self.config.spin.polls {
+            self.progress_lanes();
+            std::hint::spin_loop();
+        } else {
+            self.progress();
+            std::thread::yield_now();
+        }
+    }
+
+    /// Takes the next message, if there is one, into the front of `into`. Never blocks.
+    ///
+    /// Messages of one sender come in the order in which they were sent.
+    ///
+    /// # Errors
+    /// [`ReceiveError::TooLong`]: the message stays, and comes again with a larger buffer.
+    // spec: MSG-5, PROG-3
+    #[inline]
+    pub fn try_recv(&mut self, into: &mut [u8]) -> Result<Option<Message>, ReceiveError> {
+        let hot = self.rota.hot;
+        if let Some(message) = self.receive_from(hot, into)? {
+            return Ok(Some(message));
+        }
+        let turn = self.rota.turn(self.connections.len());
+        if turn != hot
+            && let Some(message) = self.receive_from(turn, into)?
+        {
+            self.rota.hot = turn;
+            return Ok(Some(message));
+        }
+        self.progress_lanes();
+        Ok(None)
+    }
+
+    /// Waits for the next message, at most for `timeout`; sleeps where it takes long.
+    ///
+    /// # Errors
+    /// [`ReceiveError::TooLong`]; [`ReceiveError::TimedOut`]; [`ReceiveError::PeerDied`], once for
+    /// each peer that died, so that a wait for a dead sender ends.
+    // spec: MSG-6, WAIT-1, LIFE-7
+    pub fn recv(
+        &mut self,
+        into: &mut [u8],
+        timeout: Option<Duration>,
+    ) -> Result<Message, ReceiveError> {
+        self.wait_or_died(timeout, |port| port.try_recv(into).transpose())
+    }
+
+    /// Waits for what `attempt` gives, or until a peer dies, or until the time is up.
+    pub(crate) fn wait_or_died<T>(
+        &mut self,
+        timeout: Option<Duration>,
+        mut attempt: impl FnMut(&mut Self) -> Option<Result<T, ReceiveError>>,
+    ) -> Result<T, ReceiveError> {
+        let found = self.wait_for(deadline(timeout), |port| {
+            // A full turn of the rota, so that nothing that has arrived is missed before a sleep.
+            let turns = port.connections.len().max(1);
+            let found = (0..turns).find_map(|_| attempt(port));
+            found.or_else(|| port.died.pop().map(|peer| Err(ReceiveError::PeerDied(peer))))
+        });
+        found.unwrap_or(Err(ReceiveError::TimedOut))
+    }
+
+    #[inline]
+    fn receive_from(
+        &mut self,
+        index: usize,
+        into: &mut [u8],
+    ) -> Result<Option<Message>, ReceiveError> {
+        let Some(Some(connection)) = self.connections.get_mut(index) else { return Ok(None) };
+        let Some(record) = connection.messages_in.peek() else { return Ok(None) };
+        let source = connection.peer;
+        let skip = match connection.executor {
+            Executor::Direct(_) => 0,
+            Executor::Mediated(_) => {
+                let [posted] = connection.messages_in.head();
+                // DONE-A1: the puts before the message have landed once they are counted.
+                let done = connection.inward.control(Control::Done).load(Ordering::Acquire);
+                if done < posted {
+                    self.progress_lanes();
+                    return Ok(None);
+                }
+                1
+            }
+        };
+        let Ok((status, len)) = checked(record, skip) else {
+            self.malformed += 1;
+            self.end_malformed_lane(source);
+            return Ok(None);
+        };
+        let Some(into) = into.get_mut(..len) else { return Err(ReceiveError::TooLong(len)) };
+        connection.messages_in.copy(skip, into);
+        connection.messages_in.consume(&status);
+        Ok(Some(Message { source, tag: status.tag, len }))
+    }
+
+    /// A lane that does not parse is not looked at again: its connection ends, and with it the lane.
+    #[cold]
+    pub(crate) fn end_malformed_lane(&mut self, peer: PeerId) {
+        self.end_connection(peer, Fault::Malformed);
+        if let Some(slot) = self.connections.get_mut(peer.index()) {
+            *slot = None;
+        }
+    }
+}
+
+#[cold]
+fn unfit(data: &[u8]) -> Fault {
+    if data.is_empty() { Fault::Malformed } else { Fault::TooLong }
+}
+
+#[inline]
+fn checked(record: Result<Status, Malformed>, skip: usize) -> Result<(Status, usize), Malformed> {
+    let status = record?;
+    let len = (status.len as usize).checked_sub(skip * 8).ok_or(Malformed)?;
+    if status.kind == Kind::Message { Ok((status, len)) } else { Err(Malformed) }
+}

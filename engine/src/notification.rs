@@ -1,0 +1,94 @@
+//! The port's notification queue.
+use crate::connection::Executor;
+use crate::error::ReceiveError;
+use crate::mem::layout::Control;
+use crate::port::Port;
+use crate::sync::Ordering;
+use ayre_proto::lane::Kind;
+use ayre_proto::notify::{Classes, Notification, Operation};
+use std::time::Duration;
+
+impl Port {
+    /// Takes the next notification of any operation, peer and class, if there is one. Never blocks.
+    ///
+    /// What a notification speaks of is visible when it is returned, and so is the data of every
+    /// earlier put of its source.
+    // spec: NOTI-1, ORD-1, PROG-3
+    #[inline]
+    pub fn poll_notification(&mut self) -> Option<Notification> {
+        if let Some(notification) = self.notifications.pop_front() {
+            self.return_credit(&notification);
+            return Some(notification);
+        }
+        let hot = self.rota.hot;
+        if let Some(notification) = self.notified_by(hot) {
+            return Some(notification);
+        }
+        let turn = self.rota.turn(self.connections.len());
+        if turn != hot
+            && let Some(notification) = self.notified_by(turn)
+        {
+            self.rota.hot = turn;
+            return Some(notification);
+        }
+        self.progress_lanes();
+        None
+    }
+
+    /// Waits for the next notification, at most for `timeout`; sleeps where it takes long.
+    ///
+    /// # Errors
+    /// [`ReceiveError::TimedOut`]; [`ReceiveError::PeerDied`], once for each peer that died.
+    // spec: WAIT-1, LIFE-7
+    pub fn wait_notification(
+        &mut self,
+        timeout: Option<Duration>,
+    ) -> Result<Notification, ReceiveError> {
+        self.wait_or_died(timeout, |port| port.poll_notification().map(Ok))
+    }
+
+    #[inline]
+    fn notified_by(&mut self, index: usize) -> Option<Notification> {
+        let connection = self.connections.get_mut(index)?.as_mut()?;
+        let source = connection.peer;
+        let Executor::Direct(end) = &mut connection.executor else { return None };
+        let record = end.notes_in.peek()?;
+        let decoded = match record {
+            Ok(status) if status.kind == Kind::Notification && status.len == 16 => {
+                let words = end.notes_in.head();
+                end.notes_in.consume(&status);
+                Notification::decode(words, source)
+            }
+            _ => None,
+        };
+        if decoded.is_none() {
+            self.malformed += 1;
+            self.end_malformed_lane(source);
+        }
+        decoded
+    }
+
+    /// A mediated initiator has a bounded number of notifications here that are not taken; this
+    /// one is.
+    // spec: NOTI-11
+    #[inline]
+    fn return_credit(&mut self, notification: &Notification) {
+        if !raised_at_target(notification) {
+            return;
+        }
+        let Ok(connection) = self.connection_mut(notification.source) else { return };
+        if let Executor::Mediated(end) = &mut connection.executor {
+            end.notes_taken += 1;
+            // Relaxed: only the number matters, to the initiator and to our responder.
+            connection.inward.control(Control::Noted).store(end.notes_taken, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Whether a notification was raised by a peer's operation rather than by one of our own.
+fn raised_at_target(notification: &Notification) -> bool {
+    use Operation::{ImmediatePut, NotificationPut, Put};
+    let lands_at_target = matches!(notification.operation, Put | ImmediatePut | NotificationPut);
+    notification.class == Classes::RESPONDER
+        || notification.class == Classes::COMPLETER && lands_at_target
+}

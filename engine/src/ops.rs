@@ -1,0 +1,430 @@
+//! The operations on remote memory, and their one lowering.
+//!
+//! Each becomes a command, is checked against the handle, and goes to the executor that the
+//! connection has: [`crate::direct`] or [`crate::mediated`].
+use crate::connection::Executor;
+use crate::error::{Busy, Fault, PostError};
+use crate::mem::map::Mapping;
+use crate::mem::region::RemoteRegion;
+use crate::options::{Destination, LocalSlice, Options, Source};
+use crate::port::Port;
+use ayre_proto::alu::{Atomic, AtomicOp, Fetched, Width};
+use ayre_proto::execute::{Action, Command, Report};
+use ayre_proto::fault::Status;
+use ayre_proto::limits::NOTIFICATIONS_MAX;
+use ayre_proto::notify::Classes;
+use ayre_proto::segment::Shape;
+use ayre_proto::units::PeerId;
+use ayre_proto::units::{Claim, Extent, Key, Ticket};
+use std::sync::Arc;
+
+/// Notifications that one operation may raise at its initiator.
+pub(crate) const NOTES_PER_OPERATION: usize = 2;
+
+/// Rows of equal length at equal distances, in the local buffer and at the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strided {
+    /// Bytes of a row.
+    pub row_len: u64,
+    /// Number of rows.
+    pub rows: u64,
+    /// Bytes from row to row in the local buffer.
+    pub local_stride: u64,
+    /// Bytes from row to row at the target.
+    pub remote_stride: u64,
+}
+
+impl From<Strided> for Shape {
+    fn from(strided: Strided) -> Self {
+        let Strided { row_len, rows, local_stride, remote_stride } = strided;
+        Self { row_len, rows, local_stride, remote_stride }
+    }
+}
+
+/// The local end of a transfer.
+#[derive(Debug)]
+pub(crate) enum Buffer<'a> {
+    None,
+    Out(&'a [u8]),
+    OutRegion(&'a Mapping, u64),
+    In(&'a mut [u8]),
+    InRegion(&'a Arc<Mapping>, u64),
+}
+
+/// The local end of a transfer, and how it is laid out at both ends.
+#[derive(Debug)]
+pub(crate) struct Transfer<'a> {
+    pub(crate) buffer: Buffer<'a>,
+    pub(crate) shape: Shape,
+}
+
+impl Transfer<'static> {
+    const fn carried(bytes: u64) -> Self {
+        Self { buffer: Buffer::None, shape: Shape::contiguous(bytes) }
+    }
+}
+
+/// What an executor says of an operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Posted {
+    pub(crate) ticket: Ticket,
+    /// How it ended, where the call waited for that.
+    pub(crate) status: Status,
+    pub(crate) value: u64,
+}
+
+impl Port {
+    /// Copies local bytes to a peer's memory.
+    ///
+    /// The local buffer may be reused when the call returns. The data is visible at the target no
+    /// later than the operation's completer notification, a later message or notification of this
+    /// port, or the return of [`Port::flush`].
+    ///
+    /// Does not block on a direct connection. On a mediated one, a put longer than the request
+    /// lane waits for the target's engine to take it, making progress meanwhile.
+    ///
+    /// # Errors
+    /// [`Fault::Rights`], [`Fault::Bounds`], [`Fault::PeerDead`], [`Fault::ForeignHandle`];
+    /// [`Busy`] with nothing done. What only the target knows (a revoked key) arrives as a
+    /// requester notification and from [`Port::flush`].
+    // spec: PUT-1, PUT-2
+    #[inline]
+    pub fn put<'a>(
+        &mut self,
+        to: &RemoteRegion,
+        offset: u64,
+        from: impl Into<Source<'a>>,
+        options: Options,
+    ) -> Result<Ticket, PostError> {
+        let from = from.into();
+        let shape = Shape::contiguous(from.len());
+        let transfer = Transfer { buffer: self.source(from)?, shape };
+        Ok(self.post(to, offset, Action::Put, transfer, options)?.ticket)
+    }
+
+    /// Copies rows of the local buffer to rows at the target; one operation, one notification.
+    ///
+    /// # Errors
+    /// As [`Port::put`]; [`Fault::Bounds`] too where a row leaves the local buffer.
+    // spec: STR-1
+    pub fn put_strided<'a>(
+        &mut self,
+        to: &RemoteRegion,
+        offset: u64,
+        from: impl Into<Source<'a>>,
+        rows: Strided,
+        options: Options,
+    ) -> Result<Ticket, PostError> {
+        let (from, shape) = (from.into(), Shape::from(rows));
+        check_local(&shape, from.len())?;
+        let transfer = Transfer { buffer: self.source(from)?, shape };
+        Ok(self.post(to, offset, Action::Put, transfer, options)?.ticket)
+    }
+
+    /// Copies a peer's memory to a local buffer.
+    ///
+    /// Into private bytes, the data is there when the call returns: on a mediated connection it
+    /// waits for the answer, making progress meanwhile. Into a region, the call does not block and
+    /// the data is there with the completer notification or after [`Port::flush`].
+    ///
+    /// # Errors
+    /// As [`Port::put`]; into private bytes, a fault of the target is returned here as well.
+    // spec: GET-1, GET-2
+    #[inline]
+    pub fn get<'a>(
+        &mut self,
+        from: &RemoteRegion,
+        offset: u64,
+        into: impl Into<Destination<'a>>,
+        options: Options,
+    ) -> Result<Ticket, PostError> {
+        let into = into.into();
+        let shape = Shape::contiguous(into.len());
+        let transfer = Transfer { buffer: self.destination(into)?, shape };
+        self.post(from, offset, Action::Get, transfer, options)?.landed()
+    }
+
+    /// Copies rows at the target to rows of the local buffer.
+    ///
+    /// # Errors
+    /// As [`Port::get`]; [`Fault::Bounds`] too where a row leaves the local buffer.
+    // spec: STR-2
+    pub fn get_strided<'a>(
+        &mut self,
+        from: &RemoteRegion,
+        offset: u64,
+        into: impl Into<Destination<'a>>,
+        rows: Strided,
+        options: Options,
+    ) -> Result<Ticket, PostError> {
+        let (into, shape) = (into.into(), Shape::from(rows));
+        check_local(&shape, into.len())?;
+        let transfer = Transfer { buffer: self.destination(into)?, shape };
+        self.post(from, offset, Action::Get, transfer, options)?.landed()
+    }
+
+    /// Stores eight bytes, little-endian, that travel in the command itself.
+    ///
+    /// # Errors
+    /// As [`Port::put`]. Never blocks.
+    // spec: IMM-1
+    #[inline]
+    pub fn put_immediate(
+        &mut self,
+        to: &RemoteRegion,
+        offset: u64,
+        value: u64,
+        options: Options,
+    ) -> Result<Ticket, PostError> {
+        let action = Action::Immediate(value);
+        Ok(self.post(to, offset, action, Transfer::carried(8), options)?.ticket)
+    }
+
+    /// Raises a completer notification at a peer, and writes no memory: a notification put.
+    ///
+    /// # Errors
+    /// [`Busy`]; [`Fault::PeerDead`], [`Fault::ForeignHandle`]. Never blocks.
+    // spec: NPUT-1
+    #[inline]
+    pub fn notify(&mut self, peer: PeerId, options: Options) -> Result<Ticket, PostError> {
+        let command = command(Action::Notify, Claim { key: NO_KEY, offset: 0, len: 0 }, options);
+        self.dispatch(peer, command, ayre_proto::execute::NOWHERE, None, Transfer::carried(0))
+            .map(|posted| posted.ticket)
+    }
+
+    /// Performs an atomic on a word of a peer's memory and forgets the result.
+    ///
+    /// # Errors
+    /// As [`Port::put`]; [`Fault::Alignment`]. Never blocks.
+    // spec: ATOM-1
+    #[inline]
+    pub fn atomic(
+        &mut self,
+        on: &RemoteRegion,
+        offset: u64,
+        atomic: Atomic,
+        options: Options,
+    ) -> Result<Ticket, PostError> {
+        let transfer = Transfer::carried(atomic.width.bytes());
+        Ok(self.post(on, offset, Action::Atomic(atomic), transfer, options)?.ticket)
+    }
+
+    /// Performs an atomic on a word of a peer's memory and returns the result: the old value, or
+    /// for FCAA the new one. Waits for it on a mediated connection, making progress meanwhile.
+    ///
+    /// # Errors
+    /// As [`Port::atomic`], and faults of the target.
+    // spec: ATOM-3
+    #[inline]
+    pub fn fetch(
+        &mut self,
+        on: &RemoteRegion,
+        offset: u64,
+        atomic: Atomic,
+        options: Options,
+    ) -> Result<Fetched, PostError> {
+        let transfer = Transfer::carried(atomic.width.bytes());
+        let posted = self.post(on, offset, Action::Fetch(atomic), transfer, options)?;
+        posted.landed()?;
+        Ok(Fetched { value: posted.value, success: posted.status == Status::Ok })
+    }
+
+    /// Adds to a 64-bit word and returns the old value.
+    ///
+    /// # Errors
+    /// As [`Port::fetch`].
+    #[inline]
+    pub fn fetch_add(
+        &mut self,
+        on: &RemoteRegion,
+        offset: u64,
+        add: u64,
+    ) -> Result<u64, PostError> {
+        let atomic = Atomic { width: Width::W64, op: AtomicOp::Add, operand: add, compare: 0 };
+        Ok(self.fetch(on, offset, atomic, Options::new())?.value)
+    }
+
+    /// Stores `new` into a 64-bit word if it holds `expected`; returns the old value and whether.
+    ///
+    /// # Errors
+    /// As [`Port::fetch`].
+    #[inline]
+    pub fn compare_swap(
+        &mut self,
+        on: &RemoteRegion,
+        offset: u64,
+        expected: u64,
+        new: u64,
+    ) -> Result<Fetched, PostError> {
+        let atomic = Atomic {
+            width: Width::W64,
+            op: AtomicOp::CompareSwap,
+            operand: new,
+            compare: expected,
+        };
+        self.fetch(on, offset, atomic, Options::new())
+    }
+
+    /// Fetch-compare-and-add: if the 64-bit word is at most `compare`, in two's complement, adds
+    /// `add`. Returns the new value, or the present one where it declined.
+    ///
+    /// # Errors
+    /// As [`Port::fetch`].
+    // spec: FCAA-1
+    #[inline]
+    pub fn fcaa(
+        &mut self,
+        on: &RemoteRegion,
+        offset: u64,
+        compare: i64,
+        add: i64,
+    ) -> Result<Fetched, PostError> {
+        let atomic = Atomic {
+            width: Width::W64,
+            op: AtomicOp::Fcaa,
+            operand: add as u64,
+            compare: compare as u64,
+        };
+        self.fetch(on, offset, atomic, Options::new())
+    }
+
+    /// Waits until everything posted to a peer has ended there, and says how it went: the first
+    /// fault since the last flush. On a direct connection operations end within their call, so
+    /// this does not wait.
+    ///
+    /// # Errors
+    /// The first fault, [`Fault::PeerDead`] among them.
+    // spec: ORD-5
+    pub fn flush(&mut self, peer: PeerId) -> Result<(), Fault> {
+        self.connection(peer)?;
+        self.wait_for(None, |port| port.is_flushed(peer).then_some(()));
+        match self.connection_mut(peer)?.fault.take() {
+            Some(fault) => Err(fault),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether everything posted to a peer has ended. Does not block.
+    pub fn is_flushed(&self, peer: PeerId) -> bool {
+        match self.connection(peer).map(|connection| &connection.executor) {
+            Ok(Executor::Mediated(end)) => end.pending.is_empty(),
+            _ => true,
+        }
+    }
+
+    #[inline]
+    fn source<'a>(&self, from: Source<'a>) -> Result<Buffer<'a>, Fault> {
+        match from {
+            Source::Bytes(bytes) => Ok(Buffer::Out(bytes)),
+            Source::Region(slice) => {
+                let region = self.own(&slice)?;
+                Ok(Buffer::OutRegion(region, slice.offset))
+            }
+        }
+    }
+
+    #[inline]
+    fn destination<'a>(&self, into: Destination<'a>) -> Result<Buffer<'a>, Fault> {
+        match into {
+            Destination::Bytes(bytes) => Ok(Buffer::In(bytes)),
+            Destination::Region(slice) => {
+                let region = self.own(&slice)?;
+                Ok(Buffer::InRegion(region, slice.offset))
+            }
+        }
+    }
+
+    fn own<'a>(&self, slice: &LocalSlice<'a>) -> Result<&'a Arc<Mapping>, Fault> {
+        if slice.region.port() == self.identity {
+            Ok(slice.region.mapping())
+        } else {
+            Err(Fault::ForeignHandle)
+        }
+    }
+
+    /// Checks an operation against the capability's handle, and hands it to the executor.
+    #[inline]
+    pub(crate) fn post(
+        &mut self,
+        on: &RemoteRegion,
+        offset: u64,
+        action: Action,
+        transfer: Transfer<'_>,
+        options: Options,
+    ) -> Result<Posted, PostError> {
+        if on.port != self.identity {
+            return Err(Fault::ForeignHandle.into());
+        }
+        let len = transfer.shape.remote_span().ok_or(Fault::Bounds)?;
+        let command = command(action, Claim { key: on.key, offset, len }, options);
+        command.check()?;
+        let extent = on.cover.check(&command.claim, command.rights())?;
+        self.dispatch(on.peer, command, extent, on.mapping.as_deref(), transfer)
+    }
+
+    #[inline]
+    fn dispatch(
+        &mut self,
+        peer: PeerId,
+        command: Command,
+        extent: Extent,
+        memory: Option<&Mapping>,
+        transfer: Transfer<'_>,
+    ) -> Result<Posted, PostError> {
+        if self.notifications.len() + self.owed + NOTES_PER_OPERATION > NOTIFICATIONS_MAX {
+            return Err(Busy::NotificationsFull.into());
+        }
+        let connection = self.connection_mut(peer)?;
+        if let Some(why) = connection.ended {
+            return Err(why.into());
+        }
+        match connection.executor {
+            Executor::Direct(_) => self.perform_direct(peer, command, extent, memory, transfer),
+            Executor::Mediated(_) => self.post_mediated(peer, command, transfer),
+        }
+    }
+
+    /// Raises what an ended operation raises here, and keeps its fault for the next flush.
+    #[inline]
+    pub(crate) fn complete(&mut self, peer: PeerId, report: &Report, status: Status, value: u64) {
+        let classes = report.classes_at_initiator(status);
+        if let Some(fault) = status.fault()
+            && let Ok(connection) = self.connection_mut(peer)
+        {
+            connection.fault.get_or_insert(fault);
+        }
+        if classes.contains(Classes::REQUESTER) {
+            let note = report.note(peer, Classes::REQUESTER, status, report.value);
+            self.notifications.push_back(note);
+        }
+        if classes.contains(Classes::COMPLETER) {
+            let note = report.note(peer, Classes::COMPLETER, status, value);
+            self.notifications.push_back(note);
+        }
+    }
+}
+
+impl Posted {
+    /// The ticket, or the fault that the call has already seen.
+    fn landed(&self) -> Result<Ticket, PostError> {
+        match self.status {
+            Status::Fault(fault) => Err(fault.into()),
+            _ => Ok(self.ticket),
+        }
+    }
+}
+
+const NO_KEY: Key = Key { slot: 0, generation: 0 };
+
+#[inline]
+fn command(action: Action, claim: Claim, options: Options) -> Command {
+    let Options { classes, tag, value } = options;
+    Command { action, classes, tag, value, claim }
+}
+
+fn check_local(shape: &Shape, len: u64) -> Result<(), Fault> {
+    match shape.local_span() {
+        Some(span) if span <= len => Ok(()),
+        _ => Err(Fault::Bounds),
+    }
+}

@@ -1,0 +1,166 @@
+//! What an operation may be told, and what it can be given as its local buffer.
+use crate::mem::region::Region;
+use ayre_proto::notify::Classes;
+
+/// Choices of one operation: which notifications it raises and what they say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    pub(crate) classes: Classes,
+    pub(crate) tag: u32,
+    pub(crate) value: u64,
+}
+
+impl Options {
+    /// No notification.
+    pub const fn new() -> Self {
+        Self { classes: Classes::empty(), tag: 0, value: 0 }
+    }
+
+    /// Raises these classes; those that do not apply to the operation are ignored.
+    pub const fn notify(mut self, classes: Classes) -> Self {
+        self.classes = self.classes.union(classes);
+        self
+    }
+
+    /// Raises a requester notification: here, once the operation has ended.
+    pub const fn requester(self) -> Self {
+        self.notify(Classes::REQUESTER)
+    }
+
+    /// Raises a completer notification: where the data lands.
+    pub const fn completer(self) -> Self {
+        self.notify(Classes::COMPLETER)
+    }
+
+    /// Raises a responder notification: where data was read.
+    pub const fn responder(self) -> Self {
+        self.notify(Classes::RESPONDER)
+    }
+
+    /// The tag of its notifications.
+    pub const fn tag(mut self, tag: u32) -> Self {
+        self.tag = tag;
+        self
+    }
+
+    /// The value of its notifications.
+    pub const fn value(mut self, value: u64) -> Self {
+        self.value = value;
+        self
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Part of a region of this port, as an operation's local buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalSlice<'a> {
+    pub(crate) region: &'a Region,
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+}
+
+impl Region {
+    /// Part of the region as a local buffer: data goes from region to region without a copy in
+    /// between.
+    ///
+    /// # Panics
+    /// If the range leaves the region.
+    pub fn slice(&self, range: std::ops::Range<usize>) -> LocalSlice<'_> {
+        let fits = range.start <= range.end && range.end <= self.len();
+        assert!(fits, "{range:?} leaves a region of {} bytes", self.len());
+        LocalSlice {
+            region: self,
+            offset: range.start as u64,
+            len: (range.end - range.start) as u64,
+        }
+    }
+}
+
+/// Where a put takes its data.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'a> {
+    /// Private memory.
+    Bytes(&'a [u8]),
+    /// Registered memory.
+    Region(LocalSlice<'a>),
+}
+
+/// Where a get leaves its data.
+#[derive(Debug)]
+pub enum Destination<'a> {
+    /// Private memory: the call returns when the data is there.
+    Bytes(&'a mut [u8]),
+    /// Registered memory: the call does not wait.
+    Region(LocalSlice<'a>),
+}
+
+impl<'a> From<&'a [u8]> for Source<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl<'a, const N: usize> From<&'a [u8; N]> for Source<'a> {
+    fn from(bytes: &'a [u8; N]) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl<'a> From<&'a Vec<u8>> for Source<'a> {
+    fn from(bytes: &'a Vec<u8>) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl<'a> From<LocalSlice<'a>> for Source<'a> {
+    fn from(slice: LocalSlice<'a>) -> Self {
+        Self::Region(slice)
+    }
+}
+
+impl<'a> From<&'a mut [u8]> for Destination<'a> {
+    fn from(bytes: &'a mut [u8]) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl<'a, const N: usize> From<&'a mut [u8; N]> for Destination<'a> {
+    fn from(bytes: &'a mut [u8; N]) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl<'a> From<&'a mut Vec<u8>> for Destination<'a> {
+    fn from(bytes: &'a mut Vec<u8>) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl<'a> From<LocalSlice<'a>> for Destination<'a> {
+    fn from(slice: LocalSlice<'a>) -> Self {
+        Self::Region(slice)
+    }
+}
+
+impl Source<'_> {
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Region(slice) => slice.len,
+        }
+    }
+}
+
+impl Destination<'_> {
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Region(slice) => slice.len,
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! A port: one process's interface, with its connections, mailbox and notification queue.
+use crate::config::Config;
+use crate::connection::{Connection, Executor, Mode};
+use crate::control::{self, PacketKind};
+use crate::error::{Fault, SetupError};
+use crate::mem::lane::LaneReceiver;
+use crate::mem::layout::{Direction, LaneSizes};
+use crate::mem::map::{Mapping, Pages, memory_file, seal_seals};
+use crate::mem::page::OwnPage;
+use crate::progress::EngineThread;
+use crate::responder::Responder;
+use crate::wait::{Sleep, bell};
+use ayre_proto::notify::Notification;
+use ayre_proto::units::PeerId;
+use rustix::fd::{AsFd, OwnedFd};
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// One process's interface to its peers.
+///
+/// A port belongs to one thread at a time (it is `Send`, not `Sync`); a program with several
+/// communicating threads opens a port for each. No call blocks unless it says so.
+#[derive(Debug)]
+pub struct Port {
+    pub(crate) id: PeerId,
+    /// Tells this port's handles from another's.
+    pub(crate) identity: u64,
+    pub(crate) config: Config,
+    pub(crate) page: Arc<OwnPage>,
+    /// By peer number.
+    pub(crate) connections: Vec<Option<Connection>>,
+    pub(crate) rota: Rota,
+    pub(crate) notifications: VecDeque<Notification>,
+    /// Notifications that operations under way may still raise here.
+    pub(crate) owed: usize,
+    pub(crate) responder: Arc<Mutex<Responder>>,
+    /// Notifications that the responder raises here.
+    pub(crate) served_notes: LaneReceiver,
+    /// Mediated connections that this thread serves and drains.
+    pub(crate) mediated: usize,
+    pub(crate) engine: Option<EngineThread>,
+    pub(crate) sleep: Sleep,
+    pub(crate) engine_sleep: Arc<Sleep>,
+    /// What each peer rings, by its connection.
+    pub(crate) bells: Vec<Bells>,
+    /// What our own engine's thread rings.
+    pub(crate) own_bell: Arc<OwnedFd>,
+    pub(crate) listener: Option<OwnedFd>,
+    /// Keeps the loopback connection's control channel open.
+    pub(crate) loopback_control: Option<OwnedFd>,
+    /// Ranks of the job, this one included; 1 outside of jobs.
+    pub(crate) size: usize,
+    pub(crate) barriers: u64,
+    /// Peers whose death no wait has reported yet.
+    pub(crate) died: Vec<PeerId>,
+    pub(crate) polls: u32,
+    /// The connection whose answers a blocking call takes in itself.
+    pub(crate) awaited: Option<usize>,
+    pub(crate) malformed: u64,
+    pub(crate) _not_sync: PhantomData<Cell<()>>,
+}
+
+/// The eventfds that one peer rings to wake us.
+#[derive(Debug)]
+pub(crate) struct Bells {
+    pub(crate) port: OwnedFd,
+    pub(crate) engine: OwnedFd,
+}
+
+/// Whose lanes a poll looks at: the connection where something came last, and each other in turn.
+/// So a poll costs the same whatever the number of peers.
+// spec: PROG-3
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rota {
+    pub(crate) hot: usize,
+    next: usize,
+}
+
+impl Rota {
+    /// The next one in turn of `count`.
+    #[inline]
+    pub(crate) fn turn(&mut self, count: usize) -> usize {
+        let turn = self.next;
+        self.next = if turn + 1 >= count { 0 } else { turn + 1 };
+        turn
+    }
+}
+
+impl Port {
+    /// Opens a port without peers.
+    ///
+    /// # Errors
+    /// [`SetupError::Os`] where the system refuses memory files, eventfds or epoll.
+    pub fn open(config: Config) -> Result<Self, SetupError> {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static IDENTITIES: AtomicU64 = AtomicU64::new(1);
+        crate::mem::fence::expedited();
+        let (notes_out, served_notes) = Self::own_notes()?;
+        let (sleep, own_bell) = (Sleep::new()?, Arc::new(bell()?));
+        sleep.watch_bell(own_bell.as_fd())?;
+        Ok(Self {
+            id: PeerId(config.rank),
+            // Relaxed: only uniqueness matters.
+            identity: IDENTITIES.fetch_add(1, Ordering::Relaxed),
+            config,
+            page: Arc::new(OwnPage::new()?),
+            connections: Vec::new(),
+            rota: Rota::default(),
+            notifications: VecDeque::with_capacity(ayre_proto::limits::NOTIFICATIONS_MAX),
+            owed: 0,
+            responder: Arc::new(Mutex::new(Responder::new(notes_out))),
+            served_notes,
+            mediated: 0,
+            engine: None,
+            sleep,
+            engine_sleep: Arc::new(Sleep::new()?),
+            bells: Vec::new(),
+            own_bell,
+            listener: None,
+            loopback_control: None,
+            size: 1,
+            barriers: 0,
+            died: Vec::new(),
+            polls: 0,
+            awaited: None,
+            malformed: 0,
+            _not_sync: PhantomData,
+        })
+    }
+
+    /// The lane on which the responder, possibly in another thread, raises notifications here.
+    fn own_notes() -> Result<(crate::mem::lane::LaneSender, LaneReceiver), SetupError> {
+        let sizes = LaneSizes { paired: 128, response: 0 };
+        let file = memory_file(sizes.file_len(), Pages::Ordinary)?;
+        seal_seals(file.as_fd())?;
+        let mapping = Arc::new(Mapping::own(file.as_fd(), sizes.file_len())?);
+        let (direction, _) = Direction::pair(&mapping, sizes);
+        Ok((direction.requests().sender(), direction.requests().receiver()))
+    }
+
+    /// The number by which peers know this port; in a job, the rank.
+    pub fn rank(&self) -> usize {
+        self.id.index()
+    }
+
+    /// Ports of the job, this one included; 1 for a port outside of a job.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The peer of a number, if it is connected.
+    pub fn peer(&self, number: usize) -> Option<PeerId> {
+        self.connections.get(number)?.as_ref().map(|connection| connection.peer)
+    }
+
+    /// All connected peers in ascending order, this port itself among them where it has a loopback.
+    pub fn peers(&self) -> impl Iterator<Item = PeerId> {
+        self.connections.iter().flatten().map(|connection| connection.peer)
+    }
+
+    /// How operations on a peer's memory are performed.
+    ///
+    /// # Errors
+    /// [`Fault::ForeignHandle`] where the peer is not connected.
+    pub fn mode(&self, peer: PeerId) -> Result<Mode, Fault> {
+        self.connection(peer).map(Connection::mode)
+    }
+
+    /// Whether the peer is still there, as far as is known; `progress` finds out.
+    pub fn is_alive(&self, peer: PeerId) -> bool {
+        self.connection(peer).is_ok_and(|connection| connection.ended.is_none())
+    }
+
+    /// Records and commands of peers that did not parse and were dropped, with their connections.
+    pub fn malformed(&self) -> u64 {
+        self.malformed
+    }
+
+    #[inline]
+    pub(crate) fn connection(&self, peer: PeerId) -> Result<&Connection, Fault> {
+        self.connections.get(peer.index()).and_then(Option::as_ref).ok_or(Fault::ForeignHandle)
+    }
+
+    #[inline]
+    pub(crate) fn connection_mut(&mut self, peer: PeerId) -> Result<&mut Connection, Fault> {
+        self.connections.get_mut(peer.index()).and_then(Option::as_mut).ok_or(Fault::ForeignHandle)
+    }
+
+    pub(crate) fn responder(&self) -> MutexGuard<'_, Responder> {
+        self.responder.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Ends a connection: nothing goes out any more, what is under way faults; what has already
+    /// arrived can still be received.
+    pub(crate) fn end_connection(&mut self, peer: PeerId, why: Fault) {
+        let Ok(connection) = self.connection_mut(peer) else { return };
+        if connection.ended.replace(why).is_some() {
+            return;
+        }
+        if let Executor::Mediated(_) = connection.executor {
+            self.mediated -= 1;
+            self.responder().remove(peer);
+            self.abandon(peer, why);
+        }
+        let Some(connection) = self.connections[peer.index()].as_ref() else { return };
+        self.sleep.forget(connection.control());
+        if !connection.left || self.is_alone() {
+            self.died.push(peer);
+        }
+    }
+
+    /// Whether every other port has gone.
+    fn is_alone(&self) -> bool {
+        !self.connections.iter().flatten().any(|c| c.ended.is_none() && c.peer != self.id)
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        if let Some(engine) = self.engine.take() {
+            engine.stop();
+        }
+        for connection in self.connections.iter().flatten().filter(|c| c.ended.is_none()) {
+            // A peer that cannot be told sees the socket close all the same.
+            let _ = control::send(connection.control(), PacketKind::Bye, [0; 7], &[]);
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Progress: serving peers' commands, taking in answers, noticing who has died.
+use crate::connection::Connection;
+use crate::control::{self, Arrival, PacketKind};
+use crate::error::{Fault, SetupError};
+use crate::mem::fence;
+use crate::mem::page::{OwnPage, Sleeper};
+use crate::port::Port;
+use crate::responder::Responder;
+use crate::sync::{AtomicBool, Ordering};
+use crate::wait::{Sleep, bell};
+use rustix::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+/// Polls between two looks at the control channels, which take a system call.
+const POLLS_PER_CONTROL: u32 = 1 << 16;
+/// Capabilities that a peer may offer before the program accepts any.
+const OFFERS_MAX: usize = 1024;
+/// Empty rounds of the engine's thread before it sleeps.
+const ENGINE_SPINS: u32 = 2000;
+
+impl Port {
+    /// Serves what peers have asked for, takes in answers, and notices deaths. Never blocks. Every
+    /// other call of the port makes progress on its own; a program that computes for long and has
+    /// mediated peers calls this now and then, or starts an engine thread.
+    // spec: PROG-1
+    pub fn progress(&mut self) {
+        self.progress_lanes();
+        self.service_control();
+    }
+
+    /// The part of progress that takes no system call. Returns whether anything was done.
+    pub(crate) fn progress_lanes(&mut self) -> bool {
+        self.polls = self.polls.wrapping_add(1);
+        if self.polls.is_multiple_of(POLLS_PER_CONTROL) {
+            self.service_control();
+        }
+        if self.mediated == 0 {
+            return false;
+        }
+        let mut done = false;
+        if self.engine.is_none() {
+            let work = self.responder().serve();
+            done = work.served;
+            self.end_malformed();
+        }
+        self.take_served_notes();
+        for index in 0..self.connections.len() {
+            if self.awaited != Some(index) {
+                done |= self.take_answers(index, None);
+            }
+        }
+        done
+    }
+
+    /// Moves what the responder raised into the program's queue. Its room is bounded by the credit
+    /// that each initiator has, so there is no limit to check here.
+    pub(crate) fn take_served_notes(&mut self) {
+        let mut taken = false;
+        while let Some(record) = self.served_notes.peek() {
+            taken = true;
+            let status = record.expect("our own responder writes this lane");
+            let words: [u64; 2] = self.served_notes.head();
+            self.served_notes.consume(&status);
+            let source = ayre_proto::units::PeerId(words[0] as u16);
+            let note = ayre_proto::notify::Notification::decode(words, source);
+            self.notifications.push_back(note.expect("our own responder encodes"));
+        }
+        if taken && let Some(engine) = &self.engine {
+            engine.wake(&self.page);
+        }
+    }
+
+    pub(crate) fn end_malformed(&mut self) {
+        let malformed = self.responder().take_malformed();
+        for peer in malformed {
+            self.malformed += 1;
+            self.end_connection(peer, Fault::Malformed);
+        }
+    }
+
+    /// Reads the control channels: offers of capabilities, and peers that have gone.
+    #[cold]
+    pub(crate) fn service_control(&mut self) {
+        if self.engine.is_some() {
+            self.end_malformed();
+        }
+        if !self.sleep.sleep(Some(std::time::Instant::now())) {
+            return;
+        }
+        for index in 0..self.connections.len() {
+            let Some(connection) = self.connections[index].as_mut() else { continue };
+            if connection.ended.is_some() {
+                continue;
+            }
+            if let Err(why) = take_packets(connection) {
+                let peer = connection.peer;
+                self.end_connection(peer, why);
+            }
+        }
+    }
+
+    /// Starts a thread that serves mediated peers while the program computes. It sleeps when there
+    /// is nothing to do.
+    ///
+    /// # Errors
+    /// [`SetupError::Os`] where the thread cannot be made.
+    // spec: PROG-2
+    pub fn start_engine(&mut self) -> Result<(), SetupError> {
+        if self.engine.is_some() {
+            return Ok(());
+        }
+        let shared = EngineShared {
+            responder: self.responder.clone(),
+            page: self.page.clone(),
+            sleep: self.engine_sleep.clone(),
+            own_bell: self.own_bell.clone(),
+        };
+        for bells in &self.bells {
+            self.sleep.forget(bells.engine.as_fd());
+        }
+        self.engine = Some(EngineThread::start(shared)?);
+        Ok(())
+    }
+}
+
+fn take_packets(connection: &mut Connection) -> Result<(), Fault> {
+    loop {
+        match control::receive(connection.control()) {
+            Arrival::Nothing => return Ok(()),
+            Arrival::Closed => return Err(Fault::PeerDead),
+            Arrival::Packet(packet) => match packet.kind {
+                PacketKind::OfferRegion | PacketKind::OfferQueue
+                    if connection.offers.len() < OFFERS_MAX =>
+                {
+                    connection.offers.push(packet);
+                }
+                PacketKind::Bye => connection.left = true,
+                _ => return Err(Fault::Malformed),
+            },
+        }
+    }
+}
+
+/// The thread that serves mediated peers.
+#[derive(Debug)]
+pub(crate) struct EngineThread {
+    stop: Arc<Stop>,
+    thread: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Stop {
+    asked: AtomicBool,
+    bell: OwnedFd,
+}
+
+/// What the engine's thread works with.
+struct EngineShared {
+    responder: Arc<Mutex<Responder>>,
+    page: Arc<OwnPage>,
+    sleep: Arc<Sleep>,
+    own_bell: Arc<OwnedFd>,
+}
+
+impl EngineThread {
+    fn start(shared: EngineShared) -> Result<Self, SetupError> {
+        let stop = Arc::new(Stop { asked: AtomicBool::new(false), bell: bell()? });
+        shared.sleep.watch_bell(stop.bell.as_fd())?;
+        let seen = stop.clone();
+        let thread = std::thread::Builder::new()
+            .name("ayre-engine".into())
+            .spawn(move || shared.run(&seen))
+            .map_err(|_| SetupError::Exhausted("thread"))?;
+        Ok(Self { stop, thread })
+    }
+
+    /// There is room again for what the thread may have been waiting with.
+    fn wake(&self, page: &OwnPage) {
+        if page.is_asleep(Sleeper::Engine) {
+            let _ = rustix::io::write(&self.stop.bell, &1u64.to_ne_bytes());
+        }
+    }
+
+    pub(crate) fn stop(self) {
+        // Relaxed: the bell's system call follows; nothing else hangs on the flag.
+        self.stop.asked.store(true, Ordering::Relaxed);
+        let _ = rustix::io::write(&self.stop.bell, &1u64.to_ne_bytes());
+        if self.thread.join().is_err() {
+            debug_assert!(false, "the engine's thread panicked");
+        }
+    }
+}
+
+impl EngineShared {
+    fn run(self, stop: &Stop) {
+        let mut idle = 0;
+        // Relaxed: see EngineThread::stop.
+        while !stop.asked.load(Ordering::Relaxed) {
+            if self.serve() {
+                idle = 0;
+            } else if idle < ENGINE_SPINS {
+                idle += 1;
+                std::hint::spin_loop();
+            } else {
+                self.sleep_unless_work();
+            }
+        }
+    }
+
+    fn serve(&self) -> bool {
+        let mut responder = self.responder.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let work = responder.serve();
+        drop(responder);
+        if work.notified && self.page.is_asleep(Sleeper::Port) {
+            let _ = rustix::io::write(&*self.own_bell, &1u64.to_ne_bytes());
+        }
+        work.served
+    }
+
+    fn sleep_unless_work(&self) {
+        self.page.set_asleep(Sleeper::Engine, true);
+        fence::heavy();
+        if !self.serve() {
+            self.sleep.sleep(None);
+        }
+        self.page.set_asleep(Sleeper::Engine, false);
+    }
+}

@@ -1,0 +1,254 @@
+//! Remote queues: many producers, one consumer, a lane for each producer.
+//!
+//! ```text
+//! queue file of one producer: line 0 the consumer's cursor, then the lane's lines 128 bytes apart
+//! ```
+//!
+//! A producer shares nothing with another one, so none can block, corrupt or slow another's
+//! records; one that dies in the middle of a record leaves no trace of it.
+use crate::control::{Packet, PacketKind};
+use crate::error::{Busy, Fault, PostError, ReceiveError, SetupError};
+use crate::mem::lane::{LaneMemory, LaneReceiver, LaneSender, Lines};
+use crate::mem::map::{Mapping, Pages, memory_file, round_to_pages, seal_seals};
+use crate::mem::page::Sleeper;
+use crate::port::{Port, Rota};
+use ayre_proto::lane::{Kind, Malformed, Status};
+use ayre_proto::limits::{LANE_LINES_MAX, LANE_LINES_MIN, LINE, LINE_PAYLOAD};
+use ayre_proto::units::PeerId;
+use rustix::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+const FIRST_LINE: u64 = 2 * LINE as u64;
+const LINE_STRIDE: u64 = 2 * LINE as u64;
+
+/// A remote queue at its consumer.
+#[derive(Debug)]
+pub struct Queue {
+    lines: u32,
+    producers: Vec<Producer>,
+    rota: Rota,
+    port: u64,
+}
+
+#[derive(Debug)]
+struct Producer {
+    peer: PeerId,
+    lane: LaneReceiver,
+}
+
+/// A remote queue at one of its producers.
+#[derive(Debug)]
+pub struct RemoteQueue {
+    peer: PeerId,
+    port: u64,
+    lane: LaneSender,
+}
+
+/// What is known of a record taken from a queue; its bytes are in the consumer's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Who enqueued it.
+    pub source: PeerId,
+    /// Bytes.
+    pub len: usize,
+}
+
+impl Queue {
+    /// Longest record that it takes.
+    pub fn record_max(&self) -> usize {
+        record_max(self.lines)
+    }
+
+    /// Peers that may enqueue.
+    pub fn producers(&self) -> impl Iterator<Item = PeerId> {
+        self.producers.iter().map(|producer| producer.peer)
+    }
+}
+
+impl RemoteQueue {
+    /// The consumer.
+    pub fn peer(&self) -> PeerId {
+        self.peer
+    }
+
+    /// Longest record that it takes.
+    pub fn record_max(&self) -> usize {
+        self.lane.capacity() / 2
+    }
+}
+
+impl Port {
+    /// Makes a queue that holds at least `capacity` bytes of records for each producer; a record
+    /// takes a multiple of 56 bytes, its length at most half the capacity.
+    ///
+    /// # Errors
+    /// [`SetupError::Invalid`] for a capacity of more than about 900 KB.
+    // spec: QUE-1
+    pub fn create_queue(&mut self, capacity: usize) -> Result<Queue, SetupError> {
+        let lines = capacity.div_ceil(LINE_PAYLOAD).max(LANE_LINES_MIN);
+        if lines > LANE_LINES_MAX {
+            return Err(SetupError::Invalid("the queue is longer than a lane may be"));
+        }
+        let lines = lines as u32;
+        Ok(Queue { lines, producers: Vec::new(), rota: Rota::default(), port: self.identity })
+    }
+
+    /// Lets a peer enqueue, under a name; the peer takes it with [`Port::accept_queue`].
+    ///
+    /// # Errors
+    /// [`SetupError::Invalid`] where the peer is a producer already or the queue is another
+    /// port's; [`SetupError::PeerLeft`]; [`SetupError::Os`].
+    // spec: QUE-2
+    pub fn share_queue(
+        &mut self,
+        peer: PeerId,
+        queue: &mut Queue,
+        name: u64,
+    ) -> Result<(), SetupError> {
+        if queue.port != self.identity || queue.producers.iter().any(|p| p.peer == peer) {
+            return Err(SetupError::Invalid("a queue of this port, once for each producer"));
+        }
+        let len = file_len(queue.lines);
+        let file = memory_file(len, Pages::Ordinary)?;
+        seal_seals(file.as_fd())?;
+        let mapping = Arc::new(Mapping::own(file.as_fd(), len)?);
+        let words = [name, u64::from(queue.lines), 0, 0, 0, 0, 0];
+        self.offer(peer, PacketKind::OfferQueue, words, Some(file))?;
+        let lane = lane(&mapping, queue.lines).receiver();
+        queue.producers.push(Producer { peer, lane });
+        Ok(())
+    }
+
+    /// Takes a queue that `peer` shares under `name`, waiting for it.
+    ///
+    /// # Errors
+    /// As [`Port::accept_region`].
+    pub fn accept_queue(&mut self, peer: PeerId, name: u64) -> Result<RemoteQueue, SetupError> {
+        let packet = self.take_offer(peer, PacketKind::OfferQueue, name)?;
+        let (file, lines) = parse_offer(packet)?;
+        let mapping = Arc::new(Mapping::foreign(file.as_fd(), file_len(lines), true)?);
+        Ok(RemoteQueue { peer, port: self.identity, lane: lane(&mapping, lines).sender() })
+    }
+
+    /// Takes the right to enqueue back. What the producer has enqueued and was not taken is gone.
+    pub fn remove_producer(&mut self, queue: &mut Queue, peer: PeerId) {
+        queue.producers.retain(|producer| producer.peer != peer);
+    }
+
+    /// Appends a record, whole or not at all. Never blocks; the buffer may be reused when the call
+    /// returns. Records of one producer are taken in the order in which they were enqueued.
+    ///
+    /// # Errors
+    /// [`Busy::QueueFull`] with nothing done; [`Fault::TooLong`]; [`Fault::PeerDead`],
+    /// [`Fault::ForeignHandle`].
+    // spec: QUE-3, QUE-4
+    #[inline]
+    pub fn enqueue(&mut self, queue: &mut RemoteQueue, record: &[u8]) -> Result<(), PostError> {
+        if queue.port != self.identity {
+            return Err(Fault::ForeignHandle.into());
+        }
+        if record.len() > queue.record_max() {
+            return Err(Fault::TooLong.into());
+        }
+        let connection = self.connection_mut(queue.peer)?;
+        if let Some(why) = connection.ended {
+            return Err(why.into());
+        }
+        if queue.lane.push((Kind::Record, 0), [], record).is_err() {
+            return Err(Busy::QueueFull.into());
+        }
+        connection.link.kick(Sleeper::Port);
+        Ok(())
+    }
+
+    /// Takes the next record of any producer, if there is one, into the front of `into`. Never
+    /// blocks; looks at the producer of the last record and at one other in turn.
+    ///
+    /// # Errors
+    /// [`ReceiveError::TooLong`]: the record stays, and comes again with a larger buffer.
+    // spec: QUE-5, PROG-3
+    #[inline]
+    pub fn dequeue(
+        &mut self,
+        queue: &mut Queue,
+        into: &mut [u8],
+    ) -> Result<Option<Record>, ReceiveError> {
+        let hot = queue.rota.hot;
+        if let Some(record) = self.take_record(queue, hot, into)? {
+            return Ok(Some(record));
+        }
+        let turn = queue.rota.turn(queue.producers.len());
+        if turn != hot
+            && let Some(record) = self.take_record(queue, turn, into)?
+        {
+            queue.rota.hot = turn;
+            return Ok(Some(record));
+        }
+        self.progress_lanes();
+        Ok(None)
+    }
+
+    /// Waits for the next record, at most for `timeout`; sleeps where it takes long.
+    ///
+    /// # Errors
+    /// [`ReceiveError::TooLong`]; [`ReceiveError::TimedOut`]; [`ReceiveError::PeerDied`], once for
+    /// each peer that died.
+    // spec: WAIT-1
+    pub fn dequeue_wait(
+        &mut self,
+        queue: &mut Queue,
+        into: &mut [u8],
+        timeout: Option<Duration>,
+    ) -> Result<Record, ReceiveError> {
+        self.wait_or_died(timeout, |port| {
+            let turns = queue.producers.len().max(1);
+            (0..turns).find_map(|_| port.dequeue(queue, into).transpose())
+        })
+    }
+
+    #[inline]
+    fn take_record(
+        &mut self,
+        queue: &mut Queue,
+        index: usize,
+        into: &mut [u8],
+    ) -> Result<Option<Record>, ReceiveError> {
+        let Some(producer) = queue.producers.get_mut(index) else { return Ok(None) };
+        let Some(record) = producer.lane.peek() else { return Ok(None) };
+        let Ok((status, len)) = checked(record) else {
+            self.malformed += 1;
+            queue.producers.remove(index);
+            return Ok(None);
+        };
+        let Some(into) = into.get_mut(..len) else { return Err(ReceiveError::TooLong(len)) };
+        producer.lane.copy(0, into);
+        producer.lane.consume(&status);
+        Ok(Some(Record { source: producer.peer, len }))
+    }
+}
+
+fn checked(record: Result<Status, Malformed>) -> Result<(Status, usize), Malformed> {
+    let status = record?;
+    if status.kind == Kind::Record { Ok((status, status.len as usize)) } else { Err(Malformed) }
+}
+
+fn parse_offer(mut packet: Packet) -> Result<(OwnedFd, u32), SetupError> {
+    let file = packet.fds.pop().ok_or(SetupError::Protocol("a queue without file"))?;
+    let lines = packet.words[1];
+    let valid = (LANE_LINES_MIN as u64..=LANE_LINES_MAX as u64).contains(&lines);
+    if valid { Ok((file, lines as u32)) } else { Err(SetupError::Protocol("lines of a queue")) }
+}
+
+fn record_max(lines: u32) -> usize {
+    lines as usize * LINE_PAYLOAD / 2
+}
+
+fn file_len(lines: u32) -> usize {
+    round_to_pages((FIRST_LINE + LINE_STRIDE * u64::from(lines)) as usize, Pages::Ordinary)
+}
+
+fn lane(mapping: &Arc<Mapping>, lines: u32) -> LaneMemory {
+    let place = Lines { first: FIRST_LINE, stride: LINE_STRIDE, count: lines };
+    LaneMemory::new(mapping, 0, place)
+}

@@ -1,0 +1,276 @@
+//! The target's engine on mediated connections: takes commands, checks them, performs them.
+//!
+//! Runs in the port's own `progress`, or in a thread of its own. A connection whose answers or
+//! notifications find no room waits, command by command, and no other connection notices.
+use crate::connection::Link;
+use crate::mem::lane::{LaneReceiver, LaneSender};
+use crate::mem::layout::{Control, Direction};
+use crate::mem::map::Mapping;
+use crate::mem::page::Sleeper;
+use crate::sync::Ordering;
+use ayre_proto::alu::{Atomic, Fetched};
+use ayre_proto::command::{COMMAND_BYTES, RESPONSE_BYTES, Request, Response};
+use ayre_proto::execute::{Action, Command, Effects, NOWHERE, execute};
+use ayre_proto::fault::{Fault, Status};
+use ayre_proto::lane::{Kind, Malformed};
+use ayre_proto::limits::{LINE_PAYLOAD, NOTES_UNREAD_MAX, RECORD_MAX, TABLE_SLOTS};
+use ayre_proto::notify::Notification;
+use ayre_proto::units::{Extent, PeerId};
+use ayre_proto::xlate::Table;
+use std::sync::Arc;
+
+/// Commands of one connection that are served before the next has its turn.
+const BURST: usize = 32;
+
+/// One mediated connection as its target serves it.
+#[derive(Debug)]
+pub(crate) struct Served {
+    peer: PeerId,
+    link: Arc<Link>,
+    requests: LaneReceiver,
+    responses: LaneSender,
+    inward: Direction,
+    executed: u64,
+    /// Notifications raised for this peer's commands.
+    noted: u64,
+}
+
+impl Served {
+    pub(crate) fn new(peer: PeerId, link: Arc<Link>, inward: Direction, out: &Direction) -> Self {
+        let requests = inward.requests().receiver();
+        Self {
+            peer,
+            link,
+            requests,
+            responses: out.responses().sender(),
+            inward,
+            executed: 0,
+            noted: 0,
+        }
+    }
+}
+
+/// A port's regions and translation table, and the mediated connections that reach them.
+#[derive(Debug)]
+pub(crate) struct Responder {
+    pub(crate) table: Table,
+    /// Registered memory, by region number.
+    pub(crate) regions: Vec<Option<Arc<Mapping>>>,
+    served: Vec<Served>,
+    /// To the port's own notification queue.
+    notes: LaneSender,
+    malformed: Vec<PeerId>,
+}
+
+impl Responder {
+    pub(crate) fn new(notes: LaneSender) -> Self {
+        Self {
+            table: Table::new(TABLE_SLOTS),
+            regions: Vec::new(),
+            served: Vec::new(),
+            notes,
+            malformed: Vec::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, served: Served) {
+        self.served.push(served);
+    }
+
+    /// Stops serving a peer, whose connection has ended.
+    pub(crate) fn remove(&mut self, peer: PeerId) {
+        self.served.retain(|served| served.peer != peer);
+    }
+
+    /// Peers that wrote what no correct peer writes, since the last call; they are served no more.
+    pub(crate) fn take_malformed(&mut self) -> Vec<PeerId> {
+        std::mem::take(&mut self.malformed)
+    }
+
+    /// Serves what has arrived. Returns whether there was anything, and whether the port has new
+    /// notifications.
+    // spec: PROG-1
+    pub(crate) fn serve(&mut self) -> Work {
+        let mut work = Work::default();
+        let Self { table, regions, served, notes, malformed } = self;
+        for served in served.iter_mut() {
+            let mut target = Target { table, regions, notes, work: &mut work };
+            if served.serve(&mut target).is_err() {
+                malformed.push(served.peer);
+            }
+        }
+        if !self.malformed.is_empty() {
+            let gone = &self.malformed;
+            self.served.retain(|served| !gone.contains(&served.peer));
+        }
+        work
+    }
+}
+
+/// What serving did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Work {
+    pub(crate) served: bool,
+    pub(crate) notified: bool,
+}
+
+struct Target<'a> {
+    table: &'a Table,
+    regions: &'a [Option<Arc<Mapping>>],
+    notes: &'a mut LaneSender,
+    work: &'a mut Work,
+}
+
+impl Served {
+    fn serve(&mut self, target: &mut Target<'_>) -> Result<(), Malformed> {
+        let before = self.executed;
+        for _ in 0..BURST {
+            if !self.serve_next(target)? {
+                break;
+            }
+        }
+        if self.executed != before {
+            // DONE-R1: the effects and answers of all commands counted.
+            self.inward.control(Control::Done).store(self.executed, Ordering::Release);
+            self.link.kick(Sleeper::Port);
+            target.work.served = true;
+        }
+        Ok(())
+    }
+
+    /// Serves the command at the head. False where there is none, or no room for what it causes.
+    fn serve_next(&mut self, target: &mut Target<'_>) -> Result<bool, Malformed> {
+        let Some(status) = self.requests.peek() else { return Ok(false) };
+        let status = status?;
+        let data = (status.len as usize).checked_sub(COMMAND_BYTES).ok_or(Malformed)?;
+        if status.kind != Kind::Command {
+            return Err(Malformed);
+        }
+        let request = Request::parse(&self.requests.head(), data as u64);
+        if !self.has_room(&request, target.notes)? {
+            return Ok(false);
+        }
+        self.perform(request, target);
+        self.executed += 1;
+        self.requests.consume(&status);
+        Ok(true)
+    }
+
+    /// Everything that the command may cause finds room before it begins.
+    fn has_room(
+        &mut self,
+        request: &Result<Request, Fault>,
+        notes: &mut LaneSender,
+    ) -> Result<bool, Malformed> {
+        let answer = match request {
+            Ok(Request { command: Command { action: Action::Get, claim, .. }, .. }) => {
+                let most = RECORD_MAX.min(self.responses.capacity()) - RESPONSE_BYTES;
+                let len = usize::try_from(claim.len).map_err(|_| Malformed)?;
+                if len > most {
+                    return Err(Malformed);
+                }
+                RESPONSE_BYTES + len
+            }
+            _ => RESPONSE_BYTES,
+        };
+        if request.as_ref().is_ok_and(|r| r.command.note_at_target(self.peer).is_some()) {
+            self.check_note_credit()?;
+        }
+        Ok(self.responses.reserve(answer).is_ok() && notes.reserve(16).is_ok())
+    }
+
+    /// An initiator keeps count of its notifications that the program here has not taken yet, so
+    /// that they never stand in the way of commands. One that does not is malformed.
+    // spec: NOTI-11
+    fn check_note_credit(&self) -> Result<(), Malformed> {
+        // Relaxed: written by this process, only the number matters.
+        let taken = self.inward.control(Control::Noted).load(Ordering::Relaxed);
+        let unread = self.noted.wrapping_sub(taken);
+        if unread < NOTES_UNREAD_MAX { Ok(()) } else { Err(Malformed) }
+    }
+
+    fn perform(&mut self, request: Result<Request, Fault>, target: &mut Target<'_>) {
+        let number = self.executed as u32 + 1;
+        let checked = request.and_then(|request| {
+            let extent = target.translate(self.peer, &request.command)?;
+            Ok((request, extent))
+        });
+        match checked {
+            Ok((request, extent)) => {
+                let mut fx = ServedFx { served: self, target, request, number };
+                let initiator = fx.served.peer;
+                execute(&request.command, extent, initiator, &mut fx);
+            }
+            Err(fault) => self.respond(number, Status::Fault(fault), 0, &[]),
+        }
+    }
+
+    fn respond(&mut self, number: u32, status: Status, value: u64, data: &[u8]) {
+        let head = Response { number, status, value }.encode();
+        let pushed = self.responses.push((Kind::Response, 0), head, data);
+        debug_assert!(pushed.is_ok(), "has_room() came first");
+    }
+}
+
+impl Target<'_> {
+    // spec: CAP-1, KEY-1
+    fn translate(&self, peer: PeerId, command: &Command) -> Result<Extent, Fault> {
+        command.check()?;
+        if command.action == Action::Notify {
+            return Ok(NOWHERE);
+        }
+        self.table.check(peer, &command.claim, command.rights())
+    }
+
+    fn memory(&self, extent: &Extent) -> &Arc<Mapping> {
+        let region = self.regions.get(extent.region() as usize).and_then(Option::as_ref);
+        region.expect("a live key's region is registered")
+    }
+}
+
+/// Performs a command on the target's memory, at the target.
+struct ServedFx<'a, 'b> {
+    served: &'a mut Served,
+    target: &'a mut Target<'b>,
+    request: Request,
+    number: u32,
+}
+
+impl Effects for ServedFx<'_, '_> {
+    fn deposit(&mut self, to: Extent) {
+        let memory = self.target.memory(&to);
+        let mut buffer = [0; RECORD_MAX];
+        let data = &mut buffer[..to.len() as usize];
+        self.served.requests.copy(COMMAND_BYTES / 8, data);
+        memory.write(to.offset(), data);
+    }
+
+    fn collect(&mut self, from: Extent) {
+        let mut buffer = [0; RECORD_MAX];
+        let data = &mut buffer[..from.len() as usize];
+        self.target.memory(&from).read(from.offset(), data);
+        self.served.respond(self.number, Status::Ok, self.request.cookie, data);
+    }
+
+    fn store(&mut self, to: Extent, value: u64) {
+        self.target.memory(&to).write(to.offset(), &value.to_le_bytes());
+    }
+
+    fn atomic(&mut self, at: Extent, atomic: &Atomic) -> Fetched {
+        self.target.memory(&at).atomic(at.offset(), atomic)
+    }
+
+    fn answer(&mut self, fetched: Fetched) {
+        let status = if fetched.success { Status::Ok } else { Status::Declined };
+        self.served.respond(self.number, status, fetched.value, &[]);
+    }
+
+    fn notify(&mut self, notification: Notification) {
+        let pushed = self.target.notes.push((Kind::Notification, 0), notification.encode(), &[]);
+        debug_assert!(pushed.is_ok(), "has_room() came first");
+        self.served.noted += 1;
+        self.target.work.notified = true;
+    }
+}
+
+const _: () = assert!(COMMAND_BYTES <= LINE_PAYLOAD, "a command's head lies in one line");

@@ -1,0 +1,305 @@
+//! How ports find each other and agree on a connection.
+//!
+//! ```text
+//!   connecting port                         accepting port
+//!     Hello   version number mode           checks credentials and version
+//!             fds: page, two bells     -->
+//!                                      <--  Welcome  number, agreed mode and lane sizes
+//!                                           fds: page, two bells, connection file
+//! ```
+//!
+//! The connection file is made by the accepting port; its first direction is that port's outgoing
+//! one. A connection is direct only where both ends want it so.
+use crate::config::Config;
+use crate::connection::{Agreement, Connection, Link, Mode, checked_sizes, lane_sizes};
+use crate::control::{self, Packet, PacketKind};
+use crate::error::SetupError;
+use crate::mem::fence::{Fencing, expedited};
+use crate::mem::layout::{Direction, LaneSizes};
+use crate::mem::map::{Mapping, Pages, memory_file, seal_seals};
+use crate::mem::page::PeerPage;
+use crate::port::{Bells, Port};
+use crate::responder::Served;
+use crate::wait::bell;
+use ayre_proto::limits::PEERS_MAX;
+use ayre_proto::units::PeerId;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
+    socket_with, socketpair, sockopt,
+};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Spoken in Hello and Welcome; changes with any layout of spec/90.
+const VERSION: u64 = 1;
+const BACKLOG: i32 = 1024;
+
+/// One side's part of the handshake.
+struct Half {
+    number: PeerId,
+    mode: Mode,
+    expedited: bool,
+    sizes: Option<LaneSizes>,
+}
+
+impl Half {
+    fn words(&self) -> [u64; 7] {
+        let sizes = self.sizes.unwrap_or(LaneSizes { paired: 0, response: 0 });
+        let mode = u64::from(self.mode == Mode::Mediated);
+        [
+            VERSION,
+            u64::from(self.number.0),
+            mode,
+            u64::from(self.expedited),
+            u64::from(sizes.paired),
+            u64::from(sizes.response),
+            0,
+        ]
+    }
+
+    fn parse(words: &[u64; 7]) -> Result<Self, SetupError> {
+        let [version, number, mode, expedited, paired, response, _] = *words;
+        if version != VERSION {
+            return Err(SetupError::Protocol("the peer speaks another version"));
+        }
+        let number = u16::try_from(number).map_err(|_| SetupError::Protocol("peer number"))?;
+        let mode = if mode == 0 { Mode::Direct } else { Mode::Mediated };
+        let sizes = match paired {
+            0 => None,
+            _ => Some(checked_sizes(paired, response, mode)?),
+        };
+        Ok(Self { number: PeerId(number), mode, expedited: expedited == 1, sizes })
+    }
+}
+
+impl Port {
+    /// Takes connections at a Unix socket of this path from now on; [`Port::accept`] completes them.
+    ///
+    /// # Errors
+    /// [`SetupError::Os`] where the path cannot be bound.
+    pub fn listen(&mut self, path: impl AsRef<Path>) -> Result<(), SetupError> {
+        let address = SocketAddrUnix::new(path.as_ref()).map_err(SetupError::os("socket path"))?;
+        let socket = control_socket()?;
+        bind(&socket, &address).map_err(SetupError::os("bind"))?;
+        listen(&socket, BACKLOG).map_err(SetupError::os("listen"))?;
+        self.listener = Some(socket);
+        Ok(())
+    }
+
+    /// Completes the next connection that a peer has begun, waiting for one.
+    ///
+    /// # Errors
+    /// [`SetupError::Refused`] where the peer is of another user; [`SetupError::Protocol`] where
+    /// it does not speak our language; [`SetupError::TimedOut`].
+    // spec: LIFE-3
+    pub fn accept(&mut self) -> Result<PeerId, SetupError> {
+        let deadline = Instant::now() + self.config.setup_timeout;
+        let Some(listener) = &self.listener else {
+            return Err(SetupError::Invalid("accept comes after listen"));
+        };
+        control::wait_readable(listener.as_fd(), deadline)?;
+        let flags = SocketFlags::CLOEXEC;
+        let socket = accept_with(listener, flags).map_err(SetupError::os("accept"))?;
+        check_credentials(socket.as_fd())?;
+        self.welcome(socket, deadline)
+    }
+
+    /// Connects to the port that listens at `path`, waiting until it accepts.
+    ///
+    /// # Errors
+    /// As [`Port::accept`].
+    pub fn connect(&mut self, path: impl AsRef<Path>) -> Result<PeerId, SetupError> {
+        let begun = self.begin_connect(path.as_ref())?;
+        self.finish_connect(begun)
+    }
+
+    /// Connects this port to itself: the simplest connection, where both ends are one.
+    ///
+    /// # Errors
+    /// As [`Port::accept`].
+    pub fn connect_loopback(&mut self) -> Result<PeerId, SetupError> {
+        let (mode, sizes) = (self.config.mode, lane_sizes(self.config.mode));
+        let (socket, other) = control_pair()?;
+        self.loopback_control = Some(other);
+        let bells = self.make_bells()?;
+        let link =
+            self.link(socket, self.page.file(), [bells.port.as_fd(), bells.engine.as_fd()], true)?;
+        let file = connection_file(sizes)?;
+        let mapping = Arc::new(Mapping::own(file.as_fd(), sizes.file_len())?);
+        let (out, _) = Direction::pair(&mapping, sizes);
+        let inward = out.clone();
+        self.add(Agreement { peer: self.id, mode, link, out, inward }, bells)
+    }
+
+    /// Opens two ports and connects them with each other: for two threads of one process, and for
+    /// tests.
+    ///
+    /// # Errors
+    /// As [`Port::open`] and [`Port::connect`].
+    pub fn pair(first: Config, second: Config) -> Result<(Self, Self), SetupError> {
+        let (mut first, mut second) = (Self::open(first)?, Self::open(second)?);
+        let (near, far) = control_pair()?;
+        let begun = first.greet(near)?;
+        second.welcome(far, Instant::now() + second.config.setup_timeout)?;
+        first.finish_connect(begun)?;
+        Ok((first, second))
+    }
+
+    /// Sends the Hello; the peer's answer is taken by [`Port::finish_connect`].
+    pub(crate) fn begin_connect(&mut self, path: &Path) -> Result<Begun, SetupError> {
+        let address = SocketAddrUnix::new(path).map_err(SetupError::os("socket path"))?;
+        let socket = control_socket()?;
+        connect(&socket, &address).map_err(SetupError::os("connect"))?;
+        check_credentials(socket.as_fd())?;
+        self.greet(socket)
+    }
+
+    fn greet(&mut self, socket: OwnedFd) -> Result<Begun, SetupError> {
+        let bells = self.make_bells()?;
+        let half =
+            Half { number: self.id, mode: self.config.mode, expedited: expedited(), sizes: None };
+        let fds = [self.page.file(), bells.port.as_fd(), bells.engine.as_fd()];
+        control::send(socket.as_fd(), PacketKind::Hello, half.words(), &fds)?;
+        Ok(Begun { socket, bells })
+    }
+
+    pub(crate) fn finish_connect(&mut self, begun: Begun) -> Result<PeerId, SetupError> {
+        let deadline = Instant::now() + self.config.setup_timeout;
+        let Begun { socket, bells } = begun;
+        let packet = control::receive_blocking(&socket, deadline)?;
+        let half = expect(&packet, PacketKind::Welcome)?;
+        let [page, port_bell, engine_bell, file] = &packet.fds[..] else {
+            return Err(SetupError::Protocol("descriptors of a welcome"));
+        };
+        let sizes = half.sizes.ok_or(SetupError::Protocol("lane sizes"))?;
+        if half.mode == Mode::Direct && self.config.mode == Mode::Mediated {
+            return Err(SetupError::Protocol("mode"));
+        }
+        let theirs = [port_bell.as_fd(), engine_bell.as_fd()];
+        let link = self.link(socket, page.as_fd(), theirs, half.expedited)?;
+        let mapping = Arc::new(Mapping::foreign(file.as_fd(), sizes.file_len(), true)?);
+        let (inward, out) = Direction::pair(&mapping, sizes);
+        self.add(Agreement { peer: half.number, mode: half.mode, link, out, inward }, bells)
+    }
+
+    fn welcome(&mut self, socket: OwnedFd, deadline: Instant) -> Result<PeerId, SetupError> {
+        let packet = control::receive_blocking(&socket, deadline)?;
+        let theirs = expect(&packet, PacketKind::Hello)?;
+        let [page, port_bell, engine_bell] = &packet.fds[..] else {
+            return Err(SetupError::Protocol("descriptors of a hello"));
+        };
+        let mediated = theirs.mode == Mode::Mediated || self.config.mode == Mode::Mediated;
+        let mode = if mediated { Mode::Mediated } else { Mode::Direct };
+        let sizes = lane_sizes(mode);
+        let file = connection_file(sizes)?;
+        let bells = self.make_bells()?;
+        let rings = [port_bell.as_fd(), engine_bell.as_fd()];
+        let link = self.link(socket, page.as_fd(), rings, theirs.expedited)?;
+        let ours = Half { number: self.id, mode, expedited: expedited(), sizes: Some(sizes) };
+        let fds = [self.page.file(), bells.port.as_fd(), bells.engine.as_fd(), file.as_fd()];
+        control::send(link.control.as_fd(), PacketKind::Welcome, ours.words(), &fds)?;
+        let mapping = Arc::new(Mapping::own(file.as_fd(), sizes.file_len())?);
+        let (out, inward) = Direction::pair(&mapping, sizes);
+        self.add(Agreement { peer: theirs.number, mode, link, out, inward }, bells)
+    }
+
+    fn link(
+        &self,
+        control: OwnedFd,
+        page: BorrowedFd<'_>,
+        bells: [BorrowedFd<'_>; 2],
+        theirs_expedited: bool,
+    ) -> Result<Arc<Link>, SetupError> {
+        let [port, engine] = bells.map(|bell| bell.try_clone_to_owned());
+        let dup = |error: std::io::Error| SetupError::Os {
+            call: "dup",
+            errno: rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::BADF),
+        };
+        let both = expedited() && theirs_expedited;
+        let fencing = if both { Fencing::Asymmetric } else { Fencing::Symmetric };
+        let page = PeerPage::new(page)?;
+        Ok(Arc::new(Link {
+            control,
+            page,
+            bells: [port.map_err(dup)?, engine.map_err(dup)?],
+            fencing,
+        }))
+    }
+
+    fn make_bells(&self) -> Result<Bells, SetupError> {
+        Ok(Bells { port: bell()?, engine: bell()? })
+    }
+
+    fn add(&mut self, agreed: Agreement, bells: Bells) -> Result<PeerId, SetupError> {
+        let index = agreed.peer.index();
+        if index >= PEERS_MAX {
+            return Err(SetupError::Exhausted("peer number"));
+        }
+        if self.connections.len() <= index {
+            self.connections.resize_with(index + 1, || None);
+        }
+        if self.connections[index].is_some() {
+            return Err(SetupError::Refused("a peer of this number is connected already"));
+        }
+        self.sleep.watch(agreed.link.control.as_fd())?;
+        self.sleep.watch_bell(bells.port.as_fd())?;
+        if self.engine.is_none() {
+            self.sleep.watch_bell(bells.engine.as_fd())?;
+        }
+        self.engine_sleep.watch_bell(bells.engine.as_fd())?;
+        self.bells.push(bells);
+        if agreed.mode == Mode::Mediated {
+            let Agreement { peer, link, inward, out, .. } = &agreed;
+            self.responder().add(Served::new(*peer, link.clone(), inward.clone(), out));
+            self.mediated += 1;
+        }
+        let peer = agreed.peer;
+        self.connections[index] = Some(Connection::new(agreed));
+        Ok(peer)
+    }
+}
+
+/// A connection whose Hello is under way.
+pub(crate) struct Begun {
+    socket: OwnedFd,
+    bells: Bells,
+}
+
+fn control_socket() -> Result<OwnedFd, SetupError> {
+    let flags = SocketFlags::CLOEXEC;
+    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+        .map_err(SetupError::os("socket"))
+}
+
+fn control_pair() -> Result<(OwnedFd, OwnedFd), SetupError> {
+    let flags = SocketFlags::CLOEXEC;
+    socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+        .map_err(SetupError::os("socketpair"))
+}
+
+/// Only processes of the same user, and root's, are peers.
+// spec: LIFE-2
+fn check_credentials(socket: BorrowedFd<'_>) -> Result<(), SetupError> {
+    let theirs = sockopt::socket_peercred(socket).map_err(SetupError::os("peer credentials"))?;
+    let own = rustix::process::geteuid();
+    if theirs.uid == own || theirs.uid.is_root() {
+        return Ok(());
+    }
+    Err(SetupError::Refused("the peer belongs to another user"))
+}
+
+fn expect(packet: &Packet, kind: PacketKind) -> Result<Half, SetupError> {
+    match packet.kind {
+        PacketKind::Refuse => Err(SetupError::Refused("by the listening port")),
+        found if found == kind => Half::parse(&packet.words),
+        _ => Err(SetupError::Protocol("packet out of turn")),
+    }
+}
+
+fn connection_file(sizes: LaneSizes) -> Result<OwnedFd, SetupError> {
+    let file = memory_file(sizes.file_len(), Pages::Ordinary)?;
+    seal_seals(file.as_fd())?;
+    Ok(file)
+}

@@ -1,0 +1,105 @@
+//! What can go wrong with an operation, as one code that travels.
+
+/// Why an operation failed. A fault is a completion with this status; it harms nobody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Fault {
+    /// No such key at the target.
+    UnknownKey = 1,
+    /// The key was revoked.
+    StaleKey = 2,
+    /// The capability does not carry the right that the operation needs.
+    Rights = 3,
+    /// The range leaves the capability's range.
+    Bounds = 4,
+    /// An atomic's address is not a multiple of its width.
+    Alignment = 5,
+    /// The peer has left or died.
+    PeerDead = 6,
+    /// The command or record does not parse.
+    Malformed = 7,
+    /// The message or record is longer than the stated limit.
+    TooLong = 8,
+    /// The handle belongs to another port or to no peer of this one.
+    ForeignHandle = 9,
+}
+
+impl Fault {
+    /// The fault of a code from a peer; unknown codes are [`Fault::Malformed`], so that this is
+    /// total.
+    pub const fn from_code(code: u8) -> Self {
+        match code {
+            1 => Self::UnknownKey,
+            2 => Self::StaleKey,
+            3 => Self::Rights,
+            4 => Self::Bounds,
+            5 => Self::Alignment,
+            6 => Self::PeerDead,
+            8 => Self::TooLong,
+            9 => Self::ForeignHandle,
+            _ => Self::Malformed,
+        }
+    }
+
+    /// The code that travels.
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+impl core::fmt::Display for Fault {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::UnknownKey => "no such key at the target",
+            Self::StaleKey => "the key was revoked",
+            Self::Rights => "the capability does not carry the right this operation needs",
+            Self::Bounds => "the range leaves the capability",
+            Self::Alignment => "an atomic must lie at a multiple of its width",
+            Self::PeerDead => "the peer has left or died",
+            Self::Malformed => "the command or record does not parse",
+            Self::TooLong => "longer than the stated limit",
+            Self::ForeignHandle => "the handle belongs to another port",
+        })
+    }
+}
+
+impl core::error::Error for Fault {}
+
+/// How an operation ended: what the status field of a notification says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// It did what it says.
+    Ok,
+    /// A compare-swap or FCAA whose condition did not hold: nothing was written. Not a fault.
+    Declined,
+    /// It failed; nothing was written unless the operation was cut and an earlier piece landed.
+    Fault(Fault),
+}
+
+impl Status {
+    /// Four bits that travel in a notification.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Declined => 15,
+            Self::Fault(fault) => fault.code(),
+        }
+    }
+
+    /// Inverse of [`Status::code`], total.
+    pub const fn from_code(code: u8) -> Self {
+        match code & 15 {
+            0 => Self::Ok,
+            15 => Self::Declined,
+            code => Self::Fault(Fault::from_code(code)),
+        }
+    }
+
+    /// The fault, if it is one.
+    pub const fn fault(self) -> Option<Fault> {
+        match self {
+            Self::Fault(fault) => Some(fault),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! A lane: a ring of self-validating lines from one port to another.
+//!
+//! ```text
+//! line (64 bytes, one transfer between two cores)
+//!   0        2           4                8                                   64
+//!   +--------+-----------+----------------+------------------------------------+
+//!   |sequence|kind:4     | tag            | payload, 56 bytes                  |
+//!   |16      |length:12  | 32             |                                    |
+//!   +--------+-----------+----------------+------------------------------------+
+//!   '------- status word, stored last ----'
+//! ```
+//!
+//! The n-th line of a lane carries sequence number n modulo 2^16, counted from one, so a reader
+//! knows without any index from the writer whether the line is the one it waits for: what stands
+//! there otherwise is an older number. A record of more than 56 bytes takes several lines; its
+//! first line is stored last, so a record is visible whole or not at all, and a writer that dies
+//! in the middle leaves nothing. (VELO's status word and two-slot message, EXTOLL thesis.)
+//!
+//! The reader returns room by publishing how many lines it has consumed in all; cumulative counts
+//! survive any loss of an earlier one (QFC credits, FORTH prototype).
+use crate::limits::{LANE_LINES_MAX, LINE_PAYLOAD, RECORD_MAX};
+
+/// What a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// A short message; the tag is its type tag.
+    Message = 1,
+    /// A notification record; 16 bytes.
+    Notification = 2,
+    /// A command for the target's responder.
+    Command = 3,
+    /// An answer to a command.
+    Response = 4,
+    /// A record of a remote queue; its length stands in the tag.
+    Record = 5,
+    /// A further line of the record before.
+    Continuation = 15,
+}
+
+impl Kind {
+    const fn from_bits(bits: u64) -> Option<Self> {
+        match bits {
+            1 => Some(Self::Message),
+            2 => Some(Self::Notification),
+            3 => Some(Self::Command),
+            4 => Some(Self::Response),
+            5 => Some(Self::Record),
+            15 => Some(Self::Continuation),
+            _ => None,
+        }
+    }
+}
+
+/// First word of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Which line of the lane this is.
+    pub sequence: u16,
+    /// What the record is.
+    pub kind: Kind,
+    /// Payload bytes of the whole record.
+    pub len: u32,
+    /// Belongs to the kind: a message's type tag.
+    pub tag: u32,
+}
+
+impl Status {
+    /// The word that is stored.
+    #[inline]
+    pub const fn encode(self) -> u64 {
+        let (len, tag) = match self.kind {
+            Kind::Record => (0, self.len),
+            _ => (self.len as u64, self.tag),
+        };
+        self.sequence as u64 | (self.kind as u64) << 16 | len << 20 | (tag as u64) << 32
+    }
+
+    /// Reads a word from a peer. `None` for a kind that does not exist.
+    #[inline]
+    pub const fn decode(word: u64) -> Option<Self> {
+        let Some(kind) = Kind::from_bits(word >> 16 & 15) else { return None };
+        let (len, tag) = match kind {
+            Kind::Record => ((word >> 32) as u32, 0),
+            _ => ((word >> 20) as u32 & RECORD_MAX as u32, (word >> 32) as u32),
+        };
+        Some(Self { sequence: word as u16, kind, len, tag })
+    }
+}
+
+/// Lines that a record of `len` bytes takes; an empty one still takes its status word.
+#[inline]
+pub const fn lines_for(len: usize) -> u32 {
+    if len <= LINE_PAYLOAD { 1 } else { len.div_ceil(LINE_PAYLOAD) as u32 }
+}
+
+/// The peer wrote something that no correct peer writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+const fn assert_lines(lines: u32) {
+    assert!(lines > 1 && lines as usize <= LANE_LINES_MAX, "a lane has room for two lines");
+}
+
+/// Writer's end: where the next line goes and how much room is known.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    lines: u32,
+    position: u32,
+    sequence: u16,
+    sent: u32,
+    free: u32,
+}
+
+impl Sender {
+    /// A lane of `lines` empty lines.
+    pub const fn new(lines: u32) -> Self {
+        assert_lines(lines);
+        Self { lines, position: 0, sequence: 1, sent: 0, free: lines }
+    }
+
+    /// Lines known to be free; more may be, see [`Sender::on_cursor`].
+    #[inline]
+    pub const fn free(&self) -> u32 {
+        self.free
+    }
+
+    /// Lines of the whole lane.
+    #[inline]
+    pub const fn lines(&self) -> u32 {
+        self.lines
+    }
+
+    /// Takes in the reader's count of consumed lines. A count that the reader cannot have reached
+    /// is refused and changes nothing.
+    #[inline]
+    pub const fn on_cursor(&mut self, consumed: u32) -> Result<(), Malformed> {
+        let in_flight = self.sent.wrapping_sub(consumed);
+        if in_flight > self.lines || self.lines - in_flight < self.free {
+            return Err(Malformed);
+        }
+        self.free = self.lines - in_flight;
+        Ok(())
+    }
+
+    /// Takes the next line: its position in the lane and its sequence number. The caller has made
+    /// sure that one is free.
+    #[inline]
+    pub const fn take(&mut self) -> (u32, u16) {
+        debug_assert!(self.free > 0, "a line is taken only where one is free");
+        let taken = (self.position, self.sequence);
+        self.position = if self.position + 1 == self.lines { 0 } else { self.position + 1 };
+        self.sequence = self.sequence.wrapping_add(1);
+        self.sent = self.sent.wrapping_add(1);
+        self.free -= 1;
+        taken
+    }
+}
+
+/// Reader's end: which line comes next and what has been given back.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    lines: u32,
+    position: u32,
+    sequence: u16,
+    consumed: u32,
+    published: u32,
+}
+
+impl Receiver {
+    /// A lane of `lines` empty lines.
+    pub const fn new(lines: u32) -> Self {
+        assert_lines(lines);
+        Self { lines, position: 0, sequence: 1, consumed: 0, published: 0 }
+    }
+
+    /// Lines of the whole lane.
+    #[inline]
+    pub const fn lines(&self) -> u32 {
+        self.lines
+    }
+
+    /// Position of the line that comes next.
+    #[inline]
+    pub const fn position(&self) -> u32 {
+        self.position
+    }
+
+    /// Position of the line `ahead` lines after the next one.
+    #[inline]
+    pub const fn position_of(&self, ahead: u32) -> u32 {
+        let at = self.position + ahead;
+        if at >= self.lines { at - self.lines } else { at }
+    }
+
+    /// Whether a status word is that of the line that comes next.
+    #[inline]
+    pub const fn arrived(&self, word: u64) -> bool {
+        word as u16 == self.sequence
+    }
+
+    /// The record that begins with an arrived word, or why none can.
+    #[inline]
+    pub const fn record(&self, word: u64) -> Result<Status, Malformed> {
+        match Status::decode(word) {
+            Some(status) if self.acceptable(&status) => Ok(status),
+            _ => Err(Malformed),
+        }
+    }
+
+    const fn acceptable(&self, status: &Status) -> bool {
+        let begins = !matches!(status.kind, Kind::Continuation);
+        begins && lines_for(status.len as usize) <= self.lines
+    }
+
+    /// Consumes the lines of a record of `len` bytes.
+    #[inline]
+    pub const fn consume(&mut self, len: u32) {
+        let lines = lines_for(len as usize);
+        self.position = self.position_of(lines);
+        self.sequence = self.sequence.wrapping_add(lines as u16);
+        self.consumed = self.consumed.wrapping_add(lines);
+    }
+
+    /// The count to publish, once a quarter of the lane has been consumed since the last time: one
+    /// transfer for many lines, and the writer never runs dry for long.
+    #[inline]
+    pub const fn cursor_due(&mut self) -> Option<u32> {
+        if self.consumed.wrapping_sub(self.published) < self.lines / 4 {
+            return None;
+        }
+        self.published = self.consumed;
+        Some(self.consumed)
+    }
+}

@@ -1,0 +1,40 @@
+//! The state machines and formats of Ayre.
+//!
+//! Everything that decides what an operation means stands here, and nothing that does I/O: no
+//! clock, no thread, no system call, no pointer, no allocation after construction. The engine runs
+//! these machines over shared memory; a simulator or a hardware model can run the same ones.
+//!
+//! | module | machine or format | specification |
+//! |---|---|---|
+//! | [`units`] | ports, keys, claims, extents | spec/00, spec/20 |
+//! | [`limits`] | every compile-time bound | spec/80 |
+//! | [`fault`] | what can go wrong with an operation | spec/70 |
+//! | [`lane`] | ring of self-validating lines: sender and receiver | spec/90 |
+//! | [`notify`] | notification classes and records | spec/30 |
+//! | [`alu`] | atomic operations as pure functions | spec/10 |
+//! | [`command`] | commands and responses of mediated connections | spec/90 |
+//! | [`xlate`] | claim to extent: translation, rights, revocation | spec/20 |
+//! | [`execute`] | what a valid command does, through [`execute::Effects`] | spec/10 |
+//! | [`segment`] | cutting strided and long transfers | spec/10 |
+//! | [`pending`] | what an initiator still waits for | spec/60 |
+//! | [`lock`] | lock and epoch words as atomic transitions | spec/10 |
+//!
+//! A machine changes its own state first and then causes effects; every check precedes the first
+//! effect; effects cannot fail.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod alu;
+pub mod command;
+pub mod execute;
+pub mod fault;
+pub mod lane;
+pub mod limits;
+pub mod lock;
+pub mod notify;
+pub mod pending;
+pub mod segment;
+pub mod units;
+pub mod xlate;

@@ -1,0 +1,136 @@
+//! Notifications: three classes and one 128-bit record.
+//!
+//! ```text
+//!   word 0   0         16      20       24          32                        64
+//!            +---------+-------+--------+-----------+-------------------------+
+//!            | source  | class | status | operation | tag                     |
+//!            | 16      | 4     | 4      | 8         | 32                      |
+//!            +---------+-------+--------+-----------+-------------------------+
+//!   word 1   | value 64: the user's, a fetched result, or a notification put's payload |
+//!            +------------------------------------------------------------------------+
+//! ```
+use crate::fault::Status;
+use crate::units::PeerId;
+
+bitflags::bitflags! {
+    /// Which notifications an operation raises. Classes that do not apply to it are ignored.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub struct Classes: u8 {
+        /// At the initiator: the operation has ended there, its local buffer may be reused.
+        const REQUESTER = 1;
+        /// Where the data lands: at the target of a put, at the initiator of a get or atomic.
+        const COMPLETER = 2;
+        /// Where data was read: at the target of a get or atomic.
+        const RESPONDER = 4;
+    }
+}
+
+/// What an operation is, as notifications and commands name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Operation {
+    /// Copy local to remote.
+    Put = 1,
+    /// Copy remote to local.
+    Get = 2,
+    /// Eight bytes carried in the command.
+    ImmediatePut = 3,
+    /// No memory is written: the payload lands in the notification.
+    NotificationPut = 4,
+    /// Atomic without a result.
+    Atomic = 5,
+    /// Atomic with a result, FCAA among them.
+    FetchAtomic = 6,
+}
+
+impl Operation {
+    /// Reads a code from a peer.
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1 => Some(Self::Put),
+            2 => Some(Self::Get),
+            3 => Some(Self::ImmediatePut),
+            4 => Some(Self::NotificationPut),
+            5 => Some(Self::Atomic),
+            6 => Some(Self::FetchAtomic),
+            _ => None,
+        }
+    }
+
+    /// Classes raised at the target when `asked` for (EXTOLL thesis, table of combinations).
+    // spec: NOTI-5
+    #[inline]
+    pub const fn at_target(self, asked: Classes) -> Option<Classes> {
+        match self {
+            Self::NotificationPut => Some(Classes::COMPLETER),
+            Self::Put | Self::ImmediatePut if asked.contains(Classes::COMPLETER) => {
+                Some(Classes::COMPLETER)
+            }
+            Self::Get | Self::Atomic | Self::FetchAtomic if asked.contains(Classes::RESPONDER) => {
+                Some(Classes::RESPONDER)
+            }
+            _ => None,
+        }
+    }
+
+    /// Classes raised at the initiator when `asked` for.
+    #[inline]
+    pub const fn at_initiator(self, asked: Classes) -> Classes {
+        let completes_here = matches!(self, Self::Get | Self::Atomic | Self::FetchAtomic);
+        let mask = if completes_here {
+            Classes::REQUESTER.union(Classes::COMPLETER)
+        } else {
+            Classes::REQUESTER
+        };
+        asked.intersection(mask)
+    }
+}
+
+/// One record of a port's notification queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notification {
+    /// The other port: the initiator at the target, the target at the initiator.
+    pub source: PeerId,
+    /// Exactly one class.
+    pub class: Classes,
+    /// How the operation ended.
+    pub status: Status,
+    /// What the operation was.
+    pub operation: Operation,
+    /// The user's, as given to the operation.
+    pub tag: u32,
+    /// The user's, a fetched result, or a notification put's payload.
+    pub value: u64,
+}
+
+impl Notification {
+    /// The record.
+    #[inline]
+    pub const fn encode(&self) -> [u64; 2] {
+        let word = self.source.0 as u64
+            | (self.class.bits() as u64) << 16
+            | (self.status.code() as u64) << 20
+            | (self.operation as u64) << 24
+            | (self.tag as u64) << 32;
+        [word, self.value]
+    }
+
+    /// Reads a record from a peer: total. The source is what the reader knows, not what the record
+    /// claims.
+    #[inline]
+    pub const fn decode(words: [u64; 2], source: PeerId) -> Option<Self> {
+        let bits = (words[0] >> 16) as u8 & 15;
+        if bits.count_ones() != 1 || bits > Classes::RESPONDER.bits() {
+            return None;
+        }
+        let Some(operation) = Operation::from_code((words[0] >> 24) as u8) else { return None };
+        Some(Self {
+            source,
+            class: Classes::from_bits_truncate(bits),
+            status: Status::from_code((words[0] >> 20) as u8),
+            operation,
+            tag: (words[0] >> 32) as u32,
+            value: words[1],
+        })
+    }
+}

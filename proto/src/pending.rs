@@ -1,0 +1,145 @@
+//! What an initiator still waits for on a mediated connection.
+//!
+//! Commands are numbered from one; the target executes them in order and publishes how many it has
+//! executed. An operation (one or more consecutive commands) has ended when that count reaches its
+//! last command; its answers have arrived before.
+use crate::alu::Fetched;
+use crate::execute::Report;
+use crate::fault::{Fault, Status};
+use crate::lane::Malformed;
+use crate::limits::PENDING_MAX;
+use crate::units::Ticket;
+
+/// An operation under way, and how it has gone so far.
+#[derive(Clone, Copy, Debug)]
+pub struct Outstanding {
+    /// What its notifications say.
+    pub report: Report,
+    /// First of its commands.
+    pub first: u64,
+    /// Last of its commands; its ticket.
+    pub last: u64,
+    /// First fault of its commands, or what its atomic said.
+    pub status: Status,
+    /// Result of a fetching atomic.
+    pub value: u64,
+}
+
+impl Outstanding {
+    /// Names the operation.
+    pub const fn ticket(&self) -> Ticket {
+        Ticket(self.last)
+    }
+}
+
+/// The operations under way on one connection, oldest first.
+#[derive(Debug)]
+pub struct Pending {
+    ring: [Option<Outstanding>; PENDING_MAX],
+    oldest: usize,
+    len: usize,
+    posted: u64,
+    done: u64,
+}
+
+impl Default for Pending {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Pending {
+    /// Nothing under way.
+    pub const fn new() -> Self {
+        Self { ring: [None; PENDING_MAX], oldest: 0, len: 0, posted: 0, done: 0 }
+    }
+
+    /// Whether one more operation may begin.
+    pub const fn has_room(&self) -> bool {
+        self.len < PENDING_MAX
+    }
+
+    /// Commands begun in all.
+    #[inline]
+    pub const fn posted(&self) -> u64 {
+        self.posted
+    }
+
+    /// Whether nothing is under way.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Begins an operation of `commands` commands and says its place, under which the engine keeps
+    /// what belongs to it. The caller has made sure of room.
+    pub fn submit(&mut self, report: Report, commands: u64) -> (usize, Ticket) {
+        assert!(self.has_room() && commands > 0, "an operation begins only where there is room");
+        let first = self.posted + 1;
+        self.posted += commands;
+        let place = (self.oldest + self.len) % PENDING_MAX;
+        let (last, status) = (self.posted, Status::Ok);
+        self.ring[place] = Some(Outstanding { report, first, last, status, value: 0 });
+        self.len += 1;
+        (place, Ticket(last))
+    }
+
+    /// Finds the operation that a response's command number belongs to.
+    pub fn find(&self, number: u32) -> Option<(usize, &Outstanding)> {
+        (0..self.len).map(|i| (self.oldest + i) % PENDING_MAX).find_map(|place| {
+            let outstanding = self.ring[place].as_ref()?;
+            let distance = number.wrapping_sub(outstanding.first as u32);
+            let commands = outstanding.last - outstanding.first;
+            (u64::from(distance) <= commands).then_some((place, outstanding))
+        })
+    }
+
+    /// A command of the operation at `place` faulted; the first fault counts.
+    pub fn on_fault(&mut self, place: usize, fault: Fault) {
+        if let Some(outstanding) = self.ring[place].as_mut()
+            && outstanding.status.fault().is_none()
+        {
+            outstanding.status = Status::Fault(fault);
+        }
+    }
+
+    /// A fetching atomic's result arrived.
+    pub fn on_fetched(&mut self, place: usize, fetched: Fetched) {
+        if let Some(outstanding) = self.ring[place].as_mut() {
+            outstanding.value = fetched.value;
+            outstanding.status = if fetched.success { Status::Ok } else { Status::Declined };
+        }
+    }
+
+    /// The target says how many commands it has executed in all.
+    pub const fn on_done(&mut self, done: u64) -> Result<(), Malformed> {
+        if done < self.done || done > self.posted {
+            return Err(Malformed);
+        }
+        self.done = done;
+        Ok(())
+    }
+
+    /// The oldest operation if it has ended, with its place.
+    pub fn pop(&mut self) -> Option<(usize, Outstanding)> {
+        let place = self.oldest;
+        if self.ring[place].as_ref()?.last > self.done {
+            return None;
+        }
+        self.take_oldest()
+    }
+
+    /// Ends the oldest operation with a fault, because its peer is gone.
+    pub fn abandon(&mut self, fault: Fault) -> Option<(usize, Outstanding)> {
+        let (place, mut outstanding) = self.take_oldest()?;
+        outstanding.status = Status::Fault(fault);
+        Some((place, outstanding))
+    }
+
+    fn take_oldest(&mut self) -> Option<(usize, Outstanding)> {
+        let place = self.oldest;
+        let outstanding = self.ring[place].take()?;
+        self.oldest = (self.oldest + 1) % PENDING_MAX;
+        self.len -= 1;
+        Some((place, outstanding))
+    }
+}

@@ -1,0 +1,114 @@
+//! Translation and protection: from a peer's claim to an extent of memory.
+//!
+//! One table per port. An entry says who holds the capability, what it may do, and which part of
+//! which region it covers; its generation tells live keys from revoked ones. The owner is compared
+//! on every access, as in EXTOLL's shared-context tables.
+use crate::fault::Fault;
+use crate::units::{Claim, Extent, Key, PeerId, Rights};
+use alloc::boxed::Box;
+
+/// What a new capability covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cover {
+    /// Who may use it.
+    pub holder: PeerId,
+    /// What for.
+    pub rights: Rights,
+    /// The owner's number of the region.
+    pub region: u16,
+    /// First byte within the region.
+    pub base: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+impl Cover {
+    /// Checks a range of the capability, counted from its first byte, against it.
+    // spec: CAP-1
+    #[inline]
+    pub const fn check(&self, claim: &Claim, rights: Rights) -> Result<Extent, Fault> {
+        if !self.rights.contains(rights) {
+            return Err(Fault::Rights);
+        }
+        if claim.offset > self.len || claim.len > self.len - claim.offset {
+            return Err(Fault::Bounds);
+        }
+        Ok(Extent::new(self.region, self.base + claim.offset, claim.len))
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    generation: u32,
+    cover: Option<Cover>,
+}
+
+/// A slot whose generations are used up is never handed out again.
+const LAST_GENERATION: u32 = u32::MAX;
+
+/// A port's translation table.
+#[derive(Debug)]
+pub struct Table {
+    entries: Box<[Entry]>,
+    next: usize,
+}
+
+impl Table {
+    /// A table of `slots` free entries; allocates once.
+    pub fn new(slots: usize) -> Self {
+        assert!(slots > 0 && slots <= 1 << 16, "a slot number has 16 bits");
+        let free = Entry { generation: 0, cover: None };
+        Self { entries: alloc::vec![free; slots].into_boxed_slice(), next: 0 }
+    }
+
+    /// Makes a key for a part of a region. `None` where the table is full.
+    pub fn insert(&mut self, cover: Cover) -> Option<Key> {
+        let slots = self.entries.len();
+        let slot = (0..slots).map(|i| (self.next + i) % slots).find(|&slot| {
+            let entry = &self.entries[slot];
+            entry.cover.is_none() && entry.generation != LAST_GENERATION
+        })?;
+        self.next = (slot + 1) % slots;
+        let entry = &mut self.entries[slot];
+        entry.cover = Some(cover);
+        Some(Key { slot: slot as u16, generation: entry.generation })
+    }
+
+    /// Checks a claim of `holder` that needs `rights`.
+    // spec: KEY-1
+    #[inline]
+    pub fn check(&self, holder: PeerId, claim: &Claim, rights: Rights) -> Result<Extent, Fault> {
+        let entry = self.entries.get(claim.key.slot as usize).ok_or(Fault::UnknownKey)?;
+        if claim.key.generation < entry.generation {
+            return Err(Fault::StaleKey);
+        }
+        match entry.cover {
+            Some(cover) if claim.key.generation == entry.generation && cover.holder == holder => {
+                cover.check(claim, rights)
+            }
+            _ => Err(Fault::UnknownKey),
+        }
+    }
+
+    /// Ends a key: its slot gets a new generation, so the key faults from here on. Returns the new
+    /// generation. The caller fences what is under way.
+    // spec: REV-1
+    pub fn revoke(&mut self, key: Key) -> Result<u32, Fault> {
+        let entry = self.entries.get_mut(key.slot as usize).ok_or(Fault::UnknownKey)?;
+        if entry.generation != key.generation || entry.cover.is_none() {
+            return Err(Fault::StaleKey);
+        }
+        entry.cover = None;
+        entry.generation += 1;
+        Ok(entry.generation)
+    }
+
+    /// Keys that are alive and whose cover is wanted, with their holders.
+    pub fn live(&self, wanted: impl Fn(&Cover) -> bool) -> impl Iterator<Item = (Key, PeerId)> {
+        self.entries.iter().enumerate().filter_map(move |(slot, entry)| {
+            let cover = entry.cover.as_ref()?;
+            let key = Key { slot: slot as u16, generation: entry.generation };
+            wanted(cover).then_some((key, cover.holder))
+        })
+    }
+}

@@ -1,0 +1,36 @@
+//! The tool `ayre`: runs parallel jobs, measures, and tells what the machine offers.
+
+mod run;
+mod sys;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The code for a failure of the tool itself, as `env` and `timeout` use it: a job's own codes stay
+/// recognisable.
+const TOOL_FAILED: u8 = 125;
+
+/// Ayre: one-sided communication, messages and remote queues between processes.
+#[derive(Parser)]
+#[command(name = "ayre", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a program as a parallel job of N ranks on this machine
+    Run(run::Args),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Run(args) => run::run(args),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("ayre: {error:#}");
+        ExitCode::from(TOOL_FAILED)
+    })
+}

@@ -1,0 +1,161 @@
+//! The job directory: private, with a name nobody can guess, removed with the job.
+//!
+//! The launcher holds a lock on the directory for as long as it lives. A directory whose lock can
+//! be taken was left behind by a launcher that was killed; the next job of the same user removes
+//! it.
+
+use std::env;
+use std::fs::{self, DirBuilder, File};
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+const PREFIX: &str = "ayre-";
+const NAME_BYTES: usize = 16;
+
+/// The longest path that a UNIX socket address holds, and the part of it that a rank needs:
+/// `/<rank>.sock` and a zero.
+const SOCKET_PATH_MAX: usize = 108;
+const SOCKET_NAME_MAX: usize = "/65535.sock".len() + 1;
+
+/// A job directory; dropping it removes it with all it contains.
+pub(super) struct JobDirectory {
+    path: PathBuf,
+    _lock: OwnedFd,
+}
+
+impl JobDirectory {
+    /// Removes what dead launchers of this user left behind and creates a new directory in the
+    /// first suitable place.
+    pub(super) fn create() -> Result<Self> {
+        let mut refusals = Vec::new();
+        let places = places();
+        for place in &places {
+            remove_stale(place);
+        }
+        for place in &places {
+            match Self::create_in(place) {
+                Ok(directory) => return Ok(directory),
+                Err(reason) => refusals.push(format!("{}: {reason:#}", place.display())),
+            }
+        }
+        bail!("no place for the job directory ({})", refusals.join("; "))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn create_in(place: &Path) -> Result<Self> {
+        check_place(place)?;
+        loop {
+            let path = place.join(new_name()?);
+            DirBuilder::new().mode(0o700).create(&path)?;
+            let lock = match open_directory(&path) {
+                Err(Errno::NOENT) => continue,
+                opened => opened?,
+            };
+            flock(&lock, FlockOperation::LockExclusive).context("locking the job directory")?;
+            // Before the lock was held, another launcher may have taken the directory for a stale
+            // one; then, as above, it is gone and another name is due.
+            if fs::symlink_metadata(&path).is_ok_and(|found| is_same(&found, &lock)) {
+                return Ok(Self { path, _lock: lock });
+            }
+        }
+    }
+}
+
+impl Drop for JobDirectory {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.path) {
+            super::say(&format!("cannot remove {}: {error}", self.path.display()));
+        }
+    }
+}
+
+/// Where a job directory may be, the best place first.
+fn places() -> Vec<PathBuf> {
+    let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let temporary = env::var_os("TMPDIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    let mut places: Vec<_> = runtime.into_iter().filter(|path| path.is_absolute()).collect();
+    places.push("/dev/shm".into());
+    places.push(temporary.unwrap_or_else(|| "/tmp".into()));
+    places
+}
+
+/// Refuses a place where somebody else could replace the directory, or where the sockets' paths
+/// would be too long.
+fn check_place(place: &Path) -> Result<()> {
+    let found = fs::metadata(place)?;
+    let others_may_write = found.mode() & 0o022 != 0;
+    let sticky = found.mode() & 0o1000 != 0;
+    ensure!(!others_may_write || sticky, "others may rename what is in it");
+    let owner = found.uid();
+    ensure!(owner == geteuid().as_raw() || owner == 0, "it belongs to another user");
+    let needed = place.as_os_str().len() + 1 + PREFIX.len() + 2 * NAME_BYTES + SOCKET_NAME_MAX;
+    ensure!(needed <= SOCKET_PATH_MAX, "its path is too long for sockets");
+    Ok(())
+}
+
+fn new_name() -> Result<String> {
+    let mut random = [0; NAME_BYTES];
+    File::open("/dev/urandom")
+        .and_then(|mut source| source.read_exact(&mut random))
+        .context("reading random bytes")?;
+    let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("{PREFIX}{digits}"))
+}
+
+fn is_job_name(name: &[u8]) -> bool {
+    name.strip_prefix(PREFIX.as_bytes()).is_some_and(|digits| {
+        digits.len() == 2 * NAME_BYTES && digits.iter().all(u8::is_ascii_hexdigit)
+    })
+}
+
+/// Removes the job directories of this user in `place` whose launchers are dead. What cannot be
+/// removed stays: cleaning up after others must not keep this job from starting.
+fn remove_stale(place: &Path) {
+    let Ok(entries) = fs::read_dir(place) else { return };
+    for entry in entries.flatten() {
+        if !is_job_name(entry.file_name().as_bytes()) {
+            continue;
+        }
+        let path = entry.path();
+        let Ok(directory) = open_directory(&path) else { continue };
+        let is_ours = fstat(&directory).is_ok_and(|found| found.st_uid == geteuid().as_raw());
+        if is_ours && flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+}
+
+fn open_directory(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty())
+}
+
+fn is_same(found: &fs::Metadata, open: &OwnedFd) -> bool {
+    fstat(open).is_ok_and(|held| (held.st_dev, held.st_ino) == (found.dev(), found.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_recognised_and_differ() {
+        let (first, second) = (new_name().unwrap(), new_name().unwrap());
+        assert!(is_job_name(first.as_bytes()) && is_job_name(second.as_bytes()));
+        assert_ne!(first, second);
+        for other in ["ayre-", "ayre-00", "ayre-zz0000000000000000000000000000zz", "x"] {
+            assert!(!is_job_name(other.as_bytes()), "{other}");
+        }
+    }
+}

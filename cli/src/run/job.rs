@@ -1,0 +1,281 @@
+//! The launcher's loop: ranks that end, signals that arrive and deadlines that pass, one at a time.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::Signal;
+
+use super::output::Output;
+use super::ranks::{Ended, Ranks};
+use super::strays::Strays;
+use super::{Args, say};
+use crate::sys::{self, Caught, SignalFd};
+
+const TIMED_OUT: u8 = 124;
+const SIGNAL_BASE: u8 = 128;
+
+/// The signals that the launcher handles; it must hold them before it starts the first rank.
+pub(super) struct JobSignals(pub(super) SignalFd);
+
+impl JobSignals {
+    /// Blocks the signals, except those that this process was started to ignore (`nohup`): the
+    /// ranks ignore them too.
+    pub(super) fn block() -> io::Result<Self> {
+        let passed_on = [
+            Signal::INT,
+            Signal::TERM,
+            Signal::HUP,
+            Signal::QUIT,
+            Signal::USR1,
+            Signal::USR2,
+            Signal::TSTP,
+            Signal::CONT,
+        ];
+        let mut handled: Vec<_> =
+            passed_on.into_iter().filter(|signal| !sys::is_ignored(*signal)).collect();
+        handled.push(Signal::CHILD);
+        SignalFd::new(&handled).map(Self)
+    }
+}
+
+/// How far the job's end has come.
+#[derive(Clone, Copy)]
+enum Phase {
+    Running,
+    /// The ranks have been asked to end and have until then to do so.
+    Ending {
+        kill_at: Instant,
+    },
+    Killed,
+}
+
+/// A job whose ranks have been started.
+pub(super) struct Job {
+    ranks: Ranks,
+    strays: Strays,
+    signals: JobSignals,
+    output: Option<Output>,
+    phase: Phase,
+    deadline: Option<Instant>,
+    grace: Duration,
+    /// The code of what went wrong first.
+    failure: Option<u8>,
+}
+
+impl Job {
+    pub(super) fn new(
+        args: &Args,
+        signals: JobSignals,
+        ranks: Ranks,
+        strays: Strays,
+        output: Option<Output>,
+    ) -> Self {
+        Self {
+            ranks,
+            strays,
+            signals,
+            output,
+            phase: Phase::Running,
+            deadline: args.timeout.map(|timeout| Instant::now() + timeout),
+            grace: args.grace,
+            failure: None,
+        }
+    }
+
+    /// Stays until every rank has been reaped and its output relayed; returns the job's exit code.
+    pub(super) fn run(mut self) -> Result<u8> {
+        while !self.is_over()? {
+            self.wait()?;
+            // Signals first: a rank that a signal has ended is then known to have been told to end.
+            while let Some(caught) = self.signals.0.take().context("reading a signal")? {
+                self.on_signal(&caught)?;
+            }
+            self.on_time(Instant::now());
+        }
+        Ok(self.failure.unwrap_or(0))
+    }
+
+    /// Reaps what has ended and tells whether anything is left to wait for.
+    fn is_over(&mut self) -> Result<bool> {
+        let mut reaped_any = false;
+        while let Some(ended) = self.ranks.reap().context("reaping a rank")? {
+            reaped_any = true;
+            match ended {
+                Ended::Rank(rank, status) => self.on_end(rank, status),
+                Ended::Stray(process) => self.strays.reaped(process),
+            }
+        }
+        if reaped_any {
+            match self.phase {
+                Phase::Running => {}
+                Phase::Ending { .. } => self.strays.end_new(&self.ranks),
+                Phase::Killed => self.strays.kill(&self.ranks),
+            }
+        }
+        if !self.is_deserted() {
+            return Ok(false);
+        }
+        Ok(self.output.as_mut().is_none_or(Output::finish))
+    }
+
+    /// Whether no process is left; there may still be output.
+    fn is_deserted(&self) -> bool {
+        self.ranks.is_empty() && self.strays.is_empty()
+    }
+
+    fn wait(&self) -> Result<()> {
+        let mut events = Vec::with_capacity(2);
+        events.push(PollFd::new(&self.signals.0, PollFlags::IN));
+        if let (Some(output), true) = (&self.output, self.is_deserted()) {
+            events.push(PollFd::from_borrowed_fd(output.ended(), PollFlags::IN));
+        }
+        let next = match self.phase {
+            _ if self.is_deserted() => None,
+            Phase::Running => self.deadline,
+            Phase::Ending { kill_at } => Some(kill_at),
+            Phase::Killed => None,
+        };
+        let left = next
+            .map(|at| Timespec::try_from(at.saturating_duration_since(Instant::now())))
+            .transpose()
+            .context("a deadline beyond the kernel's clock")?;
+        match poll(&mut events, left.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error).context("waiting for events"),
+        }
+    }
+
+    fn on_end(&mut self, rank: u16, status: ExitStatus) {
+        let (code, happened) = match (status.code(), status.signal()) {
+            (Some(0), _) => return,
+            (Some(code), _) => {
+                (u8::try_from(code).unwrap_or(u8::MAX), format!("exited with code {code}"))
+            }
+            (None, signal) => describe_signal(signal.unwrap_or(0), status.core_dumped()),
+        };
+        // What follows the first failure follows from it, as a rule, and would only hide it.
+        if self.failure.is_some() {
+            return;
+        }
+        self.failure = Some(code);
+        let rest = match (self.phase, self.ranks.len()) {
+            (Phase::Running, 1) => "; ending the other rank".to_owned(),
+            (Phase::Running, others @ 2..) => format!("; ending the other {others} ranks"),
+            _ => String::new(),
+        };
+        self.ask_to_end();
+        say(&format!("rank {rank} {happened}{rest}"));
+    }
+
+    fn on_signal(&mut self, caught: &Caught) -> Result<()> {
+        match caught.signal {
+            Signal::CHILD => {}
+            Signal::INT | Signal::TERM | Signal::HUP | Signal::QUIT => self.on_end_request(caught),
+            Signal::TSTP => {
+                self.pass_on(caught);
+                sys::stop_self().context("stopping")?;
+            }
+            Signal::CONT => self.ranks.signal(Signal::CONT),
+            _ => self.pass_on(caught),
+        }
+        Ok(())
+    }
+
+    /// Handles a signal by which somebody wants the job to end.
+    fn on_end_request(&mut self, caught: &Caught) {
+        if self.is_deserted() {
+            // Only output is left, and its reader does not take it.
+            self.output = None;
+        }
+        match self.phase {
+            Phase::Running => {
+                self.pass_on(caught);
+                self.begin_grace();
+            }
+            Phase::Ending { .. } if caught.signal == Signal::INT => self.kill(),
+            Phase::Ending { .. } | Phase::Killed => self.pass_on(caught),
+        }
+    }
+
+    fn on_time(&mut self, now: Instant) {
+        if self.is_deserted() {
+            return;
+        }
+        match self.phase {
+            Phase::Ending { kill_at } if kill_at <= now => {
+                say(&format!("the grace of {:?} is over; killing what is left", self.grace));
+                self.kill();
+            }
+            Phase::Running if self.deadline.is_some_and(|at| at <= now) => {
+                say("the job has used up its time; ending it");
+                self.failure.get_or_insert(TIMED_OUT);
+                self.ask_to_end();
+            }
+            Phase::Running | Phase::Ending { .. } | Phase::Killed => {}
+        }
+    }
+
+    /// Passes a signal on to the ranks, unless it comes from the terminal: they are in the same
+    /// process group and have it already.
+    fn pass_on(&self, caught: &Caught) {
+        if !caught.from_terminal {
+            self.ranks.signal(caught.signal);
+        }
+    }
+
+    fn ask_to_end(&mut self) {
+        if !matches!(self.phase, Phase::Running) {
+            return;
+        }
+        self.ranks.signal(Signal::TERM);
+        self.begin_grace();
+    }
+
+    fn begin_grace(&mut self) {
+        // A stopped rank acts on what it was sent when it is continued.
+        self.ranks.signal(Signal::CONT);
+        self.phase = Phase::Ending { kill_at: Instant::now() + self.grace };
+    }
+
+    fn kill(&mut self) {
+        self.phase = Phase::Killed;
+        self.ranks.signal(Signal::KILL);
+        self.strays.kill(&self.ranks);
+    }
+}
+
+fn describe_signal(number: i32, core_dumped: bool) -> (u8, String) {
+    let name = Signal::from_named_raw(number).map_or("unnamed", signal_name);
+    let core = if core_dumped { ", core dumped" } else { "" };
+    let code = u8::try_from(number).map_or(u8::MAX, |number| SIGNAL_BASE.saturating_add(number));
+    (code, format!("was killed by signal {number} ({name}{core})"))
+}
+
+fn signal_name(signal: Signal) -> &'static str {
+    match signal {
+        Signal::HUP => "SIGHUP",
+        Signal::INT => "SIGINT",
+        Signal::QUIT => "SIGQUIT",
+        Signal::ILL => "SIGILL",
+        Signal::TRAP => "SIGTRAP",
+        Signal::ABORT => "SIGABRT",
+        Signal::BUS => "SIGBUS",
+        Signal::FPE => "SIGFPE",
+        Signal::KILL => "SIGKILL",
+        Signal::USR1 => "SIGUSR1",
+        Signal::SEGV => "SIGSEGV",
+        Signal::USR2 => "SIGUSR2",
+        Signal::PIPE => "SIGPIPE",
+        Signal::ALARM => "SIGALRM",
+        Signal::TERM => "SIGTERM",
+        Signal::XCPU => "SIGXCPU",
+        Signal::XFSZ => "SIGXFSZ",
+        Signal::SYS => "SIGSYS",
+        _ => "no common signal",
+    }
+}

@@ -1,0 +1,115 @@
+//! `ayre run`: starts the ranks of a parallel job on this machine and stays until all have ended.
+//!
+//! The launcher is one loop over readable events ([`job`]); with `--prefix` a second thread relays
+//! the ranks' output ([`output`]), so that a reader that is slow never delays a signal. A job that
+//! fails takes along what its ranks have started ([`strays`]); one that succeeds leaves it running.
+
+mod bind;
+mod directory;
+mod job;
+mod output;
+mod ranks;
+mod strays;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
+
+use self::bind::Bind;
+use self::directory::JobDirectory;
+use self::job::{Job, JobSignals};
+use self::output::Output;
+use self::ranks::Ranks;
+use self::strays::Strays;
+
+/// What `ayre run` takes.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How many ranks to start
+    #[arg(short = 'n', long = "ranks", value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..))]
+    ranks: u16,
+
+    /// Cores for the ranks, in turn: none, cores (all usable ones), or a list such as 0,2 or 0-3
+    #[arg(long, value_name = "CORES", default_value = "none")]
+    bind: Bind,
+
+    /// Begin every line of output with the rank that wrote it
+    #[arg(long)]
+    prefix: bool,
+
+    /// How the ranks reach each other's memory; their programs decide when this is left out
+    #[arg(long, value_enum)]
+    mode: Option<Mode>,
+
+    /// End the job, with code 124, when it runs longer than this
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    timeout: Option<Duration>,
+
+    /// How long ranks that were asked to end may take before they are killed
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = parse_seconds)]
+    grace: Duration,
+
+    /// The program and its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM"
+    )]
+    program: Vec<OsString>,
+}
+
+/// The argument of `--mode`, handed to the ranks in AYRE_MODE.
+#[derive(Clone, Copy, ValueEnum)]
+enum Mode {
+    /// The initiator copies into the target's memory itself: for ranks that trust each other
+    Direct,
+    /// The target's engine executes every operation
+    Mediated,
+}
+
+impl Mode {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Mediated => "mediated",
+        }
+    }
+}
+
+/// Runs the job; the exit code is the job's.
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    crate::sys::keep_child_status();
+    let signals = JobSignals::block().context("setting up signal handling")?;
+    let strays = Strays::inherit();
+    // Declared before the ranks, so that it is removed after they have ended.
+    let directory = JobDirectory::create()?;
+    let (ranks, streams) = match Ranks::start(&args, directory.path(), &signals.0) {
+        Ok(started) => started,
+        Err(failure) => {
+            say(&failure.message);
+            return Ok(ExitCode::from(failure.code));
+        }
+    };
+    let output = if args.prefix { Some(Output::relay(streams)?) } else { None };
+    let code = Job::new(&args, signals, ranks, strays, output).run()?;
+    Ok(ExitCode::from(code))
+}
+
+/// Prints one line on standard error, in one piece because the ranks may be writing there too.
+fn say(message: &str) {
+    // When nobody can be told, the exit code still tells.
+    let _ = std::io::stderr().write_all(format!("ayre: {message}\n").as_bytes());
+}
+
+fn parse_seconds(text: &str) -> Result<Duration> {
+    let seconds: f64 = text.parse()?;
+    // A bound of thirty years keeps every later sum of times within its type.
+    ensure!((0.0..=1e9).contains(&seconds), "not a number of seconds from 0 to 1e9");
+    Ok(Duration::try_from_secs_f64(seconds)?)
+}

@@ -1,5 +1,6 @@
 //! The tool `ayre`: runs parallel jobs, measures, and tells what the machine offers.
 
+mod info;
 mod run;
 mod sys;
 
@@ -23,11 +24,14 @@ struct Cli {
 enum Command {
     /// Run a program as a parallel job of N ranks on this machine
     Run(run::Args),
+    /// Tell what this machine offers and which path connections would take
+    Info(info::Args),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(args) => run::run(args),
+        Command::Info(args) => info::run(args),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("ayre: {error:#}");

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use rustix::io::Errno;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 
 /// A signal that arrived, and whether the kernel itself sent it: then a terminal did, and to the
 /// whole process group.
@@ -112,6 +112,38 @@ pub(crate) fn prepare_rank(command: &mut Command, signals: &SignalFd) {
     // system calls (pthread_sigmask is on the list of POSIX, the others do not go through libc),
     // allocates nothing, takes no lock, touches no shared state, and its errors are bare numbers.
     unsafe { command.pre_exec(prepare) };
+}
+
+/// Whether io_uring may be used: creates a ring of one entry and drops it.
+pub(crate) fn io_uring_works() -> bool {
+    /// `struct io_uring_params` takes 120 bytes; the rest is room for a kernel that knows a larger
+    /// one.
+    const PARAMETER_WORDS: usize = 32;
+    let mut parameters = [0_u64; PARAMETER_WORDS];
+    // SAFETY: the kernel reads and writes one `io_uring_params` at the address, which the array is
+    // large enough for.
+    let fd = unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, parameters.as_mut_ptr()) };
+    let Ok(fd) = i32::try_from(fd) else { return false };
+    if fd < 0 {
+        return false;
+    }
+    // SAFETY: the kernel has just created `fd` for this call, so nobody else owns it.
+    drop(unsafe { OwnedFd::from_raw_fd(fd) });
+    true
+}
+
+/// Whether this process may read the memory of `process`, asked for with a word of its own at the
+/// same address: the kernel checks the permission before it looks at the address.
+pub(crate) fn cross_memory_attach_works(process: Pid) -> bool {
+    let source = 0_u64;
+    let mut target = 0_u64;
+    let local = libc::iovec { iov_base: (&raw mut target).cast(), iov_len: size_of::<u64>() };
+    let remote =
+        libc::iovec { iov_base: (&raw const source).cast_mut().cast(), iov_len: size_of::<u64>() };
+    // SAFETY: the kernel writes at most 8 bytes into `target`, which outlives the call, and only
+    // reads at `remote`; an address that the other process lacks is reported as an error.
+    let read = unsafe { libc::process_vm_readv(process.as_raw_pid(), &local, 1, &remote, 1, 0) };
+    read >= 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT)
 }
 
 fn signal_set(signals: &[Signal]) -> libc::sigset_t {

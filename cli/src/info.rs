@@ -1,0 +1,134 @@
+//! `ayre info`: what this machine offers, which path connections would take, and why.
+
+mod machine;
+mod probe;
+
+use std::fmt::{self, Display, Formatter};
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use self::machine::Fact;
+use self::probe::Probe;
+
+/// What `ayre info` takes.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Print JSON for programs to read
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the report.
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    let report = Report::make();
+    let text =
+        if args.json { serde_json::to_string_pretty(&report)? + "\n" } else { report.to_string() };
+    match io::stdout().write_all(text.as_bytes()) {
+        // A reader such as `head` may have seen enough.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+#[derive(Serialize)]
+struct Report {
+    machine: Vec<Fact>,
+    probes: Vec<Probe>,
+    paths: Vec<Path>,
+}
+
+/// The path that connections to one kind of peer take.
+#[derive(Serialize)]
+struct Path {
+    peer: &'static str,
+    /// None when there is no path.
+    choice: Option<&'static str>,
+    reason: String,
+}
+
+impl Report {
+    fn make() -> Self {
+        let probes = probe::probes();
+        let paths = paths(&probes);
+        Self { machine: machine::facts(), probes, paths }
+    }
+}
+
+impl Display for Report {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let names = self.machine.iter().map(|fact| fact.name.as_str());
+        let width = names.chain(self.probes.iter().map(|probe| probe.name)).map(str::len).max();
+        let width = width.unwrap_or(0);
+        for fact in &self.machine {
+            writeln!(f, "{:width$}  {}", fact.name, fact.value)?;
+        }
+        writeln!(f)?;
+        for probe in &self.probes {
+            let answer = if probe.available { "yes" } else { "no" };
+            writeln!(f, "{:width$}  {answer:3}  {}", probe.name, probe.consequence)?;
+        }
+        writeln!(f)?;
+        for path in &self.paths {
+            writeln!(f, "{}: {} ({})", path.peer, path.choice.unwrap_or("none"), path.reason)?;
+        }
+        Ok(())
+    }
+}
+
+fn paths(probes: &[Probe]) -> Vec<Path> {
+    let has = |name: &str| probes.iter().any(|probe| probe.name == name && probe.available);
+    let lacks = |needs: &[&'static str]| -> Vec<&'static str> {
+        needs.iter().copied().filter(|name| !has(name)).collect()
+    };
+    let path = |peer, choice, needs: &[&'static str], reason: &str| match lacks(needs).as_slice() {
+        [] => Path { peer, choice: Some(choice), reason: reason.to_owned() },
+        lacking => Path { peer, choice: None, reason: format!("lacking: {}", lacking.join(", ")) },
+    };
+    vec![
+        path(
+            "same host, cooperating",
+            "direct",
+            &["memfd", "descriptor passing"],
+            "the initiator's processor copies straight into memory that the target handed over",
+        ),
+        path(
+            "same host, not trusting",
+            "mediated",
+            &["memfd", "descriptor passing", "seal of size"],
+            "the target's engine checks and executes every operation; nothing else is shared",
+        ),
+        Path {
+            peer: "other hosts",
+            choice: None,
+            reason: "not yet: the link comes next".to_owned(),
+        },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report_is_json_too() {
+        let text = serde_json::to_string(&Report::make()).unwrap();
+        let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let probes = report["probes"].as_array().unwrap();
+        assert!(probes.iter().any(|probe| probe["name"] == "memfd" && probe["available"] == true));
+        assert_eq!(report["paths"].as_array().unwrap().len(), 3);
+    }
+
+    #[test]
+    fn a_path_names_what_it_lacks() {
+        let memfd = Probe { name: "memfd", available: true, consequence: String::new() };
+        let passing =
+            Probe { name: "descriptor passing", available: true, consequence: String::new() };
+        let found = paths(&[memfd, passing]);
+        assert_eq!(found[0].choice, Some("direct"));
+        assert_eq!(found[1].choice, None);
+        assert_eq!(found[1].reason, "lacking: seal of size");
+    }
+}

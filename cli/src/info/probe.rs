@@ -1,0 +1,223 @@
+//! What the kernel lets this process do, found out by doing it.
+//!
+//! Versions tell little: containers filter system calls, and administrators switch features off.
+
+use std::os::fd::OwnedFd;
+
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::fs::{
+    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create,
+};
+use rustix::io::{Errno, IoSlice, IoSliceMut, Result, read, write};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+use rustix::process::{PidfdFlags, getpid, getppid, pidfd_open};
+use rustix::thread::{MembarrierCommand, MembarrierQuery, membarrier, membarrier_query};
+use serde::Serialize;
+
+use super::machine::{line_of, names_in};
+
+/// An ability, whether it is there, and what follows from that.
+#[derive(Serialize)]
+pub(super) struct Probe {
+    pub(super) name: &'static str,
+    pub(super) available: bool,
+    pub(super) consequence: String,
+}
+
+/// All probes, in the order in which they are shown.
+pub(super) fn probes() -> Vec<Probe> {
+    let mut probes = memory();
+    probes.extend(waking());
+    probes.push(membarrier_probe());
+    probes.extend(alternatives());
+    probes
+}
+
+fn probe(name: &'static str, available: bool, yes: &str, no: &str) -> Probe {
+    Probe { name, available, consequence: if available { yes } else { no }.to_owned() }
+}
+
+fn memory() -> Vec<Probe> {
+    vec![
+        probe(
+            "memfd",
+            try_memfd().is_ok(),
+            "regions and connections are files in memory that ports map",
+            "no shared memory: Ayre cannot run here",
+        ),
+        probe(
+            "descriptor passing",
+            try_descriptor_passing().is_ok(),
+            "capabilities travel over local sockets, and the kernel vouches for the sender",
+            "capabilities cannot be handed over: Ayre cannot run here",
+        ),
+        probe(
+            "seal of size",
+            try_seal(SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL).is_ok(),
+            "no peer can make another fault by truncating shared memory",
+            "a peer could truncate shared memory: only for processes that trust each other",
+        ),
+        probe(
+            "seal of writing",
+            try_write_seal().is_ok(),
+            "read-only regions and port pages are enforced by the MMU",
+            "read-only grants rest on a descriptor opened for reading",
+        ),
+        probe(
+            "huge pages in memfds",
+            try_huge_memfd().is_ok(),
+            "large regions may be backed by huge pages: fewer TLB misses",
+            "none reserved: regions use small pages (reserve some in /proc/sys/vm/nr_hugepages)",
+        ),
+    ]
+}
+
+fn waking() -> Vec<Probe> {
+    vec![
+        probe(
+            "eventfd and epoll",
+            try_eventfd().is_ok(),
+            "ports with nothing to do sleep, and senders wake them",
+            "ports cannot sleep: every wait polls",
+        ),
+        probe(
+            "pidfd",
+            pidfd_open(getpid(), PidfdFlags::empty()).is_ok(),
+            "the death of a peer is an event",
+            "the death of a peer is noticed when its socket closes",
+        ),
+    ]
+}
+
+/// The sleeping side must be sure that a sender sees its flag; this decides who pays for that.
+fn membarrier_probe() -> Probe {
+    let offered = membarrier_query();
+    let commands = [
+        ("global", MembarrierQuery::GLOBAL),
+        ("global expedited", MembarrierQuery::GLOBAL_EXPEDITED),
+        ("private expedited", MembarrierQuery::PRIVATE_EXPEDITED),
+        ("private expedited, core", MembarrierQuery::PRIVATE_EXPEDITED_SYNC_CORE),
+        ("private expedited, rseq", MembarrierQuery::PRIVATE_EXPEDITED_RSEQ),
+    ];
+    let names: Vec<_> = commands
+        .into_iter()
+        .filter_map(|(name, command)| offered.contains(command).then_some(name))
+        .collect();
+    let works = membarrier(MembarrierCommand::RegisterGlobalExpedited)
+        .and_then(|()| membarrier(MembarrierCommand::GlobalExpedited))
+        .is_ok();
+    let consequence = if works {
+        format!(
+            "awake receivers cost a sender one load and no fence (offered: {})",
+            names.join("; ")
+        )
+    } else {
+        "every send pays a full fence, in case its receiver sleeps".to_owned()
+    };
+    Probe { name: "membarrier", available: works, consequence }
+}
+
+/// What Ayre could use and does not, or not yet.
+fn alternatives() -> Vec<Probe> {
+    let devices = names_in("/sys/class/infiniband");
+    let rdma = format!("{}: not used yet", devices.join(", "));
+    vec![
+        probe(
+            "io_uring",
+            crate::sys::io_uring_works(),
+            "not used yet; may serve the link between hosts",
+            "nothing follows: the link between hosts does not rest on it",
+        ),
+        cross_memory_attach(),
+        probe("RDMA devices", !devices.is_empty(), &rdma, "no offloading: processors do the work"),
+    ]
+}
+
+/// Ranks are siblings, and some systems let a process attach to its own descendants only. So the
+/// question is put to a process that is not a descendant: the parent.
+fn cross_memory_attach() -> Probe {
+    let own = crate::sys::cross_memory_attach_works(getpid());
+    let parent = getppid().is_some_and(crate::sys::cross_memory_attach_works);
+    let scope = line_of("/proc/sys/kernel/yama/ptrace_scope");
+    let consequence = match (own, parent) {
+        (true, true) => "not used: shared regions need no system call to copy".to_owned(),
+        (true, false) => format!(
+            "refused for the parent process (ptrace_scope {}); not used",
+            scope.as_deref().unwrap_or("unknown")
+        ),
+        (false, _) => "refused altogether; not used".to_owned(),
+    };
+    Probe { name: "cross-memory attach", available: own && parent, consequence }
+}
+
+fn try_memfd() -> Result<OwnedFd> {
+    let file = memfd_create("ayre-info", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    ftruncate(&file, 4096)?;
+    Ok(file)
+}
+
+fn try_seal(seals: SealFlags) -> Result<OwnedFd> {
+    let file = try_memfd()?;
+    fcntl_add_seals(&file, seals)?;
+    Ok(file)
+}
+
+/// Succeeds when the seal is accepted and writing is then refused.
+fn try_write_seal() -> Result<()> {
+    let file = try_seal(SealFlags::FUTURE_WRITE)?;
+    match write(&file, b"x") {
+        Err(Errno::PERM) => Ok(()),
+        Err(error) => Err(error),
+        Ok(_) => Err(Errno::NOTSUP),
+    }
+}
+
+/// Takes one huge page of the default size for a moment.
+fn try_huge_memfd() -> Result<()> {
+    let size = default_huge_page_bytes().ok_or(Errno::NOTSUP)?;
+    let file = memfd_create("ayre-info", MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB)?;
+    fallocate(&file, FallocateFlags::empty(), 0, size)
+}
+
+fn default_huge_page_bytes() -> Option<u64> {
+    let table = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = table.lines().find_map(|line| line.strip_prefix("Hugepagesize:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|size| size * 1024)
+}
+
+/// Sends a descriptor through a pair of local sockets, as a grant does.
+fn try_descriptor_passing() -> Result<()> {
+    let kind = SocketType::SEQPACKET;
+    let (near, far) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
+    let file = try_memfd()?;
+    let sent = [std::os::fd::AsFd::as_fd(&file)];
+    let mut room = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut room);
+    control.push(SendAncillaryMessage::ScmRights(&sent));
+    sendmsg(&near, &[IoSlice::new(b"x")], &mut control, SendFlags::empty())?;
+
+    let mut room = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut room);
+    let mut byte = [0];
+    recvmsg(&far, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let arrived = control
+        .drain()
+        .any(|message| matches!(message, RecvAncillaryMessage::ScmRights(fds) if fds.len() == 1));
+    rustix::net::sockopt::socket_peercred(&far)?;
+    if arrived { Ok(()) } else { Err(Errno::NOTSUP) }
+}
+
+/// Wakes itself, as a sender wakes a port that sleeps.
+fn try_eventfd() -> Result<()> {
+    let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+    let waiter = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    epoll::add(&waiter, &bell, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+    write(&bell, &1_u64.to_ne_bytes())?;
+    let mut events = Vec::with_capacity(1);
+    epoll::wait(&waiter, rustix::buffer::spare_capacity(&mut events), None)?;
+    read(&bell, &mut [0; 8])?;
+    Ok(())
+}

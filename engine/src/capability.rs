@@ -4,9 +4,8 @@ use crate::control::{self, Packet, PacketKind};
 use crate::error::{Fault, SetupError};
 use crate::mem::fence;
 use crate::mem::map::Mapping;
-use crate::mem::region::{Region, RegionOptions, RemoteRegion};
+use crate::mem::region::{PeerMemory, Region, RegionOptions, RemoteRegion};
 use crate::port::Port;
-use crate::wait::deadline;
 use ayre_proto::units::PeerId;
 use ayre_proto::units::{Key, Rights};
 use ayre_proto::xlate::Cover;
@@ -169,7 +168,9 @@ impl Port {
                 Some(Arc::new(Mapping::foreign(file.as_fd(), mapped, stores(cover.rights))?))
             }
         };
-        Ok(RemoteRegion { peer, port: self.identity, key, cover, mapping })
+        let generation = self.connection(peer)?.link.page.generation(key.slot);
+        let memory = mapping.map(|mapping| PeerMemory { mapping, generation });
+        Ok(RemoteRegion { peer, port: self.identity, key, cover, memory })
     }
 
     /// Ends a capability. When this returns, no operation with it lands any more, and those that
@@ -293,8 +294,8 @@ impl Port {
         name: u64,
     ) -> Result<Packet, SetupError> {
         self.connection(peer)?;
-        let until = deadline(Some(self.config.setup_timeout));
-        let found = self.wait_for(until, |port| {
+        let until = Instant::now() + self.config.setup_timeout;
+        let found = self.wait_for_control(until, |port| {
             let connection = port.connection_mut(peer).ok()?;
             let named = |packet: &Packet| packet.kind == kind && packet.words[0] == name;
             if let Some(index) = connection.offers.iter().position(named) {

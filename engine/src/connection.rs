@@ -6,6 +6,7 @@ use crate::mem::lane::{LaneReceiver, LaneSender};
 use crate::mem::layout::{Control, Direction, LaneSizes};
 use crate::mem::map::Mapping;
 use crate::mem::page::{PeerPage, Sleeper};
+use crate::mem::word::Word;
 use crate::sync::Ordering;
 use ayre_proto::pending::Pending;
 use ayre_proto::units::PeerId;
@@ -37,7 +38,7 @@ pub(crate) struct Link {
 impl Link {
     /// After publishing: wakes the peer if it sleeps. An awake peer costs one cached load.
     // spec: WAIT-2
-    #[inline]
+    #[inline(always)]
     pub(crate) fn kick(&self, sleeper: Sleeper) {
         self.fencing.light();
         if self.page.is_asleep(sleeper) {
@@ -100,6 +101,10 @@ pub(crate) struct Connection {
     pub(crate) messages_out: LaneSender,
     pub(crate) messages_in: LaneReceiver,
     pub(crate) executor: Executor,
+    /// The peer's commands that our responder has executed, on a mediated connection.
+    pub(crate) served: Word,
+    /// Shows the peer which of its keys we are using, on a direct connection.
+    pub(crate) active: Word,
     /// From us to the peer.
     pub(crate) out: Direction,
     /// From the peer to us.
@@ -149,6 +154,8 @@ impl Connection {
             messages_in: inward.messages().receiver(),
             executor,
             link,
+            served: inward.control(Control::Done),
+            active: out.control(Control::Active),
             out,
             inward,
             posted: 0,
@@ -164,6 +171,12 @@ impl Connection {
             Executor::Direct(_) => Mode::Direct,
             Executor::Mediated(_) => Mode::Mediated,
         }
+    }
+
+    /// Whether operations can go straight to the peer's memory.
+    #[inline(always)]
+    pub(crate) fn is_open_direct(&self) -> bool {
+        self.ended.is_none() && matches!(self.executor, Executor::Direct(_))
     }
 
     pub(crate) fn control(&self) -> BorrowedFd<'_> {

@@ -33,6 +33,7 @@ mod control;
 mod direct;
 mod error;
 mod job;
+mod local;
 mod lock;
 mod mediated;
 mod mem;

@@ -5,9 +5,10 @@
 //! has data, a result or a fault.
 use crate::connection::{Connection, Executor, MediatedEnd, Sink};
 use crate::error::{Busy, Fault, PostError};
+use crate::local::{Buffer, Transfer};
 use crate::mem::layout::Control;
 use crate::mem::page::Sleeper;
-use crate::ops::{Buffer, NOTES_PER_OPERATION, Posted, Transfer};
+use crate::ops::{NOTES_PER_OPERATION, Posted};
 use crate::port::Port;
 use crate::sync::Ordering;
 use ayre_proto::alu::Fetched;
@@ -23,6 +24,13 @@ use ayre_proto::units::PeerId;
 use ayre_proto::units::Ticket;
 use std::sync::Arc;
 
+/// A checked command with its local end.
+#[derive(Debug)]
+pub(crate) struct Order<'a> {
+    pub(crate) command: Command,
+    pub(crate) transfer: Transfer<'a>,
+}
+
 /// What a blocking call waits for, and where it wants a get's data.
 #[derive(Debug)]
 pub(crate) struct Awaited<'a> {
@@ -34,12 +42,13 @@ pub(crate) struct Awaited<'a> {
 
 impl Port {
     /// Hands a checked command to the target's engine.
+    #[inline(never)]
     pub(crate) fn post_mediated(
         &mut self,
         peer: PeerId,
-        command: Command,
-        transfer: Transfer<'_>,
+        order: Order<'_>,
     ) -> Result<Posted, PostError> {
+        let Order { command, transfer } = order;
         let limit = self.check_room(peer, &command, &transfer.shape)?;
         let (place, ticket) = self.begin(peer, &command, &transfer, limit)?;
         let Transfer { buffer, shape } = transfer;

@@ -1,7 +1,7 @@
 //! Short messages: one lane per sender, together the port's mailbox.
-use crate::connection::Executor;
+use crate::connection::{Executor, Mode};
 use crate::error::{Busy, Fault, PostError, ReceiveError};
-use crate::mem::layout::Control;
+use crate::mem::lane::Probe;
 use crate::mem::page::Sleeper;
 use crate::port::Port;
 use crate::sync::Ordering;
@@ -35,6 +35,19 @@ impl Port {
     // spec: MSG-1, MSG-4, ORD-3
     #[inline]
     pub fn send(&mut self, to: PeerId, tag: u32, data: &[u8]) -> Result<(), PostError> {
+        if let Some(Some(connection)) = self.connections.get_mut(to.index())
+            && connection.is_open_direct()
+            && connection.messages_out.push_short((Kind::Message, tag), data)
+        {
+            connection.link.kick(Sleeper::Port);
+            return Ok(());
+        }
+        self.send_any(to, tag, data)
+    }
+
+    /// Messages of any length, to any peer.
+    #[inline(never)]
+    fn send_any(&mut self, to: PeerId, tag: u32, data: &[u8]) -> Result<(), PostError> {
         if data.is_empty() || data.len() > EAGER_MAX {
             return Err(unfit(data).into());
         }
@@ -47,7 +60,7 @@ impl Port {
             Executor::Direct(_) => lane.push((Kind::Message, tag), [], data),
             // The commands before this message, which the receiver must have executed first.
             Executor::Mediated(end) => {
-                lane.push((Kind::Message, tag), [end.pending.posted()], data)
+                lane.push((Kind::GatedMessage, tag), [end.pending.posted()], data)
             }
         };
         if pushed.is_err() {
@@ -95,18 +108,30 @@ impl Port {
     #[inline]
     pub fn try_recv(&mut self, into: &mut [u8]) -> Result<Option<Message>, ReceiveError> {
         let hot = self.rota.hot;
-        if let Some(message) = self.receive_from(hot, into)? {
-            return Ok(Some(message));
+        if let Some(Some(connection)) = self.connections.get_mut(hot) {
+            match connection.messages_in.take_short(Kind::Message, into) {
+                Probe::Nothing => {}
+                Probe::Taken((len, tag)) => {
+                    return Ok(Some(Message { source: connection.peer, tag, len }));
+                }
+                Probe::Other => return self.receive_from(hot, into),
+            }
         }
+        self.try_recv_others(into)
+    }
+
+    /// The other half of a poll: the peer whose turn it is, and progress.
+    #[inline(never)]
+    fn try_recv_others(&mut self, into: &mut [u8]) -> Result<Option<Message>, ReceiveError> {
         let turn = self.rota.turn(self.connections.len());
-        if turn != hot
-            && let Some(message) = self.receive_from(turn, into)?
-        {
-            self.rota.hot = turn;
-            return Ok(Some(message));
+        let found = self.receive_from(turn, into);
+        match found {
+            Ok(None) => {
+                self.progress_lanes();
+            }
+            _ => self.rota.hot = turn,
         }
-        self.progress_lanes();
-        Ok(None)
+        found
     }
 
     /// Waits for the next message, at most for `timeout`; sleeps where it takes long.
@@ -138,33 +163,43 @@ impl Port {
         found.unwrap_or(Err(ReceiveError::TimedOut))
     }
 
-    #[inline]
+    #[inline(always)]
     fn receive_from(
         &mut self,
         index: usize,
         into: &mut [u8],
     ) -> Result<Option<Message>, ReceiveError> {
         let Some(Some(connection)) = self.connections.get_mut(index) else { return Ok(None) };
-        let Some(record) = connection.messages_in.peek() else { return Ok(None) };
+        match connection.messages_in.peek() {
+            None => Ok(None),
+            Some(record) => self.receive_record(index, record, into),
+        }
+    }
+
+    /// Takes a record that stands at the head of a peer's message lane.
+    #[inline(never)]
+    fn receive_record(
+        &mut self,
+        index: usize,
+        record: Result<Status, Malformed>,
+        into: &mut [u8],
+    ) -> Result<Option<Message>, ReceiveError> {
+        let Some(Some(connection)) = self.connections.get_mut(index) else { return Ok(None) };
         let source = connection.peer;
-        let skip = match connection.executor {
-            Executor::Direct(_) => 0,
-            Executor::Mediated(_) => {
-                let [posted] = connection.messages_in.head();
-                // DONE-A1: the puts before the message have landed once they are counted.
-                let done = connection.inward.control(Control::Done).load(Ordering::Acquire);
-                if done < posted {
-                    self.progress_lanes();
-                    return Ok(None);
-                }
-                1
-            }
-        };
+        let skip = usize::from(connection.mode() == Mode::Mediated);
         let Ok((status, len)) = checked(record, skip) else {
             self.malformed += 1;
             self.end_malformed_lane(source);
             return Ok(None);
         };
+        if skip == 1 {
+            let [posted] = connection.messages_in.head();
+            // DONE-A1: the puts before the message have landed once they are counted (DONE-R1).
+            if connection.served.load(Ordering::Acquire) < posted {
+                self.progress_lanes();
+                return Ok(None);
+            }
+        }
         let Some(into) = into.get_mut(..len) else { return Err(ReceiveError::TooLong(len)) };
         connection.messages_in.copy(skip, into);
         connection.messages_in.consume(&status);
@@ -186,9 +221,9 @@ fn unfit(data: &[u8]) -> Fault {
     if data.is_empty() { Fault::Malformed } else { Fault::TooLong }
 }
 
-#[inline]
 fn checked(record: Result<Status, Malformed>, skip: usize) -> Result<(Status, usize), Malformed> {
     let status = record?;
     let len = (status.len as usize).checked_sub(skip * 8).ok_or(Malformed)?;
-    if status.kind == Kind::Message { Ok((status, len)) } else { Err(Malformed) }
+    let expected = if skip == 0 { Kind::Message } else { Kind::GatedMessage };
+    if status.kind == expected { Ok((status, len)) } else { Err(Malformed) }
 }

@@ -1,6 +1,7 @@
 //! The port's notification queue.
 use crate::connection::Executor;
 use crate::error::ReceiveError;
+use crate::mem::lane::Probe;
 use crate::mem::layout::Control;
 use crate::port::Port;
 use crate::sync::Ordering;
@@ -21,18 +22,21 @@ impl Port {
             return Some(notification);
         }
         let hot = self.rota.hot;
-        if let Some(notification) = self.notified_by(hot) {
-            return Some(notification);
-        }
+        self.notified_by(hot).or_else(|| self.poll_other_notifications())
+    }
+
+    /// The other half of a poll: the peer whose turn it is, and progress.
+    #[inline(never)]
+    fn poll_other_notifications(&mut self) -> Option<Notification> {
         let turn = self.rota.turn(self.connections.len());
-        if turn != hot
-            && let Some(notification) = self.notified_by(turn)
-        {
-            self.rota.hot = turn;
-            return Some(notification);
+        let found = self.notified_by(turn);
+        match found {
+            None => {
+                self.progress_lanes();
+            }
+            Some(_) => self.rota.hot = turn,
         }
-        self.progress_lanes();
-        None
+        found
     }
 
     /// Waits for the next notification, at most for `timeout`; sleeps where it takes long.
@@ -47,19 +51,15 @@ impl Port {
         self.wait_or_died(timeout, |port| port.poll_notification().map(Ok))
     }
 
-    #[inline]
+    #[inline(always)]
     fn notified_by(&mut self, index: usize) -> Option<Notification> {
         let connection = self.connections.get_mut(index)?.as_mut()?;
         let source = connection.peer;
         let Executor::Direct(end) = &mut connection.executor else { return None };
-        let record = end.notes_in.peek()?;
-        let decoded = match record {
-            Ok(status) if status.kind == Kind::Notification && status.len == 16 => {
-                let words = end.notes_in.head();
-                end.notes_in.consume(&status);
-                Notification::decode(words, source)
-            }
-            _ => None,
+        let decoded = match end.notes_in.take_words(Kind::Notification) {
+            Probe::Nothing => return None,
+            Probe::Taken(words) => Notification::decode(words, source),
+            Probe::Other => None,
         };
         if decoded.is_none() {
             self.malformed += 1;
@@ -71,7 +71,6 @@ impl Port {
     /// A mediated initiator has a bounded number of notifications here that are not taken; this
     /// one is.
     // spec: NOTI-11
-    #[inline]
     fn return_credit(&mut self, notification: &Notification) {
         if !raised_at_target(notification) {
             return;

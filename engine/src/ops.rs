@@ -4,12 +4,14 @@
 //! connection has: [`crate::direct`] or [`crate::mediated`].
 use crate::connection::Executor;
 use crate::error::{Busy, Fault, PostError};
+use crate::local::{Buffer, Carried, Incoming, Local, Outgoing, Transfer};
+use crate::mediated::Order;
 use crate::mem::map::Mapping;
-use crate::mem::region::RemoteRegion;
+use crate::mem::region::{PeerMemory, RemoteRegion};
 use crate::options::{Destination, LocalSlice, Options, Source};
 use crate::port::Port;
 use ayre_proto::alu::{Atomic, AtomicOp, Fetched, Width};
-use ayre_proto::execute::{Action, Command, Report};
+use ayre_proto::execute::{Action, Command, NOWHERE, Report};
 use ayre_proto::fault::Status;
 use ayre_proto::limits::NOTIFICATIONS_MAX;
 use ayre_proto::notify::Classes;
@@ -38,29 +40,6 @@ impl From<Strided> for Shape {
     fn from(strided: Strided) -> Self {
         let Strided { row_len, rows, local_stride, remote_stride } = strided;
         Self { row_len, rows, local_stride, remote_stride }
-    }
-}
-
-/// The local end of a transfer.
-#[derive(Debug)]
-pub(crate) enum Buffer<'a> {
-    None,
-    Out(&'a [u8]),
-    OutRegion(&'a Mapping, u64),
-    In(&'a mut [u8]),
-    InRegion(&'a Arc<Mapping>, u64),
-}
-
-/// The local end of a transfer, and how it is laid out at both ends.
-#[derive(Debug)]
-pub(crate) struct Transfer<'a> {
-    pub(crate) buffer: Buffer<'a>,
-    pub(crate) shape: Shape,
-}
-
-impl Transfer<'static> {
-    const fn carried(bytes: u64) -> Self {
-        Self { buffer: Buffer::None, shape: Shape::contiguous(bytes) }
     }
 }
 
@@ -96,10 +75,14 @@ impl Port {
         from: impl Into<Source<'a>>,
         options: Options,
     ) -> Result<Ticket, PostError> {
-        let from = from.into();
-        let shape = Shape::contiguous(from.len());
-        let transfer = Transfer { buffer: self.source(from)?, shape };
-        Ok(self.post(to, offset, Action::Put, transfer, options)?.ticket)
+        let posted = match from.into() {
+            Source::Bytes(bytes) => self.post(to, offset, Action::Put, Outgoing(bytes), options)?,
+            Source::Region(slice) => {
+                let (buffer, shape) = (self.source(slice.into())?, Shape::contiguous(slice.len));
+                self.post(to, offset, Action::Put, Transfer { buffer, shape }, options)?
+            }
+        };
+        Ok(posted.ticket)
     }
 
     /// Copies rows of the local buffer to rows at the target; one operation, one notification.
@@ -138,10 +121,17 @@ impl Port {
         into: impl Into<Destination<'a>>,
         options: Options,
     ) -> Result<Ticket, PostError> {
-        let into = into.into();
-        let shape = Shape::contiguous(into.len());
-        let transfer = Transfer { buffer: self.destination(into)?, shape };
-        self.post(from, offset, Action::Get, transfer, options)?.landed()
+        match into.into() {
+            Destination::Bytes(bytes) => {
+                self.post(from, offset, Action::Get, Incoming(bytes), options)
+            }
+            Destination::Region(slice) => {
+                let (buffer, shape) =
+                    (self.destination(slice.into())?, Shape::contiguous(slice.len));
+                self.post(from, offset, Action::Get, Transfer { buffer, shape }, options)
+            }
+        }?
+        .landed()
     }
 
     /// Copies rows at the target to rows of the local buffer.
@@ -177,7 +167,7 @@ impl Port {
         options: Options,
     ) -> Result<Ticket, PostError> {
         let action = Action::Immediate(value);
-        Ok(self.post(to, offset, action, Transfer::carried(8), options)?.ticket)
+        Ok(self.post(to, offset, action, Carried(8), options)?.ticket)
     }
 
     /// Raises a completer notification at a peer, and writes no memory: a notification put.
@@ -188,8 +178,7 @@ impl Port {
     #[inline]
     pub fn notify(&mut self, peer: PeerId, options: Options) -> Result<Ticket, PostError> {
         let command = command(Action::Notify, Claim { key: NO_KEY, offset: 0, len: 0 }, options);
-        self.dispatch(peer, command, ayre_proto::execute::NOWHERE, None, Transfer::carried(0))
-            .map(|posted| posted.ticket)
+        Ok(self.dispatch(peer, command, NOWHERE, None, Carried(0))?.ticket)
     }
 
     /// Performs an atomic on a word of a peer's memory and forgets the result.
@@ -205,8 +194,8 @@ impl Port {
         atomic: Atomic,
         options: Options,
     ) -> Result<Ticket, PostError> {
-        let transfer = Transfer::carried(atomic.width.bytes());
-        Ok(self.post(on, offset, Action::Atomic(atomic), transfer, options)?.ticket)
+        let local = Carried(atomic.width.bytes());
+        Ok(self.post(on, offset, Action::Atomic(atomic), local, options)?.ticket)
     }
 
     /// Performs an atomic on a word of a peer's memory and returns the result: the old value, or
@@ -223,8 +212,8 @@ impl Port {
         atomic: Atomic,
         options: Options,
     ) -> Result<Fetched, PostError> {
-        let transfer = Transfer::carried(atomic.width.bytes());
-        let posted = self.post(on, offset, Action::Fetch(atomic), transfer, options)?;
+        let local = Carried(atomic.width.bytes());
+        let posted = self.post(on, offset, Action::Fetch(atomic), local, options)?;
         posted.landed()?;
         Ok(Fetched { value: posted.value, success: posted.status == Status::Ok })
     }
@@ -312,7 +301,7 @@ impl Port {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn source<'a>(&self, from: Source<'a>) -> Result<Buffer<'a>, Fault> {
         match from {
             Source::Bytes(bytes) => Ok(Buffer::Out(bytes)),
@@ -323,7 +312,7 @@ impl Port {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn destination<'a>(&self, into: Destination<'a>) -> Result<Buffer<'a>, Fault> {
         match into {
             Destination::Bytes(bytes) => Ok(Buffer::In(bytes)),
@@ -343,33 +332,33 @@ impl Port {
     }
 
     /// Checks an operation against the capability's handle, and hands it to the executor.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn post(
         &mut self,
         on: &RemoteRegion,
         offset: u64,
         action: Action,
-        transfer: Transfer<'_>,
+        local: impl Local,
         options: Options,
     ) -> Result<Posted, PostError> {
         if on.port != self.identity {
             return Err(Fault::ForeignHandle.into());
         }
-        let len = transfer.shape.remote_span().ok_or(Fault::Bounds)?;
+        let len = local.remote_span().ok_or(Fault::Bounds)?;
         let command = command(action, Claim { key: on.key, offset, len }, options);
         command.check()?;
         let extent = on.cover.check(&command.claim, command.rights())?;
-        self.dispatch(on.peer, command, extent, on.mapping.as_deref(), transfer)
+        self.dispatch(on.peer, command, extent, on.memory.as_ref(), local)
     }
 
-    #[inline]
+    #[inline(always)]
     fn dispatch(
         &mut self,
         peer: PeerId,
         command: Command,
         extent: Extent,
-        memory: Option<&Mapping>,
-        transfer: Transfer<'_>,
+        memory: Option<&PeerMemory>,
+        local: impl Local,
     ) -> Result<Posted, PostError> {
         if self.notifications.len() + self.owed + NOTES_PER_OPERATION > NOTIFICATIONS_MAX {
             return Err(Busy::NotificationsFull.into());
@@ -379,13 +368,14 @@ impl Port {
             return Err(why.into());
         }
         match connection.executor {
-            Executor::Direct(_) => self.perform_direct(peer, command, extent, memory, transfer),
-            Executor::Mediated(_) => self.post_mediated(peer, command, transfer),
+            Executor::Direct(_) => self.perform_direct(peer, command, extent, memory, local),
+            Executor::Mediated(_) => {
+                self.post_mediated(peer, Order { command, transfer: local.into_transfer() })
+            }
         }
     }
 
     /// Raises what an ended operation raises here, and keeps its fault for the next flush.
-    #[inline]
     pub(crate) fn complete(&mut self, peer: PeerId, report: &Report, status: Status, value: u64) {
         let classes = report.classes_at_initiator(status);
         if let Some(fault) = status.fault()
@@ -416,7 +406,7 @@ impl Posted {
 
 const NO_KEY: Key = Key { slot: 0, generation: 0 };
 
-#[inline]
+#[inline(always)]
 fn command(action: Action, claim: Claim, options: Options) -> Command {
     let Options { classes, tag, value } = options;
     Command { action, classes, tag, value, claim }

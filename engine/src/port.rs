@@ -80,7 +80,7 @@ pub(crate) struct Rota {
 
 impl Rota {
     /// The next one in turn of `count`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn turn(&mut self, count: usize) -> usize {
         let turn = self.next;
         self.next = if turn + 1 >= count { 0 } else { turn + 1 };
@@ -178,12 +178,12 @@ impl Port {
         self.malformed
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn connection(&self, peer: PeerId) -> Result<&Connection, Fault> {
         self.connections.get(peer.index()).and_then(Option::as_ref).ok_or(Fault::ForeignHandle)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn connection_mut(&mut self, peer: PeerId) -> Result<&mut Connection, Fault> {
         self.connections.get_mut(peer.index()).and_then(Option::as_mut).ok_or(Fault::ForeignHandle)
     }

@@ -30,14 +30,17 @@ impl Port {
     }
 
     /// The part of progress that takes no system call. Returns whether anything was done.
+    #[inline(always)]
     pub(crate) fn progress_lanes(&mut self) -> bool {
         self.polls = self.polls.wrapping_add(1);
         if self.polls.is_multiple_of(POLLS_PER_CONTROL) {
             self.service_control();
         }
-        if self.mediated == 0 {
-            return false;
-        }
+        self.mediated != 0 && self.progress_mediated()
+    }
+
+    #[inline(never)]
+    fn progress_mediated(&mut self) -> bool {
         let mut done = false;
         if self.engine.is_none() {
             let work = self.responder().serve();

@@ -207,7 +207,7 @@ impl Port {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_record(
         &mut self,
         queue: &mut Queue,

@@ -91,6 +91,23 @@ impl Port {
                 std::thread::yield_now();
             }
         }
+        self.wait_asleep(deadline, attempt)
+    }
+
+    /// Waits for something that comes by a control channel, where polling lanes would be in vain.
+    pub(crate) fn wait_for_control<T>(
+        &mut self,
+        deadline: Instant,
+        attempt: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<T> {
+        self.wait_asleep(Some(deadline), attempt)
+    }
+
+    fn wait_asleep<T>(
+        &mut self,
+        deadline: Option<Instant>,
+        mut attempt: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<T> {
         loop {
             self.service_control();
             if let Some(value) = attempt(self) {

@@ -27,7 +27,7 @@ pub enum Action {
 
 impl Action {
     /// Its name in notifications.
-    #[inline]
+    #[inline(always)]
     pub const fn operation(&self) -> Operation {
         match self {
             Self::Put => Operation::Put,
@@ -40,7 +40,7 @@ impl Action {
     }
 
     /// Rights on the target's memory; none for a notification put, which touches no memory.
-    #[inline]
+    #[inline(always)]
     pub const fn rights(&self) -> Rights {
         match self {
             Self::Put | Self::Immediate(_) => Rights::WRITE,
@@ -51,7 +51,7 @@ impl Action {
     }
 
     /// Whether the initiator waits for data of the target.
-    #[inline]
+    #[inline(always)]
     pub const fn answers(&self) -> bool {
         matches!(self, Self::Get | Self::Fetch(_))
     }
@@ -74,7 +74,7 @@ pub struct Command {
 
 impl Command {
     /// All rights the command needs, those for its notification at the target included.
-    #[inline]
+    #[inline(always)]
     pub const fn rights(&self) -> Rights {
         let notifies = self.action.operation().at_target(self.classes).is_some();
         let notify = if notifies { Rights::NOTIFY } else { Rights::empty() };
@@ -82,7 +82,7 @@ impl Command {
     }
 
     /// What can be refused without knowing the target's table.
-    #[inline]
+    #[inline(always)]
     pub const fn check(&self) -> Result<(), Fault> {
         match self.action {
             Action::Atomic(atomic) | Action::Fetch(atomic) => {
@@ -101,14 +101,14 @@ impl Command {
     }
 
     /// What the command's notifications say.
-    #[inline]
+    #[inline(always)]
     pub const fn report(&self) -> Report {
         let (operation, classes) = (self.action.operation(), self.classes);
         Report { operation, classes, tag: self.tag, value: self.value }
     }
 
     /// The notification that the target sees, if any, from `initiator`.
-    #[inline]
+    #[inline(always)]
     pub const fn note_at_target(&self, initiator: PeerId) -> Option<Notification> {
         let report = self.report();
         match report.operation.at_target(self.classes) {
@@ -133,7 +133,7 @@ pub struct Report {
 
 impl Report {
     /// A notification of the command.
-    #[inline]
+    #[inline(always)]
     pub const fn note(
         &self,
         source: PeerId,
@@ -147,7 +147,7 @@ impl Report {
     /// The classes to raise at the initiator: those asked for, or where the operation faulted the
     /// requester's alone, asked for or not.
     // spec: NOTI-7
-    #[inline]
+    #[inline(always)]
     pub const fn classes_at_initiator(&self, status: Status) -> Classes {
         match status {
             Status::Fault(_) => Classes::REQUESTER,
@@ -177,7 +177,7 @@ pub trait Effects {
 
 /// Performs a checked command of `initiator`. `extent` is the translation of its claim.
 // spec: PUT-3, ORD-1
-#[inline]
+#[inline(always)]
 pub fn execute(command: &Command, extent: Extent, initiator: PeerId, fx: &mut impl Effects) {
     match command.action {
         Action::Put => fx.deposit(extent),

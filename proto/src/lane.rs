@@ -34,6 +34,8 @@ pub enum Kind {
     Response = 4,
     /// A record of a remote queue; its length stands in the tag.
     Record = 5,
+    /// A short message on a mediated connection: its first word says how many commands precede it.
+    GatedMessage = 6,
     /// A further line of the record before.
     Continuation = 15,
 }
@@ -46,6 +48,7 @@ impl Kind {
             3 => Some(Self::Command),
             4 => Some(Self::Response),
             5 => Some(Self::Record),
+            6 => Some(Self::GatedMessage),
             15 => Some(Self::Continuation),
             _ => None,
         }
@@ -67,7 +70,7 @@ pub struct Status {
 
 impl Status {
     /// The word that is stored.
-    #[inline]
+    #[inline(always)]
     pub const fn encode(self) -> u64 {
         let (len, tag) = match self.kind {
             Kind::Record => (0, self.len),
@@ -77,7 +80,7 @@ impl Status {
     }
 
     /// Reads a word from a peer. `None` for a kind that does not exist.
-    #[inline]
+    #[inline(always)]
     pub const fn decode(word: u64) -> Option<Self> {
         let Some(kind) = Kind::from_bits(word >> 16 & 15) else { return None };
         let (len, tag) = match kind {
@@ -89,7 +92,7 @@ impl Status {
 }
 
 /// Lines that a record of `len` bytes takes; an empty one still takes its status word.
-#[inline]
+#[inline(always)]
 pub const fn lines_for(len: usize) -> u32 {
     if len <= LINE_PAYLOAD { 1 } else { len.div_ceil(LINE_PAYLOAD) as u32 }
 }
@@ -107,53 +110,51 @@ const fn assert_lines(lines: u32) {
 pub struct Sender {
     lines: u32,
     position: u32,
-    sequence: u16,
+    /// Lines written in all.
     sent: u32,
-    free: u32,
+    /// What `sent` may become with the room that is known.
+    limit: u32,
 }
 
 impl Sender {
     /// A lane of `lines` empty lines.
     pub const fn new(lines: u32) -> Self {
         assert_lines(lines);
-        Self { lines, position: 0, sequence: 1, sent: 0, free: lines }
+        Self { lines, position: 0, sent: 0, limit: lines }
     }
 
     /// Lines known to be free; more may be, see [`Sender::on_cursor`].
-    #[inline]
+    #[inline(always)]
     pub const fn free(&self) -> u32 {
-        self.free
+        self.limit.wrapping_sub(self.sent)
     }
 
     /// Lines of the whole lane.
-    #[inline]
+    #[inline(always)]
     pub const fn lines(&self) -> u32 {
         self.lines
     }
 
     /// Takes in the reader's count of consumed lines. A count that the reader cannot have reached
     /// is refused and changes nothing.
-    #[inline]
     pub const fn on_cursor(&mut self, consumed: u32) -> Result<(), Malformed> {
         let in_flight = self.sent.wrapping_sub(consumed);
-        if in_flight > self.lines || self.lines - in_flight < self.free {
+        if in_flight > self.lines || self.lines - in_flight < self.free() {
             return Err(Malformed);
         }
-        self.free = self.lines - in_flight;
+        self.limit = consumed.wrapping_add(self.lines);
         Ok(())
     }
 
     /// Takes the next line: its position in the lane and its sequence number. The caller has made
     /// sure that one is free.
-    #[inline]
+    #[inline(always)]
     pub const fn take(&mut self) -> (u32, u16) {
-        debug_assert!(self.free > 0, "a line is taken only where one is free");
-        let taken = (self.position, self.sequence);
-        self.position = if self.position + 1 == self.lines { 0 } else { self.position + 1 };
-        self.sequence = self.sequence.wrapping_add(1);
+        debug_assert!(self.free() > 0, "a line is taken only where one is free");
+        let position = self.position;
         self.sent = self.sent.wrapping_add(1);
-        self.free -= 1;
-        taken
+        self.position = if position + 1 == self.lines { 0 } else { position + 1 };
+        (position, self.sent as u16)
     }
 }
 
@@ -162,8 +163,9 @@ impl Sender {
 pub struct Receiver {
     lines: u32,
     position: u32,
-    sequence: u16,
+    /// Lines read in all.
     consumed: u32,
+    /// What the writer has been told of that.
     published: u32,
 }
 
@@ -171,32 +173,50 @@ impl Receiver {
     /// A lane of `lines` empty lines.
     pub const fn new(lines: u32) -> Self {
         assert_lines(lines);
-        Self { lines, position: 0, sequence: 1, consumed: 0, published: 0 }
+        Self { lines, position: 0, consumed: 0, published: 0 }
     }
 
     /// Lines of the whole lane.
-    #[inline]
+    #[inline(always)]
     pub const fn lines(&self) -> u32 {
         self.lines
     }
 
     /// Position of the line that comes next.
-    #[inline]
+    #[inline(always)]
     pub const fn position(&self) -> u32 {
         self.position
     }
 
     /// Position of the line `ahead` lines after the next one.
-    #[inline]
+    #[inline(always)]
     pub const fn position_of(&self, ahead: u32) -> u32 {
         let at = self.position + ahead;
         if at >= self.lines { at - self.lines } else { at }
     }
 
+    const fn sequence(&self) -> u16 {
+        self.consumed.wrapping_add(1) as u16
+    }
+
     /// Whether a status word is that of the line that comes next.
-    #[inline]
+    #[inline(always)]
     pub const fn arrived(&self, word: u64) -> bool {
-        word as u16 == self.sequence
+        word as u16 == self.sequence()
+    }
+
+    /// Length and tag of the record that begins with a status word, if it is the one that comes
+    /// next, of this kind, and lies in one line: the common case, found with few comparisons.
+    /// Everything else is for [`Receiver::record`] to tell.
+    #[inline(always)]
+    pub const fn short(&self, word: u64, kind: Kind) -> Option<(usize, u32)> {
+        let expected = self.sequence() as u32 | (kind as u32) << 16;
+        let len = (word as u32 >> 20) as usize;
+        if word as u32 & 0xf_ffff == expected && len <= LINE_PAYLOAD {
+            Some((len, (word >> 32) as u32))
+        } else {
+            None
+        }
     }
 
     /// The record that begins with an arrived word, or why none can.
@@ -213,18 +233,16 @@ impl Receiver {
         begins && lines_for(status.len as usize) <= self.lines
     }
 
-    /// Consumes the lines of a record of `len` bytes.
-    #[inline]
-    pub const fn consume(&mut self, len: u32) {
-        let lines = lines_for(len as usize);
+    /// Consumes a number of lines, at most what a record takes.
+    #[inline(always)]
+    pub const fn consume(&mut self, lines: u32) {
         self.position = self.position_of(lines);
-        self.sequence = self.sequence.wrapping_add(lines as u16);
         self.consumed = self.consumed.wrapping_add(lines);
     }
 
     /// The count to publish, once a quarter of the lane has been consumed since the last time: one
     /// transfer for many lines, and the writer never runs dry for long.
-    #[inline]
+    #[inline(always)]
     pub const fn cursor_due(&mut self) -> Option<u32> {
         if self.consumed.wrapping_sub(self.published) < self.lines / 4 {
             return None;

@@ -59,7 +59,7 @@ impl Operation {
 
     /// Classes raised at the target when `asked` for (EXTOLL thesis, table of combinations).
     // spec: NOTI-5
-    #[inline]
+    #[inline(always)]
     pub const fn at_target(self, asked: Classes) -> Option<Classes> {
         match self {
             Self::NotificationPut => Some(Classes::COMPLETER),
@@ -74,7 +74,7 @@ impl Operation {
     }
 
     /// Classes raised at the initiator when `asked` for.
-    #[inline]
+    #[inline(always)]
     pub const fn at_initiator(self, asked: Classes) -> Classes {
         let completes_here = matches!(self, Self::Get | Self::Atomic | Self::FetchAtomic);
         let mask = if completes_here {
@@ -105,7 +105,7 @@ pub struct Notification {
 
 impl Notification {
     /// The record.
-    #[inline]
+    #[inline(always)]
     pub const fn encode(&self) -> [u64; 2] {
         let word = self.source.0 as u64
             | (self.class.bits() as u64) << 16
@@ -117,7 +117,7 @@ impl Notification {
 
     /// Reads a record from a peer: total. The source is what the reader knows, not what the record
     /// claims.
-    #[inline]
+    #[inline(always)]
     pub const fn decode(words: [u64; 2], source: PeerId) -> Option<Self> {
         let bits = (words[0] >> 16) as u8 & 15;
         if bits.count_ones() != 1 || bits > Classes::RESPONDER.bits() {

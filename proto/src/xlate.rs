@@ -25,7 +25,7 @@ pub struct Cover {
 impl Cover {
     /// Checks a range of the capability, counted from its first byte, against it.
     // spec: CAP-1
-    #[inline]
+    #[inline(always)]
     pub const fn check(&self, claim: &Claim, rights: Rights) -> Result<Extent, Fault> {
         if !self.rights.contains(rights) {
             return Err(Fault::Rights);

@@ -9,7 +9,7 @@ use ayre_proto::alu::{Atomic, AtomicOp, Fetched, Width};
 use std::ptr;
 
 impl Mapping {
-    #[inline]
+    #[inline(always)]
     fn range(&self, offset: u64, len: usize) -> *mut u8 {
         let fits = offset <= self.len() as u64 && len as u64 <= self.len() as u64 - offset;
         assert!(fits, "translation admits no range outside a mapping");
@@ -17,14 +17,14 @@ impl Mapping {
         unsafe { self.base().as_ptr().add(offset as usize) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn range_mut(&self, offset: u64, len: usize) -> *mut u8 {
         assert!(self.writable(), "rights admit no store to a read-only mapping");
         self.range(offset, len)
     }
 
     /// Copies bytes in.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn write(&self, offset: u64, from: &[u8]) {
         let to = self.range_mut(offset, from.len());
         // SAFETY: `to` has room for from.len() bytes; `from` is a Rust slice and so lies outside
@@ -33,7 +33,7 @@ impl Mapping {
     }
 
     /// Copies bytes out.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) {
         let from = self.range(offset, into.len());
         // SAFETY: as in write, with the roles exchanged.
@@ -41,7 +41,7 @@ impl Mapping {
     }
 
     /// Copies from one mapping to another, or within one, where the ranges may overlap.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn write_from(&self, offset: u64, from: &Self, from_offset: u64, len: usize) {
         let to = self.range_mut(offset, len);
         let from = from.range(from_offset, len);
@@ -50,7 +50,7 @@ impl Mapping {
     }
 
     /// A word for flags and counters; `offset` must be a multiple of eight.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn word(&self, offset: u64) -> &AtomicU64 {
         let at = self.range(offset, 8).cast::<AtomicU64>();
         assert!(at.is_aligned(), "words lie at multiples of eight");

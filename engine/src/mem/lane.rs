@@ -1,8 +1,9 @@
 //! Lanes over shared memory: `proto::lane`'s machines with real lines.
 use super::map::Mapping;
+use super::word::Word;
 use crate::sync::{AtomicU64, Ordering};
 use ayre_proto::lane::{Kind, Malformed, Receiver, Sender, Status, lines_for};
-use ayre_proto::limits::LINE_PAYLOAD;
+use ayre_proto::limits::{LINE, LINE_PAYLOAD};
 use std::sync::Arc;
 
 /// Where the lines of a lane lie in a mapping.
@@ -16,10 +17,13 @@ pub(crate) struct Lines {
     pub(crate) count: u32,
 }
 
+/// The eight words of a line, the status word first.
+pub(crate) type Line = [AtomicU64; LINE / 8];
+
 /// The words of a lane. Behind a trait so that a model checker can put its own words there.
 pub(crate) trait Words {
-    /// Word `index` (0..8) of line `line`.
-    fn word(&self, line: u32, index: usize) -> &AtomicU64;
+    /// A line.
+    fn line(&self, position: u32) -> &Line;
     /// The reader's count of consumed lines.
     fn cursor(&self) -> &AtomicU64;
 }
@@ -27,27 +31,28 @@ pub(crate) trait Words {
 /// A lane's place in shared memory, checked once.
 #[derive(Debug)]
 pub(crate) struct LaneMemory {
-    lines: *const AtomicU64,
+    lines: *const u8,
     stride: usize,
     count: u32,
-    cursor: *const AtomicU64,
+    cursor: Word,
     _mapping: Arc<Mapping>,
 }
 
-// SAFETY: the pointers lead to atomics in a mapping that this value keeps alive; any thread may use
+// SAFETY: the pointer leads to atomics in a mapping that this value keeps alive; any thread may use
 // them.
 unsafe impl Send for LaneMemory {}
 
 impl LaneMemory {
     pub(crate) fn new(mapping: &Arc<Mapping>, cursor: u64, lines: Lines) -> Self {
-        let last = lines.first + lines.stride * u64::from(lines.count.max(1) - 1) + 56;
-        let first: *const AtomicU64 = mapping.word(lines.first);
-        let _in_range = mapping.word(last);
+        let Lines { first, stride, count } = lines;
+        assert!(first.is_multiple_of(LINE as u64) && stride.is_multiple_of(LINE as u64));
+        let last_word = first + stride * u64::from(count.max(1) - 1) + LINE as u64 - 8;
+        let _in_range = mapping.word(last_word);
         Self {
-            lines: first,
-            stride: lines.stride as usize / 8,
-            count: lines.count,
-            cursor: mapping.word(cursor),
+            lines: std::ptr::from_ref(mapping.word(first)).cast(),
+            stride: stride as usize,
+            count,
+            cursor: Word::new(mapping, cursor),
             _mapping: mapping.clone(),
         }
     }
@@ -63,17 +68,17 @@ impl LaneMemory {
 
 impl Words for LaneMemory {
     #[inline(always)]
-    fn word(&self, line: u32, index: usize) -> &AtomicU64 {
-        debug_assert!(line < self.count && index < 8);
-        // SAFETY: line < count (the machines keep positions below it) and index < 8, so the word
-        // lies between the first and last words, both of which new() found inside the mapping.
-        unsafe { &*self.lines.add(line as usize * self.stride + index) }
+    fn line(&self, position: u32) -> &Line {
+        debug_assert!(position < self.count);
+        // SAFETY: position < count (the machines keep positions below it), so the line lies
+        // between the first and the last one, both of which new() found inside the mapping, and is
+        // aligned to a word, as the first and the stride are multiples of a line.
+        unsafe { &*self.lines.add(position as usize * self.stride).cast::<Line>() }
     }
 
     #[inline(always)]
     fn cursor(&self) -> &AtomicU64 {
-        // SAFETY: new() found the word inside the mapping, which lives as long as self.
-        unsafe { &*self.cursor }
+        &self.cursor
     }
 }
 
@@ -100,7 +105,7 @@ impl<W: Words> LaneSender<W> {
     }
 
     /// Makes sure that a record of `len` bytes fits.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn reserve(&mut self, len: usize) -> Result<(), Full> {
         if self.machine.free() >= lines_for(len) { Ok(()) } else { self.refresh(len) }
     }
@@ -114,60 +119,93 @@ impl<W: Words> LaneSender<W> {
         if self.machine.free() >= lines_for(len) { Ok(()) } else { Err(Full) }
     }
 
+    /// Writes a record of 1 to 56 bytes, in one line, if it is that short and a line is known to be
+    /// free. [`LaneSender::push`] does the same for any record.
+    // spec: LANE-2
+    #[inline(always)]
+    pub(crate) fn push_short(&mut self, (kind, tag): (Kind, u32), data: &[u8]) -> bool {
+        if data.len().wrapping_sub(1) >= LINE_PAYLOAD || self.machine.free() == 0 {
+            return false;
+        }
+        let (position, sequence) = self.machine.take();
+        let line = self.words.line(position);
+        store_bytes(line, 1, data);
+        let status = Status { sequence, kind, len: data.len() as u32, tag };
+        // LANE-R1: the record and everything stored before it, for whoever sees this word.
+        line[0].store(status.encode(), Ordering::Release);
+        true
+    }
+
     /// Writes a record of `head` words followed by `data`, whole or not at all.
     // spec: LANE-2
     #[inline]
     pub(crate) fn push<const H: usize>(
         &mut self,
-        status: (Kind, u32),
+        (kind, tag): (Kind, u32),
         head: [u64; H],
         data: &[u8],
     ) -> Result<(), Full> {
         const { assert!(H * 8 <= LINE_PAYLOAD, "the head fits the first line") };
         let len = H * 8 + data.len();
         self.reserve(len)?;
-        let (line, sequence) = self.machine.take();
-        let room = LINE_PAYLOAD - H * 8;
-        let (first, rest) = if data.len() <= room { (data, &[][..]) } else { data.split_at(room) };
-        if !rest.is_empty() {
-            self.push_rest(rest);
-        }
-        for (index, word) in head.into_iter().enumerate() {
+        let (position, sequence) = self.machine.take();
+        let first =
+            if len <= LINE_PAYLOAD { data } else { self.push_rest(data, LINE_PAYLOAD - H * 8) };
+        let line = self.words.line(position);
+        for index in 0..H {
             // Relaxed: published by LANE-R1 below.
-            self.words.word(line, 1 + index).store(word, Ordering::Relaxed);
+            line[1 + index].store(head[index], Ordering::Relaxed);
         }
-        store_bytes(&self.words, line, 1 + H, first);
-        let status = Status { sequence, kind: status.0, len: len as u32, tag: status.1 };
+        store_bytes(line, 1 + H, first);
+        let status = Status { sequence, kind, len: len as u32, tag };
         // LANE-R1: the record and everything stored before it, for whoever sees this word.
-        self.words.word(line, 0).store(status.encode(), Ordering::Release);
+        line[0].store(status.encode(), Ordering::Release);
         Ok(())
     }
 
-    fn push_rest(&mut self, rest: &[u8]) {
+    /// Writes all lines of a record but the first; returns what belongs there.
+    #[inline(never)]
+    fn push_rest<'a>(&mut self, data: &'a [u8], room: usize) -> &'a [u8] {
+        let (first, rest) = data.split_at(room);
         for chunk in rest.chunks(LINE_PAYLOAD) {
-            let (line, sequence) = self.machine.take();
-            store_bytes(&self.words, line, 1, chunk);
+            let (position, sequence) = self.machine.take();
+            let line = self.words.line(position);
+            store_bytes(line, 1, chunk);
             let status = Status { sequence, kind: Kind::Continuation, len: 0, tag: 0 };
             // Relaxed: published by LANE-R1 of the record's first line.
-            self.words.word(line, 0).store(status.encode(), Ordering::Relaxed);
+            line[0].store(status.encode(), Ordering::Relaxed);
         }
+        first
     }
 }
 
+/// Stores at most 56 bytes from word `first` on.
 #[inline(always)]
-fn store_bytes(words: &impl Words, line: u32, first: usize, bytes: &[u8]) {
+fn store_bytes(line: &Line, first: usize, bytes: &[u8]) {
     let (whole, tail) = bytes.as_chunks::<8>();
     for (index, chunk) in whole.iter().enumerate() {
         // Relaxed: published by LANE-R1.
-        words.word(line, first + index).store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
+        line[first + index].store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
     }
     if !tail.is_empty() {
-        let mut last = [0; 8];
-        last[..tail.len()].copy_from_slice(tail);
-        let last = u64::from_le_bytes(last);
         // Relaxed: published by LANE-R1.
-        words.word(line, first + whole.len()).store(last, Ordering::Relaxed);
+        line[first + whole.len()].store(partial_word(tail), Ordering::Relaxed);
     }
+}
+
+/// The one to seven last bytes of a record as a word.
+#[inline(always)]
+fn partial_word(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+/// What a reader found at the head of a lane, with one load where that suffices.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Probe<T> {
+    Nothing,
+    Taken(T),
+    /// A record has arrived that takes more steps, or is malformed.
+    Other,
 }
 
 /// Reader's end of a lane.
@@ -189,44 +227,79 @@ impl<W: Words> LaneReceiver<W> {
     }
 
     /// The record that stands at the head, if one has arrived.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn peek(&self) -> Option<Result<Status, Malformed>> {
         // LANE-A1: a status word with the expected number makes the whole record visible (LANE-R1).
-        let word = self.words.word(self.machine.position(), 0).load(Ordering::Acquire);
+        let word = self.words.line(self.machine.position())[0].load(Ordering::Acquire);
         if !self.machine.arrived(word) {
             return None;
         }
         Some(self.machine.record(word))
     }
 
+    /// Takes the record at the head into `into`, where it is of this kind, lies in one line and
+    /// fits. The other methods do the same, step by step, for any record.
+    #[inline(always)]
+    pub(crate) fn take_short(&mut self, kind: Kind, into: &mut [u8]) -> Probe<(usize, u32)> {
+        let line = self.words.line(self.machine.position());
+        // LANE-A1: a status word with the expected number makes the whole record visible (LANE-R1).
+        let word = line[0].load(Ordering::Acquire);
+        if !self.machine.arrived(word) {
+            return Probe::Nothing;
+        }
+        let Some((len, tag)) = self.machine.short(word, kind) else { return Probe::Other };
+        let Some(into) = into.get_mut(..len) else { return Probe::Other };
+        load_bytes(line, 1, into);
+        self.consume_lines(1);
+        Probe::Taken((len, tag))
+    }
+
+    /// Takes the record at the head, if one has arrived, of this kind, and of exactly `N` words.
+    #[inline(always)]
+    pub(crate) fn take_words<const N: usize>(&mut self, kind: Kind) -> Probe<[u64; N]> {
+        let line = self.words.line(self.machine.position());
+        // LANE-A1: a status word with the expected number makes the whole record visible (LANE-R1).
+        let word = line[0].load(Ordering::Acquire);
+        if !self.machine.arrived(word) {
+            return Probe::Nothing;
+        }
+        if self.machine.short(word, kind).is_none_or(|(len, _)| len != N * 8) {
+            return Probe::Other;
+        }
+        // Relaxed: LANE-A1 above has made the record visible.
+        let words = std::array::from_fn(|index| line[1 + index].load(Ordering::Relaxed));
+        self.consume_lines(1);
+        Probe::Taken(words)
+    }
+
     /// Copies head words of the record at the head.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn head<const H: usize>(&self) -> [u64; H] {
         const { assert!(H * 8 <= LINE_PAYLOAD, "the head lies in the first line") };
-        let line = self.machine.position();
+        let line = self.words.line(self.machine.position());
         // Relaxed: LANE-A1 of peek() has made the record visible.
-        std::array::from_fn(|i| self.words.word(line, 1 + i).load(Ordering::Relaxed))
+        std::array::from_fn(|index| line[1 + index].load(Ordering::Relaxed))
     }
 
     /// Copies the bytes behind `skip` head words of the record at the head into `into`.
-    #[inline]
     pub(crate) fn copy(&self, skip: usize, into: &mut [u8]) {
         let room = LINE_PAYLOAD - skip * 8;
-        if into.len() <= room {
-            return load_bytes(&self.words, self.machine.position(), 1 + skip, into);
-        }
-        let (first, rest) = into.split_at_mut(room);
-        load_bytes(&self.words, self.machine.position(), 1 + skip, first);
+        let (first, rest) = into.split_at_mut(room.min(into.len()));
+        load_bytes(self.words.line(self.machine.position()), 1 + skip, first);
         for (index, chunk) in rest.chunks_mut(LINE_PAYLOAD).enumerate() {
-            let line = self.machine.position_of(1 + index as u32);
-            load_bytes(&self.words, line, 1, chunk);
+            let position = self.machine.position_of(1 + index as u32);
+            load_bytes(self.words.line(position), 1, chunk);
         }
     }
 
     /// Gives the lines of the record at the head back.
-    #[inline]
     pub(crate) fn consume(&mut self, status: &Status) {
-        self.machine.consume(status.len);
+        self.consume_lines(lines_for(status.len as usize));
+    }
+
+    #[inline(always)]
+    fn consume_lines(&mut self, lines: u32) {
+        self.machine.consume(lines);
         if let Some(consumed) = self.machine.cursor_due() {
             // LANE-R2: our copies of those lines are done; the writer may reuse them.
             self.words.cursor().store(u64::from(consumed), Ordering::Release);
@@ -234,17 +307,21 @@ impl<W: Words> LaneReceiver<W> {
     }
 }
 
+/// Loads at most 56 bytes from word `first` on.
 #[inline(always)]
-fn load_bytes(words: &impl Words, line: u32, first: usize, into: &mut [u8]) {
+fn load_bytes(line: &Line, first: usize, into: &mut [u8]) {
     let (whole, tail) = into.as_chunks_mut::<8>();
+    let count = whole.len();
     for (index, chunk) in whole.iter_mut().enumerate() {
-        // Relaxed: LANE-A1 of peek() has made the record visible.
-        *chunk = words.word(line, first + index).load(Ordering::Relaxed).to_le_bytes();
+        // Relaxed: LANE-A1 of the poll has made the record visible.
+        *chunk = line[first + index].load(Ordering::Relaxed).to_le_bytes();
     }
     if !tail.is_empty() {
         // Relaxed: as above.
-        let last = words.word(line, first + whole.len()).load(Ordering::Relaxed).to_le_bytes();
-        let len = tail.len();
-        tail.copy_from_slice(&last[..len]);
+        let mut word = line[first + count].load(Ordering::Relaxed);
+        for byte in tail {
+            *byte = word as u8;
+            word >>= 8;
+        }
     }
 }

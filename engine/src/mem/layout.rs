@@ -17,7 +17,7 @@
 //! and writer keep taking the next line from each other.
 use super::lane::{LaneMemory, Lines};
 use super::map::{Mapping, Pages, round_to_pages};
-use crate::sync::AtomicU64;
+use super::word::Word;
 use ayre_proto::limits::{LANE_LINES_MAX, LANE_LINES_MIN, LINE};
 use std::sync::Arc;
 
@@ -83,9 +83,8 @@ impl Direction {
     }
 
     /// A control word.
-    #[inline]
-    pub(crate) fn control(&self, line: Control) -> &AtomicU64 {
-        self.mapping.word(self.start + (line as usize * LINE) as u64)
+    pub(crate) fn control(&self, line: Control) -> Word {
+        Word::new(&self.mapping, self.start + (line as usize * LINE) as u64)
     }
 
     pub(crate) fn messages(&self) -> LaneMemory {

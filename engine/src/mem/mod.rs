@@ -28,3 +28,4 @@ pub(crate) mod layout;
 pub(crate) mod map;
 pub(crate) mod page;
 pub(crate) mod region;
+pub(crate) mod word;

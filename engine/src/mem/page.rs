@@ -9,11 +9,13 @@
 //! Only the owner can write it (the file is sealed against other writers), so no peer can disturb
 //! what another one reads.
 use super::map::{Mapping, memory_file, round_to_pages, seal_writers};
+use super::word::Word;
 use crate::Pages;
 use crate::error::SetupError;
-use crate::sync::{AtomicU64, Ordering};
-use ayre_proto::limits::TABLE_SLOTS;
+use crate::sync::Ordering;
+use ayre_proto::limits::{LINE, TABLE_SLOTS};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 const GENERATIONS: u64 = 1024;
 const LEN: usize = GENERATIONS as usize + TABLE_SLOTS * 8;
@@ -24,7 +26,13 @@ pub(crate) enum Sleeper {
     /// The port's own thread.
     Port = 0,
     /// The thread that serves mediated commands.
-    Engine = 64,
+    Engine = 1,
+}
+
+impl Sleeper {
+    fn offset(self) -> u64 {
+        self as u64 * LINE as u64
+    }
 }
 
 /// The owner's side.
@@ -50,7 +58,7 @@ impl OwnPage {
     /// Says whether senders must kick. The caller fences before it looks at its lanes.
     pub(crate) fn set_asleep(&self, sleeper: Sleeper, asleep: bool) {
         // Relaxed: ordered by the fences around the sleep, see mem::fence.
-        self.mapping.word(sleeper as u64).store(u64::from(asleep), Ordering::Relaxed);
+        self.mapping.word(sleeper.offset()).store(u64::from(asleep), Ordering::Relaxed);
     }
 
     /// Whether we said that senders must kick. For a thread of the same process, which fences by
@@ -59,7 +67,7 @@ impl OwnPage {
         // A full fence, not a label: heavy() on the sleeper's side is its partner.
         crate::mem::fence::Fencing::Symmetric.light();
         // Relaxed: as PeerPage::is_asleep.
-        self.mapping.word(sleeper as u64).load(Ordering::Relaxed) != 0
+        self.mapping.word(sleeper.offset()).load(Ordering::Relaxed) != 0
     }
 
     /// Raises a slot's generation. The caller fences before it looks for users of the old one.
@@ -76,24 +84,27 @@ fn generation_at(slot: u16) -> u64 {
 /// A peer's side.
 #[derive(Debug)]
 pub(crate) struct PeerPage {
-    mapping: Mapping,
+    mapping: Arc<Mapping>,
+    asleep: [Word; 2],
 }
 
 impl PeerPage {
     pub(crate) fn new(file: BorrowedFd<'_>) -> Result<Self, SetupError> {
         let len = round_to_pages(LEN, Pages::Ordinary);
-        Ok(Self { mapping: Mapping::foreign(file, len, false)? })
+        let mapping = Arc::new(Mapping::foreign(file, len, false)?);
+        let asleep =
+            [Sleeper::Port, Sleeper::Engine].map(|sleeper| Word::new(&mapping, sleeper.offset()));
+        Ok(Self { mapping, asleep })
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn is_asleep(&self, sleeper: Sleeper) -> bool {
         // Relaxed: the caller has published and fenced, see mem::fence.
-        self.mapping.word(sleeper as u64).load(Ordering::Relaxed) != 0
+        self.asleep[sleeper as usize].load(Ordering::Relaxed) != 0
     }
 
     /// The word that holds a slot's generation.
-    #[inline]
-    pub(crate) fn generation(&self, slot: u16) -> &AtomicU64 {
-        self.mapping.word(generation_at(slot))
+    pub(crate) fn generation(&self, slot: u16) -> Word {
+        Word::new(&self.mapping, generation_at(slot))
     }
 }

@@ -1,5 +1,6 @@
 //! Registered memory of the owner, and its handle at a peer.
 use super::map::{Mapping, Pages, memory_file, round_to_pages, seal_seals, seal_writers};
+use super::word::Word;
 use crate::error::SetupError;
 use crate::port::Port;
 use ayre_proto::alu::{Atomic, Fetched};
@@ -235,7 +236,15 @@ pub struct RemoteRegion {
     pub(crate) key: Key,
     pub(crate) cover: Cover,
     /// The peer's memory itself, on a direct connection.
-    pub(crate) mapping: Option<Arc<Mapping>>,
+    pub(crate) memory: Option<PeerMemory>,
+}
+
+/// Memory of a peer that this process has mapped.
+#[derive(Debug)]
+pub(crate) struct PeerMemory {
+    pub(crate) mapping: Arc<Mapping>,
+    /// Where the owner keeps the generation of the key's slot.
+    pub(crate) generation: Word,
 }
 
 impl RemoteRegion {

@@ -1,0 +1,106 @@
+//! Runs one hot path many times, for counting its instructions: `instructions CASE COUNT`.
+//!
+//! Both ends are ports of this process, so that what is counted is the library's own work and no
+//! waiting. `cargo xtask instructions` runs it under callgrind with two counts; what differs is
+//! the cost of the operations between.
+use ayre::{Config, Mode, Options, PeerId, Port, RegionOptions, RemoteQueue, RemoteRegion, Rights};
+use std::hint::black_box;
+
+struct Pair {
+    near: Port,
+    far: Port,
+    to: PeerId,
+    remote: RemoteRegion,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let config = |number| Config::new().number(number).mode(Mode::Direct);
+        let (mut near, mut far) = Port::pair(config(0), config(1)).expect("two ports");
+        let to = near.peer(1).expect("connected");
+        let from = far.peer(0).expect("connected");
+        let region = far.alloc(4096, RegionOptions::new()).expect("a page");
+        far.share(from, &region, 0..4096, Rights::all(), 0).expect("shared");
+        let remote = near.accept_region(to, 0).expect("accepted");
+        Self { near, far, to, remote }
+    }
+
+    fn put(&mut self, len: usize) {
+        let data = [7; 64];
+        self.near.put(&self.remote, 0, black_box(&data[..len]), Options::new()).expect("room");
+    }
+
+    fn put_notified(&mut self, len: usize) {
+        let data = [7; 64];
+        let options = Options::new().completer();
+        self.near.put(&self.remote, 0, black_box(&data[..len]), options).expect("room");
+        black_box(self.far.poll_notification()).expect("a notification");
+    }
+
+    fn message(&mut self, len: usize) {
+        let data = [7; 64];
+        let mut into = [0; 64];
+        self.near.send(self.to, 1, black_box(&data[..len])).expect("room");
+        black_box(self.far.try_recv(&mut into)).expect("fits").expect("a message");
+    }
+}
+
+/// A port with many peers, none of which says anything.
+fn idle_port(peers: u16) -> (Port, Vec<Port>) {
+    let directory = std::env::temp_dir().join(format!("ayre-idle-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let path = directory.join("port");
+    let mut port = Port::open(Config::new()).expect("a port");
+    port.listen(&path).expect("listens");
+    let others = (1..=peers).map(|number| {
+        let path = path.clone();
+        let join = std::thread::spawn(move || {
+            let mut other = Port::open(Config::new().number(number)).expect("a port");
+            other.connect(path).expect("connects");
+            other
+        });
+        port.accept().expect("accepts");
+        join.join().expect("a connected port")
+    });
+    let others = others.collect();
+    let _ = std::fs::remove_dir_all(&directory);
+    (port, others)
+}
+
+fn queue(pair: &mut Pair, count: u64) {
+    let from = pair.far.peer(0).expect("connected");
+    let mut queue = pair.far.create_queue(4096).expect("a queue");
+    pair.far.share_queue(from, &mut queue, 1).expect("shared");
+    let mut remote: RemoteQueue = pair.near.accept_queue(pair.to, 1).expect("accepted");
+    let mut into = [0; 64];
+    for _ in 0..count {
+        pair.near.enqueue(&mut remote, black_box(&[7; 32])).expect("room");
+        black_box(pair.far.dequeue(&mut queue, &mut into)).expect("fits").expect("a record");
+    }
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let case = arguments.next().expect("CASE COUNT");
+    let count: u64 = arguments.next().and_then(|text| text.parse().ok()).expect("CASE COUNT");
+    let times = |mut work: Box<dyn FnMut(&mut Pair)>| {
+        let mut pair = Pair::new();
+        (0..count).for_each(|_| work(&mut pair));
+    };
+    match case.as_str() {
+        "put-8" => times(Box::new(|pair| pair.put(8))),
+        "put-56" => times(Box::new(|pair| pair.put(56))),
+        "put-8-notified" => times(Box::new(|pair| pair.put_notified(8))),
+        "message-8" => times(Box::new(|pair| pair.message(8))),
+        "message-56" => times(Box::new(|pair| pair.message(56))),
+        "enqueue-32" => queue(&mut Pair::new(), count),
+        "poll-1-peer" | "poll-64-peers" => {
+            let (mut port, _others) = idle_port(if case == "poll-1-peer" { 1 } else { 64 });
+            let mut into = [0; 64];
+            for _ in 0..count {
+                black_box(port.try_recv(&mut into)).expect("nothing malformed");
+            }
+        }
+        other => panic!("no case {other}"),
+    }
+}

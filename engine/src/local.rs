@@ -1,0 +1,155 @@
+//! The local end of a transfer: what an executor copies from or to.
+use crate::mem::map::Mapping;
+use ayre_proto::segment::Shape;
+use ayre_proto::units::Extent;
+use std::sync::Arc;
+
+/// A local end. A type for each common one, so that the direct path of an eight-byte put is
+/// compiled for just that; [`Transfer`] is the general one.
+pub(crate) trait Local: Sized {
+    /// Bytes from the first to the last at the target; `None` where that overflows.
+    fn remote_span(&self) -> Option<u64>;
+
+    /// Copies to the target's memory.
+    fn deposit(&mut self, memory: &Mapping, to: Extent);
+
+    /// Copies from the target's memory.
+    fn collect(&mut self, memory: &Mapping, from: Extent);
+
+    /// The same end in the general form.
+    fn into_transfer<'a>(self) -> Transfer<'a>
+    where
+        Self: 'a;
+}
+
+/// No buffer: the operation carries what it needs, and reaches so many bytes at the target.
+pub(crate) struct Carried(pub(crate) u64);
+
+/// Contiguous private bytes of a put.
+pub(crate) struct Outgoing<'b>(pub(crate) &'b [u8]);
+
+/// Contiguous private bytes of a get.
+pub(crate) struct Incoming<'b>(pub(crate) &'b mut [u8]);
+
+/// Any buffer in any shape.
+#[derive(Debug)]
+pub(crate) struct Transfer<'b> {
+    pub(crate) buffer: Buffer<'b>,
+    pub(crate) shape: Shape,
+}
+
+/// A buffer of the initiator.
+#[derive(Debug)]
+pub(crate) enum Buffer<'b> {
+    None,
+    Out(&'b [u8]),
+    OutRegion(&'b Mapping, u64),
+    In(&'b mut [u8]),
+    InRegion(&'b Arc<Mapping>, u64),
+}
+
+const MISMATCH: &str = "puts have sources and gets destinations";
+
+impl Local for Carried {
+    #[inline(always)]
+    fn remote_span(&self) -> Option<u64> {
+        Some(self.0)
+    }
+
+    fn deposit(&mut self, _: &Mapping, _: Extent) {
+        unreachable!("{MISMATCH}");
+    }
+
+    fn collect(&mut self, _: &Mapping, _: Extent) {
+        unreachable!("{MISMATCH}");
+    }
+
+    fn into_transfer<'a>(self) -> Transfer<'a> {
+        Transfer { buffer: Buffer::None, shape: Shape::contiguous(self.0) }
+    }
+}
+
+impl Local for Outgoing<'_> {
+    #[inline(always)]
+    fn remote_span(&self) -> Option<u64> {
+        Some(self.0.len() as u64)
+    }
+
+    #[inline(always)]
+    fn deposit(&mut self, memory: &Mapping, to: Extent) {
+        memory.write(to.offset(), self.0);
+    }
+
+    fn collect(&mut self, _: &Mapping, _: Extent) {
+        unreachable!("{MISMATCH}");
+    }
+
+    fn into_transfer<'a>(self) -> Transfer<'a>
+    where
+        Self: 'a,
+    {
+        Transfer { shape: Shape::contiguous(self.0.len() as u64), buffer: Buffer::Out(self.0) }
+    }
+}
+
+impl Local for Incoming<'_> {
+    #[inline(always)]
+    fn remote_span(&self) -> Option<u64> {
+        Some(self.0.len() as u64)
+    }
+
+    fn deposit(&mut self, _: &Mapping, _: Extent) {
+        unreachable!("{MISMATCH}");
+    }
+
+    #[inline(always)]
+    fn collect(&mut self, memory: &Mapping, from: Extent) {
+        memory.read(from.offset(), self.0);
+    }
+
+    fn into_transfer<'a>(self) -> Transfer<'a>
+    where
+        Self: 'a,
+    {
+        Transfer { shape: Shape::contiguous(self.0.len() as u64), buffer: Buffer::In(self.0) }
+    }
+}
+
+impl Local for Transfer<'_> {
+    fn remote_span(&self) -> Option<u64> {
+        self.shape.remote_span()
+    }
+
+    fn deposit(&mut self, memory: &Mapping, to: Extent) {
+        for piece in self.shape.pieces(u64::MAX) {
+            let (at, len) = (to.offset() + piece.remote, piece.len as usize);
+            match &self.buffer {
+                Buffer::Out(bytes) => memory.write(at, &bytes[piece.local as usize..][..len]),
+                Buffer::OutRegion(from, offset) => {
+                    memory.write_from(at, from, offset + piece.local, len);
+                }
+                _ => unreachable!("{MISMATCH}"),
+            }
+        }
+    }
+
+    fn collect(&mut self, memory: &Mapping, from: Extent) {
+        for piece in self.shape.pieces(u64::MAX) {
+            let (at, len) = (from.offset() + piece.remote, piece.len as usize);
+            match &mut self.buffer {
+                Buffer::In(bytes) => memory.read(at, &mut bytes[piece.local as usize..][..len]),
+                Buffer::InRegion(into, offset) => {
+                    into.write_from(*offset + piece.local, memory, at, len);
+                }
+                _ => unreachable!("{MISMATCH}"),
+            }
+        }
+    }
+
+    fn into_transfer<'a>(self) -> Transfer<'a>
+    where
+        Self: 'a,
+    {
+        self
+    }
+}

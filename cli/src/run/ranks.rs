@@ -1,6 +1,6 @@
 //! The processes of a job: starting them, signalling them, reaping them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
@@ -45,6 +45,7 @@ impl Ranks {
         signals: &SignalFd,
     ) -> Result<(Self, Vec<Stream>), StartFailure> {
         let cores = args.bind.cores().map_err(StartFailure::of_tool)?;
+        let processors = distinct(cores.iter().take(args.ranks.into()));
         let mut ranks = Self { living: HashMap::with_capacity(args.ranks.into()) };
         let mut streams = Vec::new();
         for rank in 0..args.ranks {
@@ -55,9 +56,12 @@ impl Ranks {
                     Some(Pinned::to(core).map_err(StartFailure::of_tool)?)
                 }
             };
-            let mut child = command(args, directory, rank, signals)
-                .spawn()
-                .map_err(|error| explain(args, rank, &error))?;
+            let mut command = command(args, directory, rank);
+            if let Some(processors) = processors {
+                command.env("AYRE_PROCESSORS", processors.to_string());
+            }
+            crate::sys::prepare_rank(&mut command, signals);
+            let mut child = command.spawn().map_err(|error| explain(args, rank, &error))?;
             drop(pinned);
             ranks.living.insert(Pid::from_child(&child), rank);
             streams.extend(piped(&mut child, rank));
@@ -115,13 +119,15 @@ impl StartFailure {
     }
 }
 
-fn command(args: &Args, directory: &Path, rank: u16, signals: &SignalFd) -> Command {
+fn command(args: &Args, directory: &Path, rank: u16) -> Command {
     let mut command = Command::new(&args.program[0]);
     command
         .args(&args.program[1..])
         .env("AYRE_JOB", directory)
         .env("AYRE_RANK", rank.to_string())
-        .env("AYRE_SIZE", args.ranks.to_string());
+        .env("AYRE_SIZE", args.ranks.to_string())
+        // Of a job around this one.
+        .env_remove("AYRE_PROCESSORS");
     if let Some(mode) = args.mode {
         command.env("AYRE_MODE", mode.name());
     }
@@ -132,8 +138,14 @@ fn command(args: &Args, directory: &Path, rank: u16, signals: &SignalFd) -> Comm
     if args.prefix {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
     }
-    crate::sys::prepare_rank(&mut command, signals);
     command
+}
+
+/// How many cores bound ranks share: a rank sees its own only, and could not tell by itself whether
+/// ranks outnumber cores. None when ranks are not bound, for then each sees all.
+fn distinct<'a>(cores: impl Iterator<Item = &'a usize>) -> Option<usize> {
+    let count = cores.collect::<HashSet<_>>().len();
+    (count > 0).then_some(count)
 }
 
 fn piped(child: &mut Child, rank: u16) -> impl Iterator<Item = Stream> {

@@ -87,6 +87,10 @@ pub(crate) struct MediatedEnd {
     pub(crate) responses: LaneReceiver,
     pub(crate) pending: Pending,
     pub(crate) sinks: Vec<Option<Sink>>,
+    /// The target's count of executed commands.
+    pub(crate) done: Word,
+    /// The target's count of notifications taken.
+    pub(crate) notes_taken_there: Word,
     /// Commands that raise a notification at the target, posted in all.
     pub(crate) noted: u64,
     /// Notifications of the peer's commands that the program has taken.
@@ -144,6 +148,8 @@ impl Connection {
                 responses: inward.responses().receiver(),
                 pending: Pending::new(),
                 sinks: Vec::new(),
+                done: out.control(Control::Done),
+                notes_taken_there: out.control(Control::Noted),
                 noted: 0,
                 notes_taken: 0,
             })),

@@ -26,6 +26,7 @@
 //! owner and at a peer; [`Notification`] says what happened; [`Queue`] and [`Lock`] are built on
 //! top. The contract, with numbered requirements, is in the repository's `spec/`.
 
+mod batch;
 mod capability;
 mod config;
 mod connection;
@@ -54,6 +55,7 @@ pub use ayre_proto::limits::EAGER_MAX;
 pub use ayre_proto::lock::EpochStep;
 pub use ayre_proto::notify::{Classes, Notification, Operation};
 pub use ayre_proto::units::{Key, PeerId, Rights, Ticket};
+pub use batch::Batch;
 pub use capability::{Fenced, Grant};
 pub use config::{Config, Spin};
 pub use connection::Mode;

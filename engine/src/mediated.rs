@@ -6,7 +6,6 @@
 use crate::connection::{Connection, Executor, MediatedEnd, Sink};
 use crate::error::{Busy, Fault, PostError};
 use crate::local::{Buffer, Transfer};
-use crate::mem::layout::Control;
 use crate::mem::page::Sleeper;
 use crate::ops::{NOTES_PER_OPERATION, Posted};
 use crate::port::Port;
@@ -15,7 +14,7 @@ use ayre_proto::alu::Fetched;
 use ayre_proto::command::{COMMAND_BYTES, RESPONSE_BYTES, Request, Response};
 use ayre_proto::execute::{Action, Command};
 use ayre_proto::fault::Status;
-use ayre_proto::lane::{Kind, Malformed};
+use ayre_proto::lane::{Kind, Malformed, lines_for};
 use ayre_proto::limits::{LINE_PAYLOAD, NOTES_UNREAD_MAX, PENDING_MAX, RECORD_MAX};
 use ayre_proto::notify::{Classes, Operation};
 use ayre_proto::pending::Outstanding;
@@ -78,19 +77,12 @@ impl Port {
     ) -> Result<u64, PostError> {
         let initiator = self.id;
         let connection = self.connection_mut(peer)?;
-        let out = &connection.out;
-        let Executor::Mediated(end) = &mut connection.executor else {
-            return Err(Fault::ForeignHandle.into());
-        };
+        let end = mediated(connection)?;
         if !end.pending.has_room() {
             return Err(Busy::TooManyOutstanding.into());
         }
-        if command.note_at_target(initiator).is_some() {
-            // Relaxed: only the number matters. A count that cannot be leaves no credit.
-            let taken = out.control(Control::Noted).load(Ordering::Relaxed);
-            if end.noted.wrapping_sub(taken) >= NOTES_UNREAD_MAX {
-                return Err(Busy::RequestLaneFull.into());
-            }
+        if command.note_at_target(initiator).is_some() && end.note_credit() == 0 {
+            return Err(Busy::RequestLaneFull.into());
         }
         let limit = longest_piece(end, command);
         let first = match command.action {
@@ -251,12 +243,30 @@ fn mediated(connection: &mut Connection) -> Result<&mut MediatedEnd, Fault> {
     }
 }
 
+impl MediatedEnd {
+    /// Notifications that may still be raised at the target before its program takes some.
+    pub(crate) fn note_credit(&self) -> u64 {
+        // Relaxed: only the number matters. A count that cannot be leaves no credit.
+        let taken = self.notes_taken_there.load(Ordering::Relaxed);
+        NOTES_UNREAD_MAX.saturating_sub(self.noted.wrapping_sub(taken))
+    }
+}
+
+/// Lines of the request lane that a put takes.
+pub(crate) fn lines_of(end: &MediatedEnd, shape: &Shape) -> u64 {
+    let limit = longest(end.requests.capacity(), COMMAND_BYTES);
+    shape.pieces(limit).map(|piece| u64::from(lines_for(COMMAND_BYTES + piece.len as usize))).sum()
+}
+
 /// Half a lane, so that one piece is filled while the one before is taken.
 fn longest_piece(end: &MediatedEnd, command: &Command) -> u64 {
-    let (lane, head) = match command.action {
-        Action::Get => (end.responses.capacity(), RESPONSE_BYTES),
-        _ => (end.requests.capacity(), COMMAND_BYTES),
-    };
+    match command.action {
+        Action::Get => longest(end.responses.capacity(), RESPONSE_BYTES),
+        _ => longest(end.requests.capacity(), COMMAND_BYTES),
+    }
+}
+
+fn longest(lane: usize, head: usize) -> u64 {
     let half = (lane / 2).next_multiple_of(LINE_PAYLOAD).min(RECORD_MAX);
     (half - head) as u64
 }
@@ -279,9 +289,9 @@ fn take_responses(
     connection: &mut Connection,
     mut awaited: Option<&mut Awaited<'_>>,
 ) -> Result<(), Malformed> {
-    // DONE-A1: the answers of the commands counted are in the lane (DONE-R1).
-    let done = connection.out.control(Control::Done).load(Ordering::Acquire);
     let Executor::Mediated(end) = &mut connection.executor else { return Ok(()) };
+    // DONE-A1: the answers of the commands counted are in the lane (DONE-R1).
+    let done = end.done.load(Ordering::Acquire);
     let mut taken = false;
     while let Some(record) = end.responses.peek() {
         let status = record?;

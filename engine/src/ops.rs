@@ -323,7 +323,7 @@ impl Port {
         }
     }
 
-    fn own<'a>(&self, slice: &LocalSlice<'a>) -> Result<&'a Arc<Mapping>, Fault> {
+    pub(crate) fn own<'a>(&self, slice: &LocalSlice<'a>) -> Result<&'a Arc<Mapping>, Fault> {
         if slice.region.port() == self.identity {
             Ok(slice.region.mapping())
         } else {
@@ -404,7 +404,7 @@ impl Posted {
     }
 }
 
-const NO_KEY: Key = Key { slot: 0, generation: 0 };
+pub(crate) const NO_KEY: Key = Key { slot: 0, generation: 0 };
 
 #[inline(always)]
 fn command(action: Action, claim: Claim, options: Options) -> Command {

@@ -7,6 +7,7 @@ use crate::mem::lane::{LaneReceiver, LaneSender};
 use crate::mem::layout::{Control, Direction};
 use crate::mem::map::Mapping;
 use crate::mem::page::Sleeper;
+use crate::mem::word::Word;
 use crate::sync::Ordering;
 use ayre_proto::alu::{Atomic, Fetched};
 use ayre_proto::command::{COMMAND_BYTES, RESPONSE_BYTES, Request, Response};
@@ -29,22 +30,25 @@ pub(crate) struct Served {
     link: Arc<Link>,
     requests: LaneReceiver,
     responses: LaneSender,
-    inward: Direction,
+    /// Tells the initiator how many commands were executed.
+    done: Word,
     executed: u64,
+    /// What the program has taken of the notifications raised for this peer.
+    taken: Word,
     /// Notifications raised for this peer's commands.
     noted: u64,
 }
 
 impl Served {
-    pub(crate) fn new(peer: PeerId, link: Arc<Link>, inward: Direction, out: &Direction) -> Self {
-        let requests = inward.requests().receiver();
+    pub(crate) fn new(peer: PeerId, link: Arc<Link>, inward: &Direction, out: &Direction) -> Self {
         Self {
             peer,
             link,
-            requests,
+            requests: inward.requests().receiver(),
             responses: out.responses().sender(),
-            inward,
+            done: inward.control(Control::Done),
             executed: 0,
+            taken: inward.control(Control::Noted),
             noted: 0,
         }
     }
@@ -131,7 +135,7 @@ impl Served {
         }
         if self.executed != before {
             // DONE-R1: the effects and answers of all commands counted.
-            self.inward.control(Control::Done).store(self.executed, Ordering::Release);
+            self.done.store(self.executed, Ordering::Release);
             self.link.kick(Sleeper::Port);
             target.work.served = true;
         }
@@ -184,7 +188,7 @@ impl Served {
     // spec: NOTI-11
     fn check_note_credit(&self) -> Result<(), Malformed> {
         // Relaxed: written by this process, only the number matters.
-        let taken = self.inward.control(Control::Noted).load(Ordering::Relaxed);
+        let taken = self.taken.load(Ordering::Relaxed);
         let unread = self.noted.wrapping_sub(taken);
         if unread < NOTES_UNREAD_MAX { Ok(()) } else { Err(Malformed) }
     }

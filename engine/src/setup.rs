@@ -252,7 +252,7 @@ impl Port {
         self.bells.push(bells);
         if agreed.mode == Mode::Mediated {
             let Agreement { peer, link, inward, out, .. } = &agreed;
-            self.responder().add(Served::new(*peer, link.clone(), inward.clone(), out));
+            self.responder().add(Served::new(*peer, link.clone(), inward, out));
             self.mediated += 1;
         }
         let peer = agreed.peer;

@@ -59,6 +59,11 @@ impl Pending {
         self.len < PENDING_MAX
     }
 
+    /// How many more operations may begin.
+    pub const fn room(&self) -> usize {
+        PENDING_MAX - self.len
+    }
+
     /// Commands begun in all.
     #[inline]
     pub const fn posted(&self) -> u64 {

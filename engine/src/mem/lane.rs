@@ -104,19 +104,30 @@ impl<W: Words> LaneSender<W> {
         self.machine.lines() as usize * LINE_PAYLOAD
     }
 
+    /// Lines of the whole lane.
+    pub(crate) fn lines(&self) -> u32 {
+        self.machine.lines()
+    }
+
     /// Makes sure that a record of `len` bytes fits.
     #[inline(always)]
     pub(crate) fn reserve(&mut self, len: usize) -> Result<(), Full> {
-        if self.machine.free() >= lines_for(len) { Ok(()) } else { self.refresh(len) }
+        self.reserve_lines(lines_for(len))
+    }
+
+    /// Makes sure that records of so many lines in all fit.
+    #[inline(always)]
+    pub(crate) fn reserve_lines(&mut self, lines: u32) -> Result<(), Full> {
+        if self.machine.free() >= lines { Ok(()) } else { self.refresh(lines) }
     }
 
     #[cold]
-    fn refresh(&mut self, len: usize) -> Result<(), Full> {
+    fn refresh(&mut self, lines: u32) -> Result<(), Full> {
         // LANE-A2: the reader has finished with the lines it counts (LANE-R2). A count that cannot
         // be is ignored: a hostile reader keeps itself from being sent to, nothing else.
         let consumed = self.words.cursor().load(Ordering::Acquire) as u32;
         let _ = self.machine.on_cursor(consumed);
-        if self.machine.free() >= lines_for(len) { Ok(()) } else { Err(Full) }
+        if self.machine.free() >= lines { Ok(()) } else { Err(Full) }
     }
 
     /// Writes a record of 1 to 56 bytes, in one line, if it is that short and a line is known to be

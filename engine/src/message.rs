@@ -206,7 +206,7 @@ impl Port {
         Ok(Some(Message { source, tag: status.tag, len }))
     }
 
-    /// A lane that does not parse is not looked at again: its connection ends, and with it the lane.
+    /// A lane that does not parse is not looked at again: its connection ends, lanes and all.
     #[cold]
     pub(crate) fn end_malformed_lane(&mut self, peer: PeerId) {
         self.end_connection(peer, Fault::Malformed);

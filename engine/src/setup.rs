@@ -75,7 +75,7 @@ impl Half {
 }
 
 impl Port {
-    /// Takes connections at a Unix socket of this path from now on; [`Port::accept`] completes them.
+    /// Takes connections at a Unix socket of this path; [`Port::accept`] completes each.
     ///
     /// # Errors
     /// [`SetupError::Os`] where the path cannot be bound.

@@ -35,9 +35,9 @@ impl Fencing {
     #[inline(always)]
     pub(crate) fn light(self) {
         match self {
-            // Relaxed: no processor fence here, heavy() runs one on this processor when it matters.
+            // FENCE-R1: keeps the compiler from reordering; heavy() fences this processor for us.
             Self::Asymmetric => compiler_fence(Ordering::SeqCst),
-            // Relaxed: no label, a full fence pairs with the full fence of heavy().
+            // FENCE-R1: a full fence, which pairs with the full fence of heavy().
             Self::Symmetric => fence(Ordering::SeqCst),
         }
     }
@@ -45,7 +45,7 @@ impl Fencing {
 
 /// The slow side, for peers of either kind.
 pub(crate) fn heavy() {
-    // Relaxed: no label, a full fence pairs with light()'s.
+    // FENCE-A1: our stores before, then what light() ordered on the other side.
     fence(Ordering::SeqCst);
     if expedited() {
         let fenced = membarrier(GLOBAL_EXPEDITED);

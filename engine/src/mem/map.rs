@@ -168,7 +168,7 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         if matches!(self.backing, Backing::File) {
-            // SAFETY: the range was mapped by us and nothing points into it after its owner is gone.
+            // SAFETY: the range was mapped by us; nothing points into it once its owner is gone.
             let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
             debug_assert!(unmapped.is_ok(), "our own mapping can be unmapped");
         }

@@ -11,11 +11,13 @@
 //!
 //! | release | acquire | what becomes visible |
 //! |---|---|---|
-//! | LANE-R1 first status word of a record | LANE-A1 reader's poll | the record, and every store of the writer before it: earlier puts |
-//! | LANE-R2 reader's cursor | LANE-A2 writer short of room | the reader has copied those lines out; they may be overwritten |
-//! | DONE-R1 count of executed commands | DONE-A1 initiator's poll | the commands' effects; their answers |
-//! | BAR-R1 barrier word | BAR-A1 barrier wait | everything before the peer's barrier call |
-//! | REV-R1 leaving a direct operation | REV-A1 revoking owner | the operation's stores |
+//! | LANE-R1 status word of a record | LANE-A1 reader's poll | the record, and the writer's puts |
+//! | LANE-R2 reader's cursor | LANE-A2 writer short of room | those lines were copied out |
+//! | DONE-R1 count of commands | DONE-A1 initiator's poll | the commands' effects and answers |
+//! | BAR-R1 barrier word | BAR-A1 barrier wait | all before the peer's barrier call |
+//! | REV-R1 leaving an operation | REV-A1 revoking owner | the operation's stores |
+//! | LOCK-R1 remote atomic | LOCK-A1 remote atomic, load | all before the atomic |
+//! | FENCE-R1 light fence | FENCE-A1 heavy fence | store-then-load on both sides, below |
 //!
 //! Pairs of store-then-load on both sides, where neither may miss the other's store, run through
 //! [`fence`]: a sender publishes and then reads `asleep`, a sleeper sets `asleep` and then looks at
@@ -26,6 +28,8 @@ pub(crate) mod fence;
 pub(crate) mod lane;
 pub(crate) mod layout;
 pub(crate) mod map;
+#[cfg(all(test, loom))]
+mod model;
 pub(crate) mod page;
 pub(crate) mod region;
 pub(crate) mod word;

@@ -16,7 +16,7 @@ step cargo test --workspace --profile checked --no-fail-fast
 (
     export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom"
     export RUSTFLAGS="--cfg loom"
-    step cargo test -p ayre --test loom --release
+    step cargo test -p ayre --lib --profile checked -- mem::model
 )
 
 step cargo xtask instructions

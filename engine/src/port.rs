@@ -9,7 +9,7 @@ use crate::mem::map::{Mapping, Pages, memory_file, seal_seals};
 use crate::mem::page::OwnPage;
 use crate::progress::EngineThread;
 use crate::responder::Responder;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{Ordering, StaticCounter};
 use crate::wait::{Sleep, bell};
 use ayre_proto::notify::Notification;
 use ayre_proto::units::PeerId;
@@ -95,7 +95,7 @@ impl Port {
     /// # Errors
     /// [`SetupError::Os`] where the system refuses memory files, eventfds or epoll.
     pub fn open(config: Config) -> Result<Self, SetupError> {
-        static IDENTITIES: AtomicU64 = AtomicU64::new(1);
+        static IDENTITIES: StaticCounter = StaticCounter::new(1);
         crate::mem::fence::expedited();
         let (notes_out, served_notes) = Self::own_notes()?;
         let (sleep, own_bell) = (Sleep::new()?, Arc::new(bell()?));

@@ -9,6 +9,8 @@ pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 // other side did before. Two full fences promise just that, and so the models have them.
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::fence as compiler_fence;
+// For what lives longer than a run of a model, and orders nothing.
+pub(crate) use std::sync::atomic::AtomicU64 as StaticCounter;
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fence, fence,

@@ -9,7 +9,7 @@
 //! Each model has mutants, with one ordering, fence or step missing. A model that lets one of them
 //! pass proves nothing, so that fails too.
 use super::fence::{self, Fencing};
-use super::lane::{LaneReceiver, LaneSender, Line, Words};
+use super::lane::{LaneReceiver, LaneSender, Line, Probe, Words};
 use crate::sync::{AtomicU64, Ordering, Weak};
 use ayre_proto::execute::Report;
 use ayre_proto::lane::{Kind, Sender, Status, lines_for};
@@ -199,8 +199,12 @@ fn lane(mutant: Mutant) {
                 thread::yield_now();
             }
             writer.plain(before, len).for_each(Plain::write);
-            let data = payload(record, len);
-            lane.push((Kind::Message, record as u32), [], &data).expect("room was reserved");
+            let (status, data) = ((Kind::Message, record as u32), payload(record, len));
+            let is_short = lane.push_short(status, &data);
+            assert_eq!(is_short, len <= LINE_PAYLOAD, "room was reserved");
+            if !is_short {
+                lane.push(status, [], &data).expect("room was reserved");
+            }
             before += lines_for(len);
         }
     });
@@ -215,9 +219,14 @@ fn lane(mutant: Mutant) {
         }
         view.plain(before, len).for_each(Plain::read);
         let mut data = vec![0; len];
-        lane.copy(0, &mut data);
+        if len > LINE_PAYLOAD {
+            lane.copy(0, &mut data);
+            lane.consume(&status);
+        } else {
+            let taken = lane.take_short(Kind::Message, &mut data);
+            assert!(matches!(taken, Probe::Taken(_)), "one line is taken in one step");
+        }
         assert_eq!(data, payload(record, len), "whole");
-        lane.consume(&status);
         before = after;
     }
     thread.join().expect("the writer ends");

@@ -33,7 +33,7 @@ impl Port {
     /// peer; other senders have lanes of their own. [`Fault::TooLong`]; [`Fault::Malformed`] for an
     /// empty message; [`Fault::PeerDead`], [`Fault::ForeignHandle`].
     // spec: MSG-1, MSG-4, ORD-3
-    #[inline]
+    #[inline(always)]
     pub fn send(&mut self, to: PeerId, tag: u32, data: &[u8]) -> Result<(), PostError> {
         if let Some(Some(connection)) = self.connections.get_mut(to.index())
             && connection.is_open_direct()
@@ -105,7 +105,7 @@ impl Port {
     /// # Errors
     /// [`ReceiveError::TooLong`]: the message stays, and comes again with a larger buffer.
     // spec: MSG-5, PROG-3
-    #[inline]
+    #[inline(always)]
     pub fn try_recv(&mut self, into: &mut [u8]) -> Result<Option<Message>, ReceiveError> {
         let hot = self.rota.hot;
         if let Some(Some(connection)) = self.connections.get_mut(hot) {
@@ -188,7 +188,6 @@ impl Port {
         let source = connection.peer;
         let skip = usize::from(connection.mode() == Mode::Mediated);
         let Ok((status, len)) = checked(record, skip) else {
-            self.malformed += 1;
             self.end_malformed_lane(source);
             return Ok(None);
         };
@@ -209,6 +208,7 @@ impl Port {
     /// A lane that does not parse is not looked at again: its connection ends, lanes and all.
     #[cold]
     pub(crate) fn end_malformed_lane(&mut self, peer: PeerId) {
+        self.malformed += 1;
         self.end_connection(peer, Fault::Malformed);
         if let Some(slot) = self.connections.get_mut(peer.index()) {
             *slot = None;

@@ -15,14 +15,20 @@ impl Port {
     /// What a notification speaks of is visible when it is returned, and so is the data of every
     /// earlier put of its source.
     // spec: NOTI-1, ORD-1, PROG-3
-    #[inline]
+    #[inline(always)]
     pub fn poll_notification(&mut self) -> Option<Notification> {
-        if let Some(notification) = self.notifications.pop_front() {
-            self.return_credit(&notification);
-            return Some(notification);
+        if !self.notifications.is_empty() {
+            return self.take_notification();
         }
         let hot = self.rota.hot;
         self.notified_by(hot).or_else(|| self.poll_other_notifications())
+    }
+
+    #[inline(never)]
+    fn take_notification(&mut self) -> Option<Notification> {
+        let notification = self.notifications.pop_front()?;
+        self.return_credit(&notification);
+        Some(notification)
     }
 
     /// The other half of a poll: the peer whose turn it is, and progress.
@@ -62,7 +68,6 @@ impl Port {
             Probe::Other => None,
         };
         if decoded.is_none() {
-            self.malformed += 1;
             self.end_malformed_lane(source);
         }
         decoded

@@ -1,6 +1,7 @@
 //! The tool `ayre`: runs parallel jobs, measures, and tells what the machine offers.
 
 mod info;
+mod perf;
 mod run;
 mod sys;
 
@@ -24,6 +25,8 @@ struct Cli {
 enum Command {
     /// Run a program as a parallel job of N ranks on this machine
     Run(run::Args),
+    /// Measure every operation beside the machine's own limits
+    Perf(perf::Args),
     /// Tell what this machine offers and which path connections would take
     Info(info::Args),
 }
@@ -31,6 +34,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(args) => run::run(args),
+        Command::Perf(args) => perf::run(args),
         Command::Info(args) => info::run(args),
     };
     outcome.unwrap_or_else(|error| {

@@ -1,0 +1,117 @@
+//! What is measured: the `Case` trait. Adding an operation is implementing it for one small struct
+//! and naming that struct in `catalogue.rs`.
+//!
+//! Both ranks build the same cases in the same order and call the same methods with the same
+//! arguments. Rank 0's clock counts; rank 1 mirrors: it receives what rank 0 sends, answers
+//! what rank 0 waits for, or does nothing where the operation is one-sided.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::raw::{RawKind, Side};
+
+/// How an operation is executed.
+#[expect(dead_code, reason = "the catalogue has limits only; operations are on the other paths")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Path {
+    /// Without Ayre: a limit of the machine.
+    Raw,
+    /// By the initiator, straight into memory that the target handed over.
+    Direct,
+    /// By the target's engine.
+    Mediated,
+    /// Within one port.
+    Loopback,
+}
+
+impl Path {
+    /// The word in the report.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Direct => "direct",
+            Self::Mediated => "mediated",
+            Self::Loopback => "loopback",
+        }
+    }
+}
+
+/// What the time of an operation is turned into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Metric {
+    /// Nanoseconds an operation.
+    Latency,
+    /// Million operations a second.
+    Rate,
+    /// 10^9 bytes a second.
+    Bandwidth,
+}
+
+impl Metric {
+    /// The word in the report.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Latency => "latency",
+            Self::Rate => "rate",
+            Self::Bandwidth => "bandwidth",
+        }
+    }
+
+    /// The unit in the report.
+    pub(crate) fn unit(self) -> &'static str {
+        match self {
+            Self::Latency => "ns",
+            Self::Rate => "Mop/s",
+            Self::Bandwidth => "GB/s",
+        }
+    }
+
+    /// The figure for operations of `size` bytes that take `nanoseconds` each.
+    pub(crate) fn figure(self, nanoseconds: f64, size: usize) -> f64 {
+        match self {
+            Self::Latency => nanoseconds,
+            Self::Rate => 1e3 / nanoseconds,
+            Self::Bandwidth => size as f64 / nanoseconds,
+        }
+    }
+}
+
+/// One operation on one path, measured over a sweep of sizes.
+pub(crate) trait Case {
+    /// The operation's name in the report, which `--op` is matched against: "put-latency",
+    /// "send-two-way".
+    fn name(&self) -> &'static str;
+
+    /// How it is executed.
+    fn path(&self) -> Path;
+
+    /// The sizes of the default sweep in bytes, ascending. `--size` may ask for any other size
+    /// between the first and the last.
+    fn sizes(&self) -> &'static [usize];
+
+    /// What is reported.
+    fn metric(&self) -> Metric;
+
+    /// The limit of the machine that this is compared with at `size`; none for the limits
+    /// themselves.
+    fn raw(&self, size: usize) -> Option<RawKind>;
+
+    /// How many operations one iteration is: 2 where a message goes there and back, or where both
+    /// ranks work at the same time.
+    fn operations(&self) -> u64 {
+        1
+    }
+
+    /// Makes ready for runs of `size` bytes: allocates buffers, registers regions. Called on both
+    /// ranks, which are in step before, not after.
+    fn prepare(&mut self, _side: &Side<'_>, _size: usize) -> Result<()> {
+        Ok(())
+    }
+
+    /// Does `iterations` of the operation and tells how long they took. Both ranks come from a
+    /// barrier except between single iterations of a latency, which follow each other at once.
+    /// Start the clock after any set-up, and stop it when the last operation has taken effect at
+    /// its target. What rank 1 returns is not used.
+    fn run(&mut self, side: &Side<'_>, size: usize, iterations: u64) -> Result<Duration>;
+}

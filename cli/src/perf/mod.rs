@@ -1,0 +1,191 @@
+//! `ayre perf`: latency, rate and bandwidth of every operation, beside the machine's own limits.
+//!
+//! The command starts two copies of itself, the ranks, each on a core of its own. Both walk through
+//! the same list of cases; rank 0 measures and prints, rank 1 mirrors. Each repetition of an
+//! operation follows a repetition of its limit, so that what slows the machine for a while slows
+//! both, and the ratio stays.
+
+use std::fs::OpenOptions;
+use std::io::{LineWriter, stdout};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
+
+mod case;
+mod catalogue;
+mod launch;
+mod raw;
+mod report;
+mod runner;
+mod stats;
+
+use case::{Case, Path};
+use raw::shared::RawShared;
+use raw::{RawSet, Side};
+use report::{Format, Report};
+use runner::{Plan, Runner};
+
+/// Measures every operation beside the machine's own limits.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only operations whose name contains one of these (raw-ring, put, latency)
+    #[arg(long = "op", value_name = "PATTERN", value_delimiter = ',')]
+    ops: Vec<String>,
+
+    /// These sizes in bytes instead of the sweep (8, 4K, 1M)
+    #[arg(long = "size", value_name = "BYTES", value_delimiter = ',', value_parser = parse_size)]
+    sizes: Vec<usize>,
+
+    /// How operations are executed
+    #[arg(long, value_enum, default_value_t = Mode::Direct)]
+    mode: Mode,
+
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+
+    /// Repetitions of each figure [default: 31, quick: 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    reps: Option<u32>,
+
+    /// Short repetitions: a first look
+    #[arg(long)]
+    quick: bool,
+
+    /// The cores of the ranks: all usable ones in turn, or a list such as 0,1
+    #[arg(long, value_name = "CORES", default_value = "cores")]
+    bind: String,
+
+    /// Run in the realtime class SCHED_FIFO, undisturbed by other programs (needs root)
+    #[arg(long)]
+    fifo: bool,
+
+    /// Processes, for measurements with more of them than cores
+    #[arg(long, value_name = "N", default_value_t = RANKS, hide = true)]
+    procs: usize,
+
+    /// The inherited descriptor of the raw shared memory: this is a rank
+    #[arg(long, value_name = "FD", hide = true)]
+    shared_fd: Option<u32>,
+}
+
+/// Who executes operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mode {
+    /// The initiator, straight into the target's memory
+    Direct,
+    /// The target's engine
+    Mediated,
+}
+
+/// Every case is between two processes.
+const RANKS: usize = 2;
+
+/// Starts the ranks, or is one of them.
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    ensure!(args.procs == RANKS, "--procs other than 2 is reserved for operations of more ranks");
+    match args.shared_fd {
+        Some(fd) => run_rank(&args, fd),
+        None => {
+            let memory = RawShared::create().context("could not make shared memory")?;
+            launch::ranks(&args, &memory)
+        }
+    }
+}
+
+fn run_rank(args: &Args, fd: u32) -> Result<ExitCode> {
+    let rank: usize = std::env::var("AYRE_RANK")?.parse().context("AYRE_RANK is no number")?;
+    ensure!(rank < RANKS, "AYRE_RANK is {rank}, but there are {RANKS} ranks");
+    if args.fifo {
+        raw::realtime::enter().context("could not enter the realtime class (are you root?)")?;
+    }
+    let memory = OpenOptions::new().read(true).write(true).open(format!("/proc/self/fd/{fd}"))?;
+    let shared = RawShared::map(memory).context("could not map the shared memory")?;
+    let side = Side::new(&shared, rank, RANKS);
+    let plan = match args.quick {
+        true => Plan::quick(args.reps.unwrap_or(5) as usize),
+        false => Plan::full(args.reps.unwrap_or(31) as usize),
+    };
+    measure_all(args, rank, Runner::new(side, plan))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Both ranks measure; rank 0 prints.
+fn measure_all(args: &Args, rank: usize, mut runner: Runner<'_>) -> Result<()> {
+    let format = if args.json { Format::Json } else { Format::Table };
+    let mut report = match rank {
+        0 => Some(Report::begin(LineWriter::new(stdout()), format)?),
+        _ => None,
+    };
+    let mut print = |row| report.as_mut().map_or(Ok(()), |report| report.row(&row));
+    for kind in RawSet::kinds() {
+        for size in wanted_sizes(args, runner.raw(kind)) {
+            print(runner.measure_raw(kind, size)?)?;
+        }
+    }
+    for mut case in catalogue::operations() {
+        for size in wanted_sizes(args, &*case) {
+            print(runner.measure(&mut *case, size)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// The sizes at which a case is to be measured: none if it is not asked for.
+fn wanted_sizes(args: &Args, case: &dyn Case) -> Vec<usize> {
+    let named = args.ops.is_empty() || args.ops.iter().any(|op| case.name().contains(op.as_str()));
+    let executed = match case.path() {
+        Path::Raw | Path::Loopback => true,
+        Path::Direct => args.mode == Mode::Direct,
+        Path::Mediated => args.mode == Mode::Mediated,
+    };
+    let sweep = case.sizes();
+    match (sweep.first(), sweep.last()) {
+        (Some(first), Some(last)) if named && executed => {
+            if args.sizes.is_empty() {
+                return sweep.to_vec();
+            }
+            let range = first..=last;
+            args.sizes.iter().copied().filter(|size| range.contains(&size)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+impl Mode {
+    /// The launcher's word for it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Mediated => "mediated",
+        }
+    }
+}
+
+/// Bytes, with K and M for their powers of 1024.
+fn parse_size(text: &str) -> Result<usize, String> {
+    let (digits, unit) = match text.as_bytes().last() {
+        Some(b'K' | b'k') => (&text[..text.len() - 1], 1 << 10),
+        Some(b'M' | b'm') => (&text[..text.len() - 1], 1 << 20),
+        _ => (text, 1),
+    };
+    let number: usize = digits.parse().map_err(|_| "expected a number such as 8, 4K or 1M")?;
+    number.checked_mul(unit).ok_or_else(|| "too large".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_size;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(parse_size("8"), Ok(8));
+        assert_eq!(parse_size("4K"), Ok(4096));
+        assert_eq!(parse_size("16m"), Ok(16 << 20));
+        assert!(parse_size("K").is_err());
+        assert!(parse_size("").is_err());
+        assert!(parse_size("-1").is_err());
+        assert!(parse_size(&format!("{}M", usize::MAX)).is_err());
+    }
+}

@@ -1,0 +1,160 @@
+//! The mapping that both ranks see: plain shared memory, with nothing of Ayre in it.
+
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
+
+use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// Bytes of one cache line.
+pub(crate) const LINE: usize = 64;
+
+/// The largest message or copy that the bulk area of a rank holds.
+pub(crate) const LARGEST: usize = 16 << 20;
+
+/// Where things lie in the mapping. Each rank has its own copy of every area it writes, and areas
+/// start on pages of their own, so no two of them share a line or a prefetched pair of lines.
+pub(crate) mod layout {
+    use super::{LARGEST, LINE};
+
+    const PAGE: usize = 4096;
+
+    /// Arrival counters of the barrier, two lines apart, one a rank.
+    pub(crate) const ARRIVALS: usize = 0;
+    /// How many ranks the barrier has room for.
+    pub(crate) const MAX_RANKS: usize = 64;
+    /// The value that rank 0 announces.
+    pub(crate) const ANNOUNCEMENT: usize = 2 * PAGE;
+    /// The line of the atomic operations.
+    pub(crate) const ATOMIC: usize = 3 * PAGE;
+    /// One line a rank: the ping-pong's, then the put's.
+    pub(crate) const PINGPONG: [usize; 2] = [4 * PAGE, 5 * PAGE];
+    pub(crate) const PUT: [usize; 2] = [6 * PAGE, 7 * PAGE];
+    /// The consumer's cursors for each rank's outgoing rings, two lines apart.
+    pub(crate) const CURSORS: [usize; 2] = [8 * PAGE, 9 * PAGE];
+    /// Each rank's outgoing rings of lines: the compact ones, then the wide ones.
+    pub(crate) const LINES: [[usize; 2]; 2] = [[12 * PAGE, 16 * PAGE], [20 * PAGE, 24 * PAGE]];
+    const LINES_BYTES: usize = 4 * PAGE;
+    /// Each rank's outgoing ring of slots, for messages longer than a line.
+    pub(crate) const SLOTS: [usize; 2] = [32 * PAGE, 32 * PAGE + SLOTS_BYTES];
+    pub(crate) const SLOTS_BYTES: usize = 5 << 20;
+    /// Each rank's bulk area, with a line in front of it for a sequence number.
+    pub(crate) const BULK: [usize; 2] =
+        [SLOTS[1] + SLOTS_BYTES, SLOTS[1] + SLOTS_BYTES + BULK_BYTES];
+    const BULK_BYTES: usize = LARGEST + PAGE;
+    /// The whole mapping.
+    pub(super) const BYTES: usize = BULK[1] + BULK_BYTES;
+
+    const _: () = assert!(MAX_RANKS * 2 * LINE <= ANNOUNCEMENT);
+    const _: () = assert!(LINES[1][1] + LINES_BYTES <= SLOTS[0]);
+}
+
+/// One cache line as eight words. By convention of the raw programs word 0 carries a sequence
+/// number, stored last, and the other seven the payload.
+#[repr(C, align(64))]
+pub(super) struct Line {
+    pub(super) words: [AtomicU64; 8],
+}
+
+/// Memory that both ranks have mapped, read and write.
+pub(crate) struct RawShared {
+    base: NonNull<u8>,
+}
+
+impl RawShared {
+    /// Makes the memory. The descriptor survives `exec`, so that the ranks can inherit it.
+    pub(crate) fn create() -> io::Result<OwnedFd> {
+        let memory = memfd_create("ayre-perf", MemfdFlags::empty())?;
+        ftruncate(&memory, layout::BYTES as u64)?;
+        Ok(memory)
+    }
+
+    /// Maps the memory and populates it, so that no measurement meets a page fault.
+    pub(crate) fn map(memory: impl AsFd) -> io::Result<Self> {
+        let size = fstat(&memory)?.st_size;
+        if size != layout::BYTES as i64 {
+            let what = format!("the shared memory has {size} bytes instead of {}", layout::BYTES);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        // SAFETY: the kernel chooses the address, so no existing mapping is replaced.
+        let address = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                layout::BYTES,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED | MapFlags::POPULATE,
+                memory,
+                0,
+            )?
+        };
+        Ok(Self { base: NonNull::new(address.cast()).expect("a mapping is never at address 0") })
+    }
+
+    /// The line at `offset` of the mapping.
+    pub(super) fn line(&self, offset: usize) -> &Line {
+        &self.lines(offset, 1)[0]
+    }
+
+    /// One word on a line of its own at `offset` of the mapping.
+    pub(crate) fn word(&self, offset: usize) -> &AtomicU64 {
+        &self.line(offset).words[0]
+    }
+
+    /// `count` consecutive lines at `offset` of the mapping.
+    pub(super) fn lines(&self, offset: usize, count: usize) -> &[Line] {
+        assert!(offset.is_multiple_of(LINE) && offset + count * LINE <= layout::BYTES);
+        // SAFETY: the range lies in the mapping (asserted), which lives as long as `self` and is
+        // aligned to pages, so the lines are aligned too; zeroed memory is a valid `Line`; all its
+        // words are atomics, so the other process may write them.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset).cast(), count) }
+    }
+
+    /// `len` bytes at `offset` of the mapping, for copies.
+    pub(super) fn bytes(&self, offset: usize, len: usize) -> SharedBytes<'_> {
+        assert!(offset.is_multiple_of(LINE) && offset + len <= layout::BYTES);
+        // SAFETY: the range lies in the mapping (asserted).
+        let start = unsafe { self.base.as_ptr().add(offset) };
+        SharedBytes { start, len, mapping: PhantomData }
+    }
+}
+
+impl Drop for RawShared {
+    fn drop(&mut self) {
+        // SAFETY: `base` is the start of a mapping of this length, and everything handed out
+        // borrows `self`. A failure would leave the mapping to the end of the process: harmless.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), layout::BYTES) };
+    }
+}
+
+/// A range of the mapping that is copied to and from, never referenced.
+#[derive(Clone, Copy)]
+pub(super) struct SharedBytes<'a> {
+    start: *mut u8,
+    len: usize,
+    mapping: PhantomData<&'a RawShared>,
+}
+
+impl SharedBytes<'_> {
+    /// Copies `source` to the start of the range.
+    #[inline(always)]
+    pub(super) fn write(self, source: &[u8]) {
+        assert!(source.len() <= self.len);
+        // SAFETY: the destination lies in the mapping (asserted), no Rust reference to it exists
+        // other than to atomics, and the caller's handshake keeps the other rank from it.
+        unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), self.start, source.len()) }
+    }
+
+    /// Copies the start of the range to `destination`.
+    #[inline(always)]
+    pub(super) fn read(self, destination: &mut [u8]) {
+        assert!(destination.len() <= self.len);
+        // SAFETY: the source lies in the mapping (asserted); the caller's handshake keeps the other
+        // rank from it meanwhile.
+        unsafe {
+            std::ptr::copy_nonoverlapping(self.start, destination.as_mut_ptr(), destination.len());
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Waiting for the other rank by reading its line again and again.
+
+use std::hint::spin_loop;
+use std::thread::yield_now;
+
+/// After so many pauses (some ten microseconds) the other rank most likely has no core.
+const PATIENCE: u32 = 1 << 10;
+
+/// Spins until `ready`, with a pause between two looks. The core is given away only after a wait
+/// longer than anything measured, so that two ranks on one core still make progress.
+#[inline(always)]
+pub(crate) fn spin_until(ready: impl FnMut() -> bool) {
+    spin_slowly_until::<1>(ready);
+}
+
+/// The same with `PAUSES` pauses between two looks: who looks too often takes the line away from
+/// the rank that is writing it, and a stream falls into step with its slower moments.
+#[inline(always)]
+pub(super) fn spin_slowly_until<const PAUSES: u32>(mut ready: impl FnMut() -> bool) {
+    let mut spins = 0u32;
+    while !ready() {
+        for _ in 0..PAUSES {
+            spin_loop();
+        }
+        spins += PAUSES;
+        if spins >= PATIENCE {
+            spins = 0;
+            give_way();
+        }
+    }
+}
+
+#[cold]
+fn give_way() {
+    yield_now();
+}

@@ -1,0 +1,89 @@
+//! `ayre perf` as a program sees it: one JSON object a line, with the promised fields.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn perf(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ayre")).arg("perf").args(arguments).output().unwrap()
+}
+
+fn rows(arguments: &[&str]) -> Vec<Value> {
+    let output = perf(arguments);
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn positive(row: &Value, field: &str) -> f64 {
+    let value = row[field].as_f64().unwrap_or_else(|| panic!("no number {field} in {row}"));
+    assert!(value.is_finite() && value > 0.0, "{field} in {row}");
+    value
+}
+
+#[test]
+fn every_limit_is_reported_with_all_fields() {
+    let rows = rows(&["--quick", "--reps", "3", "--op", "raw", "--size", "8,64,4K", "--json"]);
+    for row in &rows {
+        assert_eq!(row["path"], "raw");
+        assert_eq!(row["raw_op"], row["op"]);
+        let unit = match row["metric"].as_str().unwrap() {
+            "latency" => "ns",
+            "rate" => "Mop/s",
+            "bandwidth" => "GB/s",
+            other => panic!("metric {other}"),
+        };
+        assert_eq!(row["unit"], unit);
+        assert_eq!(row["repetitions"], 3);
+        assert_eq!(positive(row, "ratio"), 1.0);
+        assert_eq!(positive(row, "value"), positive(row, "raw"));
+        for field in ["size", "iterations", "samples", "max_ns"] {
+            positive(row, field);
+        }
+        // Single operations may be shorter than the clock can tell, but they are ordered.
+        let percentiles = ["p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns"];
+        let times = percentiles.map(|field| row[field].as_f64().unwrap());
+        assert!(times.is_sorted() && times[0] >= 0.0, "{row}");
+    }
+    for op in ["raw-pingpong", "raw-put", "raw-ring", "raw-memcpy", "raw-atomic"] {
+        assert!(rows.iter().any(|row| row["op"] == op), "{op} is missing");
+    }
+}
+
+#[test]
+fn operations_and_sizes_can_be_chosen() {
+    let rows = rows(&[
+        "--quick",
+        "--reps",
+        "1",
+        "--op",
+        "raw-put,raw-atomic",
+        "--size",
+        "24,1K",
+        "--json",
+    ]);
+    let seen: Vec<_> = rows.iter().map(|row| (&row["op"], row["size"].as_u64().unwrap())).collect();
+    assert_eq!(seen.len(), 2, "{seen:?}");
+    assert!(seen.iter().all(|(op, _)| *op == "raw-put"), "{seen:?}");
+    assert_eq!([seen[0].1, seen[1].1], [24, 1024]);
+}
+
+#[test]
+fn the_table_has_a_line_for_each_figure() {
+    let output = perf(&["--quick", "--reps", "1", "--op", "raw-atomic", "--size", "8"]);
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    assert!(lines[0].starts_with("op ") && lines[0].contains("ratio"), "{text}");
+    assert!(lines[1].starts_with("raw-atomic "), "{text}");
+}
+
+#[test]
+fn impossible_wishes_are_refused() {
+    for wish in [["--bind", "0,1023"], ["--procs", "8"], ["--reps", "0"], ["--size", "big"]] {
+        let output = perf(&wish);
+        assert!(!output.status.success(), "{wish:?}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{output:?}");
+    }
+}

@@ -1,0 +1,218 @@
+//! Executing commands: which effects, in which order, and none where a check fails.
+mod common;
+
+use ayre_proto::alu::{Atomic, Fetched};
+use ayre_proto::execute::{Action, Command, Effects, NOWHERE, execute};
+use ayre_proto::fault::{Fault, Status};
+use ayre_proto::notify::{Classes, Notification, Operation};
+use ayre_proto::units::{Claim, Extent, Key, PeerId, Rights};
+use ayre_proto::xlate::{Cover, Table};
+use common::{atomics, word};
+use proptest::prelude::*;
+
+#[derive(Clone, Debug, PartialEq)]
+enum Effect {
+    Deposit(Extent),
+    Collect(Extent),
+    Store(Extent, u64),
+    Atomic(Extent, Atomic),
+    Answer(Fetched),
+    Notify(Notification),
+}
+
+/// Writes down what happens, on memory whose every word is the same.
+#[derive(Default)]
+struct Recorder {
+    word: u64,
+    effects: Vec<Effect>,
+}
+
+impl Effects for Recorder {
+    fn deposit(&mut self, to: Extent) {
+        self.effects.push(Effect::Deposit(to));
+    }
+
+    fn collect(&mut self, from: Extent) {
+        self.effects.push(Effect::Collect(from));
+    }
+
+    fn store(&mut self, to: Extent, value: u64) {
+        self.effects.push(Effect::Store(to, value));
+    }
+
+    fn atomic(&mut self, at: Extent, atomic: &Atomic) -> Fetched {
+        self.effects.push(Effect::Atomic(at, *atomic));
+        atomic.fetched(self.word)
+    }
+
+    fn answer(&mut self, fetched: Fetched) {
+        self.effects.push(Effect::Answer(fetched));
+    }
+
+    fn notify(&mut self, notification: Notification) {
+        self.effects.push(Effect::Notify(notification));
+    }
+}
+
+const INITIATOR: PeerId = PeerId(5);
+const TAG: u32 = 77;
+
+/// What every performer does: all checks, then the effects.
+fn perform(command: &Command, table: &Table, fx: &mut Recorder) -> Result<Extent, Fault> {
+    command.check()?;
+    let extent = match command.action {
+        Action::Notify => NOWHERE,
+        _ => table.check(INITIATOR, &command.claim, command.rights())?,
+    };
+    execute(command, extent, INITIATOR, fx);
+    Ok(extent)
+}
+
+fn all_classes() -> impl Strategy<Value = Classes> {
+    (0..8u8).prop_map(Classes::from_bits_truncate)
+}
+
+fn actions() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        Just(Action::Put),
+        Just(Action::Get),
+        word().prop_map(Action::Immediate),
+        Just(Action::Notify),
+        atomics().prop_map(Action::Atomic),
+        atomics().prop_map(Action::Fetch),
+    ]
+}
+
+fn commands() -> impl Strategy<Value = Command> {
+    let key = (0..2u16, 0..2u32).prop_map(|(slot, generation)| Key { slot, generation });
+    let offset = prop_oneof![3 => (0..9u64).prop_map(|n| 8 * n), 1 => 0..70u64, 1 => word()];
+    let len = prop_oneof![3 => Just(8), 2 => Just(4), 1 => 0..70u64, 1 => word()];
+    (actions(), all_classes(), word(), key, (offset, len)).prop_map(
+        |(action, classes, value, key, (offset, len))| Command {
+            action,
+            classes,
+            tag: TAG,
+            value,
+            claim: Claim { key, offset, len },
+        },
+    )
+}
+
+/// By the table of chapter 30: where an operation's data lands or is read.
+fn class_at_target(operation: Operation, asked: Classes) -> Option<Classes> {
+    use Operation::{Atomic, FetchAtomic, Get, ImmediatePut, NotificationPut, Put};
+    let applies = match operation {
+        NotificationPut => return Some(Classes::COMPLETER),
+        Put | ImmediatePut => Classes::COMPLETER,
+        Get | Atomic | FetchAtomic => Classes::RESPONDER,
+    };
+    asked.contains(applies).then_some(applies)
+}
+
+fn expected(command: &Command, extent: Extent, word: u64) -> Vec<Effect> {
+    let mut effects = match command.action {
+        Action::Put => vec![Effect::Deposit(extent)],
+        Action::Get => vec![Effect::Collect(extent)],
+        Action::Immediate(value) => vec![Effect::Store(extent, value)],
+        Action::Notify => vec![],
+        Action::Atomic(atomic) => vec![Effect::Atomic(extent, atomic)],
+        Action::Fetch(atomic) => {
+            vec![Effect::Atomic(extent, atomic), Effect::Answer(atomic.fetched(word))]
+        }
+    };
+    let operation = command.action.operation();
+    if let Some(class) = class_at_target(operation, command.classes) {
+        let (source, status, value) = (INITIATOR, Status::Ok, command.value);
+        let note = Notification { source, class, status, operation, tag: TAG, value };
+        effects.push(Effect::Notify(note));
+    }
+    effects
+}
+
+fn table(rights: Rights) -> Table {
+    let mut table = Table::new(1);
+    let cover = Cover { holder: INITIATOR, rights, region: 4, base: 800, len: 64 };
+    table.insert(cover).expect("a free slot");
+    table
+}
+
+proptest! {
+    // spec: POST-2, NOTI-2, NOTI-4, NOTI-5, NPUT-1, NPUT-2, ORD-2
+    #[test]
+    fn checked_commands_have_their_effects_in_order_and_others_none(
+        command in commands(),
+        rights in (0..32u8).prop_map(Rights::from_bits_truncate),
+        word in word(),
+    ) {
+        let mut fx = Recorder { word, ..Recorder::default() };
+        match perform(&command, &table(rights), &mut fx) {
+            Ok(extent) => prop_assert_eq!(fx.effects, expected(&command, extent, word)),
+            Err(_) => prop_assert!(fx.effects.is_empty()),
+        }
+    }
+
+    /// Nothing is touched but what the claim names within the capability.
+    // spec: PUT-1, GET-1, CAP-2
+    #[test]
+    fn effects_touch_only_the_claimed_range(command in commands()) {
+        let mut fx = Recorder::default();
+        let Ok(extent) = perform(&command, &table(Rights::all()), &mut fx) else { return Ok(()) };
+        if command.action == Action::Notify {
+            prop_assert_eq!(extent, NOWHERE);
+        } else {
+            prop_assert_eq!(extent.region(), 4);
+            prop_assert_eq!(extent.offset(), 800 + command.claim.offset);
+            prop_assert_eq!(extent.len(), command.claim.len);
+        }
+    }
+
+    // spec: ATOM-2, FCAA-4
+    #[test]
+    fn atomics_are_as_long_as_their_word_and_aligned_to_it(command in commands()) {
+        let (Action::Atomic(atomic) | Action::Fetch(atomic)) = command.action else {
+            return Ok(());
+        };
+        let bytes = atomic.width.bytes();
+        let (found, claim) = (command.check(), command.claim);
+        let fits = claim.len == bytes && claim.offset % bytes == 0;
+        prop_assert_eq!(found.is_ok(), fits);
+        let faults = [Err(Fault::Malformed), Err(Fault::Alignment)];
+        prop_assert!(found.is_ok() || faults.contains(&found));
+    }
+
+    // spec: NOTI-6, NOTI-7
+    #[test]
+    fn each_class_is_raised_once_and_a_fault_only_at_the_requester(command in commands()) {
+        let (report, operation) = (command.report(), command.action.operation());
+        let here = report.classes_at_initiator(Status::Ok);
+        let there = operation.at_target(command.classes).unwrap_or(Classes::empty());
+        prop_assert!(here.intersection(there).is_empty(), "no class is raised at both ports");
+        let raised = here.union(there);
+        prop_assert!(command.classes.contains(raised) || command.action == Action::Notify);
+        let completes = raised.contains(Classes::COMPLETER);
+        let asked = command.classes.contains(Classes::COMPLETER);
+        prop_assert_eq!(completes, asked || command.action == Action::Notify);
+        for fault in [Fault::StaleKey, Fault::PeerDead] {
+            let at_fault = report.classes_at_initiator(Status::Fault(fault));
+            prop_assert_eq!(at_fault, Classes::REQUESTER);
+        }
+        prop_assert_eq!(report.classes_at_initiator(Status::Declined), here);
+    }
+
+    /// Whatever the memory needs, a notification at the target needs besides.
+    // spec: CAP-2
+    #[test]
+    fn rights_follow_from_what_a_command_does(command in commands()) {
+        let memory = match command.action {
+            Action::Put | Action::Immediate(_) => Rights::WRITE,
+            Action::Get => Rights::READ,
+            Action::Atomic(_) | Action::Fetch(_) => Rights::ATOMIC,
+            Action::Notify => Rights::empty(),
+        };
+        prop_assert_eq!(command.action.rights(), memory);
+        let notifies = class_at_target(command.action.operation(), command.classes).is_some();
+        prop_assert_eq!(command.rights() - memory == Rights::NOTIFY, notifies);
+        let answers = matches!(command.action, Action::Get | Action::Fetch(_));
+        prop_assert_eq!(command.action.answers(), answers);
+    }
+}

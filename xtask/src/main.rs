@@ -1,4 +1,5 @@
-//! The project's own tools: they keep the tree tidy, the spec cited and instruction counts low.
+//! The project's own tools: they keep the tree tidy, the spec cited, instruction counts low and
+//! the golden vectors current.
 
 mod instructions;
 mod rules;
@@ -7,6 +8,7 @@ mod spec;
 mod tidy;
 mod tokens;
 mod tree;
+mod vectors;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -36,6 +38,8 @@ enum Command {
     },
     /// Count the instructions of each hot operation; fail when one is over its limit.
     Instructions(instructions::Options),
+    /// Write the golden vectors of the machines, `vectors/*.txt`, anew.
+    Vectors,
 }
 
 fn main() -> Result<ExitCode> {
@@ -43,6 +47,7 @@ fn main() -> Result<ExitCode> {
         Command::Tidy => tidy::run(&Tree::load(&root())?),
         Command::Spec { strict } => spec::run(&Tree::load(&root())?, strict),
         Command::Instructions(options) => instructions::run(&root(), &options)?,
+        Command::Vectors => vectors::run(&root())?,
     };
     Ok(if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,0 +1,132 @@
+//! Golden vectors: every machine and format, step by step, as text that other languages can replay.
+//!
+//! Each module runs one machine through a fixed script and says what every line means. The files in
+//! `vectors/` hold the outcome; `cargo xtask vectors` writes them. Here each line of each file is
+//! replayed from its text alone, and the files are held against the scripts.
+mod alu;
+mod command;
+mod lane;
+mod lock;
+mod names;
+mod notification;
+mod pending;
+mod script;
+mod segment;
+mod status;
+mod xlate;
+
+use std::fs;
+use std::path::PathBuf;
+
+use script::{Machine, Script, perform};
+
+/// One file of vectors.
+struct Vectors {
+    name: &'static str,
+    /// What the file shows, and the columns of its lines.
+    header: &'static str,
+    machine: fn() -> Box<dyn Machine>,
+    script: fn(&mut Script),
+}
+
+const ALL: &[Vectors] = &[
+    Vectors { name: "lane", header: lane::HEADER, machine: lane::machine, script: lane::script },
+    Vectors {
+        name: "status",
+        header: status::HEADER,
+        machine: status::machine,
+        script: status::script,
+    },
+    Vectors {
+        name: "notification",
+        header: notification::HEADER,
+        machine: notification::machine,
+        script: notification::script,
+    },
+    Vectors {
+        name: "command",
+        header: command::HEADER,
+        machine: command::machine,
+        script: command::script,
+    },
+    Vectors {
+        name: "response",
+        header: command::RESPONSE_HEADER,
+        machine: command::machine,
+        script: command::response_script,
+    },
+    Vectors {
+        name: "xlate",
+        header: xlate::HEADER,
+        machine: xlate::machine,
+        script: xlate::script,
+    },
+    Vectors { name: "alu", header: alu::HEADER, machine: alu::machine, script: alu::script },
+    Vectors {
+        name: "segment",
+        header: segment::HEADER,
+        machine: segment::machine,
+        script: segment::script,
+    },
+    Vectors {
+        name: "pending",
+        header: pending::HEADER,
+        machine: pending::machine,
+        script: pending::script,
+    },
+    Vectors { name: "lock", header: lock::HEADER, machine: lock::machine, script: lock::script },
+];
+
+impl Vectors {
+    fn path(&self) -> PathBuf {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../vectors");
+        PathBuf::from(folder).join(self.name).with_extension("txt")
+    }
+
+    fn read(&self) -> String {
+        let path = self.path();
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// The whole file, from the script.
+    fn text(&self) -> String {
+        let mut script = Script::new((self.machine)(), self.header);
+        (self.script)(&mut script);
+        script.into_text()
+    }
+}
+
+#[test]
+fn machines_do_what_the_files_say() {
+    for vectors in ALL {
+        let mut machine = (vectors.machine)();
+        let mut steps = 0;
+        for (index, line) in vectors.read().lines().enumerate() {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let at = format!("{}.txt:{}", vectors.name, index + 1);
+            let Some((input, output)) = line.split_once(" -> ") else {
+                panic!("{at}: no arrow");
+            };
+            assert_eq!(perform(machine.as_mut(), input), output, "{at}: {input}");
+            steps += 1;
+        }
+        assert!(steps > 20, "{}.txt shows next to nothing", vectors.name);
+    }
+}
+
+/// `cargo xtask vectors` runs this test with `AYRE_VECTORS=write`.
+#[test]
+fn files_are_what_the_scripts_give() {
+    let write = std::env::var_os("AYRE_VECTORS").is_some_and(|what| what == "write");
+    for vectors in ALL {
+        let (path, text) = (vectors.path(), vectors.text());
+        if write {
+            fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        } else {
+            let current = vectors.read() == text;
+            assert!(current, "{}.txt is out of date: `cargo xtask vectors`", vectors.name);
+        }
+    }
+}

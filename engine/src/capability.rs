@@ -6,8 +6,7 @@ use crate::mem::fence;
 use crate::mem::map::Mapping;
 use crate::mem::region::{PeerMemory, Region, RegionOptions, RemoteRegion};
 use crate::port::Port;
-use ayre_proto::units::PeerId;
-use ayre_proto::units::{Key, Rights};
+use ayre_proto::units::{Key, PeerId, Rights};
 use ayre_proto::xlate::Cover;
 use rustix::fd::{AsFd, OwnedFd};
 use std::ops::Range;
@@ -170,7 +169,7 @@ impl Port {
         };
         let generation = self.connection(peer)?.link.page.generation(key.slot);
         let memory = mapping.map(|mapping| PeerMemory { mapping, generation });
-        Ok(RemoteRegion { peer, port: self.identity, key, cover, memory })
+        Ok(RemoteRegion { peer, port: self.identity, key, cover, start: 0, memory })
     }
 
     /// Ends a capability. When this returns, no operation with it lands any more, and those that

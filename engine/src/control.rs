@@ -3,6 +3,7 @@
 //! Packets have eight words and at most four file descriptors. They carry no data and lie on no
 //! hot path; that the socket closes is how a peer's death is noticed.
 use crate::error::SetupError;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
@@ -11,6 +12,7 @@ use rustix::net::{
 };
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::time::Instant;
 
 /// Most descriptors of a packet.
 const FDS_MAX: usize = 4;
@@ -120,10 +122,7 @@ pub(crate) fn receive(socket: BorrowedFd<'_>) -> Arrival {
 }
 
 /// Waits for a packet, at most until `deadline`.
-pub(crate) fn receive_blocking(
-    socket: impl AsFd,
-    deadline: std::time::Instant,
-) -> Result<Packet, SetupError> {
+pub(crate) fn receive_blocking(socket: impl AsFd, deadline: Instant) -> Result<Packet, SetupError> {
     loop {
         match receive(socket.as_fd()) {
             Arrival::Packet(packet) => return Ok(packet),
@@ -134,19 +133,23 @@ pub(crate) fn receive_blocking(
 }
 
 /// Waits until a descriptor can be read, at most until `deadline`.
-pub(crate) fn wait_readable(
-    fd: BorrowedFd<'_>,
-    deadline: std::time::Instant,
-) -> Result<(), SetupError> {
-    use rustix::event::{PollFd, PollFlags, poll};
-    let left = deadline.saturating_duration_since(std::time::Instant::now());
-    let timeout = rustix::time::Timespec {
-        tv_sec: left.as_secs().min(i64::MAX as u64) as i64,
-        tv_nsec: i64::from(left.subsec_nanos()),
-    };
-    match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)) {
-        Ok(0) => Err(SetupError::TimedOut("the peer")),
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(errno) => Err(SetupError::Os { call: "poll", errno }),
+pub(crate) fn wait_readable(fd: BorrowedFd<'_>, deadline: Instant) -> Result<(), SetupError> {
+    poll_until(&mut [PollFd::new(&fd, PollFlags::IN)], deadline)
+}
+
+/// Waits until something happens to one of the descriptors, at most until `deadline`.
+pub(crate) fn poll_until(fds: &mut [PollFd<'_>], deadline: Instant) -> Result<(), SetupError> {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec {
+            tv_sec: left.as_secs().min(1 << 40) as i64,
+            tv_nsec: i64::from(left.subsec_nanos()),
+        };
+        match poll(fds, Some(&timeout)) {
+            Ok(0) => return Err(SetupError::TimedOut("a peer")),
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(SetupError::Os { call: "poll", errno }),
+        }
     }
 }

@@ -24,8 +24,7 @@ use ayre_proto::execute::{Command, Effects, execute};
 use ayre_proto::fault::Status;
 use ayre_proto::lane::Kind;
 use ayre_proto::notify::Notification;
-use ayre_proto::units::PeerId;
-use ayre_proto::units::{Extent, Ticket};
+use ayre_proto::units::{Extent, PeerId, Ticket};
 
 impl Port {
     /// Performs a checked command in the peer's memory, here and now.
@@ -46,7 +45,7 @@ impl Port {
         };
         let notifies = command.note_at_target(initiator).is_some();
         if notifies && end.notes_out.reserve(16).is_err() {
-            return Err(Busy::RequestLaneFull.into());
+            return Err(self.busy(Busy::RequestLaneFull));
         }
         connection.posted += 1;
         let ticket = Ticket(connection.posted);
@@ -119,7 +118,7 @@ impl<L: Local> Effects for DirectFx<'_, L> {
 
     #[inline(always)]
     fn store(&mut self, to: Extent, value: u64) {
-        self.memory().write(to.offset(), &value.to_le_bytes());
+        self.memory().store(to.offset(), value);
     }
 
     #[inline(always)]

@@ -80,13 +80,16 @@ impl<'a> Lock<'a> {
         }
     }
 
-    /// Gives the lock up.
+    /// Gives the lock up, once everything that was posted to the word's owner has ended there.
     ///
     /// # Errors
-    /// [`Fault::Malformed`] where this handle does not hold it; else as [`Port::fetch`].
-    // spec: LOCK-3
+    /// [`Fault::Malformed`] where this handle does not hold it; else as [`Port::flush`] and
+    /// [`Port::fetch`].
+    // spec: LOCK-3, LOCK-4
     pub fn unlock(&mut self, port: &mut Port) -> Result<(), PostError> {
-        let step = match self.held.ok_or(Fault::Malformed)? {
+        let hold = self.held.ok_or(Fault::Malformed)?;
+        port.flush(self.word.peer())?;
+        let step = match hold {
             Hold::Shared => lock::unlock_shared(),
             Hold::Exclusive => lock::unlock_exclusive(self.processes),
         };
@@ -101,17 +104,20 @@ impl<'a> Lock<'a> {
 }
 
 /// Tries one step of an access epoch on the word at `offset`: post and wait are the owner's,
-/// through its loopback, start and complete the origin's. Returns whether it was its turn; a step
-/// out of turn changes nothing.
+/// through its loopback, start and complete the origin's. Completing flushes the owner first.
+/// Returns the state found and whether it was this step's turn; out of turn it changes nothing.
 ///
 /// # Errors
-/// As [`Port::fetch`].
+/// As [`Port::fetch`], and for completing as [`Port::flush`].
 // spec: EPOCH-1, EPOCH-2
 pub fn try_epoch_step(
     port: &mut Port,
     word: &RemoteRegion,
     offset: u64,
     step: EpochStep,
-) -> Result<bool, PostError> {
-    Ok(port.fetch(word, offset, step.atomic(), Options::new())?.success)
+) -> Result<Fetched, PostError> {
+    if step == EpochStep::Complete {
+        port.flush(word.peer())?;
+    }
+    port.fetch(word, offset, step.atomic(), Options::new())
 }

@@ -19,8 +19,7 @@ use ayre_proto::limits::{LINE_PAYLOAD, NOTES_UNREAD_MAX, PENDING_MAX, RECORD_MAX
 use ayre_proto::notify::{Classes, Operation};
 use ayre_proto::pending::Outstanding;
 use ayre_proto::segment::{Piece, Shape};
-use ayre_proto::units::PeerId;
-use ayre_proto::units::Ticket;
+use ayre_proto::units::{PeerId, Ticket};
 use std::sync::Arc;
 
 /// A checked command with its local end.
@@ -48,7 +47,17 @@ impl Port {
         order: Order<'_>,
     ) -> Result<Posted, PostError> {
         let Order { command, transfer } = order;
-        let limit = self.check_room(peer, &command, &transfer.shape)?;
+        let limit = match self.check_room(peer, &command, &transfer.shape) {
+            Ok(limit) => limit,
+            Err(error) => {
+                // Two ports that are busy with each other both get through.
+                self.progress_lanes();
+                return Err(match error {
+                    PostError::Busy(reason) => self.busy(reason),
+                    fault => fault,
+                });
+            }
+        };
         let (place, ticket) = self.begin(peer, &command, &transfer, limit)?;
         let Transfer { buffer, shape } = transfer;
         let mut pieces = shape.pieces(limit).peekable();
@@ -189,7 +198,7 @@ impl Port {
             return false;
         }
         if take_responses(connection, awaited.as_deref_mut()).is_err() {
-            self.malformed += 1;
+            self.count_malformed();
             self.end_connection(peer, Fault::Malformed);
             return false;
         }

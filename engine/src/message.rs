@@ -64,7 +64,7 @@ impl Port {
             }
         };
         if pushed.is_err() {
-            return Err(Busy::MessageLaneFull.into());
+            return Err(self.busy(Busy::MessageLaneFull));
         }
         connection.link.kick(Sleeper::Port);
         Ok(())
@@ -112,7 +112,9 @@ impl Port {
             match connection.messages_in.take_short(Kind::Message, into) {
                 Probe::Nothing => {}
                 Probe::Taken((len, tag)) => {
-                    return Ok(Some(Message { source: connection.peer, tag, len }));
+                    let source = connection.peer;
+                    self.rota.took(self.connections.len());
+                    return Ok(Some(Message { source, tag, len }));
                 }
                 Probe::Other => return self.receive_from(hot, into),
             }
@@ -208,7 +210,7 @@ impl Port {
     /// A lane that does not parse is not looked at again: its connection ends, lanes and all.
     #[cold]
     pub(crate) fn end_malformed_lane(&mut self, peer: PeerId) {
-        self.malformed += 1;
+        self.count_malformed();
         self.end_connection(peer, Fault::Malformed);
         if let Some(slot) = self.connections.get_mut(peer.index()) {
             *slot = None;

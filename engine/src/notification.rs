@@ -20,8 +20,13 @@ impl Port {
         if !self.notifications.is_empty() {
             return self.take_notification();
         }
-        let hot = self.rota.hot;
-        self.notified_by(hot).or_else(|| self.poll_other_notifications())
+        match self.notified_by(self.rota.hot) {
+            None => self.poll_other_notifications(),
+            found => {
+                self.rota.took(self.connections.len());
+                found
+            }
+        }
     }
 
     #[inline(never)]

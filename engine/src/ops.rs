@@ -16,8 +16,7 @@ use ayre_proto::fault::Status;
 use ayre_proto::limits::NOTIFICATIONS_MAX;
 use ayre_proto::notify::Classes;
 use ayre_proto::segment::Shape;
-use ayre_proto::units::PeerId;
-use ayre_proto::units::{Claim, Extent, Key, Ticket};
+use ayre_proto::units::{Claim, Extent, Key, PeerId, Ticket};
 use std::sync::Arc;
 
 /// Notifications that one operation may raise at its initiator.
@@ -88,7 +87,8 @@ impl Port {
     /// Copies rows of the local buffer to rows at the target; one operation, one notification.
     ///
     /// # Errors
-    /// As [`Port::put`]; [`Fault::Bounds`] too where a row leaves the local buffer.
+    /// As [`Port::put`]; [`Fault::Bounds`] too where a row leaves the local buffer, and
+    /// [`Fault::Malformed`] where rows would overlap at the target.
     // spec: STR-1
     pub fn put_strided<'a>(
         &mut self,
@@ -99,7 +99,7 @@ impl Port {
         options: Options,
     ) -> Result<Ticket, PostError> {
         let (from, shape) = (from.into(), Shape::from(rows));
-        check_local(&shape, from.len())?;
+        check_rows(&shape, shape.remote_stride, from.len())?;
         let transfer = Transfer { buffer: self.source(from)?, shape };
         Ok(self.post(to, offset, Action::Put, transfer, options)?.ticket)
     }
@@ -137,7 +137,8 @@ impl Port {
     /// Copies rows at the target to rows of the local buffer.
     ///
     /// # Errors
-    /// As [`Port::get`]; [`Fault::Bounds`] too where a row leaves the local buffer.
+    /// As [`Port::get`]; [`Fault::Bounds`] too where a row leaves the local buffer, and
+    /// [`Fault::Malformed`] where rows would overlap in it.
     // spec: STR-2
     pub fn get_strided<'a>(
         &mut self,
@@ -148,12 +149,13 @@ impl Port {
         options: Options,
     ) -> Result<Ticket, PostError> {
         let (into, shape) = (into.into(), Shape::from(rows));
-        check_local(&shape, into.len())?;
+        check_rows(&shape, shape.local_stride, into.len())?;
         let transfer = Transfer { buffer: self.destination(into)?, shape };
         self.post(from, offset, Action::Get, transfer, options)?.landed()
     }
 
-    /// Stores eight bytes, little-endian, that travel in the command itself.
+    /// Stores eight bytes, little-endian, that travel in the command itself, in one access to a
+    /// multiple of eight.
     ///
     /// # Errors
     /// As [`Port::put`]. Never blocks.
@@ -345,9 +347,10 @@ impl Port {
             return Err(Fault::ForeignHandle.into());
         }
         let len = local.remote_span().ok_or(Fault::Bounds)?;
-        let command = command(action, Claim { key: on.key, offset, len }, options);
+        let mut command = command(action, Claim { key: on.key, offset, len }, options);
         command.check()?;
         let extent = on.cover.check(&command.claim, command.rights())?;
+        command.claim.offset += on.start;
         self.dispatch(on.peer, command, extent, on.memory.as_ref(), local)
     }
 
@@ -360,12 +363,13 @@ impl Port {
         memory: Option<&PeerMemory>,
         local: impl Local,
     ) -> Result<Posted, PostError> {
-        if self.notifications.len() + self.owed + NOTES_PER_OPERATION > NOTIFICATIONS_MAX {
-            return Err(Busy::NotificationsFull.into());
-        }
+        let unread = self.notifications.len() + self.owed;
         let connection = self.connection_mut(peer)?;
         if let Some(why) = connection.ended {
             return Err(why.into());
+        }
+        if unread + NOTES_PER_OPERATION > NOTIFICATIONS_MAX {
+            return Err(self.busy(Busy::NotificationsFull));
         }
         match connection.executor {
             Executor::Direct(_) => self.perform_direct(peer, command, extent, memory, local),
@@ -378,10 +382,11 @@ impl Port {
     /// Raises what an ended operation raises here, and keeps its fault for the next flush.
     pub(crate) fn complete(&mut self, peer: PeerId, report: &Report, status: Status, value: u64) {
         let classes = report.classes_at_initiator(status);
-        if let Some(fault) = status.fault()
-            && let Ok(connection) = self.connection_mut(peer)
-        {
-            connection.fault.get_or_insert(fault);
+        if let Some(fault) = status.fault() {
+            self.count_fault(fault);
+            if let Ok(connection) = self.connection_mut(peer) {
+                connection.fault.get_or_insert(fault);
+            }
         }
         if classes.contains(Classes::REQUESTER) {
             let note = report.note(peer, Classes::REQUESTER, status, report.value);
@@ -412,7 +417,12 @@ fn command(action: Action, claim: Claim, options: Options) -> Command {
     Command { action, classes, tag, value, claim }
 }
 
-fn check_local(shape: &Shape, len: u64) -> Result<(), Fault> {
+/// Rows lie within the local buffer, and do not overlap where they land.
+// spec: STR-2, STR-3
+fn check_rows(shape: &Shape, landing_stride: u64, len: u64) -> Result<(), Fault> {
+    if shape.rows > 1 && landing_stride < shape.row_len {
+        return Err(Fault::Malformed);
+    }
     match shape.local_span() {
         Some(span) if span <= len => Ok(()),
         _ => Err(Fault::Bounds),

@@ -2,6 +2,7 @@
 use crate::config::Config;
 use crate::connection::{Connection, Executor, Mode};
 use crate::control::{self, PacketKind};
+use crate::counters::Counters;
 use crate::error::{Fault, SetupError};
 use crate::mem::lane::LaneReceiver;
 use crate::mem::layout::{Direction, LaneSizes};
@@ -59,7 +60,7 @@ pub struct Port {
     pub(crate) polls: u32,
     /// The connection whose answers a blocking call takes in itself.
     pub(crate) awaited: Option<usize>,
-    pub(crate) malformed: u64,
+    pub(crate) counters: Counters,
     pub(crate) _not_sync: PhantomData<Cell<()>>,
 }
 
@@ -77,9 +78,25 @@ pub(crate) struct Bells {
 pub(crate) struct Rota {
     pub(crate) hot: usize,
     next: usize,
+    streak: u32,
 }
 
+/// Records in a row from one peer before another one is looked at first.
+const STREAK_MAX: u32 = 64;
+
 impl Rota {
+    /// Something came from the hot one of `count`. One that never pauses does not stay hot, so that
+    /// it cannot keep others from being heard.
+    // spec: MSG-9, QUE-7
+    #[inline(always)]
+    pub(crate) fn took(&mut self, count: usize) {
+        self.streak += 1;
+        if self.streak == STREAK_MAX {
+            self.streak = 0;
+            self.hot = if self.hot + 1 >= count { 0 } else { self.hot + 1 };
+        }
+    }
+
     /// The next one in turn of `count`.
     #[inline(always)]
     pub(crate) fn turn(&mut self, count: usize) -> usize {
@@ -125,7 +142,7 @@ impl Port {
             died: Vec::new(),
             polls: 0,
             awaited: None,
-            malformed: 0,
+            counters: Counters::default(),
             _not_sync: PhantomData,
         })
     }
@@ -173,11 +190,6 @@ impl Port {
         self.connection(peer).is_ok_and(|connection| connection.ended.is_none())
     }
 
-    /// Records and commands of peers that did not parse and were dropped, with their connections.
-    pub fn malformed(&self) -> u64 {
-        self.malformed
-    }
-
     #[inline(always)]
     pub(crate) fn connection(&self, peer: PeerId) -> Result<&Connection, Fault> {
         self.connections.get(peer.index()).and_then(Option::as_ref).ok_or(Fault::ForeignHandle)
@@ -214,6 +226,19 @@ impl Port {
     /// Whether every other port has gone.
     fn is_alone(&self) -> bool {
         !self.connections.iter().flatten().any(|c| c.ended.is_none() && c.peer != self.id)
+    }
+}
+
+impl Port {
+    /// Leaves in order: waits until everything posted to peers that are alive has ended, then
+    /// closes. Dropping a port does not wait.
+    ///
+    /// # Errors
+    /// The first fault of what was still under way.
+    // spec: LIFE-16
+    pub fn leave(mut self) -> Result<(), Fault> {
+        let peers: Vec<_> = self.peers().filter(|peer| self.is_alive(*peer)).collect();
+        peers.into_iter().map(|peer| self.flush(peer)).fold(Ok(()), Result::and)
     }
 }
 

@@ -77,7 +77,7 @@ impl Port {
     pub(crate) fn end_malformed(&mut self) {
         let malformed = self.responder().take_malformed();
         for peer in malformed {
-            self.malformed += 1;
+            self.count_malformed();
             self.end_connection(peer, Fault::Malformed);
         }
     }

@@ -148,15 +148,15 @@ impl Port {
         if queue.port != self.identity {
             return Err(Fault::ForeignHandle.into());
         }
-        if record.len() > queue.record_max() {
-            return Err(Fault::TooLong.into());
+        if record.is_empty() || record.len() > queue.record_max() {
+            return Err(if record.is_empty() { Fault::Malformed } else { Fault::TooLong }.into());
         }
         let connection = self.connection_mut(queue.peer)?;
         if let Some(why) = connection.ended {
             return Err(why.into());
         }
         if queue.lane.push((Kind::Record, 0), [], record).is_err() {
-            return Err(Busy::QueueFull.into());
+            return Err(self.busy(Busy::QueueFull));
         }
         connection.link.kick(Sleeper::Port);
         Ok(())
@@ -176,6 +176,7 @@ impl Port {
     ) -> Result<Option<Record>, ReceiveError> {
         let hot = queue.rota.hot;
         if let Some(record) = self.take_record(queue, hot, into)? {
+            queue.rota.took(queue.producers.len());
             return Ok(Some(record));
         }
         let turn = queue.rota.turn(queue.producers.len());
@@ -217,7 +218,7 @@ impl Port {
         let Some(producer) = queue.producers.get_mut(index) else { return Ok(None) };
         let Some(record) = producer.lane.peek() else { return Ok(None) };
         let Ok((status, len)) = checked(record) else {
-            self.malformed += 1;
+            self.count_malformed();
             queue.producers.remove(index);
             return Ok(None);
         };

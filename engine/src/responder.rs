@@ -257,7 +257,7 @@ impl Effects for ServedFx<'_, '_> {
     }
 
     fn store(&mut self, to: Extent, value: u64) {
-        self.target.memory(&to).write(to.offset(), &value.to_le_bytes());
+        self.target.memory(&to).store(to.offset(), value);
     }
 
     fn atomic(&mut self, at: Extent, atomic: &Atomic) -> Fetched {

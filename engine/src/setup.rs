@@ -23,6 +23,7 @@ use crate::responder::Served;
 use crate::wait::bell;
 use ayre_proto::limits::PEERS_MAX;
 use ayre_proto::units::PeerId;
+use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
@@ -35,6 +36,8 @@ use std::time::Instant;
 /// Spoken in Hello and Welcome; changes with any layout of spec/90.
 const VERSION: u64 = 1;
 const BACKLOG: i32 = 1024;
+/// Callers that have not said Hello yet; more are turned away.
+const CALLERS_MAX: usize = 64;
 
 /// One side's part of the handshake.
 struct Half {
@@ -88,22 +91,35 @@ impl Port {
         Ok(())
     }
 
-    /// Completes the next connection that a peer has begun, waiting for one.
+    /// Completes the next connection that a peer has begun, waiting for one. Strangers that say
+    /// something else, or nothing, are turned away and harm nobody.
     ///
     /// # Errors
-    /// [`SetupError::Refused`] where the peer is of another user; [`SetupError::Protocol`] where
-    /// it does not speak our language; [`SetupError::TimedOut`].
-    // spec: LIFE-3
+    /// [`SetupError::TimedOut`]; [`SetupError::Os`].
+    // spec: LIFE-7, LIFE-9
     pub fn accept(&mut self) -> Result<PeerId, SetupError> {
         let deadline = Instant::now() + self.config.setup_timeout;
-        let Some(listener) = &self.listener else {
-            return Err(SetupError::Invalid("accept comes after listen"));
-        };
-        control::wait_readable(listener.as_fd(), deadline)?;
-        let flags = SocketFlags::CLOEXEC;
-        let socket = accept_with(listener, flags).map_err(SetupError::os("accept"))?;
-        check_credentials(socket.as_fd())?;
-        self.welcome(socket, deadline)
+        let mut callers: Vec<OwnedFd> = Vec::new();
+        loop {
+            let Some(listener) = &self.listener else {
+                return Err(SetupError::Invalid("accept comes after listen"));
+            };
+            match next_ready(listener, &callers, deadline)? {
+                None => {
+                    let socket = accept_with(listener, SocketFlags::CLOEXEC)
+                        .map_err(SetupError::os("accept"))?;
+                    if check_credentials(socket.as_fd()).is_ok() && callers.len() < CALLERS_MAX {
+                        callers.push(socket);
+                    }
+                }
+                Some(index) => {
+                    if let Ok(peer) = self.welcome(callers.swap_remove(index)) {
+                        return Ok(peer);
+                    }
+                    self.count_malformed();
+                }
+            }
+        }
     }
 
     /// Connects to the port that listens at `path`, waiting until it accepts.
@@ -142,7 +158,7 @@ impl Port {
         let (mut first, mut second) = (Self::open(first)?, Self::open(second)?);
         let (near, far) = control_pair()?;
         let begun = first.greet(near)?;
-        second.welcome(far, Instant::now() + second.config.setup_timeout)?;
+        second.welcome(far)?;
         first.finish_connect(begun)?;
         Ok((first, second))
     }
@@ -184,8 +200,9 @@ impl Port {
         self.add(Agreement { peer: half.number, mode: half.mode, link, out, inward }, bells)
     }
 
-    fn welcome(&mut self, socket: OwnedFd, deadline: Instant) -> Result<PeerId, SetupError> {
-        let packet = control::receive_blocking(&socket, deadline)?;
+    /// Answers a Hello that is there to be read.
+    fn welcome(&mut self, socket: OwnedFd) -> Result<PeerId, SetupError> {
+        let packet = control::receive_blocking(&socket, Instant::now())?;
         let theirs = expect(&packet, PacketKind::Hello)?;
         let [page, port_bell, engine_bell] = &packet.fds[..] else {
             return Err(SetupError::Protocol("descriptors of a hello"));
@@ -271,6 +288,18 @@ fn control_socket() -> Result<OwnedFd, SetupError> {
     let flags = SocketFlags::CLOEXEC;
     socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
         .map_err(SetupError::os("socket"))
+}
+
+/// Waits until a new caller knocks (`None`) or a known one has said something or left (its index).
+fn next_ready(
+    listener: &OwnedFd,
+    callers: &[OwnedFd],
+    deadline: Instant,
+) -> Result<Option<usize>, SetupError> {
+    let watched = std::iter::once(listener).chain(callers);
+    let mut fds: Vec<_> = watched.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+    control::poll_until(&mut fds, deadline)?;
+    Ok(fds[1..].iter().position(|fd| !fd.revents().is_empty()))
 }
 
 fn control_pair() -> Result<(OwnedFd, OwnedFd), SetupError> {

@@ -96,6 +96,7 @@ impl Command {
                 Ok(())
             }
             Action::Immediate(_) if self.claim.len != 8 => Err(Fault::Malformed),
+            Action::Immediate(_) if !self.claim.offset.is_multiple_of(8) => Err(Fault::Alignment),
             _ => Ok(()),
         }
     }
@@ -165,7 +166,7 @@ pub trait Effects {
     fn deposit(&mut self, to: Extent);
     /// Sends memory to the initiator as the command's result.
     fn collect(&mut self, from: Extent);
-    /// Writes eight bytes, little-endian.
+    /// Writes an aligned word of eight bytes, little-endian, in one access.
     fn store(&mut self, to: Extent, value: u64);
     /// Performs an atomic on memory.
     fn atomic(&mut self, at: Extent, atomic: &Atomic) -> Fetched;

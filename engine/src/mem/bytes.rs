@@ -49,6 +49,15 @@ impl Mapping {
         unsafe { ptr::copy(from, to, len) }
     }
 
+    /// Stores an aligned word, little-endian, in one access, after everything before it.
+    // spec: IMM-1, ORD-11
+    #[inline(always)]
+    pub(crate) fn store(&self, offset: u64, value: u64) {
+        assert!(self.writable(), "rights admit no store to a read-only mapping");
+        // LOCK-R1: whoever loads the word with acquire sees all puts before it.
+        self.word(offset).store(value.to_le(), Ordering::Release);
+    }
+
     /// A word for flags and counters; `offset` must be a multiple of eight.
     #[inline(always)]
     pub(crate) fn word(&self, offset: u64) -> &AtomicU64 {

@@ -1,11 +1,10 @@
 //! Registered memory of the owner, and its handle at a peer.
 use super::map::{Mapping, Pages, memory_file, round_to_pages, seal_seals, seal_writers};
 use super::word::Word;
-use crate::error::SetupError;
+use crate::error::{Fault, SetupError};
 use crate::port::Port;
 use ayre_proto::alu::{Atomic, Fetched};
-use ayre_proto::units::PeerId;
-use ayre_proto::units::{Key, Rights};
+use ayre_proto::units::{Claim, Key, PeerId, Rights};
 use ayre_proto::xlate::Cover;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
@@ -229,18 +228,21 @@ impl Port {
 }
 
 /// A peer's memory, as far as the capability that it handed over reaches.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RemoteRegion {
     pub(crate) peer: PeerId,
     pub(crate) port: u64,
     pub(crate) key: Key,
+    /// What this handle reaches: the capability, or less.
     pub(crate) cover: Cover,
+    /// Where the handle's range begins in the capability's.
+    pub(crate) start: u64,
     /// The peer's memory itself, on a direct connection.
     pub(crate) memory: Option<PeerMemory>,
 }
 
 /// Memory of a peer that this process has mapped.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct PeerMemory {
     pub(crate) mapping: Arc<Mapping>,
     /// Where the owner keeps the generation of the key's slot.
@@ -266,6 +268,27 @@ impl RemoteRegion {
     /// What the capability allows.
     pub fn rights(&self) -> Rights {
         self.cover.rights
+    }
+
+    /// A handle for a part of this one's range, with some of its rights. Offsets count from the
+    /// part's first byte. The owner need not be asked; revoking the capability ends it too.
+    ///
+    /// # Errors
+    /// [`Fault::Rights`], [`Fault::Bounds`] where this handle has not what is asked for;
+    /// [`Fault::Alignment`] where the part does not begin at a multiple of eight.
+    // spec: CAP-4
+    pub fn narrow(&self, part: std::ops::Range<u64>, rights: Rights) -> Result<Self, Fault> {
+        let len = part.end.checked_sub(part.start).ok_or(Fault::Bounds)?;
+        self.cover.check(&Claim { key: self.key, offset: part.start, len }, rights)?;
+        if !part.start.is_multiple_of(8) {
+            return Err(Fault::Alignment);
+        }
+        let mut narrow = self.clone();
+        narrow.cover.rights = rights;
+        narrow.cover.base += part.start;
+        narrow.cover.len = len;
+        narrow.start += part.start;
+        Ok(narrow)
     }
 
     /// The key, as the owner's table knows it.

@@ -1,0 +1,51 @@
+//! What a port counts, besides its work.
+use crate::error::{Busy, Fault, PostError};
+use crate::port::Port;
+
+/// Counts since the port was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    busy: [u64; 5],
+    faults: [u64; 16],
+    malformed: u64,
+}
+
+impl Counters {
+    /// How often a call was refused for this reason.
+    pub const fn busy(&self, reason: Busy) -> u64 {
+        self.busy[reason as usize]
+    }
+
+    /// How many posted operations ended with this fault.
+    pub const fn faults(&self, fault: Fault) -> u64 {
+        self.faults[fault.code() as usize]
+    }
+
+    /// Records, commands and greetings of peers that were dropped because they did not parse.
+    pub const fn malformed(&self) -> u64 {
+        self.malformed
+    }
+}
+
+impl Port {
+    /// What this port has counted so far.
+    // spec: ERR-9
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Counts a refusal on its way to the caller.
+    #[cold]
+    pub(crate) fn busy(&mut self, reason: Busy) -> PostError {
+        self.counters.busy[reason as usize] += 1;
+        reason.into()
+    }
+
+    pub(crate) fn count_fault(&mut self, fault: Fault) {
+        self.counters.faults[fault.code() as usize] += 1;
+    }
+
+    pub(crate) fn count_malformed(&mut self) {
+        self.counters.malformed += 1;
+    }
+}

@@ -8,7 +8,7 @@
 //! records; one that dies in the middle of a record leaves no trace of it.
 use crate::control::{Packet, PacketKind};
 use crate::error::{Busy, Fault, PostError, ReceiveError, SetupError};
-use crate::mem::lane::{LaneMemory, LaneReceiver, LaneSender, Lines};
+use crate::mem::lane::{LaneMemory, LaneReceiver, LaneSender, Lines, Probe};
 use crate::mem::map::{Mapping, Pages, memory_file, round_to_pages, seal_seals};
 use crate::mem::page::Sleeper;
 use crate::port::{Port, Rota};
@@ -155,7 +155,10 @@ impl Port {
         if let Some(why) = connection.ended {
             return Err(why.into());
         }
-        if queue.lane.push((Kind::Record, 0), [], record).is_err() {
+        let lane = &mut queue.lane;
+        if !lane.push_short((Kind::Record, 0), record)
+            && lane.push((Kind::Record, 0), [], record).is_err()
+        {
             return Err(self.busy(Busy::QueueFull));
         }
         connection.link.kick(Sleeper::Port);
@@ -210,6 +213,22 @@ impl Port {
 
     #[inline(always)]
     fn take_record(
+        &mut self,
+        queue: &mut Queue,
+        index: usize,
+        into: &mut [u8],
+    ) -> Result<Option<Record>, ReceiveError> {
+        let Some(producer) = queue.producers.get_mut(index) else { return Ok(None) };
+        match producer.lane.take_short(Kind::Record, into) {
+            Probe::Nothing => Ok(None),
+            Probe::Taken((len, _)) => Ok(Some(Record { source: producer.peer, len })),
+            Probe::Other => self.take_any_record(queue, index, into),
+        }
+    }
+
+    /// Records of any length.
+    #[inline(never)]
+    fn take_any_record(
         &mut self,
         queue: &mut Queue,
         index: usize,

@@ -32,7 +32,8 @@ pub enum Kind {
     Command = 3,
     /// An answer to a command.
     Response = 4,
-    /// A record of a remote queue; its length stands in the tag.
+    /// A record of a remote queue; its length stands in the tag, and as far as it fits in the length
+    /// too.
     Record = 5,
     /// A short message on a mediated connection: its first word says how many commands precede it.
     GatedMessage = 6,
@@ -73,7 +74,8 @@ impl Status {
     #[inline(always)]
     pub const fn encode(self) -> u64 {
         let (len, tag) = match self.kind {
-            Kind::Record => (0, self.len),
+            Kind::Record if self.len > RECORD_MAX as u32 => (RECORD_MAX as u64, self.len),
+            Kind::Record => (self.len as u64, self.len),
             _ => (self.len as u64, self.tag),
         };
         self.sequence as u64 | (self.kind as u64) << 16 | len << 20 | (tag as u64) << 32

@@ -156,13 +156,21 @@ impl Port {
         timeout: Option<Duration>,
         mut attempt: impl FnMut(&mut Self) -> Option<Result<T, ReceiveError>>,
     ) -> Result<T, ReceiveError> {
-        let found = self.wait_for(deadline(timeout), |port| {
-            // A full turn of the rota, so that nothing that has arrived is missed before a sleep.
-            let turns = port.connections.len().max(1);
-            let found = (0..turns).find_map(|_| attempt(port));
-            found.or_else(|| port.died.pop().map(|peer| Err(ReceiveError::PeerDied(peer))))
+        let deadline = deadline(timeout);
+        let awake = self.wait_awake(deadline, |port| attempt(port).or_else(|| port.report_death()));
+        let found = awake.or_else(|| {
+            self.wait_asleep(deadline, |port| {
+                // Each peer has its turn, so that nothing that has arrived is missed.
+                let turns = port.connections.len().max(1);
+                let found = (0..turns).find_map(|_| attempt(port));
+                found.or_else(|| port.report_death())
+            })
         });
         found.unwrap_or(Err(ReceiveError::TimedOut))
+    }
+
+    fn report_death<T>(&mut self) -> Option<Result<T, ReceiveError>> {
+        self.died.pop().map(|peer| Err(ReceiveError::PeerDied(peer)))
     }
 
     #[inline(always)]

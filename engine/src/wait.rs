@@ -13,6 +13,8 @@ use rustix::io::Errno;
 use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 
+/// Polls between two looks at the clock, which cost as much as several polls.
+const ROUNDS_PER_CLOCK: u32 = 256;
 const BELL: u64 = 0;
 const CONTROL: u64 = 1;
 
@@ -79,19 +81,32 @@ impl Port {
         deadline: Option<Instant>,
         mut attempt: impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<T> {
+        let found = self.wait_awake(deadline, &mut attempt);
+        found.or_else(|| self.wait_asleep(deadline, attempt))
+    }
+
+    /// The first part of a wait: polls, then polls and yields, then gives up.
+    pub(crate) fn wait_awake<T>(
+        &mut self,
+        deadline: Option<Instant>,
+        mut attempt: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<T> {
         let spin = self.config.spin;
         for round in 0..spin.polls.saturating_add(spin.yields) {
             if let Some(value) = attempt(self) {
                 return Some(value);
             }
             self.progress_lanes();
+            if round.is_multiple_of(ROUNDS_PER_CLOCK) && is_over(deadline) {
+                return None;
+            }
             if round < spin.polls {
                 std::hint::spin_loop();
             } else {
                 std::thread::yield_now();
             }
         }
-        self.wait_asleep(deadline, attempt)
+        None
     }
 
     /// Waits for something that comes by a control channel, where polling lanes would be in vain.
@@ -103,7 +118,9 @@ impl Port {
         self.wait_asleep(Some(deadline), attempt)
     }
 
-    fn wait_asleep<T>(
+    /// The second part of a wait: sleeps between attempts. What comes wakes it, so an attempt must
+    /// look at everything that it waits for.
+    pub(crate) fn wait_asleep<T>(
         &mut self,
         deadline: Option<Instant>,
         mut attempt: impl FnMut(&mut Self) -> Option<T>,
@@ -113,7 +130,7 @@ impl Port {
             if let Some(value) = attempt(self) {
                 return Some(value);
             }
-            if deadline.is_some_and(|at| Instant::now() >= at) {
+            if is_over(deadline) {
                 return None;
             }
             if let Some(value) = self.sleep_unless(deadline, &mut attempt) {
@@ -146,6 +163,10 @@ impl Port {
             self.page.set_asleep(Sleeper::Engine, asleep);
         }
     }
+}
+
+fn is_over(deadline: Option<Instant>) -> bool {
+    deadline.is_some_and(|at| Instant::now() >= at)
 }
 
 /// A timeout as a deadline; one too far to express is none.

@@ -217,25 +217,43 @@ proptest! {
     }
 
     /// The quick look at a status word finds what the slow one does, or leaves it to that.
+    // spec: QUE-5, MSG-3
     #[test]
     fn short_records_are_found_as_all_others_are(
         kind in prop::sample::select(&SHORT[..]),
+        len in prop_oneof![0..64u64, Just(LINE_PAYLOAD as u64), Just(LINE_PAYLOAD as u64 + 1)],
         bits in any::<u64>(),
         likely in any::<bool>(),
-        before in 0..40u32,
+        before in 0..24u32,
     ) {
         let mut receiver = Receiver::new(24);
-        receiver.consume(before.min(24));
-        let next = u64::from(before.min(24) as u16 + 1);
+        receiver.consume(before);
         // Few words have the right number, kind and length by chance.
-        let likely_word = next | (kind as u64) << 16 | bits & !0xfc0f_ffff;
-        let word = if likely { likely_word } else { bits };
+        let next = u64::from(before) + 1;
+        let head = next | (kind as u64) << 16 | len << 20;
+        let word = if likely { head | bits << 32 } else { bits };
         let slow = receiver.record(word).ok().filter(|status| {
             let fits = status.kind == kind && status.len as usize <= LINE_PAYLOAD;
             receiver.arrived(word) && fits
         });
         let slow = slow.map(|status| (status.len as usize, status.tag));
         prop_assert_eq!(receiver.short(word, kind), slow);
+    }
+
+    /// A queue record's length stands in two places, of which the quick look sees the shorter one.
+    // spec: QUE-5
+    #[test]
+    fn short_queue_records_are_found_as_all_others_are(
+        len in prop_oneof![0..64u32, 0..10_000u32, any::<u32>()],
+        before in 0..24u32,
+    ) {
+        let mut receiver = Receiver::new(24);
+        receiver.consume(before);
+        let sequence = before as u16 + 1;
+        let word = Status { sequence, kind: Kind::Record, len, tag: 0 }.encode();
+        let found = receiver.short(word, Kind::Record).map(|(len, _)| len);
+        let len = len as usize;
+        prop_assert_eq!(found, (len <= LINE_PAYLOAD).then_some(len));
     }
 
     /// A writer that dies leaves all lines of its record but the first: nothing arrives.

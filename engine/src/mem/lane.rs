@@ -94,7 +94,7 @@ pub(crate) struct LaneSender<W = LaneMemory> {
 }
 
 impl<W: Words> LaneSender<W> {
-    #[cfg(any(loom, test))]
+    #[cfg(all(loom, test))]
     pub(crate) fn over(words: W, lines: u32) -> Self {
         Self { machine: Sender::new(lines), words }
     }
@@ -227,7 +227,7 @@ pub(crate) struct LaneReceiver<W = LaneMemory> {
 }
 
 impl<W: Words> LaneReceiver<W> {
-    #[cfg(any(loom, test))]
+    #[cfg(all(loom, test))]
     pub(crate) fn over(words: W, lines: u32) -> Self {
         Self { machine: Receiver::new(lines), words }
     }

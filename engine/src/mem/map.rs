@@ -1,9 +1,16 @@
 //! Mappings of memory files, and memory of the program taken under the same roof.
 use crate::error::SetupError;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate};
+use rustix::fs::{
+    MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, ftruncate,
+};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use std::ptr::NonNull;
+
+/// What statfs says of files of huge pages.
+const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
+/// Bytes of a block, as stat counts them.
+const BLOCK: u64 = 512;
 
 /// A range of memory that lives as long as this value.
 #[derive(Debug)]
@@ -77,21 +84,32 @@ pub(crate) fn round_to_pages(len: usize, pages: Pages) -> usize {
 impl Mapping {
     /// Maps a file that we made, for reading and writing, with every page present.
     pub(crate) fn own(file: BorrowedFd<'_>, len: usize) -> Result<Self, SetupError> {
-        Self::map(file, len, true)
+        let mapping = Self::map(file, len, true)?;
+        mapping.populate();
+        Ok(mapping)
     }
 
-    /// Maps a file that a peer handed over, after making sure that it cannot shrink under us.
+    /// Maps a file that a peer handed over, after making sure that it cannot shrink under us. Pages
+    /// that its owner has not paid for are not made present at our expense.
     pub(crate) fn foreign(
         file: BorrowedFd<'_>,
         len: usize,
         writable: bool,
     ) -> Result<Self, SetupError> {
         let seals = fcntl_get_seals(file).map_err(SetupError::os("seals of a peer's file"))?;
-        let size = fstat(file).map_err(SetupError::os("size of a peer's file"))?.st_size;
-        if !seals.contains(SealFlags::SHRINK) || (size as u64) < len as u64 {
+        let stat = fstat(file).map_err(SetupError::os("size of a peer's file"))?;
+        let system = fstatfs(file).map_err(SetupError::os("kind of a peer's file"))?;
+        // A file of huge pages can be mapped and unmapped as a whole only.
+        let is_huge = system.f_type as u64 & 0xffff_ffff == HUGETLBFS_MAGIC;
+        let fits = !is_huge || (len as u64).is_multiple_of((system.f_bsize as u64).max(1));
+        if !seals.contains(SealFlags::SHRINK) || (stat.st_size as u64) < len as u64 || !fits {
             return Err(SetupError::UnsafeFile);
         }
-        Self::map(file, len, writable)
+        let mapping = Self::map(file, len, writable)?;
+        if stat.st_blocks as u64 * BLOCK >= len as u64 {
+            mapping.populate();
+        }
+        Ok(mapping)
     }
 
     fn map(file: BorrowedFd<'_>, len: usize, writable: bool) -> Result<Self, SetupError> {
@@ -102,9 +120,7 @@ impl Mapping {
             unsafe { mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, file, 0) }
                 .map_err(SetupError::os("mmap"))?;
         let base = NonNull::new(base.cast::<u8>()).expect("mmap never returns null without FIXED");
-        let mapping = Self { base, len, writable, backing: Backing::File };
-        mapping.populate();
-        Ok(mapping)
+        Ok(Self { base, len, writable, backing: Backing::File })
     }
 
     /// Makes every page present, so that no operation faults. Kernels before 5.14 lack the advice;

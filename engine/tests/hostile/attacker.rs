@@ -61,7 +61,7 @@ impl Random {
 
     /// A word such as goes wrong in arithmetic, or any.
     pub(crate) fn nasty(&mut self) -> u64 {
-        let around = self.pick(&[0, 1 << 12, 1 << 16, 1 << 31, 1 << 32, 1 << 48, 1 << 63]);
+        let around: u64 = self.pick(&[0, 1 << 12, 1 << 16, 1 << 31, 1 << 32, 1 << 48, 1 << 63]);
         match self.below(4) {
             0 => self.word(),
             1 => self.below(64),
@@ -378,9 +378,22 @@ impl Attacker {
         self.written[lane as usize] = after;
     }
 
-    /// Forgets what it has written: the victim's welcome came for a fresh connection.
     pub(crate) fn send(&self, words: [u64; 8], fds: &[BorrowedFd<'_>]) -> bool {
         send(&self.control, words, fds)
+    }
+
+    /// The first two words behind the status word of a line of the victim's answers.
+    pub(crate) fn answer(&self, line: u64) -> [u64; 2] {
+        let at = self.inward + self.layout.line(Lane::Responses, line);
+        [self.memory.load(at + 8), self.memory.load(at + 16)]
+    }
+
+    /// Takes the queue that the victim shares, as its lane's memory.
+    pub(crate) fn take_queue(&self) -> Memory {
+        let (words, files) = receive(&self.control).expect("an offer");
+        assert_eq!((words[0], files.len()), (OFFER_QUEUE, 1));
+        let bytes = (2 * LINE * (words[2] + 1)).next_multiple_of(PAGE_BYTES / 2);
+        Memory::map(&files[0], bytes)
     }
 
     /// Offers memory under a name, with any numbers.

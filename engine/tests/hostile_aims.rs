@@ -125,7 +125,7 @@ fn a_record_without_its_first_line_never_was() {
 
 /// Keeps the message lane of a peer full while the victim polls.
 fn flood(attacker: &mut Attacker, lane: Lane, kind: Kind, taken: u64) {
-    let note = Classes::COMPLETER.bits() as u64 * 0x10000 | 4 << 24;
+    let note = u64::from(Classes::COMPLETER.bits()) << 16 | 4 << 24;
     while attacker.written[lane as usize] < taken + 20 {
         attacker.put_record(lane, kind, 16, &[if lane == Lane::Messages { 0 } else { note }, 0]);
     }

@@ -303,7 +303,7 @@ fn offers_of_regions_that_lie_are_refused() {
 fn offers_of_queues_that_lie_are_refused() {
     for mode in MODES {
         let mut world = World::new(mode, "queue-offers");
-        let lines = 64;
+        let lines: u64 = 64;
         let bytes = (128 + 128 * lines).next_multiple_of(4096);
         for wrong in [0, 1, 23, 1000, 1 << 14, 1 << 15, 1 << 32 | lines, u64::MAX] {
             let words = [OFFER_QUEUE, 1, wrong, 0, 0, 0, 0, 0];

@@ -1,0 +1,22 @@
+//! What the tests over several processes share.
+//!
+//! A test is one function with two bodies: it starts its own binary again, for this test alone and
+//! with a number in the environment, and there the other body runs. So a process of a test never
+//! runs anything else, which keeps what it counts (descriptors, mappings, memory) its own.
+//!
+//! Nothing here looks at a clock, but for the watchdog, which fails a test that does not end.
+#![allow(dead_code, unused_imports, reason = "each test binary uses its part")]
+#![allow(unreachable_pub, reason = "a test binary exports nothing")]
+
+pub mod directory;
+pub mod family;
+pub mod line;
+pub mod ports;
+pub mod random;
+pub mod system;
+pub mod watchdog;
+
+pub use family::{Family, Process, with_processes};
+pub use line::Line;
+pub use ports::Executor;
+pub use random::{Random, iterations};

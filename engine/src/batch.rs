@@ -153,14 +153,15 @@ impl Port {
     }
 
     fn check_entry(&self, peer: PeerId, entry: &Entry<'_>) -> Result<(), Fault> {
-        if let Some(why) = self.connection(peer)?.ended {
+        let connection = self.connection(peer)?;
+        if let Some(why) = connection.ended {
             return Err(why);
         }
         if let Work::Put { from: Source::Region(slice), .. } = entry.work {
             self.own(&slice)?;
         }
         let Some(memory) = entry.memory() else { return Ok(()) };
-        if memory.port != self.identity || memory.peer != peer {
+        if memory.connection != connection.identity {
             return Err(Fault::ForeignHandle);
         }
         let command = entry.command();

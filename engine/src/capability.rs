@@ -167,9 +167,11 @@ impl Port {
                 Some(Arc::new(Mapping::foreign(file.as_fd(), mapped, stores(cover.rights))?))
             }
         };
-        let generation = self.connection(peer)?.link.page.generation(key.slot);
+        let connection = self.connection(peer)?;
+        let (generation, identity) =
+            (connection.link.page.generation(key.slot), connection.identity);
         let memory = mapping.map(|mapping| PeerMemory { mapping, generation });
-        Ok(RemoteRegion { peer, port: self.identity, key, cover, start: 0, memory })
+        Ok(RemoteRegion { peer, connection: identity, key, cover, start: 0, memory })
     }
 
     /// Ends a capability. When this returns, no operation with it lands any more, and those that
@@ -210,7 +212,7 @@ impl Port {
         Ok(Fenced::Moved)
     }
 
-    fn end_key(&mut self, key: Key) -> Result<(), Fault> {
+    pub(crate) fn end_key(&mut self, key: Key) -> Result<(), Fault> {
         let generation = self.responder().table.revoke(key)?;
         self.page.set_generation(key.slot, generation);
         Ok(())

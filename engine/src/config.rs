@@ -26,6 +26,7 @@ impl Config {
 
     /// Whether this port lets peers into its memory, or performs their operations itself. A
     /// connection is direct only where both ends say so.
+    // spec: LIFE-8
     pub const fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self

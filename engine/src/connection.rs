@@ -7,7 +7,7 @@ use crate::mem::layout::{Control, Direction, LaneSizes};
 use crate::mem::map::Mapping;
 use crate::mem::page::{PeerPage, Sleeper};
 use crate::mem::word::Word;
-use crate::sync::Ordering;
+use crate::sync::{Ordering, StaticCounter};
 use ayre_proto::pending::Pending;
 use ayre_proto::units::PeerId;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -100,7 +100,11 @@ pub(crate) struct MediatedEnd {
 /// One end of a connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
+    /// Tells this connection's handles from those of any other, earlier ones of the peer included.
+    pub(crate) identity: u64,
     pub(crate) peer: PeerId,
+    /// What the peer rings to wake us.
+    pub(crate) bells: Bells,
     pub(crate) link: Arc<Link>,
     pub(crate) messages_out: LaneSender,
     pub(crate) messages_in: LaneReceiver,
@@ -125,9 +129,24 @@ pub(crate) struct Connection {
     pub(crate) offers: Vec<control::Packet>,
 }
 
+/// The eventfds that one peer rings to wake us.
+#[derive(Debug)]
+pub(crate) struct Bells {
+    pub(crate) port: OwnedFd,
+    pub(crate) engine: OwnedFd,
+}
+
+/// A number that no other port or connection of this process has.
+pub(crate) fn identity() -> u64 {
+    static NEXT: StaticCounter = StaticCounter::new(1);
+    // Relaxed: only uniqueness matters.
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 /// What set-up has agreed on.
 #[derive(Debug)]
 pub(crate) struct Agreement {
+    pub(crate) bells: Bells,
     pub(crate) peer: PeerId,
     pub(crate) mode: Mode,
     pub(crate) link: Arc<Link>,
@@ -137,7 +156,7 @@ pub(crate) struct Agreement {
 
 impl Connection {
     pub(crate) fn new(agreed: Agreement) -> Self {
-        let Agreement { peer, mode, link, out, inward } = agreed;
+        let Agreement { bells, peer, mode, link, out, inward } = agreed;
         let executor = match mode {
             Mode::Direct => Executor::Direct(DirectEnd {
                 notes_out: out.requests().sender(),
@@ -155,7 +174,9 @@ impl Connection {
             })),
         };
         Self {
+            identity: identity(),
             peer,
+            bells,
             messages_out: out.messages().sender(),
             messages_in: inward.messages().receiver(),
             executor,

@@ -28,7 +28,7 @@ use ayre_proto::units::{Extent, PeerId, Ticket};
 
 impl Port {
     /// Performs a checked command in the peer's memory, here and now.
-    // spec: PUT-3
+    // spec: PROG-1, POST-8, ORD-10
     #[inline(always)]
     pub(crate) fn perform_direct(
         &mut self,

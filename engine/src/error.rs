@@ -4,6 +4,7 @@ use ayre_proto::units::PeerId;
 use rustix::io::Errno;
 
 /// There is no room right now. Nothing has happened; the call may be repeated after progress.
+// spec: POST-9
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Busy {
     /// The receiver has not taken earlier messages yet.
@@ -24,6 +25,7 @@ pub enum Busy {
 }
 
 /// An operation was not posted.
+// spec: POST-1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum PostError {
     /// No room; try again after progress.
@@ -42,6 +44,7 @@ impl PostError {
 }
 
 /// Nothing was received.
+// spec: WAIT-2, MSG-8
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReceiveError {
     /// The next message or record is longer than the buffer. It stays where it is.

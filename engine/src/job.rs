@@ -38,7 +38,7 @@ impl Port {
     /// # Errors
     /// [`SetupError::Environment`] where the program was not started by the launcher;
     /// [`SetupError::PeerLeft`], [`SetupError::TimedOut`] where a rank does not come.
-    // spec: LIFE-1
+    // spec: LIFE-2, LIFE-4
     pub fn join() -> Result<Self, SetupError> {
         Self::join_with(Config::new())
     }
@@ -67,6 +67,7 @@ impl Port {
 
     /// Connects to all lower ranks and accepts all higher ones. Nobody waits for an answer before
     /// everybody has been asked, so no order of arrival can block.
+    // spec: LIFE-3, LIFE-5
     fn mesh(&mut self, job: &Environment) -> Result<(), SetupError> {
         let path = |rank: u16, what: &str| job.directory.join(format!("{rank}.{what}"));
         let arrivals = Arrivals::watch(job)?;
@@ -112,7 +113,7 @@ impl Port {
     ///
     /// # Errors
     /// [`Fault::PeerDead`] where a rank has left or died.
-    // spec: LIFE-8
+    // spec: BAR-1, BAR-2, BAR-3, BAR-4
     pub fn barrier(&mut self) -> Result<(), Fault> {
         for peer in self.peers().collect::<Vec<_>>() {
             self.flush(peer)?;

@@ -10,6 +10,7 @@ use ayre_proto::lock::{self, EpochStep};
 ///
 /// Each process has at most one hold at a time; the handle refuses a second. A process that dies
 /// holding the lock leaves it held; the owner of the word may store zero once it knows.
+// spec: LOCK-5
 #[derive(Debug)]
 pub struct Lock<'a> {
     word: &'a RemoteRegion,
@@ -44,7 +45,7 @@ impl<'a> Lock<'a> {
     ///
     /// # Errors
     /// As [`Port::fetch`].
-    // spec: LOCK-1, LOCK-2
+    // spec: LOCK-2, LOCK-3
     pub fn try_lock(&mut self, port: &mut Port, hold: Hold) -> Result<bool, PostError> {
         if self.held.is_some() {
             return Ok(false);
@@ -109,7 +110,7 @@ impl<'a> Lock<'a> {
 ///
 /// # Errors
 /// As [`Port::fetch`], and for completing as [`Port::flush`].
-// spec: EPOCH-1, EPOCH-2
+// spec: EPOCH-1, EPOCH-2, EPOCH-3
 pub fn try_epoch_step(
     port: &mut Port,
     word: &RemoteRegion,

@@ -40,6 +40,7 @@ pub(crate) struct Awaited<'a> {
 
 impl Port {
     /// Hands a checked command to the target's engine.
+    // spec: POST-3, POST-4
     #[inline(never)]
     pub(crate) fn post_mediated(
         &mut self,
@@ -78,6 +79,7 @@ impl Port {
     }
 
     /// Makes sure of everything that can be busy; returns the longest piece.
+    // spec: POST-1, POST-2
     fn check_room(
         &mut self,
         peer: PeerId,
@@ -102,6 +104,7 @@ impl Port {
         Ok(limit)
     }
 
+    // spec: NOTI-8
     fn begin(
         &mut self,
         peer: PeerId,
@@ -128,6 +131,7 @@ impl Port {
 
     /// Pushes one command, waiting for room. False where the peer is gone, which has ended the
     /// operation.
+    // spec: PUT-4, GET-3
     fn push_piece(
         &mut self,
         peer: PeerId,
@@ -169,7 +173,7 @@ impl Port {
 
     /// Waits until one operation has ended. Its connection's answers are taken in here, because
     /// only here is the place for a get's data known.
-    // spec: WAIT-3
+    // spec: GET-2, ATOM-5
     fn wait_answer(&mut self, peer: PeerId, mut awaited: Awaited<'_>) -> (Status, u64) {
         self.awaited = Some(peer.index());
         let outcome = self.wait_for(None, |port| {
@@ -232,7 +236,7 @@ impl Port {
     }
 
     /// Ends everything under way to a peer that is gone.
-    // spec: LIFE-6
+    // spec: LIFE-11
     pub(crate) fn abandon(&mut self, peer: PeerId, why: Fault) {
         while let Some((place, outstanding)) = self
             .connection_mut(peer)
@@ -254,6 +258,7 @@ fn mediated(connection: &mut Connection) -> Result<&mut MediatedEnd, Fault> {
 
 impl MediatedEnd {
     /// Notifications that may still be raised at the target before its program takes some.
+    // spec: NOTI-9
     pub(crate) fn note_credit(&self) -> u64 {
         // Relaxed: only the number matters. A count that cannot be leaves no credit.
         let taken = self.notes_taken_there.load(Ordering::Relaxed);
@@ -281,6 +286,7 @@ fn longest(lane: usize, head: usize) -> u64 {
 }
 
 /// One command of a transfer. Only the last one notifies the target.
+// spec: NOTI-6
 fn piece_of(command: &Command, piece: &Piece, last: bool) -> Request {
     let mut command = *command;
     if matches!(command.action, Action::Put | Action::Get) {
@@ -294,6 +300,7 @@ fn piece_of(command: &Command, piece: &Piece, last: bool) -> Request {
 }
 
 /// Takes in the responses of all commands that the target counts as executed.
+// spec: NOTI-3, NOTI-4
 fn take_responses(
     connection: &mut Connection,
     mut awaited: Option<&mut Awaited<'_>>,
@@ -350,6 +357,7 @@ fn take_response(
 }
 
 /// Puts a get's data where its call wanted it.
+// spec: GET-1, ERR-7
 fn land(end: &mut MediatedEnd, place: usize, cookie: u64, len: usize) -> Result<(), Malformed> {
     let sink = end.sinks.get(place).and_then(Option::as_ref).ok_or(Malformed)?;
     if cookie > sink.len || len as u64 > sink.len - cookie {

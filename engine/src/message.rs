@@ -32,7 +32,7 @@ impl Port {
     /// [`Busy::MessageLaneFull`] with nothing done, where this port's messages fill its lane at the
     /// peer; other senders have lanes of their own. [`Fault::TooLong`]; [`Fault::Malformed`] for an
     /// empty message; [`Fault::PeerDead`], [`Fault::ForeignHandle`].
-    // spec: MSG-1, MSG-4, ORD-3
+    // spec: MSG-2, MSG-4
     #[inline(always)]
     pub fn send(&mut self, to: PeerId, tag: u32, data: &[u8]) -> Result<(), PostError> {
         if let Some(Some(connection)) = self.connections.get_mut(to.index())
@@ -46,6 +46,7 @@ impl Port {
     }
 
     /// Messages of any length, to any peer.
+    // spec: MSG-1, ORD-3
     #[inline(never)]
     fn send_any(&mut self, to: PeerId, tag: u32, data: &[u8]) -> Result<(), PostError> {
         if data.is_empty() || data.len() > EAGER_MAX {
@@ -104,7 +105,7 @@ impl Port {
     ///
     /// # Errors
     /// [`ReceiveError::TooLong`]: the message stays, and comes again with a larger buffer.
-    // spec: MSG-5, PROG-3
+    // spec: MSG-3, MSG-9, NOTI-13
     #[inline(always)]
     pub fn try_recv(&mut self, into: &mut [u8]) -> Result<Option<Message>, ReceiveError> {
         let hot = self.rota.hot;
@@ -141,7 +142,7 @@ impl Port {
     /// # Errors
     /// [`ReceiveError::TooLong`]; [`ReceiveError::TimedOut`]; [`ReceiveError::PeerDied`], once for
     /// each peer that died, so that a wait for a dead sender ends.
-    // spec: MSG-6, WAIT-1, LIFE-7
+    // spec: MSG-9, WAIT-1
     pub fn recv(
         &mut self,
         into: &mut [u8],
@@ -151,6 +152,7 @@ impl Port {
     }
 
     /// Waits for what `attempt` gives, or until a peer dies, or until the time is up.
+    // spec: WAIT-1, LIFE-11
     pub(crate) fn wait_or_died<T>(
         &mut self,
         timeout: Option<Duration>,
@@ -187,6 +189,7 @@ impl Port {
     }
 
     /// Takes a record that stands at the head of a peer's message lane.
+    // spec: MSG-7, MSG-8, ORD-3
     #[inline(never)]
     fn receive_record(
         &mut self,
@@ -216,13 +219,13 @@ impl Port {
     }
 
     /// A lane that does not parse is not looked at again: its connection ends, lanes and all.
+    // spec: ERR-6, LIFE-18
     #[cold]
     pub(crate) fn end_malformed_lane(&mut self, peer: PeerId) {
         self.count_malformed();
         self.end_connection(peer, Fault::Malformed);
-        if let Some(slot) = self.connections.get_mut(peer.index()) {
-            *slot = None;
-        }
+        let forgotten = self.forget(peer);
+        debug_assert!(forgotten.is_ok(), "the lane was this connection's");
     }
 }
 

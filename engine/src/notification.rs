@@ -14,7 +14,7 @@ impl Port {
     ///
     /// What a notification speaks of is visible when it is returned, and so is the data of every
     /// earlier put of its source.
-    // spec: NOTI-1, ORD-1, PROG-3
+    // spec: NOTI-4, NOTI-13, ORD-2
     #[inline(always)]
     pub fn poll_notification(&mut self) -> Option<Notification> {
         if !self.notifications.is_empty() {
@@ -54,7 +54,7 @@ impl Port {
     ///
     /// # Errors
     /// [`ReceiveError::TimedOut`]; [`ReceiveError::PeerDied`], once for each peer that died.
-    // spec: WAIT-1, LIFE-7
+    // spec: WAIT-1, LIFE-11
     pub fn wait_notification(
         &mut self,
         timeout: Option<Duration>,
@@ -80,7 +80,7 @@ impl Port {
 
     /// A mediated initiator has a bounded number of notifications here that are not taken; this
     /// one is.
-    // spec: NOTI-11
+    // spec: NOTI-9, NOTI-11
     fn return_credit(&mut self, notification: &Notification) {
         if !raised_at_target(notification) {
             return;

@@ -343,7 +343,7 @@ impl Port {
         local: impl Local,
         options: Options,
     ) -> Result<Posted, PostError> {
-        if on.port != self.identity {
+        if self.connection(on.peer)?.identity != on.connection {
             return Err(Fault::ForeignHandle.into());
         }
         let len = local.remote_span().ok_or(Fault::Bounds)?;

@@ -1,6 +1,6 @@
 //! A port: one process's interface, with its connections, mailbox and notification queue.
 use crate::config::Config;
-use crate::connection::{Connection, Executor, Mode};
+use crate::connection::{Connection, Executor, Mode, identity};
 use crate::control::{self, PacketKind};
 use crate::counters::Counters;
 use crate::error::{Fault, SetupError};
@@ -10,7 +10,6 @@ use crate::mem::map::{Mapping, Pages, memory_file, seal_seals};
 use crate::mem::page::OwnPage;
 use crate::progress::EngineThread;
 use crate::responder::Responder;
-use crate::sync::{Ordering, StaticCounter};
 use crate::wait::{Sleep, bell};
 use ayre_proto::notify::Notification;
 use ayre_proto::units::PeerId;
@@ -45,8 +44,6 @@ pub struct Port {
     pub(crate) engine: Option<EngineThread>,
     pub(crate) sleep: Sleep,
     pub(crate) engine_sleep: Arc<Sleep>,
-    /// What each peer rings, by its connection.
-    pub(crate) bells: Vec<Bells>,
     /// What our own engine's thread rings.
     pub(crate) own_bell: Arc<OwnedFd>,
     pub(crate) listener: Option<OwnedFd>,
@@ -62,13 +59,6 @@ pub struct Port {
     pub(crate) awaited: Option<usize>,
     pub(crate) counters: Counters,
     pub(crate) _not_sync: PhantomData<Cell<()>>,
-}
-
-/// The eventfds that one peer rings to wake us.
-#[derive(Debug)]
-pub(crate) struct Bells {
-    pub(crate) port: OwnedFd,
-    pub(crate) engine: OwnedFd,
 }
 
 /// Whose lanes a poll looks at: the connection where something came last, and each other in turn.
@@ -112,15 +102,13 @@ impl Port {
     /// # Errors
     /// [`SetupError::Os`] where the system refuses memory files, eventfds or epoll.
     pub fn open(config: Config) -> Result<Self, SetupError> {
-        static IDENTITIES: StaticCounter = StaticCounter::new(1);
         crate::mem::fence::expedited();
         let (notes_out, served_notes) = Self::own_notes()?;
         let (sleep, own_bell) = (Sleep::new()?, Arc::new(bell()?));
         sleep.watch_bell(own_bell.as_fd())?;
         Ok(Self {
             id: PeerId(config.rank),
-            // Relaxed: only uniqueness matters.
-            identity: IDENTITIES.fetch_add(1, Ordering::Relaxed),
+            identity: identity(),
             config,
             page: Arc::new(OwnPage::new()?),
             connections: Vec::new(),
@@ -133,7 +121,6 @@ impl Port {
             engine: None,
             sleep,
             engine_sleep: Arc::new(Sleep::new()?),
-            bells: Vec::new(),
             own_bell,
             listener: None,
             loopback_control: None,
@@ -221,6 +208,40 @@ impl Port {
         if !connection.left || self.is_alone() {
             self.died.push(peer);
         }
+    }
+
+    /// Ends a connection and forgets it: revokes what the peer holds, ends what is under way, and
+    /// gives the connection's memory and descriptors back. Handles from it fault from here on; the
+    /// peer's number is free for a new connection.
+    ///
+    /// # Errors
+    /// [`Fault::ForeignHandle`] where the peer is not connected.
+    // spec: LIFE-14
+    pub fn disconnect(&mut self, peer: PeerId) -> Result<(), Fault> {
+        let connection = self.connection(peer)?;
+        if connection.ended.is_none() {
+            // A peer that cannot be told sees the socket close all the same.
+            let _ = control::send(connection.control(), PacketKind::Bye, [0; 7], &[]);
+        }
+        self.end_connection(peer, Fault::PeerDead);
+        self.died.retain(|died| *died != peer);
+        self.forget(peer)
+    }
+
+    /// Gives back what a connection holds that has ended.
+    pub(crate) fn forget(&mut self, peer: PeerId) -> Result<(), Fault> {
+        let slot = self.connections.get_mut(peer.index()).ok_or(Fault::ForeignHandle)?;
+        let connection = slot.take().ok_or(Fault::ForeignHandle)?;
+        self.sleep.forget(connection.bells.port.as_fd());
+        if self.engine.is_none() {
+            self.sleep.forget(connection.bells.engine.as_fd());
+        }
+        self.engine_sleep.forget(connection.bells.engine.as_fd());
+        let held: Vec<_> = self.responder().table.live(|cover| cover.holder == peer).collect();
+        for (key, _) in held {
+            self.end_key(key)?;
+        }
+        Ok(())
     }
 
     /// Whether every other port has gone.

@@ -119,8 +119,8 @@ impl Port {
             sleep: self.engine_sleep.clone(),
             own_bell: self.own_bell.clone(),
         };
-        for bells in &self.bells {
-            self.sleep.forget(bells.engine.as_fd());
+        for connection in self.connections.iter().flatten() {
+            self.sleep.forget(connection.bells.engine.as_fd());
         }
         self.engine = Some(EngineThread::start(shared)?);
         Ok(())

@@ -41,7 +41,7 @@ struct Producer {
 #[derive(Debug)]
 pub struct RemoteQueue {
     peer: PeerId,
-    port: u64,
+    connection: u64,
     lane: LaneSender,
 }
 
@@ -128,7 +128,8 @@ impl Port {
         let packet = self.take_offer(peer, PacketKind::OfferQueue, name)?;
         let (file, lines) = parse_offer(packet)?;
         let mapping = Arc::new(Mapping::foreign(file.as_fd(), file_len(lines), true)?);
-        Ok(RemoteQueue { peer, port: self.identity, lane: lane(&mapping, lines).sender() })
+        let connection = self.connection(peer)?.identity;
+        Ok(RemoteQueue { peer, connection, lane: lane(&mapping, lines).sender() })
     }
 
     /// Takes the right to enqueue back. What the producer has enqueued and was not taken is gone.
@@ -145,13 +146,13 @@ impl Port {
     // spec: QUE-3, QUE-4
     #[inline]
     pub fn enqueue(&mut self, queue: &mut RemoteQueue, record: &[u8]) -> Result<(), PostError> {
-        if queue.port != self.identity {
+        let connection = self.connection_mut(queue.peer)?;
+        if connection.identity != queue.connection {
             return Err(Fault::ForeignHandle.into());
         }
         if record.is_empty() || record.len() > queue.record_max() {
             return Err(if record.is_empty() { Fault::Malformed } else { Fault::TooLong }.into());
         }
-        let connection = self.connection_mut(queue.peer)?;
         if let Some(why) = connection.ended {
             return Err(why.into());
         }

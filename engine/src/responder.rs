@@ -21,6 +21,7 @@ use ayre_proto::xlate::Table;
 use std::sync::Arc;
 
 /// Commands of one connection that are served before the next has its turn.
+// spec: PROG-4
 const BURST: usize = 32;
 
 /// One mediated connection as its target serves it.
@@ -93,7 +94,7 @@ impl Responder {
 
     /// Serves what has arrived. Returns whether there was anything, and whether the port has new
     /// notifications.
-    // spec: PROG-1
+    // spec: PROG-2, PROG-4
     pub(crate) fn serve(&mut self) -> Work {
         let mut work = Work::default();
         let Self { table, regions, served, notes, malformed } = self;
@@ -143,6 +144,7 @@ impl Served {
     }
 
     /// Serves the command at the head. False where there is none, or no room for what it causes.
+    // spec: ORD-1, ERR-5
     fn serve_next(&mut self, target: &mut Target<'_>) -> Result<bool, Malformed> {
         let Some(status) = self.requests.peek() else { return Ok(false) };
         let status = status?;
@@ -161,6 +163,7 @@ impl Served {
     }
 
     /// Everything that the command may cause finds room before it begins.
+    // spec: LANE-10
     fn has_room(
         &mut self,
         request: &Result<Request, Fault>,
@@ -185,7 +188,7 @@ impl Served {
 
     /// An initiator keeps count of its notifications that the program here has not taken yet, so
     /// that they never stand in the way of commands. One that does not is malformed.
-    // spec: NOTI-11
+    // spec: NOTI-9, NOTI-11
     fn check_note_credit(&self) -> Result<(), Malformed> {
         // Relaxed: written by this process, only the number matters.
         let taken = self.taken.load(Ordering::Relaxed);
@@ -217,7 +220,7 @@ impl Served {
 }
 
 impl Target<'_> {
-    // spec: CAP-1, KEY-1
+    // spec: CAP-7, ERR-3
     fn translate(&self, peer: PeerId, command: &Command) -> Result<Extent, Fault> {
         command.check()?;
         if command.action == Action::Notify {

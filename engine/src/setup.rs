@@ -11,14 +11,14 @@
 //! The connection file is made by the accepting port; its first direction is that port's outgoing
 //! one. A connection is direct only where both ends want it so.
 use crate::config::Config;
-use crate::connection::{Agreement, Connection, Link, Mode, checked_sizes, lane_sizes};
+use crate::connection::{Agreement, Bells, Connection, Link, Mode, checked_sizes, lane_sizes};
 use crate::control::{self, Packet, PacketKind};
 use crate::error::SetupError;
 use crate::mem::fence::{Fencing, expedited};
 use crate::mem::layout::{Direction, LaneSizes};
 use crate::mem::map::{Mapping, Pages, memory_file, seal_seals};
 use crate::mem::page::PeerPage;
-use crate::port::{Bells, Port};
+use crate::port::Port;
 use crate::responder::Served;
 use crate::wait::bell;
 use ayre_proto::limits::PEERS_MAX;
@@ -146,7 +146,7 @@ impl Port {
         let mapping = Arc::new(Mapping::own(file.as_fd(), sizes.file_len())?);
         let (out, _) = Direction::pair(&mapping, sizes);
         let inward = out.clone();
-        self.add(Agreement { peer: self.id, mode, link, out, inward }, bells)
+        self.add(Agreement { bells, peer: self.id, mode, link, out, inward })
     }
 
     /// Opens two ports and connects them with each other: for two threads of one process, and for
@@ -197,7 +197,7 @@ impl Port {
         let link = self.link(socket, page.as_fd(), theirs, half.expedited)?;
         let mapping = Arc::new(Mapping::foreign(file.as_fd(), sizes.file_len(), true)?);
         let (inward, out) = Direction::pair(&mapping, sizes);
-        self.add(Agreement { peer: half.number, mode: half.mode, link, out, inward }, bells)
+        self.add(Agreement { bells, peer: half.number, mode: half.mode, link, out, inward })
     }
 
     /// Answers a Hello that is there to be read.
@@ -219,7 +219,7 @@ impl Port {
         control::send(link.control.as_fd(), PacketKind::Welcome, ours.words(), &fds)?;
         let mapping = Arc::new(Mapping::own(file.as_fd(), sizes.file_len())?);
         let (out, inward) = Direction::pair(&mapping, sizes);
-        self.add(Agreement { peer: theirs.number, mode, link, out, inward }, bells)
+        self.add(Agreement { bells, peer: theirs.number, mode, link, out, inward })
     }
 
     fn link(
@@ -249,7 +249,8 @@ impl Port {
         Ok(Bells { port: bell()?, engine: bell()? })
     }
 
-    fn add(&mut self, agreed: Agreement, bells: Bells) -> Result<PeerId, SetupError> {
+    fn add(&mut self, agreed: Agreement) -> Result<PeerId, SetupError> {
+        let bells = &agreed.bells;
         let index = agreed.peer.index();
         if index >= PEERS_MAX {
             return Err(SetupError::Exhausted("peer number"));
@@ -266,7 +267,6 @@ impl Port {
             self.sleep.watch_bell(bells.engine.as_fd())?;
         }
         self.engine_sleep.watch_bell(bells.engine.as_fd())?;
-        self.bells.push(bells);
         if agreed.mode == Mode::Mediated {
             let Agreement { peer, link, inward, out, .. } = &agreed;
             self.responder().add(Served::new(*peer, link.clone(), inward, out));

@@ -78,7 +78,7 @@ impl Mapping {
 
     /// Performs an atomic operation with the processor's own instructions, so that it is atomic
     /// with everybody else's, local ones included.
-    // spec: ATOM-2
+    // spec: ATOM-4, ORD-8, ORD-11
     #[inline]
     pub(crate) fn atomic(&self, offset: u64, atomic: &Atomic) -> Fetched {
         assert!(self.writable(), "rights admit no atomic on a read-only mapping");

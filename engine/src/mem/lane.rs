@@ -132,7 +132,7 @@ impl<W: Words> LaneSender<W> {
 
     /// Writes a record of 1 to 56 bytes, in one line, if it is that short and a line is known to be
     /// free. [`LaneSender::push`] does the same for any record.
-    // spec: LANE-2
+    // spec: LANE-3, ORD-2
     #[inline(always)]
     pub(crate) fn push_short(&mut self, (kind, tag): (Kind, u32), data: &[u8]) -> bool {
         if data.len().wrapping_sub(1) >= LINE_PAYLOAD || self.machine.free() == 0 {
@@ -148,7 +148,7 @@ impl<W: Words> LaneSender<W> {
     }
 
     /// Writes a record of `head` words followed by `data`, whole or not at all.
-    // spec: LANE-2
+    // spec: LANE-3, MSG-10, QUE-9
     #[inline]
     pub(crate) fn push<const H: usize>(
         &mut self,
@@ -238,6 +238,7 @@ impl<W: Words> LaneReceiver<W> {
     }
 
     /// The record that stands at the head, if one has arrived.
+    // spec: LANE-3, LANE-7
     #[inline(always)]
     pub(crate) fn peek(&self) -> Option<Result<Status, Malformed>> {
         // LANE-A1: a status word with the expected number makes the whole record visible (LANE-R1).
@@ -293,6 +294,7 @@ impl<W: Words> LaneReceiver<W> {
     }
 
     /// Copies the bytes behind `skip` head words of the record at the head into `into`.
+    // spec: ERR-8
     pub(crate) fn copy(&self, skip: usize, into: &mut [u8]) {
         let room = LINE_PAYLOAD - skip * 8;
         let (first, rest) = into.split_at_mut(room.min(into.len()));
@@ -308,6 +310,7 @@ impl<W: Words> LaneReceiver<W> {
         self.consume_lines(lines_for(status.len as usize));
     }
 
+    // spec: LANE-8
     #[inline(always)]
     fn consume_lines(&mut self, lines: u32) {
         self.machine.consume(lines);

@@ -24,6 +24,7 @@ use std::sync::Arc;
 const CONTROL_LINES: usize = 8;
 
 /// Lines of each lane of one direction.
+// spec: LIM-2
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LaneSizes {
     /// Of the message lane, and of the request lane.
@@ -67,6 +68,7 @@ pub(crate) enum Control {
 }
 
 /// One direction of a connection: from the port that writes its lanes to the one that reads them.
+// spec: LANE-1, CAP-10
 #[derive(Clone, Debug)]
 pub(crate) struct Direction {
     mapping: Arc<Mapping>,
@@ -100,6 +102,7 @@ impl Direction {
         self.lane(Control::Responses, first, 1, self.sizes.response)
     }
 
+    // spec: LANE-2, LANE-5
     fn lane(&self, cursor: Control, first: usize, stride: usize, lines: u32) -> LaneMemory {
         let at = |line: usize| self.start + (line * LINE) as u64;
         LaneMemory::new(

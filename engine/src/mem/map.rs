@@ -91,6 +91,7 @@ impl Mapping {
 
     /// Maps a file that a peer handed over, after making sure that it cannot shrink under us. Pages
     /// that its owner has not paid for are not made present at our expense.
+    // spec: LANE-9, ERR-7
     pub(crate) fn foreign(
         file: BorrowedFd<'_>,
         len: usize,
@@ -125,6 +126,7 @@ impl Mapping {
 
     /// Makes every page present, so that no operation faults. Kernels before 5.14 lack the advice;
     /// there the pages come with the first access.
+    // spec: REG-1
     fn populate(&self) {
         let advice =
             if self.writable { Advice::LinuxPopulateWrite } else { Advice::LinuxPopulateRead };
@@ -150,6 +152,7 @@ impl Mapping {
 
     /// Puts another file's pages at this mapping's address, atomically: peers that still map the
     /// old file no longer reach what this process sees here.
+    // spec: REV-3
     pub(crate) fn replace(&self, file: BorrowedFd<'_>) -> Result<(), SetupError> {
         assert!(matches!(self.backing, Backing::File), "only a file's mapping can be replaced");
         let protection = ProtFlags::READ | ProtFlags::WRITE;

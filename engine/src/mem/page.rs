@@ -43,6 +43,7 @@ pub(crate) struct OwnPage {
 }
 
 impl OwnPage {
+    // spec: LANE-11
     pub(crate) fn new() -> Result<Self, SetupError> {
         let len = round_to_pages(LEN, Pages::Ordinary);
         let file = memory_file(len, Pages::Ordinary)?;
@@ -56,6 +57,7 @@ impl OwnPage {
     }
 
     /// Says whether senders must kick. The caller fences before it looks at its lanes.
+    // spec: LANE-12
     pub(crate) fn set_asleep(&self, sleeper: Sleeper, asleep: bool) {
         // Relaxed: ordered by the fences around the sleep, see mem::fence.
         self.mapping.word(sleeper.offset()).store(u64::from(asleep), Ordering::Relaxed);

@@ -231,7 +231,8 @@ impl Port {
 #[derive(Clone, Debug)]
 pub struct RemoteRegion {
     pub(crate) peer: PeerId,
-    pub(crate) port: u64,
+    /// Identity of the connection that it came by.
+    pub(crate) connection: u64,
     pub(crate) key: Key,
     /// What this handle reaches: the capability, or less.
     pub(crate) cover: Cover,

@@ -191,6 +191,9 @@ proptest! {
         let (report, operation) = (command.report(), command.action.operation());
         let here = report.classes_at_initiator(Status::Ok);
         let there = operation.at_target(command.classes).unwrap_or(Classes::empty());
+        let asked = command.classes.intersection(Classes::REQUESTER);
+        prop_assert_eq!(here.intersection(Classes::REQUESTER), asked);
+        prop_assert!(!here.contains(Classes::RESPONDER), "memory is read at the target");
         prop_assert!(here.intersection(there).is_empty(), "no class is raised at both ports");
         let raised = here.union(there);
         prop_assert!(command.classes.contains(raised) || command.action == Action::Notify);

@@ -190,6 +190,17 @@ proptest! {
     }
 }
 
+// spec: ERR-1
+#[test]
+fn codes_are_those_of_the_table() {
+    let codes = FAULTS.map(Fault::code);
+    assert_eq!(codes, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    assert_eq!((Status::Ok.code(), Status::Declined.code()), (0, 15));
+    for reserved in 10..15 {
+        assert_eq!(Status::from_code(reserved), Status::Fault(Fault::Malformed));
+    }
+}
+
 // spec: ERR-7
 #[test]
 fn all_codes_of_faults_and_statuses_are_read() {

@@ -1,7 +1,7 @@
 //! Locks and epochs: every interleaving of a few processes, as a search of all states.
 use std::collections::{BTreeSet, VecDeque};
 
-use ayre_proto::alu::Atomic;
+use ayre_proto::alu::{Atomic, AtomicOp, Width};
 use ayre_proto::lock::{EpochStep, lock_exclusive, lock_shared, unlock_exclusive, unlock_shared};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +52,7 @@ fn reachable(processes: usize) -> BTreeSet<State> {
     let mut open = VecDeque::from([start]);
     while let Some(state) = open.pop_front() {
         for next in state.successors() {
+            assert!(next.word <= processes as u64 + 1, "no such state: {next:?}");
             if seen.insert(next.clone()) {
                 open.push_back(next);
             }
@@ -89,6 +90,25 @@ fn all_processes_can_read_and_no_state_is_a_dead_end() {
     }
 }
 
+/// Compare, add and the state afterwards of each step, as the specification's table has them.
+// spec: LOCK-1
+#[test]
+fn the_steps_are_those_of_the_table() {
+    for n in [1, 2, 100, u32::MAX] {
+        let writer = i64::from(n) + 1;
+        let table = [
+            (lock_exclusive(n), 0, writer),
+            (lock_shared(n), i64::from(n) - 1, 1),
+            (unlock_exclusive(n), i64::MAX, -writer),
+            (unlock_shared(), i64::MAX, -1),
+        ];
+        for (atomic, compare, add) in table {
+            assert_eq!((atomic.op, atomic.width), (AtomicOp::Fcaa, Width::W64));
+            assert_eq!((atomic.compare as i64, atomic.operand as i64), (compare, add));
+        }
+    }
+}
+
 /// A process that forgets its hold and reads once more is refused before the readers' count can
 /// pass for a writer's.
 #[test]
@@ -120,8 +140,7 @@ const STEPS: [EpochStep; 4] =
 // spec: EPOCH-1
 #[test]
 fn epoch_steps_succeed_only_in_turn() {
-    let idle = EpochStep::Post.transition().0;
-    let mut word = idle;
+    let mut word = 0;
     for round in 0..8 {
         let turn = STEPS[round % 4];
         for step in STEPS {
@@ -132,8 +151,8 @@ fn epoch_steps_succeed_only_in_turn() {
             assert_eq!(step.atomic().apply(word), (from == word).then_some(to));
         }
         word = turn.transition().1;
+        assert_eq!(word, (round as u64 + 1) % 4);
     }
-    assert_eq!(word, idle);
 }
 
 // spec: EPOCH-1

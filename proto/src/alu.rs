@@ -94,7 +94,7 @@ pub struct Fetched {
 
 impl Atomic {
     /// What the word becomes, or `None` where the operation declines.
-    // spec: ATOM-1, FCAA-1
+    // spec: ATOM-1, ATOM-6, FCAA-1
     #[inline]
     pub const fn apply(&self, old: u64) -> Option<u64> {
         match self.width {
@@ -161,6 +161,7 @@ impl Atomic {
     }
 
     /// What the initiator is told, given the word before the operation.
+    // spec: ATOM-3, FCAA-2
     #[inline]
     pub const fn fetched(&self, old: u64) -> Fetched {
         match self.apply(old) {

@@ -55,6 +55,7 @@ impl Request {
     }
 
     /// Reads what a peer wrote; `data_len` bytes follow it in the record. Total.
+    // spec: ERR-5
     pub fn parse(words: &[u64; COMMAND_BYTES / 8], data_len: u64) -> Result<Self, Fault> {
         let [first, second, offset, value, fourth, fifth] = *words;
         let operation = Operation::from_code(first as u8).ok_or(Fault::Malformed)?;

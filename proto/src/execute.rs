@@ -74,6 +74,7 @@ pub struct Command {
 
 impl Command {
     /// All rights the command needs, those for its notification at the target included.
+    // spec: CAP-2
     #[inline(always)]
     pub const fn rights(&self) -> Rights {
         let notifies = self.action.operation().at_target(self.classes).is_some();
@@ -82,6 +83,7 @@ impl Command {
     }
 
     /// What can be refused without knowing the target's table.
+    // spec: IMM-1, ATOM-2
     #[inline(always)]
     pub const fn check(&self) -> Result<(), Fault> {
         match self.action {
@@ -161,6 +163,7 @@ impl Report {
 ///
 /// None of these can fail: memory was checked by translation, and room for an answer or a
 /// notification was made sure of before [`execute`] is called.
+// spec: POST-2
 pub trait Effects {
     /// Writes the command's data to memory.
     fn deposit(&mut self, to: Extent);
@@ -177,7 +180,7 @@ pub trait Effects {
 }
 
 /// Performs a checked command of `initiator`. `extent` is the translation of its claim.
-// spec: PUT-3, ORD-1
+// spec: POST-7, NOTI-5, ORD-2
 #[inline(always)]
 pub fn execute(command: &Command, extent: Extent, initiator: PeerId, fx: &mut impl Effects) {
     match command.action {

@@ -1,6 +1,7 @@
 //! What can go wrong with an operation, as one code that travels.
 
 /// Why an operation failed. A fault is a completion with this status; it harms nobody else.
+// spec: ERR-1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Fault {

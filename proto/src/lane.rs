@@ -94,6 +94,7 @@ impl Status {
 }
 
 /// Lines that a record of `len` bytes takes; an empty one still takes its status word.
+// spec: LANE-6
 #[inline(always)]
 pub const fn lines_for(len: usize) -> u32 {
     if len <= LINE_PAYLOAD { 1 } else { len.div_ceil(LINE_PAYLOAD) as u32 }
@@ -139,6 +140,7 @@ impl Sender {
 
     /// Takes in the reader's count of consumed lines. A count that the reader cannot have reached
     /// is refused and changes nothing.
+    // spec: LANE-8
     pub const fn on_cursor(&mut self, consumed: u32) -> Result<(), Malformed> {
         let in_flight = self.sent.wrapping_sub(consumed);
         if in_flight > self.lines || self.lines - in_flight < self.free() {
@@ -150,6 +152,7 @@ impl Sender {
 
     /// Takes the next line: its position in the lane and its sequence number. The caller has made
     /// sure that one is free.
+    // spec: LANE-4, LIM-3
     #[inline(always)]
     pub const fn take(&mut self) -> (u32, u16) {
         debug_assert!(self.free() > 0, "a line is taken only where one is free");
@@ -202,6 +205,7 @@ impl Receiver {
     }
 
     /// Whether a status word is that of the line that comes next.
+    // spec: LANE-4
     #[inline(always)]
     pub const fn arrived(&self, word: u64) -> bool {
         word as u16 == self.sequence()
@@ -222,6 +226,7 @@ impl Receiver {
     }
 
     /// The record that begins with an arrived word, or why none can.
+    // spec: ERR-6, ERR-8
     #[inline]
     pub const fn record(&self, word: u64) -> Result<Status, Malformed> {
         match Status::decode(word) {
@@ -244,6 +249,7 @@ impl Receiver {
 
     /// The count to publish, once a quarter of the lane has been consumed since the last time: one
     /// transfer for many lines, and the writer never runs dry for long.
+    // spec: LANE-8
     #[inline(always)]
     pub const fn cursor_due(&mut self) -> Option<u32> {
         if self.consumed.wrapping_sub(self.published) < self.lines / 4 {

@@ -5,6 +5,7 @@ pub const LINE: usize = 64;
 /// Payload bytes of a line; the other eight are its status word.
 pub const LINE_PAYLOAD: usize = LINE - 8;
 /// Longest short message: 19 lines, less than the shortest message lane holds.
+// spec: MSG-1, LIM-1
 pub const EAGER_MAX: usize = 1024;
 /// Longest record of a lane whose length stands in the status word (12 bits).
 pub const RECORD_MAX: usize = (1 << 12) - 1;

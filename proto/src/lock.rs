@@ -21,6 +21,7 @@ const fn fcaa(compare: i64, add: i64) -> Atomic {
 }
 
 /// Takes the lock alone.
+// spec: LOCK-1, LOCK-2
 pub const fn lock_exclusive(n: u32) -> Atomic {
     fcaa(0, n as i64 + 1)
 }
@@ -55,6 +56,7 @@ pub enum EpochStep {
 
 impl EpochStep {
     /// State before and after; a new word is 0, idle.
+    // spec: EPOCH-1
     pub const fn transition(self) -> (u64, u64) {
         match self {
             Self::Post => (0, 1),

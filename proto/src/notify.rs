@@ -58,7 +58,7 @@ impl Operation {
     }
 
     /// Classes raised at the target when `asked` for (EXTOLL thesis, table of combinations).
-    // spec: NOTI-5
+    // spec: NOTI-6, NPUT-1
     #[inline(always)]
     pub const fn at_target(self, asked: Classes) -> Option<Classes> {
         match self {
@@ -74,6 +74,7 @@ impl Operation {
     }
 
     /// Classes raised at the initiator when `asked` for.
+    // spec: NOTI-6
     #[inline(always)]
     pub const fn at_initiator(self, asked: Classes) -> Classes {
         let completes_here = matches!(self, Self::Get | Self::Atomic | Self::FetchAtomic);
@@ -105,6 +106,7 @@ pub struct Notification {
 
 impl Notification {
     /// The record.
+    // spec: NOTI-1
     #[inline(always)]
     pub const fn encode(&self) -> [u64; 2] {
         let word = self.source.0 as u64
@@ -117,6 +119,7 @@ impl Notification {
 
     /// Reads a record from a peer: total. The source is what the reader knows, not what the record
     /// claims.
+    // spec: LANE-13
     #[inline(always)]
     pub const fn decode(words: [u64; 2], source: PeerId) -> Option<Self> {
         let bits = (words[0] >> 16) as u8 & 15;

@@ -77,6 +77,7 @@ impl Pending {
 
     /// Begins an operation of `commands` commands and says its place, under which the engine keeps
     /// what belongs to it. The caller has made sure of room.
+    // spec: POST-6
     pub fn submit(&mut self, report: Report, commands: u64) -> (usize, Ticket) {
         assert!(self.has_room() && commands > 0, "an operation begins only where there is room");
         let first = self.posted + 1;
@@ -89,6 +90,7 @@ impl Pending {
     }
 
     /// Finds the operation that a response's command number belongs to.
+    // spec: LIM-3
     pub fn find(&self, number: u32) -> Option<(usize, &Outstanding)> {
         (0..self.len).map(|i| (self.oldest + i) % PENDING_MAX).find_map(|place| {
             let outstanding = self.ring[place].as_ref()?;
@@ -116,6 +118,7 @@ impl Pending {
     }
 
     /// The target says how many commands it has executed in all.
+    // spec: ERR-5
     pub const fn on_done(&mut self, done: u64) -> Result<(), Malformed> {
         if done < self.done || done > self.posted {
             return Err(Malformed);

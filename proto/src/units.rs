@@ -71,6 +71,7 @@ impl Extent {
 
 bitflags::bitflags! {
     /// What the holder of a capability may do.
+    // spec: CAP-1
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Rights: u8 {
         /// Get.

@@ -24,7 +24,7 @@ pub struct Cover {
 
 impl Cover {
     /// Checks a range of the capability, counted from its first byte, against it.
-    // spec: CAP-1
+    // spec: CAP-2, CAP-5
     #[inline(always)]
     pub const fn check(&self, claim: &Claim, rights: Rights) -> Result<Extent, Fault> {
         if !self.rights.contains(rights) {
@@ -62,6 +62,7 @@ impl Table {
     }
 
     /// Makes a key for a part of a region. `None` where the table is full.
+    // spec: KEY-1, REG-3
     pub fn insert(&mut self, cover: Cover) -> Option<Key> {
         let slots = self.entries.len();
         let slot = (0..slots).map(|i| (self.next + i) % slots).find(|&slot| {
@@ -75,7 +76,7 @@ impl Table {
     }
 
     /// Checks a claim of `holder` that needs `rights`.
-    // spec: KEY-1
+    // spec: KEY-2, CAP-7
     #[inline]
     pub fn check(&self, holder: PeerId, claim: &Claim, rights: Rights) -> Result<Extent, Fault> {
         let entry = self.entries.get(claim.key.slot as usize).ok_or(Fault::UnknownKey)?;
@@ -92,7 +93,7 @@ impl Table {
 
     /// Ends a key: its slot gets a new generation, so the key faults from here on. Returns the new
     /// generation. The caller fences what is under way.
-    // spec: REV-1
+    // spec: REV-1, REV-2
     pub fn revoke(&mut self, key: Key) -> Result<u32, Fault> {
         let entry = self.entries.get_mut(key.slot as usize).ok_or(Fault::UnknownKey)?;
         if entry.generation != key.generation || entry.cover.is_none() {

@@ -210,9 +210,10 @@ impl Port {
         }
     }
 
-    /// Ends a connection and forgets it: revokes what the peer holds, ends what is under way, and
-    /// gives the connection's memory and descriptors back. Handles from it fault from here on; the
-    /// peer's number is free for a new connection.
+    /// Ends a connection and forgets it: its keys end, what is under way faults, and the
+    /// connection's memory and descriptors go back. Handles from it fault from here on; the peer's
+    /// number is free for a new connection. No fence for a direct peer that is alive: what it
+    /// holds is to be revoked first where that matters.
     ///
     /// # Errors
     /// [`Fault::ForeignHandle`] where the peer is not connected.

@@ -28,6 +28,7 @@ struct Entry<'a> {
     options: Options,
 }
 
+// spec: BATCH-3
 #[derive(Clone, Copy, Debug)]
 enum Work<'a> {
     Put { to: &'a RemoteRegion, offset: u64, from: Source<'a> },
@@ -90,6 +91,7 @@ impl<'a> Batch<'a> {
         self.entries.is_empty()
     }
 
+    // spec: BATCH-1
     fn push(&mut self, work: Work<'a>, options: Options) -> &mut Self {
         self.entries.push(Entry { work, options });
         self
@@ -128,7 +130,7 @@ impl Port {
     /// [`Busy`] with nothing done where there is no room for all; [`Fault::TooLong`] where there
     /// never will be: more than 64 operations, or on a mediated connection more than its lane
     /// holds; faults of any of its operations as that operation would give them, with nothing done.
-    // spec: BATCH-1, BATCH-2
+    // spec: BATCH-2, BATCH-4
     pub fn release(&mut self, batch: &Batch<'_>) -> Result<Option<Ticket>, PostError> {
         if batch.entries.len() > BATCH_MAX {
             return Err(Fault::TooLong.into());
@@ -170,6 +172,7 @@ impl Port {
     }
 
     /// Makes sure that no operation of the batch will be busy.
+    // spec: BATCH-5
     fn check_batch_room(&mut self, batch: &Batch<'_>) -> Result<(), PostError> {
         let (own, count) = (self.id, batch.entries.len());
         let commands = || batch.entries.iter().map(Entry::command);

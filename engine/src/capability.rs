@@ -49,7 +49,7 @@ impl Port {
     ///
     /// # Errors
     /// [`SetupError::Os`] where the system has not that much; [`SetupError::Invalid`] for no bytes.
-    // spec: REG-1, REG-2
+    // spec: REG-1
     pub fn alloc(&mut self, len: usize, options: RegionOptions) -> Result<Region, SetupError> {
         if len == 0 {
             return Err(SetupError::Invalid("a region has at least one byte"));
@@ -86,6 +86,7 @@ impl Port {
     ///
     /// # Errors
     /// [`SetupError::Invalid`] for another port's region.
+    // spec: REG-4
     pub fn deregister(&mut self, region: &Region) -> Result<(), SetupError> {
         self.own_region(region)?;
         let keys = self.keys_of(region);
@@ -107,7 +108,7 @@ impl Port {
     /// # Errors
     /// [`SetupError::Invalid`] for a part outside the region or rights that a sealed region cannot
     /// give; [`SetupError::Exhausted`] where the table is full; [`SetupError::PeerLeft`].
-    // spec: CAP-1, CAP-2
+    // spec: CAP-1, CAP-8
     pub fn share(
         &mut self,
         peer: PeerId,
@@ -153,7 +154,7 @@ impl Port {
     /// # Errors
     /// [`SetupError::TimedOut`]; [`SetupError::PeerLeft`]; [`SetupError::UnsafeFile`],
     /// [`SetupError::Protocol`] where what the peer hands over is not what it says.
-    // spec: CAP-4
+    // spec: CAP-3
     pub fn accept_region(&mut self, peer: PeerId, name: u64) -> Result<RemoteRegion, SetupError> {
         let mut packet = self.take_offer(peer, PacketKind::OfferRegion, name)?;
         let (key, cover, mapped) = parse_offer(&packet, peer)?;
@@ -288,6 +289,7 @@ impl Port {
     }
 
     /// Waits for what a peer offers under a name.
+    // spec: CAP-3
     pub(crate) fn take_offer(
         &mut self,
         peer: PeerId,
@@ -317,6 +319,7 @@ fn stores(rights: Rights) -> bool {
     rights.intersects(Rights::WRITE | Rights::ATOMIC)
 }
 
+// spec: CAP-9, CAP-11
 fn check_part(region: &Region, part: &Range<usize>, rights: Rights) -> Result<(), SetupError> {
     if part.start > part.end || part.end > region.len() {
         return Err(SetupError::Invalid("the part leaves the region"));
@@ -337,6 +340,7 @@ fn offer(name: u64, key: Key, cover: &Cover, mapped: u64) -> [u64; 7] {
 }
 
 /// Reads an offer and checks it against itself: a range outside the mapped file would fault.
+// spec: CAP-11, ERR-7
 fn parse_offer(packet: &Packet, holder: PeerId) -> Result<(Key, Cover, usize), SetupError> {
     let [_, slot, place, base, len, mapped, _] = packet.words;
     let key = Key { slot: slot as u16, generation: place as u32 };

@@ -37,7 +37,7 @@ pub(crate) struct Link {
 
 impl Link {
     /// After publishing: wakes the peer if it sleeps. An awake peer costs one cached load.
-    // spec: WAIT-2
+    // spec: WAIT-3, WAIT-4
     #[inline(always)]
     pub(crate) fn kick(&self, sleeper: Sleeper) {
         self.fencing.light();
@@ -98,6 +98,7 @@ pub(crate) struct MediatedEnd {
 }
 
 /// One end of a connection.
+// spec: MSG-5, MSG-6
 #[derive(Debug)]
 pub(crate) struct Connection {
     /// Tells this connection's handles from those of any other, earlier ones of the peer included.
@@ -232,6 +233,7 @@ pub(crate) fn lane_sizes(mode: Mode) -> LaneSizes {
 }
 
 /// Checks sizes that a peer proposes.
+// spec: LANE-4
 pub(crate) fn checked_sizes(
     paired: u64,
     response: u64,

@@ -89,7 +89,7 @@ impl Port {
     /// # Errors
     /// As [`Port::put`]; [`Fault::Bounds`] too where a row leaves the local buffer, and
     /// [`Fault::Malformed`] where rows would overlap at the target.
-    // spec: STR-1
+    // spec: STR-1, STR-4
     pub fn put_strided<'a>(
         &mut self,
         to: &RemoteRegion,
@@ -112,7 +112,7 @@ impl Port {
     ///
     /// # Errors
     /// As [`Port::put`]; into private bytes, a fault of the target is returned here as well.
-    // spec: GET-1, GET-2
+    // spec: GET-1, GET-2, GET-3
     #[inline]
     pub fn get<'a>(
         &mut self,
@@ -139,7 +139,7 @@ impl Port {
     /// # Errors
     /// As [`Port::get`]; [`Fault::Bounds`] too where a row leaves the local buffer, and
     /// [`Fault::Malformed`] where rows would overlap in it.
-    // spec: STR-2
+    // spec: STR-1, STR-4
     pub fn get_strided<'a>(
         &mut self,
         from: &RemoteRegion,
@@ -176,7 +176,7 @@ impl Port {
     ///
     /// # Errors
     /// [`Busy`]; [`Fault::PeerDead`], [`Fault::ForeignHandle`]. Never blocks.
-    // spec: NPUT-1
+    // spec: NPUT-1, NPUT-2
     #[inline]
     pub fn notify(&mut self, peer: PeerId, options: Options) -> Result<Ticket, PostError> {
         let command = command(Action::Notify, Claim { key: NO_KEY, offset: 0, len: 0 }, options);
@@ -187,7 +187,7 @@ impl Port {
     ///
     /// # Errors
     /// As [`Port::put`]; [`Fault::Alignment`]. Never blocks.
-    // spec: ATOM-1
+    // spec: ATOM-1, ATOM-5
     #[inline]
     pub fn atomic(
         &mut self,
@@ -205,7 +205,7 @@ impl Port {
     ///
     /// # Errors
     /// As [`Port::atomic`], and faults of the target.
-    // spec: ATOM-3
+    // spec: ATOM-3, ATOM-5
     #[inline]
     pub fn fetch(
         &mut self,
@@ -261,7 +261,7 @@ impl Port {
     ///
     /// # Errors
     /// As [`Port::fetch`].
-    // spec: FCAA-1
+    // spec: FCAA-2, FCAA-4
     #[inline]
     pub fn fcaa(
         &mut self,
@@ -285,7 +285,7 @@ impl Port {
     ///
     /// # Errors
     /// The first fault, [`Fault::PeerDead`] among them.
-    // spec: ORD-5
+    // spec: FLUSH-1, FLUSH-2, ORD-9
     pub fn flush(&mut self, peer: PeerId) -> Result<(), Fault> {
         self.connection(peer)?;
         self.wait_for(None, |port| port.is_flushed(peer).then_some(()));
@@ -325,6 +325,7 @@ impl Port {
         }
     }
 
+    // spec: CAP-6
     pub(crate) fn own<'a>(&self, slice: &LocalSlice<'a>) -> Result<&'a Arc<Mapping>, Fault> {
         if slice.region.port() == self.identity {
             Ok(slice.region.mapping())
@@ -334,6 +335,7 @@ impl Port {
     }
 
     /// Checks an operation against the capability's handle, and hands it to the executor.
+    // spec: POST-2, ERR-3, CAP-5, CAP-6
     #[inline(always)]
     pub(crate) fn post(
         &mut self,
@@ -354,6 +356,7 @@ impl Port {
         self.dispatch(on.peer, command, extent, on.memory.as_ref(), local)
     }
 
+    // spec: POST-5, NOTI-8
     #[inline(always)]
     fn dispatch(
         &mut self,
@@ -380,6 +383,7 @@ impl Port {
     }
 
     /// Raises what an ended operation raises here, and keeps its fault for the next flush.
+    // spec: NOTI-2, NOTI-6, FLUSH-2
     pub(crate) fn complete(&mut self, peer: PeerId, report: &Report, status: Status, value: u64) {
         let classes = report.classes_at_initiator(status);
         if let Some(fault) = status.fault() {
@@ -401,6 +405,7 @@ impl Port {
 
 impl Posted {
     /// The ticket, or the fault that the call has already seen.
+    // spec: NOTI-7, ERR-2
     fn landed(&self) -> Result<Ticket, PostError> {
         match self.status {
             Status::Fault(fault) => Err(fault.into()),

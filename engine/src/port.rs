@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 ///
 /// A port belongs to one thread at a time (it is `Send`, not `Sync`); a program with several
 /// communicating threads opens a port for each. No call blocks unless it says so.
+// spec: LIFE-1, NOTI-8
 #[derive(Debug)]
 pub struct Port {
     pub(crate) id: PeerId,
@@ -63,7 +64,7 @@ pub struct Port {
 
 /// Whose lanes a poll looks at: the connection where something came last, and each other in turn.
 /// So a poll costs the same whatever the number of peers.
-// spec: PROG-3
+// spec: NOTI-13, PROG-4
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rota {
     pub(crate) hot: usize,
@@ -193,6 +194,7 @@ impl Port {
 
     /// Ends a connection: nothing goes out any more, what is under way faults; what has already
     /// arrived can still be received.
+    // spec: LIFE-11, LIFE-12, LIFE-18
     pub(crate) fn end_connection(&mut self, peer: PeerId, why: Fault) {
         let Ok(connection) = self.connection_mut(peer) else { return };
         if connection.ended.replace(why).is_some() {

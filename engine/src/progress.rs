@@ -13,8 +13,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 /// Polls between two looks at the control channels, which take a system call.
+// spec: LIFE-10
 const POLLS_PER_CONTROL: u32 = 1 << 16;
 /// Capabilities that a peer may offer before the program accepts any.
+// spec: LIM-1
 const OFFERS_MAX: usize = 1024;
 /// Empty rounds of the engine's thread before it sleeps.
 const ENGINE_SPINS: u32 = 2000;
@@ -23,7 +25,7 @@ impl Port {
     /// Serves what peers have asked for, takes in answers, and notices deaths. Never blocks. Every
     /// other call of the port makes progress on its own; a program that computes for long and has
     /// mediated peers calls this now and then, or starts an engine thread.
-    // spec: PROG-1
+    // spec: PROG-2, PROG-3
     pub fn progress(&mut self) {
         self.progress_lanes();
         self.service_control();
@@ -58,6 +60,7 @@ impl Port {
 
     /// Moves what the responder raised into the program's queue. Its room is bounded by the credit
     /// that each initiator has, so there is no limit to check here.
+    // spec: NOTI-10, NOTI-12
     pub(crate) fn take_served_notes(&mut self) {
         let mut taken = false;
         while let Some(record) = self.served_notes.peek() {
@@ -83,6 +86,7 @@ impl Port {
     }
 
     /// Reads the control channels: offers of capabilities, and peers that have gone.
+    // spec: LIFE-10, LIFE-15
     #[cold]
     pub(crate) fn service_control(&mut self) {
         if self.engine.is_some() {

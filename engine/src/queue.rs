@@ -99,7 +99,7 @@ impl Port {
     /// # Errors
     /// [`SetupError::Invalid`] where the peer is a producer already or the queue is another
     /// port's; [`SetupError::PeerLeft`]; [`SetupError::Os`].
-    // spec: QUE-2
+    // spec: QUE-1, QUE-2
     pub fn share_queue(
         &mut self,
         peer: PeerId,
@@ -133,6 +133,7 @@ impl Port {
     }
 
     /// Takes the right to enqueue back. What the producer has enqueued and was not taken is gone.
+    // spec: QUE-10
     pub fn remove_producer(&mut self, queue: &mut Queue, peer: PeerId) {
         queue.producers.retain(|producer| producer.peer != peer);
     }
@@ -143,7 +144,7 @@ impl Port {
     /// # Errors
     /// [`Busy::QueueFull`] with nothing done; [`Fault::TooLong`]; [`Fault::PeerDead`],
     /// [`Fault::ForeignHandle`].
-    // spec: QUE-3, QUE-4
+    // spec: QUE-3, QUE-4, QUE-10
     #[inline]
     pub fn enqueue(&mut self, queue: &mut RemoteQueue, record: &[u8]) -> Result<(), PostError> {
         let connection = self.connection_mut(queue.peer)?;
@@ -171,7 +172,7 @@ impl Port {
     ///
     /// # Errors
     /// [`ReceiveError::TooLong`]: the record stays, and comes again with a larger buffer.
-    // spec: QUE-5, PROG-3
+    // spec: QUE-5, QUE-6, QUE-7
     #[inline]
     pub fn dequeue(
         &mut self,
@@ -199,7 +200,7 @@ impl Port {
     /// # Errors
     /// [`ReceiveError::TooLong`]; [`ReceiveError::TimedOut`]; [`ReceiveError::PeerDied`], once for
     /// each peer that died.
-    // spec: WAIT-1
+    // spec: WAIT-1, QUE-7
     pub fn dequeue_wait(
         &mut self,
         queue: &mut Queue,
@@ -228,6 +229,7 @@ impl Port {
     }
 
     /// Records of any length.
+    // spec: QUE-8, ERR-6
     #[inline(never)]
     fn take_any_record(
         &mut self,

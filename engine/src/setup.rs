@@ -62,6 +62,7 @@ impl Half {
         ]
     }
 
+    // spec: LIFE-7
     fn parse(words: &[u64; 7]) -> Result<Self, SetupError> {
         let [version, number, mode, expedited, paired, response, _] = *words;
         if version != VERSION {
@@ -82,6 +83,7 @@ impl Port {
     ///
     /// # Errors
     /// [`SetupError::Os`] where the path cannot be bound.
+    // spec: LIFE-6
     pub fn listen(&mut self, path: impl AsRef<Path>) -> Result<(), SetupError> {
         let address = SocketAddrUnix::new(path.as_ref()).map_err(SetupError::os("socket path"))?;
         let socket = control_socket()?;
@@ -96,7 +98,7 @@ impl Port {
     ///
     /// # Errors
     /// [`SetupError::TimedOut`]; [`SetupError::Os`].
-    // spec: LIFE-7, LIFE-9
+    // spec: LIFE-6, LIFE-9
     pub fn accept(&mut self) -> Result<PeerId, SetupError> {
         let deadline = Instant::now() + self.config.setup_timeout;
         let mut callers: Vec<OwnedFd> = Vec::new();
@@ -126,6 +128,7 @@ impl Port {
     ///
     /// # Errors
     /// As [`Port::accept`].
+    // spec: LIFE-6
     pub fn connect(&mut self, path: impl AsRef<Path>) -> Result<PeerId, SetupError> {
         let begun = self.begin_connect(path.as_ref())?;
         self.finish_connect(begun)
@@ -135,6 +138,7 @@ impl Port {
     ///
     /// # Errors
     /// As [`Port::accept`].
+    // spec: LIFE-5
     pub fn connect_loopback(&mut self) -> Result<PeerId, SetupError> {
         let (mode, sizes) = (self.config.mode, lane_sizes(self.config.mode));
         let (socket, other) = control_pair()?;
@@ -201,6 +205,7 @@ impl Port {
     }
 
     /// Answers a Hello that is there to be read.
+    // spec: LIFE-8
     fn welcome(&mut self, socket: OwnedFd) -> Result<PeerId, SetupError> {
         let packet = control::receive_blocking(&socket, Instant::now())?;
         let theirs = expect(&packet, PacketKind::Hello)?;
@@ -309,7 +314,7 @@ fn control_pair() -> Result<(OwnedFd, OwnedFd), SetupError> {
 }
 
 /// Only processes of the same user, and root's, are peers.
-// spec: LIFE-2
+// spec: LIFE-7
 fn check_credentials(socket: BorrowedFd<'_>) -> Result<(), SetupError> {
     let theirs = sockopt::socket_peercred(socket).map_err(SetupError::os("peer credentials"))?;
     let own = rustix::process::geteuid();
@@ -327,6 +332,7 @@ fn expect(packet: &Packet, kind: PacketKind) -> Result<Half, SetupError> {
     }
 }
 
+// spec: LANE-9
 fn connection_file(sizes: LaneSizes) -> Result<OwnedFd, SetupError> {
     let file = memory_file(sizes.file_len(), Pages::Ordinary)?;
     seal_seals(file.as_fd())?;

@@ -32,7 +32,7 @@ impl RegionOptions {
 
     /// No process but this one will ever be able to write the region, however it tries: the memory
     /// file is sealed against other writable mappings. Grants of writing are refused.
-    // spec: REG-4
+    // spec: CAP-9
     pub const fn sealed(mut self) -> Self {
         self.sealed = true;
         self
@@ -43,6 +43,7 @@ impl RegionOptions {
 ///
 /// Cheap to clone; clones name the same memory. Peers may change the bytes at any time, so they
 /// are copied in and out and never borrowed.
+// spec: REG-2
 #[derive(Clone, Debug)]
 pub struct Region {
     inner: Arc<Inner>,
@@ -172,7 +173,7 @@ impl Region {
 
     /// The file as a peer with or without the right to store may have it. A descriptor opened for
     /// reading gives mappings that no mprotect makes writable.
-    // spec: CAP-3
+    // spec: CAP-8
     pub(crate) fn file_for(&self, writable: bool) -> Result<OwnedFd, SetupError> {
         let Some(file) = &self.inner.file else {
             return Err(SetupError::Invalid("memory that was registered is shared mediated only"));
@@ -191,7 +192,7 @@ impl Region {
 
     /// Moves the content to fresh memory at the same address. Whoever mapped the old file keeps
     /// pages that this process no longer sees.
-    // spec: REV-4
+    // spec: REV-3
     pub(crate) fn replace_storage(&self) -> Result<(), SetupError> {
         let Some(file) = &self.inner.file else { return Ok(()) };
         let old = &self.inner.mapping;
@@ -277,7 +278,7 @@ impl RemoteRegion {
     /// # Errors
     /// [`Fault::Rights`], [`Fault::Bounds`] where this handle has not what is asked for;
     /// [`Fault::Alignment`] where the part does not begin at a multiple of eight.
-    // spec: CAP-4
+    // spec: CAP-4, CAP-11
     pub fn narrow(&self, part: std::ops::Range<u64>, rights: Rights) -> Result<Self, Fault> {
         let len = part.end.checked_sub(part.start).ok_or(Fault::Bounds)?;
         self.cover.check(&Claim { key: self.key, offset: part.start, len }, rights)?;

@@ -4,7 +4,7 @@
 //! that is not passed on is spread evenly over all vertices: the other 0.15, the whole rank of
 //! dangling vertices, and what the shares lost by rounding (see `fixed`). [`push`] and [`settle`]
 //! work on one block of vertices, so a distributed run uses them too and only carries the shares
-//! and three sums between processes.
+//! and two sums between processes.
 
 use std::ops::Range;
 
@@ -34,13 +34,13 @@ pub(crate) struct Outcome {
 pub(crate) fn rank(graph: &Graph, stop: Stop, mut tick: impl FnMut()) -> Outcome {
     let everything = 0..graph.vertices();
     let mut outcome =
-        Outcome { ranks: initial(graph, everything.clone()), iterations: 0, change: 0 };
+        Outcome { ranks: initial(graph.vertices(), everything.clone()), iterations: 0, change: 0 };
     if everything.is_empty() {
         return outcome;
     }
     let mut received = vec![0; outcome.ranks.len()];
     while outcome.iterations < stop.iterations {
-        let pushed = push(graph, everything.clone(), &outcome.ranks, |target, share| {
+        let pushed = push(graph.rows(everything.clone()), &outcome.ranks, |target, share| {
             received[target as usize] += share;
         });
         let spread = Spread::new(ONE - pushed, graph.vertices());
@@ -57,32 +57,36 @@ pub(crate) fn rank(graph: &Graph, stop: Stop, mut tick: impl FnMut()) -> Outcome
     outcome
 }
 
-/// The ranks of a block of vertices before the first iteration: an even spread.
-pub(crate) fn initial(graph: &Graph, block: Range<u32>) -> Vec<u64> {
-    if graph.vertices() == 0 {
+/// The ranks of a block of vertices, of `vertices` in all, before the first iteration: an even
+/// spread.
+pub(crate) fn initial(vertices: u32, block: Range<u32>) -> Vec<u64> {
+    if vertices == 0 {
         return Vec::new();
     }
-    let spread = Spread::new(ONE, graph.vertices());
+    let spread = Spread::new(ONE, vertices);
     block.map(|vertex| spread.of(vertex)).collect()
 }
 
-/// Delivers to each target of the vertices in `block`, whose ranks are `ranks`, its share.
+/// Delivers to each target in each row, which is what a vertex points to, the share that the
+/// vertex passes on of its rank, the next one in `ranks`.
 ///
 /// Returns the sum of all shares. What all blocks together do not push is to be spread.
-pub(crate) fn push(
-    graph: &Graph,
-    block: Range<u32>,
+// Inlined into a caller with much else to keep, the loop would lack registers.
+#[inline(never)]
+pub(crate) fn push<'a>(
+    rows: impl Iterator<Item = &'a [u32]>,
     ranks: &[u64],
     mut deliver: impl FnMut(u32, u64),
 ) -> u64 {
     let mut pushed = 0;
-    for (vertex, &rank) in block.zip(ranks) {
-        let degree = graph.out_degree(vertex);
+    for (row, &rank) in rows.zip(ranks) {
+        // At most one edge to each vertex, so the degree fits where an id fits.
+        let degree = row.len() as u32;
         if degree == 0 {
             continue;
         }
         let share = share(rank, degree);
-        for &target in graph.targets(vertex) {
+        for &target in row {
             deliver(target, share);
         }
         pushed += share * u64::from(degree);
@@ -202,13 +206,14 @@ mod tests {
     fn in_blocks(graph: &Graph, processes: usize, iterations: u32) -> Vec<u64> {
         let partition = Partition::new(graph, processes);
         let blocks: Vec<_> = (0..processes).map(|process| partition.block(process)).collect();
-        let mut ranks: Vec<_> = blocks.iter().map(|block| initial(graph, block.clone())).collect();
+        let start = |block: &Range<u32>| initial(graph.vertices(), block.clone());
+        let mut ranks: Vec<_> = blocks.iter().map(start).collect();
         let mut numbers = Numbers(processes as u64);
         for _ in 0..iterations {
             let mut shares = Vec::new();
             let mut pushed = 0;
             for (block, ranks) in blocks.iter().zip(&ranks) {
-                pushed += push(graph, block.clone(), ranks, |target, share| {
+                pushed += push(graph.rows(block.clone()), ranks, |target, share| {
                     shares.push((partition.locate(target), share));
                 });
             }
@@ -245,11 +250,12 @@ mod tests {
             let mut dangling = 0.0;
             for vertex in 0..graph.vertices() {
                 let rank = ranks[vertex as usize];
-                if graph.out_degree(vertex) == 0 {
+                let targets = graph.targets(vertex);
+                if targets.is_empty() {
                     dangling += rank;
                 }
-                for &target in graph.targets(vertex) {
-                    next[target as usize] += 0.85 * rank / f64::from(graph.out_degree(vertex));
+                for &target in targets {
+                    next[target as usize] += 0.85 * rank / targets.len() as f64;
                 }
             }
             next.iter_mut().for_each(|rank| *rank += (0.15 + 0.85 * dangling) / vertices);

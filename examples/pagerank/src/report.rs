@@ -30,16 +30,21 @@ pub(crate) fn counter(what: &'static str) -> ProgressBar {
 /// How long each phase of the program took, in the order in which they ended.
 #[derive(Debug, Default)]
 pub(crate) struct Phases {
-    list: Vec<(&'static str, Duration)>,
+    list: Vec<(String, Duration)>,
 }
 
 impl Phases {
     /// Does `work` as the phase called `name`.
-    pub(crate) fn time<T>(&mut self, name: &'static str, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn time<T>(&mut self, name: impl Into<String>, work: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let result = work();
-        self.list.push((name, start.elapsed()));
+        self.add(name, start.elapsed());
         result
+    }
+
+    /// Adds a phase that was timed elsewhere.
+    pub(crate) fn add(&mut self, name: impl Into<String>, time: Duration) {
+        self.list.push((name.into(), time));
     }
 
     /// Writes a table of the phases.
@@ -81,24 +86,22 @@ pub(crate) struct Run {
 }
 
 /// Writes how much faster than the reference, which took `reference`, each run was.
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "only the distributed variants are compared with the reference")
-)]
 pub(crate) fn write_speed_ups(
     out: &mut impl Write,
     reference: Duration,
     runs: &[Run],
 ) -> io::Result<()> {
     let head = ["variant", "processes", "time", "speed-up", "equal"];
-    writeln!(out, "{:<12} {:>10} {:>12} {:>9} {:>6}", head[0], head[1], head[2], head[3], head[4])?;
+    writeln!(out, "{:<14} {:>9} {:>12} {:>9} {:>6}", head[0], head[1], head[2], head[3], head[4])?;
+    let time = milliseconds(reference);
+    writeln!(out, "{:<14} {:>9} {time:>12} {:>8.2}x", "single process", 1, 1.0)?;
     for run in runs {
         let speed_up = reference.as_secs_f64() / run.time.as_secs_f64();
         let equal = if run.equal { "yes" } else { "NO" };
         let time = milliseconds(run.time);
         writeln!(
             out,
-            "{:<12} {:>10} {time:>12} {speed_up:>8.2}x {equal:>6}",
+            "{:<14} {:>9} {time:>12} {speed_up:>8.2}x {equal:>6}",
             run.variant, run.processes
         )?;
     }
@@ -153,7 +156,8 @@ mod tests {
             [run, Run { variant: "puts", time: Duration::from_millis(200), equal: false, ..run }];
         let table = text(|out| write_speed_ups(out, Duration::from_millis(100), &runs));
         let rows: Vec<Vec<&str>> = table.lines().map(|l| l.split_whitespace().collect()).collect();
-        assert_eq!(rows[1], ["atomics", "2", "50.000", "ms", "2.00x", "yes"]);
-        assert_eq!(rows[2], ["puts", "2", "200.000", "ms", "0.50x", "NO"]);
+        assert_eq!(rows[1], ["single", "process", "1", "100.000", "ms", "1.00x"]);
+        assert_eq!(rows[2], ["atomics", "2", "50.000", "ms", "2.00x", "yes"]);
+        assert_eq!(rows[3], ["puts", "2", "200.000", "ms", "0.50x", "NO"]);
     }
 }

@@ -184,7 +184,7 @@ impl Port {
     ///
     /// # Errors
     /// [`SetupError::Fault`] where it was revoked already; [`SetupError::Os`].
-    // spec: REV-1, REV-2, REV-3, REV-4
+    // spec: REV-1, REV-2, REV-4
     pub fn revoke(&mut self, grant: Grant) -> Result<Fenced, SetupError> {
         if grant.port != self.identity {
             return Err(Fault::ForeignHandle.into());

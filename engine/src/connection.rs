@@ -98,7 +98,7 @@ pub(crate) struct MediatedEnd {
 }
 
 /// One end of a connection.
-// spec: MSG-5, MSG-6
+// spec: MSG-5, MSG-6, LIFE-13
 #[derive(Debug)]
 pub(crate) struct Connection {
     /// Tells this connection's handles from those of any other, earlier ones of the peer included.
@@ -233,7 +233,7 @@ pub(crate) fn lane_sizes(mode: Mode) -> LaneSizes {
 }
 
 /// Checks sizes that a peer proposes.
-// spec: LANE-4
+// spec: ERR-7
 pub(crate) fn checked_sizes(
     paired: u64,
     response: u64,

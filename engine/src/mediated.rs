@@ -104,7 +104,6 @@ impl Port {
         Ok(limit)
     }
 
-    // spec: NOTI-8
     fn begin(
         &mut self,
         peer: PeerId,
@@ -131,7 +130,7 @@ impl Port {
 
     /// Pushes one command, waiting for room. False where the peer is gone, which has ended the
     /// operation.
-    // spec: PUT-4, GET-3
+    // spec: PUT-4, PUT-5, GET-3
     fn push_piece(
         &mut self,
         peer: PeerId,
@@ -286,7 +285,6 @@ fn longest(lane: usize, head: usize) -> u64 {
 }
 
 /// One command of a transfer. Only the last one notifies the target.
-// spec: NOTI-6
 fn piece_of(command: &Command, piece: &Piece, last: bool) -> Request {
     let mut command = *command;
     if matches!(command.action, Action::Put | Action::Get) {
@@ -357,7 +355,7 @@ fn take_response(
 }
 
 /// Puts a get's data where its call wanted it.
-// spec: GET-1, ERR-7
+// spec: GET-1
 fn land(end: &mut MediatedEnd, place: usize, cookie: u64, len: usize) -> Result<(), Malformed> {
     let sink = end.sinks.get(place).and_then(Option::as_ref).ok_or(Malformed)?;
     if cookie > sink.len || len as u64 > sink.len - cookie {

@@ -105,7 +105,7 @@ impl Port {
     ///
     /// # Errors
     /// [`ReceiveError::TooLong`]: the message stays, and comes again with a larger buffer.
-    // spec: MSG-3, MSG-9, NOTI-13
+    // spec: MSG-3, NOTI-13
     #[inline(always)]
     pub fn try_recv(&mut self, into: &mut [u8]) -> Result<Option<Message>, ReceiveError> {
         let hot = self.rota.hot;
@@ -142,7 +142,7 @@ impl Port {
     /// # Errors
     /// [`ReceiveError::TooLong`]; [`ReceiveError::TimedOut`]; [`ReceiveError::PeerDied`], once for
     /// each peer that died, so that a wait for a dead sender ends.
-    // spec: MSG-9, WAIT-1
+    // spec: MSG-9
     pub fn recv(
         &mut self,
         into: &mut [u8],

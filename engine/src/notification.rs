@@ -54,7 +54,6 @@ impl Port {
     ///
     /// # Errors
     /// [`ReceiveError::TimedOut`]; [`ReceiveError::PeerDied`], once for each peer that died.
-    // spec: WAIT-1, LIFE-11
     pub fn wait_notification(
         &mut self,
         timeout: Option<Duration>,

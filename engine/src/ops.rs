@@ -139,7 +139,7 @@ impl Port {
     /// # Errors
     /// As [`Port::get`]; [`Fault::Bounds`] too where a row leaves the local buffer, and
     /// [`Fault::Malformed`] where rows would overlap in it.
-    // spec: STR-1, STR-4
+    // spec: STR-4
     pub fn get_strided<'a>(
         &mut self,
         from: &RemoteRegion,
@@ -187,7 +187,7 @@ impl Port {
     ///
     /// # Errors
     /// As [`Port::put`]; [`Fault::Alignment`]. Never blocks.
-    // spec: ATOM-1, ATOM-5
+    // spec: ATOM-1
     #[inline]
     pub fn atomic(
         &mut self,
@@ -335,7 +335,7 @@ impl Port {
     }
 
     /// Checks an operation against the capability's handle, and hands it to the executor.
-    // spec: POST-2, ERR-3, CAP-5, CAP-6
+    // spec: ERR-3, CAP-5, CAP-6
     #[inline(always)]
     pub(crate) fn post(
         &mut self,
@@ -383,7 +383,7 @@ impl Port {
     }
 
     /// Raises what an ended operation raises here, and keeps its fault for the next flush.
-    // spec: NOTI-2, NOTI-6, FLUSH-2
+    // spec: NOTI-2, FLUSH-2
     pub(crate) fn complete(&mut self, peer: PeerId, report: &Report, status: Status, value: u64) {
         let classes = report.classes_at_initiator(status);
         if let Some(fault) = status.fault() {

@@ -64,7 +64,7 @@ pub struct Port {
 
 /// Whose lanes a poll looks at: the connection where something came last, and each other in turn.
 /// So a poll costs the same whatever the number of peers.
-// spec: NOTI-13, PROG-4
+// spec: PROG-4
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rota {
     pub(crate) hot: usize,
@@ -219,7 +219,7 @@ impl Port {
     ///
     /// # Errors
     /// [`Fault::ForeignHandle`] where the peer is not connected.
-    // spec: LIFE-14
+    // spec: LIFE-19
     pub fn disconnect(&mut self, peer: PeerId) -> Result<(), Fault> {
         let connection = self.connection(peer)?;
         if connection.ended.is_none() {
@@ -232,6 +232,7 @@ impl Port {
     }
 
     /// Gives back what a connection holds that has ended.
+    // spec: LIFE-14
     pub(crate) fn forget(&mut self, peer: PeerId) -> Result<(), Fault> {
         let slot = self.connections.get_mut(peer.index()).ok_or(Fault::ForeignHandle)?;
         let connection = slot.take().ok_or(Fault::ForeignHandle)?;
@@ -266,6 +267,7 @@ impl Port {
     }
 }
 
+// spec: LIFE-17
 impl Drop for Port {
     fn drop(&mut self) {
         if let Some(engine) = self.engine.take() {

@@ -25,7 +25,7 @@ impl Port {
     /// Serves what peers have asked for, takes in answers, and notices deaths. Never blocks. Every
     /// other call of the port makes progress on its own; a program that computes for long and has
     /// mediated peers calls this now and then, or starts an engine thread.
-    // spec: PROG-2, PROG-3
+    // spec: PROG-3
     pub fn progress(&mut self) {
         self.progress_lanes();
         self.service_control();

@@ -172,7 +172,7 @@ impl Port {
     ///
     /// # Errors
     /// [`ReceiveError::TooLong`]: the record stays, and comes again with a larger buffer.
-    // spec: QUE-5, QUE-6, QUE-7
+    // spec: QUE-5, QUE-6, ORD-6
     #[inline]
     pub fn dequeue(
         &mut self,
@@ -200,7 +200,7 @@ impl Port {
     /// # Errors
     /// [`ReceiveError::TooLong`]; [`ReceiveError::TimedOut`]; [`ReceiveError::PeerDied`], once for
     /// each peer that died.
-    // spec: WAIT-1, QUE-7
+    // spec: QUE-7
     pub fn dequeue_wait(
         &mut self,
         queue: &mut Queue,

@@ -94,7 +94,7 @@ impl Responder {
 
     /// Serves what has arrived. Returns whether there was anything, and whether the port has new
     /// notifications.
-    // spec: PROG-2, PROG-4
+    // spec: PROG-2
     pub(crate) fn serve(&mut self) -> Work {
         let mut work = Work::default();
         let Self { table, regions, served, notes, malformed } = self;
@@ -127,6 +127,7 @@ struct Target<'a> {
 }
 
 impl Served {
+    // spec: ORD-7, ORD-9
     fn serve(&mut self, target: &mut Target<'_>) -> Result<(), Malformed> {
         let before = self.executed;
         for _ in 0..BURST {
@@ -188,7 +189,7 @@ impl Served {
 
     /// An initiator keeps count of its notifications that the program here has not taken yet, so
     /// that they never stand in the way of commands. One that does not is malformed.
-    // spec: NOTI-9, NOTI-11
+    // spec: NOTI-11
     fn check_note_credit(&self) -> Result<(), Malformed> {
         // Relaxed: written by this process, only the number matters.
         let taken = self.taken.load(Ordering::Relaxed);
@@ -267,6 +268,7 @@ impl Effects for ServedFx<'_, '_> {
         self.target.memory(&at).atomic(at.offset(), atomic)
     }
 
+    // spec: FCAA-3
     fn answer(&mut self, fetched: Fetched) {
         let status = if fetched.success { Status::Ok } else { Status::Declined };
         self.served.respond(self.number, status, fetched.value, &[]);

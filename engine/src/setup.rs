@@ -98,7 +98,7 @@ impl Port {
     ///
     /// # Errors
     /// [`SetupError::TimedOut`]; [`SetupError::Os`].
-    // spec: LIFE-6, LIFE-9
+    // spec: LIFE-9
     pub fn accept(&mut self) -> Result<PeerId, SetupError> {
         let deadline = Instant::now() + self.config.setup_timeout;
         let mut callers: Vec<OwnedFd> = Vec::new();

@@ -57,7 +57,7 @@ impl Sleep {
 
     /// Sleeps until something happens or the deadline has come. Returns whether a control channel
     /// is among what happened.
-    // spec: WAIT-1, WAIT-4
+    // spec: WAIT-4
     pub(crate) fn sleep(&self, deadline: Option<Instant>) -> bool {
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         let timeout = left.map(|left| Timespec {

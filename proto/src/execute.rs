@@ -180,7 +180,7 @@ pub trait Effects {
 }
 
 /// Performs a checked command of `initiator`. `extent` is the translation of its claim.
-// spec: POST-7, NOTI-5, ORD-2
+// spec: POST-7, NOTI-5
 #[inline(always)]
 pub fn execute(command: &Command, extent: Extent, initiator: PeerId, fx: &mut impl Effects) {
     match command.action {

@@ -226,7 +226,7 @@ impl Receiver {
     }
 
     /// The record that begins with an arrived word, or why none can.
-    // spec: ERR-6, ERR-8
+    // spec: ERR-8
     #[inline]
     pub const fn record(&self, word: u64) -> Result<Status, Malformed> {
         match Status::decode(word) {

@@ -101,6 +101,7 @@ impl Pending {
     }
 
     /// A command of the operation at `place` faulted; the first fault counts.
+    // spec: ERR-4
     pub fn on_fault(&mut self, place: usize, fault: Fault) {
         if let Some(outstanding) = self.ring[place].as_mut()
             && outstanding.status.fault().is_none()
@@ -118,7 +119,7 @@ impl Pending {
     }
 
     /// The target says how many commands it has executed in all.
-    // spec: ERR-5
+    // spec: LANE-10
     pub const fn on_done(&mut self, done: u64) -> Result<(), Malformed> {
         if done < self.done || done > self.posted {
             return Err(Malformed);

@@ -43,7 +43,7 @@ impl Shape {
 
     /// The pieces in order, none longer than `limit`. A transfer of no bytes is one empty piece, so
     /// that it still completes and notifies.
-    // spec: PUT-3, STR-1
+    // spec: PUT-3
     pub fn pieces(&self, limit: u64) -> Pieces {
         assert!(limit > 0, "a piece holds at least a byte");
         let empty = self.rows == 0 || self.row_len == 0;

@@ -24,6 +24,7 @@ impl Mapping {
     }
 
     /// Copies bytes in.
+    // spec: ORD-5
     #[inline(always)]
     pub(crate) fn write(&self, offset: u64, from: &[u8]) {
         let to = self.range_mut(offset, from.len());
@@ -50,7 +51,7 @@ impl Mapping {
     }
 
     /// Stores an aligned word, little-endian, in one access, after everything before it.
-    // spec: IMM-1, ORD-11
+    // spec: ORD-4, ORD-11
     #[inline(always)]
     pub(crate) fn store(&self, offset: u64, value: u64) {
         assert!(self.writable(), "rights admit no store to a read-only mapping");

@@ -132,7 +132,7 @@ impl<W: Words> LaneSender<W> {
 
     /// Writes a record of 1 to 56 bytes, in one line, if it is that short and a line is known to be
     /// free. [`LaneSender::push`] does the same for any record.
-    // spec: LANE-3, ORD-2
+    // spec: LANE-3, ORD-2, ORD-12
     #[inline(always)]
     pub(crate) fn push_short(&mut self, (kind, tag): (Kind, u32), data: &[u8]) -> bool {
         if data.len().wrapping_sub(1) >= LINE_PAYLOAD || self.machine.free() == 0 {

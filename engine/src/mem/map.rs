@@ -152,7 +152,6 @@ impl Mapping {
 
     /// Puts another file's pages at this mapping's address, atomically: peers that still map the
     /// old file no longer reach what this process sees here.
-    // spec: REV-3
     pub(crate) fn replace(&self, file: BorrowedFd<'_>) -> Result<(), SetupError> {
         assert!(matches!(self.backing, Backing::File), "only a file's mapping can be replaced");
         let protection = ProtFlags::READ | ProtFlags::WRITE;

@@ -278,7 +278,7 @@ impl RemoteRegion {
     /// # Errors
     /// [`Fault::Rights`], [`Fault::Bounds`] where this handle has not what is asked for;
     /// [`Fault::Alignment`] where the part does not begin at a multiple of eight.
-    // spec: CAP-4, CAP-11
+    // spec: CAP-4
     pub fn narrow(&self, part: std::ops::Range<u64>, rights: Rights) -> Result<Self, Fault> {
         let len = part.end.checked_sub(part.start).ok_or(Fault::Bounds)?;
         self.cover.check(&Claim { key: self.key, offset: part.start, len }, rights)?;

@@ -16,7 +16,6 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use indicatif::ProgressBar;
 
 use self::atomics::Atomics;
 use self::carrier::Carrier;
@@ -107,9 +106,9 @@ fn follow(args: &Args, process: &mut Process) -> Result<()> {
 /// What every variant has to come to, and how long that takes one process at best.
 fn run_reference(args: &Args, graph: &Graph) -> (Outcome, Duration) {
     let run = || {
-        let bar = report::bar("single process", u64::from(args.iterations));
+        let mut tick = report::ticks("single process", u64::from(args.iterations));
         let start = Instant::now();
-        let outcome = reference::rank(graph, args.stop(), || bar.inc(1));
+        let outcome = reference::rank(graph, args.stop(), &mut tick);
         (outcome, start.elapsed())
     };
     let (outcome, mut time) = run();
@@ -189,13 +188,16 @@ impl Repeated<'_> {
         gather: &Gather,
     ) -> Result<(Outcome, Duration)> {
         let stop = self.args.stop();
-        let bar = match process.number() {
-            0 => report::bar(self.variant.name(), u64::from(stop.iterations)),
-            _ => ProgressBar::hidden(),
+        let leads = process.number() == 0;
+        let mut progress = report::ticks(self.variant.name(), u64::from(stop.iterations));
+        let tick = || {
+            if leads {
+                progress();
+            }
         };
         process.barrier()?;
         let start = Instant::now();
-        let own = iterate(process, carrier, self.part, self.carry, stop, || bar.inc(1))?;
+        let own = iterate(process, carrier, self.part, self.carry, stop, tick)?;
         let time = start.elapsed();
         let ranks = gather.run(process, &own.ranks)?;
         Ok((Outcome { ranks, ..own }, time))

@@ -18,6 +18,18 @@ pub(crate) fn bar(what: &'static str, length: u64) -> ProgressBar {
         .with_finish(indicatif::ProgressFinish::AndClear)
 }
 
+/// Progress of work whose time is taken, to be called `length` times. Drawing costs time itself, so
+/// nothing is drawn before a second has gone by.
+pub(crate) fn ticks(what: &'static str, length: u64) -> impl FnMut() {
+    let (bar, start, mut done) = (bar(what, length), Instant::now(), 0);
+    move || {
+        done += 1;
+        if start.elapsed() >= Duration::from_secs(1) {
+            bar.set_position(done);
+        }
+    }
+}
+
 /// Progress towards an end that is not known.
 pub(crate) fn counter(what: &'static str) -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} {pos} {msg} {elapsed}");

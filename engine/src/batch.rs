@@ -2,7 +2,7 @@
 //!
 //! Until the release nothing moves; at the release either all operations are posted, in the order
 //! in which they were prepared, or none (FORTH prototype: descriptors with a start flag).
-use crate::connection::Executor;
+use crate::connection::{DirectEnd, Executor, MediatedEnd};
 use crate::error::{Busy, Fault, PostError};
 use crate::mediated::lines_of;
 use crate::mem::region::RemoteRegion;
@@ -172,40 +172,57 @@ impl Port {
     }
 
     /// Makes sure that no operation of the batch will be busy.
-    // spec: BATCH-5
     fn check_batch_room(&mut self, batch: &Batch<'_>) -> Result<(), PostError> {
         let (own, count) = (self.id, batch.entries.len());
-        let commands = || batch.entries.iter().map(Entry::command);
-        let notes = commands().filter(|c| c.note_at_target(own).is_some()).count();
-        if self.notifications.len() + self.owed + count * NOTES_PER_OPERATION > NOTIFICATIONS_MAX {
-            return Err(Busy::NotificationsFull.into());
-        }
+        let unread = self.notifications.len() + self.owed;
         let connection = self.connection_mut(batch.peer)?;
-        let lines = match &mut connection.executor {
-            Executor::Direct(end) => end.notes_out.reserve_lines(notes as u32),
-            Executor::Mediated(end) => {
-                if count > PENDING_MAX {
-                    return Err(Fault::TooLong.into());
-                }
-                if end.pending.room() < count {
-                    return Err(Busy::TooManyOutstanding.into());
-                }
-                if end.note_credit() < notes as u64 {
-                    return Err(Busy::RequestLaneFull.into());
-                }
-                let lines = commands().map(|command| match command.action {
-                    Action::Put => lines_of(end, &Shape::contiguous(command.claim.len)),
-                    _ => 1,
-                });
-                let lines: u64 = lines.sum();
-                if lines > u64::from(end.requests.lines()) {
-                    return Err(Fault::TooLong.into());
-                }
-                end.requests.reserve_lines(lines as u32)
-            }
+        let room = match &mut connection.executor {
+            Executor::Direct(end) => room_direct(end, batch, own),
+            Executor::Mediated(end) => room_mediated(end, batch, own),
         };
-        lines.map_err(|_| Busy::RequestLaneFull.into())
+        let full = unread + count * NOTES_PER_OPERATION > NOTIFICATIONS_MAX;
+        match room {
+            Ok(()) if full => Err(self.busy(Busy::NotificationsFull)),
+            Err(PostError::Busy(reason)) => {
+                self.progress_lanes();
+                Err(self.busy(reason))
+            }
+            room => room,
+        }
     }
+}
+
+fn notes(batch: &Batch<'_>, own: PeerId) -> u32 {
+    let notifies = |entry: &&Entry<'_>| entry.command().note_at_target(own).is_some();
+    batch.entries.iter().filter(notifies).count() as u32
+}
+
+fn room_direct(end: &mut DirectEnd, batch: &Batch<'_>, own: PeerId) -> Result<(), PostError> {
+    let lines = notes(batch, own);
+    if lines > end.notes_out.reach() {
+        return Err(Fault::TooLong.into());
+    }
+    end.notes_out.reserve_lines(lines).map_err(|_| Busy::RequestLaneFull.into())
+}
+
+fn room_mediated(end: &mut MediatedEnd, batch: &Batch<'_>, own: PeerId) -> Result<(), PostError> {
+    let commands = batch.entries.iter().map(Entry::command);
+    let lines: u64 = commands
+        .map(|command| match command.action {
+            Action::Put => lines_of(end, &Shape::contiguous(command.claim.len)),
+            _ => 1,
+        })
+        .sum();
+    if batch.entries.len() > PENDING_MAX || lines > u64::from(end.requests.reach()) {
+        return Err(Fault::TooLong.into());
+    }
+    if end.pending.room() < batch.entries.len() {
+        return Err(Busy::TooManyOutstanding.into());
+    }
+    if end.note_credit() < u64::from(notes(batch, own)) {
+        return Err(Busy::RequestLaneFull.into());
+    }
+    end.requests.reserve_lines(lines as u32).map_err(|_| Busy::RequestLaneFull.into())
 }
 
 const _: () = assert!(NOTES_UNREAD_MAX >= BATCH_MAX as u64, "a whole batch may notify");

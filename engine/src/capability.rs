@@ -130,7 +130,10 @@ impl Port {
         let key = self.responder().table.insert(cover).ok_or(SetupError::Exhausted("key"))?;
         let mapped = region.mapping().len() as u64;
         let offer = offer(name, key, &cover, mapped);
-        self.offer(peer, PacketKind::OfferRegion, offer, file)?;
+        if let Err(error) = self.offer(peer, PacketKind::OfferRegion, offer, file) {
+            self.end_key(key)?;
+            return Err(error);
+        }
         Ok(Grant { peer, key, region: region.clone(), port: self.identity })
     }
 

@@ -62,7 +62,7 @@ pub(crate) enum Arrival {
     Closed,
 }
 
-/// Sends a packet; blocks while the socket's buffer is full.
+/// Sends a packet; does not block, so that a peer that reads none cannot hold us up.
 pub(crate) fn send(
     socket: BorrowedFd<'_>,
     kind: PacketKind,
@@ -82,10 +82,11 @@ pub(crate) fn send(
     }
     let slices = [IoSlice::new(&bytes)];
     loop {
-        match sendmsg(socket, &slices, &mut ancillary, SendFlags::NOSIGNAL) {
+        match sendmsg(socket, &slices, &mut ancillary, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
             Ok(_) => return Ok(()),
             Err(Errno::INTR) => {}
             Err(Errno::PIPE | Errno::CONNRESET) => return Err(SetupError::PeerLeft),
+            Err(Errno::AGAIN) => return Err(SetupError::Exhausted("room for offers at the peer")),
             Err(errno) => return Err(SetupError::Os { call: "sendmsg", errno }),
         }
     }

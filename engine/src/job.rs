@@ -20,6 +20,9 @@ use std::mem::MaybeUninit;
 use std::path::PathBuf;
 use std::time::Instant;
 
+/// In a barrier word: a rank is gone, so no barrier of this job will be complete again.
+const BROKEN: u64 = u64::MAX;
+
 /// What the launcher tells a rank.
 #[derive(Debug)]
 struct Environment {
@@ -107,7 +110,8 @@ impl Port {
     }
 
     /// Waits until every rank of the job has come here, everything that it posted before has ended
-    /// and is visible. Sleeps where it takes long; makes progress meanwhile.
+    /// and is visible. Sleeps where it takes long; makes progress meanwhile. Faults of what was
+    /// posted stay for [`Port::flush`].
     ///
     /// A dissemination barrier: in round k each rank tells the one 2^k above it.
     ///
@@ -116,18 +120,24 @@ impl Port {
     // spec: BAR-1, BAR-2, BAR-3, BAR-4
     pub fn barrier(&mut self) -> Result<(), Fault> {
         for peer in self.peers().collect::<Vec<_>>() {
-            self.flush(peer)?;
+            self.wait_for(None, |port| port.is_flushed(peer).then_some(()));
         }
         self.barriers += 1;
-        let (count, rank, size) = (self.barriers, self.rank(), self.size);
+        let met = self.meet(self.barriers);
+        if met.is_err() {
+            // Those who wait for us, or for whom we waited, must not wait for ever.
+            self.tell_barrier(|_| true, BROKEN);
+        }
+        met
+    }
+
+    fn meet(&mut self, count: u64) -> Result<(), Fault> {
+        let (rank, size) = (self.rank(), self.size);
         let mut distance = 1;
         while distance < size {
             let to = self.peer((rank + distance) % size).ok_or(Fault::PeerDead)?;
             let from = self.peer((rank + size - distance) % size).ok_or(Fault::PeerDead)?;
-            let connection = self.connection(to)?;
-            // BAR-R1: everything that this rank did before.
-            connection.out.control(Control::Barrier).store(count, Ordering::Release);
-            connection.link.kick(Sleeper::Port);
+            self.tell_barrier(|peer| peer == to, count);
             self.wait_for(None, |port| port.barrier_reached(from, count))
                 .unwrap_or(Err(Fault::PeerDead))?;
             distance *= 2;
@@ -135,13 +145,22 @@ impl Port {
         Ok(())
     }
 
+    fn tell_barrier(&self, tell: impl Fn(PeerId) -> bool, count: u64) {
+        for connection in self.connections.iter().flatten().filter(|c| tell(c.peer)) {
+            // BAR-R1: everything that this rank did before.
+            connection.out.control(Control::Barrier).store(count, Ordering::Release);
+            connection.link.kick(Sleeper::Port);
+        }
+    }
+
     fn barrier_reached(&self, from: PeerId, count: u64) -> Option<Result<(), Fault>> {
         let Ok(connection) = self.connection(from) else { return Some(Err(Fault::PeerDead)) };
         // BAR-A1: everything that the peer did before (BAR-R1).
-        if connection.inward.control(Control::Barrier).load(Ordering::Acquire) >= count {
-            return Some(Ok(()));
+        match connection.inward.control(Control::Barrier).load(Ordering::Acquire) {
+            BROKEN => Some(Err(Fault::PeerDead)),
+            reached if reached >= count => Some(Ok(())),
+            _ => connection.ended.map(Err),
         }
-        connection.ended.map(Err)
     }
 }
 

@@ -34,6 +34,8 @@ mod control;
 mod counters;
 mod direct;
 mod error;
+#[cfg(all(any(test, fuzzing), not(loom)))]
+pub mod fuzzing;
 mod job;
 mod local;
 mod lock;

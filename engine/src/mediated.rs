@@ -22,6 +22,9 @@ use ayre_proto::segment::{Piece, Shape};
 use ayre_proto::units::{PeerId, Ticket};
 use std::sync::Arc;
 
+/// Commands that one operation may be cut into: half of what responses can tell apart.
+const COMMANDS_MAX: u64 = 1 << 31;
+
 /// A checked command with its local end.
 #[derive(Debug)]
 pub(crate) struct Order<'a> {
@@ -96,6 +99,9 @@ impl Port {
             return Err(Busy::RequestLaneFull.into());
         }
         let limit = longest_piece(end, command);
+        if shape.count(limit) > COMMANDS_MAX {
+            return Err(Fault::TooLong.into());
+        }
         let first = match command.action {
             Action::Put => shape.row_len.min(limit) as usize,
             _ => 0,
@@ -224,12 +230,16 @@ impl Port {
 
     fn end_operation(&mut self, peer: PeerId, place: usize, outstanding: &Outstanding) {
         self.owed -= NOTES_PER_OPERATION;
-        if let Ok(end) = self.connection_mut(peer).and_then(mediated)
-            && let Some(sink) = end.sinks.get_mut(place)
-        {
-            *sink = None;
-        }
         let Outstanding { report, status, value, .. } = outstanding;
+        if let Ok(end) = self.connection_mut(peer).and_then(mediated) {
+            if let Some(sink) = end.sinks.get_mut(place) {
+                *sink = None;
+            }
+            if status.fault().is_some() && report.operation.at_target(report.classes).is_some() {
+                // It has raised no notification there, so it keeps no credit for one.
+                end.noted -= 1;
+            }
+        }
         let value = if report.operation == Operation::FetchAtomic { *value } else { report.value };
         self.complete(peer, report, *status, value);
     }
@@ -307,7 +317,8 @@ fn take_responses(
     // DONE-A1: the answers of the commands counted are in the lane (DONE-R1).
     let done = end.done.load(Ordering::Acquire);
     let mut taken = false;
-    while let Some(record) = end.responses.peek() {
+    for _ in 0..end.responses.lines() {
+        let Some(record) = end.responses.peek() else { break };
         let status = record?;
         let data = (status.len as usize).checked_sub(RESPONSE_BYTES).ok_or(Malformed)?;
         if status.kind != Kind::Response {

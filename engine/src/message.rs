@@ -3,7 +3,7 @@ use crate::connection::{Executor, Mode};
 use crate::error::{Busy, Fault, PostError, ReceiveError};
 use crate::mem::lane::Probe;
 use crate::mem::page::Sleeper;
-use crate::port::Port;
+use crate::port::{Port, Streak};
 use crate::sync::Ordering;
 use crate::wait::deadline;
 use ayre_proto::lane::{Kind, Malformed, Status};
@@ -108,31 +108,50 @@ impl Port {
     // spec: MSG-3, NOTI-13
     #[inline(always)]
     pub fn try_recv(&mut self, into: &mut [u8]) -> Result<Option<Message>, ReceiveError> {
-        let hot = self.rota.hot;
+        let hot = self.mail_rota.hot;
         if let Some(Some(connection)) = self.connections.get_mut(hot) {
             match connection.messages_in.take_short(Kind::Message, into) {
                 Probe::Nothing => {}
                 Probe::Taken((len, tag)) => {
                     let source = connection.peer;
-                    self.rota.took(self.connections.len());
+                    self.took_mail();
                     return Ok(Some(Message { source, tag, len }));
                 }
-                Probe::Other => return self.receive_from(hot, into),
+                Probe::Other => return self.try_recv_long(into),
             }
         }
         self.try_recv_others(into)
     }
 
+    #[inline(always)]
+    fn took_mail(&mut self) {
+        if self.mail_rota.took(self.connections.len()) == Streak::Ends {
+            self.progress_lanes();
+        }
+    }
+
+    /// A poll that finds at the hot peer what takes more steps than a short message.
+    #[inline(never)]
+    fn try_recv_long(&mut self, into: &mut [u8]) -> Result<Option<Message>, ReceiveError> {
+        match self.receive_from(self.mail_rota.hot, into) {
+            Ok(None) => self.try_recv_others(into),
+            found => {
+                self.took_mail();
+                found
+            }
+        }
+    }
+
     /// The other half of a poll: the peer whose turn it is, and progress.
     #[inline(never)]
     fn try_recv_others(&mut self, into: &mut [u8]) -> Result<Option<Message>, ReceiveError> {
-        let turn = self.rota.turn(self.connections.len());
+        let turn = self.mail_rota.turn(self.connections.len());
         let found = self.receive_from(turn, into);
         match found {
             Ok(None) => {
                 self.progress_lanes();
             }
-            _ => self.rota.hot = turn,
+            _ => self.mail_rota.hot = turn,
         }
         found
     }
@@ -238,5 +257,5 @@ fn checked(record: Result<Status, Malformed>, skip: usize) -> Result<(Status, us
     let status = record?;
     let len = (status.len as usize).checked_sub(skip * 8).ok_or(Malformed)?;
     let expected = if skip == 0 { Kind::Message } else { Kind::GatedMessage };
-    if status.kind == expected { Ok((status, len)) } else { Err(Malformed) }
+    if status.kind == expected && len > 0 { Ok((status, len)) } else { Err(Malformed) }
 }

@@ -3,7 +3,7 @@ use crate::connection::Executor;
 use crate::error::ReceiveError;
 use crate::mem::lane::Probe;
 use crate::mem::layout::Control;
-use crate::port::Port;
+use crate::port::{Port, Streak};
 use crate::sync::Ordering;
 use ayre_proto::lane::Kind;
 use ayre_proto::notify::{Classes, Notification, Operation};
@@ -20,10 +20,12 @@ impl Port {
         if !self.notifications.is_empty() {
             return self.take_notification();
         }
-        match self.notified_by(self.rota.hot) {
+        match self.notified_by(self.notes_rota.hot) {
             None => self.poll_other_notifications(),
             found => {
-                self.rota.took(self.connections.len());
+                if self.notes_rota.took(self.connections.len()) == Streak::Ends {
+                    self.progress_lanes();
+                }
                 found
             }
         }
@@ -39,13 +41,13 @@ impl Port {
     /// The other half of a poll: the peer whose turn it is, and progress.
     #[inline(never)]
     fn poll_other_notifications(&mut self) -> Option<Notification> {
-        let turn = self.rota.turn(self.connections.len());
+        let turn = self.notes_rota.turn(self.connections.len());
         let found = self.notified_by(turn);
         match found {
             None => {
                 self.progress_lanes();
             }
-            Some(_) => self.rota.hot = turn,
+            Some(_) => self.notes_rota.hot = turn,
         }
         found
     }
@@ -68,7 +70,7 @@ impl Port {
         let Executor::Direct(end) = &mut connection.executor else { return None };
         let decoded = match end.notes_in.take_words(Kind::Notification) {
             Probe::Nothing => return None,
-            Probe::Taken(words) => Notification::decode(words, source),
+            Probe::Taken(words) => Notification::decode_at_target(words, source),
             Probe::Other => None,
         };
         if decoded.is_none() {
@@ -94,7 +96,7 @@ impl Port {
 }
 
 /// Whether a notification was raised by a peer's operation rather than by one of our own.
-fn raised_at_target(notification: &Notification) -> bool {
+pub(crate) fn raised_at_target(notification: &Notification) -> bool {
     use Operation::{ImmediatePut, NotificationPut, Put};
     let lands_at_target = matches!(notification.operation, Put | ImmediatePut | NotificationPut);
     notification.class == Classes::RESPONDER

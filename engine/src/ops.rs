@@ -107,8 +107,9 @@ impl Port {
     /// Copies a peer's memory to a local buffer.
     ///
     /// Into private bytes, the data is there when the call returns: on a mediated connection it
-    /// waits for the answer, making progress meanwhile. Into a region, the call does not block and
-    /// the data is there with the completer notification or after [`Port::flush`].
+    /// waits for the answer, making progress meanwhile. Into a region, the data is there with the
+    /// completer notification or after [`Port::flush`], and the call does not block, unless the
+    /// get is cut into more commands than the request lane of a mediated connection holds.
     ///
     /// # Errors
     /// As [`Port::put`]; into private bytes, a fault of the target is returned here as well.

@@ -4,10 +4,8 @@ use crate::connection::{Connection, Executor, Mode, identity};
 use crate::control::{self, PacketKind};
 use crate::counters::Counters;
 use crate::error::{Fault, SetupError};
-use crate::mem::lane::LaneReceiver;
-use crate::mem::layout::{Direction, LaneSizes};
-use crate::mem::map::{Mapping, Pages, memory_file, seal_seals};
 use crate::mem::page::OwnPage;
+use crate::notification::raised_at_target;
 use crate::progress::EngineThread;
 use crate::responder::Responder;
 use crate::wait::{Sleep, bell};
@@ -33,13 +31,14 @@ pub struct Port {
     pub(crate) page: Arc<OwnPage>,
     /// By peer number.
     pub(crate) connections: Vec<Option<Connection>>,
-    pub(crate) rota: Rota,
+    /// Whose messages are looked at.
+    pub(crate) mail_rota: Rota,
+    /// Whose notifications are looked at.
+    pub(crate) notes_rota: Rota,
     pub(crate) notifications: VecDeque<Notification>,
     /// Notifications that operations under way may still raise here.
     pub(crate) owed: usize,
     pub(crate) responder: Arc<Mutex<Responder>>,
-    /// Notifications that the responder raises here.
-    pub(crate) served_notes: LaneReceiver,
     /// Mediated connections that this thread serves and drains.
     pub(crate) mediated: usize,
     pub(crate) engine: Option<EngineThread>,
@@ -48,6 +47,8 @@ pub struct Port {
     /// What our own engine's thread rings.
     pub(crate) own_bell: Arc<OwnedFd>,
     pub(crate) listener: Option<OwnedFd>,
+    /// Callers at the listener that have not said Hello yet.
+    pub(crate) callers: Vec<OwnedFd>,
     /// Keeps the loopback connection's control channel open.
     pub(crate) loopback_control: Option<OwnedFd>,
     /// Ranks of the job, this one included; 1 outside of jobs.
@@ -75,17 +76,27 @@ pub(crate) struct Rota {
 /// Records in a row from one peer before another one is looked at first.
 const STREAK_MAX: u32 = 64;
 
+/// Whether the hot peer stays hot. Where a streak ends, progress is due too: polls that always
+/// find something make none otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Streak {
+    Goes,
+    Ends,
+}
+
 impl Rota {
     /// Something came from the hot one of `count`. One that never pauses does not stay hot, so that
     /// it cannot keep others from being heard.
     // spec: MSG-9, QUE-7
     #[inline(always)]
-    pub(crate) fn took(&mut self, count: usize) {
+    pub(crate) fn took(&mut self, count: usize) -> Streak {
         self.streak += 1;
-        if self.streak == STREAK_MAX {
-            self.streak = 0;
-            self.hot = if self.hot + 1 >= count { 0 } else { self.hot + 1 };
+        if self.streak < STREAK_MAX {
+            return Streak::Goes;
         }
+        self.streak = 0;
+        self.hot = if self.hot + 1 >= count { 0 } else { self.hot + 1 };
+        Streak::Ends
     }
 
     /// The next one in turn of `count`.
@@ -104,7 +115,6 @@ impl Port {
     /// [`SetupError::Os`] where the system refuses memory files, eventfds or epoll.
     pub fn open(config: Config) -> Result<Self, SetupError> {
         crate::mem::fence::expedited();
-        let (notes_out, served_notes) = Self::own_notes()?;
         let (sleep, own_bell) = (Sleep::new()?, Arc::new(bell()?));
         sleep.watch_bell(own_bell.as_fd())?;
         Ok(Self {
@@ -113,17 +123,18 @@ impl Port {
             config,
             page: Arc::new(OwnPage::new()?),
             connections: Vec::new(),
-            rota: Rota::default(),
+            mail_rota: Rota::default(),
+            notes_rota: Rota::default(),
             notifications: VecDeque::with_capacity(ayre_proto::limits::NOTIFICATIONS_MAX),
             owed: 0,
-            responder: Arc::new(Mutex::new(Responder::new(notes_out))),
-            served_notes,
+            responder: Arc::new(Mutex::new(Responder::new())),
             mediated: 0,
             engine: None,
             sleep,
             engine_sleep: Arc::new(Sleep::new()?),
             own_bell,
             listener: None,
+            callers: Vec::new(),
             loopback_control: None,
             size: 1,
             barriers: 0,
@@ -133,16 +144,6 @@ impl Port {
             counters: Counters::default(),
             _not_sync: PhantomData,
         })
-    }
-
-    /// The lane on which the responder, possibly in another thread, raises notifications here.
-    fn own_notes() -> Result<(crate::mem::lane::LaneSender, LaneReceiver), SetupError> {
-        let sizes = LaneSizes { paired: 128, response: 0 };
-        let file = memory_file(sizes.file_len(), Pages::Ordinary)?;
-        seal_seals(file.as_fd())?;
-        let mapping = Arc::new(Mapping::own(file.as_fd(), sizes.file_len())?);
-        let (direction, _) = Direction::pair(&mapping, sizes);
-        Ok((direction.requests().sender(), direction.requests().receiver()))
     }
 
     /// The number by which peers know this port; in a job, the rank.
@@ -202,7 +203,12 @@ impl Port {
         }
         if let Executor::Mediated(_) = connection.executor {
             self.mediated -= 1;
-            self.responder().remove(peer);
+            // What the peer had posted before it went is still carried out.
+            let mut responder = self.responder();
+            responder.serve_out(peer);
+            responder.remove(peer);
+            drop(responder);
+            self.take_served_notes();
             self.abandon(peer, why);
         }
         let Some(connection) = self.connections[peer.index()].as_ref() else { return };
@@ -241,6 +247,10 @@ impl Port {
             self.sleep.forget(connection.bells.engine.as_fd());
         }
         self.engine_sleep.forget(connection.bells.engine.as_fd());
+        if connection.mode() == Mode::Mediated {
+            // They would credit a later connection of this number.
+            self.notifications.retain(|note| note.source != peer || !raised_at_target(note));
+        }
         let held: Vec<_> = self.responder().table.live(|cover| cover.holder == peer).collect();
         for (key, _) in held {
             self.end_key(key)?;

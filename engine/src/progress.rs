@@ -18,6 +18,8 @@ const POLLS_PER_CONTROL: u32 = 1 << 16;
 /// Capabilities that a peer may offer before the program accepts any.
 // spec: LIM-1
 const OFFERS_MAX: usize = 1024;
+/// Packets of one peer that are taken in at a time.
+const PACKETS_PER_LOOK: usize = 64;
 /// Empty rounds of the engine's thread before it sleeps.
 const ENGINE_SPINS: u32 = 2000;
 
@@ -60,20 +62,11 @@ impl Port {
 
     /// Moves what the responder raised into the program's queue. Its room is bounded by the credit
     /// that each initiator has, so there is no limit to check here.
-    // spec: NOTI-10, NOTI-12
     pub(crate) fn take_served_notes(&mut self) {
-        let mut taken = false;
-        while let Some(record) = self.served_notes.peek() {
-            taken = true;
-            let status = record.expect("our own responder writes this lane");
-            let words: [u64; 2] = self.served_notes.head();
-            self.served_notes.consume(&status);
-            let source = ayre_proto::units::PeerId(words[0] as u16);
-            let note = ayre_proto::notify::Notification::decode(words, source);
-            self.notifications.push_back(note.expect("our own responder encodes"));
-        }
-        if taken && let Some(engine) = &self.engine {
-            engine.wake(&self.page);
+        let responder = self.responder.clone();
+        let mut responder = responder.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        while let Some(note) = responder.take_note() {
+            self.notifications.push_back(note);
         }
     }
 
@@ -132,14 +125,15 @@ impl Port {
 }
 
 fn take_packets(connection: &mut Connection) -> Result<(), Fault> {
-    loop {
+    for _ in 0..PACKETS_PER_LOOK {
         match control::receive(connection.control()) {
-            Arrival::Nothing => return Ok(()),
+            Arrival::Nothing => break,
             Arrival::Closed => return Err(Fault::PeerDead),
-            Arrival::Packet(packet) => match packet.kind {
+            Arrival::Packet(mut packet) => match packet.kind {
                 PacketKind::OfferRegion | PacketKind::OfferQueue
                     if connection.offers.len() < OFFERS_MAX =>
                 {
+                    packet.fds.truncate(1);
                     connection.offers.push(packet);
                 }
                 PacketKind::Bye => connection.left = true,
@@ -147,6 +141,7 @@ fn take_packets(connection: &mut Connection) -> Result<(), Fault> {
             },
         }
     }
+    Ok(())
 }
 
 /// The thread that serves mediated peers.
@@ -182,13 +177,6 @@ impl EngineThread {
         Ok(Self { stop, thread })
     }
 
-    /// There is room again for what the thread may have been waiting with.
-    fn wake(&self, page: &OwnPage) {
-        if page.is_asleep(Sleeper::Engine) {
-            let _ = rustix::io::write(&self.stop.bell, &1u64.to_ne_bytes());
-        }
-    }
-
     pub(crate) fn stop(self) {
         // Relaxed: the bell's system call follows; nothing else hangs on the flag.
         self.stop.asked.store(true, Ordering::Relaxed);
@@ -219,7 +207,7 @@ impl EngineShared {
         let mut responder = self.responder.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let work = responder.serve();
         drop(responder);
-        if work.notified && self.page.is_asleep(Sleeper::Port) {
+        if (work.served || work.notified) && self.page.is_asleep(Sleeper::Port) {
             let _ = rustix::io::write(&*self.own_bell, &1u64.to_ne_bytes());
         }
         work.served

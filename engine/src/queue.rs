@@ -11,7 +11,7 @@ use crate::error::{Busy, Fault, PostError, ReceiveError, SetupError};
 use crate::mem::lane::{LaneMemory, LaneReceiver, LaneSender, Lines, Probe};
 use crate::mem::map::{Mapping, Pages, memory_file, round_to_pages, seal_seals};
 use crate::mem::page::Sleeper;
-use crate::port::{Port, Rota};
+use crate::port::{Port, Rota, Streak};
 use ayre_proto::lane::{Kind, Malformed, Status};
 use ayre_proto::limits::{LANE_LINES_MAX, LANE_LINES_MIN, LINE, LINE_PAYLOAD};
 use ayre_proto::units::PeerId;
@@ -181,7 +181,9 @@ impl Port {
     ) -> Result<Option<Record>, ReceiveError> {
         let hot = queue.rota.hot;
         if let Some(record) = self.take_record(queue, hot, into)? {
-            queue.rota.took(queue.producers.len());
+            if queue.rota.took(queue.producers.len()) == Streak::Ends {
+                self.progress_lanes();
+            }
             return Ok(Some(record));
         }
         let turn = queue.rota.turn(queue.producers.len());
@@ -253,7 +255,8 @@ impl Port {
 
 fn checked(record: Result<Status, Malformed>) -> Result<(Status, usize), Malformed> {
     let status = record?;
-    if status.kind == Kind::Record { Ok((status, status.len as usize)) } else { Err(Malformed) }
+    let valid = status.kind == Kind::Record && status.len > 0;
+    if valid { Ok((status, status.len as usize)) } else { Err(Malformed) }
 }
 
 fn parse_offer(mut packet: Packet) -> Result<(OwnedFd, u32), SetupError> {

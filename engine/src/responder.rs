@@ -18,6 +18,7 @@ use ayre_proto::limits::{LINE_PAYLOAD, NOTES_UNREAD_MAX, RECORD_MAX, TABLE_SLOTS
 use ayre_proto::notify::Notification;
 use ayre_proto::units::{Extent, PeerId};
 use ayre_proto::xlate::Table;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Commands of one connection that are served before the next has its turn.
@@ -62,18 +63,18 @@ pub(crate) struct Responder {
     /// Registered memory, by region number.
     pub(crate) regions: Vec<Option<Arc<Mapping>>>,
     served: Vec<Served>,
-    /// To the port's own notification queue.
-    notes: LaneSender,
+    /// On their way to the port's notification queue; bounded by the initiators' credits.
+    notes: VecDeque<Notification>,
     malformed: Vec<PeerId>,
 }
 
 impl Responder {
-    pub(crate) fn new(notes: LaneSender) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             table: Table::new(TABLE_SLOTS),
             regions: Vec::new(),
             served: Vec::new(),
-            notes,
+            notes: VecDeque::new(),
             malformed: Vec::new(),
         }
     }
@@ -85,6 +86,26 @@ impl Responder {
     /// Stops serving a peer, whose connection has ended.
     pub(crate) fn remove(&mut self, peer: PeerId) {
         self.served.retain(|served| served.peer != peer);
+    }
+
+    /// Performs what a peer has posted, as far as its answers find room, before it is removed.
+    // spec: LIFE-12
+    pub(crate) fn serve_out(&mut self, peer: PeerId) {
+        let mut work = Work::default();
+        let Self { table, regions, served, notes, .. } = self;
+        let Some(served) = served.iter_mut().find(|served| served.peer == peer) else { return };
+        let mut target = Target { table, regions, notes, work: &mut work };
+        for _ in 0..served.requests.lines() {
+            if !matches!(served.serve_next(&mut target), Ok(true)) {
+                break;
+            }
+        }
+        served.count_done();
+    }
+
+    /// The next notification for the port.
+    pub(crate) fn take_note(&mut self) -> Option<Notification> {
+        self.notes.pop_front()
     }
 
     /// Peers that wrote what no correct peer writes, since the last call; they are served no more.
@@ -122,7 +143,7 @@ pub(crate) struct Work {
 struct Target<'a> {
     table: &'a Table,
     regions: &'a [Option<Arc<Mapping>>],
-    notes: &'a mut LaneSender,
+    notes: &'a mut VecDeque<Notification>,
     work: &'a mut Work,
 }
 
@@ -136,12 +157,16 @@ impl Served {
             }
         }
         if self.executed != before {
-            // DONE-R1: the effects and answers of all commands counted.
-            self.done.store(self.executed, Ordering::Release);
+            self.count_done();
             self.link.kick(Sleeper::Port);
             target.work.served = true;
         }
         Ok(())
+    }
+
+    fn count_done(&self) {
+        // DONE-R1: the effects and answers of all commands counted.
+        self.done.store(self.executed, Ordering::Release);
     }
 
     /// Serves the command at the head. False where there is none, or no room for what it causes.
@@ -154,7 +179,7 @@ impl Served {
             return Err(Malformed);
         }
         let request = Request::parse(&self.requests.head(), data as u64);
-        if !self.has_room(&request, target.notes)? {
+        if !self.has_room(&request)? {
             return Ok(false);
         }
         self.perform(request, target);
@@ -165,11 +190,7 @@ impl Served {
 
     /// Everything that the command may cause finds room before it begins.
     // spec: LANE-10
-    fn has_room(
-        &mut self,
-        request: &Result<Request, Fault>,
-        notes: &mut LaneSender,
-    ) -> Result<bool, Malformed> {
+    fn has_room(&mut self, request: &Result<Request, Fault>) -> Result<bool, Malformed> {
         let answer = match request {
             Ok(Request { command: Command { action: Action::Get, claim, .. }, .. }) => {
                 let most = RECORD_MAX.min(self.responses.capacity()) - RESPONSE_BYTES;
@@ -184,7 +205,7 @@ impl Served {
         if request.as_ref().is_ok_and(|r| r.command.note_at_target(self.peer).is_some()) {
             self.check_note_credit()?;
         }
-        Ok(self.responses.reserve(answer).is_ok() && notes.reserve(16).is_ok())
+        Ok(self.responses.reserve(answer).is_ok())
     }
 
     /// An initiator keeps count of its notifications that the program here has not taken yet, so
@@ -275,8 +296,7 @@ impl Effects for ServedFx<'_, '_> {
     }
 
     fn notify(&mut self, notification: Notification) {
-        let pushed = self.target.notes.push((Kind::Notification, 0), notification.encode(), &[]);
-        debug_assert!(pushed.is_ok(), "has_room() came first");
+        self.target.notes.push_back(notification);
         self.served.noted += 1;
         self.target.work.notified = true;
     }

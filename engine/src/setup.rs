@@ -101,21 +101,22 @@ impl Port {
     // spec: LIFE-9
     pub fn accept(&mut self) -> Result<PeerId, SetupError> {
         let deadline = Instant::now() + self.config.setup_timeout;
-        let mut callers: Vec<OwnedFd> = Vec::new();
         loop {
             let Some(listener) = &self.listener else {
                 return Err(SetupError::Invalid("accept comes after listen"));
             };
-            match next_ready(listener, &callers, deadline)? {
+            match next_ready(listener, &self.callers, deadline)? {
                 None => {
                     let socket = accept_with(listener, SocketFlags::CLOEXEC)
                         .map_err(SetupError::os("accept"))?;
-                    if check_credentials(socket.as_fd()).is_ok() && callers.len() < CALLERS_MAX {
-                        callers.push(socket);
+                    let trusted = check_credentials(socket.as_fd()).is_ok();
+                    if trusted && self.callers.len() < CALLERS_MAX {
+                        self.callers.push(socket);
                     }
                 }
                 Some(index) => {
-                    if let Ok(peer) = self.welcome(callers.swap_remove(index)) {
+                    let caller = self.callers.swap_remove(index);
+                    if let Ok(peer) = self.welcome(caller) {
                         return Ok(peer);
                     }
                     self.count_malformed();

@@ -164,6 +164,10 @@ impl Atomic {
     // spec: ATOM-3, FCAA-2
     #[inline]
     pub const fn fetched(&self, old: u64) -> Fetched {
+        let old = match self.width {
+            Width::W32 => old as u32 as u64,
+            Width::W64 => old,
+        };
         match self.apply(old) {
             Some(new) if matches!(self.op, AtomicOp::Fcaa) => Fetched { value: new, success: true },
             Some(_) => Fetched { value: old, success: true },

@@ -77,6 +77,9 @@ impl Command {
     // spec: CAP-2
     #[inline(always)]
     pub const fn rights(&self) -> Rights {
+        if matches!(self.action, Action::Notify) {
+            return Rights::empty();
+        }
         let notifies = self.action.operation().at_target(self.classes).is_some();
         let notify = if notifies { Rights::NOTIFY } else { Rights::empty() };
         self.action.rights().union(notify)

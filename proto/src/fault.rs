@@ -13,7 +13,7 @@ pub enum Fault {
     Rights = 3,
     /// The range leaves the capability's range.
     Bounds = 4,
-    /// An atomic's address is not a multiple of its width.
+    /// The address of an atomic or immediate put is not a multiple of its width.
     Alignment = 5,
     /// The peer has left or died.
     PeerDead = 6,
@@ -89,7 +89,7 @@ impl Status {
 
     /// Inverse of [`Status::code`], total.
     pub const fn from_code(code: u8) -> Self {
-        match code & 15 {
+        match code {
             0 => Self::Ok,
             15 => Self::Declined,
             code => Self::Fault(Fault::from_code(code)),

@@ -32,8 +32,8 @@ pub enum Kind {
     Command = 3,
     /// An answer to a command.
     Response = 4,
-    /// A record of a remote queue; its length stands in the tag, and as far as it fits in the length
-    /// too.
+    /// A record of a remote queue; its length stands in the tag, and in the length as far as it
+    /// fits.
     Record = 5,
     /// A short message on a mediated connection: its first word says how many commands precede it.
     GatedMessage = 6,
@@ -73,6 +73,10 @@ impl Status {
     /// The word that is stored.
     #[inline(always)]
     pub const fn encode(self) -> u64 {
+        debug_assert!(
+            self.len as usize <= RECORD_MAX || matches!(self.kind, Kind::Record),
+            "only a queue's records are longer than the field"
+        );
         let (len, tag) = match self.kind {
             Kind::Record if self.len > RECORD_MAX as u32 => (RECORD_MAX as u64, self.len),
             Kind::Record => (self.len as u64, self.len),
@@ -86,7 +90,15 @@ impl Status {
     pub const fn decode(word: u64) -> Option<Self> {
         let Some(kind) = Kind::from_bits(word >> 16 & 15) else { return None };
         let (len, tag) = match kind {
-            Kind::Record => ((word >> 32) as u32, 0),
+            Kind::Record => {
+                let len = (word >> 32) as u32;
+                let short = (word >> 20) as u32 & RECORD_MAX as u32;
+                let expected = if len > RECORD_MAX as u32 { RECORD_MAX as u32 } else { len };
+                if short != expected {
+                    return None;
+                }
+                (len, 0)
+            }
             _ => ((word >> 20) as u32 & RECORD_MAX as u32, (word >> 32) as u32),
         };
         Some(Self { sequence: word as u16, kind, len, tag })

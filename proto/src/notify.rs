@@ -117,7 +117,20 @@ impl Notification {
         [word, self.value]
     }
 
-    /// Reads a record from a peer: total. The source is what the reader knows, not what the record
+    /// Reads a record that a peer raised here by an operation of its own: total. Only what such an
+    /// operation can raise at its target is accepted.
+    #[inline(always)]
+    pub const fn decode_at_target(words: [u64; 2], source: PeerId) -> Option<Self> {
+        match Self::decode(words, source) {
+            Some(note) => match (note.status, note.operation.at_target(note.class)) {
+                (Status::Ok, Some(class)) if class.bits() == note.class.bits() => Some(note),
+                _ => None,
+            },
+            None => None,
+        }
+    }
+
+    /// Reads a record: total. The source is what the reader knows, not what the record
     /// claims.
     // spec: LANE-13
     #[inline(always)]
@@ -130,7 +143,7 @@ impl Notification {
         Some(Self {
             source,
             class: Classes::from_bits_truncate(bits),
-            status: Status::from_code((words[0] >> 20) as u8),
+            status: Status::from_code((words[0] >> 20) as u8 & 15),
             operation,
             tag: (words[0] >> 32) as u32,
             value: words[1],

@@ -75,11 +75,12 @@ impl Pending {
         self.len == 0
     }
 
-    /// Begins an operation of `commands` commands and says its place, under which the engine keeps
-    /// what belongs to it. The caller has made sure of room.
+    /// Begins an operation of `commands` commands, fewer than 2^32, and says its place, under which
+    /// the engine keeps what belongs to it. The caller has made sure of room.
     // spec: POST-6
     pub fn submit(&mut self, report: Report, commands: u64) -> (usize, Ticket) {
-        assert!(self.has_room() && commands > 0, "an operation begins only where there is room");
+        assert!(self.has_room(), "an operation begins only where there is room");
+        assert!(commands > 0, "an operation has at least one command");
         let first = self.posted + 1;
         self.posted += commands;
         let place = (self.oldest + self.len) % PENDING_MAX;
@@ -112,7 +113,9 @@ impl Pending {
 
     /// A fetching atomic's result arrived.
     pub fn on_fetched(&mut self, place: usize, fetched: Fetched) {
-        if let Some(outstanding) = self.ring[place].as_mut() {
+        if let Some(outstanding) = self.ring[place].as_mut()
+            && outstanding.status.fault().is_none()
+        {
             outstanding.value = fetched.value;
             outstanding.status = if fetched.success { Status::Ok } else { Status::Declined };
         }

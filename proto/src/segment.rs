@@ -41,8 +41,8 @@ impl Shape {
         span(self.rows, self.row_len, self.remote_stride)
     }
 
-    /// The pieces in order, none longer than `limit`. A transfer of no bytes is one empty piece, so
-    /// that it still completes and notifies.
+    /// The pieces in order, none longer than `limit`, of a transfer whose spans do not overflow. A
+    /// transfer of no bytes is one empty piece, so that it still completes and notifies.
     // spec: PUT-3
     pub fn pieces(&self, limit: u64) -> Pieces {
         assert!(limit > 0, "a piece holds at least a byte");

@@ -11,7 +11,7 @@ impl PeerId {
     }
 }
 
-/// Names a posted operation on one connection; tickets of a connection grow by one.
+/// Names a posted operation on one connection; later operations have larger tickets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 

@@ -64,6 +64,7 @@ impl Table {
     /// Makes a key for a part of a region. `None` where the table is full.
     // spec: KEY-1, REG-3
     pub fn insert(&mut self, cover: Cover) -> Option<Key> {
+        assert!(cover.base.checked_add(cover.len).is_some(), "a cover lies within a region");
         let slots = self.entries.len();
         let slot = (0..slots).map(|i| (self.next + i) % slots).find(|&slot| {
             let entry = &self.entries[slot];

@@ -218,7 +218,8 @@ proptest! {
             Action::Notify => Rights::empty(),
         };
         prop_assert_eq!(command.action.rights(), memory);
-        let notifies = class_at_target(command.action.operation(), command.classes).is_some();
+        let notifies = command.action != Action::Notify
+            && class_at_target(command.action.operation(), command.classes).is_some();
         prop_assert_eq!(command.rights() - memory == Rights::NOTIFY, notifies);
         let answers = matches!(command.action, Action::Get | Action::Fetch(_));
         prop_assert_eq!(command.action.answers(), answers);

@@ -109,6 +109,12 @@ impl<W: Words> LaneSender<W> {
         self.machine.lines()
     }
 
+    /// Lines that are free in the end, whatever the reader holds back: it publishes its cursor
+    /// only every quarter.
+    pub(crate) fn reach(&self) -> u32 {
+        self.lines() - (self.lines() / 4 - 1)
+    }
+
     /// Makes sure that a record of `len` bytes fits.
     #[inline(always)]
     pub(crate) fn reserve(&mut self, len: usize) -> Result<(), Full> {
@@ -232,6 +238,11 @@ impl<W: Words> LaneReceiver<W> {
         Self { machine: Receiver::new(lines), words }
     }
 
+    /// Lines of the whole lane.
+    pub(crate) fn lines(&self) -> u32 {
+        self.machine.lines()
+    }
+
     /// Longest record that this lane can ever hold.
     pub(crate) fn capacity(&self) -> usize {
         self.machine.lines() as usize * LINE_PAYLOAD
@@ -260,7 +271,10 @@ impl<W: Words> LaneReceiver<W> {
             return Probe::Nothing;
         }
         let Some((len, tag)) = self.machine.short(word, kind) else { return Probe::Other };
-        let Some(into) = into.get_mut(..len) else { return Probe::Other };
+        if len == 0 || len > into.len() {
+            return Probe::Other;
+        }
+        let into = &mut into[..len];
         load_bytes(line, 1, into);
         self.consume_lines(1);
         Probe::Taken((len, tag))

@@ -3,7 +3,7 @@
 //! ```text
 //!   0      asleep: 1 while the port sleeps, so senders must kick it
 //!   64     engine asleep: the same for the thread that serves mediated commands
-//!   1024   generation of each slot of the port's translation table, 4 bytes each
+//!   1024   generation of each slot of the port's translation table, 8 bytes each
 //! ```
 //!
 //! Only the owner can write it (the file is sealed against other writers), so no peer can disturb

@@ -64,20 +64,23 @@ impl Port {
         };
         let (place, ticket) = self.begin(peer, &command, &transfer, limit)?;
         let Transfer { buffer, shape } = transfer;
+        let (source, into): (_, Option<&mut [u8]>) = match buffer {
+            Buffer::In(into) => (Buffer::None, Some(into)),
+            source => (source, matches!(command.action, Action::Fetch(_)).then_some(&mut [])),
+        };
+        let mut awaited = into.map(|into| Awaited { place, ticket, into, outcome: None });
+        self.awaited = awaited.is_some().then_some(peer.index());
         let mut pieces = shape.pieces(limit).peekable();
         while let Some(piece) = pieces.next() {
             let request = piece_of(&command, &piece, pieces.peek().is_none());
-            if !self.push_piece(peer, &request, &buffer, &piece) {
+            let data = (&source, &piece);
+            if !self.push_piece(peer, &request, data, awaited.as_mut()) {
                 break;
             }
         }
-        let into = match buffer {
-            Buffer::In(into) => into,
-            _ if matches!(command.action, Action::Fetch(_)) => &mut [],
-            _ => return Ok(Posted { ticket, status: Status::Ok, value: 0 }),
-        };
-        let (status, value) =
-            self.wait_answer(peer, Awaited { place, ticket, into, outcome: None });
+        let outcome = awaited.map(|awaited| self.wait_answer(peer, awaited));
+        self.awaited = None;
+        let (status, value) = outcome.unwrap_or((Status::Ok, 0));
         Ok(Posted { ticket, status, value })
     }
 
@@ -141,8 +144,8 @@ impl Port {
         &mut self,
         peer: PeerId,
         request: &Request,
-        buffer: &Buffer<'_>,
-        piece: &Piece,
+        (buffer, piece): (&Buffer<'_>, &Piece),
+        mut awaited: Option<&mut Awaited<'_>>,
     ) -> bool {
         let mut staging = [0; RECORD_MAX];
         let data: &[u8] = match buffer {
@@ -155,9 +158,10 @@ impl Port {
             _ => &[],
         };
         if !self.has_request_room(peer, data.len()) {
-            let room = self.wait_for(None, |port| match port.connection(peer) {
-                Ok(connection) if connection.ended.is_some() => Some(false),
-                _ => port.has_request_room(peer, data.len()).then_some(true),
+            let room = self.wait_for(None, |port| {
+                port.take_answers(peer.index(), awaited.as_deref_mut());
+                let gone = !port.is_alive(peer);
+                (gone || port.has_request_room(peer, data.len())).then_some(!gone)
             });
             if room != Some(true) {
                 return false;
@@ -176,19 +180,15 @@ impl Port {
         end.is_ok_and(|end| end.requests.reserve(COMMAND_BYTES + data).is_ok())
     }
 
-    /// Waits until one operation has ended. Its connection's answers are taken in here, because
-    /// only here is the place for a get's data known.
+    /// Waits until one operation has ended. While its call runs, its connection's answers are taken
+    /// in by the call, because only there is the place for a get's data known.
     // spec: GET-2, ATOM-5
     fn wait_answer(&mut self, peer: PeerId, mut awaited: Awaited<'_>) -> (Status, u64) {
-        self.awaited = Some(peer.index());
         let outcome = self.wait_for(None, |port| {
             port.take_answers(peer.index(), Some(&mut awaited));
-            if awaited.outcome.is_none() && !port.is_alive(peer) {
-                awaited.outcome = Some((Status::Fault(Fault::PeerDead), 0));
-            }
-            awaited.outcome
+            let ended = port.connection(peer).map_or(Some(Fault::PeerDead), |c| c.ended);
+            awaited.outcome.or_else(|| ended.map(|why| (Status::Fault(why), 0)))
         });
-        self.awaited = None;
         outcome.unwrap_or((Status::Fault(Fault::PeerDead), 0))
     }
 

@@ -129,7 +129,8 @@ impl Port {
             Destination::Region(slice) => {
                 let (buffer, shape) =
                     (self.destination(slice.into())?, Shape::contiguous(slice.len));
-                self.post(from, offset, Action::Get, Transfer { buffer, shape }, options)
+                let transfer = Transfer { buffer, shape };
+                return Ok(self.post(from, offset, Action::Get, transfer, options)?.ticket);
             }
         }?
         .landed()
@@ -151,8 +152,10 @@ impl Port {
     ) -> Result<Ticket, PostError> {
         let (into, shape) = (into.into(), Shape::from(rows));
         check_rows(&shape, shape.local_stride, into.len())?;
+        let waits = matches!(into, Destination::Bytes(_));
         let transfer = Transfer { buffer: self.destination(into)?, shape };
-        self.post(from, offset, Action::Get, transfer, options)?.landed()
+        let posted = self.post(from, offset, Action::Get, transfer, options)?;
+        if waits { posted.landed() } else { Ok(posted.ticket) }
     }
 
     /// Stores eight bytes, little-endian, that travel in the command itself, in one access to a

@@ -26,6 +26,9 @@ fn check(mode: Mode) {
     let mut back = vec![0; 10000];
     a.get(&remote, 5, &mut back, Options::new()).unwrap();
     assert_eq!(back, data);
+    let mut long = vec![0; 60000];
+    a.get(&remote, 5, &mut long, Options::new()).unwrap();
+    assert_eq!(long[..10000], data);
     assert_eq!(a.fetch_add(&remote, 32768, 5).unwrap(), 0);
     assert_eq!(a.fetch_add(&remote, 32768, 5).unwrap(), 5);
     println!("{:?}", a.fcaa(&remote, 32768, 5, 5).unwrap());

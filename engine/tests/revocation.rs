@@ -186,8 +186,7 @@ fn executor_of_holder() -> Executor {
 
 /// Lets a random number of the holder's instructions pass.
 fn dawdle(random: &mut Random, port: &mut Port, executor: Executor) {
-    let bound = 1 << random.below(14);
-    for _ in 0..random.below(bound) {
+    for _ in 0..random.scaled(13) {
         if executor == Executor::Progress {
             port.progress();
         } else {

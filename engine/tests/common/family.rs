@@ -71,9 +71,20 @@ impl Family {
 
     /// Starts a process as a rank of a job in the test's folder.
     pub fn start_rank(&self, rank: usize, size: usize) -> Process {
+        self.start_rank_with(rank, size, |_| {})
+    }
+
+    /// Starts a rank with more in its environment.
+    pub fn start_rank_with(
+        &self,
+        rank: usize,
+        size: usize,
+        prepare: impl FnOnce(&mut Command),
+    ) -> Process {
         self.start_with(|command| {
             command.env("AYRE_JOB", self.directory.path());
             command.env("AYRE_RANK", rank.to_string()).env("AYRE_SIZE", size.to_string());
+            prepare(command);
         })
     }
 

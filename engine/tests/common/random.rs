@@ -22,6 +22,12 @@ impl Random {
     pub fn below(&mut self, bound: u64) -> u64 {
         self.word() % bound
     }
+
+    /// A number below two to the `bits`, each order of magnitude as likely as another.
+    pub fn scaled(&mut self, bits: u64) -> u64 {
+        let bound = 1 << self.below(bits + 1);
+        self.below(bound)
+    }
 }
 
 /// Mixes the bits of a word.

@@ -9,6 +9,7 @@ use rustix::process::{
 use std::cell::Cell;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 
 /// Says to a process of which test it is, and which number it has.
 const CHILD: &str = "AYRE_TEST_CHILD";
@@ -116,8 +117,9 @@ impl Family {
         command.stdin(far.into_stdin()).stdout(Stdio::null());
         prepare(&mut command);
         let child = command.spawn().expect("a process of this test");
-        self.watchdog.add(Watched::new(Pid::from_child(&child)));
-        Process { number, child, line: near, ended: false }
+        let watched = Arc::new(Watched::new(Pid::from_child(&child)));
+        self.watchdog.add(&watched);
+        Process { number, child, line: near, ended: false, _watched: watched }
     }
 }
 
@@ -130,6 +132,7 @@ pub struct Process {
     pub line: Line,
     child: Child,
     ended: bool,
+    _watched: Arc<Watched>,
 }
 
 impl Process {

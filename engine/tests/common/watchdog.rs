@@ -1,7 +1,7 @@
 //! The watchdog: a test that hangs fails instead.
 use super::system::Watched;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const GRACE: Duration = Duration::from_secs(20);
 /// Watches one test.
 #[derive(Debug)]
 pub struct Watchdog {
-    watched: Arc<Mutex<Vec<Watched>>>,
+    watched: Arc<Mutex<Vec<Weak<Watched>>>>,
     done: Option<Sender<()>>,
     thread: Option<JoinHandle<bool>>,
 }
@@ -28,9 +28,11 @@ impl Watchdog {
         Self { watched, done: Some(done), thread: Some(thread) }
     }
 
-    /// Watches a process too.
-    pub fn add(&self, process: Watched) {
-        self.watched.lock().expect("no panic under the lock").push(process);
+    /// Watches a process too, for as long as the test keeps it.
+    pub fn add(&self, process: &Arc<Watched>) {
+        let mut watched = self.watched.lock().expect("no panic under the lock");
+        watched.retain(|process| process.strong_count() != 0);
+        watched.push(Arc::downgrade(process));
     }
 
     /// Ends watching. Returns whether it had to bite.
@@ -41,13 +43,13 @@ impl Watchdog {
     }
 }
 
-fn watch(asked: &Receiver<()>, limit: Duration, watched: &Mutex<Vec<Watched>>) -> bool {
+fn watch(asked: &Receiver<()>, limit: Duration, watched: &Mutex<Vec<Weak<Watched>>>) -> bool {
     if asked.recv_timeout(limit) == Err(RecvTimeoutError::Disconnected) {
         return false;
     }
     eprintln!("watchdog: the test does not end");
     for process in watched.lock().expect("no panic under the lock").iter() {
-        process.kill_hung();
+        process.upgrade().iter().for_each(|process| process.kill_hung());
     }
     if asked.recv_timeout(GRACE) == Err(RecvTimeoutError::Timeout) {
         eprintln!("watchdog: nor does it without its processes");

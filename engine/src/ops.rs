@@ -124,16 +124,15 @@ impl Port {
     ) -> Result<Ticket, PostError> {
         match into.into() {
             Destination::Bytes(bytes) => {
-                self.post(from, offset, Action::Get, Incoming(bytes), options)
+                self.post(from, offset, Action::Get, Incoming(bytes), options)?.landed()
             }
             Destination::Region(slice) => {
                 let (buffer, shape) =
                     (self.destination(slice.into())?, Shape::contiguous(slice.len));
                 let transfer = Transfer { buffer, shape };
-                return Ok(self.post(from, offset, Action::Get, transfer, options)?.ticket);
+                Ok(self.post(from, offset, Action::Get, transfer, options)?.ticket)
             }
-        }?
-        .landed()
+        }
     }
 
     /// Copies rows at the target to rows of the local buffer.

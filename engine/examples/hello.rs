@@ -1,0 +1,20 @@
+//! Two ranks write a greeting into each other's memory.
+//!
+//! `ayre run -n 2 -- target/release/examples/hello`
+use ayre::{Options, Port, RegionOptions, Rights};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut port = Port::join()?; // this process is one of those that `ayre run` started
+    let peer = port.peer(1 - port.rank()).ok_or("start two ranks")?;
+
+    let region = port.alloc(4096, RegionOptions::new())?; // memory that others may reach
+    port.share(peer, &region, 0..4096, Rights::all(), 0)?; // hand it over, under the name 0
+    let remote = port.accept_region(peer, 0)?; // and take theirs
+
+    port.put(&remote, 0, b"hello, neighbour", Options::new().completer())?; // into their memory
+    port.wait_notification(None)?; // theirs to us: the data is here
+    let mut text = [0; 16];
+    region.read(0, &mut text);
+    println!("rank {}: {}", port.rank(), String::from_utf8_lossy(&text));
+    Ok(())
+}

@@ -1,10 +1,25 @@
 #!/bin/sh
-# Repeats the tests, the ignored long ones too, and the demo until $MINUTES are over; stops at the
-# first failure. Property tests draw other cases in each round.
+# Repeats the tests, the ignored long ones too, the fuzz targets and the demo until $MINUTES are
+# over; stops at the first failure. Property tests draw other cases in each round, and the fuzz
+# targets, $FUZZ_SECONDS each, go on from what they have found so far.
 set -eu
 cd "$(dirname "$0")/.."
 
 export PROPTEST_CASES="${PROPTEST_CASES:-20000}"
+
+fuzz() {
+    if ! cargo +nightly --version >/dev/null 2>&1; then
+        echo "soak: no fuzzing without a nightly compiler: rustup toolchain install nightly"
+        return
+    fi
+    if ! cargo fuzz --version >/dev/null 2>&1; then
+        cargo install --locked cargo-fuzz
+    fi
+    for target in lane lines commands responses control; do
+        cargo +nightly fuzz run "$target" -- -max_len=600 -max_total_time="${FUZZ_SECONDS:-60}"
+    done
+}
+
 end=$(($(date +%s) + ${MINUTES:-60} * 60))
 round=0
 while [ "$(date +%s)" -lt "$end" ]; do
@@ -12,6 +27,7 @@ while [ "$(date +%s)" -lt "$end" ]; do
     echo "soak: round $round"
     cargo build --workspace --profile checked
     cargo test --workspace --profile checked -- --include-ignored
+    fuzz
     scripts/demo.sh
 done
 echo "soak: $round rounds passed"

@@ -123,34 +123,6 @@ fn a_record_without_its_first_line_never_was() {
     }
 }
 
-/// Keeps the message lane of a peer full while the victim polls.
-fn flood(attacker: &mut Attacker, lane: Lane, kind: Kind, taken: u64) {
-    let note = u64::from(Classes::COMPLETER.bits()) << 16 | 4 << 24;
-    while attacker.written[lane as usize] < taken + 20 {
-        attacker.put_record(lane, kind, 16, &[if lane == Lane::Messages { 0 } else { note }, 0]);
-    }
-}
-
-// spec: NOTI-11
-#[test]
-fn a_flood_of_notifications_leaves_others_their_turn() {
-    let mut world = World::new(Mode::Direct, "note-flood");
-    let (mut attacker, peer) = world.attacker(false);
-    let (mut taken, mut from_honest) = (0, 0);
-    let (one, zero) = (world.victim.peer(1).unwrap(), world.honest.peer(0).unwrap());
-    for _ in 0..20 {
-        world.honest.notify(zero, Options::new()).expect("room for a notification");
-        for _ in 0..256 {
-            flood(&mut attacker, Lane::Requests, Kind::Notification, taken);
-            let source = world.victim.poll_notification().map(|note| note.source);
-            taken += u64::from(source == Some(peer));
-            from_honest += u64::from(source == Some(one));
-        }
-    }
-    assert_eq!(from_honest, 20, "each within a few lanes' worth of the flood");
-    assert!(taken > 1000, "it was a flood");
-}
-
 /// Answers the victim's first operation before it is asked.
 fn answer(attacker: &mut Attacker, cookie: u64, data: &[u64]) {
     let head = Response { number: 1, status: Ended::Ok, value: cookie }.encode();

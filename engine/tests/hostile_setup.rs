@@ -15,7 +15,6 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
     MemfdFlags, Mode as FileMode, OFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create, open,
 };
-use std::time::Duration;
 use world::{REGION, World, seeds, socket_path};
 
 const MODES: [Mode; 2] = [Mode::Direct, Mode::Mediated];
@@ -185,8 +184,7 @@ fn connect_to_answer(mode: Mode, answer: Option<Answer>) -> Result<PeerId, Setup
             let _ = receive(&socket);
         }
     });
-    let timeout = Duration::from_millis(50);
-    let config = Config::new().mode(mode).number(3).setup_timeout(timeout).spin(Spin::SHARED);
+    let config = Config::new().mode(mode).number(3).spin(Spin::SHARED);
     let mut victim = Port::open(config).expect("a port");
     let connected = victim.connect(&path);
     victim.progress();

@@ -1,0 +1,224 @@
+//! What an attacker does, read from bytes: what the fuzzer and the tests with random bytes share.
+#![allow(dead_code, reason = "each fuzz target uses other parts of it")]
+use crate::attacker::{Attacker, DONE, LANES, Lane, Offer, Parts, memory_file, sealed_file};
+use crate::world::{Equipped, LANDING, REGION, World};
+use ayre::{Atomic, AtomicOp, EAGER_MAX, Key, Mode, Options, Width};
+use ayre_proto::command::{COMMAND_BYTES, RESPONSE_BYTES};
+use ayre_proto::lane::Kind;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::SealFlags;
+
+/// Attackers that one world sees before it is made anew.
+const ATTACKERS: u32 = 100;
+/// Attackers between two rounds of honest traffic, which take long.
+const PER_ROUND: u32 = 5;
+
+/// A world that several scripts are played in, one attacker each.
+pub(crate) struct Stage {
+    mode: Mode,
+    name: &'static str,
+    world: Option<(World, u32)>,
+}
+
+impl Stage {
+    pub(crate) const fn new(mode: Mode, name: &'static str) -> Self {
+        Self { mode, name, world: None }
+    }
+
+    fn world(&mut self) -> &mut World {
+        if let Some((world, played)) = &mut self.world
+            && played.is_multiple_of(PER_ROUND)
+        {
+            world.honest_round();
+        }
+        if self.world.as_ref().is_none_or(|(_, played)| *played == ATTACKERS) {
+            self.world = None;
+            self.world = Some((World::new(self.mode, self.name), 0));
+        }
+        let (world, played) = self.world.as_mut().expect("made above");
+        *played += 1;
+        world
+    }
+}
+
+/// Bytes as numbers; zeros behind the end.
+struct Script<'a>(&'a [u8]);
+
+impl<'a> Script<'a> {
+    fn is_over(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn bytes(&mut self, len: usize) -> &'a [u8] {
+        let (taken, rest) = self.0.split_at(len.min(self.0.len()));
+        self.0 = rest;
+        taken
+    }
+
+    fn byte(&mut self) -> u8 {
+        self.bytes(1).first().copied().unwrap_or(0)
+    }
+
+    fn word(&mut self) -> u64 {
+        let taken = self.bytes(8);
+        taken.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+    }
+
+    fn words(&mut self, len: usize) -> Vec<u64> {
+        (0..len).map(|_| self.word()).collect()
+    }
+
+    /// A number up to 255, or a word anywhere.
+    fn number(&mut self) -> u64 {
+        match self.byte() {
+            255 => self.word(),
+            254 => u64::MAX - u64::from(self.byte()),
+            small => u64::from(small) * 8,
+        }
+    }
+}
+
+/// A line with any status word but the right sequence number, or a word anywhere.
+fn write_raw(attacker: &mut Attacker, script: &mut Script<'_>) {
+    let which = script.byte();
+    let lane = LANES[usize::from(which % 3)];
+    if which & 128 != 0 || !attacker.has(lane) {
+        let offset = script.word() % attacker.memory.words() * 8;
+        return attacker.memory.store(offset, script.word());
+    }
+    let status = script.word() << 16 | u64::from(attacker.next_sequence(lane));
+    let payload = script.words(usize::from(which >> 2 & 7));
+    attacker.put_line(lane, status, &payload);
+}
+
+fn finish(world: &mut World, attacker: &Attacker) {
+    world.drain();
+    world.check_secret(attacker);
+}
+
+/// Commands to the victim, with keys that exist: operation, key, offset and length are the
+/// script's.
+pub(crate) fn commands(stage: &mut Stage, bytes: &[u8]) {
+    let world = stage.world();
+    let mut script = Script(bytes);
+    let Equipped { mut attacker, key: own, .. } = world.granted_attacker();
+    let keys = [own, world.honest_key(), Key { slot: 7, generation: 0 }];
+    while !script.is_over() {
+        match script.byte() % 4 {
+            0 => write_raw(&mut attacker, &mut script),
+            1 => world.drain(),
+            _ => {
+                let key = keys[usize::from(script.byte() % 3)];
+                let mut words = vec![0; COMMAND_BYTES / 8];
+                words[0] = script.word() & 0xffff_ffff | u64::from(key.slot) << 32;
+                words[1] = u64::from(key.generation) | u64::from(script.byte()) << 32;
+                words[2] = script.number();
+                words[4] = script.number();
+                words[5] = script.number();
+                let data = script.byte();
+                words.extend(script.words(usize::from(data % 64)));
+                attacker.put_long(Lane::Requests, Kind::Command, &words);
+            }
+        }
+    }
+    finish(world, &attacker);
+}
+
+/// Posts something that the attacker then answers, or not; nothing that waits for it.
+fn ask(world: &mut World, equipped: &Equipped, script: &mut Script<'_>) {
+    let (victim, remote) = (&mut world.victim, &equipped.remote);
+    let (options, data) = (Options::new().requester().completer(), [1; 600]);
+    let (what, size) = (script.byte(), usize::from(script.byte()) * 4);
+    let add = Atomic { width: Width::W64, op: AtomicOp::Add, operand: 1, compare: 0 };
+    let _ = match what % 4 {
+        0 => victim.put(remote, 0, &data[..size.min(600)], options).map(|_| ()),
+        1 => {
+            let landing = LANDING.start..LANDING.start + size;
+            victim.get(remote, 8, world.local.slice(landing), options).map(|_| ())
+        }
+        2 => victim.atomic(remote, 8, add, options).map(|_| ()),
+        _ => victim.send(equipped.peer, 1, &data[..size.clamp(1, 600)]),
+    };
+}
+
+/// Answers and counts, to operations that the victim has posted or not.
+pub(crate) fn responses(stage: &mut Stage, bytes: &[u8]) {
+    let world = stage.world();
+    let mut script = Script(bytes);
+    let mut equipped = world.granted_attacker();
+    while !script.is_over() {
+        let attacker = &mut equipped.attacker;
+        match script.byte() % 6 {
+            0 => write_raw(attacker, &mut script),
+            1 => world.drain(),
+            2 => attacker.memory.store(attacker.control_in(DONE), script.number() / 8),
+            3 => ask(world, &equipped, &mut script),
+            _ => {
+                let (status, number) = (u64::from(script.byte() & 15), script.number() / 8);
+                let mut words = vec![status << 32 | u64::from(number as u32), script.number()];
+                debug_assert_eq!(words.len() * 8, RESPONSE_BYTES);
+                let data = script.byte();
+                words.extend(script.words(usize::from(data % 100)));
+                attacker.put_long(Lane::Responses, Kind::Response, &words);
+            }
+        }
+    }
+    finish(world, &equipped.attacker);
+}
+
+/// Lines of a direct connection.
+pub(crate) fn lines(stage: &mut Stage, bytes: &[u8]) {
+    let world = stage.world();
+    let mut script = Script(bytes);
+    let Equipped { mut attacker, .. } = world.granted_attacker();
+    let mut message = [0; EAGER_MAX];
+    while !script.is_over() {
+        write_raw(&mut attacker, &mut script);
+        let _ = world.victim.poll_notification();
+        let _ = world.victim.try_recv(&mut message);
+    }
+    finish(world, &attacker);
+}
+
+/// Packets with files of all kinds, and a victim that takes what it is offered.
+pub(crate) fn control(stage: &mut Stage, bytes: &[u8]) {
+    let world = stage.world();
+    let mut script = Script(bytes);
+    let (attacker, peer) = world.attacker(script.byte() & 1 == 1);
+    let (len, fixed) = (REGION as u64, SealFlags::SHRINK | SealFlags::GROW);
+    let parts = Parts::new();
+    let files: [OwnedFd; 3] =
+        [sealed_file(len), memory_file(len, SealFlags::empty()), memory_file(64, fixed)];
+    let palette: Vec<BorrowedFd<'_>> =
+        parts.fds().into_iter().chain(files.iter().map(AsFd::as_fd)).collect();
+    while !script.is_over() {
+        let fds: Vec<_> = (0..script.byte() % 6)
+            .map(|_| palette[usize::from(script.byte()) % palette.len()])
+            .collect();
+        let name = u64::from(script.byte() % 2);
+        let sent = match script.byte() % 3 {
+            0 => {
+                let (base, len, mapped) = (script.number(), script.number(), script.number());
+                let offer = Offer { name, rights: u64::from(script.byte()), base, len, mapped };
+                attacker.offer_region(offer, fds.first().copied())
+            }
+            1 => {
+                let lines = script.number() / 8;
+                attacker.send([crate::attacker::OFFER_QUEUE, name, lines, 0, 0, 0, 0, 0], &fds)
+            }
+            _ => {
+                let mut words = [0; 8];
+                words.fill_with(|| script.number());
+                words[0] = u64::from(script.byte() % 8);
+                attacker.send(words, &fds)
+            }
+        };
+        match script.byte() % 3 {
+            _ if !sent => break,
+            0 => drop(world.victim.accept_region(peer, name)),
+            1 => drop(world.victim.accept_queue(peer, name)),
+            _ => world.victim.progress(),
+        }
+    }
+    finish(world, &attacker);
+}

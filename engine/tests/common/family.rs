@@ -152,6 +152,13 @@ impl Process {
         assert!(found.expect("a state").1.stopped(), "the process ended instead of stopping");
     }
 
+    /// Waits until it sleeps in the system, which it does only for an event.
+    pub fn until_asleep(&self) {
+        while super::system::state_of(self.id()) != 'S' {
+            std::thread::yield_now();
+        }
+    }
+
     /// Lets it go on.
     pub fn resume(&self) {
         kill_process(self.pid(), Signal::CONT).expect("the process is there");

@@ -30,6 +30,17 @@ impl Watched {
     }
 }
 
+/// The state of the thread of a process that runs its test, as a letter: R runs, S sleeps.
+pub fn state_of(process: u32) -> char {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("the process is there");
+    let last = tasks.flatten().filter_map(|task| task.file_name().to_str()?.parse().ok()).max();
+    let last: u32 = last.expect("a process has threads");
+    let stat = fs::read_to_string(format!("/proc/{process}/task/{last}/stat"));
+    let stat = stat.expect("the process is there");
+    let after_name = stat.rsplit(") ").next().expect("fields behind the name");
+    after_name.chars().next().expect("a state")
+}
+
 /// A part of a process's address space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapped {

@@ -75,8 +75,8 @@ pub struct Spin {
 }
 
 impl Spin {
-    /// A processor for each port: poll long enough to cover a peer's ordinary work.
-    pub const DEDICATED: Self = Self { polls: 20_000, yields: 16 };
+    /// A processor for each port: poll for some ten times what a wake-up costs.
+    pub const DEDICATED: Self = Self { polls: 4_000, yields: 16 };
     /// More ports than processors: whoever waits should make room at once.
     pub const SHARED: Self = Self { polls: 100, yields: 4 };
 }

@@ -1,0 +1,126 @@
+//! Several ports on the same words at the same time.
+use crate::Executor;
+use crate::crowd::Crowd;
+use crate::data::contents;
+use crate::world::World;
+use ayre::{Atomic, AtomicOp, Busy, Options, Port, PostError, RegionOptions, RemoteRegion, Width};
+
+const INITIATORS: u16 = 2;
+const ADDS: u64 = 3000;
+
+fn add(width: Width, operand: u64) -> Atomic {
+    Atomic { width, op: AtomicOp::Add, operand, compare: 0 }
+}
+
+/// Posts an atomic that does not fetch, making progress where there is no room.
+fn post(port: &mut Port, remote: &RemoteRegion, offset: u64, atomic: Atomic) {
+    while let Err(error) = port.atomic(remote, offset, atomic, Options::new()) {
+        assert!(error.is_busy(), "{error}");
+        port.progress();
+        std::thread::yield_now();
+    }
+}
+
+/// Sums of several initiators and of the owner are exact, in both widths, fetching or not.
+// spec: ATOM-4, ORD-8, PROG-2
+pub fn sums_are_exact(executor: Executor) {
+    let mut crowd = Crowd::open(executor, INITIATORS);
+    let region = crowd.target.alloc(64, RegionOptions::new()).expect("memory is there");
+    let remotes = crowd.share(&region);
+    let mut own = 0;
+    crowd.each(
+        remotes,
+        |port, remote| {
+            for i in 0..ADDS {
+                let width = if i % 2 == 0 { Width::W64 } else { Width::W32 };
+                let offset = if i % 2 == 0 { 0 } else { 12 };
+                if i % 3 == 0 {
+                    let fetched = port.fetch(&remote, offset, add(width, 1), Options::new());
+                    fetched.expect("an atomic");
+                } else {
+                    post(port, &remote, offset, add(width, 1));
+                }
+            }
+            assert_eq!(port.flush(remote.peer()), Ok(()));
+        },
+        |_| {
+            own += 1;
+            region.atomic(0, &add(Width::W64, 1));
+            region.atomic(12, &add(Width::W32, 1));
+        },
+    );
+    let expected = own + u64::from(INITIATORS) * ADDS / 2;
+    assert_eq!(region.load(0), expected);
+    assert_eq!(region.load(8), expected << 32, "the neighbour of a half word is left alone");
+}
+
+/// Old values of one word's fetching atomics are all different: they have one order.
+// spec: ATOM-4, ATOM-5, ORD-8
+pub fn fetched_values_are_distinct(executor: Executor) {
+    let mut crowd = Crowd::open(executor, INITIATORS);
+    let region = crowd.target.alloc(8, RegionOptions::new()).expect("memory is there");
+    let remotes = crowd.share(&region);
+    let draw = |port: &mut Port, remote: RemoteRegion| {
+        (0..ADDS).map(|_| port.fetch_add(&remote, 0, 1).expect("an atomic")).collect::<Vec<_>>()
+    };
+    let drawn = crowd.each(remotes, draw, |_| ());
+    assert!(drawn.iter().all(|values| values.is_sorted()), "one port sees its own order");
+    let mut all = drawn.concat();
+    all.sort_unstable();
+    assert_eq!(all, (0..u64::from(INITIATORS) * ADDS).collect::<Vec<_>>());
+}
+
+/// A counter with a ceiling, by FCAA of several ports, reaches it and never passes it.
+// spec: FCAA-1, FCAA-4, ATOM-4
+pub fn fcaa_keeps_a_ceiling(executor: Executor) {
+    const CEILING: i64 = 2000;
+    let mut crowd = Crowd::open(executor, INITIATORS);
+    let region = crowd.target.alloc(8, RegionOptions::new()).expect("memory is there");
+    let remotes = crowd.share(&region);
+    let climb = |port: &mut Port, remote: RemoteRegion| {
+        let mut taken = 0;
+        loop {
+            let step = port.fcaa(&remote, 0, CEILING - 1, 1).expect("an atomic");
+            assert!(step.value as i64 <= CEILING, "{step:?}");
+            if !step.success {
+                return taken;
+            }
+            taken += 1;
+        }
+    };
+    let taken = crowd.each(remotes, climb, |_| assert!(region.load(0) as i64 <= CEILING));
+    assert_eq!(taken.into_iter().sum::<i64>(), CEILING);
+}
+
+/// An immediate put is one access: no reader sees a part of it.
+// spec: IMM-1, ATOM-4
+pub fn immediate_puts_do_not_tear(executor: Executor) {
+    let mut world = World::open(executor);
+    let memory = world.memory(64);
+    let remote = memory.remote;
+    let words = [0, u64::MAX, 0x5555_5555_5555_5555, 0xaaaa_aaaa_aaaa_aaaa];
+    let (_, seen) = world.both(
+        |port| {
+            for i in 0..20_000 {
+                let word = words[i % words.len()];
+                while let Err(error) = port.put_immediate(&remote, 8, word, Options::new()) {
+                    assert!(matches!(
+                        error,
+                        PostError::Busy(Busy::RequestLaneFull | Busy::TooManyOutstanding)
+                    ));
+                    port.progress();
+                    std::thread::yield_now();
+                }
+            }
+            assert_eq!(port.flush(remote.peer()), Ok(()));
+        },
+        |port| {
+            (0..20_000).all(|_| {
+                port.progress();
+                words.contains(&memory.region.load(8))
+            })
+        },
+    );
+    assert!(seen, "a word that nobody put");
+    assert_eq!(contents(&memory.region)[16..], [0; 48]);
+}

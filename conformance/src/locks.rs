@@ -1,0 +1,123 @@
+//! Locks on a word of the target's memory.
+use crate::Executor;
+use crate::crowd::Crowd;
+use crate::world::{Memory, World, fault_of};
+use ayre::{Fault, Hold, Lock, Options, Port, RegionOptions, RemoteRegion};
+
+/// Processes that the locks are for.
+const USERS: u32 = 3;
+const ROUNDS: u64 = 200;
+
+/// Every step leaves the word as the table says.
+// spec: LOCK-1, LOCK-2
+pub fn steps_walk_the_word(executor: Executor) {
+    let mut world = World::open(executor);
+    let Memory { region, remote, .. } = world.memory(64);
+    let full = u64::from(USERS) + 1;
+    world.drive(|port| {
+        let mut locks: Vec<_> = (0..USERS).map(|_| Lock::new(&remote, 8, USERS)).collect();
+        assert_eq!(locks[0].try_lock(port, Hold::Exclusive), Ok(true));
+        assert_eq!(region.load(8), full);
+        assert_eq!(locks[1].try_lock(port, Hold::Exclusive), Ok(false), "one writer");
+        assert_eq!(locks[1].try_lock(port, Hold::Shared), Ok(false), "no reader beside it");
+        assert_eq!((region.load(8), locks[1].held()), (full, None));
+        assert_eq!(locks[0].unlock(port), Ok(()));
+        assert_eq!(region.load(8), 0);
+        for (readers, lock) in (1..).zip(&mut locks) {
+            assert_eq!(lock.try_lock(port, Hold::Shared), Ok(true), "reader {readers}");
+            assert_eq!(region.load(8), readers);
+        }
+        assert_eq!(locks[0].held(), Some(Hold::Shared));
+        assert_eq!(locks[0].unlock(port), Ok(()));
+        assert_eq!(locks[0].try_lock(port, Hold::Exclusive), Ok(false), "no writer beside readers");
+        assert_eq!(region.load(8), u64::from(USERS) - 1);
+        for lock in &mut locks[1..] {
+            assert_eq!(lock.unlock(port), Ok(()));
+        }
+        assert_eq!(region.load(8), 0);
+    });
+    assert!(world.raised().is_empty(), "locks raise no notifications");
+}
+
+/// A second hold, and an unlock without a hold, are refused before they touch the word.
+// spec: LOCK-3
+pub fn a_handle_holds_once(executor: Executor) {
+    let mut world = World::open(executor);
+    let Memory { region, remote, .. } = world.memory(8);
+    world.drive(|port| {
+        let mut lock = Lock::new(&remote, 0, USERS);
+        assert_eq!(fault_of(lock.unlock(port)), Fault::Malformed);
+        for hold in [Hold::Shared, Hold::Exclusive] {
+            lock.lock(port, hold).expect("the lock is free");
+            let word = region.load(0);
+            for second in [Hold::Shared, Hold::Exclusive] {
+                assert_eq!(lock.try_lock(port, second), Ok(false), "{hold:?}, then {second:?}");
+                assert_eq!(lock.lock(port, second), Err(Fault::Malformed), "it would never end");
+            }
+            assert_eq!((region.load(0), lock.held()), (word, Some(hold)));
+            assert_eq!(lock.unlock(port), Ok(()));
+            assert_eq!((region.load(0), lock.held()), (0, None));
+        }
+        assert_eq!(fault_of(lock.unlock(port)), Fault::Malformed);
+        assert_eq!(region.load(0), 0);
+    });
+}
+
+/// Reads two words that are equal whenever nobody writes.
+fn read_both(port: &mut Port, remote: &RemoteRegion) -> [u64; 2] {
+    let mut bytes = [0; 16];
+    port.get(remote, 64, &mut bytes, Options::new()).expect("a get");
+    [0, 8].map(|at| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i])))
+}
+
+/// Writes both words, one after the other.
+fn write_both(port: &mut Port, remote: &RemoteRegion, value: u64) {
+    for offset in [64, 72] {
+        let put = port.put(remote, offset, &value.to_le_bytes(), Options::new());
+        put.expect("a writer has the lane for itself");
+    }
+}
+
+/// With the lock held exclusively nobody else writes or reads; with it held shared nobody writes.
+// spec: LOCK-2, LOCK-4, ORD-7, ORD-11
+pub fn locks_exclude(executor: Executor) {
+    let mut crowd = Crowd::open(executor, USERS as u16);
+    let region = crowd.target.alloc(128, RegionOptions::new()).expect("memory is there");
+    let remotes = crowd.share(&region);
+    let work = |port: &mut Port, remote: RemoteRegion| {
+        let mut lock = Lock::new(&remote, 0, USERS);
+        for _ in 0..ROUNDS {
+            lock.lock(port, Hold::Exclusive).expect("the lock becomes free");
+            let [first, second] = read_both(port, &remote);
+            assert_eq!(first, second, "a writer was inside");
+            write_both(port, &remote, first + 1);
+            lock.unlock(port).expect("an unlock");
+            lock.lock(port, Hold::Shared).expect("the lock becomes free");
+            let [first, second] = read_both(port, &remote);
+            assert_eq!(first, second, "a writer was inside");
+            lock.unlock(port).expect("an unlock");
+        }
+    };
+    crowd.each(remotes, work, |_| ());
+    assert_eq!(region.load(64), u64::from(USERS) * ROUNDS);
+    assert_eq!(region.load(0), 0, "everybody has left");
+}
+
+/// A holder that dies leaves the lock held.
+// spec: LOCK-5
+pub fn death_does_not_unlock(executor: Executor) {
+    let mut crowd = Crowd::open(executor, 2);
+    let region = crowd.target.alloc(8, RegionOptions::new()).expect("memory is there");
+    let remotes = crowd.share(&region);
+    let lock = |port: &mut Port, remote: &RemoteRegion| {
+        Lock::new(remote, 0, USERS).try_lock(port, Hold::Exclusive).expect("an answer")
+    };
+    assert_eq!(crowd.each(vec![&remotes[0]], lock, |_| ()), [true]);
+    drop(crowd.initiators.remove(0));
+    crowd.until("death is noticed", |crowd| {
+        let first = crowd.target.peers().next().expect("it was connected");
+        (!crowd.target.is_alive(first)).then_some(())
+    });
+    assert_eq!(region.load(0), u64::from(USERS) + 1);
+    assert_eq!(crowd.each(vec![&remotes[1]], lock, |_| ()), [false]);
+}

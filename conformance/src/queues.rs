@@ -1,0 +1,211 @@
+//! Remote queues: every record once, whole, in its producer's order.
+use crate::Executor;
+use crate::crowd::{Crowd, FIRST};
+use crate::data::{CANARY, assert_same, pattern};
+use crate::seed::Dice;
+use crate::world::{World, fault_of};
+use ayre::{Busy, Fault, PeerId, Port, PostError, Queue, ReceiveError, Record, RemoteQueue};
+use std::thread::yield_now;
+use std::time::Duration;
+
+fn open(world: &mut World, capacity: usize) -> (Queue, RemoteQueue) {
+    let (initiator, target) = (world.initiator_id(), world.target_id());
+    let mut queue = world.target().create_queue(capacity).expect("a queue");
+    world.target().share_queue(initiator, &mut queue, 77).expect("a producer");
+    let remote = world.initiator().accept_queue(target, 77).expect("what is handed over arrives");
+    (queue, remote)
+}
+
+fn take(world: &mut World, queue: &mut Queue, into: &mut [u8]) -> Option<Record> {
+    world.target().dequeue(queue, into).expect("the buffer is long enough")
+}
+
+/// Every length up to the longest arrives, many times around the lane.
+// spec: QUE-1, QUE-3, QUE-4, QUE-5
+pub fn every_length_arrives(executor: Executor) {
+    let mut world = World::open(executor);
+    let capacity = 4096;
+    let (mut queue, mut remote) = open(&mut world, capacity);
+    let source = world.initiator_id();
+    assert!(remote.record_max() >= capacity / 2, "half of the capacity asked for");
+    assert_eq!(queue.record_max(), remote.record_max());
+    assert_eq!(queue.producers().collect::<Vec<_>>(), [source]);
+    let mut buffer = vec![0; remote.record_max() + 1];
+    for len in 1..=capacity / 2 {
+        let mut data = pattern(len as u64, len);
+        world.initiator().enqueue(&mut remote, &data).expect("an empty lane has room");
+        data.fill(CANARY);
+        buffer.fill(CANARY);
+        let record = take(&mut world, &mut queue, &mut buffer).expect("it needs no progress");
+        assert_eq!(record, Record { source, len });
+        assert_same(&buffer[..len], &pattern(len as u64, len), &len);
+        assert!(buffer[len..].iter().all(|byte| *byte == CANARY), "behind {len} bytes");
+    }
+    assert_eq!(take(&mut world, &mut queue, &mut buffer), None, "each came once");
+}
+
+/// Nothing, and more than fits, are refused without effect.
+// spec: QUE-3, POST-1
+pub fn lengths_are_limited(executor: Executor) {
+    let mut world = World::open(executor);
+    let (mut queue, mut remote) = open(&mut world, 4096);
+    let long = vec![1; remote.record_max() + 1];
+    assert_eq!(fault_of(world.initiator().enqueue(&mut remote, &long)), Fault::TooLong);
+    assert_eq!(fault_of(world.initiator().enqueue(&mut remote, &[])), Fault::Malformed);
+    assert_eq!(take(&mut world, &mut queue, &mut [0; 8]), None);
+    world.initiator().enqueue(&mut remote, &long[1..]).expect("the longest");
+    let mut buffer = vec![0; long.len()];
+    let record = take(&mut world, &mut queue, &mut buffer).expect("it needs no progress");
+    assert_eq!(record.len, long.len() - 1);
+}
+
+/// A full lane is Busy; nothing is lost, and there is room again after.
+// spec: QUE-2, QUE-4, QUE-5, QUE-6, LANE-6, POST-9
+pub fn a_full_lane_loses_nothing(executor: Executor) {
+    let (mut world, mut dice) = (World::open(executor), Dice::new(0));
+    let (mut queue, mut remote) = open(&mut world, 8192);
+    let (mut sent, mut received) = (0_u64, 0_u64);
+    let len_of = |i: u64| 1 + (i * i % 700) as usize;
+    let mut buffer = vec![0; 1000];
+    for _ in 0..200 {
+        let mut bytes = 0;
+        let full = loop {
+            let data = pattern(sent, len_of(sent));
+            match world.initiator().enqueue(&mut remote, &data) {
+                Ok(()) => (sent, bytes) = (sent + 1, bytes + data.len().next_multiple_of(56)),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(full, PostError::Busy(Busy::QueueFull));
+        assert!(
+            received != 0 || bytes + 700 >= 8192,
+            "the capacity asked for in lines of 56 bytes"
+        );
+        let rest = dice.below(2) * dice.below(sent - received);
+        while received + rest < sent {
+            let record = take(&mut world, &mut queue, &mut buffer).expect("it was enqueued");
+            let expected = pattern(received, len_of(received));
+            assert_same(&buffer[..record.len], &expected, &received);
+            received += 1;
+        }
+        if rest == 0 {
+            assert_eq!(take(&mut world, &mut queue, &mut buffer), None, "each came once");
+        }
+    }
+}
+
+/// A record that the buffer is too short for stays at the head until a longer one comes.
+// spec: QUE-8
+pub fn a_short_buffer_leaves_the_record(executor: Executor) {
+    let mut world = World::open(executor);
+    let (mut queue, mut remote) = open(&mut world, 4096);
+    world.initiator().enqueue(&mut remote, &pattern(1, 100)).expect("room");
+    world.initiator().enqueue(&mut remote, &pattern(2, 5)).expect("room");
+    for short in [0, 1, 56, 99] {
+        let mut buffer = vec![CANARY; short];
+        let refused = world.target().dequeue(&mut queue, &mut buffer);
+        assert_eq!(refused, Err(ReceiveError::TooLong(100)));
+        let waited = world.target().dequeue_wait(&mut queue, &mut buffer, Some(Duration::ZERO));
+        assert_eq!(waited, Err(ReceiveError::TooLong(100)));
+        assert_eq!(buffer, vec![CANARY; short], "nothing is written");
+    }
+    let mut buffer = [0; 100];
+    assert_eq!(take(&mut world, &mut queue, &mut buffer).map(|record| record.len), Some(100));
+    assert_same(&buffer, &pattern(1, 100), &"the record that stayed");
+    assert_eq!(take(&mut world, &mut queue, &mut buffer).map(|record| record.len), Some(5));
+}
+
+/// A wait without time is a poll.
+// spec: QUE-7, WAIT-1, WAIT-2
+pub fn a_wait_without_time_is_a_poll(executor: Executor) {
+    let mut world = World::open(executor);
+    let (mut queue, mut remote) = open(&mut world, 4096);
+    let mut wait = |world: &mut World| {
+        let waited = world.target().dequeue_wait(&mut queue, &mut [0; 8], Some(Duration::ZERO));
+        waited.map(|record| record.len)
+    };
+    assert_eq!(wait(&mut world), Err(ReceiveError::TimedOut));
+    world.initiator().enqueue(&mut remote, &[1; 7]).expect("room");
+    assert_eq!(wait(&mut world), Ok(7));
+    assert_eq!(wait(&mut world), Err(ReceiveError::TimedOut));
+}
+
+/// A queue's handle belongs to the port that accepted it, and a queue to the one that made it.
+// spec: CAP-6, QUE-1
+pub fn handles_are_of_their_port(executor: Executor) {
+    let mut world = World::open(executor);
+    let (mut queue, mut remote) = open(&mut world, 4096);
+    let mut stranger = World::open(executor);
+    let enqueued = stranger.initiator().enqueue(&mut remote, &[1]);
+    assert_eq!(fault_of(enqueued), Fault::ForeignHandle);
+    let (initiator, target) = (stranger.initiator_id(), stranger.target());
+    assert!(target.share_queue(initiator, &mut queue, 1).is_err(), "another port's queue");
+    let initiator = world.initiator_id();
+    assert!(world.target().share_queue(initiator, &mut queue, 78).is_err(), "a producer already");
+    assert_eq!(take(&mut world, &mut queue, &mut [0; 8]), None);
+}
+
+fn enqueue(port: &mut Port, queue: &mut RemoteQueue, data: &[u8]) {
+    while let Err(error) = port.enqueue(queue, data) {
+        assert_eq!(error, PostError::Busy(Busy::QueueFull));
+        port.progress();
+        yield_now();
+    }
+}
+
+/// Several producers at a time: each one's records come once, whole, in its order.
+// spec: QUE-5, QUE-6, QUE-7, LANE-6
+pub fn producers_do_not_mix(executor: Executor) {
+    const COUNT: u64 = 3000;
+    let mut crowd = Crowd::open(executor, 3);
+    let (mut queue, remotes) = crowd.queue(4096);
+    let states = crowd.ids().into_iter().zip(remotes).collect();
+    let salt = |id: PeerId, i: u64| i << 16 | u64::from(id.0);
+    let (mut next, mut buffer) = ([0; 3], vec![0; 2000]);
+    let mut take = |port: &mut Port, next: &mut [u64; 3]| {
+        while let Some(record) = port.dequeue(&mut queue, &mut buffer).expect("long enough") {
+            let expected = &mut next[usize::from(record.source.0 - FIRST)];
+            let data = pattern(salt(record.source, *expected), record.len);
+            assert_same(&buffer[..record.len], &data, &record);
+            *expected += 1;
+        }
+    };
+    crowd.each(
+        states,
+        |port, (id, mut remote)| {
+            for i in 0..COUNT {
+                let len = 1 + (i * 31 % if i % 50 == 0 { 2000 } else { 150 }) as usize;
+                enqueue(port, &mut remote, &pattern(salt(id, i), len));
+            }
+        },
+        |port| take(port, &mut next),
+    );
+    crowd.until("the last records", |crowd| {
+        take(&mut crowd.target, &mut next);
+        (next == [COUNT; 3]).then_some(())
+    });
+}
+
+/// A producer that fills its lane again and again keeps no other one from enqueueing or being
+/// dequeued.
+// spec: QUE-7, CAP-10
+pub fn a_flooding_producer_stops_nobody(executor: Executor) {
+    let mut crowd = Crowd::open(executor, 2);
+    let (mut queue, mut remotes) = crowd.queue(4096);
+    let (first, second) = remotes.split_at_mut(1);
+    for (round, len) in [40, 200].into_iter().cycle().take(20).enumerate() {
+        let (flood, record) = (vec![1; len], vec![2; len]);
+        crowd.initiators[1].enqueue(&mut second[0], &record).expect("a lane of its own");
+        let mut others = 0;
+        loop {
+            while crowd.initiators[0].enqueue(&mut first[0], &flood).is_ok() {}
+            let mut buffer = [0; 200];
+            let record = crowd.target.dequeue(&mut queue, &mut buffer).expect("long enough");
+            match record {
+                Some(_) if buffer[0] == 2 => break,
+                _ => others += 1,
+            }
+            assert!(others < 1000, "the second producer is heard in round {round}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The lists of cases, as macros that make tests of them.
+
+/// Tests of the named cases for one executor, in a module for each module of cases.
+#[macro_export]
+macro_rules! tests_of {
+    ($executor:expr; $($module:ident: $($case:ident),+;)+) => {
+        $(mod $module {
+            $(#[test]
+            fn $case() {
+                ayre_conformance::$module::$case($executor);
+            })+
+        })+
+    };
+}
+
+/// The cases that every executor passes.
+#[macro_export]
+macro_rules! suite {
+    ($executor:expr) => {
+        ayre_conformance::tests_of! { $executor;
+            transfers:
+                put_copies_exactly, put_lets_its_buffer_go, get_copies_exactly,
+                regions_are_local_buffers, get_into_a_region_lands_with_its_completer,
+                immediate_put_stores_a_word, no_bytes_are_a_transfer;
+            strided:
+                put_strided_writes_rows, get_strided_reads_rows, strided_bounds_cover_all_rows,
+                rows_do_not_land_on_each_other;
+            notifications:
+                classes_raise_what_the_table_says, a_connection_is_enough_to_notify,
+                a_long_put_is_notified_once_at_its_end, notifications_come_in_posted_order,
+                polls_find_what_is_pending, a_wait_without_time_is_a_poll,
+                a_fault_is_one_requester_notification, flush_takes_no_notifications;
+            atomics:
+                atomics_agree_with_the_model, the_owner_performs_atomics, shorthands_are_atomics,
+                fcaa_compares_signed, atomics_are_aligned;
+            locks: steps_walk_the_word, a_handle_holds_once;
+            epochs: steps_out_of_turn_decline;
+            messages:
+                every_length_arrives, lengths_are_limited, a_full_lane_loses_nothing,
+                a_short_buffer_leaves_the_message, a_receive_without_time_is_a_poll,
+                unread_messages_delay_nothing;
+            queues:
+                every_length_arrives, lengths_are_limited, a_full_lane_loses_nothing,
+                a_short_buffer_leaves_the_record, a_wait_without_time_is_a_poll,
+                handles_are_of_their_port;
+            batches:
+                a_batch_is_posted_in_order, an_unposted_batch_does_nothing,
+                a_batch_is_posted_whole_or_not, a_batch_that_never_fits_is_too_long;
+            oracle: lists_agree_with_the_oracle;
+            bounds:
+                what_exceeds_a_capability_is_refused, a_part_is_all_that_is_granted, parts_overlap;
+            rights:
+                each_right_is_needed, notifying_is_a_right, no_rights_let_nothing_through,
+                a_sealed_region_is_for_reading, a_read_only_mapping_stays_so;
+            handles:
+                a_capability_is_of_its_port, a_region_is_of_its_port, a_grant_is_of_its_port,
+                an_unknown_peer_is_a_foreign_handle, names_find_capabilities,
+                capabilities_can_be_narrowed, the_mode_is_agreed;
+            regions:
+                memory_is_zeroed, the_owner_shares_its_memory, grants_stay_inside,
+                deregistering_revokes, registered_words_are_memory;
+            revocation: what_is_under_way_ends, other_grants_live_on, a_region_can_be_shared_again;
+            room:
+                own_notifications_are_bounded, unread_notifications_refuse_more,
+                the_table_is_bounded, refusals_and_faults_are_counted,
+                what_nobody_accepts_is_bounded;
+        }
+    };
+}
+
+/// The cases that need several ports, and so no loopback.
+#[macro_export]
+macro_rules! suite_of_ports {
+    ($executor:expr) => {
+        ayre_conformance::tests_of! { $executor;
+            visibility:
+                data_comes_before_its_completer, data_comes_before_a_later_message,
+                data_comes_before_a_later_flag, gets_find_what_was_written_before_a_message,
+                a_stream_of_puts_is_never_behind_its_signals;
+            concurrency:
+                sums_are_exact, fetched_values_are_distinct, fcaa_keeps_a_ceiling,
+                immediate_puts_do_not_tear;
+            locks: locks_exclude, death_does_not_unlock;
+            epochs: an_epoch_ends_with_its_data;
+            messages:
+                streams_of_messages_arrive, waits_miss_no_wake_up, senders_do_not_mix,
+                a_flooding_sender_stops_nobody;
+            queues: producers_do_not_mix, a_flooding_producer_stops_nobody;
+            handles: names_are_of_a_pair;
+            revocation: nothing_lands_after;
+            room:
+                one_peers_notifications_stop_no_other, unread_notifications_delay_no_operation;
+            notifications: polls_in_turn_find_every_peer;
+            death:
+                later_calls_fault, a_fault_goes_before_busy, what_is_under_way_ends,
+                blocked_calls_return, waits_end, accepting_ends, what_was_published_arrives,
+                leaving_flushes, survivors_go_on;
+        }
+    };
+}
+
+/// The cases about operations that are under way for longer than their call: mediated executors.
+#[macro_export]
+macro_rules! suite_of_mediated {
+    ($executor:expr) => {
+        ayre_conformance::tests_of! { $executor;
+            room: operations_under_way_are_bounded;
+        }
+    };
+}
+
+/// The cases where nobody but the case serves the target.
+#[macro_export]
+macro_rules! suite_of_inline {
+    ($executor:expr) => {
+        ayre_conformance::tests_of! { $executor;
+            room: answers_not_taken_are_bounded, busy_ports_get_through;
+        }
+    };
+}

@@ -1,0 +1,198 @@
+//! What a port may rely on having seen, with both ends at work at the same time.
+use crate::Executor;
+use crate::data::{assert_same, pattern};
+use crate::world::{Memory, World};
+use ayre::{Options, PostError, Region};
+use std::thread::yield_now;
+
+const LENS: [usize; 6] = [8, 56, 64, 1000, 5000, 10_000];
+const ROUNDS: u64 = 600;
+const FLAG: usize = 1 << 17;
+
+fn len_of(round: u64) -> usize {
+    LENS[round as usize % LENS.len()]
+}
+
+fn check(region: &Region, round: u64) {
+    let len = len_of(round);
+    let mut found = vec![0; len];
+    region.read(1, &mut found);
+    assert_same(&found, &pattern(round, len), &round);
+}
+
+/// Data before its completer notification: the target checks it at each one, while the initiator
+/// goes on only when it is told so.
+// spec: ORD-2, NOTI-4, NOTI-3, WAIT-3
+pub fn data_comes_before_its_completer(executor: Executor) {
+    let mut world = World::open(executor);
+    let Memory { region, remote, .. } = world.memory(FLAG);
+    let (initiator, target) = (world.initiator_id(), world.target_id());
+    world.both(
+        |port| {
+            for round in 0..ROUNDS {
+                let options = Options::new().completer().tag(round as u32);
+                let data = pattern(round, len_of(round));
+                port.put(&remote, 1, &data, options).expect("a put");
+                let answer = port.wait_notification(None).expect("an answer");
+                assert_eq!((answer.source, answer.value), (target, round));
+            }
+        },
+        |port| {
+            for round in 0..ROUNDS {
+                let note = port.wait_notification(None).expect("a completer");
+                assert_eq!((note.source, note.tag), (initiator, round as u32));
+                check(&region, round);
+                port.notify(initiator, Options::new().value(round)).expect("room for one");
+            }
+        },
+    );
+}
+
+/// Data before a message that was sent after it, and before a notification put.
+// spec: ORD-3, ORD-2, WAIT-3
+pub fn data_comes_before_a_later_message(executor: Executor) {
+    let mut world = World::open(executor);
+    let Memory { region, remote, .. } = world.memory(FLAG);
+    let (initiator, target) = (world.initiator_id(), world.target_id());
+    world.both(
+        |port| {
+            for round in 0..ROUNDS {
+                let data = pattern(round, len_of(round));
+                port.put(&remote, 1, &data, Options::new()).expect("a put");
+                if round % 3 == 0 {
+                    port.notify(target, Options::new().tag(round as u32)).expect("room for one");
+                } else {
+                    port.send(target, round as u32, &[1; 60]).expect("room for one");
+                }
+                let answer = port.recv(&mut [0; 8], None).expect("an answer");
+                assert_eq!(answer.tag, round as u32);
+            }
+        },
+        |port| {
+            for round in 0..ROUNDS {
+                let tag = if round % 3 == 0 {
+                    port.wait_notification(None).expect("a notification").tag
+                } else {
+                    port.recv(&mut [0; 60], None).expect("a message").tag
+                };
+                assert_eq!(tag, round as u32);
+                check(&region, round);
+                port.send(initiator, tag, &[0; 8]).expect("room for one");
+            }
+        },
+    );
+}
+
+/// Data before the value of a later immediate put or atomic, for a thread of the target that
+/// looks at the word.
+// spec: ORD-4, ORD-11, IMM-1
+pub fn data_comes_before_a_later_flag(executor: Executor) {
+    let mut world = World::open(executor);
+    let Memory { region, remote, .. } = world.memory(FLAG + 64);
+    world.both(
+        |port| {
+            for round in 1..=ROUNDS {
+                let data = pattern(round, len_of(round));
+                port.put(&remote, 1, &data, Options::new()).expect("a put");
+                if round % 2 == 0 {
+                    let flag = port.put_immediate(&remote, FLAG as u64, round, Options::new());
+                    flag.expect("room for one");
+                } else {
+                    port.fetch_add(&remote, FLAG as u64, 1).expect("an atomic");
+                }
+                while region.load(FLAG + 8) != round {
+                    port.progress();
+                    yield_now();
+                }
+            }
+        },
+        |port| {
+            for round in 1..=ROUNDS {
+                while region.load(FLAG) != round {
+                    port.progress();
+                    yield_now();
+                }
+                check(&region, round);
+                region.store(FLAG + 8, round);
+            }
+        },
+    );
+}
+
+/// What the owner wrote before it sent a message is what a later get and a later atomic find.
+// spec: ORD-12
+pub fn gets_find_what_was_written_before_a_message(executor: Executor) {
+    let mut world = World::open(executor);
+    let Memory { region, remote, .. } = world.memory(FLAG);
+    let (initiator, target) = (world.initiator_id(), world.target_id());
+    world.both(
+        |port| {
+            let mut found = vec![0; FLAG];
+            for round in 0..ROUNDS {
+                let message = port.recv(&mut [0; 8], None).expect("a message");
+                assert_eq!(message.tag, round as u32);
+                let found = &mut found[..len_of(round)];
+                port.get(&remote, 1, &mut *found, Options::new()).expect("a get");
+                assert_same(found, &pattern(round, found.len()), &round);
+                port.send(target, 0, &[0; 8]).expect("room for one");
+            }
+        },
+        |port| {
+            for round in 0..ROUNDS {
+                region.write(1, &pattern(round, len_of(round)));
+                port.send(initiator, round as u32, &[0; 8]).expect("room for one");
+                port.recv(&mut [0; 8], None).expect("an answer");
+            }
+        },
+    );
+}
+
+/// Without any waiting for each other: whatever number the target is told, it finds every put up
+/// to that one done.
+// spec: ORD-1, ORD-2, ORD-3, MSG-4
+pub fn a_stream_of_puts_is_never_behind_its_signals(executor: Executor) {
+    const SLOTS: u64 = 32;
+    const COUNT: u64 = 20_000;
+    let mut world = World::open(executor);
+    let Memory { region, remote, .. } = world.memory(SLOTS as usize * 8);
+    let target = world.target_id();
+    world.both(
+        |port| {
+            for i in 1..=COUNT {
+                let slot = i % SLOTS * 8;
+                let mut again = |call: &mut dyn FnMut(&mut ayre::Port) -> Result<(), PostError>| {
+                    while let Err(error) = call(port) {
+                        assert!(error.is_busy(), "{error}");
+                        port.progress();
+                        yield_now();
+                    }
+                };
+                again(&mut |port| {
+                    port.put(&remote, slot, &i.to_le_bytes(), Options::new()).map(drop)
+                });
+                again(&mut |port| match i % 2 {
+                    0 => port.send(target, i as u32, &[1; 8]),
+                    _ => port.notify(target, Options::new().tag(i as u32)).map(drop),
+                });
+            }
+        },
+        |port| {
+            let (mut messages, mut notes) = (0, 0);
+            while messages + notes < COUNT {
+                let message = port.try_recv(&mut [0; 8]).expect("eight bytes fit");
+                let note = port.poll_notification();
+                messages += u64::from(message.is_some());
+                notes += u64::from(note.is_some());
+                for told in message.map(|m| m.tag).into_iter().chain(note.map(|n| n.tag)) {
+                    let told = u64::from(told);
+                    let found = region.load((told % SLOTS * 8) as usize);
+                    assert!(found >= told, "told of {told}, found {found}");
+                    assert_eq!(found % SLOTS, told % SLOTS, "another slot's value");
+                }
+                if message.is_none() && note.is_none() {
+                    yield_now();
+                }
+            }
+        },
+    );
+}

@@ -1,0 +1,60 @@
+//! The suite, for every executor.
+//!
+//! Modules of tests: executor, then how much it takes (`all`: every executor's cases, `ports`:
+//! those of several ports, ...), then the subject.
+
+/// One port, connected with itself.
+mod loopback {
+    mod all {
+        ayre_conformance::suite!(ayre_conformance::Executor::Loopback);
+    }
+}
+
+/// One port, connected with itself, that performs its own commands.
+mod mediated_loopback {
+    mod all {
+        ayre_conformance::suite!(ayre_conformance::Executor::MediatedLoopback);
+    }
+    mod mediated {
+        ayre_conformance::suite_of_mediated!(ayre_conformance::Executor::MediatedLoopback);
+    }
+}
+
+/// Two ports, whose initiator performs operations itself.
+mod direct {
+    mod all {
+        ayre_conformance::suite!(ayre_conformance::Executor::Direct);
+    }
+    mod ports {
+        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Direct);
+    }
+}
+
+/// Two ports, whose target performs operations in its own calls.
+mod inline {
+    mod all {
+        ayre_conformance::suite!(ayre_conformance::Executor::Inline);
+    }
+    mod ports {
+        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Inline);
+    }
+    mod mediated {
+        ayre_conformance::suite_of_mediated!(ayre_conformance::Executor::Inline);
+    }
+    mod served {
+        ayre_conformance::suite_of_inline!(ayre_conformance::Executor::Inline);
+    }
+}
+
+/// Two ports, whose target performs operations in its engine's thread.
+mod engine {
+    mod all {
+        ayre_conformance::suite!(ayre_conformance::Executor::Engine);
+    }
+    mod ports {
+        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Engine);
+    }
+    mod mediated {
+        ayre_conformance::suite_of_mediated!(ayre_conformance::Executor::Engine);
+    }
+}

@@ -1,0 +1,24 @@
+//! Cases with a second process, for the executors of two ports.
+use ayre_conformance::{Executor, processes};
+
+/// What a second process runs; nothing in an ordinary run.
+
+#[test]
+fn child() {
+    processes::child();
+}
+
+#[test]
+fn direct() {
+    processes::a_killed_process_leaves_whole_records(Executor::Direct, "child");
+}
+
+#[test]
+fn inline() {
+    processes::a_killed_process_leaves_whole_records(Executor::Inline, "child");
+}
+
+#[test]
+fn engine() {
+    processes::a_killed_process_leaves_whole_records(Executor::Engine, "child");
+}

@@ -1,4 +1,4 @@
-//! The few system calls that rustix does not offer; the only file of the tool with `unsafe`.
+//! The few system calls that rustix does not offer; no other `unsafe` outside of `perf/raw/`.
 
 use std::io;
 use std::mem::{MaybeUninit, offset_of, size_of};
@@ -16,8 +16,8 @@ pub(crate) struct Caught {
     pub(crate) from_terminal: bool,
 }
 
-/// Signals as readable events: they are blocked for this thread and for the threads that it starts
-/// from now on.
+/// Signals as readable events: until this is dropped, they are blocked for this thread and for the
+/// threads that it starts.
 pub(crate) struct SignalFd {
     fd: OwnedFd,
     /// What was blocked before.
@@ -53,6 +53,14 @@ impl SignalFd {
             .ok_or_else(|| io::Error::other("a signal arrived that was not asked for"))?;
         let code = field(offset_of!(libc::signalfd_siginfo, ssi_code));
         Ok(Some(Caught { signal, from_terminal: code == libc::SI_KERNEL }))
+    }
+}
+
+impl Drop for SignalFd {
+    /// Signals that have arrived meanwhile and were not taken act as they did before.
+    fn drop(&mut self) {
+        // The mask is one that the kernel itself reported, so it cannot be refused.
+        let _ = change_mask(libc::SIG_SETMASK, &self.before);
     }
 }
 

@@ -45,8 +45,101 @@ fn every_limit_is_reported_with_all_fields() {
         let times = percentiles.map(|field| row[field].as_f64().unwrap());
         assert!(times.is_sorted() && times[0] >= 0.0, "{row}");
     }
-    for op in ["raw-pingpong", "raw-put", "raw-ring", "raw-memcpy", "raw-atomic"] {
+    for op in
+        ["raw-pingpong", "raw-put", "raw-ring", "raw-memcpy", "raw-atomic", "raw-load", "raw-wake"]
+    {
         assert!(rows.iter().any(|row| row["op"] == op), "{op} is missing");
+    }
+}
+
+/// Every operation, in both modes.
+const OPERATIONS: &[&str] = &[
+    "message-latency",
+    "put-notify-latency",
+    "put-latency",
+    "immediate-put-latency",
+    "notification-put-latency",
+    "queue-latency",
+    "barrier-latency",
+    "get-latency",
+    "fetch-add-latency",
+    "compare-swap-latency",
+    "fcaa-latency",
+    "message-rate",
+    "message-rate-two-way",
+    "put-notify-rate",
+    "queue-rate",
+    "atomic-rate",
+    "put-bandwidth",
+    "put-region-bandwidth",
+    "get-bandwidth",
+    "message-bandwidth",
+    "poll-messages-1",
+    "poll-messages-64",
+    "poll-notifications-1",
+    "poll-notifications-64",
+    "wake-latency",
+];
+
+/// Measures all operations in a mode and returns their rows, whose figures have been checked.
+fn operations(mode: &str) -> Vec<Value> {
+    let wish = "latency,contended,rate,bandwidth,poll";
+    let mut rows = rows(&["--quick", "--reps", "1", "--mode", mode, "--op", wish, "--json"]);
+    rows.retain(|row| row["path"] != "raw");
+    for row in &rows {
+        for field in ["value", "raw", "ratio", "iterations", "samples", "max_ns"] {
+            positive(row, field);
+        }
+        assert!(row["path"] == mode || row["path"] == "loopback", "{row}");
+        assert!(row["raw_op"].as_str().unwrap().starts_with("raw-"), "{row}");
+    }
+    rows
+}
+
+fn is_of(row: &Value, op: &str, path: &str) -> bool {
+    row["op"] == op && row["path"] == path
+}
+
+#[test]
+fn every_operation_is_measured_direct() {
+    let rows = operations("direct");
+    for op in OPERATIONS.iter().chain(&["fetch-add-contended"]) {
+        assert!(rows.iter().any(|row| is_of(row, op, "direct")), "{op} is missing");
+    }
+    for op in ["message-latency", "put-notify-latency", "fetch-add-latency"] {
+        assert!(rows.iter().any(|row| is_of(row, op, "loopback")), "{op} is missing");
+    }
+}
+
+#[test]
+fn every_operation_is_measured_mediated() {
+    let rows = operations("mediated");
+    for op in OPERATIONS {
+        assert!(rows.iter().any(|row| is_of(row, op, "mediated")), "{op} is missing");
+    }
+}
+
+#[test]
+fn one_two_and_four_producers_share_a_queue() {
+    let rows = rows(&["--quick", "--reps", "1", "--op", "queue-rate", "--size", "8", "--json"]);
+    let ranks: Vec<_> = rows.iter().map(|row| row["ranks"].as_u64().unwrap()).collect();
+    assert_eq!(ranks, [2, 3, 5]);
+    assert!(rows.iter().all(|row| positive(row, "value") > 0.0 && row["op"] == "queue-rate"));
+}
+
+#[test]
+fn many_processes_are_measured_beside_two() {
+    for mode in ["direct", "mediated"] {
+        let rows = rows(&["--procs", "5", "--quick", "--reps", "1", "--mode", mode, "--json"]);
+        for op in ["barrier-latency", "ring-latency", "all-to-all-latency"] {
+            let of_op = rows.iter().filter(|row| is_of(row, op, mode));
+            let ranks: Vec<_> = of_op.map(|row| row["ranks"].as_u64().unwrap()).collect();
+            assert_eq!(ranks, [2, 5], "{op}");
+        }
+        for row in &rows {
+            assert!(positive(row, "cores") <= positive(row, "ranks"), "{row}");
+            positive(row, "value");
+        }
     }
 }
 
@@ -81,8 +174,14 @@ fn the_table_has_a_line_for_each_figure() {
 
 #[test]
 fn impossible_wishes_are_refused() {
-    for wish in [["--bind", "0,1023"], ["--procs", "8"], ["--reps", "0"], ["--size", "big"]] {
-        let output = perf(&wish);
+    for wish in [
+        ["--bind", "0,1023"],
+        ["--procs", "1"],
+        ["--procs", "65"],
+        ["--reps", "0"],
+        ["--size", "big"],
+    ] {
+        let output = perf(&["--json", wish[0], wish[1]]);
         assert!(!output.status.success(), "{wish:?}");
         assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{output:?}");
     }

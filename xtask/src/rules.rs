@@ -28,6 +28,7 @@ pub(crate) const UNSAFE_HOMES: &[&str] = &[
     "engine/src/sys/",
     "cli/src/sys/",
     "cli/src/sys.rs",
+    "cli/src/perf/raw/",
     "engine/tests/",
     "fuzz/",
 ];

@@ -1,9 +1,9 @@
 //! What is measured: the `Case` trait. Adding an operation is implementing it for one small struct
 //! and naming that struct in `catalogue.rs`.
 //!
-//! Both ranks build the same cases in the same order and call the same methods with the same
-//! arguments. Rank 0's clock counts; rank 1 mirrors: it receives what rank 0 sends, answers
-//! what rank 0 waits for, or does nothing where the operation is one-sided.
+//! All ranks build the same cases in the same order and call the same methods with the same
+//! arguments. Rank 0's clock counts; the others, most often only one, mirror: they receive what
+//! rank 0 sends, answer what it waits for, or do nothing where the operation is one-sided.
 
 use std::time::Duration;
 
@@ -12,7 +12,6 @@ use anyhow::Result;
 use super::raw::{RawKind, Side};
 
 /// How an operation is executed.
-#[expect(dead_code, reason = "the catalogue has limits only; operations are on the other paths")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
     /// Without Ayre: a limit of the machine.
@@ -97,21 +96,27 @@ pub(crate) trait Case {
     /// themselves.
     fn raw(&self, size: usize) -> Option<RawKind>;
 
+    /// How many of the limit's operations one of this case's takes at the least: 2 where an answer
+    /// is waited for.
+    fn raw_steps(&self) -> u64 {
+        1
+    }
+
     /// How many operations one iteration is: 2 where a message goes there and back, or where both
     /// ranks work at the same time.
     fn operations(&self) -> u64 {
         1
     }
 
-    /// Makes ready for runs of `size` bytes: allocates buffers, registers regions. Called on both
-    /// ranks, which are in step before, not after.
+    /// Makes ready for runs of `size` bytes: allocates buffers. Called on all ranks, which are in
+    /// step before, not after.
     fn prepare(&mut self, _side: &Side<'_>, _size: usize) -> Result<()> {
         Ok(())
     }
 
-    /// Does `iterations` of the operation and tells how long they took. Both ranks come from a
+    /// Does `iterations` of the operation and tells how long they took. All ranks come from a
     /// barrier except between single iterations of a latency, which follow each other at once.
     /// Start the clock after any set-up, and stop it when the last operation has taken effect at
-    /// its target. What rank 1 returns is not used.
+    /// its target. What the other ranks return is not used.
     fn run(&mut self, side: &Side<'_>, size: usize, iterations: u64) -> Result<Duration>;
 }

@@ -7,14 +7,14 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args as _, Command, FromArgMatches};
 
-use super::{Args, RANKS};
+use super::Args;
 use crate::run;
 
-/// Runs one copy for each rank, with this process's arguments and the memory between them.
-pub(super) fn ranks(args: &Args, memory: &OwnedFd) -> Result<ExitCode> {
+/// Runs `count` copies, with this process's arguments and the memory between them.
+pub(super) fn ranks(args: &Args, count: usize, memory: &OwnedFd) -> Result<ExitCode> {
     // The launcher is given a command line, like by anybody else.
     let mut words: Vec<OsString> = vec!["run".into()];
-    words.extend(["-n".into(), RANKS.to_string().into()]);
+    words.extend(["-n".into(), count.to_string().into()]);
     words.extend(["--bind".into(), (&args.bind).into()]);
     words.extend(["--mode".into(), args.mode.name().into()]);
     words.extend(["--".into(), "/proc/self/exe".into()]);

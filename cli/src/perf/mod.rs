@@ -1,13 +1,14 @@
 //! `ayre perf`: latency, rate and bandwidth of every operation, beside the machine's own limits.
 //!
-//! The command starts two copies of itself, the ranks, each on a core of its own. Both walk through
-//! the same list of cases; rank 0 measures and prints, rank 1 mirrors. Each repetition of an
-//! operation follows a repetition of its limit, so that what slows the machine for a while slows
-//! both, and the ratio stays.
+//! The command starts copies of itself, the ranks: two with a core each for most cases, more where
+//! it takes more. All walk through the same list of cases; rank 0 measures and prints, the others
+//! mirror. Each repetition of an operation follows a repetition of its limit, so that what slows
+//! the machine for a while slows both, and the ratio stays.
 
 use std::fs::OpenOptions;
-use std::io::{LineWriter, stdout};
+use std::io::{LineWriter, Stdout, stdout};
 use std::process::ExitCode;
+use std::thread::available_parallelism;
 
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
@@ -15,14 +16,16 @@ use clap::ValueEnum;
 mod case;
 mod catalogue;
 mod launch;
+mod ops;
 mod raw;
 mod report;
 mod runner;
 mod stats;
 
 use case::{Case, Path};
-use raw::shared::RawShared;
-use raw::{RawSet, Side};
+use catalogue::Job;
+use raw::Side;
+use raw::shared::{RawShared, layout};
 use report::{Format, Report};
 use runner::{Plan, Runner};
 
@@ -61,9 +64,9 @@ pub(crate) struct Args {
     #[arg(long)]
     fifo: bool,
 
-    /// Processes, for measurements with more of them than cores
-    #[arg(long, value_name = "N", default_value_t = RANKS, hide = true)]
-    procs: usize,
+    /// Measure N processes beside two, where N may be more than there are cores
+    #[arg(long, value_name = "N", value_parser = parse_procs)]
+    procs: Option<usize>,
 
     /// The inherited descriptor of the raw shared memory: this is a rank
     #[arg(long, value_name = "FD", hide = true)]
@@ -79,52 +82,61 @@ pub(crate) enum Mode {
     Mediated,
 }
 
-/// Every case is between two processes.
-const RANKS: usize = 2;
-
 /// Starts the ranks, or is one of them.
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
-    ensure!(args.procs == RANKS, "--procs other than 2 is reserved for operations of more ranks");
-    match args.shared_fd {
-        Some(fd) => run_rank(&args, fd),
-        None => {
-            let memory = RawShared::create().context("could not make shared memory")?;
-            launch::ranks(&args, &memory)
+    if let Some(fd) = args.shared_fd {
+        return run_rank(&args, fd);
+    }
+    report(&args).titles()?;
+    for job in Job::all(&args) {
+        let memory = RawShared::create().context("could not make shared memory")?;
+        let code = launch::ranks(&args, job.ranks(), &memory)?;
+        if code != ExitCode::SUCCESS {
+            return Ok(code);
         }
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(args: &Args) -> Report<LineWriter<Stdout>> {
+    Report::new(LineWriter::new(stdout()), if args.json { Format::Json } else { Format::Table })
 }
 
 fn run_rank(args: &Args, fd: u32) -> Result<ExitCode> {
-    let rank: usize = std::env::var("AYRE_RANK")?.parse().context("AYRE_RANK is no number")?;
-    ensure!(rank < RANKS, "AYRE_RANK is {rank}, but there are {RANKS} ranks");
+    let (rank, ranks) = (variable("AYRE_RANK")?, variable("AYRE_SIZE")?);
+    ensure!(rank < ranks && ranks <= layout::MAX_RANKS, "rank {rank} of {ranks}");
+    let cores = variable("AYRE_PROCESSORS")
+        .or_else(|_| Ok::<_, anyhow::Error>(available_parallelism()?.get()))?;
     if args.fifo {
         raw::realtime::enter().context("could not enter the realtime class (are you root?)")?;
     }
     let memory = OpenOptions::new().read(true).write(true).open(format!("/proc/self/fd/{fd}"))?;
     let shared = RawShared::map(memory).context("could not map the shared memory")?;
-    let side = Side::new(&shared, rank, RANKS);
+    let side = Side::new(&shared, rank, ranks, cores);
     let plan = match args.quick {
         true => Plan::quick(args.reps.unwrap_or(5) as usize),
         false => Plan::full(args.reps.unwrap_or(31) as usize),
     };
-    measure_all(args, rank, Runner::new(side, plan))?;
+    measure_all(args, Job::of_rank(args, ranks), rank, Runner::new(side, plan))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Both ranks measure; rank 0 prints.
-fn measure_all(args: &Args, rank: usize, mut runner: Runner<'_>) -> Result<()> {
-    let format = if args.json { Format::Json } else { Format::Table };
-    let mut report = match rank {
-        0 => Some(Report::begin(LineWriter::new(stdout()), format)?),
-        _ => None,
-    };
+/// A number from the launcher.
+fn variable(name: &str) -> Result<usize> {
+    let text = std::env::var(name).with_context(|| format!("{name} is not set"))?;
+    text.parse().with_context(|| format!("{name} is no number"))
+}
+
+/// All ranks measure; rank 0 prints.
+fn measure_all(args: &Args, job: Job, rank: usize, mut runner: Runner<'_>) -> Result<()> {
+    let mut report = (rank == 0).then(|| report(args));
     let mut print = |row| report.as_mut().map_or(Ok(()), |report| report.row(&row));
-    for kind in RawSet::kinds() {
+    for &kind in job.limits() {
         for size in wanted_sizes(args, runner.raw(kind)) {
             print(runner.measure_raw(kind, size)?)?;
         }
     }
-    for mut case in catalogue::operations() {
+    for mut case in job.operations(args.mode)? {
         for size in wanted_sizes(args, &*case) {
             print(runner.measure(&mut *case, size)?)?;
         }
@@ -132,17 +144,19 @@ fn measure_all(args: &Args, rank: usize, mut runner: Runner<'_>) -> Result<()> {
     Ok(())
 }
 
+impl Args {
+    /// Whether a case of this name is asked for.
+    fn names(&self, case: &str) -> bool {
+        self.ops.is_empty() || self.ops.iter().any(|op| case.contains(op.as_str()))
+    }
+}
+
 /// The sizes at which a case is to be measured: none if it is not asked for.
 fn wanted_sizes(args: &Args, case: &dyn Case) -> Vec<usize> {
-    let named = args.ops.is_empty() || args.ops.iter().any(|op| case.name().contains(op.as_str()));
-    let executed = match case.path() {
-        Path::Raw | Path::Loopback => true,
-        Path::Direct => args.mode == Mode::Direct,
-        Path::Mediated => args.mode == Mode::Mediated,
-    };
+    let named = args.names(case.name());
     let sweep = case.sizes();
     match (sweep.first(), sweep.last()) {
-        (Some(first), Some(last)) if named && executed => {
+        (Some(first), Some(last)) if named => {
             if args.sizes.is_empty() {
                 return sweep.to_vec();
             }
@@ -154,12 +168,28 @@ fn wanted_sizes(args: &Args, case: &dyn Case) -> Vec<usize> {
 }
 
 impl Mode {
+    /// How the report names it.
+    fn path(self) -> Path {
+        match self {
+            Self::Direct => Path::Direct,
+            Self::Mediated => Path::Mediated,
+        }
+    }
+
     /// The launcher's word for it.
     fn name(self) -> &'static str {
         match self {
             Self::Direct => "direct",
             Self::Mediated => "mediated",
         }
+    }
+}
+
+/// A job's ranks beside two.
+fn parse_procs(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(procs) if (2..=layout::MAX_RANKS).contains(&procs) => Ok(procs),
+        _ => Err(format!("expected a number from 2 to {}", layout::MAX_RANKS)),
     }
 }
 

@@ -11,8 +11,11 @@ pub(crate) struct Row {
     pub(crate) op: &'static str,
     /// How it was executed: "raw", "direct", "mediated", "loopback".
     pub(crate) path: &'static str,
-    /// Bytes an operation.
+    /// Bytes an operation; 0 where it carries none.
     pub(crate) size: usize,
+    /// Processes, and the cores that they share: fewer where they take turns.
+    pub(crate) ranks: usize,
+    pub(crate) cores: usize,
     /// "latency", "rate" or "bandwidth".
     pub(crate) metric: &'static str,
     /// The unit of `value` and `raw`.
@@ -54,12 +57,17 @@ pub(crate) struct Report<W> {
 }
 
 impl<W: Write> Report<W> {
-    /// Begins the report.
-    pub(crate) fn begin(mut out: W, format: Format) -> io::Result<Self> {
-        if format == Format::Table {
-            writeln!(out, "{}", Columns::TITLES.line())?;
+    /// A report, or a further part of one.
+    pub(crate) fn new(out: W, format: Format) -> Self {
+        Self { out, format }
+    }
+
+    /// Prints what stands above the first figure.
+    pub(crate) fn titles(&mut self) -> io::Result<()> {
+        if self.format == Format::Table {
+            writeln!(self.out, "{}", Columns::TITLES.line())?;
         }
-        Ok(Self { out, format })
+        self.out.flush()
     }
 
     /// Prints one figure, and lets it be seen.
@@ -77,28 +85,29 @@ impl<W: Write> Report<W> {
 
 /// The cells of one line of the table.
 struct Columns<T> {
-    words: [T; 3],
-    figures: [T; 4],
-    percentiles: [T; 5],
+    words: [T; 4],
+    figures: [T; 5],
+    percentiles: [T; 4],
 }
 
 impl Columns<&'static str> {
     const TITLES: Self = Self {
-        words: ["op", "path", "size"],
-        figures: ["value", "unit", "raw", "ratio"],
-        percentiles: ["p50 ns", "p90 ns", "p99 ns", "p99.9 ns", "max ns"],
+        words: ["op", "path", "ranks", "size"],
+        figures: ["value", "unit", "raw", "limit", "ratio"],
+        percentiles: ["p50 ns", "p99 ns", "p99.9 ns", "max ns"],
     };
 }
 
 impl Columns<String> {
     fn of(row: &Row) -> Self {
-        let percentiles = [row.p50_ns, row.p90_ns, row.p99_ns, row.p999_ns, row.max_ns];
+        let percentiles = [row.p50_ns, row.p99_ns, row.p999_ns, row.max_ns];
         Self {
-            words: [row.op.to_owned(), row.path.to_owned(), human_size(row.size)],
+            words: [row.op.to_owned(), row.path.to_owned(), ranks(row), human_size(row.size)],
             figures: [
                 three_digits(row.value),
                 row.unit.to_owned(),
                 three_digits(row.raw),
+                row.raw_op.trim_start_matches("raw-").to_owned(),
                 format!("{:.2}", row.ratio),
             ],
             percentiles: percentiles.map(three_digits),
@@ -108,10 +117,10 @@ impl Columns<String> {
 
 impl<T: AsRef<str>> Columns<T> {
     fn line(&self) -> String {
-        let [op, path, size] = self.words.each_ref().map(T::as_ref);
-        let [value, unit, raw, ratio] = self.figures.each_ref().map(T::as_ref);
-        let mut line =
-            format!("{op:<24} {path:<9} {size:>6} {value:>9} {unit:<5} {raw:>9} {ratio:>6}");
+        let [op, path, ranks, size] = self.words.each_ref().map(T::as_ref);
+        let [value, unit, raw, limit, ratio] = self.figures.each_ref().map(T::as_ref);
+        let mut line = format!("{op:<24} {path:<8} {ranks:>7} {size:>5} {value:>9} {unit:<5}");
+        line.push_str(&format!(" {raw:>9} {limit:<14} {ratio:>6}"));
         for percentile in &self.percentiles {
             line.push_str(&format!(" {:>9}", percentile.as_ref()));
         }
@@ -129,6 +138,14 @@ fn three_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// How many ranks there are, and on how many cores where these are fewer.
+fn ranks(row: &Row) -> String {
+    match row.cores < row.ranks {
+        true => format!("{} on {}", row.ranks, row.cores),
+        false => row.ranks.to_string(),
+    }
+}
+
 /// A size as people write it: 8, 4K, 1M.
 fn human_size(bytes: usize) -> String {
     match bytes {
@@ -139,9 +156,18 @@ fn human_size(bytes: usize) -> String {
     }
 }
 
+/// Digits that mean something, and a few more.
+const DIGITS: i32 = 6;
+
 /// Without digits that mean nothing.
 fn rounded(row: &Row) -> Row {
-    let round = |value: f64| (value * 1e3).round() / 1e3;
+    let round = |value: f64| match value {
+        0.0 => 0.0,
+        _ => {
+            let scale = 10_f64.powi(DIGITS - 1 - value.abs().log10().floor() as i32);
+            (value * scale).round() / scale
+        }
+    };
     Row {
         value: round(row.value),
         raw: round(row.raw),
@@ -164,6 +190,8 @@ mod tests {
             op: "put-latency",
             path: "direct",
             size: 4096,
+            ranks: 2,
+            cores: 2,
             metric: "latency",
             unit: "ns",
             value: 143.04567,
@@ -183,7 +211,8 @@ mod tests {
 
     fn printed(format: Format, rows: &[Row]) -> String {
         let mut out = Vec::new();
-        let mut report = Report::begin(&mut out, format).unwrap();
+        let mut report = Report::new(&mut out, format);
+        report.titles().unwrap();
         for row in rows {
             report.row(row).unwrap();
         }
@@ -203,9 +232,18 @@ mod tests {
             assert_eq!(object["value"], 143.046);
             assert_eq!(object["raw"], 130.0);
             assert_eq!(object["raw_op"], "raw-put");
-            assert_eq!(object["ratio"], 1.1);
+            assert_eq!(object["ratio"], 1.1003);
             assert_eq!(object["p999_ns"], 9000.25);
         }
+    }
+
+    #[test]
+    fn small_figures_keep_their_digits() {
+        let small = Row { value: 0.000_123_456_78, raw: 0.0, ..row() };
+        let object: serde_json::Value =
+            serde_json::from_str(&printed(Format::Json, &[small])).unwrap();
+        assert_eq!(object["value"], 0.000_123_457);
+        assert_eq!(object["raw"], 0.0);
     }
 
     #[test]
@@ -215,7 +253,7 @@ mod tests {
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines.len(), 3);
         assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{text}");
-        assert!(lines[1].contains("  4K "), "{text}");
+        assert!(lines[1].contains("  2    4K "), "{text}");
         assert!(lines[1].contains(" 143 ns "), "{text}");
         assert!(lines[2].contains(" 3.04 ns "), "{text}");
         assert!(lines[1].contains(" 1.10 "), "{text}");

@@ -1,4 +1,4 @@
-//! Runs a case and its limit in turn, on both ranks, and turns their times into a row.
+//! Runs a case and its limit in turn, on all ranks, and turns their times into a row.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -45,7 +45,7 @@ impl Plan {
 /// A histogram takes no more single operations than this.
 const MOST_SAMPLES: u64 = 50_000;
 
-/// One rank's runner. Both ranks must make the same calls.
+/// One rank's runner. All ranks must make the same calls.
 pub(crate) struct Runner<'a> {
     side: Side<'a>,
     plan: Plan,
@@ -55,7 +55,8 @@ pub(crate) struct Runner<'a> {
 impl<'a> Runner<'a> {
     /// A runner for this rank.
     pub(crate) fn new(side: Side<'a>, plan: Plan) -> Self {
-        Self { side, plan, raws: RawSet::new() }
+        let raws = RawSet::new(side.ranks());
+        Self { side, plan, raws }
     }
 
     /// A limit, to see which sizes it is measured at.
@@ -157,14 +158,15 @@ fn measure(
         }
         let raw = limit.as_mut().map(|limit| limit.repeat(side)).transpose()?;
         let operation = subject.repeat(side)?;
-        repetitions.push(operation, raw.unwrap_or(operation));
+        let steps = subject.case.raw_steps() as f64;
+        repetitions.push(operation, raw.map_or(operation, |raw| raw * steps));
     }
     let times = spread(&mut subject, &repetitions, side, plan)?;
     let raw_op = match &limit {
         Some(limit) => limit.case.name(),
         None => subject.case.name(),
     };
-    Ok(row(&subject, raw_op, &repetitions, &times))
+    Ok(row(&subject, side, raw_op, (&repetitions, &times)))
 }
 
 /// A realtime process has to sleep now and then, or the kernel takes it for hung.
@@ -193,7 +195,12 @@ fn spread(
     Ok(times)
 }
 
-fn row(subject: &Subject<'_>, raw_op: &'static str, all: &Repetitions, times: &Times) -> Row {
+fn row(
+    subject: &Subject<'_>,
+    side: &Side<'_>,
+    raw_op: &'static str,
+    (all, times): (&Repetitions, &Times),
+) -> Row {
     let case = &*subject.case;
     let figure = |time| case.metric().figure(time, subject.size);
     let percentiles = times.percentiles();
@@ -201,6 +208,8 @@ fn row(subject: &Subject<'_>, raw_op: &'static str, all: &Repetitions, times: &T
         op: case.name(),
         path: case.path().name(),
         size: subject.size,
+        ranks: side.ranks(),
+        cores: side.cores().min(side.ranks()),
         metric: case.metric().name(),
         unit: case.metric().unit(),
         value: all.median_operation(figure).unwrap_or(f64::NAN),
@@ -288,7 +297,7 @@ mod tests {
     #[test]
     fn a_case_is_measured_beside_its_limit() {
         let shared = RawShared::map(RawShared::create().unwrap()).unwrap();
-        let mut runner = Runner::new(Side::new(&shared, 0, 1), Plan::quick(3));
+        let mut runner = Runner::new(Side::new(&shared, 0, 1, 1), Plan::quick(3));
         let mut case = Steady { prepared: 0, iterations: 0 };
         let row = runner.measure(&mut case, 8).unwrap();
         assert_eq!((row.op, row.path, row.size), ("steady", "direct", 8));

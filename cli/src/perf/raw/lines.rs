@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use super::Side;
 use super::by_words;
 use super::ring::Form;
-use super::shared::{LINE, Line, layout};
+use super::shared::{LINE, Line, RawShared, layout};
 use super::spin::{spin_slowly_until, spin_until};
 
 /// Words of payload in a line.
@@ -56,7 +56,7 @@ impl LineRings {
 
 /// The last line's sequence number, and the consumer's cursor as last seen or published.
 #[derive(Clone, Copy, Default)]
-struct Cursor {
+pub(super) struct Cursor {
     sequence: u64,
     published: u64,
 }
@@ -64,7 +64,7 @@ struct Cursor {
 /// One direction: the lines, and the consumer's cursor on a line of its own. Both forms span 16
 /// KiB: measured, a ring that outgrows half of a first-level cache of 32 KiB is twice as slow.
 #[derive(Clone, Copy)]
-struct Ring<'a> {
+pub(super) struct Ring<'a> {
     lines: &'a [Line],
     spacing: usize,
     count: u64,
@@ -72,22 +72,35 @@ struct Ring<'a> {
 }
 
 impl<'a> Ring<'a> {
+    /// The ring that one of two ranks produces into.
     fn new(side: &Side<'a>, producer: usize, form: Form) -> Self {
+        let cursor = layout::CURSORS[producer] + form as usize * 2 * LINE;
+        Self::at(side.shared(), form, layout::LINES[form as usize][producer], cursor)
+    }
+
+    /// The ring that one of many ranks produces into.
+    pub(super) fn fan_in(side: &Side<'a>, producer: usize) -> Self {
+        let lines = layout::FAN_IN + producer * layout::FAN_IN_BYTES;
+        let cursor = layout::FAN_IN_CURSORS + producer * 2 * LINE;
+        Self::at(side.shared(), Form::Wide, lines, cursor)
+    }
+
+    fn at(shared: &'a RawShared, form: Form, lines: usize, cursor: usize) -> Self {
         let (count, spacing) = match form {
             Form::Compact => (256, 1),
             Form::Wide => (128, 2),
         };
         Self {
-            lines: side.shared().lines(layout::LINES[form as usize][producer], count * spacing),
+            lines: shared.lines(lines, count * spacing),
             spacing,
             count: count as u64,
-            cursor: side.shared().word(layout::CURSORS[producer] + form as usize * 2 * LINE),
+            cursor: shared.word(cursor),
         }
     }
 
     /// The consumer publishes its cursor once in so many lines.
     #[inline(always)]
-    fn quarter(&self) -> u64 {
+    pub(super) fn quarter(&self) -> u64 {
         self.count / 4
     }
 
@@ -137,7 +150,7 @@ impl<'a> Ring<'a> {
     }
 }
 
-fn send(ring: Ring<'_>, at: &mut Cursor, message: &[u64], count: u64) {
+pub(super) fn send(ring: Ring<'_>, at: &mut Cursor, message: &[u64], count: u64) {
     if message.len() <= WORDS {
         by_words!(message.len(), [1 2 3 4 5 6 7], send_lines(ring, at, message, count));
     } else {
@@ -145,7 +158,7 @@ fn send(ring: Ring<'_>, at: &mut Cursor, message: &[u64], count: u64) {
     }
 }
 
-fn receive(ring: Ring<'_>, at: &mut Cursor, message: &mut [u64], count: u64) {
+pub(super) fn receive(ring: Ring<'_>, at: &mut Cursor, message: &mut [u64], count: u64) {
     if message.len() <= WORDS {
         by_words!(message.len(), [1 2 3 4 5 6 7], receive_lines(ring, at, message, count));
     } else {

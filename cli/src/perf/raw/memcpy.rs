@@ -1,4 +1,4 @@
-//! The bandwidth limit of a put: one copy from private memory into the shared mapping.
+//! The bandwidth limit of puts and gets: one copy between private memory and the shared mapping.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -13,23 +13,47 @@ use crate::perf::case::{Case, Metric, Path};
 
 /// The same source copied to the same destination again and again: as hot as the size allows.
 pub(super) struct Memcpy {
-    two_way: bool,
-    source: Buffer,
+    way: Way,
+    private: Buffer,
+}
+
+/// Between which kinds of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// From private into shared memory.
+    In,
+    /// The same by both ranks at once, each into memory of its own.
+    InByBoth,
+    /// From shared into private memory.
+    Out,
+    /// From shared to shared memory.
+    Across,
 }
 
 impl Memcpy {
-    pub(super) fn one_way() -> Self {
-        Self { two_way: false, source: Buffer::default() }
+    pub(super) fn new(way: Way) -> Self {
+        Self { way, private: Buffer::default() }
     }
 
-    pub(super) fn two_way() -> Self {
-        Self { two_way: true, source: Buffer::default() }
+    fn copy(&mut self, side: &Side<'_>, size: usize) {
+        let [own, other] = [side.rank(), side.other()]
+            .map(|rank| side.shared().bytes(layout::BULK[rank] + LINE, size));
+        match self.way {
+            Way::In | Way::InByBoth => own.write(black_box(&*self.private)),
+            Way::Out => own.read(black_box(&mut *self.private)),
+            Way::Across => own.copy_to(black_box(other)),
+        }
     }
 }
 
 impl Case for Memcpy {
     fn name(&self) -> &'static str {
-        if self.two_way { "raw-memcpy-two-way" } else { "raw-memcpy" }
+        match self.way {
+            Way::In => "raw-memcpy",
+            Way::InByBoth => "raw-memcpy-two-way",
+            Way::Out => "raw-memcpy-out",
+            Way::Across => "raw-memcpy-shared",
+        }
     }
 
     fn path(&self) -> Path {
@@ -49,23 +73,22 @@ impl Case for Memcpy {
     }
 
     fn operations(&self) -> u64 {
-        if self.two_way { 2 } else { 1 }
+        if self.way == Way::InByBoth { 2 } else { 1 }
     }
 
     fn prepare(&mut self, _side: &Side<'_>, size: usize) -> Result<()> {
-        self.source = Buffer::new(size);
+        self.private = Buffer::new(size);
         Ok(())
     }
 
     fn run(&mut self, side: &Side<'_>, size: usize, iterations: u64) -> Result<Duration> {
-        let destination = side.shared().bytes(layout::BULK[side.rank()] + LINE, size);
         let start = Instant::now();
-        if side.measures() || self.two_way {
+        if side.measures() || self.way == Way::InByBoth {
             for _ in 0..iterations {
-                destination.write(black_box(&*self.source));
+                self.copy(side, size);
             }
         }
-        if self.two_way {
+        if self.way == Way::InByBoth {
             // The slower of the two counts.
             side.barrier();
         }

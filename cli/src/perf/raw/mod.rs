@@ -4,19 +4,29 @@
 use super::case::Case;
 
 mod atomic;
-mod buffer;
+mod crowd;
+mod fan_in;
 mod lines;
+mod load;
 mod memcpy;
 mod pingpong;
 mod put;
 mod ring;
 mod side;
+mod sleep;
 mod slots;
+mod wake;
 
+pub(crate) mod buffer;
 pub(crate) mod realtime;
 pub(crate) mod shared;
-mod spin;
+pub(crate) mod spin;
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use memcpy::{Memcpy, Way};
+use ring::{Messages, Rings};
 pub(crate) use side::Side;
 
 /// Calls `$function::<WORDS>(..)` for the run-time number `$words`, which must be one of those
@@ -46,34 +56,66 @@ pub(crate) enum RawKind {
     Memcpy,
     /// The same by both ranks at once, each into memory of its own.
     MemcpyTwoWay,
+    /// One copy from shared into private memory, hot.
+    MemcpyOut,
+    /// One copy from shared to shared memory, hot.
+    MemcpyShared,
     /// Fetch-and-add on a line that nobody else touches.
     Atomic,
     /// Fetch-and-add by both ranks on the same line.
     AtomicTwoWay,
+    /// A look at a line that nobody writes.
+    Load,
+    /// A sleeping rank is woken, and answers.
+    Wake,
+    /// A token goes round.
+    Token,
+    /// All ranks meet.
+    Barrier,
+    /// A word from each rank to each.
+    AllToAll,
+    /// A stream of messages from all ranks but one to that one.
+    FanIn,
 }
 
 impl RawKind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 16] = [
         Self::PingPong,
         Self::Put,
         Self::Ring,
         Self::RingTwoWay,
         Self::Memcpy,
         Self::MemcpyTwoWay,
+        Self::MemcpyOut,
+        Self::MemcpyShared,
         Self::Atomic,
         Self::AtomicTwoWay,
+        Self::Load,
+        Self::Wake,
+        Self::Token,
+        Self::Barrier,
+        Self::AllToAll,
+        Self::FanIn,
     ];
 
-    fn case(self) -> Box<dyn Case> {
+    fn case(self, ranks: usize, rings: &Rc<RefCell<Rings>>) -> Box<dyn Case> {
         match self {
             Self::PingPong => Box::new(pingpong::PingPong::default()),
             Self::Put => Box::new(put::Put::default()),
-            Self::Ring => Box::new(ring::Messages::one_way()),
-            Self::RingTwoWay => Box::new(ring::Messages::two_way()),
-            Self::Memcpy => Box::new(memcpy::Memcpy::one_way()),
-            Self::MemcpyTwoWay => Box::new(memcpy::Memcpy::two_way()),
+            Self::Ring => Box::new(Messages::one_way(rings)),
+            Self::RingTwoWay => Box::new(Messages::two_way(rings)),
+            Self::Memcpy => Box::new(Memcpy::new(Way::In)),
+            Self::MemcpyTwoWay => Box::new(Memcpy::new(Way::InByBoth)),
+            Self::MemcpyOut => Box::new(Memcpy::new(Way::Out)),
+            Self::MemcpyShared => Box::new(Memcpy::new(Way::Across)),
             Self::Atomic => Box::new(atomic::Atomic::one_way()),
             Self::AtomicTwoWay => Box::new(atomic::Atomic::two_way()),
+            Self::Load => Box::new(load::Load),
+            Self::Wake => Box::new(wake::Wake::default()),
+            Self::Token => Box::new(wake::Token::new(ranks)),
+            Self::Barrier => Box::new(crowd::Barrier),
+            Self::AllToAll => Box::new(crowd::AllToAll::new(ranks)),
+            Self::FanIn => Box::new(fan_in::FanIn::new(ranks)),
         }
     }
 }
@@ -82,18 +124,14 @@ impl RawKind {
 pub(crate) struct RawSet(Vec<Box<dyn Case>>);
 
 impl RawSet {
-    /// All limits, at their start.
-    pub(crate) fn new() -> Self {
-        Self(RawKind::ALL.map(RawKind::case).into())
+    /// All limits between so many ranks, at their start.
+    pub(crate) fn new(ranks: usize) -> Self {
+        let rings = Rc::default();
+        Self(RawKind::ALL.map(|kind| kind.case(ranks, &rings)).into())
     }
 
     /// The program for `kind`.
     pub(crate) fn get(&mut self, kind: RawKind) -> &mut dyn Case {
         &mut *self.0[kind as usize]
-    }
-
-    /// The limits in the order of the report.
-    pub(crate) fn kinds() -> [RawKind; 8] {
-        RawKind::ALL
     }
 }

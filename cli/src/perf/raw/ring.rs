@@ -1,5 +1,7 @@
 //! The rate limit: a stream of messages through a ring with one producer and one consumer.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -47,33 +49,42 @@ impl Carrier {
     }
 }
 
-/// A stream of messages, by the fastest ring known here for their size.
-pub(super) struct Messages {
-    two_way: bool,
-    carrier: Carrier,
+/// All rings between two ranks: one set for all cases, so that sequence numbers never come again.
+#[derive(Default)]
+pub(super) struct Rings {
     lines: LineRings,
     slots: SlotRings,
 }
 
+impl Rings {
+    fn prepare(&mut self, size: usize) {
+        self.lines.prepare(size);
+        self.slots.prepare(size);
+    }
+}
+
+/// A stream of messages, by the fastest ring known here for their size.
+pub(super) struct Messages {
+    two_way: bool,
+    carrier: Carrier,
+    rings: Rc<RefCell<Rings>>,
+}
+
 impl Messages {
-    pub(super) fn one_way() -> Self {
-        Self {
-            two_way: false,
-            carrier: Carrier::ALL[0],
-            lines: LineRings::default(),
-            slots: SlotRings::default(),
-        }
+    pub(super) fn one_way(rings: &Rc<RefCell<Rings>>) -> Self {
+        Self { two_way: false, carrier: Carrier::ALL[0], rings: rings.clone() }
     }
 
-    pub(super) fn two_way() -> Self {
-        Self { two_way: true, ..Self::one_way() }
+    pub(super) fn two_way(rings: &Rc<RefCell<Rings>>) -> Self {
+        Self { two_way: true, ..Self::one_way(rings) }
     }
 
     fn time(&mut self, side: &Side<'_>, count: u64) -> Duration {
+        let mut rings = self.rings.borrow_mut();
         let start = Instant::now();
         match self.carrier {
-            Carrier::Lines(form) => self.lines.run(side, form, count, self.two_way),
-            Carrier::Slots(form) => self.slots.run(side, form, count, self.two_way),
+            Carrier::Lines(form) => rings.lines.run(side, form, count, self.two_way),
+            Carrier::Slots(form) => rings.slots.run(side, form, count, self.two_way),
         }
         start.elapsed()
     }
@@ -120,9 +131,8 @@ impl Case for Messages {
     /// Which carrier is the fastest depends on the processor's caches and prefetchers, and on a
     /// virtual machine on where its processors are just now: tries them.
     fn prepare(&mut self, side: &Side<'_>, size: usize) -> Result<()> {
-        self.lines.prepare(size);
-        self.slots.prepare(size);
-        let count = (8 << 20) / size.max(1 << 10) as u64;
+        self.rings.borrow_mut().prepare(size);
+        let count = ((8 << 20) / size.max(1 << 10) as u64).max(1);
         let carriers = Carrier::ALL.into_iter().filter(|carrier| carrier.carries(size));
         let fastest = carriers.min_by_key(|&carrier| self.trial(side, carrier, count));
         self.carrier = fastest.expect("every size has a carrier");

@@ -4,7 +4,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -45,8 +45,23 @@ pub(crate) mod layout {
     pub(crate) const BULK: [usize; 2] =
         [SLOTS[1] + SLOTS_BYTES, SLOTS[1] + SLOTS_BYTES + BULK_BYTES];
     const BULK_BYTES: usize = LARGEST + PAGE;
+    /// What ranks sleep on: two lines a rank for tokens, then the barrier's two.
+    const TOKENS: usize = BULK[1] + BULK_BYTES;
+    pub(crate) const MEETING: usize = TOKENS + MAX_RANKS * 2 * LINE;
+    /// The consumer's cursors for the rings of many producers, two lines apart, then the rings.
+    pub(crate) const FAN_IN_CURSORS: usize = MEETING + PAGE;
+    pub(crate) const FAN_IN: usize = FAN_IN_CURSORS + MAX_RANKS * 2 * LINE;
+    pub(crate) const FAN_IN_BYTES: usize = LINES_BYTES;
+    /// A line from each rank to each, twice: for even and for odd rounds.
+    pub(crate) const ALL_TO_ALL: usize = FAN_IN + MAX_RANKS * FAN_IN_BYTES;
+    pub(crate) const ALL_TO_ALL_BYTES: usize = MAX_RANKS * MAX_RANKS * LINE;
     /// The whole mapping.
-    pub(super) const BYTES: usize = BULK[1] + BULK_BYTES;
+    pub(super) const BYTES: usize = ALL_TO_ALL + 2 * ALL_TO_ALL_BYTES;
+
+    /// A rank's lines for tokens.
+    pub(crate) const fn token(rank: usize) -> usize {
+        TOKENS + rank * 2 * LINE
+    }
 
     const _: () = assert!(MAX_RANKS * 2 * LINE <= ANNOUNCEMENT);
     const _: () = assert!(LINES[1][1] + LINES_BYTES <= SLOTS[0]);
@@ -103,6 +118,14 @@ impl RawShared {
         &self.line(offset).words[0]
     }
 
+    /// Half a word, which ranks can sleep on, on a line of its own at `offset` of the mapping.
+    pub(super) fn half_word(&self, offset: usize) -> &AtomicU32 {
+        let line: *const Line = self.line(offset);
+        // SAFETY: the line lies in the mapping and is aligned; an atomic may be written by the
+        // other processes, and nobody accesses this line in other pieces.
+        unsafe { &*line.cast::<AtomicU32>() }
+    }
+
     /// `count` consecutive lines at `offset` of the mapping.
     pub(super) fn lines(&self, offset: usize, count: usize) -> &[Line] {
         assert!(offset.is_multiple_of(LINE) && offset + count * LINE <= layout::BYTES);
@@ -156,5 +179,14 @@ impl SharedBytes<'_> {
         unsafe {
             std::ptr::copy_nonoverlapping(self.start, destination.as_mut_ptr(), destination.len());
         }
+    }
+
+    /// Copies the range to the start of another one.
+    #[inline(always)]
+    pub(super) fn copy_to(self, destination: Self) {
+        assert!(self.len <= destination.len);
+        // SAFETY: both ranges lie in the mapping (asserted where they were made); where they
+        // overlap, `copy` is made for that.
+        unsafe { std::ptr::copy(self.start, destination.start, self.len) }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::hint::spin_loop;
 use std::thread::yield_now;
+use std::time::{Duration, Instant};
 
 /// After so many pauses (some ten microseconds) the other rank most likely has no core.
 const PATIENCE: u32 = 1 << 10;
@@ -27,6 +28,15 @@ pub(super) fn spin_slowly_until<const PAUSES: u32>(mut ready: impl FnMut() -> bo
             spins = 0;
             give_way();
         }
+    }
+}
+
+/// Lets so much time pass that a rank which waits asleep has fallen asleep.
+pub(crate) fn let_fall_asleep() {
+    const LONG: Duration = Duration::from_micros(30);
+    let start = Instant::now();
+    while start.elapsed() < LONG {
+        spin_loop();
     }
 }
 

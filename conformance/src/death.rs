@@ -119,9 +119,10 @@ pub fn what_is_under_way_ends(executor: Executor) {
 // spec: LIFE-11, PUT-4, PUT-5, GET-2, ATOM-5
 pub fn blocked_calls_return(executor: Executor) {
     type Call = fn(&mut Port, &RemoteRegion) -> Result<(), PostError>;
-    let calls: [Call; 3] = [
+    let calls: [Call; 4] = [
         |port, remote| port.put(remote, 0, &[1; 100_000], Options::new()).map(drop),
         |port, remote| port.get(remote, 0, &mut [0; 10_000], Options::new()).map(drop),
+        |port, remote| port.get(remote, 0, &mut [0; 100_000], Options::new()).map(drop),
         |port, remote| port.fetch(remote, 0, ADD, Options::new()).map(drop),
     ];
     for (index, call) in calls.into_iter().enumerate() {

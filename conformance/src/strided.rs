@@ -10,7 +10,7 @@ const LEN: usize = 16 * 1024;
 /// A shape with its place, that fits `LEN` bytes at both ends. What is written has rows that do
 /// not overlap; what is read may have any.
 fn draw(dice: &mut Dice, put: bool) -> (Strided, usize, usize) {
-    let row_len = dice.pick(&[0, 1, 7, 8, 24, 56, 100, 800]) + dice.below(2);
+    let row_len = dice.pick(&[0, 1, 7, 8, 24, 56, 100, 1000]) + dice.below(2);
     let rows = dice.below(13);
     let apart = |dice: &mut Dice| row_len + dice.below(40);
     let near = |dice: &mut Dice| dice.below(row_len + 40);

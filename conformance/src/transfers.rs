@@ -9,14 +9,12 @@ use ayre::{Options, PeerId, Port, Region};
 const MARGIN: usize = 64;
 /// Longest transfer.
 const LONGEST: usize = (1 << 20) + 1;
-/// Longest get into private bytes.
-const LONGEST_GET: usize = 1 << 14;
 /// Sizes up to which every pair of alignments is tried.
 const DENSE: usize = 200;
 
-/// Powers of two, one less and one more.
+/// Powers of two, one less and one more, up to the longest.
 fn long_sizes() -> impl Iterator<Item = usize> {
-    (8..).flat_map(|log| [(1 << log) - 1, 1 << log, (1 << log) + 1])
+    (8..=LONGEST.ilog2()).flat_map(|log| [(1 << log) - 1, 1 << log, (1 << log) + 1])
 }
 
 /// Where a transfer begins at both ends.
@@ -28,11 +26,11 @@ struct Place {
 }
 
 /// Every small size at every pair of alignments, then long sizes at some.
-fn places(longest: usize) -> impl Iterator<Item = Place> {
+fn places() -> impl Iterator<Item = Place> {
     let small = (0..=DENSE).flat_map(|len| {
         (0..64).map(move |a| Place { len, local: MARGIN + a % 8, remote: MARGIN + a / 8 })
     });
-    let long = long_sizes().take_while(move |len| *len <= longest).flat_map(|len| {
+    let long = long_sizes().flat_map(|len| {
         [(0, 0), (1, 0), (3, 5), (0, 7)].map(|(local, remote)| Place {
             len,
             local: MARGIN + local,
@@ -70,7 +68,7 @@ pub fn put_copies_exactly(executor: Executor) {
     fill(&region, &vec![CANARY; region.len()]);
     let source = pattern(1, LONGEST + 4 * MARGIN);
     world.drive(|port| {
-        for place in places(LONGEST) {
+        for place in places() {
             let data = &source[place.local..][..place.len];
             let put = port.put(&remote, place.remote as u64, data, Options::new());
             put.unwrap_or_else(|error| panic!("{place:?}: {error}"));
@@ -111,7 +109,7 @@ pub fn get_copies_exactly(executor: Executor) {
     fill(&region, &there);
     world.drive(|port| {
         let mut buffer = vec![CANARY; LONGEST + 4 * MARGIN];
-        for place in places(LONGEST_GET) {
+        for place in places() {
             let Place { len, local, remote: at } = place;
             let got = port.get(&remote, at as u64, &mut buffer[local..][..len], Options::new());
             got.unwrap_or_else(|error| panic!("{place:?}: {error}"));
@@ -139,7 +137,7 @@ pub fn regions_are_local_buffers(executor: Executor) {
     fill(&source, &data);
     fill(&sink, &vec![CANARY; sink.len()]);
     world.drive(|port| {
-        for place in places(LONGEST) {
+        for place in places() {
             let Place { len, local, remote: at } = place;
             let slice = source.slice(local..local + len);
             port.put(&remote, at as u64, slice, Options::new()).expect("a put from a region");

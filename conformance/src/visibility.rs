@@ -5,7 +5,7 @@ use crate::world::{Memory, World};
 use ayre::{Options, PostError, Region};
 use std::thread::yield_now;
 
-const LENS: [usize; 6] = [8, 56, 64, 1000, 5000, 10_000];
+const LENS: [usize; 6] = [8, 56, 64, 1000, 5000, 70_000];
 const ROUNDS: u64 = 600;
 const FLAG: usize = 1 << 17;
 

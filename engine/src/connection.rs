@@ -7,8 +7,9 @@ use crate::mem::layout::{Control, Direction, LaneSizes};
 use crate::mem::map::Mapping;
 use crate::mem::page::{PeerPage, Sleeper};
 use crate::mem::word::Word;
-use crate::sync::{Ordering, StaticCounter};
+use crate::sync::{AtomicU64, Ordering, StaticCounter};
 use ayre_proto::pending::Pending;
+use ayre_proto::segment::Shape;
 use ayre_proto::units::PeerId;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -63,7 +64,7 @@ impl Link {
 pub(crate) struct Sink {
     pub(crate) mapping: Arc<Mapping>,
     pub(crate) offset: u64,
-    pub(crate) len: u64,
+    pub(crate) shape: Shape,
 }
 
 /// The part of a connection that depends on who performs operations.
@@ -93,8 +94,9 @@ pub(crate) struct MediatedEnd {
     pub(crate) notes_taken_there: Word,
     /// Commands that raise a notification at the target, posted in all.
     pub(crate) noted: u64,
-    /// Notifications of the peer's commands that the program has taken.
-    pub(crate) notes_taken: u64,
+    /// Notifications of the peer's commands that the program has taken; the responder counts on it,
+    /// so it is not in memory that the peer can write.
+    pub(crate) notes_taken: Arc<AtomicU64>,
 }
 
 /// One end of a connection.
@@ -171,7 +173,7 @@ impl Connection {
                 done: out.control(Control::Done),
                 notes_taken_there: out.control(Control::Noted),
                 noted: 0,
-                notes_taken: 0,
+                notes_taken: Arc::new(AtomicU64::new(0)),
             })),
         };
         Self {
@@ -191,6 +193,14 @@ impl Connection {
             left: false,
             ended: None,
             offers: Vec::new(),
+        }
+    }
+
+    /// What the responder needs of a mediated connection besides its lanes.
+    pub(crate) fn notes_taken(&self) -> Option<Arc<AtomicU64>> {
+        match &self.executor {
+            Executor::Mediated(end) => Some(end.notes_taken.clone()),
+            Executor::Direct(_) => None,
         }
     }
 

@@ -38,6 +38,7 @@ pub(crate) struct Awaited<'a> {
     place: usize,
     ticket: Ticket,
     into: &'a mut [u8],
+    shape: Shape,
     outcome: Option<(Status, u64)>,
 }
 
@@ -68,7 +69,7 @@ impl Port {
             Buffer::In(into) => (Buffer::None, Some(into)),
             source => (source, matches!(command.action, Action::Fetch(_)).then_some(&mut [])),
         };
-        let mut awaited = into.map(|into| Awaited { place, ticket, into, outcome: None });
+        let mut awaited = into.map(|into| Awaited { place, ticket, into, shape, outcome: None });
         self.awaited = awaited.is_some().then_some(peer.index());
         let mut pieces = shape.pieces(limit).peekable();
         while let Some(piece) = pieces.next() {
@@ -131,8 +132,8 @@ impl Port {
         let (place, ticket) = end.pending.submit(command.report(), commands);
         if let Buffer::InRegion(mapping, offset) = &transfer.buffer {
             end.sinks.resize_with(PENDING_MAX, || None);
-            let len = transfer.shape.local_span().ok_or(Fault::Bounds)?;
-            end.sinks[place] = Some(Sink { mapping: Arc::clone(mapping), offset: *offset, len });
+            let (mapping, offset, shape) = (Arc::clone(mapping), *offset, transfer.shape);
+            end.sinks[place] = Some(Sink { mapping, offset, shape });
         }
         Ok((place, ticket))
     }
@@ -355,6 +356,9 @@ fn take_response(
         }
         Operation::Get => match awaited {
             Some(awaited) if awaited.place == place => {
+                if !awaited.shape.holds_local(response.value, len as u64) {
+                    return Err(Malformed);
+                }
                 let into = range_of(awaited.into, response.value, len)?;
                 end.responses.copy(RESPONSE_BYTES / 8, into);
                 Ok(())
@@ -369,7 +373,7 @@ fn take_response(
 // spec: GET-1
 fn land(end: &mut MediatedEnd, place: usize, cookie: u64, len: usize) -> Result<(), Malformed> {
     let sink = end.sinks.get(place).and_then(Option::as_ref).ok_or(Malformed)?;
-    if cookie > sink.len || len as u64 > sink.len - cookie {
+    if !sink.shape.holds_local(cookie, len as u64) {
         return Err(Malformed);
     }
     let mut staging = [0; RECORD_MAX];

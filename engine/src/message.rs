@@ -257,5 +257,6 @@ fn checked(record: Result<Status, Malformed>, skip: usize) -> Result<(Status, us
     let status = record?;
     let len = (status.len as usize).checked_sub(skip * 8).ok_or(Malformed)?;
     let expected = if skip == 0 { Kind::Message } else { Kind::GatedMessage };
-    if status.kind == expected && len > 0 { Ok((status, len)) } else { Err(Malformed) }
+    let sound = status.kind == expected && (1..=EAGER_MAX).contains(&len);
+    if sound { Ok((status, len)) } else { Err(Malformed) }
 }

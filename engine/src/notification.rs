@@ -88,9 +88,9 @@ impl Port {
         }
         let Ok(connection) = self.connection_mut(notification.source) else { return };
         if let Executor::Mediated(end) = &mut connection.executor {
-            end.notes_taken += 1;
-            // Relaxed: only the number matters, to the initiator and to our responder.
-            connection.inward.control(Control::Noted).store(end.notes_taken, Ordering::Relaxed);
+            // Relaxed: only the number matters, to our responder and to the initiator.
+            let taken = end.notes_taken.fetch_add(1, Ordering::Relaxed) + 1;
+            connection.inward.control(Control::Noted).store(taken, Ordering::Relaxed);
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::mem::page::OwnPage;
 use crate::notification::raised_at_target;
 use crate::progress::EngineThread;
 use crate::responder::Responder;
+use crate::setup::Listener;
 use crate::wait::{Sleep, bell};
 use ayre_proto::notify::Notification;
 use ayre_proto::units::PeerId;
@@ -46,7 +47,7 @@ pub struct Port {
     pub(crate) engine_sleep: Arc<Sleep>,
     /// What our own engine's thread rings.
     pub(crate) own_bell: Arc<OwnedFd>,
-    pub(crate) listener: Option<OwnedFd>,
+    pub(crate) listener: Option<Listener>,
     /// Callers at the listener that have not said Hello yet.
     pub(crate) callers: Vec<OwnedFd>,
     /// Keeps the loopback connection's control channel open.

@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 const POLLS_PER_CONTROL: u32 = 1 << 16;
 /// Capabilities that a peer may offer before the program accepts any.
 // spec: LIM-1
-const OFFERS_MAX: usize = 1024;
+const OFFERS_MAX: usize = 256;
 /// Packets of one peer that are taken in at a time.
 const PACKETS_PER_LOOK: usize = 64;
 /// Empty rounds of the engine's thread before it sleeps.
@@ -136,7 +136,7 @@ fn take_packets(connection: &mut Connection) -> Result<(), Fault> {
                     packet.fds.truncate(1);
                     connection.offers.push(packet);
                 }
-                PacketKind::Bye => connection.left = true,
+                PacketKind::Bye if !connection.left => connection.left = true,
                 _ => return Err(Fault::Malformed),
             },
         }

@@ -241,7 +241,7 @@ impl Port {
     ) -> Result<Option<Record>, ReceiveError> {
         let Some(producer) = queue.producers.get_mut(index) else { return Ok(None) };
         let Some(record) = producer.lane.peek() else { return Ok(None) };
-        let Ok((status, len)) = checked(record) else {
+        let Ok((status, len)) = checked(record, record_max(queue.lines)) else {
             self.count_malformed();
             queue.producers.remove(index);
             return Ok(None);
@@ -253,9 +253,10 @@ impl Port {
     }
 }
 
-fn checked(record: Result<Status, Malformed>) -> Result<(Status, usize), Malformed> {
+/// A record that no correct producer could have enqueued would never be taken.
+fn checked(record: Result<Status, Malformed>, most: usize) -> Result<(Status, usize), Malformed> {
     let status = record?;
-    let valid = status.kind == Kind::Record && status.len > 0;
+    let valid = status.kind == Kind::Record && (1..=most).contains(&(status.len as usize));
     if valid { Ok((status, status.len as usize)) } else { Err(Malformed) }
 }
 

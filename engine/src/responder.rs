@@ -8,7 +8,7 @@ use crate::mem::layout::{Control, Direction};
 use crate::mem::map::Mapping;
 use crate::mem::page::Sleeper;
 use crate::mem::word::Word;
-use crate::sync::Ordering;
+use crate::sync::{AtomicU64, Ordering};
 use ayre_proto::alu::{Atomic, Fetched};
 use ayre_proto::command::{COMMAND_BYTES, RESPONSE_BYTES, Request, Response};
 use ayre_proto::execute::{Action, Command, Effects, NOWHERE, execute};
@@ -36,13 +36,18 @@ pub(crate) struct Served {
     done: Word,
     executed: u64,
     /// What the program has taken of the notifications raised for this peer.
-    taken: Word,
+    taken: Arc<AtomicU64>,
     /// Notifications raised for this peer's commands.
     noted: u64,
 }
 
 impl Served {
-    pub(crate) fn new(peer: PeerId, link: Arc<Link>, inward: &Direction, out: &Direction) -> Self {
+    pub(crate) fn new(
+        peer: PeerId,
+        link: Arc<Link>,
+        (inward, out): (&Direction, &Direction),
+        taken: Arc<AtomicU64>,
+    ) -> Self {
         Self {
             peer,
             link,
@@ -50,7 +55,7 @@ impl Served {
             responses: out.responses().sender(),
             done: inward.control(Control::Done),
             executed: 0,
-            taken: inward.control(Control::Noted),
+            taken,
             noted: 0,
         }
     }

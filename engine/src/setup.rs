@@ -29,7 +29,7 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
     socket_with, socketpair, sockopt,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -89,7 +89,7 @@ impl Port {
         let socket = control_socket()?;
         bind(&socket, &address).map_err(SetupError::os("bind"))?;
         listen(&socket, BACKLOG).map_err(SetupError::os("listen"))?;
-        self.listener = Some(socket);
+        self.listener = Some(Listener { socket, path: path.as_ref().to_owned() });
         Ok(())
     }
 
@@ -105,9 +105,9 @@ impl Port {
             let Some(listener) = &self.listener else {
                 return Err(SetupError::Invalid("accept comes after listen"));
             };
-            match next_ready(listener, &self.callers, deadline)? {
+            match next_ready(&listener.socket, &self.callers, deadline)? {
                 None => {
-                    let socket = accept_with(listener, SocketFlags::CLOEXEC)
+                    let socket = accept_with(&listener.socket, SocketFlags::CLOEXEC)
                         .map_err(SetupError::os("accept"))?;
                     let trusted = check_credentials(socket.as_fd()).is_ok();
                     if trusted && self.callers.len() < CALLERS_MAX {
@@ -172,6 +172,9 @@ impl Port {
     pub(crate) fn begin_connect(&mut self, path: &Path) -> Result<Begun, SetupError> {
         let address = SocketAddrUnix::new(path).map_err(SetupError::os("socket path"))?;
         let socket = control_socket()?;
+        let timeout = Some(self.config.setup_timeout);
+        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, timeout)
+            .map_err(SetupError::os("connect timeout"))?;
         connect(&socket, &address).map_err(SetupError::os("connect"))?;
         check_credentials(socket.as_fd())?;
         self.greet(socket)
@@ -213,6 +216,7 @@ impl Port {
         let [page, port_bell, engine_bell] = &packet.fds[..] else {
             return Err(SetupError::Protocol("descriptors of a hello"));
         };
+        self.check_number(theirs.number)?;
         let mediated = theirs.mode == Mode::Mediated || self.config.mode == Mode::Mediated;
         let mode = if mediated { Mode::Mediated } else { Mode::Direct };
         let sizes = lane_sizes(mode);
@@ -235,6 +239,11 @@ impl Port {
         bells: [BorrowedFd<'_>; 2],
         theirs_expedited: bool,
     ) -> Result<Arc<Link>, SetupError> {
+        for bell in bells {
+            // A ringer must not wait for a counter that its peer has filled.
+            rustix::fs::fcntl_setfl(bell, rustix::fs::OFlags::NONBLOCK)
+                .map_err(SetupError::os("bell"))?;
+        }
         let [port, engine] = bells.map(|bell| bell.try_clone_to_owned());
         let dup = |error: std::io::Error| SetupError::Os {
             call: "dup",
@@ -255,17 +264,23 @@ impl Port {
         Ok(Bells { port: bell()?, engine: bell()? })
     }
 
-    fn add(&mut self, agreed: Agreement) -> Result<PeerId, SetupError> {
-        let bells = &agreed.bells;
-        let index = agreed.peer.index();
-        if index >= PEERS_MAX {
+    /// Numbers are the peers' choice; each is taken once, and none is absurd.
+    fn check_number(&self, peer: PeerId) -> Result<(), SetupError> {
+        if peer.index() >= PEERS_MAX {
             return Err(SetupError::Exhausted("peer number"));
         }
+        match self.connection(peer) {
+            Ok(_) => Err(SetupError::Refused("a peer of this number is connected already")),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn add(&mut self, agreed: Agreement) -> Result<PeerId, SetupError> {
+        let bells = &agreed.bells;
+        self.check_number(agreed.peer)?;
+        let index = agreed.peer.index();
         if self.connections.len() <= index {
             self.connections.resize_with(index + 1, || None);
-        }
-        if self.connections[index].is_some() {
-            return Err(SetupError::Refused("a peer of this number is connected already"));
         }
         self.sleep.watch(agreed.link.control.as_fd())?;
         self.sleep.watch_bell(bells.port.as_fd())?;
@@ -273,14 +288,29 @@ impl Port {
             self.sleep.watch_bell(bells.engine.as_fd())?;
         }
         self.engine_sleep.watch_bell(bells.engine.as_fd())?;
-        if agreed.mode == Mode::Mediated {
-            let Agreement { peer, link, inward, out, .. } = &agreed;
-            self.responder().add(Served::new(*peer, link.clone(), inward, out));
+        let peer = agreed.peer;
+        let connection = Connection::new(agreed);
+        if let Some(taken) = connection.notes_taken() {
+            let Connection { link, inward, out, .. } = &connection;
+            self.responder().add(Served::new(peer, link.clone(), (inward, out), taken));
             self.mediated += 1;
         }
-        let peer = agreed.peer;
-        self.connections[index] = Some(Connection::new(agreed));
+        self.connections[index] = Some(connection);
         Ok(peer)
+    }
+}
+
+/// Where peers knock; its path goes with it.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    socket: OwnedFd,
+    path: PathBuf,
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        // It may have been renamed or removed.
+        let _ = std::fs::remove_file(&self.path);
     }
 }
 

@@ -51,6 +51,15 @@ impl Shape {
         Pieces { shape, limit, row: 0, within: 0 }
     }
 
+    /// Whether bytes of the initiator's buffer lie within one row: where an answer may land.
+    pub const fn holds_local(&self, offset: u64, len: u64) -> bool {
+        let (row, within) = match self.local_stride {
+            0 => (0, offset),
+            stride => (offset / stride, offset % stride),
+        };
+        len == 0 || row < self.rows && within <= self.row_len && len <= self.row_len - within
+    }
+
     /// How many pieces [`Shape::pieces`] gives.
     pub const fn count(&self, limit: u64) -> u64 {
         if self.rows == 0 || self.row_len == 0 {

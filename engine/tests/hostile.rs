@@ -25,10 +25,6 @@ const KINDS: [Kind; 7] = [
     Kind::Continuation,
 ];
 
-/// All bits behind the sequence number but the highest of the length: messages no longer than
-/// messages may be, which the receiver's program would have to refuse.
-const SHORT: u64 = !(3 << 14);
-
 /// The keys that an attacker may know of: its own, another peer's, and guesses.
 struct Keys {
     own: Key,
@@ -110,9 +106,9 @@ fn put_nonsense(attacker: &mut Attacker, random: &mut Random) {
     match random.below(3) {
         0 => {
             let sequence = u64::from(attacker.next_sequence(lane));
-            attacker.put_line(lane, random.word() & SHORT << 16 | sequence, &payload);
+            attacker.put_line(lane, random.word() << 16 | sequence, &payload);
         }
-        1 => attacker.put_record(lane, random.pick(&KINDS), random.below(1024) as u32, &payload),
+        1 => attacker.put_record(lane, random.pick(&KINDS), random.below(4096) as u32, &payload),
         _ => attacker.put_line(lane, random.word(), &payload),
     }
 }
@@ -152,8 +148,8 @@ fn put_note(attacker: &mut Attacker, random: &mut Random) {
     attacker.put_record(Lane::Requests, Kind::Notification, 16, &[head, random.word()]);
 }
 
-/// One thing that a program does with a peer that it does not suspect. Whether it succeeds is
-/// between the two.
+/// One thing that a program does with a peer that it does not suspect, and that does not wait for
+/// the peer: all fit one command. Whether it succeeds is between the two.
 fn use_peer(world: &mut World, equipped: &Equipped, random: &mut Random) {
     let (victim, remote) = (&mut world.victim, &equipped.remote);
     let data: Vec<u8> = (0..random.below(600)).map(|at| at as u8).collect();
@@ -162,7 +158,7 @@ fn use_peer(world: &mut World, equipped: &Equipped, random: &mut Random) {
     let _ = match random.below(6) {
         0 => victim.put(remote, offset, &data, options).map(|_| ()),
         1 => {
-            let landing = LANDING.start..LANDING.start + random.below(1024) as usize;
+            let landing = LANDING.start..LANDING.start + random.below(600) as usize;
             victim.get(remote, offset, world.local.slice(landing), options).map(|_| ())
         }
         2 => victim.atomic(remote, offset & !7, add, options).map(|_| ()),

@@ -138,7 +138,6 @@ fn answers_land_where_they_were_asked_for_or_nowhere() {
         (0, 9),
         (8, 8),
         (64, 1),
-        (65, 0),
         (u64::MAX, 1),
         (u64::MAX - 7, 1),
         (1 << 63, 8),
@@ -212,8 +211,8 @@ fn a_consumer_that_lies_keeps_itself_from_being_sent_to() {
 /// The victim's lines change while it reads them.
 fn change_while_read(mode: Mode) {
     let mut world = World::new(mode, "while-read");
-    for run in 0..runs(12) {
-        let Equipped { mut attacker, key, remote, .. } = world.granted_attacker();
+    for run in 0..runs(12).min(400) {
+        let Equipped { mut attacker, peer, key, remote } = world.granted_attacker();
         let over = Arc::new(AtomicBool::new(false));
         let seen = over.clone();
         let thread = std::thread::spawn(move || {
@@ -234,6 +233,8 @@ fn change_while_read(mode: Mode) {
         over.store(true, Ordering::Relaxed);
         let attacker = thread.join().expect("the attacker ends");
         world.check_secret(&attacker);
+        // Its connection may be gone already, with what it wrote.
+        let _ = world.victim.disconnect(peer);
     }
 }
 
@@ -317,12 +318,16 @@ fn a_peer_that_claims_to_sleep_is_rung_and_no_more() {
 fn an_engine_under_attack_serves_others() {
     let mut world = World::new(Mode::Mediated, "engine");
     world.victim.start_engine().expect("a thread");
-    let mut random = Random::new(11);
-    for count in 0..runs(400) {
+    let (mut random, mut last) = (Random::new(11), None);
+    for count in 0..runs(400).min(4000) {
         if count % 8 == 0 {
-            let Equipped { mut attacker, key, .. } = world.granted_attacker();
+            let mut equipped = world.granted_attacker();
+            if let Some(peer) = last.replace(equipped.peer) {
+                // Its connection may be gone already, with what it wrote.
+                let _ = world.victim.disconnect(peer);
+            }
             for _ in 0..random.below(40) {
-                change_a_line(&mut attacker, key, &mut random);
+                change_a_line(&mut equipped.attacker, equipped.key, &mut random);
             }
         }
         assert_eq!(world.honest.fetch_add(&world.to_victim, 8000, 1), Ok(count));

@@ -5,14 +5,20 @@ mod attacker;
 #[path = "hostile/world.rs"]
 mod world;
 
-use attacker::{Attacker, Lane, Parts, connect_to, hello, send};
+use attacker::{Attacker, BYE, DONE, Lane, NOTED, Parts, connect_to, hello, sealed_file, send};
 use ayre::*;
-use ayre_proto::command::Response;
+use ayre_proto::command::{Request, Response};
+use ayre_proto::execute::{Action, Command};
 use ayre_proto::fault::Status as Ended;
-use ayre_proto::lane::Kind;
+use ayre_proto::lane::{Kind, Status};
+use ayre_proto::units::Claim;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use world::{Equipped, World};
+use std::time::Duration;
+use world::{Equipped, REGION, World};
 
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
@@ -29,6 +35,32 @@ fn flood(attacker: &mut Attacker, lane: Lane, kind: Kind, taken: u64) {
     while attacker.written[lane as usize] < taken + 20 {
         attacker.put_record(lane, kind, 16, &[if lane == Lane::Messages { 0 } else { note }, 0]);
     }
+}
+
+/// An eventfd that blocks whoever writes to it.
+fn stuck_bell() -> OwnedFd {
+    let bell = eventfd(0, EventfdFlags::CLOEXEC).expect("an eventfd");
+    rustix::io::write(&bell, &(u64::MAX - 1).to_ne_bytes()).expect("a full counter");
+    bell
+}
+
+fn command(action: Action, key: Key, offset: u64, len: u64) -> Command {
+    let claim = Claim { key, offset, len };
+    Command { action, classes: Classes::empty(), tag: 0, value: 0, claim }
+}
+
+fn post(attacker: &mut Attacker, command: Command, data: &[u64]) {
+    let head = Request { command, cookie: 0 }.encode();
+    let words: Vec<u64> = head.into_iter().chain(data.iter().copied()).collect();
+    attacker.put_long(Lane::Requests, Kind::Command, &words);
+}
+
+/// Answers the victim's first operation before it is asked.
+fn answer(attacker: &mut Attacker, cookie: u64, data: &[u64]) {
+    let head = Response { number: 1, status: Ended::Ok, value: cookie }.encode();
+    let words: Vec<u64> = head.into_iter().chain(data.iter().copied()).collect();
+    attacker.put_long(Lane::Responses, Kind::Response, &words);
+    attacker.memory.store(attacker.control_in(DONE), 1);
 }
 
 // spec: LIM-1, LIFE-17
@@ -175,4 +207,159 @@ fn a_flood_of_notifications_leaves_others_their_turn() {
     }
     assert_eq!(from_honest, 20, "each within a few lanes' worth of the flood");
     assert!(taken > 1000, "it was a flood");
+}
+
+// spec: LIM-1
+#[test]
+fn offers_do_not_use_up_the_descriptors() {
+    let _alone = alone();
+    let mut world = World::new(Mode::Direct, "offers");
+    let limit = getrlimit(Resource::Nofile);
+    let low = open_descriptors() as u64 + 600;
+    setrlimit(Resource::Nofile, Rlimit { current: Some(low), ..limit }).expect("a low limit");
+    let (attacker, _) = world.attacker(false);
+    let file = sealed_file(REGION as u64);
+    for name in 0..2000 {
+        let fds = [file.as_fd(); 4];
+        let words = [attacker::OFFER_REGION, name, 31 << 16, 0, 0, 64, REGION as u64, 0];
+        if !attacker.send(words, &fds) {
+            world.victim.progress();
+        }
+    }
+    world.drain();
+    let used = open_descriptors() as u64;
+    setrlimit(Resource::Nofile, limit).expect("the old limit");
+    assert!(used + 100 < low, "the offers of one peer leave room for others");
+    world.honest_round();
+}
+
+// spec: ERR-7
+#[test]
+fn a_peer_that_leaves_for_ever_does_not_hold_progress_up() {
+    let _alone = alone();
+    let mut world = World::new(Mode::Direct, "byes");
+    let (attacker, peer) = world.attacker(false);
+    while attacker.send([BYE, 0, 0, 0, 0, 0, 0, 0], &[]) {}
+    world.victim.progress();
+    let more = attacker.send([BYE, 0, 0, 0, 0, 0, 0, 0], &[]);
+    assert!(!more || !world.victim.is_alive(peer), "one farewell is enough");
+    world.honest_round();
+}
+
+// spec: ERR-7, WAIT-2
+#[test]
+fn a_bell_that_blocks_does_not_hold_its_ringer_up() {
+    let _alone = alone();
+    for mode in [Mode::Direct, Mode::Mediated] {
+        let mut world = World::new(mode, "stuck-bell");
+        let parts = Parts { bells: [stuck_bell(), stuck_bell()], ..Parts::new() };
+        let page = attacker::Memory::map(&parts.page, attacker::PAGE_BYTES);
+        for word in 0..16 {
+            page.store(word * 8, 1);
+        }
+        let stranger = connect_to(&world.path);
+        assert!(send(&stranger, hello(9, false), &parts.fds()), "the victim listens");
+        if let Ok(peer) = world.victim.accept() {
+            let _ = world.victim.send(peer, 1, b"wake up");
+            let _ = world.victim.notify(peer, Options::new());
+        }
+        world.honest_round();
+    }
+}
+
+// spec: MSG-1, MSG-5
+#[test]
+fn a_message_longer_than_messages_are_ends_its_sender_alone() {
+    let _alone = alone();
+    for mode in [Mode::Direct, Mode::Mediated] {
+        let mut world = World::new(mode, "long-message");
+        let kind = if mode == Mode::Direct { Kind::Message } else { Kind::GatedMessage };
+        for words in [0, 1 + EAGER_MAX / 8 + 1, 190] {
+            let (mut attacker, _) = world.attacker(mode == Mode::Mediated);
+            attacker.put_long(Lane::Messages, kind, &vec![0; words]);
+            world.drain();
+            world.honest_round();
+        }
+    }
+}
+
+// spec: NOTI-11, LIM-1
+#[test]
+fn notifications_without_credit_end_the_connection() {
+    let _alone = alone();
+    let mut world = World::new(Mode::Mediated, "credit");
+    let (mut attacker, peer) = world.attacker(true);
+    for count in 0..400 {
+        let unpaid = command(Action::Notify, Key { slot: 0, generation: 0 }, 0, 0);
+        post(&mut attacker, unpaid, &[]);
+        attacker.memory.store(attacker.control_out(NOTED), count);
+        attacker.memory.store(attacker.control_in(2), count);
+        world.victim.progress();
+    }
+    assert!(!world.victim.is_alive(peer));
+    let mut queued = 0;
+    while world.victim.poll_notification().is_some() {
+        queued += 1;
+    }
+    assert!(queued <= 64, "{queued} notifications were kept");
+    world.honest_round();
+}
+
+// spec: STR-2, ERR-7
+#[test]
+fn answers_do_not_land_between_rows() {
+    let _alone = alone();
+    let rows = Strided { row_len: 8, rows: 4, local_stride: 64, remote_stride: 8 };
+    let mut world = World::new(Mode::Mediated, "between-rows");
+    let Equipped { mut attacker, remote, .. } = world.granted_attacker();
+    answer(&mut attacker, 8, &[u64::MAX; 4]);
+    attacker.memory.store(attacker.control_in(DONE), 4);
+    let mut bytes = [0; 256];
+    let _ = world.victim.get_strided(&remote, 0, &mut bytes, rows, Options::new());
+    let between = (0..256).filter(|at| at % 64 >= 8);
+    assert!(between.into_iter().all(|at| bytes[at] == 0), "bytes that were not asked for");
+    world.honest_round();
+}
+
+// spec: QUE-3, QUE-7
+#[test]
+fn a_producer_that_lies_is_in_nobodys_way() {
+    let _alone = alone();
+    for len in [0, 8, 1036, 1040, 1600, 2400, 1 << 20, u32::MAX] {
+        let mut world = World::new(Mode::Mediated, "producer");
+        let (attacker, peer) = world.attacker(true);
+        let (one, zero) = (world.victim.peer(1).unwrap(), world.honest.peer(0).unwrap());
+        let mut queue = world.victim.create_queue(2048).expect("a queue");
+        world.victim.share_queue(peer, &mut queue, 1).expect("a lane for the attacker");
+        world.victim.share_queue(one, &mut queue, 1).expect("a lane for the honest peer");
+        let mut remote = world.honest.accept_queue(zero, 1).expect("the honest peer's lane");
+        let lane = attacker.take_queue();
+        let lie = Status { sequence: 1, kind: Kind::Record, len, tag: 0 };
+        lane.store(128, lie.encode());
+        let mut record = vec![0; queue.record_max()];
+        for count in 0..20 {
+            world.honest.enqueue(&mut remote, &[count; 9]).expect("room for a record");
+            let taken = (0..64).find_map(|_| {
+                let taken = world.victim.dequeue(&mut queue, &mut record);
+                taken.expect("records fit").filter(|record| record.source == one)
+            });
+            let len = taken.expect("the honest peer's record").len;
+            assert_eq!(record[..len], [count; 9]);
+        }
+        drop(attacker);
+        world.honest_round();
+    }
+}
+
+// spec: LIFE-9
+#[test]
+fn a_listener_that_never_accepts_does_not_hold_its_caller_up() {
+    let _alone = alone();
+    let path = world::socket_path("full-backlog");
+    let _listener = attacker::listen_at(&path, 0);
+    let _first = connect_to(&path);
+    let config = Config::new().setup_timeout(Duration::from_millis(50));
+    let mut victim = Port::open(config).expect("a port");
+    assert!(victim.connect(&path).is_err(), "nobody accepts");
+    let _ = std::fs::remove_file(&path);
 }

@@ -133,7 +133,7 @@ fn ask(world: &mut World, equipped: &Equipped, script: &mut Script<'_>) {
     let _ = match what % 4 {
         0 => victim.put(remote, 0, &data[..size.min(600)], options).map(|_| ()),
         1 => {
-            let landing = LANDING.start..LANDING.start + size;
+            let landing = LANDING.start..LANDING.start + size.min(600);
             victim.get(remote, 8, world.local.slice(landing), options).map(|_| ())
         }
         2 => victim.atomic(remote, 8, add, options).map(|_| ()),

@@ -1,11 +1,13 @@
 #!/bin/sh
 # Repeats the tests, the ignored long ones too, the fuzz targets and the demo until $MINUTES are
 # over; stops at the first failure. Property tests draw other cases in each round, and the fuzz
-# targets, $FUZZ_SECONDS each, go on from what they have found so far.
+# targets, $FUZZ_SECONDS each, go on from what they have found so far. Tests that kill, stop or
+# revoke processes make $AYRE_SOAK tries of each kind, at other instructions in each round.
 set -eu
 cd "$(dirname "$0")/.."
 
 export PROPTEST_CASES="${PROPTEST_CASES:-20000}"
+export AYRE_SOAK="${AYRE_SOAK:-300}"
 
 fuzz() {
     if ! cargo +nightly --version >/dev/null 2>&1; then

@@ -135,7 +135,7 @@ fn every_wait_ends_when_the_peer_dies() {
                 let direct = executor == Executor::Direct;
                 let sleeps = if direct { sleeps_direct } else { sleeps_mediated };
                 let operation = ["get", "fetch", "flush", "long put"].contains(&wait);
-                // Where the target is not asked, or has a thread that answers, it is not waited for.
+                // A target that is not asked, or has a thread that answers, is not waited for.
                 if operation && executor != Executor::Progress {
                     continue;
                 }
@@ -397,6 +397,83 @@ fn nothing_of_a_port_remains() {
                 ranks.iter_mut().for_each(Process::succeeds);
                 assert!(family.directory().entries().is_empty());
             }
+        },
+    );
+}
+
+fn listen_and_go() {
+    let path = std::path::PathBuf::from(std::env::var("SOCKET").unwrap());
+    let before = held();
+    let mut port = Port::open(Config::new()).unwrap();
+    port.listen(&path).unwrap();
+    assert!(path.exists());
+    drop(port);
+    assert_eq!(held(), before);
+    assert!(!path.exists(), "the socket has outlived its port");
+}
+
+// spec: LIFE-17
+#[test]
+fn a_listening_port_takes_its_socket_along() {
+    with_processes(
+        |_, _| listen_and_go(),
+        |family| {
+            let start = |command: &mut std::process::Command| {
+                command.env("SOCKET", family.directory().join("socket"));
+            };
+            family.start_with(start).succeeds();
+        },
+    );
+}
+
+/// A peer that waits to be killed; it hands over what the test hands to it.
+fn come_and_go(line: &Line) {
+    let mut port = Port::open(Config::new().number(3)).unwrap();
+    let other = port.connect(std::env::var("SOCKET").unwrap()).unwrap();
+    let region = port.alloc(64, RegionOptions::new()).unwrap();
+    let mut queue = port.create_queue(4096).unwrap();
+    port.share(other, &region, 0..64, Rights::all(), NAME).unwrap();
+    port.share_queue(other, &mut queue, NAME).unwrap();
+    line.say(0);
+    line.hear();
+}
+
+fn meet(family: &Family, port: &mut Port) -> (Process, RemoteRegion, RemoteQueue) {
+    let process = family.start_with(|command| {
+        command.env("SOCKET", family.directory().join("socket"));
+    });
+    let peer = port.accept().unwrap();
+    assert_eq!(peer, PeerId(3));
+    process.line.hear();
+    let region = port.accept_region(peer, NAME).unwrap();
+    (process, region, port.accept_queue(peer, NAME).unwrap())
+}
+
+// spec: LIFE-14, LIFE-19, REV-4
+#[test]
+fn a_number_comes_back_but_its_handles_do_not() {
+    with_processes(
+        |_, line| come_and_go(&line),
+        |family| {
+            let mut port = Port::open(Config::new()).unwrap();
+            port.listen(family.directory().join("socket")).unwrap();
+            let own = port.alloc(64, RegionOptions::new()).unwrap();
+            let (mut process, old_region, mut old_queue) = meet(family, &mut port);
+            let grant = port.share(PeerId(3), &own, 0..64, Rights::all(), 9).unwrap();
+            process.kill();
+            let died = ReceiveError::PeerDied(PeerId(3));
+            assert_eq!(port.recv(&mut [0; 8], None), Err(died));
+            port.disconnect(PeerId(3)).unwrap();
+            let revoked = port.revoke(grant);
+            assert!(matches!(revoked, Err(SetupError::Fault(Fault::StaleKey))), "{revoked:?}");
+
+            let (_process, region, mut queue) = meet(family, &mut port);
+            let foreign = Err(PostError::Fault(Fault::ForeignHandle));
+            assert_eq!(port.fetch_add(&old_region, 0, 1), foreign);
+            assert_eq!(port.enqueue(&mut old_queue, b"x"), Err(Fault::ForeignHandle.into()));
+            assert_eq!(port.fetch_add(&region, 0, 1), Ok(0));
+            port.enqueue(&mut queue, b"x").unwrap();
+            port.flush(PeerId(3)).unwrap();
         },
     );
 }

@@ -1,7 +1,7 @@
 //! Processes that a test starts from its own binary.
 use super::directory::Directory;
 use super::line::Line;
-use super::system::Watched;
+use super::system::{Watched, activity};
 use super::watchdog::Watchdog;
 use rustix::process::{
     Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, waitpid,
@@ -25,7 +25,7 @@ pub fn with_processes<C: FnOnce(u64, Line)>(child: C, test: impl FnOnce(&Family)
         child(number, Line::to_parent());
         std::process::exit(0);
     }
-    let rounds = super::random::soak_rounds().unwrap_or(1).clamp(1, 1000) as u32;
+    let rounds = super::random::soak_rounds().unwrap_or(0) as u32;
     let mut family = Family {
         name,
         directory: Directory::new(),
@@ -152,10 +152,15 @@ impl Process {
         assert!(found.expect("a state").1.stopped(), "the process ended instead of stopping");
     }
 
-    /// Waits until it sleeps in the system, which it does only for an event.
+    /// Waits until it sleeps and stays asleep, many looks in a row.
     pub fn until_asleep(&self) {
-        while super::system::state_of(self.id()) != 'S' {
+        let mut before = activity(self.id());
+        let mut looks = 0;
+        while looks < 100 {
             std::thread::yield_now();
+            let now = activity(self.id());
+            looks = if now.asleep && now == before { looks + 1 } else { 0 };
+            before = now;
         }
     }
 

@@ -16,6 +16,7 @@ pub mod random;
 pub mod system;
 pub mod watchdog;
 
+pub use directory::Directory;
 pub use family::{Family, Process, with_processes};
 pub use line::Line;
 pub use ports::Executor;

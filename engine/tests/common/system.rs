@@ -30,15 +30,32 @@ impl Watched {
     }
 }
 
-/// The state of the thread of a process that runs its test, as a letter: R runs, S sleeps.
-pub fn state_of(process: u32) -> char {
+/// What the threads of a process are at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Activity {
+    /// Whether all of them sleep.
+    pub asleep: bool,
+    /// How often they have been taken from a processor so far.
+    pub turns: u64,
+}
+
+/// Looks at a process of this user.
+pub fn activity(process: u32) -> Activity {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("the process is there");
-    let last = tasks.flatten().filter_map(|task| task.file_name().to_str()?.parse().ok()).max();
-    let last: u32 = last.expect("a process has threads");
-    let stat = fs::read_to_string(format!("/proc/{process}/task/{last}/stat"));
-    let stat = stat.expect("the process is there");
-    let after_name = stat.rsplit(") ").next().expect("fields behind the name");
-    after_name.chars().next().expect("a state")
+    let mut activity = Activity { asleep: true, turns: 0 };
+    for task in tasks.flatten() {
+        let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();
+        for (name, value) in status.lines().filter_map(|line| line.split_once(":\t")) {
+            match name {
+                "State" => activity.asleep &= value.starts_with('S'),
+                "voluntary_ctxt_switches" | "nonvoluntary_ctxt_switches" => {
+                    activity.turns += value.parse::<u64>().expect("a number");
+                }
+                _ => {}
+            }
+        }
+    }
+    activity
 }
 
 /// A part of a process's address space.

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 /// Until the processes of a test are killed.
 const LIMIT: Duration = Duration::from_secs(180);
+/// More for each round of a soak.
+const ROUND: Duration = Duration::from_secs(3);
 /// Then, until the test itself is.
 const GRACE: Duration = Duration::from_secs(20);
 
@@ -19,12 +21,12 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Starts watching a test, `rounds` times as long as usual.
+    /// Starts watching a test, longer if it is to soak for so many rounds.
     pub fn start(rounds: u32) -> Self {
         let (done, asked) = channel();
         let watched = Arc::new(Mutex::new(Vec::new()));
         let theirs = watched.clone();
-        let thread = std::thread::spawn(move || watch(&asked, LIMIT * rounds, &theirs));
+        let thread = std::thread::spawn(move || watch(&asked, LIMIT + ROUND * rounds, &theirs));
         Self { watched, done: Some(done), thread: Some(thread) }
     }
 

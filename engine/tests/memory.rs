@@ -1,0 +1,198 @@
+//! What an idle peer costs a port: at most 16 KiB.
+//!
+//! A process with one port, the hub, is connected to 256 ports of another process, and measures
+//! itself before and after:
+//!
+//! - *heap*: bytes that the program's allocator has given out, counted by an allocator of this test
+//!   that passes everything on to the system's;
+//! - *files*: lengths of the memory files that it has mapped, by `/proc/self/maps`, those that the
+//!   two ports of a connection share (`own`) and the read-only pages of its peers (`page`), which
+//!   are each peer's own memory, made once however many ports look at it;
+//! - *resident*: `Rss` and `Pss` of `/proc/self/smaps_rollup`; the second counts a page that two
+//!   processes have mapped as half a page in each.
+//!
+//! The cost of a peer is heap plus connection file, the whole file, although the other side has the
+//! same bytes. So is the proportional resident memory held to the limit, which is what the machine
+//! has less of.
+mod common;
+
+use ayre::{Config, Mode, Port};
+use common::system::{descriptors, memory_files};
+use common::{Family, Line, with_processes};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const PEERS: u64 = 256;
+const LIMIT: u64 = 16 << 10;
+
+/// Counts what is allocated and not yet freed.
+struct Counting;
+
+static HEAP: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call goes to the system's allocator as it is; counting touches nothing else.
+unsafe impl GlobalAlloc for Counting {
+    /// # Safety
+    /// As the trait says.
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        HEAP.fetch_add(layout.size() as u64, Ordering::Relaxed);
+        // SAFETY: the caller's promise, passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    /// # Safety
+    /// As the trait says.
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        HEAP.fetch_sub(layout.size() as u64, Ordering::Relaxed);
+        // SAFETY: the caller's promise, passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What a process has, in bytes.
+#[derive(Clone, Copy, Debug)]
+struct Usage {
+    heap: u64,
+    /// Mapped memory files that this process may write: those of connections.
+    shared: u64,
+    /// Pages of peers.
+    pages: u64,
+    rss: u64,
+    pss: u64,
+    descriptors: u64,
+}
+
+impl Usage {
+    fn now() -> Self {
+        let heap = HEAP.load(Ordering::Relaxed);
+        let files = memory_files();
+        let (own, theirs): (Vec<_>, Vec<_>) =
+            files.iter().partition(|mapped| mapped.access.starts_with("rw"));
+        let sum = |files: Vec<&common::system::Mapped>| files.iter().map(|f| f.len as u64).sum();
+        let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
+        let field = |name: &str| {
+            let line = rollup.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            1024 * line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap()
+        };
+        let descriptors = descriptors().len() as u64;
+        let (shared, pages) = (sum(own), sum(theirs));
+        Self { heap, shared, pages, rss: field("Rss:"), pss: field("Pss:"), descriptors }
+    }
+
+    /// The growth since then, for each peer.
+    fn per_peer_since(&self, before: &Self) -> Self {
+        let per_peer = |now: u64, before: u64| now.saturating_sub(before).div_ceil(PEERS);
+        Self {
+            heap: per_peer(self.heap, before.heap),
+            shared: per_peer(self.shared, before.shared),
+            pages: per_peer(self.pages, before.pages),
+            rss: per_peer(self.rss, before.rss),
+            pss: per_peer(self.pss, before.pss),
+            descriptors: per_peer(self.descriptors, before.descriptors),
+        }
+    }
+}
+
+/// Descriptors are what a port with many peers uses up first.
+fn allow_descriptors() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+}
+
+fn mode() -> Mode {
+    if std::env::var("MODE").unwrap() == "mediated" { Mode::Mediated } else { Mode::Direct }
+}
+
+fn path(number: u64) -> PathBuf {
+    PathBuf::from(std::env::var("DIRECTORY").unwrap()).join(number.to_string())
+}
+
+/// The port that is measured. Half of the connections it accepts, the others it makes.
+fn hub(line: &Line) {
+    let mut port = Port::open(Config::new().mode(mode())).unwrap();
+    port.listen(path(0)).unwrap();
+    line.say(0);
+    line.hear();
+    let before = Usage::now();
+    for number in 1..=PEERS {
+        if number % 2 == 0 {
+            port.accept().unwrap();
+        } else {
+            port.connect(path(number)).unwrap();
+        }
+    }
+    port.progress();
+    let after = Usage::now();
+    let cost = after.per_peer_since(&before);
+    eprintln!("{:?}, for each of {PEERS} peers: {cost:?}", mode());
+    assert!(cost.heap + cost.shared <= LIMIT, "heap and connection file: {cost:?}");
+    assert!(cost.pss <= LIMIT, "proportional resident memory: {cost:?}");
+    line.say(0);
+    line.hear();
+    // spec: LIFE-17
+    drop(port);
+    assert!(memory_files().is_empty());
+}
+
+/// The peers, which say nothing.
+fn crowd(line: &Line) {
+    let open = |number| {
+        let mut port = Port::open(Config::new().mode(mode()).number(number as u16)).unwrap();
+        if number % 2 == 1 {
+            port.listen(path(number)).unwrap();
+        }
+        port
+    };
+    let mut ports: Vec<_> = (1..=PEERS).map(open).collect();
+    line.say(0);
+    line.hear();
+    for port in &mut ports {
+        if port.rank() % 2 == 1 {
+            port.accept().unwrap();
+        } else {
+            port.connect(path(0)).unwrap();
+        }
+    }
+    line.say(0);
+    line.hear();
+}
+
+fn measure(family: &Family, mode: &str) {
+    let start = || {
+        family.start_with(|command| {
+            command.env("MODE", mode).env("DIRECTORY", family.directory().path());
+        })
+    };
+    let [mut hub, mut crowd] = [start(), start()];
+    // Both listen; then they connect; then the hub has measured, which needs the crowd to be there.
+    for _ in 0..2 {
+        hub.line.hear();
+        crowd.line.hear();
+        hub.line.say(0);
+        crowd.line.say(0);
+    }
+    hub.succeeds();
+    crowd.succeeds();
+}
+
+fn either(number: u64, line: &Line) {
+    allow_descriptors();
+    if number == 0 { hub(line) } else { crowd(line) }
+}
+
+// spec: LIM-2
+#[test]
+fn an_idle_direct_peer_costs_little() {
+    with_processes(|number, line| either(number, &line), |family| measure(family, "direct"));
+}
+
+// spec: LIM-2
+#[test]
+fn an_idle_mediated_peer_costs_little() {
+    with_processes(|number, line| either(number, &line), |family| measure(family, "mediated"));
+}

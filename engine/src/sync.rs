@@ -38,6 +38,10 @@ mod modelled {
     }
 
     impl AtomicU64 {
+        pub(crate) fn new(value: u64) -> Self {
+            Self::weakened(value, None)
+        }
+
         pub(crate) fn weakened(value: u64, weak: Option<Weak>) -> Self {
             Self { word: loom::sync::atomic::AtomicU64::new(value), weak }
         }

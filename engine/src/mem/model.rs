@@ -286,7 +286,7 @@ struct Bed {
 
 impl Bed {
     fn new() -> Self {
-        Self { asleep: AtomicU64::weakened(0, None), bell: Notify::new() }
+        Self { asleep: AtomicU64::new(0), bell: Notify::new() }
     }
 
     /// As `Link::kick`.
@@ -404,7 +404,7 @@ const KEY: u64 = 1;
 fn revocation(fencing: Fencing, mutant: Mutant) {
     let memory = Arc::new(Plain::new());
     let active = Arc::new(AtomicU64::weakened(0, mutant.control));
-    let generation = Arc::new(AtomicU64::weakened(0, None));
+    let generation = Arc::new(AtomicU64::new(0));
     let initiator = {
         let (memory, active, generation) = (memory.clone(), active.clone(), generation.clone());
         thread::spawn(move || {

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each fuzz target uses other parts of it")]
 use crate::attacker::{Attacker, DONE, LANES, Lane, Offer, Parts, memory_file, sealed_file};
 use crate::world::{Equipped, LANDING, REGION, World};
-use ayre::{Atomic, AtomicOp, EAGER_MAX, Key, Mode, Options, Width};
+use ayre::{Atomic, AtomicOp, EAGER_MAX, Key, Mode, Options, PeerId, Width};
 use ayre_proto::command::{COMMAND_BYTES, RESPONSE_BYTES};
 use ayre_proto::lane::Kind;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -94,6 +94,8 @@ fn write_raw(attacker: &mut Attacker, script: &mut Script<'_>) {
 fn finish(world: &mut World, attacker: &Attacker) {
     world.drain();
     world.check_secret(attacker);
+    // Its connection may be gone already, with what it wrote.
+    let _ = world.victim.disconnect(PeerId(attacker.number as u16));
 }
 
 /// Commands to the victim, with keys that exist: operation, key, offset and length are the

@@ -2,22 +2,35 @@
 use crate::Executor;
 use crate::data::{assert_same, pattern};
 use crate::world::{Memory, World};
-use ayre::{Options, PostError, Region};
+use ayre::{Notification, Options, Port, PostError, Region};
 use std::thread::yield_now;
 
-const LENS: [usize; 6] = [8, 56, 64, 1000, 5000, 70_000];
+const LENS: [usize; 6] = [8, 56, 64, 1000, 5000, 500_000];
 const ROUNDS: u64 = 600;
-const FLAG: usize = 1 << 17;
+const FLAG: usize = 1 << 19;
 
 fn len_of(round: u64) -> usize {
     LENS[round as usize % LENS.len()]
 }
 
-fn check(region: &Region, round: u64) {
-    let len = len_of(round);
+/// Looks at the end at once, where a copy that is under way has not been yet, then at all.
+fn check(region: &Region, round: u64, expected: &[u8]) {
+    let (len, mut end) = (expected.len(), [0; 8]);
+    region.read(1 + len - 8, &mut end);
+    assert_same(&end, &expected[len - 8..], &("the end", round));
     let mut found = vec![0; len];
     region.read(1, &mut found);
-    assert_same(&found, &pattern(round, len), &round);
+    assert_same(&found, expected, &round);
+}
+
+/// Waits without ever sleeping, so as to see a notification at the first moment.
+fn poll_until_notified(port: &mut Port) -> Notification {
+    loop {
+        if let Some(note) = (0..10_000).find_map(|_| port.poll_notification()) {
+            return note;
+        }
+        yield_now();
+    }
 }
 
 /// Data before its completer notification: the target checks it at each one, while the initiator
@@ -39,9 +52,13 @@ pub fn data_comes_before_its_completer(executor: Executor) {
         },
         |port| {
             for round in 0..ROUNDS {
-                let note = port.wait_notification(None).expect("a completer");
+                let expected = pattern(round, len_of(round));
+                let note = match round / 6 % 2 {
+                    0 => port.wait_notification(None).expect("a completer"),
+                    _ => poll_until_notified(port),
+                };
+                check(&region, round, &expected);
                 assert_eq!((note.source, note.tag), (initiator, round as u32));
-                check(&region, round);
                 port.notify(initiator, Options::new().value(round)).expect("room for one");
             }
         },
@@ -70,13 +87,14 @@ pub fn data_comes_before_a_later_message(executor: Executor) {
         },
         |port| {
             for round in 0..ROUNDS {
+                let expected = pattern(round, len_of(round));
                 let tag = if round % 3 == 0 {
                     port.wait_notification(None).expect("a notification").tag
                 } else {
                     port.recv(&mut [0; 60], None).expect("a message").tag
                 };
+                check(&region, round, &expected);
                 assert_eq!(tag, round as u32);
-                check(&region, round);
                 port.send(initiator, tag, &[0; 8]).expect("room for one");
             }
         },
@@ -108,11 +126,11 @@ pub fn data_comes_before_a_later_flag(executor: Executor) {
         },
         |port| {
             for round in 1..=ROUNDS {
+                let expected = pattern(round, len_of(round));
                 while region.load(FLAG) != round {
                     port.progress();
-                    yield_now();
                 }
-                check(&region, round);
+                check(&region, round, &expected);
                 region.store(FLAG + 8, round);
             }
         },
@@ -160,7 +178,7 @@ pub fn a_stream_of_puts_is_never_behind_its_signals(executor: Executor) {
         |port| {
             for i in 1..=COUNT {
                 let slot = i % SLOTS * 8;
-                let mut again = |call: &mut dyn FnMut(&mut ayre::Port) -> Result<(), PostError>| {
+                let mut again = |call: &mut dyn FnMut(&mut Port) -> Result<(), PostError>| {
                     while let Err(error) = call(port) {
                         assert!(error.is_busy(), "{error}");
                         port.progress();

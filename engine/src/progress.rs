@@ -130,11 +130,12 @@ fn take_packets(connection: &mut Connection) -> Result<(), Fault> {
             Arrival::Nothing => break,
             Arrival::Closed => return Err(Fault::PeerDead),
             Arrival::Packet(mut packet) => match packet.kind {
-                PacketKind::OfferRegion | PacketKind::OfferQueue
-                    if connection.offers.len() < OFFERS_MAX =>
-                {
-                    packet.fds.truncate(1);
-                    connection.offers.push(packet);
+                PacketKind::OfferRegion | PacketKind::OfferQueue => {
+                    // What is offered beyond all measure is dropped; the rest can be accepted.
+                    if connection.offers.len() < OFFERS_MAX {
+                        packet.fds.truncate(1);
+                        connection.offers.push(packet);
+                    }
                 }
                 PacketKind::Bye if !connection.left => connection.left = true,
                 _ => return Err(Fault::Malformed),

@@ -224,7 +224,7 @@ impl Served {
     }
 
     fn perform(&mut self, request: Result<Request, Fault>, target: &mut Target<'_>) {
-        let number = self.executed as u32 + 1;
+        let number = (self.executed + 1) as u32;
         let checked = request.and_then(|request| {
             let extent = target.translate(self.peer, &request.command)?;
             Ok((request, extent))

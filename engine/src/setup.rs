@@ -36,7 +36,7 @@ use std::time::Instant;
 /// Spoken in Hello and Welcome; changes with any layout of spec/90.
 const VERSION: u64 = 1;
 const BACKLOG: i32 = 1024;
-/// Callers that have not said Hello yet; more are turned away.
+/// Callers that have not said Hello yet; beyond these the oldest are turned away.
 const CALLERS_MAX: usize = 64;
 
 /// One side's part of the handshake.
@@ -105,13 +105,18 @@ impl Port {
             let Some(listener) = &self.listener else {
                 return Err(SetupError::Invalid("accept comes after listen"));
             };
+            if Instant::now() >= deadline {
+                return Err(SetupError::TimedOut("a peer"));
+            }
             match next_ready(&listener.socket, &self.callers, deadline)? {
                 None => {
                     let socket = accept_with(&listener.socket, SocketFlags::CLOEXEC)
                         .map_err(SetupError::os("accept"))?;
-                    let trusted = check_credentials(socket.as_fd()).is_ok();
-                    if trusted && self.callers.len() < CALLERS_MAX {
+                    if check_credentials(socket.as_fd()).is_ok() {
                         self.callers.push(socket);
+                    }
+                    if self.callers.len() > CALLERS_MAX {
+                        self.callers.remove(0);
                     }
                 }
                 Some(index) => {
@@ -197,6 +202,7 @@ impl Port {
         let [page, port_bell, engine_bell, file] = &packet.fds[..] else {
             return Err(SetupError::Protocol("descriptors of a welcome"));
         };
+        self.check_foreign_number(half.number)?;
         let sizes = half.sizes.ok_or(SetupError::Protocol("lane sizes"))?;
         if half.mode == Mode::Direct && self.config.mode == Mode::Mediated {
             return Err(SetupError::Protocol("mode"));
@@ -216,7 +222,7 @@ impl Port {
         let [page, port_bell, engine_bell] = &packet.fds[..] else {
             return Err(SetupError::Protocol("descriptors of a hello"));
         };
-        self.check_number(theirs.number)?;
+        self.check_foreign_number(theirs.number)?;
         let mediated = theirs.mode == Mode::Mediated || self.config.mode == Mode::Mediated;
         let mode = if mediated { Mode::Mediated } else { Mode::Direct };
         let sizes = lane_sizes(mode);
@@ -262,6 +268,14 @@ impl Port {
 
     fn make_bells(&self) -> Result<Bells, SetupError> {
         Ok(Bells { port: bell()?, engine: bell()? })
+    }
+
+    /// Our own number names our loopback; a peer of that number would pass for it.
+    fn check_foreign_number(&self, peer: PeerId) -> Result<(), SetupError> {
+        if peer == self.id {
+            return Err(SetupError::Refused("the peer has our own number"));
+        }
+        self.check_number(peer)
     }
 
     /// Numbers are the peers' choice; each is taken once, and none is absurd.

@@ -57,7 +57,8 @@ impl Shape {
             0 => (0, offset),
             stride => (offset / stride, offset % stride),
         };
-        len == 0 || row < self.rows && within <= self.row_len && len <= self.row_len - within
+        (len == 0 && offset == 0)
+            || row < self.rows && within <= self.row_len && len <= self.row_len - within
     }
 
     /// How many pieces [`Shape::pieces`] gives.

@@ -111,7 +111,7 @@ fn silence_harms_nobody() {
     );
 }
 
-const SILENT: usize = 60;
+const SILENT: usize = 100;
 
 /// Becomes another user, for good.
 fn become_nobody() {

@@ -23,8 +23,8 @@ impl Watched {
     pub fn kill_hung(&self) {
         let pid = self.pid.as_raw_nonzero();
         let about = |what: &str| fs::read_to_string(format!("/proc/{pid}/{what}"));
+        let (state, place) = (about("stat"), about("wchan"));
         if pidfd_send_signal(&self.handle, Signal::KILL).is_ok() {
-            let (state, place) = (about("stat"), about("wchan"));
             eprintln!("watchdog: killed {pid}: {state:?} in {place:?}");
         }
     }

@@ -106,8 +106,11 @@ impl Port {
         if shape.count(limit) > COMMANDS_MAX {
             return Err(Fault::TooLong.into());
         }
-        let lines = lines_at_once(end, command, shape, limit);
-        end.requests.reserve_lines(lines).map_err(|_| Busy::RequestLaneFull)?;
+        let first = match command.action {
+            Action::Put => shape.row_len.min(limit) as usize,
+            _ => 0,
+        };
+        end.requests.reserve(COMMAND_BYTES + first).map_err(|_| Busy::RequestLaneFull)?;
         Ok(limit)
     }
 
@@ -271,22 +274,6 @@ impl MediatedEnd {
         let taken = self.notes_taken_there.load(Ordering::Relaxed);
         NOTES_UNREAD_MAX.saturating_sub(self.noted.wrapping_sub(taken))
     }
-}
-
-/// Lines that must be free before an operation begins: all of them where it fits the lane, so that
-/// it does not block; else those of the first piece.
-fn lines_at_once(end: &MediatedEnd, command: &Command, shape: &Shape, limit: u64) -> u32 {
-    let reach = u64::from(end.requests.reach());
-    let pieces = shape.count(limit);
-    let (first, all) = match command.action {
-        Action::Put if pieces <= reach => {
-            (COMMAND_BYTES + shape.row_len.min(limit) as usize, lines_of(end, shape))
-        }
-        Action::Put => (COMMAND_BYTES + shape.row_len.min(limit) as usize, u64::MAX),
-        Action::Get => (COMMAND_BYTES, pieces),
-        _ => (COMMAND_BYTES, 1),
-    };
-    if all <= reach { all as u32 } else { lines_for(first) }
 }
 
 /// Lines of the request lane that a put takes.

@@ -105,9 +105,6 @@ impl Port {
             let Some(listener) = &self.listener else {
                 return Err(SetupError::Invalid("accept comes after listen"));
             };
-            if Instant::now() >= deadline {
-                return Err(SetupError::TimedOut("a peer"));
-            }
             match next_ready(&listener.socket, &self.callers, deadline)? {
                 None => {
                     let socket = accept_with(&listener.socket, SocketFlags::CLOEXEC)

@@ -133,7 +133,9 @@ fn three_digits(value: f64) -> String {
     let decimals = match value {
         value if value >= 100.0 => 0,
         value if value >= 10.0 => 1,
-        _ => 2,
+        value if value >= 1.0 => 2,
+        value if value >= 0.1 => 3,
+        _ => 4,
     };
     format!("{value:.decimals$}")
 }
@@ -273,5 +275,7 @@ mod tests {
         assert_eq!(three_digits(2.947), "2.95");
         assert_eq!(three_digits(61.24), "61.2");
         assert_eq!(three_digits(5301.7), "5302");
+        assert_eq!(three_digits(0.2737), "0.274");
+        assert_eq!(three_digits(0.00513), "0.0051");
     }
 }

@@ -5,7 +5,7 @@ mod common;
 use ayre::{Config, Fault, Fenced, Grant, Options, Port, Region, RegionOptions, Rights};
 use common::ports::{assert_content, content, owner, tell, told};
 use common::system::{Mapped, descriptors_of, memory_files};
-use common::{Executor, Family, Line, Process, with_processes};
+use common::{Executor, Family, Line, Process, Random, with_processes};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fstat, ftruncate, open};
 use rustix::io::{Errno, pwrite};
@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// A length that no other memory file of a process has.
 const LEN: usize = 37 * 4096;
+/// So long that a holder that reads it again and again is nearly always inside a get.
+const LONG: usize = 4099 * 4096;
 const NAME: u64 = 5;
 
 /// A process with a capability for reading; it does to its mapping what `attack` does.
@@ -111,21 +113,21 @@ fn store(mapped: &Mapped) {
 }
 
 /// Starts a holder and hands it a region for reading.
-fn serve(family: &Family, options: RegionOptions) -> (Port, Grant, Region, Process) {
+fn serve(family: &Family, options: RegionOptions, len: usize) -> (Port, Grant, Region, Process) {
     let config = Config::new().revoke_grace(Duration::from_millis(2));
     let mut port = owner(family.directory(), "owner", Executor::Direct, config);
-    let region = port.alloc(LEN, options).unwrap();
-    region.write(0, &[0xa5; LEN]);
+    let region = port.alloc(len, options).unwrap();
+    region.write(0, &vec![0xa5; len]);
     let process = family.start_with(|command| {
         command.env("DIRECTORY", family.directory().path());
     });
     let peer = port.accept().unwrap();
-    let grant = port.share(peer, &region, 0..LEN, Rights::READ, NAME).unwrap();
+    let grant = port.share(peer, &region, 0..len, Rights::READ, NAME).unwrap();
     (port, grant, region, process)
 }
 
 fn attacked(family: &Family, options: RegionOptions) -> ExitStatus {
-    let (_port, _, region, mut process) = serve(family, options);
+    let (_port, _, region, mut process) = serve(family, options, LEN);
     assert_eq!(process.line.hear(), 1);
     let status = process.wait();
     assert_content(&region, &[0xa5; LEN]);
@@ -194,12 +196,12 @@ fn reader(line: &Line) {
     let directory = std::path::PathBuf::from(std::env::var("DIRECTORY").unwrap());
     let owner = port.connect(directory.join("owner")).unwrap();
     let mut name = NAME;
-    let mut bytes = vec![0; LEN];
+    let mut bytes = vec![0; LONG];
     let remote = loop {
         let remote = port.accept_region(owner, name).unwrap();
         line.say(name);
         while port.get(&remote, 0, &mut bytes, Options::new()).is_ok() {
-            assert!(bytes.iter().all(|byte| *byte == 0xa5));
+            assert_eq!((bytes[0], bytes[bytes.len() - 1]), (0xa5, 0xa5));
         }
         name += 1;
         if told(&mut port, owner, 0) == 1 {
@@ -209,7 +211,7 @@ fn reader(line: &Line) {
     // The newest mapping is the new storage's.
     port.get(&remote, 0, &mut bytes, Options::new()).unwrap();
     assert!(bytes.iter().all(|byte| *byte == 0xa5));
-    for mapped in memory_files().iter().filter(|mapped| mapped.len == LEN) {
+    for mapped in memory_files().iter().filter(|mapped| mapped.len == LONG) {
         attack_mapping(mapped);
         files_of(mapped).iter().for_each(attack_file);
     }
@@ -222,11 +224,14 @@ fn a_sealed_region_stays_sealed_when_its_storage_moves() {
         |_, line| reader(&line),
         |family| {
             let (mut port, mut grant, region, mut process) =
-                serve(family, RegionOptions::new().sealed());
+                serve(family, RegionOptions::new().sealed(), LONG);
             let peer = grant.peer();
-            let mut name = NAME;
+            let (mut name, mut random) = (NAME, Random::new(1));
             loop {
                 assert_eq!(process.line.hear(), name);
+                for _ in 0..random.scaled(8) {
+                    std::thread::yield_now();
+                }
                 process.stop();
                 let fenced = port.revoke(grant).unwrap();
                 process.resume();
@@ -235,13 +240,13 @@ fn a_sealed_region_stays_sealed_when_its_storage_moves() {
                 }
                 name += 1;
                 tell(&mut port, peer, 0, 0);
-                grant = port.share(peer, &region, 0..LEN, Rights::READ, name).unwrap();
+                grant = port.share(peer, &region, 0..LONG, Rights::READ, name).unwrap();
             }
-            assert!(content(&region) == [0xa5; LEN]);
-            port.share(peer, &region, 0..LEN, Rights::READ, name + 1).unwrap();
+            assert!(content(&region) == vec![0xa5; LONG]);
+            port.share(peer, &region, 0..LONG, Rights::READ, name + 1).unwrap();
             tell(&mut port, peer, 0, 1);
             process.succeeds();
-            assert_content(&region, &[0xa5; LEN]);
+            assert_content(&region, &vec![0xa5; LONG]);
         },
     );
 }

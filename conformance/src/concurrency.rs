@@ -2,23 +2,14 @@
 use crate::Executor;
 use crate::crowd::Crowd;
 use crate::data::contents;
-use crate::world::World;
-use ayre::{Atomic, AtomicOp, Busy, Options, Port, PostError, RegionOptions, RemoteRegion, Width};
+use crate::world::{World, insist};
+use ayre::{Atomic, AtomicOp, Options, Port, RegionOptions, RemoteRegion, Width};
 
 const INITIATORS: u16 = 2;
 const ADDS: u64 = 3000;
 
 fn add(width: Width, operand: u64) -> Atomic {
     Atomic { width, op: AtomicOp::Add, operand, compare: 0 }
-}
-
-/// Posts an atomic that does not fetch, making progress where there is no room.
-fn post(port: &mut Port, remote: &RemoteRegion, offset: u64, atomic: Atomic) {
-    while let Err(error) = port.atomic(remote, offset, atomic, Options::new()) {
-        assert!(error.is_busy(), "{error}");
-        port.progress();
-        std::thread::yield_now();
-    }
 }
 
 /// Sums of several initiators and of the owner are exact, in both widths, fetching or not.
@@ -38,7 +29,9 @@ pub fn sums_are_exact(executor: Executor) {
                     let fetched = port.fetch(&remote, offset, add(width, 1), Options::new());
                     fetched.expect("an atomic");
                 } else {
-                    post(port, &remote, offset, add(width, 1));
+                    insist(port, |port| {
+                        port.atomic(&remote, offset, add(width, 1), Options::new())
+                    });
                 }
             }
             assert_eq!(port.flush(remote.peer()), Ok(()));
@@ -103,14 +96,7 @@ pub fn immediate_puts_do_not_tear(executor: Executor) {
         |port| {
             for i in 0..20_000 {
                 let word = words[i % words.len()];
-                while let Err(error) = port.put_immediate(&remote, 8, word, Options::new()) {
-                    assert!(matches!(
-                        error,
-                        PostError::Busy(Busy::RequestLaneFull | Busy::TooManyOutstanding)
-                    ));
-                    port.progress();
-                    std::thread::yield_now();
-                }
+                insist(port, |port| port.put_immediate(&remote, 8, word, Options::new()));
             }
             assert_eq!(port.flush(remote.peer()), Ok(()));
         },

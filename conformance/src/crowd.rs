@@ -11,6 +11,7 @@ use std::thread::yield_now;
 #[derive(Debug)]
 pub struct Crowd {
     executor: Executor,
+    path: PathBuf,
     /// The port in the middle.
     pub target: Port,
     /// The others, connected with it only.
@@ -30,25 +31,36 @@ impl Crowd {
         let mut target = executor.open(TARGET.0);
         let path = socket_path();
         target.listen(&path).expect("a socket path");
-        let connected = |number| {
-            std::thread::scope(|scope| {
-                let path = &path;
-                let connecting = scope.spawn(move || {
-                    let mut port = executor.open(FIRST + number);
-                    assert_eq!(port.connect(path).expect("the target accepts"), TARGET);
-                    port
-                });
-                let accepted = target.accept().expect("an initiator connects");
-                assert_eq!(accepted, PeerId(FIRST + number));
-                join(connecting)
-            })
-        };
-        let initiators = (0..initiators).map(connected).collect();
-        std::fs::remove_file(&path).expect("the socket is there");
-        if executor == Executor::Engine {
-            target.start_engine().expect("an engine starts");
+        let mut crowd = Self { executor, path, target, initiators: vec![] };
+        for number in 0..initiators {
+            let port = crowd.connect(FIRST + number);
+            crowd.initiators.push(port);
         }
-        Self { executor, target, initiators }
+        if executor == Executor::Engine {
+            crowd.target.start_engine().expect("an engine starts");
+        }
+        crowd
+    }
+
+    /// Closes an initiator, whose connection the target has ended, and connects a new one of the
+    /// same number.
+    pub fn replace(&mut self, index: usize) {
+        self.initiators[index] = self.connect(FIRST + index as u16);
+    }
+
+    /// A new port that is connected with the target.
+    fn connect(&mut self, number: u16) -> Port {
+        let Self { executor, path, target, .. } = self;
+        std::thread::scope(|scope| {
+            let connecting = scope.spawn(|| {
+                let mut port = executor.open(number);
+                assert_eq!(port.connect(path).expect("the target accepts"), TARGET);
+                port
+            });
+            let accepted = target.accept().expect("an initiator connects");
+            assert_eq!(accepted, PeerId(number));
+            join(connecting)
+        })
     }
 
     /// Every initiator's number at the target.
@@ -89,7 +101,7 @@ impl Crowd {
         work: impl Fn(&mut Port, S) -> R + Sync,
         mut serve: impl FnMut(&mut Port),
     ) -> Vec<R> {
-        let Self { target, initiators, executor } = self;
+        let Self { target, initiators, executor, .. } = self;
         std::thread::scope(|scope| {
             let work = &work;
             let start = |(port, state)| scope.spawn(move || work(port, state));
@@ -123,6 +135,13 @@ impl Crowd {
             yield_now();
         }
         panic!("waited in vain: {what}");
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        // A socket that stays behind in the folder of temporary files harms nobody.
+        let _ = std::fs::remove_file(&self.path);
     }
 }
 

@@ -20,8 +20,8 @@ fn notice(world: &mut World) {
     world.until("death is noticed", |world| (!world.initiator().is_alive(target)).then_some(()));
 }
 
-/// Every call that addresses the dead port says so.
-// spec: LIFE-10, LIFE-11, QUE-10, ERR-1
+/// Every call that addresses the dead port says so; what else is wrong with it goes first.
+// spec: LIFE-10, LIFE-11, QUE-10, ERR-1, ERR-3
 pub fn later_calls_fault(executor: Executor) {
     let mut world = World::open(executor);
     let (initiator, target) = (world.initiator_id(), world.target_id());
@@ -46,6 +46,8 @@ pub fn later_calls_fault(executor: Executor) {
         fault_of(port.enqueue(&mut queue, &[1])),
     ];
     assert_eq!(faults, [Fault::PeerDead; 10]);
+    assert_eq!(fault_of(port.put(&remote, 65, &[1], options)), Fault::Bounds);
+    assert_eq!(fault_of(port.send(target, 0, &[])), Fault::Malformed);
     assert_eq!(take_notifications(port), [], "what is refused notifies nobody");
     let shared = port.share(target, &region, 0..64, Rights::all(), 0);
     assert!(matches!(shared, Err(SetupError::PeerLeft)), "{shared:?}");
@@ -261,6 +263,57 @@ pub fn leaving_flushes(executor: Executor) {
         assert_eq!(join(leaving), Ok(()));
     });
     assert_same(&contents(&region), &data, &"all of it");
+}
+
+/// A wait for any event ends when the last other port has left, not before.
+// spec: LIFE-11, LIFE-16
+pub fn a_wait_ends_with_the_last_peer(executor: Executor) {
+    let mut crowd = Crowd::open(executor, 2);
+    let ids = crowd.ids();
+    for (gone, last) in [(0, false), (1, true)] {
+        drop(crowd.initiators.remove(0));
+        crowd.until("it is noticed", |crowd| (!crowd.target.is_alive(ids[gone])).then_some(()));
+        let waited = crowd.target.recv(&mut [0; 8], Some(Duration::ZERO));
+        let died = ReceiveError::PeerDied(ids[gone]);
+        assert_eq!(waited, Err(if last { died } else { ReceiveError::TimedOut }));
+    }
+}
+
+/// A connection that was ended is forgotten: handles and names of it fault, and the number can be
+/// used for a new connection, which the old handles do not reach.
+// spec: LIFE-14, LIFE-19, CAP-6
+pub fn a_number_can_be_used_again(executor: Executor) {
+    let mut crowd = Crowd::open(executor, 2);
+    let region = crowd.target.alloc(64, RegionOptions::new()).expect("memory is there");
+    let first = crowd.share(&region).remove(0);
+    let id = crowd.ids()[0];
+    let back = crowd.initiators[0].alloc(64, RegionOptions::new()).expect("memory is there");
+    crowd.initiators[0].share(TARGET, &back, 0..64, Rights::all(), 9).expect("a grant");
+    let old = crowd.target.accept_region(id, 9).expect("it was shared");
+    crowd.target.disconnect(id).expect("it is connected");
+    let port = &mut crowd.target;
+    assert_eq!(fault_of(port.put(&old, 0, &[1; 8], Options::new())), Fault::ForeignHandle);
+    assert_eq!(fault_of(port.send(id, 0, &[1])), Fault::ForeignHandle);
+    assert_eq!(port.disconnect(id), Err(Fault::ForeignHandle));
+    crowd.until("the other side notices", |crowd| {
+        (!crowd.initiators[0].is_alive(TARGET)).then_some(())
+    });
+    let put = crowd.initiators[0].put(&first, 0, &[1; 8], Options::new());
+    assert_eq!(fault_of(put), Fault::PeerDead);
+    crowd.replace(0);
+    let remote = crowd.share(&region).remove(0);
+    crowd.each(
+        vec![remote],
+        |port, remote| {
+            port.put(&remote, 0, &[5; 8], Options::new()).expect("a new connection");
+            assert_eq!(port.flush(TARGET), Ok(()));
+        },
+        |_| (),
+    );
+    let put = crowd.target.put(&old, 0, &[1; 8], Options::new());
+    assert_eq!(fault_of(put), Fault::ForeignHandle);
+    assert_eq!(contents(&region)[..8], [5; 8]);
+    assert_eq!(contents(&back), [0; 64]);
 }
 
 /// The death of one port disturbs nothing between the others.

@@ -14,13 +14,15 @@ const STEPS: [EpochStep; 4] =
 pub fn steps_out_of_turn_decline(executor: Executor) {
     let (mut world, mut dice) = (World::open(executor), Dice::new(0));
     let Memory { region, remote, .. } = world.memory(16);
-    region.store(8, EpochStep::Post.transition().0);
+    assert_eq!(EpochStep::Post.transition().0, 0, "zeros are an idle word");
     world.drive(|port| {
         let mut turn = 0;
         for _ in 0..400 {
             let index = dice.index(STEPS.len());
             let (step, word) = (STEPS[index], region.load(8));
-            let taken = try_epoch_step(port, &remote, 8, step).expect("an answer").success;
+            let found = try_epoch_step(port, &remote, 8, step).expect("an answer");
+            let taken = found.success;
+            assert_eq!(found.value, word, "the state found");
             assert_eq!(taken, index == turn, "{step:?} in state {word}");
             if taken {
                 assert_eq!(region.load(8), step.transition().1, "{step:?}");
@@ -39,7 +41,6 @@ pub fn an_epoch_ends_with_its_data(executor: Executor) {
     const EPOCHS: u64 = 100;
     let mut world = World::open(executor);
     let Memory { region, remote, .. } = world.memory(LEN + 8);
-    region.store(0, EpochStep::Post.transition().0);
     world.both(
         |port| {
             for epoch in 0..EPOCHS {

@@ -5,7 +5,7 @@ use crate::data::contents;
 use crate::world::{Memory, TARGET, World, fault_of};
 use ayre::{
     Atomic, AtomicOp, Fault, Options, PeerId, PostError, ReceiveError, RegionOptions, Rights,
-    SetupError, Width,
+    SetupError, Strided, Width,
 };
 use std::time::Duration;
 
@@ -116,6 +116,8 @@ pub fn capabilities_can_be_narrowed(executor: Executor) {
         let widened = part.narrow(wider.clone(), rights).map(|handle| handle.len());
         assert_eq!(widened, Err(Fault::Bounds), "{wider:?}");
     }
+    let shifted = part.narrow(4..12, rights).map(|handle| handle.len());
+    assert_eq!(shifted, Err(Fault::Alignment));
     let widened = inner.narrow(0..8, rights).map(|handle| handle.rights());
     assert_eq!(widened, Err(Fault::Rights));
     let port = world.initiator();
@@ -134,6 +136,49 @@ pub fn capabilities_can_be_narrowed(executor: Executor) {
     let peer = world.target_id();
     assert_eq!(world.initiator().flush(peer), Err(Fault::StaleKey), "it ends with the whole");
     assert_eq!(contents(&region), expected);
+}
+
+/// Of several capabilities under one name, the one that was handed over first comes first.
+// spec: CAP-3
+pub fn one_name_gives_one_after_the_other(executor: Executor) {
+    let mut world = World::open(executor);
+    let (initiator, target) = (world.initiator_id(), world.target_id());
+    let region = world.target().alloc(256, RegionOptions::new()).expect("memory is there");
+    for len in [64, 128, 256] {
+        world.target().share(initiator, &region, 0..len, Rights::all(), 7).expect("a grant");
+    }
+    let mut queue = world.target().create_queue(4096).expect("a queue");
+    world.target().share_queue(initiator, &mut queue, 7).expect("a producer");
+    let queue = world.initiator().accept_queue(target, 7).expect("of its kind the only one");
+    assert_eq!(queue.peer(), target);
+    for len in [64, 128, 256] {
+        let remote = world.initiator().accept_region(target, 7).expect("it was shared");
+        assert_eq!(remote.len(), len);
+    }
+}
+
+/// Of several faults that apply, the one that the table puts first is returned.
+// spec: ERR-3, POST-2
+pub fn faults_have_an_order(executor: Executor) {
+    let (mut world, mut stranger) = (World::open(executor), World::open(executor));
+    let Memory { region, .. } = world.memory(64);
+    let (remote, _grant) = world.grant(&region, 0..64, Rights::READ);
+    let foreign = stranger.memory(64).remote;
+    let options = Options::new();
+    let overlapping = Strided { row_len: 8, rows: 2, local_stride: 8, remote_stride: 1 };
+    let port = world.initiator();
+    let faults = [
+        fault_of(port.put_immediate(&foreign, 1, 1, options)),
+        fault_of(port.put_strided(&foreign, 60, &[0; 16], overlapping, options)),
+        fault_of(port.put_immediate(&remote, 65, 1, options)),
+        fault_of(port.put(&remote, 65, &[1], options)),
+        fault_of(port.get(&remote, 65, &mut [1], options)),
+    ];
+    let expected =
+        [Fault::ForeignHandle, Fault::Malformed, Fault::Alignment, Fault::Rights, Fault::Bounds];
+    assert_eq!(faults, expected);
+    assert_eq!(fault_of(port.send(PeerId(77), 0, &[])), Fault::Malformed);
+    assert!(world.raised().is_empty());
 }
 
 /// Names of different pairs do not interfere, and each holder uses a capability of its own.

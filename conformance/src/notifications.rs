@@ -23,11 +23,14 @@ enum Call {
     Notify,
     Atomic,
     Fetch,
+    Swap,
+    FailedSwap,
     Fcaa,
     FailedFcaa,
+    UnfetchedFailure,
 }
 
-const CALLS: [Call; 13] = [
+const CALLS: [Call; 16] = [
     Call::Put,
     Call::LongPut,
     Call::PutStrided,
@@ -39,8 +42,11 @@ const CALLS: [Call; 13] = [
     Call::Notify,
     Call::Atomic,
     Call::Fetch,
+    Call::Swap,
+    Call::FailedSwap,
     Call::Fcaa,
     Call::FailedFcaa,
+    Call::UnfetchedFailure,
 ];
 
 const LONG: usize = 100_000;
@@ -72,7 +78,14 @@ fn perform(
         Call::Immediate => port.put_immediate(remote, 8, 77, options).map(drop),
         Call::Notify => port.notify(remote.peer(), options).map(drop),
         Call::Atomic => port.atomic(remote, 0, atomic(AtomicOp::Add, 0), options).map(drop),
+        Call::UnfetchedFailure => {
+            port.atomic(remote, 0, atomic(AtomicOp::CompareSwap, WORD - 1), options).map(drop)
+        }
         Call::Fetch => port.fetch(remote, 0, atomic(AtomicOp::Add, 0), options).map(drop),
+        Call::Swap => port.fetch(remote, 0, atomic(AtomicOp::CompareSwap, WORD), options).map(drop),
+        Call::FailedSwap => {
+            port.fetch(remote, 0, atomic(AtomicOp::CompareSwap, WORD - 1), options).map(drop)
+        }
         Call::Fcaa => port.fetch(remote, 0, atomic(AtomicOp::Fcaa, WORD), options).map(drop),
         Call::FailedFcaa => {
             port.fetch(remote, 0, atomic(AtomicOp::Fcaa, WORD - 1), options).map(drop)
@@ -80,41 +93,32 @@ fn perform(
     }
 }
 
-/// The useful combinations of classes.
+/// A call with each combination of classes.
 fn combinations(call: Call) -> impl Iterator<Item = (Call, Classes)> {
-    let all = (0..8).map(Classes::from_bits_truncate);
-    all.filter(move |asked| call.useful().contains(*asked)).map(move |asked| (call, asked))
+    (0..8).map(move |bits| (call, Classes::from_bits_truncate(bits)))
 }
 
 impl Call {
-    fn useful(self) -> Classes {
-        match self.operation() {
-            Operation::Put => Classes::all(),
-            _ => Classes::COMPLETER | Classes::RESPONDER,
-        }
-    }
-
     fn operation(self) -> Operation {
         match self {
             Self::Put | Self::LongPut | Self::PutStrided => Operation::Put,
             Self::Get | Self::LongGet | Self::GetStrided | Self::GetIntoRegion => Operation::Get,
             Self::Immediate => Operation::ImmediatePut,
             Self::Notify => Operation::NotificationPut,
-            Self::Atomic => Operation::Atomic,
-            Self::Fetch | Self::Fcaa | Self::FailedFcaa => Operation::FetchAtomic,
+            Self::Atomic | Self::UnfetchedFailure => Operation::Atomic,
+            _ => Operation::FetchAtomic,
         }
     }
 
-    /// Classes raised at the initiator, and at the target: EXTOLL's table of combinations.
+    /// Classes raised at the initiator, and at the target: the table of combinations.
     fn classes(self, asked: Classes) -> [Classes; 2] {
         let (requester, completer, responder) =
             (Classes::REQUESTER, Classes::COMPLETER, Classes::RESPONDER);
         match self.operation() {
-            Operation::Put => [asked & requester, asked & completer],
-            Operation::ImmediatePut => [Classes::empty(), asked & completer],
-            Operation::NotificationPut => [Classes::empty(), completer],
+            Operation::Put | Operation::ImmediatePut => [asked & requester, asked & completer],
+            Operation::NotificationPut => [asked & requester, completer],
             Operation::Get | Operation::Atomic | Operation::FetchAtomic => {
-                [asked & completer, asked & responder]
+                [asked & (requester | completer), asked & responder]
             }
         }
     }
@@ -122,19 +126,21 @@ impl Call {
     /// What a class's notification says.
     fn note(self, source: PeerId, class: Classes) -> Notification {
         let completes = class == Classes::COMPLETER;
-        let (status, value) = match self {
-            Self::FailedFcaa if completes => (Status::Declined, WORD),
-            Self::Fetch if completes => (Status::Ok, WORD),
-            Self::Fcaa if completes => (Status::Ok, WORD + 7),
-            _ => (Status::Ok, VALUE),
+        let value = match self {
+            Self::Fetch | Self::Swap | Self::FailedSwap | Self::FailedFcaa if completes => WORD,
+            Self::Fcaa if completes => WORD + 7,
+            _ => VALUE,
         };
+        let failed = matches!(self, Self::FailedSwap | Self::FailedFcaa);
+        let declined = failed && class != Classes::RESPONDER;
+        let status = if declined { Status::Declined } else { Status::Ok };
         Notification { source, class, status, operation: self.operation(), tag: TAG, value }
     }
 }
 
 /// Every operation with every combination of classes raises exactly what the table says, at both
 /// ends, with source, status, operation, tag and value.
-// spec: NOTI-1, NOTI-2, NOTI-3, NOTI-5, NOTI-6, NOTI-10, NPUT-1, NPUT-2
+// spec: NOTI-1, NOTI-2, NOTI-3, NOTI-5, NOTI-6, NOTI-10, NPUT-1, NPUT-2, ATOM-6, FCAA-2
 pub fn classes_raise_what_the_table_says(executor: Executor) {
     let mut world = World::open(executor);
     let memory = world.memory(LONG + 64);
@@ -152,6 +158,35 @@ pub fn classes_raise_what_the_table_says(executor: Executor) {
         let expected: Vec<_> = there.iter().map(|class| call.note(initiator, class)).collect();
         assert_eq!(raised.target, expected, "at the target: {call:?}, {asked:?}");
     }
+}
+
+/// A notification is two words, with the fields and codes of the tables.
+// spec: NOTI-1, ERR-1
+pub fn a_notification_is_128_bits(executor: Executor) {
+    let mut world = World::open(executor);
+    let memory = world.memory(64);
+    let (sink, target) = (world.own_memory(64), world.target_id());
+    memory.region.store(0, WORD);
+    let options = Options::new().requester().tag(TAG).value(VALUE);
+    for (call, status, operation) in [(Call::Put, 0, 1), (Call::FailedFcaa, 15, 6)] {
+        world.drive(|port| perform(call, port, &memory, &sink, options)).expect("no fault");
+        let notes = world.raised().initiator;
+        let word = u64::from(target.0) | 1 << 16 | status << 20 | operation << 24;
+        let expected = [word | u64::from(TAG) << 32, VALUE];
+        assert_eq!(notes.iter().map(Notification::encode).collect::<Vec<_>>(), [expected]);
+    }
+    let faults = [
+        Fault::UnknownKey,
+        Fault::StaleKey,
+        Fault::Rights,
+        Fault::Bounds,
+        Fault::Alignment,
+        Fault::PeerDead,
+        Fault::Malformed,
+        Fault::TooLong,
+        Fault::ForeignHandle,
+    ];
+    assert_eq!(faults.map(Fault::code), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
 }
 
 /// A notification put needs no grant.
@@ -272,8 +307,8 @@ pub fn a_fault_is_one_requester_notification(executor: Executor) {
         world.target().revoke(grant).expect("a live grant is revoked");
         let options = Options::new().notify(asked).tag(TAG).value(VALUE);
         let performed = world.drive(|port| perform(call, port, &memory, &sink, options));
-        let waits = [Call::Get, Call::LongGet, Call::GetStrided, Call::Fetch].contains(&call)
-            || [Call::Fcaa, Call::FailedFcaa].contains(&call);
+        let fetches = call.operation() == Operation::FetchAtomic;
+        let waits = fetches || [Call::Get, Call::LongGet, Call::GetStrided].contains(&call);
         let stale = Fault::StaleKey;
         assert_eq!(performed, if waits { Err(stale.into()) } else { Ok(()) }, "{call:?}");
         let raised = world.raised();

@@ -5,8 +5,8 @@ use crate::model::{OPERATIONS, WIDTHS, model};
 use crate::seed::{Dice, cases};
 use crate::world::{Memory, World, is_raised_at_target, next_message, next_notification};
 use ayre::{
-    Atomic, AtomicOp, Busy, Classes, Notification, Operation, Options, Port, PostError, Queue,
-    Region, RemoteQueue, Status, Strided,
+    Atomic, Busy, Classes, Notification, Operation, Options, Port, PostError, Queue, Region,
+    RemoteQueue, Status, Strided,
 };
 use std::collections::VecDeque;
 
@@ -74,7 +74,8 @@ pub fn lists_agree_with_the_oracle(executor: Executor) {
         stage.reset(list);
         for tag in 0..STEPS {
             let step = draw(&mut dice);
-            let ask = Ask { classes: classes(&step, &mut dice), tag, value: dice.word() };
+            let classes = Classes::from_bits_truncate(dice.below(8) as u8);
+            let ask = Ask { classes, tag, value: dice.word() };
             stage.perform(&step, &ask);
             if dice.below(8) == 0 {
                 stage.deliver();
@@ -129,17 +130,6 @@ fn draw_strided(dice: &mut Dice) -> Step {
 fn draw_atomic(dice: &mut Dice) -> Atomic {
     let (op, width) = (dice.pick(&OPERATIONS), dice.pick(&WIDTHS));
     Atomic { width, op, operand: dice.word(), compare: dice.word() }
-}
-
-/// Some of the classes that apply to the operation.
-fn classes(step: &Step, dice: &mut Dice) -> Classes {
-    let drawn = Classes::from_bits_truncate(dice.below(8) as u8);
-    let applicable = match step {
-        Step::Put { .. } | Step::PutFromRegion { .. } | Step::PutStrided { .. } => Classes::all(),
-        Step::Fetch { atomic, .. } if atomic.op == AtomicOp::CompareSwap => Classes::RESPONDER,
-        _ => Classes::COMPLETER | Classes::RESPONDER,
-    };
-    drawn & applicable
 }
 
 impl Stage {
@@ -249,17 +239,18 @@ impl Stage {
     fn expect_notes(&mut self, step: &Step, ask: &Ask, (value, success): (u64, bool)) {
         let operation = step.operation();
         let classes = match operation {
-            Operation::NotificationPut => Classes::COMPLETER,
-            Operation::Put => ask.classes & (Classes::REQUESTER | Classes::COMPLETER),
-            Operation::ImmediatePut => ask.classes & Classes::COMPLETER,
-            _ => ask.classes & (Classes::COMPLETER | Classes::RESPONDER),
+            Operation::NotificationPut => ask.classes & Classes::REQUESTER | Classes::COMPLETER,
+            Operation::Put | Operation::ImmediatePut => {
+                ask.classes & (Classes::REQUESTER | Classes::COMPLETER)
+            }
+            _ => ask.classes,
         };
         for class in classes.iter() {
             let source = self.world.target_id();
             let (status, tag) = (Status::Ok, ask.tag);
             let mut note = Notification { source, class, status, operation, tag, value: ask.value };
-            if operation == Operation::FetchAtomic && class == Classes::COMPLETER {
-                note.value = value;
+            if operation == Operation::FetchAtomic && class != Classes::RESPONDER {
+                note.value = if class == Classes::COMPLETER { value } else { ask.value };
                 note.status = if success { Status::Ok } else { Status::Declined };
             }
             if is_raised_at_target(&note) {

@@ -5,7 +5,7 @@
 use crate::Executor;
 use crate::crowd::socket_path;
 use crate::data::{assert_same, pattern};
-use crate::world::{INITIATOR, TARGET, next_message, next_notification};
+use crate::world::{INITIATOR, TARGET, insist, next_message, next_notification};
 use ayre::{
     Fault, Options, Port, PostError, Queue, ReceiveError, RegionOptions, RemoteQueue, RemoteRegion,
     Rights,
@@ -121,14 +121,7 @@ pub fn child() {
 fn post(port: &mut Port, remote: &RemoteRegion, queue: &mut RemoteQueue, i: u32) {
     let (data, options) = (data(i), Options::new().completer().tag(i));
     let offset = u64::from(i % SLOTS) * SLOT as u64;
-    let mut again = |call: &mut dyn FnMut(&mut Port) -> Result<(), PostError>| {
-        while let Err(error) = call(port) {
-            assert!(error.is_busy(), "the parent died first: {error}");
-            port.progress();
-            std::thread::yield_now();
-        }
-    };
-    again(&mut |port| port.put(remote, offset, &data, options).map(drop));
-    again(&mut |port| port.send(TARGET, i, &data));
-    again(&mut |port| port.enqueue(queue, &data));
+    insist(port, |port| port.put(remote, offset, &data, options));
+    insist(port, |port| port.send(TARGET, i, &data));
+    insist(port, |port| port.enqueue(queue, &data));
 }

@@ -145,6 +145,34 @@ pub fn handles_are_of_their_port(executor: Executor) {
     assert_eq!(take(&mut world, &mut queue, &mut [0; 8]), None);
 }
 
+/// What a producer that was removed enqueues reaches nobody, and nobody waits for it.
+// spec: QUE-10, QUE-4
+pub fn a_removed_producer_reaches_nobody(executor: Executor) {
+    let mut world = World::open(executor);
+    let (mut queue, mut remote) = open(&mut world, 4096);
+    let initiator = world.initiator_id();
+    world.initiator().enqueue(&mut remote, &[1; 8]).expect("room");
+    world.target().remove_producer(&mut queue, initiator);
+    assert_eq!(queue.producers().count(), 0);
+    let mut enqueued = 0;
+    let full = loop {
+        match world.initiator().enqueue(&mut remote, &[2; 8]) {
+            Ok(()) => enqueued += 1,
+            Err(error) => break error,
+        }
+        assert!(enqueued < 10_000, "the lane is bounded");
+    };
+    assert_eq!(full, PostError::Busy(Busy::QueueFull));
+    assert_eq!(take(&mut world, &mut queue, &mut [0; 8]), None);
+    world.target().share_queue(initiator, &mut queue, 78).expect("a producer again");
+    let target = world.target_id();
+    let mut again = world.initiator().accept_queue(target, 78).expect("it was shared");
+    world.initiator().enqueue(&mut again, &[3; 8]).expect("a lane of its own");
+    let mut buffer = [0; 8];
+    assert!(take(&mut world, &mut queue, &mut buffer).is_some());
+    assert_eq!(buffer, [3; 8], "the new lane's");
+}
+
 fn enqueue(port: &mut Port, queue: &mut RemoteQueue, data: &[u8]) {
     while let Err(error) = port.enqueue(queue, data) {
         assert_eq!(error, PostError::Busy(Busy::QueueFull));

@@ -42,13 +42,13 @@ pub fn the_owner_shares_its_memory(executor: Executor) {
     assert_eq!(region.load(40), 99);
 }
 
-/// Parts outside of a region are not granted.
-// spec: CAP-1
+/// Parts outside of a region, or that begin at another than a multiple of 8, are not granted.
+// spec: CAP-1, CAP-11
 pub fn grants_stay_inside(executor: Executor) {
     let mut world = World::open(executor);
     let Memory { region, .. } = world.memory(100);
     let initiator = world.initiator_id();
-    for (start, end) in [(0, 101), (96, 104), (104, 104), (0, usize::MAX), (16, 8)] {
+    for (start, end) in [(0, 101), (96, 104), (104, 104), (0, usize::MAX), (16, 8), (4, 64)] {
         let grant = world.target().share(initiator, &region, start..end, Rights::all(), 50);
         assert!(matches!(grant, Err(SetupError::Invalid(_))), "{start}..{end}: {grant:?}");
     }
@@ -86,7 +86,7 @@ pub fn deregistering_revokes(executor: Executor) {
 }
 
 /// Memory that the program brought is for mediated peers, and works like any other.
-// spec: PUT-1, GET-1, ATOM-1
+// spec: REG-5, PUT-1, GET-1, ATOM-1
 pub fn registered_words_are_memory(executor: Executor) {
     let mut world = World::open(executor);
     let (initiator, target) = (world.initiator_id(), world.target_id());

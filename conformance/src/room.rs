@@ -2,9 +2,10 @@
 use crate::Executor;
 use crate::crowd::Crowd;
 use crate::data::{assert_same, contents, pattern};
-use crate::world::{Memory, TARGET, World, take_notifications};
+use crate::world::{Memory, TARGET, World, next_message, take_notifications};
 use ayre::{
-    Busy, Fault, Options, Port, PostError, RegionOptions, RemoteRegion, Rights, SetupError, Ticket,
+    Batch, Busy, Fault, Options, Port, PostError, RegionOptions, RemoteRegion, Rights, SetupError,
+    Ticket,
 };
 
 /// More than any limit of the table.
@@ -245,7 +246,7 @@ pub fn unread_notifications_delay_no_operation(executor: Executor) {
     }
 }
 
-/// What is handed over to a peer that accepts nothing is bounded: in the end sharing fails, and
+/// What is handed over to a peer that accepts nothing is bounded, whether it makes progress or not;
 /// the connection lives on.
 // spec: LIM-1, CAP-3
 pub fn what_nobody_accepts_is_bounded(executor: Executor) {
@@ -257,9 +258,44 @@ pub fn what_nobody_accepts_is_bounded(executor: Executor) {
         .position(|grant| grant.is_err());
     assert!(shared.is_some_and(|shared| shared >= 64), "it fails after {shared:?}");
     (0..10).for_each(|_| world.serve());
+    let mut queues = vec![];
+    for name in 0..2000 {
+        let mut queue = world.target().create_queue(1).expect("a queue");
+        if world.target().share_queue(initiator, &mut queue, name).is_err() {
+            break;
+        }
+        queues.push(queue);
+        world.serve();
+    }
     assert!(world.initiator().is_alive(target) && world.target().is_alive(initiator));
     let remote = world.initiator().accept_region(target, 3).expect("it was shared");
     world.post(|port| port.put_immediate(&remote, 0, 5, Options::new()));
     world.settle_ok();
     assert_eq!(region.load(0), 5);
+}
+
+/// What fits the lane is posted at once, whether or not the target ever makes progress.
+// spec: POST-3, POST-8, PUT-4, GET-3, BATCH-4
+pub fn posting_does_not_wait(executor: Executor) {
+    let mut world = World::open(executor);
+    let Memory { region, remote, .. } = world.memory(4096);
+    let (sink, data) = (world.own_memory(4096), pattern(19, 1000));
+    let target = world.target_id();
+    let mut batch = Batch::new(target);
+    batch.put_immediate(&remote, 2000, 1, Options::new()).notify(Options::new());
+    batch.put(&remote, 3000, &data[..700], Options::new());
+    for _ in 0..20 {
+        let port = world.initiator();
+        port.put(&remote, 0, &data, Options::new()).expect("an empty lane");
+        world.settle_ok();
+        let port = world.initiator();
+        port.get(&remote, 0, sink.slice(0..4096), Options::new()).expect("an empty lane");
+        port.release(&batch).expect("room for three");
+        port.send(target, 0, &[1]).expect("an empty lane");
+        world.settle_ok();
+        assert_same(&contents(&sink)[..1000], &data, &"a get into a region");
+        assert!(next_message(world.target(), &mut [0; 8]).is_some());
+        assert_eq!(world.raised().target.len(), 1);
+    }
+    assert_eq!(region.load(2000), 1);
 }

@@ -26,7 +26,8 @@ macro_rules! suite {
                 put_strided_writes_rows, get_strided_reads_rows, strided_bounds_cover_all_rows,
                 rows_do_not_land_on_each_other;
             notifications:
-                classes_raise_what_the_table_says, a_connection_is_enough_to_notify,
+                classes_raise_what_the_table_says, a_notification_is_128_bits,
+                a_connection_is_enough_to_notify,
                 a_long_put_is_notified_once_at_its_end, notifications_come_in_posted_order,
                 polls_find_what_is_pending, a_wait_without_time_is_a_poll,
                 a_fault_is_one_requester_notification, flush_takes_no_notifications;
@@ -42,7 +43,7 @@ macro_rules! suite {
             queues:
                 every_length_arrives, lengths_are_limited, a_full_lane_loses_nothing,
                 a_short_buffer_leaves_the_record, a_wait_without_time_is_a_poll,
-                handles_are_of_their_port;
+                handles_are_of_their_port, a_removed_producer_reaches_nobody;
             batches:
                 a_batch_is_posted_in_order, an_unposted_batch_does_nothing,
                 a_batch_is_posted_whole_or_not, a_batch_that_never_fits_is_too_long;
@@ -55,6 +56,7 @@ macro_rules! suite {
             handles:
                 a_capability_is_of_its_port, a_region_is_of_its_port, a_grant_is_of_its_port,
                 an_unknown_peer_is_a_foreign_handle, names_find_capabilities,
+                one_name_gives_one_after_the_other, faults_have_an_order,
                 capabilities_can_be_narrowed, the_mode_is_agreed;
             regions:
                 memory_is_zeroed, the_owner_shares_its_memory, grants_stay_inside,
@@ -63,7 +65,7 @@ macro_rules! suite {
             room:
                 own_notifications_are_bounded, unread_notifications_refuse_more,
                 the_table_is_bounded, refusals_and_faults_are_counted,
-                what_nobody_accepts_is_bounded;
+                what_nobody_accepts_is_bounded, posting_does_not_wait;
         }
     };
 }
@@ -76,7 +78,8 @@ macro_rules! suite_of_ports {
             visibility:
                 data_comes_before_its_completer, data_comes_before_a_later_message,
                 data_comes_before_a_later_flag, gets_find_what_was_written_before_a_message,
-                a_stream_of_puts_is_never_behind_its_signals;
+                a_stream_of_puts_is_never_behind_its_signals,
+                flushed_data_comes_before_a_later_record;
             concurrency:
                 sums_are_exact, fetched_values_are_distinct, fcaa_keeps_a_ceiling,
                 immediate_puts_do_not_tear;
@@ -94,7 +97,8 @@ macro_rules! suite_of_ports {
             death:
                 later_calls_fault, a_fault_goes_before_busy, what_is_under_way_ends,
                 blocked_calls_return, waits_end, accepting_ends, what_was_published_arrives,
-                leaving_flushes, survivors_go_on;
+                leaving_flushes, a_wait_ends_with_the_last_peer, a_number_can_be_used_again,
+                survivors_go_on;
         }
     };
 }

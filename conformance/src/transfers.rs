@@ -2,7 +2,7 @@
 use crate::Executor;
 use crate::data::{CANARY, assert_same, contents, fill, pattern};
 use crate::seed::Dice;
-use crate::world::{Memory, World};
+use crate::world::{Memory, World, insist};
 use ayre::{Options, PeerId, Port, Region};
 
 /// Bytes before and behind what is transferred.
@@ -140,9 +140,9 @@ pub fn regions_are_local_buffers(executor: Executor) {
         for place in places() {
             let Place { len, local, remote: at } = place;
             let slice = source.slice(local..local + len);
-            port.put(&remote, at as u64, slice, Options::new()).expect("a put from a region");
+            insist(port, |port| port.put(&remote, at as u64, slice, Options::new()));
             let slice = sink.slice(local..local + len);
-            port.get(&remote, at as u64, slice, Options::new()).expect("a get into a region");
+            insist(port, |port| port.get(&remote, at as u64, slice, Options::new()));
             flush(port, remote.peer(), &place);
             check_and_clear(&region, at, &data[local..][..len], &place);
             check_and_clear(&sink, local, &data[local..][..len], &place);

@@ -303,6 +303,21 @@ pub fn next_message(port: &mut Port, into: &mut [u8]) -> Option<Message> {
     (0..POLLS).find_map(|_| port.try_recv(into).expect("the buffer is long enough"))
 }
 
+/// Posts, making progress for the port and giving way while there is no room.
+///
+/// # Panics
+/// Where posting faults.
+pub fn insist<T>(port: &mut Port, mut call: impl FnMut(&mut Port) -> Result<T, PostError>) -> T {
+    loop {
+        match call(port) {
+            Ok(value) => return value,
+            Err(error) => assert!(error.is_busy(), "{error}"),
+        }
+        port.progress();
+        yield_now();
+    }
+}
+
 /// The fault that a posting call returned.
 ///
 /// # Panics

@@ -1,4 +1,5 @@
 //! One end of a connection: the lanes, the peer's page, and what is under way.
+use crate::bell::Bells;
 use crate::control;
 use crate::error::{Fault, SetupError};
 use crate::mem::fence::Fencing;
@@ -31,8 +32,8 @@ pub(crate) struct Link {
     /// Closes when the peer dies.
     pub(crate) control: OwnedFd,
     pub(crate) page: PeerPage,
-    /// The peer's eventfds: of its port, and of its engine.
-    pub(crate) bells: [OwnedFd; 2],
+    /// What we ring to wake the peer.
+    pub(crate) bells: Bells,
     pub(crate) fencing: Fencing,
 }
 
@@ -43,19 +44,8 @@ impl Link {
     pub(crate) fn kick(&self, sleeper: Sleeper) {
         self.fencing.light();
         if self.page.is_asleep(sleeper) {
-            self.ring(sleeper);
+            self.bells.ring(sleeper);
         }
-    }
-
-    #[cold]
-    fn ring(&self, sleeper: Sleeper) {
-        let bell = match sleeper {
-            Sleeper::Port => &self.bells[0],
-            Sleeper::Engine => &self.bells[1],
-        };
-        // A full counter means that the sleeper has been rung for long enough; a closed one that it
-        // is gone, which the control channel reports.
-        let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
     }
 }
 
@@ -106,7 +96,8 @@ pub(crate) struct Connection {
     /// Tells this connection's handles from those of any other, earlier ones of the peer included.
     pub(crate) identity: u64,
     pub(crate) peer: PeerId,
-    /// What the peer rings to wake us.
+    /// What the peer rings to wake us: the same sockets that we ring, but for a loopback, where
+    /// both ends are ours.
     pub(crate) bells: Bells,
     pub(crate) link: Arc<Link>,
     pub(crate) messages_out: LaneSender,
@@ -130,13 +121,6 @@ pub(crate) struct Connection {
     pub(crate) ended: Option<Fault>,
     /// Capabilities that the peer has handed over and the program has not accepted yet.
     pub(crate) offers: Vec<control::Packet>,
-}
-
-/// The eventfds that one peer rings to wake us.
-#[derive(Debug)]
-pub(crate) struct Bells {
-    pub(crate) port: OwnedFd,
-    pub(crate) engine: OwnedFd,
 }
 
 /// A number that no other port or connection of this process has.

@@ -27,6 +27,7 @@
 //! top. The contract, with numbered requirements, is in the repository's `spec/`.
 
 mod batch;
+mod bell;
 mod capability;
 mod config;
 mod connection;

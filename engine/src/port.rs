@@ -1,4 +1,5 @@
 //! A port: one process's interface, with its connections, mailbox and notification queue.
+use crate::bell::own_bell;
 use crate::config::Config;
 use crate::connection::{Connection, Executor, Mode, identity};
 use crate::control::{self, PacketKind};
@@ -9,7 +10,7 @@ use crate::notification::raised_at_target;
 use crate::progress::EngineThread;
 use crate::responder::Responder;
 use crate::setup::Listener;
-use crate::wait::{Sleep, bell};
+use crate::wait::Sleep;
 use ayre_proto::notify::Notification;
 use ayre_proto::units::PeerId;
 use rustix::fd::{AsFd, OwnedFd};
@@ -116,8 +117,8 @@ impl Port {
     /// [`SetupError::Os`] where the system refuses memory files, eventfds or epoll.
     pub fn open(config: Config) -> Result<Self, SetupError> {
         crate::mem::fence::expedited();
-        let (sleep, own_bell) = (Sleep::new()?, Arc::new(bell()?));
-        sleep.watch_bell(own_bell.as_fd())?;
+        let (sleep, own_bell) = (Sleep::new()?, Arc::new(own_bell()?));
+        sleep.watch_own(own_bell.as_fd())?;
         Ok(Self {
             id: PeerId(config.rank),
             identity: identity(),
@@ -243,11 +244,7 @@ impl Port {
     pub(crate) fn forget(&mut self, peer: PeerId) -> Result<(), Fault> {
         let slot = self.connections.get_mut(peer.index()).ok_or(Fault::ForeignHandle)?;
         let connection = slot.take().ok_or(Fault::ForeignHandle)?;
-        self.sleep.forget(connection.bells.port.as_fd());
-        if self.engine.is_none() {
-            self.sleep.forget(connection.bells.engine.as_fd());
-        }
-        self.engine_sleep.forget(connection.bells.engine.as_fd());
+        self.forget_bells(&connection.bells);
         if connection.mode() == Mode::Mediated {
             // They would credit a later connection of this number.
             self.notifications.retain(|note| note.source != peer || !raised_at_target(note));

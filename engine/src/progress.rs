@@ -1,4 +1,5 @@
 //! Progress: serving peers' commands, taking in answers, noticing who has died.
+use crate::bell::{own_bell, ring_own};
 use crate::connection::Connection;
 use crate::control::{self, Arrival, PacketKind};
 use crate::error::{Fault, SetupError};
@@ -7,7 +8,7 @@ use crate::mem::page::{OwnPage, Sleeper};
 use crate::port::Port;
 use crate::responder::Responder;
 use crate::sync::{AtomicBool, Ordering};
-use crate::wait::{Sleep, bell};
+use crate::wait::Sleep;
 use rustix::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -116,10 +117,11 @@ impl Port {
             sleep: self.engine_sleep.clone(),
             own_bell: self.own_bell.clone(),
         };
-        for connection in self.connections.iter().flatten() {
-            self.sleep.forget(connection.bells.engine.as_fd());
-        }
         self.engine = Some(EngineThread::start(shared)?);
+        // Two must not take rings of one bell.
+        for connection in self.connections.iter().flatten() {
+            self.sleep.forget_bell(connection.bells.of(Sleeper::Engine));
+        }
         Ok(())
     }
 }
@@ -168,8 +170,8 @@ struct EngineShared {
 
 impl EngineThread {
     fn start(shared: EngineShared) -> Result<Self, SetupError> {
-        let stop = Arc::new(Stop { asked: AtomicBool::new(false), bell: bell()? });
-        shared.sleep.watch_bell(stop.bell.as_fd())?;
+        let stop = Arc::new(Stop { asked: AtomicBool::new(false), bell: own_bell()? });
+        shared.sleep.watch_own(stop.bell.as_fd())?;
         let seen = stop.clone();
         let thread = std::thread::Builder::new()
             .name("ayre-engine".into())
@@ -181,7 +183,7 @@ impl EngineThread {
     pub(crate) fn stop(self) {
         // Relaxed: the bell's system call follows; nothing else hangs on the flag.
         self.stop.asked.store(true, Ordering::Relaxed);
-        let _ = rustix::io::write(&self.stop.bell, &1u64.to_ne_bytes());
+        ring_own(self.stop.bell.as_fd());
         if self.thread.join().is_err() {
             debug_assert!(false, "the engine's thread panicked");
         }
@@ -209,7 +211,7 @@ impl EngineShared {
         let work = responder.serve();
         drop(responder);
         if (work.served || work.notified) && self.page.is_asleep(Sleeper::Port) {
-            let _ = rustix::io::write(&*self.own_bell, &1u64.to_ne_bytes());
+            ring_own(self.own_bell.as_fd());
         }
         work.served
     }

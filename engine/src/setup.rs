@@ -5,22 +5,22 @@
 //!     Hello   version number mode           checks credentials and version
 //!             fds: page, two bells     -->
 //!                                      <--  Welcome  number, agreed mode and lane sizes
-//!                                           fds: page, two bells, connection file
+//!                                           fds: page, connection file
 //! ```
 //!
 //! The connection file is made by the accepting port; its first direction is that port's outgoing
 //! one. A connection is direct only where both ends want it so.
+use crate::bell::Bells;
 use crate::config::Config;
-use crate::connection::{Agreement, Bells, Connection, Link, Mode, checked_sizes, lane_sizes};
+use crate::connection::{Agreement, Connection, Link, Mode, checked_sizes, lane_sizes};
 use crate::control::{self, Packet, PacketKind};
 use crate::error::SetupError;
 use crate::mem::fence::{Fencing, expedited};
 use crate::mem::layout::{Direction, LaneSizes};
 use crate::mem::map::{Mapping, Pages, memory_file, seal_seals};
-use crate::mem::page::PeerPage;
+use crate::mem::page::{PeerPage, Sleeper};
 use crate::port::Port;
 use crate::responder::Served;
-use crate::wait::bell;
 use ayre_proto::limits::PEERS_MAX;
 use ayre_proto::units::PeerId;
 use rustix::event::{PollFd, PollFlags};
@@ -34,7 +34,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Spoken in Hello and Welcome; changes with any layout of spec/90.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 const BACKLOG: i32 = 1024;
 /// Callers that have not said Hello yet; beyond these the oldest are turned away.
 const CALLERS_MAX: usize = 64;
@@ -146,9 +146,8 @@ impl Port {
         let (mode, sizes) = (self.config.mode, lane_sizes(self.config.mode));
         let (socket, other) = control_pair()?;
         self.loopback_control = Some(other);
-        let bells = self.make_bells()?;
-        let link =
-            self.link(socket, self.page.file(), [bells.port.as_fd(), bells.engine.as_fd()], true)?;
+        let (bells, rung) = Bells::pair()?;
+        let link = self.link(socket, self.page.file(), &rung, true)?;
         let file = connection_file(sizes)?;
         let mapping = Arc::new(Mapping::own(file.as_fd(), sizes.file_len())?);
         let (out, _) = Direction::pair(&mapping, sizes);
@@ -183,10 +182,11 @@ impl Port {
     }
 
     fn greet(&mut self, socket: OwnedFd) -> Result<Begun, SetupError> {
-        let bells = self.make_bells()?;
+        let (bells, theirs) = Bells::pair()?;
         let half =
             Half { number: self.id, mode: self.config.mode, expedited: expedited(), sizes: None };
-        let fds = [self.page.file(), bells.port.as_fd(), bells.engine.as_fd()];
+        let [port, engine] = [Sleeper::Port, Sleeper::Engine].map(|it| theirs.of(it).as_fd());
+        let fds = [self.page.file(), port, engine];
         control::send(socket.as_fd(), PacketKind::Hello, half.words(), &fds)?;
         Ok(Begun { socket, bells })
     }
@@ -196,7 +196,7 @@ impl Port {
         let Begun { socket, bells } = begun;
         let packet = control::receive_blocking(&socket, deadline)?;
         let half = expect(&packet, PacketKind::Welcome)?;
-        let [page, port_bell, engine_bell, file] = &packet.fds[..] else {
+        let [page, file] = &packet.fds[..] else {
             return Err(SetupError::Protocol("descriptors of a welcome"));
         };
         self.check_foreign_number(half.number)?;
@@ -204,8 +204,7 @@ impl Port {
         if half.mode == Mode::Direct && self.config.mode == Mode::Mediated {
             return Err(SetupError::Protocol("mode"));
         }
-        let theirs = [port_bell.as_fd(), engine_bell.as_fd()];
-        let link = self.link(socket, page.as_fd(), theirs, half.expedited)?;
+        let link = self.link(socket, page.as_fd(), &bells, half.expedited)?;
         let mapping = Arc::new(Mapping::foreign(file.as_fd(), sizes.file_len(), true)?);
         let (inward, out) = Direction::pair(&mapping, sizes);
         self.add(Agreement { bells, peer: half.number, mode: half.mode, link, out, inward })
@@ -216,19 +215,17 @@ impl Port {
     fn welcome(&mut self, socket: OwnedFd) -> Result<PeerId, SetupError> {
         let packet = control::receive_blocking(&socket, Instant::now())?;
         let theirs = expect(&packet, PacketKind::Hello)?;
-        let [page, port_bell, engine_bell] = &packet.fds[..] else {
-            return Err(SetupError::Protocol("descriptors of a hello"));
-        };
+        let [page, port_bell, engine_bell] = <[OwnedFd; 3]>::try_from(packet.fds)
+            .map_err(|_| SetupError::Protocol("descriptors of a hello"))?;
+        let bells = Bells::foreign(port_bell, engine_bell)?;
         self.check_foreign_number(theirs.number)?;
         let mediated = theirs.mode == Mode::Mediated || self.config.mode == Mode::Mediated;
         let mode = if mediated { Mode::Mediated } else { Mode::Direct };
         let sizes = lane_sizes(mode);
         let file = connection_file(sizes)?;
-        let bells = self.make_bells()?;
-        let rings = [port_bell.as_fd(), engine_bell.as_fd()];
-        let link = self.link(socket, page.as_fd(), rings, theirs.expedited)?;
+        let link = self.link(socket, page.as_fd(), &bells, theirs.expedited)?;
         let ours = Half { number: self.id, mode, expedited: expedited(), sizes: Some(sizes) };
-        let fds = [self.page.file(), bells.port.as_fd(), bells.engine.as_fd(), file.as_fd()];
+        let fds = [self.page.file(), file.as_fd()];
         control::send(link.control.as_fd(), PacketKind::Welcome, ours.words(), &fds)?;
         let mapping = Arc::new(Mapping::own(file.as_fd(), sizes.file_len())?);
         let (out, inward) = Direction::pair(&mapping, sizes);
@@ -239,32 +236,13 @@ impl Port {
         &self,
         control: OwnedFd,
         page: BorrowedFd<'_>,
-        bells: [BorrowedFd<'_>; 2],
+        bells: &Bells,
         theirs_expedited: bool,
     ) -> Result<Arc<Link>, SetupError> {
-        for bell in bells {
-            // A ringer must not wait for a counter that its peer has filled.
-            rustix::fs::fcntl_setfl(bell, rustix::fs::OFlags::NONBLOCK)
-                .map_err(SetupError::os("bell"))?;
-        }
-        let [port, engine] = bells.map(|bell| bell.try_clone_to_owned());
-        let dup = |error: std::io::Error| SetupError::Os {
-            call: "dup",
-            errno: rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::BADF),
-        };
         let both = expedited() && theirs_expedited;
         let fencing = if both { Fencing::Asymmetric } else { Fencing::Symmetric };
         let page = PeerPage::new(page)?;
-        Ok(Arc::new(Link {
-            control,
-            page,
-            bells: [port.map_err(dup)?, engine.map_err(dup)?],
-            fencing,
-        }))
-    }
-
-    fn make_bells(&self) -> Result<Bells, SetupError> {
-        Ok(Bells { port: bell()?, engine: bell()? })
+        Ok(Arc::new(Link { control, page, bells: bells.clone(), fencing }))
     }
 
     /// Our own number names our loopback; a peer of that number would pass for it.
@@ -287,18 +265,12 @@ impl Port {
     }
 
     fn add(&mut self, agreed: Agreement) -> Result<PeerId, SetupError> {
-        let bells = &agreed.bells;
         self.check_number(agreed.peer)?;
+        self.watch(&agreed)?;
         let index = agreed.peer.index();
         if self.connections.len() <= index {
             self.connections.resize_with(index + 1, || None);
         }
-        self.sleep.watch(agreed.link.control.as_fd())?;
-        self.sleep.watch_bell(bells.port.as_fd())?;
-        if self.engine.is_none() {
-            self.sleep.watch_bell(bells.engine.as_fd())?;
-        }
-        self.engine_sleep.watch_bell(bells.engine.as_fd())?;
         let peer = agreed.peer;
         let connection = Connection::new(agreed);
         if let Some(taken) = connection.notes_taken() {
@@ -308,6 +280,32 @@ impl Port {
         }
         self.connections[index] = Some(connection);
         Ok(peer)
+    }
+
+    /// Sleeps on all of a new connection, or on nothing of it.
+    fn watch(&self, agreed: &Agreement) -> Result<(), SetupError> {
+        let control = agreed.link.control.as_fd();
+        self.sleep.watch(control)?;
+        let watched = self.watch_bells(&agreed.bells);
+        if watched.is_err() {
+            self.sleep.forget(control);
+            self.forget_bells(&agreed.bells);
+        }
+        watched
+    }
+
+    fn watch_bells(&self, bells: &Bells) -> Result<(), SetupError> {
+        self.sleep.watch_bell(bells.of(Sleeper::Port))?;
+        if self.engine.is_none() {
+            self.sleep.watch_bell(bells.of(Sleeper::Engine))?;
+        }
+        self.engine_sleep.watch_bell(bells.of(Sleeper::Engine))
+    }
+
+    pub(crate) fn forget_bells(&self, bells: &Bells) {
+        self.sleep.forget_bell(bells.of(Sleeper::Port));
+        self.sleep.forget_bell(bells.of(Sleeper::Engine));
+        self.engine_sleep.forget_bell(bells.of(Sleeper::Engine));
     }
 }
 

@@ -1,38 +1,55 @@
 //! Blocking waits: poll, then yield, then sleep until a sender kicks.
 //!
 //! A sleeper says so in its page, fences, looks once more, and sleeps in epoll on its bells and
-//! control channels; senders look at the page after publishing. Awake ports are never kicked.
+//! control channels; senders publish, fence, and ring if the page says that somebody sleeps. Awake
+//! ports are never kicked.
+//!
+//! No wake-up is lost. Of what is published, either the last look sees it, or, by the two fences,
+//! its sender sees the sleeper and rings. The ring stays in the bell until it is taken, so that it
+//! ends the sleep whether it comes before or after that begins. And who takes it looks again before
+//! it sleeps again: what was published before a ring is there for whoever has taken the ring.
+use crate::bell::take_rings;
 use crate::error::SetupError;
 use crate::mem::fence;
 use crate::mem::page::Sleeper;
 use crate::port::Port;
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use rustix::event::{EventfdFlags, Timespec, eventfd};
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
+use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Polls between two looks at the clock, which cost as much as several polls.
 const ROUNDS_PER_CLOCK: u32 = 256;
-const BELL: u64 = 0;
-const CONTROL: u64 = 1;
+const CONTROL: u64 = 0;
+const OWN: u64 = 1;
+/// Peers' bells have this number and those after it.
+const FIRST_BELL: u64 = 2;
 
-/// What a port sleeps on.
+/// What a port, or its engine's thread, sleeps on.
 #[derive(Debug)]
 pub(crate) struct Sleep {
     epoll: OwnedFd,
+    /// Locked by the sleeper, and by the port's thread where peers come and go.
+    bells: Mutex<Watched>,
 }
 
-/// Makes a bell: an eventfd that a peer rings.
-pub(crate) fn bell() -> Result<OwnedFd, SetupError> {
-    eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(SetupError::os("eventfd"))
+/// The bells in an epoll, by numbers that are never used again: an event that was under way when
+/// its bell was forgotten means no other bell.
+#[derive(Debug)]
+struct Watched {
+    bells: BTreeMap<u64, Arc<OwnedFd>>,
+    next: u64,
 }
 
 impl Sleep {
     pub(crate) fn new() -> Result<Self, SetupError> {
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(SetupError::os("epoll_create"))?;
-        Ok(Self { epoll })
+        let watched = Watched { bells: BTreeMap::new(), next: FIRST_BELL };
+        Ok(Self { epoll, bells: Mutex::new(watched) })
     }
 
     /// A control channel: stays readable while a packet, or the peer's end, is to be seen.
@@ -40,9 +57,19 @@ impl Sleep {
         self.add(fd, CONTROL, EventFlags::IN)
     }
 
-    /// A bell: each ring counts once, so that nobody needs to take it back.
-    pub(crate) fn watch_bell(&self, fd: BorrowedFd<'_>) -> Result<(), SetupError> {
-        self.add(fd, BELL, EventFlags::IN | EventFlags::ET)
+    /// A bell that only this process rings: each ring counts once, so nobody needs to take it.
+    pub(crate) fn watch_own(&self, fd: BorrowedFd<'_>) -> Result<(), SetupError> {
+        self.add(fd, OWN, EventFlags::IN | EventFlags::ET)
+    }
+
+    /// A bell that a peer rings.
+    pub(crate) fn watch_bell(&self, bell: &Arc<OwnedFd>) -> Result<(), SetupError> {
+        let mut watched = self.watched();
+        let number = watched.next;
+        self.add(bell.as_fd(), number, EventFlags::IN)?;
+        watched.next += 1;
+        watched.bells.insert(number, bell.clone());
+        Ok(())
     }
 
     fn add(&self, fd: BorrowedFd<'_>, what: u64, flags: EventFlags) -> Result<(), SetupError> {
@@ -50,26 +77,81 @@ impl Sleep {
             .map_err(SetupError::os("epoll_ctl"))
     }
 
+    /// A control channel that is to be closed: closing alone does not end the watch, where a peer
+    /// may hold the same file.
     pub(crate) fn forget(&self, fd: BorrowedFd<'_>) {
         let removed = epoll::delete(&self.epoll, fd);
         debug_assert!(removed.is_ok(), "what was watched can be forgotten");
     }
 
-    /// Sleeps until something happens or the deadline has come. Returns whether a control channel
-    /// is among what happened.
-    // spec: WAIT-4
+    /// A bell, if it is watched here: one that is broken no longer is.
+    pub(crate) fn forget_bell(&self, bell: &Arc<OwnedFd>) {
+        let mut watched = self.watched();
+        let found = watched.bells.iter().find(|(_, other)| Arc::ptr_eq(bell, other));
+        if let Some(number) = found.map(|(number, _)| *number) {
+            self.forget_number(&mut watched, number);
+        }
+    }
+
+    fn forget_number(&self, watched: &mut Watched, number: u64) {
+        if let Some(bell) = watched.bells.remove(&number) {
+            self.forget(bell.as_fd());
+        }
+    }
+
+    /// A bell says that it was rung. Nobody but its sleeper takes rings, so one that has none is
+    /// broken, and would say so again at once and for ever.
+    fn take_rings(&self, number: u64) {
+        let mut watched = self.watched();
+        if watched.bells.get(&number).is_some_and(|bell| !take_rings(bell)) {
+            self.forget_number(&mut watched, number);
+        }
+    }
+
+    fn watched(&self) -> MutexGuard<'_, Watched> {
+        self.bells.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Sleeps until something happens or the deadline has come, and takes what has rung. Returns
+    /// whether a control channel is among what happened.
     pub(crate) fn sleep(&self, deadline: Option<Instant>) -> bool {
+        let mut events = [MaybeUninit::uninit(); 16];
+        self.take(self.wait(&mut events, deadline))
+    }
+
+    /// Sleeps as well, but takes nothing: the next sleep ends at once, unless somebody has by then.
+    fn doze(&self, deadline: Option<Instant>) {
+        self.wait(&mut [MaybeUninit::uninit()], deadline);
+    }
+
+    // spec: WAIT-4
+    fn wait<'a>(
+        &self,
+        events: &'a mut [MaybeUninit<Event>],
+        deadline: Option<Instant>,
+    ) -> &'a [Event] {
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         let timeout = left.map(|left| Timespec {
             tv_sec: left.as_secs().min(1 << 40) as i64,
             tv_nsec: i64::from(left.subsec_nanos()),
         });
-        let mut events = [MaybeUninit::uninit(); 16];
-        match epoll::wait(&self.epoll, &mut events, timeout.as_ref()) {
-            Ok((events, _)) => events.iter().any(|event| event.data.u64() == CONTROL),
-            Err(Errno::INTR) => false,
+        match epoll::wait(&self.epoll, events, timeout.as_ref()) {
+            Ok((events, _)) => events,
+            Err(Errno::INTR) => &[],
             Err(errno) => unreachable!("epoll_wait on our own epoll: {errno}"),
         }
+    }
+
+    fn take(&self, events: &[Event]) -> bool {
+        let mut control = false;
+        for event in events {
+            match event.data.u64() {
+                CONTROL => control = true,
+                OWN => {}
+                number => self.take_rings(number),
+            }
+        }
+        control
     }
 }
 
@@ -151,11 +233,14 @@ impl Port {
         fence::heavy();
         let progressed = self.progress_lanes();
         let found = attempt(self);
-        if found.is_none() && !progressed {
-            self.sleep.sleep(deadline);
+        if found.is_some() || progressed {
+            self.announce_sleep(false);
+            return found;
         }
+        self.sleep.doze(deadline);
         self.announce_sleep(false);
-        found
+        // Before rings are taken: what it waits for comes first.
+        attempt(self)
     }
 
     /// The port's thread serves mediated commands too, unless an engine thread does.

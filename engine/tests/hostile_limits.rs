@@ -12,8 +12,7 @@ use ayre_proto::execute::{Action, Command};
 use ayre_proto::fault::Status as Ended;
 use ayre_proto::lane::{Kind, Status};
 use ayre_proto::units::Claim;
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::AsFd;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,13 +34,6 @@ fn flood(attacker: &mut Attacker, lane: Lane, kind: Kind, taken: u64) {
     while attacker.written[lane as usize] < taken + 20 {
         attacker.put_record(lane, kind, 16, &[if lane == Lane::Messages { 0 } else { note }, 0]);
     }
-}
-
-/// An eventfd that blocks whoever writes to it.
-fn stuck_bell() -> OwnedFd {
-    let bell = eventfd(0, EventfdFlags::CLOEXEC).expect("an eventfd");
-    rustix::io::write(&bell, &(u64::MAX - 1).to_ne_bytes()).expect("a full counter");
-    bell
 }
 
 fn command(action: Action, key: Key, offset: u64, len: u64) -> Command {
@@ -246,27 +238,6 @@ fn a_peer_that_leaves_for_ever_does_not_hold_progress_up() {
     world.honest_round();
 }
 
-// spec: ERR-7, WAIT-2
-#[test]
-fn a_bell_that_blocks_does_not_hold_its_ringer_up() {
-    let _alone = alone();
-    for mode in [Mode::Direct, Mode::Mediated] {
-        let mut world = World::new(mode, "stuck-bell");
-        let parts = Parts { bells: [stuck_bell(), stuck_bell()], ..Parts::new() };
-        let page = attacker::Memory::map(&parts.page, attacker::PAGE_BYTES);
-        for word in 0..16 {
-            page.store(word * 8, 1);
-        }
-        let stranger = connect_to(&world.path);
-        assert!(send(&stranger, hello(9, false), &parts.fds()), "the victim listens");
-        if let Ok(peer) = world.victim.accept() {
-            let _ = world.victim.send(peer, 1, b"wake up");
-            let _ = world.victim.notify(peer, Options::new());
-        }
-        world.honest_round();
-    }
-}
-
 // spec: MSG-1, MSG-5
 #[test]
 fn a_message_longer_than_messages_are_ends_its_sender_alone() {
@@ -347,6 +318,36 @@ fn a_producer_that_lies_is_in_nobodys_way() {
             assert_eq!(record[..len], [count; 9]);
         }
         drop(attacker);
+        world.honest_round();
+    }
+}
+
+// spec: LIFE-9
+#[test]
+fn many_that_say_nothing_are_in_nobodys_way() {
+    let _alone = alone();
+    let mut world = World::new(Mode::Direct, "many-silent");
+    let silent: Vec<_> = (0..200).map(|_| connect_to(&world.path)).collect();
+    // The victim does not wait at all; who has knocked by then is heard.
+    world.attacker(false);
+    drop(silent);
+    world.honest_round();
+}
+
+// spec: ERR-7, GET-1
+#[test]
+fn empty_answers_land_nowhere() {
+    let _alone = alone();
+    for cookie in [65, 1 << 40, 1 << 63, u64::MAX] {
+        let mut world = World::new(Mode::Mediated, "empty-answers");
+        let Equipped { mut attacker, peer, remote, .. } = world.granted_attacker();
+        answer(&mut attacker, cookie, &[]);
+        let into = world.local.slice(world::LANDING.start..world::LANDING.start + 64);
+        world.victim.get(&remote, 0, into, Options::new()).expect("a posted get");
+        let _ = world.victim.flush(peer);
+        let Equipped { mut attacker, remote, .. } = world.granted_attacker();
+        answer(&mut attacker, cookie, &[]);
+        let _ = world.victim.get(&remote, 0, &mut [0; 64], Options::new());
         world.honest_round();
     }
 }

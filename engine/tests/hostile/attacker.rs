@@ -2,14 +2,13 @@
 //! likes. Uses nothing of the engine, so that nothing there keeps it from doing wrong.
 #![allow(dead_code, reason = "each test program uses other parts of it")]
 use ayre_proto::lane::{Kind, Status};
-use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept, bind,
-    connect, listen, recvmsg, sendmsg, socket_with,
+    connect, listen, recvmsg, sendmsg, socket_with, socketpair,
 };
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -17,7 +16,7 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub(crate) const VERSION: u64 = 1;
+pub(crate) const VERSION: u64 = 2;
 pub(crate) const HELLO: u64 = 1;
 pub(crate) const WELCOME: u64 = 2;
 pub(crate) const REFUSE: u64 = 3;
@@ -83,8 +82,10 @@ pub(crate) fn sealed_file(len: u64) -> OwnedFd {
     memory_file(len, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
 }
 
-pub(crate) fn bell() -> OwnedFd {
-    eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd")
+/// Both ends of what connected ports ring.
+pub(crate) fn bell_pair() -> (OwnedFd, OwnedFd) {
+    socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+        .expect("a pair of sockets")
 }
 
 /// A mapped file, of which the attacker may read and write every word at any time.
@@ -240,12 +241,17 @@ pub(crate) fn receive(socket: impl AsFd) -> Option<([u64; 8], Vec<OwnedFd>)> {
 /// What a peer hands over when it introduces itself.
 pub(crate) struct Parts {
     pub(crate) page: OwnedFd,
+    /// The ends that it hands over: of the port, and of the engine's thread.
     pub(crate) bells: [OwnedFd; 2],
+    /// The ends that it keeps.
+    pub(crate) rings: [OwnedFd; 2],
 }
 
 impl Parts {
     pub(crate) fn new() -> Self {
-        Self { page: sealed_file(PAGE_BYTES), bells: [bell(), bell()] }
+        let ((ring, bell), (engine_ring, engine_bell)) = (bell_pair(), bell_pair());
+        let (bells, rings) = ([bell, engine_bell], [ring, engine_ring]);
+        Self { page: sealed_file(PAGE_BYTES), bells, rings }
     }
 
     pub(crate) fn fds(&self) -> [BorrowedFd<'_>; 3] {
@@ -267,7 +273,12 @@ pub(crate) struct Begun {
 impl Begun {
     /// Introduces itself correctly. The victim accepts next.
     pub(crate) fn connect(path: &Path, number: u64, mediated: bool) -> Self {
-        let (control, parts) = (connect_to(path), Parts::new());
+        Self::connect_with(path, number, mediated, Parts::new())
+    }
+
+    /// As [`Begun::connect`], with parts of the attacker's choice.
+    pub(crate) fn connect_with(path: &Path, number: u64, mediated: bool, parts: Parts) -> Self {
+        let control = connect_to(path);
         assert!(send(&control, hello(number, mediated), &parts.fds()), "the victim listens");
         Self { control, number, parts }
     }
@@ -278,8 +289,8 @@ impl Begun {
         let [kind, version, _, mediated, _, paired, response, _] = words;
         assert_eq!((kind, version), (WELCOME, VERSION));
         let layout = Layout { paired, response };
-        let [victim_page, port_bell, engine_bell, file] =
-            <[OwnedFd; 4]>::try_from(fds).expect("the descriptors of a welcome");
+        let [victim_page, file] =
+            <[OwnedFd; 2]>::try_from(fds).expect("the descriptors of a welcome");
         Attacker {
             number: self.number,
             mediated: mediated == 1,
@@ -292,7 +303,6 @@ impl Begun {
             outward: layout.direction_bytes(),
             written: [0; 3],
             victim_page,
-            victim_bells: [port_bell, engine_bell],
             parts: self.parts,
         }
     }
@@ -315,8 +325,7 @@ pub(crate) struct Attacker {
     /// Lines written to each lane.
     pub(crate) written: [u64; 3],
     pub(crate) victim_page: OwnedFd,
-    pub(crate) victim_bells: [OwnedFd; 2],
-    parts: Parts,
+    pub(crate) parts: Parts,
 }
 
 impl Attacker {

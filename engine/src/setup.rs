@@ -38,6 +38,8 @@ const VERSION: u64 = 2;
 const BACKLOG: i32 = 1024;
 /// Callers that have not said Hello yet; beyond these the oldest are turned away.
 const CALLERS_MAX: usize = 64;
+/// Steps of accepting once its time is over: a knock and a word of each who can be waiting then.
+const LATE_MAX: usize = 2 * (BACKLOG as usize + 1) + CALLERS_MAX;
 
 /// One side's part of the handshake.
 struct Half {
@@ -94,14 +96,17 @@ impl Port {
     }
 
     /// Completes the next connection that a peer has begun, waiting for one. Strangers that say
-    /// something else, or nothing, are turned away and harm nobody.
+    /// something else, or nothing, are turned away and harm nobody; those that keep coming do not
+    /// make it wait longer.
     ///
     /// # Errors
     /// [`SetupError::TimedOut`]; [`SetupError::Os`].
     // spec: LIFE-9
     pub fn accept(&mut self) -> Result<PeerId, SetupError> {
         let deadline = Instant::now() + self.config.setup_timeout;
-        loop {
+        let mut late = 0;
+        while late < LATE_MAX {
+            late += usize::from(Instant::now() >= deadline);
             let Some(listener) = &self.listener else {
                 return Err(SetupError::Invalid("accept comes after listen"));
             };
@@ -125,6 +130,7 @@ impl Port {
                 }
             }
         }
+        Err(SetupError::TimedOut("a peer"))
     }
 
     /// Connects to the port that listens at `path`, waiting until it accepts.

@@ -13,7 +13,10 @@ use ayre_proto::fault::Status as Ended;
 use ayre_proto::lane::{Kind, Status};
 use ayre_proto::units::Claim;
 use rustix::fd::AsFd;
+use rustix::net::SocketAddrUnix;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -332,6 +335,49 @@ fn many_that_say_nothing_are_in_nobodys_way() {
     world.attacker(false);
     drop(silent);
     world.honest_round();
+}
+
+/// Strangers of all kinds, as fast as they can: silent, gone at once, with the wrong words.
+fn knock(path: &Path, over: &AtomicBool) {
+    let address = SocketAddrUnix::new(path).expect("an address");
+    let mut last = VecDeque::new();
+    for turn in 0_u64.. {
+        let socket = attacker::control_socket();
+        if over.load(Ordering::Relaxed) || rustix::net::connect(&socket, &address).is_err() {
+            return;
+        }
+        if turn % 3 != 0 {
+            let _ = attacker::send_bytes(&socket, &[9; 20], &[]);
+        }
+        last.push_back(socket);
+        if last.len() > 8 {
+            last.pop_front();
+        }
+    }
+}
+
+// spec: LIFE-9
+#[test]
+fn strangers_that_keep_coming_do_not_make_accept_wait() {
+    let _alone = alone();
+    let path = world::socket_path("strangers");
+    for timeout in [0, 20].map(Duration::from_millis) {
+        let mut victim = Port::open(Config::new().setup_timeout(timeout)).expect("a port");
+        victim.listen(&path).expect("the victim listens");
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| knock(&path, &over));
+            }
+            for _ in 0..20 {
+                let accepted = victim.accept();
+                assert!(matches!(accepted, Err(SetupError::TimedOut(_))), "{accepted:?}");
+            }
+            over.store(true, Ordering::Relaxed);
+            // Ends the calls of those who wait for room to knock.
+            drop(victim);
+        });
+    }
 }
 
 // spec: ERR-7, GET-1

@@ -94,6 +94,7 @@ impl Port {
             self.revoke_key(key, holder, region)?;
         }
         self.responder().regions[region.number() as usize] = None;
+        self.regions[region.number() as usize] = 0..0;
         Ok(())
     }
 
@@ -262,13 +263,14 @@ impl Port {
             .map_err(|_| SetupError::Exhausted("region number"))
     }
 
-    fn register_mapping(&self, number: u16, mapping: Arc<Mapping>) {
+    fn register_mapping(&mut self, number: u16, mapping: Arc<Mapping>) {
+        let (slot, start) = (usize::from(number), mapping.base().addr().get());
+        let needed = self.regions.len().max(slot + 1);
+        self.regions.resize(needed, 0..0);
+        self.regions[slot] = start..start + mapping.len();
         let mut responder = self.responder();
-        let needed = number as usize + 1;
-        if responder.regions.len() < needed {
-            responder.regions.resize(needed, None);
-        }
-        responder.regions[number as usize] = Some(mapping);
+        responder.regions.resize(needed, None);
+        responder.regions[slot] = Some(mapping);
     }
 
     pub(crate) fn offer(

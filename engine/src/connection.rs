@@ -8,6 +8,7 @@ use crate::mem::layout::{Control, Direction, LaneSizes};
 use crate::mem::map::Mapping;
 use crate::mem::page::{PeerPage, Sleeper};
 use crate::mem::word::Word;
+use crate::notification::Landing;
 use crate::sync::{AtomicU64, Ordering, StaticCounter};
 use ayre_proto::pending::Pending;
 use ayre_proto::segment::Shape;
@@ -69,6 +70,7 @@ pub(crate) enum Executor {
 pub(crate) struct DirectEnd {
     pub(crate) notes_out: LaneSender,
     pub(crate) notes_in: LaneReceiver,
+    pub(crate) landing: Landing,
 }
 
 /// Commands out, answers in.
@@ -148,6 +150,7 @@ impl Connection {
             Mode::Direct => Executor::Direct(DirectEnd {
                 notes_out: out.requests().sender(),
                 notes_in: inward.requests().receiver(),
+                landing: Landing::default(),
             }),
             Mode::Mediated => Executor::Mediated(Box::new(MediatedEnd {
                 requests: out.requests().sender(),

@@ -20,7 +20,7 @@ use crate::ops::Posted;
 use crate::port::Port;
 use crate::sync::Ordering;
 use ayre_proto::alu::{Atomic, Fetched};
-use ayre_proto::execute::{Command, Effects, execute};
+use ayre_proto::execute::{Action, Command, Effects, execute};
 use ayre_proto::fault::Status;
 use ayre_proto::lane::Kind;
 use ayre_proto::notify::Notification;
@@ -44,7 +44,7 @@ impl Port {
             return Err(Fault::ForeignHandle.into());
         };
         let notifies = command.note_at_target(initiator).is_some();
-        if notifies && end.notes_out.reserve(16).is_err() {
+        if notifies && end.notes_out.reserve(NOTE_BYTES).is_err() {
             return Err(self.busy(Busy::RequestLaneFull));
         }
         connection.posted += 1;
@@ -53,6 +53,7 @@ impl Port {
             memory: memory.map(|memory| &*memory.mapping),
             local,
             notes: &mut end.notes_out,
+            place: place_of(&command, &extent),
             fetched: Fetched { value: command.value, success: true },
         };
         let link = &connection.link;
@@ -80,10 +81,23 @@ impl Port {
         if status == Status::Ok && !success {
             status = Status::Declined;
         }
-        if status != Status::Ok || !command.classes.is_empty() {
-            self.complete(peer, &command.report(), status, value);
+        let report = command.report();
+        if !report.classes_at_initiator(status).is_empty() || status.fault().is_some() {
+            self.complete(peer, &report, status, value);
         }
         Ok(Posted { ticket, status, value })
+    }
+}
+
+/// A notification in a lane: the record, and the place of the data.
+const NOTE_BYTES: usize = 24;
+
+/// Region and offset of the data that a notification speaks of; all ones where it speaks of none.
+#[inline(always)]
+fn place_of(command: &Command, extent: &Extent) -> u64 {
+    match command.action {
+        Action::Put | Action::Immediate(_) => u64::from(extent.region()) | extent.offset() << 16,
+        _ => u64::MAX,
     }
 }
 
@@ -93,6 +107,8 @@ struct DirectFx<'a, L> {
     memory: Option<&'a Mapping>,
     local: L,
     notes: &'a mut LaneSender,
+    /// For the target's [`crate::notification::Landing`].
+    place: u64,
     fetched: Fetched,
 }
 
@@ -133,7 +149,9 @@ impl<L: Local> Effects for DirectFx<'_, L> {
 
     #[inline(always)]
     fn notify(&mut self, notification: Notification) {
-        let pushed = self.notes.push((Kind::Notification, 0), notification.encode(), &[]);
+        let [head, value] = notification.encode();
+        let record = [head, value, self.place];
+        let pushed = self.notes.push((Kind::Notification, 0), record, &[]);
         debug_assert!(pushed.is_ok(), "room was reserved");
     }
 }

@@ -3,7 +3,7 @@
 use crate::mem::lane::{LaneMemory, Lines, Probe};
 use crate::mem::map::Mapping;
 use crate::sync::Ordering;
-use ayre_proto::lane::{Kind, lines_for};
+use ayre_proto::lane::{Kind, lines_for, step};
 use ayre_proto::limits::{LANE_LINES_MIN, LINE, LINE_PAYLOAD};
 use std::sync::Arc;
 
@@ -35,7 +35,8 @@ impl Arena {
     }
 
     fn offset(&self, line: u32, index: u64) -> u64 {
-        LINE as u64 * (1 + 2 * u64::from(line % self.count)) + index * 8
+        let place = line % self.count * step(self.count) % self.count;
+        LINE as u64 * (1 + 2 * u64::from(place)) + index * 8
     }
 
     fn store(&self, line: u32, index: u64, value: u64) {
@@ -92,7 +93,7 @@ fn read(count: u32, steps: &[u8]) {
         let room = usize::from(step[0] >> 2).min(LINE_PAYLOAD);
         let probe = match step[0] % 4 {
             0 => lane.take_short(Kind::Message, &mut buffer[..room]),
-            1 => match lane.take_words::<2>(Kind::Notification) {
+            1 => match lane.take_words::<3>(Kind::Notification) {
                 Probe::Taken(words) => {
                     assert_eq!(words[0], arena.load(arena.offset(taken, 1)), "what stands there");
                     taken += 1;

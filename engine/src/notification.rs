@@ -3,10 +3,12 @@ use crate::connection::Executor;
 use crate::error::ReceiveError;
 use crate::mem::lane::Probe;
 use crate::mem::layout::Control;
+use crate::mem::prefetch;
 use crate::port::{Port, Streak};
 use crate::sync::Ordering;
 use ayre_proto::lane::Kind;
-use ayre_proto::notify::{Classes, Notification, Operation};
+use ayre_proto::notify::{Classes, Notification, Operation, Packed};
+use std::ops::Range;
 use std::time::Duration;
 
 impl Port {
@@ -17,6 +19,11 @@ impl Port {
     // spec: NOTI-4, NOTI-13, ORD-2
     #[inline(always)]
     pub fn poll_notification(&mut self) -> Option<Notification> {
+        self.poll_packed().map(Packed::unpack)
+    }
+
+    #[inline(always)]
+    fn poll_packed(&mut self) -> Option<Packed> {
         if !self.notifications.is_empty() {
             return self.take_notification();
         }
@@ -32,15 +39,15 @@ impl Port {
     }
 
     #[inline(never)]
-    fn take_notification(&mut self) -> Option<Notification> {
+    fn take_notification(&mut self) -> Option<Packed> {
         let notification = self.notifications.pop_front()?;
-        self.return_credit(&notification);
+        self.return_credit(&notification.unpack());
         Some(notification)
     }
 
     /// The other half of a poll: the peer whose turn it is, and progress.
     #[inline(never)]
-    fn poll_other_notifications(&mut self) -> Option<Notification> {
+    fn poll_other_notifications(&mut self) -> Option<Packed> {
         let turn = self.notes_rota.turn(self.connections.len());
         let found = self.notified_by(turn);
         match found {
@@ -64,19 +71,23 @@ impl Port {
     }
 
     #[inline(always)]
-    fn notified_by(&mut self, index: usize) -> Option<Notification> {
+    fn notified_by(&mut self, index: usize) -> Option<Packed> {
         let connection = self.connections.get_mut(index)?.as_mut()?;
         let source = connection.peer;
         let Executor::Direct(end) = &mut connection.executor else { return None };
-        let decoded = match end.notes_in.take_words(Kind::Notification) {
+        end.landing.send_for_next();
+        let read = match end.notes_in.take_words(Kind::Notification) {
             Probe::Nothing => return None,
-            Probe::Taken(words) => Notification::decode_at_target(words, source),
+            Probe::Taken([head, value, place]) => {
+                end.landing.follow(place, &self.regions);
+                Packed::read_at_target([head, value], source)
+            }
             Probe::Other => None,
         };
-        if decoded.is_none() {
+        if read.is_none() {
             self.end_malformed_lane(source);
         }
-        decoded
+        read
     }
 
     /// A mediated initiator has a bounded number of notifications here that are not taken; this
@@ -91,6 +102,35 @@ impl Port {
             // Relaxed: only the number matters, to our responder and to the initiator.
             let taken = end.notes_taken.fetch_add(1, Ordering::Relaxed) + 1;
             connection.inward.control(Control::Noted).store(taken, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Where a direct peer's puts land. With a notification it says where it has put the data, and the
+/// line that its next put is likely to write is sent for while we poll: so data and notification
+/// come at the same time, and not one after the other. Only a hint: a wrong one costs time.
+#[derive(Debug, Default)]
+pub(crate) struct Landing {
+    last: usize,
+    next: usize,
+}
+
+impl Landing {
+    #[inline(always)]
+    fn send_for_next(&self) {
+        if self.next != 0 {
+            prefetch(self.next);
+        }
+    }
+
+    /// The next one lands as far from this one as this one from the last.
+    #[inline(always)]
+    fn follow(&mut self, place: u64, regions: &[Range<usize>]) {
+        let Some(region) = regions.get((place & 0xffff) as usize) else { return };
+        let at = region.start.wrapping_add((place >> 16) as usize);
+        if region.contains(&at) {
+            let step = if self.last == 0 { 0 } else { at.wrapping_sub(self.last) };
+            (self.last, self.next) = (at, at.wrapping_add(step));
         }
     }
 }

@@ -66,7 +66,7 @@ impl Port {
     /// [`Busy`] with nothing done. What only the target knows (a revoked key) arrives as a
     /// requester notification and from [`Port::flush`].
     // spec: PUT-1, PUT-2
-    #[inline]
+    #[inline(always)]
     pub fn put<'a>(
         &mut self,
         to: &RemoteRegion,
@@ -114,7 +114,7 @@ impl Port {
     /// # Errors
     /// As [`Port::put`]; into private bytes, a fault of the target is returned here as well.
     // spec: GET-1, GET-2, GET-3
-    #[inline]
+    #[inline(always)]
     pub fn get<'a>(
         &mut self,
         from: &RemoteRegion,
@@ -163,7 +163,7 @@ impl Port {
     /// # Errors
     /// As [`Port::put`]. Never blocks.
     // spec: IMM-1
-    #[inline]
+    #[inline(always)]
     pub fn put_immediate(
         &mut self,
         to: &RemoteRegion,
@@ -180,7 +180,7 @@ impl Port {
     /// # Errors
     /// [`Busy`]; [`Fault::PeerDead`], [`Fault::ForeignHandle`]. Never blocks.
     // spec: NPUT-1, NPUT-2
-    #[inline]
+    #[inline(always)]
     pub fn notify(&mut self, peer: PeerId, options: Options) -> Result<Ticket, PostError> {
         let command = command(Action::Notify, Claim { key: NO_KEY, offset: 0, len: 0 }, options);
         Ok(self.dispatch(peer, command, NOWHERE, None, Carried(0))?.ticket)
@@ -191,7 +191,7 @@ impl Port {
     /// # Errors
     /// As [`Port::put`]; [`Fault::Alignment`]. Never blocks.
     // spec: ATOM-1
-    #[inline]
+    #[inline(always)]
     pub fn atomic(
         &mut self,
         on: &RemoteRegion,
@@ -209,7 +209,7 @@ impl Port {
     /// # Errors
     /// As [`Port::atomic`], and faults of the target.
     // spec: ATOM-3, ATOM-5
-    #[inline]
+    #[inline(always)]
     pub fn fetch(
         &mut self,
         on: &RemoteRegion,
@@ -227,7 +227,7 @@ impl Port {
     ///
     /// # Errors
     /// As [`Port::fetch`].
-    #[inline]
+    #[inline(always)]
     pub fn fetch_add(
         &mut self,
         on: &RemoteRegion,
@@ -242,7 +242,7 @@ impl Port {
     ///
     /// # Errors
     /// As [`Port::fetch`].
-    #[inline]
+    #[inline(always)]
     pub fn compare_swap(
         &mut self,
         on: &RemoteRegion,
@@ -265,7 +265,7 @@ impl Port {
     /// # Errors
     /// As [`Port::fetch`].
     // spec: FCAA-2, FCAA-4
-    #[inline]
+    #[inline(always)]
     pub fn fcaa(
         &mut self,
         on: &RemoteRegion,
@@ -387,6 +387,7 @@ impl Port {
 
     /// Raises what an ended operation raises here, and keeps its fault for the next flush.
     // spec: NOTI-2, FLUSH-2
+    #[inline(never)]
     pub(crate) fn complete(&mut self, peer: PeerId, report: &Report, status: Status, value: u64) {
         let classes = report.classes_at_initiator(status);
         if let Some(fault) = status.fault() {
@@ -397,11 +398,11 @@ impl Port {
         }
         if classes.contains(Classes::REQUESTER) {
             let note = report.note(peer, Classes::REQUESTER, status, report.value);
-            self.notifications.push_back(note);
+            self.notifications.push_back(note.pack());
         }
         if classes.contains(Classes::COMPLETER) {
             let note = report.note(peer, Classes::COMPLETER, status, value);
-            self.notifications.push_back(note);
+            self.notifications.push_back(note.pack());
         }
     }
 }

@@ -11,12 +11,13 @@ use crate::progress::EngineThread;
 use crate::responder::Responder;
 use crate::setup::Listener;
 use crate::wait::Sleep;
-use ayre_proto::notify::Notification;
+use ayre_proto::notify::Packed;
 use ayre_proto::units::PeerId;
 use rustix::fd::{AsFd, OwnedFd};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// One process's interface to its peers.
@@ -37,7 +38,9 @@ pub struct Port {
     pub(crate) mail_rota: Rota,
     /// Whose notifications are looked at.
     pub(crate) notes_rota: Rota,
-    pub(crate) notifications: VecDeque<Notification>,
+    pub(crate) notifications: VecDeque<Packed>,
+    /// By number, the addresses of the regions.
+    pub(crate) regions: Vec<Range<usize>>,
     /// Notifications that operations under way may still raise here.
     pub(crate) owed: usize,
     pub(crate) responder: Arc<Mutex<Responder>>,
@@ -128,6 +131,7 @@ impl Port {
             mail_rota: Rota::default(),
             notes_rota: Rota::default(),
             notifications: VecDeque::with_capacity(ayre_proto::limits::NOTIFICATIONS_MAX),
+            regions: Vec::new(),
             owed: 0,
             responder: Arc::new(Mutex::new(Responder::new())),
             mediated: 0,
@@ -247,7 +251,8 @@ impl Port {
         self.forget_bells(&connection.bells);
         if connection.mode() == Mode::Mediated {
             // They would credit a later connection of this number.
-            self.notifications.retain(|note| note.source != peer || !raised_at_target(note));
+            self.notifications
+                .retain(|note| note.source() != peer || !raised_at_target(&note.unpack()));
         }
         let held: Vec<_> = self.responder().table.live(|cover| cover.holder == peer).collect();
         for (key, _) in held {

@@ -67,7 +67,7 @@ impl Port {
         let responder = self.responder.clone();
         let mut responder = responder.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         while let Some(note) = responder.take_note() {
-            self.notifications.push_back(note);
+            self.notifications.push_back(note.pack());
         }
     }
 

@@ -145,7 +145,7 @@ impl Port {
     /// [`Busy::QueueFull`] with nothing done; [`Fault::TooLong`]; [`Fault::PeerDead`],
     /// [`Fault::ForeignHandle`].
     // spec: QUE-3, QUE-4, QUE-10
-    #[inline]
+    #[inline(always)]
     pub fn enqueue(&mut self, queue: &mut RemoteQueue, record: &[u8]) -> Result<(), PostError> {
         let connection = self.connection_mut(queue.peer)?;
         if connection.identity != queue.connection {
@@ -173,7 +173,7 @@ impl Port {
     /// # Errors
     /// [`ReceiveError::TooLong`]: the record stays, and comes again with a larger buffer.
     // spec: QUE-5, QUE-6, ORD-6
-    #[inline]
+    #[inline(always)]
     pub fn dequeue(
         &mut self,
         queue: &mut Queue,

@@ -145,7 +145,8 @@ fn attack(attacker: &mut Attacker, keys: &Keys, random: &mut Random) {
 
 fn put_note(attacker: &mut Attacker, random: &mut Random) {
     let head = random.word() & 0xffff_ffff_0700_0000 | random.below(8) << 16;
-    attacker.put_record(Lane::Requests, Kind::Notification, 16, &[head, random.word()]);
+    let words = [head, random.word(), random.nasty()];
+    attacker.put_record(Lane::Requests, Kind::Notification, 24, &words);
 }
 
 /// One thing that a program does with a peer that it does not suspect, and that does not wait for

@@ -248,7 +248,7 @@ fn change_a_line(attacker: &mut Attacker, key: Key, random: &mut Random) {
         (Lane::Messages, true) => (Kind::GatedMessage, 48),
         (Lane::Messages, false) => (Kind::Message, 48),
         (_, true) => (Kind::Command, 48),
-        (_, false) => (Kind::Notification, 16),
+        (_, false) => (Kind::Notification, 24),
     };
     let at = attacker.next_line(lane);
     attacker.put_record(lane, kind, len, &words);

@@ -35,7 +35,8 @@ fn open_descriptors() -> usize {
 fn flood(attacker: &mut Attacker, lane: Lane, kind: Kind, taken: u64) {
     let note = u64::from(Classes::COMPLETER.bits()) << 16 | 4 << 24;
     while attacker.written[lane as usize] < taken + 20 {
-        attacker.put_record(lane, kind, 16, &[if lane == Lane::Messages { 0 } else { note }, 0]);
+        let head = if lane == Lane::Messages { 0 } else { note };
+        attacker.put_record(lane, kind, 24, &[head, 0, taken]);
     }
 }
 

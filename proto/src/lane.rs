@@ -16,9 +16,14 @@
 //! first line is stored last, so a record is visible whole or not at all, and a writer that dies
 //! in the middle leaves nothing. (VELO's status word and two-slot message, EXTOLL thesis.)
 //!
+//! The lines of a lane are not taken in the order of their addresses but [`step`] positions on,
+//! round the ring: a processor that sees equal steps fetches the next lines ahead of time, from
+//! under the hands of whoever is about to write them.
+//!
 //! The reader returns room by publishing how many lines it has consumed in all; cumulative counts
 //! survive any loss of an earlier one (QFC credits, FORTH prototype).
 use crate::limits::{LANE_LINES_MAX, LINE_PAYLOAD, RECORD_MAX};
+use core::iter::successors;
 
 /// What a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +117,30 @@ pub const fn lines_for(len: usize) -> u32 {
     if len <= LINE_PAYLOAD { 1 } else { len.div_ceil(LINE_PAYLOAD) as u32 }
 }
 
+/// Positions from one line of a lane to the next one, modulo the lane: about five eighths of the
+/// lane, so that few lines in a row lie at equal distances; the ring is closed by way of all
+/// lines, because the two numbers have no common divisor.
+// spec: LANE-5
+pub const fn step(lines: u32) -> u32 {
+    assert_lines(lines);
+    let mut step = lines * 5 / 8;
+    while common_divisor(step, lines) != 1 {
+        step += 1;
+    }
+    step
+}
+
+const fn common_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
+}
+
+/// The position behind one in a lane of so many lines.
+#[inline(always)]
+const fn following(position: u32, step: u32, lines: u32) -> u32 {
+    let next = position + step;
+    if next >= lines { next - lines } else { next }
+}
+
 /// The peer wrote something that no correct peer writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
@@ -124,6 +153,7 @@ const fn assert_lines(lines: u32) {
 #[derive(Clone, Debug)]
 pub struct Sender {
     lines: u32,
+    step: u32,
     position: u32,
     /// Lines written in all.
     sent: u32,
@@ -134,8 +164,7 @@ pub struct Sender {
 impl Sender {
     /// A lane of `lines` empty lines.
     pub const fn new(lines: u32) -> Self {
-        assert_lines(lines);
-        Self { lines, position: 0, sent: 0, limit: lines }
+        Self { lines, step: step(lines), position: 0, sent: 0, limit: lines }
     }
 
     /// Lines known to be free; more may be, see [`Sender::on_cursor`].
@@ -170,15 +199,21 @@ impl Sender {
         debug_assert!(self.free() > 0, "a line is taken only where one is free");
         let position = self.position;
         self.sent = self.sent.wrapping_add(1);
-        self.position = if position + 1 == self.lines { 0 } else { position + 1 };
+        self.position = following(position, self.step, self.lines);
         (position, self.sent as u16)
     }
 }
+
+/// Lines.
+const AHEAD: u32 = 6;
 
 /// Reader's end: which line comes next and what has been given back.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     lines: u32,
+    step: u32,
+    /// Positions to the line that is sent for while one is read.
+    ahead: u32,
     position: u32,
     /// Lines read in all.
     consumed: u32,
@@ -189,8 +224,14 @@ pub struct Receiver {
 impl Receiver {
     /// A lane of `lines` empty lines.
     pub const fn new(lines: u32) -> Self {
-        assert_lines(lines);
-        Self { lines, position: 0, consumed: 0, published: 0 }
+        Self {
+            lines,
+            step: step(lines),
+            ahead: AHEAD * step(lines) % lines,
+            position: 0,
+            consumed: 0,
+            published: 0,
+        }
     }
 
     /// Lines of the whole lane.
@@ -205,11 +246,16 @@ impl Receiver {
         self.position
     }
 
-    /// Position of the line `ahead` lines after the next one.
+    /// Position of the line a few lines behind the next one, which is worth sending for.
     #[inline(always)]
-    pub const fn position_of(&self, ahead: u32) -> u32 {
-        let at = self.position + ahead;
-        if at >= self.lines { at - self.lines } else { at }
+    pub const fn position_ahead(&self) -> u32 {
+        following(self.position, self.ahead, self.lines)
+    }
+
+    /// Positions of the lines behind the next one, in lane order.
+    pub fn positions_behind(&self) -> impl Iterator<Item = u32> {
+        let Self { lines, step, position, .. } = *self;
+        successors(Some(position), move |at| Some(following(*at, step, lines))).skip(1)
     }
 
     const fn sequence(&self) -> u16 {
@@ -255,7 +301,11 @@ impl Receiver {
     /// Consumes a number of lines, at most what a record takes.
     #[inline(always)]
     pub const fn consume(&mut self, lines: u32) {
-        self.position = self.position_of(lines);
+        let mut left = lines;
+        while left > 0 {
+            self.position = following(self.position, self.step, self.lines);
+            left -= 1;
+        }
         self.consumed = self.consumed.wrapping_add(lines);
     }
 

@@ -7,7 +7,7 @@ use ayre_proto::fault::{Fault, Status};
 use ayre_proto::lane;
 use ayre_proto::lane::Kind;
 use ayre_proto::limits::RECORD_MAX;
-use ayre_proto::notify::{Classes, Notification, Operation};
+use ayre_proto::notify::{Classes, Notification, Operation, Packed};
 use ayre_proto::units::{Claim, Key, PeerId};
 use common::{atomics, word};
 use proptest::prelude::*;
@@ -143,6 +143,29 @@ proptest! {
             prop_assert_eq!(note.source, source);
             prop_assert_eq!(Notification::decode(note.encode(), source), Some(note));
         }
+    }
+
+    /// The quick look at a record that a peer wrote finds what the slow one does.
+    // spec: NOTI-6, ERR-7, LANE-13
+    #[test]
+    fn records_at_the_target_are_read_as_all_others_are(
+        operation in 0..16u64,
+        class in 0..16u64,
+        status in prop_oneof![Just(0), 0..16u64],
+        (rest, value) in (word(), word()),
+    ) {
+        let head = rest & !0xffff_0000 | class << 16 | status << 20 | operation << 24;
+        let slow = Notification::decode_at_target([head, value], PeerId(3));
+        let quick = Packed::read_at_target([head, value], PeerId(3));
+        prop_assert_eq!(quick.map(Packed::unpack), slow);
+        prop_assert_eq!(quick, slow.as_ref().map(Notification::pack));
+    }
+
+    // spec: NOTI-1
+    #[test]
+    fn what_a_port_keeps_is_the_whole_notification(note in notifications()) {
+        prop_assert_eq!(note.pack().unpack(), note);
+        prop_assert_eq!(note.pack().source(), note.source);
     }
 
     #[test]

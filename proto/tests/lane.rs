@@ -1,7 +1,7 @@
 //! Lanes: both machines over an array of lines, against a queue of records.
 use std::collections::VecDeque;
 
-use ayre_proto::lane::{Kind, Malformed, Receiver, Sender, Status, lines_for};
+use ayre_proto::lane::{Kind, Malformed, Receiver, Sender, Status, lines_for, step};
 use ayre_proto::limits::{EAGER_MAX, LANE_LINES_MAX, LANE_LINES_MIN, LINE_PAYLOAD, RECORD_MAX};
 use proptest::prelude::*;
 
@@ -92,8 +92,9 @@ impl Ring {
         assert_eq!((status.kind, status.tag, status.len as usize), (kind, tag, data.len()));
         let lines = lines_for(data.len());
         let mut found = Vec::new();
-        for ahead in 0..lines {
-            found.extend_from_slice(&self.payload[self.receiver.position_of(ahead) as usize]);
+        let head = std::iter::once(self.receiver.position());
+        for line in head.chain(self.receiver.positions_behind()).take(lines as usize) {
+            found.extend_from_slice(&self.payload[line as usize]);
         }
         assert_eq!(found[..data.len()], data[..]);
         self.receiver.consume(lines);
@@ -130,7 +131,9 @@ impl Ring {
     fn check(&self) {
         let in_flight = self.sent - self.acknowledged;
         assert_eq!(u64::from(self.sender.free()), self.lines() - in_flight);
-        assert_eq!(u64::from(self.receiver.position()), self.consumed % self.lines());
+        let steps = self.consumed % self.lines();
+        let position = steps * u64::from(step(self.sender.lines())) % self.lines();
+        assert_eq!(u64::from(self.receiver.position()), position);
     }
 }
 
@@ -325,7 +328,8 @@ fn the_writers_count_wraps_unnoticed() {
     let mut sender = Sender::new(lines);
     let mut sent = 0u64;
     while sent < (1 << 32) + 10 {
-        assert_eq!(sender.take(), ((sent % u64::from(lines)) as u32, (sent + 1) as u16));
+        let position = sent.wrapping_mul(u64::from(step(lines))) % u64::from(lines);
+        assert_eq!(sender.take(), (position as u32, (sent + 1) as u16));
         sent += 1;
         if sender.free() == 0 {
             assert_eq!(sender.on_cursor(sent as u32 + 1), Err(Malformed), "past what was sent");
@@ -336,6 +340,23 @@ fn the_writers_count_wraps_unnoticed() {
     assert_eq!(sender.on_cursor(u32::MAX), Err(Malformed), "behind what was acknowledged");
     assert_eq!(sender.on_cursor(4), Ok(()));
     assert_eq!(sender.free(), lines - 6);
+}
+
+/// Every line has its turn, and four steps in a row are never equal.
+// spec: LANE-5
+#[test]
+fn a_lap_goes_through_all_lines_in_unequal_steps() {
+    for lines in LANE_LINES_MIN as u32..=1000 {
+        let mut sender = Sender::new(lines);
+        let mut order: Vec<_> = (0..lines).map(|_| sender.take().0).collect();
+        let steps: Vec<_> = order.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect();
+        let equal = |row: &[u32]| row.iter().all(|step| *step == row[0]);
+        assert!(!steps.windows(4).any(equal), "{lines} lines: {order:?}");
+        assert_eq!(sender.on_cursor(lines), Ok(()));
+        assert_eq!(sender.take().0, order[0], "the ring is closed");
+        order.sort_unstable();
+        assert!(order.into_iter().eq(0..lines), "{lines} lines");
+    }
 }
 
 #[test]

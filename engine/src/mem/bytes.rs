@@ -69,7 +69,7 @@ impl Mapping {
         unsafe { &*at }
     }
 
-    #[inline]
+    #[inline(always)]
     fn half_word(&self, offset: u64) -> &AtomicU32 {
         let at = self.range_mut(offset, 4).cast::<AtomicU32>();
         assert!(at.is_aligned(), "checked by Command::check and by the alignment of ranges");
@@ -80,7 +80,7 @@ impl Mapping {
     /// Performs an atomic operation with the processor's own instructions, so that it is atomic
     /// with everybody else's, local ones included.
     // spec: ATOM-4, ORD-8, ORD-11
-    #[inline]
+    #[inline(always)]
     pub(crate) fn atomic(&self, offset: u64, atomic: &Atomic) -> Fetched {
         assert!(self.writable(), "rights admit no atomic on a read-only mapping");
         match atomic.width {
@@ -133,7 +133,7 @@ unsafe fn move_words<const N: usize>(from: *const u8, to: *mut u8) {
 
 macro_rules! atomic_by_width {
     ($name:ident, $word:ty, $int:ty, $signed:ty) => {
-        #[inline]
+        #[inline(always)]
         fn $name(word: &$word, atomic: &Atomic) -> Fetched {
             let operand = atomic.operand as $int;
             // Every remote atomic both releases and acquires, LOCK-R1 and LOCK-A1 in one: a lock

@@ -1,5 +1,6 @@
 //! Lanes over shared memory: `proto::lane`'s machines with real lines.
 use super::map::Mapping;
+use super::prefetch;
 use super::word::Word;
 use crate::sync::{AtomicU64, Ordering};
 use ayre_proto::lane::{Kind, Malformed, Receiver, Sender, Status, lines_for};
@@ -270,6 +271,7 @@ impl<W: Words> LaneReceiver<W> {
         if !self.machine.arrived(word) {
             return Probe::Nothing;
         }
+        prefetch(self.words.line(self.machine.position_ahead()).as_ptr().addr());
         let Some((len, tag)) = self.machine.short(word, kind) else { return Probe::Other };
         if len == 0 || len > into.len() {
             return Probe::Other;
@@ -289,6 +291,7 @@ impl<W: Words> LaneReceiver<W> {
         if !self.machine.arrived(word) {
             return Probe::Nothing;
         }
+        prefetch(self.words.line(self.machine.position_ahead()).as_ptr().addr());
         if self.machine.short(word, kind).is_none_or(|(len, _)| len != N * 8) {
             return Probe::Other;
         }
@@ -313,8 +316,13 @@ impl<W: Words> LaneReceiver<W> {
         let room = LINE_PAYLOAD - skip * 8;
         let (first, rest) = into.split_at_mut(room.min(into.len()));
         load_bytes(self.words.line(self.machine.position()), 1 + skip, first);
-        for (index, chunk) in rest.chunks_mut(LINE_PAYLOAD).enumerate() {
-            let position = self.machine.position_of(1 + index as u32);
+        // Several transfers at a time take as long as one.
+        let lines = rest.len().div_ceil(LINE_PAYLOAD);
+        for position in self.machine.positions_behind().take(lines) {
+            prefetch(self.words.line(position).as_ptr().addr());
+        }
+        for (position, chunk) in self.machine.positions_behind().zip(rest.chunks_mut(LINE_PAYLOAD))
+        {
             load_bytes(self.words.line(position), 1, chunk);
         }
     }

@@ -12,9 +12,9 @@
 //!   behind them     response lane, line by line (mediated connections only)
 //! ```
 //!
-//! Consecutive lines of the message lane lie 128 bytes apart, with the request lane between them:
-//! processors fetch the neighbour of a line along with it, which in a dense ring means that reader
-//! and writer keep taking the next line from each other.
+//! The message lane's lines lie 128 bytes apart, with the request lane between them: processors
+//! fetch the neighbour of a line along with it, which in a dense ring means that reader and writer
+//! keep taking lines from each other. In which order lines are taken, `proto::lane::step` says.
 use super::lane::{LaneMemory, Lines};
 use super::map::{Mapping, Pages, round_to_pages};
 use super::word::Word;

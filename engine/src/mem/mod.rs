@@ -33,3 +33,16 @@ mod model;
 pub(crate) mod page;
 pub(crate) mod region;
 pub(crate) mod word;
+
+/// Sends for the line at an address, which will be read soon. Any address will do.
+#[inline(always)]
+pub(crate) fn prefetch(address: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch changes nothing that a program can see, and never faults.
+    unsafe {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(address));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}

@@ -12,7 +12,7 @@ use super::fence::{self, Fencing};
 use super::lane::{LaneReceiver, LaneSender, Line, Probe, Words};
 use crate::sync::{AtomicU64, Ordering, Weak};
 use ayre_proto::execute::Report;
-use ayre_proto::lane::{Kind, Sender, Status, lines_for};
+use ayre_proto::lane::{Kind, Sender, Status, lines_for, step};
 use ayre_proto::limits::LINE_PAYLOAD;
 use ayre_proto::notify::{Classes, Operation};
 use ayre_proto::pending::Pending;
@@ -156,7 +156,8 @@ impl View {
     /// The plain memory of the lines of a record of `len` bytes behind `before` lines.
     fn plain(&self, before: u32, len: usize) -> impl Iterator<Item = &Plain> {
         let lines = before..before + lines_for(len);
-        lines.map(|line| &self.0.lines[(line % self.count()) as usize].1)
+        let place = |line| line * step(self.count()) % self.count();
+        lines.map(move |line| &self.0.lines[place(line) as usize].1)
     }
 }
 

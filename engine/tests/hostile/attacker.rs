@@ -1,7 +1,7 @@
 //! A peer made from raw parts: it speaks the handshake itself and writes into shared memory what it
 //! likes. Uses nothing of the engine, so that nothing there keeps it from doing wrong.
 #![allow(dead_code, reason = "each test program uses other parts of it")]
-use ayre_proto::lane::{Kind, Status};
+use ayre_proto::lane::{Kind, Status, step};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -170,7 +170,10 @@ impl Layout {
         if lane == Lane::Responses { self.response } else { self.paired }
     }
 
-    fn line(self, lane: Lane, index: u64) -> u64 {
+    /// Offset of the line that is taken as the `turn`-th one, counted from none and round the ring.
+    fn line(self, lane: Lane, turn: u64) -> u64 {
+        let lines = self.lane_lines(lane);
+        let index = turn % lines * u64::from(step(lines as u32)) % lines;
         let line = match lane {
             Lane::Messages => CONTROL_LINES + 2 * index,
             Lane::Requests => CONTROL_LINES + 2 * index + 1,
@@ -342,8 +345,7 @@ impl Attacker {
 
     /// Offset of the line that the victim looks at next.
     pub(crate) fn next_line(&self, lane: Lane) -> u64 {
-        let lines = self.layout.lane_lines(lane);
-        self.outward + self.layout.line(lane, self.written[lane as usize] % lines)
+        self.outward + self.layout.line(lane, self.written[lane as usize])
     }
 
     /// The sequence number that makes the victim take that line.

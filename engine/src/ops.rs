@@ -58,14 +58,15 @@ impl Port {
     /// later than the operation's completer notification, a later message or notification of this
     /// port, or the return of [`Port::flush`].
     ///
-    /// Does not block on a direct connection. On a mediated one, a put longer than the request
-    /// lane waits for the target's engine to take it, making progress meanwhile.
+    /// Does not block on a direct connection. On a mediated one, a put that does not fit half the
+    /// request lane is cut into pieces: it may wait, making progress, for the target's engine to
+    /// make room for those after the first. A put of one piece does not block.
     ///
     /// # Errors
     /// [`Fault::Rights`], [`Fault::Bounds`], [`Fault::PeerDead`], [`Fault::ForeignHandle`];
     /// [`Busy`] with nothing done. What only the target knows (a revoked key) arrives as a
     /// requester notification and from [`Port::flush`].
-    // spec: PUT-1, PUT-2
+    // spec: PUT-1, PUT-2, PUT-4
     #[inline(always)]
     pub fn put<'a>(
         &mut self,
@@ -85,6 +86,7 @@ impl Port {
     }
 
     /// Copies rows of the local buffer to rows at the target; one operation, one notification.
+    /// Each row is a piece of its own, or several, so it may wait as [`Port::put`] may.
     ///
     /// # Errors
     /// As [`Port::put`]; [`Fault::Bounds`] too where a row leaves the local buffer, and
@@ -108,8 +110,9 @@ impl Port {
     ///
     /// Into private bytes, the data is there when the call returns: on a mediated connection it
     /// waits for the answer, making progress meanwhile. Into a region, the data is there with the
-    /// completer notification or after [`Port::flush`], and the call does not block, unless the
-    /// get is cut into more commands than the request lane of a mediated connection holds.
+    /// completer notification or after [`Port::flush`], and the call does not wait for it; a get
+    /// that does not fit half the response lane of a mediated connection is cut into pieces, and
+    /// may wait for room for their requests as a put of several pieces does.
     ///
     /// # Errors
     /// As [`Port::put`]; into private bytes, a fault of the target is returned here as well.
@@ -135,7 +138,8 @@ impl Port {
         }
     }
 
-    /// Copies rows at the target to rows of the local buffer.
+    /// Copies rows at the target to rows of the local buffer. Each row is a piece of its own, or
+    /// several, so it may wait as [`Port::get`] may.
     ///
     /// # Errors
     /// As [`Port::get`]; [`Fault::Bounds`] too where a row leaves the local buffer, and

@@ -20,6 +20,23 @@ fn notice(world: &mut World) {
     world.until("death is noticed", |world| (!world.initiator().is_alive(target)).then_some(()));
 }
 
+/// What a peer had executed before it went has not faulted, also where the first thing that the
+/// initiator hears is that it is gone.
+// spec: LIFE-11, FLUSH-2
+pub fn what_was_executed_has_not_faulted(executor: Executor) {
+    let mut world = World::open(executor);
+    let target = world.target_id();
+    let Memory { region, remote, .. } = world.memory(8);
+    world.initiator().put_immediate(&remote, 0, 7, Options::new()).expect("room");
+    while region.load(0) != 7 {
+        world.target().progress();
+    }
+    world.drop_target();
+    let never = world.initiator().accept_region(target, 99);
+    assert!(matches!(never, Err(SetupError::PeerLeft)), "{never:?}");
+    assert_eq!(world.initiator().flush(target), Ok(()));
+}
+
 /// Every call that addresses the dead port says so; what else is wrong with it goes first.
 // spec: LIFE-10, LIFE-11, QUE-10, ERR-1, ERR-3
 pub fn later_calls_fault(executor: Executor) {

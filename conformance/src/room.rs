@@ -1,6 +1,6 @@
 //! Bounds: what is used up is Busy, with its reason and without effect, and comes back.
 use crate::Executor;
-use crate::crowd::Crowd;
+use crate::crowd::{Crowd, FIRST};
 use crate::data::{assert_same, contents, pattern};
 use crate::world::{Memory, TARGET, World, next_message, take_notifications};
 use ayre::{
@@ -199,6 +199,51 @@ pub fn busy_ports_get_through(executor: Executor) {
         }
     }
     assert!(posted[0] > COUNT && posted[1] > COUNT, "both get through, not {posted:?}");
+}
+
+/// Polls serve every peer and take in every peer's answers, each in its turn, while one of them
+/// never pauses. A message is found in its turn, with the commands before it.
+// spec: NOTI-13, PROG-2, PROG-4, ORD-3
+pub fn polls_serve_every_peer(executor: Executor) {
+    const PEERS: u16 = 5;
+    let mut crowd = Crowd::open(executor, PEERS);
+    let region = crowd.target.alloc(64, RegionOptions::new()).expect("memory is there");
+    let (ids, remotes) = (crowd.ids(), crowd.share(&region));
+    let turns = usize::from(FIRST + PEERS);
+    for round in 1..=100_u64 {
+        let Crowd { target, initiators, .. } = &mut crowd;
+        let (flooding, others) = initiators.split_first_mut().expect("there are some");
+        let mut flood = |tag| while put(flooding, &remotes[0], tag, Options::new()).is_ok() {};
+        for (index, port) in (1..).zip(&mut *others) {
+            let at = index as u64 * 8;
+            port.put_immediate(&remotes[index], at, round, Options::new()).expect("room");
+            target.notify(ids[index], Options::new()).expect("room");
+            assert_eq!(take_notifications(port).len(), 1);
+        }
+        for turn in 0..turns {
+            flood(turn as u32);
+            assert_eq!(target.poll_notification(), None, "nobody asked for one");
+        }
+        assert!((1..5).all(|index| region.load(index * 8) == round), "served in round {round}");
+        assert!(ids[1..].iter().all(|id| target.is_flushed(*id)), "answered in round {round}");
+        for (index, port) in (1..).zip(others) {
+            let at = index as u64 * 8;
+            port.put_immediate(&remotes[index], at, !round, Options::new()).expect("room");
+            port.send(TARGET, index as u32, &[1]).expect("room");
+        }
+        let mut nothing = 0;
+        for _ in 1..PEERS {
+            let message = loop {
+                flood(0);
+                match target.try_recv(&mut [0]).expect("it fits") {
+                    Some(message) => break message,
+                    None => nothing += 1,
+                }
+            };
+            assert_eq!(region.load(message.tag as usize * 8), !round, "what came before it");
+        }
+        assert!(nothing <= turns, "found after {nothing} polls that found nothing");
+    }
 }
 
 /// Refusals and faults are counted, each by its reason.

@@ -96,6 +96,7 @@ macro_rules! suite_of_ports {
             notifications: polls_in_turn_find_every_peer;
             death:
                 later_calls_fault, a_fault_goes_before_busy, what_is_under_way_ends,
+                what_was_executed_has_not_faulted,
                 blocked_calls_return, waits_end, accepting_ends, what_was_published_arrives,
                 leaving_flushes, a_wait_ends_with_the_last_peer, a_number_can_be_used_again,
                 survivors_go_on;
@@ -118,7 +119,8 @@ macro_rules! suite_of_mediated {
 macro_rules! suite_of_inline {
     ($executor:expr) => {
         ayre_conformance::tests_of! { $executor;
-            room: answers_not_taken_are_bounded, busy_ports_get_through;
+            room:
+                answers_not_taken_are_bounded, busy_ports_get_through, polls_serve_every_peer;
         }
     };
 }

@@ -184,7 +184,7 @@ impl Port {
         match room {
             Ok(()) if full => Err(self.busy(Busy::NotificationsFull)),
             Err(PostError::Busy(reason)) => {
-                self.progress_lanes();
+                self.progress_with(batch.peer);
                 Err(self.busy(reason))
             }
             room => room,

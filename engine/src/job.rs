@@ -120,7 +120,7 @@ impl Port {
     // spec: BAR-1, BAR-2, BAR-3, BAR-4
     pub fn barrier(&mut self) -> Result<(), Fault> {
         for peer in self.peers().collect::<Vec<_>>() {
-            self.wait_for(None, |port| port.is_flushed(peer).then_some(()));
+            self.wait_flushed(peer);
         }
         self.barriers += 1;
         let met = self.meet(self.barriers);

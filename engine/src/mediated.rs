@@ -56,7 +56,7 @@ impl Port {
             Ok(limit) => limit,
             Err(error) => {
                 // Two ports that are busy with each other both get through.
-                self.progress_lanes();
+                self.progress_with(peer);
                 return Err(match error {
                     PostError::Busy(reason) => self.busy(reason),
                     fault => fault,
@@ -123,6 +123,7 @@ impl Port {
     ) -> Result<(usize, Ticket), Fault> {
         let notifies = command.note_at_target(self.id).is_some();
         self.owed += NOTES_PER_OPERATION;
+        self.answers_rota.hot = peer.index();
         let end = mediated(self.connection_mut(peer)?)?;
         end.noted += u64::from(notifies);
         let commands = match command.action {
@@ -148,27 +149,30 @@ impl Port {
         (buffer, piece): (&Buffer<'_>, &Piece),
         mut awaited: Option<&mut Awaited<'_>>,
     ) -> bool {
-        let mut staging = [0; RECORD_MAX];
-        let data: &[u8] = match buffer {
-            Buffer::Out(bytes) => &bytes[piece.local as usize..][..piece.len as usize],
-            Buffer::OutRegion(from, offset) => {
-                let data = &mut staging[..piece.len as usize];
-                from.read(offset + piece.local, data);
-                data
-            }
-            _ => &[],
+        let len = match buffer {
+            Buffer::Out(_) | Buffer::OutRegion(..) => piece.len as usize,
+            _ => 0,
         };
-        if !self.has_request_room(peer, data.len()) {
+        if !self.has_request_room(peer, len) {
             let room = self.wait_for(None, |port| {
                 port.take_answers(peer.index(), awaited.as_deref_mut());
                 let gone = !port.is_alive(peer);
-                (gone || port.has_request_room(peer, data.len())).then_some(!gone)
+                (gone || port.has_request_room(peer, len)).then_some(!gone)
             });
             if room != Some(true) {
                 return false;
             }
         }
-        let Ok(connection) = self.connection_mut(peer) else { return false };
+        let data: &[u8] = match buffer {
+            Buffer::Out(bytes) => &bytes[piece.local as usize..][..len],
+            Buffer::OutRegion(from, offset) => {
+                let data = &mut self.staging[..len];
+                from.read(offset + piece.local, data);
+                data
+            }
+            _ => &[],
+        };
+        let Some(Some(connection)) = self.connections.get_mut(peer.index()) else { return false };
         let Ok(end) = mediated(connection) else { return false };
         let pushed = end.requests.push((Kind::Command, 0), request.encode(), data);
         debug_assert!(pushed.is_ok(), "room was made sure of");
@@ -195,19 +199,21 @@ impl Port {
 
     /// Takes in what the target has answered, and ends what it has executed. Returns whether
     /// anything ended.
-    pub(crate) fn take_answers(
-        &mut self,
-        index: usize,
-        mut awaited: Option<&mut Awaited<'_>>,
-    ) -> bool {
-        let Some(connection) = self.connections.get_mut(index).and_then(Option::as_mut) else {
-            return false;
-        };
-        let peer = connection.peer;
-        if connection.ended.is_some() || !matches!(connection.executor, Executor::Mediated(_)) {
-            return false;
+    #[inline(always)]
+    pub(crate) fn take_answers(&mut self, index: usize, awaited: Option<&mut Awaited<'_>>) -> bool {
+        match self.connections.get(index) {
+            Some(Some(connection)) => {
+                connection.has_answers() && self.take_new_answers(index, awaited)
+            }
+            _ => false,
         }
-        if take_responses(connection, awaited.as_deref_mut()).is_err() {
+    }
+
+    #[inline(never)]
+    fn take_new_answers(&mut self, index: usize, mut awaited: Option<&mut Awaited<'_>>) -> bool {
+        let Some(Some(connection)) = self.connections.get_mut(index) else { return false };
+        let peer = connection.peer;
+        if take_responses(connection, &mut self.staging, awaited.as_deref_mut()).is_err() {
             self.count_malformed();
             self.end_connection(peer, Fault::Malformed);
             return false;
@@ -223,6 +229,15 @@ impl Port {
             }
         }
         ended
+    }
+
+    /// Waits until everything posted to a peer has ended.
+    pub(crate) fn wait_flushed(&mut self, peer: PeerId) {
+        self.wait_for(None, |port| {
+            // Before each round of progress, so that this peer need not wait for its turn.
+            port.answers_rota.hot = peer.index();
+            port.is_flushed(peer).then_some(())
+        });
     }
 
     fn pop(&mut self, peer: PeerId) -> Option<(usize, Outstanding)> {
@@ -255,6 +270,21 @@ impl Port {
             .and_then(|end| end.pending.abandon(why))
         {
             self.end_operation(peer, place, &outstanding);
+        }
+    }
+}
+
+impl Connection {
+    /// Whether there is anything to take in.
+    #[inline(always)]
+    fn has_answers(&self) -> bool {
+        match &self.executor {
+            Executor::Mediated(end) if self.ended.is_none() => {
+                // Relaxed: only whether it has changed matters here.
+                end.done.load(Ordering::Relaxed) != end.pending.done()
+                    || end.responses.peek().is_some()
+            }
+            _ => false,
         }
     }
 }
@@ -312,6 +342,7 @@ fn piece_of(command: &Command, piece: &Piece, last: bool) -> Request {
 // spec: NOTI-3, NOTI-4
 fn take_responses(
     connection: &mut Connection,
+    staging: &mut [u8; RECORD_MAX],
     mut awaited: Option<&mut Awaited<'_>>,
 ) -> Result<(), Malformed> {
     let Executor::Mediated(end) = &mut connection.executor else { return Ok(()) };
@@ -326,7 +357,7 @@ fn take_responses(
             return Err(Malformed);
         }
         let response = Response::parse(&end.responses.head());
-        take_response(end, &response, data, awaited.as_deref_mut())?;
+        take_response(end, &response, &mut staging[..data], awaited.as_deref_mut())?;
         end.responses.consume(&status);
         taken = true;
     }
@@ -339,7 +370,7 @@ fn take_responses(
 fn take_response(
     end: &mut MediatedEnd,
     response: &Response,
-    len: usize,
+    data: &mut [u8],
     awaited: Option<&mut Awaited<'_>>,
 ) -> Result<(), Malformed> {
     let (place, outstanding) = end.pending.find(response.number).ok_or(Malformed)?;
@@ -356,14 +387,14 @@ fn take_response(
         }
         Operation::Get => match awaited {
             Some(awaited) if awaited.place == place => {
-                if !awaited.shape.holds_local(response.value, len as u64) {
+                if !awaited.shape.holds_local(response.value, data.len() as u64) {
                     return Err(Malformed);
                 }
-                let into = range_of(awaited.into, response.value, len)?;
+                let into = range_of(awaited.into, response.value, data.len())?;
                 end.responses.copy(RESPONSE_BYTES / 8, into);
                 Ok(())
             }
-            _ => land(end, place, response.value, len),
+            _ => land(end, place, response.value, data),
         },
         _ => Err(Malformed),
     }
@@ -371,13 +402,16 @@ fn take_response(
 
 /// Puts a get's data where its call wanted it.
 // spec: GET-1
-fn land(end: &mut MediatedEnd, place: usize, cookie: u64, len: usize) -> Result<(), Malformed> {
+fn land(
+    end: &mut MediatedEnd,
+    place: usize,
+    cookie: u64,
+    data: &mut [u8],
+) -> Result<(), Malformed> {
     let sink = end.sinks.get(place).and_then(Option::as_ref).ok_or(Malformed)?;
-    if !sink.shape.holds_local(cookie, len as u64) {
+    if !sink.shape.holds_local(cookie, data.len() as u64) {
         return Err(Malformed);
     }
-    let mut staging = [0; RECORD_MAX];
-    let data = &mut staging[..len];
     end.responses.copy(RESPONSE_BYTES / 8, data);
     sink.mapping.write(sink.offset + cookie, data);
     Ok(())

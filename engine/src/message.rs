@@ -1,5 +1,5 @@
 //! Short messages: one lane per sender, together the port's mailbox.
-use crate::connection::{Executor, Mode};
+use crate::connection::{Connection, Executor, Mode};
 use crate::error::{Busy, Fault, PostError, ReceiveError};
 use crate::mem::lane::Probe;
 use crate::mem::page::Sleeper;
@@ -148,9 +148,7 @@ impl Port {
         let turn = self.mail_rota.turn(self.connections.len());
         let found = self.receive_from(turn, into);
         match found {
-            Ok(None) => {
-                self.progress_lanes();
-            }
+            Ok(None) => self.progress_lanes(),
             _ => self.mail_rota.hot = turn,
         }
         found
@@ -223,14 +221,13 @@ impl Port {
             self.end_malformed_lane(source);
             return Ok(None);
         };
-        if skip == 1 {
-            let [posted] = connection.messages_in.head();
-            // DONE-A1: the puts before the message have landed once they are counted (DONE-R1).
-            if connection.served.load(Ordering::Acquire) < posted {
-                self.progress_lanes();
+        if skip == 1 && !is_due(connection) {
+            self.progress_with(source);
+            if !self.connection(source).is_ok_and(is_due) {
                 return Ok(None);
             }
         }
+        let Some(Some(connection)) = self.connections.get_mut(index) else { return Ok(None) };
         let Some(into) = into.get_mut(..len) else { return Err(ReceiveError::TooLong(len)) };
         connection.messages_in.copy(skip, into);
         connection.messages_in.consume(&status);
@@ -251,6 +248,13 @@ impl Port {
 #[cold]
 fn unfit(data: &[u8]) -> Fault {
     if data.is_empty() { Fault::Malformed } else { Fault::TooLong }
+}
+
+/// Whether the commands that were posted before the message at the head have been executed.
+fn is_due(connection: &Connection) -> bool {
+    let [posted] = connection.messages_in.head();
+    // DONE-A1: the puts before the message have landed once they are counted (DONE-R1).
+    connection.served.load(Ordering::Acquire) >= posted
 }
 
 fn checked(record: Result<Status, Malformed>, skip: usize) -> Result<(Status, usize), Malformed> {

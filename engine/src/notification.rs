@@ -52,11 +52,15 @@ impl Port {
         let found = self.notified_by(turn);
         match found {
             None => {
+                // What a mediated peer's command has raised comes by this queue.
                 self.progress_lanes();
+                self.take_notification()
             }
-            Some(_) => self.notes_rota.hot = turn,
+            Some(_) => {
+                self.notes_rota.hot = turn;
+                found
+            }
         }
-        found
     }
 
     /// Waits for the next notification, at most for `timeout`; sleeps where it takes long.

@@ -295,7 +295,7 @@ impl Port {
     // spec: FLUSH-1, FLUSH-2, ORD-9
     pub fn flush(&mut self, peer: PeerId) -> Result<(), Fault> {
         self.connection(peer)?;
-        self.wait_for(None, |port| port.is_flushed(peer).then_some(()));
+        self.wait_flushed(peer);
         match self.connection_mut(peer)?.fault.take() {
             Some(fault) => Err(fault),
             None => Ok(()),

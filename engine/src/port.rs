@@ -8,9 +8,11 @@ use crate::error::{Fault, SetupError};
 use crate::mem::page::OwnPage;
 use crate::notification::raised_at_target;
 use crate::progress::EngineThread;
-use crate::responder::Responder;
+use crate::responder::{Responder, lock};
 use crate::setup::Listener;
+use crate::sync::AtomicBool;
 use crate::wait::Sleep;
+use ayre_proto::limits::{NOTIFICATIONS_MAX, RECORD_MAX};
 use ayre_proto::notify::Packed;
 use ayre_proto::units::PeerId;
 use rustix::fd::{AsFd, OwnedFd};
@@ -38,12 +40,20 @@ pub struct Port {
     pub(crate) mail_rota: Rota,
     /// Whose notifications are looked at.
     pub(crate) notes_rota: Rota,
+    /// Whose commands this thread serves.
+    pub(crate) commands_rota: Rota,
+    /// Whose answers are taken in; something is expected of the peer that was posted to last, too.
+    pub(crate) answers_rota: Rota,
     pub(crate) notifications: VecDeque<Packed>,
     /// By number, the addresses of the regions.
     pub(crate) regions: Vec<Range<usize>>,
     /// Notifications that operations under way may still raise here.
     pub(crate) owed: usize,
     pub(crate) responder: Arc<Mutex<Responder>>,
+    /// Whether the responder has anything to tell, so that looking takes no lock.
+    pub(crate) any_news: Arc<AtomicBool>,
+    /// On the way between a lane and a region, to whose bytes no reference may point.
+    pub(crate) staging: Box<[u8; RECORD_MAX]>,
     /// Mediated connections that this thread serves and drains.
     pub(crate) mediated: usize,
     pub(crate) engine: Option<EngineThread>,
@@ -68,7 +78,7 @@ pub struct Port {
     pub(crate) _not_sync: PhantomData<Cell<()>>,
 }
 
-/// Whose lanes a poll looks at: the connection where something came last, and each other in turn.
+/// Whose lanes a call looks at: the connection where something came last, and each other in turn.
 /// So a poll costs the same whatever the number of peers.
 // spec: PROG-4
 #[derive(Clone, Copy, Debug, Default)]
@@ -122,6 +132,7 @@ impl Port {
         crate::mem::fence::expedited();
         let (sleep, own_bell) = (Sleep::new()?, Arc::new(own_bell()?));
         sleep.watch_own(own_bell.as_fd())?;
+        let any_news = Arc::new(AtomicBool::new(false));
         Ok(Self {
             id: PeerId(config.rank),
             identity: identity(),
@@ -130,10 +141,14 @@ impl Port {
             connections: Vec::new(),
             mail_rota: Rota::default(),
             notes_rota: Rota::default(),
-            notifications: VecDeque::with_capacity(ayre_proto::limits::NOTIFICATIONS_MAX),
+            commands_rota: Rota::default(),
+            answers_rota: Rota::default(),
+            notifications: VecDeque::with_capacity(NOTIFICATIONS_MAX),
             regions: Vec::new(),
             owed: 0,
-            responder: Arc::new(Mutex::new(Responder::new())),
+            responder: Arc::new(Mutex::new(Responder::new(any_news.clone()))),
+            any_news,
+            staging: Box::new([0; RECORD_MAX]),
             mediated: 0,
             engine: None,
             sleep,
@@ -196,7 +211,7 @@ impl Port {
     }
 
     pub(crate) fn responder(&self) -> MutexGuard<'_, Responder> {
-        self.responder.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.responder)
     }
 
     /// Ends a connection: nothing goes out any more, what is under way faults; what has already
@@ -204,9 +219,10 @@ impl Port {
     // spec: LIFE-11, LIFE-12, LIFE-18
     pub(crate) fn end_connection(&mut self, peer: PeerId, why: Fault) {
         let Ok(connection) = self.connection_mut(peer) else { return };
-        if connection.ended.replace(why).is_some() {
+        if connection.ended.is_some() {
             return;
         }
+        connection.ended = Some(why);
         if let Executor::Mediated(_) = connection.executor {
             self.mediated -= 1;
             // What the peer had posted before it went is still carried out.
@@ -214,7 +230,7 @@ impl Port {
             responder.serve_out(peer);
             responder.remove(peer);
             drop(responder);
-            self.take_served_notes();
+            self.hear_news();
             self.abandon(peer, why);
         }
         let Some(connection) = self.connections[peer.index()].as_ref() else { return };

@@ -6,9 +6,10 @@ use crate::error::{Fault, SetupError};
 use crate::mem::fence;
 use crate::mem::page::{OwnPage, Sleeper};
 use crate::port::Port;
-use crate::responder::Responder;
+use crate::responder::{Responder, lock};
 use crate::sync::{AtomicBool, Ordering};
 use crate::wait::Sleep;
+use ayre_proto::units::PeerId;
 use rustix::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -25,54 +26,96 @@ const PACKETS_PER_LOOK: usize = 64;
 const ENGINE_SPINS: u32 = 2000;
 
 impl Port {
-    /// Serves what peers have asked for, takes in answers, and notices deaths. Never blocks. Every
-    /// other call of the port makes progress on its own; a program that computes for long and has
-    /// mediated peers calls this now and then, or starts an engine thread.
+    /// Serves what all peers have asked for, takes in all answers, and notices deaths. Never
+    /// blocks. Other calls of the port make progress on their own, with some of the peers each
+    /// time; a program that computes for long and has mediated peers calls this now and then, or
+    /// starts an engine thread.
     // spec: PROG-3
     pub fn progress(&mut self) {
-        self.progress_lanes();
+        self.progress_all();
         self.service_control();
     }
 
-    /// The part of progress that takes no system call. Returns whether anything was done.
+    /// The share of one poll: progress with the peers where something came last and with one other
+    /// in turn. Takes no system call.
+    // spec: PROG-4
     #[inline(always)]
-    pub(crate) fn progress_lanes(&mut self) -> bool {
+    pub(crate) fn progress_lanes(&mut self) {
         self.polls = self.polls.wrapping_add(1);
         if self.polls.is_multiple_of(POLLS_PER_CONTROL) {
             self.service_control();
         }
-        self.mediated != 0 && self.progress_mediated()
+        if self.mediated != 0 {
+            self.progress_mediated();
+        }
+    }
+
+    /// The same, but with this peer first: something is waited for that it has posted or answered.
+    pub(crate) fn progress_with(&mut self, peer: PeerId) {
+        self.commands_rota.hot = peer.index();
+        self.answers_rota.hot = peer.index();
+        self.progress_lanes();
     }
 
     #[inline(never)]
-    fn progress_mediated(&mut self) -> bool {
-        let mut done = false;
+    fn progress_mediated(&mut self) {
         if self.engine.is_none() {
-            let work = self.responder().serve();
-            done = work.served;
-            self.end_malformed();
+            self.serve_in_turn();
+        } else if self.any_news.load(Ordering::Relaxed) {
+            // Relaxed: the lock orders what the flag stands for.
+            self.hear_news();
         }
-        self.take_served_notes();
+        let rota = &mut self.answers_rota;
+        let (hot, turn) = (rota.hot, rota.turn(self.connections.len()));
+        self.take_answers_of(hot);
+        if turn != hot && self.take_answers_of(turn) {
+            self.answers_rota.hot = turn;
+        }
+    }
+
+    fn serve_in_turn(&mut self) {
+        let rota = &mut self.commands_rota;
+        let (hot, turn) = (rota.hot, rota.turn(self.connections.len()));
+        let mut responder = lock(&self.responder);
+        let mut served = responder.serve(hot);
+        if turn != hot && responder.serve(turn) {
+            rota.hot = turn;
+            served = true;
+        }
+        if served {
+            let malformed = responder.tell(&mut self.notifications);
+            drop(responder);
+            self.end_malformed(malformed);
+        }
+    }
+
+    /// Progress with every peer, for whoever must not miss anything: it is about to sleep, or the
+    /// program asks for it. Returns whether anything was done.
+    // spec: WAIT-3
+    pub(crate) fn progress_all(&mut self) -> bool {
+        if self.mediated == 0 {
+            return false;
+        }
+        let mut done = self.engine.is_none() && self.responder().serve_all();
+        self.hear_news();
         for index in 0..self.connections.len() {
-            if self.awaited != Some(index) {
-                done |= self.take_answers(index, None);
-            }
+            done |= self.take_answers_of(index);
         }
         done
     }
 
-    /// Moves what the responder raised into the program's queue. Its room is bounded by the credit
-    /// that each initiator has, so there is no limit to check here.
-    pub(crate) fn take_served_notes(&mut self) {
-        let responder = self.responder.clone();
-        let mut responder = responder.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        while let Some(note) = responder.take_note() {
-            self.notifications.push_back(note.pack());
-        }
+    /// Takes in what a peer has answered, unless a call that waits for it does so itself.
+    fn take_answers_of(&mut self, index: usize) -> bool {
+        self.awaited != Some(index) && self.take_answers(index, None)
     }
 
-    pub(crate) fn end_malformed(&mut self) {
-        let malformed = self.responder().take_malformed();
+    /// Takes over what the responder has raised and found.
+    pub(crate) fn hear_news(&mut self) {
+        let malformed = lock(&self.responder).tell(&mut self.notifications);
+        self.end_malformed(malformed);
+    }
+
+    fn end_malformed(&mut self, malformed: Vec<PeerId>) {
         for peer in malformed {
             self.count_malformed();
             self.end_connection(peer, Fault::Malformed);
@@ -83,9 +126,6 @@ impl Port {
     // spec: LIFE-10, LIFE-15
     #[cold]
     pub(crate) fn service_control(&mut self) {
-        if self.engine.is_some() {
-            self.end_malformed();
-        }
         if !self.sleep.sleep(Some(std::time::Instant::now())) {
             return;
         }
@@ -96,6 +136,8 @@ impl Port {
             }
             if let Err(why) = take_packets(connection) {
                 let peer = connection.peer;
+                // What it has executed has not faulted.
+                self.take_answers_of(index);
                 self.end_connection(peer, why);
             }
         }
@@ -207,13 +249,11 @@ impl EngineShared {
     }
 
     fn serve(&self) -> bool {
-        let mut responder = self.responder.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let work = responder.serve();
-        drop(responder);
-        if (work.served || work.notified) && self.page.is_asleep(Sleeper::Port) {
+        let served = lock(&self.responder).serve_all();
+        if served && self.page.is_asleep(Sleeper::Port) {
             ring_own(self.own_bell.as_fd());
         }
-        work.served
+        served
     }
 
     fn sleep_unless_work(&self) {

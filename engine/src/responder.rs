@@ -8,18 +8,18 @@ use crate::mem::layout::{Control, Direction};
 use crate::mem::map::Mapping;
 use crate::mem::page::Sleeper;
 use crate::mem::word::Word;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use ayre_proto::alu::{Atomic, Fetched};
 use ayre_proto::command::{COMMAND_BYTES, RESPONSE_BYTES, Request, Response};
 use ayre_proto::execute::{Action, Command, Effects, NOWHERE, execute};
 use ayre_proto::fault::{Fault, Status};
 use ayre_proto::lane::{Kind, Malformed};
 use ayre_proto::limits::{LINE_PAYLOAD, NOTES_UNREAD_MAX, RECORD_MAX, TABLE_SLOTS};
-use ayre_proto::notify::Notification;
+use ayre_proto::notify::{Notification, Packed};
 use ayre_proto::units::{Extent, PeerId};
 use ayre_proto::xlate::Table;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Commands of one connection that are served before the next has its turn.
 // spec: PROG-4
@@ -67,39 +67,62 @@ pub(crate) struct Responder {
     pub(crate) table: Table,
     /// Registered memory, by region number.
     pub(crate) regions: Vec<Option<Arc<Mapping>>>,
-    served: Vec<Served>,
+    /// By peer number.
+    served: Vec<Option<Served>>,
+    news: News,
+    /// On the way between a lane and a region, to whose bytes no reference may point.
+    staging: Box<[u8; RECORD_MAX]>,
+}
+
+/// What the port has not heard of yet.
+#[derive(Debug)]
+struct News {
     /// On their way to the port's notification queue; bounded by the initiators' credits.
-    notes: VecDeque<Notification>,
+    notes: VecDeque<Packed>,
     malformed: Vec<PeerId>,
+    /// Whether there is any: changed under the responder's lock, read without it.
+    any: Arc<AtomicBool>,
+}
+
+pub(crate) fn lock(responder: &Mutex<Responder>) -> MutexGuard<'_, Responder> {
+    responder.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl Responder {
-    pub(crate) fn new() -> Self {
+    /// `any_news` tells the port, without a lock, whether [`Responder::tell`] has anything.
+    pub(crate) fn new(any_news: Arc<AtomicBool>) -> Self {
         Self {
             table: Table::new(TABLE_SLOTS),
             regions: Vec::new(),
             served: Vec::new(),
-            notes: VecDeque::new(),
-            malformed: Vec::new(),
+            news: News { notes: VecDeque::new(), malformed: Vec::new(), any: any_news },
+            staging: Box::new([0; RECORD_MAX]),
         }
     }
 
     pub(crate) fn add(&mut self, served: Served) {
-        self.served.push(served);
+        let index = served.peer.index();
+        if self.served.len() <= index {
+            self.served.resize_with(index + 1, || None);
+        }
+        self.served[index] = Some(served);
     }
 
     /// Stops serving a peer, whose connection has ended.
     pub(crate) fn remove(&mut self, peer: PeerId) {
-        self.served.retain(|served| served.peer != peer);
+        if let Some(served) = self.served.get_mut(peer.index()) {
+            *served = None;
+        }
+        // It would end a later connection of this number.
+        self.news.malformed.retain(|malformed| *malformed != peer);
     }
 
     /// Performs what a peer has posted, as far as its answers find room, before it is removed.
     // spec: LIFE-12
     pub(crate) fn serve_out(&mut self, peer: PeerId) {
-        let mut work = Work::default();
-        let Self { table, regions, served, notes, .. } = self;
-        let Some(served) = served.iter_mut().find(|served| served.peer == peer) else { return };
-        let mut target = Target { table, regions, notes, work: &mut work };
+        let Self { table, regions, served, news, staging } = self;
+        let Some(Some(served)) = served.get_mut(peer.index()) else { return };
+        let mut target = Target { table, regions, news, staging };
         for _ in 0..served.requests.lines() {
             if !matches!(served.serve_next(&mut target), Ok(true)) {
                 break;
@@ -108,65 +131,95 @@ impl Responder {
         served.count_done();
     }
 
-    /// The next notification for the port.
-    pub(crate) fn take_note(&mut self) -> Option<Notification> {
-        self.notes.pop_front()
+    /// Moves new notifications to the port's queue, whose room is bounded by the credit that each
+    /// initiator has. Returns the peers that wrote what no correct peer writes; they are served no
+    /// more.
+    pub(crate) fn tell(&mut self, notifications: &mut VecDeque<Packed>) -> Vec<PeerId> {
+        // Relaxed: under the lock, as all changes are.
+        if !self.news.any.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        self.news.any.store(false, Ordering::Relaxed);
+        notifications.append(&mut self.news.notes);
+        std::mem::take(&mut self.news.malformed)
     }
 
-    /// Peers that wrote what no correct peer writes, since the last call; they are served no more.
-    pub(crate) fn take_malformed(&mut self) -> Vec<PeerId> {
-        std::mem::take(&mut self.malformed)
-    }
-
-    /// Serves what has arrived. Returns whether there was anything, and whether the port has new
-    /// notifications.
+    /// Serves what has arrived from any peer. Returns whether there was anything.
     // spec: PROG-2
-    pub(crate) fn serve(&mut self) -> Work {
-        let mut work = Work::default();
-        let Self { table, regions, served, notes, malformed } = self;
-        for served in served.iter_mut() {
-            let mut target = Target { table, regions, notes, work: &mut work };
-            if served.serve(&mut target).is_err() {
-                malformed.push(served.peer);
+    pub(crate) fn serve_all(&mut self) -> bool {
+        let mut any = false;
+        for index in 0..self.served.len() {
+            any |= self.serve(index);
+        }
+        any
+    }
+
+    /// Serves what has arrived from the peer of a number, as far as its turn goes. Returns whether
+    /// there was anything.
+    // spec: PROG-2, PROG-4
+    #[inline(always)]
+    pub(crate) fn serve(&mut self, index: usize) -> bool {
+        match self.served.get(index) {
+            Some(Some(served)) => served.requests.peek().is_some() && self.serve_arrived(index),
+            _ => false,
+        }
+    }
+
+    #[inline(never)]
+    fn serve_arrived(&mut self, index: usize) -> bool {
+        let Self { table, regions, served, news, staging } = self;
+        let slot = &mut served[index];
+        let Some(one) = slot else { return false };
+        let mut target = Target { table, regions, news, staging };
+        match one.serve(&mut target) {
+            Ok(any) => any,
+            Err(Malformed) => {
+                news.add_malformed(one.peer);
+                *slot = None;
+                true
             }
         }
-        if !self.malformed.is_empty() {
-            let gone = &self.malformed;
-            self.served.retain(|served| !gone.contains(&served.peer));
-        }
-        work
     }
 }
 
-/// What serving did.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Work {
-    pub(crate) served: bool,
-    pub(crate) notified: bool,
+impl News {
+    fn add_note(&mut self, notification: Notification) {
+        self.notes.push_back(notification.pack());
+        // Relaxed: whoever reads it takes the lock next. One who knows by DONE-A1 that the command
+        // was executed also sees the flag, which precedes DONE-R1.
+        self.any.store(true, Ordering::Relaxed);
+    }
+
+    #[cold]
+    fn add_malformed(&mut self, peer: PeerId) {
+        self.malformed.push(peer);
+        // Relaxed: as above.
+        self.any.store(true, Ordering::Relaxed);
+    }
 }
 
 struct Target<'a> {
     table: &'a Table,
     regions: &'a [Option<Arc<Mapping>>],
-    notes: &'a mut VecDeque<Notification>,
-    work: &'a mut Work,
+    news: &'a mut News,
+    staging: &'a mut [u8; RECORD_MAX],
 }
 
 impl Served {
     // spec: ORD-7, ORD-9
-    fn serve(&mut self, target: &mut Target<'_>) -> Result<(), Malformed> {
+    fn serve(&mut self, target: &mut Target<'_>) -> Result<bool, Malformed> {
         let before = self.executed;
         for _ in 0..BURST {
             if !self.serve_next(target)? {
                 break;
             }
         }
-        if self.executed != before {
-            self.count_done();
-            self.link.kick(Sleeper::Port);
-            target.work.served = true;
+        if self.executed == before {
+            return Ok(false);
         }
-        Ok(())
+        self.count_done();
+        self.link.kick(Sleeper::Port);
+        Ok(true)
     }
 
     fn count_done(&self) {
@@ -255,11 +308,11 @@ impl Target<'_> {
         }
         self.table.check(peer, &command.claim, command.rights())
     }
+}
 
-    fn memory(&self, extent: &Extent) -> &Arc<Mapping> {
-        let region = self.regions.get(extent.region() as usize).and_then(Option::as_ref);
-        region.expect("a live key's region is registered")
-    }
+fn memory<'a>(regions: &'a [Option<Arc<Mapping>>], extent: &Extent) -> &'a Arc<Mapping> {
+    let region = regions.get(extent.region() as usize).and_then(Option::as_ref);
+    region.expect("a live key's region is registered")
 }
 
 /// Performs a command on the target's memory, at the target.
@@ -272,26 +325,23 @@ struct ServedFx<'a, 'b> {
 
 impl Effects for ServedFx<'_, '_> {
     fn deposit(&mut self, to: Extent) {
-        let memory = self.target.memory(&to);
-        let mut buffer = [0; RECORD_MAX];
-        let data = &mut buffer[..to.len() as usize];
+        let data = &mut self.target.staging[..to.len() as usize];
         self.served.requests.copy(COMMAND_BYTES / 8, data);
-        memory.write(to.offset(), data);
+        memory(self.target.regions, &to).write(to.offset(), data);
     }
 
     fn collect(&mut self, from: Extent) {
-        let mut buffer = [0; RECORD_MAX];
-        let data = &mut buffer[..from.len() as usize];
-        self.target.memory(&from).read(from.offset(), data);
+        let data = &mut self.target.staging[..from.len() as usize];
+        memory(self.target.regions, &from).read(from.offset(), data);
         self.served.respond(self.number, Status::Ok, self.request.cookie, data);
     }
 
     fn store(&mut self, to: Extent, value: u64) {
-        self.target.memory(&to).store(to.offset(), value);
+        memory(self.target.regions, &to).store(to.offset(), value);
     }
 
     fn atomic(&mut self, at: Extent, atomic: &Atomic) -> Fetched {
-        self.target.memory(&at).atomic(at.offset(), atomic)
+        memory(self.target.regions, &at).atomic(at.offset(), atomic)
     }
 
     // spec: FCAA-3
@@ -301,9 +351,8 @@ impl Effects for ServedFx<'_, '_> {
     }
 
     fn notify(&mut self, notification: Notification) {
-        self.target.notes.push_back(notification);
+        self.target.news.add_note(notification);
         self.served.noted += 1;
-        self.target.work.notified = true;
     }
 }
 

@@ -231,7 +231,7 @@ impl Port {
     ) -> Option<T> {
         self.announce_sleep(true);
         fence::heavy();
-        let progressed = self.progress_lanes();
+        let progressed = self.progress_all();
         let found = attempt(self);
         if found.is_some() || progressed {
             self.announce_sleep(false);

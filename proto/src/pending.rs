@@ -70,6 +70,12 @@ impl Pending {
         self.posted
     }
 
+    /// Commands that the target has said to be executed.
+    #[inline]
+    pub const fn done(&self) -> u64 {
+        self.done
+    }
+
     /// Whether nothing is under way.
     pub const fn is_empty(&self) -> bool {
         self.len == 0

@@ -14,8 +14,8 @@ struct Pair {
 }
 
 impl Pair {
-    fn new() -> Self {
-        let config = |number| Config::new().number(number).mode(Mode::Direct);
+    fn new(mode: Mode) -> Self {
+        let config = |number| Config::new().number(number).mode(mode);
         let (mut near, mut far) = Port::pair(config(0), config(1)).expect("two ports");
         let to = near.peer(1).expect("connected");
         let from = far.peer(0).expect("connected");
@@ -37,6 +37,14 @@ impl Pair {
         black_box(self.far.poll_notification()).expect("a notification");
     }
 
+    /// A mediated put: posted, executed in a poll of the target, ended in one of the initiator.
+    fn put_mediated(&mut self, len: usize) {
+        self.put(len);
+        assert!(self.far.poll_notification().is_none(), "nobody asked for one");
+        assert!(self.near.poll_notification().is_none(), "nobody asked for one");
+        assert!(self.near.is_flushed(self.to), "one poll each suffices");
+    }
+
     fn message(&mut self, len: usize) {
         let data = [7; 64];
         let mut into = [0; 64];
@@ -46,16 +54,17 @@ impl Pair {
 }
 
 /// A port with many peers, none of which says anything.
-fn idle_port(peers: u16) -> (Port, Vec<Port>) {
+fn idle_port(peers: u16, mode: Mode) -> (Port, Vec<Port>) {
     let directory = std::env::temp_dir().join(format!("ayre-idle-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory");
     let path = directory.join("port");
-    let mut port = Port::open(Config::new()).expect("a port");
+    let mut port = Port::open(Config::new().mode(mode)).expect("a port");
     port.listen(&path).expect("listens");
     let others = (1..=peers).map(|number| {
         let path = path.clone();
         let join = std::thread::spawn(move || {
-            let mut other = Port::open(Config::new().number(number)).expect("a port");
+            let config = Config::new().number(number).mode(mode);
+            let mut other = Port::open(config).expect("a port");
             other.connect(path).expect("connects");
             other
         });
@@ -65,6 +74,14 @@ fn idle_port(peers: u16) -> (Port, Vec<Port>) {
     let others = others.collect();
     let _ = std::fs::remove_dir_all(&directory);
     (port, others)
+}
+
+fn poll(peers: u16, mode: Mode, count: u64) {
+    let (mut port, _others) = idle_port(peers, mode);
+    let mut into = [0; 64];
+    for _ in 0..count {
+        black_box(port.try_recv(&mut into)).expect("nothing malformed");
+    }
 }
 
 fn queue(pair: &mut Pair, count: u64) {
@@ -83,24 +100,23 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let case = arguments.next().expect("CASE COUNT");
     let count: u64 = arguments.next().and_then(|text| text.parse().ok()).expect("CASE COUNT");
-    let times = |mut work: Box<dyn FnMut(&mut Pair)>| {
-        let mut pair = Pair::new();
+    let repeat = |mode, mut work: Box<dyn FnMut(&mut Pair)>| {
+        let mut pair = Pair::new(mode);
         (0..count).for_each(|_| work(&mut pair));
     };
+    let times = |work| repeat(Mode::Direct, work);
     match case.as_str() {
         "put-8" => times(Box::new(|pair| pair.put(8))),
         "put-56" => times(Box::new(|pair| pair.put(56))),
         "put-8-notified" => times(Box::new(|pair| pair.put_notified(8))),
         "message-8" => times(Box::new(|pair| pair.message(8))),
         "message-56" => times(Box::new(|pair| pair.message(56))),
-        "enqueue-32" => queue(&mut Pair::new(), count),
-        "poll-1-peer" | "poll-64-peers" => {
-            let (mut port, _others) = idle_port(if case == "poll-1-peer" { 1 } else { 64 });
-            let mut into = [0; 64];
-            for _ in 0..count {
-                black_box(port.try_recv(&mut into)).expect("nothing malformed");
-            }
-        }
+        "enqueue-32" => queue(&mut Pair::new(Mode::Direct), count),
+        "poll-1-peer" => poll(1, Mode::Direct, count),
+        "poll-64-peers" => poll(64, Mode::Direct, count),
+        "poll-mediated-1-peer" => poll(1, Mode::Mediated, count),
+        "poll-mediated-64-peers" => poll(64, Mode::Mediated, count),
+        "put-8-mediated" => repeat(Mode::Mediated, Box::new(|pair| pair.put_mediated(8))),
         other => panic!("no case {other}"),
     }
 }

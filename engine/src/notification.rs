@@ -49,7 +49,9 @@ impl Port {
     #[inline(never)]
     fn poll_other_notifications(&mut self) -> Option<Packed> {
         let turn = self.notes_rota.turn(self.connections.len());
-        let found = self.notified_by(turn);
+        // Looking twice at a line while somebody is about to write it makes him wait.
+        let again = turn == self.notes_rota.hot;
+        let found = if again { None } else { self.notified_by(turn) };
         match found {
             None => {
                 // What a mediated peer's command has raised comes by this queue.

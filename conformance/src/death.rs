@@ -296,6 +296,29 @@ pub fn a_wait_ends_with_the_last_peer(executor: Executor) {
     }
 }
 
+/// What has arrived is received before the news that nobody is left, from whomever it is.
+// spec: LIFE-11, LIFE-12, LIFE-16
+pub fn what_has_arrived_comes_first(executor: Executor) {
+    const PEERS: u16 = 5;
+    let mut crowd = Crowd::open(executor, PEERS);
+    let ids = crowd.ids();
+    for mut port in crowd.initiators.drain(..) {
+        port.send(TARGET, 0, &[1]).expect("an empty lane");
+    }
+    for id in &ids {
+        crowd.until("it is noticed", |crowd| (!crowd.target.is_alive(*id)).then_some(()));
+    }
+    let timeout = Some(Duration::from_secs(60));
+    let mut sources: Vec<_> = ids
+        .iter()
+        .map(|_| crowd.target.recv(&mut [0; 8], timeout).expect("a message").source)
+        .collect();
+    sources.sort_unstable();
+    assert_eq!(sources, ids);
+    let died = crowd.target.recv(&mut [0; 8], timeout);
+    assert!(matches!(died, Err(ReceiveError::PeerDied(_))), "{died:?}");
+}
+
 /// A connection that was ended is forgotten: handles and names of it fault, and the number can be
 /// used for a new connection, which the old handles do not reach.
 // spec: LIFE-14, LIFE-19, CAP-6

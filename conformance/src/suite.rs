@@ -98,7 +98,8 @@ macro_rules! suite_of_ports {
                 later_calls_fault, a_fault_goes_before_busy, what_is_under_way_ends,
                 what_was_executed_has_not_faulted,
                 blocked_calls_return, waits_end, accepting_ends, what_was_published_arrives,
-                leaving_flushes, a_wait_ends_with_the_last_peer, a_number_can_be_used_again,
+                leaving_flushes, a_wait_ends_with_the_last_peer,
+                what_has_arrived_comes_first, a_number_can_be_used_again,
                 survivors_go_on;
         }
     };

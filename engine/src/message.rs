@@ -178,20 +178,24 @@ impl Port {
         mut attempt: impl FnMut(&mut Self) -> Option<Result<T, ReceiveError>>,
     ) -> Result<T, ReceiveError> {
         let deadline = deadline(timeout);
-        let awake = self.wait_awake(deadline, |port| attempt(port).or_else(|| port.report_death()));
-        let found = awake.or_else(|| {
-            self.wait_asleep(deadline, |port| {
-                // Each peer has its turn, so that nothing that has arrived is missed.
-                let turns = port.connections.len().max(1);
-                let found = (0..turns).find_map(|_| attempt(port));
-                found.or_else(|| port.report_death())
-            })
+        let awake = self.wait_awake(deadline, |port| match port.died.is_empty() {
+            true => attempt(port),
+            false => port.attempt_all(&mut attempt),
         });
+        let found =
+            awake.or_else(|| self.wait_asleep(deadline, |port| port.attempt_all(&mut attempt)));
         found.unwrap_or(Err(ReceiveError::TimedOut))
     }
 
-    fn report_death<T>(&mut self) -> Option<Result<T, ReceiveError>> {
-        self.died.pop().map(|peer| Err(ReceiveError::PeerDied(peer)))
+    /// Each peer has its turn, so that nothing that has arrived is missed, nor comes after the news
+    /// that its sender has gone.
+    fn attempt_all<T>(
+        &mut self,
+        attempt: &mut impl FnMut(&mut Self) -> Option<Result<T, ReceiveError>>,
+    ) -> Option<Result<T, ReceiveError>> {
+        let turns = self.connections.len().max(1);
+        let found = (0..turns).find_map(|_| attempt(self));
+        found.or_else(|| self.died.pop().map(|peer| Err(ReceiveError::PeerDied(peer))))
     }
 
     #[inline(always)]

@@ -17,6 +17,7 @@
 //! | [`execute`] | what a valid command does, through [`execute::Effects`] | spec/10 |
 //! | [`segment`] | cutting strided and long transfers | spec/10 |
 //! | [`pending`] | what an initiator still waits for | spec/60 |
+//! | [`link`] | channels between hosts: numbers, credit, repair, order | spec/85 |
 //! | [`lock`] | lock and epoch words as atomic transitions | spec/10 |
 //!
 //! A machine changes its own state first and then causes effects; every check precedes the first
@@ -32,6 +33,7 @@ pub mod execute;
 pub mod fault;
 pub mod lane;
 pub mod limits;
+pub mod link;
 pub mod lock;
 pub mod notify;
 pub mod pending;

@@ -1,0 +1,55 @@
+//! The link: two ports of different hosts over a network that loses, repeats and reorders.
+//!
+//! A link has three [`Channel`]s in each direction, so that requests never stand in the way of
+//! responses. A *frame* is one datagram: it carries records of one channel, numbered on that
+//! channel, and for all channels of the other direction what has arrived and how much room there
+//! is. Both are cumulative counts, so that one that is lost or repeated does no harm.
+//!
+//! ```text
+//!   records -> frame, seq n --- Sender ---> network ---> Receiver ---> frames in order -> records
+//!                                 ^                         |
+//!                                 '--- ack, sack, limit ----'      limit: buffers that are there
+//! ```
+//!
+//! Nothing here knows a socket or a clock: time is an argument, in nanoseconds of the caller's own
+//! clock, and what is to be sent again is asked for.
+pub mod receive;
+pub mod send;
+
+/// Frames of one channel that are under way at a time; what a [`receive::Receiver`] can put in
+/// order, and what an acknowledgement can tell apart.
+// spec: LINK-6
+pub const WINDOW: u32 = 64;
+
+/// What frames of a link are for, by what their records need of the other side. Order is kept
+/// within a channel; none is promised between them.
+// spec: LINK-1
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Channel {
+    /// Needs nothing: puts, messages, records of queues, notifications.
+    Posted = 0,
+    /// Needs a response: gets and fetching atomics.
+    NonPosted = 1,
+    /// What the other side waits for. Is always taken in, for nothing is needed to do so.
+    Response = 2,
+}
+
+/// How what was lost is sent again; agreed at set-up, for both ends act on it.
+// spec: LINK-9, LINK-10
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Repair {
+    /// A frame that comes before its turn is dropped, and everything from the lost one on is sent
+    /// again: the least state at the receiver.
+    GoBackN,
+    /// A frame that comes before its turn is kept, and only lost ones are sent again. With several
+    /// paths, where frames overtake each other all the time, there is no other way.
+    #[default]
+    Selective,
+}
+
+/// Whether a number of a channel comes before another one: numbers wrap.
+#[inline]
+const fn precedes(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
+}

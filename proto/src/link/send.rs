@@ -1,0 +1,318 @@
+//! Sender's end of a channel: numbers, credit, what is under way, what must be sent again.
+//!
+//! ```text
+//!        acked              next            acked + WINDOW
+//!          v                  v                   v
+//!   -------|xx.xL.x..L.xxxxxxx|-------------------|----->  seq
+//!          '-- . arrived, x in flight, L lost     limit is somewhere behind acked
+//! ```
+//!
+//! A frame is found lost when three later transmissions on its path have arrived, when the
+//! receiver says that it misses it, or when nothing was heard of it for the timeout. It keeps its
+//! number; each transmission has a number of its own among those of its path.
+use super::{Repair, WINDOW, precedes};
+use crate::lane::Malformed;
+
+/// Later transmissions of the same path that have arrived when one is taken for lost.
+// spec: LINK-8
+pub const OVERTAKEN: u32 = 3;
+/// Paths of a link.
+pub const PATHS_MAX: usize = 4;
+
+/// One transmission of a frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transmission {
+    /// When, in nanoseconds.
+    pub at: u64,
+    /// By which path, below [`PATHS_MAX`].
+    pub path: u8,
+    /// The how many-th of that path, counted from one and wrapping.
+    pub number: u32,
+}
+
+/// What a frame from the other side says of this channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// All frames before this one have arrived.
+    pub ack: u32,
+    /// Bit i: frame `ack + 1 + i` has arrived too.
+    pub sack: u64,
+    /// Frames before this one may be sent.
+    pub limit: u32,
+    /// The receiver misses frame `ack`, and should have seen what was sent before this time.
+    pub nack: Option<u64>,
+}
+
+/// Why a frame is taken for lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Loss {
+    /// Later transmissions on its path have arrived.
+    Overtaken,
+    /// The receiver has asked for it.
+    Nack,
+    /// Nothing was heard for the timeout.
+    Timeout,
+}
+
+/// What becomes of frames, told to the caller after the machine has changed.
+pub trait SendEffects {
+    /// A frame has arrived, once; its buffer is free. The transmission is its last one.
+    fn arrived(&mut self, seq: u32, transmission: Transmission);
+    /// A transmission is taken for lost; [`Sender::lost`] will ask to send the frame again.
+    fn lost(&mut self, seq: u32, transmission: Transmission, why: Loss);
+}
+
+/// Sender's end of a channel.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    repair: Repair,
+    /// The number of the next new frame.
+    next: u32,
+    /// All before have arrived.
+    acked: u32,
+    /// The receiver has room for those before.
+    limit: u32,
+    /// Bit i of each: frame `acked + i`.
+    arrived: u64,
+    lost: u64,
+    /// By number modulo the window.
+    last: [Transmission; WINDOW as usize],
+    /// By path, the newest transmission that has arrived.
+    newest: [u32; PATHS_MAX],
+}
+
+impl Sender {
+    /// A channel on which nothing was sent, and for which the receiver has not given room yet. Both
+    /// ends agree on the first number.
+    // spec: LINK-3
+    pub const fn new(repair: Repair, first: u32) -> Self {
+        const NONE: Transmission = Transmission { at: 0, path: 0, number: 0 };
+        Self {
+            repair,
+            next: first,
+            acked: first,
+            limit: first,
+            arrived: 0,
+            lost: 0,
+            last: [NONE; WINDOW as usize],
+            newest: [0; PATHS_MAX],
+        }
+    }
+
+    /// New frames that may be sent now: as many as the receiver has room for, and as the window
+    /// holds.
+    // spec: LINK-4, LINK-6
+    pub const fn room(&self) -> u32 {
+        let sent = self.next.wrapping_sub(self.acked);
+        let credit = self.limit.wrapping_sub(self.next);
+        let window = WINDOW - sent;
+        if credit < window { credit } else { window }
+    }
+
+    /// Frames that were sent, are not taken for lost, and are not known to have arrived.
+    pub const fn in_flight(&self) -> u32 {
+        (self.sent_mask() & !self.arrived & !self.lost).count_ones()
+    }
+
+    /// Whether all that was sent has arrived.
+    pub const fn is_idle(&self) -> bool {
+        self.next == self.acked
+    }
+
+    /// The number of the oldest frame that is not known to have arrived; the next one if all have.
+    pub const fn oldest(&self) -> u32 {
+        self.acked
+    }
+
+    /// Sends a new frame, for which there is room: its number.
+    // spec: LINK-3
+    pub const fn send(&mut self, transmission: Transmission) -> u32 {
+        assert!(self.room() > 0, "a frame is sent only where there is room");
+        let seq = self.next;
+        self.next = seq.wrapping_add(1);
+        self.last[slot(seq)] = transmission;
+        seq
+    }
+
+    /// The oldest frame that must be sent again.
+    pub const fn lost(&self) -> Option<u32> {
+        match self.lost.trailing_zeros() {
+            u64::BITS => None,
+            ahead => Some(self.acked.wrapping_add(ahead)),
+        }
+    }
+
+    /// Sends the frame again that [`Sender::lost`] named.
+    // spec: LINK-7
+    pub fn resend(&mut self, transmission: Transmission) {
+        assert!(self.lost != 0, "only what is lost is sent again");
+        let ahead = self.lost.trailing_zeros();
+        self.lost &= !(1 << ahead);
+        self.last[slot(self.acked.wrapping_add(ahead))] = transmission;
+    }
+
+    /// Takes in what the other side says.
+    ///
+    /// # Errors
+    /// [`Malformed`], and nothing changes, where it speaks of frames that were never sent.
+    // spec: LINK-5, LINK-11
+    pub fn on_ack(&mut self, said: &Ack, fx: &mut impl SendEffects) -> Result<(), Malformed> {
+        let Some(ahead) = self.ahead_of(said)? else { return Ok(()) };
+        if precedes(self.limit, said.limit) {
+            self.limit = said.limit;
+        }
+        // Relative to acked, as all masks are: those before `ack`, then those of the sack.
+        let before = mask(ahead);
+        let behind = if ahead + 1 < WINDOW { said.sack << (ahead + 1) } else { 0 };
+        let news = (before | behind) & !self.arrived;
+        self.arrived |= news;
+        self.lost &= !self.arrived;
+        let oldest = self.acked;
+        self.acked = said.ack;
+        self.arrived = shifted(self.arrived, ahead);
+        self.lost = shifted(self.lost, ahead);
+        for seq in numbers(oldest, news) {
+            let transmission = self.last[slot(seq)];
+            self.heard_of(&transmission);
+            fx.arrived(seq, transmission);
+        }
+        self.find_overtaken(fx);
+        if let Some(seen) = said.nack
+            && !self.is_idle()
+            && self.last[slot(self.acked)].at < seen
+        {
+            self.lose_from(0, Loss::Nack, fx);
+        }
+        Ok(())
+    }
+
+    /// When the first frame in flight times out.
+    pub fn deadline(&self, timeout: u64) -> Option<u64> {
+        let in_flight = self.sent_mask() & !self.arrived & !self.lost;
+        let sent = numbers(self.acked, in_flight).map(|seq| self.last[slot(seq)].at);
+        Some(sent.min()?.saturating_add(timeout))
+    }
+
+    /// Takes every frame for lost that has been in flight for the timeout.
+    // spec: LINK-8
+    pub fn on_time(&mut self, now: u64, timeout: u64, fx: &mut impl SendEffects) {
+        let in_flight = self.sent_mask() & !self.arrived & !self.lost;
+        let late = |seq: &u32| self.last[slot(*seq)].at.saturating_add(timeout) <= now;
+        let Some(first) = numbers(self.acked, in_flight).find(late) else { return };
+        match self.repair {
+            Repair::GoBackN => {
+                self.lose_from(first.wrapping_sub(self.acked), Loss::Timeout, fx);
+            }
+            Repair::Selective => {
+                let late = numbers(self.acked, in_flight).filter(late);
+                let late = late.fold(0, |mask, seq| mask | 1 << seq.wrapping_sub(self.acked));
+                self.lose(late, Loss::Timeout, fx);
+            }
+        }
+    }
+
+    /// Both ends have agreed to go on after a loss of state in between: the receiver expects
+    /// `expected`, and nothing is in flight any more.
+    ///
+    /// # Errors
+    /// [`Malformed`], and nothing changes, where the receiver cannot expect that frame.
+    // spec: LINK-12
+    pub fn resume(
+        &mut self,
+        expected: u32,
+        limit: u32,
+        fx: &mut impl SendEffects,
+    ) -> Result<(), Malformed> {
+        self.on_ack(&Ack { ack: expected, sack: 0, limit, nack: None }, fx)?;
+        if self.acked != expected {
+            return Err(Malformed);
+        }
+        // What the receiver had kept of later frames is gone.
+        self.arrived = 0;
+        self.lose_from(0, Loss::Timeout, fx);
+        Ok(())
+    }
+
+    /// How far an acknowledgement goes beyond the last one; `None` for one that is older.
+    fn ahead_of(&self, said: &Ack) -> Result<Option<u32>, Malformed> {
+        let sent = self.next.wrapping_sub(self.acked);
+        let ahead = said.ack.wrapping_sub(self.acked);
+        if ahead > sent {
+            // Frames overtake each other, so one that says less than we know is no lie; nor does it
+            // need to be older than the window of numbers that it may name.
+            let old = precedes(said.ack, self.acked);
+            return if old { Ok(None) } else { Err(Malformed) };
+        }
+        let unsent = if ahead == sent { u64::MAX } else { !mask(sent - ahead - 1) };
+        let room = said.limit.wrapping_sub(said.ack);
+        let honest = said.sack & unsent == 0 && room <= WINDOW;
+        if honest { Ok(Some(ahead)) } else { Err(Malformed) }
+    }
+
+    fn heard_of(&mut self, transmission: &Transmission) {
+        let newest = &mut self.newest[usize::from(transmission.path) % PATHS_MAX];
+        if precedes(*newest, transmission.number) {
+            *newest = transmission.number;
+        }
+    }
+
+    fn find_overtaken(&mut self, fx: &mut impl SendEffects) {
+        let in_flight = self.sent_mask() & !self.arrived & !self.lost;
+        let overtaken = numbers(self.acked, in_flight).filter(|seq| {
+            let Transmission { path, number, .. } = self.last[slot(*seq)];
+            let newest = self.newest[usize::from(path) % PATHS_MAX];
+            !precedes(newest, number.wrapping_add(OVERTAKEN))
+        });
+        let mask = overtaken.fold(0, |mask, seq| mask | 1 << seq.wrapping_sub(self.acked));
+        if mask != 0 {
+            match self.repair {
+                Repair::Selective => self.lose(mask, Loss::Overtaken, fx),
+                Repair::GoBackN => self.lose_from(mask.trailing_zeros(), Loss::Overtaken, fx),
+            }
+        }
+    }
+
+    /// Takes the frame that lies so far behind the oldest one for lost; going back, all behind it
+    /// too.
+    fn lose_from(&mut self, ahead: u32, why: Loss, fx: &mut impl SendEffects) {
+        let frames = match self.repair {
+            Repair::GoBackN => self.sent_mask() & !mask(ahead),
+            Repair::Selective if why == Loss::Nack => 1 << ahead,
+            Repair::Selective => self.sent_mask(),
+        };
+        self.lose(frames & !self.arrived & !self.lost, why, fx);
+    }
+
+    fn lose(&mut self, frames: u64, why: Loss, fx: &mut impl SendEffects) {
+        self.lost |= frames;
+        for seq in numbers(self.acked, frames) {
+            fx.lost(seq, self.last[slot(seq)], why);
+        }
+    }
+
+    const fn sent_mask(&self) -> u64 {
+        mask(self.next.wrapping_sub(self.acked))
+    }
+}
+
+const fn slot(seq: u32) -> usize {
+    (seq % WINDOW) as usize
+}
+
+/// The lowest `count` bits.
+const fn mask(count: u32) -> u64 {
+    if count >= u64::BITS { u64::MAX } else { (1 << count) - 1 }
+}
+
+const fn shifted(mask: u64, count: u32) -> u64 {
+    if count >= u64::BITS { 0 } else { mask >> count }
+}
+
+/// The numbers behind `first` that a mask names.
+fn numbers(first: u32, mut mask: u64) -> impl Iterator<Item = u32> {
+    core::iter::from_fn(move || {
+        let ahead = mask.trailing_zeros();
+        mask &= mask.wrapping_sub(1);
+        (ahead < u64::BITS).then(|| first.wrapping_add(ahead))
+    })
+}

@@ -1,0 +1,470 @@
+//! A channel of a link over a simulated network: virtual time, one seed for everything.
+//!
+//! A producer has frames to send, a consumer takes them when it likes, and between them lies a
+//! network that loses, repeats, delays and reorders in both directions. Checked all the way: each
+//! frame is delivered once and in order, no buffer is used that was not given, what is told of each
+//! frame adds up; and once the faults stop, everything arrives.
+use ayre_proto::link::receive::{Arrival, Receiver};
+use ayre_proto::link::send::{Ack, Loss, SendEffects, Sender, Transmission};
+use ayre_proto::link::{Repair, WINDOW};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+const TIMEOUT: u64 = 2_000;
+const PATIENCE: u64 = 50;
+const ROUND_TRIP: u64 = 200;
+/// First numbers: some wrap in the middle of a run.
+const FIRSTS: [u32; 4] = [0, 7, u32::MAX - 100, (1 << 31) - 20];
+
+/// splitmix64.
+struct Dice(u64);
+
+impl Dice {
+    fn word(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.word() % end
+    }
+
+    fn percent(&mut self, chance: u64) -> bool {
+        self.below(10_000) < chance * 100
+    }
+}
+
+/// What the network does, in percent and nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Faults {
+    loss: u64,
+    repeat: u64,
+    /// Delay of each path: the shortest, and how much more there may be.
+    delay: [(u64, u64); 4],
+    paths: u64,
+}
+
+/// What travels. A frame of data names its number and content; every frame says something of the
+/// other direction.
+#[derive(Clone, Copy, Debug)]
+enum Packet {
+    Data { seq: u32, content: u64 },
+    Ask,
+    Said { ack: u32, sack: u64, limit: u32, nack: bool },
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    arrived: Vec<u32>,
+    lost: Vec<(u32, Loss)>,
+}
+
+impl SendEffects for Told {
+    fn arrived(&mut self, seq: u32, _: Transmission) {
+        self.arrived.push(seq);
+    }
+
+    fn lost(&mut self, seq: u32, _: Transmission, why: Loss) {
+        self.lost.push((seq, why));
+    }
+}
+
+struct World {
+    dice: Dice,
+    first: u32,
+    now: u64,
+    faults: Faults,
+    /// By time and number.
+    under_way: BTreeMap<(u64, u64), Packet>,
+    packets: u64,
+    sender: Sender,
+    /// Numbers of transmissions by path.
+    numbers: [u32; 4],
+    path: u64,
+    /// Content of frames that have not arrived, as far as the sender knows: its buffers.
+    buffers: BTreeMap<u32, u64>,
+    produced: u64,
+    asked_at: u64,
+    receiver: Receiver,
+    kept: BTreeMap<u32, u64>,
+    delivered: u64,
+    /// Frames told to have arrived.
+    confirmed: BTreeSet<u64>,
+    transmissions: u64,
+    free_buffers: u32,
+}
+
+impl World {
+    fn new(seed: u64, repair: Repair, faults: Faults) -> Self {
+        let mut dice = Dice(seed);
+        let first = FIRSTS[dice.below(FIRSTS.len() as u64) as usize];
+        let mut world = Self {
+            dice,
+            first,
+            now: 0,
+            faults,
+            under_way: BTreeMap::new(),
+            packets: 0,
+            sender: Sender::new(repair, first),
+            numbers: [0; 4],
+            path: 0,
+            buffers: BTreeMap::new(),
+            produced: 0,
+            asked_at: 0,
+            receiver: Receiver::new(repair, first),
+            kept: BTreeMap::new(),
+            delivered: 0,
+            confirmed: BTreeSet::new(),
+            transmissions: 0,
+            free_buffers: 0,
+        };
+        let given = 1 + world.dice.below(u64::from(WINDOW)) as u32;
+        world.free_buffers = WINDOW + world.dice.below(8) as u32 - given;
+        world.receiver.give(given, 0);
+        world
+    }
+
+    /// The number of a frame, by how many came before it.
+    fn number(&self, frame: u64) -> u32 {
+        self.first.wrapping_add(frame as u32)
+    }
+
+    fn launch(&mut self, packet: Packet) -> Transmission {
+        self.path = (self.path + 1) % self.faults.paths;
+        let path = self.path as usize;
+        self.numbers[path] += 1;
+        let copies = match () {
+            () if self.dice.percent(self.faults.loss) => 0,
+            () if self.dice.percent(self.faults.repeat) => 2,
+            () => 1,
+        };
+        for _ in 0..copies {
+            let (least, more) = self.faults.delay[path];
+            let at = self.now + least + self.dice.below(more + 1);
+            self.packets += 1;
+            self.under_way.insert((at, self.packets), packet);
+        }
+        Transmission { at: self.now, path: path as u8, number: self.numbers[path] }
+    }
+
+    fn transmit(&mut self, frames: u64) {
+        while let Some(seq) = self.sender.lost() {
+            let content = self.buffers[&seq];
+            let transmission = self.launch(Packet::Data { seq, content });
+            self.transmissions += 1;
+            self.sender.resend(transmission);
+        }
+        while self.produced < frames && self.sender.room() > 0 {
+            // The number is the sender's to give; it is the count of frames, whose content says it.
+            let (seq, content) = (self.number(self.produced), self.produced);
+            let transmission = self.launch(Packet::Data { seq, content });
+            self.transmissions += 1;
+            assert_eq!(self.sender.send(transmission), seq);
+            self.buffers.insert(seq, content);
+            self.produced += 1;
+        }
+        let waits = self.produced < frames && self.sender.in_flight() == 0;
+        if waits && self.now >= self.asked_at + TIMEOUT {
+            self.launch(Packet::Ask);
+            self.asked_at = self.now;
+        }
+    }
+
+    fn consume(&mut self, eager: bool) {
+        let held = self.receiver.held();
+        let frames = if eager { held } else { self.dice.below(u64::from(held) + 1) as u32 };
+        self.receiver.take(frames);
+        self.free_buffers += frames;
+        let wanted = self.receiver.wants().min(self.free_buffers);
+        let given = if eager { wanted } else { self.dice.below(u64::from(wanted) + 1) as u32 };
+        if given > 0 {
+            self.receiver.give(given, self.now);
+            self.free_buffers -= given;
+        }
+    }
+
+    fn say(&mut self) {
+        let due = self.receiver.say_by(PATIENCE).is_some_and(|by| by <= self.now);
+        let nack = self.receiver.nack_due(self.now, ROUND_TRIP);
+        if due || nack {
+            let (ack, sack) = (self.receiver.expected(), self.receiver.sack());
+            let limit = self.receiver.limit();
+            self.launch(Packet::Said { ack, sack, limit, nack });
+            self.receiver.said(self.now, nack);
+        }
+    }
+
+    fn arrive(&mut self, packet: Packet) {
+        match packet {
+            Packet::Ask => self.receiver.ask(self.now),
+            Packet::Data { seq, content } => self.take_in(seq, content),
+            Packet::Said { ack, sack, limit, nack } => {
+                let nack = nack.then(|| self.now.saturating_sub(ROUND_TRIP));
+                let mut told = Told::default();
+                let said = Ack { ack, sack, limit, nack };
+                self.sender.on_ack(&said, &mut told).expect("an honest receiver");
+                for seq in told.arrived {
+                    let content = self.buffers.remove(&seq).expect("a frame arrives once");
+                    assert!(self.confirmed.insert(content));
+                    let there = content < self.delivered || self.kept.contains_key(&seq);
+                    assert!(there, "frame {seq} has not arrived");
+                }
+                assert!(told.lost.iter().all(|(seq, _)| self.buffers.contains_key(seq)));
+            }
+        }
+    }
+
+    fn take_in(&mut self, seq: u32, content: u64) {
+        assert_eq!(seq, self.number(content));
+        match self.receiver.on_frame(seq, self.now).expect("an honest sender") {
+            Arrival::InOrder(frames) => {
+                assert!(self.kept.insert(seq, content).is_none());
+                for _ in 0..frames {
+                    let next = self.number(self.delivered);
+                    assert_eq!(self.kept.remove(&next), Some(self.delivered), "in order, once");
+                    self.delivered += 1;
+                }
+            }
+            Arrival::Ahead => assert!(self.kept.insert(seq, content).is_none()),
+            Arrival::Dropped => assert!(content >= self.delivered),
+            Arrival::Duplicate => {
+                assert!(content < self.delivered || self.kept.contains_key(&seq));
+            }
+        }
+        let used = self.kept.len() as u32 + self.receiver.held();
+        let given = self.receiver.limit().wrapping_sub(self.receiver.taken());
+        assert!(used <= given && given <= WINDOW, "{used} buffers of {given} given");
+    }
+
+    /// The next moment at which something happens.
+    fn next_time(&self) -> u64 {
+        let packet = self.under_way.keys().next().map(|(at, _)| *at);
+        let timeout = self.sender.deadline(TIMEOUT);
+        let say = self.receiver.say_by(PATIENCE);
+        let ask = Some(self.asked_at + TIMEOUT).filter(|at| *at > self.now);
+        let times = [packet, timeout, say, ask, Some(self.now + 500)];
+        times.into_iter().flatten().min().map_or(self.now + 1, |at| at.max(self.now + 1))
+    }
+
+    /// Runs until so many frames are delivered and known to be; the time when the faults stop.
+    fn run(&mut self, frames: u64, faulty_until: u64) {
+        let faultless = Faults { loss: 0, repeat: 0, ..self.faults };
+        while (self.confirmed.len() as u64) < frames {
+            if self.now > faulty_until {
+                self.faults = faultless;
+            }
+            assert!(self.now < faulty_until + 1_000 * TIMEOUT, "{} of {frames}", self.delivered);
+            self.transmit(frames);
+            self.consume(self.now > faulty_until);
+            self.say();
+            self.now = self.next_time();
+            while let Some(entry) = self.under_way.first_entry()
+                && entry.key().0 <= self.now
+            {
+                let packet = entry.remove();
+                self.arrive(packet);
+            }
+            let mut told = Told::default();
+            self.sender.on_time(self.now, TIMEOUT, &mut told);
+        }
+        assert_eq!(self.delivered, frames);
+        assert!(self.buffers.is_empty() && self.sender.is_idle());
+    }
+}
+
+fn faults(dice: &mut Dice) -> Faults {
+    let delay = [0; 4].map(|_| (50 + dice.below(200), dice.below(300)));
+    Faults { loss: dice.below(31), repeat: dice.below(11), delay, paths: 1 + dice.below(4) }
+}
+
+fn seeds() -> u64 {
+    std::env::var("SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(500)
+}
+
+/// Every seed is a network of its own.
+// spec: LINK-2, LINK-3, LINK-4, LINK-5, LINK-6, LINK-7, LINK-8, LINK-13, LINK-14
+#[test]
+fn frames_arrive_once_in_order_over_any_network() {
+    for seed in 0..seeds() {
+        for repair in [Repair::Selective, Repair::GoBackN] {
+            let faults = faults(&mut Dice(seed));
+            World::new(seed, repair, faults).run(300, 200 * TIMEOUT);
+        }
+    }
+}
+
+/// Transmissions per frame, under loss at random, on one path that keeps order.
+fn cost(repair: Repair, loss: u64) -> f64 {
+    const FRAMES: u64 = 20_000;
+    let faults = Faults { loss, repeat: 0, delay: [(100, 0); 4], paths: 1 };
+    let mut world = World::new(loss, repair, faults);
+    world.run(FRAMES, u64::MAX / 4);
+    world.transmissions as f64 / FRAMES as f64
+}
+
+/// Selective repair sends again what was lost, and little else: `1 / (1 - p)` is the least.
+// spec: LINK-9
+#[test]
+fn selective_repair_repeats_little_more_than_what_was_lost() {
+    for loss in [1, 5, 20] {
+        let least = 1.0 / (1.0 - loss as f64 / 100.0);
+        let (selective, back) = (cost(Repair::Selective, loss), cost(Repair::GoBackN, loss));
+        println!("{loss} % lost: {selective:.3} selective, {back:.3} going back, {least:.3} least");
+        assert!(selective < least * 1.1, "{selective} transmissions a frame, least {least}");
+        assert!(back > selective);
+    }
+}
+
+/// A sender with so many frames in flight, and all the room there is.
+fn sender(first: u32, frames: u32) -> Sender {
+    let mut sender = Sender::new(Repair::Selective, first);
+    let room = Ack { ack: first, sack: 0, limit: first.wrapping_add(WINDOW), nack: None };
+    sender.on_ack(&room, &mut Told::default()).expect("room");
+    for number in 1..=frames {
+        sender.send(Transmission { at: u64::from(number), path: 0, number });
+    }
+    sender
+}
+
+fn state(sender: &Sender) -> (u32, u32, u32, Option<u32>) {
+    (sender.oldest(), sender.room(), sender.in_flight(), sender.lost())
+}
+
+proptest! {
+    /// Whatever a peer says, no frame arrives that was not sent, nor twice, and what cannot be true
+    /// changes nothing.
+    // spec: LINK-5, LINK-11
+    #[test]
+    fn what_a_lying_receiver_says_harms_nothing(
+        first in prop::sample::select(&FIRSTS[..]),
+        frames in 0..=WINDOW,
+        said in prop::collection::vec(
+            (-80..80i64, prop_oneof![Just(0), any::<u64>(), 0..64u64], -80..140i64, any::<bool>()),
+            1..20,
+        ),
+    ) {
+        let mut sender = sender(first, frames);
+        let mut arrived = BTreeSet::new();
+        for (ack, sack, limit, nack) in said {
+            let ack = first.wrapping_add(ack as u32);
+            let limit = ack.wrapping_add(limit as u32);
+            let before = state(&sender);
+            let mut told = Told::default();
+            let said = Ack { ack, sack, limit, nack: nack.then_some(u64::MAX) };
+            let outcome = sender.on_ack(&said, &mut told);
+            for seq in told.arrived {
+                prop_assert!(seq.wrapping_sub(first) < frames, "{seq} was never sent");
+                prop_assert!(arrived.insert(seq), "{seq} arrived twice");
+            }
+            if outcome.is_err() {
+                prop_assert_eq!(state(&sender), before);
+            }
+            prop_assert!(sender.room() <= WINDOW);
+            prop_assert!(sender.in_flight() <= frames - arrived.len() as u32);
+        }
+    }
+
+    /// A frame beyond the credit is malformed and changes nothing; any other one has its place.
+    // spec: LINK-4, LINK-11
+    #[test]
+    fn a_sender_without_credit_gets_nothing(
+        first in prop::sample::select(&FIRSTS[..]),
+        given in 0..=WINDOW,
+        seqs in prop::collection::vec(-100..100i64, 1..100),
+    ) {
+        let mut receiver = Receiver::new(Repair::Selective, first);
+        receiver.give(given, 0);
+        let mut arrived = BTreeSet::new();
+        for seq in seqs {
+            let before = (receiver.expected(), receiver.sack());
+            match receiver.on_frame(first.wrapping_add(seq as u32), 0) {
+                Err(_) => {
+                    prop_assert!(seq >= i64::from(given));
+                    prop_assert_eq!((receiver.expected(), receiver.sack()), before);
+                }
+                Ok(Arrival::Duplicate) => prop_assert!(seq < 0 || arrived.contains(&seq)),
+                Ok(_) => prop_assert!(seq < i64::from(given) && arrived.insert(seq)),
+            }
+            let in_order = (0..).take_while(|seq| arrived.contains(seq)).count();
+            prop_assert_eq!(receiver.expected(), first.wrapping_add(in_order as u32));
+        }
+    }
+}
+
+/// A frame that three later ones of its path have overtaken is lost; one that was sent by another
+/// path may be late.
+// spec: LINK-8
+#[test]
+fn only_later_frames_of_its_path_tell_that_one_is_lost() {
+    for (path, lost) in [(0, vec![(0, Loss::Overtaken)]), (1, vec![])] {
+        let mut sender = sender(0, 0);
+        sender.send(Transmission { at: 0, path, number: 1 });
+        for number in 2..=4 {
+            sender.send(Transmission { at: 0, path: 0, number });
+        }
+        let mut told = Told::default();
+        let said = |sack| Ack { ack: 0, sack, limit: WINDOW, nack: None };
+        sender.on_ack(&said(3), &mut told).expect("two have arrived");
+        assert_eq!(told.lost, []);
+        sender.on_ack(&said(7), &mut told).expect("three have arrived");
+        assert_eq!((told.arrived, told.lost), (vec![1, 2, 3], lost));
+    }
+}
+
+/// A request concerns what the receiver could have seen: not what was sent again meanwhile.
+// spec: LINK-10
+#[test]
+fn a_request_is_answered_once_a_round_trip() {
+    let mut sender = sender(0, 3);
+    let mut told = Told::default();
+    let missed = |seen| Ack { ack: 0, sack: 0, limit: WINDOW, nack: Some(seen) };
+    sender.on_ack(&missed(10), &mut told).expect("an honest request");
+    assert_eq!(told.lost, [(0, Loss::Nack)]);
+    sender.resend(Transmission { at: 10, path: 0, number: 4 });
+    sender.on_ack(&missed(10), &mut told).expect("the same, repeated by the network");
+    assert_eq!((told.lost.len(), sender.lost()), (1, None));
+    sender.on_ack(&missed(11), &mut told).expect("it was lost again");
+    assert_eq!(told.lost.len(), 2);
+}
+
+/// Requests for one frame come at intervals that double.
+// spec: LINK-10
+#[test]
+fn requests_become_rare() {
+    let mut receiver = Receiver::new(Repair::GoBackN, 0);
+    receiver.give(WINDOW, 0);
+    let mut asked = vec![];
+    for now in 0..10_000 {
+        assert_eq!(receiver.on_frame(1, now), Ok(Arrival::Dropped));
+        if receiver.nack_due(now, ROUND_TRIP) {
+            receiver.said(now, true);
+            asked.push(now);
+        }
+    }
+    assert_eq!(asked, [0, 200, 600, 1400, 3000, 6200]);
+    assert_eq!(receiver.on_frame(0, 10_000), Ok(Arrival::InOrder(1)));
+    assert!(!receiver.nack_due(20_000, ROUND_TRIP), "it has come");
+}
+
+/// Going on after a loss of state sends everything again that the receiver does not have.
+// spec: LINK-12
+#[test]
+fn a_channel_goes_on_from_what_the_receiver_expects() {
+    let (mut sender, mut told) = (sender(5, 6), Told::default());
+    let said = Ack { ack: 6, sack: 0b110, limit: 5 + WINDOW, nack: None };
+    sender.on_ack(&said, &mut told).expect("an honest receiver");
+    for impossible in [4, 12] {
+        assert!(sender.resume(impossible, impossible + 1, &mut told).is_err());
+    }
+    told = Told::default();
+    sender.resume(7, 7 + WINDOW, &mut told).expect("a frame that was sent");
+    assert_eq!(told.arrived, [6]);
+    let again = std::iter::from_fn(|| {
+        let seq = sender.lost()?;
+        sender.resend(Transmission { at: 9, path: 0, number: 9 });
+        Some(seq)
+    });
+    assert_eq!(again.collect::<Vec<_>>(), [7, 8, 9, 10]);
+}

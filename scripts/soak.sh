@@ -17,7 +17,7 @@ fuzz() {
     if ! cargo fuzz --version >/dev/null 2>&1; then
         cargo install --locked cargo-fuzz
     fi
-    for target in lane lines commands responses control; do
+    for target in lane lines commands responses control frames; do
         cargo +nightly fuzz run "$target" -- -max_len=600 -max_total_time="${FUZZ_SECONDS:-60}"
     done
 }

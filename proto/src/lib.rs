@@ -19,6 +19,7 @@
 //! | [`pending`] | what an initiator still waits for | spec/60 |
 //! | [`link`] | channels between hosts: numbers, credit, repair, order | spec/85 |
 //! | [`lock`] | lock and epoch words as atomic transitions | spec/10 |
+//! | [`link`] | the link between machines: the frames that it sends | spec/91 |
 //!
 //! A machine changes its own state first and then causes effects; every check precedes the first
 //! effect; effects cannot fail.

@@ -1,7 +1,8 @@
-//! The link: two ports of different hosts over a network that loses, repeats and reorders.
+//! The link: what joins two ports of different hosts over a network that loses, repeats, reorders
+//! and damages what it carries.
 //!
-//! A link has three [`Channel`]s in each direction, so that requests never stand in the way of
-//! responses. A *frame* is one datagram: it carries records of one channel, numbered on that
+//! A link has three [`frame::Channel`]s in each direction, so that requests never stand in the way
+//! of responses. A *frame* is one datagram: it carries records of one channel, numbered on that
 //! channel, and for all channels of the other direction what has arrived and how much room there
 //! is. Both are cumulative counts, so that one that is lost or repeated does no harm.
 //!
@@ -13,6 +14,13 @@
 //!
 //! Nothing here knows a socket or a clock: time is an argument, in nanoseconds of the caller's own
 //! clock, and what is to be sent again is asked for.
+//!
+//! | module | machine or format | specification |
+//! |---|---|---|
+//! | [`frame`] | header and records of a datagram | spec/91 |
+//! | [`send`] | sender's end of a channel: numbers, credit, what must be sent again | spec/85 |
+//! | [`receive`] | receiver's end of a channel: order, acknowledgement, room | spec/85 |
+pub mod frame;
 pub mod receive;
 pub mod send;
 
@@ -20,20 +28,6 @@ pub mod send;
 /// order, and what an acknowledgement can tell apart.
 // spec: LINK-6
 pub const WINDOW: u32 = 64;
-
-/// What frames of a link are for, by what their records need of the other side. Order is kept
-/// within a channel; none is promised between them.
-// spec: LINK-1
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Channel {
-    /// Needs nothing: puts, messages, records of queues, notifications.
-    Posted = 0,
-    /// Needs a response: gets and fetching atomics.
-    NonPosted = 1,
-    /// What the other side waits for. Is always taken in, for nothing is needed to do so.
-    Response = 2,
-}
 
 /// How what was lost is sent again; agreed at set-up, for both ends act on it.
 // spec: LINK-9, LINK-10

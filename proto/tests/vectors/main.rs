@@ -5,6 +5,7 @@
 //! replayed from its text alone, and the files are held against the scripts.
 mod alu;
 mod command;
+mod frame;
 mod lane;
 mod lock;
 mod names;
@@ -73,6 +74,12 @@ const ALL: &[Vectors] = &[
         header: pending::HEADER,
         machine: pending::machine,
         script: pending::script,
+    },
+    Vectors {
+        name: "frame",
+        header: frame::HEADER,
+        machine: frame::machine,
+        script: frame::script,
     },
     Vectors { name: "lock", header: lock::HEADER, machine: lock::machine, script: lock::script },
 ];

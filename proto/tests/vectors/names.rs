@@ -2,6 +2,7 @@
 use ayre_proto::alu::{AtomicOp, Width};
 use ayre_proto::fault::{Fault, Status};
 use ayre_proto::lane::Kind;
+use ayre_proto::link::frame;
 use ayre_proto::notify::Operation;
 
 pub(crate) const KINDS: &[(&str, Kind)] = &[
@@ -51,6 +52,31 @@ pub(crate) const STATUSES: &[(&str, Status)] = &[
     ("malformed", Status::Fault(Fault::Malformed)),
     ("too-long", Status::Fault(Fault::TooLong)),
     ("foreign-handle", Status::Fault(Fault::ForeignHandle)),
+];
+
+pub(crate) const FRAME_KINDS: &[(&str, frame::Kind)] = &[
+    ("data", frame::Kind::Data),
+    ("open", frame::Kind::Open),
+    ("accept", frame::Kind::Accept),
+    ("resync", frame::Kind::Resync),
+    ("reset", frame::Kind::Reset),
+    ("probe", frame::Kind::Probe),
+    ("close", frame::Kind::Close),
+];
+
+pub(crate) const CHANNELS: &[(&str, frame::Channel)] = &[
+    ("posted", frame::Channel::Posted),
+    ("non-posted", frame::Channel::NonPosted),
+    ("response", frame::Channel::Response),
+];
+
+pub(crate) const RECORD_KINDS: &[(&str, frame::RecordKind)] = &[
+    ("command", frame::RecordKind::Command),
+    ("response", frame::RecordKind::Response),
+    ("message", frame::RecordKind::Message),
+    ("queue", frame::RecordKind::Queue),
+    ("control", frame::RecordKind::Control),
+    ("queue-part", frame::RecordKind::QueuePart),
 ];
 
 /// The name of a value.

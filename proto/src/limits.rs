@@ -26,6 +26,9 @@ pub const NOTES_UNREAD_MAX: u64 = 64;
 pub const NOTIFICATIONS_MAX: usize = 1024;
 /// Operations of one batch.
 pub const BATCH_MAX: usize = 64;
+/// Nanoseconds of the longest round trip that is believed: half of what a frame's 32-bit stamp
+/// tells apart, 2.1 s. The other half are those of an echo that came before its stamp.
+pub const ROUND_TRIP_MAX: u64 = (1 << 31) - 1;
 
 const _: () = assert!(EAGER_MAX <= RECORD_MAX, "the length of a message fits its status word");
 const _: () = assert!(

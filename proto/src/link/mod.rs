@@ -20,8 +20,10 @@
 //! | [`frame`] | header and records of a datagram | spec/91 |
 //! | [`send`] | sender's end of a channel: numbers, credit, what must be sent again | spec/85 |
 //! | [`receive`] | receiver's end of a channel: order, acknowledgement, room | spec/85 |
+//! | [`rtt`] | how long an answer takes, and how long to wait for it | spec/86 |
 pub mod frame;
 pub mod receive;
+pub mod rtt;
 pub mod send;
 
 /// Frames of one channel that are under way at a time; what a [`receive::Receiver`] can put in

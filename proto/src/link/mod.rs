@@ -21,6 +21,8 @@
 //! | [`send`] | sender's end of a channel: numbers, credit, what must be sent again | spec/85 |
 //! | [`receive`] | receiver's end of a channel: order, acknowledgement, room | spec/85 |
 //! | [`rtt`] | how long an answer takes, and how long to wait for it | spec/86 |
+//! | [`congestion`] | how many frames may be in flight | spec/86 |
+pub mod congestion;
 pub mod frame;
 pub mod receive;
 pub mod rtt;

@@ -1,0 +1,267 @@
+//! Congestion control: how many frames may be in flight, by the delay that they meet.
+//!
+//! This is Swift (Kumar et al., *Swift: Delay is Simple and Effective for Congestion Control in
+//! the Datacenter*, SIGCOMM 2020) for one link:
+//!
+//! ```text
+//!   delay < target delay    window += increase / window       for each frame acknowledged
+//!   delay >= target delay   window *= 1 - beta (delay - target delay) / delay, once a round trip
+//!   loss, timeout           window *= 1 - largest decrease, once a round trip
+//!   timeouts in a row       window  = smallest window
+//!
+//!   target delay = base + what the window's size earns
+//!     ^ base + range ----.
+//!     |                   `-.__                    like 1 / sqrt(window)
+//!     | base                   `-----------
+//!     +----------------+---------+--------> window
+//!              scaling.start   scaling.end
+//! ```
+//!
+//! Many links through one bottleneck have small windows each, and the more there are the deeper
+//! the queue that their chance meetings make: the target delay grows as the square root of their
+//! number does, and a link with less than its share aims higher than one with more, which brings
+//! their shares together.
+//!
+//! A delay is a whole round trip, not one less the shortest seen. A queue that is held at its
+//! target never empties, so that the shortest round trip of late creeps up with it, and a
+//! newcomer, who has never seen the way empty, would take its queue for distance. Swift's scaling
+//! of the target by hops is left out: hosts of one rack are equally far from each other, and a
+//! configuration for others sets the base.
+//!
+//! Windows are integers in units of 1/2^16 frame, and so are all ratios. A peer that lies about
+//! delays makes the window anything between its bounds, and nothing else.
+use crate::limits::ROUND_TRIP_MAX;
+
+/// The window of one frame; also the ratio one.
+pub const ONE: u32 = 1 << 16;
+
+/// How the window reacts. Times are nanoseconds, windows and ratios in units of 1/[`ONE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Target delay of a large window.
+    pub base_target: u64,
+    /// How a small window raises it.
+    pub scaling: Scaling,
+    /// What a window gains in a round trip below the target delay.
+    pub increase: u32,
+    /// How much of the excess delay's share a window gives up.
+    pub beta: u32,
+    /// The most that it gives up at once, and what a loss costs.
+    pub decrease_max: u32,
+    /// Timeouts in a row after which it is the smallest one.
+    pub timeouts_max: u32,
+    /// The window's bounds, and what it is at first.
+    pub window: Windows,
+}
+
+/// The range of windows over which the target delay falls, and how far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scaling {
+    /// What the smallest windows have above the base.
+    pub range: u64,
+    /// Windows up to this have all of it.
+    pub start: u32,
+    /// Windows from this on have nothing of it.
+    pub end: u32,
+}
+
+/// Windows, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Windows {
+    /// At least this.
+    pub min: u32,
+    /// At first this.
+    pub initial: u32,
+    /// At most this.
+    pub max: u32,
+}
+
+impl Config {
+    /// For hosts of one rack.
+    ///
+    /// - Base target delay 50 us: above the round trip of an idle network, system calls included;
+    ///   what is left is a queue of a few dozen frames, enough to keep the bottleneck busy.
+    /// - Scaling range 50 us: the largest target delay is half of the least retransmission
+    ///   timeout. It covers windows from an eighth of a frame, less than a share among a hundred,
+    ///   to 16 frames, what an idle way alone holds: a link that large needs no help.
+    /// - Increase of a quarter of a frame: eight links together add two frames in a round trip,
+    ///   so that they swing by little; a single one reaches its target from its initial window in
+    ///   about 140 round trips, five milliseconds.
+    /// - Beta 0.8 and largest decrease one half, as in the paper: less than the excess, so that
+    ///   what all give up together does not empty the queue.
+    /// - Five timeouts in a row: by then the wait has grown thirtyfold, and the network is not
+    ///   crowded but broken or broken down.
+    /// - Windows from 1/1024 frame, a thousand links to one; initially 8 frames, so that eight
+    ///   newcomers at once fit a shallow buffer; at most 256, above what three channels of 64
+    ///   have in flight.
+    pub const RACK: Self = Self {
+        base_target: 50_000,
+        scaling: Scaling { range: 50_000, start: ONE / 8, end: 16 * ONE },
+        increase: ONE / 4,
+        beta: ONE / 5 * 4,
+        decrease_max: ONE / 2,
+        timeouts_max: 5,
+        window: Windows { min: ONE / 1024, initial: 8 * ONE, max: 256 * ONE },
+    };
+
+    const fn assert_sound(&self) {
+        let Windows { min, initial, max } = self.window;
+        assert!(0 < min && min <= initial && initial <= max, "windows are in order");
+        assert!(ONE <= max, "a whole frame fits the largest window");
+        let Scaling { range, start, end } = self.scaling;
+        assert!(0 < start, "a window that is scaled is not empty");
+        assert!(inverse_root(start) > inverse_root(end), "the target falls between two windows");
+        assert!(range <= ROUND_TRIP_MAX, "no range is longer than a round trip can be");
+        assert!(0 < self.base_target && self.base_target <= ROUND_TRIP_MAX, "and no target is");
+        assert!(self.beta <= ONE && self.decrease_max <= ONE, "a window gives up what it has");
+    }
+}
+
+/// The congestion window of one link in one direction, and the pace where it is below a frame.
+#[derive(Clone, Debug)]
+pub struct Swift {
+    config: Config,
+    /// In units of 1/`ONE` frame, within its bounds.
+    window: u32,
+    /// The last delay, from 1 to `ROUND_TRIP_MAX`.
+    round_trip: u64,
+    last_decrease: Option<u64>,
+    last_send: Option<u64>,
+    /// When a frame was sent after which the window had no room for another.
+    last_full: Option<u64>,
+    /// Since the last acknowledgement.
+    timeouts: u32,
+}
+
+impl Swift {
+    /// The initial window, of which nothing is used.
+    pub const fn new(config: Config) -> Self {
+        config.assert_sound();
+        Self {
+            config,
+            window: config.window.initial,
+            round_trip: config.base_target,
+            last_decrease: None,
+            last_send: None,
+            last_full: None,
+            timeouts: 0,
+        }
+    }
+
+    /// The window in units of 1/[`ONE`] frame.
+    pub const fn window(&self) -> u32 {
+        self.window
+    }
+
+    /// The delay that a window of this size aims at.
+    // spec: CONG-4
+    pub fn target_delay(&self) -> u64 {
+        let Scaling { range, start, end } = self.config.scaling;
+        let (most, least) = (inverse_root(start), inverse_root(end));
+        let own = inverse_root(self.window.clamp(start, end));
+        self.config.base_target + range * (own - least) / (most - least)
+    }
+
+    /// `frames` frames were acknowledged, none being allowed, the newest after `delay`: a round
+    /// trip, as [`Rtt::on_sample`](super::rtt::Rtt::on_sample) takes it. One that cannot be counts
+    /// as the nearest that can.
+    // spec: CONG-1, CONG-2, CONG-3, CONG-8
+    pub fn on_ack(&mut self, now: u64, frames: u32, delay: u64) {
+        self.round_trip = delay.clamp(1, ROUND_TRIP_MAX);
+        if frames > 0 {
+            self.timeouts = 0;
+        }
+        let target = self.target_delay();
+        if self.round_trip < target {
+            if self.was_full(now) {
+                self.grow(frames);
+            }
+            return;
+        }
+        let excess = self.round_trip - target;
+        let share = u64::from(self.config.beta) * excess / self.round_trip;
+        self.shrink(now, (share as u32).min(self.config.decrease_max));
+    }
+
+    /// A frame was found lost by what arrived after it.
+    // spec: CONG-5
+    pub fn on_loss(&mut self, now: u64) {
+        self.shrink(now, self.config.decrease_max);
+    }
+
+    /// Nothing was heard for a retransmission timeout.
+    // spec: CONG-5, CONG-6
+    pub fn on_timeout(&mut self, now: u64) {
+        self.timeouts = self.timeouts.saturating_add(1);
+        if self.timeouts >= self.config.timeouts_max {
+            self.window = self.config.window.min;
+        } else {
+            self.shrink(now, self.config.decrease_max);
+        }
+    }
+
+    /// Whether one more frame may be sent beside those in flight.
+    // spec: CONG-1, CONG-7
+    pub fn may_send(&self, now: u64, in_flight: u32) -> bool {
+        self.has_room(in_flight) && self.next_send(now).is_none()
+    }
+
+    /// When the pace allows the next frame, if that is not yet: a window below one frame is one
+    /// frame in more than a round trip. A round trip beyond all target delays counts as the
+    /// largest of those: with nothing in flight no answer would correct one absurd delay.
+    // spec: CONG-7
+    pub fn next_send(&self, now: u64) -> Option<u64> {
+        if self.window >= ONE {
+            return None;
+        }
+        let longest = self.config.base_target + self.config.scaling.range;
+        let gap = self.round_trip.min(longest) * u64::from(ONE) / u64::from(self.window);
+        self.last_send.map(|last| last.saturating_add(gap)).filter(|next| *next > now)
+    }
+
+    /// A frame was sent beside `in_flight` others.
+    pub fn on_send(&mut self, now: u64, in_flight: u32) {
+        self.last_send = Some(now);
+        if !self.has_room(in_flight.saturating_add(1)) {
+            self.last_full = Some(now);
+        }
+    }
+
+    fn has_room(&self, in_flight: u32) -> bool {
+        in_flight < (self.window / ONE).max(1)
+    }
+
+    /// Whether the window was used up within the last two round trips: the second one is for the
+    /// time for which a peer holds an acknowledgement back.
+    fn was_full(&self, now: u64) -> bool {
+        self.last_full.is_some_and(|full| now.saturating_sub(full) <= 2 * self.round_trip)
+    }
+
+    /// A window below one frame gains all of the increase for a frame, as it sends less than one
+    /// frame in a round trip.
+    fn grow(&mut self, frames: u32) {
+        let each =
+            u64::from(self.config.increase) * u64::from(ONE) / u64::from(self.window.max(ONE));
+        let gain = each.saturating_mul(u64::from(frames));
+        let grown = gain.saturating_add(u64::from(self.window));
+        self.window = grown.min(u64::from(self.config.window.max)) as u32;
+    }
+
+    /// Gives up a share of the window, unless it did within the last round trip: what comes back
+    /// now was sent before that had any effect.
+    fn shrink(&mut self, now: u64, share: u32) {
+        let last = self.last_decrease;
+        if last.is_some_and(|last| now.saturating_sub(last) < self.round_trip) {
+            return;
+        }
+        let given_up = u64::from(self.window) * u64::from(share) / u64::from(ONE);
+        self.window = (self.window - given_up as u32).max(self.config.window.min);
+        self.last_decrease = Some(now);
+    }
+}
+
+/// 1 / sqrt(window), both in units of 1/`ONE`.
+const fn inverse_root(window: u32) -> u64 {
+    // The root of 2^16 w 2^32 is 2^24 times the root of w.
+    (1 << 40) / ((window as u64) << 32).isqrt()
+}

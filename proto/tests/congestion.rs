@@ -1,0 +1,482 @@
+//! The congestion window: its rules one by one, and what they give at a simulated bottleneck.
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use ayre_proto::limits::ROUND_TRIP_MAX;
+use ayre_proto::link::congestion::{Config, ONE, Scaling, Swift, Windows};
+use proptest::prelude::*;
+
+/// 1500 bytes at 10 Gbit/s.
+const SERVICE: u64 = 1_200;
+/// From a sender to the queue, and from the bottleneck back to it: 20 us of round trip.
+const WAY: u64 = 10_000;
+/// Frames that the queue holds; the next one is dropped.
+const QUEUE: u64 = 128;
+const MS: u64 = 1_000_000;
+
+/// What happens to a link. Times of sending come along, as an echo does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Start,
+    Stop,
+    /// A frame reaches the queue.
+    Arrive {
+        sent: u64,
+    },
+    Acknowledged {
+        sent: u64,
+    },
+    /// Found by what arrived after it.
+    Lost,
+    /// The pace lets it send.
+    Wake,
+}
+
+struct Link {
+    swift: Swift,
+    is_active: bool,
+    in_flight: u32,
+    delivered: u64,
+}
+
+/// Links that always have something to send, through one queue of fixed rate.
+struct Network {
+    now: u64,
+    events: BinaryHeap<Reverse<(u64, u64, usize, Event)>>,
+    events_in_all: u64,
+    seed: u64,
+    links: Vec<Link>,
+    /// When the queue will have sent all that it holds.
+    idle_at: u64,
+    drops: u64,
+    /// What each arrival found in the queue, in frames.
+    depths: Vec<u64>,
+    /// Round trips of what was acknowledged.
+    delays: Vec<u64>,
+}
+
+/// What a stretch of time gave.
+struct Figures {
+    /// Of what the bottleneck can carry.
+    load: f64,
+    /// Of the links that are active: Jain's index, 1 where all have the same.
+    fairness: f64,
+    /// Mean round trip, and the mean target delay of the links at the end.
+    delay: f64,
+    target: f64,
+    /// Frames in the queue.
+    deep: u64,
+    deepest: u64,
+    drops: u64,
+}
+
+impl Network {
+    fn new(links: usize, seed: u64) -> Self {
+        let link = |_| {
+            let swift = Swift::new(Config::RACK);
+            Link { swift, is_active: false, in_flight: 0, delivered: 0 }
+        };
+        Self {
+            now: 0,
+            events: BinaryHeap::new(),
+            events_in_all: 0,
+            seed,
+            links: (0..links).map(link).collect(),
+            idle_at: 0,
+            drops: 0,
+            depths: Vec::new(),
+            delays: Vec::new(),
+        }
+    }
+
+    /// Links that start within a round trip of each other.
+    fn incast(links: usize, seed: u64) -> Self {
+        let mut network = Self::new(links, seed);
+        for link in 0..links {
+            let at = network.random(2 * WAY);
+            network.at(at, link, Event::Start);
+        }
+        network
+    }
+
+    fn at(&mut self, time: u64, link: usize, event: Event) {
+        self.events_in_all += 1;
+        self.events.push(Reverse((time, self.events_in_all, link, event)));
+    }
+
+    fn random(&mut self, below: u64) -> u64 {
+        self.seed = self.seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        (self.seed >> 33) % below
+    }
+
+    fn run(&mut self, until: u64) {
+        while let Some(&Reverse((time, _, link, event))) = self.events.peek()
+            && time < until
+        {
+            self.events.pop();
+            self.now = time;
+            self.on_event(link, event);
+        }
+        self.now = until;
+    }
+
+    fn on_event(&mut self, link: usize, event: Event) {
+        let now = self.now;
+        match event {
+            Event::Start => self.links[link].is_active = true,
+            Event::Stop => self.links[link].is_active = false,
+            Event::Arrive { sent } => return self.arrive(link, sent),
+            Event::Acknowledged { sent } => {
+                let link = &mut self.links[link];
+                link.in_flight -= 1;
+                link.delivered += 1;
+                link.swift.on_ack(now, 1, now - sent);
+                self.delays.push(now - sent);
+            }
+            Event::Lost => {
+                self.links[link].in_flight -= 1;
+                self.links[link].swift.on_loss(now);
+            }
+            Event::Wake => {}
+        }
+        self.send(link);
+    }
+
+    fn arrive(&mut self, link: usize, sent: u64) {
+        let begin = self.idle_at.max(self.now);
+        let depth = (begin - self.now).div_ceil(SERVICE);
+        self.depths.push(depth);
+        if depth >= QUEUE {
+            self.drops += 1;
+            return self.at(begin + WAY, link, Event::Lost);
+        }
+        self.idle_at = begin + SERVICE;
+        self.at(self.idle_at + WAY, link, Event::Acknowledged { sent });
+    }
+
+    fn send(&mut self, at: usize) {
+        let now = self.now;
+        while self.links[at].is_active
+            && self.links[at].swift.may_send(now, self.links[at].in_flight)
+        {
+            let link = &mut self.links[at];
+            link.swift.on_send(now, link.in_flight);
+            link.in_flight += 1;
+            // What hosts add to the way.
+            let jitter = self.random(1_000);
+            self.at(now + WAY + jitter, at, Event::Arrive { sent: now });
+        }
+        let link = &self.links[at];
+        if link.is_active
+            && link.in_flight == 0
+            && let Some(next) = link.swift.next_send(now)
+        {
+            self.at(next, at, Event::Wake);
+        }
+    }
+
+    /// Runs for so long and says what that gave.
+    fn measure(&mut self, name: &str, time: u64) -> Figures {
+        self.depths.clear();
+        self.delays.clear();
+        let before: Vec<u64> = self.links.iter().map(|link| link.delivered).collect();
+        let drops = self.drops;
+        self.run(self.now + time);
+        let active = self.links.iter().zip(before).filter(|(link, _)| link.is_active);
+        let shares: Vec<f64> =
+            active.map(|(link, before)| (link.delivered - before) as f64).collect();
+        let targets = self.links.iter().filter(|link| link.is_active);
+        let targets = targets.map(|link| link.swift.target_delay() as f64);
+        self.depths.sort_unstable();
+        let figures = Figures {
+            load: shares.iter().sum::<f64>() * SERVICE as f64 / time as f64,
+            fairness: jain(&shares),
+            delay: self.delays.iter().sum::<u64>() as f64 / self.delays.len() as f64,
+            target: targets.sum::<f64>() / shares.len() as f64,
+            deep: self.depths[self.depths.len() * 99 / 100],
+            deepest: self.depths[self.depths.len() - 1],
+            drops: self.drops - drops,
+        };
+        figures.print(name);
+        figures
+    }
+}
+
+impl Figures {
+    fn is_near_target(&self, by: f64) -> bool {
+        (self.delay / self.target - 1.0).abs() < by
+    }
+
+    fn print(&self, name: &str) {
+        println!(
+            "{name}: load {:.1} %, Jain {:.3}, delay {:.1} us for a target of {:.1} us, \
+             queue {} (99 %), {} (most) of {QUEUE}, drops {}",
+            self.load * 100.0,
+            self.fairness,
+            self.delay / 1e3,
+            self.target / 1e3,
+            self.deep,
+            self.deepest,
+            self.drops,
+        );
+    }
+}
+
+/// (sum x)^2 / (n sum x^2).
+fn jain(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    sum * sum / (shares.len() as f64 * squares)
+}
+
+/// One link alone fills the bottleneck, from the first milliseconds on.
+// spec: CONG-9
+#[test]
+fn a_single_link_fills_the_bottleneck() {
+    let mut network = Network::incast(1, 1);
+    let first = network.measure("1 link, first 5 ms", 5 * MS);
+    let then = network.measure("1 link, next 20 ms", 20 * MS);
+    assert!(first.load > 0.9 && then.load > 0.99);
+    assert!(then.is_near_target(0.1) && first.drops + then.drops == 0);
+}
+
+// spec: CONG-9
+#[test]
+fn eight_links_share_a_bottleneck_whose_queue_stays_short() {
+    for seed in 1..=4 {
+        let mut network = Network::incast(8, seed);
+        let first = network.measure("8 links, first 5 ms", 5 * MS);
+        let then = network.measure("8 links, next 20 ms", 20 * MS);
+        assert!(first.load > 0.9 && then.load > 0.99);
+        assert!(first.fairness > 0.9 && then.fairness > 0.99);
+        assert_eq!(first.drops + then.drops, 0);
+        assert!(then.is_near_target(0.1) && then.deepest < QUEUE / 2);
+    }
+}
+
+/// So many links that each has less than one frame in flight: only the pace holds them back.
+// spec: CONG-7, CONG-9
+#[test]
+fn more_links_than_there_are_frames_in_flight_are_paced() {
+    let mut network = Network::incast(100, 1);
+    network.measure("100 links, first 20 ms", 20 * MS);
+    let then = network.measure("100 links, next 20 ms", 20 * MS);
+    let below_one = network.links.iter().filter(|link| link.swift.window() < ONE).count();
+    println!("100 links: {below_one} windows below one frame at the end");
+    assert!(below_one > 50);
+    assert!(then.load > 0.99 && then.fairness > 0.9);
+    assert!(then.drops == 0 && then.is_near_target(0.25));
+}
+
+/// A newcomer gets its share from one that has everything, and what a link leaves, others take.
+// spec: CONG-9
+#[test]
+fn shares_follow_those_who_come_and_go() {
+    let mut network = Network::new(4, 1);
+    for link in 0..4 {
+        network.at(10 * MS * link as u64, link, Event::Start);
+    }
+    network.measure("1 of 4 links", 10 * MS);
+    network.run(15 * MS);
+    let two = network.measure("2 of 4 links, after 5 ms", 5 * MS);
+    network.run(35 * MS);
+    let four = network.measure("4 of 4 links, after 5 ms", 5 * MS);
+    network.at(40 * MS, 0, Event::Stop);
+    network.run(42 * MS);
+    let three = network.measure("3 of 4 links, 2 ms after one left", 8 * MS);
+    for figures in [two, four, three] {
+        assert!(figures.load > 0.9 && figures.fairness > 0.9 && figures.drops == 0);
+    }
+}
+
+/// The frames of one link that never fills its window, one at a time.
+// spec: CONG-2
+#[test]
+fn a_window_that_is_not_used_does_not_grow() {
+    let mut swift = Swift::new(Config::RACK);
+    for now in (0..10 * MS).step_by(20_000) {
+        swift.on_send(now, 0);
+        swift.on_ack(now + 20_000, 1, 20_000);
+    }
+    assert_eq!(swift.window(), 8 * ONE);
+    swift.on_send(10 * MS, 7);
+    swift.on_ack(10 * MS + 40_000, 8, 20_000);
+    assert_eq!(swift.window(), 8 * ONE + ONE / 4);
+    swift.on_ack(10 * MS + 40_001, 8, 20_000);
+    assert_eq!(swift.window(), 8 * ONE + ONE / 4, "more than two round trips later");
+    swift.on_ack(10 * MS + 40_000, 8, swift.target_delay());
+    assert_eq!(swift.window(), 8 * ONE + ONE / 4, "neither more nor less at the target");
+}
+
+// spec: CONG-3, CONG-5
+#[test]
+fn a_window_shrinks_at_most_once_in_a_round_trip() {
+    let mut swift = Swift::new(Config::RACK);
+    let target = swift.target_delay();
+    swift.on_ack(MS, 1, 2 * target);
+    let once = swift.window();
+    let want = f64::from(8 * ONE) * (1.0 - 0.8 / 2.0);
+    assert!((f64::from(once) - want).abs() < 16.0, "{once} {want}");
+    swift.on_ack(MS + target, 1, 2 * target);
+    swift.on_loss(MS + target);
+    swift.on_timeout(MS + 2 * target - 1);
+    assert_eq!(swift.window(), once);
+    swift.on_loss(MS + 2 * target);
+    assert_eq!(swift.window(), once / 2 + once % 2);
+    swift.on_ack(10_000 * MS, 1, ROUND_TRIP_MAX);
+    assert_eq!(swift.window(), (once / 2 + once % 2).div_ceil(2), "not by more than a half");
+}
+
+// spec: CONG-6
+#[test]
+fn timeouts_in_a_row_leave_the_smallest_window() {
+    let mut swift = Swift::new(Config::RACK);
+    for timeout in 1..5 {
+        swift.on_timeout(timeout * MS);
+        assert_eq!(swift.window(), (8 * ONE) >> timeout);
+    }
+    swift.on_ack(5 * MS, 1, 20_000);
+    swift.on_timeout(6 * MS);
+    assert_eq!(swift.window(), (8 * ONE) >> 5, "the first one again");
+    for timeout in 7..11 {
+        swift.on_ack(timeout * MS, 0, 20_000);
+        swift.on_timeout(timeout * MS);
+    }
+    assert_eq!(swift.window(), Config::RACK.window.min);
+    swift.on_timeout(12 * MS);
+    assert_eq!(swift.window(), Config::RACK.window.min);
+}
+
+/// A quarter of a frame in flight is one frame in four round trips.
+// spec: CONG-1, CONG-7
+#[test]
+fn a_window_below_one_frame_is_a_pace() {
+    let window = Windows { min: ONE / 4, initial: ONE / 4, max: 2 * ONE };
+    let mut swift = Swift::new(Config { window, ..Config::RACK });
+    assert!(swift.may_send(0, 0) && !swift.may_send(0, 1), "the first frame need not wait");
+    swift.on_send(1_000, 0);
+    assert_eq!(swift.next_send(1_000), Some(201_000), "four times the base");
+    swift.on_ack(61_000, 0, 60_000);
+    assert!(swift.window() == ONE / 4 && !swift.may_send(240_999, 0));
+    assert_eq!(swift.next_send(240_999), Some(241_000));
+    assert!(swift.may_send(241_000, 0) && !swift.may_send(241_000, 1));
+    assert_eq!(swift.next_send(241_000), None);
+}
+
+/// With nothing in flight no answer would ever correct it.
+// spec: CONG-7
+#[test]
+fn one_absurd_delay_does_not_stop_a_paced_link() {
+    let mut swift = Swift::new(Config::RACK);
+    for timeout in 1..=5 {
+        swift.on_timeout(timeout * MS);
+    }
+    swift.on_send(6 * MS, 0);
+    swift.on_ack(7 * MS, 1, u64::MAX);
+    let longest = 100_000 * 1024;
+    assert_eq!(swift.next_send(7 * MS), Some(6 * MS + longest));
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Send { in_flight: u32 },
+    Ack { frames: u32, delay: u64 },
+    Loss,
+    Timeout,
+}
+
+fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
+    let frames = prop_oneof![4 => 0..100u32, 1 => any::<u32>()];
+    let delay = prop_oneof![4 => 1..200_000u64, 1 => any::<u64>(), 1 => Just(0)];
+    let step = prop_oneof![
+        4 => prop_oneof![0..64u32, any::<u32>()].prop_map(|in_flight| Step::Send { in_flight }),
+        6 => (frames, delay).prop_map(|(frames, delay)| Step::Ack { frames, delay }),
+        1 => Just(Step::Loss),
+        1 => Just(Step::Timeout),
+    ];
+    prop::collection::vec((prop_oneof![0..200_000u64, 0..=u64::MAX >> 10], step), 1..200)
+}
+
+/// Sound configurations, many of them silly.
+fn configs() -> impl Strategy<Value = Config> {
+    let windows = (1..=u32::MAX, 1..=u32::MAX, ONE..=u32::MAX).prop_map(|(a, b, c)| {
+        let mut sorted = [a, b, c];
+        sorted.sort_unstable();
+        let [min, initial, max] = sorted;
+        Windows { min, initial, max }
+    });
+    let scaling = (0..=ROUND_TRIP_MAX, 1..ONE, 2 * ONE..=u32::MAX);
+    let scaling = scaling.prop_map(|(range, start, end)| Scaling { range, start, end });
+    let ratios = (any::<u32>(), 0..=ONE, 0..=ONE);
+    let any = (1..=ROUND_TRIP_MAX, scaling, ratios, 1..10u32, windows).prop_map(
+        |(base_target, scaling, (increase, beta, decrease_max), timeouts_max, window)| Config {
+            base_target,
+            scaling,
+            increase,
+            beta,
+            decrease_max,
+            timeouts_max,
+            window,
+        },
+    );
+    prop_oneof![Just(Config::RACK), any]
+}
+
+proptest! {
+    /// Whatever comes, nothing overflows, the window stays in its bounds and moves by the rules.
+    // spec: CONG-1, CONG-2, CONG-3, CONG-5, CONG-7, CONG-8
+    #[test]
+    fn windows_stay_in_their_bounds_and_follow_the_formulas(config in configs(), steps in steps()) {
+        let mut swift = Swift::new(config);
+        let mut now = 0u64;
+        let one = f64::from(ONE);
+        for (after, step) in steps {
+            now = now.saturating_add(after);
+            let (before, target) = (swift.window(), swift.target_delay());
+            let cut = (f64::from(before) * (1.0 - f64::from(config.decrease_max) / one)) as u32;
+            match step {
+                Step::Send { in_flight } => swift.on_send(now, in_flight),
+                Step::Loss => swift.on_loss(now),
+                Step::Timeout => swift.on_timeout(now),
+                Step::Ack { frames, delay } => {
+                    swift.on_ack(now, frames, delay);
+                    let window = f64::from(before) / one;
+                    let gain = f64::from(config.increase) * f64::from(frames) / window.max(1.0);
+                    let grown = f64::from(swift.window()) - f64::from(before);
+                    prop_assert!(grown <= gain + 1.0, "{grown} of {gain}");
+                    prop_assert!(grown <= 0.0 || delay < target);
+                    prop_assert!(grown >= 0.0 || delay >= target);
+                }
+            }
+            let after = swift.window();
+            prop_assert!((config.window.min..=config.window.max).contains(&after));
+            prop_assert!(after >= cut.min(before) || matches!(step, Step::Timeout));
+            prop_assert!(!swift.may_send(now, after / ONE + 1));
+            prop_assert!(swift.next_send(now).is_none_or(|next| after < ONE && next > now));
+            let longest = config.base_target + config.scaling.range;
+            let wait = swift.next_send(now).map_or(0, |next| next - now);
+            prop_assert!(u128::from(wait) * u128::from(after) <= u128::from(longest) << 16);
+        }
+    }
+
+    // spec: CONG-4
+    #[test]
+    fn target_delays_fall_with_the_root_of_the_window(
+        window in prop_oneof![64..=2 * ONE, ONE..=256 * ONE],
+    ) {
+        let windows = Windows { initial: window, ..Config::RACK.window };
+        let found = Swift::new(Config { window: windows, ..Config::RACK }).target_delay() as f64;
+        let root = |window: f64| 1.0 / window.sqrt();
+        let own = (f64::from(window) / f64::from(ONE)).clamp(0.125, 16.0);
+        let share = (root(own) - root(16.0)) / (root(0.125) - root(16.0));
+        let want = 50_000.0 * (1.0 + share);
+        prop_assert!((found - want).abs() < 2.0, "{found} {want}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "windows are in order")]
+fn a_window_without_a_lower_bound_is_our_own_mistake() {
+    let window = Windows { min: 0, ..Config::RACK.window };
+    Swift::new(Config { window, ..Config::RACK });
+}

@@ -22,6 +22,7 @@
 //! | [`link`] | the link between machines: the frames that it sends | spec/91 |
 //! | [`link::rtt`] | round trips and the retransmission timeout | spec/86 |
 //! | [`link::congestion`] | how many frames may be in flight | spec/86 |
+//! | [`link::paths`] | which path takes the next frame | spec/86 |
 //!
 //! A machine changes its own state first and then causes effects; every check precedes the first
 //! effect; effects cannot fail.

@@ -22,8 +22,10 @@
 //! | [`receive`] | receiver's end of a channel: order, acknowledgement, room | spec/85 |
 //! | [`rtt`] | how long an answer takes, and how long to wait for it | spec/86 |
 //! | [`congestion`] | how many frames may be in flight | spec/86 |
+//! | [`paths`] | which way the next frame takes | spec/86 |
 pub mod congestion;
 pub mod frame;
+pub mod paths;
 pub mod receive;
 pub mod rtt;
 pub mod send;

@@ -17,12 +17,8 @@
 //! | [`execute`] | what a valid command does, through [`execute::Effects`] | spec/10 |
 //! | [`segment`] | cutting strided and long transfers | spec/10 |
 //! | [`pending`] | what an initiator still waits for | spec/60 |
-//! | [`link`] | channels between hosts: numbers, credit, repair, order | spec/85 |
 //! | [`lock`] | lock and epoch words as atomic transitions | spec/10 |
-//! | [`link`] | the link between machines: the frames that it sends | spec/91 |
-//! | [`link::rtt`] | round trips and the retransmission timeout | spec/86 |
-//! | [`link::congestion`] | how many frames may be in flight | spec/86 |
-//! | [`link::paths`] | which path takes the next frame | spec/86 |
+//! | [`link`] | the link between hosts: frames, channels, paths, pace | spec/85, 86, 91 |
 //!
 //! A machine changes its own state first and then causes effects; every check precedes the first
 //! effect; effects cannot fail.

@@ -20,13 +20,17 @@
 //! | [`frame`] | header and records of a datagram | spec/91 |
 //! | [`send`] | sender's end of a channel: numbers, credit, what must be sent again | spec/85 |
 //! | [`receive`] | receiver's end of a channel: order, acknowledgement, room | spec/85 |
+//! | [`end`] | one end of a link: what drives its channels | spec/85 |
+//! | [`replay`] | which packets have come | spec/85 |
 //! | [`rtt`] | how long an answer takes, and how long to wait for it | spec/86 |
 //! | [`congestion`] | how many frames may be in flight | spec/86 |
 //! | [`paths`] | which way the next frame takes | spec/86 |
 pub mod congestion;
+pub mod end;
 pub mod frame;
 pub mod paths;
 pub mod receive;
+pub mod replay;
 pub mod rtt;
 pub mod send;
 
@@ -34,6 +38,9 @@ pub mod send;
 /// order, and what an acknowledgement can tell apart.
 // spec: LINK-6
 pub const WINDOW: u32 = 64;
+
+/// Paths of a link, as places in a table.
+const PATHS: usize = frame::PATHS_MAX as usize;
 
 /// How what was lost is sent again; agreed at set-up, for both ends act on it.
 // spec: LINK-9, LINK-10

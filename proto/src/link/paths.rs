@@ -14,10 +14,7 @@
 //!
 //! As long as there is a path, there is a live one: the last one is kept, because there is nothing
 //! better, and is a *suspect* when others in its place would have died.
-use super::frame;
-
-/// Places for paths.
-const PATHS_MAX: usize = frame::PATHS_MAX as usize;
+use super::{PATHS, frame};
 
 /// Names one of the paths to a peer. After [`Paths::remove`] the name may come to mean another
 /// path; what is then reported late is booked there, which costs some accuracy and nothing else.
@@ -121,7 +118,7 @@ struct Path {
 #[derive(Clone, Debug)]
 pub struct Paths {
     config: Config,
-    paths: [Option<Path>; PATHS_MAX],
+    paths: [Option<Path>; PATHS],
     /// Place of the path that was chosen last.
     last: usize,
 }
@@ -131,7 +128,7 @@ impl Paths {
     pub const fn new(config: Config) -> Self {
         assert!(config.losses > 0 && config.answers > 0, "a path changes its state for a reason");
         assert!(0 < config.probe_first && config.probe_first <= config.probe_max, "in order");
-        Self { config, paths: [None; PATHS_MAX], last: PATHS_MAX - 1 }
+        Self { config, paths: [None; PATHS], last: PATHS - 1 }
     }
 
     /// Adds a path, alive; none if there are as many as there can be.
@@ -160,7 +157,7 @@ impl Paths {
     /// The path that takes the next frame: the live ones in turn; none if there is no path.
     // spec: PATH-2, PATH-4
     pub fn choose(&mut self, now: u64) -> Option<PathId> {
-        let mut places = (1..=PATHS_MAX).map(|step| (self.last + step) % PATHS_MAX);
+        let mut places = (1..=PATHS).map(|step| (self.last + step) % PATHS);
         let place = places.find(|place| self.is_live(PathId(*place as u8)))?;
         self.last = place;
         let path = self.paths[place].as_mut()?;
@@ -250,7 +247,7 @@ impl Paths {
 
     /// How many paths are live.
     pub fn live(&self) -> usize {
-        (0..PATHS_MAX as u8).filter(|place| self.is_live(PathId(*place))).count()
+        (0..frame::PATHS_MAX).filter(|place| self.is_live(PathId(*place))).count()
     }
 
     /// What has happened on this path; none if it is not there.

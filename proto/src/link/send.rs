@@ -10,21 +10,19 @@
 //! A frame is found lost when three later transmissions on its path have arrived, when the
 //! receiver says that it misses it, or when nothing was heard of it for the timeout. It keeps its
 //! number; each transmission has a number of its own among those of its path.
-use super::{Repair, WINDOW, precedes};
+use super::{PATHS, Repair, WINDOW, precedes};
 use crate::lane::Malformed;
 
 /// Later transmissions of the same path that have arrived when one is taken for lost.
 // spec: LINK-8
 pub const OVERTAKEN: u32 = 3;
-/// Paths of a link.
-pub const PATHS_MAX: usize = 4;
 
 /// One transmission of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transmission {
     /// When, in nanoseconds.
     pub at: u64,
-    /// By which path, below [`PATHS_MAX`].
+    /// By which path, below [`super::frame::PATHS_MAX`].
     pub path: u8,
     /// The how many-th of that path, counted from one and wrapping.
     pub number: u32,
@@ -78,7 +76,7 @@ pub struct Sender {
     /// By number modulo the window.
     last: [Transmission; WINDOW as usize],
     /// By path, the newest transmission that has arrived.
-    newest: [u32; PATHS_MAX],
+    newest: [u32; PATHS],
 }
 
 impl Sender {
@@ -95,7 +93,7 @@ impl Sender {
             arrived: 0,
             lost: 0,
             last: [NONE; WINDOW as usize],
-            newest: [0; PATHS_MAX],
+            newest: [0; PATHS],
         }
     }
 
@@ -117,6 +115,11 @@ impl Sender {
     /// Whether all that was sent has arrived.
     pub const fn is_idle(&self) -> bool {
         self.next == self.acked
+    }
+
+    /// The number that the next new frame will have.
+    pub const fn next(&self) -> u32 {
+        self.next
     }
 
     /// The number of the oldest frame that is not known to have arrived; the next one if all have.
@@ -250,7 +253,7 @@ impl Sender {
     }
 
     fn heard_of(&mut self, transmission: &Transmission) {
-        let newest = &mut self.newest[usize::from(transmission.path) % PATHS_MAX];
+        let newest = &mut self.newest[usize::from(transmission.path) % PATHS];
         if precedes(*newest, transmission.number) {
             *newest = transmission.number;
         }
@@ -260,7 +263,7 @@ impl Sender {
         let in_flight = self.sent_mask() & !self.arrived & !self.lost;
         let overtaken = numbers(self.acked, in_flight).filter(|seq| {
             let Transmission { path, number, .. } = self.last[slot(*seq)];
-            let newest = self.newest[usize::from(path) % PATHS_MAX];
+            let newest = self.newest[usize::from(path) % PATHS];
             !precedes(newest, number.wrapping_add(OVERTAKEN))
         });
         let mask = overtaken.fold(0, |mask, seq| mask | 1 << seq.wrapping_sub(self.acked));

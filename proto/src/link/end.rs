@@ -1,0 +1,556 @@
+//! One end of an open link: its channels and what drives them.
+//!
+//! ```text
+//!                        new frames                      frames in order
+//!                            |                                 ^
+//!                 +----------v---------------------------------+---------+
+//!  paths, pace -> | Sender x 3                         Receiver x 3      | <- buffers
+//!                 +----------+---------------------------------^---------+
+//!            on_time, frames v      header: ack, sack, limit   | on_header, then on_payload
+//!                         network                           network
+//! ```
+//!
+//! The owner keeps the payloads: of frames that it sends until they have arrived, and of frames
+//! that came until its program has taken them. A header is acted on before the payload is checked;
+//! a payload that turns out to be damaged counts as lost.
+use super::congestion::{self, Swift};
+use super::frame::{CHANNELS, Channel, Digest, Echo, Flags, Header, Kind, Sack};
+use super::paths::{self, PathId, Paths};
+use super::receive::{Arrival, Receiver};
+use super::replay::Replay;
+use super::rtt::{self, Rtt};
+use super::send::{Ack, Loss, SendEffects, Sender, Transmission};
+use super::{PATHS, Repair, WINDOW};
+use crate::lane::Malformed;
+
+/// What set-up has agreed on, and how this end goes about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Agreement {
+    /// The other side's index of the link, and ours.
+    pub to: u32,
+    /// Our index of the link.
+    pub own: u32,
+    /// Of the link.
+    pub generation: u32,
+    /// What our frames carry.
+    pub token: u64,
+    /// What the other side's frames carry.
+    pub own_token: u64,
+    /// Numbers of the first frames, by channel: ours, and the other side's.
+    pub first: [[u32; CHANNELS]; 2],
+    /// How what was lost is sent again.
+    pub repair: Repair,
+    /// Paths, from the first on.
+    pub paths: u8,
+}
+
+/// How an end drives its channels.
+#[derive(Clone, Copy, Debug)]
+pub struct Drive {
+    /// Bounds of the retransmission timeout.
+    pub timeout: rtt::Bounds,
+    /// Congestion control.
+    pub congestion: congestion::Config,
+    /// Life and death of paths.
+    pub paths: paths::Config,
+    /// Nanoseconds for which what has arrived may go untold.
+    pub patience: u64,
+}
+
+impl Drive {
+    /// For hosts of one rack.
+    pub const RACK: Self = Self {
+        timeout: rtt::Bounds::RACK,
+        congestion: congestion::Config::RACK,
+        paths: paths::Config::RACK,
+        patience: 20_000,
+    };
+}
+
+/// What an end causes, after it has changed itself.
+pub trait EndEffects {
+    /// Sends a frame. With a payload, it is that of the header's channel and number, which has not
+    /// arrived yet.
+    fn transmit(&mut self, header: &Header);
+    /// A frame of ours has arrived, once; its payload is needed no more.
+    fn arrived(&mut self, channel: Channel, seq: u32);
+}
+
+/// What a header was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// Its payload is wanted: it is checked, and then [`End::on_payload`] is told.
+    Payload,
+    /// There is nothing behind it.
+    Nothing,
+    /// It has come before: the network has repeated it, or somebody else.
+    Repeated,
+    /// It is not of this link, or of one that is no more.
+    Foreign,
+}
+
+/// What an end has seen; all only ever grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// New frames with a payload.
+    pub sent: u64,
+    /// Frames that were sent again, by why they were taken for lost.
+    pub overtaken: u64,
+    /// As before: asked for.
+    pub asked_for: u64,
+    /// As before: timed out.
+    pub timed_out: u64,
+    /// Frames of ours that arrived.
+    pub arrived: u64,
+    /// Frames without a payload.
+    pub told: u64,
+    /// Headers that came before.
+    pub repeated: u64,
+    /// Headers that are not of this link.
+    pub foreign: u64,
+    /// What no correct peer says.
+    pub malformed: u64,
+}
+
+/// Both directions of a channel.
+#[derive(Clone, Debug)]
+struct Lane {
+    out: Sender,
+    inward: Receiver,
+    /// Of the frames under way, by number modulo the window.
+    sent: [(Digest, Flags); WINDOW as usize],
+    /// The owner has something to send and found no room.
+    wants: bool,
+}
+
+/// One end of a link.
+#[derive(Clone, Debug)]
+pub struct End {
+    agreed: Agreement,
+    patience: u64,
+    lanes: [Lane; CHANNELS],
+    rtt: Rtt,
+    congestion: Swift,
+    paths: Paths,
+    /// Transmissions of each path.
+    numbers: [u32; PATHS],
+    packet: u64,
+    seen: Replay,
+    /// Stamp, path and time of arrival of the newest frame.
+    newest: Option<(u32, u8, u64)>,
+    /// The stamp that was echoed last.
+    echoed: Option<u32>,
+    asked_at: Option<u64>,
+    heard_at: u64,
+    /// The channel whose sack is told next.
+    turn: usize,
+    counters: Counters,
+}
+
+impl End {
+    /// An end of a link that both sides have agreed on; no channel has room yet.
+    pub fn new(agreed: Agreement, drive: &Drive, now: u64) -> Self {
+        let lane = |index: usize| Lane {
+            out: Sender::new(agreed.repair, agreed.first[0][index]),
+            inward: Receiver::new(agreed.repair, agreed.first[1][index]),
+            sent: [(Digest { len: 0, crc: 0 }, Flags::empty()); WINDOW as usize],
+            wants: false,
+        };
+        let mut paths = Paths::new(drive.paths);
+        for _ in 0..agreed.paths.max(1) {
+            let _id = paths.add();
+        }
+        Self {
+            agreed,
+            patience: drive.patience,
+            lanes: core::array::from_fn(lane),
+            rtt: Rtt::new(drive.timeout),
+            congestion: Swift::new(drive.congestion),
+            paths,
+            numbers: [0; PATHS],
+            packet: 0,
+            seen: Replay::new(),
+            newest: None,
+            echoed: None,
+            asked_at: None,
+            heard_at: now,
+            turn: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// What this end has seen.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The receiving end of a channel.
+    pub const fn receiver(&self, channel: Channel) -> &Receiver {
+        &self.lanes[channel.index()].inward
+    }
+
+    /// The sending end of a channel.
+    pub const fn sender(&self, channel: Channel) -> &Sender {
+        &self.lanes[channel.index()].out
+    }
+
+    /// What is known of the round trip.
+    pub const fn rtt(&self) -> &Rtt {
+        &self.rtt
+    }
+
+    /// The paths and what happened on them.
+    pub const fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    /// When the other side was heard last.
+    pub const fn heard_at(&self) -> u64 {
+        self.heard_at
+    }
+
+    /// Gives a channel buffers for frames to come, at most as many as its receiver wants.
+    // spec: LINK-4
+    pub fn give(&mut self, channel: Channel, buffers: u32, now: u64) {
+        self.lanes[channel.index()].inward.give(buffers, now);
+    }
+
+    /// The program has taken the oldest frames of a channel.
+    pub fn take(&mut self, channel: Channel, frames: u32) {
+        self.lanes[channel.index()].inward.take(frames);
+    }
+
+    /// Whether a new frame may be sent on a channel now. Where the receiver has no room for it, it
+    /// is asked from here on until it has.
+    // spec: LINK-14
+    pub fn may_send(&mut self, channel: Channel, now: u64) -> bool {
+        let has_credit = self.lanes[channel.index()].out.room() > 0;
+        self.lanes[channel.index()].wants = !has_credit;
+        has_credit && self.congestion.may_send(now, self.in_flight())
+    }
+
+    /// Sends a new frame, which may be sent: its number. The owner keeps the payload until it has
+    /// arrived.
+    pub fn send(
+        &mut self,
+        channel: Channel,
+        (digest, flags): (Digest, Flags),
+        now: u64,
+        fx: &mut impl EndEffects,
+    ) -> u32 {
+        let transmission = self.begin(now);
+        let lane = &mut self.lanes[channel.index()];
+        let seq = lane.out.send(transmission);
+        lane.sent[slot(seq)] = (digest, flags);
+        self.counters.sent += 1;
+        self.transmit(channel, seq, transmission, fx);
+        seq
+    }
+
+    /// A header has come: what it says of our frames is taken in.
+    ///
+    /// # Errors
+    /// [`Malformed`] where no correct peer says that.
+    // spec: LINK-5, LINK-11, LINK-15
+    pub fn on_header(
+        &mut self,
+        header: &Header,
+        now: u64,
+        fx: &mut impl EndEffects,
+    ) -> Result<Heard, Malformed> {
+        let Agreement { own, own_token, generation, .. } = self.agreed;
+        if (header.to, header.token, header.generation) != (own, own_token, generation) {
+            self.counters.foreign += 1;
+            return Ok(Heard::Foreign);
+        }
+        if !self.seen.is_new(header.packet) {
+            self.counters.repeated += 1;
+            return Ok(Heard::Repeated);
+        }
+        self.heard_at = now;
+        self.newest = Some((header.stamp, header.path, now));
+        let delay = self.on_echo(header, now);
+        self.on_acks(header, delay, now, fx).inspect_err(|_| self.counters.malformed += 1)?;
+        if header.kind == Kind::Probe {
+            self.lanes.iter_mut().for_each(|lane| lane.inward.ask(now));
+        }
+        let carries = header.kind == Kind::Data && header.payload.len > 0;
+        Ok(if carries { Heard::Payload } else { Heard::Nothing })
+    }
+
+    /// The payload of a frame is what its header says: the frame has arrived.
+    ///
+    /// # Errors
+    /// [`Malformed`] where there was no credit for it.
+    // spec: LINK-2, LINK-4
+    pub fn on_payload(&mut self, header: &Header, now: u64) -> Result<Arrival, Malformed> {
+        let receiver = &mut self.lanes[header.channel.index()].inward;
+        receiver.on_frame(header.seq, now).inspect_err(|_| self.counters.malformed += 1)
+    }
+
+    /// Does what is due: sends again what is lost, asks for room, says what has arrived, probes.
+    pub fn on_time(&mut self, now: u64, fx: &mut impl EndEffects) {
+        self.find_late(now);
+        self.repair(now, fx);
+        self.ask(now, fx);
+        while let Some(path) = self.paths.probe_due(now) {
+            self.transmit_empty(Kind::Probe, path, now, fx);
+        }
+        if self.must_say(now)
+            && let Some(path) = self.paths.choose(now)
+        {
+            self.transmit_empty(Kind::Data, path, now, fx);
+        }
+    }
+
+    /// When [`End::on_time`] has something to do next, as far as is known.
+    pub fn deadline(&self, now: u64) -> u64 {
+        let timeout = self.rtt.timeout();
+        // Where the window is full, what comes in is waited for, and no time.
+        let pace = match self.congestion.may_send(now, self.in_flight()) {
+            true => Some(now),
+            false => self.congestion.next_send(now),
+        };
+        let lanes = self.lanes.iter().flat_map(|lane| {
+            let asks = lane.wants && lane.out.in_flight() == 0;
+            let ask = asks.then(|| self.asked_at.map_or(now, |at| at.saturating_add(timeout)));
+            let resend = lane.out.lost().and(pace);
+            let say = lane.inward.say_by(self.patience);
+            [lane.out.deadline(timeout), say, ask, resend].into_iter().flatten()
+        });
+        let next = lanes.chain(self.paths.next_probe()).min();
+        next.unwrap_or(u64::MAX).max(now)
+    }
+
+    /// Frames that were sent, are not taken for lost, and are not known to have arrived.
+    pub fn in_flight(&self) -> u32 {
+        self.lanes.iter().map(|lane| lane.out.in_flight()).sum()
+    }
+
+    /// A round trip, if the header tells a new one.
+    // spec: LINK-16
+    fn on_echo(&mut self, header: &Header, now: u64) -> Option<u64> {
+        let Echo { stamp, held, path } = header.echo?;
+        if header.kind != Kind::Probe
+            && let Some(id) = PathId::new(path)
+            && self.echoed != Some(stamp)
+        {
+            self.paths.on_probe_answered(id, now);
+        }
+        if self.echoed.replace(stamp) == Some(stamp) {
+            return None;
+        }
+        let delay = u64::from((now as u32).wrapping_sub(stamp).wrapping_sub(held));
+        // A time that cannot be is the other side's invention; it teaches nothing.
+        self.rtt.on_sample(now, delay).ok().map(|()| delay)
+    }
+
+    fn on_acks(
+        &mut self,
+        header: &Header,
+        delay: Option<u64>,
+        now: u64,
+        fx: &mut impl EndEffects,
+    ) -> Result<(), Malformed> {
+        let mut frames = 0;
+        let mut lossy = false;
+        for channel in Channel::ALL {
+            let is_sacked = header.sack.channel == channel;
+            let seen = now.saturating_sub(self.rtt.smoothed().unwrap_or(0));
+            let said = Ack {
+                ack: header.ack[channel.index()],
+                sack: if is_sacked { header.sack.arrived } else { 0 },
+                limit: header.limit[channel.index()],
+                nack: (is_sacked && header.flags.contains(Flags::NACK)).then_some(seen),
+            };
+            let timeout = self.rtt.timeout();
+            let Self { lanes, paths, counters, .. } = self;
+            let mut heard =
+                Hearing { channel, now, timeout, paths, counters, fx, arrived: 0, lost: 0 };
+            lanes[channel.index()].out.on_ack(&said, &mut heard)?;
+            frames += heard.arrived;
+            lossy |= heard.lost > 0;
+        }
+        if frames > 0 || delay.is_some() {
+            let delay = delay.or_else(|| self.rtt.smoothed());
+            self.congestion.on_ack(now, frames, delay.unwrap_or(0));
+        }
+        if lossy {
+            self.congestion.on_loss(now);
+        }
+        Ok(())
+    }
+
+    fn find_late(&mut self, now: u64) {
+        let timeout = self.rtt.timeout();
+        let mut late = 0;
+        for channel in Channel::ALL {
+            let Self { lanes, paths, counters, .. } = self;
+            let fx = &mut Silence;
+            let mut heard =
+                Hearing { channel, now, timeout, paths, counters, fx, arrived: 0, lost: 0 };
+            lanes[channel.index()].out.on_time(now, timeout, &mut heard);
+            late += heard.lost;
+        }
+        if late > 0 {
+            self.rtt.on_timeout();
+            self.congestion.on_timeout(now);
+        }
+    }
+
+    /// Responses first: somebody waits for them.
+    fn repair(&mut self, now: u64, fx: &mut impl EndEffects) {
+        for channel in Channel::ALL.into_iter().rev() {
+            while let Some(seq) = self.lanes[channel.index()].out.lost() {
+                if !self.congestion.may_send(now, self.in_flight()) {
+                    return;
+                }
+                let transmission = self.begin(now);
+                self.lanes[channel.index()].out.resend(transmission);
+                self.transmit(channel, seq, transmission, fx);
+            }
+        }
+    }
+
+    // spec: LINK-14
+    fn ask(&mut self, now: u64, fx: &mut impl EndEffects) {
+        let is_wanted = self.lanes.iter().any(|lane| lane.wants && lane.out.in_flight() == 0);
+        let is_due = self.asked_at.is_none_or(|at| at.saturating_add(self.rtt.timeout()) <= now);
+        if is_wanted
+            && is_due
+            && let Some(path) = self.paths.choose(now)
+        {
+            self.asked_at = Some(now);
+            self.transmit_empty(Kind::Probe, path, now, fx);
+        }
+    }
+
+    fn must_say(&self, now: u64) -> bool {
+        let round_trip = self.rtt.smoothed().unwrap_or(0);
+        self.lanes.iter().any(|lane| {
+            lane.inward.say_by(self.patience).is_some_and(|by| by <= now)
+                || lane.inward.nack_due(now, round_trip)
+        })
+    }
+
+    /// Begins a transmission on the path whose turn it is.
+    fn begin(&mut self, now: u64) -> Transmission {
+        let in_flight = self.in_flight();
+        self.congestion.on_send(now, in_flight);
+        let path = self.paths.choose(now).map_or(0, PathId::number);
+        let number = &mut self.numbers[usize::from(path)];
+        *number = number.wrapping_add(1);
+        Transmission { at: now, path, number: *number }
+    }
+
+    fn transmit(
+        &mut self,
+        channel: Channel,
+        seq: u32,
+        transmission: Transmission,
+        fx: &mut impl EndEffects,
+    ) {
+        let (payload, flags) = self.lanes[channel.index()].sent[slot(seq)];
+        let header = self.header(transmission.path, transmission.at);
+        let flags = header.flags | flags;
+        fx.transmit(&Header { kind: Kind::Data, channel, flags, seq, payload, ..header });
+    }
+
+    fn transmit_empty(&mut self, kind: Kind, path: PathId, now: u64, fx: &mut impl EndEffects) {
+        let header = self.header(path.number(), now);
+        self.counters.told += 1;
+        fx.transmit(&Header { kind, ..header });
+    }
+
+    /// What every frame says of the other direction.
+    // spec: LINK-13
+    fn header(&mut self, path: u8, now: u64) -> Header {
+        let round_trip = self.rtt.smoothed().unwrap_or(0);
+        let missing = |index: &usize| {
+            let receiver = &self.lanes[*index].inward;
+            receiver.sack() != 0 || receiver.nack_due(now, round_trip)
+        };
+        let turn = (1..=CHANNELS).map(|step| (self.turn + step) % CHANNELS).find(missing);
+        self.turn = turn.unwrap_or(self.turn);
+        let nack = self.lanes[self.turn].inward.nack_due(now, round_trip);
+        self.packet += 1;
+        let header = Header {
+            kind: Kind::Data,
+            channel: Channel::Posted,
+            flags: if nack { Flags::NACK } else { Flags::empty() },
+            path,
+            to: self.agreed.to,
+            generation: self.agreed.generation,
+            token: self.agreed.token,
+            packet: self.packet,
+            seq: 0,
+            stamp: now as u32,
+            ack: core::array::from_fn(|index| self.lanes[index].inward.expected()),
+            limit: core::array::from_fn(|index| self.lanes[index].inward.limit()),
+            sack: Sack {
+                channel: Channel::ALL[self.turn],
+                arrived: self.lanes[self.turn].inward.sack(),
+            },
+            echo: self.newest.map(|(stamp, path, at)| Echo {
+                stamp,
+                held: u32::try_from(now.saturating_sub(at)).unwrap_or(u32::MAX),
+                path,
+            }),
+            payload: Digest { len: 0, crc: 0 },
+        };
+        for (index, lane) in self.lanes.iter_mut().enumerate() {
+            // What came before its turn on another channel is still to be told.
+            if index == self.turn || lane.inward.sack() == 0 {
+                lane.inward.said(now, nack && index == self.turn);
+            }
+        }
+        header
+    }
+}
+
+/// What a sender tells while the end listens.
+struct Hearing<'a, F> {
+    channel: Channel,
+    now: u64,
+    timeout: u64,
+    paths: &'a mut Paths,
+    counters: &'a mut Counters,
+    fx: &'a mut F,
+    arrived: u32,
+    lost: u32,
+}
+
+impl<F: EndEffects> SendEffects for Hearing<'_, F> {
+    fn arrived(&mut self, seq: u32, transmission: Transmission) {
+        self.arrived += 1;
+        self.counters.arrived += 1;
+        if let Some(path) = PathId::new(transmission.path) {
+            self.paths.on_delivered(path);
+        }
+        self.fx.arrived(self.channel, seq);
+    }
+
+    fn lost(&mut self, _: u32, transmission: Transmission, why: Loss) {
+        self.lost += 1;
+        match why {
+            Loss::Overtaken => self.counters.overtaken += 1,
+            Loss::Nack => self.counters.asked_for += 1,
+            Loss::Timeout => self.counters.timed_out += 1,
+        }
+        if let Some(path) = PathId::new(transmission.path) {
+            self.paths.on_lost(path, self.now, self.timeout);
+        }
+    }
+}
+
+/// Timeouts cause nothing outside.
+struct Silence;
+
+impl EndEffects for Silence {
+    fn transmit(&mut self, _: &Header) {}
+    fn arrived(&mut self, _: Channel, _: u32) {}
+}
+
+const fn slot(seq: u32) -> usize {
+    (seq % WINDOW) as usize
+}

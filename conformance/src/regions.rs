@@ -22,6 +22,8 @@ pub fn memory_is_zeroed(executor: Executor) {
     }
     let none = world.target().alloc(0, RegionOptions::new());
     assert!(matches!(none, Err(SetupError::Invalid(_))), "{none:?}");
+    let all = world.target().alloc(usize::MAX, RegionOptions::new());
+    assert!(matches!(all, Err(SetupError::Os { .. })), "{all:?}");
 }
 
 /// What the owner writes, peers get, and the other way round.
@@ -61,7 +63,7 @@ pub fn deregistering_revokes(executor: Executor) {
     let Memory { region, remote: whole, grant } = world.memory(64);
     let (part, _part_grant) = world.grant(&region, 8..16, Rights::all());
     let other = world.memory(64);
-    let (peer, initiator) = (world.target_id(), world.initiator_id());
+    let peer = world.target_id();
     world.target().deregister(&region).expect("its own region");
     for remote in [&whole, &part] {
         world.post(|port| port.put(remote, 0, &[1; 8], Options::new()));
@@ -72,8 +74,6 @@ pub fn deregistering_revokes(executor: Executor) {
     assert_eq!(contents(&region), [0; 64]);
     let again = world.target().revoke(grant);
     assert!(matches!(again, Err(SetupError::Fault(Fault::StaleKey))), "{again:?}");
-    let shared = world.target().share(initiator, &region, 0..64, Rights::all(), 60);
-    drop(shared);
     world.post(|port| port.put(&other.remote, 0, &[2; 8], Options::new()));
     world.settle_ok();
     assert_eq!(contents(&other.region)[..8], [2; 8]);
@@ -83,6 +83,37 @@ pub fn deregistering_revokes(executor: Executor) {
     world.settle();
     assert_eq!(world.initiator().flush(peer), Err(Fault::StaleKey));
     assert_eq!(contents(&fresh.region), [0; 64]);
+}
+
+/// A region that was deregistered is not shared any more, and its number, which another one may
+/// have by then, means nothing: neither to a second deregistering nor to what was on its way.
+// spec: REG-4, KEY-2
+pub fn what_was_deregistered_is_gone(executor: Executor) {
+    let mut world = World::open(executor);
+    let (peer, initiator) = (world.target_id(), world.initiator_id());
+    let region = world.target().alloc(64, RegionOptions::new()).expect("memory is there");
+    let all = Rights::all();
+    world.target().share(initiator, &region, 0..64, all, 60).expect("a grant");
+    world.target().deregister(&region).expect("its own region");
+    match world.initiator().accept_region(peer, 60) {
+        Ok(late) => {
+            world.post(|port| port.put(&late, 0, &[1; 8], Options::new()));
+            world.settle();
+            assert_eq!(world.initiator().flush(peer), Err(Fault::StaleKey));
+        }
+        Err(refused) => {
+            assert!(matches!(refused, SetupError::Fault(Fault::StaleKey)), "{refused:?}");
+        }
+    }
+    let fresh = world.memory(64);
+    let shared = world.target().share(initiator, &region, 0..64, all, 61);
+    assert!(matches!(shared, Err(SetupError::Invalid(_))), "{shared:?}");
+    let again = world.target().deregister(&region);
+    assert!(matches!(again, Err(SetupError::Invalid(_))), "{again:?}");
+    world.raised();
+    world.post(|port| port.put(&fresh.remote, 0, &[2; 8], Options::new()));
+    world.settle_ok();
+    assert_eq!(contents(&fresh.region)[..8], [2; 8]);
 }
 
 /// Memory that the program brought is for mediated peers, and works like any other.

@@ -60,7 +60,7 @@ macro_rules! suite {
                 capabilities_can_be_narrowed, the_mode_is_agreed;
             regions:
                 memory_is_zeroed, the_owner_shares_its_memory, grants_stay_inside,
-                deregistering_revokes, registered_words_are_memory;
+                deregistering_revokes, what_was_deregistered_is_gone, registered_words_are_memory;
             revocation: what_is_under_way_ends, other_grants_live_on, a_region_can_be_shared_again;
             room:
                 own_notifications_are_bounded, unread_notifications_refuse_more,

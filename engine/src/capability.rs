@@ -85,7 +85,7 @@ impl Port {
     /// itself goes with the last clone of the region.
     ///
     /// # Errors
-    /// [`SetupError::Invalid`] for another port's region.
+    /// [`SetupError::Invalid`] for another port's region, or one that was deregistered before.
     // spec: REG-4
     pub fn deregister(&mut self, region: &Region) -> Result<(), SetupError> {
         self.own_region(region)?;
@@ -107,8 +107,9 @@ impl Port {
     /// of its own, or connect mediated.
     ///
     /// # Errors
-    /// [`SetupError::Invalid`] for a part outside the region or rights that a sealed region cannot
-    /// give; [`SetupError::Exhausted`] where the table is full; [`SetupError::PeerLeft`].
+    /// [`SetupError::Invalid`] for a part outside the region, rights that a sealed region cannot
+    /// give, or a region that was deregistered; [`SetupError::Exhausted`] where the table is full;
+    /// [`SetupError::PeerLeft`].
     // spec: CAP-1, CAP-8
     pub fn share(
         &mut self,
@@ -157,7 +158,8 @@ impl Port {
     ///
     /// # Errors
     /// [`SetupError::TimedOut`]; [`SetupError::PeerLeft`]; [`SetupError::UnsafeFile`],
-    /// [`SetupError::Protocol`] where what the peer hands over is not what it says.
+    /// [`SetupError::Protocol`] where what the peer hands over is not what it says;
+    /// [`SetupError::Fault`] where it is this port's own and was deregistered meanwhile.
     // spec: CAP-3
     pub fn accept_region(&mut self, peer: PeerId, name: u64) -> Result<RemoteRegion, SetupError> {
         let mut packet = self.take_offer(peer, PacketKind::OfferRegion, name)?;
@@ -165,7 +167,8 @@ impl Port {
         let mapping = match self.connection(peer)?.mode() {
             Mode::Mediated => None,
             Mode::Direct if peer == self.id => {
-                self.responder().regions[cover.region as usize].clone()
+                let mapping = self.responder().regions[usize::from(cover.region)].clone();
+                Some(mapping.ok_or(Fault::StaleKey)?)
             }
             Mode::Direct => {
                 let file = packet.fds.pop().ok_or(SetupError::Protocol("a region without file"))?;
@@ -248,11 +251,15 @@ impl Port {
         self.responder().table.live(|cover| cover.region == number).collect()
     }
 
+    /// Only what is registered is shared: the number of what no longer is may be another's.
     fn own_region(&self, region: &Region) -> Result<(), SetupError> {
-        if region.port() == self.identity {
-            Ok(())
-        } else {
-            Err(SetupError::Invalid("the region belongs to another port"))
+        if region.port() != self.identity {
+            return Err(SetupError::Invalid("the region belongs to another port"));
+        }
+        let responder = self.responder();
+        match responder.regions.get(usize::from(region.number())) {
+            Some(Some(mapping)) if Arc::ptr_eq(mapping, region.mapping()) => Ok(()),
+            _ => Err(SetupError::Invalid("the region was deregistered")),
         }
     }
 

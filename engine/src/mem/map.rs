@@ -78,7 +78,8 @@ pub(crate) fn round_to_pages(len: usize, pages: Pages) -> usize {
         Pages::Ordinary => rustix::param::page_size(),
         Pages::Huge => 2 << 20,
     };
-    len.max(1).next_multiple_of(page)
+    // More than there is, which the system refuses, where rounding up would begin again at nothing.
+    len.max(1).checked_next_multiple_of(page).unwrap_or(usize::MAX)
 }
 
 impl Mapping {

@@ -126,7 +126,7 @@ impl Port {
     // spec: LIFE-10, LIFE-15
     #[cold]
     pub(crate) fn service_control(&mut self) {
-        if !self.sleep.sleep(Some(std::time::Instant::now())) {
+        if !self.sleep.look() {
             return;
         }
         for index in 0..self.connections.len() {
@@ -138,6 +138,9 @@ impl Port {
                 let peer = connection.peer;
                 // What it has executed has not faulted.
                 self.take_answers_of(index);
+                if why == Fault::Malformed {
+                    self.count_malformed();
+                }
                 self.end_connection(peer, why);
             }
         }
@@ -260,7 +263,7 @@ impl EngineShared {
         self.page.set_asleep(Sleeper::Engine, true);
         fence::heavy();
         if !self.serve() {
-            self.sleep.sleep(None);
+            self.sleep.sleep();
         }
         self.page.set_asleep(Sleeper::Engine, false);
     }

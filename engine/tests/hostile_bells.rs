@@ -289,3 +289,27 @@ fn a_ring_wakes_whoever_sleeps_whatever_was_rung_before() {
         world.honest_round();
     }
 }
+
+// spec: LIFE-10, LIFE-13
+#[test]
+fn bells_do_not_hide_a_death() {
+    let _alone = alone();
+    for mode in MODES {
+        let mut world = World::new(mode, "bell-death");
+        let mut attackers: Vec<_> = (0..20).map(|_| world.attacker(false)).collect();
+        let (mortal, peer) = attackers.pop().expect("twenty");
+        world.victim.progress();
+        for (attacker, _) in &attackers {
+            // More than one look takes.
+            let rings = [0; 5000];
+            attacker.parts.rings.iter().for_each(|ring| {
+                rustix::net::send(ring, &rings, SendFlags::DONTWAIT).expect("room for rings");
+            });
+        }
+        drop(mortal);
+        world.victim.progress();
+        assert!(!world.victim.is_alive(peer), "the next progress tells");
+        assert!(attackers.iter().all(|(_, peer)| world.victim.is_alive(*peer)));
+        world.honest_round();
+    }
+}

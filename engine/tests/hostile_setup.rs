@@ -10,7 +10,7 @@ use attacker::{
     VERSION, WELCOME, accept_from, bell_pair, connect_to, hello, listen_at, memory_file, receive,
     sealed_file, send, send_bytes,
 };
-use ayre::{Config, Mode, PeerId, Port, SetupError, Spin};
+use ayre::{Config, Fault, Mode, PeerId, Port, SetupError, Spin};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
     MemfdFlags, Mode as FileMode, OFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create, open,
@@ -402,6 +402,22 @@ fn packets_out_of_turn_end_the_connection_alone() {
             assert!(!world.victim.is_alive(peer), "nobody says hello twice");
             world.honest_round();
         }
+    }
+}
+
+// spec: ERR-9, LIFE-18
+#[test]
+fn a_packet_out_of_turn_is_counted_and_named() {
+    for mode in MODES {
+        let mut world = World::new(mode, "packet");
+        let (attacker, peer) = world.attacker(false);
+        let malformed = world.victim.counters().malformed();
+        assert!(attacker.send([HELLO, VERSION, 9, 0, 1, 0, 0, 0], &[]), "the victim is there");
+        world.victim.progress();
+        assert_eq!(world.victim.counters().malformed(), malformed + 1);
+        let refused = world.victim.send(peer, 1, b"too late");
+        assert_eq!(refused, Err(Fault::Malformed.into()));
+        world.honest_round();
     }
 }
 

@@ -186,3 +186,11 @@ fn impossible_wishes_are_refused() {
         assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{output:?}");
     }
 }
+
+#[test]
+fn a_wish_that_nothing_fits_is_told() {
+    let output = perf(&["--json", "--quick", "--op", "nothing-of-this-name"]);
+    assert!(output.stdout.is_empty(), "{output:?}");
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("nothing of that name"), "{told}");
+}

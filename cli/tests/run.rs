@@ -110,6 +110,7 @@ fn every_rank_learns_its_place() {
     assert_eq!(output.stdout, b"mediated\n");
 }
 
+// spec: LIFE-3
 #[test]
 fn the_job_directory_is_private_shared_and_new() {
     let base = Base::new();
@@ -358,4 +359,12 @@ fn a_core_that_does_not_exist_is_refused() {
     let output = Base::new().job(&["-n", "2", "--bind", "1023"], "true");
     assert_eq!(output.status.code(), Some(125));
     assert_says(&output, "core 1023");
+}
+
+// spec: LIM-1
+#[test]
+fn a_job_larger_than_any_may_be_is_refused() {
+    let output = Base::new().job(&["-n", "1025"], "true");
+    assert_eq!(output.status.code(), Some(2));
+    assert_says(&output, "1025 is not in 1..=1024");
 }

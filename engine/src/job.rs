@@ -167,7 +167,10 @@ impl Port {
 impl Environment {
     fn read() -> Result<Self, SetupError> {
         let variable = |name: &str| {
-            std::env::var(name).map_err(|_| SetupError::Environment(format!("{name} is not set")))
+            std::env::var(name).map_err(|_| {
+                let hint = "start the program with `ayre run`";
+                SetupError::Environment(format!("{name} is not set; {hint}"))
+            })
         };
         let number = |name: &str| {
             let text = variable(name)?;
@@ -176,7 +179,8 @@ impl Environment {
         };
         let (rank, size) = (number("AYRE_RANK")?, number("AYRE_SIZE")?);
         if rank >= size || size > PEERS_MAX {
-            return Err(SetupError::Environment(format!("rank {rank} of {size}")));
+            let wrong = format!("rank {rank} of {size}, where a job has at most {PEERS_MAX}");
+            return Err(SetupError::Environment(wrong));
         }
         let mode = match variable("AYRE_MODE").as_deref() {
             Err(_) | Ok("direct") => Mode::Direct,

@@ -9,7 +9,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut port = Port::join()?; // started by `ayre run -n 2 -- program`
 //! let region = port.alloc(4096, RegionOptions::new())?;
-//! let peer = port.peer(1 - port.rank()).ok_or("start two ranks")?;
+//! let peer = port.peer(port.rank() ^ 1).ok_or("start two ranks")?;
 //! port.share(peer, &region, 0..4096, Rights::all(), 0)?;
 //! let remote = port.accept_region(peer, 0)?;
 //!
@@ -55,7 +55,7 @@ mod sync;
 mod wait;
 
 pub use ayre_proto::alu::{Atomic, AtomicOp, Fetched, Width};
-pub use ayre_proto::limits::EAGER_MAX;
+pub use ayre_proto::limits::{EAGER_MAX, PEERS_MAX};
 pub use ayre_proto::lock::EpochStep;
 pub use ayre_proto::notify::{Classes, Notification, Operation};
 pub use ayre_proto::units::{Key, PeerId, Rights, Ticket};

@@ -15,7 +15,7 @@ pub const LANE_LINES_MIN: usize = 24;
 pub const LANE_LINES_MAX: usize = 1 << 14;
 /// Entries of a port's translation table, and so capabilities a port can have handed out.
 pub const TABLE_SLOTS: usize = 512;
-/// Peers of one port.
+/// Peers of one port, and ports of one job.
 pub const PEERS_MAX: usize = 1024;
 /// Operations with an answer outstanding per connection: bounds the pending table.
 pub const PENDING_MAX: usize = 32;

@@ -130,7 +130,11 @@ fn variable(name: &str) -> Result<usize> {
 /// All ranks measure; rank 0 prints.
 fn measure_all(args: &Args, job: Job, rank: usize, mut runner: Runner<'_>) -> Result<()> {
     let mut report = (rank == 0).then(|| report(args));
-    let mut print = |row| report.as_mut().map_or(Ok(()), |report| report.row(&row));
+    let mut rows = 0;
+    let mut print = |row| {
+        rows += 1;
+        report.as_mut().map_or(Ok(()), |report| report.row(&row))
+    };
     for &kind in job.limits() {
         for size in wanted_sizes(args, runner.raw(kind)) {
             print(runner.measure_raw(kind, size)?)?;
@@ -140,6 +144,9 @@ fn measure_all(args: &Args, job: Job, rank: usize, mut runner: Runner<'_>) -> Re
         for size in wanted_sizes(args, &*case) {
             print(runner.measure(&mut *case, size)?)?;
         }
+    }
+    if rows == 0 && rank == 0 {
+        eprintln!("ayre: with {} processes, nothing of that name and size", job.ranks());
     }
     Ok(())
 }

@@ -31,7 +31,7 @@ use self::strays::Strays;
 pub(crate) struct Args {
     /// How many ranks to start
     #[arg(short = 'n', long = "ranks", value_name = "N",
-          value_parser = clap::value_parser!(u16).range(1..))]
+          value_parser = clap::value_parser!(u16).range(1..=ayre::PEERS_MAX as i64))]
     ranks: u16,
 
     /// Cores for the ranks, in turn: none, cores (all usable ones), or a list such as 0,2 or 0-3

@@ -127,3 +127,18 @@ pub fn a_region_can_be_shared_again(executor: Executor) {
         dead.push(remote);
     }
 }
+
+/// What a port has posted ends before it enters a barrier, and a fault of it stays for the flush.
+// spec: BAR-4, FLUSH-2
+pub fn a_barrier_leaves_faults_to_flush(executor: Executor) {
+    let mut world = World::open(executor);
+    let target = world.target_id();
+    let Memory { remote, grant, .. } = world.memory(64);
+    world.target().revoke(grant).expect("a live grant");
+    world.post(|port| port.put(&remote, 0, &[1; 64], Options::new()));
+    world.drive(|port| {
+        assert_eq!(port.barrier(), Ok(()));
+        assert!(port.is_flushed(target), "it has ended");
+        assert_eq!(port.flush(target), Err(Fault::StaleKey), "and how is not forgotten");
+    });
+}

@@ -61,7 +61,9 @@ macro_rules! suite {
             regions:
                 memory_is_zeroed, the_owner_shares_its_memory, grants_stay_inside,
                 deregistering_revokes, what_was_deregistered_is_gone, registered_words_are_memory;
-            revocation: what_is_under_way_ends, other_grants_live_on, a_region_can_be_shared_again;
+            revocation:
+                what_is_under_way_ends, other_grants_live_on, a_region_can_be_shared_again,
+                a_barrier_leaves_faults_to_flush;
             room:
                 own_notifications_are_bounded, unread_notifications_refuse_more,
                 the_table_is_bounded, refusals_and_faults_are_counted,

@@ -31,7 +31,7 @@ use core::iter::successors;
 pub enum Kind {
     /// A short message; the tag is its type tag.
     Message = 1,
-    /// A notification record; 16 bytes.
+    /// A notification record, and the place of its data; 24 bytes.
     Notification = 2,
     /// A command for the target's responder.
     Command = 3,

@@ -221,3 +221,19 @@ pub fn the_mode_is_agreed(executor: Executor) {
     assert!(world.initiator().is_alive(target) && world.target().is_alive(initiator));
     assert_eq!(world.initiator().peers().collect::<Vec<_>>(), [target]);
 }
+
+/// A port has one loopback; asking for another one leaves it as it is.
+// spec: LIFE-5
+pub fn a_second_loopback_is_refused(executor: Executor) {
+    let mut world = World::open(executor);
+    let port = world.initiator();
+    let own = PeerId(port.rank() as u16);
+    if !executor.is_loopback() {
+        assert_eq!(port.connect_loopback().expect("the first one"), own);
+    }
+    let second = port.connect_loopback();
+    assert!(matches!(second, Err(SetupError::Refused(_))), "{second:?}");
+    port.progress();
+    assert!(port.is_alive(own), "the first one lives");
+    assert_eq!(port.send(own, 1, b"to myself"), Ok(()));
+}

@@ -57,7 +57,8 @@ macro_rules! suite {
                 a_capability_is_of_its_port, a_region_is_of_its_port, a_grant_is_of_its_port,
                 an_unknown_peer_is_a_foreign_handle, names_find_capabilities,
                 one_name_gives_one_after_the_other, faults_have_an_order,
-                capabilities_can_be_narrowed, the_mode_is_agreed;
+                capabilities_can_be_narrowed, the_mode_is_agreed,
+                a_second_loopback_is_refused;
             regions:
                 memory_is_zeroed, the_owner_shares_its_memory, grants_stay_inside,
                 deregistering_revokes, what_was_deregistered_is_gone, registered_words_are_memory;

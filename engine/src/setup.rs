@@ -151,14 +151,16 @@ impl Port {
     pub fn connect_loopback(&mut self) -> Result<PeerId, SetupError> {
         let (mode, sizes) = (self.config.mode, lane_sizes(self.config.mode));
         let (socket, other) = control_pair()?;
-        self.loopback_control = Some(other);
         let (bells, rung) = Bells::pair()?;
         let link = self.link(socket, self.page.file(), &rung, true)?;
         let file = connection_file(sizes)?;
         let mapping = Arc::new(Mapping::own(file.as_fd(), sizes.file_len())?);
         let (out, _) = Direction::pair(&mapping, sizes);
         let inward = out.clone();
-        self.add(Agreement { bells, peer: self.id, mode, link, out, inward })
+        let peer = self.add(Agreement { bells, peer: self.id, mode, link, out, inward })?;
+        // Not before: where there is a loopback already, it lives by the end that stands here.
+        self.loopback_control = Some(other);
+        Ok(peer)
     }
 
     /// Opens two ports and connects them with each other: for two threads of one process, and for

@@ -21,7 +21,8 @@ impl Counters {
         self.faults[fault.code() as usize]
     }
 
-    /// Records, commands and greetings of peers that were dropped because they did not parse.
+    /// Records, commands, packets and greetings of peers that were dropped because they did not
+    /// parse, or came out of turn.
     pub const fn malformed(&self) -> u64 {
         self.malformed
     }

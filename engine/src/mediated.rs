@@ -300,8 +300,9 @@ impl MediatedEnd {
     /// Notifications that may still be raised at the target before its program takes some.
     // spec: NOTI-9
     pub(crate) fn note_credit(&self) -> u64 {
-        // Relaxed: only the number matters. A count that cannot be leaves no credit.
-        let taken = self.notes_taken_there.load(Ordering::Relaxed);
+        // NOTE-A1: the target's responder knows of what is counted (NOTE-R1) when it sees what we
+        // post next. A count that cannot be leaves no credit.
+        let taken = self.notes_taken_there.load(Ordering::Acquire);
         NOTES_UNREAD_MAX.saturating_sub(self.noted.wrapping_sub(taken))
     }
 }

@@ -105,9 +105,11 @@ impl Port {
         }
         let Ok(connection) = self.connection_mut(notification.source) else { return };
         if let Executor::Mediated(end) = &mut connection.executor {
-            // Relaxed: only the number matters, to our responder and to the initiator.
+            // Relaxed: NOTE-R1 below.
             let taken = end.notes_taken.fetch_add(1, Ordering::Relaxed) + 1;
-            connection.inward.control(Control::Noted).store(taken, Ordering::Relaxed);
+            // NOTE-R1: our responder knows before the initiator does (NOTE-A1), whom it would
+            // take for malformed otherwise.
+            connection.inward.control(Control::Noted).store(taken, Ordering::Release);
         }
     }
 }

@@ -270,7 +270,7 @@ impl Served {
     /// that they never stand in the way of commands. One that does not is malformed.
     // spec: NOTI-11
     fn check_note_credit(&self) -> Result<(), Malformed> {
-        // Relaxed: written by this process, only the number matters.
+        // Relaxed: NOTE-R1 came before the command at the head, which LANE-A1 has made visible.
         let taken = self.taken.load(Ordering::Relaxed);
         let unread = self.noted.wrapping_sub(taken);
         if unread < NOTES_UNREAD_MAX { Ok(()) } else { Err(Malformed) }

@@ -14,6 +14,7 @@
 //! | LANE-R1 status word of a record | LANE-A1 reader's poll | the record, and the writer's puts |
 //! | LANE-R2 reader's cursor | LANE-A2 writer short of room | those lines were copied out |
 //! | DONE-R1 count of commands | DONE-A1 initiator's poll | the commands' effects and answers |
+//! | NOTE-R1 notifications taken | NOTE-A1 initiator's credit | the responder's count of them |
 //! | BAR-R1 barrier word | BAR-A1 barrier wait | all before the peer's barrier call |
 //! | REV-R1 leaving an operation | REV-A1 revoking owner | the operation's stores |
 //! | LOCK-R1 remote atomic | LOCK-A1 remote atomic, load | all before the atomic |

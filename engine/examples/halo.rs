@@ -6,7 +6,7 @@
 //! used the slot. So nobody needs to say that a halo may be overwritten.
 //!
 //! ```sh
-//! cargo build --release -p ayre-cli -p ayre --examples
+//! cargo build --release -p ayre-cli -p ayre --bins --examples
 //! target/release/ayre run -n 4 -- target/release/examples/halo
 //! ```
 use ayre::{Options, Port, Region, RegionOptions, RemoteRegion, Rights};

@@ -1,6 +1,9 @@
 //! Two ranks write a greeting into each other's memory.
 //!
-//! `ayre run -n 2 -- target/release/examples/hello`
+//! ```sh
+//! cargo build --release -p ayre-cli -p ayre --bins --examples
+//! target/release/ayre run -n 2 -- target/release/examples/hello
+//! ```
 use ayre::{Options, Port, RegionOptions, Rights};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

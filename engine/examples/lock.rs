@@ -2,7 +2,7 @@
 //! only if nobody is ever between another one's get and put.
 //!
 //! ```sh
-//! cargo build --release -p ayre-cli -p ayre --examples
+//! cargo build --release -p ayre-cli -p ayre --bins --examples
 //! target/release/ayre run -n 4 -- target/release/examples/lock
 //! ```
 use ayre::{Hold, Lock, Options, PeerId, Port, RegionOptions, RemoteRegion, Rights};

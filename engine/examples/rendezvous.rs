@@ -3,7 +3,7 @@
 //! Each rank sends to the next one of a ring; nothing is copied on the way.
 //!
 //! ```sh
-//! cargo build --release -p ayre-cli -p ayre --examples
+//! cargo build --release -p ayre-cli -p ayre --bins --examples
 //! target/release/ayre run -n 3 -- target/release/examples/rendezvous
 //! ```
 use ayre::{Classes, Options, PeerId, Port, RegionOptions, Rights};

@@ -2,7 +2,7 @@
 //! queue and counts. No producer waits for another one, and none asks before it enqueues.
 //!
 //! ```sh
-//! cargo build --release -p ayre-cli -p ayre --examples
+//! cargo build --release -p ayre-cli -p ayre --bins --examples
 //! target/release/ayre run -n 4 -- target/release/examples/work_queue [FILE...]
 //! ```
 //!

@@ -8,6 +8,8 @@ cd "$(dirname "$0")/.."
 
 export PROPTEST_CASES="${PROPTEST_CASES:-20000}"
 export AYRE_SOAK="${AYRE_SOAK:-300}"
+# Simulated networks of each test of the link.
+export SEEDS="${SEEDS:-20000}"
 
 fuzz() {
     if ! cargo +nightly --version >/dev/null 2>&1; then

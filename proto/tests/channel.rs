@@ -4,9 +4,13 @@
 //! network that loses, repeats, delays and reorders in both directions. Checked all the way: each
 //! frame is delivered once and in order, no buffer is used that was not given, what is told of each
 //! frame adds up; and once the faults stop, everything arrives.
+#[path = "common/dice.rs"]
+mod dice;
+
 use ayre_proto::link::receive::{Arrival, Receiver};
 use ayre_proto::link::send::{Ack, Loss, SendEffects, Sender, Transmission};
 use ayre_proto::link::{Repair, WINDOW};
+use dice::{Dice, seeds};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,26 +19,6 @@ const PATIENCE: u64 = 50;
 const ROUND_TRIP: u64 = 200;
 /// First numbers: some wrap in the middle of a run.
 const FIRSTS: [u32; 4] = [0, 7, u32::MAX - 100, (1 << 31) - 20];
-
-/// splitmix64.
-struct Dice(u64);
-
-impl Dice {
-    fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.word() % end
-    }
-
-    fn percent(&mut self, chance: u64) -> bool {
-        self.below(10_000) < chance * 100
-    }
-}
 
 /// What the network does, in percent and nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -279,15 +263,11 @@ fn faults(dice: &mut Dice) -> Faults {
     Faults { loss: dice.below(31), repeat: dice.below(11), delay, paths: 1 + dice.below(4) }
 }
 
-fn seeds() -> u64 {
-    std::env::var("SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(500)
-}
-
 /// Every seed is a network of its own.
 // spec: LINK-2, LINK-3, LINK-4, LINK-5, LINK-6, LINK-7, LINK-8, LINK-13, LINK-14
 #[test]
 fn frames_arrive_once_in_order_over_any_network() {
-    for seed in 0..seeds() {
+    for seed in 0..seeds(500) {
         for repair in [Repair::Selective, Repair::GoBackN] {
             let faults = faults(&mut Dice(seed));
             World::new(seed, repair, faults).run(300, 200 * TIMEOUT);

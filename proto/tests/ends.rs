@@ -4,12 +4,16 @@
 //! repeats, delays, reorders and damages datagrams, cuts paths, and a stranger sends what he has
 //! seen again. Checked: each frame is delivered once, in the order of its channel, whole; buffers
 //! are never used beyond what was given; and once the faults stop, everything arrives.
+#[path = "common/dice.rs"]
+mod dice;
+
 use ayre_proto::link::Repair;
 use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, Heard};
 use ayre_proto::link::frame::{CHANNELS, Channel, Digest, Flags, HEADER_BYTES, Header};
 use ayre_proto::link::paths::PathId;
 use ayre_proto::link::receive::Arrival;
 use crc::{CRC_32_ISCSI, Crc, Table};
+use dice::{Dice, seeds};
 use std::collections::BTreeMap;
 
 static CRC: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
@@ -19,26 +23,6 @@ const MILLISECOND: u64 = 1_000_000;
 
 fn crc(bytes: &[u8]) -> u32 {
     CRC.checksum(bytes)
-}
-
-/// splitmix64.
-struct Dice(u64);
-
-impl Dice {
-    fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.word() % end
-    }
-
-    fn percent(&mut self, chance: u64) -> bool {
-        self.below(100) < chance
-    }
 }
 
 /// What the network does to datagrams, in percent.
@@ -280,15 +264,11 @@ impl World {
     }
 }
 
-fn seeds() -> u64 {
-    std::env::var("SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(300)
-}
-
 /// Every seed is a network of its own.
 // spec: LINK-1, LINK-2, LINK-4, LINK-13, LINK-14, LINK-15, FRAME-5
 #[test]
 fn everything_arrives_over_any_network() {
-    for seed in 0..seeds() {
+    for seed in 0..seeds(300) {
         let mut world = World::new(seed);
         let dice = &mut Dice(seed ^ 0xff);
         world.faults = Faults {

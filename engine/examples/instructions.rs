@@ -111,6 +111,7 @@ fn main() {
         "put-8-notified" => times(Box::new(|pair| pair.put_notified(8))),
         "message-8" => times(Box::new(|pair| pair.message(8))),
         "message-56" => times(Box::new(|pair| pair.message(56))),
+        "message-64" => times(Box::new(|pair| pair.message(64))),
         "enqueue-32" => queue(&mut Pair::new(Mode::Direct), count),
         "poll-1-peer" => poll(1, Mode::Direct, count),
         "poll-64-peers" => poll(64, Mode::Direct, count),

@@ -23,7 +23,7 @@
 //! The reader returns room by publishing how many lines it has consumed in all; cumulative counts
 //! survive any loss of an earlier one (QFC credits, FORTH prototype).
 use crate::limits::{LANE_LINES_MAX, LINE_PAYLOAD, RECORD_MAX};
-use core::iter::successors;
+use core::iter::from_fn;
 
 /// What a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -253,9 +253,13 @@ impl Receiver {
     }
 
     /// Positions of the lines behind the next one, in lane order.
+    #[inline(always)]
     pub fn positions_behind(&self) -> impl Iterator<Item = u32> {
-        let Self { lines, step, position, .. } = *self;
-        successors(Some(position), move |at| Some(following(*at, step, lines))).skip(1)
+        let Self { lines, step, mut position, .. } = *self;
+        from_fn(move || {
+            position = following(position, step, lines);
+            Some(position)
+        })
     }
 
     const fn sequence(&self) -> u16 {

@@ -63,7 +63,7 @@ impl LaneMemory {
     }
 
     pub(crate) fn receiver(self) -> LaneReceiver {
-        LaneReceiver { machine: Receiver::new(self.count), words: self }
+        LaneReceiver { machine: Receiver::new(self.count), last_lines: 1, words: self }
     }
 }
 
@@ -185,15 +185,22 @@ impl<W: Words> LaneSender<W> {
     #[inline(never)]
     fn push_rest<'a>(&mut self, data: &'a [u8], room: usize) -> &'a [u8] {
         let (first, rest) = data.split_at(room);
-        for chunk in rest.chunks(LINE_PAYLOAD) {
-            let (position, sequence) = self.machine.take();
-            let line = self.words.line(position);
-            store_bytes(line, 1, chunk);
-            let status = Status { sequence, kind: Kind::Continuation, len: 0, tag: 0 };
-            // Relaxed: published by LANE-R1 of the record's first line.
-            line[0].store(status.encode(), Ordering::Relaxed);
+        let (whole, tail) = rest.as_chunks::<LINE_PAYLOAD>();
+        whole.iter().for_each(|chunk| self.push_further(chunk));
+        if !tail.is_empty() {
+            self.push_further(tail);
         }
         first
+    }
+
+    #[inline(always)]
+    fn push_further(&mut self, chunk: &[u8]) {
+        let (position, sequence) = self.machine.take();
+        let line = self.words.line(position);
+        store_bytes(line, 1, chunk);
+        let status = Status { sequence, kind: Kind::Continuation, len: 0, tag: 0 };
+        // Relaxed: published by LANE-R1 of the record's first line.
+        line[0].store(status.encode(), Ordering::Relaxed);
     }
 }
 
@@ -226,17 +233,22 @@ pub(crate) enum Probe<T> {
     Other,
 }
 
+/// Lines of a record that are sent for before it has come.
+const SENT_FOR_MAX: u32 = 5;
+
 /// Reader's end of a lane.
 #[derive(Debug)]
 pub(crate) struct LaneReceiver<W = LaneMemory> {
     machine: Receiver,
+    /// Of the last record; the next one is likely to take as many.
+    last_lines: u32,
     words: W,
 }
 
 impl<W: Words> LaneReceiver<W> {
     #[cfg(all(loom, test))]
     pub(crate) fn over(words: W, lines: u32) -> Self {
-        Self { machine: Receiver::new(lines), words }
+        Self { machine: Receiver::new(lines), last_lines: 1, words }
     }
 
     /// Lines of the whole lane.
@@ -269,6 +281,7 @@ impl<W: Words> LaneReceiver<W> {
         // LANE-A1: a status word with the expected number makes the whole record visible (LANE-R1).
         let word = line[0].load(Ordering::Acquire);
         if !self.machine.arrived(word) {
+            self.send_for_rest();
             return Probe::Nothing;
         }
         prefetch(self.words.line(self.machine.position_ahead()).as_ptr().addr());
@@ -278,6 +291,9 @@ impl<W: Words> LaneReceiver<W> {
         }
         let into = &mut into[..len];
         load_bytes(line, 1, into);
+        if self.last_lines != 1 {
+            self.last_lines = 1;
+        }
         self.consume_lines(1);
         Probe::Taken((len, tag))
     }
@@ -315,21 +331,46 @@ impl<W: Words> LaneReceiver<W> {
     pub(crate) fn copy(&self, skip: usize, into: &mut [u8]) {
         let room = LINE_PAYLOAD - skip * 8;
         let (first, rest) = into.split_at_mut(room.min(into.len()));
-        load_bytes(self.words.line(self.machine.position()), 1 + skip, first);
+        let line = self.words.line(self.machine.position());
+        match first.as_mut_array::<LINE_PAYLOAD>() {
+            Some(whole) => load_bytes(line, 1, whole),
+            None => load_bytes(line, 1 + skip, first),
+        }
         // Several transfers at a time take as long as one.
         let lines = rest.len().div_ceil(LINE_PAYLOAD);
         for position in self.machine.positions_behind().take(lines) {
             prefetch(self.words.line(position).as_ptr().addr());
         }
-        for (position, chunk) in self.machine.positions_behind().zip(rest.chunks_mut(LINE_PAYLOAD))
-        {
+        let mut behind = self.machine.positions_behind();
+        let (whole, tail) = rest.as_chunks_mut::<LINE_PAYLOAD>();
+        for (chunk, position) in whole.iter_mut().zip(&mut behind) {
             load_bytes(self.words.line(position), 1, chunk);
+        }
+        if let Some(position) = behind.next() {
+            load_bytes(self.words.line(position), 1, tail);
+        }
+    }
+
+    /// While the next record is waited for: sends for the lines behind its first one, if it is
+    /// likely to have any, so that they come along with it.
+    #[inline(always)]
+    fn send_for_rest(&self) {
+        if self.last_lines > 1 {
+            self.send_for(self.last_lines.min(SENT_FOR_MAX) - 1);
+        }
+    }
+
+    #[inline(never)]
+    fn send_for(&self, lines: u32) {
+        for position in self.machine.positions_behind().take(lines as usize) {
+            prefetch(self.words.line(position).as_ptr().addr());
         }
     }
 
     /// Gives the lines of the record at the head back.
     pub(crate) fn consume(&mut self, status: &Status) {
-        self.consume_lines(lines_for(status.len as usize));
+        self.last_lines = lines_for(status.len as usize);
+        self.consume_lines(self.last_lines);
     }
 
     // spec: LANE-8

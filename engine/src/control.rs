@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use std::io::{IoSlice, IoSliceMut};
@@ -58,7 +58,9 @@ pub(crate) struct Packet {
 pub(crate) enum Arrival {
     Packet(Packet),
     Nothing,
-    /// The peer is gone, or said something that is no packet.
+    /// The peer said something that is no packet.
+    Malformed,
+    /// The peer is gone.
     Closed,
 }
 
@@ -93,6 +95,7 @@ pub(crate) fn send(
 }
 
 /// Takes the next packet; does not block.
+// spec: LIFE-18
 pub(crate) fn receive(socket: BorrowedFd<'_>) -> Arrival {
     let mut bytes = [0; WORDS * 8];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
@@ -105,21 +108,30 @@ pub(crate) fn receive(socket: BorrowedFd<'_>) -> Arrival {
             other => break other,
         }
     };
-    match received {
-        Ok(message) if message.bytes == WORDS * 8 => {}
+    let message = match received {
+        // A packet without bytes looks the same as the end.
+        Ok(message) if message.bytes > 0 => message,
         Err(Errno::AGAIN) => return Arrival::Nothing,
         _ => return Arrival::Closed,
-    }
+    };
     let mut fds = Vec::new();
     for message in ancillary.drain() {
         if let RecvAncillaryMessage::ScmRights(rights) = message {
             fds.extend(rights);
         }
     }
+    // The kernel cuts off what goes beyond the buffer, and says so.
+    if message.bytes != bytes.len() || message.flags.contains(ReturnFlags::TRUNC) {
+        return Arrival::Malformed;
+    }
+    parse(&bytes, fds).map_or(Arrival::Malformed, Arrival::Packet)
+}
+
+fn parse(bytes: &[u8; WORDS * 8], fds: Vec<OwnedFd>) -> Option<Packet> {
     let mut words = bytes.as_chunks::<8>().0.iter().map(|chunk| u64::from_le_bytes(*chunk));
-    let Some(kind) = words.next().and_then(PacketKind::from_word) else { return Arrival::Closed };
+    let kind = words.next().and_then(PacketKind::from_word)?;
     let words = std::array::from_fn(|_| words.next().unwrap_or(0));
-    Arrival::Packet(Packet { kind, words, fds })
+    Some(Packet { kind, words, fds })
 }
 
 /// Waits for a packet, at most until `deadline`.
@@ -127,6 +139,9 @@ pub(crate) fn receive_blocking(socket: impl AsFd, deadline: Instant) -> Result<P
     loop {
         match receive(socket.as_fd()) {
             Arrival::Packet(packet) => return Ok(packet),
+            Arrival::Malformed => {
+                return Err(SetupError::Protocol("what the peer said is no packet"));
+            }
             Arrival::Closed => return Err(SetupError::PeerLeft),
             Arrival::Nothing => wait_readable(socket.as_fd(), deadline)?,
         }

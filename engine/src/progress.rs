@@ -175,6 +175,7 @@ fn take_packets(connection: &mut Connection) -> Result<(), Fault> {
     for _ in 0..PACKETS_PER_LOOK {
         match control::receive(connection.control()) {
             Arrival::Nothing => break,
+            Arrival::Malformed => return Err(Fault::Malformed),
             Arrival::Closed => return Err(Fault::PeerDead),
             Arrival::Packet(mut packet) => match packet.kind {
                 PacketKind::OfferRegion | PacketKind::OfferQueue => {

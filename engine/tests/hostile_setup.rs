@@ -111,7 +111,7 @@ fn strangers_that_say_nothing_or_go_do_not_hold_the_port_up() {
         drop((silent, also_silent, connect_to(&world.path)));
         world.attacker(false);
         let parts = Parts::new();
-        for len in [1, 8, 63, 4096] {
+        for len in [1, 8, 63, 65, 4096] {
             let stranger = connect_to(&world.path);
             assert!(send_bytes(&stranger, &vec![1; len], &parts.fds()), "the victim listens");
             world.attacker(false);
@@ -405,19 +405,34 @@ fn packets_out_of_turn_end_the_connection_alone() {
     }
 }
 
+fn packet(words: [u64; 8]) -> Vec<u8> {
+    words.into_iter().flat_map(u64::to_le_bytes).collect()
+}
+
 // spec: ERR-9, LIFE-18
 #[test]
-fn a_packet_out_of_turn_is_counted_and_named() {
+fn a_packet_that_no_peer_sends_is_counted_and_named() {
+    let long = [packet(region_offer(0, 8, 8)), vec![0; 1]].concat();
+    let wrong = [
+        packet([HELLO, VERSION, 9, 0, 1, 0, 0, 0]),
+        packet([0; 8]),
+        packet([99, 0, 0, 0, 0, 0, 0, 0]),
+        vec![BYE as u8; 1],
+        packet([BYE, 0, 0, 0, 0, 0, 0, 0])[..63].to_vec(),
+        long,
+    ];
     for mode in MODES {
         let mut world = World::new(mode, "packet");
-        let (attacker, peer) = world.attacker(false);
-        let malformed = world.victim.counters().malformed();
-        assert!(attacker.send([HELLO, VERSION, 9, 0, 1, 0, 0, 0], &[]), "the victim is there");
-        world.victim.progress();
-        assert_eq!(world.victim.counters().malformed(), malformed + 1);
-        let refused = world.victim.send(peer, 1, b"too late");
-        assert_eq!(refused, Err(Fault::Malformed.into()));
-        world.honest_round();
+        for bytes in &wrong {
+            let (attacker, peer) = world.attacker(false);
+            let malformed = world.victim.counters().malformed();
+            assert!(send_bytes(&attacker.control, bytes, &[]), "the victim is there");
+            world.victim.progress();
+            assert_eq!(world.victim.counters().malformed(), malformed + 1, "{bytes:?}");
+            let refused = world.victim.send(peer, 1, b"too late");
+            assert_eq!(refused, Err(Fault::Malformed.into()), "{bytes:?}");
+            world.honest_round();
+        }
     }
 }
 

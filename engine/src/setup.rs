@@ -100,7 +100,8 @@ impl Port {
     /// make it wait longer.
     ///
     /// # Errors
-    /// [`SetupError::TimedOut`]; [`SetupError::Os`].
+    /// [`SetupError::TimedOut`]; [`SetupError::Os`] where the system refuses this port what a
+    /// connection takes: the caller is turned away, and is not to blame.
     // spec: LIFE-9
     pub fn accept(&mut self) -> Result<PeerId, SetupError> {
         let deadline = Instant::now() + self.config.setup_timeout;
@@ -123,10 +124,12 @@ impl Port {
                 }
                 Some(index) => {
                     let caller = self.callers.swap_remove(index);
-                    if let Ok(peer) = self.welcome(caller) {
-                        return Ok(peer);
+                    match self.welcome(caller) {
+                        Ok(peer) => return Ok(peer),
+                        // Of welcoming, only what the system refuses us.
+                        Err(error @ SetupError::Os { .. }) => return Err(error),
+                        Err(_) => self.count_malformed(),
                     }
-                    self.count_malformed();
                 }
             }
         }
@@ -152,7 +155,7 @@ impl Port {
         let (mode, sizes) = (self.config.mode, lane_sizes(self.config.mode));
         let (socket, other) = control_pair()?;
         let (bells, rung) = Bells::pair()?;
-        let link = self.link(socket, self.page.file(), &rung, true)?;
+        let link = link(socket, PeerPage::new(self.page.file())?, &rung, true);
         let file = connection_file(sizes)?;
         let mapping = Arc::new(Mapping::own(file.as_fd(), sizes.file_len())?);
         let (out, _) = Direction::pair(&mapping, sizes);
@@ -205,52 +208,44 @@ impl Port {
         let packet = control::receive_blocking(&socket, deadline)?;
         let half = expect(&packet, PacketKind::Welcome)?;
         let [page, file] = &packet.fds[..] else {
-            return Err(SetupError::Protocol("descriptors of a welcome"));
+            return Err(wrong_descriptors(&packet.fds, socket.as_fd()));
         };
         self.check_foreign_number(half.number)?;
         let sizes = half.sizes.ok_or(SetupError::Protocol("lane sizes"))?;
         if half.mode == Mode::Direct && self.config.mode == Mode::Mediated {
             return Err(SetupError::Protocol("mode"));
         }
-        let link = self.link(socket, page.as_fd(), &bells, half.expedited)?;
+        let link = link(socket, PeerPage::new(page.as_fd())?, &bells, half.expedited);
         let mapping = Arc::new(Mapping::foreign(file.as_fd(), sizes.file_len(), true)?);
         let (inward, out) = Direction::pair(&mapping, sizes);
         self.add(Agreement { bells, peer: half.number, mode: half.mode, link, out, inward })
     }
 
-    /// Answers a Hello that is there to be read.
-    // spec: LIFE-8
+    /// Answers a Hello that is there to be read. Fails with [`SetupError::Os`] only where the
+    /// system refuses us something; nothing that the caller does can bring that about.
+    // spec: LIFE-8, LIFE-9
     fn welcome(&mut self, socket: OwnedFd) -> Result<PeerId, SetupError> {
         let packet = control::receive_blocking(&socket, Instant::now())?;
         let theirs = expect(&packet, PacketKind::Hello)?;
         let [page, port_bell, engine_bell] = <[OwnedFd; 3]>::try_from(packet.fds)
-            .map_err(|_| SetupError::Protocol("descriptors of a hello"))?;
+            .map_err(|fds| wrong_descriptors(&fds, socket.as_fd()))?;
         let bells = Bells::foreign(port_bell, engine_bell)?;
+        // Whatever stands in the way of mapping it, the caller has chosen the file.
+        let page = PeerPage::new(page.as_fd()).map_err(|_| SetupError::UnsafeFile)?;
         self.check_foreign_number(theirs.number)?;
         let mediated = theirs.mode == Mode::Mediated || self.config.mode == Mode::Mediated;
         let mode = if mediated { Mode::Mediated } else { Mode::Direct };
         let sizes = lane_sizes(mode);
         let file = connection_file(sizes)?;
-        let link = self.link(socket, page.as_fd(), &bells, theirs.expedited)?;
+        let link = link(socket, page, &bells, theirs.expedited);
         let ours = Half { number: self.id, mode, expedited: expedited(), sizes: Some(sizes) };
         let fds = [self.page.file(), file.as_fd()];
-        control::send(link.control.as_fd(), PacketKind::Welcome, ours.words(), &fds)?;
+        // What keeps the answer from the caller concerns nobody else.
+        control::send(link.control.as_fd(), PacketKind::Welcome, ours.words(), &fds)
+            .map_err(|_| SetupError::PeerLeft)?;
         let mapping = Arc::new(Mapping::own(file.as_fd(), sizes.file_len())?);
         let (out, inward) = Direction::pair(&mapping, sizes);
         self.add(Agreement { bells, peer: theirs.number, mode, link, out, inward })
-    }
-
-    fn link(
-        &self,
-        control: OwnedFd,
-        page: BorrowedFd<'_>,
-        bells: &Bells,
-        theirs_expedited: bool,
-    ) -> Result<Arc<Link>, SetupError> {
-        let both = expedited() && theirs_expedited;
-        let fencing = if both { Fencing::Asymmetric } else { Fencing::Symmetric };
-        let page = PeerPage::new(page)?;
-        Ok(Arc::new(Link { control, page, bells: bells.clone(), fencing }))
     }
 
     /// Our own number names our loopback; a peer of that number would pass for it.
@@ -370,6 +365,21 @@ fn check_credentials(socket: BorrowedFd<'_>) -> Result<(), SetupError> {
         return Ok(());
     }
     Err(SetupError::Refused("the peer belongs to another user"))
+}
+
+fn link(control: OwnedFd, page: PeerPage, bells: &Bells, theirs_expedited: bool) -> Arc<Link> {
+    let both = expedited() && theirs_expedited;
+    let fencing = if both { Fencing::Asymmetric } else { Fencing::Symmetric };
+    Arc::new(Link { control, page, bells: bells.clone(), fencing })
+}
+
+/// Why a packet has not brought the descriptors that it should: the kernel keeps back those that we
+/// have no room for, in which case there is none for one more. Those that came are held meanwhile.
+fn wrong_descriptors(_held: &[OwnedFd], socket: BorrowedFd<'_>) -> SetupError {
+    match rustix::io::fcntl_dupfd_cloexec(socket, 0) {
+        Ok(_) => SetupError::Protocol("descriptors of a packet"),
+        Err(errno) => SetupError::Os { call: "descriptors of a packet", errno },
+    }
 }
 
 fn expect(packet: &Packet, kind: PacketKind) -> Result<Half, SetupError> {

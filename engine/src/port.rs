@@ -69,7 +69,7 @@ pub struct Port {
     /// Ranks of the job, this one included; 1 outside of jobs.
     pub(crate) size: usize,
     pub(crate) barriers: u64,
-    /// Peers whose death no wait has reported yet.
+    /// Peers whose death no wait has reported yet; each number stands here once at most.
     pub(crate) died: Vec<PeerId>,
     pub(crate) polls: u32,
     /// The connection whose answers a blocking call takes in itself.

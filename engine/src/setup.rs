@@ -267,6 +267,7 @@ impl Port {
         }
     }
 
+    // spec: LIFE-14
     fn add(&mut self, agreed: Agreement) -> Result<PeerId, SetupError> {
         self.check_number(agreed.peer)?;
         self.watch(&agreed)?;
@@ -275,6 +276,8 @@ impl Port {
             self.connections.resize_with(index + 1, || None);
         }
         let peer = agreed.peer;
+        // A wait that named the number now would mean the wrong peer.
+        self.died.retain(|died| *died != peer);
         let connection = Connection::new(agreed);
         if let Some(taken) = connection.notes_taken() {
             let Connection { link, inward, out, .. } = &connection;

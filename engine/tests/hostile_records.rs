@@ -5,7 +5,7 @@ mod attacker;
 #[path = "hostile/world.rs"]
 mod world;
 
-use attacker::{Attacker, Lane};
+use attacker::{Attacker, Begun, Lane};
 use ayre::{EAGER_MAX, Fault, Mode, PeerId, PostError, ReceiveError};
 use ayre_proto::lane::{Kind, Status};
 use std::time::Duration;
@@ -48,6 +48,29 @@ fn assert_ended(world: &mut World, peer: PeerId, malformed: u64, why: Fault) {
     let waited = world.victim.recv(&mut [0; EAGER_MAX], Some(Duration::ZERO));
     assert_eq!(waited, Err(ReceiveError::PeerDied(peer)));
     world.honest_round();
+}
+
+// spec: LIFE-14, LIFE-11, LIFE-18
+#[test]
+fn a_number_that_lives_again_is_not_named_as_dead() {
+    for mode in MODES {
+        let mut world = World::new(mode, "lives-again");
+        let (mut attacker, peer) = world.attacker(false);
+        for _ in 0..3 {
+            put_bad(&mut attacker, Lane::Messages, None, (kinds(mode).0, 16));
+            world.drain();
+            assert_eq!(world.victim.peer(peer.index()), None, "it is forgotten");
+            let begun = Begun::connect(&world.path, attacker.number, false);
+            assert_eq!(world.victim.accept().ok(), Some(peer), "its number is free");
+            attacker = begun.finish();
+        }
+        let mut wait = || world.victim.recv(&mut [0; EAGER_MAX], Some(Duration::ZERO));
+        assert_eq!(wait(), Err(ReceiveError::TimedOut), "the deaths were another's");
+        drop(attacker);
+        assert_eq!(wait(), Err(ReceiveError::PeerDied(peer)));
+        assert_eq!(wait(), Err(ReceiveError::TimedOut), "once");
+        world.honest_round();
+    }
 }
 
 // spec: ERR-6, LIFE-18

@@ -167,23 +167,26 @@ impl Port {
         into: &mut [u8],
         timeout: Option<Duration>,
     ) -> Result<Message, ReceiveError> {
-        self.wait_or_died(timeout, |port| port.try_recv(into).transpose())
+        let turns = self.connections.len();
+        self.wait_or_died(timeout, turns, |port| port.try_recv(into).transpose())
     }
 
-    /// Waits for what `attempt` gives, or until a peer dies, or until the time is up.
+    /// Waits for what `attempt` gives, or until a peer dies, or until the time is up. So many turns
+    /// of `attempt` look at everything.
     // spec: WAIT-1, LIFE-11
     pub(crate) fn wait_or_died<T>(
         &mut self,
         timeout: Option<Duration>,
+        turns: usize,
         mut attempt: impl FnMut(&mut Self) -> Option<Result<T, ReceiveError>>,
     ) -> Result<T, ReceiveError> {
         let deadline = deadline(timeout);
         let awake = self.wait_awake(deadline, |port| match port.died.is_empty() {
             true => attempt(port),
-            false => port.attempt_all(&mut attempt),
+            false => port.attempt_all(turns, &mut attempt),
         });
-        let found =
-            awake.or_else(|| self.wait_asleep(deadline, |port| port.attempt_all(&mut attempt)));
+        let found = awake
+            .or_else(|| self.wait_asleep(deadline, |port| port.attempt_all(turns, &mut attempt)));
         found.unwrap_or(Err(ReceiveError::TimedOut))
     }
 
@@ -191,10 +194,10 @@ impl Port {
     /// that its sender has gone.
     fn attempt_all<T>(
         &mut self,
+        turns: usize,
         attempt: &mut impl FnMut(&mut Self) -> Option<Result<T, ReceiveError>>,
     ) -> Option<Result<T, ReceiveError>> {
-        let turns = self.connections.len().max(1);
-        let found = (0..turns).find_map(|_| attempt(self));
+        let found = (0..turns.max(1)).find_map(|_| attempt(self));
         found.or_else(|| self.died.pop().map(|peer| Err(ReceiveError::PeerDied(peer))))
     }
 

@@ -73,7 +73,8 @@ impl Port {
         &mut self,
         timeout: Option<Duration>,
     ) -> Result<Notification, ReceiveError> {
-        self.wait_or_died(timeout, |port| port.poll_notification().map(Ok))
+        let turns = self.connections.len();
+        self.wait_or_died(timeout, turns, |port| port.poll_notification().map(Ok))
     }
 
     #[inline(always)]

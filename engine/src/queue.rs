@@ -64,6 +64,13 @@ impl Queue {
     pub fn producers(&self) -> impl Iterator<Item = PeerId> {
         self.producers.iter().map(|producer| producer.peer)
     }
+
+    /// Turns begin anew, for the numbers by which the others have theirs may have changed: so as
+    /// many turns as there are producers always reach each of them.
+    fn remove(&mut self, peer: PeerId) {
+        self.producers.retain(|producer| producer.peer != peer);
+        self.rota = Rota::default();
+    }
 }
 
 impl RemoteQueue {
@@ -135,7 +142,7 @@ impl Port {
     /// Takes the right to enqueue back. What the producer has enqueued and was not taken is gone.
     // spec: QUE-10
     pub fn remove_producer(&mut self, queue: &mut Queue, peer: PeerId) {
-        queue.producers.retain(|producer| producer.peer != peer);
+        queue.remove(peer);
     }
 
     /// Appends a record, whole or not at all. Never blocks; the buffer may be reused when the call
@@ -209,10 +216,27 @@ impl Port {
         into: &mut [u8],
         timeout: Option<Duration>,
     ) -> Result<Record, ReceiveError> {
-        self.wait_or_died(timeout, |port| {
-            let turns = queue.producers.len().max(1);
-            (0..turns).find_map(|_| port.dequeue(queue, into).transpose())
-        })
+        self.wait_or_died(timeout, 1, |port| port.dequeue_any(queue, into).transpose())
+    }
+
+    /// Gives each producer its turn. Once more where a bad record has removed one: those behind it
+    /// have moved, and one that has enqueued must not be missed by whoever is about to sleep.
+    fn dequeue_any(
+        &mut self,
+        queue: &mut Queue,
+        into: &mut [u8],
+    ) -> Result<Option<Record>, ReceiveError> {
+        loop {
+            let producers = queue.producers.len();
+            for _ in 0..producers.max(1) {
+                if let Some(record) = self.dequeue(queue, into)? {
+                    return Ok(Some(record));
+                }
+            }
+            if queue.producers.len() == producers {
+                return Ok(None);
+            }
+        }
     }
 
     #[inline(always)]
@@ -243,7 +267,8 @@ impl Port {
         let Some(record) = producer.lane.peek() else { return Ok(None) };
         let Ok((status, len)) = checked(record, record_max(queue.lines)) else {
             self.count_malformed();
-            queue.producers.remove(index);
+            let peer = producer.peer;
+            queue.remove(peer);
             return Ok(None);
         };
         let Some(into) = into.get_mut(..len) else { return Err(ReceiveError::TooLong(len)) };
@@ -278,4 +303,62 @@ fn file_len(lines: u32) -> usize {
 fn lane(mapping: &Arc<Mapping>, lines: u32) -> LaneMemory {
     let place = Lines { first: FIRST_LINE, stride: LINE_STRIDE, count: lines };
     LaneMemory::new(mapping, 0, place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, Spin};
+
+    /// A port with a queue of so many producers.
+    fn crowd(count: u16) -> (Port, Vec<(Port, RemoteQueue)>, Queue) {
+        let path = std::env::temp_dir().join(format!("ayre-crowd-{count}-{}", std::process::id()));
+        let open = |number| Port::open(Config::new().number(number).spin(Spin::SHARED)).unwrap();
+        let mut port = open(0);
+        port.listen(&path).unwrap();
+        let mut queue = port.create_queue(4096).unwrap();
+        let mut produce = |number| {
+            let mut producer = open(number);
+            let begun = producer.begin_connect(&path).unwrap();
+            let peer = port.accept().unwrap();
+            let consumer = producer.finish_connect(begun).unwrap();
+            port.share_queue(peer, &mut queue, 1).unwrap();
+            let remote = producer.accept_queue(consumer, 1).unwrap();
+            (producer, remote)
+        };
+        let producers = (1..=count).map(&mut produce).collect();
+        (port, producers, queue)
+    }
+
+    /// Polls of the lanes in a wait that ends at once.
+    fn polls(count: u16) -> u32 {
+        let (mut port, _producers, mut queue) = crowd(count);
+        let before = port.polls;
+        let waited = port.dequeue_wait(&mut queue, &mut [0; 8], Some(Duration::ZERO));
+        assert_eq!(waited, Err(ReceiveError::TimedOut));
+        port.polls - before
+    }
+
+    // spec: QUE-7
+    #[test]
+    fn a_round_of_a_wait_looks_at_each_producer_once() {
+        let (few, many) = (polls(4), polls(16));
+        assert!(many <= 4 * few, "{few} polls for 4 producers, {many} for 16");
+    }
+
+    // spec: QUE-7, QUE-10
+    #[test]
+    fn one_round_finds_a_record_wherever_turns_stood() {
+        for turns in 0..8 {
+            let (mut port, mut producers, mut queue) = crowd(4);
+            for _ in 0..turns {
+                assert_eq!(port.dequeue(&mut queue, &mut [0; 8]), Ok(None));
+            }
+            port.remove_producer(&mut queue, PeerId(2));
+            let (producer, remote) = &mut producers[3];
+            producer.enqueue(remote, &[7]).unwrap();
+            let found = port.dequeue_any(&mut queue, &mut [0; 8]).unwrap();
+            assert_eq!(found, Some(Record { source: PeerId(4), len: 1 }), "after {turns} turns");
+        }
+    }
 }

@@ -3,8 +3,8 @@
 //! Packets have eight words and at most four file descriptors. They carry no data and lie on no
 //! hot path; that the socket closes is how a peer's death is noticed.
 use crate::error::SetupError;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::event::{PollFd, Timespec, poll};
+use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -62,6 +62,18 @@ pub(crate) enum Arrival {
     Malformed,
     /// The peer is gone.
     Closed,
+}
+
+impl Arrival {
+    /// As set-up sees it.
+    pub(crate) fn packet(self) -> Result<Option<Packet>, SetupError> {
+        match self {
+            Self::Packet(packet) => Ok(Some(packet)),
+            Self::Nothing => Ok(None),
+            Self::Malformed => Err(SetupError::Protocol("what the peer said is no packet")),
+            Self::Closed => Err(SetupError::PeerLeft),
+        }
+    }
 }
 
 /// Sends a packet; does not block, so that a peer that reads none cannot hold us up.
@@ -134,26 +146,7 @@ fn parse(bytes: &[u8; WORDS * 8], fds: Vec<OwnedFd>) -> Option<Packet> {
     Some(Packet { kind, words, fds })
 }
 
-/// Waits for a packet, at most until `deadline`.
-pub(crate) fn receive_blocking(socket: impl AsFd, deadline: Instant) -> Result<Packet, SetupError> {
-    loop {
-        match receive(socket.as_fd()) {
-            Arrival::Packet(packet) => return Ok(packet),
-            Arrival::Malformed => {
-                return Err(SetupError::Protocol("what the peer said is no packet"));
-            }
-            Arrival::Closed => return Err(SetupError::PeerLeft),
-            Arrival::Nothing => wait_readable(socket.as_fd(), deadline)?,
-        }
-    }
-}
-
-/// Waits until a descriptor can be read, at most until `deadline`.
-pub(crate) fn wait_readable(fd: BorrowedFd<'_>, deadline: Instant) -> Result<(), SetupError> {
-    poll_until(&mut [PollFd::new(&fd, PollFlags::IN)], deadline)
-}
-
-/// Waits until something happens to one of the descriptors, at most until `deadline`.
+/// Waits until something happens to one of the descriptors, or until `deadline`.
 pub(crate) fn poll_until(fds: &mut [PollFd<'_>], deadline: Instant) -> Result<(), SetupError> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -162,7 +155,6 @@ pub(crate) fn poll_until(fds: &mut [PollFd<'_>], deadline: Instant) -> Result<()
             tv_nsec: i64::from(left.subsec_nanos()),
         };
         match poll(fds, Some(&timeout)) {
-            Ok(0) => return Err(SetupError::TimedOut("a peer")),
             Ok(_) => return Ok(()),
             Err(Errno::INTR) => {}
             Err(errno) => return Err(SetupError::Os { call: "poll", errno }),

@@ -4,7 +4,6 @@
 //! once it listens, so whoever sees it can connect; ranks that come early are told by inotify.
 use crate::config::{Config, Spin};
 use crate::connection::Mode;
-use crate::control::wait_readable;
 use crate::error::{Fault, SetupError};
 use crate::mem::layout::Control;
 use crate::mem::page::Sleeper;
@@ -102,7 +101,9 @@ impl Port {
         loop {
             match self.begin_connect(&path) {
                 Err(SetupError::Os { errno: Errno::NOENT, .. }) => {
-                    arrivals.wait(Instant::now() + self.config.setup_timeout)?;
+                    let deadline = Instant::now() + self.config.setup_timeout;
+                    self.wait_readable(arrivals.watch.as_fd(), deadline)?;
+                    arrivals.take();
                 }
                 other => return other,
             }
@@ -208,13 +209,11 @@ impl Arrivals {
         Ok(Self { watch })
     }
 
-    fn wait(&self, deadline: Instant) -> Result<(), SetupError> {
-        wait_readable(self.watch.as_fd(), deadline)?;
+    /// What arrived does not matter: the caller looks for itself.
+    fn take(&self) {
         let mut events = [MaybeUninit::uninit(); 1024];
-        // What arrived does not matter: the caller looks for itself.
         while rustix::io::read(&self.watch, &mut events[..]).is_ok_and(|(read, _)| !read.is_empty())
         {
         }
-        Ok(())
     }
 }

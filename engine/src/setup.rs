@@ -108,21 +108,9 @@ impl Port {
         let mut late = 0;
         while late < LATE_MAX {
             late += usize::from(Instant::now() >= deadline);
-            let Some(listener) = &self.listener else {
-                return Err(SetupError::Invalid("accept comes after listen"));
-            };
-            match next_ready(&listener.socket, &self.callers, deadline)? {
-                None => {
-                    let socket = accept_with(&listener.socket, SocketFlags::CLOEXEC)
-                        .map_err(SetupError::os("accept"))?;
-                    if check_credentials(socket.as_fd()).is_ok() {
-                        self.callers.push(socket);
-                    }
-                    if self.callers.len() > CALLERS_MAX {
-                        self.callers.remove(0);
-                    }
-                }
-                Some(index) => {
+            match self.wait_beside(deadline, |port, until| port.next_ready(until))? {
+                Ready::Listener => self.let_in()?,
+                Ready::Caller(index) => {
                     let caller = self.callers.swap_remove(index);
                     match self.welcome(caller) {
                         Ok(peer) => return Ok(peer),
@@ -134,6 +122,38 @@ impl Port {
             }
         }
         Err(SetupError::TimedOut("a peer"))
+    }
+
+    /// Waits until a new caller knocks or a known one has said something or left, until the port
+    /// has other things to do, or until `deadline`.
+    fn next_ready(&self, deadline: Instant) -> Result<Option<Ready>, SetupError> {
+        let (own, listener) = (self.sleep.as_fd(), self.listening()?.as_fd());
+        let callers = self.callers.iter().map(AsFd::as_fd);
+        let watched: Vec<_> = [own, listener].into_iter().chain(callers).collect();
+        let mut fds: Vec<_> = watched.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+        control::poll_until(&mut fds, deadline)?;
+        let happened = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        let caller = fds[2..].iter().position(happened).map(Ready::Caller);
+        Ok(caller.or_else(|| happened(&fds[1]).then_some(Ready::Listener)))
+    }
+
+    fn listening(&self) -> Result<&OwnedFd, SetupError> {
+        let listener = self.listener.as_ref();
+        let listener = listener.ok_or(SetupError::Invalid("accept comes after listen"))?;
+        Ok(&listener.socket)
+    }
+
+    /// Lets a new caller speak.
+    fn let_in(&mut self) -> Result<(), SetupError> {
+        let socket = accept_with(self.listening()?, SocketFlags::CLOEXEC)
+            .map_err(SetupError::os("accept"))?;
+        if check_credentials(socket.as_fd()).is_ok() {
+            self.callers.push(socket);
+        }
+        if self.callers.len() > CALLERS_MAX {
+            self.callers.remove(0);
+        }
+        Ok(())
     }
 
     /// Connects to the port that listens at `path`, waiting until it accepts.
@@ -205,7 +225,12 @@ impl Port {
     pub(crate) fn finish_connect(&mut self, begun: Begun) -> Result<PeerId, SetupError> {
         let deadline = Instant::now() + self.config.setup_timeout;
         let Begun { socket, bells } = begun;
-        let packet = control::receive_blocking(&socket, deadline)?;
+        let packet = loop {
+            match control::receive(socket.as_fd()).packet()? {
+                Some(packet) => break packet,
+                None => self.wait_readable(socket.as_fd(), deadline)?,
+            }
+        };
         let half = expect(&packet, PacketKind::Welcome)?;
         let [page, file] = &packet.fds[..] else {
             return Err(wrong_descriptors(&packet.fds, socket.as_fd()));
@@ -225,7 +250,8 @@ impl Port {
     /// system refuses us something; nothing that the caller does can bring that about.
     // spec: LIFE-8, LIFE-9
     fn welcome(&mut self, socket: OwnedFd) -> Result<PeerId, SetupError> {
-        let packet = control::receive_blocking(&socket, Instant::now())?;
+        let packet = control::receive(socket.as_fd()).packet()?;
+        let packet = packet.ok_or(SetupError::Protocol("no hello"))?;
         let theirs = expect(&packet, PacketKind::Hello)?;
         let [page, port_bell, engine_bell] = <[OwnedFd; 3]>::try_from(packet.fds)
             .map_err(|fds| wrong_descriptors(&fds, socket.as_fd()))?;
@@ -329,6 +355,14 @@ impl Drop for Listener {
     }
 }
 
+/// Where there is something to do for whoever accepts.
+enum Ready {
+    /// A new caller has knocked.
+    Listener,
+    /// This one has said something or left.
+    Caller(usize),
+}
+
 /// A connection whose Hello is under way.
 pub(crate) struct Begun {
     socket: OwnedFd,
@@ -339,18 +373,6 @@ fn control_socket() -> Result<OwnedFd, SetupError> {
     let flags = SocketFlags::CLOEXEC;
     socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
         .map_err(SetupError::os("socket"))
-}
-
-/// Waits until a new caller knocks (`None`) or a known one has said something or left (its index).
-fn next_ready(
-    listener: &OwnedFd,
-    callers: &[OwnedFd],
-    deadline: Instant,
-) -> Result<Option<usize>, SetupError> {
-    let watched = std::iter::once(listener).chain(callers);
-    let mut fds: Vec<_> = watched.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-    control::poll_until(&mut fds, deadline)?;
-    Ok(fds[1..].iter().position(|fd| !fd.revents().is_empty()))
 }
 
 fn control_pair() -> Result<(OwnedFd, OwnedFd), SetupError> {

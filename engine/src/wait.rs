@@ -9,12 +9,13 @@
 //! ends the sleep whether it comes before or after that begins. And who takes it looks again before
 //! it sleeps again: what was published before a ring is there for whoever has taken the ring.
 use crate::bell::take_rings;
+use crate::control::poll_until;
 use crate::error::SetupError;
 use crate::mem::fence;
 use crate::mem::page::Sleeper;
 use crate::port::Port;
-use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -52,6 +53,11 @@ impl Sleep {
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(SetupError::os("epoll_create"))?;
         let watched = Watched { bells: BTreeMap::new(), next: FIRST_BELL };
         Ok(Self { epoll, bells: Mutex::new(watched) })
+    }
+
+    /// Can be read while something has happened that was not taken.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
     }
 
     /// A control channel: stays readable while a packet, or the peer's end, is to be seen.
@@ -218,6 +224,45 @@ impl Port {
         attempt: impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<T> {
         self.wait_asleep(Some(deadline), attempt)
+    }
+
+    /// Waits for what is not among the things that the port sleeps on, as set-up does: `look` polls
+    /// it together with the port's `sleep`, at most so long, and says what it has found. Peers are
+    /// served meanwhile: one that waits for us may be what keeps the awaited one away.
+    // spec: PROG-2, WAIT-3, LANE-12
+    pub(crate) fn wait_beside<T>(
+        &mut self,
+        deadline: Instant,
+        mut look: impl FnMut(&Self, Instant) -> Result<Option<T>, SetupError>,
+    ) -> Result<T, SetupError> {
+        loop {
+            self.service_control();
+            self.announce_sleep(true);
+            fence::heavy();
+            let until = if self.progress_all() { Instant::now() } else { deadline };
+            let found = look(self, until);
+            self.announce_sleep(false);
+            if let Some(found) = found.transpose() {
+                return found;
+            }
+            if is_over(Some(deadline)) {
+                return Err(SetupError::TimedOut("a peer"));
+            }
+        }
+    }
+
+    /// Waits until a descriptor can be read, at most until `deadline`; serves peers meanwhile.
+    pub(crate) fn wait_readable(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        deadline: Instant,
+    ) -> Result<(), SetupError> {
+        self.wait_beside(deadline, |port, until| {
+            let own = port.sleep.as_fd();
+            let mut fds = [&fd, &own].map(|fd| PollFd::new(fd, PollFlags::IN));
+            poll_until(&mut fds, until)?;
+            Ok((!fds[0].revents().is_empty()).then_some(()))
+        })
     }
 
     /// The second part of a wait: sleeps between attempts. What comes wakes it, so an attempt must

@@ -309,10 +309,20 @@ fn lane(mapping: &Arc<Mapping>, lines: u32) -> LaneMemory {
 mod tests {
     use super::*;
     use crate::config::{Config, Spin};
+    use crate::sync::{Ordering, StaticCounter};
+    use std::path::PathBuf;
+
+    /// A path that no other test of this machine uses.
+    fn socket_path() -> PathBuf {
+        static NEXT: StaticCounter = StaticCounter::new(0);
+        // Relaxed: only uniqueness matters.
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        std::env::temp_dir().join(format!("ayre-crowd-{}-{number}", std::process::id()))
+    }
 
     /// A port with a queue of so many producers.
     fn crowd(count: u16) -> (Port, Vec<(Port, RemoteQueue)>, Queue) {
-        let path = std::env::temp_dir().join(format!("ayre-crowd-{count}-{}", std::process::id()));
+        let path = socket_path();
         let open = |number| Port::open(Config::new().number(number).spin(Spin::SHARED)).unwrap();
         let mut port = open(0);
         port.listen(&path).unwrap();

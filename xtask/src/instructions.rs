@@ -31,7 +31,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 1000)]
     low: u64,
     /// Operations in the longer run.
-    #[arg(long, default_value_t = 3000)]
+    #[arg(long, default_value_t = 21_000)]
     high: u64,
 }
 

@@ -82,8 +82,10 @@ pub(crate) trait Case {
     /// "send-two-way".
     fn name(&self) -> &'static str;
 
-    /// How it is executed.
-    fn path(&self) -> Path;
+    /// How it is executed; a limit, unless it says otherwise.
+    fn path(&self) -> Path {
+        Path::Raw
+    }
 
     /// The sizes of the default sweep in bytes, ascending. `--size` may ask for any other size
     /// between the first and the last.
@@ -94,7 +96,9 @@ pub(crate) trait Case {
 
     /// The limit of the machine that this is compared with at `size`; none for the limits
     /// themselves.
-    fn raw(&self, size: usize) -> Option<RawKind>;
+    fn raw(&self, _size: usize) -> Option<RawKind> {
+        None
+    }
 
     /// How many of the limit's operations one of this case's takes at the least: 2 where an answer
     /// is waited for.

@@ -20,7 +20,7 @@ use super::receive::{Arrival, Receiver};
 use super::replay::Replay;
 use super::rtt::{self, Rtt};
 use super::send::{Ack, Loss, SendEffects, Sender, Transmission};
-use super::{PATHS, Repair, WINDOW};
+use super::{PATHS, Repair, WINDOW, slot};
 use crate::lane::Malformed;
 
 /// What set-up has agreed on, and how this end goes about it.
@@ -549,8 +549,4 @@ struct Silence;
 impl EndEffects for Silence {
     fn transmit(&mut self, _: &Header) {}
     fn arrived(&mut self, _: Channel, _: u32) {}
-}
-
-const fn slot(seq: u32) -> usize {
-    (seq % WINDOW) as usize
 }

@@ -60,3 +60,9 @@ pub enum Repair {
 const fn precedes(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
+
+/// Where a table of the frames under way has this one.
+#[inline]
+const fn slot(seq: u32) -> usize {
+    (seq % WINDOW) as usize
+}

@@ -10,7 +10,7 @@
 //! A frame is found lost when three later transmissions on its path have arrived, when the
 //! receiver says that it misses it, or when nothing was heard of it for the timeout. It keeps its
 //! number; each transmission has a number of its own among those of its path.
-use super::{PATHS, Repair, WINDOW, precedes};
+use super::{PATHS, Repair, WINDOW, precedes, slot};
 use crate::lane::Malformed;
 
 /// Later transmissions of the same path that have arrived when one is taken for lost.
@@ -109,7 +109,7 @@ impl Sender {
 
     /// Frames that were sent, are not taken for lost, and are not known to have arrived.
     pub const fn in_flight(&self) -> u32 {
-        (self.sent_mask() & !self.arrived & !self.lost).count_ones()
+        self.in_flight_mask().count_ones()
     }
 
     /// Whether all that was sent has arrived.
@@ -191,7 +191,7 @@ impl Sender {
 
     /// When the first frame in flight times out.
     pub fn deadline(&self, timeout: u64) -> Option<u64> {
-        let in_flight = self.sent_mask() & !self.arrived & !self.lost;
+        let in_flight = self.in_flight_mask();
         let sent = numbers(self.acked, in_flight).map(|seq| self.last[slot(seq)].at);
         Some(sent.min()?.saturating_add(timeout))
     }
@@ -199,7 +199,7 @@ impl Sender {
     /// Takes every frame for lost that has been in flight for the timeout.
     // spec: LINK-8
     pub fn on_time(&mut self, now: u64, timeout: u64, fx: &mut impl SendEffects) {
-        let in_flight = self.sent_mask() & !self.arrived & !self.lost;
+        let in_flight = self.in_flight_mask();
         let late = |seq: &u32| self.last[slot(*seq)].at.saturating_add(timeout) <= now;
         let Some(first) = numbers(self.acked, in_flight).find(late) else { return };
         match self.repair {
@@ -260,7 +260,7 @@ impl Sender {
     }
 
     fn find_overtaken(&mut self, fx: &mut impl SendEffects) {
-        let in_flight = self.sent_mask() & !self.arrived & !self.lost;
+        let in_flight = self.in_flight_mask();
         let overtaken = numbers(self.acked, in_flight).filter(|seq| {
             let Transmission { path, number, .. } = self.last[slot(*seq)];
             let newest = self.newest[usize::from(path) % PATHS];
@@ -293,13 +293,14 @@ impl Sender {
         }
     }
 
+    /// Sent, not taken for lost, and not known to have arrived.
+    const fn in_flight_mask(&self) -> u64 {
+        self.sent_mask() & !self.arrived & !self.lost
+    }
+
     const fn sent_mask(&self) -> u64 {
         mask(self.next.wrapping_sub(self.acked))
     }
-}
-
-const fn slot(seq: u32) -> usize {
-    (seq % WINDOW) as usize
 }
 
 /// The lowest `count` bits.

@@ -5,10 +5,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::RawKind;
 use super::Side;
 use super::shared::layout;
-use crate::perf::case::{Case, Metric, Path};
+use crate::perf::case::{Case, Metric};
 
 /// Fetch-and-add by one rank alone, or by both on the same line.
 pub(super) struct Atomic {
@@ -30,20 +29,12 @@ impl Case for Atomic {
         if self.two_way { "raw-atomic-two-way" } else { "raw-atomic" }
     }
 
-    fn path(&self) -> Path {
-        Path::Raw
-    }
-
     fn sizes(&self) -> &'static [usize] {
         &[8]
     }
 
     fn metric(&self) -> Metric {
         Metric::Latency
-    }
-
-    fn raw(&self, _size: usize) -> Option<RawKind> {
-        None
     }
 
     fn run(&mut self, side: &Side<'_>, _size: usize, iterations: u64) -> Result<Duration> {

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use super::Side;
 use super::shared::{LINE, layout};
-use super::{RawKind, Side};
-use crate::perf::case::{Case, Metric, Path};
+use crate::perf::case::{Case, Metric};
 
 /// Arrivals on lines where each rank has a core; one counter and one futex where not.
 pub(super) struct Barrier;
@@ -19,20 +19,12 @@ impl Case for Barrier {
         "raw-barrier"
     }
 
-    fn path(&self) -> Path {
-        Path::Raw
-    }
-
     fn sizes(&self) -> &'static [usize] {
         &[0]
     }
 
     fn metric(&self) -> Metric {
         Metric::Latency
-    }
-
-    fn raw(&self, _size: usize) -> Option<RawKind> {
-        None
     }
 
     fn run(&mut self, side: &Side<'_>, _size: usize, iterations: u64) -> Result<Duration> {
@@ -62,20 +54,12 @@ impl Case for AllToAll {
         "raw-all-to-all"
     }
 
-    fn path(&self) -> Path {
-        Path::Raw
-    }
-
     fn sizes(&self) -> &'static [usize] {
         &[8]
     }
 
     fn metric(&self) -> Metric {
         Metric::Latency
-    }
-
-    fn raw(&self, _size: usize) -> Option<RawKind> {
-        None
     }
 
     fn operations(&self) -> u64 {

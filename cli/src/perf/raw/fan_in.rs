@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use super::Side;
 use super::lines::{Cursor, Ring, receive, send};
-use super::{RawKind, Side};
-use crate::perf::case::{Case, Metric, Path};
+use crate::perf::case::{Case, Metric};
 
 /// All ranks but the first send as many messages each to the first one, which takes a burst from
 /// each in turn.
@@ -32,20 +32,12 @@ impl Case for FanIn {
         "raw-fan-in"
     }
 
-    fn path(&self) -> Path {
-        Path::Raw
-    }
-
     fn sizes(&self) -> &'static [usize] {
         &[8, 56]
     }
 
     fn metric(&self) -> Metric {
         Metric::Rate
-    }
-
-    fn raw(&self, _size: usize) -> Option<RawKind> {
-        None
     }
 
     fn operations(&self) -> u64 {

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use super::Side;
 use super::shared::layout;
-use super::{RawKind, Side};
-use crate::perf::case::{Case, Metric, Path};
+use crate::perf::case::{Case, Metric};
 
 /// By rank 0 alone.
 pub(super) struct Load;
@@ -18,20 +18,12 @@ impl Case for Load {
         "raw-load"
     }
 
-    fn path(&self) -> Path {
-        Path::Raw
-    }
-
     fn sizes(&self) -> &'static [usize] {
         &[8]
     }
 
     fn metric(&self) -> Metric {
         Metric::Latency
-    }
-
-    fn raw(&self, _size: usize) -> Option<RawKind> {
-        None
     }
 
     fn run(&mut self, side: &Side<'_>, _size: usize, iterations: u64) -> Result<Duration> {

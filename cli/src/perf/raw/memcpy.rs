@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::RawKind;
 use super::Side;
 use super::buffer::Buffer;
 use super::shared::{LARGEST, LINE, layout};
-use crate::perf::case::{Case, Metric, Path};
+use crate::perf::case::{Case, Metric};
 
 /// The same source copied to the same destination again and again: as hot as the size allows.
 pub(super) struct Memcpy {
@@ -56,20 +55,12 @@ impl Case for Memcpy {
         }
     }
 
-    fn path(&self) -> Path {
-        Path::Raw
-    }
-
     fn sizes(&self) -> &'static [usize] {
         &[4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, LARGEST]
     }
 
     fn metric(&self) -> Metric {
         Metric::Bandwidth
-    }
-
-    fn raw(&self, _size: usize) -> Option<RawKind> {
-        None
     }
 
     fn operations(&self) -> u64 {

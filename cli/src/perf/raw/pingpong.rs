@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::RawKind;
 use super::Side;
 use super::buffer::Buffer;
 use super::by_words;
 use super::shared::{LINE, Line, SharedBytes, layout};
 use super::spin::spin_until;
-use crate::perf::case::{Case, Metric, Path};
+use crate::perf::case::{Case, Metric};
 
 /// The largest payload that shares a line with its sequence number.
 const SHORT: usize = 56;
@@ -29,20 +28,12 @@ impl Case for PingPong {
         "raw-pingpong"
     }
 
-    fn path(&self) -> Path {
-        Path::Raw
-    }
-
     fn sizes(&self) -> &'static [usize] {
         &[8, 32, 56, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 1 << 20]
     }
 
     fn metric(&self) -> Metric {
         Metric::Latency
-    }
-
-    fn raw(&self, _size: usize) -> Option<RawKind> {
-        None
     }
 
     fn operations(&self) -> u64 {

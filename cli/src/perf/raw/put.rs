@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::RawKind;
 use super::Side;
 use super::buffer::Buffer;
 use super::by_words;
 use super::shared::{LINE, Line, SharedBytes, layout};
 use super::spin::spin_until;
-use crate::perf::case::{Case, Metric, Path};
+use crate::perf::case::{Case, Metric};
 
 /// A put there, then one back. Nothing is copied out: the data lie where the target wants them.
 #[derive(Default)]
@@ -27,20 +26,12 @@ impl Case for Put {
         "raw-put"
     }
 
-    fn path(&self) -> Path {
-        Path::Raw
-    }
-
     fn sizes(&self) -> &'static [usize] {
         &[8, 32, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 1 << 20]
     }
 
     fn metric(&self) -> Metric {
         Metric::Latency
-    }
-
-    fn raw(&self, _size: usize) -> Option<RawKind> {
-        None
     }
 
     fn operations(&self) -> u64 {

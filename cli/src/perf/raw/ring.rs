@@ -6,11 +6,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::RawKind;
 use super::Side;
 use super::lines::LineRings;
 use super::slots::SlotRings;
-use crate::perf::case::{Case, Metric, Path};
+use crate::perf::case::{Case, Metric};
 
 /// Up to this size messages are tried in rings of lines, and from the other size on in slots.
 const LONGEST_IN_LINES: usize = 4 << 10;
@@ -108,20 +107,12 @@ impl Case for Messages {
         if self.two_way { "raw-ring-two-way" } else { "raw-ring" }
     }
 
-    fn path(&self) -> Path {
-        Path::Raw
-    }
-
     fn sizes(&self) -> &'static [usize] {
         &[8, 32, 56, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 1 << 20]
     }
 
     fn metric(&self) -> Metric {
         Metric::Rate
-    }
-
-    fn raw(&self, _size: usize) -> Option<RawKind> {
-        None
     }
 
     fn operations(&self) -> u64 {

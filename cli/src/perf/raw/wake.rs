@@ -7,8 +7,8 @@ use anyhow::Result;
 
 use super::shared::{LINE, layout};
 use super::spin::{let_fall_asleep, spin_until};
-use super::{RawKind, Side, sleep};
-use crate::perf::case::{Case, Metric, Path};
+use super::{Side, sleep};
+use crate::perf::case::{Case, Metric};
 
 /// Rank 1 sleeps. Rank 0 waits until that is so, wakes it, and waits awake for its answer; from the
 /// wake to the answer is the operation.
@@ -22,20 +22,12 @@ impl Case for Wake {
         "raw-wake"
     }
 
-    fn path(&self) -> Path {
-        Path::Raw
-    }
-
     fn sizes(&self) -> &'static [usize] {
         &[8]
     }
 
     fn metric(&self) -> Metric {
         Metric::Latency
-    }
-
-    fn raw(&self, _size: usize) -> Option<RawKind> {
-        None
     }
 
     fn run(&mut self, side: &Side<'_>, _size: usize, iterations: u64) -> Result<Duration> {
@@ -78,20 +70,12 @@ impl Case for Token {
         "raw-token"
     }
 
-    fn path(&self) -> Path {
-        Path::Raw
-    }
-
     fn sizes(&self) -> &'static [usize] {
         &[8]
     }
 
     fn metric(&self) -> Metric {
         Metric::Latency
-    }
-
-    fn raw(&self, _size: usize) -> Option<RawKind> {
-        None
     }
 
     fn operations(&self) -> u64 {

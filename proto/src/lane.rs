@@ -324,4 +324,17 @@ impl Receiver {
         self.published = self.consumed;
         Some(self.consumed)
     }
+
+    /// The writer may have the lines before this count back: for a reader that passes lines on, and
+    /// gives them back only once they were consumed where they went. A count beyond what was
+    /// consumed here, or before what was given back, is refused and changes nothing.
+    // spec: WIRE-3
+    pub const fn give_back(&mut self, consumed: u32) -> Result<(), Malformed> {
+        let kept = self.consumed.wrapping_sub(self.published);
+        if consumed.wrapping_sub(self.published) > kept {
+            return Err(Malformed);
+        }
+        self.published = consumed;
+        Ok(())
+    }
 }

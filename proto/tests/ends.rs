@@ -304,6 +304,10 @@ fn a_path_that_is_cut_is_left_and_taken_back() {
                 world.step(frames, true);
             }
         }
+        if cut == 0 {
+            frames += 20;
+            world.run(frames, 0);
+        }
         let counters = world.hosts[0].end.paths().counters(path).expect("it is there");
         assert!(counters.sent > sent, "it is used while it lives");
         sent = counters.sent;

@@ -209,14 +209,14 @@ proptest! {
     #[test]
     fn reserved_bits_are_written_as_zero_and_ignored(
         (header, _) in frames(),
-        flags in 0..8u8,
+        flags in 0..4u8,
         (first, echo) in (any::<u8>(), word()),
     ) {
         let mut bytes = header.encode(crc);
         let is_echo = header.echo.is_some();
-        prop_assert_eq!((bytes[1] >> 5, bytes[7]), (0, 0));
+        prop_assert_eq!((bytes[1] >> 6, bytes[7]), (0, 0));
         prop_assert!(is_echo || bytes[3] == 0 && bytes[72..80] == [0; 8]);
-        (bytes[1], bytes[7]) = (bytes[1] | flags << 5, first);
+        (bytes[1], bytes[7]) = (bytes[1] | flags << 6, first);
         if !is_echo {
             bytes[3] = first;
             bytes[72..80].copy_from_slice(&echo.to_le_bytes());

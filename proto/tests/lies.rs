@@ -43,7 +43,8 @@ fn near(dice: &mut Dice, truth: u32) -> u32 {
 
 /// Anything that a peer can say that knows the link.
 fn lie(dice: &mut Dice, packet: u64, end: &End, now: u64) -> Header {
-    let kinds = [Kind::Data, Kind::Data, Kind::Data, Kind::Probe, Kind::Resync, Kind::Close];
+    let kinds = [Kind::Data, Kind::Data, Kind::Data, Kind::Probe, Kind::Resync, Kind::Reset];
+    let kind = if dice.below(HEADERS) == 0 { Kind::Close } else { kinds[dice.below(6) as usize] };
     let channel = Channel::ALL[dice.below(3) as usize];
     let stamp = now as u32;
     let echo = dice.percent(80).then(|| Echo {
@@ -53,7 +54,7 @@ fn lie(dice: &mut Dice, packet: u64, end: &End, now: u64) -> Header {
     });
     let ack = Channel::ALL.map(|channel| near(dice, end.sender(channel).oldest()));
     Header {
-        kind: kinds[dice.below(6) as usize],
+        kind,
         channel,
         flags: Flags::from_bits_truncate(dice.word() as u8),
         path: dice.below(4) as u8,
@@ -61,7 +62,11 @@ fn lie(dice: &mut Dice, packet: u64, end: &End, now: u64) -> Header {
         generation: 1,
         token: 1,
         packet,
-        seq: near(dice, end.receiver(channel).expected()),
+        seq: match kind {
+            // Rounds, of which the first is 1.
+            Kind::Resync => dice.below(packet + 1) as u32,
+            _ => near(dice, end.receiver(channel).expected()),
+        },
         stamp,
         ack,
         limit: ack.map(|ack| near(dice, ack)),
@@ -106,6 +111,10 @@ fn lied_to(seed: u64) -> u64 {
             && end.on_payload(&header, now).is_ok()
         {
             believed += 1;
+        }
+        end.on_reset(&Header { to: 0, token: 2, seq: 2, ..header }, now);
+        if dice.percent(1) {
+            end.resync(now, &mut wire);
         }
         let held = end.receiver(header.channel).held();
         end.take(header.channel, dice.below(u64::from(held) + 1) as u32);

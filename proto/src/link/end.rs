@@ -15,9 +15,11 @@
 //! a payload that turns out to be damaged counts as lost.
 use super::congestion::{self, Swift};
 use super::frame::{CHANNELS, Channel, Digest, Echo, Flags, Header, Kind, Sack};
+use super::life::{self, Due, Life, State};
 use super::paths::{self, PathId, Paths};
 use super::receive::{Arrival, Receiver};
 use super::replay::Replay;
+use super::resync::{Call, Resync};
 use super::rtt::{self, Rtt};
 use super::send::{Ack, Loss, SendEffects, Sender, Transmission};
 use super::{PATHS, Repair, WINDOW, slot};
@@ -53,6 +55,8 @@ pub struct Drive {
     pub congestion: congestion::Config,
     /// Life and death of paths.
     pub paths: paths::Config,
+    /// Life and death of the link.
+    pub life: life::Config,
     /// Nanoseconds for which what has arrived may go untold.
     pub patience: u64,
 }
@@ -63,6 +67,7 @@ impl Drive {
         timeout: rtt::Bounds::RACK,
         congestion: congestion::Config::RACK,
         paths: paths::Config::RACK,
+        life: life::Config::RACK,
         patience: 20_000,
     };
 }
@@ -72,7 +77,8 @@ pub trait EndEffects {
     /// Sends a frame. With a payload, it is that of the header's channel and number, which has not
     /// arrived yet.
     fn transmit(&mut self, header: &Header);
-    /// A frame of ours has arrived, once; its payload is needed no more.
+    /// A frame of ours has arrived, and all before it of its channel; its payload is needed no
+    /// more. This is told once, and in order.
     fn arrived(&mut self, channel: Channel, seq: u32);
 }
 
@@ -100,6 +106,8 @@ pub struct Counters {
     pub asked_for: u64,
     /// As before: timed out.
     pub timed_out: u64,
+    /// As before: under way at a warm reset.
+    pub resynced: u64,
     /// Frames of ours that arrived.
     pub arrived: u64,
     /// Frames without a payload.
@@ -112,6 +120,14 @@ pub struct Counters {
     pub malformed: u64,
 }
 
+/// A frame without a payload: its kind, what it says with one bit, and its round.
+type Empty = (Kind, Flags, u32);
+
+/// Asks for a sign of life, and for room.
+const PROBE: Empty = (Kind::Probe, Flags::empty(), 0);
+/// Only what every header says.
+const NOTHING: Empty = (Kind::Data, Flags::empty(), 0);
+
 /// Both directions of a channel.
 #[derive(Clone, Debug)]
 struct Lane {
@@ -121,6 +137,8 @@ struct Lane {
     sent: [(Digest, Flags); WINDOW as usize],
     /// The owner has something to send and found no room.
     wants: bool,
+    /// It found room, and that it is too soon.
+    is_early: bool,
 }
 
 /// One end of a link.
@@ -141,20 +159,24 @@ pub struct End {
     /// The stamp that was echoed last.
     echoed: Option<u32>,
     asked_at: Option<u64>,
-    heard_at: u64,
+    life: Life,
+    resync: Resync,
     /// The channel whose sack is told next.
     turn: usize,
     counters: Counters,
 }
 
 impl End {
-    /// An end of a link that both sides have agreed on; no channel has room yet.
+    /// An end of a link that both sides have agreed on; no channel has room yet. Until it hears the
+    /// other side it probes: the opener's first frame confirms the link.
+    // spec: OPEN-7
     pub fn new(agreed: Agreement, drive: &Drive, now: u64) -> Self {
         let lane = |index: usize| Lane {
             out: Sender::new(agreed.repair, agreed.first[0][index]),
             inward: Receiver::new(agreed.repair, agreed.first[1][index]),
             sent: [(Digest { len: 0, crc: 0 }, Flags::empty()); WINDOW as usize],
             wants: false,
+            is_early: false,
         };
         let mut paths = Paths::new(drive.paths);
         for _ in 0..agreed.paths.max(1) {
@@ -173,7 +195,8 @@ impl End {
             newest: None,
             echoed: None,
             asked_at: None,
-            heard_at: now,
+            life: Life::new(drive.life, now),
+            resync: Resync::new(drive.life.quick()),
             turn: 0,
             counters: Counters::default(),
         }
@@ -199,6 +222,11 @@ impl End {
         &self.rtt
     }
 
+    /// The congestion window, in units of 1/[`ONE`](congestion::ONE) frame.
+    pub const fn window(&self) -> u32 {
+        self.congestion.window()
+    }
+
     /// The paths and what happened on them.
     pub const fn paths(&self) -> &Paths {
         &self.paths
@@ -206,7 +234,17 @@ impl End {
 
     /// When the other side was heard last.
     pub const fn heard_at(&self) -> u64 {
-        self.heard_at
+        self.life.heard_at()
+    }
+
+    /// Whether there is a link; asked after [`End::on_header`] and [`End::on_time`].
+    pub const fn state(&self) -> State {
+        self.life.state()
+    }
+
+    /// Whether a warm reset that this end has begun is under way.
+    pub const fn is_resyncing(&self) -> bool {
+        self.resync.is_open()
     }
 
     /// Gives a channel buffers for frames to come, at most as many as its receiver wants.
@@ -221,12 +259,15 @@ impl End {
     }
 
     /// Whether a new frame may be sent on a channel now. Where the receiver has no room for it, it
-    /// is asked from here on until it has.
+    /// is asked from here on until it has. Where it is too soon, [`End::deadline`] says when it is
+    /// not.
     // spec: LINK-14
     pub fn may_send(&mut self, channel: Channel, now: u64) -> bool {
         let has_credit = self.lanes[channel.index()].out.room() > 0;
-        self.lanes[channel.index()].wants = !has_credit;
-        has_credit && self.congestion.may_send(now, self.in_flight())
+        let may_send = self.congestion.may_send(now, self.in_flight());
+        let lane = &mut self.lanes[channel.index()];
+        (lane.wants, lane.is_early) = (!has_credit, has_credit && !may_send);
+        has_credit && may_send && self.life.is_open()
     }
 
     /// Sends a new frame, which may be sent: its number. The owner keeps the payload until it has
@@ -267,15 +308,68 @@ impl End {
             self.counters.repeated += 1;
             return Ok(Heard::Repeated);
         }
-        self.heard_at = now;
+        self.life.on_heard(now);
+        if header.kind == Kind::Close {
+            self.on_close(header, now, fx);
+        }
+        if !self.life.is_open() {
+            return Ok(Heard::Nothing);
+        }
         self.newest = Some((header.stamp, header.path, now));
         let delay = self.on_echo(header, now);
-        self.on_acks(header, delay, now, fx).inspect_err(|_| self.counters.malformed += 1)?;
+        let call = (header.kind == Kind::Resync)
+            .then(|| self.resync.look(header, now, self.rtt.timeout()));
+        self.on_acks(header, (delay, call), now, fx)
+            .inspect_err(|_| self.counters.malformed += 1)?;
         if header.kind == Kind::Probe {
-            self.lanes.iter_mut().for_each(|lane| lane.inward.ask(now));
+            self.answer_probe(header.path, now, fx);
+        }
+        if let Some(call) = call {
+            self.on_resync(header, call, now, fx);
         }
         let carries = header.kind == Kind::Data && header.payload.len > 0;
         Ok(if carries { Heard::Payload } else { Heard::Nothing })
+    }
+
+    /// A reset has come: whether it is of this link. If so the end looks whether the other side is
+    /// still there, and gives up sooner.
+    // spec: OPEN-12, LINK-19
+    pub fn on_reset(&mut self, header: &Header, now: u64) -> bool {
+        let Agreement { to, token, generation, .. } = self.agreed;
+        let is_ours = (header.seq, header.token, header.generation) == (to, token, generation);
+        let is_sent = 0 < header.packet && header.packet <= self.packet;
+        let is_believed = header.kind == Kind::Reset && is_ours && is_sent;
+        if is_believed {
+            self.on_reset_hint(now);
+        } else {
+            self.counters.foreign += 1;
+        }
+        is_believed
+    }
+
+    /// The owner has another reason to think that the other side knows nothing of the link.
+    // spec: LINK-19
+    pub fn on_reset_hint(&mut self, now: u64) {
+        self.life.on_hint(now);
+    }
+
+    /// Leaves: nothing more is sent or taken. What has not arrived does not, so that the owner
+    /// waits for it before.
+    // spec: LINK-20
+    pub fn close(&mut self) {
+        self.life.close();
+    }
+
+    /// Warm reset: the owner has lost the frames that it kept before their turn, which are all of a
+    /// channel from [`Receiver::expected`] on. Both ends go on with what each of them expects.
+    // spec: LINK-12, LINK-22
+    pub fn resync(&mut self, now: u64, fx: &mut impl EndEffects) {
+        if !self.life.is_open() {
+            return;
+        }
+        self.lanes.iter_mut().for_each(|lane| lane.inward.resume(now));
+        self.resync.begin();
+        self.ask_resync(now, fx);
     }
 
     /// The payload of a frame is what its header says: the frame has arrived.
@@ -288,24 +382,33 @@ impl End {
         receiver.on_frame(header.seq, now).inspect_err(|_| self.counters.malformed += 1)
     }
 
-    /// Does what is due: sends again what is lost, asks for room, says what has arrived, probes.
+    /// Does what is due: sends again what is lost, asks for room, says what has arrived, probes,
+    /// gives up.
     pub fn on_time(&mut self, now: u64, fx: &mut impl EndEffects) {
+        self.live(now, fx);
+        if !self.life.is_open() {
+            return;
+        }
+        self.ask_resync(now, fx);
         self.find_late(now);
         self.repair(now, fx);
         self.ask(now, fx);
         while let Some(path) = self.paths.probe_due(now) {
-            self.transmit_empty(Kind::Probe, path, now, fx);
+            self.transmit_empty(PROBE, path, now, fx);
         }
-        if self.must_say(now)
-            && let Some(path) = self.paths.choose(now)
-        {
-            self.transmit_empty(Kind::Data, path, now, fx);
+        if self.must_say(now) {
+            self.tell(NOTHING, now, fx);
         }
     }
 
-    /// When [`End::on_time`] has something to do next, as far as is known.
+    /// When [`End::on_time`] has something to do next, or the owner may send what it could not yet,
+    /// as far as is known.
     pub fn deadline(&self, now: u64) -> u64 {
         let timeout = self.rtt.timeout();
+        let life = self.life.next(timeout);
+        if !self.life.is_open() {
+            return life.max(now);
+        }
         // Where the window is full, what comes in is waited for, and no time.
         let pace = match self.congestion.may_send(now, self.in_flight()) {
             true => Some(now),
@@ -318,8 +421,11 @@ impl End {
             let say = lane.inward.say_by(self.patience);
             [lane.out.deadline(timeout), say, ask, resend].into_iter().flatten()
         });
-        let next = lanes.chain(self.paths.next_probe()).min();
-        next.unwrap_or(u64::MAX).max(now)
+        let is_early = self.lanes.iter().any(|lane| lane.is_early);
+        let new = is_early.then(|| self.congestion.next_send(now)).flatten();
+        let others = [new, self.paths.next_probe(), self.resync.next(timeout)];
+        let next = lanes.chain(others.into_iter().flatten()).min();
+        next.map_or(life, |next| next.min(life)).max(now)
     }
 
     /// Frames that were sent, are not taken for lost, and are not known to have arrived.
@@ -348,15 +454,16 @@ impl End {
     fn on_acks(
         &mut self,
         header: &Header,
-        delay: Option<u64>,
+        (delay, call): (Option<u64>, Option<Call>),
         now: u64,
         fx: &mut impl EndEffects,
     ) -> Result<(), Malformed> {
+        let is_told = self.resync.holds(header.packet);
         let mut frames = 0;
         let mut lossy = false;
         for channel in Channel::ALL {
-            let is_sacked = header.sack.channel == channel;
-            let seen = now.saturating_sub(self.rtt.smoothed().unwrap_or(0));
+            let is_sacked = is_told && header.sack.channel == channel;
+            let seen = now.saturating_sub(self.round_trip());
             let said = Ack {
                 ack: header.ack[channel.index()],
                 sack: if is_sacked { header.sack.arrived } else { 0 },
@@ -367,7 +474,12 @@ impl End {
             let Self { lanes, paths, counters, .. } = self;
             let mut heard =
                 Hearing { channel, now, timeout, paths, counters, fx, arrived: 0, lost: 0 };
-            lanes[channel.index()].out.on_ack(&said, &mut heard)?;
+            let out = &mut lanes[channel.index()].out;
+            match call {
+                Some(Call::Asked) => out.resume(&said, true, &mut heard)?,
+                Some(Call::Answered) => out.resume(&said, false, &mut heard)?,
+                _ => out.on_ack(&said, &mut heard)?,
+            }
             frames += heard.arrived;
             lossy |= heard.lost > 0;
         }
@@ -416,17 +528,62 @@ impl End {
     fn ask(&mut self, now: u64, fx: &mut impl EndEffects) {
         let is_wanted = self.lanes.iter().any(|lane| lane.wants && lane.out.in_flight() == 0);
         let is_due = self.asked_at.is_none_or(|at| at.saturating_add(self.rtt.timeout()) <= now);
-        if is_wanted
-            && is_due
-            && let Some(path) = self.paths.choose(now)
-        {
+        if is_wanted && is_due {
             self.asked_at = Some(now);
-            self.transmit_empty(Kind::Probe, path, now, fx);
+            self.tell(PROBE, now, fx);
         }
     }
 
+    fn live(&mut self, now: u64, fx: &mut impl EndEffects) {
+        match self.life.due(now, self.rtt.timeout()) {
+            Due::Nothing => {}
+            Due::Probe => self.tell(PROBE, now, fx),
+            Due::Close => self.tell((Kind::Close, Flags::empty(), 0), now, fx),
+        }
+    }
+
+    /// Each close is answered, also by an end that is closed: the answer may have been lost.
+    // spec: LINK-20
+    fn on_close(&mut self, header: &Header, now: u64, fx: &mut impl EndEffects) {
+        self.life.on_close();
+        if !header.flags.contains(Flags::ANSWER) {
+            self.tell((Kind::Close, Flags::ANSWER, 0), now, fx);
+        }
+    }
+
+    /// On the path that it came by: what is to be learned is whether that one is whole, and the
+    /// live ones may not be.
+    // spec: LINK-17, PATH-6, PATH-7
+    fn answer_probe(&mut self, path: u8, now: u64, fx: &mut impl EndEffects) {
+        match PathId::new(path).filter(|_| path < self.agreed.paths) {
+            Some(path) => self.transmit_empty(NOTHING, path, now, fx),
+            None => self.lanes.iter_mut().for_each(|lane| lane.inward.ask(now)),
+        }
+    }
+
+    // spec: LINK-22
+    fn ask_resync(&mut self, now: u64, fx: &mut impl EndEffects) {
+        if let Some(round) = self.resync.due(now, self.rtt.timeout()) {
+            self.tell((Kind::Resync, Flags::empty(), round), now, fx);
+        }
+    }
+
+    // spec: LINK-22, LINK-23
+    fn on_resync(&mut self, header: &Header, call: Call, now: u64, fx: &mut impl EndEffects) {
+        self.resync.done(call, header, now);
+        if matches!(call, Call::Asked | Call::Again) {
+            self.tell((Kind::Resync, Flags::ANSWER, header.seq), now, fx);
+        }
+    }
+
+    /// What is known of the round trip, or else what is waited for at most.
+    // spec: LINK-10
+    fn round_trip(&self) -> u64 {
+        self.rtt.smoothed().unwrap_or_else(|| self.rtt.timeout())
+    }
+
     fn must_say(&self, now: u64) -> bool {
-        let round_trip = self.rtt.smoothed().unwrap_or(0);
+        let round_trip = self.round_trip();
         self.lanes.iter().any(|lane| {
             lane.inward.say_by(self.patience).is_some_and(|by| by <= now)
                 || lane.inward.nack_due(now, round_trip)
@@ -456,16 +613,30 @@ impl End {
         fx.transmit(&Header { kind: Kind::Data, channel, flags, seq, payload, ..header });
     }
 
-    fn transmit_empty(&mut self, kind: Kind, path: PathId, now: u64, fx: &mut impl EndEffects) {
+    /// Sends a frame without a payload on the path whose turn it is.
+    fn tell(&mut self, what: Empty, now: u64, fx: &mut impl EndEffects) {
+        if let Some(path) = self.paths.choose(now) {
+            self.transmit_empty(what, path, now, fx);
+        }
+    }
+
+    fn transmit_empty(
+        &mut self,
+        (kind, flags, seq): Empty,
+        path: PathId,
+        now: u64,
+        fx: &mut impl EndEffects,
+    ) {
         let header = self.header(path.number(), now);
+        let flags = header.flags | flags;
         self.counters.told += 1;
-        fx.transmit(&Header { kind, ..header });
+        fx.transmit(&Header { kind, flags, seq, ..header });
     }
 
     /// What every frame says of the other direction.
     // spec: LINK-13
     fn header(&mut self, path: u8, now: u64) -> Header {
-        let round_trip = self.rtt.smoothed().unwrap_or(0);
+        let round_trip = self.round_trip();
         let missing = |index: &usize| {
             let receiver = &self.lanes[*index].inward;
             receiver.sack() != 0 || receiver.nack_due(now, round_trip)
@@ -521,12 +692,15 @@ struct Hearing<'a, F> {
 }
 
 impl<F: EndEffects> SendEffects for Hearing<'_, F> {
-    fn arrived(&mut self, seq: u32, transmission: Transmission) {
+    fn arrived(&mut self, _: u32, transmission: Transmission) {
         self.arrived += 1;
-        self.counters.arrived += 1;
         if let Some(path) = PathId::new(transmission.path) {
             self.paths.on_delivered(path);
         }
+    }
+
+    fn freed(&mut self, seq: u32) {
+        self.counters.arrived += 1;
         self.fx.arrived(self.channel, seq);
     }
 
@@ -536,6 +710,11 @@ impl<F: EndEffects> SendEffects for Hearing<'_, F> {
             Loss::Overtaken => self.counters.overtaken += 1,
             Loss::Nack => self.counters.asked_for += 1,
             Loss::Timeout => self.counters.timed_out += 1,
+            Loss::Resync => {
+                // That is no path's fault.
+                self.counters.resynced += 1;
+                return;
+            }
         }
         if let Some(path) = PathId::new(transmission.path) {
             self.paths.on_lost(path, self.now, self.timeout);

@@ -129,10 +129,12 @@ bitflags::bitflags! {
         /// The sender of this frame misses the one that [`Header::ack`] of the channel of
         /// [`Header::sack`] waits for.
         const NACK = 2;
+        /// This resync or close answers one of the other side's.
+        const ANSWER = 8;
     }
 }
 
-/// The bit behind the flags: the echo's fields are valid.
+/// The bit among the flags that is the header's own: the echo's fields are valid.
 const ECHO: u8 = 4;
 
 /// Frames of one channel that arrived out of order.
@@ -475,6 +477,12 @@ impl<'a> Packer<'a> {
     /// An empty payload, which may take the whole buffer.
     pub const fn new(buffer: &'a mut [u8]) -> Self {
         Self { buffer, len: 0 }
+    }
+
+    /// Goes on behind the first `len` bytes, which are whole records.
+    pub fn behind(buffer: &'a mut [u8], len: usize) -> Self {
+        assert!(len <= buffer.len() && len.is_multiple_of(8), "whole records end at a word");
+        Self { buffer, len }
     }
 
     /// Bytes of the longest record that still fits, its head not counted; `None` if not even the

@@ -18,19 +18,26 @@
 //! | module | machine or format | specification |
 //! |---|---|---|
 //! | [`frame`] | header and records of a datagram | spec/91 |
+//! | [`open`] | how a link is asked for and agreed on | spec/87 |
+//! | [`door`] | links that are asked for and not yet confirmed | spec/87 |
 //! | [`send`] | sender's end of a channel: numbers, credit, what must be sent again | spec/85 |
 //! | [`receive`] | receiver's end of a channel: order, acknowledgement, room | spec/85 |
 //! | [`end`] | one end of a link: what drives its channels | spec/85 |
+//! | [`life`] | whether the other side is still there; how a link is left | spec/85 |
 //! | [`replay`] | which packets have come | spec/85 |
 //! | [`rtt`] | how long an answer takes, and how long to wait for it | spec/86 |
 //! | [`congestion`] | how many frames may be in flight | spec/86 |
 //! | [`paths`] | which way the next frame takes | spec/86 |
 pub mod congestion;
+pub mod door;
 pub mod end;
 pub mod frame;
+pub mod life;
+pub mod open;
 pub mod paths;
 pub mod receive;
 pub mod replay;
+mod resync;
 pub mod rtt;
 pub mod send;
 

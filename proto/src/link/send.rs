@@ -50,12 +50,17 @@ pub enum Loss {
     Nack,
     /// Nothing was heard for the timeout.
     Timeout,
+    /// Both ends have begun anew with what the receiver expects.
+    Resync,
 }
 
 /// What becomes of frames, told to the caller after the machine has changed.
 pub trait SendEffects {
-    /// A frame has arrived, once; its buffer is free. The transmission is its last one.
+    /// A frame has arrived. The transmission is its last one. A receiver that has to forget what it
+    /// keeps before its turn gets such a frame again.
     fn arrived(&mut self, seq: u32, transmission: Transmission);
+    /// A frame and all before it have arrived, once and for all; its buffer is free.
+    fn freed(&mut self, seq: u32);
     /// A transmission is taken for lost; [`Sender::lost`] will ask to send the frame again.
     fn lost(&mut self, seq: u32, transmission: Transmission, why: Loss);
 }
@@ -179,6 +184,9 @@ impl Sender {
             self.heard_of(&transmission);
             fx.arrived(seq, transmission);
         }
+        for seq in numbers(oldest, before) {
+            fx.freed(seq);
+        }
         self.find_overtaken(fx);
         if let Some(seen) = said.nack
             && !self.is_idle()
@@ -214,25 +222,24 @@ impl Sender {
         }
     }
 
-    /// Both ends have agreed to go on after a loss of state in between: the receiver expects
-    /// `expected`, and nothing is in flight any more.
+    /// Goes on with what the receiver says that it expects, and sends all again that it has not
+    /// got. If it has forgotten what it kept before its turn, only what it says now still holds.
     ///
     /// # Errors
-    /// [`Malformed`], and nothing changes, where the receiver cannot expect that frame.
+    /// [`Malformed`], and nothing changes, where it speaks of frames that were never sent.
     // spec: LINK-12
     pub fn resume(
         &mut self,
-        expected: u32,
-        limit: u32,
+        said: &Ack,
+        has_forgotten: bool,
         fx: &mut impl SendEffects,
     ) -> Result<(), Malformed> {
-        self.on_ack(&Ack { ack: expected, sack: 0, limit, nack: None }, fx)?;
-        if self.acked != expected {
-            return Err(Malformed);
+        self.on_ack(said, fx)?;
+        if has_forgotten {
+            let is_newest = said.ack == self.acked;
+            self.arrived &= if is_newest { said.sack << 1 } else { 0 };
         }
-        // What the receiver had kept of later frames is gone.
-        self.arrived = 0;
-        self.lose_from(0, Loss::Timeout, fx);
+        self.lose(self.sent_mask() & !self.arrived & !self.lost, Loss::Resync, fx);
         Ok(())
     }
 

@@ -1,4 +1,5 @@
 //! What the simulated networks throw: everything follows from one seed.
+#![allow(dead_code, reason = "each test takes what it needs")]
 
 /// splitmix64.
 #[derive(Clone, Debug)]

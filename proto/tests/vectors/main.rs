@@ -10,9 +10,13 @@ mod lane;
 mod lock;
 mod names;
 mod notification;
+mod opening;
+mod paths;
 mod pending;
+mod receiver;
 mod script;
 mod segment;
+mod sender;
 mod status;
 mod xlate;
 
@@ -80,6 +84,30 @@ const ALL: &[Vectors] = &[
         header: frame::HEADER,
         machine: frame::machine,
         script: frame::script,
+    },
+    Vectors {
+        name: "link-sender",
+        header: sender::HEADER,
+        machine: sender::machine,
+        script: sender::script,
+    },
+    Vectors {
+        name: "link-receiver",
+        header: receiver::HEADER,
+        machine: receiver::machine,
+        script: receiver::script,
+    },
+    Vectors {
+        name: "paths",
+        header: paths::HEADER,
+        machine: paths::machine,
+        script: paths::script,
+    },
+    Vectors {
+        name: "opening",
+        header: opening::HEADER,
+        machine: opening::machine,
+        script: opening::script,
     },
     Vectors { name: "lock", header: lock::HEADER, machine: lock::machine, script: lock::script },
 ];

@@ -2,7 +2,8 @@
 use ayre_proto::alu::{AtomicOp, Width};
 use ayre_proto::fault::{Fault, Status};
 use ayre_proto::lane::Kind;
-use ayre_proto::link::frame;
+use ayre_proto::link::send::Loss;
+use ayre_proto::link::{Repair, frame};
 use ayre_proto::notify::Operation;
 
 pub(crate) const KINDS: &[(&str, Kind)] = &[
@@ -77,6 +78,16 @@ pub(crate) const RECORD_KINDS: &[(&str, frame::RecordKind)] = &[
     ("queue", frame::RecordKind::Queue),
     ("control", frame::RecordKind::Control),
     ("queue-part", frame::RecordKind::QueuePart),
+];
+
+pub(crate) const REPAIRS: &[(&str, Repair)] =
+    &[("go-back-n", Repair::GoBackN), ("selective", Repair::Selective)];
+
+pub(crate) const LOSSES: &[(&str, Loss)] = &[
+    ("overtaken", Loss::Overtaken),
+    ("asked", Loss::Nack),
+    ("late", Loss::Timeout),
+    ("resync", Loss::Resync),
 ];
 
 /// The name of a value.

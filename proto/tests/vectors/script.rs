@@ -19,10 +19,18 @@ impl<'a> Fields<'a> {
 
     /// The next input as a hexadecimal number that fits the type asked for.
     pub(crate) fn number<T: TryFrom<u64>>(&mut self) -> T {
-        let text = self.text();
-        let number = u64::from_str_radix(text, 16).ok().and_then(|number| number.try_into().ok());
-        number.unwrap_or_else(|| panic!("{text} is no number that fits"))
+        number(self.text())
     }
+
+    /// The same, or none for `-`.
+    pub(crate) fn maybe<T: TryFrom<u64>>(&mut self) -> Option<T> {
+        Some(self.text()).filter(|text| *text != "-").map(number)
+    }
+}
+
+fn number<T: TryFrom<u64>>(text: &str) -> T {
+    let number = u64::from_str_radix(text, 16).ok().and_then(|number| number.try_into().ok());
+    number.unwrap_or_else(|| panic!("{text} is no number that fits"))
 }
 
 /// Performs the step that a line's text asks for.
@@ -49,7 +57,7 @@ impl Script {
         for line in header.lines().chain(["", "Written by `cargo xtask vectors`."]) {
             writeln!(text, "{}", format!("# {line}").trim_end()).expect("memory");
         }
-        Self { machine, text, random: Random(1) }
+        Self { machine, text, random: Random::new(1) }
     }
 
     /// Runs one step and returns what came out.
@@ -74,6 +82,10 @@ impl Script {
 pub(crate) struct Random(u64);
 
 impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     /// Any word.
     pub(crate) fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,0 +1,361 @@
+//! Opening a link: what the two sides tell each other, and the side that asks.
+//!
+//! ```text
+//!   opener                                                   acceptor
+//!     | open: SetUp, with a nonce of this attempt              |
+//!     |------------------------------------------------------->| a half-open link: Door
+//!     |             accept: SetUp that answers that nonce      |
+//!     |<-------------------------------------------------------|
+//!     | a data frame or a probe, with the token of the accept  |
+//!     |------------------------------------------------------->| a link
+//! ```
+//!
+//! An open is repeated until it is accepted, refused or given up. Whoever opens proves with the
+//! third frame that the accept has reached him: what only pretends to come from an address gets no
+//! link, and what was recorded and sent again neither.
+//!
+//! The machines see set-ups as they are meant. Their owner may wrap them, and keeps what it has
+//! wrapped, so that what is repeated stays the same to the bit.
+//!
+//! ```text
+//! set-up, 128 bytes, sixteen little-endian words
+//!          63           48 47           32 31            16 15      8 7       0
+//!          +--------------+---------------+----------------+---------+---------+
+//!  word 0  | nonce 64                                                          |
+//!  word 1  | answers 64                                                        |
+//!  word 2  | incarnation 64                                                    |
+//!  word 3  | token 64                                                          |
+//!  word 4  | index 32                     | generation 32                      |
+//!  word 5  | first of channel 1, 32       | first of channel 0, 32             |
+//!  word 6  | number       | longest frame | first of channel 2, 32             |
+//!  word 7  | 0                                             | repair  |  paths  |
+//!  word 8  | eight words of the owner's                                        |
+//!          +-------------------------------------------------------------------+
+//! ```
+use super::Repair;
+use super::end::Agreement;
+use super::frame::{
+    CHANNELS, Channel, Digest, Flags, HEAD_BYTES, HEADER_BYTES, Header, Kind, PATHS_MAX, Sack,
+};
+use crate::lane::Malformed;
+use crate::limits::EAGER_MAX;
+use core::array;
+
+/// Bytes of a set-up.
+pub const SETUP_BYTES: usize = 128;
+/// Words of a set-up that its owner uses as it likes.
+pub const OWNER_WORDS: usize = 8;
+/// Least length of the longest frame that an end takes: one with the longest short message.
+pub const FRAME_LEAST: u16 = (HEADER_BYTES + HEAD_BYTES + 8 + EAGER_MAX) as u16;
+
+const WORDS: usize = SETUP_BYTES / 8;
+
+/// What one side says of itself and of the link that it wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetUp {
+    /// Of this attempt: random, not 0.
+    pub nonce: u64,
+    /// The nonce that is answered; 0 in an open.
+    pub answers: u64,
+    /// Of the port: random, not 0. A process that was restarted has another.
+    pub incarnation: u64,
+    /// What the other side's frames are to carry; nobody can guess it.
+    pub token: u64,
+    /// Proposed: one more than the last one that this side has had with the other; at least 1. In
+    /// an accept: agreed.
+    pub generation: u32,
+    /// This side's index of the link.
+    pub index: u32,
+    /// Numbers of this side's first frames, by channel.
+    pub first: [u32; CHANNELS],
+    /// Longest frame that this side takes, in bytes, its header among them.
+    pub frame_max: u16,
+    /// Number of the port.
+    pub number: u16,
+    /// How many paths this side can use.
+    pub paths: u8,
+    /// How this side would have what was lost sent again.
+    pub repair: Repair,
+    /// What the owners tell each other.
+    pub owner: [u64; OWNER_WORDS],
+}
+
+impl SetUp {
+    /// The bytes that travel.
+    // spec: OPEN-2
+    pub fn encode(&self) -> [u8; SETUP_BYTES] {
+        let mut bytes = [0; SETUP_BYTES];
+        let (places, _) = bytes.as_chunks_mut();
+        for (place, word) in places.iter_mut().zip(self.words()) {
+            *place = word.to_le_bytes();
+        }
+        bytes
+    }
+
+    fn words(&self) -> [u64; WORDS] {
+        let [first0, first1, first2] = self.first.map(u64::from);
+        let repair = match self.repair {
+            Repair::GoBackN => 1,
+            Repair::Selective => 2,
+        };
+        let mut words = [0; WORDS];
+        words[0] = self.nonce;
+        words[1] = self.answers;
+        words[2] = self.incarnation;
+        words[3] = self.token;
+        words[4] = u64::from(self.generation) | u64::from(self.index) << 32;
+        words[5] = first0 | first1 << 32;
+        words[6] = first2 | u64::from(self.frame_max) << 32 | u64::from(self.number) << 48;
+        words[7] = u64::from(self.paths) | repair << 8;
+        words[WORDS - OWNER_WORDS..].copy_from_slice(&self.owner);
+        words
+    }
+
+    /// Reads what came. Total.
+    ///
+    /// # Errors
+    /// [`Malformed`] where it is no set-up.
+    // spec: OPEN-2, OPEN-3
+    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+        let bytes: &[u8; SETUP_BYTES] = bytes.try_into().map_err(|_| Malformed)?;
+        let (places, _) = bytes.as_chunks();
+        let words: [u64; WORDS] = array::from_fn(|index| u64::from_le_bytes(places[index]));
+        let repair = match (words[7] >> 8) as u8 {
+            1 => Repair::GoBackN,
+            2 => Repair::Selective,
+            _ => return Err(Malformed),
+        };
+        let read = Self {
+            nonce: words[0],
+            answers: words[1],
+            incarnation: words[2],
+            token: words[3],
+            generation: words[4] as u32,
+            index: (words[4] >> 32) as u32,
+            first: [words[5] as u32, (words[5] >> 32) as u32, words[6] as u32],
+            frame_max: (words[6] >> 32) as u16,
+            number: (words[6] >> 48) as u16,
+            paths: words[7] as u8,
+            repair,
+            owner: array::from_fn(|index| words[WORDS - OWNER_WORDS + index]),
+        };
+        if read.is_sound() { Ok(read) } else { Err(Malformed) }
+    }
+
+    const fn is_sound(&self) -> bool {
+        let is_named = self.nonce != 0 && self.incarnation != 0 && self.token != 0;
+        let has_paths = 1 <= self.paths && self.paths <= PATHS_MAX;
+        is_named && has_paths && self.generation > 0 && self.frame_max >= FRAME_LEAST
+    }
+
+    /// What accepts an open: this side's own proposal, made an answer to it.
+    // spec: OPEN-4
+    pub fn answering(self, open: &Self) -> Self {
+        let generation = self.generation.max(open.generation);
+        Self { answers: open.nonce, generation, ..self }
+    }
+
+    /// The header of the n-th frame that carries this open, counted from 1, on one of its paths in
+    /// turn. The payload is the open as it travels.
+    // spec: OPEN-1
+    pub const fn open_header(&self, nth: u32, now: u64, payload: Digest) -> Header {
+        let path = (nth.saturating_sub(1) % self.paths as u32) as u8;
+        let header = bare(Kind::Open, self.generation, self.nonce);
+        Header { path, packet: nth as u64, stamp: now as u32, payload, ..header }
+    }
+
+    /// The header of a frame that carries this accept, on the path by which the open came.
+    // spec: OPEN-1
+    pub const fn accept_header(&self, open: &Self, path: u8, now: u64, payload: Digest) -> Header {
+        let header = bare(Kind::Accept, self.generation, self.answers);
+        Header { to: open.index, path, packet: 1, stamp: now as u32, payload, ..header }
+    }
+}
+
+/// A header that says nothing of channels.
+pub(super) const fn bare(kind: Kind, generation: u32, token: u64) -> Header {
+    Header {
+        kind,
+        channel: Channel::Posted,
+        flags: Flags::empty(),
+        path: 0,
+        to: 0,
+        generation,
+        token,
+        packet: 0,
+        seq: 0,
+        stamp: 0,
+        ack: [0; CHANNELS],
+        limit: [0; CHANNELS],
+        sack: Sack { channel: Channel::Posted, arrived: 0 },
+        echo: None,
+        payload: Digest { len: 0, crc: 0 },
+    }
+}
+
+/// What both sides' set-ups come to, besides the [`Agreement`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AgreedLimits {
+    /// Longest frame in either direction, in bytes, its header among them.
+    pub frame_max: u16,
+}
+
+/// What two set-ups come to, one of which answers the other.
+///
+/// # Errors
+/// [`Malformed`] where they are not those of an open and of its accept.
+// spec: OPEN-3, OPEN-4, OPEN-5
+pub fn agree(ours: &SetUp, theirs: &SetUp) -> Result<(Agreement, AgreedLimits), Malformed> {
+    let is_ours = theirs.answers == ours.nonce;
+    let (open, accept) = if is_ours { (ours, theirs) } else { (theirs, ours) };
+    let is_pair = accept.answers == open.nonce && open.answers == 0;
+    let is_itself = ours.incarnation == theirs.incarnation;
+    if !is_pair || is_itself || accept.generation < open.generation {
+        return Err(Malformed);
+    }
+    let both = [ours.repair, theirs.repair];
+    let (repair, paths) = if both.contains(&Repair::GoBackN) {
+        // Frames of several paths overtake each other, and going back keeps none of them.
+        (Repair::GoBackN, 1)
+    } else {
+        (Repair::Selective, ours.paths.min(theirs.paths))
+    };
+    let agreement = Agreement {
+        to: theirs.index,
+        own: ours.index,
+        generation: accept.generation,
+        token: theirs.token,
+        own_token: ours.token,
+        first: [ours.first, theirs.first],
+        repair,
+        paths,
+    };
+    Ok((agreement, AgreedLimits { frame_max: ours.frame_max.min(theirs.frame_max) }))
+}
+
+/// How often an open is repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// Nanoseconds until it is repeated first.
+    pub first: u64,
+    /// Most nanoseconds between two.
+    pub most: u64,
+}
+
+impl Pace {
+    /// For hosts of one rack: a peer that is asleep answers within 10 ms, and one that starts
+    /// later is found within a second.
+    pub const RACK: Self = Self { first: 10_000_000, most: 1_000_000_000 };
+}
+
+/// How an opening stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// The open is repeated.
+    Asking,
+    /// There is a link.
+    Accepted,
+    /// The other side does not want it.
+    Refused,
+    /// Its owner's time is over.
+    GivenUp,
+}
+
+/// The side that asks for a link.
+#[derive(Clone, Debug)]
+pub struct Opener {
+    ours: SetUp,
+    /// The number of the port that was meant, if this side knows it.
+    whom: Option<u16>,
+    pace: Pace,
+    state: Opening,
+    /// When the open is to be sent next, and how long after that again.
+    next: u64,
+    interval: u64,
+    give_up: u64,
+    sent: u32,
+}
+
+impl Opener {
+    /// Asks for a link until `give_up`.
+    pub const fn new(ours: SetUp, pace: Pace, give_up: u64, now: u64) -> Self {
+        assert!(ours.is_sound() && ours.answers == 0, "an open is a set-up that answers none");
+        assert!(0 < pace.first && pace.first <= pace.most, "intervals grow");
+        let (state, interval) = (Opening::Asking, pace.first);
+        Self { ours, whom: None, pace, state, next: now, interval, give_up, sent: 0 }
+    }
+
+    /// Asks the port with this number: somebody may have led the open to another one.
+    // spec: OPEN-5
+    pub const fn of(self, number: u16) -> Self {
+        Self { whom: Some(number), ..self }
+    }
+
+    /// What this side has said.
+    pub const fn ours(&self) -> &SetUp {
+        &self.ours
+    }
+
+    /// How the opening stands.
+    pub const fn state(&self) -> Opening {
+        self.state
+    }
+
+    /// The header of the open that is due now, if one is; its payload is the open as it travels.
+    /// The owner asks when it begins, and at each [`Opener::deadline`].
+    // spec: OPEN-6
+    pub fn on_time(&mut self, now: u64, payload: Digest) -> Option<Header> {
+        if self.state != Opening::Asking {
+            return None;
+        }
+        if now >= self.give_up {
+            self.state = Opening::GivenUp;
+            return None;
+        }
+        if now < self.next {
+            return None;
+        }
+        self.sent = self.sent.saturating_add(1);
+        self.next = now.saturating_add(self.interval);
+        self.interval = self.interval.saturating_mul(2).min(self.pace.most);
+        Some(self.ours.open_header(self.sent, now, payload))
+    }
+
+    /// When [`Opener::on_time`] has something to do next.
+    pub fn deadline(&self) -> u64 {
+        match self.state {
+            Opening::Asking => self.next.min(self.give_up),
+            _ => u64::MAX,
+        }
+    }
+
+    /// An accept has come, well formed. If it answers this attempt and is the first to do so, there
+    /// is a link: its end, which [`End::new`](super::end::End::new) makes, confirms it by itself.
+    ///
+    /// # Errors
+    /// [`Malformed`], and nothing changes, where it answers this attempt as no correct peer does.
+    // spec: OPEN-5, OPEN-7
+    pub fn on_accept(
+        &mut self,
+        theirs: &SetUp,
+    ) -> Result<Option<(Agreement, AgreedLimits)>, Malformed> {
+        let is_meant = self.whom.is_none_or(|whom| whom == theirs.number);
+        if self.state != Opening::Asking || theirs.answers != self.ours.nonce || !is_meant {
+            return Ok(None);
+        }
+        let agreed = agree(&self.ours, theirs)?;
+        self.state = Opening::Accepted;
+        Ok(Some(agreed))
+    }
+
+    /// A reset has come: whether it refuses this attempt.
+    // spec: OPEN-12
+    pub fn on_reset(&mut self, header: &Header) -> bool {
+        let is_answer = header.kind == Kind::Reset && header.token == self.ours.nonce;
+        if self.state != Opening::Asking || !is_answer {
+            return false;
+        }
+        self.state = Opening::Refused;
+        true
+    }
+}

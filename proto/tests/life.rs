@@ -1,0 +1,297 @@
+//! Life and end of a link: how it is confirmed, kept alive, given up, closed, and begun anew.
+#[path = "common/two.rs"]
+mod two;
+
+use ayre_proto::link::door::reset_header;
+use ayre_proto::link::end::{Drive, Heard};
+use ayre_proto::link::frame::{Channel, Flags, Header, Kind};
+use ayre_proto::link::life::{State, Why};
+use two::{DELAY, MILLISECOND, Two};
+
+const SILENCE: u64 = Drive::RACK.life.silence;
+
+/// Frames of one kind that an end has sent, as the times of their sending.
+fn times(two: &Two, from: usize, kind: Kind) -> Vec<u64> {
+    let sent = two.log.iter().filter(|sent| sent.from == from && sent.header.kind == kind);
+    sent.map(|sent| sent.at).collect()
+}
+
+/// The opener's end sends a frame at once and goes on until it is heard; then it is quiet.
+// spec: OPEN-7, LINK-18
+#[test]
+fn a_new_end_probes_until_it_hears() {
+    let mut two = Two::new();
+    two.cut = [true; 2];
+    [0, 1].into_iter().for_each(|host| two.lose_from(host));
+    two.run_until(100 * MILLISECOND);
+    let initial = Drive::RACK.timeout.initial;
+    assert_eq!(times(&two, 0, Kind::Probe), [0, initial, 3 * initial, 7 * initial]);
+    two.cut = [false; 2];
+    two.run_until(200 * MILLISECOND);
+    assert_eq!(two.states(), [State::Open; 2]);
+    let probes = times(&two, 0, Kind::Probe).len();
+    two.run_until(two.hosts[0].end.heard_at() + SILENCE / 4 - 1);
+    assert_eq!(times(&two, 0, Kind::Probe).len(), probes, "nothing is wrong");
+}
+
+/// An idle link says now and then that it is there, and no more often than it has to.
+// spec: LINK-17
+#[test]
+fn an_idle_link_lives_on_a_few_probes() {
+    let mut two = Two::new();
+    two.run_until(10 * SILENCE);
+    assert_eq!(two.states(), [State::Open; 2]);
+    let probes = times(&two, 0, Kind::Probe).len() + times(&two, 1, Kind::Probe).len();
+    assert!((2..=2 + 2 * 40).contains(&probes), "{probes} probes in forty quarters");
+    let gaps = two.hosts.each_ref().map(|host| two.now - host.end.heard_at());
+    assert!(gaps.iter().all(|gap| *gap <= SILENCE / 4 + MILLISECOND), "{gaps:?}");
+}
+
+/// A peer that falls silent is given up when the silence is over, and not before.
+// spec: LINK-17
+#[test]
+fn a_silent_peer_is_given_up_in_time() {
+    let mut two = Two::new();
+    two.run_until(MILLISECOND);
+    two.cut = [true; 2];
+    let heard = two.hosts[0].end.heard_at();
+    two.run_until(heard + SILENCE - 1);
+    assert_eq!(two.hosts[0].end.state(), State::Open);
+    let quarters = [1, 2, 3].map(|quarter| heard + quarter * SILENCE / 4);
+    assert!(times(&two, 0, Kind::Probe).ends_with(&quarters), "it has asked");
+    two.run_until(heard + SILENCE);
+    assert_eq!(two.hosts[0].end.state(), State::Closed(Why::Silent));
+    assert_eq!(two.hosts[0].end.deadline(two.now), u64::MAX);
+    assert!(!two.hosts[0].end.may_send(Channel::Posted, two.now));
+}
+
+/// A reset of the link, as a peer sends it that has forgotten everything.
+fn reset(two: &Two) -> Header {
+    let last = two.log.iter().rfind(|sent| sent.from == 0).expect("it has sent something");
+    reset_header(&last.header, 0).expect("frames of a link are answered")
+}
+
+/// A peer that was started anew says by a reset that it knows nothing: the link ends sooner.
+// spec: LINK-18, LINK-19
+#[test]
+fn a_reset_shortens_the_silence() {
+    let mut two = Two::new();
+    two.run_until(MILLISECOND);
+    two.cut = [true; 2];
+    let (hinted, before) = (two.now, times(&two, 0, Kind::Probe).len());
+    let reset = reset(&two);
+    assert!(two.hosts[0].end.on_reset(&reset, two.now));
+    two.run_until(hinted + SILENCE / 4 - 1);
+    assert_eq!(two.hosts[0].end.state(), State::Open);
+    let probes = times(&two, 0, Kind::Probe);
+    assert!(probes.len() - before >= 8, "it looks closely before it gives up");
+    two.run_until(hinted + SILENCE / 4);
+    assert_eq!(two.hosts[0].end.state(), State::Closed(Why::Reset));
+}
+
+/// Resets that others make up, however many, cause few probes and end nothing.
+// spec: LINK-19, OPEN-12
+#[test]
+fn a_flood_of_resets_ends_nothing() {
+    let mut two = Two::new();
+    two.run_until(MILLISECOND);
+    let good = reset(&two);
+    let forged = [
+        Header { token: good.token ^ 1, ..good },
+        Header { seq: good.seq ^ 1, ..good },
+        Header { generation: good.generation ^ 1, ..good },
+        Header { packet: 1 << 40, ..good },
+        Header { packet: 0, ..good },
+        Header { kind: Kind::Accept, ..good },
+    ];
+    let foreign = two.hosts[0].end.counters().foreign;
+    for header in forged {
+        assert!(!two.hosts[0].end.on_reset(&header, two.now));
+    }
+    assert_eq!(two.hosts[0].end.counters().foreign, foreign + 6);
+    let (from, before) = (two.now, times(&two, 0, Kind::Probe).len());
+    while two.now < from + 100 * MILLISECOND {
+        assert!(two.hosts[0].end.on_reset(&good, two.now));
+        two.run_until(two.now + 10_000);
+    }
+    assert_eq!(two.states(), [State::Open; 2]);
+    let probes = times(&two, 0, Kind::Probe).len() - before;
+    let timeout = two.hosts[0].end.rtt().timeout() as usize;
+    assert!(probes <= 1 + 100 * MILLISECOND as usize / timeout, "{probes} probes");
+}
+
+/// Both sides know of a close at once; who hears it again answers again.
+// spec: LINK-20, LINK-21
+#[test]
+fn a_close_is_answered() {
+    let mut two = Two::new();
+    two.run_until(MILLISECOND);
+    two.hosts[0].end.close();
+    assert_eq!(two.hosts[0].end.state(), State::Closing);
+    assert!(!two.hosts[0].end.may_send(Channel::Posted, two.now));
+    two.run_until(two.now + 2 * DELAY);
+    assert_eq!(two.states(), [State::Closed(Why::Local), State::Closed(Why::Peer)]);
+    assert_eq!([0, 1].map(|from| times(&two, from, Kind::Close).len()), [1, 1]);
+    let again = two.sent(0, Kind::Close).expect("one");
+    let repeated = Header { packet: again.packet + 1, ..again };
+    assert_eq!(two.deliver(1, &repeated), Ok(Heard::Nothing));
+    assert_eq!(times(&two, 1, Kind::Close).len(), 2, "its answer may have been lost");
+    let answer = two.sent(1, Kind::Close).expect("one");
+    let repeated = Header { packet: answer.packet + 1, ..answer };
+    assert_eq!(two.deliver(0, &repeated), Ok(Heard::Nothing));
+    assert_eq!(times(&two, 0, Kind::Close).len(), 1, "an answer is not answered");
+}
+
+/// Nobody answers: the end leaves all the same, soon.
+// spec: LINK-20
+#[test]
+fn a_close_that_nobody_hears_ends_by_itself() {
+    let mut two = Two::new();
+    two.run_until(MILLISECOND);
+    two.cut = [true; 2];
+    let (from, timeout) = (two.now, two.hosts[0].end.rtt().timeout());
+    two.hosts[0].end.close();
+    two.run_until(from + 31 * timeout);
+    let closes: Vec<u64> = [0, 1, 3, 7, 15].map(|times| from + times * timeout).to_vec();
+    assert_eq!(times(&two, 0, Kind::Close), closes);
+    assert_eq!(two.hosts[0].end.state(), State::Closed(Why::Local));
+    assert_eq!(two.hosts[1].end.state(), State::Open, "it will find out");
+}
+
+/// Both leave at the same time.
+// spec: LINK-20
+#[test]
+fn closes_that_cross_end_both() {
+    let mut two = Two::new();
+    two.run_until(MILLISECOND);
+    two.hosts.iter_mut().for_each(|host| host.end.close());
+    two.run_until(two.now + 2 * DELAY);
+    assert_eq!(two.states(), [State::Closed(Why::Local); 2]);
+}
+
+/// Whom a leaving end has told to leave may be gone already: its reset is as good as an answer.
+// spec: LINK-20
+#[test]
+fn a_reset_ends_a_close() {
+    let mut two = Two::new();
+    two.run_until(MILLISECOND);
+    two.cut = [true; 2];
+    two.hosts[0].end.close();
+    two.run_until(two.now);
+    let reset = reset(&two);
+    assert!(two.hosts[0].end.on_reset(&reset, two.now));
+    assert_eq!(two.hosts[0].end.state(), State::Closed(Why::Local));
+}
+
+/// A closed end takes nothing in.
+// spec: LINK-21
+#[test]
+fn nothing_comes_after_the_end() {
+    let mut two = Two::new();
+    two.run_until(MILLISECOND);
+    two.send(1, 1);
+    let data = two.sent(1, Kind::Data).expect("data");
+    two.hosts[0].end.close();
+    two.run_until(two.now + 2 * DELAY);
+    let late = Header { packet: data.packet + 9, ..data };
+    assert_eq!(two.deliver(0, &late), Ok(Heard::Nothing));
+    two.run_until(two.now + 10 * SILENCE);
+    assert_eq!(two.hosts[0].end.state(), State::Closed(Why::Local), "for ever");
+}
+
+/// A receiver forgets what it kept before its turn: it comes again, all of it, and once.
+// spec: LINK-12, LINK-22, LINK-24
+#[test]
+fn what_was_forgotten_comes_again() {
+    let mut two = Two::new();
+    two.run_until(MILLISECOND);
+    two.drop_next = 1;
+    two.send(0, 5);
+    two.run_until(two.now + 2 * DELAY + 1);
+    let expected = two.hosts[1].end.receiver(Channel::Posted).expected();
+    assert_eq!(two.hosts[1].end.receiver(Channel::Posted).sack(), 0b1111);
+    two.hosts[1].kept.clear();
+    two.resync(1);
+    assert!(two.hosts[1].end.is_resyncing());
+    two.run_until(two.now + 20 * MILLISECOND);
+    assert!(!two.hosts[1].end.is_resyncing());
+    assert_eq!(two.hosts[1].taken, [0, 1, 2, 3, 4].map(|ahead| expected + ahead));
+    assert!(two.hosts[0].end.counters().resynced > 0);
+    assert!(two.hosts[0].end.sender(Channel::Posted).is_idle());
+}
+
+/// What an old frame says of frames that were forgotten since is not believed.
+// spec: LINK-23
+#[test]
+fn an_overtaken_sack_is_not_believed() {
+    let mut two = Two::new();
+    two.run_until(MILLISECOND);
+    two.drop_next = 1;
+    two.send(0, 5);
+    two.run_until(two.now + 2 * DELAY + 1);
+    let sack = two.sent(1, Kind::Data).expect("it says what it has kept");
+    assert_ne!(sack.sack.arrived, 0);
+    let older = Header { packet: sack.packet, ..sack };
+    // The frame that has told it is on its way for longer than all that come behind.
+    let mut two = Two::new();
+    two.run_until(MILLISECOND);
+    two.drop_next = 1;
+    two.send(0, 5);
+    two.run_until(two.now + DELAY);
+    two.lose_from(1);
+    two.hosts[1].kept.clear();
+    two.resync(1);
+    two.run_until(two.now + DELAY);
+    two.deliver(0, &older).expect("an honest peer");
+    two.run_until(two.now + 100 * MILLISECOND);
+    assert_eq!(two.hosts[1].taken.len(), 5, "the sack has undone nothing");
+    assert!(two.hosts[0].end.sender(Channel::Posted).is_idle());
+}
+
+/// Requests and answers are lost, and both ask at once: it ends all the same.
+// spec: LINK-22
+#[test]
+fn a_resync_is_asked_for_until_it_is_answered() {
+    let mut two = Two::new();
+    two.run_until(MILLISECOND);
+    two.cut = [true; 2];
+    let (from, timeout) = (two.now, two.hosts[0].end.rtt().timeout());
+    two.resync(0);
+    two.resync(1);
+    two.run_until(from + 7 * timeout);
+    let asked: Vec<u64> = [0, 1, 3, 7].map(|times| from + times * timeout).to_vec();
+    assert_eq!(times(&two, 0, Kind::Resync), asked);
+    two.cut = [false; 2];
+    two.run_until(from + 16 * timeout);
+    assert!(two.hosts.iter().all(|host| !host.end.is_resyncing()));
+}
+
+/// A round that is over, an answer that nobody waits for, and rounds that come too fast change
+/// nothing.
+// spec: LINK-23
+#[test]
+fn stale_rounds_change_nothing() {
+    let mut two = Two::new();
+    two.run_until(MILLISECOND);
+    two.resync(1);
+    two.run_until(two.now + 2 * DELAY);
+    let asked = two.sent(1, Kind::Resync).expect("a round");
+    let timeout = two.hosts[0].end.rtt().timeout();
+    two.cut = [true; 2];
+    two.send(0, 3);
+    let (old, new, packet) = (asked.seq - 1, asked.seq + 1, asked.packet);
+    let stale = [
+        Header { packet: packet + 10, ..asked },
+        Header { packet: packet + 11, seq: old, ..asked },
+        Header { packet: packet + 12, seq: new, ..asked },
+        Header { packet: packet + 13, flags: Flags::ANSWER, ..asked },
+    ];
+    for header in stale {
+        two.deliver(0, &header).expect("an honest peer");
+        assert_eq!(two.hosts[0].end.counters().resynced, 0);
+    }
+    two.now += timeout;
+    let due = Header { packet: packet + 14, seq: new, ..asked };
+    two.deliver(0, &due).expect("an honest peer");
+    assert_eq!(two.hosts[0].end.counters().resynced, 3, "a new round, in time");
+}

@@ -1,0 +1,482 @@
+//! What a link sees of a network: datagrams out, datagrams in, and no promises.
+use std::fmt::Debug;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
+
+/// Longest payload of a datagram that any network here carries: what IPv4 leaves of 65535 bytes.
+pub(crate) const DATAGRAM_MAX: usize = 65_535 - IPV4_HEADERS;
+/// Bytes of the headers of IPv4 (without options) and UDP.
+pub(crate) const IPV4_HEADERS: usize = 20 + 8;
+/// Bytes of the headers of IPv6 (without extensions) and UDP.
+pub(crate) const IPV6_HEADERS: usize = 40 + 8;
+
+/// What one receive may bring: longer than any datagram, and than all of a train together.
+const ROOM: usize = 1 << 16;
+/// Bytes of an inbox: few enough to stay in a processor's cache.
+const INBOX_BYTES: usize = 4 * ROOM;
+/// With so many datagrams an inbox takes no more; a train may still bring it to twice as many.
+const INBOX_ENOUGH: usize = 128;
+/// Datagrams that have left, at the front of an outbox, before their place is reclaimed.
+const STALE: usize = 64;
+
+/// What carries datagrams, and may lose, repeat, reorder and damage them. It never blocks.
+///
+/// `now` is in nanoseconds of a clock of the caller's choice that never goes back.
+// spec: NET-1
+pub(crate) trait Net: Debug + Send {
+    /// Sends what the outbox holds, as far as the system takes it now; the rest stays there. What
+    /// can never go (too long, no route) is dropped and counted: the network loses.
+    fn send(&mut self, outbox: &mut Outbox, now: u64);
+
+    /// Takes what has come into the empty inbox: at most 256 datagrams, and perhaps not yet all
+    /// that is there; [`Net::as_fd`] can be read as long as there is more.
+    fn receive(&mut self, inbox: &mut Inbox, now: u64);
+
+    /// Can be read when something has come: for epoll and poll.
+    fn as_fd(&self) -> BorrowedFd<'_>;
+
+    /// When [`Net::send`] or [`Net::receive`] has something to do although nothing comes: it holds
+    /// datagrams back, or the system took no more. `None` if there is no such time.
+    fn deadline(&self) -> Option<u64>;
+
+    /// The address that peers send to.
+    fn local(&self) -> SocketAddr;
+
+    /// Longest datagram that goes to `to` whole, in bytes of its payload, as far as is known now.
+    /// Asks the system: not for every datagram.
+    fn datagram_max(&self, to: SocketAddr) -> usize;
+
+    /// What it has counted so far.
+    fn counters(&self) -> NetCounters;
+}
+
+impl<N: Net + ?Sized> Net for Box<N> {
+    fn send(&mut self, outbox: &mut Outbox, now: u64) {
+        (**self).send(outbox, now);
+    }
+
+    fn receive(&mut self, inbox: &mut Inbox, now: u64) {
+        (**self).receive(inbox, now);
+    }
+
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        (**self).as_fd()
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        (**self).deadline()
+    }
+
+    fn local(&self) -> SocketAddr {
+        (**self).local()
+    }
+
+    fn datagram_max(&self, to: SocketAddr) -> usize {
+        (**self).datagram_max(to)
+    }
+
+    fn counters(&self) -> NetCounters {
+        (**self).counters()
+    }
+}
+
+/// Counts since the net was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NetCounters {
+    /// Datagrams that the system took.
+    pub(crate) sent: u64,
+    /// Their payloads' bytes.
+    pub(crate) sent_bytes: u64,
+    /// Datagrams that came.
+    pub(crate) received: u64,
+    /// Their payloads' bytes.
+    pub(crate) received_bytes: u64,
+    /// Datagrams of the outbox that could not go, or that a fault was meant to lose.
+    pub(crate) dropped: u64,
+    /// System calls that sent, tried to send, received or found nothing.
+    pub(crate) calls: u64,
+    /// How often the system took no more datagrams for now.
+    pub(crate) full: u64,
+    /// Errors that the system reported and that change nothing, such as "port unreachable".
+    pub(crate) hints: u64,
+}
+
+/// Datagrams on their way out, in order.
+///
+/// Their bytes lie one behind the other, so that a train of datagrams of equal length needs no copy
+/// to be sent at once.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    bytes: Vec<u8>,
+    /// Where the first datagram's bytes begin.
+    start: usize,
+    queue: Vec<Departure>,
+    /// Where the first datagram stands in the queue.
+    first: usize,
+}
+
+/// A datagram of an outbox.
+#[derive(Clone, Copy, Debug)]
+struct Departure {
+    to: SocketAddr,
+    len: usize,
+}
+
+impl Departure {
+    /// Whether a train that begins with this datagram may go on with that one.
+    fn pulls(&self, next: &Self) -> bool {
+        self.to == next.to && 0 < next.len && next.len <= self.len
+    }
+}
+
+/// Datagrams at the front of an outbox that can be sent at once: to one destination and of equal
+/// length, but for the last one, which may be shorter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Train<'a> {
+    pub(crate) to: SocketAddr,
+    /// Of all datagrams, one behind the other.
+    pub(crate) bytes: &'a [u8],
+    /// Length of the first.
+    pub(crate) segment: usize,
+    /// How many datagrams, at least one.
+    pub(crate) count: usize,
+}
+
+impl Outbox {
+    /// An empty one.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends a datagram whose bytes `fill` appends to the vector. What is in the vector before is
+    /// not its business.
+    pub(crate) fn push(&mut self, to: SocketAddr, fill: impl FnOnce(&mut Vec<u8>)) {
+        self.reclaim();
+        let before = self.bytes.len();
+        fill(&mut self.bytes);
+        let len = self.bytes.len().checked_sub(before).expect("`fill` appends");
+        self.queue.push(Departure { to, len });
+    }
+
+    /// Whether there is no datagram.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of datagrams.
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len() - self.first
+    }
+
+    /// All datagrams in order, each with its destination.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
+        let mut at = self.start;
+        self.left().iter().map(move |departure| {
+            let bytes = &self.bytes[at..at + departure.len];
+            at += departure.len;
+            (departure.to, bytes)
+        })
+    }
+
+    /// The train at the front, of at most so many datagrams (at least one) and bytes; a datagram
+    /// that is longer travels alone.
+    pub(crate) fn front(&self, count_max: usize, bytes_max: usize) -> Option<Train<'_>> {
+        let (first, others) = self.left().split_first()?;
+        let (mut count, mut total) = (1, first.len);
+        for next in others {
+            let is_end = count == count_max || total + next.len > bytes_max;
+            if is_end || !first.pulls(next) {
+                break;
+            }
+            count += 1;
+            total += next.len;
+            if next.len < first.len {
+                break;
+            }
+        }
+        let bytes = &self.bytes[self.start..self.start + total];
+        Some(Train { to: first.to, bytes, segment: first.len, count })
+    }
+
+    /// How many datagrams at the front, one after the other, would travel alone.
+    pub(crate) fn alone(&self) -> usize {
+        let mut pairs = self.left().windows(2);
+        pairs.position(|pair| pair[0].pulls(&pair[1])).unwrap_or(self.len())
+    }
+
+    /// Removes so many datagrams at the front, or all if there are fewer. Returns how many bytes
+    /// they had.
+    pub(crate) fn pop(&mut self, count: usize) -> usize {
+        let count = count.min(self.len());
+        let bytes = self.left()[..count].iter().map(|departure| departure.len).sum();
+        self.start += bytes;
+        self.first += count;
+        if self.is_empty() {
+            self.clear();
+        }
+        bytes
+    }
+
+    /// Removes all datagrams.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.queue.clear();
+        (self.start, self.first) = (0, 0);
+    }
+
+    fn left(&self) -> &[Departure] {
+        &self.queue[self.first..]
+    }
+
+    /// Moves what is left to the front when more has left than is left, so that an outbox that is
+    /// never empty does not grow without end.
+    fn reclaim(&mut self) {
+        if self.first >= STALE && self.first >= self.len() {
+            self.bytes.drain(..self.start);
+            self.queue.drain(..self.first);
+            (self.start, self.first) = (0, 0);
+        }
+    }
+}
+
+/// Datagrams that have come, in one buffer that is allocated once.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    bytes: Box<[u8]>,
+    arrivals: Vec<Arrival>,
+}
+
+/// A datagram of an inbox.
+#[derive(Debug)]
+struct Arrival {
+    from: SocketAddr,
+    range: Range<usize>,
+}
+
+impl Inbox {
+    /// An empty one.
+    pub(crate) fn new() -> Self {
+        let arrivals = Vec::with_capacity(2 * INBOX_ENOUGH);
+        Self { bytes: vec![0; INBOX_BYTES].into_boxed_slice(), arrivals }
+    }
+
+    /// Number of datagrams.
+    pub(crate) fn len(&self) -> usize {
+        self.arrivals.len()
+    }
+
+    /// Whether there is no datagram.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.arrivals.is_empty()
+    }
+
+    /// The datagram of a number, to be opened in place, and where it came from.
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many.
+    pub(crate) fn get(&mut self, index: usize) -> (SocketAddr, &mut [u8]) {
+        let Arrival { from, range } = &self.arrivals[index];
+        (*from, &mut self.bytes[range.clone()])
+    }
+
+    /// Whether it takes no more.
+    pub(crate) fn is_full(&self) -> bool {
+        self.arrivals.len() >= INBOX_ENOUGH || self.bytes.len() - self.used() < ROOM
+    }
+
+    /// Forgets all datagrams.
+    pub(crate) fn clear(&mut self) {
+        self.arrivals.clear();
+    }
+
+    /// Where the next datagrams are to be written, one behind the other: room for all that one
+    /// receive may bring. `None` if the inbox takes no more.
+    pub(crate) fn room(&mut self) -> Option<&mut [u8]> {
+        if self.is_full() {
+            return None;
+        }
+        let used = self.used();
+        Some(&mut self.bytes[used..used + ROOM])
+    }
+
+    /// Accepts the first `len` bytes of the room as datagrams of `segment` bytes, of which the last
+    /// one may be shorter. Returns how many.
+    pub(crate) fn accept(&mut self, from: SocketAddr, len: usize, segment: usize) -> usize {
+        let used = self.used();
+        let (end, before) = (used + len, self.arrivals.len());
+        let mut at = used;
+        loop {
+            let next = end.min(at + segment);
+            self.arrivals.push(Arrival { from, range: at..next });
+            if next == end || segment == 0 {
+                return self.arrivals.len() - before;
+            }
+            at = next;
+        }
+    }
+
+    /// Accepts this part of the room as one datagram.
+    pub(crate) fn accept_at(&mut self, from: SocketAddr, part: Range<usize>) {
+        let used = self.used();
+        let range = used + part.start..used + part.end;
+        assert!(range.end <= self.bytes.len(), "what is accepted lies in the room");
+        self.arrivals.push(Arrival { from, range });
+    }
+
+    fn used(&self) -> usize {
+        self.arrivals.last().map_or(0, |arrival| arrival.range.end)
+    }
+}
+
+/// A network in memory: what one sends to it comes back, in order.
+#[cfg(test)]
+#[derive(Debug)]
+pub(crate) struct Echo {
+    queue: std::collections::VecDeque<Vec<u8>>,
+    /// Datagrams that it takes until it is emptied, as a full network would.
+    pub(crate) room: usize,
+    never: std::os::fd::OwnedFd,
+}
+
+#[cfg(test)]
+impl Echo {
+    pub(crate) fn new() -> Self {
+        let flags = rustix::event::EventfdFlags::CLOEXEC;
+        let never = rustix::event::eventfd(0, flags).expect("an event");
+        Self { queue: Default::default(), room: usize::MAX, never }
+    }
+
+    /// Takes all that has come.
+    pub(crate) fn drain(net: &mut impl Net, now: u64) -> Vec<Vec<u8>> {
+        let (mut inbox, mut all) = (Inbox::new(), Vec::new());
+        loop {
+            net.receive(&mut inbox, now);
+            if inbox.is_empty() {
+                return all;
+            }
+            all.extend((0..inbox.len()).map(|index| inbox.get(index).1.to_vec()));
+            inbox.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+impl Net for Echo {
+    fn send(&mut self, outbox: &mut Outbox, _now: u64) {
+        let count = outbox.len().min(self.room);
+        self.queue.extend(outbox.iter().take(count).map(|(_, bytes)| bytes.to_vec()));
+        self.room -= count;
+        outbox.pop(count);
+    }
+
+    fn receive(&mut self, inbox: &mut Inbox, _now: u64) {
+        while let Some(room) = inbox.room() {
+            let Some(bytes) = self.queue.pop_front() else { return };
+            room[..bytes.len()].copy_from_slice(&bytes);
+            inbox.accept(self.local(), bytes.len(), bytes.len());
+        }
+    }
+
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        std::os::fd::AsFd::as_fd(&self.never)
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        None
+    }
+
+    fn local(&self) -> SocketAddr {
+        ([10, 0, 0, 1], 1).into()
+    }
+
+    fn datagram_max(&self, _to: SocketAddr) -> usize {
+        DATAGRAM_MAX
+    }
+
+    fn counters(&self) -> NetCounters {
+        NetCounters::default()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn to(port: u16) -> SocketAddr {
+        ([10, 0, 0, 2], port).into()
+    }
+
+    fn outbox(datagrams: &[(u16, usize)]) -> Outbox {
+        let mut outbox = Outbox::new();
+        for (index, &(port, len)) in datagrams.iter().enumerate() {
+            outbox.push(to(port), |bytes| bytes.resize(bytes.len() + len, index as u8));
+        }
+        outbox
+    }
+
+    /// Lengths of the trains that an outbox leaves in.
+    fn trains(mut outbox: Outbox, count_max: usize, bytes_max: usize) -> Vec<usize> {
+        let mut counts = Vec::new();
+        while let Some(train) = outbox.front(count_max, bytes_max) {
+            let count = train.count;
+            assert_eq!(train.bytes.len().div_ceil(train.segment.max(1)).max(1), count);
+            counts.push(count);
+            outbox.pop(count);
+        }
+        counts
+    }
+
+    #[test]
+    fn a_train_is_of_one_destination_and_length_but_for_its_end() {
+        let datagrams = [(1, 9), (1, 9), (1, 4), (1, 4), (2, 4), (2, 5), (2, 5), (2, 0), (2, 0)];
+        assert_eq!(trains(outbox(&datagrams), 64, 65507), [3, 1, 1, 2, 1, 1]);
+        assert_eq!(trains(outbox(&[(1, 10); 7]), 3, 65507), [3, 3, 1]);
+        assert_eq!(trains(outbox(&[(1, 10); 7]), 64, 25), [2, 2, 2, 1]);
+        assert_eq!(trains(outbox(&[(1, 30), (1, 30)]), 64, 25), [1, 1]);
+    }
+
+    #[test]
+    fn datagrams_that_travel_alone_are_counted_up_to_the_first_train() {
+        let alone = |datagrams: &[(u16, usize)]| outbox(datagrams).alone();
+        assert_eq!(alone(&[]), 0);
+        assert_eq!(alone(&[(1, 8)]), 1);
+        assert_eq!(alone(&[(1, 8), (2, 8), (3, 8), (3, 8)]), 2);
+        assert_eq!(alone(&[(1, 8), (1, 9), (1, 10)]), 3);
+    }
+
+    #[test]
+    fn an_outbox_that_is_never_empty_does_not_grow() {
+        let mut outbox = Outbox::new();
+        for round in 0..10_000_u64 {
+            outbox.push(to(1), |bytes| bytes.extend(round.to_le_bytes().repeat(128)));
+            if outbox.len() > 64 {
+                let (_, first) = outbox.iter().next().unwrap();
+                assert_eq!(first[..8], (round - 64).to_le_bytes());
+                outbox.pop(1);
+            }
+        }
+        assert!(outbox.bytes.len() < 256 * 1024, "twice what is left at most");
+    }
+
+    #[test]
+    fn an_inbox_keeps_datagrams_apart_and_is_bounded() {
+        let mut inbox = Inbox::new();
+        inbox.room().unwrap()[..25].copy_from_slice(&[7; 25]);
+        assert_eq!(inbox.accept(to(3), 25, 10), 3);
+        assert_eq!(inbox.accept(to(4), 0, 0), 1);
+        let lengths: Vec<_> = (0..inbox.len()).map(|index| inbox.get(index).1.len()).collect();
+        assert_eq!(lengths, [10, 10, 5, 0]);
+        assert_eq!((inbox.get(2).0, inbox.get(3).0), (to(3), to(4)));
+        while inbox.room().is_some() {
+            inbox.accept(to(1), 0, 0);
+        }
+        assert_eq!(inbox.len(), INBOX_ENOUGH);
+        inbox.clear();
+        while inbox.room().is_some() {
+            inbox.accept(to(1), ROOM - 1, ROOM - 1);
+        }
+        assert_eq!(inbox.len(), INBOX_BYTES / ROOM);
+    }
+}

@@ -1,0 +1,398 @@
+//! Datagrams straight over Ethernet, beside the system's IP and UDP: a small one takes little more
+//! than half the time.
+//!
+//! The price: it needs the right to open packet sockets (CAP_NET_RAW), it reaches hosts of the same
+//! Ethernet only, and it knows no trains. Addresses stay those of IP and UDP, so that a link does
+//! not notice; see spec/92 for the format.
+use crate::wire::net::{Inbox, Net, NetCounters, Outbox};
+use crate::wire::udp;
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+use nix::sys::socket::{self, LinkAddr};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, Protocol, RawProtocol, RecvFlags, SendFlags};
+use rustix::net::{SocketFlags, SocketType};
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// Of Ethernet: for local experiments, which no other protocol may be taken for.
+const ETHERTYPE: u16 = 0x88b5;
+const MAC_BYTES: usize = 6;
+/// Bytes of Ethernet's header.
+const ETHERNET_BYTES: usize = 2 * MAC_BYTES + 2;
+/// Bytes of the header behind it.
+const HEADER_BYTES: usize = 2 * (16 + 2) + 2;
+const HEADERS: usize = ETHERNET_BYTES + HEADER_BYTES;
+/// Longest datagram: a frame has room in an inbox.
+const LONGEST: usize = 65_535 - HEADERS;
+/// What goes everywhere, if the interface's MTU cannot be found out.
+const DATAGRAM_SURE: usize = 1280 - HEADER_BYTES;
+/// Hosts whose Ethernet address is remembered; the others are sent to all.
+const NEIGHBOURS_MAX: usize = 4096;
+/// When to try again after the system took no more.
+const RETRY_NANOS: u64 = 80_000;
+
+/// An Ethernet address.
+type Mac = [u8; MAC_BYTES];
+
+const EVERYBODY: Mac = [0xff; MAC_BYTES];
+
+/// A packet socket on one interface.
+#[derive(Debug)]
+pub(crate) struct Packet {
+    socket: OwnedFd,
+    /// A UDP socket that nobody uses: as long as it is there, the port is nobody else's.
+    _claim: OwnedFd,
+    local: SocketAddr,
+    mac: Mac,
+    /// Where hosts were last heard from.
+    neighbours: HashMap<IpAddr, Mac>,
+    /// The frame that is being sent.
+    frame: Vec<u8>,
+    /// Whether the last look found something, so that there may be more.
+    dense: bool,
+    /// Set while the system takes no more.
+    retry: Option<u64>,
+    counters: NetCounters,
+}
+
+impl Packet {
+    /// Opens a packet socket on the interface that has this address; port 0 has the system choose
+    /// one. Ports are shared with UDP.
+    ///
+    /// # Errors
+    ///
+    /// No interface has the address, it is not one of Ethernet, the port is in use, or this process
+    /// may not open packet sockets.
+    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+        let link = link_of(address.ip())?;
+        let mac = link.addr().ok_or(io::ErrorKind::Unsupported)?;
+        let claim = udp::open(address)?;
+        rustix::net::bind(&claim, &address)?;
+        let local = SocketAddr::try_from(rustix::net::getsockname(&claim)?)?;
+        let socket = open()?;
+        socket::bind(socket.as_raw_fd(), &link)?;
+        udp::enlarge(&socket);
+        Ok(Self {
+            socket,
+            _claim: claim,
+            local,
+            mac,
+            neighbours: HashMap::new(),
+            frame: Vec::new(),
+            dense: false,
+            retry: None,
+            counters: NetCounters::default(),
+        })
+    }
+
+    /// Lays a datagram and its headers into the frame.
+    // spec: NET-6
+    fn lay(&mut self, to: SocketAddr, bytes: &[u8]) {
+        let mac = self.neighbours.get(&to.ip()).unwrap_or(&EVERYBODY);
+        self.frame.clear();
+        self.frame.extend_from_slice(mac);
+        self.frame.extend_from_slice(&self.mac);
+        self.frame.extend_from_slice(&ETHERTYPE.to_be_bytes());
+        for end in [to, self.local] {
+            self.frame.extend_from_slice(&sixth(end.ip()).octets());
+            self.frame.extend_from_slice(&end.port().to_le_bytes());
+        }
+        self.frame.extend_from_slice(&(bytes.len() as u16).to_le_bytes());
+        self.frame.extend_from_slice(bytes);
+    }
+
+    /// Sends one datagram; says whether the system takes more.
+    // spec: NET-3
+    fn send_one(&mut self, to: SocketAddr, bytes: &[u8]) -> bool {
+        if bytes.len() > LONGEST {
+            self.counters.dropped += 1;
+            return true;
+        }
+        self.lay(to, bytes);
+        self.counters.calls += 1;
+        match rustix::net::send(&self.socket, &self.frame, SendFlags::empty()) {
+            Ok(_) => {
+                self.counters.sent += 1;
+                self.counters.sent_bytes += bytes.len() as u64;
+            }
+            Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS | Errno::NOMEM) => {
+                self.counters.full += 1;
+                return false;
+            }
+            Err(_) => self.counters.dropped += 1,
+        }
+        true
+    }
+
+    /// Receives one frame; says whether there was one, for this port or not.
+    fn receive_one(&mut self, inbox: &mut Inbox) -> bool {
+        let Some(room) = inbox.room() else { return false };
+        self.counters.calls += 1;
+        let len = match rustix::net::recv(&self.socket, &mut *room, RecvFlags::empty()) {
+            Ok((len, _)) => len,
+            Err(Errno::AGAIN) => return false,
+            Err(_) => {
+                self.counters.hints += 1;
+                return false;
+            }
+        };
+        // Frames to other ports of this host, or to everybody, come here too.
+        let Some(letter) = Letter::read(&room[..len]).filter(|letter| letter.to == self.local)
+        else {
+            return true;
+        };
+        self.counters.received += 1;
+        self.counters.received_bytes += letter.datagram.len() as u64;
+        self.hear(letter.from.ip(), letter.mac);
+        inbox.accept_at(letter.from, letter.datagram);
+        true
+    }
+
+    /// Remembers where a host was heard from.
+    fn hear(&mut self, host: IpAddr, mac: Mac) {
+        let is_full = self.neighbours.len() >= NEIGHBOURS_MAX;
+        match self.neighbours.get_mut(&host) {
+            Some(known) => *known = mac,
+            None if is_full => {}
+            None => drop(self.neighbours.insert(host, mac)),
+        }
+    }
+}
+
+impl Net for Packet {
+    fn send(&mut self, outbox: &mut Outbox, now: u64) {
+        self.retry = None;
+        while let Some(first) = outbox.front(1, LONGEST) {
+            if !self.send_one(first.to, first.bytes) {
+                self.retry = Some(now + RETRY_NANOS);
+                return;
+            }
+            outbox.pop(1);
+        }
+    }
+
+    fn receive(&mut self, inbox: &mut Inbox, _now: u64) {
+        let dense = self.dense;
+        self.dense = self.receive_one(inbox);
+        // As with UDP: after a silence, one comes alone.
+        if !dense {
+            return;
+        }
+        while self.dense && !inbox.is_full() {
+            self.dense = self.receive_one(inbox);
+        }
+    }
+
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        self.retry
+    }
+
+    fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    fn datagram_max(&self, to: SocketAddr) -> usize {
+        udp::route_mtu(self.local, to)
+            .map_or(DATAGRAM_SURE, |mtu| (mtu as usize).saturating_sub(HEADER_BYTES).min(LONGEST))
+    }
+
+    fn counters(&self) -> NetCounters {
+        self.counters
+    }
+}
+
+/// What a frame says of its datagram.
+struct Letter {
+    mac: Mac,
+    to: SocketAddr,
+    from: SocketAddr,
+    /// Where the datagram lies in the frame.
+    datagram: Range<usize>,
+}
+
+impl Letter {
+    /// Reads a frame, which may have padding behind it. Total.
+    // spec: NET-6
+    fn read(frame: &[u8]) -> Option<Self> {
+        let (ethernet, rest) = frame.split_first_chunk::<ETHERNET_BYTES>()?;
+        let mac = *ethernet[MAC_BYTES..].first_chunk()?;
+        let (to, rest) = end(rest)?;
+        let (from, rest) = end(rest)?;
+        let (len, rest) = rest.split_first_chunk()?;
+        let len = usize::from(u16::from_le_bytes(*len));
+        (len <= rest.len()).then_some(Self { mac, to, from, datagram: HEADERS..HEADERS + len })
+    }
+}
+
+/// The address and port at the front, and what lies behind them.
+fn end(bytes: &[u8]) -> Option<(SocketAddr, &[u8])> {
+    let (ip, rest) = bytes.split_first_chunk::<16>()?;
+    let (port, rest) = rest.split_first_chunk()?;
+    let ip = Ipv6Addr::from(*ip).to_canonical();
+    Some((SocketAddr::new(ip, u16::from_le_bytes(*port)), rest))
+}
+
+fn sixth(address: IpAddr) -> Ipv6Addr {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
+    }
+}
+
+/// A packet socket that does not block and hears its own kind of frames only.
+fn open() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let kind = RawProtocol::new(u32::from(ETHERTYPE.to_be())).map(Protocol::from_raw);
+    Ok(rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, kind)?)
+}
+
+/// The Ethernet side of the interface that has an address.
+fn link_of(ip: IpAddr) -> io::Result<LinkAddr> {
+    let all: Vec<_> = getifaddrs()?.collect();
+    let has = |entry: &&InterfaceAddress| entry.address.as_ref().and_then(ip_of) == Some(ip);
+    let owner = all.iter().find(has).ok_or(io::ErrorKind::AddrNotAvailable)?;
+    let mut links = all.iter().filter(|entry| entry.interface_name == owner.interface_name);
+    let link = links.find_map(|entry| entry.address.as_ref()?.as_link_addr().copied());
+    Ok(link.ok_or(io::ErrorKind::Unsupported)?)
+}
+
+fn ip_of(address: &socket::SockaddrStorage) -> Option<IpAddr> {
+    let fourth = address.as_sockaddr_in().map(|address| IpAddr::from(address.ip()));
+    fourth.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::from(address.ip())))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    fn frame(to: SocketAddr, from: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+        let mut frame = vec![0xff; MAC_BYTES];
+        frame.extend([2, 0, 0, 0, 0, 9, 0x88, 0xb5]);
+        for end in [to, from] {
+            frame.extend(sixth(end.ip()).octets());
+            frame.extend(end.port().to_le_bytes());
+        }
+        frame.extend((bytes.len() as u16).to_le_bytes());
+        frame.extend(bytes);
+        frame
+    }
+
+    // spec: NET-6
+    #[test]
+    fn a_frame_reads_as_it_was_laid_and_padding_is_left_out() {
+        let (to, from) = (([10, 0, 0, 1], 0x1234).into(), ([10, 0, 0, 2], 7).into());
+        let mut bytes = frame(to, from, b"payload");
+        assert_eq!(
+            bytes[14..32],
+            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 0, 0, 1, 0x34, 0x12]
+        );
+        bytes.extend([0; 30]);
+        let letter = Letter::read(&bytes).unwrap();
+        assert_eq!((letter.to, letter.from, letter.mac), (to, from, [2, 0, 0, 0, 0, 9]));
+        assert_eq!(bytes[letter.datagram], *b"payload");
+        let sixth = |port| SocketAddr::new("fd00::7".parse().unwrap(), port);
+        let letter = Letter::read(&frame(sixth(1), sixth(2), b"")).unwrap();
+        assert_eq!((letter.to, letter.from, letter.datagram), (sixth(1), sixth(2), 52..52));
+    }
+
+    // spec: NET-6
+    #[test]
+    fn a_frame_that_is_cut_short_is_none() {
+        let bytes = frame(([10, 0, 0, 1], 1).into(), ([10, 0, 0, 2], 2).into(), b"payload");
+        assert!((0..bytes.len()).all(|len| Letter::read(&bytes[..len]).is_none()));
+        assert!(Letter::read(&bytes).is_some());
+    }
+
+    /// Two ports on the loopback interface, if this process may open packet sockets.
+    fn pair() -> Option<(Packet, Packet)> {
+        let open = || Packet::bind(([127, 0, 0, 1], 0).into());
+        match open() {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                eprintln!("left out: packet sockets need CAP_NET_RAW");
+                None
+            }
+            first => Some((first.unwrap(), open().unwrap())),
+        }
+    }
+
+    fn take(net: &mut Packet, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
+        let (mut inbox, mut taken) = (Inbox::new(), Vec::new());
+        while taken.len() < count {
+            net.receive(&mut inbox, 0);
+            taken.extend((0..inbox.len()).map(|index| {
+                let (from, bytes) = inbox.get(index);
+                (from, bytes.to_vec())
+            }));
+            inbox.clear();
+            if !net.dense && taken.len() < count {
+                poll(&mut [PollFd::from_borrowed_fd(net.as_fd(), PollFlags::IN)], None).unwrap();
+            }
+        }
+        taken
+    }
+
+    // spec: NET-1, NET-2, NET-3
+    #[test]
+    fn datagrams_come_whole_in_order_and_only_where_they_are_meant_for() {
+        let Some((mut here, mut there)) = pair() else { return };
+        let (nobody, _) = pair().unwrap();
+        let longest = here.datagram_max(there.local());
+        assert_eq!(longest, LONGEST);
+        let mut sent: Vec<_> = (0..300).map(|number| vec![number as u8; number]).collect();
+        sent.push(vec![1; longest]);
+        let mut outbox = Outbox::new();
+        outbox.push(there.local(), |buffer| buffer.resize(buffer.len() + longest + 1, 0));
+        outbox.push(nobody.local(), |buffer| buffer.push(9));
+        for bytes in &sent {
+            outbox.push(there.local(), |buffer| buffer.extend(bytes));
+        }
+        here.send(&mut outbox, 0);
+        assert_eq!((here.counters().dropped, here.counters().sent), (1, 302));
+        let got = take(&mut there, sent.len());
+        assert!(got.iter().all(|(from, _)| *from == here.local()));
+        assert!(got.into_iter().map(|(_, bytes)| bytes).eq(sent));
+        assert_eq!(there.counters().received, 301);
+
+        let mut outbox = Outbox::new();
+        outbox.push(here.local(), |buffer| buffer.extend(b"answer"));
+        there.send(&mut outbox, 0);
+        assert_eq!(take(&mut here, 1), [(there.local(), b"answer".to_vec())]);
+    }
+
+    // spec: NET-6
+    #[test]
+    fn a_neighbour_is_sent_to_alone_once_it_was_heard() {
+        let Some((mut here, mut there)) = pair() else { return };
+        let mac = |net: &mut Packet, to| {
+            net.lay(to, b"");
+            net.frame[..MAC_BYTES].to_vec()
+        };
+        assert_eq!(mac(&mut there, here.local()), EVERYBODY);
+        let mut outbox = Outbox::new();
+        outbox.push(there.local(), |buffer| buffer.push(1));
+        here.send(&mut outbox, 0);
+        take(&mut there, 1);
+        assert_eq!(mac(&mut there, here.local()), here.mac);
+    }
+
+    #[test]
+    fn a_port_belongs_to_one() {
+        let Some((here, _there)) = pair() else { return };
+        let error = Packet::bind(here.local()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn an_address_of_nobody_here_is_refused() {
+        let error = Packet::bind(([192, 0, 2, 1], 1).into()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrNotAvailable);
+    }
+}

@@ -1,0 +1,303 @@
+//! A network that writes down what goes over it, for Wireshark and its like.
+//!
+//! The file is of the pcap format, with times in nanoseconds. A socket does not show the headers
+//! under its datagrams, so they are made up: the addresses and ports are true, the rest is what an
+//! ordinary host would write.
+use crate::wire::net::{Inbox, Net, NetCounters, Outbox};
+use etherparse::PacketBuilder;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// Says that times are in nanoseconds, and by its order of bytes that all is little-endian.
+const MAGIC: u32 = 0xa1b2_3c4d;
+/// Version 2.4.
+const VERSION: [u16; 2] = [2, 4];
+/// Longest packet.
+const SNAP_BYTES: u32 = 1 << 18;
+/// Each packet begins with its IP header.
+const LINKTYPE_RAW: u32 = 101;
+/// Routers that a packet may pass, as hosts say it.
+const HOPS: u8 = 64;
+const NANOS: u64 = 1_000_000_000;
+
+/// Another network, of which every datagram is written to a file: on its way out when it is handed
+/// over, on its way in when it is taken.
+#[derive(Debug)]
+pub(crate) struct Capture<N, W: Write = File> {
+    inner: N,
+    file: BufWriter<W>,
+    /// Nanoseconds since 1970 when the caller's clock was 0.
+    epoch: u64,
+    /// Datagrams at the front of the outbox that the network did not take the last time: they are
+    /// written already.
+    written: usize,
+    /// A packet that is being put together.
+    packet: Vec<u8>,
+    /// The file took no more: nothing is written any longer, and the network goes on.
+    is_broken: bool,
+}
+
+impl<N: Net> Capture<N> {
+    /// Begins a file, and forgets what it held before. `now` is the time by the caller's clock.
+    ///
+    /// # Errors
+    ///
+    /// What the system says about the file.
+    pub(crate) fn create(inner: N, path: &Path, now: u64) -> io::Result<Self> {
+        let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        let since = u64::try_from(since.as_nanos()).unwrap_or(0);
+        Self::new(inner, File::create(path)?, since.saturating_sub(now))
+    }
+}
+
+impl<N: Net, W: Write> Capture<N, W> {
+    /// Begins a file that is open already; `epoch` is the time since 1970, in nanoseconds, at which
+    /// the caller's clock was 0.
+    pub(crate) fn new(inner: N, file: W, epoch: u64) -> io::Result<Self> {
+        let mut file = BufWriter::new(file);
+        file.write_all(&MAGIC.to_le_bytes())?;
+        file.write_all(&VERSION.map(u16::to_le_bytes).concat())?;
+        // Two words for the time zone, which nobody uses.
+        file.write_all(&[0; 8])?;
+        file.write_all(&[SNAP_BYTES, LINKTYPE_RAW].map(u32::to_le_bytes).concat())?;
+        file.flush()?;
+        Ok(Self { inner, file, epoch, written: 0, packet: Vec::new(), is_broken: false })
+    }
+
+    /// Whether everything so far stands in the file.
+    #[cfg(test)]
+    pub(crate) const fn is_complete(&self) -> bool {
+        !self.is_broken
+    }
+
+    /// Writes one datagram down.
+    fn record(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8], now: u64) {
+        self.packet.clear();
+        if wrap(&mut self.packet, from, to, bytes).is_none() {
+            // It is too long for the header's field, and for any network.
+            return;
+        }
+        let (time, len) = (self.epoch.saturating_add(now), self.packet.len() as u32);
+        let head = [(time / NANOS) as u32, (time % NANOS) as u32, len, len];
+        let mut write = || {
+            self.file.write_all(&head.map(u32::to_le_bytes).concat())?;
+            self.file.write_all(&self.packet)
+        };
+        self.is_broken = self.is_broken || write().is_err();
+    }
+
+    /// A pause: whoever reads along sees what has come so far.
+    fn pause(&mut self) {
+        if !self.is_broken && !self.file.buffer().is_empty() {
+            self.is_broken = self.file.flush().is_err();
+        }
+    }
+}
+
+impl<N: Net, W: Write + std::fmt::Debug + Send> Net for Capture<N, W> {
+    fn send(&mut self, outbox: &mut Outbox, now: u64) {
+        let local = self.inner.local();
+        for (to, bytes) in outbox.iter().skip(self.written) {
+            self.record(local, to, bytes, now);
+        }
+        self.inner.send(outbox, now);
+        self.written = outbox.len();
+    }
+
+    fn receive(&mut self, inbox: &mut Inbox, now: u64) {
+        self.inner.receive(inbox, now);
+        let local = self.inner.local();
+        for index in 0..inbox.len() {
+            let (from, bytes) = inbox.get(index);
+            self.record(from, local, bytes, now);
+        }
+        if inbox.is_empty() {
+            self.pause();
+        }
+    }
+
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inner.as_fd()
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        self.inner.deadline()
+    }
+
+    fn local(&self) -> SocketAddr {
+        self.inner.local()
+    }
+
+    fn datagram_max(&self, to: SocketAddr) -> usize {
+        self.inner.datagram_max(to)
+    }
+
+    fn counters(&self) -> NetCounters {
+        self.inner.counters()
+    }
+}
+
+/// Appends a datagram with the headers of IP and UDP; `None` if it is too long for them.
+fn wrap(packet: &mut Vec<u8>, from: SocketAddr, to: SocketAddr, bytes: &[u8]) -> Option<()> {
+    let ip = match (from.ip(), to.ip()) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => PacketBuilder::ipv4(from.octets(), to.octets(), HOPS),
+        (from, to) => PacketBuilder::ipv6(sixth(from).octets(), sixth(to).octets(), HOPS),
+    };
+    ip.udp(from.port(), to.port()).write(packet, bytes).ok()
+}
+
+fn sixth(address: IpAddr) -> Ipv6Addr {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::wire::net::{DATAGRAM_MAX, Echo};
+    use etherparse::{NetSlice, SlicedPacket, TransportSlice};
+
+    const EPOCH: u64 = 1_700_000_000 * NANOS;
+
+    /// Time, addresses with ports, and bytes of a packet.
+    type Packet = (u64, String, Vec<u8>);
+
+    fn capture() -> Capture<Echo, Vec<u8>> {
+        Capture::new(Echo::new(), Vec::new(), EPOCH).unwrap()
+    }
+
+    /// Reads what was written, by the format's definition and etherparse's understanding of it.
+    fn packets(mut capture: Capture<Echo, Vec<u8>>) -> Vec<Packet> {
+        capture.file.flush().unwrap();
+        let mut rest = &capture.file.get_ref()[..];
+        let head = words(&mut rest, 6);
+        assert_eq!([head[0], head[4], head[5]], [0xa1b2_3c4d, 262_144, 101]);
+        assert_eq!((head[1], head[2], head[3]), (2 | 4 << 16, 0, 0));
+        let mut packets = Vec::new();
+        while !rest.is_empty() {
+            let head = words(&mut rest, 4);
+            assert_eq!(head[2], head[3], "whole packets");
+            let (packet, after) = rest.split_at(head[2] as usize);
+            rest = after;
+            let time = u64::from(head[0]) * NANOS + u64::from(head[1]) - EPOCH;
+            let (way, bytes) = unwrap(packet);
+            packets.push((time, way, bytes));
+        }
+        packets
+    }
+
+    fn words(bytes: &mut &[u8], count: usize) -> Vec<u32> {
+        let (front, rest) = bytes.split_at(4 * count);
+        *bytes = rest;
+        front.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect()
+    }
+
+    fn unwrap(packet: &[u8]) -> (String, Vec<u8>) {
+        let sliced = SlicedPacket::from_ip(packet).unwrap();
+        let Some(TransportSlice::Udp(udp)) = sliced.transport else { panic!("not UDP") };
+        let header = udp.to_header();
+        let (from, to, sum) = match sliced.net.unwrap() {
+            NetSlice::Ipv4(ip) => {
+                let ip = ip.header().to_header();
+                assert_eq!(ip.header_checksum, ip.calc_header_checksum());
+                let sum = header.calc_checksum_ipv4(&ip, udp.payload()).unwrap();
+                (IpAddr::from(ip.source), IpAddr::from(ip.destination), sum)
+            }
+            NetSlice::Ipv6(ip) => {
+                let ip = ip.header().to_header();
+                let sum = header.calc_checksum_ipv6(&ip, udp.payload()).unwrap();
+                (IpAddr::from(ip.source), IpAddr::from(ip.destination), sum)
+            }
+            NetSlice::Arp(_) => panic!("not IP"),
+        };
+        assert_eq!(header.checksum, sum);
+        let from = SocketAddr::new(from, header.source_port);
+        let to = SocketAddr::new(to, header.destination_port);
+        (format!("{from} > {to}"), udp.payload().to_vec())
+    }
+
+    fn push(outbox: &mut Outbox, bytes: &[u8]) {
+        outbox.push(([10, 0, 0, 2], 7).into(), |buffer| buffer.extend_from_slice(bytes));
+    }
+
+    #[test]
+    fn what_goes_and_comes_is_in_the_file_and_arrives_unchanged() {
+        let (mut net, mut outbox) = (capture(), Outbox::new());
+        push(&mut outbox, b"one");
+        push(&mut outbox, b"");
+        net.send(&mut outbox, 5);
+        assert_eq!(Echo::drain(&mut net, NANOS + 6), [&b"one"[..], b""]);
+        let (out, back) = ("10.0.0.1:1 > 10.0.0.2:7", "10.0.0.1:1 > 10.0.0.1:1");
+        let meant: [(u64, &str, &[u8]); 4] =
+            [(5, out, b"one"), (5, out, b""), (NANOS + 6, back, b"one"), (NANOS + 6, back, b"")];
+        let got = packets(net);
+        assert!(got.iter().map(|(time, way, bytes)| (*time, &way[..], &bytes[..])).eq(meant));
+    }
+
+    #[test]
+    fn one_that_waits_in_the_outbox_is_written_once() {
+        let (mut net, mut outbox) = (capture(), Outbox::new());
+        net.inner.room = 1;
+        (0..3).for_each(|number| push(&mut outbox, &[number]));
+        net.send(&mut outbox, 1);
+        net.send(&mut outbox, 2);
+        push(&mut outbox, &[3]);
+        net.inner.room = 100;
+        net.send(&mut outbox, 3);
+        push(&mut outbox, &[4]);
+        net.send(&mut outbox, 4);
+        let times: Vec<_> = packets(net).into_iter().map(|(at, _, bytes)| (at, bytes)).collect();
+        assert_eq!(times, [(1, 0), (1, 1), (1, 2), (3, 3), (4, 4)].map(|(at, n)| (at, vec![n])));
+    }
+
+    #[test]
+    fn both_families_and_all_lengths_are_written() {
+        let mut net = capture();
+        let v6 = |port| SocketAddr::new("fd00::1".parse().unwrap(), port);
+        net.record(v6(1), v6(2), &[6; 100], 0);
+        net.record(([10, 0, 0, 1], 3).into(), v6(4), &[], 0);
+        let longest = vec![4; DATAGRAM_MAX];
+        net.record(([10, 0, 0, 1], 5).into(), ([10, 0, 0, 2], 6).into(), &longest, 0);
+        net.record(([10, 0, 0, 1], 5).into(), ([10, 0, 0, 2], 6).into(), &[0; 65_536], 0);
+        let ways = [
+            ("[fd00::1]:1 > [fd00::1]:2", 100),
+            ("[::ffff:10.0.0.1]:3 > [fd00::1]:4", 0),
+            ("10.0.0.1:5 > 10.0.0.2:6", DATAGRAM_MAX),
+        ];
+        let got = packets(net);
+        assert!(got.iter().map(|(_, way, bytes)| (&way[..], bytes.len())).eq(ways));
+    }
+
+    /// Takes so many bytes, then none.
+    #[derive(Debug)]
+    struct Short(usize);
+
+    impl Write for Short {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_ends_the_file_and_not_the_network() {
+        let mut net = Capture::new(Echo::new(), Short(100), EPOCH).unwrap();
+        for round in 0..3 {
+            let mut outbox = Outbox::new();
+            push(&mut outbox, &[round; 50]);
+            net.send(&mut outbox, 0);
+            assert_eq!(Echo::drain(&mut net, 0), [[round; 50]]);
+        }
+        assert!(!net.is_complete());
+    }
+}

@@ -1,0 +1,473 @@
+//! Datagrams over UDP.
+//!
+//! One small datagram costs one plain system call each way; trains of equal length go out, and come
+//! in, with one call and one pass through the system's network stack (segmentation offload).
+use crate::wire::net::{DATAGRAM_MAX, IPV4_HEADERS, IPV6_HEADERS};
+use crate::wire::net::{Inbox, Net, NetCounters, Outbox, Train};
+use nix::errno::Errno;
+use nix::sys::socket::sockopt::UdpGroSegment;
+use nix::sys::socket::{self, ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage};
+use nix::sys::socket::{MultiHeaders, SockaddrLike};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// Datagrams of a train: what every system that knows trains takes.
+const TRAIN_DATAGRAMS: usize = 64;
+/// From so many datagrams on, none of them in a train, one call for all is cheaper than one each.
+const BATCH_MIN: usize = 4;
+/// What the system is asked to buffer, each way; it grants what it may.
+const BUFFER_BYTES: usize = 8 << 20;
+/// When to try again after the system took no more: 64 datagrams of 1500 bytes at 10 Gbit/s.
+const RETRY_NANOS: u64 = 80_000;
+/// What goes everywhere: the least MTU of IPv6 less its headers.
+const DATAGRAM_SURE: usize = 1280 - IPV6_HEADERS;
+/// Room for the one control message that the system sends: the length of a train's datagrams.
+const CONTROL_BYTES: usize = 64;
+
+/// A UDP socket.
+#[derive(Debug)]
+pub(crate) struct Udp {
+    socket: OwnedFd,
+    local: SocketAddr,
+    /// Whether trains are sent as such; the system may refuse, then they are not tried again.
+    trains: bool,
+    /// Whether the last look found something, so that there may be more.
+    dense: bool,
+    /// Set while the system takes no more.
+    retry: Option<u64>,
+    counters: NetCounters,
+}
+
+impl Udp {
+    /// Opens a socket at an address; port 0 has the system choose one. An IPv6 address is for IPv6
+    /// peers only.
+    ///
+    /// # Errors
+    ///
+    /// What the system says: the address is not this host's, or in use.
+    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+        let socket = open(address)?;
+        rustix::net::bind(&socket, &address)?;
+        enlarge(&socket);
+        // Without it, datagrams come one by one.
+        let _ = socket::setsockopt(&socket, UdpGroSegment, &true);
+        let local = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
+        Ok(Self {
+            socket,
+            local,
+            trains: true,
+            dense: false,
+            retry: None,
+            counters: NetCounters::default(),
+        })
+    }
+
+    /// Sends the front of the outbox, one call. Ends when the system takes no more.
+    fn send_front(&mut self, outbox: &mut Outbox) -> Result<(), Full> {
+        let count_max = if self.trains { TRAIN_DATAGRAMS } else { 1 };
+        let Some(train) = outbox.front(count_max, DATAGRAM_MAX) else { return Ok(()) };
+        self.counters.calls += 1;
+        if train.count == 1 {
+            let alone = if self.trains { outbox.alone() } else { outbox.len() };
+            if alone >= BATCH_MIN {
+                return self.send_batch(outbox, alone.min(TRAIN_DATAGRAMS));
+            }
+            let sent = self.send_one(train);
+            return self.settle(outbox, 1, sent);
+        }
+        let count = train.count;
+        match send_train(&self.socket, train) {
+            Err(Errno::EINVAL | Errno::EIO | Errno::EMSGSIZE) => self.send_unjoined(outbox),
+            sent => self.settle(outbox, count, sent),
+        }
+    }
+
+    fn send_one(&self, train: Train<'_>) -> Result<(), Errno> {
+        match rustix::net::sendto(&self.socket, train.bytes, SendFlags::empty(), &train.to) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Errno::from_raw(error.raw_os_error())),
+        }
+    }
+
+    /// A train was refused: sends its first datagram alone, to learn whose fault it is. If that is
+    /// too long, it is the datagrams'; if it goes, trains are what the system refuses.
+    #[cold]
+    fn send_unjoined(&mut self, outbox: &mut Outbox) -> Result<(), Full> {
+        let Some(first) = outbox.front(1, DATAGRAM_MAX) else { return Ok(()) };
+        self.counters.calls += 1;
+        let sent = self.send_one(first);
+        if sent.is_ok() {
+            self.trains = false;
+        }
+        self.settle(outbox, 1, sent)
+    }
+
+    /// Sends datagrams of several destinations with one call.
+    fn send_batch(&mut self, outbox: &mut Outbox, count: usize) -> Result<(), Full> {
+        match send_each(&self.socket, outbox, count) {
+            Ok(sent) => self.settle(outbox, sent, Ok(())),
+            Err(error) => self.settle(outbox, 1, Err(error)),
+        }
+    }
+
+    /// Accounts for the first `count` datagrams of the outbox, of which all had the same fate.
+    // spec: NET-3
+    fn settle(
+        &mut self,
+        outbox: &mut Outbox,
+        count: usize,
+        fate: Result<(), Errno>,
+    ) -> Result<(), Full> {
+        match fate {
+            Ok(()) => {
+                self.counters.sent += count as u64;
+                self.counters.sent_bytes += outbox.pop(count) as u64;
+            }
+            Err(Errno::EAGAIN | Errno::EINTR | Errno::ENOBUFS | Errno::ENOMEM) => {
+                self.counters.full += 1;
+                return Err(Full);
+            }
+            Err(_) => {
+                self.counters.dropped += count as u64;
+                outbox.pop(count);
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives one train, or one datagram. Returns how many came; none if nothing is there.
+    fn receive_some(&mut self, inbox: &mut Inbox) -> usize {
+        let Some(room) = inbox.room() else { return 0 };
+        self.counters.calls += 1;
+        match receive_train(&self.socket, room) {
+            Ok(Some((from, len, segment))) => {
+                let count = inbox.accept(from, len, segment);
+                self.counters.received += count as u64;
+                self.counters.received_bytes += len as u64;
+                count
+            }
+            Err(Errno::EAGAIN) => 0,
+            Ok(None) => {
+                self.counters.dropped += 1;
+                0
+            }
+            Err(_) => {
+                // spec: NET-4
+                self.counters.hints += 1;
+                0
+            }
+        }
+    }
+}
+
+/// The system takes no more datagrams for now.
+struct Full;
+
+impl Net for Udp {
+    fn send(&mut self, outbox: &mut Outbox, now: u64) {
+        self.retry = None;
+        while !outbox.is_empty() {
+            if self.send_front(outbox).is_err() {
+                self.retry = Some(now + RETRY_NANOS);
+                return;
+            }
+        }
+    }
+
+    fn receive(&mut self, inbox: &mut Inbox, _now: u64) {
+        let dense = self.dense;
+        let mut count = self.receive_some(inbox);
+        self.dense = count > 0;
+        // A lone datagram after a silence: nothing else will be there, and looking costs a call.
+        if count == 1 && !dense {
+            return;
+        }
+        while count > 0 {
+            count = self.receive_some(inbox);
+        }
+        self.dense = inbox.is_full();
+    }
+
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        self.retry
+    }
+
+    fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    // spec: NET-2
+    fn datagram_max(&self, to: SocketAddr) -> usize {
+        route_mtu(self.local, to).map_or(DATAGRAM_SURE, |mtu| {
+            let headers = if to.is_ipv4() { IPV4_HEADERS } else { IPV6_HEADERS };
+            (mtu as usize).saturating_sub(headers).min(DATAGRAM_MAX)
+        })
+    }
+
+    fn counters(&self) -> NetCounters {
+        self.counters
+    }
+}
+
+/// A socket that does not block, that no child inherits and whose datagrams no router cuts.
+// spec: NET-2
+pub(crate) fn open(address: SocketAddr) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = rustix::net::socket_with(family, SocketType::DGRAM, flags, Some(ipproto::UDP))?;
+    if address.is_ipv4() {
+        sockopt::set_ip_mtu_discover(&socket, sockopt::Ipv4PathMtuDiscovery::DO)?;
+    } else {
+        sockopt::set_ipv6_v6only(&socket, true)?;
+        sockopt::set_ipv6_mtu_discover(&socket, sockopt::Ipv6PathMtuDiscovery::DO)?;
+    }
+    Ok(socket)
+}
+
+/// Asks for large buffers: beyond the system's limit if this process may, else up to it. What is
+/// granted is enough to work with in any case.
+pub(crate) fn enlarge(socket: &OwnedFd) {
+    if sockopt::set_socket_recv_buffer_size_force(socket, BUFFER_BYTES).is_err() {
+        let _ = sockopt::set_socket_recv_buffer_size(socket, BUFFER_BYTES);
+    }
+    if sockopt::set_socket_send_buffer_size_force(socket, BUFFER_BYTES).is_err() {
+        let _ = sockopt::set_socket_send_buffer_size(socket, BUFFER_BYTES);
+    }
+}
+
+/// The MTU of the way to `to`: of the interface, or less if a router on the way has said so.
+pub(crate) fn route_mtu(local: SocketAddr, to: SocketAddr) -> io::Result<u32> {
+    let probe = open(to)?;
+    rustix::net::bind(&probe, &SocketAddr::new(local.ip(), 0))?;
+    rustix::net::connect(&probe, &to)?;
+    Ok(if to.is_ipv4() { sockopt::ip_mtu(&probe)? } else { sockopt::ipv6_mtu(&probe)? })
+}
+
+fn send_train(socket: &OwnedFd, train: Train<'_>) -> Result<(), Errno> {
+    let segment = train.segment as u16;
+    let control = [ControlMessage::UdpGsoSegments(&segment)];
+    let to = SockaddrStorage::from(train.to);
+    let bytes = [IoSlice::new(train.bytes)];
+    socket::sendmsg(socket.as_raw_fd(), &bytes, &control, MsgFlags::empty(), Some(&to))?;
+    Ok(())
+}
+
+/// Sends the first `count` datagrams; returns how many the system took, at least one.
+fn send_each(socket: &OwnedFd, outbox: &Outbox, count: usize) -> Result<usize, Errno> {
+    let mut headers = MultiHeaders::preallocate(count, None);
+    let (to, bytes): (Vec<_>, Vec<_>) = outbox
+        .iter()
+        .take(count)
+        .map(|(to, bytes)| (Some(SockaddrStorage::from(to)), [IoSlice::new(bytes)]))
+        .unzip();
+    let fd = socket.as_raw_fd();
+    Ok(socket::sendmmsg(fd, &mut headers, &bytes, to, [], MsgFlags::empty())?.count())
+}
+
+/// Where a train came from, how many bytes it has, and how many each datagram of it but the last.
+/// `None` if something came that cannot be used.
+fn receive_train(
+    socket: &OwnedFd,
+    room: &mut [u8],
+) -> Result<Option<(SocketAddr, usize, usize)>, Errno> {
+    let mut control = [0; CONTROL_BYTES];
+    let mut room = [IoSliceMut::new(room)];
+    let message = socket::recvmsg::<SockaddrStorage>(
+        socket.as_raw_fd(),
+        &mut room,
+        Some(&mut control),
+        MsgFlags::empty(),
+    )?;
+    let mut segment = message.bytes;
+    for part in message.cmsgs()? {
+        if let ControlMessageOwned::UdpGroSegments(bytes) = part {
+            segment = usize::try_from(bytes).unwrap_or(0);
+        }
+    }
+    let from = message.address.as_ref().and_then(address);
+    let is_whole = !message.flags.contains(MsgFlags::MSG_TRUNC);
+    Ok(from.filter(|_| is_whole).map(|from| (from, message.bytes, segment)))
+}
+
+fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
+    match storage.family()? {
+        socket::AddressFamily::Inet => Some(SocketAddr::from(*storage.as_sockaddr_in()?)),
+        socket::AddressFamily::Inet6 => Some(SocketAddr::from(*storage.as_sockaddr_in6()?)),
+        _ => None,
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    fn pair(address: &str) -> (Udp, Udp) {
+        let open = || Udp::bind(address.parse().unwrap()).expect("a socket of this host");
+        (open(), open())
+    }
+
+    /// Waits until so many datagrams have come.
+    fn take(net: &mut Udp, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
+        let (mut inbox, mut taken) = (Inbox::new(), Vec::new());
+        while taken.len() < count {
+            net.receive(&mut inbox, 0);
+            taken.extend((0..inbox.len()).map(|index| {
+                let (from, bytes) = inbox.get(index);
+                (from, bytes.to_vec())
+            }));
+            if inbox.is_empty() {
+                wait(net);
+            }
+            inbox.clear();
+        }
+        taken
+    }
+
+    fn outbox(datagrams: &[(SocketAddr, Vec<u8>)]) -> Outbox {
+        let mut outbox = Outbox::new();
+        for (to, bytes) in datagrams {
+            outbox.push(*to, |buffer| buffer.extend(bytes));
+        }
+        outbox
+    }
+
+    fn wait(net: &Udp) {
+        poll(&mut [PollFd::from_borrowed_fd(net.as_fd(), PollFlags::IN)], None).unwrap();
+    }
+
+    fn answers(address: &str) {
+        let (mut here, mut there) = pair(address);
+        here.send(&mut outbox(&[(there.local(), b"question".to_vec())]), 0);
+        assert_eq!(take(&mut there, 1), [(here.local(), b"question".to_vec())]);
+        there.send(&mut outbox(&[(here.local(), b"answer".to_vec())]), 0);
+        assert_eq!(take(&mut here, 1), [(there.local(), b"answer".to_vec())]);
+    }
+
+    #[test]
+    fn both_families_carry_datagrams_both_ways() {
+        answers("127.0.0.1:0");
+        answers("[::1]:0");
+    }
+
+    #[test]
+    fn a_lone_datagram_takes_one_call_each_way() {
+        let (mut here, mut there) = pair("127.0.0.1:0");
+        here.send(&mut outbox(&[(there.local(), vec![7; 8])]), 0);
+        wait(&there);
+        let mut inbox = Inbox::new();
+        there.receive(&mut inbox, 0);
+        assert_eq!(inbox.len(), 1);
+        assert_eq!((here.counters().calls, there.counters().calls), (1, 1));
+    }
+
+    #[test]
+    fn a_train_takes_one_call_and_keeps_its_datagrams_apart() {
+        let (mut here, mut there) = pair("127.0.0.1:0");
+        let mut sent: Vec<_> = (0..40).map(|n| (there.local(), vec![n; 1000])).collect();
+        sent.push((there.local(), vec![40; 10]));
+        here.send(&mut outbox(&sent), 0);
+        assert_eq!(here.counters().calls, 1);
+        let got = take(&mut there, sent.len());
+        assert!(got.iter().all(|(from, _)| *from == here.local()));
+        assert!(got.iter().map(|(_, bytes)| bytes).eq(sent.iter().map(|(_, bytes)| bytes)));
+        assert_eq!(there.counters().received_bytes, here.counters().sent_bytes);
+    }
+
+    // spec: NET-2, NET-3
+    #[test]
+    fn what_is_too_long_is_dropped_and_counted_and_stops_nothing() {
+        let (mut here, mut there) = pair("127.0.0.1:0");
+        let longest = here.datagram_max(there.local());
+        assert_eq!(longest, DATAGRAM_MAX, "the loopback interface carries whole datagrams");
+        let lengths = [longest + 1, longest, longest + 1, longest + 1, 8];
+        here.send(&mut outbox(&lengths.map(|len| (there.local(), vec![1; len]))), 0);
+        let got = take(&mut there, 2);
+        assert_eq!([got[0].1.len(), got[1].1.len()], [longest, 8]);
+        assert_eq!((here.counters().sent, here.counters().dropped), (2, 3));
+        assert_eq!(here.deadline(), None);
+    }
+
+    // spec: NET-3, NET-4
+    #[test]
+    fn a_peer_that_is_not_there_changes_nothing() {
+        let (mut here, mut there) = pair("127.0.0.1:0");
+        let gone = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap().local();
+        for _ in 0..3 {
+            here.send(&mut outbox(&[(gone, vec![1]), (there.local(), vec![2])]), 0);
+        }
+        assert_eq!(take(&mut there, 3).len(), 3);
+        assert_eq!((here.counters().sent, here.counters().dropped), (6, 0));
+    }
+
+    // spec: NET-3
+    #[test]
+    fn what_the_system_does_not_take_now_stays_and_what_it_never_takes_goes() {
+        let (mut here, there) = pair("127.0.0.1:0");
+        let mut outbox = outbox(&vec![(there.local(), vec![3; 100]); 5]);
+        assert!(here.settle(&mut outbox, 2, Err(Errno::EAGAIN)).is_err());
+        assert_eq!((outbox.len(), here.counters().full, here.counters().dropped), (5, 1, 0));
+        assert!(here.settle(&mut outbox, 2, Err(Errno::EHOSTUNREACH)).is_ok());
+        assert_eq!((outbox.len(), here.counters().full, here.counters().dropped), (3, 1, 2));
+        here.send(&mut outbox, 1000);
+        assert_eq!((outbox.len(), here.deadline()), (0, None));
+    }
+
+    #[test]
+    fn a_system_that_refuses_trains_gets_datagrams_instead() {
+        let (mut here, mut there) = pair("127.0.0.1:0");
+        let sent: Vec<_> = (0..200).map(|n| (there.local(), vec![n; 100])).collect();
+        let mut outbox = outbox(&sent);
+        assert!(here.send_unjoined(&mut outbox).is_ok());
+        assert_eq!((here.trains, outbox.len()), (false, 199));
+        here.send(&mut outbox, 0);
+        assert_eq!((here.counters().sent, here.counters().dropped), (200, 0));
+        let got = take(&mut there, 200).into_iter().map(|(_, bytes)| bytes);
+        assert!(got.eq(sent.into_iter().map(|(_, bytes)| bytes)));
+    }
+
+    #[test]
+    fn datagrams_that_are_too_long_do_not_end_trains() {
+        let (mut here, there) = pair("127.0.0.1:0");
+        let mut outbox = outbox(&[(there.local(), vec![0; 65_600]), (there.local(), vec![0; 8])]);
+        assert!(here.send_unjoined(&mut outbox).is_ok());
+        assert_eq!((here.trains, outbox.len(), here.counters().dropped), (true, 1, 1));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        // spec: NET-1
+        // Trains and batches are a matter of speed alone.
+        #[test]
+        fn whatever_is_sent_comes_whole_and_in_order(
+            datagrams in prop::collection::vec((0..2usize, 0..40usize, 1..6usize), 1..60),
+            trains: bool,
+        ) {
+            let (mut here, mut there) = pair("127.0.0.1:0");
+            let mut other = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+            here.trains = trains;
+            let ends = [there.local(), other.local()];
+            let sent: Vec<_> = datagrams
+                .iter()
+                .flat_map(|&(end, len, count)| vec![(ends[end], len); count])
+                .enumerate()
+                .map(|(index, (to, len))| (to, vec![index as u8; len]))
+                .collect();
+            here.send(&mut outbox(&sent), 0);
+            for net in [&mut there, &mut other] {
+                let meant = sent.iter().filter(|(to, _)| *to == net.local());
+                let meant: Vec<_> = meant.map(|(_, bytes)| bytes.clone()).collect();
+                let got = take(net, meant.len());
+                prop_assert!(got.into_iter().map(|(_, bytes)| bytes).eq(meant));
+            }
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Handshakes between holders of a key, strangers, and whoever changes what is under way.
+use super::*;
+use proptest::prelude::*;
+use snow::params::{CipherChoice, DHChoice, HashChoice, NoiseParams};
+use snow::resolvers::{CryptoResolver, DefaultResolver};
+use snow::types::{Cipher, Dh, Hash, Random};
+use std::cell::Cell;
+
+thread_local! {
+    /// Key exchanges and key pairs that handshakes of this thread have computed.
+    static CURVE: Cell<u32> = const { Cell::new(0) };
+}
+
+pub(super) fn with_primitives(protocol: NoiseParams) -> Builder<'static> {
+    Builder::with_resolver(protocol, Box::new(Counting))
+}
+
+/// Gives what handshakes are computed with, and counts what is dear of it.
+struct Counting;
+
+impl CryptoResolver for Counting {
+    fn resolve_rng(&self) -> Option<Box<dyn Random>> {
+        DefaultResolver.resolve_rng()
+    }
+
+    fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
+        Some(Box::new(CountingDh(DefaultResolver.resolve_dh(choice)?)))
+    }
+
+    fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
+        DefaultResolver.resolve_hash(choice)
+    }
+
+    fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {
+        DefaultResolver.resolve_cipher(choice)
+    }
+}
+
+struct CountingDh(Box<dyn Dh>);
+
+impl Dh for CountingDh {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn pub_len(&self) -> usize {
+        self.0.pub_len()
+    }
+
+    fn priv_len(&self) -> usize {
+        self.0.priv_len()
+    }
+
+    fn set(&mut self, private: &[u8]) {
+        self.0.set(private);
+    }
+
+    fn generate(&mut self, rng: &mut dyn Random) -> Result<(), snow::Error> {
+        CURVE.set(CURVE.get() + 1);
+        self.0.generate(rng)
+    }
+
+    fn pubkey(&self) -> &[u8] {
+        self.0.pubkey()
+    }
+
+    fn privkey(&self) -> &[u8] {
+        self.0.privkey()
+    }
+
+    fn dh(&self, public: &[u8], out: &mut [u8]) -> Result<(), snow::Error> {
+        CURVE.set(CURVE.get() + 1);
+        self.0.dh(public, out)
+    }
+}
+
+/// Operations on the curve that `work` computes.
+fn curve_operations(work: impl FnOnce()) -> u32 {
+    let before = CURVE.get();
+    work();
+    CURVE.get() - before
+}
+
+/// Both ends of a link, and the messages that made them.
+fn shake(key: &JobKey) -> ([Keys; 2], [Vec<u8>; 2]) {
+    let (mut opening, first) = Opening::begin(key, b"ours");
+    let (theirs, answer) = respond(key, &first).expect("one key");
+    assert_eq!(theirs, b"ours");
+    let (second, there) = answer.answer(b"theirs and longer");
+    let (theirs, here) = opening.finish(&second).expect("one key");
+    assert_eq!(theirs, b"theirs and longer");
+    ([here, there], [first, second])
+}
+
+/// A frame of nothing but what its prefix repeats, in a datagram.
+fn datagram(packet: u64) -> Vec<u8> {
+    let mut bytes = vec![0; super::super::seal::PREFIX_BYTES + 88];
+    bytes[16 + 24..16 + 32].copy_from_slice(&packet.to_le_bytes());
+    bytes
+}
+
+fn are_joined(from: &mut Keys, to: &mut Keys, packet: u64) -> bool {
+    let mut bytes = datagram(packet);
+    from.seal(0, packet, &mut bytes, 0);
+    to.open(&mut bytes).is_ok()
+}
+
+// spec: SEAL-7
+#[test]
+fn both_sides_get_set_up_and_keys() {
+    let key = JobKey::random();
+    let ([mut here, mut there], messages) = shake(&key);
+    assert!(are_joined(&mut here, &mut there, 1));
+    assert!(are_joined(&mut there, &mut here, 1));
+    assert_eq!(messages.map(|message| message.len() - OVERHEAD_BYTES), [4, 17]);
+}
+
+// spec: SEAL-7
+#[test]
+fn links_of_one_job_have_keys_of_their_own() {
+    let key = JobKey::random();
+    let ([mut here, mut there], _) = shake(&key);
+    let ([mut other, mut another], _) = shake(&key);
+    assert!(!are_joined(&mut here, &mut another, 1));
+    assert!(!are_joined(&mut other, &mut there, 1));
+    assert!(are_joined(&mut here, &mut there, 2));
+}
+
+// spec: SEAL-7
+#[test]
+fn set_up_does_not_travel_in_the_clear() {
+    let set_up = [0xa5; 24];
+    let (_, first) = Opening::begin(&JobKey::random(), &set_up);
+    assert!(!first.windows(4).any(|bytes| bytes == [0xa5; 4]));
+}
+
+// spec: SEAL-8
+#[test]
+fn another_key_opens_nothing() {
+    let (mut opening, first) = Opening::begin(&JobKey::random(), b"ours");
+    let stranger = JobKey::random();
+    assert_eq!(respond(&stranger, &first).expect_err("another key"), Forged);
+    let (_, for_stranger) = Opening::begin(&stranger, b"");
+    let (_, answer) = respond(&stranger, &for_stranger).expect("one key");
+    let (second, _) = answer.answer(b"");
+    assert_eq!(opening.finish(&second).expect_err("another key"), Forged);
+}
+
+// spec: SEAL-9
+#[test]
+fn a_stranger_costs_no_key_exchange() {
+    let key = JobKey::random();
+    let (_, foreign) = Opening::begin(&JobKey::random(), b"let me in");
+    let (_, mut damaged) = Opening::begin(&key, b"ours");
+    damaged[40] ^= 1;
+    let strange = [foreign, damaged, vec![0; 48], vec![0xff; 200], vec![0; MESSAGE_MAX]];
+    for message in strange {
+        let computed = curve_operations(|| assert!(respond(&key, &message).is_err()));
+        assert_eq!(computed, 0, "a message of {} bytes", message.len());
+    }
+    let (_, first) = Opening::begin(&key, b"ours");
+    let mut answer = None;
+    let to_read = curve_operations(|| answer = respond(&key, &first).ok());
+    let (_, answer) = answer.expect("one key");
+    let to_answer = curve_operations(|| drop(answer.answer(b"theirs")));
+    assert_eq!((to_read, to_answer), (0, 2), "a key pair and an exchange: the count counts");
+}
+
+// spec: SEAL-8
+#[test]
+fn a_forged_accept_does_not_spoil_the_opening() {
+    let key = JobKey::random();
+    let (mut opening, first) = Opening::begin(&key, b"ours");
+    let (_, answer) = respond(&key, &first).expect("one key");
+    let (second, mut there) = answer.answer(b"theirs");
+    let mut flipped = second.clone();
+    flipped[3] ^= 4;
+    let mut cut = second.clone();
+    cut.pop();
+    let forged = [vec![], vec![0; 47], flipped, cut, first, vec![7; 48], vec![7; MESSAGE_MAX + 1]];
+    for message in &forged {
+        assert_eq!(opening.finish(message).expect_err("forged"), Forged);
+    }
+    let (theirs, mut here) = opening.finish(&second).expect("the true one");
+    assert_eq!(theirs, b"theirs");
+    assert!(are_joined(&mut here, &mut there, 1) && are_joined(&mut there, &mut here, 1));
+    assert!(opening.finish(&second).is_err(), "there is no second link from one handshake");
+}
+
+// spec: SEAL-7
+#[test]
+fn an_open_that_is_answered_anew_has_other_keys() {
+    let key = JobKey::random();
+    let (mut opening, first) = Opening::begin(&key, b"ours");
+    let (_, kept) = respond(&key, &first).expect("one key");
+    let (_, replayed) = respond(&key, &first).expect("one key");
+    let (second, mut there) = kept.answer(b"theirs");
+    let (_, mut elsewhere) = replayed.answer(b"theirs");
+    let (_, mut here) = opening.finish(&second).expect("one key");
+    assert!(!are_joined(&mut here, &mut elsewhere, 1), "who replays an open gets no link");
+    assert!(are_joined(&mut here, &mut there, 2));
+}
+
+#[test]
+fn a_key_can_be_written_down_and_nothing_prints_it() {
+    let key = JobKey::random();
+    let text = key.to_hex();
+    let read = JobKey::from_hex(&text).expect("what was written");
+    assert_eq!(read.0, key.0);
+    assert_eq!(JobKey::from_hex(&text.to_uppercase()).expect("either case").0, key.0);
+    assert_ne!(JobKey::random().0, key.0);
+    let (opening, first) = Opening::begin(&key, b"");
+    let (_, answer) = respond(&key, &first).expect("one key");
+    let printed = format!("{key:?} {opening:?} {answer:?}");
+    let digits: Vec<_> = key.0.iter().map(|byte| byte.to_string()).collect();
+    assert!(!printed.contains(&*text) && !printed.contains(&digits.join(", ")), "{printed}");
+}
+
+#[test]
+fn what_is_no_key_is_refused() {
+    let text = JobKey::random().to_hex();
+    let mut other_letter = text.to_string();
+    other_letter.replace_range(10..11, "g");
+    let not_ascii = format!("{}é", &text[2..]);
+    for wrong in ["", &text[1..], &text[2..], &format!("{}00", *text), &other_letter, &not_ascii] {
+        assert!(JobKey::from_hex(wrong).is_none(), "{wrong}");
+    }
+    assert!(JobKey::from_hex(&format!("+{}", &text[1..])).is_none(), "a sign is no digit");
+}
+
+proptest! {
+    // spec: SEAL-8
+    #[test]
+    fn any_change_of_a_message_is_noticed(bit in 0usize..8 * 52, second in any::<bool>()) {
+        let key = JobKey::from_hex(&"5a".repeat(32)).expect("a key");
+        let (mut opening, mut first) = Opening::begin(&key, b"ours");
+        if second {
+            let (_, answer) = respond(&key, &first).expect("one key");
+            let (mut accept, _) = answer.answer(b"them");
+            accept[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(opening.finish(&accept).is_err());
+        } else {
+            first[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(respond(&key, &first).is_err());
+        }
+    }
+
+    // spec: SEAL-8
+    #[test]
+    fn reading_is_total(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let key = JobKey::from_hex(&"5a".repeat(32)).expect("a key");
+        prop_assert!(respond(&key, &bytes).is_err());
+        let (mut opening, _) = Opening::begin(&key, b"ours");
+        prop_assert!(opening.finish(&bytes).is_err());
+    }
+}

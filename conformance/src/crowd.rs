@@ -3,6 +3,7 @@ use crate::Executor;
 use crate::world::{ROUNDS, TARGET, join, or_close};
 use ayre::{PeerId, Port, Region, RemoteQueue, RemoteRegion, Rights};
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::thread::yield_now;
@@ -12,6 +13,7 @@ use std::thread::yield_now;
 pub struct Crowd {
     executor: Executor,
     path: PathBuf,
+    address: Option<SocketAddr>,
     /// The port in the middle.
     pub target: Port,
     /// The others, connected with it only.
@@ -31,14 +33,13 @@ impl Crowd {
         let mut target = executor.open(TARGET.0);
         let path = socket_path();
         target.listen(&path).expect("a socket path");
-        let mut crowd = Self { executor, path, target, initiators: vec![] };
+        let address = executor.open_net(&mut target);
+        let mut crowd = Self { executor, path, address, target, initiators: vec![] };
         for number in 0..initiators {
             let port = crowd.connect(FIRST + number);
             crowd.initiators.push(port);
         }
-        if executor == Executor::Engine {
-            crowd.target.start_engine().expect("an engine starts");
-        }
+        executor.start_engine(&mut crowd.target, true);
         crowd
     }
 
@@ -50,11 +51,17 @@ impl Crowd {
 
     /// A new port that is connected with the target.
     fn connect(&mut self, number: u16) -> Port {
-        let Self { executor, path, target, .. } = self;
+        let Self { executor, path, address, target, .. } = self;
         std::thread::scope(|scope| {
             let connecting = scope.spawn(|| {
                 let mut port = executor.open(number);
-                assert_eq!(port.connect(path).expect("the target accepts"), TARGET);
+                executor.open_net(&mut port);
+                let connected = match address {
+                    Some(address) => port.connect_net(&[*address]),
+                    None => port.connect(path),
+                };
+                assert_eq!(connected.expect("the target accepts"), TARGET);
+                executor.start_engine(&mut port, false);
                 port
             });
             let accepted = target.accept().expect("an initiator connects");

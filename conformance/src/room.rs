@@ -61,12 +61,12 @@ pub fn unread_notifications_refuse_more(executor: Executor) {
     for _ in 0..3 {
         let mut posted = 0;
         let refused = world.until("no room at the target", |world| {
+            let peer = world.target_id();
+            let settled = world.initiator().is_flushed(peer);
             match put(world.initiator(), &remote, posted, Options::new().completer()) {
                 Ok(_) => posted += 1,
                 Err(refused) => {
-                    let peer = world.target_id();
-                    let settled = world.initiator().is_flushed(peer);
-                    return settled.then_some(refused);
+                    return (settled && posted > 0).then_some(refused);
                 }
             }
             None

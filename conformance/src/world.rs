@@ -1,11 +1,13 @@
 //! The two ends that a case works with, and how the far one gets to do its part.
 use ayre::{
-    Classes, Config, Fault, Grant, Message, Mode, Notification, Operation, PeerId, Port, PostError,
-    Region, RegionOptions, RemoteRegion, Rights, Spin,
+    Classes, Config, Fault, Grant, Message, Mode, NetOptions, Notification, Operation, PeerId,
+    Port, PostError, Region, RegionOptions, RemoteRegion, Rights, Spin,
 };
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread::{ScopedJoinHandle, yield_now};
+use std::time::Duration;
 
 /// Who performs operations, and who makes the target's progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,14 +22,65 @@ pub enum Executor {
     Inline,
     /// Two ports, mediated: the target has started its engine thread.
     Engine,
+    /// Two ports of different hosts, as far as they know: what is posted goes through the network,
+    /// bare, and all progress is made in the ports' own calls.
+    Wire,
+    /// The same, encrypted, and both ports have started their engine threads.
+    Sealed,
+    /// The same, through a network that loses, repeats, reorders and damages.
+    Lossy,
 }
+
+/// What the network does to each datagram of a lossy executor.
+const FAULTS: &str = "loss=20%,dup=2%,reorder=5%,corrupt=1%,seed=7";
+
+/// What the ports of a sealed executor hold.
+const KEY: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 
 impl Executor {
     /// How the ports are configured.
     pub fn mode(self) -> Mode {
         match self {
             Self::Loopback | Self::Direct => Mode::Direct,
-            Self::MediatedLoopback | Self::Inline | Self::Engine => Mode::Mediated,
+            _ => Mode::Mediated,
+        }
+    }
+
+    /// Whether the ports are connected through the network.
+    pub fn is_wire(self) -> bool {
+        self.net().is_some()
+    }
+
+    /// Whether the target is served in its own calls and nowhere else.
+    pub fn is_inline(self) -> bool {
+        matches!(self, Self::Inline | Self::Wire)
+    }
+
+    /// How ports are open to other hosts.
+    fn net(self) -> Option<NetOptions> {
+        let options = match self {
+            Self::Wire => NetOptions::plain(),
+            Self::Sealed => NetOptions::sealed(KEY).expect("a key"),
+            Self::Lossy => {
+                let sealed = NetOptions::sealed(KEY).expect("a key");
+                sealed.faults(FAULTS.parse().expect("a plan"))
+            }
+            _ => return None,
+        };
+        Some(options.at(ANY))
+    }
+
+    /// Opens a port to other hosts, if this executor has any: its address.
+    pub fn open_net(self, port: &mut Port) -> Option<SocketAddr> {
+        let options = self.net()?;
+        Some(port.open_net(&options).expect("an address of this host")[0])
+    }
+
+    /// Starts the engine threads that this executor has: at a target, and over the network at
+    /// either end.
+    pub fn start_engine(self, port: &mut Port, is_target: bool) {
+        if matches!(self, Self::Sealed | Self::Lossy) || self == Self::Engine && is_target {
+            port.start_engine().expect("an engine starts");
         }
     }
 
@@ -43,9 +96,14 @@ impl Executor {
 
     /// Waits give way early: the cases run on whatever processors there are, several at a time.
     fn config(self, number: u16) -> Config {
-        Config::new().mode(self.mode()).number(number).spin(Spin::SHARED)
+        Config::new().mode(self.mode()).number(number).spin(Spin::SHARED).linger(LINGER)
     }
 }
+
+/// Long enough for what goes through memory of this host; in some cases nobody is there to answer.
+const LINGER: Duration = Duration::from_millis(50);
+/// Some port of the loopback interface.
+const ANY: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 
 /// Number of the initiating port; differs from its place in every table.
 pub const INITIATOR: PeerId = PeerId(3);
@@ -85,10 +143,12 @@ impl World {
             (port, None)
         } else {
             let (near, far) = (executor.config(INITIATOR.0), executor.config(TARGET.0));
-            let (near, mut far) = Port::pair(near, far).expect("a pair opens");
-            if executor == Executor::Engine {
-                far.start_engine().expect("an engine starts");
-            }
+            let (mut near, mut far) = match executor.is_wire() {
+                false => Port::pair(near, far).expect("a pair opens"),
+                true => linked(executor, near, far),
+            };
+            executor.start_engine(&mut near, false);
+            executor.start_engine(&mut far, true);
             (near, Some(far))
         };
         Self { executor, near, far, names: 0 }
@@ -168,7 +228,7 @@ impl World {
     pub fn drive<R: Send>(&mut self, work: impl FnOnce(&mut Port) -> R + Send) -> R {
         let near = &mut self.near;
         match &mut self.far {
-            Some(far) if self.executor == Executor::Inline => std::thread::scope(|scope| {
+            Some(far) if self.executor.is_inline() => std::thread::scope(|scope| {
                 let working = scope.spawn(move || work(near));
                 serve_until(&working, far);
                 join(working)
@@ -260,6 +320,21 @@ impl World {
         }
         raised
     }
+}
+
+/// Two ports that are connected through the network.
+fn linked(executor: Executor, near: Config, far: Config) -> (Port, Port) {
+    let open = |config| Port::open(config).expect("a port opens");
+    let (mut near, mut far) = (open(near), open(far));
+    executor.open_net(&mut near);
+    let address = executor.open_net(&mut far).expect("a wire");
+    std::thread::scope(|scope| {
+        let connecting =
+            scope.spawn(|| near.connect_net(&[address]).expect("the far port accepts"));
+        assert_eq!(far.accept().expect("the near port connects"), INITIATOR);
+        assert_eq!(join(connecting), TARGET);
+    });
+    (near, far)
 }
 
 /// Notifications of either end, in the order in which they were delivered.

@@ -46,6 +46,42 @@ mod inline {
     }
 }
 
+/// Two ports of different hosts, without engine threads.
+mod wire {
+    mod all {
+        ayre_conformance::suite!(ayre_conformance::Executor::Wire);
+    }
+    mod ports {
+        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Wire);
+    }
+    mod mediated {
+        ayre_conformance::suite_of_mediated!(ayre_conformance::Executor::Wire);
+    }
+}
+
+/// Two ports of different hosts, encrypted, with engine threads.
+mod sealed {
+    mod all {
+        ayre_conformance::suite!(ayre_conformance::Executor::Sealed);
+    }
+    mod ports {
+        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Sealed);
+    }
+    mod mediated {
+        ayre_conformance::suite_of_mediated!(ayre_conformance::Executor::Sealed);
+    }
+}
+
+/// The same through a network that errs.
+mod lossy {
+    mod ports {
+        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Lossy);
+    }
+    mod mediated {
+        ayre_conformance::suite_of_mediated!(ayre_conformance::Executor::Lossy);
+    }
+}
+
 /// Two ports, whose target performs operations in its engine's thread.
 mod engine {
     mod all {

@@ -1,6 +1,6 @@
 //! Handing memory over, and taking it back.
 use crate::connection::{Connection, Mode};
-use crate::control::{self, Packet, PacketKind};
+use crate::control::{Packet, PacketKind};
 use crate::error::{Fault, SetupError};
 use crate::mem::fence;
 use crate::mem::map::Mapping;
@@ -297,7 +297,11 @@ impl Port {
             return Ok(());
         }
         let fds: Vec<_> = file.iter().map(AsFd::as_fd).collect();
-        control::send(connection.control(), kind, words, &fds)
+        let sent = connection.control().send(kind, words, &fds);
+        if connection.is_carried() {
+            self.push_out(peer);
+        }
+        sent
     }
 
     /// Waits for what a peer offers under a name.

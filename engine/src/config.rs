@@ -10,6 +10,7 @@ pub struct Config {
     pub(crate) setup_timeout: Duration,
     pub(crate) revoke_grace: Duration,
     pub(crate) spin: Spin,
+    pub(crate) linger: Duration,
 }
 
 impl Config {
@@ -21,6 +22,7 @@ impl Config {
             setup_timeout: Duration::from_secs(60),
             revoke_grace: Duration::from_millis(100),
             spin: Spin::DEDICATED,
+            linger: Duration::from_secs(1),
         }
     }
 
@@ -48,6 +50,12 @@ impl Config {
     /// stopped and moves the region's content away from under it.
     pub const fn revoke_grace(mut self, grace: Duration) -> Self {
         self.revoke_grace = grace;
+        self
+    }
+
+    /// How long a port that is dropped stays to bring what it has posted to other hosts.
+    pub const fn linger(mut self, linger: Duration) -> Self {
+        self.linger = linger;
         self
     }
 

@@ -1,6 +1,6 @@
 //! One end of a connection: the lanes, the peer's page, and what is under way.
 use crate::bell::Bells;
-use crate::control;
+use crate::control::{self, Channel};
 use crate::error::{Fault, SetupError};
 use crate::mem::fence::Fencing;
 use crate::mem::lane::{LaneReceiver, LaneSender};
@@ -10,10 +10,10 @@ use crate::mem::page::{PeerPage, Sleeper};
 use crate::mem::word::Word;
 use crate::notification::Landing;
 use crate::sync::{AtomicU64, Ordering, StaticCounter};
+use ayre_proto::limits::RECORD_MAX;
 use ayre_proto::pending::Pending;
 use ayre_proto::segment::Shape;
 use ayre_proto::units::PeerId;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 /// Who performs operations on the target's memory.
@@ -31,7 +31,7 @@ pub enum Mode {
 #[derive(Debug)]
 pub(crate) struct Link {
     /// Closes when the peer dies.
-    pub(crate) control: OwnedFd,
+    pub(crate) control: Channel,
     pub(crate) page: PeerPage,
     /// What we ring to wake the peer.
     pub(crate) bells: Bells,
@@ -76,6 +76,8 @@ pub(crate) struct DirectEnd {
 /// Commands out, answers in.
 #[derive(Debug)]
 pub(crate) struct MediatedEnd {
+    /// Bytes of the longest record, head included.
+    pub(crate) record_max: usize,
     pub(crate) requests: LaneSender,
     pub(crate) responses: LaneReceiver,
     pub(crate) pending: Pending,
@@ -99,8 +101,8 @@ pub(crate) struct Connection {
     pub(crate) identity: u64,
     pub(crate) peer: PeerId,
     /// What the peer rings to wake us: the same sockets that we ring, but for a loopback, where
-    /// both ends are ours.
-    pub(crate) bells: Bells,
+    /// both ends are ours. None where a carrier stands for the peer.
+    pub(crate) bells: Option<Bells>,
     pub(crate) link: Arc<Link>,
     pub(crate) messages_out: LaneSender,
     pub(crate) messages_in: LaneReceiver,
@@ -135,17 +137,31 @@ pub(crate) fn identity() -> u64 {
 /// What set-up has agreed on.
 #[derive(Debug)]
 pub(crate) struct Agreement {
-    pub(crate) bells: Bells,
+    pub(crate) bells: Option<Bells>,
     pub(crate) peer: PeerId,
     pub(crate) mode: Mode,
     pub(crate) link: Arc<Link>,
     pub(crate) out: Direction,
     pub(crate) inward: Direction,
+    /// Bytes of the longest record of a lane.
+    pub(crate) record_max: usize,
+}
+
+impl Agreement {
+    /// With a peer of this host.
+    pub(crate) fn here(
+        bells: Bells,
+        peer: PeerId,
+        (mode, link): (Mode, Arc<Link>),
+        (out, inward): (Direction, Direction),
+    ) -> Self {
+        Self { bells: Some(bells), peer, mode, link, out, inward, record_max: RECORD_MAX }
+    }
 }
 
 impl Connection {
     pub(crate) fn new(agreed: Agreement) -> Self {
-        let Agreement { bells, peer, mode, link, out, inward } = agreed;
+        let Agreement { bells, peer, mode, link, out, inward, record_max } = agreed;
         let executor = match mode {
             Mode::Direct => Executor::Direct(DirectEnd {
                 notes_out: out.requests().sender(),
@@ -153,6 +169,7 @@ impl Connection {
                 landing: Landing::default(),
             }),
             Mode::Mediated => Executor::Mediated(Box::new(MediatedEnd {
+                record_max,
                 requests: out.requests().sender(),
                 responses: inward.responses().receiver(),
                 pending: Pending::new(),
@@ -204,8 +221,13 @@ impl Connection {
         self.ended.is_none() && matches!(self.executor, Executor::Direct(_))
     }
 
-    pub(crate) fn control(&self) -> BorrowedFd<'_> {
-        self.link.control.as_fd()
+    pub(crate) fn control(&self) -> &Channel {
+        &self.link.control
+    }
+
+    /// Whether the peer is on another host.
+    pub(crate) fn is_carried(&self) -> bool {
+        self.bells.is_none()
     }
 
     /// Whether the peer, on a direct connection, is inside an operation with a key of `slot`.

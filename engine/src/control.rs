@@ -1,10 +1,12 @@
-//! The control channel of a connection: a Unix socket for set-up, capabilities and death.
+//! The control channel of a connection: for set-up, capabilities and death. A Unix socket on one
+//! host; in memory where a carrier stands for a peer of another one.
 //!
 //! Packets have eight words and at most four file descriptors. They carry no data and lie on no
 //! hot path; that the socket closes is how a peer's death is noticed.
 use crate::error::SetupError;
+use crate::wire::Mail;
 use rustix::event::{PollFd, Timespec, poll};
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -72,6 +74,48 @@ impl Arrival {
             Self::Nothing => Ok(None),
             Self::Malformed => Err(SetupError::Protocol("what the peer said is no packet")),
             Self::Closed => Err(SetupError::PeerLeft),
+        }
+    }
+}
+
+/// Our end of a control channel.
+#[derive(Debug)]
+pub(crate) enum Channel {
+    Socket(OwnedFd),
+    Mail(Mail),
+}
+
+impl Channel {
+    /// Sends a packet; does not block.
+    pub(crate) fn send(
+        &self,
+        kind: PacketKind,
+        words: [u64; WORDS - 1],
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<(), SetupError> {
+        match self {
+            Self::Socket(socket) => send(socket.as_fd(), kind, words, fds),
+            Self::Mail(mail) => {
+                let fds = fds.iter().map(BorrowedFd::try_clone_to_owned).collect::<Result<_, _>>();
+                let fds = fds.map_err(|_| SetupError::Exhausted("descriptor"))?;
+                mail.send(Packet { kind, words, fds })
+            }
+        }
+    }
+
+    /// Takes the next packet; does not block.
+    pub(crate) fn receive(&self) -> Arrival {
+        match self {
+            Self::Socket(socket) => receive(socket.as_fd()),
+            Self::Mail(mail) => mail.receive(),
+        }
+    }
+
+    /// What to sleep on, where that is not the wire's business.
+    pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Socket(socket) => Some(socket.as_fd()),
+            Self::Mail(_) => None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a port counts, besides its work.
 use crate::error::{Busy, Fault, PostError};
 use crate::port::Port;
+use crate::wire;
 
 /// Counts since the port was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -8,6 +9,7 @@ pub struct Counters {
     busy: [u64; 5],
     faults: [u64; 16],
     malformed: u64,
+    refused: u64,
 }
 
 impl Counters {
@@ -26,13 +28,20 @@ impl Counters {
     pub const fn malformed(&self) -> u64 {
         self.malformed
     }
+
+    /// Datagrams of the network that belong to no link of this port, or are forged or damaged.
+    // spec: LINK-15, SEAL-4
+    pub const fn refused(&self) -> u64 {
+        self.refused
+    }
 }
 
 impl Port {
     /// What this port has counted so far.
     // spec: ERR-9
     pub fn counters(&self) -> Counters {
-        self.counters
+        let refused = self.wire.get().map_or(0, |wire| wire::lock(wire).refused());
+        Counters { refused, ..self.counters }
     }
 
     /// Counts a refusal on its way to the caller.

@@ -2,6 +2,9 @@
 //!
 //! Each rank listens at `<rank>.sock` in the job's directory. The socket appears there by a rename
 //! once it listens, so whoever sees it can connect; ranks that come early are told by inotify.
+//! Where the job has several hosts, the directory is that of one of them: a rank of another one has
+//! a file `<rank>.addr` there, with the addresses at which its port is open to other hosts, and
+//! `key` holds what protects the links.
 use crate::config::{Config, Spin};
 use crate::connection::Mode;
 use crate::error::{Fault, SetupError};
@@ -10,12 +13,16 @@ use crate::mem::page::Sleeper;
 use crate::port::Port;
 use crate::setup::Begun;
 use crate::sync::Ordering;
+use crate::wire::{BegunLink, NetOptions, Plan};
 use ayre_proto::limits::PEERS_MAX;
 use ayre_proto::units::PeerId;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::Errno;
+use std::io::ErrorKind;
 use std::mem::MaybeUninit;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -31,6 +38,18 @@ struct Environment {
     mode: Mode,
     /// Processors that the job's ranks share, as far as the launcher says.
     processors: Option<usize>,
+    /// The ranks of this host.
+    here: Range<u16>,
+    /// Where this rank is open to other hosts.
+    addresses: Vec<IpAddr>,
+    /// What is done to what it sends there.
+    faults: Option<Plan>,
+}
+
+/// A connection that was begun with a rank of this host or of another one.
+enum Beginning {
+    Here(Begun),
+    Elsewhere(BegunLink),
 }
 
 impl Port {
@@ -57,7 +76,7 @@ impl Port {
             config = config.mode(Mode::Mediated);
         }
         let own = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        if job.size > job.processors.unwrap_or(own) {
+        if job.here.len() > job.processors.unwrap_or(own) {
             config = config.spin(Spin::SHARED);
         }
         let mut port = Self::open(config)?;
@@ -71,25 +90,83 @@ impl Port {
     /// everybody has been asked, so no order of arrival can block.
     // spec: LIFE-3, LIFE-5
     fn mesh(&mut self, job: &Environment) -> Result<(), SetupError> {
-        let path = |rank: u16, what: &str| job.directory.join(format!("{rank}.{what}"));
         let arrivals = Arrivals::watch(job)?;
-        self.listen(path(job.rank, "tmp"))?;
-        std::fs::rename(path(job.rank, "tmp"), path(job.rank, "sock"))
-            .map_err(|error| SetupError::Environment(format!("job directory: {error}")))?;
+        self.listen(job.file(job.rank, "tmp"))?;
+        std::fs::rename(job.file(job.rank, "tmp"), job.file(job.rank, "sock"))
+            .map_err(in_directory)?;
+        if job.here.len() < job.size {
+            self.open_to_hosts(job)?;
+        }
         let mut begun = Vec::new();
         for lower in 0..job.rank {
-            begun.push(self.connect_when_there(&arrivals, path(lower, "sock"))?);
+            begun.push(match job.here.contains(&lower) {
+                true => {
+                    Beginning::Here(self.connect_when_there(&arrivals, job.file(lower, "sock"))?)
+                }
+                false => {
+                    let addresses = self.read_when_there(&arrivals, job.file(lower, "addr"))?;
+                    Beginning::Elsewhere(self.begin_connect_net(&addresses)?)
+                }
+            });
         }
         for _ in usize::from(job.rank) + 1..job.size {
             self.accept()?;
         }
         for begun in begun {
-            self.finish_connect(begun)?;
+            match begun {
+                Beginning::Here(begun) => self.finish_connect(begun)?,
+                Beginning::Elsewhere(begun) => self.finish_connect_net(begun)?,
+            };
         }
         self.connect_loopback()?;
         self.listener = None;
         // The socket has served; the directory is the launcher's to remove.
-        let _ = std::fs::remove_file(path(job.rank, "sock"));
+        let _ = std::fs::remove_file(job.file(job.rank, "sock"));
+        Ok(())
+    }
+
+    /// Opens the port to the job's other hosts, and says where.
+    // spec: LIFE-21
+    fn open_to_hosts(&mut self, job: &Environment) -> Result<(), SetupError> {
+        let key = std::fs::read_to_string(job.directory.join("key")).map_err(in_directory)?;
+        let mut options = NetOptions::sealed(key.trim())?;
+        for address in &job.addresses {
+            options = options.at(SocketAddr::new(*address, 0));
+        }
+        if let Some(plan) = job.faults {
+            options = options.faults(plan);
+        }
+        let addresses = self.open_net(&options)?;
+        let lines: String = addresses.iter().map(|address| format!("{address}\n")).collect();
+        let (tmp, file) = (job.file(job.rank, "addr.tmp"), job.file(job.rank, "addr"));
+        std::fs::write(&tmp, lines).map_err(in_directory)?;
+        std::fs::rename(tmp, file).map_err(in_directory)
+    }
+
+    /// The addresses of a rank on another host, once the launcher has brought them.
+    fn read_when_there(
+        &mut self,
+        arrivals: &Arrivals,
+        path: PathBuf,
+    ) -> Result<Vec<SocketAddr>, SetupError> {
+        loop {
+            match std::fs::read_to_string(&path) {
+                Ok(text) => {
+                    let addresses = text.lines().map(str::parse).collect::<Result<_, _>>();
+                    return addresses.map_err(|_| {
+                        SetupError::Environment(format!("{} has no addresses", path.display()))
+                    });
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => self.wait_arrival(arrivals)?,
+                Err(error) => return Err(in_directory(error)),
+            }
+        }
+    }
+
+    fn wait_arrival(&mut self, arrivals: &Arrivals) -> Result<(), SetupError> {
+        let deadline = Instant::now() + self.config.setup_timeout;
+        self.wait_readable(arrivals.watch.as_fd(), deadline)?;
+        arrivals.take();
         Ok(())
     }
 
@@ -100,11 +177,7 @@ impl Port {
     ) -> Result<Begun, SetupError> {
         loop {
             match self.begin_connect(&path) {
-                Err(SetupError::Os { errno: Errno::NOENT, .. }) => {
-                    let deadline = Instant::now() + self.config.setup_timeout;
-                    self.wait_readable(arrivals.watch.as_fd(), deadline)?;
-                    arrivals.take();
-                }
+                Err(SetupError::Os { errno: Errno::NOENT, .. }) => self.wait_arrival(arrivals)?,
                 other => return other,
             }
         }
@@ -151,6 +224,9 @@ impl Port {
             // BAR-R1: everything that this rank did before.
             connection.out.control(Control::Barrier).store(count, Ordering::Release);
             connection.link.kick(Sleeper::Port);
+            if connection.is_carried() {
+                self.nudge(connection.peer);
+            }
         }
     }
 
@@ -190,8 +266,39 @@ impl Environment {
         };
         let processors = number("AYRE_PROCESSORS").ok();
         let directory = PathBuf::from(variable("AYRE_JOB")?);
-        Ok(Self { directory, rank: rank as u16, size, mode, processors })
+        let here = match std::env::var("AYRE_HOST_RANKS") {
+            Ok(text) => parse_range(&text, rank, size).ok_or_else(|| wrong("AYRE_HOST_RANKS"))?,
+            Err(_) => 0..size as u16,
+        };
+        let addresses = std::env::var("AYRE_NET").unwrap_or_default();
+        let addresses = addresses.split(',').filter(|text| !text.is_empty()).map(str::parse);
+        let addresses = addresses.collect::<Result<_, _>>().map_err(|_| wrong("AYRE_NET"))?;
+        let faults = std::env::var("AYRE_FAULTS").ok().map(|text| text.parse()).transpose();
+        let faults = faults.map_err(|_| wrong("AYRE_FAULTS"))?;
+        let rank = rank as u16;
+        Ok(Self { directory, rank, size, mode, processors, here, addresses, faults })
     }
+
+    fn file(&self, rank: u16, what: &str) -> PathBuf {
+        self.directory.join(format!("{rank}.{what}"))
+    }
+}
+
+/// Ranks `first..end` of a job, this one among them.
+fn parse_range(text: &str, rank: usize, size: usize) -> Option<Range<u16>> {
+    let (first, end) = text.split_once("..")?;
+    let range = first.parse::<u16>().ok()?..end.parse::<u16>().ok()?;
+    let valid = range.contains(&(rank as u16)) && usize::from(range.end) <= size;
+    valid.then_some(range)
+}
+
+fn wrong(name: &str) -> SetupError {
+    let text = std::env::var(name).unwrap_or_default();
+    SetupError::Environment(format!("{name}={text}"))
+}
+
+fn in_directory(error: std::io::Error) -> SetupError {
+    SetupError::Environment(format!("job directory: {error}"))
 }
 
 /// Sockets that appear in the job's directory.

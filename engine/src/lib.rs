@@ -53,6 +53,7 @@ mod responder;
 mod setup;
 mod sync;
 mod wait;
+mod wire;
 
 pub use ayre_proto::alu::{Atomic, AtomicOp, Fetched, Width};
 pub use ayre_proto::limits::{EAGER_MAX, PEERS_MAX};
@@ -73,3 +74,8 @@ pub use ops::Strided;
 pub use options::{Destination, LocalSlice, Options, Source};
 pub use port::Port;
 pub use queue::{Queue, Record, RemoteQueue};
+pub use wire::{
+    AgainReport, CreditReport, LinkChannel, LinkReport, LinkState, NetReport, PathReport,
+    PathState, WireReport, WireReports, wire_reports,
+};
+pub use wire::{NetOptions, Partition, Plan, PlanError};

@@ -79,6 +79,9 @@ impl Port {
                 break;
             }
         }
+        if self.connection(peer).is_ok_and(Connection::is_carried) {
+            self.nudge(peer);
+        }
         let outcome = awaited.map(|awaited| self.wait_answer(peer, awaited));
         self.awaited = None;
         let (status, value) = outcome.unwrap_or((Status::Ok, 0));
@@ -233,6 +236,9 @@ impl Port {
 
     /// Waits until everything posted to a peer has ended.
     pub(crate) fn wait_flushed(&mut self, peer: PeerId) {
+        if !self.is_flushed(peer) {
+            self.ask(peer);
+        }
         self.wait_for(None, |port| {
             // Before each round of progress, so that this peer need not wait for its turn.
             port.answers_rota.hot = peer.index();
@@ -309,20 +315,20 @@ impl MediatedEnd {
 
 /// Lines of the request lane that a put takes.
 pub(crate) fn lines_of(end: &MediatedEnd, shape: &Shape) -> u64 {
-    let limit = longest(end.requests.capacity(), COMMAND_BYTES);
+    let limit = longest(end, end.requests.capacity(), COMMAND_BYTES);
     shape.pieces(limit).map(|piece| u64::from(lines_for(COMMAND_BYTES + piece.len as usize))).sum()
 }
 
 /// Half a lane, so that one piece is filled while the one before is taken.
 fn longest_piece(end: &MediatedEnd, command: &Command) -> u64 {
     match command.action {
-        Action::Get => longest(end.responses.capacity(), RESPONSE_BYTES),
-        _ => longest(end.requests.capacity(), COMMAND_BYTES),
+        Action::Get => longest(end, end.responses.capacity(), RESPONSE_BYTES),
+        _ => longest(end, end.requests.capacity(), COMMAND_BYTES),
     }
 }
 
-fn longest(lane: usize, head: usize) -> u64 {
-    let half = (lane / 2).next_multiple_of(LINE_PAYLOAD).min(RECORD_MAX);
+fn longest(end: &MediatedEnd, lane: usize, head: usize) -> u64 {
+    let half = (lane / 2).next_multiple_of(LINE_PAYLOAD).min(end.record_max);
     (half - head) as u64
 }
 

@@ -65,9 +65,13 @@ impl Port {
             }
         };
         if pushed.is_err() {
+            self.make_room(to);
             return Err(self.busy(Busy::MessageLaneFull));
         }
         connection.link.kick(Sleeper::Port);
+        if connection.is_carried() {
+            self.nudge(to);
+        }
         Ok(())
     }
 

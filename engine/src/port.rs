@@ -2,7 +2,7 @@
 use crate::bell::own_bell;
 use crate::config::Config;
 use crate::connection::{Connection, Executor, Mode, identity};
-use crate::control::{self, PacketKind};
+use crate::control::PacketKind;
 use crate::counters::Counters;
 use crate::error::{Fault, SetupError};
 use crate::mem::page::OwnPage;
@@ -12,6 +12,7 @@ use crate::responder::{Responder, lock};
 use crate::setup::Listener;
 use crate::sync::AtomicBool;
 use crate::wait::Sleep;
+use crate::wire::{Keeper, Wire};
 use ayre_proto::limits::{NOTIFICATIONS_MAX, RECORD_MAX};
 use ayre_proto::notify::Packed;
 use ayre_proto::units::PeerId;
@@ -20,7 +21,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// One process's interface to its peers.
 ///
@@ -54,8 +55,16 @@ pub struct Port {
     pub(crate) any_news: Arc<AtomicBool>,
     /// On the way between a lane and a region, to whose bytes no reference may point.
     pub(crate) staging: Box<[u8; RECORD_MAX]>,
-    /// Mediated connections that this thread serves and drains.
+    /// Mediated connections that this thread serves and drains; the wire is counted as one.
     pub(crate) mediated: usize,
+    /// Connections with other hosts, once the port is open to them; shared with other threads.
+    pub(crate) wire: Arc<OnceLock<Mutex<Wire>>>,
+    /// Pumps the wire while the program does not.
+    pub(crate) keeper: Option<Keeper>,
+    /// Whether any of these connections has something to take on its control channel.
+    pub(crate) any_mail: Arc<AtomicBool>,
+    /// Whether the wire has brought anything since this was cleared.
+    pub(crate) has_come: bool,
     pub(crate) engine: Option<EngineThread>,
     pub(crate) sleep: Sleep,
     pub(crate) engine_sleep: Arc<Sleep>,
@@ -150,6 +159,10 @@ impl Port {
             any_news,
             staging: Box::new([0; RECORD_MAX]),
             mediated: 0,
+            wire: Arc::default(),
+            keeper: None,
+            any_mail: Arc::new(AtomicBool::new(false)),
+            has_come: false,
             engine: None,
             sleep,
             engine_sleep: Arc::new(Sleep::new()?),
@@ -234,7 +247,10 @@ impl Port {
             self.abandon(peer, why);
         }
         let Some(connection) = self.connections[peer.index()].as_ref() else { return };
-        self.sleep.forget(connection.control());
+        match connection.control().socket() {
+            Some(socket) => self.sleep.forget(socket),
+            None => self.release_link(peer),
+        }
         if !connection.left || self.is_alone() {
             self.died.push(peer);
         }
@@ -252,7 +268,7 @@ impl Port {
         let connection = self.connection(peer)?;
         if connection.ended.is_none() {
             // A peer that cannot be told sees the socket close all the same.
-            let _ = control::send(connection.control(), PacketKind::Bye, [0; 7], &[]);
+            let _ = connection.control().send(PacketKind::Bye, [0; 7], &[]);
         }
         self.end_connection(peer, Fault::PeerDead);
         self.died.retain(|died| *died != peer);
@@ -264,7 +280,9 @@ impl Port {
     pub(crate) fn forget(&mut self, peer: PeerId) -> Result<(), Fault> {
         let slot = self.connections.get_mut(peer.index()).ok_or(Fault::ForeignHandle)?;
         let connection = slot.take().ok_or(Fault::ForeignHandle)?;
-        self.forget_bells(&connection.bells);
+        if let Some(bells) = &connection.bells {
+            self.forget_bells(bells);
+        }
         if connection.mode() == Mode::Mediated {
             // They would credit a later connection of this number.
             self.notifications
@@ -302,9 +320,13 @@ impl Drop for Port {
         if let Some(engine) = self.engine.take() {
             engine.stop();
         }
+        if let Some(keeper) = self.keeper.take() {
+            keeper.stop();
+        }
         for connection in self.connections.iter().flatten().filter(|c| c.ended.is_none()) {
             // A peer that cannot be told sees the socket close all the same.
-            let _ = control::send(connection.control(), PacketKind::Bye, [0; 7], &[]);
+            let _ = connection.control().send(PacketKind::Bye, [0; 7], &[]);
         }
+        self.leave_wire();
     }
 }

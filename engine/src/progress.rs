@@ -1,7 +1,7 @@
 //! Progress: serving peers' commands, taking in answers, noticing who has died.
 use crate::bell::{own_bell, ring_own};
 use crate::connection::Connection;
-use crate::control::{self, Arrival, PacketKind};
+use crate::control::{Arrival, PacketKind};
 use crate::error::{Fault, SetupError};
 use crate::mem::fence;
 use crate::mem::page::{OwnPage, Sleeper};
@@ -9,9 +9,10 @@ use crate::port::Port;
 use crate::responder::{Responder, lock};
 use crate::sync::{AtomicBool, Ordering};
 use crate::wait::Sleep;
+use crate::wire::{self, Wire};
 use ayre_proto::units::PeerId;
 use rustix::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
 /// Polls between two looks at the control channels, which take a system call.
@@ -24,6 +25,7 @@ const OFFERS_MAX: usize = 256;
 const PACKETS_PER_LOOK: usize = 64;
 /// Empty rounds of the engine's thread before it sleeps.
 const ENGINE_SPINS: u32 = 2000;
+const WIRED_SPINS: u32 = 8;
 
 impl Port {
     /// Serves what all peers have asked for, takes in all answers, and notices deaths. Never
@@ -60,6 +62,7 @@ impl Port {
     #[inline(never)]
     fn progress_mediated(&mut self) {
         if self.engine.is_none() {
+            self.pump();
             self.serve_in_turn();
         } else if self.any_news.load(Ordering::Relaxed) {
             // Relaxed: the lock orders what the flag stands for.
@@ -96,7 +99,10 @@ impl Port {
         if self.mediated == 0 {
             return false;
         }
-        let mut done = self.engine.is_none() && self.responder().serve_all();
+        let mut done = self.engine.is_none() && self.pump_all();
+        done |= self.engine.is_none() && self.responder().serve_all();
+        // Relaxed: whoever sleeps next has fenced, and whoever rings him has before.
+        done |= self.any_mail.load(Ordering::Relaxed);
         self.hear_news();
         for index in 0..self.connections.len() {
             done |= self.take_answers_of(index);
@@ -126,7 +132,9 @@ impl Port {
     // spec: LIFE-10, LIFE-15
     #[cold]
     pub(crate) fn service_control(&mut self) {
-        if !self.sleep.look() {
+        // Relaxed: each mailbox has a lock of its own.
+        let any_mail = self.any_mail.swap(false, Ordering::Relaxed);
+        if !self.sleep.look() && !any_mail {
             return;
         }
         for index in 0..self.connections.len() {
@@ -161,11 +169,13 @@ impl Port {
             page: self.page.clone(),
             sleep: self.engine_sleep.clone(),
             own_bell: self.own_bell.clone(),
+            wire: self.wire.clone(),
         };
         self.engine = Some(EngineThread::start(shared)?);
+        self.sleep_without_nets();
         // Two must not take rings of one bell.
-        for connection in self.connections.iter().flatten() {
-            self.sleep.forget_bell(connection.bells.of(Sleeper::Engine));
+        for bells in self.connections.iter().flatten().filter_map(|c| c.bells.as_ref()) {
+            self.sleep.forget_bell(bells.of(Sleeper::Engine));
         }
         Ok(())
     }
@@ -173,7 +183,7 @@ impl Port {
 
 fn take_packets(connection: &mut Connection) -> Result<(), Fault> {
     for _ in 0..PACKETS_PER_LOOK {
-        match control::receive(connection.control()) {
+        match connection.control().receive() {
             Arrival::Nothing => break,
             Arrival::Malformed => return Err(Fault::Malformed),
             Arrival::Closed => return Err(Fault::PeerDead),
@@ -212,6 +222,7 @@ struct EngineShared {
     page: Arc<OwnPage>,
     sleep: Arc<Sleep>,
     own_bell: Arc<OwnedFd>,
+    wire: Arc<OnceLock<Mutex<Wire>>>,
 }
 
 impl EngineThread {
@@ -243,7 +254,7 @@ impl EngineShared {
         while !stop.asked.load(Ordering::Relaxed) {
             if self.serve() {
                 idle = 0;
-            } else if idle < ENGINE_SPINS {
+            } else if idle < self.spins() {
                 idle += 1;
                 std::hint::spin_loop();
             } else {
@@ -252,8 +263,14 @@ impl EngineShared {
         }
     }
 
+    /// With a wire, each round is a system call, under a lock that the port wants too.
+    fn spins(&self) -> u32 {
+        if self.wire.get().is_some() { WIRED_SPINS } else { ENGINE_SPINS }
+    }
+
     fn serve(&self) -> bool {
-        let served = lock(&self.responder).serve_all();
+        let pumped = self.wire.get().is_some_and(|wire| wire::lock(wire).pump_all().any());
+        let served = lock(&self.responder).serve_all() || pumped;
         if served && self.page.is_asleep(Sleeper::Port) {
             ring_own(self.own_bell.as_fd());
         }
@@ -261,11 +278,19 @@ impl EngineShared {
     }
 
     fn sleep_unless_work(&self) {
-        self.page.set_asleep(Sleeper::Engine, true);
+        self.announce_sleep(true);
         fence::heavy();
         if !self.serve() {
-            self.sleep.sleep();
+            let due = self.wire.get().and_then(|wire| wire::lock(wire).deadline());
+            self.sleep.sleep(due);
         }
-        self.page.set_asleep(Sleeper::Engine, false);
+        self.announce_sleep(false);
+    }
+
+    fn announce_sleep(&self, asleep: bool) {
+        self.page.set_asleep(Sleeper::Engine, asleep);
+        if let Some(wire) = self.wire.get() {
+            wire::lock(wire).announce_sleep(asleep);
+        }
     }
 }

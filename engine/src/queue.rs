@@ -168,9 +168,13 @@ impl Port {
         if !lane.push_short((Kind::Record, 0), record)
             && lane.push((Kind::Record, 0), [], record).is_err()
         {
+            self.make_room(queue.peer);
             return Err(self.busy(Busy::QueueFull));
         }
         connection.link.kick(Sleeper::Port);
+        if connection.is_carried() {
+            self.nudge(queue.peer);
+        }
         Ok(())
     }
 
@@ -292,15 +296,15 @@ fn parse_offer(mut packet: Packet) -> Result<(OwnedFd, u32), SetupError> {
     if valid { Ok((file, lines as u32)) } else { Err(SetupError::Protocol("lines of a queue")) }
 }
 
-fn record_max(lines: u32) -> usize {
+pub(crate) fn record_max(lines: u32) -> usize {
     lines as usize * LINE_PAYLOAD / 2
 }
 
-fn file_len(lines: u32) -> usize {
+pub(crate) fn file_len(lines: u32) -> usize {
     round_to_pages((FIRST_LINE + LINE_STRIDE * u64::from(lines)) as usize, Pages::Ordinary)
 }
 
-fn lane(mapping: &Arc<Mapping>, lines: u32) -> LaneMemory {
+pub(crate) fn lane(mapping: &Arc<Mapping>, lines: u32) -> LaneMemory {
     let place = Lines { first: FIRST_LINE, stride: LINE_STRIDE, count: lines };
     LaneMemory::new(mapping, 0, place)
 }

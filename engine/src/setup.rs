@@ -13,7 +13,7 @@
 use crate::bell::Bells;
 use crate::config::Config;
 use crate::connection::{Agreement, Connection, Link, Mode, checked_sizes, lane_sizes};
-use crate::control::{self, Packet, PacketKind};
+use crate::control::{self, Channel, Packet, PacketKind};
 use crate::error::SetupError;
 use crate::mem::fence::{Fencing, expedited};
 use crate::mem::layout::{Direction, LaneSizes};
@@ -21,6 +21,7 @@ use crate::mem::map::{Mapping, Pages, memory_file, seal_seals};
 use crate::mem::page::{PeerPage, Sleeper};
 use crate::port::Port;
 use crate::responder::Served;
+use crate::wire::Arrived;
 use ayre_proto::limits::PEERS_MAX;
 use ayre_proto::units::PeerId;
 use rustix::event::{PollFd, PollFlags};
@@ -104,12 +105,26 @@ impl Port {
     /// connection takes: the caller is turned away, and is not to blame.
     // spec: LIFE-9
     pub fn accept(&mut self) -> Result<PeerId, SetupError> {
+        if self.listener.is_none() && self.wire.get().is_none() {
+            return Err(SetupError::Invalid("accept comes after listen or open_net"));
+        }
+        self.accept_links(true);
+        let accepted = self.accept_next();
+        self.accept_links(false);
+        accepted
+    }
+
+    fn accept_next(&mut self) -> Result<PeerId, SetupError> {
         let deadline = Instant::now() + self.config.setup_timeout;
         let mut late = 0;
         while late < LATE_MAX {
             late += usize::from(Instant::now() >= deadline);
             match self.wait_beside(deadline, |port, until| port.next_ready(until))? {
                 Ready::Listener => self.let_in()?,
+                Ready::Link(arrived) => match self.take_link(arrived) {
+                    Ok(peer) => return Ok(peer),
+                    Err(_) => self.count_malformed(),
+                },
                 Ready::Caller(index) => {
                     let caller = self.callers.swap_remove(index);
                     match self.welcome(caller) {
@@ -127,14 +142,21 @@ impl Port {
     /// Waits until a new caller knocks or a known one has said something or left, until the port
     /// has other things to do, or until `deadline`.
     fn next_ready(&self, deadline: Instant) -> Result<Option<Ready>, SetupError> {
-        let (own, listener) = (self.sleep.as_fd(), self.listening()?.as_fd());
+        if let Some(arrived) = self.next_link() {
+            return Ok(Some(Ready::Link(arrived)));
+        }
         let callers = self.callers.iter().map(AsFd::as_fd);
-        let watched: Vec<_> = [own, listener].into_iter().chain(callers).collect();
+        let listener = self.listener.as_ref().map(|listener| listener.socket.as_fd());
+        let own = self.sleep.as_fd();
+        let watched: Vec<_> = callers.chain(listener).chain([own]).collect();
         let mut fds: Vec<_> = watched.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
         control::poll_until(&mut fds, deadline)?;
-        let happened = |fd: &PollFd<'_>| !fd.revents().is_empty();
-        let caller = fds[2..].iter().position(happened).map(Ready::Caller);
-        Ok(caller.or_else(|| happened(&fds[1]).then_some(Ready::Listener)))
+        fds.pop();
+        let happened = fds.iter().position(|fd| !fd.revents().is_empty());
+        Ok(happened.map(|index| match index < self.callers.len() {
+            true => Ready::Caller(index),
+            false => Ready::Listener,
+        }))
     }
 
     fn listening(&self) -> Result<&OwnedFd, SetupError> {
@@ -180,7 +202,7 @@ impl Port {
         let mapping = Arc::new(Mapping::own(file.as_fd(), sizes.file_len())?);
         let (out, _) = Direction::pair(&mapping, sizes);
         let inward = out.clone();
-        let peer = self.add(Agreement { bells, peer: self.id, mode, link, out, inward })?;
+        let peer = self.add(Agreement::here(bells, self.id, (mode, link), (out, inward)))?;
         // Not before: where there is a loopback already, it lives by the end that stands here.
         self.loopback_control = Some(other);
         Ok(peer)
@@ -243,7 +265,7 @@ impl Port {
         let link = link(socket, PeerPage::new(page.as_fd())?, &bells, half.expedited);
         let mapping = Arc::new(Mapping::foreign(file.as_fd(), sizes.file_len(), true)?);
         let (inward, out) = Direction::pair(&mapping, sizes);
-        self.add(Agreement { bells, peer: half.number, mode: half.mode, link, out, inward })
+        self.add(Agreement::here(bells, half.number, (half.mode, link), (out, inward)))
     }
 
     /// Answers a Hello that is there to be read. Fails with [`SetupError::Os`] only where the
@@ -267,15 +289,16 @@ impl Port {
         let ours = Half { number: self.id, mode, expedited: expedited(), sizes: Some(sizes) };
         let fds = [self.page.file(), file.as_fd()];
         // What keeps the answer from the caller concerns nobody else.
-        control::send(link.control.as_fd(), PacketKind::Welcome, ours.words(), &fds)
+        link.control
+            .send(PacketKind::Welcome, ours.words(), &fds)
             .map_err(|_| SetupError::PeerLeft)?;
         let mapping = Arc::new(Mapping::own(file.as_fd(), sizes.file_len())?);
         let (out, inward) = Direction::pair(&mapping, sizes);
-        self.add(Agreement { bells, peer: theirs.number, mode, link, out, inward })
+        self.add(Agreement::here(bells, theirs.number, (mode, link), (out, inward)))
     }
 
     /// Our own number names our loopback; a peer of that number would pass for it.
-    fn check_foreign_number(&self, peer: PeerId) -> Result<(), SetupError> {
+    pub(crate) fn check_foreign_number(&self, peer: PeerId) -> Result<(), SetupError> {
         if peer == self.id {
             return Err(SetupError::Refused("the peer has our own number"));
         }
@@ -294,7 +317,7 @@ impl Port {
     }
 
     // spec: LIFE-14
-    fn add(&mut self, agreed: Agreement) -> Result<PeerId, SetupError> {
+    pub(crate) fn add(&mut self, agreed: Agreement) -> Result<PeerId, SetupError> {
         self.check_number(agreed.peer)?;
         self.watch(&agreed)?;
         let index = agreed.peer.index();
@@ -316,12 +339,14 @@ impl Port {
 
     /// Sleeps on all of a new connection, or on nothing of it.
     fn watch(&self, agreed: &Agreement) -> Result<(), SetupError> {
-        let control = agreed.link.control.as_fd();
+        let (Some(control), Some(bells)) = (agreed.link.control.socket(), &agreed.bells) else {
+            return Ok(());
+        };
         self.sleep.watch(control)?;
-        let watched = self.watch_bells(&agreed.bells);
+        let watched = self.watch_bells(bells);
         if watched.is_err() {
             self.sleep.forget(control);
-            self.forget_bells(&agreed.bells);
+            self.forget_bells(bells);
         }
         watched
     }
@@ -357,6 +382,8 @@ impl Drop for Listener {
 
 /// Where there is something to do for whoever accepts.
 enum Ready {
+    /// A link with another host has come up.
+    Link(Arrived),
     /// A new caller has knocked.
     Listener,
     /// This one has said something or left.
@@ -395,7 +422,7 @@ fn check_credentials(socket: BorrowedFd<'_>) -> Result<(), SetupError> {
 fn link(control: OwnedFd, page: PeerPage, bells: &Bells, theirs_expedited: bool) -> Arc<Link> {
     let both = expedited() && theirs_expedited;
     let fencing = if both { Fencing::Asymmetric } else { Fencing::Symmetric };
-    Arc::new(Link { control, page, bells: bells.clone(), fencing })
+    Arc::new(Link { control: Channel::Socket(control), page, bells: bells.clone(), fencing })
 }
 
 /// Why a packet has not brought the descriptors that it should: the kernel keeps back those that we

@@ -70,6 +70,11 @@ impl Sleep {
         self.add(fd, OWN, EventFlags::IN | EventFlags::ET)
     }
 
+    /// A net: can be read while datagrams have come that were not taken.
+    pub(crate) fn watch_net(&self, fd: BorrowedFd<'_>) -> Result<(), SetupError> {
+        self.add(fd, OWN, EventFlags::IN)
+    }
+
     /// A bell that a peer rings.
     pub(crate) fn watch_bell(&self, bell: &Arc<OwnedFd>) -> Result<(), SetupError> {
         let mut watched = self.watched();
@@ -120,10 +125,10 @@ impl Sleep {
         self.bells.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Sleeps until something happens, and takes what has rung.
-    pub(crate) fn sleep(&self) {
+    /// Sleeps until something happens, at most until `deadline`, and takes what has rung.
+    pub(crate) fn sleep(&self, deadline: Option<Instant>) {
         let mut events = [MaybeUninit::uninit(); EVENTS];
-        self.take(self.wait(&mut events, None));
+        self.take(self.wait(&mut events, deadline));
     }
 
     /// Takes what has rung, without sleeping. Returns whether a control channel has something. All
@@ -144,7 +149,7 @@ impl Sleep {
     }
 
     /// Sleeps as well, but takes nothing: the next sleep ends at once, unless somebody has by then.
-    fn doze(&self, deadline: Option<Instant>) {
+    pub(crate) fn doze(&self, deadline: Option<Instant>) {
         self.wait(&mut [MaybeUninit::uninit()], deadline);
     }
 
@@ -240,7 +245,7 @@ impl Port {
             self.announce_sleep(true);
             fence::heavy();
             let until = if self.progress_all() { Instant::now() } else { deadline };
-            let found = look(self, until);
+            let found = look(self, self.wake_by(Some(until)).unwrap_or(until));
             self.announce_sleep(false);
             if let Some(found) = found.transpose() {
                 return found;
@@ -296,12 +301,15 @@ impl Port {
         self.announce_sleep(true);
         fence::heavy();
         let progressed = self.progress_all();
+        self.has_come = false;
         let found = attempt(self);
-        if found.is_some() || progressed {
+        // An attempt makes progress too: what that has brought from other hosts came after it had
+        // looked, and nobody will ring for it.
+        if found.is_some() || progressed || self.has_come {
             self.announce_sleep(false);
             return found;
         }
-        self.sleep.doze(deadline);
+        self.sleep.doze(self.wake_by(deadline));
         self.announce_sleep(false);
         // Before rings are taken: what it waits for comes first.
         attempt(self)

@@ -116,6 +116,12 @@ impl<W: Words> LaneSender<W> {
         self.lines() - (self.lines() / 4 - 1)
     }
 
+    /// What the reader has given back in all, modulo 2^32.
+    pub(crate) fn given_back(&self) -> u32 {
+        // LANE-A2: the reader has finished with the lines it counts (LANE-R2).
+        self.words.cursor().load(Ordering::Acquire) as u32
+    }
+
     /// Makes sure that a record of `len` bytes fits.
     #[inline(always)]
     pub(crate) fn reserve(&mut self, len: usize) -> Result<(), Full> {
@@ -371,6 +377,21 @@ impl<W: Words> LaneReceiver<W> {
     pub(crate) fn consume(&mut self, status: &Status) {
         self.last_lines = lines_for(status.len as usize);
         self.consume_lines(self.last_lines);
+    }
+
+    /// Goes on behind the record at the head without giving its lines back: the record was passed
+    /// on, and its writer may have them when [`LaneReceiver::give_back`] says so.
+    pub(crate) fn pass(&mut self, status: &Status) {
+        self.machine.consume(lines_for(status.len as usize));
+    }
+
+    /// Gives back the lines before this count.
+    // spec: WIRE-3
+    pub(crate) fn give_back(&mut self, consumed: u32) -> Result<(), Malformed> {
+        self.machine.give_back(consumed)?;
+        // LANE-R2: our copies of those lines are done; the writer may reuse them.
+        self.words.cursor().store(u64::from(consumed), Ordering::Release);
+        Ok(())
     }
 
     // spec: LANE-8

@@ -39,6 +39,9 @@ impl LaneSizes {
     /// Mediated, in the same 6 KiB: 2 x 28 lines and 32 of responses.
     pub(crate) const MEDIATED: Self = Self { paired: 28, response: 32 };
 
+    /// On the wire, whose round trip is long: 57 KB of requests, 14 KB of responses.
+    pub(crate) const CARRIED: Self = Self { paired: 1024, response: 512 };
+
     /// Whether lanes of these sizes work; sizes may come from a peer.
     pub(crate) fn valid(&self) -> bool {
         let fits = |lines: u32| (LANE_LINES_MIN..=LANE_LINES_MAX).contains(&(lines as usize));

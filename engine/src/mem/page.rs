@@ -84,7 +84,7 @@ fn generation_at(slot: u16) -> u64 {
 }
 
 /// A peer's side.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct PeerPage {
     mapping: Arc<Mapping>,
     asleep: [Word; 2],

@@ -11,6 +11,8 @@
 pub mod directory;
 pub mod family;
 pub mod line;
+pub mod net;
+pub mod net_hosts;
 pub mod ports;
 pub mod random;
 pub mod system;

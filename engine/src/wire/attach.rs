@@ -1,0 +1,265 @@
+//! The port's side of the wire: opening it, links with peers, sleeping on it, and its part in the
+//! port's progress.
+use super::drive::drive;
+use super::keeper::{Keeper, Kept};
+use super::links::{Arrived, Identity};
+use super::options::NetOptions;
+use super::report::Owner;
+use super::window::Window;
+use super::{Wire, lock};
+use crate::connection::Connection;
+use crate::error::SetupError;
+use crate::mem::page::Sleeper;
+use crate::port::Port;
+use ayre_proto::link::frame::PATHS_MAX;
+use ayre_proto::link::open::Opening;
+use ayre_proto::units::PeerId;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// Least length of the longest datagram: every IPv6 network takes it.
+const DATAGRAM_LEAST: usize = 1232;
+/// How often the keeper looks in the time after which a silent peer is taken for dead.
+const KEEPS_PER_SILENCE: u32 = 8;
+
+/// A link that was asked for.
+#[derive(Debug)]
+pub(crate) struct BegunLink {
+    index: usize,
+}
+
+impl Port {
+    /// Opens this port to ports of other hosts; [`Port::accept`] completes what they begin.
+    /// Connections with them are mediated. Returns the addresses, in the order of the options.
+    ///
+    /// # Errors
+    /// [`SetupError::Invalid`] where it is open already, or for options that contradict themselves;
+    /// [`SetupError::Os`] where an address cannot be bound.
+    // spec: LIFE-20
+    pub fn open_net(&mut self, options: &NetOptions) -> Result<Vec<SocketAddr>, SetupError> {
+        if options.at.is_empty() || options.at.len() > usize::from(PATHS_MAX) {
+            return Err(SetupError::Invalid("a port has one to four addresses"));
+        }
+        if options.datagram_max < DATAGRAM_LEAST {
+            return Err(SetupError::Invalid("a datagram has at least 1232 bytes"));
+        }
+        let nets = options.nets()?;
+        let addresses = nets.iter().map(|net| net.local()).collect();
+        let identity = Identity {
+            number: self.id.0,
+            protection: options.protection.clone(),
+            drive: drive(options.silence),
+            any_mail: self.any_mail.clone(),
+        };
+        self.watch_wire(Wire::new(nets, identity, options.datagram_max)?, options.silence)?;
+        Ok(addresses)
+    }
+
+    fn watch_wire(&mut self, wire: Wire, silence: Duration) -> Result<(), SetupError> {
+        if self.wire.get().is_some() {
+            return Err(SetupError::Invalid("the port is open to other hosts already"));
+        }
+        for sleeper in [Sleeper::Port, Sleeper::Engine] {
+            self.engine_sleep.watch_bell(wire.rung(sleeper))?;
+        }
+        for net in wire.nets() {
+            self.engine_sleep.watch_net(net)?;
+            if self.engine.is_none() {
+                self.sleep.watch_net(net)?;
+            }
+        }
+        let kept = Kept {
+            wire: self.wire.clone(),
+            page: self.page.clone(),
+            own_bell: self.own_bell.clone(),
+            owner: Owner::this(self.id),
+            window: Window::open(self.identity),
+        };
+        self.keeper = Some(Keeper::start(kept, silence / KEEPS_PER_SILENCE)?);
+        self.mediated += 1;
+        let set = self.wire.set(wire.into());
+        debug_assert!(set.is_ok(), "there was none");
+        Ok(())
+    }
+
+    /// Connects to the port of another host that is open at one of these addresses, waiting until
+    /// it accepts. They are paths of one link, which share its frames.
+    ///
+    /// # Errors
+    /// As [`Port::accept`]; [`SetupError::Refused`].
+    // spec: LIFE-20
+    pub fn connect_net(&mut self, to: &[SocketAddr]) -> Result<PeerId, SetupError> {
+        let begun = self.begin_connect_net(to)?;
+        self.finish_connect_net(begun)
+    }
+
+    pub(crate) fn begin_connect_net(&mut self, to: &[SocketAddr]) -> Result<BegunLink, SetupError> {
+        if to.is_empty() {
+            return Err(SetupError::Invalid("a peer has an address"));
+        }
+        let patience = self.config.setup_timeout;
+        let wire = self.wire.get().ok_or(NOT_OPEN)?;
+        Ok(BegunLink { index: lock(wire).ask_for_link(to, patience)? })
+    }
+
+    pub(crate) fn finish_connect_net(&mut self, begun: BegunLink) -> Result<PeerId, SetupError> {
+        // The opening has a deadline of its own, and this one behind it.
+        let deadline = Instant::now() + self.config.setup_timeout + Duration::from_secs(1);
+        let outcome = self.wait_wire(deadline, |wire| wire.outcome(begun.index))?;
+        let wire = self.wire.get().ok_or(NOT_OPEN)?;
+        match outcome {
+            Opening::Accepted => {
+                let opened = lock(wire).links.take_opened(begun.index);
+                self.take_link(opened.ok_or(SetupError::PeerLeft)?)
+            }
+            ended => {
+                lock(wire).links.give_up(begun.index);
+                Err(match ended {
+                    Opening::Refused => SetupError::Refused("by the port of the other host"),
+                    _ => SetupError::TimedOut("a peer"),
+                })
+            }
+        }
+    }
+
+    /// Makes a connection of a link that has come up.
+    pub(crate) fn take_link(&mut self, arrived: Arrived) -> Result<PeerId, SetupError> {
+        let wire = self.wire.get().ok_or(NOT_OPEN)?;
+        let (index, peer) = (arrived.index, arrived.connection.peer);
+        if let Err(error) = self.check_foreign_number(peer) {
+            lock(wire).links.leave(index);
+            return Err(error);
+        }
+        let connection = lock(wire).adopt(arrived, peer);
+        // Whoever has opened the link waits for an answer.
+        self.pump_all();
+        self.add(connection)
+    }
+
+    /// A link that somebody else has opened.
+    pub(crate) fn next_link(&self) -> Option<Arrived> {
+        lock(self.wire.get()?).links.take_accepted()
+    }
+
+    /// Whether others may open links: while this port accepts. Those of numbers that are taken may
+    /// not.
+    pub(crate) fn accept_links(&self, accepts: bool) {
+        let Some(wire) = self.wire.get() else { return };
+        let taken = self.connections.iter().flatten().map(|connection| connection.peer.0);
+        let taken = accepts.then(|| taken.chain([self.id.0]).collect());
+        lock(wire).accept_all_but(taken);
+    }
+
+    /// Waits for something of the wire.
+    fn wait_wire<T>(
+        &mut self,
+        deadline: Instant,
+        mut look: impl FnMut(&mut Wire) -> Option<T>,
+    ) -> Result<T, SetupError> {
+        self.wait_beside(deadline, |port, until| {
+            let found = port.wire.get().and_then(|wire| look(&mut lock(wire)));
+            if found.is_none() {
+                port.sleep.doze(Some(until));
+            }
+            Ok(found)
+        })
+    }
+
+    /// The wire's share of one poll.
+    #[inline]
+    pub(crate) fn pump(&mut self) {
+        let Some(wire) = self.wire.get() else { return };
+        let pumped = lock(wire).pump();
+        if let Some(peer) = pumped.from {
+            self.look_at(peer);
+        }
+    }
+
+    /// Whether there is anything new from any peer.
+    pub(crate) fn pump_all(&mut self) -> bool {
+        let Some(wire) = self.wire.get() else { return false };
+        let pumped = lock(wire).pump_all();
+        if let Some(peer) = pumped.from {
+            self.look_at(peer);
+        }
+        pumped.any()
+    }
+
+    /// What comes next is likely to come from there.
+    fn look_at(&mut self, peer: PeerId) {
+        self.has_come = true;
+        self.commands_rota.hot = peer.index();
+        self.answers_rota.hot = peer.index();
+        self.mail_rota.hot = peer.index();
+    }
+
+    /// Something was published for a peer of another host.
+    #[cold]
+    pub(crate) fn nudge(&self, peer: PeerId) {
+        if let Some(wire) = self.wire.get()
+            && self.engine.is_none()
+        {
+            lock(wire).nudge(peer);
+        }
+    }
+
+    /// There is no room for more to this peer. On one host that is the peer's business; what is to
+    /// go over the wire leaves when this port makes progress, so that whoever tries again gets on.
+    #[cold]
+    pub(crate) fn make_room(&mut self, peer: PeerId) {
+        if self.connection(peer).is_ok_and(Connection::is_carried) {
+            self.progress_with(peer);
+        }
+    }
+
+    /// What was published for a peer of another host goes at once, whatever is under way: it is
+    /// set-up, and somebody may wait for it.
+    pub(crate) fn push_out(&mut self, peer: PeerId) {
+        if let Some(wire) = self.wire.get() {
+            lock(wire).push_out(peer);
+            self.pump_all();
+        }
+    }
+
+    /// Everything that was posted to a peer is waited for.
+    pub(crate) fn ask(&self, peer: PeerId) {
+        if let Some(wire) = self.wire.get()
+            && self.connection(peer).is_ok_and(Connection::is_carried)
+        {
+            lock(wire).ask(peer);
+        }
+    }
+
+    /// When a sleeper must wake: links have things to do by the clock.
+    pub(crate) fn wake_by(&self, deadline: Option<Instant>) -> Option<Instant> {
+        match self.wire.get() {
+            Some(wire) if self.engine.is_none() => {
+                let due = lock(wire).deadline();
+                deadline.into_iter().chain(due).min()
+            }
+            _ => deadline,
+        }
+    }
+
+    /// The engine's thread sleeps on the nets from here on.
+    pub(crate) fn sleep_without_nets(&self) {
+        let Some(wire) = self.wire.get() else { return };
+        lock(wire).nets().for_each(|net| self.sleep.forget(net));
+    }
+
+    /// The connection with a peer has ended here.
+    pub(crate) fn release_link(&self, peer: PeerId) {
+        if let Some(wire) = self.wire.get() {
+            lock(wire).release(peer);
+        }
+    }
+
+    /// What was posted goes out, for as long as the port lingers.
+    pub(crate) fn leave_wire(&self) {
+        if let Some(wire) = self.wire.get() {
+            lock(wire).linger(self.config.linger);
+        }
+    }
+}
+
+const NOT_OPEN: SetupError = SetupError::Invalid("the port is not open to other hosts");

@@ -1,0 +1,7 @@
+//! CRC-32C.
+
+/// The CRC that frames carry.
+// spec: FRAME-4
+pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes)
+}

@@ -1,0 +1,96 @@
+//! The folder in which the ports of a user can be found: `ayre-<user's number>`.
+//!
+//! It is the user's own and nobody else can enter it; it is not reached through a link, and once
+//! it is open what its path leads to does not matter any more.
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, fstat, mkdir, open, renameat_with, unlinkat};
+use rustix::fs::{RenameFlags, Stat};
+use rustix::io::Errno;
+use rustix::net::SocketAddrUnix;
+use rustix::process::geteuid;
+use std::path::{Path, PathBuf};
+
+/// An open folder of ports.
+#[derive(Debug)]
+pub(super) struct Folder(OwnedFd);
+
+impl Folder {
+    /// This user's, made where there is none; none where it cannot be made or is not only ours.
+    // spec: WIRE-10
+    pub(super) fn make() -> Option<Self> {
+        let path = paths().into_iter().find(|path| {
+            let made = mkdir(path, Mode::RWXU);
+            matches!(made, Ok(()) | Err(Errno::EXIST)) && Self::open(path).is_some()
+        })?;
+        Self::open(&path)
+    }
+
+    /// All that there are, wherever processes of this user may have made one.
+    pub(super) fn all() -> Vec<Self> {
+        paths().iter().filter_map(|path| Self::open(path)).collect()
+    }
+
+    fn open(path: &Path) -> Option<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = open(path, flags, Mode::empty()).ok()?;
+        is_private(&fstat(&folder).ok()?).then_some(Self(folder))
+    }
+
+    /// Names of the ports in it.
+    pub(super) fn ports(&self) -> Vec<String> {
+        let entries = Dir::read_from(&self.0).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned));
+        names.filter(|name| !name.starts_with('.') && name.ends_with(".sock")).collect()
+    }
+
+    /// What a socket is bound or connected to. The path is short, whatever the folder's is.
+    pub(super) fn address(&self, name: &str) -> Result<SocketAddrUnix, Errno> {
+        SocketAddrUnix::new(format!("/proc/self/fd/{}/{name}", self.0.as_raw_fd()))
+    }
+
+    /// Gives a file its name, unless another one has it.
+    pub(super) fn rename(&self, old: &str, new: &str) -> Result<(), Errno> {
+        renameat_with(&self.0, old, &self.0, new, RenameFlags::NOREPLACE)
+    }
+
+    pub(super) fn remove(&self, name: &str) {
+        // Another process may have done so.
+        let _ = unlinkat(&self.0, name, AtFlags::empty());
+    }
+}
+
+/// Where the folder may be: where files of running programs belong, or else where all may write.
+fn paths() -> Vec<PathBuf> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let bases = runtime.filter(|path| path.is_absolute()).into_iter().chain(["/tmp".into()]);
+    bases.map(|base| base.join(format!("ayre-{}", geteuid().as_raw()))).collect()
+}
+
+fn is_private(stat: &Stat) -> bool {
+    let mode = Mode::from_raw_mode(stat.st_mode);
+    stat.st_uid == geteuid().as_raw() && !mode.intersects(Mode::RWXG | Mode::RWXO)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use rustix::fs::{chmod, rmdir, symlink, unlink};
+
+    // spec: WIRE-10
+    #[test]
+    fn only_a_folder_of_our_own_is_entered() {
+        let base = std::env::temp_dir().join(format!("ayre-folder-{}", std::process::id()));
+        let link = base.with_extension("link");
+        mkdir(&base, Mode::RWXU).unwrap();
+        assert!(Folder::open(&base).is_some());
+        symlink(&base, &link).unwrap();
+        assert!(Folder::open(&link).is_none(), "through a link");
+        for open_to in [Mode::XGRP, Mode::WOTH, Mode::ROTH] {
+            chmod(&base, Mode::RWXU | open_to).unwrap();
+            assert!(Folder::open(&base).is_none(), "open to {open_to:?}");
+        }
+        unlink(&link).unwrap();
+        rmdir(&base).unwrap();
+        assert!(Folder::open(&base).is_none());
+    }
+}

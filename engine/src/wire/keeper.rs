@@ -1,0 +1,86 @@
+//! Keeps links alive while their port's program computes and polls nothing: peers would take it for
+//! dead, and what they send would be lost.
+use super::report::Owner;
+use super::window::Window;
+use super::{Wire, lock};
+use crate::bell::{own_bell, ring_own};
+use crate::error::SetupError;
+use crate::mem::page::{OwnPage, Sleeper};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A thread that pumps a wire when nobody else has for a while.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    stop: Arc<OwnedFd>,
+    thread: JoinHandle<()>,
+}
+
+/// What it needs of the port.
+pub(super) struct Kept {
+    pub(super) wire: Arc<OnceLock<Mutex<Wire>>>,
+    pub(super) page: Arc<OwnPage>,
+    pub(super) own_bell: Arc<OwnedFd>,
+    pub(super) owner: Owner,
+    /// Where others look at the links, if there is a place for it.
+    pub(super) window: Option<Window>,
+}
+
+impl Keeper {
+    /// Looks at these intervals.
+    // spec: WIRE-7
+    pub(super) fn start(kept: Kept, interval: Duration) -> Result<Self, SetupError> {
+        let stop = Arc::new(own_bell()?);
+        let seen = stop.clone();
+        let thread = std::thread::Builder::new()
+            .name("ayre-keeper".into())
+            .spawn(move || kept.run(&seen, interval))
+            .map_err(|_| SetupError::Exhausted("thread"))?;
+        Ok(Self { stop, thread })
+    }
+
+    pub(crate) fn stop(self) {
+        ring_own(self.stop.as_fd());
+        if self.thread.join().is_err() {
+            debug_assert!(false, "the keeper's thread panicked");
+        }
+    }
+}
+
+impl Kept {
+    fn run(mut self, stop: &OwnedFd, interval: Duration) {
+        while self.wait(stop, interval) {
+            let Some(wire) = self.wire.get() else { continue };
+            if lock(wire).pump_if_idle(interval).any() && self.page.is_asleep(Sleeper::Port) {
+                // It may have been about to wake for what is taken already.
+                ring_own(self.own_bell.as_fd());
+            }
+            if let Some(window) = &mut self.window {
+                window.serve(|| self.owner.report(wire));
+            }
+        }
+    }
+
+    /// Waits for so long at most, or until somebody looks. False when it is to stop.
+    fn wait(&mut self, stop: &OwnedFd, interval: Duration) -> bool {
+        let timeout = Timespec {
+            tv_sec: interval.as_secs().min(1 << 40) as i64,
+            tv_nsec: i64::from(interval.subsec_nanos()),
+        };
+        let stopped = PollFd::new(stop, PollFlags::IN);
+        match self.window.as_mut().and_then(Window::watched) {
+            None => is_quiet(&mut [stopped], &timeout),
+            Some(watched) => is_quiet(&mut [stopped, watched], &timeout),
+        }
+    }
+}
+
+/// Waits. False when there is something at the first.
+fn is_quiet(fds: &mut [PollFd<'_>], timeout: &Timespec) -> bool {
+    // A wait that a signal has cut short is a short wait.
+    let _ = poll(fds, Some(timeout));
+    fds[0].revents().is_empty()
+}

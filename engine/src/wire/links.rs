@@ -1,0 +1,623 @@
+//! All links of a port, by the index that the other sides' frames carry, and what becomes of a
+//! datagram.
+use super::carrier::Carrier;
+use super::crc::crc32c;
+use super::link_end::{LinkEnd, Way};
+use super::mail::Mail;
+use super::net::Outbox;
+use super::opening::{self, Asked, Entrance, Protection, Refused};
+use super::seal::{Keys, PREFIX_BYTES, TAG_BYTES, sealed_for};
+use super::{Pumped, WireCounters};
+use crate::bell::Bells;
+use crate::connection::{Agreement, Link, Mode};
+use crate::control::{Channel, Packet, PacketKind};
+use crate::error::{Fault, SetupError};
+use crate::mem::fence::{Fencing, expedited};
+use crate::mem::layout::{Direction, LaneSizes};
+use crate::mem::map::Mapping;
+use crate::mem::page::{OwnPage, PeerPage};
+use crate::sync::AtomicBool;
+use ayre_proto::lane::Malformed;
+use ayre_proto::link::door::{Place, reset_header};
+use ayre_proto::link::end::{self, Drive, End};
+use ayre_proto::link::frame::{Digest, HEADER_BYTES, Header, Kind};
+use ayre_proto::link::life::{State, Why};
+use ayre_proto::link::open::{AgreedLimits, FRAME_LEAST, Opening, SetUp};
+use ayre_proto::link::{Repair, frame};
+use ayre_proto::units::PeerId;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The index of no link.
+const NO_LINK: usize = usize::MAX;
+/// Links of a port, those that are being opened among them.
+// spec: LIM-1
+const LINKS_MAX: usize = 2048;
+
+/// What stands at an index.
+#[derive(Debug)]
+enum Slot {
+    Free,
+    Asked(Box<Asked>),
+    HalfOpen(Place),
+    Open(Box<LinkEnd>),
+}
+
+/// What a port is to its links.
+#[derive(Debug)]
+pub(crate) struct Identity {
+    pub(crate) number: u16,
+    pub(crate) protection: Protection,
+    pub(crate) drive: Drive,
+    /// Tells the port that a connection has something for it.
+    pub(crate) any_mail: Arc<AtomicBool>,
+}
+
+/// A link that has come up, and that the port has not taken yet.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    pub(crate) index: usize,
+    pub(crate) connection: Agreement,
+    /// This port has asked for it.
+    is_ours: bool,
+}
+
+/// All links of a port.
+#[derive(Debug)]
+pub(crate) struct Links {
+    identity: Identity,
+    incarnation: u64,
+    /// Of the last link.
+    generation: u32,
+    pub(super) outboxes: Vec<Outbox>,
+    slots: Vec<Slot>,
+    /// By peer number.
+    by_peer: Vec<usize>,
+    /// Who was heard last, and whose turn it is.
+    hot: usize,
+    next: usize,
+    pub(super) entrance: Entrance,
+    pub(super) arrived: VecDeque<Arrived>,
+    pub(super) counters: WireCounters,
+    /// What ports read of us as of a peer, and ring while we sleep.
+    pub(super) page: OwnPage,
+    page_of_peers: PeerPage,
+    bells: Bells,
+    pub(super) rung: Bells,
+}
+
+impl Links {
+    pub(super) fn new(identity: Identity, nets: usize, now: u64) -> Result<Self, SetupError> {
+        let page = OwnPage::new()?;
+        let page_of_peers = PeerPage::new(page.file())?;
+        let (bells, rung) = Bells::pair()?;
+        Ok(Self {
+            identity,
+            incarnation: random(),
+            generation: 0,
+            outboxes: (0..nets).map(|_| Outbox::new()).collect(),
+            slots: Vec::new(),
+            by_peer: Vec::new(),
+            hot: 0,
+            next: 0,
+            entrance: Entrance::new(now),
+            arrived: VecDeque::new(),
+            counters: WireCounters::default(),
+            page,
+            page_of_peers,
+            bells,
+            rung,
+        })
+    }
+
+    /// Serves the link where something came last, and one other in turn.
+    // spec: PROG-4
+    pub(super) fn serve_in_turn(&mut self, now: u64) -> Pumped {
+        self.next = if self.next + 1 >= self.slots.len() { 0 } else { self.next + 1 };
+        let mut pumped = self.serve(self.hot, now);
+        if self.next != self.hot {
+            pumped.changed |= self.serve(self.next, now).changed;
+        }
+        pumped
+    }
+
+    pub(super) fn serve_all(&mut self, now: u64) -> Pumped {
+        let mut pumped = Pumped::default();
+        for index in 0..self.slots.len() {
+            pumped.changed |= self.serve(index, now).changed;
+        }
+        while let Some((place, half)) = self.entrance.door.expire(now) {
+            self.entrance.take(place);
+            self.free(half.ours().index as usize);
+        }
+        pumped
+    }
+
+    fn serve(&mut self, index: usize, now: u64) -> Pumped {
+        let mut pumped = Pumped::default();
+        match self.slots.get_mut(index) {
+            Some(Slot::Open(link)) => {
+                link.serve(now, &mut self.outboxes);
+                pumped.changed = self.look_for_end(index);
+            }
+            Some(Slot::Asked(asked)) => {
+                if let Some((way, header, message)) = asked.on_time(now) {
+                    send_bare(&mut self.outboxes, way, &header, message);
+                }
+                pumped.changed = opening::outcome(asked).is_some();
+            }
+            _ => {}
+        }
+        pumped
+    }
+
+    /// When there is something to do next though nothing comes.
+    pub(super) fn deadline(&self) -> u64 {
+        let due = |slot: &Slot| match slot {
+            Slot::Open(link) => link.deadline(),
+            Slot::Asked(asked) => asked.opener.deadline(),
+            Slot::Free | Slot::HalfOpen(_) => u64::MAX,
+        };
+        let links = self.slots.iter().map(due).min().unwrap_or(u64::MAX);
+        links.min(self.entrance.door.deadline())
+    }
+
+    /// Whether nothing is under way to this peer.
+    pub(super) fn is_quiet(&self, peer: PeerId) -> bool {
+        match self.slots.get(self.index_of(peer)) {
+            Some(Slot::Open(link)) => link.is_quiet(),
+            _ => false,
+        }
+    }
+
+    /// Sends what the port has published for this peer.
+    pub(super) fn push_out(&mut self, peer: PeerId, now: u64) {
+        let index = self.index_of(peer);
+        if let Some(Slot::Open(link)) = self.slots.get_mut(index) {
+            self.hot = index;
+            link.serve(now, &mut self.outboxes);
+        }
+    }
+
+    /// The port waits for everything that it has posted to this peer.
+    pub(super) fn ask(&mut self, peer: PeerId) {
+        let index = self.index_of(peer);
+        if let Some(Slot::Open(link)) = self.slots.get_mut(index) {
+            link.carrier.ask();
+            self.hot = index;
+        }
+    }
+
+    /// Where there is no link, an index that none has.
+    fn index_of(&self, peer: PeerId) -> usize {
+        self.by_peer.get(peer.index()).copied().unwrap_or(NO_LINK)
+    }
+
+    /// The port has taken the link of this index for its connection with a peer.
+    pub(super) fn adopt(&mut self, index: usize, peer: PeerId) {
+        if self.by_peer.len() <= peer.index() {
+            self.by_peer.resize(peer.index() + 1, NO_LINK);
+        }
+        self.by_peer[peer.index()] = index;
+    }
+
+    /// The port has no connection with this peer any more.
+    pub(super) fn release(&mut self, peer: PeerId) {
+        let index = self.index_of(peer);
+        if index != NO_LINK {
+            self.by_peer[peer.index()] = NO_LINK;
+            self.leave(index);
+        }
+    }
+
+    /// Leaves a link once what the port has published has arrived.
+    pub(super) fn leave(&mut self, index: usize) {
+        if let Some(Slot::Open(link)) = self.slots.get_mut(index) {
+            link.leave();
+        }
+    }
+
+    pub(super) fn leave_all(&mut self) {
+        (0..self.slots.len()).for_each(|index| self.leave(index));
+    }
+
+    /// Leaves all links at once, whatever has not arrived.
+    pub(super) fn abort_all(&mut self) {
+        for slot in &mut self.slots {
+            if let Slot::Open(link) = slot {
+                link.abort();
+            }
+        }
+    }
+
+    /// Whether there is no link any more that somebody could miss.
+    pub(super) fn is_deserted(&self) -> bool {
+        !self.slots.iter().any(|slot| matches!(slot, Slot::Open(_)))
+    }
+
+    /// A link that has ended makes room; its port hears of it.
+    fn look_for_end(&mut self, index: usize) -> bool {
+        let Some(Slot::Open(link)) = self.slots.get(index) else { return false };
+        let State::Closed(why) = link.state() else { return false };
+        let mail = link.carrier.mail();
+        if why == Why::Peer {
+            mail.deliver(Packet { kind: PacketKind::Bye, words: [0; 7], fds: Vec::new() });
+        }
+        mail.close(Fault::PeerDead);
+        self.free(index);
+        true
+    }
+
+    fn free(&mut self, index: usize) {
+        self.slots[index] = Slot::Free;
+        // What comes to stand here is not that peer's.
+        if let Some(place) = self.by_peer.iter_mut().find(|place| **place == index) {
+            *place = NO_LINK;
+        }
+    }
+
+    fn free_index(&mut self) -> Result<usize, SetupError> {
+        if let Some(free) = self.slots.iter().position(|slot| matches!(slot, Slot::Free)) {
+            return Ok(free);
+        }
+        if self.slots.len() >= LINKS_MAX {
+            return Err(SetupError::Exhausted("link"));
+        }
+        self.slots.push(Slot::Free);
+        Ok(self.slots.len() - 1)
+    }
+
+    fn set_up(&mut self, index: usize, datagram_max: usize, paths: usize) -> SetUp {
+        self.generation = self.generation.wrapping_add(1).max(1);
+        SetUp {
+            nonce: random(),
+            answers: 0,
+            incarnation: self.incarnation,
+            token: random(),
+            generation: self.generation,
+            index: index as u32,
+            first: [random() as u32, random() as u32, random() as u32],
+            frame_max: self.frame_max(datagram_max),
+            number: self.identity.number,
+            paths: paths as u8,
+            repair: Repair::Selective,
+            owner: opening::owner_words(LaneSizes::CARRIED),
+        }
+    }
+
+    /// Bytes of the longest frame in a datagram of so many.
+    fn frame_max(&self, datagram_max: usize) -> u16 {
+        let sealed = match self.identity.protection {
+            Protection::Sealed(_) => PREFIX_BYTES + TAG_BYTES,
+            Protection::Plain => 0,
+        };
+        let longest = datagram_max.saturating_sub(sealed).max(usize::from(FRAME_LEAST));
+        longest.min(usize::from(u16::MAX)) as u16
+    }
+
+    /// Asks for a link until `give_up`: its index.
+    pub(super) fn ask_for_link(
+        &mut self,
+        ways: Vec<Way>,
+        datagram_max: usize,
+        times: (u64, u64),
+    ) -> Result<usize, SetupError> {
+        let index = self.free_index()?;
+        let ours = self.set_up(index, datagram_max, ways.len());
+        let asked = Asked::new(ours, &self.identity.protection, ways, times);
+        self.slots[index] = Slot::Asked(Box::new(asked));
+        Ok(index)
+    }
+
+    /// How the opening of a link has ended, if it has.
+    pub(super) fn outcome(&mut self, index: usize) -> Option<Opening> {
+        match self.slots.get(index) {
+            Some(Slot::Asked(asked)) => opening::outcome(asked),
+            // Not before the other side knows it too, so that nothing is left to be done.
+            Some(Slot::Open(link)) => link.is_confirmed().then_some(Opening::Accepted),
+            _ => Some(Opening::GivenUp),
+        }
+    }
+
+    /// The link is not asked for any more.
+    pub(super) fn give_up(&mut self, index: usize) {
+        if let Some(Slot::Asked(_)) = self.slots.get(index) {
+            self.free(index);
+        }
+    }
+
+    /// A datagram has come. Whatever is wrong with it is counted, and nothing else happens.
+    // spec: FRAME-6, SEAL-1, LINK-15
+    pub(super) fn on_datagram(
+        &mut self,
+        (from, datagram_max): (Way, impl Fn() -> usize),
+        datagram: &mut [u8],
+        now: u64,
+    ) -> Pumped {
+        let done = match sealed_for(datagram) {
+            Some(index) => self.on_sealed(index as usize, from, datagram, now),
+            None => self.on_bare((from, datagram_max), datagram, now),
+        };
+        done.unwrap_or_else(|Refused| {
+            self.counters.refused += 1;
+            Pumped::default()
+        })
+    }
+
+    fn on_sealed(
+        &mut self,
+        index: usize,
+        from: Way,
+        datagram: &mut [u8],
+        now: u64,
+    ) -> Result<Pumped, Refused> {
+        let frame: &[u8] = match self.slots.get_mut(index) {
+            Some(Slot::Open(link)) => link.keys().ok_or(Refused)?.open(datagram)?,
+            Some(Slot::HalfOpen(place)) => {
+                let answered = self.entrance.answered(*place).ok_or(Refused)?;
+                answered.keys.as_mut().ok_or(Refused)?.open(datagram)?
+            }
+            _ => return Err(Refused),
+        };
+        let header = Header::parse(frame, crc32c)?;
+        if header.to as usize != index {
+            return Err(Refused);
+        }
+        self.on_frame(from, frame, &header, now)
+    }
+
+    fn on_bare(
+        &mut self,
+        (from, datagram_max): (Way, impl Fn() -> usize),
+        frame: &[u8],
+        now: u64,
+    ) -> Result<Pumped, Refused> {
+        let header = Header::parse(frame, crc32c)?;
+        match header.kind {
+            Kind::Open => self.on_open((from, datagram_max), frame, &header, now),
+            Kind::Accept => self.on_accept(frame, &header, now),
+            Kind::Reset => self.on_reset(&header, now),
+            _ if matches!(self.identity.protection, Protection::Sealed(_)) => Err(Refused),
+            _ => self.on_frame(from, frame, &header, now),
+        }
+    }
+
+    /// A frame of a link, as far as its header tells.
+    fn on_frame(
+        &mut self,
+        from: Way,
+        frame: &[u8],
+        header: &Header,
+        now: u64,
+    ) -> Result<Pumped, Refused> {
+        let index = header.to as usize;
+        let is_new = matches!(self.slots.get(index), Some(Slot::HalfOpen(_)));
+        if is_new {
+            self.confirm(from, header, now)?;
+        }
+        let Some(Slot::Open(link)) = self.slots.get_mut(index) else {
+            self.answer_with_reset(from, header, now);
+            return Err(Refused);
+        };
+        let heard = link.on_frame(from, frame, header, now, &mut self.outboxes);
+        let peer = link.peer;
+        if let Err(Malformed) = heard {
+            self.counters.malformed += 1;
+            self.end_malformed(index);
+            return Ok(Pumped { from: None, changed: true });
+        }
+        let from = (heard == Ok(true)).then_some(peer);
+        if from.is_some() {
+            self.hot = index;
+        }
+        Ok(Pumped { from, changed: is_new | self.look_for_end(index) })
+    }
+
+    /// A peer that says what no correct one says is spoken with no more.
+    // spec: LIFE-18
+    fn end_malformed(&mut self, index: usize) {
+        if let Some(Slot::Open(link)) = self.slots.get(index) {
+            link.carrier.mail().close(Fault::Malformed);
+        }
+        self.free(index);
+    }
+
+    /// Somebody asks for a link. Who does not hold the key has been refused before anything was
+    /// made for him.
+    // spec: OPEN-8, OPEN-9
+    fn on_open(
+        &mut self,
+        (from, datagram_max): (Way, impl Fn() -> usize),
+        frame: &[u8],
+        header: &Header,
+        now: u64,
+    ) -> Result<Pumped, Refused> {
+        let payload = &frame[HEADER_BYTES..];
+        header.check_payload(payload, crc32c)?;
+        let Some(taken) = &self.entrance.taken else { return Ok(Pumped::default()) };
+        let (theirs, answer) = opening::unwrap_open(&self.identity.protection, payload)?;
+        let known = self.entrance.door.find(&theirs);
+        if known.is_none() && (taken.contains(&theirs.number) || theirs.nonce != header.token) {
+            self.refuse((from, header, now), &theirs, answer);
+            return Err(Refused);
+        }
+        let place = match known {
+            Some(place) => place,
+            None => self.admit(&theirs, answer, datagram_max(), now)?,
+        };
+        let half = self.entrance.door.get(place).ok_or(Refused)?;
+        let ours = *half.ours();
+        let answered = self.entrance.answered(place).ok_or(Refused)?;
+        let digest = Digest::of(&answered.message, crc32c);
+        let accept = ours.accept_header(&theirs, header.path, now, digest);
+        send_bare(&mut self.outboxes, from, &accept, &answered.message);
+        Ok(Pumped::default())
+    }
+
+    /// Says no: as a reset, which anybody could have sent; to holders of the key as an accept that
+    /// agrees to nothing.
+    // spec: OPEN-11, SEAL-10
+    fn refuse(
+        &mut self,
+        (from, open, now): (Way, &Header, u64),
+        theirs: &SetUp,
+        answer: Option<super::handshake::Answer>,
+    ) {
+        let Some(answer) = answer else { return self.answer_with_reset(from, open, now) };
+        if self.entrance.resets.take(now) {
+            let ours = self.set_up(0, usize::from(FRAME_LEAST), 1);
+            let ours = SetUp { owner: opening::REFUSAL, ..ours.answering(theirs) };
+            let answered = opening::wrap_accept(Some(answer), &ours);
+            let digest = Digest::of(&answered.message, crc32c);
+            let accept = ours.accept_header(theirs, open.path, now, digest);
+            send_bare(&mut self.outboxes, from, &accept, &answered.message);
+        }
+    }
+
+    fn admit(
+        &mut self,
+        theirs: &SetUp,
+        answer: Option<super::handshake::Answer>,
+        datagram_max: usize,
+        now: u64,
+    ) -> Result<Place, Refused> {
+        let index = self.free_index().map_err(|_| Refused)?;
+        let paths = usize::from(theirs.paths).min(usize::from(frame::PATHS_MAX));
+        let ours = self.set_up(index, datagram_max, paths);
+        opening::agreed_sizes(&ours, theirs)?;
+        let opener = u64::from(theirs.number);
+        let (place, evicted) = self.entrance.door.admit(opener, theirs, ours, now)?;
+        if let Some(evicted) = evicted {
+            self.free(evicted.ours().index as usize);
+        }
+        let accept = *self.entrance.door.get(place).ok_or(Refused)?.ours();
+        self.entrance.keep(place, opening::wrap_accept(answer, &accept));
+        self.slots[index] = Slot::HalfOpen(place);
+        Ok(place)
+    }
+
+    /// The opener has shown that it has got the accept: there is a link.
+    // spec: OPEN-10
+    fn confirm(&mut self, from: Way, header: &Header, now: u64) -> Result<(), Refused> {
+        let (place, half) = self.entrance.door.confirm(header).ok_or(Refused)?;
+        let answered = self.entrance.take(place).ok_or(Refused)?;
+        let (agreement, limits) = *half.agreed();
+        let ways = vec![from; usize::from(agreement.paths)];
+        let number = PeerId(half.theirs().number);
+        let index = half.ours().index as usize;
+        let agreed = (agreement, limits);
+        let connection = self.make_link(number, agreed, (answered.keys, ways), (index, now));
+        self.arrived.push_back(Arrived { index, connection, is_ours: false });
+        Ok(())
+    }
+
+    fn on_accept(&mut self, frame: &[u8], header: &Header, now: u64) -> Result<Pumped, Refused> {
+        let payload = &frame[HEADER_BYTES..];
+        header.check_payload(payload, crc32c)?;
+        let index = header.to as usize;
+        let Some(Slot::Asked(asked)) = self.slots.get_mut(index) else { return Err(Refused) };
+        if header.token != asked.opener.ours().nonce {
+            return Err(Refused);
+        }
+        let (theirs, keys) = asked.unwrap(payload)?;
+        if theirs.owner == opening::REFUSAL {
+            asked.is_refused = true;
+            return Ok(Pumped { from: None, changed: true });
+        }
+        opening::agreed_sizes(asked.opener.ours(), &theirs)?;
+        let agreed = asked.opener.on_accept(&theirs)?.ok_or(Refused)?;
+        let ways = asked.ways[..usize::from(agreed.0.paths)].to_vec();
+        let peer = PeerId(theirs.number);
+        let connection = self.make_link(peer, agreed, (keys, ways), (index, now));
+        if let Slot::Open(link) = &mut self.slots[index] {
+            link.keep_ways();
+        }
+        self.arrived.push_back(Arrived { index, connection, is_ours: true });
+        Ok(Pumped { from: None, changed: true })
+    }
+
+    fn on_reset(&mut self, header: &Header, now: u64) -> Result<Pumped, Refused> {
+        for slot in &mut self.slots {
+            let is_meant = match slot {
+                Slot::Asked(asked) => asked.on_reset(header),
+                Slot::Open(link) => link.on_reset(header, now),
+                _ => false,
+            };
+            if is_meant {
+                return Ok(Pumped { from: None, changed: true });
+            }
+        }
+        Err(Refused)
+    }
+
+    // spec: OPEN-11
+    fn answer_with_reset(&mut self, to: Way, unwanted: &Header, now: u64) {
+        if let Some(header) = reset_header(unwanted, now)
+            && self.entrance.resets.take(now)
+        {
+            send_bare(&mut self.outboxes, to, &header, &[]);
+        }
+    }
+
+    /// Makes one end of a link, with the lanes that it carries: what its port needs of it.
+    fn make_link(
+        &mut self,
+        peer: PeerId,
+        (agreement, limits): (end::Agreement, AgreedLimits),
+        (keys, ways): (Option<Keys>, Vec<Way>),
+        (index, now): (usize, u64),
+    ) -> Agreement {
+        let sizes = LaneSizes::CARRIED;
+        let mapping = Arc::new(Mapping::of_words(vec![0; sizes.file_len() / 8]));
+        let (out, inward) = Direction::pair(&mapping, sizes);
+        let mail = Mail::new(&self.identity.any_mail);
+        let carrier = Carrier::new(&out, &inward, mail.clone());
+        let machine = End::new(agreement, &self.identity.drive, now);
+        let link = LinkEnd::new((peer, machine), carrier, (keys, ways), limits.frame_max.into());
+        let record_max = link.record_max();
+        self.slots[index] = Slot::Open(Box::new(link));
+        let fencing = if expedited() { Fencing::Asymmetric } else { Fencing::Symmetric };
+        let (page, bells) = (self.page_of_peers.clone(), self.bells.clone());
+        let link = Arc::new(Link { control: Channel::Mail(mail), page, bells, fencing });
+        Agreement { bells: None, peer, mode: Mode::Mediated, link, out, inward, record_max }
+    }
+
+    /// The link that this port has asked for and that has come up at this index.
+    pub(super) fn take_opened(&mut self, index: usize) -> Option<Arrived> {
+        self.take_arrived(|arrived| arrived.index == index)
+    }
+
+    /// A link that somebody else has asked for.
+    pub(super) fn take_accepted(&mut self) -> Option<Arrived> {
+        self.take_arrived(|arrived| !arrived.is_ours)
+    }
+
+    fn take_arrived(&mut self, is_meant: impl Fn(&Arrived) -> bool) -> Option<Arrived> {
+        let at = self.arrived.iter().position(is_meant)?;
+        self.arrived.remove(at)
+    }
+
+    /// The open link at this index or at the next one that has one.
+    pub(super) fn open_from(&self, index: usize) -> Option<(usize, &LinkEnd)> {
+        let mut places = self.slots.iter().enumerate().skip(index);
+        places.find_map(|(index, slot)| match slot {
+            Slot::Open(link) => Some((index, &**link)),
+            _ => None,
+        })
+    }
+}
+
+/// Sends a frame that no link protects: of an opening.
+fn send_bare(outboxes: &mut [Outbox], way: Way, header: &Header, payload: &[u8]) {
+    outboxes[way.net].push(way.to, |datagram| {
+        datagram.extend_from_slice(&header.encode(crc32c));
+        datagram.extend_from_slice(payload);
+    });
+}
+
+/// What nobody can guess; never 0.
+fn random() -> u64 {
+    let mut bytes = [0; 8];
+    aws_lc_rs::rand::fill(&mut bytes).expect("the system gives random numbers");
+    u64::from_le_bytes(bytes).max(1)
+}

@@ -1,0 +1,303 @@
+//! The wire: connections with ports of other hosts.
+//!
+//! ```text
+//!   port, responder          lanes, as on one host, in this process's own memory
+//!   carrier                  lanes <-> records                       spec/89
+//!   link_end                 records <-> frames: proto::link         spec/85, 86, 91
+//!   seal                     frames <-> sealed datagrams             spec/88
+//!   net                      datagrams: UDP, with or without faults  spec/92
+//! ```
+//!
+//! Everything happens in [`Wire::pump`], which never blocks: the port's thread calls it where it
+//! makes progress, and the engine's thread does where there is one.
+mod attach;
+mod carrier;
+mod counts;
+mod crc;
+mod drive;
+mod faults;
+mod folder;
+mod frames;
+mod handshake;
+mod keeper;
+mod link_end;
+mod links;
+mod look;
+mod mail;
+mod net;
+mod opening;
+mod options;
+mod packet;
+mod pcap;
+mod plan;
+mod queues;
+mod report;
+mod seal;
+mod udp;
+mod window;
+
+pub(crate) use self::attach::BegunLink;
+pub use self::faults::Partition;
+pub(crate) use self::keeper::Keeper;
+use self::link_end::Way;
+pub(crate) use self::links::Arrived;
+use self::links::{Identity, Links};
+pub use self::look::{WireReports, wire_reports};
+pub(crate) use self::mail::Mail;
+use self::net::{Inbox, Net};
+pub use self::options::NetOptions;
+pub use self::plan::{Plan, PlanError};
+pub use self::report::{
+    AgainReport, CreditReport, LinkChannel, LinkReport, LinkState, NetReport, PathReport,
+    PathState, WireReport,
+};
+use crate::connection::Agreement;
+use crate::control::poll_until;
+use crate::error::SetupError;
+use crate::mem::page::Sleeper;
+use ayre_proto::link::open::Opening;
+use ayre_proto::units::PeerId;
+use rustix::event::{PollFd, PollFlags};
+use rustix::fd::{BorrowedFd, OwnedFd};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// Links to other hosts, and the nets that they run over.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    nets: Vec<Box<dyn Net>>,
+    inbox: Inbox,
+    links: Links,
+    /// When this wire's clock began.
+    epoch: Instant,
+    pumped_at: u64,
+    /// Bytes of the longest datagram that is sent.
+    datagram_max: usize,
+}
+
+/// What a pump has brought.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pumped {
+    /// Records have come from this peer.
+    pub(crate) from: Option<PeerId>,
+    /// A link has ended, or come up, or an opening has.
+    pub(crate) changed: bool,
+}
+
+impl Pumped {
+    /// Whether there is anything for the port.
+    pub(crate) fn any(self) -> bool {
+        self.from.is_some() || self.changed
+    }
+
+    fn and(self, later: Self) -> Self {
+        Self { from: later.from.or(self.from), changed: self.changed || later.changed }
+    }
+}
+
+/// What was counted besides the links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WireCounters {
+    /// Datagrams that belong to no link, or are forged.
+    pub(crate) refused: u64,
+    /// Links that ended because the peer said what no correct one says.
+    pub(crate) malformed: u64,
+}
+
+pub(crate) fn lock(wire: &Mutex<Wire>) -> MutexGuard<'_, Wire> {
+    wire.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Wire {
+    pub(crate) fn new(
+        nets: Vec<Box<dyn Net>>,
+        identity: Identity,
+        datagram_max: usize,
+    ) -> Result<Self, SetupError> {
+        let links = Links::new(identity, nets.len(), 0)?;
+        Ok(Self {
+            nets,
+            inbox: Inbox::new(),
+            links,
+            epoch: Instant::now(),
+            pumped_at: 0,
+            datagram_max,
+        })
+    }
+
+    /// Datagrams that belong to no link, or are forged.
+    pub(crate) fn refused(&self) -> u64 {
+        self.links.counters.refused
+    }
+
+    /// What to sleep on.
+    pub(crate) fn nets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.nets.iter().map(|net| net.as_fd())
+    }
+
+    /// What is rung when a port publishes while the engine's thread sleeps.
+    fn rung(&self, sleeper: Sleeper) -> &Arc<OwnedFd> {
+        self.links.rung.of(sleeper)
+    }
+
+    /// Whether ports must wake whoever pumps.
+    pub(crate) fn announce_sleep(&self, asleep: bool) {
+        self.links.page.set_asleep(Sleeper::Port, asleep);
+        self.links.page.set_asleep(Sleeper::Engine, asleep);
+    }
+
+    /// Nanoseconds of this wire's clock.
+    fn now(&self) -> u64 {
+        self.epoch.elapsed().as_nanos() as u64
+    }
+
+    fn at(&self, time: u64) -> Option<Instant> {
+        self.epoch.checked_add(Duration::from_nanos(time))
+    }
+
+    /// One poll's share: sends what ports have published and takes what has come, with the peer
+    /// where something came last and one other in turn.
+    // spec: PROG-4
+    pub(crate) fn pump(&mut self) -> Pumped {
+        let came = self.receive();
+        let now = self.now();
+        let served = self.links.serve_in_turn(now);
+        self.send(now);
+        came.and(served)
+    }
+
+    /// The same with all peers.
+    pub(crate) fn pump_all(&mut self) -> Pumped {
+        let came = self.receive();
+        let now = self.now();
+        let served = self.links.serve_all(now);
+        self.send(now);
+        came.and(served)
+    }
+
+    /// The same, if nobody has done so for this long.
+    pub(crate) fn pump_if_idle(&mut self, idle: Duration) -> Pumped {
+        let is_idle = self.now().saturating_sub(self.pumped_at) >= idle.as_nanos() as u64;
+        if is_idle { self.pump_all() } else { Pumped::default() }
+    }
+
+    /// When the next pump is due though nothing comes.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let nets = self.nets.iter().filter_map(|net| net.deadline());
+        let next = nets.chain([self.links.deadline()]).min().filter(|at| *at != u64::MAX)?;
+        self.at(next)
+    }
+
+    /// The port has published something for this peer: it goes at once if nothing is under way to
+    /// the peer, and else together with what is published until an answer comes or a poll is made.
+    // spec: WIRE-6
+    pub(crate) fn nudge(&mut self, peer: PeerId) {
+        if self.links.is_quiet(peer) {
+            let now = self.now();
+            self.links.push_out(peer, now);
+            self.send(now);
+        }
+    }
+
+    /// See [`Links::push_out`].
+    pub(crate) fn push_out(&mut self, peer: PeerId) {
+        let now = self.now();
+        self.links.push_out(peer, now);
+        self.send(now);
+    }
+
+    /// See [`Links::ask`].
+    pub(crate) fn ask(&mut self, peer: PeerId) {
+        self.links.ask(peer);
+    }
+
+    /// See [`Links::release`].
+    pub(crate) fn release(&mut self, peer: PeerId) {
+        self.links.release(peer);
+    }
+
+    /// Brings what was posted to the other sides, for so long, and leaves them.
+    // spec: LINK-20
+    pub(crate) fn linger(&mut self, patience: Duration) {
+        let end = Instant::now() + patience;
+        self.links.leave_all();
+        loop {
+            self.pump_all();
+            if self.links.is_deserted() {
+                return;
+            }
+            if Instant::now() >= end {
+                // Whoever still listens need not wait for silence.
+                self.links.abort_all();
+                self.pump_all();
+                return;
+            }
+            let until = self.deadline().map_or(end, |due| due.min(end));
+            let nets = self.nets();
+            let mut fds: Vec<_> =
+                nets.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+            if poll_until(&mut fds, until).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Asks a port at these addresses for a link, for so long: its index.
+    pub(crate) fn ask_for_link(
+        &mut self,
+        to: &[SocketAddr],
+        patience: Duration,
+    ) -> Result<usize, SetupError> {
+        let ways = opening::ways(self.nets.len(), to);
+        let longest = ways.iter().map(|way| self.nets[way.net].datagram_max(way.to)).min();
+        let longest = longest.ok_or(SetupError::Invalid("a peer has an address"))?;
+        let now = self.now();
+        let give_up = now.saturating_add(patience.as_nanos() as u64);
+        self.links.ask_for_link(ways, longest.min(self.datagram_max), (now, give_up))
+    }
+
+    /// How the opening of a link has ended, if it has.
+    pub(crate) fn outcome(&mut self, index: usize) -> Option<Opening> {
+        self.links.outcome(index)
+    }
+
+    /// Ports of these numbers may not open a link while this one accepts; none may where it does
+    /// not.
+    pub(crate) fn accept_all_but(&mut self, taken: Option<Vec<u16>>) {
+        self.links.entrance.taken = taken;
+    }
+
+    /// See [`Links::adopt`].
+    pub(crate) fn adopt(&mut self, arrived: Arrived, peer: PeerId) -> Agreement {
+        self.links.adopt(arrived.index, peer);
+        arrived.connection
+    }
+
+    /// Before anything is done by the clock, so that nobody is taken for silent whose word waits.
+    fn receive(&mut self) -> Pumped {
+        let mut pumped = Pumped::default();
+        let now = self.now();
+        self.pumped_at = now;
+        let Self { nets, inbox, links, datagram_max, .. } = self;
+        for (index, net) in nets.iter_mut().enumerate() {
+            inbox.clear();
+            net.receive(inbox, now);
+            for number in 0..inbox.len() {
+                let (to, datagram) = inbox.get(number);
+                let longest = || net.datagram_max(to).min(*datagram_max);
+                pumped =
+                    pumped.and(links.on_datagram((Way { net: index, to }, longest), datagram, now));
+            }
+        }
+        pumped
+    }
+
+    fn send(&mut self, now: u64) {
+        for (net, outbox) in self.nets.iter_mut().zip(&mut self.links.outboxes) {
+            if !outbox.is_empty() {
+                net.send(outbox, now);
+            }
+        }
+    }
+}

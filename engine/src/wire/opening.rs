@@ -1,0 +1,210 @@
+//! Links that are being opened: those that this port asks for, and those that it is asked for.
+//!
+//! The machines are `proto::link::open` and `proto::link::door`. Here their set-ups are wrapped in
+//! a handshake, unless the network is trusted, and what was wrapped is kept, so that what is
+//! repeated is the same to the bit.
+use super::handshake::{self, JobKey};
+use super::link_end::Way;
+use super::seal::{Forged, Keys};
+use crate::connection::Mode;
+use crate::connection::checked_sizes;
+use crate::mem::layout::LaneSizes;
+use ayre_proto::lane::Malformed;
+use ayre_proto::link::door::{Door, HALF_OPEN_MAX, Place, Ration};
+use ayre_proto::link::frame::{Digest, Header};
+use ayre_proto::link::open::{Opener, Opening as State, Pace, SetUp};
+use std::net::SocketAddr;
+
+/// Spoken in set-ups; changes with what records say.
+const VERSION: u64 = 1;
+/// Stands in place of all words in an accept that refuses.
+pub(crate) const REFUSAL: [u64; 8] = [0; 8];
+
+/// How an open is repeated: a rank that starts later is found soon.
+const PACE: Pace = Pace { first: 10_000_000, most: 250_000_000 };
+
+/// What protects the links of a port.
+#[derive(Clone, Debug)]
+pub(crate) enum Protection {
+    /// Every frame is encrypted and authenticated, with keys that only holders of this one get.
+    Sealed(JobKey),
+    /// For closed networks: nothing but tokens that nobody can guess.
+    Plain,
+}
+
+/// A link that this port asks for.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) opener: Opener,
+    handshake: Option<handshake::Opening>,
+    /// The open as it travels.
+    message: Vec<u8>,
+    pub(crate) ways: Vec<Way>,
+    pub(crate) is_refused: bool,
+}
+
+impl Asked {
+    pub(crate) fn new(
+        ours: SetUp,
+        protection: &Protection,
+        ways: Vec<Way>,
+        (now, give_up): (u64, u64),
+    ) -> Self {
+        let bytes = ours.encode();
+        let (handshake, message) = match protection {
+            Protection::Sealed(key) => {
+                let (handshake, message) = handshake::Opening::begin(key, &bytes);
+                (Some(handshake), message)
+            }
+            Protection::Plain => (None, bytes.to_vec()),
+        };
+        Self {
+            opener: Opener::new(ours, PACE, give_up, now),
+            handshake,
+            message,
+            ways,
+            is_refused: false,
+        }
+    }
+
+    /// The open that is due, if one is, and where it goes.
+    pub(crate) fn on_time(&mut self, now: u64) -> Option<(Way, Header, &[u8])> {
+        let digest = Digest::of(&self.message, super::crc::crc32c);
+        let header = self.opener.on_time(now, digest)?;
+        let way = self.ways[usize::from(header.path) % self.ways.len()];
+        Some((way, header, &self.message))
+    }
+
+    /// A reset has come: whether it refuses this attempt. Where there is a key, who refuses proves
+    /// that he holds it.
+    // spec: SEAL-10
+    pub(crate) fn on_reset(&mut self, header: &Header) -> bool {
+        self.handshake.is_none() && self.opener.on_reset(header)
+    }
+
+    /// An accept has come: what the other side says, and the keys.
+    pub(crate) fn unwrap(&mut self, payload: &[u8]) -> Result<(SetUp, Option<Keys>), Refused> {
+        match &mut self.handshake {
+            Some(handshake) => {
+                let (bytes, keys) = handshake.finish(payload)?;
+                Ok((SetUp::parse(&bytes)?, Some(keys)))
+            }
+            None => Ok((SetUp::parse(payload)?, None)),
+        }
+    }
+}
+
+/// What has come is nothing that a peer of ours says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refused;
+
+impl From<Forged> for Refused {
+    fn from(_: Forged) -> Self {
+        Self
+    }
+}
+
+impl From<Malformed> for Refused {
+    fn from(_: Malformed) -> Self {
+        Self
+    }
+}
+
+/// Links that this port is asked for and that are not confirmed.
+#[derive(Debug)]
+pub(crate) struct Entrance {
+    pub(crate) door: Door,
+    /// By place.
+    answers: Vec<Option<Answered>>,
+    pub(crate) resets: Ration,
+    /// The ports that may not open a link now; none may where this is none.
+    pub(crate) taken: Option<Vec<u16>>,
+}
+
+/// What belongs to a half-open link.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    /// The accept as it travels.
+    pub(crate) message: Vec<u8>,
+    pub(crate) keys: Option<Keys>,
+}
+
+impl Entrance {
+    pub(crate) fn new(now: u64) -> Self {
+        Self {
+            door: Door::new(Door::PATIENCE),
+            answers: (0..HALF_OPEN_MAX).map(|_| None).collect(),
+            resets: Ration::rack(now),
+            taken: None,
+        }
+    }
+
+    pub(crate) fn keep(&mut self, place: Place, answered: Answered) {
+        self.answers[place.index()] = Some(answered);
+    }
+
+    pub(crate) fn answered(&mut self, place: Place) -> Option<&mut Answered> {
+        self.answers[place.index()].as_mut()
+    }
+
+    pub(crate) fn take(&mut self, place: Place) -> Option<Answered> {
+        self.answers[place.index()].take()
+    }
+}
+
+/// What an open says, and what it takes to answer it.
+pub(crate) fn unwrap_open(
+    protection: &Protection,
+    payload: &[u8],
+) -> Result<(SetUp, Option<handshake::Answer>), Refused> {
+    match protection {
+        Protection::Sealed(key) => {
+            let (bytes, answer) = handshake::respond(key, payload)?;
+            Ok((SetUp::parse(&bytes)?, Some(answer)))
+        }
+        Protection::Plain => Ok((SetUp::parse(payload)?, None)),
+    }
+}
+
+/// Makes an accept ready to travel.
+pub(crate) fn wrap_accept(answer: Option<handshake::Answer>, accept: &SetUp) -> Answered {
+    let bytes = accept.encode();
+    match answer {
+        Some(answer) => {
+            let (message, keys) = answer.answer(&bytes);
+            Answered { message, keys: Some(keys) }
+        }
+        None => Answered { message: bytes.to_vec(), keys: None },
+    }
+}
+
+/// What the engines tell each other in a set-up.
+pub(crate) fn owner_words(sizes: LaneSizes) -> [u64; 8] {
+    [VERSION, u64::from(sizes.paired), u64::from(sizes.response), 0, 0, 0, 0, 0]
+}
+
+/// The lane sizes that both sides have; a peer that speaks of others is none of ours.
+// spec: WIRE-3
+pub(crate) fn agreed_sizes(ours: &SetUp, theirs: &SetUp) -> Result<LaneSizes, Refused> {
+    let [version, paired, response, ..] = theirs.owner;
+    if version != VERSION || theirs.owner != ours.owner {
+        return Err(Refused);
+    }
+    checked_sizes(paired, response, Mode::Mediated).map_err(|_| Refused)
+}
+
+/// Whether an opening goes on, and how it ended otherwise.
+pub(crate) fn outcome(asked: &Asked) -> Option<State> {
+    match asked.opener.state() {
+        _ if asked.is_refused => Some(State::Refused),
+        State::Asking => None,
+        ended => Some(ended),
+    }
+}
+
+/// The ways to a peer: each of our nets with each of its addresses in turn.
+pub(crate) fn ways(nets: usize, to: &[SocketAddr]) -> Vec<Way> {
+    let count = nets.max(to.len()).min(usize::from(ayre_proto::link::frame::PATHS_MAX));
+    let way = |index: usize| Way { net: index % nets, to: to[index % to.len()] };
+    (0..count).map(way).collect()
+}

@@ -1,0 +1,154 @@
+//! How a port is open to other hosts.
+use super::faults::{Faults, Partition};
+use super::handshake::JobKey;
+use super::net::Net;
+use super::opening::Protection;
+use super::packet::Packet;
+use super::pcap::Capture;
+use super::plan::Plan;
+use super::udp::Udp;
+use crate::error::SetupError;
+use rustix::io::Errno;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Bytes of the longest datagram, where the network does not set a lower bound: one of a network
+/// with jumbo frames.
+const DATAGRAM_MAX: usize = 8972;
+
+/// How a port is open to ports of other hosts.
+#[derive(Clone, Debug)]
+pub struct NetOptions {
+    pub(super) at: Vec<SocketAddr>,
+    pub(super) protection: Protection,
+    pub(super) datagram_max: usize,
+    pub(super) silence: Duration,
+    pub(super) faults: Option<Plan>,
+    pub(super) partition: Partition,
+    pub(super) capture: Option<PathBuf>,
+    pub(super) is_ethernet: bool,
+}
+
+impl NetOptions {
+    /// Links are encrypted and authenticated: `key`, 64 hexadecimal digits, is what all ports of a
+    /// job hold and nobody else. 32 bytes from the system's random generator make a good one.
+    ///
+    /// # Errors
+    /// [`SetupError::Invalid`] where it is no such key.
+    // spec: SEAL-7
+    pub fn sealed(key: &str) -> Result<Self, SetupError> {
+        let key = JobKey::from_hex(key);
+        let key = key.ok_or(SetupError::Invalid("a key has 64 hexadecimal digits"))?;
+        Ok(Self::with(Protection::Sealed(key)))
+    }
+
+    /// For closed networks: frames travel as they are. Who can read the network can read and forge
+    /// everything; others cannot guess the tokens that frames carry.
+    // spec: SEAL-10
+    pub fn plain() -> Self {
+        Self::with(Protection::Plain)
+    }
+
+    fn with(protection: Protection) -> Self {
+        let silence = Duration::from_secs(3);
+        Self {
+            at: Vec::new(),
+            protection,
+            datagram_max: DATAGRAM_MAX,
+            silence,
+            faults: None,
+            partition: Partition::new(),
+            capture: None,
+            is_ethernet: false,
+        }
+    }
+
+    /// Takes datagrams at this address; port 0 is one of the system's choice. Up to four are paths
+    /// of each link, which share its frames.
+    pub fn at(mut self, address: SocketAddr) -> Self {
+        self.at.push(address);
+        self
+    }
+
+    /// Sends and receives Ethernet frames of its own, by the interfaces that have the addresses,
+    /// instead of UDP: half the time for a small message, where all ports are on one Ethernet and
+    /// have the capability `CAP_NET_RAW`. Ports of either kind do not hear each other.
+    // spec: NET-6
+    pub fn ethernet(mut self) -> Self {
+        self.is_ethernet = true;
+        self
+    }
+
+    /// Bytes of the longest datagram, at least 1280 are needed. By default as long as the network
+    /// takes whole, at most 8972.
+    pub fn datagram_max(mut self, bytes: usize) -> Self {
+        self.datagram_max = bytes;
+        self
+    }
+
+    /// How long a peer may be silent, though it is asked for a sign of life, before it is taken for
+    /// dead; 3 s by default.
+    pub fn silence(mut self, silence: Duration) -> Self {
+        self.silence = silence;
+        self
+    }
+
+    /// Does to what this port sends what a bad network would: for tests. Each path has dice of its
+    /// own.
+    pub fn faults(mut self, plan: Plan) -> Self {
+        self.faults = Some(plan);
+        self
+    }
+
+    /// Cuts this port off from the network when it is told to: for tests.
+    pub fn partition(mut self, partition: &Partition) -> Self {
+        self.partition = partition.clone();
+        self.faults.get_or_insert_default();
+        self
+    }
+
+    /// Writes what this port sends and receives into a file that Wireshark reads; each further path
+    /// has a file of its own, with `.1` and so on behind the name.
+    pub fn capture(mut self, path: impl Into<PathBuf>) -> Self {
+        self.capture = Some(path.into());
+        self
+    }
+
+    /// The nets that these options describe.
+    pub(super) fn nets(&self) -> Result<Vec<Box<dyn Net>>, SetupError> {
+        self.at.iter().enumerate().map(|(index, at)| self.net(index, *at)).collect()
+    }
+
+    fn net(&self, index: usize, at: SocketAddr) -> Result<Box<dyn Net>, SetupError> {
+        let failed = os("open a socket to other hosts");
+        let net: Box<dyn Net> = match self.is_ethernet {
+            true => Box::new(Packet::bind(at).map_err(failed)?),
+            false => Box::new(Udp::bind(at).map_err(failed)?),
+        };
+        let net: Box<dyn Net> = match &self.capture {
+            None => net,
+            Some(path) => {
+                let mut path = path.clone();
+                if index > 0 {
+                    path.add_extension(index.to_string());
+                }
+                Box::new(Capture::create(net, &path, 0).map_err(os("write the capture"))?)
+            }
+        };
+        Ok(match self.faults {
+            None => net,
+            Some(plan) => {
+                let plan = Plan { seed: plan.seed.wrapping_add(index as u64), ..plan };
+                Box::new(Faults::new(net, plan, self.partition.clone()))
+            }
+        })
+    }
+}
+
+fn os(call: &'static str) -> impl Fn(std::io::Error) -> SetupError {
+    move |error| {
+        let errno = Errno::from_io_error(&error).unwrap_or(Errno::INVAL);
+        SetupError::Os { call, errno }
+    }
+}

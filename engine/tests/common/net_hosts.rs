@@ -1,0 +1,104 @@
+//! Hosts of a test: network namespaces that are joined by cables, as one process's own machines.
+use std::fs::File;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Cables between the two hosts.
+pub const CABLES: usize = 2;
+/// The port of UDP that ports of tests are at; hosts are their own.
+const UDP_PORT: u16 = 7000;
+
+/// Two hosts and the cables between them; they go with their value.
+#[derive(Debug)]
+pub struct Hosts {
+    name: String,
+}
+
+impl Hosts {
+    /// Makes them. None, and loud words, where this system or this user cannot.
+    pub fn new() -> Option<Self> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        // Names of interfaces are short, and those of other tests' must differ.
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let hosts = Self { name: format!("ay{}-{number}", std::process::id()) };
+        if let Err(why) = hosts.make() {
+            eprintln!(
+                "LEFT OUT: no network namespaces, so NOTHING was tested between hosts: {why}"
+            );
+            return None;
+        }
+        Some(hosts)
+    }
+
+    /// The name of a host.
+    pub fn of(&self, host: usize) -> String {
+        format!("{}{}", self.name, ["a", "b"][host])
+    }
+
+    fn make(&self) -> Result<(), String> {
+        if !rustix::process::geteuid().is_root() {
+            return Err("this is not root".into());
+        }
+        for host in 0..2 {
+            let name = self.of(host);
+            ip(&format!("netns add {name}"))?;
+            ip(&format!("-n {name} link set lo up"))?;
+        }
+        for cable in 0..CABLES {
+            let [near, far] = [0, 1].map(|host| self.of(host));
+            ip(&format!("-n {near} link add c{cable} type veth peer name c{cable} netns {far}"))?;
+            for host in 0..2 {
+                let name = self.of(host);
+                for bits in [24, 64] {
+                    let at = address(host, cable, bits == 64).ip();
+                    let more = if bits == 64 { "nodad" } else { "" };
+                    ip(&format!("-n {name} addr add {at}/{bits} dev c{cable} {more}"))?;
+                }
+                ip(&format!("-n {name} link set c{cable} up"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Pulls a cable, or plugs it in again.
+    pub fn set_cable(&self, cable: usize, is_up: bool) {
+        let state = if is_up { "up" } else { "down" };
+        ip(&format!("-n {} link set c{cable} {state}", self.of(0))).expect("a cable of ours");
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        for host in 0..2 {
+            // The cables go with it.
+            let _ = ip(&format!("netns del {}", self.of(host)));
+        }
+    }
+}
+
+/// Where a host's port is on a cable.
+pub fn address(host: usize, cable: usize, is_sixth: bool) -> SocketAddr {
+    let last = host + 1;
+    let text =
+        if is_sixth { format!("fd77:{cable}::{last}") } else { format!("10.77.{cable}.{last}") };
+    SocketAddr::new(text.parse::<IpAddr>().expect("an address"), UDP_PORT)
+}
+
+/// This thread, and those that it starts, are of a host from here on.
+pub fn enter(host: &str) {
+    let namespace = File::open(format!("/run/netns/{host}")).expect("the host is there");
+    let kind = Some(rustix::thread::LinkNameSpaceType::Network);
+    rustix::thread::move_into_link_name_space(namespace.as_fd(), kind).expect("its namespace");
+}
+
+/// Runs `ip`, of the package iproute2.
+fn ip(words: &str) -> Result<(), String> {
+    let output = Command::new("ip").args(words.split_ascii_whitespace()).output();
+    let output = output.map_err(|error| format!("ip: {error}"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(format!("ip {words}: {}", String::from_utf8_lossy(&output.stderr).trim())),
+    }
+}

@@ -1,0 +1,148 @@
+//! Opening links between ports of different hosts, as far as they know.
+use ayre::{Config, NetOptions, PeerId, Port, ReceiveError, SetupError, Spin};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+const KEY: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+const OTHER: &str = "ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+
+fn open(number: u16, options: &NetOptions) -> (Port, Vec<SocketAddr>) {
+    let config = Config::new().number(number).spin(Spin::SHARED);
+    let config = config.setup_timeout(Duration::from_secs(5)).linger(Duration::from_millis(50));
+    let mut port = Port::open(config).expect("a port");
+    let addresses = port.open_net(options).expect("an address of this host");
+    (port, addresses)
+}
+
+fn here(options: NetOptions) -> NetOptions {
+    options.at("127.0.0.1:0".parse().expect("an address"))
+}
+
+fn sealed(key: &str) -> NetOptions {
+    here(NetOptions::sealed(key).expect("a key"))
+}
+
+fn hurried(number: u16, options: &NetOptions) -> (Port, Vec<SocketAddr>) {
+    let config = Config::new().number(number).setup_timeout(Duration::from_millis(300));
+    let mut port = Port::open(config).expect("a port");
+    let addresses = port.open_net(options).expect("an address of this host");
+    (port, addresses)
+}
+
+/// Both connect; the near port's result.
+fn connect(near: &mut Port, far: &mut Port, to: &[SocketAddr]) -> Result<PeerId, SetupError> {
+    std::thread::scope(|scope| {
+        let connecting = scope.spawn(|| near.connect_net(to));
+        let accepted = far.accept();
+        let connected = connecting.join().expect("no panic");
+        assert_eq!(accepted.is_ok(), connected.is_ok(), "{accepted:?}, {connected:?}");
+        connected
+    })
+}
+
+// spec: LIFE-20
+#[test]
+fn ports_of_one_kind_and_key_connect() {
+    for options in [sealed(KEY), here(NetOptions::plain())] {
+        let ((mut near, _), (mut far, to)) = (open(1, &options), open(2, &options));
+        assert_eq!(connect(&mut near, &mut far, &to).expect("the same options"), PeerId(2));
+        near.send(PeerId(2), 7, b"hello").expect("room");
+        let mut buffer = [0; 8];
+        let message = far.recv(&mut buffer, None).expect("a message");
+        assert_eq!((message.source, message.tag, &buffer[..5]), (PeerId(1), 7, &b"hello"[..]));
+    }
+}
+
+// spec: LIFE-20
+#[test]
+fn nobody_connects_while_nobody_accepts() {
+    let options = sealed(KEY);
+    let (_far, to) = open(2, &options);
+    let (mut near, _) = hurried(1, &options);
+    let waited = near.connect_net(&to);
+    assert!(matches!(waited, Err(SetupError::TimedOut(_))), "{waited:?}");
+}
+
+// spec: SEAL-10, SEAL-12
+#[test]
+fn ports_of_other_keys_are_strangers() {
+    let plain = here(NetOptions::plain());
+    for (ours, theirs) in [(sealed(KEY), sealed(OTHER)), (sealed(KEY), plain.clone())] {
+        for (near, far) in [(&ours, &theirs), (&theirs, &ours)] {
+            let ((mut far, to), (mut near, _)) = (hurried(2, far), hurried(1, near));
+            std::thread::scope(|scope| {
+                let accepting = scope.spawn(|| far.accept());
+                let connected = near.connect_net(&to);
+                assert!(matches!(connected, Err(SetupError::TimedOut(_))), "{connected:?}");
+                let accepted = accepting.join().expect("no panic");
+                assert!(matches!(accepted, Err(SetupError::TimedOut(_))), "{accepted:?}");
+            });
+        }
+    }
+}
+
+/// Somebody else has the number, or it is the port's own.
+#[test]
+fn a_number_that_is_taken_is_refused() {
+    for options in [sealed(KEY), here(NetOptions::plain())] {
+        let (mut far, to) = open(2, &options);
+        let (mut near, _) = open(1, &options);
+        connect(&mut near, &mut far, &to).expect("the first of its number");
+        for number in [1, 2] {
+            let (mut other, _) = open(number, &options);
+            let (mut third, _) = open(3, &options);
+            std::thread::scope(|scope| {
+                let accepting = scope.spawn(|| far.accept());
+                let refused = other.connect_net(&to);
+                assert!(matches!(refused, Err(SetupError::Refused(_))), "{number}: {refused:?}");
+                third.connect_net(&to).expect("a number that is free");
+                assert_eq!(accepting.join().expect("no panic").expect("a peer"), PeerId(3));
+            });
+            far.disconnect(PeerId(3)).expect("it was connected");
+        }
+    }
+}
+
+/// A port whose program does not poll is not taken for dead.
+// spec: WIRE-7
+#[test]
+fn a_port_that_computes_stays_alive() {
+    let silence = Duration::from_millis(200);
+    let options = sealed(KEY).silence(silence);
+    let ((mut near, _), (mut far, to)) = (open(1, &options), open(2, &options));
+    connect(&mut near, &mut far, &to).expect("the same options");
+    let waited = near.recv(&mut [0; 8], Some(5 * silence));
+    assert_eq!(waited, Err(ReceiveError::TimedOut), "nobody has died");
+    far.send(PeerId(1), 3, &[1]).expect("room");
+    assert_eq!(near.recv(&mut [0; 8], None).map(|message| message.tag), Ok(3));
+}
+
+/// What is posted when nothing is under way is on its way when the call returns.
+// spec: WIRE-6
+#[test]
+fn a_single_message_needs_no_further_call() {
+    let options = sealed(KEY);
+    let ((mut near, _), (mut far, to)) = (open(1, &options), open(2, &options));
+    connect(&mut near, &mut far, &to).expect("the same options");
+    // What connecting has left to acknowledge.
+    let _ = far.recv(&mut [0; 8], Some(Duration::from_millis(50)));
+    near.progress();
+    near.send(PeerId(2), 3, &[1]).expect("room");
+    assert_eq!(far.recv(&mut [0; 8], None).map(|message| message.tag), Ok(3));
+}
+
+// spec: LIFE-20
+#[test]
+fn options_that_cannot_be_are_invalid() {
+    let mut port = Port::open(Config::new()).expect("a port");
+    let none = port.open_net(&NetOptions::plain());
+    assert!(matches!(none, Err(SetupError::Invalid(_))), "{none:?}");
+    let short = port.open_net(&here(NetOptions::plain()).datagram_max(100));
+    assert!(matches!(short, Err(SetupError::Invalid(_))), "{short:?}");
+    assert!(NetOptions::sealed("abc").is_err());
+    let early = port.connect_net(&["127.0.0.1:9".parse().expect("an address")]);
+    assert!(matches!(early, Err(SetupError::Invalid(_))), "{early:?}");
+    port.open_net(&here(NetOptions::plain())).expect("an address of this host");
+    let again = port.open_net(&here(NetOptions::plain()));
+    assert!(matches!(again, Err(SetupError::Invalid(_))), "{again:?}");
+}

@@ -7,7 +7,7 @@ ARGS ?=
 MINUTES ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help check test demo bench soak install-deps
+.PHONY: help check test demo demo-net bench bench-net soak install-deps
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -17,7 +17,7 @@ check: ## Formatting, lints, tidiness, citations of the spec, documentation
 	@scripts/check.sh
 
 test: ## Everything that must pass: check, all tests, loom models, instruction counts
-	@scripts/deps.sh cargo cc valgrind
+	@scripts/deps.sh cargo cc ip valgrind
 	@scripts/check.sh
 	@scripts/test.sh
 
@@ -25,13 +25,21 @@ demo: ## Rank the pages of a real graph with RANKS=2 processes
 	@scripts/deps.sh cargo cc
 	@RANKS='$(RANKS)' scripts/demo.sh $(ARGS)
 
+demo-net: ## The same over a network between two namespaces of this machine, as root
+	@scripts/deps.sh cargo cc ip
+	@RANKS='$(RANKS)' scripts/demo-net.sh $(ARGS)
+
 bench: ## Measure this machine: Ayre's operations against the machine's own limits
 	@scripts/deps.sh cargo cc
 	@scripts/bench.sh $(ARGS)
+
+bench-net: ## The same over the network, beside UDP and TCP: two namespaces, as root
+	@scripts/deps.sh cargo cc
+	@scripts/bench.sh net $(ARGS)
 
 soak: ## Repeat the tests with many random cases for MINUTES=60
 	@scripts/deps.sh cargo cc
 	@MINUTES='$(MINUTES)' RANKS='$(RANKS)' scripts/soak.sh
 
 install-deps: ## Install what the targets above need, or say what is missing
-	@scripts/deps.sh cargo cc valgrind
+	@scripts/deps.sh cargo cc ip valgrind

@@ -2,7 +2,7 @@
 # Makes sure that the named tools are there: installs what is missing with apt-get when run by
 # root, otherwise says which packages to install and fails.
 #
-# usage: scripts/deps.sh [cargo] [cc] [valgrind]
+# usage: scripts/deps.sh [cargo] [cc] [ip] [valgrind]
 set -eu
 
 say() { echo "deps: $*"; }
@@ -13,6 +13,7 @@ package_of() {
     case "$1" in
     cargo) echo rustup ;;
     cc) echo gcc libc6-dev ;;
+    ip) echo iproute2 ;;
     valgrind) echo valgrind libc6-dbg ;;
     *) say "unknown tool $1" >&2 && exit 2 ;;
     esac

@@ -4,6 +4,7 @@ mod info;
 mod perf;
 mod run;
 mod sys;
+mod top;
 
 use std::process::ExitCode;
 
@@ -23,19 +24,26 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run a program as a parallel job of N ranks on this machine
-    Run(run::Args),
+    /// Run a program as a parallel job of N ranks, on this machine or on several
+    Run(Box<run::Args>),
+    /// Run the ranks of this host for a launcher on another one
+    #[command(hide = true)]
+    Agent,
     /// Measure every operation beside the machine's own limits
     Perf(perf::Args),
     /// Tell what this machine offers and which path connections would take
     Info(info::Args),
+    /// Watch the links that running processes have with other hosts
+    Top(top::Args),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
-        Command::Run(args) => run::run(args),
+        Command::Run(args) => run::run(*args),
+        Command::Agent => run::serve(),
         Command::Perf(args) => perf::run(args),
-        Command::Info(args) => info::run(args),
+        Command::Info(args) => info::run(&args),
+        Command::Top(args) => top::run(&args),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("ayre: {error:#}");

@@ -45,6 +45,7 @@ impl Job {
         match args.procs {
             Some(2) => vec![Self::Crowd(2)],
             Some(procs) => vec![Self::Crowd(2), Self::Crowd(procs)],
+            None if args.net.is_on() => vec![Self::Pair],
             None if args.names(QUEUE_RATE) || args.names(FAN_IN) => {
                 vec![Self::Pair, Self::Producers(2), Self::Producers(4)]
             }
@@ -223,7 +224,7 @@ fn atomics(pair: &Rc<Pair>) -> Cases {
     cases
 }
 
-fn fetch_add(
+pub(super) fn fetch_add(
     on: &RemoteRegion,
     at: usize,
 ) -> impl FnMut(&mut Port, &mut [u8]) -> Result<bool> + use<> {

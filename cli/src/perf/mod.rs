@@ -3,7 +3,7 @@
 //! The command starts copies of itself, the ranks: two with a core each for most cases, more where
 //! it takes more. All walk through the same list of cases; rank 0 measures and prints, the others
 //! mirror. Each repetition of an operation follows a repetition of its limit, so that what slows
-//! the machine for a while slows both, and the ratio stays.
+//! the machine for a while slows both, and the ratio stays. `--net` does the same over a network.
 
 use std::fs::OpenOptions;
 use std::io::{LineWriter, Stdout, stdout};
@@ -16,6 +16,7 @@ use clap::ValueEnum;
 mod case;
 mod catalogue;
 mod launch;
+mod net;
 mod ops;
 mod raw;
 mod report;
@@ -26,7 +27,7 @@ use case::{Case, Path};
 use catalogue::Job;
 use raw::Side;
 use raw::shared::{RawShared, layout};
-use report::{Format, Report};
+use report::{Format, Report, Row};
 use runner::{Plan, Runner};
 
 /// Measures every operation beside the machine's own limits.
@@ -68,6 +69,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = parse_procs)]
     procs: Option<usize>,
 
+    #[command(flatten)]
+    net: net::Options,
+
     /// The inherited descriptor of the raw shared memory: this is a rank
     #[arg(long, value_name = "FD", hide = true)]
     shared_fd: Option<u32>,
@@ -107,6 +111,7 @@ fn run_rank(args: &Args, fd: u32) -> Result<ExitCode> {
     ensure!(rank < ranks && ranks <= layout::MAX_RANKS, "rank {rank} of {ranks}");
     let cores = variable("AYRE_PROCESSORS")
         .or_else(|_| Ok::<_, anyhow::Error>(available_parallelism()?.get()))?;
+    args.net.enter(rank)?;
     if args.fifo {
         raw::realtime::enter().context("could not enter the realtime class (are you root?)")?;
     }
@@ -117,7 +122,10 @@ fn run_rank(args: &Args, fd: u32) -> Result<ExitCode> {
         true => Plan::quick(args.reps.unwrap_or(5) as usize),
         false => Plan::full(args.reps.unwrap_or(31) as usize),
     };
-    measure_all(args, Job::of_rank(args, ranks), rank, Runner::new(side, plan))?;
+    match args.net.is_on() {
+        true => net::measure_all(args, side, plan)?,
+        false => measure_all(args, Job::of_rank(args, ranks), side, plan)?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -128,27 +136,46 @@ fn variable(name: &str) -> Result<usize> {
 }
 
 /// All ranks measure; rank 0 prints.
-fn measure_all(args: &Args, job: Job, rank: usize, mut runner: Runner<'_>) -> Result<()> {
-    let mut report = (rank == 0).then(|| report(args));
-    let mut rows = 0;
-    let mut print = |row| {
-        rows += 1;
-        report.as_mut().map_or(Ok(()), |report| report.row(&row))
-    };
+fn measure_all(args: &Args, job: Job, side: Side<'_>, plan: Plan) -> Result<()> {
+    let mut printer = Printer::new(args, &side);
+    let mut runner = Runner::new(side, plan);
     for &kind in job.limits() {
         for size in wanted_sizes(args, runner.raw(kind)) {
-            print(runner.measure_raw(kind, size)?)?;
+            printer.print(&runner.measure_raw(kind, size)?)?;
         }
     }
     for mut case in job.operations(args.mode)? {
         for size in wanted_sizes(args, &*case) {
-            print(runner.measure(&mut *case, size)?)?;
+            printer.print(&runner.measure(&mut *case, size)?)?;
         }
     }
-    if rows == 0 && rank == 0 {
-        eprintln!("ayre: with {} processes, nothing of that name and size", job.ranks());
-    }
+    printer.end();
     Ok(())
+}
+
+/// Where a rank's rows go: rank 0 prints them.
+struct Printer {
+    report: Option<Report<LineWriter<Stdout>>>,
+    ranks: usize,
+    rows: usize,
+}
+
+impl Printer {
+    fn new(args: &Args, side: &Side<'_>) -> Self {
+        Self { report: side.measures().then(|| report(args)), ranks: side.ranks(), rows: 0 }
+    }
+
+    fn print(&mut self, row: &Row) -> Result<()> {
+        self.rows += 1;
+        self.report.as_mut().map_or(Ok(()), |report| Ok(report.row(row)?))
+    }
+
+    /// Tells if there was nothing to print.
+    fn end(self) {
+        if self.rows == 0 && self.report.is_some() {
+            eprintln!("ayre: with {} processes, nothing of that name and size", self.ranks);
+        }
+    }
 }
 
 impl Args {

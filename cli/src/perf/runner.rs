@@ -66,23 +66,36 @@ impl<'a> Runner<'a> {
 
     /// A limit for its own sake: it is compared with itself.
     pub(crate) fn measure_raw(&mut self, kind: RawKind, size: usize) -> Result<Row> {
-        let case = self.raws.get(kind);
-        let subject = Subject::new(case, &self.side, self.plan, size)?;
-        measure(subject, None, &self.side, self.plan)
+        beside(self.raws.get(kind), None, size, (&self.side, self.plan))
     }
 
     /// A case beside its limit, repetition by repetition.
     pub(crate) fn measure(&mut self, case: &mut dyn Case, size: usize) -> Result<Row> {
-        let limit = match case.raw(size) {
-            Some(kind) => {
-                let raw = self.raws.get(kind);
-                Some(Subject::new(raw, &self.side, self.plan, size)?)
-            }
-            None => None,
-        };
-        let subject = Subject::new(case, &self.side, self.plan, size)?;
-        measure(subject, limit, &self.side, self.plan)
+        let limit = case.raw(size).map(|kind| self.raws.get(kind));
+        beside(case, limit, size, (&self.side, self.plan))
     }
+
+    /// The same with a limit that is none of shared memory; without one, the case is compared with
+    /// itself.
+    pub(crate) fn measure_beside(
+        &mut self,
+        case: &mut dyn Case,
+        limit: Option<&mut dyn Case>,
+        size: usize,
+    ) -> Result<Row> {
+        beside(case, limit, size, (&self.side, self.plan))
+    }
+}
+
+fn beside(
+    case: &mut dyn Case,
+    limit: Option<&mut dyn Case>,
+    size: usize,
+    (side, plan): (&Side<'_>, Plan),
+) -> Result<Row> {
+    let limit = limit.map(|limit| Subject::new(limit, side, plan, size)).transpose()?;
+    let subject = Subject::new(case, side, plan, size)?;
+    measure(subject, limit, side, plan)
 }
 
 /// A case at one size, with the iterations that make up a repetition.

@@ -5,9 +5,10 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, bail, ensure};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use serde::{Deserialize, Serialize};
 
 /// The argument of `--bind`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Bind {
     /// The scheduler decides.
     None,

@@ -105,12 +105,17 @@ fn check_place(place: &Path) -> Result<()> {
 }
 
 fn new_name() -> Result<String> {
-    let mut random = [0; NAME_BYTES];
+    let digits: String = random::<NAME_BYTES>()?.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("{PREFIX}{digits}"))
+}
+
+/// Bytes that nobody can guess.
+pub(super) fn random<const N: usize>() -> Result<[u8; N]> {
+    let mut random = [0; N];
     File::open("/dev/urandom")
         .and_then(|mut source| source.read_exact(&mut random))
         .context("reading random bytes")?;
-    let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("{PREFIX}{digits}"))
+    Ok(random)
 }
 
 fn is_job_name(name: &[u8]) -> bool {

@@ -10,14 +10,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use super::output::Output;
-use super::ranks::{Ended, Ranks};
-use super::strays::Strays;
+use super::crew::{Crew, Ended};
 use super::{Args, say};
 use crate::sys::{self, Caught, SignalFd};
 
 const TIMED_OUT: u8 = 124;
-const SIGNAL_BASE: u8 = 128;
+pub(super) const SIGNAL_BASE: u8 = 128;
+
+/// How long the news of a kill may take beyond the grace, which may be nothing.
+const TO_HEAR_OF_IT: Duration = Duration::from_secs(2);
 
 /// The signals that the launcher handles; it must hold them before it starts the first rank.
 pub(super) struct JobSignals(pub(super) SignalFd);
@@ -51,15 +52,17 @@ enum Phase {
     Ending {
         kill_at: Instant,
     },
-    Killed,
+    /// They have been killed, and there is that long to hear of it.
+    Killed {
+        give_up_at: Instant,
+    },
+    GivenUp,
 }
 
 /// A job whose ranks have been started.
-pub(super) struct Job {
-    ranks: Ranks,
-    strays: Strays,
+pub(super) struct Job<C> {
+    crew: C,
     signals: JobSignals,
-    output: Option<Output>,
     phase: Phase,
     deadline: Option<Instant>,
     grace: Duration,
@@ -67,19 +70,11 @@ pub(super) struct Job {
     failure: Option<u8>,
 }
 
-impl Job {
-    pub(super) fn new(
-        args: &Args,
-        signals: JobSignals,
-        ranks: Ranks,
-        strays: Strays,
-        output: Option<Output>,
-    ) -> Self {
+impl<C: Crew> Job<C> {
+    pub(super) fn new(args: &Args, signals: JobSignals, crew: C) -> Self {
         Self {
-            ranks,
-            strays,
+            crew,
             signals,
-            output,
             phase: Phase::Running,
             deadline: args.timeout.map(|timeout| Instant::now() + timeout),
             grace: args.grace,
@@ -87,7 +82,7 @@ impl Job {
         }
     }
 
-    /// Stays until every rank has been reaped and its output relayed; returns the job's exit code.
+    /// Stays until every rank has ended and its output is relayed; returns the job's exit code.
     pub(super) fn run(mut self) -> Result<u8> {
         while !self.is_over()? {
             self.wait()?;
@@ -100,45 +95,24 @@ impl Job {
         Ok(self.failure.unwrap_or(0))
     }
 
-    /// Reaps what has ended and tells whether anything is left to wait for.
+    /// Hears of what has ended and tells whether anything is left to wait for.
     fn is_over(&mut self) -> Result<bool> {
-        let mut reaped_any = false;
-        while let Some(ended) = self.ranks.reap().context("reaping a rank")? {
-            reaped_any = true;
-            match ended {
-                Ended::Rank(rank, status) => self.on_end(rank, status),
-                Ended::Stray(process) => self.strays.reaped(process),
-            }
+        while let Some(ended) = self.crew.next_end()? {
+            self.on_end(ended);
         }
-        if reaped_any {
-            match self.phase {
-                Phase::Running => {}
-                Phase::Ending { .. } => self.strays.end_new(&self.ranks),
-                Phase::Killed => self.strays.kill(&self.ranks),
-            }
-        }
-        if !self.is_deserted() {
-            return Ok(false);
-        }
-        Ok(self.output.as_mut().is_none_or(Output::finish))
-    }
-
-    /// Whether no process is left; there may still be output.
-    fn is_deserted(&self) -> bool {
-        self.ranks.is_empty() && self.strays.is_empty()
+        Ok(self.crew.is_deserted() && self.crew.is_finished())
     }
 
     fn wait(&self) -> Result<()> {
         let mut events = Vec::with_capacity(2);
         events.push(PollFd::new(&self.signals.0, PollFlags::IN));
-        if let (Some(output), true) = (&self.output, self.is_deserted()) {
-            events.push(PollFd::from_borrowed_fd(output.ended(), PollFlags::IN));
-        }
+        self.crew.events(&mut events);
         let next = match self.phase {
-            _ if self.is_deserted() => None,
+            _ if self.crew.is_deserted() => None,
             Phase::Running => self.deadline,
             Phase::Ending { kill_at } => Some(kill_at),
-            Phase::Killed => None,
+            Phase::Killed { give_up_at } => Some(give_up_at),
+            Phase::GivenUp => None,
         };
         let left = next
             .map(|at| Timespec::try_from(at.saturating_duration_since(Instant::now())))
@@ -150,26 +124,27 @@ impl Job {
         }
     }
 
-    fn on_end(&mut self, rank: u16, status: ExitStatus) {
-        let (code, happened) = match (status.code(), status.signal()) {
-            (Some(0), _) => return,
-            (Some(code), _) => {
-                (u8::try_from(code).unwrap_or(u8::MAX), format!("exited with code {code}"))
+    fn on_end(&mut self, ended: Ended) {
+        let (code, happened) = match ended {
+            Ended::Rank(_, status) if status.success() => return,
+            Ended::Rank(rank, status) => {
+                let (code, happened) = describe(status);
+                (code, format!("rank {rank} {happened}"))
             }
-            (None, signal) => describe_signal(signal.unwrap_or(0), status.core_dumped()),
+            Ended::Lost { message, code } => (code, message),
         };
         // What follows the first failure follows from it, as a rule, and would only hide it.
         if self.failure.is_some() {
             return;
         }
         self.failure = Some(code);
-        let rest = match (self.phase, self.ranks.len()) {
+        let rest = match (self.phase, self.crew.living()) {
             (Phase::Running, 1) => "; ending the other rank".to_owned(),
             (Phase::Running, others @ 2..) => format!("; ending the other {others} ranks"),
             _ => String::new(),
         };
         self.ask_to_end();
-        say(&format!("rank {rank} {happened}{rest}"));
+        say(&format!("{happened}{rest}"));
     }
 
     fn on_signal(&mut self, caught: &Caught) -> Result<()> {
@@ -180,7 +155,7 @@ impl Job {
                 self.pass_on(caught);
                 sys::stop_self().context("stopping")?;
             }
-            Signal::CONT => self.ranks.signal(Signal::CONT),
+            Signal::CONT => self.crew.signal(Signal::CONT),
             _ => self.pass_on(caught),
         }
         Ok(())
@@ -188,22 +163,19 @@ impl Job {
 
     /// Handles a signal by which somebody wants the job to end.
     fn on_end_request(&mut self, caught: &Caught) {
-        if self.is_deserted() {
+        if self.crew.is_deserted() {
             // Only output is left, and its reader does not take it.
-            self.output = None;
+            self.crew.drop_output();
         }
         match self.phase {
-            Phase::Running => {
-                self.pass_on(caught);
-                self.begin_grace();
-            }
+            Phase::Running => self.end(self.needs_passing_on(caught).then_some(caught.signal)),
             Phase::Ending { .. } if caught.signal == Signal::INT => self.kill(),
-            Phase::Ending { .. } | Phase::Killed => self.pass_on(caught),
+            Phase::Ending { .. } | Phase::Killed { .. } | Phase::GivenUp => self.pass_on(caught),
         }
     }
 
     fn on_time(&mut self, now: Instant) {
-        if self.is_deserted() {
+        if self.crew.is_deserted() {
             return;
         }
         match self.phase {
@@ -216,36 +188,51 @@ impl Job {
                 self.failure.get_or_insert(TIMED_OUT);
                 self.ask_to_end();
             }
-            Phase::Running | Phase::Ending { .. } | Phase::Killed => {}
+            Phase::Killed { give_up_at } if give_up_at <= now => {
+                self.phase = Phase::GivenUp;
+                self.crew.give_up();
+            }
+            _ => {}
         }
     }
 
-    /// Passes a signal on to the ranks, unless it comes from the terminal: they are in the same
-    /// process group and have it already.
-    fn pass_on(&self, caught: &Caught) {
-        if !caught.from_terminal {
-            self.ranks.signal(caught.signal);
+    /// Passes a signal on to the ranks, unless they have it already.
+    fn pass_on(&mut self, caught: &Caught) {
+        if self.needs_passing_on(caught) {
+            self.crew.signal(caught.signal);
         }
+    }
+
+    /// Whether ranks get a signal only if it is passed on: what comes from the terminal goes to its
+    /// whole process group.
+    fn needs_passing_on(&self, caught: &Caught) -> bool {
+        !caught.from_terminal || !self.crew.is_on_terminal()
     }
 
     fn ask_to_end(&mut self) {
-        if !matches!(self.phase, Phase::Running) {
-            return;
+        if matches!(self.phase, Phase::Running) {
+            self.end(Some(Signal::TERM));
         }
-        self.ranks.signal(Signal::TERM);
-        self.begin_grace();
     }
 
-    fn begin_grace(&mut self) {
-        // A stopped rank acts on what it was sent when it is continued.
-        self.ranks.signal(Signal::CONT);
+    fn end(&mut self, by: Option<Signal>) {
+        self.crew.end(by);
         self.phase = Phase::Ending { kill_at: Instant::now() + self.grace };
     }
 
     fn kill(&mut self) {
-        self.phase = Phase::Killed;
-        self.ranks.signal(Signal::KILL);
-        self.strays.kill(&self.ranks);
+        self.phase = Phase::Killed { give_up_at: Instant::now() + self.grace + TO_HEAR_OF_IT };
+        self.crew.kill();
+    }
+}
+
+/// The exit code for an end that is no success, and what it was.
+pub(super) fn describe(status: ExitStatus) -> (u8, String) {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => {
+            (u8::try_from(code).unwrap_or(u8::MAX), format!("exited with code {code}"))
+        }
+        (None, signal) => describe_signal(signal.unwrap_or(0), status.core_dumped()),
     }
 }
 

@@ -1,11 +1,14 @@
-//! `ayre run`: starts the ranks of a parallel job on this machine and stays until all have ended.
+//! `ayre run`: starts the ranks of a parallel job, on this machine or on several ([`hosts`]), and
+//! stays until all have ended.
 //!
 //! The launcher is one loop over readable events ([`job`]); with `--prefix` a second thread relays
 //! the ranks' output ([`output`]), so that a reader that is slow never delays a signal. A job that
 //! fails takes along what its ranks have started ([`strays`]); one that succeeds leaves it running.
 
 mod bind;
+mod crew;
 mod directory;
+mod hosts;
 mod job;
 mod output;
 mod ranks;
@@ -16,23 +19,26 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 
 use self::bind::Bind;
+use self::crew::Local;
 use self::directory::JobDirectory;
+pub(crate) use self::hosts::serve;
 use self::job::{Job, JobSignals};
-use self::output::Output;
-use self::ranks::Ranks;
+use self::output::{Output, Own};
+use self::ranks::{Ranks, Relay, Share};
 use self::strays::Strays;
 
 /// What `ayre run` takes.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How many ranks to start
+    /// How many ranks to start; with --hosts, as many as these take if it is left out
     #[arg(short = 'n', long = "ranks", value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=ayre::PEERS_MAX as i64))]
-    ranks: u16,
+    ranks: Option<u16>,
 
     /// Cores for the ranks, in turn: none, cores (all usable ones), or a list such as 0,2 or 0-3
     #[arg(long, value_name = "CORES", default_value = "none")]
@@ -62,10 +68,30 @@ pub(crate) struct Args {
         value_name = "PROGRAM"
     )]
     program: Vec<OsString>,
+
+    // Last: its heading stands over whatever follows.
+    #[command(flatten)]
+    hosts: hosts::Options,
+}
+
+impl Args {
+    /// All ranks, on this machine.
+    fn share(&self, ranks: u16) -> Share {
+        Share {
+            program: self.program.clone(),
+            ranks: 0..ranks,
+            size: ranks,
+            bind: self.bind.clone(),
+            mode: self.mode,
+            relay: if self.prefix { Relay::PrefixedLines } else { Relay::No },
+            has_input: true,
+            environment: Vec::new(),
+        }
+    }
 }
 
 /// The argument of `--mode`, handed to the ranks in AYRE_MODE.
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 enum Mode {
     /// The initiator copies into the target's memory itself: for ranks that trust each other
     Direct,
@@ -84,20 +110,30 @@ impl Mode {
 
 /// Runs the job; the exit code is the job's.
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    match (args.hosts.layout(args.ranks)?, args.ranks) {
+        (Some(layout), _) => hosts::run(&args, &layout),
+        (None, Some(ranks)) => run_here(&args, ranks),
+        (None, None) => bail!("how many ranks? (-n N, or --hosts)"),
+    }
+}
+
+/// Runs the job on this machine.
+fn run_here(args: &Args, ranks: u16) -> Result<ExitCode> {
     crate::sys::keep_child_status();
     let signals = JobSignals::block().context("setting up signal handling")?;
     let strays = Strays::inherit();
     // Declared before the ranks, so that it is removed after they have ended.
     let directory = JobDirectory::create()?;
-    let (ranks, streams) = match Ranks::start(&args, directory.path(), &signals.0) {
+    let share = args.share(ranks);
+    let (ranks, streams) = match Ranks::start(&share, directory.path(), &signals.0) {
         Ok(started) => started,
         Err(failure) => {
             say(&failure.message);
             return Ok(ExitCode::from(failure.code));
         }
     };
-    let output = if args.prefix { Some(Output::relay(streams)?) } else { None };
-    let code = Job::new(&args, signals, ranks, strays, output).run()?;
+    let output = if args.prefix { Some(Output::relay(streams, Own)?) } else { None };
+    let code = Job::new(args, signals, Local::new(ranks, strays, output)).run()?;
     Ok(ExitCode::from(code))
 }
 

@@ -1,4 +1,4 @@
-//! Relaying the ranks' output line by line, each line with its rank in front.
+//! Relaying the ranks' output line by line, each line with its rank in front if that is asked for.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -7,6 +7,7 @@ use std::thread;
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, ioctl_fionread};
+use serde::{Deserialize, Serialize};
 
 /// What is read from a rank at once.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -15,7 +16,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// Where a rank's output goes.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Sink {
     Stdout,
     Stderr,
@@ -29,8 +30,24 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn new(source: OwnedFd, sink: Sink, rank: u16) -> Self {
+    /// A rank stands in front of every line.
+    pub(super) fn new(source: OwnedFd, sink: Sink, rank: Option<u16>) -> Self {
         Self { source, sink, lines: LineBuffer::new(rank) }
+    }
+}
+
+/// What takes the lines.
+pub(super) trait Taker: Send {
+    /// Takes whole lines, waiting for room; false when the sink takes no more.
+    fn take(&mut self, sink: Sink, lines: &[u8]) -> bool;
+}
+
+/// This process's own output.
+pub(super) struct Own;
+
+impl Taker for Own {
+    fn take(&mut self, sink: Sink, lines: &[u8]) -> bool {
+        sink.write(lines)
     }
 }
 
@@ -44,10 +61,10 @@ pub(super) struct Output {
 
 impl Output {
     /// Starts the thread.
-    pub(super) fn relay(streams: Vec<Stream>) -> Result<Self> {
+    pub(super) fn relay(streams: Vec<Stream>, taker: impl Taker + 'static) -> Result<Self> {
         let (finish, to_finish) = io::pipe().context("creating a pipe")?;
         let (ended, to_end) = io::pipe().context("creating a pipe")?;
-        let relay = Relay { streams, finish };
+        let relay = Relay { streams, finish, taker };
         let body = move || {
             let _closed_at_the_end = to_end;
             if let Err(error) = relay.run() {
@@ -75,12 +92,13 @@ impl Output {
     }
 }
 
-struct Relay {
+struct Relay<T> {
     streams: Vec<Stream>,
     finish: PipeReader,
+    taker: T,
 }
 
-impl Relay {
+impl<T: Taker> Relay<T> {
     fn run(mut self) -> io::Result<()> {
         let mut chunk = vec![0; CHUNK_BYTES];
         loop {
@@ -90,7 +108,7 @@ impl Relay {
             }
             // From the last to the first, because a stream that ends gives its place to the last.
             for index in ready.into_iter().rev() {
-                if !self.streams[index].relay(&mut chunk)? {
+                if !self.streams[index].relay(&mut chunk, &mut self.taker)? {
                     self.streams.swap_remove(index);
                 }
             }
@@ -117,17 +135,17 @@ impl Relay {
 
     /// Relays what the pipes hold. Their end is not waited for: a process that a rank has left
     /// behind may keep them open for ever.
-    fn finish(self, chunk: &mut [u8]) -> io::Result<()> {
+    fn finish(mut self, chunk: &mut [u8]) -> io::Result<()> {
         for mut stream in self.streams {
             let mut left = ioctl_fionread(&stream.source)?;
             let mut open = true;
             while open && left > 0 {
                 let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(chunk.len());
                 left -= wanted as u64;
-                open = stream.relay(&mut chunk[..wanted])?;
+                open = stream.relay(&mut chunk[..wanted], &mut self.taker)?;
             }
             if open {
-                stream.end();
+                stream.end(&mut self.taker);
             }
         }
         Ok(())
@@ -137,25 +155,27 @@ impl Relay {
 impl Stream {
     /// Relays what can be read at once; false when the stream has ended, or its sink has. Then it
     /// is to be dropped: its rank learns that nobody reads, as if it wrote to the sink itself.
-    fn relay(&mut self, chunk: &mut [u8]) -> io::Result<bool> {
+    fn relay(&mut self, chunk: &mut [u8], taker: &mut impl Taker) -> io::Result<bool> {
         let count = match rustix::io::read(&self.source, &mut *chunk) {
             Ok(count) => count,
             Err(Errno::INTR | Errno::AGAIN) => return Ok(true),
             Err(error) => return Err(error.into()),
         };
         if count == 0 {
-            self.end();
+            self.end(taker);
             return Ok(false);
         }
         let mut lines = Vec::with_capacity(count + count / 8);
         self.lines.push(&chunk[..count], &mut lines);
-        Ok(self.sink.write(&lines))
+        Ok(lines.is_empty() || taker.take(self.sink, &lines))
     }
 
-    fn end(&mut self) {
+    fn end(&mut self, taker: &mut impl Taker) {
         let mut lines = Vec::new();
         self.lines.end(&mut lines);
-        self.sink.write(&lines);
+        if !lines.is_empty() {
+            taker.take(self.sink, &lines);
+        }
     }
 }
 
@@ -192,14 +212,15 @@ impl Sink {
 
 /// Cuts what a rank writes into lines.
 struct LineBuffer {
-    prefix: Vec<u8>,
+    prefix: Option<Vec<u8>>,
     /// The beginning of a line whose end has not arrived.
     partial: Vec<u8>,
 }
 
 impl LineBuffer {
-    fn new(rank: u16) -> Self {
-        Self { prefix: format!("[{rank}] ").into_bytes(), partial: Vec::new() }
+    fn new(rank: Option<u16>) -> Self {
+        let prefix = rank.map(|rank| format!("[{rank}] ").into_bytes());
+        Self { prefix, partial: Vec::new() }
     }
 
     /// Appends to `lines` the lines that `bytes` completes.
@@ -212,14 +233,15 @@ impl LineBuffer {
         }
     }
 
-    /// Appends to `lines` what has arrived of the current line, as a line.
+    /// Appends to `lines` what has arrived of the current line.
     fn end(&mut self, lines: &mut Vec<u8>) {
         if self.partial.is_empty() {
             return;
         }
-        lines.extend_from_slice(&self.prefix);
+        lines.extend_from_slice(self.prefix.as_deref().unwrap_or_default());
         lines.append(&mut self.partial);
-        if !lines.ends_with(b"\n") {
+        // Without prefixes, what comes out is what went in.
+        if self.prefix.is_some() && !lines.ends_with(b"\n") {
             lines.push(b'\n');
         }
     }
@@ -230,7 +252,7 @@ mod tests {
     use super::*;
 
     fn relayed(pieces: &[&[u8]]) -> Vec<u8> {
-        let mut buffer = LineBuffer::new(7);
+        let mut buffer = LineBuffer::new(Some(7));
         let mut lines = Vec::new();
         for piece in pieces {
             buffer.push(piece, &mut lines);

@@ -67,7 +67,7 @@ use labelled;
 
 /// Polls until `attempt` succeeds or fails for good.
 #[inline(always)]
-fn poll_until(mut attempt: impl FnMut() -> Result<bool>) -> Result<()> {
+pub(crate) fn poll_until(mut attempt: impl FnMut() -> Result<bool>) -> Result<()> {
     let mut outcome = Ok(());
     spin_until(|| match attempt() {
         Ok(done) => done,

@@ -1,0 +1,124 @@
+//! `ayre perf --net`: Ayre between ports of two hosts, beside the sockets of the system.
+//!
+//! Two ranks talk over addresses that the user gives; where he names network namespaces, each rank
+//! is in one of its own, and so on a host of its own as far as the network knows. They keep in step
+//! through shared memory like all others, so that nothing but what is measured goes over the wire.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use rustix::fs::{Mode, OFlags};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+mod catalogue;
+mod flood;
+mod limits;
+mod linked;
+mod tcp;
+mod there_and_back;
+mod udp;
+
+use super::raw::Side;
+use super::report::Row;
+use super::runner::{Plan, Runner};
+use super::{Args, Printer, wanted_sizes};
+use catalogue::Operation;
+use limits::{Limit, Limits};
+
+/// What to measure over the network, and between which ends.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Options {
+    /// Measure ports of two hosts, beside UDP and TCP
+    #[arg(long, conflicts_with_all = ["mode", "procs"])]
+    net: bool,
+
+    /// The addresses of the two ranks
+    #[arg(
+        long,
+        value_name = "A,B",
+        requires = "net",
+        default_value = "127.0.0.1,127.0.0.1",
+        value_parser = parse_two::<IpAddr>,
+    )]
+    between: [IpAddr; 2],
+
+    /// The network namespaces of the two ranks, by name or by path
+    #[arg(long, value_name = "NS1,NS2", requires = "net", value_parser = parse_two::<String>)]
+    netns: Option<[String; 2]>,
+}
+
+impl Options {
+    /// Whether the network is what is measured.
+    pub(super) fn is_on(&self) -> bool {
+        self.net
+    }
+
+    /// Puts this rank where it was asked to be. Sockets that are open already stay where they are.
+    pub(super) fn enter(&self, rank: usize) -> Result<()> {
+        let Some(name) = self.netns.as_ref().map(|names| &names[rank]) else { return Ok(()) };
+        let path = if name.contains('/') { name.clone() } else { format!("/run/netns/{name}") };
+        let namespace = rustix::fs::open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        let namespace = namespace.with_context(|| format!("could not open {path}"))?;
+        move_into_link_name_space(
+            std::os::fd::AsFd::as_fd(&namespace),
+            Some(LinkNameSpaceType::Network),
+        )
+        .with_context(|| format!("could not enter {path} (are you root?)"))
+    }
+
+    /// Where a rank is, at any port.
+    fn of(&self, rank: usize) -> SocketAddr {
+        SocketAddr::new(self.between[rank], 0)
+    }
+}
+
+/// What a repetition should last: the system's sockets are slower than shared memory, and what
+/// disturbs them lasts longer.
+const REPETITION: Duration = Duration::from_millis(10);
+
+/// Measures everything that was asked for. All ranks measure; rank 0 prints.
+pub(super) fn measure_all(args: &Args, side: Side<'_>, plan: Plan) -> Result<()> {
+    let plan = if args.quick { plan } else { Plan { repetition: REPETITION, ..plan } };
+    let mut printer = Printer::new(args, &side);
+    let mut limits = Limits::open(&side, &args.net)?;
+    let operations = catalogue::operations(&side, &args.net)?;
+    let mut runner = Runner::new(side, plan);
+    for limit in Limit::ALL {
+        let limit = limits.get(limit);
+        for size in wanted_sizes(args, limit) {
+            printer.print(&runner.measure_beside(limit, None, size)?)?;
+        }
+    }
+    for Operation { mut case, limit, path } in operations {
+        let limit = limits.get(limit);
+        for size in wanted_sizes(args, &*case) {
+            let row = runner.measure_beside(&mut *case, Some(limit), size)?;
+            printer.print(&Row { path, ..row })?;
+        }
+    }
+    printer.end();
+    Ok(())
+}
+
+/// Two values with a comma between them.
+fn parse_two<T>(text: &str) -> Result<[T; 2]>
+where
+    T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>,
+{
+    let (first, second) = text.split_once(',').ok_or_else(|| anyhow!("expected two"))?;
+    Ok([first.parse()?, second.parse()?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_are_two() {
+        let two = parse_two::<IpAddr>("10.0.0.1,fd00::2").unwrap();
+        assert_eq!(two.map(|address| address.to_string()), ["10.0.0.1", "fd00::2"]);
+        assert!(parse_two::<IpAddr>("10.0.0.1").is_err());
+        assert!(parse_two::<IpAddr>("10.0.0.1,10.0.0.2,10.0.0.3").is_err());
+    }
+}

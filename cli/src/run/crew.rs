@@ -1,0 +1,148 @@
+//! Who carries out a job: ranks of this machine, or agents that have ranks on theirs.
+
+use std::process::ExitStatus;
+
+use anyhow::{Context, Result};
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::Signal;
+
+use super::output::Output;
+use super::ranks::{Ranks, Reaped};
+use super::strays::Strays;
+
+/// What has ended.
+pub(super) enum Ended {
+    Rank(u16, ExitStatus),
+    /// Ranks are lost, or could not be started: what happened, and the code for it.
+    Lost {
+        message: String,
+        code: u8,
+    },
+}
+
+/// What the launcher's loop needs of those who carry out the job. Nothing here waits.
+pub(super) trait Crew {
+    /// What has ended since the last call, one at a time.
+    fn next_end(&mut self) -> Result<Option<Ended>>;
+
+    /// Ranks that have not ended.
+    fn living(&self) -> usize;
+
+    /// Whether no process is left; there may still be output.
+    fn is_deserted(&self) -> bool;
+
+    /// Whether all output is out. Asked when no process is left.
+    fn is_finished(&mut self) -> bool;
+
+    /// What becomes readable when there is something to ask for.
+    fn events<'a>(&'a self, events: &mut Vec<PollFd<'a>>);
+
+    /// Whether the processes get the signals of the terminal by themselves.
+    fn is_on_terminal(&self) -> bool;
+
+    /// Sends a signal to every rank.
+    fn signal(&mut self, signal: Signal);
+
+    /// Has the ranks end, by a signal unless they have got one: stopped ones are continued, so that
+    /// they can, and what they leave behind ends with them.
+    fn end(&mut self, by: Option<Signal>);
+
+    /// Kills everything.
+    fn kill(&mut self);
+
+    /// Lets go of what was killed long ago and is still not seen to have ended.
+    fn give_up(&mut self);
+
+    /// Lets go of output that nobody takes.
+    fn drop_output(&mut self);
+}
+
+/// How much the ranks have been told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Nothing,
+    End,
+    Killed,
+}
+
+/// Ranks of this machine, which are children of this process.
+pub(super) struct Local {
+    ranks: Ranks,
+    strays: Strays,
+    output: Option<Output>,
+    told: Told,
+    /// There may be processes that have been left behind since they were looked for.
+    may_have_strays: bool,
+}
+
+impl Local {
+    pub(super) fn new(ranks: Ranks, strays: Strays, output: Option<Output>) -> Self {
+        Self { ranks, strays, output, told: Told::Nothing, may_have_strays: false }
+    }
+}
+
+impl Crew for Local {
+    fn next_end(&mut self) -> Result<Option<Ended>> {
+        while let Some(reaped) = self.ranks.reap().context("reaping a rank")? {
+            self.may_have_strays = true;
+            match reaped {
+                Reaped::Rank(rank, status) => return Ok(Some(Ended::Rank(rank, status))),
+                Reaped::Stray(process) => self.strays.reaped(process),
+            }
+        }
+        if std::mem::take(&mut self.may_have_strays) {
+            match self.told {
+                Told::Nothing => {}
+                Told::End => self.strays.end_new(&self.ranks),
+                Told::Killed => self.strays.kill(&self.ranks),
+            }
+        }
+        Ok(None)
+    }
+
+    fn living(&self) -> usize {
+        self.ranks.len()
+    }
+
+    fn is_deserted(&self) -> bool {
+        self.ranks.is_empty() && self.strays.is_empty()
+    }
+
+    fn is_finished(&mut self) -> bool {
+        self.output.as_mut().is_none_or(Output::finish)
+    }
+
+    fn events<'a>(&'a self, events: &mut Vec<PollFd<'a>>) {
+        if let (Some(output), true) = (&self.output, self.is_deserted()) {
+            events.push(PollFd::from_borrowed_fd(output.ended(), PollFlags::IN));
+        }
+    }
+
+    fn is_on_terminal(&self) -> bool {
+        true
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        self.ranks.signal(signal);
+    }
+
+    fn end(&mut self, by: Option<Signal>) {
+        self.told = Told::End;
+        self.may_have_strays = true;
+        by.into_iter().chain([Signal::CONT]).for_each(|signal| self.ranks.signal(signal));
+    }
+
+    fn kill(&mut self) {
+        self.told = Told::Killed;
+        self.ranks.signal(Signal::KILL);
+        self.strays.kill(&self.ranks);
+    }
+
+    fn give_up(&mut self) {
+        // What the kernel has not ended yet it will end.
+    }
+
+    fn drop_output(&mut self) {
+        self.output = None;
+    }
+}

@@ -1,0 +1,291 @@
+//! What the launcher and an agent tell each other: over the agent's input and output, whatever
+//! carries those from host to host.
+//!
+//! The agent begins with a line that says what it is; then both sides send messages, each a length
+//! of four bytes, that many bytes of postcard and the end of a line: `srun` passes on whole lines
+//! only. What comes is bounded, and parsing is total.
+
+use std::io::{self, BufRead, Read, Write};
+use std::net::IpAddr;
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::super::Mode;
+use super::super::bind::Bind;
+use super::super::output::Sink;
+
+/// Longest message: a relayed line and what its neighbours in a pipe add.
+const MESSAGE_BYTES_MAX: usize = 4 << 20;
+/// Bytes before a message: its length.
+const LENGTH_BYTES: usize = 4;
+/// The byte behind a message.
+const END: u8 = b'\n';
+/// Longest first line that is looked at.
+const GREETING_BYTES_MAX: u64 = 512;
+/// How every greeting begins, whatever the version.
+const GREETING: &str = "ayre agent ";
+/// Addresses of a rank, one for each path of its links.
+pub(super) const ADDRESSES_MAX: usize = 4;
+
+/// What the launcher tells an agent. The agent stays for as long as it can be told something.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum Order {
+    /// Comes first, and once.
+    Start(Box<Assignment>),
+    /// Where a rank of another host is reached.
+    Address(Address),
+    /// Nobody reads this output any more.
+    Unread(Sink),
+    /// Send every rank a signal.
+    Signal(i32),
+    /// Have every rank end, by a signal if there is one.
+    End { by: Option<i32> },
+    /// Kill everything.
+    Kill,
+}
+
+/// What an agent tells the launcher.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum Report {
+    /// Where a rank of this host is reached.
+    Address(Address),
+    /// What ranks have written, in whole lines.
+    Output { sink: Sink, text: Vec<u8> },
+    /// A rank has ended, with this status as `wait` has it.
+    Ended { rank: u16, status: i32 },
+    /// The ranks could not be started.
+    Refused { code: u8, message: String },
+    /// No process is left, after so many orders to end or kill, and all output is out. The agent
+    /// stays: should the job fail, what its ranks have left behind is to end.
+    Done { obeyed: u32 },
+}
+
+/// Where a rank listens for other hosts, by path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Address {
+    pub(super) rank: u16,
+    pub(super) at: Vec<SocketAddr>,
+}
+
+/// What an agent is to do. Strings of the system are bytes.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Assignment {
+    pub(super) first: u16,
+    pub(super) count: u16,
+    pub(super) size: u16,
+    pub(super) program: Vec<Vec<u8>>,
+    pub(super) environment: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(super) directory: Vec<u8>,
+    pub(super) bind: Bind,
+    pub(super) mode: Option<Mode>,
+    pub(super) prefix: bool,
+    /// Interfaces, networks or addresses for the paths; none: the agent looks for one address.
+    pub(super) net: Vec<String>,
+    /// The other hosts, as the user calls them.
+    pub(super) others: Vec<String>,
+    /// What the ranks prove to each other that they are of this job.
+    pub(super) key: [u8; 32],
+}
+
+impl Address {
+    /// Whether a rank can have such addresses.
+    pub(super) fn is_valid(&self) -> bool {
+        let is_address = |at: &SocketAddr| at.port() != 0 && !is_unspecified(at.ip());
+        (1..=ADDRESSES_MAX).contains(&self.at.len()) && self.at.iter().all(is_address)
+    }
+}
+
+fn is_unspecified(ip: IpAddr) -> bool {
+    ip.is_unspecified() || ip.is_multicast()
+}
+
+/// A message as it is sent.
+pub(super) fn encode(message: &impl Serialize) -> Vec<u8> {
+    let bytes = postcard::to_extend(message, vec![0; LENGTH_BYTES]);
+    let mut bytes = bytes.expect("messages are made of what postcard can encode");
+    let len = u32::try_from(bytes.len() - LENGTH_BYTES).expect("a message has at most megabytes");
+    bytes[..LENGTH_BYTES].copy_from_slice(&len.to_le_bytes());
+    bytes.push(END);
+    bytes
+}
+
+/// Bytes behind the length.
+fn rest_of(head: [u8; LENGTH_BYTES]) -> Result<usize> {
+    let len = u32::from_le_bytes(head) as usize;
+    ensure!(len <= MESSAGE_BYTES_MAX, "a message of {len} bytes is too long");
+    Ok(len + 1)
+}
+
+/// Reads what is behind the length.
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    let (message, rest) = postcard::take_from_bytes(bytes).context("a message makes no sense")?;
+    ensure!(rest == [END], "a message does not end where it should");
+    Ok(message)
+}
+
+/// Waits for the next message; none when the channel has ended between two.
+pub(super) fn read<T: DeserializeOwned>(from: &mut impl Read) -> Result<Option<T>> {
+    let mut head = [0; LENGTH_BYTES];
+    let mut have = 0;
+    while have < LENGTH_BYTES {
+        match from.read(&mut head[have..]) {
+            Ok(0) if have == 0 => return Ok(None),
+            Ok(0) => bail!("the channel ended inside a message"),
+            Ok(count) => have += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let mut bytes = vec![0; rest_of(head)?];
+    from.read_exact(&mut bytes).context("the channel ended inside a message")?;
+    decode(&bytes).map(Some)
+}
+
+/// What has come of a channel that is read without waiting.
+#[derive(Default)]
+pub(super) struct Arrived {
+    bytes: Vec<u8>,
+}
+
+impl Arrived {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next message that has come whole.
+    pub(super) fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
+        let Some(head) = self.bytes.first_chunk() else { return Ok(None) };
+        let end = LENGTH_BYTES + rest_of(*head)?;
+        if self.bytes.len() < end {
+            return Ok(None);
+        }
+        let message = decode(&self.bytes[LENGTH_BYTES..end])?;
+        self.bytes.drain(..end);
+        Ok(Some(message))
+    }
+}
+
+/// The line with which an agent begins.
+fn greeting() -> String {
+    format!("{GREETING}{}\n", env!("CARGO_PKG_VERSION"))
+}
+
+pub(super) fn greet(to: &mut impl Write) -> io::Result<()> {
+    to.write_all(greeting().as_bytes())?;
+    to.flush()
+}
+
+/// Waits for an agent's greeting; false if nothing comes at all. What else comes is told in the
+/// error.
+pub(super) fn expect_greeting(from: &mut impl BufRead) -> Result<bool> {
+    let mut line = Vec::new();
+    from.take(GREETING_BYTES_MAX).read_until(b'\n', &mut line)?;
+    if line == greeting().as_bytes() {
+        return Ok(true);
+    }
+    if line.is_empty() {
+        return Ok(false);
+    }
+    let text = String::from_utf8_lossy(&line).trim_end().escape_debug().to_string();
+    match text.strip_prefix(GREETING) {
+        Some(version) => {
+            bail!("its ayre has version {version}, this one {}", env!("CARGO_PKG_VERSION"))
+        }
+        None => bail!("what answers is no agent: it says `{text}`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(rank: u16, at: &[&str]) -> Address {
+        Address { rank, at: at.iter().map(|text| text.parse().unwrap()).collect() }
+    }
+
+    fn messages() -> Vec<Report> {
+        vec![
+            Report::Address(address(7, &["10.0.0.1:5000", "[fe80::1]:80"])),
+            Report::Output { sink: Sink::Stderr, text: vec![0xff; 1000] },
+            Report::Ended { rank: 3, status: 0x0100 },
+            Report::Refused { code: 127, message: "no such file".to_owned() },
+            Report::Done { obeyed: 2 },
+        ]
+    }
+
+    #[test]
+    fn messages_survive_any_cut() {
+        let bytes: Vec<u8> = messages().iter().flat_map(encode).collect();
+        for size in [1, 2, 3, 7, 1000, bytes.len()] {
+            let mut arrived = Arrived::default();
+            let mut read = Vec::new();
+            for piece in bytes.chunks(size) {
+                arrived.push(piece);
+                while let Some(report) = arrived.next::<Report>().unwrap() {
+                    read.push(report);
+                }
+            }
+            assert_eq!(read, messages(), "pieces of {size}");
+        }
+        let mut source = &bytes[..];
+        for message in messages() {
+            assert_eq!(read::<Report>(&mut source).unwrap(), Some(message));
+        }
+        assert!(read::<Report>(&mut source).unwrap().is_none());
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let whole = encode(&messages()[0]);
+        for cut in 1..whole.len() {
+            assert!(read::<Report>(&mut &whole[..cut]).is_err(), "cut at {cut}");
+        }
+        let len = whole.len() as u32 - 5;
+        for (len, rest) in [(len + 1, &[END][..]), (len - 1, &[]), (len, &[0])] {
+            let end = whole.len() - usize::from(rest == [0]);
+            let wrong = [&len.to_le_bytes(), &whole[4..end], rest].concat();
+            assert!(read::<Report>(&mut &wrong[..]).is_err(), "{len} {rest:?}");
+        }
+        let mut arrived = Arrived::default();
+        arrived.push(&[0xff; 8]);
+        assert!(arrived.next::<Report>().is_err(), "a length beyond the limit");
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_harm() {
+        let mut state = 1_u32;
+        for len in 0..200 {
+            let mut bytes: Vec<u8> = (0..len)
+                .map(|_| {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    (state >> 24) as u8
+                })
+                .collect();
+            bytes.splice(0..0, (len as u32).to_le_bytes());
+            // Whether it is a message or not, reading it ends.
+            let _ = read::<Report>(&mut &bytes[..]);
+            let _ = read::<Order>(&mut &bytes[..]);
+        }
+    }
+
+    #[test]
+    fn only_usable_addresses_are_valid() {
+        assert!(address(0, &["10.0.0.1:1"]).is_valid());
+        for at in [&[][..], &["10.0.0.1:0"], &["0.0.0.0:4"], &["10.0.0.1:1"; 5]] {
+            assert!(!address(0, at).is_valid(), "{at:?}");
+        }
+    }
+
+    #[test]
+    fn greetings_tell_agents_from_others() {
+        let check = |text: &str| expect_greeting(&mut text.as_bytes());
+        assert!(check(&greeting()).unwrap() && !check("").unwrap());
+        let said = |text: &str| check(text).unwrap_err().to_string();
+        assert!(said("ayre agent 0.0.9\n").contains("its ayre has version 0.0.9"));
+        assert!(said("Welcome to host b\n").contains("`Welcome to host b`"));
+        assert!(said(&"x".repeat(5000)).len() < 600);
+    }
+}

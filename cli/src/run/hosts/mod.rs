@@ -1,0 +1,186 @@
+//! Jobs over several hosts: an agent on each starts the ranks there.
+//!
+//! ```text
+//!                                            job directory
+//!   launcher -- ssh -- agent on a: ranks 0, 1     0.sock, 1.sock, 2.addr, 3.addr, key
+//!            `- ssh -- agent on b: ranks 2, 3     0.addr, 1.addr, 2.sock, 3.sock, key
+//! ```
+//!
+//! The launcher talks with an agent over that one's input and output, so what starts it (`ssh`,
+//! `srun`, ...) also proves who is who and keeps others out, and no port is opened. Each host has a
+//! job directory of its own. Besides what ranks of one host are told, an agent tells its ranks
+//!
+//! | variable | is |
+//! |---|---|
+//! | `AYRE_HOST_RANKS` | `first..end`: the ranks of this host, without the one behind `..` |
+//! | `AYRE_NET` | if there are other hosts: the IP address to listen at, or up to four and commas |
+//!
+//! and it writes the job's key, 64 hexadecimal digits, to `key` in the directory. A rank that has
+//! peers on other hosts writes `<rank>.addr` there ([`files`]); the files of all other hosts'
+//! ranks appear beside it.
+
+mod agent;
+mod channel;
+mod files;
+mod net;
+mod placement;
+mod remote;
+mod slurm;
+mod uplink;
+mod via;
+
+use std::env;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail, ensure};
+
+pub(crate) use self::agent::run as serve;
+use self::channel::Assignment;
+use self::placement::{Host, Place, parse_host};
+use self::remote::Remote;
+use self::via::{Agent, Via};
+use super::Args;
+use super::directory::random;
+use super::job::{Job, JobSignals};
+use super::ranks::OF_OTHER_JOBS;
+
+/// What `ayre run` takes for jobs over several hosts.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Several hosts")]
+pub(super) struct Options {
+    /// Hosts to run on, each with the number of ranks it takes; their ranks have no input. Within a
+    /// Slurm allocation, without this and -n, all of its hosts and tasks
+    #[arg(long, value_name = "HOST[:RANKS],...", value_delimiter = ',', value_parser = parse_host)]
+    hosts: Vec<Host>,
+
+    /// How many ranks a host takes that is named without a number
+    #[arg(long, value_name = "RANKS", value_parser = clap::value_parser!(u16).range(1..))]
+    per_host: Option<u16>,
+
+    /// How to start {command} on {host}, in place of ssh
+    #[arg(long, value_name = "TEMPLATE")]
+    via: Option<Via>,
+
+    /// The tool `ayre` on the hosts, if it is not where it is here
+    #[arg(long, value_name = "PATH")]
+    agent: Option<PathBuf>,
+
+    /// Where ranks listen for other hosts: an interface, a network such as 10.1.0.0/16 or an
+    /// address, for each of up to four paths; by default what reaches the first other host
+    #[arg(long, value_name = "INTERFACE|NETWORK,...", value_delimiter = ',')]
+    net: Vec<String>,
+
+    /// Variables to set for the ranks, or to hand on; those that begin with AYRE_ always are
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    env: Vec<OsString>,
+}
+
+/// Where the ranks of a job run, and how to get there.
+pub(super) struct Layout {
+    places: Vec<Place>,
+    via: Via,
+}
+
+impl Options {
+    /// The hosts of the job; none if it runs on this machine only.
+    pub(super) fn layout(&self, ranks: Option<u16>) -> Result<Option<Layout>> {
+        let allocated = match (self.hosts.is_empty(), ranks) {
+            (true, None) => slurm::allocation().context("the allocation of Slurm")?,
+            _ => None,
+        };
+        let (hosts, usual) = match allocated {
+            Some(hosts) => (hosts, Via::srun()),
+            None if self.hosts.is_empty() => {
+                ensure!(!self.is_given(), "this is for several hosts: name them with --hosts");
+                return Ok(None);
+            }
+            None => (self.hosts.clone(), Via::ssh()),
+        };
+        let places = placement::place(&hosts, self.per_host, ranks)?;
+        ensure!(!places.is_empty(), "no host takes a rank");
+        Ok(Some(Layout { places, via: self.via.clone().unwrap_or(usual) }))
+    }
+
+    /// Whether anything was asked for that only several hosts have.
+    fn is_given(&self) -> bool {
+        self.per_host.is_some()
+            || self.via.is_some()
+            || self.agent.is_some()
+            || !self.net.is_empty()
+            || !self.env.is_empty()
+    }
+
+    fn agent(&self) -> Result<Agent> {
+        let path = match &self.agent {
+            Some(path) => path.clone(),
+            None => env::current_exe().context("finding out where this program is")?,
+        };
+        Ok(Agent { path })
+    }
+}
+
+/// Runs the job; the exit code is the job's.
+pub(super) fn run(args: &Args, layout: &Layout) -> Result<ExitCode> {
+    crate::sys::keep_child_status();
+    let assignments = assignments(args, &layout.places)?;
+    // Before the signals are blocked, and with them for whatever this process starts. One that
+    // comes until then ends this process; the agents see that and end too.
+    let started = remote::start(&layout.places, &layout.via, &args.hosts.agent()?)?;
+    let signals = JobSignals::block().context("setting up signal handling")?;
+    let remote = Remote::attend(started, assignments)?;
+    let code = Job::new(args, signals, remote).run()?;
+    Ok(ExitCode::from(code))
+}
+
+fn assignments(args: &Args, places: &[Place]) -> Result<Vec<Assignment>> {
+    let size = places.last().map_or(0, |place| place.ranks.end);
+    let directory = env::current_dir().context("the working directory")?;
+    let environment = environment(&args.hosts.env)?;
+    let key = random()?;
+    let assignment = |place: &Place| Assignment {
+        first: place.ranks.start,
+        count: place.ranks.end - place.ranks.start,
+        size,
+        program: args.program.iter().map(|word| word.as_bytes().to_vec()).collect(),
+        environment: environment.clone(),
+        directory: directory.as_os_str().as_bytes().to_vec(),
+        bind: args.bind.clone(),
+        mode: args.mode,
+        prefix: args.prefix,
+        net: args.hosts.net.clone(),
+        others: others(places, place),
+        key,
+    };
+    Ok(places.iter().map(assignment).collect())
+}
+
+fn others(places: &[Place], place: &Place) -> Vec<String> {
+    places.iter().filter(|other| *other != place).map(|other| other.host.clone()).collect()
+}
+
+/// The variables that go along, as bytes.
+fn environment(wanted: &[OsString]) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    let is_ours = |name: &OsString| {
+        name.as_bytes().starts_with(b"AYRE_") && !OF_OTHER_JOBS.iter().any(|other| name == other)
+    };
+    let ours = env::vars_os().filter(|(name, _)| is_ours(name));
+    let mut all: Vec<_> = ours.map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
+    for text in wanted {
+        let bytes = text.as_bytes();
+        let (name, value) = match bytes.iter().position(|byte| *byte == b'=') {
+            Some(at) => (&bytes[..at], bytes[at + 1..].to_vec()),
+            None => {
+                let Some(value) = env::var_os(text) else {
+                    bail!("there is no variable {} to hand on", text.display());
+                };
+                (bytes, value.into_vec())
+            }
+        };
+        ensure!(!name.is_empty() && !bytes.contains(&0), "a variable has no name");
+        all.push((name.to_vec(), value));
+    }
+    Ok(all)
+}

@@ -1,0 +1,476 @@
+//! The launcher's side of jobs over several hosts: one agent for each, and two threads that wait
+//! for it, so that the launcher's loop waits for nothing else than events.
+
+use std::io::{BufReader, Read, Write};
+use std::ops::Range;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use anyhow::{Context, Result};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
+
+use super::super::crew::{Crew, Ended};
+use super::super::job::{SIGNAL_BASE, describe};
+use super::super::output::{Own, Sink, Taker};
+use super::super::say;
+use super::channel::{self, Address, Assignment, Order, Report};
+use super::placement::Place;
+use super::via::{Agent, Via};
+
+/// An agent's process that nobody talks with yet.
+pub(super) struct Started {
+    place: Place,
+    child: Child,
+    /// What was executed.
+    program: String,
+    /// Where the agent was looked for.
+    path: String,
+}
+
+/// Starts an agent on each host, all at once; they wait for their assignments.
+pub(super) fn start(places: &[Place], via: &Via, agent: &Agent) -> Result<Vec<Started>> {
+    places.iter().map(|place| start_one(place, via, agent)).collect()
+}
+
+fn start_one(place: &Place, via: &Via, agent: &Agent) -> Result<Started> {
+    let mut command = via.command(&place.host, agent);
+    let program = command.get_program().display().to_string();
+    // In a group of its own: what the terminal sends is for the launcher, which tells the agents.
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+    let child = command.spawn().with_context(|| format!("host {}: {program}", place.host))?;
+    let path = agent.path.display().to_string();
+    Ok(Started { place: place.clone(), child, program, path })
+}
+
+/// The agents of a job.
+pub(super) struct Remote {
+    hosts: Vec<Host>,
+    /// Of each host, until all agents have answered.
+    assignments: Vec<Assignment>,
+    news: Receiver<(usize, News)>,
+    bell: Arc<OwnedFd>,
+    /// A signal that ended the job before its ranks were started.
+    cancelled: Option<Signal>,
+    /// What has not been told yet of hosts that do not answer.
+    given_up: Vec<Ended>,
+}
+
+/// One agent.
+struct Host {
+    name: String,
+    program: String,
+    path: String,
+    ranks: Range<u16>,
+    /// By place in `ranks`: whether that one has not ended.
+    living: Vec<bool>,
+    /// None: the agent can be told nothing more, and ends for that reason too.
+    orders: Option<Sender<Order>>,
+    /// How many orders it has had to end or kill.
+    ends: u32,
+    process: OwnedFd,
+    /// It leads a process group.
+    group: Pid,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Starting,
+    Ready,
+    Running,
+    /// Its ranks have ended; it is there to be told that the job has failed.
+    Idle,
+    /// It has been let go.
+    Done,
+    Gone,
+}
+
+/// What the threads tell.
+enum News {
+    Greeted,
+    Report(Report),
+    /// Nobody reads this output of its ranks any more.
+    Unread(Sink),
+    /// What it says makes no sense.
+    Nonsense(anyhow::Error),
+    Gone(ExitStatus),
+}
+
+impl Remote {
+    /// Starts the threads. The ranks are started when all agents have answered.
+    pub(super) fn attend(started: Vec<Started>, assignments: Vec<Assignment>) -> Result<Self> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let bell = Arc::new(eventfd(0, flags).context("creating an eventfd")?);
+        let (to_news, news) = mpsc::channel();
+        let terminal = Arc::new(Mutex::new(Own));
+        let mut hosts = Vec::new();
+        for (index, started) in started.into_iter().enumerate() {
+            let listener = Listener {
+                index,
+                news: to_news.clone(),
+                bell: Arc::clone(&bell),
+                terminal: Arc::clone(&terminal),
+            };
+            hosts.push(Host::attend(started, listener)?);
+        }
+        Ok(Self { hosts, assignments, news, bell, cancelled: None, given_up: Vec::new() })
+    }
+
+    fn has_started(&self) -> bool {
+        self.assignments.is_empty()
+    }
+
+    fn on_news(&mut self, index: usize, news: News) -> Option<Ended> {
+        let host = &mut self.hosts[index];
+        match news {
+            News::Greeted => {
+                host.state = State::Ready;
+                self.start_ranks_if_ready();
+                None
+            }
+            News::Report(report) => self.on_report(index, report),
+            News::Unread(sink) => {
+                host.tell(Order::Unread(sink));
+                None
+            }
+            News::Nonsense(error) => {
+                host.kill();
+                host.lose(format!("{error:#}"))
+            }
+            News::Gone(status) => {
+                let (code, happened) = host.describe(status);
+                let lost = match self.cancelled {
+                    _ if matches!(host.state, State::Idle | State::Done) => None,
+                    Some(signal) => {
+                        let message = "the job was ended before its ranks were started".to_owned();
+                        Some(Ended::Lost { message, code: code_of(signal) })
+                    }
+                    None => host.lose(happened).map(|ended| with_code(ended, code)),
+                };
+                host.end();
+                host.state = State::Gone;
+                self.let_go_if_idle();
+                lost
+            }
+        }
+    }
+
+    /// All or none: no rank starts while a host may turn out not to be there.
+    fn start_ranks_if_ready(&mut self) {
+        let is_ready = self.hosts.iter().all(|host| host.state == State::Ready);
+        if !is_ready || self.cancelled.is_some() {
+            return;
+        }
+        for (host, assignment) in self.hosts.iter_mut().zip(self.assignments.drain(..)) {
+            host.state = State::Running;
+            host.tell(Order::Start(Box::new(assignment)));
+        }
+    }
+
+    fn on_report(&mut self, index: usize, report: Report) -> Option<Ended> {
+        let host = &mut self.hosts[index];
+        if !matches!(host.state, State::Running) {
+            return host.lose("it reports what it was not told to do".to_owned());
+        }
+        match report {
+            Report::Address(address) => return self.on_address(index, address),
+            Report::Output { .. } => unreachable!("the listener has relayed it"),
+            Report::Ended { rank, status } => {
+                if !host.ranks.contains(&rank) {
+                    host.kill();
+                    return host.lose(format!("it has no rank {rank}"));
+                }
+                host.living[usize::from(rank - host.ranks.start)] = false;
+                return Some(Ended::Rank(rank, ExitStatus::from_raw(status)));
+            }
+            Report::Refused { code, message } => {
+                host.living.fill(false);
+                let message = format!("host {}: {message}", host.name);
+                return Some(Ended::Lost { message, code });
+            }
+            Report::Done { obeyed } if host.living.contains(&true) || obeyed > host.ends => {
+                host.kill();
+                return host.lose("it says that it is done, and is not".to_owned());
+            }
+            Report::Done { obeyed } if obeyed < host.ends => {}
+            Report::Done { .. } => {
+                host.state = State::Idle;
+                self.let_go_if_idle();
+            }
+        }
+        None
+    }
+
+    /// The job is over when no agent has anything to do.
+    fn let_go_if_idle(&mut self) {
+        let is_idle = |host: &Host| matches!(host.state, State::Idle | State::Done | State::Gone);
+        if self.hosts.iter().all(is_idle) {
+            let idle = self.hosts.iter_mut().filter(|host| host.state == State::Idle);
+            idle.for_each(Host::end);
+        }
+    }
+
+    /// Hands the address of a rank on to all other hosts.
+    fn on_address(&mut self, from: usize, address: Address) -> Option<Ended> {
+        let host = &mut self.hosts[from];
+        if !host.ranks.contains(&address.rank) || !address.is_valid() {
+            host.kill();
+            return host.lose(format!("an address of rank {} makes no sense", address.rank));
+        }
+        for (_, host) in self.hosts.iter_mut().enumerate().filter(|(index, _)| *index != from) {
+            host.tell(Order::Address(address.clone()));
+        }
+        None
+    }
+
+    /// Ends agents that have nothing to do yet.
+    fn cancel(&mut self, signal: Signal) {
+        self.cancelled.get_or_insert(signal);
+        self.hosts.iter_mut().for_each(|host| host.orders = None);
+    }
+
+    /// Orders that are answered when nothing is left.
+    fn tell_to_end(&mut self, order: impl Fn() -> Order) {
+        for host in &mut self.hosts {
+            host.tell(order());
+            host.ends += 1;
+            if host.state == State::Idle {
+                host.state = State::Running;
+            }
+        }
+    }
+}
+
+/// The exit code of a job that was ended by a signal.
+fn code_of(signal: Signal) -> u8 {
+    SIGNAL_BASE.saturating_add(signal.as_raw() as u8)
+}
+
+fn with_code(ended: Ended, code: u8) -> Ended {
+    match ended {
+        Ended::Lost { message, .. } => Ended::Lost { message, code },
+        rank => rank,
+    }
+}
+
+impl Crew for Remote {
+    fn next_end(&mut self) -> Result<Option<Ended>> {
+        let mut count = [0; 8];
+        // It only wakes; what there is to hear is asked for in any case.
+        let _ = rustix::io::read(&self.bell, &mut count);
+        while let Ok((index, news)) = self.news.try_recv() {
+            if let Some(ended) = self.on_news(index, news) {
+                return Ok(Some(ended));
+            }
+        }
+        Ok(self.given_up.pop())
+    }
+
+    fn living(&self) -> usize {
+        if !self.has_started() {
+            return 0;
+        }
+        self.hosts.iter().flat_map(|host| &host.living).filter(|lives| **lives).count()
+    }
+
+    fn is_deserted(&self) -> bool {
+        self.hosts.iter().all(|host| host.state == State::Gone)
+    }
+
+    fn is_finished(&mut self) -> bool {
+        // Output is relayed before the news that its agent is gone.
+        true
+    }
+
+    fn events<'a>(&'a self, events: &mut Vec<PollFd<'a>>) {
+        events.push(PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN));
+    }
+
+    fn is_on_terminal(&self) -> bool {
+        false
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        if self.has_started() {
+            let order = || Order::Signal(signal.as_raw());
+            self.hosts.iter_mut().for_each(|host| host.tell(order()));
+        }
+    }
+
+    fn end(&mut self, by: Option<Signal>) {
+        if self.has_started() {
+            self.tell_to_end(|| Order::End { by: by.map(Signal::as_raw) });
+        } else {
+            self.cancel(by.unwrap_or(Signal::TERM));
+        }
+    }
+
+    fn kill(&mut self) {
+        if self.has_started() {
+            self.tell_to_end(|| Order::Kill);
+        } else {
+            self.hosts.iter().for_each(Host::kill);
+        }
+    }
+
+    fn give_up(&mut self) {
+        let code = self.cancelled.map_or(crate::TOOL_FAILED, code_of);
+        for host in self.hosts.iter_mut().filter(|host| host.state != State::Gone) {
+            say(&format!("host {} does not answer; letting go of it", host.name));
+            // An agent whose launcher is gone still cleans up, which a killed one does not.
+            if matches!(host.state, State::Starting | State::Ready) {
+                host.kill();
+            }
+            let lost = host.lose("its ranks are lost".to_owned());
+            self.given_up.extend(lost.map(|ended| with_code(ended, code)));
+            host.state = State::Gone;
+        }
+    }
+
+    fn drop_output(&mut self) {}
+}
+
+impl Host {
+    fn attend(started: Started, listener: Listener) -> Result<Self> {
+        let Started { place, mut child, program, path } = started;
+        let group = Pid::from_child(&child);
+        let process = pidfd_open(group, PidfdFlags::empty());
+        let process = process.context("opening an agent's process")?;
+        let input = child.stdin.take().context("an agent has no input")?;
+        let (orders, to_send) = mpsc::channel();
+        spawn("orders", move || send(input, &to_send))?;
+        spawn("agent", move || listener.listen(child))?;
+        Ok(Self {
+            name: place.host,
+            program,
+            path,
+            living: vec![true; place.ranks.len()],
+            ranks: place.ranks,
+            orders: Some(orders),
+            ends: 0,
+            process,
+            group,
+            state: State::Starting,
+        })
+    }
+
+    fn tell(&mut self, order: Order) {
+        // A thread that takes no orders has an agent that is gone, which is told elsewhere.
+        self.orders.as_ref().map(|orders| orders.send(order));
+    }
+
+    /// It has nothing more to do.
+    fn end(&mut self) {
+        self.living.fill(false);
+        self.orders = None;
+        self.state = State::Done;
+    }
+
+    /// Kills what connects to the agent, which then ends by itself, and what that has started.
+    fn kill(&self) {
+        // Nobody else can have the number while the process is there. One that has ended needs no
+        // signal.
+        if pidfd_send_signal(&self.process, Signal::KILL).is_ok() {
+            let _ = kill_process_group(self.group, Signal::KILL);
+        }
+    }
+
+    /// Its ranks are lost; tells so, once.
+    fn lose(&mut self, happened: String) -> Option<Ended> {
+        if self.state == State::Done || self.state == State::Gone {
+            return None;
+        }
+        self.end();
+        let message = format!("host {}: {happened}", self.name);
+        Some(Ended::Lost { message, code: crate::TOOL_FAILED })
+    }
+
+    /// The end of a process that should have lived, with the code for it.
+    fn describe(&self, status: ExitStatus) -> (u8, String) {
+        let how = describe(status).1;
+        let program = &self.program;
+        let happened = match self.state {
+            State::Starting => format!(
+                "no agent answers: {program} {how}; is {} there, and of this version? \
+                 (--agent names another one)",
+                self.path
+            ),
+            _ => format!("its agent is gone: {program} {how}"),
+        };
+        (crate::TOOL_FAILED, happened)
+    }
+}
+
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
+    thread::Builder::new().name(name.to_owned()).spawn(body).context("starting a thread")?;
+    Ok(())
+}
+
+/// Writes orders until there are none to come, or nobody takes them.
+fn send(mut input: ChildStdin, orders: &Receiver<Order>) {
+    for order in orders {
+        if input.write_all(&channel::encode(&order)).is_err() {
+            return;
+        }
+    }
+}
+
+/// What waits for one agent.
+struct Listener {
+    index: usize,
+    news: Sender<(usize, News)>,
+    bell: Arc<OwnedFd>,
+    terminal: Arc<Mutex<Own>>,
+}
+
+impl Listener {
+    fn listen(self, mut child: Child) {
+        if let Some(output) = child.stdout.take()
+            && let Err(error) = self.relay(&mut BufReader::new(output))
+        {
+            self.tell(News::Nonsense(error));
+        }
+        if let Ok(status) = child.wait() {
+            self.tell(News::Gone(status));
+        }
+    }
+
+    fn relay(&self, output: &mut BufReader<impl Read>) -> Result<()> {
+        // Its end is told with the process's, which says why.
+        if !channel::expect_greeting(output)? {
+            return Ok(());
+        }
+        self.tell(News::Greeted);
+        let mut unread = Vec::new();
+        while let Some(report) = channel::read(output)? {
+            match report {
+                Report::Output { sink, .. } if unread.contains(&sink) => {}
+                Report::Output { sink, text } => {
+                    if !self.write(sink, &text) {
+                        unread.push(sink);
+                        self.tell(News::Unread(sink));
+                    }
+                }
+                report => self.tell(News::Report(report)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes lines of one agent with none of another in between; false if nobody reads them.
+    fn write(&self, sink: Sink, text: &[u8]) -> bool {
+        let mut terminal = self.terminal.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        terminal.take(sink, text)
+    }
+
+    fn tell(&self, news: News) {
+        // Without a receiver, the job has ended.
+        let _ = self.news.send((self.index, news));
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+    }
+}

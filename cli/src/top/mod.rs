@@ -1,0 +1,58 @@
+//! `ayre top`: the links of this user's running processes, again and again, with what they did
+//! since the last look.
+
+mod rates;
+mod screen;
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+use self::rates::{Sample, Traffic};
+use crate::info::links::{aligned, look, remarks};
+
+/// What `ayre top` takes.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Seconds between two looks
+    #[arg(long, short, default_value_t = 1.0)]
+    interval: f64,
+    /// Look twice, print what happened in between, and end; so it is without a terminal
+    #[arg(long)]
+    once: bool,
+}
+
+/// Shows links until the user leaves.
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    ensure!((0.05..=3600.0).contains(&args.interval), "an interval is 0.05 to 3600 seconds");
+    let interval = Duration::from_secs_f64(args.interval);
+    let is_watched = io::stdout().is_terminal() && io::stdin().is_terminal();
+    if args.once || !is_watched {
+        return once(interval);
+    }
+    screen::run(interval)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a rate is taken over a time")]
+fn once(interval: Duration) -> Result<ExitCode> {
+    let before = Sample::take(&look()?);
+    sleep(interval);
+    let seen = look()?;
+    let traffic = Traffic::between(&before, &seen);
+    let mut text = format!("{}\n", traffic.summary);
+    if !traffic.links.is_empty() {
+        let mut lines = vec![rates::heads()];
+        lines.extend(traffic.links);
+        text += &aligned(&lines);
+    }
+    text += &remarks(&seen);
+    match io::stdout().write_all(text.as_bytes()) {
+        // A reader such as `head` may have seen enough.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}

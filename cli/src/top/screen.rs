@@ -1,0 +1,144 @@
+//! The terminal of `ayre top`.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use ratatui::Frame;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Paragraph, Row, Table, TableState};
+
+use super::rates::{self, Sample, Traffic};
+use crate::info::links::{look, remarks, widths};
+
+/// What is shown.
+#[derive(Default)]
+struct Screen {
+    traffic: Traffic,
+    remarks: String,
+    place: TableState,
+}
+
+/// What a key asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    Nothing,
+    Up,
+    Down,
+    Leave,
+}
+
+/// Shows links until the user leaves. The terminal is as it was afterwards.
+pub(super) fn run(interval: Duration) -> Result<()> {
+    let mut terminal = ratatui::try_init()?;
+    let shown = show(&mut terminal, interval);
+    ratatui::restore();
+    shown
+}
+
+fn show(terminal: &mut ratatui::DefaultTerminal, interval: Duration) -> Result<()> {
+    let mut screen = Screen::default();
+    let mut before = Sample::default();
+    loop {
+        let seen = look()?;
+        screen.traffic = Traffic::between(&before, &seen);
+        screen.remarks = remarks(&seen);
+        before = Sample::take(&seen);
+        let next = Instant::now() + interval;
+        while Instant::now() < next {
+            terminal.draw(|frame| screen.draw(frame))?;
+            if event::poll(next.saturating_duration_since(Instant::now()))?
+                && screen.follow(wish(&event::read()?)) == Wish::Leave
+            {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn wish(event: &Event) -> Wish {
+    let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press, .. }) = event else {
+        return Wish::Nothing;
+    };
+    match code {
+        KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => Wish::Leave,
+        KeyCode::Char('q') | KeyCode::Esc => Wish::Leave,
+        KeyCode::Char('k') | KeyCode::Up => Wish::Up,
+        KeyCode::Char('j') | KeyCode::Down => Wish::Down,
+        _ => Wish::Nothing,
+    }
+}
+
+impl Screen {
+    fn follow(&mut self, wish: Wish) -> Wish {
+        match wish {
+            Wish::Up => self.place.select_previous(),
+            Wish::Down => self.place.select_next(),
+            Wish::Nothing | Wish::Leave => {}
+        }
+        wish
+    }
+
+    fn draw(&mut self, frame: &mut Frame<'_>) {
+        let said = self.remarks.lines().count() as u16;
+        let parts = [Constraint::Length(1), Constraint::Min(0), Constraint::Length(said)];
+        let [top, middle, bottom] = Layout::vertical(parts).areas(frame.area());
+        let summary = format!("ayre top  {}  (q leaves)", self.traffic.summary);
+        frame.render_widget(Line::from(summary), top);
+        let heads = rates::heads();
+        let lines: Vec<_> = [heads.clone()].into_iter().chain(self.traffic.links.clone()).collect();
+        let widths = widths(&lines);
+        let widths = widths.iter().map(|width| Constraint::Length(*width as u16));
+        let table = Table::new(self.traffic.links.iter().cloned().map(Row::new), widths)
+            .header(Row::new(heads).style(Style::new().add_modifier(Modifier::REVERSED)))
+            .row_highlight_style(Style::new().add_modifier(Modifier::BOLD))
+            .column_spacing(2);
+        frame.render_stateful_widget(table, middle, &mut self.place);
+        frame.render_widget(Paragraph::new(&*self.remarks), bottom);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+
+    fn row(terminal: &Terminal<TestBackend>, number: u16) -> String {
+        let buffer = terminal.backend().buffer();
+        let cells = (0..buffer.area.width).map(|column| buffer[(column, number)].symbol());
+        cells.collect::<String>().trim_end().to_owned()
+    }
+
+    #[test]
+    fn links_scroll_and_remarks_stay() {
+        let mut terminal = Terminal::new(TestBackend::new(120, 6)).unwrap();
+        let line = |number: usize| vec![format!("process {number}")];
+        let links = (0..9).map(line).collect();
+        let traffic = Traffic { summary: "links 9".to_owned(), links };
+        let remarks = "no answer: 7-1.sock\n".to_owned();
+        let mut screen = Screen { traffic, remarks, place: TableState::default() };
+        terminal.draw(|frame| screen.draw(frame)).unwrap();
+        assert!(row(&terminal, 0).contains("links 9"));
+        assert!(row(&terminal, 1).starts_with("process"));
+        assert_eq!(row(&terminal, 2), "process 0");
+        assert_eq!(row(&terminal, 5), "no answer: 7-1.sock");
+        for _ in 0..5 {
+            screen.follow(wish(&Event::Key(KeyCode::Down.into())));
+        }
+        terminal.draw(|frame| screen.draw(frame)).unwrap();
+        assert_eq!(row(&terminal, 4), "process 4");
+    }
+
+    #[test]
+    fn keys_leave() {
+        let control = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        for key in [KeyCode::Char('q').into(), KeyCode::Esc.into(), control] {
+            assert_eq!(wish(&Event::Key(key)), Wish::Leave);
+        }
+        assert_eq!(wish(&Event::Key(KeyCode::Char('c').into())), Wish::Nothing);
+    }
+}

@@ -1,0 +1,561 @@
+//! `ayre run --hosts` from outside. A shell stands for each host, with a folder of its own for job
+//! directories; what the agents do there is the same as behind `ssh`.
+//!
+//! No test looks at a clock: a job whose ranks sleep a thousand seconds simply ends, or the test
+//! does not.
+
+use std::collections::hash_map::RandomState;
+use std::fs;
+use std::hash::{BuildHasher, Hasher};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+
+const TOOL: &str = env!("CARGO_BIN_EXE_ayre");
+
+/// Hosts named `a`, `b` and so on, each a folder.
+struct Hosts {
+    base: PathBuf,
+    names: Vec<&'static str>,
+}
+
+impl Hosts {
+    fn new(names: &[&'static str]) -> Self {
+        let name = format!("ayre-test-{:016x}", RandomState::new().build_hasher().finish());
+        let base = std::env::temp_dir().join(name);
+        let mut builder = fs::DirBuilder::new();
+        builder.mode(0o700).create(&base).unwrap();
+        names.iter().for_each(|name| builder.create(base.join(name)).unwrap());
+        Self { base, names: names.to_vec() }
+    }
+
+    /// What a host does to start the agent: `before`, in its folder.
+    fn via(&self, before: &str) -> String {
+        let base = self.base.display();
+        format!("sh -c 'export XDG_RUNTIME_DIR={base}/{{host}}; {before} exec {{command}}'")
+    }
+
+    /// A launcher with these options for ranks that run `script`.
+    fn launcher(&self, options: &[&str], script: &str) -> Command {
+        self.launcher_via(&self.via(""), options, script)
+    }
+
+    fn launcher_via(&self, via: &str, options: &[&str], script: &str) -> Command {
+        let mut command = Command::new(TOOL);
+        command.args(["run", "--via", via]).args(options).args(["--", "sh", "-c", script]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command
+    }
+
+    fn job(&self, options: &[&str], script: &str) -> Output {
+        let output = self.launcher(options, script).stderr(Stdio::piped()).output().unwrap();
+        self.assert_nothing_left();
+        output
+    }
+
+    fn job_via(&self, via: &str, options: &[&str], script: &str) -> Output {
+        let mut launcher = self.launcher_via(via, options, script);
+        let output = launcher.stderr(Stdio::piped()).output().unwrap();
+        self.assert_nothing_left();
+        output
+    }
+
+    fn assert_nothing_left(&self) {
+        for name in &self.names {
+            let left = fs::read_dir(self.base.join(name)).unwrap().count();
+            assert_eq!(left, 0, "host {name} still has a job directory");
+        }
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.base).unwrap();
+    }
+}
+
+/// A job that runs beside its test; its ranks speak on standard output.
+struct Running {
+    launcher: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Running {
+    fn start(mut launcher: Command) -> Self {
+        let mut launcher = launcher.stderr(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(launcher.stdout.take().unwrap());
+        Self { launcher, output }
+    }
+
+    /// The next lines, sorted: ranks write in any order.
+    fn lines(&mut self, count: usize) -> Vec<String> {
+        let mut lines: Vec<_> =
+            self.output.by_ref().lines().take(count).collect::<Result<_, _>>().unwrap();
+        lines.sort();
+        lines
+    }
+
+    /// Processes that the next lines name, by the words of each line.
+    fn processes(&mut self, count: usize) -> Vec<Vec<(Pid, OwnedFd)>> {
+        let process = |word: &str| {
+            let process = Pid::from_raw(word.parse().unwrap()).unwrap();
+            (process, pidfd_open(process, PidfdFlags::empty()).unwrap())
+        };
+        let lines = self.lines(count);
+        lines.iter().map(|line| line.split(' ').skip(1).map(process).collect()).collect()
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.launcher), signal).unwrap();
+    }
+
+    fn end(self) -> Output {
+        self.launcher.wait_with_output().unwrap()
+    }
+}
+
+fn assert_ends(process: &OwnedFd) {
+    let ends = (0..60).any(|_| {
+        let mut event = [PollFd::new(process, PollFlags::IN)];
+        poll(&mut event, Some(&Timespec { tv_sec: 1, tv_nsec: 0 })).unwrap() == 1
+    });
+    assert!(ends, "a process has outlived its job");
+}
+
+fn sorted_lines(text: &[u8]) -> Vec<String> {
+    let mut lines: Vec<_> =
+        String::from_utf8(text.to_vec()).unwrap().lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+fn assert_says(output: &Output, expected: &str) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains(expected), "{expected:?} is not in {said:?}");
+}
+
+#[test]
+fn ranks_learn_their_place_and_that_of_their_host() {
+    let hosts = Hosts::new(&["a", "b"]);
+    let script = "echo $AYRE_RANK $AYRE_SIZE $AYRE_HOST_RANKS ${AYRE_MODE-unset} ${AYRE_NET:+net}";
+    let output = hosts.job(&["--hosts", "a:1,b:2"], script);
+    assert_eq!(output.status.code(), Some(0));
+    let expected = ["0 3 0..1 unset net", "1 3 1..3 unset net", "2 3 1..3 unset net"];
+    assert_eq!(sorted_lines(&output.stdout), expected);
+    assert!(output.stderr.is_empty());
+
+    let options = ["--hosts", "a,b", "-n", "3", "--mode", "mediated", "--net", "lo"];
+    let output = hosts.job(&options, "echo $AYRE_RANK $AYRE_HOST_RANKS $AYRE_MODE $AYRE_NET");
+    let expected =
+        ["0 0..2 mediated 127.0.0.1", "1 0..2 mediated 127.0.0.1", "2 2..3 mediated 127.0.0.1"];
+    assert_eq!(sorted_lines(&output.stdout), expected);
+
+    let output = hosts.job(&["--hosts", "a:2"], "echo ${AYRE_NET-unset} $AYRE_HOST_RANKS");
+    assert_eq!(sorted_lines(&output.stdout), ["unset 0..2", "unset 0..2"]);
+}
+
+#[test]
+fn variables_and_the_working_directory_go_along() {
+    let hosts = Hosts::new(&["a", "b"]);
+    let options = ["--hosts", "a,b", "--env", "ONE=1 =", "--env", "TWO"];
+    let script = "echo $ONE $TWO ${THREE-unset} $AYRE_FOUR ${AYRE_PROCESSORS-unset}; pwd";
+    let mut launcher = hosts.launcher(&options, script);
+    launcher.env("TWO", "2").env("AYRE_FOUR", "4").env("AYRE_PROCESSORS", "9");
+    launcher.current_dir("/usr/bin");
+    let output = launcher.output().unwrap();
+    assert_eq!(sorted_lines(&output.stdout)[..2], ["/usr/bin", "/usr/bin"]);
+    assert_eq!(sorted_lines(&output.stdout)[2..], ["1 = 2 unset 4 unset"; 2]);
+
+    let output = hosts.job(&["--hosts", "a", "--env", "NO_SUCH_VARIABLE"], "true");
+    assert_eq!(output.status.code(), Some(125));
+    assert_says(&output, "NO_SUCH_VARIABLE");
+}
+
+#[test]
+fn addresses_reach_the_ranks_of_all_other_hosts() {
+    let hosts = Hosts::new(&["a", "b", "c"]);
+    let script = "cd $AYRE_JOB; port=$((1000 + AYRE_RANK))
+        { echo 127.0.0.1:$port; echo [::1]:$port; } >$AYRE_RANK.tmp
+        mv $AYRE_RANK.tmp $AYRE_RANK.addr
+        for rank in 0 1 2 3 4; do until [ -f $rank.addr ]; do :; done; done
+        echo $AYRE_RANK $(cat ?.addr)";
+    let output = hosts.job(&["--hosts", "a:2,b:2,c:1"], script);
+    assert_eq!(output.status.code(), Some(0));
+    let all: Vec<_> = (1000..1005).map(|port| format!("127.0.0.1:{port} [::1]:{port}")).collect();
+    let expected: Vec<_> = (0..5).map(|rank| format!("{rank} {}", all.join(" "))).collect();
+    assert_eq!(sorted_lines(&output.stdout), expected);
+}
+
+#[test]
+fn an_address_that_is_none_ends_the_job() {
+    for text in ["", "nonsense", "127.0.0.1:0", "0.0.0.0:7", "127.0.0.1"] {
+        let hosts = Hosts::new(&["a", "b"]);
+        let script = format!(
+            "cd $AYRE_JOB; [ $AYRE_RANK = 0 ] || exec sleep 1000
+            echo '{text}' >tmp; mv tmp 0.addr; exec sleep 1000"
+        );
+        let output = hosts.job(&["--hosts", "a,b"], &script);
+        assert_eq!(output.status.code(), Some(125), "{text}");
+        assert_says(&output, "host a: rank 0 has no address");
+    }
+}
+
+#[test]
+fn the_key_is_private_the_same_everywhere_and_new() {
+    let key_of = || {
+        let hosts = Hosts::new(&["a", "b"]);
+        let script = "ls -l $AYRE_JOB/key | cut -c 1-10; ls -ld $AYRE_JOB | cut -c 1-10
+            echo key $(cat $AYRE_JOB/key)";
+        let lines = sorted_lines(&hosts.job(&["--hosts", "a,b"], script).stdout);
+        assert_eq!(lines[..4], ["-rw-------", "-rw-------", "drwx------", "drwx------"]);
+        assert_eq!(lines[4], lines[5]);
+        let key = lines[4].strip_prefix("key ").unwrap();
+        assert!(key.len() == 64 && key.bytes().all(|digit| digit.is_ascii_hexdigit()), "{key}");
+        key.to_owned()
+    };
+    assert_ne!(key_of(), key_of());
+}
+
+#[test]
+fn the_code_of_a_failing_rank_is_the_jobs() {
+    let hosts = Hosts::new(&["a", "b"]);
+    let script = "[ $AYRE_RANK != 3 ] || exit 3; exec sleep 1000";
+    let output = hosts.job(&["--hosts", "a:2,b:2"], script);
+    assert_eq!(output.status.code(), Some(3));
+    let said = "ayre: rank 3 exited with code 3; ending the other 3 ranks\n";
+    assert_eq!(String::from_utf8_lossy(&output.stderr), said);
+
+    let script = "[ $AYRE_RANK = 0 ] || kill -KILL $$; (sleep 1000; true) & sleep 1000; true";
+    let output = hosts.job(&["--hosts", "a,b"], script);
+    assert_eq!(output.status.code(), Some(137));
+    assert_says(&output, "rank 1 was killed by signal 9 (SIGKILL)");
+}
+
+#[test]
+fn a_failed_job_takes_along_what_its_ranks_have_left_on_any_host() {
+    let hosts = Hosts::new(&["a", "b", "c"]);
+    // Rank 0 has ended well by then, and rank 1 leaves its host without a rank.
+    let script = "cd $AYRE_JOB; address() { echo 127.0.0.1:1 >tmp; mv tmp $AYRE_RANK.addr; }
+        sleep 1000 & echo $AYRE_RANK $!
+        [ $AYRE_RANK != 0 ] || { address; exit 0; }
+        [ $AYRE_RANK != 1 ] || { until [ -f 0.addr ]; do :; done; read go <go; exit 6; }
+        wait";
+    let script = script.replace("read go <go", "mkfifo go.new; mv go.new go; read go <go");
+    let mut job = Running::start(hosts.launcher(&["--hosts", "a,b,c"], &script));
+    let strays = job.processes(3);
+    let go = loop {
+        let folders = fs::read_dir(hosts.base.join("b")).unwrap();
+        if let Some(go) =
+            folders.map(|folder| folder.unwrap().path().join("go")).find(|go| go.exists())
+        {
+            break go;
+        }
+    };
+    fs::write(go, "now\n").unwrap();
+    let output = job.end();
+    assert_eq!(output.status.code(), Some(6));
+    strays.iter().flatten().for_each(|(_, process)| assert_ends(process));
+    hosts.assert_nothing_left();
+}
+
+#[test]
+fn a_job_that_went_well_leaves_what_its_ranks_have_left() {
+    let hosts = Hosts::new(&["a", "b"]);
+    let mut job = Running::start(hosts.launcher(&["--hosts", "a,b"], "sleep 1000 & echo - $!"));
+    let sleepers = job.processes(2);
+    assert_eq!(job.end().status.code(), Some(0));
+    hosts.assert_nothing_left();
+    for (process, fd) in sleepers.iter().flatten() {
+        kill_process(*process, Signal::KILL).expect("it is there still");
+        assert_ends(fd);
+    }
+}
+
+#[test]
+fn a_job_out_of_time_fails_with_124() {
+    let hosts = Hosts::new(&["a", "b"]);
+    let options = ["--hosts", "a,b", "--timeout", "0.01", "--grace", "0"];
+    let output = hosts.job(&options, "trap '' TERM; while :; do sleep 1000; done");
+    assert_eq!(output.status.code(), Some(124));
+    assert_says(&output, "has used up its time");
+}
+
+#[test]
+fn signals_are_passed_on_to_every_rank() {
+    for (signal, name) in [(Signal::TERM, "TERM"), (Signal::USR1, "USR1")] {
+        let hosts = Hosts::new(&["a", "b"]);
+        let script = format!(
+            "trap 'kill -9 $!; echo got $AYRE_RANK; exit 0' {name}; sleep 1000 & echo ready; wait"
+        );
+        let options = ["--hosts", "a,b", "--grace", "1000"];
+        let mut job = Running::start(hosts.launcher(&options, &script));
+        assert_eq!(job.lines(2), ["ready", "ready"]);
+        job.signal(signal);
+        assert_eq!(job.lines(2), ["got 0", "got 1"], "{name}");
+        assert_eq!(job.end().status.code(), Some(0), "{name}");
+        hosts.assert_nothing_left();
+    }
+}
+
+#[test]
+fn a_job_that_is_told_to_end_before_it_begins_ends() {
+    let hosts = Hosts::new(&["a", "b"]);
+    let via = hosts.via("echo connecting >&2; cat >/dev/null;");
+    let launcher = hosts.launcher_via(&via, &["--hosts", "a,b", "--grace", "0"], "echo started");
+    let mut job = Running::start(launcher);
+    let mut said = BufReader::new(job.launcher.stderr.take().unwrap()).lines();
+    // Both hosts are on their way, so the launcher holds its signals or is about to; either way it
+    // ends by the signal's number.
+    for _ in 0..2 {
+        assert_eq!(said.next().unwrap().unwrap(), "connecting");
+    }
+    job.signal(Signal::TERM);
+    let output = job.end();
+    let by_default = std::os::unix::process::ExitStatusExt::signal(&output.status);
+    assert!(output.status.code() == Some(143) || by_default == Some(15), "{:?}", output.status);
+    assert!(output.stdout.is_empty());
+    hosts.assert_nothing_left();
+}
+
+#[test]
+fn a_killed_agent_ends_the_job_and_its_ranks() {
+    let hosts = Hosts::new(&["a", "b"]);
+    let script = "echo $AYRE_RANK $$ $PPID; exec sleep 1000";
+    let mut job = Running::start(hosts.launcher(&["--hosts", "a,b:2"], script));
+    let ranks = job.processes(3);
+    kill_process(ranks[1][1].0, Signal::KILL).unwrap();
+    let output = job.end();
+    assert_eq!(output.status.code(), Some(125));
+    assert_says(
+        &output,
+        "host b: its agent is gone: sh was killed by signal 9 (SIGKILL); ending the other rank",
+    );
+    ranks.iter().flatten().for_each(|(_, process)| assert_ends(process));
+    // What the agent could not remove goes with the next job.
+    assert_eq!(hosts.job(&["--hosts", "a,b"], "true").status.code(), Some(0));
+}
+
+#[test]
+fn an_agent_that_is_told_to_end_leaves_nothing() {
+    let hosts = Hosts::new(&["a", "b"]);
+    let script = "trap '' TERM; echo $AYRE_RANK $$ $PPID; while :; do sleep 1000; done";
+    let options = ["--hosts", "a,b", "--grace", "0"];
+    let mut job = Running::start(hosts.launcher(&options, script));
+    let ranks = job.processes(2);
+    kill_process(ranks[0][1].0, Signal::TERM).unwrap();
+    let output = job.end();
+    assert_says(&output, "rank 0 was killed by signal 9 (SIGKILL); ending the other rank");
+    ranks.iter().flatten().for_each(|(_, process)| assert_ends(process));
+    hosts.assert_nothing_left();
+}
+
+#[test]
+fn a_killed_launcher_leaves_nothing_on_any_host() {
+    let hosts = Hosts::new(&["a", "b"]);
+    let script = "trap '' TERM; echo $AYRE_RANK $$ $PPID; while :; do sleep 1000; done";
+    let mut job = Running::start(hosts.launcher(&["--hosts", "a:2,b:2"], script));
+    let ranks = job.processes(4);
+    job.signal(Signal::KILL);
+    assert_eq!(job.end().status.code(), None);
+    ranks.iter().flatten().for_each(|(_, process)| assert_ends(process));
+    hosts.assert_nothing_left();
+}
+
+#[test]
+fn a_program_that_cannot_be_started_is_named() {
+    let hosts = Hosts::new(&["a", "b"]);
+    let mut launcher = Command::new(TOOL);
+    launcher.args(["run", "--hosts", "a,b", "--via", &hosts.via("[ {host} = a ] || cd /;")]);
+    let output = launcher.args(["--", "ayre-no-such-program"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(127));
+    assert_says(&output, "cannot be started: ayre-no-such-program: not found in PATH");
+    hosts.assert_nothing_left();
+}
+
+#[test]
+fn no_rank_starts_while_a_host_is_missing() {
+    let hosts = Hosts::new(&["a", "b"]);
+    let via = hosts.via("[ {host} = a ] || exit 9;");
+    let output = hosts.job_via(&via, &["--hosts", "a:2,b"], "echo started");
+    assert_eq!(output.status.code(), Some(125));
+    assert_says(&output, "host b: no agent answers: sh exited with code 9; is ");
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn a_missing_agent_is_named() {
+    let hosts = Hosts::new(&["a"]);
+    let output = hosts.job(&["--hosts", "a", "--agent", "/no/such/ayre"], "true");
+    assert_eq!(output.status.code(), Some(125));
+    assert_says(
+        &output,
+        "host a: no agent answers: sh exited with code 127; is /no/such/ayre there",
+    );
+
+    let output = hosts.job_via("no-such-ssh {host} {command}", &["--hosts", "a"], "true");
+    assert_eq!(output.status.code(), Some(125));
+    assert_says(&output, "host a: no-such-ssh");
+}
+
+#[test]
+fn who_is_no_agent_is_not_believed() {
+    let version = env!("CARGO_PKG_VERSION");
+    let greeting = format!("echo ayre agent {version}");
+    for (says, expected) in [
+        ("echo Welcome to {host}", "host a: what answers is no agent: it says `Welcome to a`"),
+        ("echo ayre agent 0.0.9", "host a: its ayre has version 0.0.9, this one"),
+        (&format!("{greeting}; echo and that was it"), "host a: a message of"),
+        (
+            &format!("{greeting}; printf \"\\001\\000\\000\\000\\377\\n\""),
+            "host a: a message makes no",
+        ),
+        (&format!("{greeting}; printf \"\\001\\000\""), "host a: the channel ended inside"),
+        (&format!("{greeting}; printf \"\\002\\000\\000\\000\\004\\000\\n\""), "host a: it "),
+    ] {
+        let hosts = Hosts::new(&["a", "b"]);
+        let via = hosts.via(&format!("[ {{host}} = b ] || {{ {says}; exec cat >/dev/null; }};"));
+        let output = hosts.job_via(&via, &["--hosts", "a,b"], "exec sleep 1000");
+        assert_eq!(output.status.code(), Some(125), "{says}");
+        assert_says(&output, expected);
+    }
+}
+
+#[test]
+fn output_comes_as_it_was_written() {
+    let hosts = Hosts::new(&["a", "b"]);
+    let script = "[ $AYRE_RANK = 1 ] || exit 0; printf 'one\\n\\377\\000last'; printf bad >&2";
+    let output = hosts.job(&["--hosts", "a,b"], script);
+    assert_eq!(output.stdout, b"one\n\xff\0last");
+    assert_eq!(output.stderr, b"bad");
+    let output = hosts.job(&["--hosts", "a,b", "--prefix"], script);
+    assert_eq!(output.stdout, b"[1] one\n[1] \xff\0last\n");
+    assert_eq!(output.stderr, b"[1] bad\n");
+}
+
+#[test]
+fn lines_of_several_hosts_never_mix() {
+    let hosts = Hosts::new(&["a", "b"]);
+    let script = "line=$AYRE_RANK; for i in 1 2 3 4 5 6 7 8; do line=$line$line; done
+        yes $line | head -n 3000";
+    let output = hosts.job(&["--hosts", "a:2,b:2"], script);
+    let line = |rank: usize| rank.to_string().repeat(256);
+    let expected: Vec<_> = (0..4).flat_map(|rank| std::iter::repeat_n(line(rank), 3000)).collect();
+    assert!(sorted_lines(&output.stdout) == expected);
+}
+
+#[test]
+fn ranks_notice_that_nobody_reads_their_output() {
+    let hosts = Hosts::new(&["a", "b"]);
+    // Without a reader `yes` ends, by a signal; what it says of itself is read still.
+    let script = "trap '' PIPE; yes; echo no reader $AYRE_RANK >&2";
+    let mut job = Running::start(hosts.launcher(&["--hosts", "a,b"], script));
+    assert_eq!(job.lines(1), ["y"]);
+    let Running { launcher, output } = job;
+    drop(output);
+    let output = launcher.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_says(&output, "no reader 0");
+    assert_says(&output, "no reader 1");
+    hosts.assert_nothing_left();
+}
+
+#[test]
+fn a_reader_that_takes_nothing_does_not_keep_a_job_from_being_killed() {
+    let hosts = Hosts::new(&["a"]);
+    let script = "trap '' INT TERM; echo - $$ $PPID; yes";
+    let mut job = Running::start(hosts.launcher(&["--hosts", "a", "--grace", "0"], script));
+    let processes = job.processes(1);
+    // From here on, nobody reads: soon the launcher cannot even be told how the ranks have ended.
+    job.signal(Signal::INT);
+    assert!(matches!(job.launcher.wait().unwrap().code(), Some(125 | 137)));
+    processes.iter().flatten().for_each(|(_, process)| assert_ends(process));
+    hosts.assert_nothing_left();
+}
+
+#[test]
+fn input_is_for_nobody() {
+    let hosts = Hosts::new(&["a", "b"]);
+    let output = hosts.job(&["--hosts", "a,b"], "cat; echo end");
+    assert_eq!(output.stdout, b"end\nend\n");
+}
+
+#[test]
+fn an_allocation_of_slurm_gives_hosts_and_ranks() {
+    let hosts = Hosts::new(&["n01", "n02", "m1", "bin"]);
+    // Stands for `srun`: says what it was asked for, and does it; passes on whole lines only.
+    let srun = format!(
+        "#!/bin/sh\necho \"$1 $2 $3 $4 $5\" >&2\n
+        export XDG_RUNTIME_DIR={}/$5\nshift 5\n\"$@\" | LC_ALL=C sed -u ''\n",
+        hosts.base.display()
+    );
+    let file = hosts.base.join("bin/srun");
+    fs::write(&file, srun).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o700)).unwrap();
+    let path = format!("{}:{}", file.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let job = |options: &[&str], tasks: (&str, &str)| {
+        let mut launcher = Command::new(TOOL);
+        launcher.arg("run").args(options).env("PATH", &path);
+        launcher.env("SLURM_JOB_NODELIST", "n[01-02],m1").env(tasks.0, tasks.1);
+        let script = "echo $AYRE_RANK $AYRE_HOST_RANKS ${AYRE_JOB%/*}";
+        let output = launcher.args(["--", "sh", "-c", script]).output().unwrap();
+        let base = format!("{}/", hosts.base.display());
+        let ranks: Vec<_> =
+            sorted_lines(&output.stdout).iter().map(|line| line.replace(&base, "")).collect();
+        (ranks, sorted_lines(&output.stderr))
+    };
+    let (ranks, said) = job(&[], ("SLURM_TASKS_PER_NODE", "2,1(x2)"));
+    assert_eq!(ranks, ["0 0..2 n01", "1 0..2 n01", "2 2..3 n02", "3 3..4 m1"]);
+    let asked = |host| format!("--nodes=1 --ntasks=1 --cpu-bind=none -w {host}");
+    assert_eq!(said, [asked("m1"), asked("n01"), asked("n02")]);
+    let (ranks, _) = job(&[], ("SLURM_NTASKS", "3"));
+    assert_eq!(ranks, ["0 0..1 n01", "1 1..2 n02", "2 2..3 m1"]);
+    let (ranks, _) = job(&["-n", "1"], ("SLURM_NTASKS", "3"));
+    assert!(ranks.len() == 1 && !ranks[0].contains("n01"), "with -n it is a job of this machine");
+    fs::remove_file(file).unwrap();
+    hosts.assert_nothing_left();
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let hosts = Hosts::new(&["a", "b"]);
+    for (options, expected) in [
+        (&["--hosts", "a,a"][..], "a is named twice: write a:slots"),
+        (&["--hosts", "a:1,b:1", "-n", "3"], "3 ranks do not fit: the hosts have 2 slots"),
+        (&["--hosts", "a:900,b:900"], "1800 ranks are more than the 1024 of a job"),
+        (&["-n", "2"], "name them with --hosts"),
+        (&["--hosts", "a,b", "--net", "no-such-net"], "is, or has, the address `no-such-net`"),
+        (&["--hosts", "a,b", "--net", "lo,lo,lo,lo,lo"], "at most 4 paths"),
+    ] {
+        let output = hosts.job(options, "true");
+        assert_eq!(output.status.code(), Some(125), "{options:?}");
+        assert_says(&output, expected);
+    }
+    let without = Command::new(TOOL).args(["run", "--", "true"]).output().unwrap();
+    assert_eq!(without.status.code(), Some(125));
+    assert_says(&without, "how many ranks? (-n N, or --hosts)");
+    let no_command = hosts.job_via("ssh {host}", &["--hosts", "a"], "true");
+    assert_eq!(no_command.status.code(), Some(2));
+}
+
+#[test]
+fn an_agent_believes_nothing_that_makes_no_sense() {
+    use std::io::Write;
+    for orders in
+        [&b"\xff\xff\xff\xff"[..], b"\x01\x00\x00\x00\x09\n", b"\x01\x00\x00\x00\x05\n", b"\x09"]
+    {
+        let mut agent = Command::new(TOOL);
+        agent.arg("agent").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut agent = agent.spawn().unwrap();
+        agent.stdin.take().unwrap().write_all(orders).unwrap();
+        let output = agent.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(125), "{orders:?}");
+        assert!(output.stdout.starts_with(b"ayre agent "));
+    }
+    let output = Command::new(TOOL).arg("agent").stdin(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "no orders are no harm");
+}

@@ -1,0 +1,95 @@
+#!/bin/sh
+# Makes, or takes away, hosts to try the network with: namespaces of this machine, each with a
+# network of its own. Two are joined by a cable, more by a switch, once for each path.
+#
+# usage: scripts/netns.sh up|down|names [HOSTS=2] [PATHS=1]      (as root)
+#
+# Host i is the namespace $NETNS<i>, path p its interface eth<p> with the address 10.77.p.<i+1>:
+#
+#   ayre run --hosts ayre0,ayre1 --via 'ip netns exec {host} {command}' -- program
+set -eu
+
+NETNS="${NETNS:-ayre}"
+MTU="${MTU:-1500}"
+command="${1:-}"
+hosts="${2:-2}"
+paths="${3:-1}"
+
+say() { echo "netns: $*" >&2; }
+
+usage() {
+    say "usage: scripts/netns.sh up|down|names [HOSTS=2] [PATHS=1]"
+    exit 2
+}
+
+count() { seq 0 $(($1 - 1)); }
+
+names() {
+    for host in $(count "$hosts"); do
+        echo "$NETNS$host"
+    done
+}
+
+# All there are, however many were made.
+down() {
+    ip netns list | cut -d ' ' -f 1 | while read -r name; do
+        case "$name" in
+        "$NETNS"[0-9] | "$NETNS"[0-9][0-9] | "$NETNS"-switch) ip netns delete "$name" ;;
+        esac
+    done
+}
+
+cable() {
+    ip link add "eth$1" netns "${NETNS}0" type veth peer name "eth$1" netns "${NETNS}1"
+}
+
+switch() {
+    ip -n "$NETNS-switch" link add "path$1" type bridge
+    ip -n "$NETNS-switch" link set "path$1" mtu "$MTU" up
+    for host in $(count "$hosts"); do
+        port="host$host-$1"
+        ip link add "eth$1" netns "$NETNS$host" type veth peer name "$port" netns "$NETNS-switch"
+        ip -n "$NETNS-switch" link set "$port" master "path$1" mtu "$MTU" up
+    done
+}
+
+up() {
+    for name in $(names); do
+        ip netns add "$name"
+        ip -n "$name" link set lo up
+    done
+    [ "$hosts" -eq 2 ] || ip netns add "$NETNS-switch"
+    for path in $(count "$paths"); do
+        if [ "$hosts" -eq 2 ]; then cable "$path"; else switch "$path"; fi
+        for host in $(count "$hosts"); do
+            ip -n "$NETNS$host" address add "10.77.$path.$((host + 1))/24" dev "eth$path"
+            ip -n "$NETNS$host" link set "eth$path" mtu "$MTU" up
+        done
+    done
+}
+
+case "$hosts$paths" in *[!0-9]*) usage ;; esac
+if [ "$hosts" -lt 2 ] || [ "$hosts" -gt 99 ] || [ "$paths" -lt 1 ] || [ "$paths" -gt 4 ]; then
+    say "from 2 to 99 hosts, and from 1 to 4 paths"
+    exit 2
+fi
+if [ "$command" != names ]; then
+    [ "$(id -u)" -eq 0 ] || { say "only root can make network namespaces" && exit 1; }
+    command -v ip >/dev/null || { say "missing: ip (install the package iproute2)" && exit 1; }
+fi
+
+case "$command" in
+up)
+    if ip netns list | cut -d ' ' -f 1 | grep -qx "${NETNS}0"; then
+        say "there is a ${NETNS}0 already; take it away first: scripts/netns.sh down"
+        exit 1
+    fi
+    # Half a network is worse than none.
+    trap 'status=$?; [ "$status" -eq 0 ] || down; exit "$status"' EXIT
+    up
+    say "$(names | tr '\n' ' ')are there"
+    ;;
+down) down ;;
+names) names ;;
+*) usage ;;
+esac

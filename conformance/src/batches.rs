@@ -92,12 +92,12 @@ pub fn a_batch_is_posted_whole_or_not(executor: Executor) {
     let batch = of_everything(&remote, &data, 0);
     let mut posted = 0;
     let refused = world.until("no room at the target", |world| {
+        // Before the attempt: what ends while it is made makes room as well.
+        let peer = world.target_id();
+        let settled = world.initiator().is_flushed(peer);
         match world.initiator().release(&batch) {
             Ok(_) => posted += 1,
-            Err(refused) => {
-                let peer = world.target_id();
-                return world.initiator().is_flushed(peer).then_some(refused);
-            }
+            Err(refused) => return settled.then_some(refused),
         }
         None
     });

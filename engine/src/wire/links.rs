@@ -1,29 +1,27 @@
 //! All links of a port, by the index that the other sides' frames carry, and what becomes of a
 //! datagram.
-use super::carrier::Carrier;
+mod doorstep;
+
 use super::crc::crc32c;
 use super::link_end::{LinkEnd, Way};
-use super::mail::Mail;
 use super::net::Outbox;
 use super::opening::{self, Asked, Entrance, Protection, Refused};
-use super::seal::{Keys, PREFIX_BYTES, TAG_BYTES, sealed_for};
+use super::seal::{PREFIX_BYTES, TAG_BYTES, sealed_for};
 use super::{Pumped, WireCounters};
 use crate::bell::Bells;
-use crate::connection::{Agreement, Link, Mode};
-use crate::control::{Channel, Packet, PacketKind};
+use crate::connection::Agreement;
+use crate::control::{Packet, PacketKind};
 use crate::error::{Fault, SetupError};
-use crate::mem::fence::{Fencing, expedited};
-use crate::mem::layout::{Direction, LaneSizes};
-use crate::mem::map::Mapping;
+use crate::mem::layout::LaneSizes;
 use crate::mem::page::{OwnPage, PeerPage};
 use crate::sync::AtomicBool;
 use ayre_proto::lane::Malformed;
-use ayre_proto::link::door::{Place, reset_header};
-use ayre_proto::link::end::{self, Drive, End};
-use ayre_proto::link::frame::{Digest, HEADER_BYTES, Header, Kind};
+use ayre_proto::link::Repair;
+use ayre_proto::link::door::Place;
+use ayre_proto::link::end::Drive;
+use ayre_proto::link::frame::{Header, Kind};
 use ayre_proto::link::life::{State, Why};
-use ayre_proto::link::open::{AgreedLimits, FRAME_LEAST, Opening, SetUp};
-use ayre_proto::link::{Repair, frame};
+use ayre_proto::link::open::{FRAME_LEAST, Opening, SetUp};
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -420,166 +418,6 @@ impl Links {
             link.carrier.mail().close(Fault::Malformed);
         }
         self.free(index);
-    }
-
-    /// Somebody asks for a link. Who does not hold the key has been refused before anything was
-    /// made for him.
-    // spec: OPEN-8, OPEN-9
-    fn on_open(
-        &mut self,
-        (from, datagram_max): (Way, impl Fn() -> usize),
-        frame: &[u8],
-        header: &Header,
-        now: u64,
-    ) -> Result<Pumped, Refused> {
-        let payload = &frame[HEADER_BYTES..];
-        header.check_payload(payload, crc32c)?;
-        let Some(taken) = &self.entrance.taken else { return Ok(Pumped::default()) };
-        let (theirs, answer) = opening::unwrap_open(&self.identity.protection, payload)?;
-        let known = self.entrance.door.find(&theirs);
-        if known.is_none() && (taken.contains(&theirs.number) || theirs.nonce != header.token) {
-            self.refuse((from, header, now), &theirs, answer);
-            return Err(Refused);
-        }
-        let place = match known {
-            Some(place) => place,
-            None => self.admit(&theirs, answer, datagram_max(), now)?,
-        };
-        let half = self.entrance.door.get(place).ok_or(Refused)?;
-        let ours = *half.ours();
-        let answered = self.entrance.answered(place).ok_or(Refused)?;
-        let digest = Digest::of(&answered.message, crc32c);
-        let accept = ours.accept_header(&theirs, header.path, now, digest);
-        send_bare(&mut self.outboxes, from, &accept, &answered.message);
-        Ok(Pumped::default())
-    }
-
-    /// Says no: as a reset, which anybody could have sent; to holders of the key as an accept that
-    /// agrees to nothing.
-    // spec: OPEN-11, SEAL-10
-    fn refuse(
-        &mut self,
-        (from, open, now): (Way, &Header, u64),
-        theirs: &SetUp,
-        answer: Option<super::handshake::Answer>,
-    ) {
-        let Some(answer) = answer else { return self.answer_with_reset(from, open, now) };
-        if self.entrance.resets.take(now) {
-            let ours = self.set_up(0, usize::from(FRAME_LEAST), 1);
-            let ours = SetUp { owner: opening::REFUSAL, ..ours.answering(theirs) };
-            let answered = opening::wrap_accept(Some(answer), &ours);
-            let digest = Digest::of(&answered.message, crc32c);
-            let accept = ours.accept_header(theirs, open.path, now, digest);
-            send_bare(&mut self.outboxes, from, &accept, &answered.message);
-        }
-    }
-
-    fn admit(
-        &mut self,
-        theirs: &SetUp,
-        answer: Option<super::handshake::Answer>,
-        datagram_max: usize,
-        now: u64,
-    ) -> Result<Place, Refused> {
-        let index = self.free_index().map_err(|_| Refused)?;
-        let paths = usize::from(theirs.paths).min(usize::from(frame::PATHS_MAX));
-        let ours = self.set_up(index, datagram_max, paths);
-        opening::agreed_sizes(&ours, theirs)?;
-        let opener = u64::from(theirs.number);
-        let (place, evicted) = self.entrance.door.admit(opener, theirs, ours, now)?;
-        if let Some(evicted) = evicted {
-            self.free(evicted.ours().index as usize);
-        }
-        let accept = *self.entrance.door.get(place).ok_or(Refused)?.ours();
-        self.entrance.keep(place, opening::wrap_accept(answer, &accept));
-        self.slots[index] = Slot::HalfOpen(place);
-        Ok(place)
-    }
-
-    /// The opener has shown that it has got the accept: there is a link.
-    // spec: OPEN-10
-    fn confirm(&mut self, from: Way, header: &Header, now: u64) -> Result<(), Refused> {
-        let (place, half) = self.entrance.door.confirm(header).ok_or(Refused)?;
-        let answered = self.entrance.take(place).ok_or(Refused)?;
-        let (agreement, limits) = *half.agreed();
-        let ways = vec![from; usize::from(agreement.paths)];
-        let number = PeerId(half.theirs().number);
-        let index = half.ours().index as usize;
-        let agreed = (agreement, limits);
-        let connection = self.make_link(number, agreed, (answered.keys, ways), (index, now));
-        self.arrived.push_back(Arrived { index, connection, is_ours: false });
-        Ok(())
-    }
-
-    fn on_accept(&mut self, frame: &[u8], header: &Header, now: u64) -> Result<Pumped, Refused> {
-        let payload = &frame[HEADER_BYTES..];
-        header.check_payload(payload, crc32c)?;
-        let index = header.to as usize;
-        let Some(Slot::Asked(asked)) = self.slots.get_mut(index) else { return Err(Refused) };
-        if header.token != asked.opener.ours().nonce {
-            return Err(Refused);
-        }
-        let (theirs, keys) = asked.unwrap(payload)?;
-        if theirs.owner == opening::REFUSAL {
-            asked.is_refused = true;
-            return Ok(Pumped { from: None, changed: true });
-        }
-        opening::agreed_sizes(asked.opener.ours(), &theirs)?;
-        let agreed = asked.opener.on_accept(&theirs)?.ok_or(Refused)?;
-        let ways = asked.ways[..usize::from(agreed.0.paths)].to_vec();
-        let peer = PeerId(theirs.number);
-        let connection = self.make_link(peer, agreed, (keys, ways), (index, now));
-        if let Slot::Open(link) = &mut self.slots[index] {
-            link.keep_ways();
-        }
-        self.arrived.push_back(Arrived { index, connection, is_ours: true });
-        Ok(Pumped { from: None, changed: true })
-    }
-
-    fn on_reset(&mut self, header: &Header, now: u64) -> Result<Pumped, Refused> {
-        for slot in &mut self.slots {
-            let is_meant = match slot {
-                Slot::Asked(asked) => asked.on_reset(header),
-                Slot::Open(link) => link.on_reset(header, now),
-                _ => false,
-            };
-            if is_meant {
-                return Ok(Pumped { from: None, changed: true });
-            }
-        }
-        Err(Refused)
-    }
-
-    // spec: OPEN-11
-    fn answer_with_reset(&mut self, to: Way, unwanted: &Header, now: u64) {
-        if let Some(header) = reset_header(unwanted, now)
-            && self.entrance.resets.take(now)
-        {
-            send_bare(&mut self.outboxes, to, &header, &[]);
-        }
-    }
-
-    /// Makes one end of a link, with the lanes that it carries: what its port needs of it.
-    fn make_link(
-        &mut self,
-        peer: PeerId,
-        (agreement, limits): (end::Agreement, AgreedLimits),
-        (keys, ways): (Option<Keys>, Vec<Way>),
-        (index, now): (usize, u64),
-    ) -> Agreement {
-        let sizes = LaneSizes::CARRIED;
-        let mapping = Arc::new(Mapping::of_words(vec![0; sizes.file_len() / 8]));
-        let (out, inward) = Direction::pair(&mapping, sizes);
-        let mail = Mail::new(&self.identity.any_mail);
-        let carrier = Carrier::new(&out, &inward, mail.clone());
-        let machine = End::new(agreement, &self.identity.drive, now);
-        let link = LinkEnd::new((peer, machine), carrier, (keys, ways), limits.frame_max.into());
-        let record_max = link.record_max();
-        self.slots[index] = Slot::Open(Box::new(link));
-        let fencing = if expedited() { Fencing::Asymmetric } else { Fencing::Symmetric };
-        let (page, bells) = (self.page_of_peers.clone(), self.bells.clone());
-        let link = Arc::new(Link { control: Channel::Mail(mail), page, bells, fencing });
-        Agreement { bells: None, peer, mode: Mode::Mediated, link, out, inward, record_max }
     }
 
     /// The link that this port has asked for and that has come up at this index.

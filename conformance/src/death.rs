@@ -126,7 +126,8 @@ pub fn what_is_under_way_ends(executor: Executor) {
         assert_eq!(of(tag).len(), 1, "put {tag} ends once");
     }
     let faulted = |note: &&Notification| note.status == dead;
-    if executor.is_inline() {
+    // A port of another host performs what comes also while it leaves.
+    if executor == Executor::Inline {
         assert_eq!(notes.iter().filter(faulted).count(), 12, "nobody executed anything");
     }
     let expected =

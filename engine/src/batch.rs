@@ -2,13 +2,14 @@
 //!
 //! Until the release nothing moves; at the release either all operations are posted, in the order
 //! in which they were prepared, or none (FORTH prototype: descriptors with a start flag).
-use crate::connection::{DirectEnd, Executor, MediatedEnd};
+use crate::connection::{DirectEnd, Executor, MediatedEnd, Requests};
 use crate::error::{Busy, Fault, PostError};
-use crate::mediated::lines_of;
+use crate::mediated::room_for;
 use crate::mem::region::RemoteRegion;
 use crate::ops::NOTES_PER_OPERATION;
 use crate::options::{Options, Source};
 use crate::port::Port;
+use crate::wire::FRAMES_MAX;
 use ayre_proto::alu::Atomic;
 use ayre_proto::execute::{Action, Command};
 use ayre_proto::limits::{BATCH_MAX, NOTES_UNREAD_MAX, NOTIFICATIONS_MAX, PENDING_MAX};
@@ -175,10 +176,11 @@ impl Port {
     fn check_batch_room(&mut self, batch: &Batch<'_>) -> Result<(), PostError> {
         let (own, count) = (self.id, batch.entries.len());
         let unread = self.notifications.len() + self.owed;
+        let left = self.wire_room(batch.peer);
         let connection = self.connection_mut(batch.peer)?;
         let room = match &mut connection.executor {
             Executor::Direct(end) => room_direct(end, batch, own),
-            Executor::Mediated(end) => room_mediated(end, batch, own),
+            Executor::Mediated(end) => room_mediated(end, batch, (own, left)),
         };
         let full = unread + count * NOTES_PER_OPERATION > NOTIFICATIONS_MAX;
         match room {
@@ -205,15 +207,24 @@ fn room_direct(end: &mut DirectEnd, batch: &Batch<'_>, own: PeerId) -> Result<()
     end.notes_out.reserve_lines(lines).map_err(|_| Busy::RequestLaneFull.into())
 }
 
-fn room_mediated(end: &mut MediatedEnd, batch: &Batch<'_>, own: PeerId) -> Result<(), PostError> {
+/// `left` are the frames that can be made ready, where there is no lane.
+fn room_mediated(
+    end: &mut MediatedEnd,
+    batch: &Batch<'_>,
+    (own, left): (PeerId, usize),
+) -> Result<(), PostError> {
     let commands = batch.entries.iter().map(Entry::command);
-    let lines: u64 = commands
+    let room: u64 = commands
         .map(|command| match command.action {
-            Action::Put => lines_of(end, &Shape::contiguous(command.claim.len)),
+            Action::Put => room_for(end, &Shape::contiguous(command.claim.len)),
             _ => 1,
         })
         .sum();
-    if batch.entries.len() > PENDING_MAX || lines > u64::from(end.requests.reach()) {
+    let most = match &end.requests {
+        Requests::Lane(lane) => lane.reach() as usize,
+        Requests::Wire => FRAMES_MAX,
+    };
+    if batch.entries.len() > PENDING_MAX || room > most as u64 {
         return Err(Fault::TooLong.into());
     }
     if end.pending.room() < batch.entries.len() {
@@ -222,7 +233,11 @@ fn room_mediated(end: &mut MediatedEnd, batch: &Batch<'_>, own: PeerId) -> Resul
     if end.note_credit() < u64::from(notes(batch, own)) {
         return Err(Busy::RequestLaneFull.into());
     }
-    end.requests.reserve_lines(lines as u32).map_err(|_| Busy::RequestLaneFull.into())
+    let has_room = match &mut end.requests {
+        Requests::Lane(lane) => lane.reserve_lines(room as u32).is_ok(),
+        Requests::Wire => room <= left as u64,
+    };
+    if has_room { Ok(()) } else { Err(Busy::RequestLaneFull.into()) }
 }
 
 const _: () = assert!(NOTES_UNREAD_MAX >= BATCH_MAX as u64, "a whole batch may notify");

@@ -78,7 +78,7 @@ pub(crate) struct DirectEnd {
 pub(crate) struct MediatedEnd {
     /// Bytes of the longest record, head included.
     pub(crate) record_max: usize,
-    pub(crate) requests: LaneSender,
+    pub(crate) requests: Requests,
     pub(crate) responses: LaneReceiver,
     pub(crate) pending: Pending,
     pub(crate) sinks: Vec<Option<Sink>>,
@@ -91,6 +91,15 @@ pub(crate) struct MediatedEnd {
     /// Notifications of the peer's commands that the program has taken; the responder counts on it,
     /// so it is not in memory that the peer can write.
     pub(crate) notes_taken: Arc<AtomicU64>,
+}
+
+/// Where commands go.
+#[derive(Debug)]
+pub(crate) enum Requests {
+    /// To a lane that the target's engine reads.
+    Lane(LaneSender),
+    /// To the frames of a link.
+    Wire,
 }
 
 /// One end of a connection.
@@ -170,7 +179,10 @@ impl Connection {
             }),
             Mode::Mediated => Executor::Mediated(Box::new(MediatedEnd {
                 record_max,
-                requests: out.requests().sender(),
+                requests: match bells {
+                    Some(_) => Requests::Lane(out.requests().sender()),
+                    None => Requests::Wire,
+                },
                 responses: inward.responses().receiver(),
                 pending: Pending::new(),
                 sinks: Vec::new(),

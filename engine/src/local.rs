@@ -48,6 +48,17 @@ pub(crate) enum Buffer<'b> {
     InRegion(&'b Arc<Mapping>, u64),
 }
 
+impl Buffer<'_> {
+    /// Copies what lies from `at` on, of a put's source.
+    pub(crate) fn copy_out(&self, at: u64, into: &mut [u8]) {
+        match self {
+            Self::Out(bytes) => into.copy_from_slice(&bytes[at as usize..][..into.len()]),
+            Self::OutRegion(from, offset) => from.read(offset + at, into),
+            Self::None | Self::In(_) | Self::InRegion(..) => debug_assert!(into.is_empty()),
+        }
+    }
+}
+
 const MISMATCH: &str = "puts have sources and gets destinations";
 
 impl Local for Carried {

@@ -3,13 +3,14 @@
 //! A transfer longer than half a lane is cut; only its last command raises notifications at the
 //! target. The target says in a counter how many commands it has executed, and in responses what
 //! has data, a result or a fault.
-use crate::connection::{Connection, Executor, MediatedEnd, Sink};
+use crate::connection::{Connection, Executor, MediatedEnd, Requests, Sink};
 use crate::error::{Busy, Fault, PostError};
 use crate::local::{Buffer, Transfer};
 use crate::mem::page::Sleeper;
 use crate::ops::{NOTES_PER_OPERATION, Posted};
 use crate::port::Port;
 use crate::sync::Ordering;
+use crate::wire;
 use ayre_proto::alu::Fetched;
 use ayre_proto::command::{COMMAND_BYTES, RESPONSE_BYTES, Request, Response};
 use ayre_proto::execute::{Action, Command};
@@ -113,7 +114,9 @@ impl Port {
             Action::Put => shape.row_len.min(limit) as usize,
             _ => 0,
         };
-        end.requests.reserve(COMMAND_BYTES + first).map_err(|_| Busy::RequestLaneFull)?;
+        if !self.has_request_room(peer, &command.action, first) {
+            return Err(Busy::RequestLaneFull.into());
+        }
         Ok(limit)
     }
 
@@ -156,36 +159,53 @@ impl Port {
             Buffer::Out(_) | Buffer::OutRegion(..) => piece.len as usize,
             _ => 0,
         };
-        if !self.has_request_room(peer, len) {
+        let action = &request.command.action;
+        if !self.has_request_room(peer, action, len) {
             let room = self.wait_for(None, |port| {
                 port.take_answers(peer.index(), awaited.as_deref_mut());
                 let gone = !port.is_alive(peer);
-                (gone || port.has_request_room(peer, len)).then_some(!gone)
+                (gone || port.has_request_room(peer, action, len)).then_some(!gone)
             });
             if room != Some(true) {
                 return false;
             }
         }
-        let data: &[u8] = match buffer {
-            Buffer::Out(bytes) => &bytes[piece.local as usize..][..len],
-            Buffer::OutRegion(from, offset) => {
-                let data = &mut self.staging[..len];
-                from.read(offset + piece.local, data);
-                data
-            }
-            _ => &[],
-        };
+        let fill = |bytes: &mut [u8]| buffer.copy_out(piece.local, bytes);
         let Some(Some(connection)) = self.connections.get_mut(peer.index()) else { return false };
         let Ok(end) = mediated(connection) else { return false };
-        let pushed = end.requests.push((Kind::Command, 0), request.encode(), data);
-        debug_assert!(pushed.is_ok(), "room was made sure of");
+        match &mut end.requests {
+            Requests::Lane(lane) => {
+                let data = match buffer {
+                    Buffer::Out(bytes) => &bytes[piece.local as usize..][..len],
+                    _ => {
+                        fill(&mut self.staging[..len]);
+                        &self.staging[..len]
+                    }
+                };
+                let pushed = lane.push((Kind::Command, 0), request.encode(), data);
+                debug_assert!(pushed.is_ok(), "room was made sure of");
+            }
+            Requests::Wire => {
+                let wire = self.wire.get().expect("a port with links has a wire");
+                let posted = wire::lock(wire).post(peer, request, (len, fill));
+                debug_assert!(posted.is_ok(), "as above");
+            }
+        }
         connection.link.kick(Sleeper::Engine);
         true
     }
 
-    fn has_request_room(&mut self, peer: PeerId, data: usize) -> bool {
-        let end = self.connection_mut(peer).and_then(mediated);
-        end.is_ok_and(|end| end.requests.reserve(COMMAND_BYTES + data).is_ok())
+    /// Whether a command with so many bytes of data finds room.
+    fn has_request_room(&mut self, peer: PeerId, action: &Action, data: usize) -> bool {
+        let Ok(end) = self.connection_mut(peer).and_then(mediated) else { return false };
+        let len = COMMAND_BYTES + data;
+        match &mut end.requests {
+            Requests::Lane(lane) => lane.reserve(len).is_ok(),
+            Requests::Wire => {
+                let wire = self.wire.get();
+                wire.is_some_and(|wire| wire::lock(wire).has_room(peer, action, len))
+            }
+        }
     }
 
     /// Waits until one operation has ended. While its call runs, its connection's answers are taken
@@ -216,6 +236,8 @@ impl Port {
     fn take_new_answers(&mut self, index: usize, mut awaited: Option<&mut Awaited<'_>>) -> bool {
         let Some(Some(connection)) = self.connections.get_mut(index) else { return false };
         let peer = connection.peer;
+        // Answers that found no room here may be waiting for it.
+        self.has_come |= connection.is_carried();
         if take_responses(connection, &mut self.staging, awaited.as_deref_mut()).is_err() {
             self.count_malformed();
             self.end_connection(peer, Fault::Malformed);
@@ -313,23 +335,38 @@ impl MediatedEnd {
     }
 }
 
-/// Lines of the request lane that a put takes.
-pub(crate) fn lines_of(end: &MediatedEnd, shape: &Shape) -> u64 {
-    let limit = longest(end, end.requests.capacity(), COMMAND_BYTES);
-    shape.pieces(limit).map(|piece| u64::from(lines_for(COMMAND_BYTES + piece.len as usize))).sum()
-}
-
-/// Half a lane, so that one piece is filled while the one before is taken.
-fn longest_piece(end: &MediatedEnd, command: &Command) -> u64 {
-    match command.action {
-        Action::Get => longest(end, end.responses.capacity(), RESPONSE_BYTES),
-        _ => longest(end, end.requests.capacity(), COMMAND_BYTES),
+/// Room of the request lane that a put takes, or of what stands for it: lines, or frames.
+pub(crate) fn room_for(end: &MediatedEnd, shape: &Shape) -> u64 {
+    let pieces = shape.pieces(longest_request(end));
+    match &end.requests {
+        Requests::Lane(_) => {
+            pieces.map(|piece| u64::from(lines_for(COMMAND_BYTES + piece.len as usize))).sum()
+        }
+        Requests::Wire => shape.count(longest_request(end)),
     }
 }
 
-fn longest(end: &MediatedEnd, lane: usize, head: usize) -> u64 {
-    let half = (lane / 2).next_multiple_of(LINE_PAYLOAD).min(end.record_max);
-    (half - head) as u64
+fn longest_piece(end: &MediatedEnd, command: &Command) -> u64 {
+    match command.action {
+        Action::Get => {
+            let record_max = end.record_max.min(RECORD_MAX & !7);
+            half_of(end.responses.capacity()).min(record_max) as u64 - RESPONSE_BYTES as u64
+        }
+        _ => longest_request(end),
+    }
+}
+
+fn longest_request(end: &MediatedEnd) -> u64 {
+    let longest = match &end.requests {
+        Requests::Lane(lane) => half_of(lane.capacity()).min(end.record_max),
+        Requests::Wire => end.record_max,
+    };
+    (longest - COMMAND_BYTES) as u64
+}
+
+/// Half a lane, so that one piece is filled while the one before is taken.
+fn half_of(lane: usize) -> usize {
+    (lane / 2).next_multiple_of(LINE_PAYLOAD)
 }
 
 /// One command of a transfer. Only the last one notifies the target.

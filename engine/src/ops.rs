@@ -59,8 +59,8 @@ impl Port {
     /// port, or the return of [`Port::flush`].
     ///
     /// Does not block on a direct connection. On a mediated one, a put that does not fit half the
-    /// request lane is cut into pieces: it may wait, making progress, for the target's engine to
-    /// make room for those after the first. A put of one piece does not block.
+    /// request lane, or a frame, is cut into pieces: it may wait, making progress, for the target's
+    /// engine to make room for those after the first. A put of one piece does not block.
     ///
     /// # Errors
     /// [`Fault::Rights`], [`Fault::Bounds`], [`Fault::PeerDead`], [`Fault::ForeignHandle`];

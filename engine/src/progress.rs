@@ -64,8 +64,9 @@ impl Port {
         if self.engine.is_none() {
             self.pump();
             self.serve_in_turn();
-        } else if self.any_news.load(Ordering::Relaxed) {
-            // Relaxed: the lock orders what the flag stands for.
+        }
+        // Relaxed: the lock orders what the flag stands for.
+        if self.any_news.load(Ordering::Relaxed) {
             self.hear_news();
         }
         let rota = &mut self.answers_rota;

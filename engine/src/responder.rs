@@ -28,10 +28,23 @@ const BURST: usize = 32;
 /// One mediated connection as its target serves it.
 #[derive(Debug)]
 pub(crate) struct Served {
-    peer: PeerId,
     link: Arc<Link>,
+    /// None where a carrier brings the commands and takes the answers.
+    lanes: Option<Lanes>,
+    account: Account,
+}
+
+/// Where a peer of this host writes its commands, and reads the answers.
+#[derive(Debug)]
+struct Lanes {
     requests: LaneReceiver,
     responses: LaneSender,
+}
+
+/// How far a peer's commands have come.
+#[derive(Debug)]
+struct Account {
+    peer: PeerId,
     /// Tells the initiator how many commands were executed.
     done: Word,
     executed: u64,
@@ -48,16 +61,64 @@ impl Served {
         (inward, out): (&Direction, &Direction),
         taken: Arc<AtomicU64>,
     ) -> Self {
-        Self {
-            peer,
-            link,
-            requests: inward.requests().receiver(),
-            responses: out.responses().sender(),
-            done: inward.control(Control::Done),
-            executed: 0,
-            taken,
-            noted: 0,
-        }
+        let lanes =
+            Lanes { requests: inward.requests().receiver(), responses: out.responses().sender() };
+        Self { lanes: Some(lanes), ..Self::carried(peer, link, inward, taken) }
+    }
+
+    /// A peer of another host.
+    pub(crate) fn carried(
+        peer: PeerId,
+        link: Arc<Link>,
+        inward: &Direction,
+        taken: Arc<AtomicU64>,
+    ) -> Self {
+        let done = inward.control(Control::Done);
+        Self { link, lanes: None, account: Account { peer, done, executed: 0, taken, noted: 0 } }
+    }
+}
+
+/// How the data of a command comes, and how its answer goes.
+pub(crate) trait Exchange {
+    /// Puts the command's data in place.
+    fn deposit(&mut self, into: &Mapping, offset: u64, len: usize);
+    /// Bytes of the longest answer.
+    fn longest(&self) -> usize;
+    /// Whether an answer of `len` bytes can be given now.
+    fn has_room(&mut self, len: usize) -> bool;
+    /// Gives an answer, for which there is room; `fill` writes the data behind its head.
+    fn answer(&mut self, head: Head, len: usize, fill: impl FnOnce(&mut [u8]));
+}
+
+/// Of an answer.
+pub(crate) type Head = [u64; RESPONSE_BYTES / 8];
+
+/// Through lanes.
+struct OverLanes<'a> {
+    lanes: &'a mut Lanes,
+    staging: &'a mut [u8; RECORD_MAX],
+}
+
+impl Exchange for OverLanes<'_> {
+    fn deposit(&mut self, into: &Mapping, offset: u64, len: usize) {
+        let data = &mut self.staging[..len];
+        self.lanes.requests.copy(COMMAND_BYTES / 8, data);
+        into.write(offset, data);
+    }
+
+    fn longest(&self) -> usize {
+        RECORD_MAX.min(self.lanes.responses.capacity())
+    }
+
+    fn has_room(&mut self, len: usize) -> bool {
+        self.lanes.responses.reserve(len).is_ok()
+    }
+
+    fn answer(&mut self, head: Head, len: usize, fill: impl FnOnce(&mut [u8])) {
+        let data = &mut self.staging[..len];
+        fill(data);
+        let pushed = self.lanes.responses.push((Kind::Response, 0), head, data);
+        debug_assert!(pushed.is_ok(), "has_room() came first");
     }
 }
 
@@ -101,7 +162,7 @@ impl Responder {
     }
 
     pub(crate) fn add(&mut self, served: Served) {
-        let index = served.peer.index();
+        let index = served.account.peer.index();
         if self.served.len() <= index {
             self.served.resize_with(index + 1, || None);
         }
@@ -121,14 +182,46 @@ impl Responder {
     // spec: LIFE-12
     pub(crate) fn serve_out(&mut self, peer: PeerId) {
         let Self { table, regions, served, news, staging } = self;
-        let Some(Some(served)) = served.get_mut(peer.index()) else { return };
-        let mut target = Target { table, regions, news, staging };
-        for _ in 0..served.requests.lines() {
-            if !matches!(served.serve_next(&mut target), Ok(true)) {
+        let Some(Some(Served { lanes: Some(lanes), account, .. })) = served.get_mut(peer.index())
+        else {
+            return;
+        };
+        let mut target = Target { table, regions, news };
+        for _ in 0..lanes.requests.lines() {
+            if !matches!(account.serve_next(lanes, staging, &mut target), Ok(true)) {
                 break;
             }
         }
-        served.count_done();
+        account.count_done();
+    }
+
+    /// Performs the command that a carrier has brought on a connection, `record` with its data.
+    /// False where it finds no room for its answer now, or the connection is not served.
+    ///
+    /// # Errors
+    /// [`Malformed`] where no correct peer writes that.
+    pub(crate) fn perform(
+        &mut self,
+        (peer, link): (PeerId, &Arc<Link>),
+        record: &[u8],
+        exchange: &mut impl Exchange,
+    ) -> Result<bool, Malformed> {
+        let Self { table, regions, served, news, .. } = self;
+        let (head, data) = record.split_first_chunk::<COMMAND_BYTES>().ok_or(Malformed)?;
+        let Some(Some(served)) = served.get_mut(peer.index()) else { return Ok(false) };
+        if !Arc::ptr_eq(&served.link, link) {
+            // The number belongs to another connection now, or still.
+            return Ok(false);
+        }
+        let (words, _) = head.as_chunks();
+        let words = std::array::from_fn(|index| u64::from_le_bytes(words[index]));
+        let request = Request::parse(&words, data.len() as u64);
+        let mut target = Target { table, regions, news };
+        let performed = served.account.perform_one(request, exchange, &mut target)?;
+        if performed {
+            served.account.count_done();
+        }
+        Ok(performed)
     }
 
     /// Moves new notifications to the port's queue, whose room is bounded by the credit that each
@@ -160,7 +253,9 @@ impl Responder {
     #[inline(always)]
     pub(crate) fn serve(&mut self, index: usize) -> bool {
         match self.served.get(index) {
-            Some(Some(served)) => served.requests.peek().is_some() && self.serve_arrived(index),
+            Some(Some(Served { lanes: Some(lanes), .. })) => {
+                lanes.requests.peek().is_some() && self.serve_arrived(index)
+            }
             _ => false,
         }
     }
@@ -170,11 +265,11 @@ impl Responder {
         let Self { table, regions, served, news, staging } = self;
         let slot = &mut served[index];
         let Some(one) = slot else { return false };
-        let mut target = Target { table, regions, news, staging };
-        match one.serve(&mut target) {
+        let mut target = Target { table, regions, news };
+        match one.serve(staging, &mut target) {
             Ok(any) => any,
             Err(Malformed) => {
-                news.add_malformed(one.peer);
+                news.add_malformed(one.account.peer);
                 *slot = None;
                 true
             }
@@ -202,56 +297,85 @@ struct Target<'a> {
     table: &'a Table,
     regions: &'a [Option<Arc<Mapping>>],
     news: &'a mut News,
-    staging: &'a mut [u8; RECORD_MAX],
 }
 
 impl Served {
     // spec: ORD-7, ORD-9
-    fn serve(&mut self, target: &mut Target<'_>) -> Result<bool, Malformed> {
-        let before = self.executed;
+    fn serve(
+        &mut self,
+        staging: &mut [u8; RECORD_MAX],
+        target: &mut Target<'_>,
+    ) -> Result<bool, Malformed> {
+        let Self { link, lanes: Some(lanes), account } = self else { return Ok(false) };
+        let before = account.executed;
         for _ in 0..BURST {
-            if !self.serve_next(target)? {
+            if !account.serve_next(lanes, staging, target)? {
                 break;
             }
         }
-        if self.executed == before {
+        if account.executed == before {
             return Ok(false);
         }
-        self.count_done();
-        self.link.kick(Sleeper::Port);
+        account.count_done();
+        link.kick(Sleeper::Port);
         Ok(true)
     }
+}
 
+impl Account {
     fn count_done(&self) {
         // DONE-R1: the effects and answers of all commands counted.
         self.done.store(self.executed, Ordering::Release);
     }
 
-    /// Serves the command at the head. False where there is none, or no room for what it causes.
+    /// Serves the command at the head of the lane. False where there is none, or no room for what
+    /// it causes.
     // spec: ORD-1, ERR-5
-    fn serve_next(&mut self, target: &mut Target<'_>) -> Result<bool, Malformed> {
-        let Some(status) = self.requests.peek() else { return Ok(false) };
+    fn serve_next(
+        &mut self,
+        lanes: &mut Lanes,
+        staging: &mut [u8; RECORD_MAX],
+        target: &mut Target<'_>,
+    ) -> Result<bool, Malformed> {
+        let Some(status) = lanes.requests.peek() else { return Ok(false) };
         let status = status?;
         let data = (status.len as usize).checked_sub(COMMAND_BYTES).ok_or(Malformed)?;
         if status.kind != Kind::Command {
             return Err(Malformed);
         }
-        let request = Request::parse(&self.requests.head(), data as u64);
-        if !self.has_room(&request)? {
+        let request = Request::parse(&lanes.requests.head(), data as u64);
+        if !self.perform_one(request, &mut OverLanes { lanes, staging }, target)? {
             return Ok(false);
         }
-        self.perform(request, target);
+        lanes.requests.consume(&status);
+        Ok(true)
+    }
+
+    /// Performs a command unless what it causes has no room.
+    fn perform_one(
+        &mut self,
+        request: Result<Request, Fault>,
+        exchange: &mut impl Exchange,
+        target: &mut Target<'_>,
+    ) -> Result<bool, Malformed> {
+        if !self.has_room(&request, exchange)? {
+            return Ok(false);
+        }
+        self.perform(request, exchange, target);
         self.executed += 1;
-        self.requests.consume(&status);
         Ok(true)
     }
 
     /// Everything that the command may cause finds room before it begins.
     // spec: LANE-10
-    fn has_room(&mut self, request: &Result<Request, Fault>) -> Result<bool, Malformed> {
+    fn has_room(
+        &self,
+        request: &Result<Request, Fault>,
+        exchange: &mut impl Exchange,
+    ) -> Result<bool, Malformed> {
         let answer = match request {
             Ok(Request { command: Command { action: Action::Get, claim, .. }, .. }) => {
-                let most = RECORD_MAX.min(self.responses.capacity()) - RESPONSE_BYTES;
+                let most = exchange.longest() - RESPONSE_BYTES;
                 let len = usize::try_from(claim.len).map_err(|_| Malformed)?;
                 if len > most {
                     return Err(Malformed);
@@ -263,7 +387,7 @@ impl Served {
         if request.as_ref().is_ok_and(|r| r.command.note_at_target(self.peer).is_some()) {
             self.check_note_credit()?;
         }
-        Ok(self.responses.reserve(answer).is_ok())
+        Ok(exchange.has_room(answer))
     }
 
     /// An initiator keeps count of its notifications that the program here has not taken yet, so
@@ -276,7 +400,12 @@ impl Served {
         if unread < NOTES_UNREAD_MAX { Ok(()) } else { Err(Malformed) }
     }
 
-    fn perform(&mut self, request: Result<Request, Fault>, target: &mut Target<'_>) {
+    fn perform(
+        &mut self,
+        request: Result<Request, Fault>,
+        exchange: &mut impl Exchange,
+        target: &mut Target<'_>,
+    ) {
         let number = (self.executed + 1) as u32;
         let checked = request.and_then(|request| {
             let extent = target.translate(self.peer, &request.command)?;
@@ -284,18 +413,15 @@ impl Served {
         });
         match checked {
             Ok((request, extent)) => {
-                let mut fx = ServedFx { served: self, target, request, number };
-                let initiator = fx.served.peer;
+                let initiator = self.peer;
+                let mut fx = ServedFx { account: self, exchange, target, request, number };
                 execute(&request.command, extent, initiator, &mut fx);
             }
-            Err(fault) => self.respond(number, Status::Fault(fault), 0, &[]),
+            Err(fault) => {
+                let head = Response { number, status: Status::Fault(fault), value: 0 }.encode();
+                exchange.answer(head, 0, |_| {});
+            }
         }
-    }
-
-    fn respond(&mut self, number: u32, status: Status, value: u64, data: &[u8]) {
-        let head = Response { number, status, value }.encode();
-        let pushed = self.responses.push((Kind::Response, 0), head, data);
-        debug_assert!(pushed.is_ok(), "has_room() came first");
     }
 }
 
@@ -316,24 +442,26 @@ fn memory<'a>(regions: &'a [Option<Arc<Mapping>>], extent: &Extent) -> &'a Arc<M
 }
 
 /// Performs a command on the target's memory, at the target.
-struct ServedFx<'a, 'b> {
-    served: &'a mut Served,
+struct ServedFx<'a, 'b, X> {
+    account: &'a mut Account,
+    exchange: &'a mut X,
     target: &'a mut Target<'b>,
     request: Request,
     number: u32,
 }
 
-impl Effects for ServedFx<'_, '_> {
+impl<X: Exchange> Effects for ServedFx<'_, '_, X> {
     fn deposit(&mut self, to: Extent) {
-        let data = &mut self.target.staging[..to.len() as usize];
-        self.served.requests.copy(COMMAND_BYTES / 8, data);
-        memory(self.target.regions, &to).write(to.offset(), data);
+        let into = memory(self.target.regions, &to);
+        self.exchange.deposit(into, to.offset(), to.len() as usize);
     }
 
     fn collect(&mut self, from: Extent) {
-        let data = &mut self.target.staging[..from.len() as usize];
-        memory(self.target.regions, &from).read(from.offset(), data);
-        self.served.respond(self.number, Status::Ok, self.request.cookie, data);
+        let (number, value) = (self.number, self.request.cookie);
+        let head = Response { number, status: Status::Ok, value }.encode();
+        let memory = memory(self.target.regions, &from);
+        let len = from.len() as usize;
+        self.exchange.answer(head, len, |bytes| memory.read(from.offset(), bytes));
     }
 
     fn store(&mut self, to: Extent, value: u64) {
@@ -347,12 +475,13 @@ impl Effects for ServedFx<'_, '_> {
     // spec: FCAA-3
     fn answer(&mut self, fetched: Fetched) {
         let status = if fetched.success { Status::Ok } else { Status::Declined };
-        self.served.respond(self.number, status, fetched.value, &[]);
+        let head = Response { number: self.number, status, value: fetched.value }.encode();
+        self.exchange.answer(head, 0, |_| {});
     }
 
     fn notify(&mut self, notification: Notification) {
         self.target.news.add_note(notification);
-        self.served.noted += 1;
+        self.account.noted += 1;
     }
 }
 

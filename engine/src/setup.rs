@@ -330,7 +330,10 @@ impl Port {
         let connection = Connection::new(agreed);
         if let Some(taken) = connection.notes_taken() {
             let Connection { link, inward, out, .. } = &connection;
-            self.responder().add(Served::new(peer, link.clone(), (inward, out), taken));
+            self.responder().add(match connection.is_carried() {
+                true => Served::carried(peer, link.clone(), inward, taken),
+                false => Served::new(peer, link.clone(), (inward, out), taken),
+            });
             self.mediated += 1;
         }
         self.connections[index] = Some(connection);

@@ -39,7 +39,8 @@ impl LaneSizes {
     /// Mediated, in the same 6 KiB: 2 x 28 lines and 32 of responses.
     pub(crate) const MEDIATED: Self = Self { paired: 28, response: 32 };
 
-    /// On the wire, whose round trip is long: 57 KB of requests, 14 KB of responses.
+    /// On the wire, whose round trip is long: 57 KB of messages, 28 KB of responses. Requests take
+    /// no lane there.
     pub(crate) const CARRIED: Self = Self { paired: 1024, response: 512 };
 
     /// Whether lanes of these sizes work; sizes may come from a peer.

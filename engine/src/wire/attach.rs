@@ -50,6 +50,7 @@ impl Port {
             protection: options.protection.clone(),
             drive: drive(options.silence),
             any_mail: self.any_mail.clone(),
+            responder: self.responder.clone(),
         };
         self.watch_wire(Wire::new(nets, identity, options.datagram_max)?, options.silence)?;
         Ok(addresses)
@@ -133,7 +134,10 @@ impl Port {
         let connection = lock(wire).adopt(arrived, peer);
         // Whoever has opened the link waits for an answer.
         self.pump_all();
-        self.add(connection)
+        let added = self.add(connection)?;
+        // What has come in the meantime can be performed now.
+        self.push_out(added);
+        Ok(added)
     }
 
     /// A link that somebody else has opened.
@@ -201,6 +205,11 @@ impl Port {
         {
             lock(wire).nudge(peer);
         }
+    }
+
+    /// Frames that can be made ready for commands to a peer of another host.
+    pub(crate) fn wire_room(&self, peer: PeerId) -> usize {
+        self.wire.get().map_or(0, |wire| lock(wire).room(peer))
     }
 
     /// There is no room for more to this peer. On one host that is the peer's business; what is to

@@ -4,27 +4,41 @@
 //! a peer of the same host would read and write them, a carrier does:
 //!
 //! ```text
-//!   port A --> lanes --> carrier ==== records of a link ==== carrier --> lanes --> port B
-//!                  <-- cursor                                      cursor <--
+//!   port A --> message lane --> carrier ==== records ==== carrier --> message lane --> port B
+//!                     <-- cursor                                <-- cursor
+//!          --> command ------------------------------------------> responder of port B
+//!          <-- response lane <------------------------------------
 //! ```
 //!
 //! A line goes back to the port that wrote it only when the port at the other end has given back
 //! the line that it went to. So the two lanes are one, and everything that bounds a lane holds over
 //! the wire: what comes finds room, and nobody's unread messages stand in the way of anything.
+//! Commands take no lane: bytes go from where they are into a frame, and from the frame that has
+//! come to where they belong. What holds them up is the frames' own credit.
 use super::counts::{self, Counts, is_after};
+use super::frames::Frames;
 use super::mail::Mail;
 use super::queues::{Feed, Sink};
+use crate::connection::Link;
 use crate::control::{Packet, PacketKind};
 use crate::mem::lane::{LaneReceiver, LaneSender};
 use crate::mem::layout::{Control, Direction};
+use crate::mem::map::Mapping;
 use crate::mem::word::Word;
+use crate::responder::{Exchange, Head, Responder, lock};
 use crate::sync::Ordering;
+use ayre_proto::command::{COMMAND_BYTES, RESPONSE_BYTES, Request};
+use ayre_proto::execute::Action;
 use ayre_proto::lane::{Kind, Malformed};
+use ayre_proto::limits::{PENDING_MAX, RECORD_MAX};
 use ayre_proto::link::frame::{Channel, Record, RecordKind};
-use ayre_proto::notify::Operation;
+use ayre_proto::units::PeerId;
+use std::sync::{Arc, Mutex};
 
 /// Nanoseconds for which the other side need not be told what nobody waits for.
 const PATIENCE: u64 = 20_000;
+/// Commands whose end may go untold: half of what an initiator may have under way.
+const UNTOLD_MAX: u64 = PENDING_MAX as u64 / 2;
 
 /// What a control record is about; its tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +69,8 @@ pub(crate) trait Pack {
     ) -> Result<(), Full>;
     /// Longest record.
     fn longest(&self) -> usize;
+    /// Whether a record of `len` bytes finds room on a channel.
+    fn has_room(&self, channel: Channel, len: usize) -> bool;
     /// A channel on which a frame is about to go anyway.
     fn begun(&self) -> Option<Channel>;
     /// Nanoseconds.
@@ -65,23 +81,62 @@ pub(crate) trait Pack {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     Taken,
-    /// A command of another channel comes first.
+    /// A command of another channel comes first, or what it causes has no room.
     NotYet,
+}
+
+/// Who performs the commands that come on a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Performer {
+    pub(crate) peer: PeerId,
+    /// The connection's.
+    pub(crate) link: Arc<Link>,
+    pub(crate) responder: Arc<Mutex<Responder>>,
+}
+
+/// Data out of a record that has come, answers into a frame that will go.
+struct OverFrames<'a, P> {
+    data: &'a [u8],
+    frames: &'a mut P,
+    answers: &'a mut u64,
+}
+
+impl<P: Pack> Exchange for OverFrames<'_, P> {
+    fn deposit(&mut self, into: &Mapping, offset: u64, len: usize) {
+        into.write(offset, &self.data[..len]);
+    }
+
+    fn longest(&self) -> usize {
+        RECORD_MAX.min(self.frames.longest())
+    }
+
+    fn has_room(&mut self, len: usize) -> bool {
+        self.frames.has_room(Channel::Response, len)
+    }
+
+    fn answer(&mut self, head: Head, len: usize, fill: impl FnOnce(&mut [u8])) {
+        let record = (RecordKind::Response, 0);
+        let packed = self.frames.pack(Channel::Response, record, RESPONSE_BYTES + len, |bytes| {
+            let (first, data) = bytes.split_at_mut(RESPONSE_BYTES);
+            lay(first, &head);
+            fill(data);
+        });
+        debug_assert!(packed.is_ok(), "has_room() came first");
+        *self.answers += 1;
+    }
 }
 
 /// The far side of one connection's lanes.
 #[derive(Debug)]
 pub(crate) struct Carrier {
     mail: Mail,
+    performer: Performer,
     /// What the port publishes.
-    requests: LaneReceiver,
     messages: LaneReceiver,
-    responses: LaneReceiver,
     done: Word,
     noted: Word,
     barrier: Word,
     /// What is published to the port.
-    to_requests: LaneSender,
     to_messages: LaneSender,
     to_responses: LaneSender,
     done_there: Word,
@@ -90,7 +145,6 @@ pub(crate) struct Carrier {
     /// Commands and responses that were passed on, and that have come, in all.
     commands_out: u64,
     commands_in: u32,
-    messages_out: u64,
     responses_out: u64,
     responses_in: u32,
     barrier_told: u64,
@@ -124,16 +178,18 @@ struct Heard {
 
 impl Carrier {
     /// For the connection whose port has these directions.
-    pub(crate) fn new(out: &Direction, inward: &Direction, mail: Mail) -> Self {
+    pub(crate) fn new(
+        (out, inward): (&Direction, &Direction),
+        mail: Mail,
+        performer: Performer,
+    ) -> Self {
         Self {
             mail,
-            requests: out.requests().receiver(),
+            performer,
             messages: out.messages().receiver(),
-            responses: out.responses().receiver(),
             done: inward.control(Control::Done),
             noted: inward.control(Control::Noted),
             barrier: out.control(Control::Barrier),
-            to_requests: inward.requests().sender(),
             to_messages: inward.messages().sender(),
             to_responses: inward.responses().sender(),
             done_there: out.control(Control::Done),
@@ -141,7 +197,6 @@ impl Carrier {
             barrier_there: inward.control(Control::Barrier),
             commands_out: 0,
             commands_in: 0,
-            messages_out: 0,
             responses_out: 0,
             responses_in: 0,
             barrier_told: 0,
@@ -174,35 +229,51 @@ impl Carrier {
 
     /// Whether everything that the port has published was passed on, when it was gathered last.
     pub(crate) fn is_drained(&self) -> bool {
-        let lanes = [&self.requests, &self.messages, &self.responses];
         let is_told = self.told.since.is_none();
-        let is_passed = lanes.iter().all(|lane| lane.peek().is_none());
-        is_told && is_passed && self.feeds.iter().all(Feed::is_drained)
+        is_told && self.messages.peek().is_none() && self.feeds.iter().all(Feed::is_drained)
     }
 
     /// Passes on what the port has published, as far as there is room.
     // spec: WIRE-1
     pub(crate) fn gather(&mut self, frames: &mut impl Pack) {
-        // Before the responses: those of the commands counted are in the lane (DONE-R1).
-        let counts = self.counts();
-        let answered = self.gather_responses(frames).is_ok();
-        let said = self.gather_posted(frames);
-        if said.is_ok() {
+        self.gather_cursors(frames);
+        if self.gather_posted(frames).is_ok() {
             self.gather_barrier(frames);
         }
-        self.gather_counts(counts, answered, frames);
+        self.gather_counts(frames);
     }
 
-    fn gather_responses(&mut self, frames: &mut impl Pack) -> Result<(), Full> {
-        let Self { responses, responses_out, sinks, .. } = self;
-        pass(responses, responses_out, frames, |_| (Channel::Response, RecordKind::Response))?;
-        for (number, sink) in sinks.iter_mut().enumerate() {
+    /// A command of the port's own, with so many bytes of data, which `fill` writes.
+    // spec: WIRE-1
+    pub(crate) fn post(
+        &mut self,
+        request: &Request,
+        (data, fill): (usize, impl FnOnce(&mut [u8])),
+        frames: &mut Frames,
+    ) -> Result<(), Full> {
+        let (channel, len) = (channel_of(&request.command.action), COMMAND_BYTES + data);
+        if !frames.fits(channel, len) {
+            return Err(Full);
+        }
+        self.commands_out += 1;
+        let head = (RecordKind::Command, self.commands_out as u32);
+        frames.append(channel, head, len, |bytes| {
+            let (first, data) = bytes.split_at_mut(COMMAND_BYTES);
+            lay(first, &request.encode());
+            fill(data);
+        });
+        Ok(())
+    }
+
+    fn gather_cursors(&mut self, frames: &mut impl Pack) {
+        for (number, sink) in self.sinks.iter_mut().enumerate() {
             let Some(cursor) = sink.news() else { continue };
             let word = number as u64 | u64::from(cursor) << 32;
-            tell(frames, Channel::Response, About::QueueCursor, &[word])?;
+            if tell(frames, Channel::Response, About::QueueCursor, &[word]).is_err() {
+                return;
+            }
             sink.told(cursor);
         }
-        Ok(())
     }
 
     fn gather_posted(&mut self, frames: &mut impl Pack) -> Result<(), Full> {
@@ -212,16 +283,21 @@ impl Carrier {
                 return Err(full);
             }
         }
-        let Self { requests, messages, commands_out, messages_out, feeds, .. } = self;
         // Each has its share, whatever becomes of the others.
-        let requests = pass(requests, commands_out, frames, |first| {
-            let channel = if awaits_response(first) { Channel::NonPosted } else { Channel::Posted };
-            (channel, RecordKind::Command)
-        });
-        let messages =
-            pass(messages, messages_out, frames, |_| (Channel::Posted, RecordKind::Message));
-        let feeds = feeds.iter_mut().map(|feed| feed.pass(frames));
-        feeds.fold(requests.and(messages), Result::and)
+        let messages = self.pass_messages(frames);
+        let feeds = self.feeds.iter_mut().map(|feed| feed.pass(frames));
+        feeds.fold(messages, Result::and)
+    }
+
+    fn pass_messages(&mut self, frames: &mut impl Pack) -> Result<(), Full> {
+        let lane = &mut self.messages;
+        while let Some(status) = lane.peek() {
+            let status = status.expect("our own port writes records");
+            let (head, len) = ((RecordKind::Message, status.tag), status.len as usize);
+            frames.pack(Channel::Posted, head, len, |bytes| lane.copy(0, bytes))?;
+            lane.pass(&status);
+        }
+        Ok(())
     }
 
     /// After everything that came before it.
@@ -237,27 +313,20 @@ impl Carrier {
 
     fn counts(&self) -> Counts {
         Counts {
-            responses: 0,
-            // DONE-A1: their responses are in the lane (DONE-R1).
+            // DONE-A1: their responses were passed on (DONE-R1).
             done: self.done.load(Ordering::Acquire),
+            responses: self.responses_out as u32,
             // NOTE-A1: as an initiator of the same host reads it.
             noted: self.noted.load(Ordering::Acquire),
-            lines: [
-                self.to_messages.given_back(),
-                self.to_requests.given_back(),
-                self.to_responses.given_back(),
-            ],
+            lines: self.to_messages.given_back(),
         }
     }
 
     /// Tells how far we are: along with what goes anyway, or where somebody waits for it, or after
     /// a while.
     // spec: WIRE-4
-    fn gather_counts(&mut self, mut counts: Counts, answered: bool, frames: &mut impl Pack) {
-        counts.responses = self.responses_out as u32;
-        if !answered {
-            counts.done = self.told.counts.done;
-        }
+    fn gather_counts(&mut self, frames: &mut impl Pack) {
+        let counts = self.counts();
         let is_new = Counts { responses: self.told.counts.responses, ..counts } != self.told.counts;
         if !is_new && !self.asks {
             return;
@@ -265,7 +334,8 @@ impl Carrier {
         let now = frames.now();
         let since = *self.told.since.get_or_insert(now);
         let waited = now >= since.saturating_add(PATIENCE);
-        let room = counts.lines != self.told.counts.lines;
+        let room = counts.lines != self.told.counts.lines
+            || counts.done.wrapping_sub(self.told.counts.done) >= UNTOLD_MAX;
         let is_due = waited || room || self.asks || self.heard.asks;
         let channel = match frames.begun() {
             Some(begun) => begun,
@@ -297,17 +367,26 @@ impl Carrier {
         }
     }
 
-    /// Takes a record that has come. It finds room, for its sender knows what was given back.
+    /// Takes a record that has come. A message finds room, for its sender knows what was given
+    /// back.
     // spec: WIRE-2, WIRE-3
-    pub(crate) fn take(&mut self, record: &Record<'_>) -> Result<Taken, Malformed> {
+    pub(crate) fn take(
+        &mut self,
+        record: &Record<'_>,
+        frames: &mut impl Pack,
+    ) -> Result<Taken, Malformed> {
         match record.kind {
-            RecordKind::Command => return self.take_command(record),
+            RecordKind::Command => return self.take_command(record, frames),
             RecordKind::Message => {
                 let head = (Kind::GatedMessage, record.tag);
                 publish(&mut self.to_messages, head, record.bytes)?;
             }
             RecordKind::Response => {
-                publish(&mut self.to_responses, (Kind::Response, 0), record.bytes)?;
+                let head = (Kind::Response, 0);
+                if publish(&mut self.to_responses, head, record.bytes).is_err() {
+                    // The port takes its answers in when it makes progress.
+                    return Ok(Taken::NotYet);
+                }
                 self.responses_in = self.responses_in.wrapping_add(1);
                 self.count_early();
             }
@@ -322,12 +401,21 @@ impl Carrier {
 
     /// Commands of the two channels come in the order in which they were posted.
     // spec: WIRE-2
-    fn take_command(&mut self, record: &Record<'_>) -> Result<Taken, Malformed> {
+    fn take_command(
+        &mut self,
+        record: &Record<'_>,
+        frames: &mut impl Pack,
+    ) -> Result<Taken, Malformed> {
         let next = self.commands_in.wrapping_add(1);
         if record.tag != next {
             return if is_after(record.tag, next) { Ok(Taken::NotYet) } else { Err(Malformed) };
         }
-        publish(&mut self.to_requests, (Kind::Command, 0), record.bytes)?;
+        let data = record.bytes.get(COMMAND_BYTES..).ok_or(Malformed)?;
+        let Performer { peer, link, responder } = &self.performer;
+        let mut exchange = OverFrames { data, frames, answers: &mut self.responses_out };
+        if !lock(responder).perform((*peer, link), record.bytes, &mut exchange)? {
+            return Ok(Taken::NotYet);
+        }
         self.commands_in = next;
         Ok(Taken::Taken)
     }
@@ -365,10 +453,7 @@ impl Carrier {
         if !is_after(serial, self.heard.serial) {
             return Ok(());
         }
-        let [messages, requests, responses] = counts.lines;
-        self.messages.give_back(messages)?;
-        self.requests.give_back(requests)?;
-        self.responses.give_back(responses)?;
+        self.messages.give_back(counts.lines)?;
         if counts.done < self.heard.done || counts.done > self.commands_out {
             return Err(Malformed);
         }
@@ -392,30 +477,19 @@ impl Carrier {
     }
 }
 
-/// Passes on the records of a lane and counts them; `place` says where each goes, from its first
-/// word. Commands carry their number, and messages their own tag.
-fn pass(
-    lane: &mut LaneReceiver,
-    count: &mut u64,
-    frames: &mut impl Pack,
-    place: impl Fn(u64) -> (Channel, RecordKind),
-) -> Result<(), Full> {
-    while let Some(status) = lane.peek() {
-        let status = status.expect("our own port writes records");
-        let [first] = lane.head();
-        let (channel, kind) = place(first);
-        let tag = if kind == RecordKind::Command { (*count + 1) as u32 } else { status.tag };
-        frames.pack(channel, (kind, tag), status.len as usize, |bytes| lane.copy(0, bytes))?;
-        lane.pass(&status);
-        *count += 1;
+/// A command that has a response in any case goes apart from those that have none.
+pub(super) const fn channel_of(action: &Action) -> Channel {
+    match action {
+        Action::Get | Action::Fetch(_) => Channel::NonPosted,
+        _ => Channel::Posted,
     }
-    Ok(())
 }
 
-/// Whether the command that begins with this word has a response in any case.
-fn awaits_response(first: u64) -> bool {
-    let operation = Operation::from_code(first as u8);
-    matches!(operation, Some(Operation::Get | Operation::FetchAtomic))
+/// Writes words to bytes.
+fn lay(bytes: &mut [u8], words: &[u64]) {
+    for (place, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
+        *place = word.to_le_bytes();
+    }
 }
 
 /// Publishes a record to the port.
@@ -424,11 +498,8 @@ fn publish(lane: &mut LaneSender, head: (Kind, u32), bytes: &[u8]) -> Result<(),
 }
 
 fn tell(frames: &mut impl Pack, channel: Channel, about: About, words: &[u64]) -> Result<(), Full> {
-    frames.pack(channel, (RecordKind::Control, about as u32), words.len() * 8, |bytes| {
-        for (place, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
-            *place = word.to_le_bytes();
-        }
-    })
+    let head = (RecordKind::Control, about as u32);
+    frames.pack(channel, head, words.len() * 8, |bytes| lay(bytes, words))
 }
 
 fn words<const N: usize>(record: &Record<'_>) -> Result<[u64; N], Malformed> {

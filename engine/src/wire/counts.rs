@@ -9,13 +9,12 @@
 //! word 0| responses passed on             | serial number                   |
 //! word 1| commands executed                                                 |
 //! word 2| notifications taken                                               |
-//! word 3| request lines given back        | message lines given back        |
-//! word 4| reserved                        | response lines given back       |
+//! word 3| reserved                        | message lines given back        |
 //!       +---------------------------------+---------------------------------+
 //! ```
 
 /// Words of a counts record.
-pub(crate) const WORDS: usize = 5;
+pub(crate) const WORDS: usize = 4;
 
 /// How far one side has come with what the other side has sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,24 +25,23 @@ pub(crate) struct Counts {
     pub(crate) done: u64,
     /// Notifications taken in all.
     pub(crate) noted: u64,
-    /// Lines given back in all, by lane: messages, requests, responses.
-    pub(crate) lines: [u32; 3],
+    /// Lines of the message lane given back in all.
+    pub(crate) lines: u32,
 }
 
 impl Counts {
     /// The words that travel.
     // spec: WIRE-4
     pub(crate) fn encode(&self, serial: u32) -> [u64; WORDS] {
-        let [messages, requests, responses] = self.lines.map(u64::from);
         let first = u64::from(serial) | u64::from(self.responses) << 32;
-        [first, self.done, self.noted, messages | requests << 32, responses]
+        [first, self.done, self.noted, u64::from(self.lines)]
     }
 
     /// Reads what a peer wrote, with its serial number. Total.
     pub(crate) fn parse(words: &[u64; WORDS]) -> (u32, Self) {
-        let [first, done, noted, both, last] = *words;
-        let lines = [both as u32, (both >> 32) as u32, last as u32];
-        (first as u32, Self { responses: (first >> 32) as u32, done, noted, lines })
+        let [first, done, noted, lines] = *words;
+        let responses = (first >> 32) as u32;
+        (first as u32, Self { responses, done, noted, lines: lines as u32 })
     }
 }
 
@@ -59,7 +57,7 @@ mod tests {
     // spec: WIRE-4
     #[test]
     fn counts_travel_whole() {
-        let counts = Counts { responses: 7, done: u64::MAX - 1, noted: 1 << 40, lines: [1, 2, 3] };
+        let counts = Counts { responses: 7, done: u64::MAX - 1, noted: 1 << 40, lines: 3 };
         assert_eq!(Counts::parse(&counts.encode(u32::MAX)), (u32::MAX, counts));
     }
 

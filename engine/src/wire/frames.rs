@@ -1,38 +1,84 @@
-//! The payloads that one end of a link holds: of frames that are being filled, that were sent and
-//! have not arrived, and that have come before their turn.
+//! The frames that one end of a link holds: those that are being filled, that are ready to go, that
+//! were sent and have not arrived, and that have come before their turn.
+//!
+//! ```text
+//!   records --> filling --> ready --> sent --> arrived
+//!                 one      some    a window     free
+//! ```
+use super::crc::crc32c;
 use ayre_proto::link::WINDOW;
-use ayre_proto::link::frame::{CHANNELS, Channel, HEAD_BYTES, Packer, RecordKind};
+use ayre_proto::link::frame::{
+    CHANNELS, Channel, Digest, HEAD_BYTES, HEADER_BYTES, Packer, RecordKind,
+};
+use std::collections::VecDeque;
+use std::sync::Arc;
 
-type Window = [Vec<u8>; WINDOW as usize];
+/// Frames of a channel that are ready to go: two windows.
+// spec: LIM-1, WIRE-9
+pub(crate) const FRAMES_MAX: usize = 2 * WINDOW as usize;
 
-/// Payload buffers of one link: at most the two windows of each channel, and one that is filled.
+/// The frames of one link: of each channel at most two windows, those that are ready, and one that
+/// is filled.
 #[derive(Debug)]
 pub(crate) struct Frames {
     /// Bytes of the longest payload.
     room: usize,
-    filling: [Filling; CHANNELS],
-    sent: Box<[Window; CHANNELS]>,
-    kept: Box<[Window; CHANNELS]>,
-    free: Vec<Vec<u8>>,
+    channels: Box<[Queues; CHANNELS]>,
+    free: Vec<Arc<Vec<u8>>>,
 }
 
-#[derive(Debug, Default)]
+/// Of one channel.
+#[derive(Debug)]
+struct Queues {
+    filling: Option<Filling>,
+    ready: VecDeque<Frame>,
+    sent: [Option<Frame>; WINDOW as usize],
+    kept: [Vec<u8>; WINDOW as usize],
+}
+
+#[derive(Debug)]
 struct Filling {
-    buffer: Vec<u8>,
+    bytes: Arc<Vec<u8>>,
+    /// Of the payload.
     len: usize,
+}
+
+/// A frame as it travels. A network that has not taken it yet has a share in it, so that it is not
+/// copied.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    bytes: Arc<Vec<u8>>,
+    digest: Digest,
+}
+
+impl Frame {
+    /// The frame with this header, for a network to keep until it has left; none while another
+    /// transmission of it has not.
+    pub(crate) fn with_header(&mut self, header: &[u8; HEADER_BYTES]) -> Option<Arc<Vec<u8>>> {
+        Arc::get_mut(&mut self.bytes)?[..HEADER_BYTES].copy_from_slice(header);
+        Some(self.bytes.clone())
+    }
+
+    /// Bytes of header and payload.
+    pub(crate) fn len(&self) -> usize {
+        HEADER_BYTES + usize::from(self.digest.len)
+    }
+
+    pub(crate) fn payload(&self) -> &[u8] {
+        &self.bytes[HEADER_BYTES..self.len()]
+    }
 }
 
 impl Frames {
     /// For payloads of at most `room` bytes.
     pub(crate) fn new(room: usize) -> Self {
-        let windows = || Box::new(std::array::from_fn(|_| std::array::from_fn(|_| Vec::new())));
-        Self {
-            room,
-            filling: std::array::from_fn(|_| Filling::default()),
-            sent: windows(),
-            kept: windows(),
-            free: Vec::new(),
-        }
+        let queues = || Queues {
+            filling: None,
+            ready: VecDeque::new(),
+            sent: std::array::from_fn(|_| None),
+            kept: std::array::from_fn(|_| Vec::new()),
+        };
+        Self { room, channels: Box::new(std::array::from_fn(|_| queues())), free: Vec::new() }
     }
 
     /// Bytes of the longest payload.
@@ -45,17 +91,38 @@ impl Frames {
         self.room - HEAD_BYTES
     }
 
-    /// Whether a record of `len` bytes fits the frame that is being filled.
+    /// Frames that can still be filled on a channel, behind the one that is being filled.
+    pub(crate) fn left(&self, channel: Channel) -> usize {
+        FRAMES_MAX - self.of(channel).ready.len()
+    }
+
+    /// Whether a channel's frames are all filled.
+    pub(crate) fn is_full(&self) -> bool {
+        Channel::ALL.iter().any(|channel| self.left(*channel) == 0)
+    }
+
+    /// Frames that are ready to go, on all channels.
+    pub(crate) fn ready(&self) -> usize {
+        self.channels.iter().map(|queues| queues.ready.len()).sum()
+    }
+
+    /// Whether a record of `len` bytes can be appended.
     pub(crate) fn fits(&self, channel: Channel, len: usize) -> bool {
-        self.filling[channel.index()].len + HEAD_BYTES + len.next_multiple_of(8) <= self.room
+        self.fits_filling(channel, len) || self.left(channel) > 0
     }
 
-    /// Whether a frame of the channel has records.
+    fn fits_filling(&self, channel: Channel, len: usize) -> bool {
+        let filled = self.of(channel).filling.as_ref().map_or(0, |filling| filling.len);
+        filled + HEAD_BYTES + len.next_multiple_of(8) <= self.room
+    }
+
+    /// Whether there is something of the channel to send.
     pub(crate) fn is_begun(&self, channel: Channel) -> bool {
-        self.filling[channel.index()].len > 0
+        let queues = self.of(channel);
+        queues.filling.is_some() || !queues.ready.is_empty()
     }
 
-    /// Appends a record, which fits, to the frame that is being filled.
+    /// Appends a record, which fits.
     pub(crate) fn append(
         &mut self,
         channel: Channel,
@@ -63,57 +130,79 @@ impl Frames {
         len: usize,
         fill: impl FnOnce(&mut [u8]),
     ) {
-        let filling = &mut self.filling[channel.index()];
-        if filling.buffer.is_empty() {
-            filling.buffer = self.free.pop().unwrap_or_default();
-            filling.buffer.resize(self.room, 0);
+        if !self.fits_filling(channel, len) {
+            self.close(channel);
         }
-        let mut packer = Packer::behind(&mut filling.buffer, filling.len);
+        let Self { channels, free, room } = self;
+        let filling = channels[channel.index()]
+            .filling
+            .get_or_insert_with(|| Filling { bytes: unshared(free, *room), len: 0 });
+        let bytes = Arc::get_mut(&mut filling.bytes).expect("nobody else has it yet");
+        let mut packer = Packer::behind(&mut bytes[HEADER_BYTES..], filling.len);
         fill(packer.reserve(head, [], len).expect("a record is appended only where it fits"));
         filling.len = packer.payload().len();
     }
 
-    /// What has been filled is about to be sent with this number.
-    pub(crate) fn close(&mut self, channel: Channel, seq: u32) -> &[u8] {
-        let filling = std::mem::take(&mut self.filling[channel.index()]);
-        let place = &mut self.sent[channel.index()][slot(seq)];
-        *place = filling.buffer;
-        place.truncate(filling.len);
-        place
+    /// What has been filled is ready to go.
+    fn close(&mut self, channel: Channel) {
+        let queues = &mut self.channels[channel.index()];
+        let Some(Filling { bytes, len }) = queues.filling.take() else { return };
+        let digest = Digest::of(&bytes[HEADER_BYTES..][..len], crc32c);
+        queues.ready.push_back(Frame { bytes, digest });
     }
 
-    /// The payload of a frame that was sent and has not arrived.
-    pub(crate) fn sent(&self, channel: Channel, seq: u32) -> &[u8] {
-        &self.sent[channel.index()][slot(seq)]
+    /// The oldest frame that was begun is about to be sent with this number.
+    pub(crate) fn depart(&mut self, channel: Channel, seq: u32) -> Digest {
+        if self.of(channel).ready.is_empty() {
+            self.close(channel);
+        }
+        let queues = &mut self.channels[channel.index()];
+        let frame = queues.ready.pop_front().expect("a frame was begun");
+        let digest = frame.digest;
+        queues.sent[slot(seq)] = Some(frame);
+        digest
+    }
+
+    /// A frame that was sent and has not arrived.
+    pub(crate) fn sent(&mut self, channel: Channel, seq: u32) -> &mut Frame {
+        let sent = &mut self.channels[channel.index()].sent[slot(seq)];
+        sent.as_mut().expect("a frame is kept until it has arrived")
     }
 
     /// It has arrived.
     pub(crate) fn arrived(&mut self, channel: Channel, seq: u32) {
-        let buffer = std::mem::take(&mut self.sent[channel.index()][slot(seq)]);
-        self.recycle(buffer);
+        if let Some(frame) = self.channels[channel.index()].sent[slot(seq)].take() {
+            self.free.push(frame.bytes);
+        }
     }
 
     /// Keeps a payload that came before its turn.
     pub(crate) fn keep(&mut self, channel: Channel, seq: u32, payload: &[u8]) {
-        let mut buffer = self.free.pop().unwrap_or_default();
-        buffer.clear();
-        buffer.extend_from_slice(payload);
-        self.kept[channel.index()][slot(seq)] = buffer;
+        self.channels[channel.index()].kept[slot(seq)] = payload.to_vec();
     }
 
     /// Takes out what was kept.
     pub(crate) fn take_kept(&mut self, channel: Channel, seq: u32) -> Vec<u8> {
-        std::mem::take(&mut self.kept[channel.index()][slot(seq)])
+        std::mem::take(&mut self.channels[channel.index()].kept[slot(seq)])
     }
 
     /// Puts it back, for its turn has not come.
     pub(crate) fn put_back(&mut self, channel: Channel, seq: u32, payload: Vec<u8>) {
-        self.kept[channel.index()][slot(seq)] = payload;
+        self.channels[channel.index()].kept[slot(seq)] = payload;
     }
 
-    pub(crate) fn recycle(&mut self, buffer: Vec<u8>) {
-        self.free.push(buffer);
+    fn of(&self, channel: Channel) -> &Queues {
+        &self.channels[channel.index()]
     }
+}
+
+/// Memory for a frame that nobody else has a share in.
+fn unshared(free: &mut Vec<Arc<Vec<u8>>>, room: usize) -> Arc<Vec<u8>> {
+    let reused = std::iter::from_fn(|| free.pop()).find_map(|mut bytes| {
+        let is_ours = Arc::get_mut(&mut bytes).is_some();
+        is_ours.then_some(bytes)
+    });
+    reused.unwrap_or_else(|| Arc::new(vec![0; HEADER_BYTES + room]))
 }
 
 const fn slot(seq: u32) -> usize {

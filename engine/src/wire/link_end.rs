@@ -1,18 +1,23 @@
 //! One end of a link: the machine of `proto::link`, and what it acts on.
-use super::carrier::{Carrier, Full, Pack, Taken};
+use super::carrier::{Carrier, Full, Pack, Taken, channel_of};
+use super::crc::crc32c;
 use super::frames::Frames;
 use super::net::Outbox;
 use super::seal::{Keys, PREFIX_BYTES};
+use ayre_proto::command::Request;
+use ayre_proto::execute::Action;
 use ayre_proto::lane::Malformed;
-use ayre_proto::limits::RECORD_MAX;
 use ayre_proto::link::end::{End, EndEffects, Heard};
 use ayre_proto::link::frame::{
-    Channel, Digest, Flags, HEADER_BYTES, Header, Payload, RecordKind, Records,
+    Channel, Flags, HEAD_BYTES, HEADER_BYTES, Header, Payload, RecordKind, Records,
 };
 use ayre_proto::link::life::State;
 use ayre_proto::link::receive::Arrival;
 use ayre_proto::units::PeerId;
 use std::net::SocketAddr;
+
+/// Frames that are worth a system call before anybody asks for one.
+const TRAIN: usize = 32;
 
 /// Where a path leads: by which of our nets, to which address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,9 +99,33 @@ impl LinkEnd {
         self.line.keys.is_some()
     }
 
-    /// Bytes of the longest record that travels whole.
+    /// Bytes of the longest record.
     pub(crate) fn record_max(&self) -> usize {
-        self.line.frames.longest().min(RECORD_MAX & !7)
+        self.line.frames.longest()
+    }
+
+    /// Whether a command of `len` bytes finds room.
+    pub(crate) fn has_room(&self, action: &Action, len: usize) -> bool {
+        self.line.frames.fits(channel_of(action), len)
+    }
+
+    /// Frames that can be made ready for commands without a response.
+    pub(crate) fn room(&self) -> usize {
+        self.line.frames.left(Channel::Posted)
+    }
+
+    /// Whether a train of frames is ready to go.
+    pub(crate) fn is_laden(&self) -> bool {
+        self.line.frames.ready() >= TRAIN
+    }
+
+    /// See [`Carrier::post`].
+    pub(crate) fn post(
+        &mut self,
+        request: &Request,
+        data: (usize, impl FnOnce(&mut [u8])),
+    ) -> Result<(), Full> {
+        self.carrier.post(request, data, &mut self.line.frames)
     }
 
     /// Whether the other side has answered.
@@ -149,13 +178,27 @@ impl LinkEnd {
         all_sent && self.carrier.is_drained()
     }
 
-    /// Sends what the port has published and what is due.
-    pub(crate) fn serve(&mut self, now: u64, outboxes: &mut [Outbox]) {
-        let Self { machine, carrier, line, .. } = self;
-        let mut loading = Loading { machine, line, outboxes, now, tried: false };
-        carrier.gather(&mut loading);
-        loading.send_begun();
-        let tried = loading.tried;
+    /// Takes in what had no room before, and sends what the port has published and what is due.
+    /// Returns whether there is something for the port: what was taken in, or room for commands
+    /// where there was none.
+    ///
+    /// # Errors
+    /// [`Malformed`] where the peer has said what no correct peer says.
+    pub(crate) fn serve(&mut self, now: u64, outboxes: &mut [Outbox]) -> Result<bool, Malformed> {
+        let was_full = self.line.frames.is_full();
+        let (mut tried, mut has_taken) = (false, false);
+        loop {
+            has_taken |= self.deliver_kept(now, outboxes)?;
+            let Self { machine, carrier, line, .. } = self;
+            let mut loading = Loading { machine, line, outboxes, now, tried: false };
+            carrier.gather(&mut loading);
+            let has_sent = loading.send_begun();
+            tried |= loading.tried;
+            // What could not be answered before may be now.
+            if !has_sent || !self.holds_back() {
+                break;
+            }
+        }
         if self.leaves && self.is_idle() {
             self.machine.close();
         }
@@ -167,6 +210,12 @@ impl LinkEnd {
         if is_due || tried {
             self.deadline = self.machine.deadline(now);
         }
+        Ok(has_taken || was_full && !self.line.frames.is_full())
+    }
+
+    /// Whether there are frames whose records have not all been taken.
+    fn holds_back(&self) -> bool {
+        Channel::ALL.iter().any(|channel| self.machine.receiver(*channel).held() > 0)
     }
 
     /// A frame has come. Returns whether it brought records.
@@ -198,13 +247,13 @@ impl LinkEnd {
         if payload.len() > self.line.frames.room() {
             return Err(Malformed);
         }
-        if header.check_payload(payload, super::crc::crc32c).is_err() {
+        if header.check_payload(payload, crc32c).is_err() {
             // Damaged on the way: as good as lost.
             return Ok(false);
         }
         let records = Payload::parse(payload)?;
         match self.machine.on_payload(header, now)? {
-            Arrival::InOrder(_) => self.deliver(header, payload, records, now)?,
+            Arrival::InOrder(_) => self.deliver(header, (payload, records), now, outboxes)?,
             Arrival::Ahead => self.line.frames.keep(header.channel, header.seq, payload),
             Arrival::Dropped | Arrival::Duplicate => return Ok(false),
         }
@@ -215,13 +264,16 @@ impl LinkEnd {
     fn deliver(
         &mut self,
         header: &Header,
-        payload: &[u8],
-        records: Payload<'_>,
+        (payload, records): (&[u8], Payload<'_>),
         now: u64,
+        outboxes: &mut [Outbox],
     ) -> Result<(), Malformed> {
         let Header { channel, seq, .. } = *header;
         let is_oldest = self.machine.receiver(channel).taken() == seq;
-        let taken = if is_oldest { take_records(&mut self.carrier, records.records())? } else { 0 };
+        let taken = match is_oldest {
+            true => self.take_records(records.records(), now, outboxes)?,
+            false => 0,
+        };
         if is_oldest && taken == payload.len() {
             self.give_again(channel, now);
         } else {
@@ -230,61 +282,76 @@ impl LinkEnd {
                 self.progress[channel.index()] = taken;
             }
         }
-        self.deliver_kept(now)
+        self.deliver_kept(now, outboxes).map(|_| ())
     }
 
-    /// What one channel brings may be what another one's records wait for.
-    fn deliver_kept(&mut self, now: u64) -> Result<(), Malformed> {
-        let mut again = true;
+    /// What one channel brings may be what another one's records wait for. Whether anything was
+    /// taken.
+    fn deliver_kept(&mut self, now: u64, outboxes: &mut [Outbox]) -> Result<bool, Malformed> {
+        let (mut any, mut again) = (false, true);
         while again {
             again = false;
             for channel in Channel::ALL {
                 while self.machine.receiver(channel).held() > 0
-                    && self.deliver_oldest(channel, now)?
+                    && self.deliver_oldest(channel, now, outboxes)?
                 {
                     again = true;
                 }
             }
+            any |= again;
         }
-        Ok(())
+        Ok(any)
     }
 
     /// Takes what can be taken of the oldest frame of a channel. Whether that was anything.
-    fn deliver_oldest(&mut self, channel: Channel, now: u64) -> Result<bool, Malformed> {
+    fn deliver_oldest(
+        &mut self,
+        channel: Channel,
+        now: u64,
+        outboxes: &mut [Outbox],
+    ) -> Result<bool, Malformed> {
         let seq = self.machine.receiver(channel).taken();
         let payload = self.line.frames.take_kept(channel, seq);
         let progress = self.progress[channel.index()];
         let records = Payload::parse(&payload[progress..])?;
-        let taken = take_records(&mut self.carrier, records.records())?;
+        let taken = self.take_records(records.records(), now, outboxes)?;
         if progress + taken < payload.len() {
             self.progress[channel.index()] = progress + taken;
             self.line.frames.put_back(channel, seq, payload);
             return Ok(taken > 0);
         }
         self.progress[channel.index()] = 0;
-        self.line.frames.recycle(payload);
         self.give_again(channel, now);
         Ok(true)
     }
 
-    /// The oldest frame of a channel was taken; its buffer is free for another one.
+    /// Hands records to the carrier; how many bytes of them it took.
+    fn take_records(
+        &mut self,
+        records: Records<'_>,
+        now: u64,
+        outboxes: &mut [Outbox],
+    ) -> Result<usize, Malformed> {
+        let Self { machine, carrier, line, .. } = self;
+        let mut loading = Loading { machine, line, outboxes, now, tried: false };
+        let mut taken = 0;
+        for record in records {
+            if carrier.take(&record, &mut loading)? == Taken::NotYet {
+                break;
+            }
+            taken += HEAD_BYTES + record.bytes.len().next_multiple_of(8);
+        }
+        Ok(taken)
+    }
+
+    /// The oldest frame of a channel was taken; its buffer is free for another one, which the other
+    /// side may be waiting for.
     fn give_again(&mut self, channel: Channel, now: u64) {
+        self.deadline = now;
         self.machine.take(channel, 1);
         let wanted = self.machine.receiver(channel).wants();
         self.machine.give(channel, wanted, now);
     }
-}
-
-/// Hands records to the carrier; how many bytes of them it took.
-fn take_records(carrier: &mut Carrier, records: Records<'_>) -> Result<usize, Malformed> {
-    let mut taken = 0;
-    for record in records {
-        if carrier.take(&record)? == Taken::NotYet {
-            break;
-        }
-        taken += ayre_proto::link::frame::HEAD_BYTES + record.bytes.len().next_multiple_of(8);
-    }
-    Ok(taken)
 }
 
 /// Fills frames and sends them.
@@ -298,27 +365,29 @@ struct Loading<'a> {
 }
 
 impl Loading<'_> {
-    /// Sends the frame that is being filled. False where none may be sent now.
+    /// Sends the oldest frame that was begun on a channel. False where none may be sent now.
     fn send(&mut self, channel: Channel) -> bool {
         self.tried = true;
         if !self.machine.may_send(channel, self.now) {
             return false;
         }
         let seq = self.machine.sender(channel).next();
-        let payload = self.line.frames.close(channel, seq);
-        let digest = Digest::of(payload, super::crc::crc32c);
+        let digest = self.line.frames.depart(channel, seq);
         let mut fx = Sending { line: self.line, outboxes: self.outboxes };
         self.machine.send(channel, (digest, Flags::empty()), self.now, &mut fx);
         true
     }
 
-    /// Sends what has been begun. Responses first: somebody waits for them.
-    fn send_begun(&mut self) {
+    /// Sends what has been begun. Responses first: somebody waits for them. Whether that was
+    /// anything.
+    fn send_begun(&mut self) -> bool {
+        let mut has_sent = false;
         for channel in Channel::ALL.into_iter().rev() {
-            if self.line.frames.is_begun(channel) {
-                self.send(channel);
+            while self.line.frames.is_begun(channel) && self.send(channel) {
+                has_sent = true;
             }
         }
+        has_sent
     }
 }
 
@@ -330,8 +399,7 @@ impl Pack for Loading<'_> {
         len: usize,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), Full> {
-        let fits = self.line.frames.fits(channel, len);
-        if !fits && !self.send(channel) {
+        if !self.has_room(channel, len) {
             return Err(Full);
         }
         self.line.frames.append(channel, head, len, fill);
@@ -340,6 +408,10 @@ impl Pack for Loading<'_> {
 
     fn longest(&self) -> usize {
         self.line.frames.longest()
+    }
+
+    fn has_room(&self, channel: Channel, len: usize) -> bool {
+        self.line.frames.fits(channel, len)
     }
 
     fn begun(&self) -> Option<Channel> {
@@ -361,17 +433,25 @@ impl EndEffects for Sending<'_> {
     fn transmit(&mut self, header: &Header) {
         let Line { ways, frames, keys } = &mut *self.line;
         let Some(way) = ways.get(usize::from(header.path)) else { return };
-        let payload = match header.payload.len {
-            0 => &[][..],
-            _ => frames.sent(header.channel, header.seq),
+        let outbox = &mut self.outboxes[way.net];
+        let bytes = header.encode(crc32c);
+        let mut frame = match header.payload.len {
+            0 => None,
+            _ => Some(frames.sent(header.channel, header.seq)),
         };
-        self.outboxes[way.net].push(way.to, |datagram| {
+        if keys.is_none()
+            && let Some(frame) = &mut frame
+            && let Some(shared) = frame.with_header(&bytes)
+        {
+            return outbox.push_shared(way.to, shared, frame.len());
+        }
+        outbox.push(way.to, |datagram| {
             let at = datagram.len();
             if keys.is_some() {
                 datagram.extend_from_slice(&[0; PREFIX_BYTES]);
             }
-            datagram.extend_from_slice(&header.encode(super::crc::crc32c));
-            datagram.extend_from_slice(payload);
+            datagram.extend_from_slice(&bytes);
+            datagram.extend_from_slice(frame.as_ref().map_or(&[], |frame| frame.payload()));
             if let Some(keys) = keys {
                 keys.seal(header.to, header.packet, datagram, at);
             }

@@ -2,6 +2,7 @@
 //! datagram.
 mod doorstep;
 
+use super::carrier::Full;
 use super::crc::crc32c;
 use super::link_end::{LinkEnd, Way};
 use super::net::Outbox;
@@ -14,7 +15,10 @@ use crate::control::{Packet, PacketKind};
 use crate::error::{Fault, SetupError};
 use crate::mem::layout::LaneSizes;
 use crate::mem::page::{OwnPage, PeerPage};
+use crate::responder::Responder;
 use crate::sync::AtomicBool;
+use ayre_proto::command::Request;
+use ayre_proto::execute::Action;
 use ayre_proto::lane::Malformed;
 use ayre_proto::link::Repair;
 use ayre_proto::link::door::Place;
@@ -24,7 +28,7 @@ use ayre_proto::link::life::{State, Why};
 use ayre_proto::link::open::{FRAME_LEAST, Opening, SetUp};
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// The index of no link.
 const NO_LINK: usize = usize::MAX;
@@ -49,6 +53,8 @@ pub(crate) struct Identity {
     pub(crate) drive: Drive,
     /// Tells the port that a connection has something for it.
     pub(crate) any_mail: Arc<AtomicBool>,
+    /// Performs what peers ask for.
+    pub(crate) responder: Arc<Mutex<Responder>>,
 }
 
 /// A link that has come up, and that the port has not taken yet.
@@ -134,10 +140,7 @@ impl Links {
     fn serve(&mut self, index: usize, now: u64) -> Pumped {
         let mut pumped = Pumped::default();
         match self.slots.get_mut(index) {
-            Some(Slot::Open(link)) => {
-                link.serve(now, &mut self.outboxes);
-                pumped.changed = self.look_for_end(index);
-            }
+            Some(Slot::Open(_)) => pumped.changed = self.serve_open(index, now),
             Some(Slot::Asked(asked)) => {
                 if let Some((way, header, message)) = asked.on_time(now) {
                     send_bare(&mut self.outboxes, way, &header, message);
@@ -147,6 +150,18 @@ impl Links {
             _ => {}
         }
         pumped
+    }
+
+    /// Whether there is something for the port: room, or the end of the link.
+    fn serve_open(&mut self, index: usize, now: u64) -> bool {
+        let Some(Slot::Open(link)) = self.slots.get_mut(index) else { return false };
+        match link.serve(now, &mut self.outboxes) {
+            Ok(has_room) => self.look_for_end(index) || has_room,
+            Err(Malformed) => {
+                self.end_malformed(index);
+                true
+            }
+        }
     }
 
     /// When there is something to do next though nothing comes.
@@ -160,29 +175,66 @@ impl Links {
         links.min(self.entrance.door.deadline())
     }
 
-    /// Whether nothing is under way to this peer.
-    pub(super) fn is_quiet(&self, peer: PeerId) -> bool {
-        match self.slots.get(self.index_of(peer)) {
-            Some(Slot::Open(link)) => link.is_quiet(),
-            _ => false,
+    /// Whether what was published for this peer should go at once: nothing is under way to it, or
+    /// there is enough for a train.
+    pub(super) fn is_urgent(&self, peer: PeerId) -> bool {
+        self.open(peer).is_some_and(|link| link.is_quiet() || link.is_laden())
+    }
+
+    /// Whether a command of `len` bytes to this peer finds room.
+    pub(super) fn has_room(&self, peer: PeerId, action: &Action, len: usize) -> bool {
+        // Where there is no link any more, nothing is waited for.
+        self.open(peer).is_none_or(|link| link.has_room(action, len))
+    }
+
+    /// Frames that can be made ready for commands to this peer.
+    pub(super) fn room(&self, peer: PeerId) -> usize {
+        self.open(peer).map_or(0, LinkEnd::room)
+    }
+
+    /// A command of the port's: it goes with what is sent next.
+    pub(super) fn post(
+        &mut self,
+        peer: PeerId,
+        request: &Request,
+        data: (usize, impl FnOnce(&mut [u8])),
+    ) -> Result<(), Full> {
+        match self.open_mut(peer) {
+            Some(link) => link.post(request, data),
+            // It has ended, which its port is about to hear.
+            None => Ok(()),
         }
     }
 
     /// Sends what the port has published for this peer.
     pub(super) fn push_out(&mut self, peer: PeerId, now: u64) {
         let index = self.index_of(peer);
-        if let Some(Slot::Open(link)) = self.slots.get_mut(index) {
+        if self.open(peer).is_some() {
             self.hot = index;
-            link.serve(now, &mut self.outboxes);
+            self.serve_open(index, now);
         }
     }
 
     /// The port waits for everything that it has posted to this peer.
     pub(super) fn ask(&mut self, peer: PeerId) {
-        let index = self.index_of(peer);
-        if let Some(Slot::Open(link)) = self.slots.get_mut(index) {
+        if let Some(link) = self.open_mut(peer) {
             link.carrier.ask();
-            self.hot = index;
+            self.hot = self.index_of(peer);
+        }
+    }
+
+    fn open(&self, peer: PeerId) -> Option<&LinkEnd> {
+        match self.slots.get(self.index_of(peer)) {
+            Some(Slot::Open(link)) => Some(link),
+            _ => None,
+        }
+    }
+
+    fn open_mut(&mut self, peer: PeerId) -> Option<&mut LinkEnd> {
+        let index = self.index_of(peer);
+        match self.slots.get_mut(index) {
+            Some(Slot::Open(link)) => Some(link),
+            _ => None,
         }
     }
 
@@ -400,7 +452,6 @@ impl Links {
         let heard = link.on_frame(from, frame, header, now, &mut self.outboxes);
         let peer = link.peer;
         if let Err(Malformed) = heard {
-            self.counters.malformed += 1;
             self.end_malformed(index);
             return Ok(Pumped { from: None, changed: true });
         }
@@ -414,6 +465,7 @@ impl Links {
     /// A peer that says what no correct one says is spoken with no more.
     // spec: LIFE-18
     fn end_malformed(&mut self, index: usize) {
+        self.counters.malformed += 1;
         if let Some(Slot::Open(link)) = self.slots.get(index) {
             link.carrier.mail().close(Fault::Malformed);
         }

@@ -37,7 +37,9 @@ mod udp;
 mod window;
 
 pub(crate) use self::attach::BegunLink;
+use self::carrier::Full;
 pub use self::faults::Partition;
+pub(crate) use self::frames::FRAMES_MAX;
 pub(crate) use self::keeper::Keeper;
 use self::link_end::Way;
 pub(crate) use self::links::Arrived;
@@ -55,6 +57,8 @@ use crate::connection::Agreement;
 use crate::control::poll_until;
 use crate::error::SetupError;
 use crate::mem::page::Sleeper;
+use ayre_proto::command::Request;
+use ayre_proto::execute::Action;
 use ayre_proto::link::open::Opening;
 use ayre_proto::units::PeerId;
 use rustix::event::{PollFd, PollFlags};
@@ -193,11 +197,31 @@ impl Wire {
     /// the peer, and else together with what is published until an answer comes or a poll is made.
     // spec: WIRE-6
     pub(crate) fn nudge(&mut self, peer: PeerId) {
-        if self.links.is_quiet(peer) {
+        if self.links.is_urgent(peer) {
             let now = self.now();
             self.links.push_out(peer, now);
             self.send(now);
         }
+    }
+
+    /// See [`Links::has_room`].
+    pub(crate) fn has_room(&self, peer: PeerId, action: &Action, len: usize) -> bool {
+        self.links.has_room(peer, action, len)
+    }
+
+    /// See [`Links::room`].
+    pub(crate) fn room(&self, peer: PeerId) -> usize {
+        self.links.room(peer)
+    }
+
+    /// See [`Links::post`].
+    pub(crate) fn post(
+        &mut self,
+        peer: PeerId,
+        request: &Request,
+        data: (usize, impl FnOnce(&mut [u8])),
+    ) -> Result<(), Full> {
+        self.links.post(peer, request, data)
     }
 
     /// See [`Links::push_out`].

@@ -3,6 +3,7 @@ use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 /// Longest payload of a datagram that any network here carries: what IPv4 leaves of 65535 bytes.
 pub(crate) const DATAGRAM_MAX: usize = 65_535 - IPV4_HEADERS;
@@ -104,8 +105,8 @@ pub(crate) struct NetCounters {
 
 /// Datagrams on their way out, in order.
 ///
-/// Their bytes lie one behind the other, so that a train of datagrams of equal length needs no copy
-/// to be sent at once.
+/// The bytes are the outbox's own, one datagram behind the other, or shared with whoever keeps them
+/// to send them again.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     bytes: Vec<u8>,
@@ -117,10 +118,12 @@ pub(crate) struct Outbox {
 }
 
 /// A datagram of an outbox.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Departure {
     to: SocketAddr,
     len: usize,
+    /// Whose bytes are its first ones, where they are not the outbox's own.
+    shared: Option<Arc<Vec<u8>>>,
 }
 
 impl Departure {
@@ -128,15 +131,18 @@ impl Departure {
     fn pulls(&self, next: &Self) -> bool {
         self.to == next.to && 0 < next.len && next.len <= self.len
     }
+
+    /// Bytes that lie in the outbox.
+    fn own_len(&self) -> usize {
+        if self.shared.is_some() { 0 } else { self.len }
+    }
 }
 
 /// Datagrams at the front of an outbox that can be sent at once: to one destination and of equal
 /// length, but for the last one, which may be shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Train<'a> {
+pub(crate) struct Train {
     pub(crate) to: SocketAddr,
-    /// Of all datagrams, one behind the other.
-    pub(crate) bytes: &'a [u8],
     /// Length of the first.
     pub(crate) segment: usize,
     /// How many datagrams, at least one.
@@ -156,7 +162,14 @@ impl Outbox {
         let before = self.bytes.len();
         fill(&mut self.bytes);
         let len = self.bytes.len().checked_sub(before).expect("`fill` appends");
-        self.queue.push(Departure { to, len });
+        self.queue.push(Departure { to, len, shared: None });
+    }
+
+    /// Appends the first `len` of these bytes as a datagram.
+    pub(crate) fn push_shared(&mut self, to: SocketAddr, bytes: Arc<Vec<u8>>, len: usize) {
+        assert!(len <= bytes.len(), "a datagram has no more than is there");
+        self.reclaim();
+        self.queue.push(Departure { to, len, shared: Some(bytes) });
     }
 
     /// Whether there is no datagram.
@@ -173,15 +186,18 @@ impl Outbox {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
         let mut at = self.start;
         self.left().iter().map(move |departure| {
-            let bytes = &self.bytes[at..at + departure.len];
-            at += departure.len;
+            let bytes = match &departure.shared {
+                Some(shared) => &shared[..departure.len],
+                None => &self.bytes[at..at + departure.len],
+            };
+            at += departure.own_len();
             (departure.to, bytes)
         })
     }
 
     /// The train at the front, of at most so many datagrams (at least one) and bytes; a datagram
     /// that is longer travels alone.
-    pub(crate) fn front(&self, count_max: usize, bytes_max: usize) -> Option<Train<'_>> {
+    pub(crate) fn front(&self, count_max: usize, bytes_max: usize) -> Option<Train> {
         let (first, others) = self.left().split_first()?;
         let (mut count, mut total) = (1, first.len);
         for next in others {
@@ -195,8 +211,7 @@ impl Outbox {
                 break;
             }
         }
-        let bytes = &self.bytes[self.start..self.start + total];
-        Some(Train { to: first.to, bytes, segment: first.len, count })
+        Some(Train { to: first.to, segment: first.len, count })
     }
 
     /// How many datagrams at the front, one after the other, would travel alone.
@@ -209,8 +224,12 @@ impl Outbox {
     /// they had.
     pub(crate) fn pop(&mut self, count: usize) -> usize {
         let count = count.min(self.len());
-        let bytes = self.left()[..count].iter().map(|departure| departure.len).sum();
-        self.start += bytes;
+        let mut bytes = 0;
+        for departure in &mut self.queue[self.first..][..count] {
+            bytes += departure.len;
+            self.start += departure.own_len();
+            departure.shared = None;
+        }
         self.first += count;
         if self.is_empty() {
             self.clear();
@@ -421,7 +440,8 @@ mod tests {
         let mut counts = Vec::new();
         while let Some(train) = outbox.front(count_max, bytes_max) {
             let count = train.count;
-            assert_eq!(train.bytes.len().div_ceil(train.segment.max(1)).max(1), count);
+            let bytes: usize = outbox.iter().take(count).map(|(_, bytes)| bytes.len()).sum();
+            assert_eq!(bytes.div_ceil(train.segment.max(1)).max(1), count);
             counts.push(count);
             outbox.pop(count);
         }
@@ -458,6 +478,20 @@ mod tests {
             }
         }
         assert!(outbox.bytes.len() < 256 * 1024, "twice what is left at most");
+    }
+
+    #[test]
+    fn shared_bytes_are_sent_among_others_and_given_up_when_they_have_left() {
+        let mut outbox = outbox(&[(1, 3)]);
+        let shared = Arc::new(vec![9; 5]);
+        outbox.push_shared(to(1), shared.clone(), 3);
+        outbox.push(to(1), |bytes| bytes.extend([2; 3]));
+        let all: Vec<_> = outbox.iter().map(|(_, bytes)| bytes.to_vec()).collect();
+        assert_eq!(all, [[0; 3], [9; 3], [2; 3]]);
+        assert_eq!(outbox.front(64, 65507).map(|train| train.count), Some(3));
+        assert_eq!(outbox.pop(2), 6);
+        assert_eq!(Arc::strong_count(&shared), 1);
+        assert_eq!(outbox.iter().next(), Some((to(1), &[2; 3][..])));
     }
 
     #[test]

@@ -165,12 +165,13 @@ impl Packet {
 impl Net for Packet {
     fn send(&mut self, outbox: &mut Outbox, now: u64) {
         self.retry = None;
-        while let Some(first) = outbox.front(1, LONGEST) {
-            if !self.send_one(first.to, first.bytes) {
-                self.retry = Some(now + RETRY_NANOS);
-                return;
+        loop {
+            let sent = outbox.iter().next().map(|(to, bytes)| self.send_one(to, bytes));
+            match sent {
+                Some(true) => drop(outbox.pop(1)),
+                Some(false) => break self.retry = Some(now + RETRY_NANOS),
+                None => break,
             }
-            outbox.pop(1);
         }
     }
 

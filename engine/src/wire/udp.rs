@@ -74,18 +74,18 @@ impl Udp {
             if alone >= BATCH_MIN {
                 return self.send_batch(outbox, alone.min(TRAIN_DATAGRAMS));
             }
-            let sent = self.send_one(train);
+            let sent = self.send_first(outbox);
             return self.settle(outbox, 1, sent);
         }
-        let count = train.count;
-        match send_train(&self.socket, train) {
+        match send_train(&self.socket, outbox, &train) {
             Err(Errno::EINVAL | Errno::EIO | Errno::EMSGSIZE) => self.send_unjoined(outbox),
-            sent => self.settle(outbox, count, sent),
+            sent => self.settle(outbox, train.count, sent),
         }
     }
 
-    fn send_one(&self, train: Train<'_>) -> Result<(), Errno> {
-        match rustix::net::sendto(&self.socket, train.bytes, SendFlags::empty(), &train.to) {
+    fn send_first(&self, outbox: &Outbox) -> Result<(), Errno> {
+        let Some((to, bytes)) = outbox.iter().next() else { return Ok(()) };
+        match rustix::net::sendto(&self.socket, bytes, SendFlags::empty(), &to) {
             Ok(_) => Ok(()),
             Err(error) => Err(Errno::from_raw(error.raw_os_error())),
         }
@@ -95,9 +95,8 @@ impl Udp {
     /// too long, it is the datagrams'; if it goes, trains are what the system refuses.
     #[cold]
     fn send_unjoined(&mut self, outbox: &mut Outbox) -> Result<(), Full> {
-        let Some(first) = outbox.front(1, DATAGRAM_MAX) else { return Ok(()) };
         self.counters.calls += 1;
-        let sent = self.send_one(first);
+        let sent = self.send_first(outbox);
         if sent.is_ok() {
             self.trains = false;
         }
@@ -249,11 +248,12 @@ pub(crate) fn route_mtu(local: SocketAddr, to: SocketAddr) -> io::Result<u32> {
     Ok(if to.is_ipv4() { sockopt::ip_mtu(&probe)? } else { sockopt::ipv6_mtu(&probe)? })
 }
 
-fn send_train(socket: &OwnedFd, train: Train<'_>) -> Result<(), Errno> {
+fn send_train(socket: &OwnedFd, outbox: &Outbox, train: &Train) -> Result<(), Errno> {
     let segment = train.segment as u16;
     let control = [ControlMessage::UdpGsoSegments(&segment)];
     let to = SockaddrStorage::from(train.to);
-    let bytes = [IoSlice::new(train.bytes)];
+    let datagrams = outbox.iter().take(train.count);
+    let bytes: Vec<_> = datagrams.map(|(_, bytes)| IoSlice::new(bytes)).collect();
     socket::sendmsg(socket.as_raw_fd(), &bytes, &control, MsgFlags::empty(), Some(&to))?;
     Ok(())
 }

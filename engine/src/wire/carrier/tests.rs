@@ -1,12 +1,19 @@
 //! A carrier between the lanes of a port, which the tests write and read, and a sheet of paper.
 use super::super::counts::Counts;
+use super::super::frames::FRAMES_MAX;
 use super::super::queues::{Feed, Sink};
 use super::*;
+use crate::bell::Bells;
+use crate::mem::fence::Fencing;
 use crate::mem::layout::LaneSizes;
-use crate::mem::map::Mapping;
+use crate::mem::page::{OwnPage, PeerPage};
+use crate::responder::Served;
 use crate::sync::AtomicBool;
-use ayre_proto::command::COMMAND_BYTES;
-use std::sync::Arc;
+use ayre_proto::alu::{Atomic, AtomicOp, Width};
+use ayre_proto::execute::Command;
+use ayre_proto::link::frame::Payload;
+use ayre_proto::notify::Classes;
+use ayre_proto::units::{Claim, Key};
 
 /// Records that were packed, as many as there is room for.
 #[derive(Default)]
@@ -37,6 +44,10 @@ impl Pack for Paper {
         1024
     }
 
+    fn has_room(&self, _: Channel, _: usize) -> bool {
+        self.records.len() < self.room
+    }
+
     fn begun(&self) -> Option<Channel> {
         None
     }
@@ -47,33 +58,55 @@ impl Pack for Paper {
 }
 
 struct Port {
-    requests: LaneSender,
     messages: LaneSender,
-    responses: LaneSender,
     came: LaneReceiver,
+    answers: LaneReceiver,
     done: Word,
+    responder: Arc<Mutex<Responder>>,
 }
 
 const SIZES: LaneSizes = LaneSizes { paired: 32, response: 32 };
+const PEER: PeerId = PeerId(3);
 
+/// A port, whose responder knows the peer but no memory.
 fn port() -> (Port, Carrier) {
     let mapping = Arc::new(Mapping::of_words(vec![0; SIZES.file_len() / 8]));
     let (out, inward) = Direction::pair(&mapping, SIZES);
-    let port = Port {
-        requests: out.requests().sender(),
-        messages: out.messages().sender(),
-        responses: out.responses().sender(),
-        came: inward.messages().receiver(),
-        done: out.control(Control::Done),
-    };
     let mail = Mail::new(&Arc::new(AtomicBool::new(false)));
-    (port, Carrier::new(&out, &inward, mail))
+    let responder = Arc::new(Mutex::new(Responder::new(Arc::default())));
+    let link = Arc::new(link(mail.clone()));
+    let served = Served::carried(PEER, link.clone(), &inward, Arc::default());
+    lock(&responder).add(served);
+    let performer = Performer { peer: PEER, link, responder: responder.clone() };
+    let port = Port {
+        messages: out.messages().sender(),
+        came: inward.messages().receiver(),
+        answers: inward.responses().receiver(),
+        done: out.control(Control::Done),
+        responder,
+    };
+    (port, Carrier::new((&out, &inward), mail, performer))
 }
 
-fn command(operation: Operation) -> [u64; COMMAND_BYTES / 8] {
-    let mut words = [0; COMMAND_BYTES / 8];
-    words[0] = operation as u64;
-    words
+fn link(mail: Mail) -> Link {
+    let page = PeerPage::new(OwnPage::new().unwrap().file()).unwrap();
+    let (bells, _) = Bells::pair().unwrap();
+    Link { control: crate::control::Channel::Mail(mail), page, bells, fencing: Fencing::Symmetric }
+}
+
+fn request(action: Action) -> Request {
+    let claim = Claim { key: Key { slot: 0, generation: 1 }, offset: 0, len: 8 };
+    let classes = Classes::empty();
+    Request { command: Command { action, classes, tag: 0, value: 0, claim }, cookie: 0 }
+}
+
+/// A command, as it travels.
+fn command(action: Action) -> Vec<u8> {
+    request(action).encode().into_iter().flat_map(u64::to_le_bytes).collect()
+}
+
+fn paper(room: usize) -> Paper {
+    Paper { room, ..Paper::default() }
 }
 
 fn record(kind: RecordKind, tag: u32, bytes: &[u8]) -> Record<'_> {
@@ -86,42 +119,98 @@ fn counts_record(counts: Counts, serial: u32) -> Vec<u8> {
 
 // spec: WIRE-1
 #[test]
-fn what_is_published_goes_out_in_order_on_its_channel() {
+fn messages_go_out_in_order_as_far_as_there_is_room() {
     let (mut port, mut carrier) = port();
-    for operation in [Operation::Put, Operation::Get, Operation::FetchAtomic, Operation::Atomic] {
-        port.requests.push((Kind::Command, 0), command(operation), &[]).unwrap();
+    for tag in 0..4 {
+        port.messages.push((Kind::GatedMessage, tag), [2], b"m").unwrap();
     }
-    port.messages.push((Kind::GatedMessage, 9), [2], b"m").unwrap();
-    port.responses.push((Kind::Response, 0), [1, 2], &[]).unwrap();
-    let mut paper = Paper { room: 2, ..Paper::default() };
+    let mut paper = paper(2);
     carrier.gather(&mut paper);
-    assert_eq!(paper.records.len(), 2, "as far as there is room");
+    assert_eq!(paper.records.len(), 2);
     paper.room = 100;
     carrier.gather(&mut paper);
     let seen: Vec<_> = paper.records.iter().map(|(at, kind, tag, _)| (*at, *kind, *tag)).collect();
-    use Channel::{NonPosted, Posted, Response};
-    let expected = [
-        (Response, RecordKind::Response, 0),
-        (Posted, RecordKind::Command, 1),
-        (NonPosted, RecordKind::Command, 2),
-        (NonPosted, RecordKind::Command, 3),
-        (Posted, RecordKind::Command, 4),
-        (Posted, RecordKind::Message, 9),
-    ];
-    assert_eq!(seen, expected);
+    assert_eq!(seen, [0, 1, 2, 3].map(|tag| (Channel::Posted, RecordKind::Message, tag)));
+}
+
+// spec: WIRE-1, WIRE-2
+#[test]
+fn commands_are_numbered_as_they_are_posted_and_wait_where_frames_are_full() {
+    let (_port, mut carrier) = port();
+    let mut frames = Frames::new(256);
+    let add = Atomic { width: Width::W64, op: AtomicOp::Add, operand: 1, compare: 0 };
+    let actions = [Action::Put, Action::Get, Action::Fetch(add), Action::Atomic(add)];
+    for action in actions {
+        carrier.post(&request(action), (0, |_| {}), &mut frames).unwrap();
+    }
+    let mut sent = |channel| {
+        let digest = frames.depart(channel, 0);
+        let payload = Payload::parse(frames.sent(channel, 0).payload()).unwrap();
+        assert_eq!(frames_len(payload), usize::from(digest.len));
+        payload.records().map(|record| record.tag).collect::<Vec<_>>()
+    };
+    assert_eq!((sent(Channel::Posted), sent(Channel::NonPosted)), (vec![1, 4], vec![2, 3]));
+    let mut post = || carrier.post(&request(Action::Put), (100, |data| data.fill(7)), &mut frames);
+    let posted = std::iter::repeat_with(&mut post).take_while(Result::is_ok).count();
+    assert_eq!(posted, FRAMES_MAX + 1, "those that are ready, and the one that is filled");
+    assert_eq!(post(), Err(Full));
+    frames.depart(Channel::Posted, 1);
+    assert_eq!(carrier.post(&request(Action::Put), (100, |_| {}), &mut frames), Ok(()));
+}
+
+fn frames_len(payload: Payload<'_>) -> usize {
+    payload.records().map(|record| 8 + record.bytes.len().next_multiple_of(8)).sum()
 }
 
 // spec: WIRE-2
 #[test]
-fn commands_come_in_the_order_of_their_numbers() {
+fn commands_are_performed_in_the_order_of_their_numbers() {
     let (_port, mut carrier) = port();
-    let bytes = [0; COMMAND_BYTES];
-    let mut take = |number| carrier.take(&record(RecordKind::Command, number, &bytes));
+    let (bytes, mut paper) = (command(Action::Immediate(1)), paper(100));
+    let mut take = |number| carrier.take(&record(RecordKind::Command, number, &bytes), &mut paper);
     assert_eq!(take(2), Ok(Taken::NotYet));
     assert_eq!(take(1), Ok(Taken::Taken));
     assert_eq!(take(2), Ok(Taken::Taken));
     assert_eq!(take(2), Err(Malformed), "its turn is over");
     assert_eq!(take(u32::MAX), Err(Malformed), "and so is that of one long ago");
+    let answers: Vec<_> = paper.records.iter().map(|(_, kind, ..)| *kind).collect();
+    assert_eq!(answers, [RecordKind::Response; 2], "there is no memory to reach");
+}
+
+// spec: WIRE-2
+#[test]
+fn a_command_waits_for_room_for_its_answer_and_for_its_port() {
+    let (port, mut carrier) = port();
+    let bytes = command(Action::Immediate(1));
+    let first = record(RecordKind::Command, 1, &bytes);
+    assert_eq!(carrier.take(&first, &mut paper(0)), Ok(Taken::NotYet));
+    lock(&port.responder).remove(PEER);
+    assert_eq!(carrier.take(&first, &mut paper(1)), Ok(Taken::NotYet));
+    let other =
+        Served::carried(PEER, Arc::new(link(carrier.mail.clone())), &inward(), Arc::default());
+    lock(&port.responder).add(other);
+    assert_eq!(carrier.take(&first, &mut paper(1)), Ok(Taken::NotYet), "another's number");
+}
+
+fn inward() -> Direction {
+    let mapping = Arc::new(Mapping::of_words(vec![0; SIZES.file_len() / 8]));
+    Direction::pair(&mapping, SIZES).1
+}
+
+// spec: WIRE-3
+#[test]
+fn an_answer_waits_until_the_port_takes_some() {
+    let (mut port, mut carrier) = port();
+    let mut take = || carrier.take(&record(RecordKind::Response, 0, &[0; 16]), &mut paper(0));
+    for _ in 0..SIZES.response {
+        assert_eq!(take(), Ok(Taken::Taken));
+    }
+    assert_eq!(take(), Ok(Taken::NotYet));
+    for _ in 0..SIZES.response / 4 {
+        let status = port.answers.peek().unwrap().unwrap();
+        port.answers.consume(&status);
+    }
+    assert_eq!(take(), Ok(Taken::Taken));
 }
 
 // spec: WIRE-3
@@ -130,13 +219,14 @@ fn lines_come_back_when_the_other_side_gives_them_back() {
     let (mut port, mut carrier) = port();
     let mut send = || port.messages.push((Kind::GatedMessage, 0), [0], &[1]).is_ok();
     let sent = std::iter::repeat_with(&mut send).take_while(|sent| *sent).count();
-    let mut paper = Paper { room: 1000, ..Paper::default() };
-    carrier.gather(&mut paper);
-    assert_eq!(paper.records.len(), sent);
+    let mut sheet = paper(1000);
+    carrier.gather(&mut sheet);
+    assert_eq!(sheet.records.len(), sent);
     assert!(!send(), "passed on is not given back");
-    let told = |lines| Counts { lines: [lines, 0, 0], ..Counts::default() };
+    let told = |lines| Counts { lines, ..Counts::default() };
     let mut hear = |lines, serial| {
-        carrier.take(&record(RecordKind::Control, 1, &counts_record(told(lines), serial)))
+        let bytes = counts_record(told(lines), serial);
+        carrier.take(&record(RecordKind::Control, 1, &bytes), &mut paper(0))
     };
     assert_eq!(hear(8, 1), Ok(Taken::Taken));
     assert_eq!(std::iter::repeat_with(&mut send).take(9).filter(|sent| *sent).count(), 8);
@@ -148,7 +238,7 @@ fn lines_come_back_when_the_other_side_gives_them_back() {
 #[test]
 fn a_record_without_room_is_malformed() {
     let (mut port, mut carrier) = port();
-    let mut take = || carrier.take(&record(RecordKind::Message, 0, &[0; 9]));
+    let mut take = || carrier.take(&record(RecordKind::Message, 0, &[0; 9]), &mut paper(0));
     for _ in 0..SIZES.paired {
         assert_eq!(take(), Ok(Taken::Taken));
     }
@@ -161,20 +251,24 @@ fn a_record_without_room_is_malformed() {
 // spec: WIRE-4
 #[test]
 fn commands_count_as_executed_once_their_responses_have_come() {
-    let (mut port, mut carrier) = port();
+    let (port, mut carrier) = port();
+    let mut frames = Frames::new(1024);
     for _ in 0..3 {
-        port.requests.push((Kind::Command, 0), command(Operation::Get), &[]).unwrap();
+        carrier.post(&request(Action::Get), (0, |_| {}), &mut frames).unwrap();
     }
-    carrier.gather(&mut Paper { room: 100, ..Paper::default() });
     let mut hear = |responses, done, serial| {
         let counts = Counts { responses, done, ..Counts::default() };
-        carrier.take(&record(RecordKind::Control, 1, &counts_record(counts, serial)))
+        let bytes = counts_record(counts, serial);
+        carrier.take(&record(RecordKind::Control, 1, &bytes), &mut paper(0))
     };
     assert_eq!(hear(1, 2, 1), Ok(Taken::Taken));
     // Relaxed: there is one thread.
     assert_eq!(port.done.load(Ordering::Relaxed), 0);
     assert_eq!(hear(1, 4, 2), Err(Malformed), "more than were posted");
-    assert_eq!(carrier.take(&record(RecordKind::Response, 0, &[0; 16])), Ok(Taken::Taken));
+    assert_eq!(
+        carrier.take(&record(RecordKind::Response, 0, &[0; 16]), &mut paper(0)),
+        Ok(Taken::Taken)
+    );
     // Relaxed: as above.
     assert_eq!(port.done.load(Ordering::Relaxed), 2);
 }
@@ -203,7 +297,7 @@ fn a_queue_takes_parts_and_no_more_than_it_holds() {
 #[test]
 fn counts_are_told_at_once_where_somebody_waits_and_otherwise_soon() {
     let (_port, mut carrier) = port();
-    let mut paper = Paper { room: 100, ..Paper::default() };
+    let mut paper = paper(100);
     carrier.gather(&mut paper);
     assert_eq!((paper.records.len(), carrier.deadline()), (0, None), "there is nothing to tell");
     carrier.ask();

@@ -6,7 +6,7 @@ use crate::mem::fence::{Fencing, expedited};
 use crate::mem::layout::{Direction, LaneSizes};
 use crate::mem::map::Mapping;
 use crate::wire::Pumped;
-use crate::wire::carrier::Carrier;
+use crate::wire::carrier::{Carrier, Performer};
 use crate::wire::crc::crc32c;
 use crate::wire::handshake;
 use crate::wire::link_end::{LinkEnd, Way};
@@ -175,14 +175,16 @@ impl Links {
         let mapping = Arc::new(Mapping::of_words(vec![0; sizes.file_len() / 8]));
         let (out, inward) = Direction::pair(&mapping, sizes);
         let mail = Mail::new(&self.identity.any_mail);
-        let carrier = Carrier::new(&out, &inward, mail.clone());
-        let machine = End::new(agreement, &self.identity.drive, now);
-        let link = LinkEnd::new((peer, machine), carrier, (keys, ways), limits.frame_max.into());
-        let record_max = link.record_max();
-        self.slots[index] = Slot::Open(Box::new(link));
         let fencing = if expedited() { Fencing::Asymmetric } else { Fencing::Symmetric };
         let (page, bells) = (self.page_of_peers.clone(), self.bells.clone());
-        let link = Arc::new(Link { control: Channel::Mail(mail), page, bells, fencing });
+        let link = Arc::new(Link { control: Channel::Mail(mail.clone()), page, bells, fencing });
+        let responder = self.identity.responder.clone();
+        let performer = Performer { peer, link: link.clone(), responder };
+        let carrier = Carrier::new((&out, &inward), mail, performer);
+        let machine = End::new(agreement, &self.identity.drive, now);
+        let end = LinkEnd::new((peer, machine), carrier, (keys, ways), limits.frame_max.into());
+        let record_max = end.record_max();
+        self.slots[index] = Slot::Open(Box::new(end));
         Agreement { bells: None, peer, mode: Mode::Mediated, link, out, inward, record_max }
     }
 }

@@ -19,7 +19,8 @@ fuzz() {
     if ! cargo fuzz --version >/dev/null 2>&1; then
         cargo install --locked cargo-fuzz
     fi
-    for target in lane lines commands responses control frames; do
+    (cd fuzz && cargo +nightly run --quiet --example seeds)
+    for target in lane lines commands responses control frames datagrams set_ups endings; do
         cargo +nightly fuzz run "$target" -- -max_len=600 -max_total_time="${FUZZ_SECONDS:-60}"
     done
 }

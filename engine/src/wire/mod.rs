@@ -18,6 +18,8 @@ mod drive;
 mod faults;
 mod folder;
 mod frames;
+#[cfg(all(any(test, fuzzing), not(loom)))]
+pub(crate) mod fuzzed;
 mod handshake;
 mod keeper;
 mod link_end;

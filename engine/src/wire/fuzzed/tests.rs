@@ -1,0 +1,60 @@
+//! The fuzz targets without a fuzzer: the same scripts, from random bytes and from the vectors.
+use super::*;
+use proptest::prelude::*;
+
+/// Bytes among which small numbers are frequent, as they are in meaningful scripts.
+fn any_script() -> impl Strategy<Value = Vec<u8>> {
+    let byte = prop_oneof![any::<u8>(), 0_u8..8, Just(255_u8), 64_u8..112,];
+    proptest::collection::vec(byte, 0..400)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    // spec: FRAME-6, LINK-11, LINK-15, SEAL-4
+    #[test]
+    fn any_datagrams(bytes in any_script()) {
+        datagrams(&bytes);
+    }
+
+    // spec: FRAME-6, OPEN-3, OPEN-5, OPEN-9, SEAL-8, SEAL-9
+    #[test]
+    fn any_set_ups(bytes in any_script()) {
+        set_ups(&bytes);
+    }
+
+    // spec: OPEN-12, LINK-19, LINK-20, LINK-23
+    #[test]
+    fn any_endings(bytes in any_script()) {
+        endings(&bytes);
+    }
+}
+
+/// The bytes that stand behind one of these words in the vectors.
+fn vectors(text: &str, word: &str) -> Vec<Vec<u8>> {
+    let lines = text.lines().filter_map(|line| line.strip_prefix(word)?.split(' ').nth(1));
+    let digits = lines.filter(|digits| digits.len() > 2);
+    let pairs = |digits: &str| {
+        let pairs = digits.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).ok());
+        pairs.map(|pair| u8::from_str_radix(pair?, 16).ok()).collect()
+    };
+    digits.filter_map(pairs).collect()
+}
+
+/// A script of this attack that sends the bytes as a datagram, from both addresses.
+fn sending(choices: u8, bytes: &[u8]) -> Vec<u8> {
+    let len = (bytes.len() as u16).to_le_bytes();
+    let once = |disguised| [&[255, 0, 1, len[0], len[1]], bytes, &[disguised, 1]].concat();
+    [vec![choices, 5], once(0), once(1)].concat()
+}
+
+// spec: FRAME-6, OPEN-3, SEAL-10
+#[test]
+fn the_vectors_do_nothing_to_a_port_that_they_are_not_for() {
+    let mut all = vectors(include_str!("../../../../vectors/frame.txt"), "parse");
+    all.extend(vectors(include_str!("../../../../vectors/opening.txt"), "parse"));
+    assert!(all.len() > 30, "{} vectors", all.len());
+    for bytes in all {
+        (0..8).for_each(|choices| datagrams(&sending(choices, &bytes)));
+    }
+}

@@ -21,8 +21,8 @@ use ayre_proto::link::frame::{
 };
 use ayre_proto::link::open::SetUp;
 
-/// Datagrams that one step keeps from their way.
-const LOST: u32 = 8;
+/// Datagrams that one step keeps from their way, or twice as many.
+const LOST: u32 = 4;
 /// Milliseconds that a script takes at most, its own link's patience with it being longer.
 const LONGEST: u64 = 500;
 /// What a header says is written over it by a mask of these many bits.
@@ -69,7 +69,7 @@ fn play(bytes: &[u8], step: impl Fn(&mut Attack, &mut Script<'_>)) {
                 left -= span;
                 attack.stage.pass(span * 1_000_000);
             }
-            64..80 => attack.stage.lose(LOST),
+            first @ 64..80 => attack.stage.lose([1, 2].map(|bit| LOST * u32::from(first & bit))),
             80..96 => attack.stage.speak(),
             _ => step(&mut attack, &mut script),
         }
@@ -87,7 +87,7 @@ struct Attack {
 
 impl Attack {
     /// The lowest bits say whether links are sealed, whether the attacker holds the key, and
-    /// whether the link that he attacks is there before.
+    /// whether he comes before the link that he attacks is there; others, how long that takes.
     fn begin(choices: u8) -> Self {
         let [is_sealed, is_insider, is_early] = [1, 2, 4].map(|bit| choices & bit != 0);
         let mut stage = Stage::new(is_sealed);
@@ -95,7 +95,10 @@ impl Attack {
         match (is_insider, is_early) {
             (true, false) => insider = Some(Insider::open(&mut stage)),
             (false, false) => stage.join_neighbour(),
-            (false, true) => stage.ask_neighbour(),
+            (false, true) => {
+                stage.ask_neighbour();
+                stage.lose([3, 5].map(|bits| u32::from(choices >> bits & 3)));
+            }
             (true, true) => {}
         }
         Self { stage, insider, is_insider }
@@ -155,10 +158,11 @@ impl Attack {
         let payload = match script.byte() % 4 {
             0 => Vec::new(),
             1 => {
-                let len = script.half();
+                let len = script.byte();
                 script.bytes(usize::from(len)).to_vec()
             }
-            _ => records(script),
+            2 => records(script),
+            _ => vec![0; 24],
         };
         let header = Header { payload: Digest::of(&payload, crc32c), ..header };
         let frame = [&header.encode(crc32c)[..], &payload].concat();
@@ -308,7 +312,7 @@ fn records(script: &mut Script<'_>) -> Vec<u8> {
         let (tag, more) = (script.byte(), usize::from(script.byte()));
         let mut bytes = vec![0; *kind.lengths().start() + more];
         bytes.truncate(*kind.lengths().end());
-        let said = script.bytes(bytes.len().min(48));
+        let said = script.bytes(bytes.len().min(usize::from(tag)));
         bytes[..said.len()].copy_from_slice(said);
         if packer.push((kind, u32::from(tag)), [], &bytes).is_err() {
             break;

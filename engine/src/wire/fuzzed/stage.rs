@@ -97,8 +97,8 @@ pub(super) struct Stage {
     pub(super) now: u64,
     /// Who has sent what, of all that the attacker sees: most recent last.
     pub(super) seen: VecDeque<(usize, Vec<u8>)>,
-    /// Of the next of them, so many are lost.
-    lost: u32,
+    /// Of the next of them to the victim, and to the neighbour, so many are lost.
+    lost: [u32; 2],
     said: u64,
     /// What is said over the attacked link comes as it should, whatever the attacker does.
     is_exact: bool,
@@ -113,7 +113,7 @@ impl Stage {
             links: Links::new(identity(number, is_sealed), 1, 0).expect("memory"),
             ends: [const { None }; 4],
         };
-        let (seen, lost, said, asked) = (VecDeque::new(), 0, 0, None);
+        let (seen, lost, said, asked) = (VecDeque::new(), [0; 2], 0, None);
         let sides = [side(VICTIM), side(HONEST), side(NEIGHBOUR)];
         let is_exact = is_sealed;
         let mut stage = Self { sides, is_sealed, now: 1, seen, lost, said, is_exact, asked };
@@ -188,8 +188,8 @@ impl Stage {
         self.carry();
     }
 
-    /// So many datagrams between the neighbour and the victim are lost.
-    pub(super) fn lose(&mut self, count: u32) {
+    /// So many of the next datagrams to the victim, and to the neighbour, are lost.
+    pub(super) fn lose(&mut self, count: [u32; 2]) {
         self.lost = count;
     }
 
@@ -256,8 +256,9 @@ impl Stage {
                 self.seen.pop_front();
             }
             self.seen.push_back((from, bytes.clone()));
-            if self.lost > 0 {
-                self.lost -= 1;
+            let lost = &mut self.lost[usize::from(to != Some(VICTIM))];
+            if *lost > 0 {
+                *lost -= 1;
                 return false;
             }
         }
@@ -299,7 +300,7 @@ impl Stage {
 
     /// So is that of the neighbour, or it comes to be.
     pub(super) fn check_neighbour(&mut self) {
-        self.lost = 0;
+        self.lost = [0; 2];
         self.until(Self::try_neighbour, "the neighbour is let in");
         self.check(NEIGHBOUR, "the neighbour is heard");
     }

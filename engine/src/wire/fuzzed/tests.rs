@@ -9,7 +9,7 @@ fn any_script() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     // spec: FRAME-6, LINK-11, LINK-15, SEAL-4
     #[test]

@@ -64,6 +64,8 @@ pub(crate) enum Arrival {
     Malformed,
     /// The peer is gone.
     Closed,
+    /// It is there again, and knows nothing of this channel.
+    Restarted,
 }
 
 impl Arrival {
@@ -73,7 +75,7 @@ impl Arrival {
             Self::Packet(packet) => Ok(Some(packet)),
             Self::Nothing => Ok(None),
             Self::Malformed => Err(SetupError::Protocol("what the peer said is no packet")),
-            Self::Closed => Err(SetupError::PeerLeft),
+            Self::Closed | Self::Restarted => Err(SetupError::PeerLeft),
         }
     }
 }

@@ -188,6 +188,7 @@ fn take_packets(connection: &mut Connection) -> Result<(), Fault> {
             Arrival::Nothing => break,
             Arrival::Malformed => return Err(Fault::Malformed),
             Arrival::Closed => return Err(Fault::PeerDead),
+            Arrival::Restarted => return Err(Fault::PeerRestarted),
             Arrival::Packet(mut packet) => match packet.kind {
                 PacketKind::OfferRegion | PacketKind::OfferQueue => {
                     // What is offered beyond all measure is dropped; the rest can be accepted.

@@ -23,6 +23,8 @@ pub enum Fault {
     TooLong = 8,
     /// The handle belongs to another port or to no peer of this one.
     ForeignHandle = 9,
+    /// The peer was started anew: what it knew of its connection is gone.
+    PeerRestarted = 10,
 }
 
 impl Fault {
@@ -38,6 +40,7 @@ impl Fault {
             6 => Self::PeerDead,
             8 => Self::TooLong,
             9 => Self::ForeignHandle,
+            10 => Self::PeerRestarted,
             _ => Self::Malformed,
         }
     }
@@ -60,6 +63,7 @@ impl core::fmt::Display for Fault {
             Self::Malformed => "the command or record does not parse",
             Self::TooLong => "longer than the stated limit",
             Self::ForeignHandle => "the handle belongs to another port",
+            Self::PeerRestarted => "the peer was started anew",
         })
     }
 }

@@ -106,6 +106,7 @@ impl World {
             Agreement {
                 to: 100 + (1 - own) as u32,
                 own: 100 + own as u32,
+                incarnation: tokens[1 - own],
                 generation: 5,
                 token: tokens[own],
                 own_token: tokens[1 - own],

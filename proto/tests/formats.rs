@@ -12,7 +12,7 @@ use ayre_proto::units::{Claim, Key, PeerId};
 use common::{atomics, word};
 use proptest::prelude::*;
 
-const FAULTS: [Fault; 9] = [
+const FAULTS: [Fault; 10] = [
     Fault::UnknownKey,
     Fault::StaleKey,
     Fault::Rights,
@@ -22,6 +22,7 @@ const FAULTS: [Fault; 9] = [
     Fault::Malformed,
     Fault::TooLong,
     Fault::ForeignHandle,
+    Fault::PeerRestarted,
 ];
 const OPERATIONS: [Operation; 6] = [
     Operation::Put,
@@ -217,9 +218,9 @@ proptest! {
 #[test]
 fn codes_are_those_of_the_table() {
     let codes = FAULTS.map(Fault::code);
-    assert_eq!(codes, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(codes, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     assert_eq!((Status::Ok.code(), Status::Declined.code()), (0, 15));
-    for reserved in 10..15 {
+    for reserved in 11..15 {
         assert_eq!(Status::from_code(reserved), Status::Fault(Fault::Malformed));
     }
 }

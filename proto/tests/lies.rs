@@ -86,6 +86,7 @@ fn lied_to(seed: u64) -> u64 {
     let agreed = Agreement {
         to: 2,
         own: 1,
+        incarnation: 1,
         generation: 1,
         token: 2,
         own_token: 1,

@@ -6,7 +6,7 @@ use ayre_proto::link::door::reset_header;
 use ayre_proto::link::end::{Drive, Heard};
 use ayre_proto::link::frame::{Channel, Flags, Header, Kind};
 use ayre_proto::link::life::{State, Why};
-use two::{DELAY, MILLISECOND, Two};
+use two::{DELAY, INCARNATIONS, MILLISECOND, Two};
 
 const SILENCE: u64 = Drive::RACK.life.silence;
 
@@ -118,6 +118,54 @@ fn a_flood_of_resets_ends_nothing() {
     let probes = times(&two, 0, Kind::Probe).len() - before;
     let timeout = two.hosts[0].end.rtt().timeout() as usize;
     assert!(probes <= 1 + 100 * MILLISECOND as usize / timeout, "{probes} probes");
+}
+
+/// Another incarnation asks for a link, and the one that was there is not heard any more: the end
+/// says so, sooner where it is sure who asks.
+// spec: LINK-25, LINK-19
+#[test]
+fn a_peer_that_was_started_anew_is_told_from_one_that_fell_silent() {
+    for (is_believed, patience) in [(true, SILENCE / 4), (false, SILENCE)] {
+        let mut two = Two::new();
+        two.run_until(MILLISECOND);
+        two.cut = [true; 2];
+        let from = if is_believed { two.now } else { two.hosts[0].end.heard_at() };
+        assert!(two.hosts[0].end.on_open(7, is_believed, two.now), "it has to wait");
+        two.run_until(from + patience / 2);
+        assert!(two.hosts[0].end.on_open(7, is_believed, two.now), "it still has");
+        two.run_until(from + patience - 1);
+        assert_eq!(two.hosts[0].end.state(), State::Open);
+        two.run_until(from + patience);
+        assert_eq!(two.hosts[0].end.state(), State::Closed(Why::Restarted));
+        assert!(!two.hosts[0].end.on_open(7, is_believed, two.now), "there is nothing to wait for");
+    }
+}
+
+/// Somebody takes the name of a peer that is there, again and again: it is asked, answers, and goes
+/// on. What it repeats itself means nothing.
+// spec: LINK-18, LINK-19, LINK-25
+#[test]
+fn opens_in_the_name_of_a_peer_that_is_there_end_nothing() {
+    let mut two = Two::new();
+    two.run_until(MILLISECOND);
+    assert!(!two.hosts[0].end.on_open(INCARNATIONS[1], true, two.now), "it is the peer's own");
+    let (from, before) = (two.now, times(&two, 0, Kind::Probe).len());
+    assert!(two.hosts[0].end.on_open(7, true, two.now), "it is not known yet");
+    two.run_until(two.now + MILLISECOND);
+    assert!(!two.hosts[0].end.on_open(7, true, two.now), "the peer was heard");
+    two.run_until(two.now + SILENCE / 2);
+    assert!(two.hosts[0].end.on_open(7, true, two.now), "that was long ago");
+    for other in 8.. {
+        two.hosts[0].end.on_open(other, other % 2 == 0, two.now);
+        two.run_until(two.now + 10_000);
+        if two.now > from + SILENCE {
+            break;
+        }
+    }
+    assert_eq!(two.states(), [State::Open; 2]);
+    let probes = times(&two, 0, Kind::Probe).len() - before;
+    let timeout = two.hosts[0].end.rtt().timeout();
+    assert!(probes as u64 <= 8 + SILENCE / timeout, "{probes} probes");
 }
 
 /// Both sides know of a close at once; who hears it again answers again.

@@ -160,6 +160,12 @@ impl LinkEnd {
         is_ours
     }
 
+    /// Somebody asks for a link in the peer's name: whether he has to wait; see [`End::on_open`].
+    pub(crate) fn on_open(&mut self, incarnation: u64, is_believed: bool, now: u64) -> bool {
+        self.deadline = now;
+        self.machine.on_open(incarnation, is_believed, now)
+    }
+
     /// When [`LinkEnd::serve`] has something to do next, though nothing happens.
     pub(crate) fn deadline(&self) -> u64 {
         self.deadline.min(self.carrier.deadline().unwrap_or(u64::MAX))

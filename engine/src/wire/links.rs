@@ -249,6 +249,7 @@ impl Links {
             self.by_peer.resize(peer.index() + 1, NO_LINK);
         }
         self.by_peer[peer.index()] = index;
+        self.entrance.gone.retain(|number| *number != peer.0);
     }
 
     /// The port has no connection with this peer any more.
@@ -293,7 +294,12 @@ impl Links {
         if why == Why::Peer {
             mail.deliver(Packet { kind: PacketKind::Bye, words: [0; 7], fds: Vec::new() });
         }
-        mail.close(Fault::PeerDead);
+        mail.close(match why {
+            Why::Restarted => Fault::PeerRestarted,
+            _ => Fault::PeerDead,
+        });
+        self.counters.restarted += u64::from(why == Why::Restarted);
+        self.entrance.on_gone(link.peer.0);
         self.free(index);
         true
     }

@@ -56,6 +56,7 @@ impl Mail {
             None => match boxes.closed {
                 None => Arrival::Nothing,
                 Some(Fault::Malformed) => Arrival::Malformed,
+                Some(Fault::PeerRestarted) => Arrival::Restarted,
                 Some(_) => Arrival::Closed,
             },
         }

@@ -109,6 +109,8 @@ pub(crate) struct WireCounters {
     pub(crate) refused: u64,
     /// Links that ended because the peer said what no correct one says.
     pub(crate) malformed: u64,
+    /// Links that ended because the peer was started anew.
+    pub(crate) restarted: u64,
 }
 
 pub(crate) fn lock(wire: &Mutex<Wire>) -> MutexGuard<'_, Wire> {
@@ -291,7 +293,7 @@ impl Wire {
     /// Ports of these numbers may not open a link while this one accepts; none may where it does
     /// not.
     pub(crate) fn accept_all_but(&mut self, taken: Option<Vec<u16>>) {
-        self.links.entrance.taken = taken;
+        self.links.entrance.accept_all_but(taken);
     }
 
     /// See [`Links::adopt`].

@@ -119,6 +119,8 @@ pub(crate) struct Entrance {
     pub(crate) resets: Ration,
     /// The ports that may not open a link now; none may where this is none.
     pub(crate) taken: Option<Vec<u16>>,
+    /// Those whose link has ended, as far as the port may not have forgotten them.
+    pub(crate) gone: Vec<u16>,
 }
 
 /// What belongs to a half-open link.
@@ -136,6 +138,22 @@ impl Entrance {
             answers: (0..HALF_OPEN_MAX).map(|_| None).collect(),
             resets: Ration::rack(now),
             taken: None,
+            gone: Vec::new(),
+        }
+    }
+
+    /// Ports of these numbers may not open a link from here on; none may where there is no list.
+    pub(crate) fn accept_all_but(&mut self, taken: Option<Vec<u16>>) {
+        if let Some(taken) = &taken {
+            self.gone.retain(|number| taken.contains(number));
+        }
+        self.taken = taken;
+    }
+
+    /// The link with this port has ended.
+    pub(crate) fn on_gone(&mut self, number: u16) {
+        if !self.gone.contains(&number) {
+            self.gone.push(number);
         }
     }
 

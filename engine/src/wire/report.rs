@@ -38,6 +38,9 @@ pub struct WireReport {
     pub refused: u64,
     /// Links that ended because the peer said what no correct one says.
     pub malformed: u64,
+    /// Links that ended because the peer was started anew.
+    #[serde(default)]
+    pub restarted: u64,
 }
 
 /// One end of a link. Counts only ever grow; they begin with the link.
@@ -216,7 +219,7 @@ impl Owner {
     pub(super) fn report(&self, wire: &Mutex<Wire>) -> WireReport {
         let links = links(wire);
         let wire = lock(wire);
-        let WireCounters { refused, malformed } = wire.links.counters;
+        let WireCounters { refused, malformed, restarted } = wire.links.counters;
         WireReport {
             format: FORMAT,
             process: self.process,
@@ -227,6 +230,7 @@ impl Owner {
             nets: wire.nets.iter().map(|net| net_report(&**net)).collect(),
             refused,
             malformed,
+            restarted,
         }
     }
 }

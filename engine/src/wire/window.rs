@@ -161,6 +161,7 @@ mod tests {
             nets: Vec::new(),
             refused: 0,
             malformed: 0,
+            restarted: 0,
         }
     }
 

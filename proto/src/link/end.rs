@@ -30,6 +30,8 @@ use crate::lane::Malformed;
 pub struct Agreement {
     /// The other side's index of the link, and ours.
     pub to: u32,
+    /// Of the other side's port: one that was started anew has another.
+    pub incarnation: u64,
     /// Our index of the link.
     pub own: u32,
     /// Of the link.
@@ -160,6 +162,9 @@ pub struct End {
     echoed: Option<u32>,
     asked_at: Option<u64>,
     life: Life,
+    /// Another incarnation that has asked for a link in the other side's name, and since when that
+    /// one is waited for.
+    anew: Option<(u64, u64)>,
     resync: Resync,
     /// The channel whose sack is told next.
     turn: usize,
@@ -196,6 +201,7 @@ impl End {
             echoed: None,
             asked_at: None,
             life: Life::new(drive.life, now),
+            anew: None,
             resync: Resync::new(drive.life.quick()),
             turn: 0,
             counters: Counters::default(),
@@ -351,6 +357,30 @@ impl End {
     // spec: LINK-19
     pub fn on_reset_hint(&mut self, now: u64) {
         self.life.on_hint(now);
+    }
+
+    /// Somebody asks for a link in the other side's name: whether he has to wait, because the other
+    /// side may be one of before it was started anew. If so this end looks whether it is still
+    /// there, and gives up sooner where the open `is_believed`; if it was heard since, that is not
+    /// so. An open can be recorded and sent again, so that it ends nothing by itself.
+    // spec: LINK-25
+    pub fn on_open(&mut self, incarnation: u64, is_believed: bool, now: u64) -> bool {
+        if incarnation == self.agreed.incarnation || !self.life.is_open() {
+            return false;
+        }
+        let asked = self.anew.filter(|(asked, _)| *asked == incarnation);
+        if let Some((_, at)) = asked.filter(|(_, at)| self.life.heard_at() > *at) {
+            // That it was there holds for a while.
+            if now < at.saturating_add(self.life.interval()) {
+                return false;
+            }
+            self.anew = None;
+        }
+        if asked.is_none() || self.anew.is_none() {
+            self.anew = Some((incarnation, now));
+        }
+        self.life.on_anew(is_believed, now);
+        true
     }
 
     /// Leaves: nothing more is sent or taken. What has not arrived does not, so that the owner

@@ -6,12 +6,13 @@
 //!            |
 //!            +-- the other side closes ---------------------------------------> closed: peer
 //!            +-- silence ------------------------------------------------------> closed: silent
-//!            '-- a reset, and silence for a while ------------------------------> closed: reset
+//!            +-- a reset, and silence for a while ------------------------------> closed: reset
+//!            '-- another one opens in its name, and silence for a while ---> closed: restarted
 //! ```
 //!
 //! A reset is not believed, because an end cannot know who has sent it: it is a reason to look
-//! more closely. The same goes for an end that has heard nothing yet: it opens, and the other side
-//! has no link before it hears of it.
+//! more closely. The same goes for an open of the other side, started anew, and for an end that has
+//! heard nothing yet: it opens, and the other side has no link before it hears of it.
 
 /// When a link is taken for dead, and how it is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +63,8 @@ pub enum Why {
     Silent,
     /// The other side seems to know nothing of it any more, and was silent.
     Reset,
+    /// The other side was started anew, and asks for another link.
+    Restarted,
 }
 
 /// What is to be sent now.
@@ -76,8 +79,10 @@ pub(super) enum Due {
 #[derive(Clone, Copy, Debug)]
 struct Look {
     since: u64,
-    /// A reset was the reason.
+    /// Something was the reason that is believed as far as a reset is.
     hinted: bool,
+    /// Another incarnation has asked for a link.
+    anew: bool,
 }
 
 /// The life of one end.
@@ -95,9 +100,14 @@ pub(super) struct Life {
 }
 
 impl Life {
+    /// For which it holds that the other side was there, and between two probes.
+    pub(super) const fn interval(&self) -> u64 {
+        self.config.interval()
+    }
+
     pub(super) const fn new(config: Config, now: u64) -> Self {
         assert!(config.silence >= 32 && config.closes > 0, "there is time, and something to say");
-        let look = Some(Look { since: now, hinted: false });
+        let look = Some(Look { since: now, hinted: false, anew: false });
         Self { config, state: State::Open, heard_at: now, look, told_at: None, told: 0 }
     }
 
@@ -127,13 +137,28 @@ impl Life {
     // spec: LINK-19, LINK-20
     pub(super) fn on_hint(&mut self, now: u64) {
         match self.state {
-            State::Open if self.look.is_none_or(|look| !look.hinted) => {
-                self.look = Some(Look { since: now, hinted: true });
-            }
+            State::Open => self.look_closely(now),
             // Whom this side has told to leave has gone.
             State::Closing => self.state = State::Closed(Why::Local),
             _ => {}
         }
+    }
+
+    fn look_closely(&mut self, now: u64) {
+        let anew = self.look.is_some_and(|look| look.anew);
+        if self.look.is_none_or(|look| !look.hinted) {
+            self.look = Some(Look { since: now, hinted: true, anew });
+        }
+    }
+
+    /// Another incarnation of the other side has asked for a link. Where that is not believed, it
+    /// may say why the link has ended, but not that it ends.
+    // spec: LINK-25
+    pub(super) fn on_anew(&mut self, is_believed: bool, now: u64) {
+        if is_believed {
+            self.look_closely(now);
+        }
+        self.look.get_or_insert(Look { since: now, hinted: false, anew: true }).anew = true;
     }
 
     /// This side leaves.
@@ -161,8 +186,11 @@ impl Life {
         }
         match self.state {
             State::Open if now >= self.dies_at() => {
-                let hinted = self.look.is_some_and(|look| look.hinted);
-                self.state = State::Closed(if hinted { Why::Reset } else { Why::Silent });
+                self.state = State::Closed(match self.look {
+                    Some(Look { anew: true, .. }) => Why::Restarted,
+                    Some(Look { hinted: true, .. }) => Why::Reset,
+                    _ => Why::Silent,
+                });
                 Due::Nothing
             }
             State::Closing if self.told >= self.config.closes => {
@@ -208,7 +236,7 @@ impl Life {
     fn dies_at(&self) -> u64 {
         let silent = self.heard_at.saturating_add(self.config.silence);
         match self.look {
-            Some(Look { since, hinted: true }) => {
+            Some(Look { since, hinted: true, .. }) => {
                 silent.min(since.saturating_add(self.config.interval()))
             }
             _ => silent,

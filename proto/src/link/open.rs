@@ -222,6 +222,7 @@ pub fn agree(ours: &SetUp, theirs: &SetUp) -> Result<(Agreement, AgreedLimits), 
     };
     let agreement = Agreement {
         to: theirs.index,
+        incarnation: theirs.incarnation,
         own: ours.index,
         generation: accept.generation,
         token: theirs.token,

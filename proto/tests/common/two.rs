@@ -57,11 +57,15 @@ pub(crate) struct Two {
     under_way: VecDeque<Sent>,
 }
 
+/// Of the two ports.
+pub(crate) const INCARNATIONS: [u64; 2] = [31, 32];
+
 /// The end of a host.
 pub(crate) fn agreement(own: usize) -> Agreement {
     Agreement {
         to: 100 + (1 - own) as u32,
         own: 100 + own as u32,
+        incarnation: INCARNATIONS[1 - own],
         generation: 5,
         token: [11, 22][own],
         own_token: [22, 11][own],

@@ -53,6 +53,7 @@ pub(crate) const STATUSES: &[(&str, Status)] = &[
     ("malformed", Status::Fault(Fault::Malformed)),
     ("too-long", Status::Fault(Fault::TooLong)),
     ("foreign-handle", Status::Fault(Fault::ForeignHandle)),
+    ("peer-restarted", Status::Fault(Fault::PeerRestarted)),
 ];
 
 pub(crate) const FRAME_KINDS: &[(&str, frame::Kind)] = &[

@@ -16,7 +16,8 @@ parse BYTES -> FIELDS                or malformed
 FIELDS are NONCE ANSWERS INCARNATION TOKEN GENERATION INDEX FIRST FIRST FIRST FRAME-MAX NUMBER
            PATHS REPAIR and eight words of the owner
 agree OURS THEIRS -> AGREED          or malformed
-AGREED is TO OWN GENERATION TOKEN OWN-TOKEN REPAIR PATHS FRAME-MAX and twice three first numbers
+AGREED is TO INCARNATION OWN GENERATION TOKEN OWN-TOKEN REPAIR PATHS FRAME-MAX and twice three
+         first numbers
 
 open BYTES NUMBER FIRST MOST GIVE-UP NOW -> ok          an opener; NUMBER of the port meant, or -
 time NOW -> PACKET PATH STATE        the open is sent, or `- -` in its place
@@ -98,12 +99,13 @@ fn show(read: &SetUp) -> String {
 }
 
 fn agreed((agreed, limits): &(Agreement, AgreedLimits)) -> String {
-    let Agreement { to, own, generation, token, own_token, repair, paths, first } = *agreed;
+    let Agreement { to, incarnation, own, .. } = *agreed;
+    let Agreement { generation, token, own_token, repair, paths, first, .. } = *agreed;
     let (repair, frame_max) = (name(REPAIRS, &repair), limits.frame_max);
     let first = first.map(numbers).join(" ");
     format!(
-        "{to:x} {own:x} {generation:x} {token:x} {own_token:x} {repair} {paths:x} {frame_max:x} \
-         {first}"
+        "{to:x} {incarnation:x} {own:x} {generation:x} {token:x} {own_token:x} {repair} {paths:x} \
+         {frame_max:x} {first}"
     )
 }
 

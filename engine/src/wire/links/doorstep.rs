@@ -11,7 +11,7 @@ use crate::wire::crc::crc32c;
 use crate::wire::handshake;
 use crate::wire::link_end::{LinkEnd, Way};
 use crate::wire::mail::Mail;
-use crate::wire::opening::{self, Refused};
+use crate::wire::opening::{self, Entrance, Refused};
 use crate::wire::seal::Keys;
 use ayre_proto::link::door::{Place, reset_header};
 use ayre_proto::link::end::{self, End};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 impl Links {
     /// Somebody asks for a link. Who does not hold the key has been refused before anything was
     /// made for him.
-    // spec: OPEN-8, OPEN-9
+    // spec: OPEN-8, OPEN-9, OPEN-13
     pub(super) fn on_open(
         &mut self,
         (from, datagram_max): (Way, impl Fn() -> usize),
@@ -33,10 +33,17 @@ impl Links {
     ) -> Result<Pumped, Refused> {
         let payload = &frame[HEADER_BYTES..];
         header.check_payload(payload, crc32c)?;
-        let Some(taken) = &self.entrance.taken else { return Ok(Pumped::default()) };
         let (theirs, answer) = opening::unwrap_open(&self.identity.protection, payload)?;
+        let is_sought = self.seek(&theirs, answer.is_some(), now);
+        let Entrance { taken: Some(taken), gone, .. } = &self.entrance else {
+            return Ok(Pumped::default());
+        };
+        let number = &theirs.number;
+        if is_sought || (taken.contains(number) && gone.contains(number)) {
+            return Ok(Pumped::default());
+        }
         let known = self.entrance.door.find(&theirs);
-        if known.is_none() && (taken.contains(&theirs.number) || theirs.nonce != header.token) {
+        if known.is_none() && (taken.contains(number) || theirs.nonce != header.token) {
             self.refuse((from, header, now), &theirs, answer);
             return Err(Refused);
         }
@@ -51,6 +58,16 @@ impl Links {
         let accept = ours.accept_header(&theirs, header.path, now, digest);
         send_bare(&mut self.outboxes, from, &accept, &answered.message);
         Ok(Pumped::default())
+    }
+
+    /// Whether a peer in whose name somebody opens is looked for, as it may have been started anew.
+    // spec: LINK-25
+    fn seek(&mut self, theirs: &SetUp, is_believed: bool, now: u64) -> bool {
+        let index = self.index_of(PeerId(theirs.number));
+        match self.slots.get_mut(index) {
+            Some(Slot::Open(link)) => link.on_open(theirs.incarnation, is_believed, now),
+            _ => false,
+        }
     }
 
     /// Says no: as a reset, which anybody could have sent; to holders of the key as an accept that

@@ -62,9 +62,9 @@ fn recorded_life(victim: &mut Port, at: SocketAddr) -> [Vec<Vec<u8>>; 2] {
     tap.seen
 }
 
-/// What a port that holds the key has said to one whose number was taken.
+/// What a port that holds the key has said to one of its own number.
 fn recorded_refusal(victim: &mut Port, at: SocketAddr) -> Vec<Vec<u8>> {
-    let (mut taken, _) = open_at(1, Protection::Sealed.options());
+    let (mut taken, _) = open_at(0, Protection::Sealed.options());
     let (mut third, _) = open_at(3, Protection::Sealed.options());
     let mut tap = Tap::before(at);
     scope(|scope| {
@@ -108,6 +108,17 @@ fn answers(open: &[u8], recorded: &[Vec<u8>]) -> Vec<Vec<u8>> {
         }
     }
     frames
+}
+
+/// An open whose header somebody has changed on the way: what is under the key is still true.
+fn changed_opens(open: &[u8]) -> Vec<Vec<u8>> {
+    let asked = Header::parse(open, crc32c).expect("an open");
+    let headers = [
+        Header { token: asked.token ^ 1, ..asked },
+        Header { generation: asked.generation + 1, ..asked },
+        Header { to: 7, seq: 9, packet: asked.packet + 1, ..asked },
+    ];
+    headers.map(|header| [&header.encode(crc32c)[..], &open[HEADER_BYTES..]].concat()).into()
 }
 
 /// The same, to the port that is asked: for the link that is half-open there.
@@ -162,6 +173,7 @@ fn nobody_ends_the_opening_of_a_sealed_link() {
             let forged = answers(open, &recorded);
             sent[1] += forged.len();
             forged.iter().for_each(|bytes| tap.send(1, bytes));
+            changed_opens(open).iter().for_each(|bytes| tap.send(0, bytes));
         }
         if let Some(accept) = tap.seen[1].first().filter(|_| news != heard) {
             let forged = confirmations(accept, &life[0]);

@@ -30,6 +30,19 @@ proptest! {
     }
 }
 
+/// The header of a sealed open is changed on its way: that is no reason to refuse it under the key.
+/// The fuzzer has found this script.
+// spec: SEAL-10
+#[test]
+fn a_changed_header_around_an_open_refuses_nobody() {
+    let script = [
+        5, 65, 0, 22, 186, 0, 39, 186, 186, 186, 186, 102, 0, 0, 0, 0, 0, 0, 0, 66, 0, 0, 0, 67, 0,
+        161, 0, 161,
+    ];
+    let filled = [&script[..], &[255; 12], &[11; 5], &[128, 204, 65, 0, 242], &[120; 9]].concat();
+    endings(&filled);
+}
+
 /// The bytes that stand behind one of these words in the vectors.
 fn vectors(text: &str, word: &str) -> Vec<Vec<u8>> {
     let lines = text.lines().filter_map(|line| line.strip_prefix(word)?.split(' ').nth(1));

@@ -23,7 +23,7 @@ use std::sync::Arc;
 impl Links {
     /// Somebody asks for a link. Who does not hold the key has been refused before anything was
     /// made for him.
-    // spec: OPEN-8, OPEN-9, OPEN-13
+    // spec: OPEN-8, OPEN-9, OPEN-13, SEAL-10
     pub(super) fn on_open(
         &mut self,
         (from, datagram_max): (Way, impl Fn() -> usize),
@@ -34,6 +34,10 @@ impl Links {
         let payload = &frame[HEADER_BYTES..];
         header.check_payload(payload, crc32c)?;
         let (theirs, answer) = opening::unwrap_open(&self.identity.protection, payload)?;
+        // What is under the key says who asks, and anybody can write around it.
+        if answer.is_none() && theirs.nonce != header.token {
+            return Err(Refused);
+        }
         let is_sought = self.seek(&theirs, answer.is_some(), now);
         let Entrance { taken: Some(taken), gone, .. } = &self.entrance else {
             return Ok(Pumped::default());
@@ -43,7 +47,7 @@ impl Links {
             return Ok(Pumped::default());
         }
         let known = self.entrance.door.find(&theirs);
-        if known.is_none() && (taken.contains(number) || theirs.nonce != header.token) {
+        if known.is_none() && taken.contains(number) {
             self.refuse((from, header, now), &theirs, answer);
             return Err(Refused);
         }

@@ -20,7 +20,7 @@ use world::{Tap, World};
 const PREFIX: usize = 16;
 /// The number of the port that opens.
 const LATE: u16 = 2;
-/// Accepts, and then confirmations, that are lost while the attacker speaks.
+/// Opens, then accepts, then confirmations that are lost while the attacker speaks.
 const LOST: usize = 3;
 
 /// Somebody who connects, while the datagrams of either direction are seen and sent by another one.
@@ -113,12 +113,12 @@ fn answers(open: &[u8], recorded: &[Vec<u8>]) -> Vec<Vec<u8>> {
 /// An open whose header somebody has changed on the way: what is under the key is still true.
 fn changed_opens(open: &[u8]) -> Vec<Vec<u8>> {
     let asked = Header::parse(open, crc32c).expect("an open");
-    let headers = [
-        Header { token: asked.token ^ 1, ..asked },
-        Header { generation: asked.generation + 1, ..asked },
-        Header { to: 7, seq: 9, packet: asked.packet + 1, ..asked },
-    ];
-    headers.map(|header| [&header.encode(crc32c)[..], &open[HEADER_BYTES..]].concat()).into()
+    // As many of the first kind that an answer to one of them would pass.
+    let mut headers = vec![Header { token: asked.token ^ 1, ..asked }; LOST + 1];
+    headers.push(Header { generation: asked.generation + 1, ..asked });
+    headers.push(Header { to: 7, seq: 9, packet: asked.packet + 1, ..asked });
+    let frame = |header: Header| [&header.encode(crc32c)[..], &open[HEADER_BYTES..]].concat();
+    headers.into_iter().map(frame).collect()
 }
 
 /// The same, to the port that is asked: for the link that is half-open there.
@@ -157,13 +157,14 @@ fn nobody_ends_the_opening_of_a_sealed_link() {
     assert!(lengths.iter().all(|count| *count >= 1), "{lengths:?}");
     let (mut late, _) = open_at(LATE, Protection::Sealed.options());
     let mut tap = Tap::before(at);
-    // The first true accepts are lost, and then the first confirmations: each time the attacker
-    // has the word.
-    let mut passed = [0; 2];
+    // The first true opens and accepts are lost, and then the first confirmations: each time the
+    // attacker has the word.
+    let (mut opens, mut passed) = (0, [0; 2]);
     tap.tamper = Some(Box::new(move |direction, bytes| {
         let is_open = Header::parse(bytes, crc32c).is_ok_and(|header| header.kind == Kind::Open);
+        opens += usize::from(is_open);
         passed[direction] += usize::from(direction == 1 || !is_open);
-        (direction == 0 && is_open) || passed[direction] > LOST
+        (direction == 0 && is_open && opens > LOST) || passed[direction] > LOST
     }));
     let recorded = [&refusal[..], &life[1]].concat();
     let (mut sent, mut heard) = ([0; 2], [0; 2]);

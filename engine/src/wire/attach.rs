@@ -8,7 +8,7 @@ use super::report::Owner;
 use super::window::Window;
 use super::{Wire, lock};
 use crate::connection::Connection;
-use crate::error::SetupError;
+use crate::error::{Fault, SetupError};
 use crate::mem::page::Sleeper;
 use crate::port::Port;
 use ayre_proto::link::frame::PATHS_MAX;
@@ -121,6 +121,40 @@ impl Port {
                 })
             }
         }
+    }
+
+    /// Warm reset: agrees anew with a peer of another host on where their link stands, where a
+    /// program has reason to doubt it. Nothing is lost, repeated or reordered: what was posted
+    /// stays posted, handles stay good, and frames that are not known to have arrived are sent
+    /// again. No other link is disturbed. With a peer of this host there is nothing to agree on.
+    ///
+    /// Blocks until the peer's port has answered, which takes a round trip, or an eighth of the
+    /// silence where its program makes no progress; or until the peer is taken for dead. Makes
+    /// progress and sleeps meanwhile.
+    ///
+    /// # Errors
+    /// [`Fault::ForeignHandle`] where the peer is not connected; [`Fault::PeerDead`],
+    /// [`Fault::PeerRestarted`], [`Fault::Malformed`] where its connection has ended.
+    // spec: LINK-22, WIRE-11
+    pub fn resync(&mut self, peer: PeerId) -> Result<(), Fault> {
+        let connection = self.connection(peer)?;
+        if let Some(why) = connection.ended {
+            return Err(why);
+        }
+        if let Some(wire) = self.wire.get().filter(|_| connection.is_carried()) {
+            lock(wire).resync(peer);
+            let resynced = self.wait_for(None, |port| {
+                let ended = port.connection(peer).map_or(Some(Fault::ForeignHandle), |c| c.ended);
+                ended.map(Err).or_else(|| port.has_resynced(peer).then_some(Ok(())))
+            });
+            return resynced.unwrap_or(Err(Fault::PeerDead));
+        }
+        Ok(())
+    }
+
+    /// A link that is no more has not; its port hears of that.
+    fn has_resynced(&self, peer: PeerId) -> bool {
+        self.wire.get().is_some_and(|wire| lock(wire).links.is_resyncing(peer) == Some(false))
     }
 
     /// Makes a connection of a link that has come up.

@@ -166,6 +166,13 @@ impl LinkEnd {
         self.machine.on_open(incarnation, is_believed, now)
     }
 
+    /// Warm reset: what came before its turn is forgotten, and both ends go on with what each of
+    /// them expects.
+    pub(crate) fn resync(&mut self, now: u64, outboxes: &mut [Outbox]) {
+        self.machine.resync(now, &mut Sending { line: &mut self.line, outboxes });
+        self.deadline = now;
+    }
+
     /// When [`LinkEnd::serve`] has something to do next, though nothing happens.
     pub(crate) fn deadline(&self) -> u64 {
         self.deadline.min(self.carrier.deadline().unwrap_or(u64::MAX))

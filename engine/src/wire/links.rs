@@ -215,6 +215,23 @@ impl Links {
         }
     }
 
+    /// Begins a warm reset of the link with this peer.
+    pub(super) fn resync(&mut self, peer: PeerId, now: u64) {
+        let index = self.index_of(peer);
+        if let Some(Slot::Open(link)) = self.slots.get_mut(index) {
+            self.hot = index;
+            link.resync(now, &mut self.outboxes);
+        }
+    }
+
+    /// Whether one is under way; none where there is no link.
+    pub(super) fn is_resyncing(&self, peer: PeerId) -> Option<bool> {
+        match self.slots.get(self.index_of(peer)) {
+            Some(Slot::Open(link)) => Some(link.machine.is_resyncing()),
+            _ => None,
+        }
+    }
+
     /// The port waits for everything that it has posted to this peer.
     pub(super) fn ask(&mut self, peer: PeerId) {
         if let Some(link) = self.open_mut(peer) {

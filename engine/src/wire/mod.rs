@@ -235,6 +235,13 @@ impl Wire {
         self.send(now);
     }
 
+    /// See [`Links::resync`].
+    pub(crate) fn resync(&mut self, peer: PeerId) {
+        let now = self.now();
+        self.links.resync(peer, now);
+        self.send(now);
+    }
+
     /// See [`Links::ask`].
     pub(crate) fn ask(&mut self, peer: PeerId) {
         self.links.ask(peer);

@@ -61,6 +61,9 @@ pub struct LinkReport {
     pub arrived: u64,
     /// Frames that were sent again.
     pub again: AgainReport,
+    /// Warm resets that either side has begun.
+    #[serde(default)]
+    pub resyncs: u64,
     /// Frames without a payload that were sent.
     pub told: u64,
     /// Frames that came more than once.
@@ -283,6 +286,7 @@ impl Wire {
                 timed_out: counters.timed_out,
                 resynced: counters.resynced,
             },
+            resyncs: counters.resyncs,
             told: counters.told,
             repeated: counters.repeated,
             foreign: counters.foreign,

@@ -110,6 +110,8 @@ pub struct Counters {
     pub timed_out: u64,
     /// As before: under way at a warm reset.
     pub resynced: u64,
+    /// Warm resets that either side has begun.
+    pub resyncs: u64,
     /// Frames of ours that arrived.
     pub arrived: u64,
     /// Frames without a payload.
@@ -399,6 +401,7 @@ impl End {
         }
         self.lanes.iter_mut().for_each(|lane| lane.inward.resume(now));
         self.resync.begin();
+        self.counters.resyncs += 1;
         self.ask_resync(now, fx);
     }
 
@@ -601,6 +604,7 @@ impl End {
     // spec: LINK-22, LINK-23
     fn on_resync(&mut self, header: &Header, call: Call, now: u64, fx: &mut impl EndEffects) {
         self.resync.done(call, header, now);
+        self.counters.resyncs += u64::from(call == Call::Asked);
         if matches!(call, Call::Asked | Call::Again) {
             self.tell((Kind::Resync, Flags::ANSWER, header.seq), now, fx);
         }

@@ -66,6 +66,21 @@ fn operations_and_sizes_can_be_chosen() {
     assert_eq!(rows, [(op, "plain", 8192, limit), (op, "sealed", 8192, limit)]);
 }
 
+/// Goodput under losses is told beside what is left without them, and what going back would leave.
+#[test]
+fn losses_and_cuts_are_measured() {
+    let rows = rows(&["--op", "loss,cut"]);
+    let rows: Vec<_> = rows.iter().map(measured).collect();
+    let mut expected = Vec::new();
+    for path in ["0.1%", "1%", "5%", "20%"] {
+        let of = |op, limit| (op, path, 64 << 10, limit);
+        expected.extend([of("loss-goodput", "lossless"), of("loss-go-back-n", "lossless")]);
+        expected.push(of("loss-transmissions", "least"));
+    }
+    expected.push(("cut-first-byte", "100ms", 8, "round-trip"));
+    assert_eq!(rows, expected);
+}
+
 #[test]
 fn impossible_wishes_are_refused() {
     for wish in [

@@ -59,6 +59,11 @@ impl<'a> Runner<'a> {
         Self { side, plan, raws }
     }
 
+    /// Which rank this is.
+    pub(crate) fn side(&self) -> &Side<'a> {
+        &self.side
+    }
+
     /// A limit, to see which sizes it is measured at.
     pub(crate) fn raw(&mut self, kind: RawKind) -> &dyn Case {
         self.raws.get(kind)

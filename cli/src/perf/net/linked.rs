@@ -54,9 +54,20 @@ pub(super) fn join(
     protection: Protection,
     spin: Spin,
 ) -> Result<Rc<Pair>> {
+    join_over(side, (options, protection), spin, |net| net)
+}
+
+/// The same over a network as `change` makes it.
+pub(super) fn join_over(
+    side: &Side<'_>,
+    (options, protection): (&Options, Protection),
+    spin: Spin,
+    change: impl FnOnce(NetOptions) -> NetOptions,
+) -> Result<Rc<Pair>> {
     let mut port = Port::open(Config::new().number(side.rank() as u16).spin(spin))?;
     let own = port.connect_loopback()?;
-    let other = link(&mut port, side, options, protection)?;
+    let net = change(protection.options(options.of(side.rank()))?);
+    let other = link(&mut port, side, options, &net)?;
     let region = port.alloc(place::BULK + LARGEST, RegionOptions::new())?;
     for peer in [own, other] {
         port.share(peer, &region, 0..region.len(), Rights::all(), MEMORY)?;
@@ -71,13 +82,8 @@ pub(super) fn join(
     Ok(pair)
 }
 
-fn link(
-    port: &mut Port,
-    side: &Side<'_>,
-    options: &Options,
-    protection: Protection,
-) -> Result<PeerId> {
-    let own = port.open_net(&protection.options(options.of(side.rank()))?)?[0];
+fn link(port: &mut Port, side: &Side<'_>, options: &Options, net: &NetOptions) -> Result<PeerId> {
+    let own = port.open_net(net)?[0];
     let first = SocketAddr::new(options.of(0).ip(), side.agree(own.port().into()) as u16);
     Ok(if side.measures() { port.accept()? } else { port.connect_net(&[first])? })
 }

@@ -15,6 +15,7 @@ mod catalogue;
 mod flood;
 mod limits;
 mod linked;
+mod loss;
 mod tcp;
 mod there_and_back;
 mod udp;
@@ -97,6 +98,7 @@ pub(super) fn measure_all(args: &Args, side: Side<'_>, plan: Plan) -> Result<()>
             printer.print(&Row { path, ..row })?;
         }
     }
+    loss::measure(args, runner.side(), plan, &mut printer)?;
     printer.end();
     Ok(())
 }

@@ -69,10 +69,11 @@ impl Mapping {
         unsafe { &*at }
     }
 
+    /// Half a word; `offset` must be a multiple of four.
     #[inline(always)]
-    fn half_word(&self, offset: u64) -> &AtomicU32 {
+    pub(crate) fn half_word(&self, offset: u64) -> &AtomicU32 {
         let at = self.range_mut(offset, 4).cast::<AtomicU32>();
-        assert!(at.is_aligned(), "checked by Command::check and by the alignment of ranges");
+        assert!(at.is_aligned(), "half words lie at multiples of four");
         // SAFETY: in range and aligned; an atomic may be shared with anybody.
         unsafe { &*at }
     }

@@ -85,9 +85,15 @@ pub(crate) fn round_to_pages(len: usize, pages: Pages) -> usize {
 impl Mapping {
     /// Maps a file that we made, for reading and writing, with every page present.
     pub(crate) fn own(file: BorrowedFd<'_>, len: usize) -> Result<Self, SetupError> {
-        let mapping = Self::map(file, len, true)?;
+        let mapping = Self::map(file, len, true).map_err(SetupError::os("mmap"))?;
         mapping.populate();
         Ok(mapping)
+    }
+
+    /// Maps the slots that the system keeps for a socket, all of which are present. It keeps them
+    /// as long as they are mapped.
+    pub(crate) fn slots(socket: BorrowedFd<'_>, len: usize) -> rustix::io::Result<Self> {
+        Self::map(socket, len, true)
     }
 
     /// Maps a file that a peer handed over, after making sure that it cannot shrink under us. Pages
@@ -107,20 +113,19 @@ impl Mapping {
         if !seals.contains(SealFlags::SHRINK) || (stat.st_size as u64) < len as u64 || !fits {
             return Err(SetupError::UnsafeFile);
         }
-        let mapping = Self::map(file, len, writable)?;
+        let mapping = Self::map(file, len, writable).map_err(SetupError::os("mmap"))?;
         if stat.st_blocks as u64 * BLOCK >= len as u64 {
             mapping.populate();
         }
         Ok(mapping)
     }
 
-    fn map(file: BorrowedFd<'_>, len: usize, writable: bool) -> Result<Self, SetupError> {
+    fn map(file: BorrowedFd<'_>, len: usize, writable: bool) -> rustix::io::Result<Self> {
         let protection =
             if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
         // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing of ours.
         let base =
-            unsafe { mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, file, 0) }
-                .map_err(SetupError::os("mmap"))?;
+            unsafe { mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, file, 0) }?;
         let base = NonNull::new(base.cast::<u8>()).expect("mmap never returns null without FIXED");
         Ok(Self { base, len, writable, backing: Backing::File })
     }

@@ -18,6 +18,7 @@
 //! | BAR-R1 barrier word | BAR-A1 barrier wait | all before the peer's barrier call |
 //! | REV-R1 leaving an operation | REV-A1 revoking owner | the operation's stores |
 //! | LOCK-R1 remote atomic | LOCK-A1 remote atomic, load | all before the atomic |
+//! | RING-R1 slot given back | RING-A1 slot looked at | the frame; other halves: the system |
 //! | FENCE-R1 light fence | FENCE-A1 heavy fence | store-then-load on both sides, below |
 //!
 //! Pairs of store-then-load on both sides, where neither may miss the other's store, run through

@@ -4,6 +4,8 @@
 //! The price: it needs the right to open packet sockets (CAP_NET_RAW), it reaches hosts of the same
 //! Ethernet only, and it knows no trains. Addresses stay those of IP and UDP, so that a link does
 //! not notice; see spec/92 for the format.
+mod ring;
+
 use crate::wire::net::{Inbox, Net, NetCounters, Outbox};
 use crate::wire::udp;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
@@ -16,6 +18,8 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use ring::{Found, Ring, SLOTS};
 
 /// Of Ethernet: for local experiments, which no other protocol may be taken for.
 const ETHERTYPE: u16 = 0x88b5;
@@ -33,6 +37,8 @@ const DATAGRAM_SURE: usize = 1280 - HEADER_BYTES;
 const NEIGHBOURS_MAX: usize = 4096;
 /// When to try again after the system took no more.
 const RETRY_NANOS: u64 = 80_000;
+/// Looks that find nothing before the system is asked what it has to say.
+const VAIN_LOOKS: u32 = 256;
 
 /// An Ethernet address.
 type Mac = [u8; MAC_BYTES];
@@ -43,6 +49,7 @@ const EVERYBODY: Mac = [0xff; MAC_BYTES];
 #[derive(Debug)]
 pub(crate) struct Packet {
     socket: OwnedFd,
+    ring: Ring,
     /// A UDP socket that nobody uses: as long as it is there, the port is nobody else's.
     _claim: OwnedFd,
     local: SocketAddr,
@@ -51,8 +58,8 @@ pub(crate) struct Packet {
     neighbours: HashMap<IpAddr, Mac>,
     /// The frame that is being sent.
     frame: Vec<u8>,
-    /// Whether the last look found something, so that there may be more.
-    dense: bool,
+    /// Looks that found nothing, since the system was last asked what it has to say.
+    vain: u32,
     /// Set while the system takes no more.
     retry: Option<u64>,
     counters: NetCounters,
@@ -73,16 +80,18 @@ impl Packet {
         rustix::net::bind(&claim, &address)?;
         let local = SocketAddr::try_from(rustix::net::getsockname(&claim)?)?;
         let socket = open()?;
-        socket::bind(socket.as_raw_fd(), &link)?;
         udp::enlarge(&socket);
+        let ring = Ring::of(&socket)?;
+        socket::bind(socket.as_raw_fd(), &link)?;
         Ok(Self {
             socket,
+            ring,
             _claim: claim,
             local,
             mac,
             neighbours: HashMap::new(),
             frame: Vec::new(),
-            dense: false,
+            vain: 0,
             retry: None,
             counters: NetCounters::default(),
         })
@@ -130,13 +139,16 @@ impl Packet {
     /// Receives one frame; says whether there was one, for this port or not.
     fn receive_one(&mut self, inbox: &mut Inbox) -> bool {
         let Some(room) = inbox.room() else { return false };
-        self.counters.calls += 1;
-        let len = match rustix::net::recv(&self.socket, &mut *room, RecvFlags::empty()) {
-            Ok((len, _)) => len,
-            Err(Errno::AGAIN) => return false,
-            Err(_) => {
-                self.counters.hints += 1;
-                return false;
+        let Some(found) = self.ring.take(room) else {
+            self.look_in_vain();
+            return false;
+        };
+        let len = match found {
+            Found::Frame(len) => len,
+            Found::Long => {
+                self.counters.calls += 1;
+                let received = rustix::net::recv(&self.socket, &mut *room, RecvFlags::empty());
+                received.map_or(0, |(len, _)| len)
             }
         };
         // Frames to other ports of this host, or to everybody, come here too.
@@ -149,6 +161,19 @@ impl Packet {
         self.hear(letter.from.ip(), letter.mac);
         inbox.accept_at(letter.from, letter.datagram);
         true
+    }
+
+    /// What the system has to say beside frames (a cable was pulled) would wake a sleeper again and
+    /// again until somebody hears it, and nobody calls the system to receive: so it is asked now
+    /// and then.
+    // spec: NET-4
+    fn look_in_vain(&mut self) {
+        self.vain = (self.vain + 1) % VAIN_LOOKS;
+        if self.vain == 0 {
+            self.counters.calls += 1;
+            let said = rustix::net::sockopt::socket_error(&self.socket);
+            self.counters.hints += u64::from(matches!(said, Ok(Err(_))));
+        }
     }
 
     /// Remembers where a host was heard from.
@@ -176,14 +201,11 @@ impl Net for Packet {
     }
 
     fn receive(&mut self, inbox: &mut Inbox, _now: u64) {
-        let dense = self.dense;
-        self.dense = self.receive_one(inbox);
-        // As with UDP: after a silence, one comes alone.
-        if !dense {
-            return;
-        }
-        while self.dense && !inbox.is_full() {
-            self.dense = self.receive_one(inbox);
+        // No more than are waiting at a time: frames that are not for this port could go on forever.
+        for _ in 0..SLOTS {
+            if !self.receive_one(inbox) {
+                return;
+            }
         }
     }
 
@@ -332,12 +354,73 @@ mod tests {
                 let (from, bytes) = inbox.get(index);
                 (from, bytes.to_vec())
             }));
-            inbox.clear();
-            if !net.dense && taken.len() < count {
-                poll(&mut [PollFd::from_borrowed_fd(net.as_fd(), PollFlags::IN)], None).unwrap();
+            if inbox.is_empty() {
+                wait(net);
             }
+            inbox.clear();
         }
         taken
+    }
+
+    fn wait(net: &Packet) {
+        poll(&mut [PollFd::from_borrowed_fd(net.as_fd(), PollFlags::IN)], None).unwrap();
+    }
+
+    fn send(net: &mut Packet, to: SocketAddr, datagrams: &[Vec<u8>]) {
+        let mut outbox = Outbox::new();
+        for bytes in datagrams {
+            outbox.push(to, |buffer| buffer.extend(bytes));
+        }
+        net.send(&mut outbox, 0);
+        assert!(outbox.is_empty(), "the system took all");
+    }
+
+    fn numbered(numbers: Range<u32>) -> Vec<Vec<u8>> {
+        numbers.map(|number| number.to_le_bytes().to_vec()).collect()
+    }
+
+    // spec: NET-1
+    #[test]
+    fn long_frames_and_short_ones_come_in_order() {
+        let Some((mut here, mut there)) = pair() else { return };
+        // Around the length from which on a frame finds no room in a slot.
+        let mut sent: Vec<_> = (1900..2010).map(|len| vec![len as u8; len]).collect();
+        sent.extend([5, 9000, 6, 7, 30_000, 8, 65_000, 2].map(|len| vec![1; len]));
+        send(&mut here, there.local(), &sent);
+        let got = take(&mut there, sent.len());
+        assert!(got.into_iter().map(|(_, bytes)| bytes).eq(sent));
+        let calls = there.counters().calls;
+        assert!((1..110).contains(&calls), "{calls}: only long ones take a call");
+    }
+
+    #[test]
+    fn slots_are_used_again_and_to_find_them_empty_takes_no_call() {
+        let Some((mut here, mut there)) = pair() else { return };
+        for burst in 0..3 * SLOTS as u32 / 100 {
+            let sent = numbered(100 * burst..100 * (burst + 1));
+            send(&mut here, there.local(), &sent);
+            let got = take(&mut there, 100);
+            assert!(got.into_iter().map(|(_, bytes)| bytes).eq(sent));
+        }
+        let mut inbox = Inbox::new();
+        there.receive(&mut inbox, 0);
+        assert_eq!((inbox.len(), there.counters().calls), (0, 0));
+    }
+
+    // spec: NET-1
+    #[test]
+    fn what_finds_no_slot_is_lost_and_what_comes_later_is_not() {
+        let Some((mut here, mut there)) = pair() else { return };
+        send(&mut here, there.local(), &numbered(0..SLOTS as u32 + 100));
+        let mut got = take(&mut there, 1);
+        let last = u32::MAX.to_le_bytes();
+        send(&mut here, there.local(), &[last.to_vec()]);
+        while got.last().is_some_and(|(_, bytes)| bytes[..] != last) {
+            got.extend(take(&mut there, 1));
+        }
+        let numbers =
+            got.iter().map(|(_, bytes)| u32::from_le_bytes(bytes[..].try_into().unwrap()));
+        assert!(numbers.is_sorted_by(|one, next| one < next), "in order, and each once");
     }
 
     // spec: NET-1, NET-2, NET-3
@@ -382,6 +465,54 @@ mod tests {
         here.send(&mut outbox, 0);
         take(&mut there, 1);
         assert_eq!(mac(&mut there, here.local()), here.mac);
+    }
+
+    /// Runs `ip`, of the package iproute2; says whether it did what it was told.
+    fn ip(words: &str) -> bool {
+        let run = std::process::Command::new("ip").args(words.split(' ')).status();
+        run.is_ok_and(|status| status.success())
+    }
+
+    /// Runs what it is given on a host of its own, if this process can make one.
+    fn on_a_host(work: impl FnOnce(&str) + Send) {
+        let name = format!("ayp{}", std::process::id());
+        if !rustix::process::geteuid().is_root() || !ip(&format!("netns add {name}")) {
+            eprintln!("LEFT OUT: network namespaces need root");
+            return;
+        }
+        let host = std::fs::File::open(format!("/run/netns/{name}")).unwrap();
+        std::thread::scope(|scope| {
+            let run = scope.spawn(|| {
+                let kind = Some(rustix::thread::LinkNameSpaceType::Network);
+                rustix::thread::move_into_link_name_space(host.as_fd(), kind).unwrap();
+                work(&name);
+            });
+            let outcome = run.join();
+            assert!(ip(&format!("netns del {name}")));
+            outcome.unwrap();
+        });
+    }
+
+    // spec: NET-4
+    #[test]
+    fn an_interface_that_goes_down_and_up_again_wakes_nobody_for_long() {
+        on_a_host(|name| {
+            let set = |state| assert!(ip(&format!("-n {name} link set lo {state}")));
+            set("up");
+            let (mut here, mut there) = pair().unwrap();
+            set("down");
+            let mut inbox = Inbox::new();
+            wait(&there);
+            (0..VAIN_LOOKS).for_each(|_| there.receive(&mut inbox, 0));
+            let mut asked = [PollFd::from_borrowed_fd(there.as_fd(), PollFlags::IN)];
+            assert_eq!(poll(&mut asked, Some(&Default::default())), Ok(0), "it may sleep");
+            assert_eq!((there.counters().hints, inbox.len()), (1, 0));
+            set("up");
+            // The first is told what the interface was.
+            (0..VAIN_LOOKS).for_each(|_| here.receive(&mut inbox, 0));
+            send(&mut here, there.local(), &[vec![7]]);
+            assert_eq!(take(&mut there, 1), [(here.local(), vec![7])]);
+        });
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! Ethernet only, and it knows no trains. Addresses stay those of IP and UDP, so that a link does
 //! not notice; see spec/92 for the format.
 mod ring;
+mod sieve;
 
 use crate::wire::net::{Inbox, Net, NetCounters, Outbox};
 use crate::wire::udp;
@@ -81,6 +82,7 @@ impl Packet {
         let local = SocketAddr::try_from(rustix::net::getsockname(&claim)?)?;
         let socket = open()?;
         udp::enlarge(&socket);
+        sieve::hear_only(&socket, local)?;
         let ring = Ring::of(&socket)?;
         socket::bind(socket.as_raw_fd(), &link)?;
         Ok(Self {
@@ -151,7 +153,7 @@ impl Packet {
                 received.map_or(0, |(len, _)| len)
             }
         };
-        // Frames to other ports of this host, or to everybody, come here too.
+        // Others may have come before the sieve was there.
         let Some(letter) = Letter::read(&room[..len]).filter(|letter| letter.to == self.local)
         else {
             return true;
@@ -421,6 +423,36 @@ mod tests {
         let numbers =
             got.iter().map(|(_, bytes)| u32::from_le_bytes(bytes[..].try_into().unwrap()));
         assert!(numbers.is_sorted_by(|one, next| one < next), "in order, and each once");
+    }
+
+    // spec: NET-6
+    #[test]
+    fn what_is_for_other_ports_takes_no_slot() {
+        let Some((mut here, there)) = pair() else { return };
+        let (other, sixth) = loop {
+            let other = Packet::bind(([127, 0, 0, 1], 0).into()).unwrap();
+            // The same port of another address, unless somebody has it.
+            let address = (Ipv6Addr::LOCALHOST, other.local().port());
+            if let Ok(sixth) = Packet::bind(address.into()) {
+                break (other, sixth);
+            }
+        };
+        let mut nets = [there, other, sixth];
+        for _ in 0..nets.len() {
+            nets.rotate_left(1);
+            // Its own frame comes last: what is found first shows whether others were let in.
+            for net in &nets {
+                send(&mut here, net.local(), &[vec![1]]);
+            }
+            let [.., last] = &mut nets;
+            wait(last);
+            let mut frame = [0; 2048];
+            let Some(Found::Frame(len)) = last.ring.take(&mut frame) else { panic!("a frame") };
+            assert_eq!(Letter::read(&frame[..len]).unwrap().to, last.local());
+            for net in &mut nets {
+                while net.ring.take(&mut frame).is_some() {}
+            }
+        }
     }
 
     // spec: NET-1, NET-2, NET-3

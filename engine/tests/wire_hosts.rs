@@ -39,6 +39,7 @@ const HASTY: Duration = Duration::from_millis(400);
 struct Setting {
     sealed: bool,
     sixth: bool,
+    ethernet: bool,
     paths: usize,
     faults: &'static str,
     silence: Duration,
@@ -51,6 +52,7 @@ impl Setting {
     const CLEAN: Self = Self {
         sealed: false,
         sixth: false,
+        ethernet: false,
         paths: 1,
         faults: "",
         silence: PATIENT,
@@ -63,6 +65,7 @@ impl Setting {
             command.env("HOST", hosts.of(host)).env("PLACE", host.to_string());
             command.env("TASK", task).env("SEALED", self.sealed.to_string());
             command.env("SIXTH", self.sixth.to_string()).env("PATHS", self.paths.to_string());
+            command.env("ETHERNET", self.ethernet.to_string());
             command.env("FAULTS", self.faults).env("ROUNDS", self.rounds.to_string());
             command.env("BLOCKS", self.blocks.to_string());
             command.env("SILENCE", self.silence.as_millis().to_string());
@@ -86,6 +89,9 @@ fn port(number: u16, at: &[SocketAddr]) -> Port {
         true => NetOptions::sealed(KEY).expect("a key"),
     };
     options = options.silence(Duration::from_millis(setting("SILENCE")));
+    if setting("ETHERNET") {
+        options = options.ethernet();
+    }
     let plan: Plan = setting("FAULTS");
     if plan != Plan::new() {
         options = options.faults(plan);
@@ -275,14 +281,15 @@ fn until(process: &Process, rounds: u64) {
     while process.line.hear() < rounds {}
 }
 
-// spec: LIFE-20, WIRE-1, WIRE-2, LINK-2, SEAL-12
+// spec: LIFE-20, WIRE-1, WIRE-2, LINK-2, SEAL-12, NET-6
 #[test]
 fn hosts_talk() {
     let child = |number, line: Line| both(number % 2, &line);
     with_processes(child, |family| {
-        for (sealed, sixth) in [(false, false), (true, false), (false, true), (true, true)] {
-            println!("sealed: {sealed}, IPv6: {sixth}");
-            traffic(family, &Setting { sealed, sixth, ..Setting::CLEAN }, |_, _| {});
+        for case in 0..8 {
+            let [sealed, sixth, ethernet] = [1, 2, 4].map(|bit| case & bit != 0);
+            println!("sealed: {sealed}, IPv6: {sixth}, Ethernet: {ethernet}");
+            traffic(family, &Setting { sealed, sixth, ethernet, ..Setting::CLEAN }, |_, _| {});
         }
     });
 }
@@ -306,11 +313,12 @@ fn a_bad_network_loses_and_repeats_nothing() {
 // spec: LINK-2, LINK-17, NET-3, NET-4
 #[test]
 fn a_cable_that_is_pulled_for_a_while_loses_and_repeats_nothing() {
-    with_processes(
-        |number, line| both(number, &line),
-        |family| {
+    let child = |number, line: Line| both(number % 2, &line);
+    with_processes(child, |family| {
+        for ethernet in [false, true] {
+            println!("Ethernet: {ethernet}");
             // Who waits does not say that he does.
-            let setting = Setting { blocks: false, ..Setting::CLEAN };
+            let setting = Setting { ethernet, blocks: false, ..Setting::CLEAN };
             traffic(family, &setting, |hosts, [first, second]| {
                 for so_far in [100, 300, 500] {
                     until(first, so_far);
@@ -320,8 +328,8 @@ fn a_cable_that_is_pulled_for_a_while_loses_and_repeats_nothing() {
                     hosts.set_cable(0, true);
                 }
             });
-        },
-    );
+        }
+    });
 }
 
 // spec: PATH-2, PATH-3, PATH-5, PATH-7, LINK-2

@@ -1,4 +1,5 @@
-//! What is measured over the network, in the order of the report, each plain and sealed.
+//! What is measured over the network, in the order of the report, each plain and sealed, and plain
+//! over Ethernet where that was asked for.
 
 use std::hint::black_box;
 use std::rc::Rc;
@@ -43,11 +44,17 @@ struct Ports {
 
 /// All operations. Collective: links are set up here.
 pub(super) fn operations(side: &Side<'_>, options: &Options) -> Result<Vec<Operation>> {
+    let udp = Options { ethernet: false, ..options.clone() };
+    let mut kinds: Vec<_> =
+        [Protection::Plain, Protection::Sealed].map(|kind| (kind.name(), &udp, kind)).into();
+    if options.ethernet {
+        kinds.push(("ethernet", options, Protection::Plain));
+    }
     let mut all = Vec::new();
-    for protection in [Protection::Plain, Protection::Sealed] {
+    for (path, options, protection) in kinds {
         let join = |spin| linked::join(side, options, protection, spin);
         let (awake, asleep) = (join(Spin::DEDICATED)?, join(Spin { polls: 0, yields: 0 })?);
-        all.push(of_ports(&Ports { path: protection.name(), awake, asleep }));
+        all.push(of_ports(&Ports { path, awake, asleep }));
     }
     Ok(in_turn(all))
 }

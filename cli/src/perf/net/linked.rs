@@ -54,7 +54,8 @@ pub(super) fn join(
     protection: Protection,
     spin: Spin,
 ) -> Result<Rc<Pair>> {
-    join_over(side, (options, protection), spin, |net| net)
+    let change = |net: NetOptions| if options.ethernet { net.ethernet() } else { net };
+    join_over(side, (options, protection), spin, change)
 }
 
 /// The same over a network as `change` makes it.

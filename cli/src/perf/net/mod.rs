@@ -47,6 +47,10 @@ pub(super) struct Options {
     /// The network namespaces of the two ranks, by name or by path
     #[arg(long, value_name = "NS1,NS2", requires = "net", value_parser = parse_two::<String>)]
     netns: Option<[String; 2]>,
+
+    /// Measure ports that send Ethernet frames of their own, too; takes CAP_NET_RAW
+    #[arg(long, requires = "net")]
+    ethernet: bool,
 }
 
 impl Options {

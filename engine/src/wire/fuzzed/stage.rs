@@ -3,6 +3,7 @@
 use crate::connection::Agreement;
 use crate::control::Arrival;
 use crate::mem::lane::{LaneReceiver, LaneSender};
+use crate::responder::Responder;
 use crate::sync::AtomicBool;
 use crate::wire::drive::drive;
 use crate::wire::handshake::JobKey;
@@ -12,7 +13,7 @@ use crate::wire::opening::Protection;
 use ayre_proto::lane::Kind;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The ports, by their numbers, and somebody who has none.
@@ -327,6 +328,7 @@ fn identity(number: usize, is_sealed: bool) -> Identity {
         protection: if is_sealed { Protection::Sealed(key()) } else { Protection::Plain },
         drive: drive(Duration::from_secs(3)),
         any_mail: Arc::new(AtomicBool::new(false)),
+        responder: Arc::new(Mutex::new(Responder::new(Arc::default()))),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::connection::Agreement;
 use crate::control::Arrival;
 use crate::mem::lane::{LaneReceiver, LaneSender};
-use crate::responder::Responder;
+use crate::responder::{Responder, Served, lock};
 use crate::sync::AtomicBool;
 use crate::wire::drive::drive;
 use crate::wire::handshake::JobKey;
@@ -42,8 +42,26 @@ const MESSAGE: usize = 20;
 /// A port, as far as its links go.
 struct Side {
     links: Links,
+    /// Performs what peers ask for; there is no memory that they could reach.
+    responder: Arc<Mutex<Responder>>,
     /// By the number of the peer.
     ends: [Option<End>; 4],
+}
+
+impl Side {
+    fn new(number: usize, is_sealed: bool) -> Self {
+        let responder = Arc::new(Mutex::new(Responder::new(Arc::default())));
+        let identity = identity(number, is_sealed, responder.clone());
+        let links = Links::new(identity, 1, 0).expect("memory");
+        Self { links, responder, ends: [const { None }; 4] }
+    }
+
+    fn take(&mut self, from: usize, agreed: Agreement) {
+        let (link, taken) = (agreed.link.clone(), Arc::default());
+        let served = Served::carried(agreed.peer, link, &agreed.inward, taken);
+        lock(&self.responder).add(served);
+        self.ends[from] = Some(End::new(agreed));
+    }
 }
 
 /// The port's end of a connection.
@@ -51,7 +69,6 @@ struct End {
     agreed: Agreement,
     messages: LaneSender,
     came: LaneReceiver,
-    requests: LaneReceiver,
     responses: LaneReceiver,
     /// Messages that were sent and are to come here.
     expected: VecDeque<[u8; MESSAGE]>,
@@ -62,7 +79,6 @@ impl End {
         Self {
             messages: agreed.out.messages().sender(),
             came: agreed.inward.messages().receiver(),
-            requests: agreed.inward.requests().receiver(),
             responses: agreed.inward.responses().receiver(),
             expected: VecDeque::new(),
             agreed,
@@ -81,11 +97,9 @@ impl End {
                 assert_eq!(bytes[8..], expected, "messages come as they were sent");
             }
         }
-        for lane in [&mut self.requests, &mut self.responses] {
-            while let Some(status) = lane.peek() {
-                assert!(!is_exact, "there were messages only");
-                lane.consume(&status.expect("a carrier writes records"));
-            }
+        while let Some(status) = self.responses.peek() {
+            assert!(!is_exact, "there were messages only");
+            self.responses.consume(&status.expect("a carrier writes records"));
         }
         while matches!(self.agreed.link.control.receive(), Arrival::Packet(_)) {}
     }
@@ -110,10 +124,7 @@ pub(super) struct Stage {
 impl Stage {
     /// The victim is connected with its honest peer.
     pub(super) fn new(is_sealed: bool) -> Self {
-        let side = |number| Side {
-            links: Links::new(identity(number, is_sealed), 1, 0).expect("memory"),
-            ends: [const { None }; 4],
-        };
+        let side = |number| Side::new(number, is_sealed);
         let (seen, lost, said, asked) = (VecDeque::new(), [0; 2], 0, None);
         let sides = [side(VICTIM), side(HONEST), side(NEIGHBOUR)];
         let is_exact = is_sealed;
@@ -167,7 +178,7 @@ impl Stage {
         if self.sides[who].ends[VICTIM].is_none()
             && let Some(arrived) = self.sides[who].links.take_opened(index)
         {
-            self.sides[who].ends[VICTIM] = Some(End::new(arrived.connection));
+            self.sides[who].take(VICTIM, arrived.connection);
         }
         self.take_arrived(VICTIM, who);
         self.sides[who].ends[VICTIM].is_some() && self.sides[VICTIM].ends[who].is_some()
@@ -176,7 +187,7 @@ impl Stage {
     /// Takes the links that others have opened.
     pub(super) fn take_arrived(&mut self, at: usize, from: usize) {
         while let Some(arrived) = self.sides[at].links.take_accepted() {
-            self.sides[at].ends[from] = Some(End::new(arrived.connection));
+            self.sides[at].take(from, arrived.connection);
         }
     }
 
@@ -321,14 +332,14 @@ impl Stage {
     }
 }
 
-fn identity(number: usize, is_sealed: bool) -> Identity {
+fn identity(number: usize, is_sealed: bool, responder: Arc<Mutex<Responder>>) -> Identity {
     let key = || JobKey::from_hex(KEY).expect("64 digits");
     Identity {
         number: number as u16,
         protection: if is_sealed { Protection::Sealed(key()) } else { Protection::Plain },
         drive: drive(Duration::from_secs(3)),
         any_mail: Arc::new(AtomicBool::new(false)),
-        responder: Arc::new(Mutex::new(Responder::new(Arc::default()))),
+        responder,
     }
 }
 

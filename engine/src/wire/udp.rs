@@ -2,16 +2,18 @@
 //!
 //! One small datagram costs one plain system call each way; trains of equal length go out, and come
 //! in, with one call and one pass through the system's network stack (segmentation offload).
+mod sockets;
+
+use self::sockets::Sockets;
 use crate::wire::net::{DATAGRAM_MAX, IPV4_HEADERS, IPV6_HEADERS};
 use crate::wire::net::{Inbox, Net, NetCounters, Outbox, Train};
 use nix::errno::Errno;
-use nix::sys::socket::sockopt::UdpGroSegment;
 use nix::sys::socket::{self, ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage};
 use nix::sys::socket::{MultiHeaders, SockaddrLike};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 /// Datagrams of a train: what every system that knows trains takes.
 const TRAIN_DATAGRAMS: usize = 64;
@@ -26,11 +28,10 @@ const DATAGRAM_SURE: usize = 1280 - IPV6_HEADERS;
 /// Room for the one control message that the system sends: the length of a train's datagrams.
 const CONTROL_BYTES: usize = 64;
 
-/// A UDP socket.
+/// A UDP port.
 #[derive(Debug)]
 pub(crate) struct Udp {
-    socket: OwnedFd,
-    local: SocketAddr,
+    sockets: Sockets,
     /// Whether trains are sent as such; the system may refuse, then they are not tried again.
     trains: bool,
     /// Whether the last look found something, so that there may be more.
@@ -48,15 +49,8 @@ impl Udp {
     ///
     /// What the system says: the address is not this host's, or in use.
     pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
-        let socket = open(address)?;
-        rustix::net::bind(&socket, &address)?;
-        enlarge(&socket);
-        // Without it, datagrams come one by one.
-        let _ = socket::setsockopt(&socket, UdpGroSegment, &true);
-        let local = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
         Ok(Self {
-            socket,
-            local,
+            sockets: Sockets::bind(address)?,
             trains: true,
             dense: false,
             retry: None,
@@ -74,20 +68,29 @@ impl Udp {
             if alone >= BATCH_MIN {
                 return self.send_batch(outbox, alone.min(TRAIN_DATAGRAMS));
             }
-            let sent = self.send_first(outbox);
+            self.sockets.count(train.to);
+            let sent = self.again_if_refused(|sockets| send_first(sockets, outbox));
             return self.settle(outbox, 1, sent);
         }
-        match send_train(&self.socket, outbox, &train) {
+        self.sockets.count(train.to);
+        match self.again_if_refused(|sockets| send_train(sockets, outbox, &train)) {
             Err(Errno::EINVAL | Errno::EIO | Errno::EMSGSIZE) => self.send_unjoined(outbox),
             sent => self.settle(outbox, train.count, sent),
         }
     }
 
-    fn send_first(&self, outbox: &Outbox) -> Result<(), Errno> {
-        let Some((to, bytes)) = outbox.iter().next() else { return Ok(()) };
-        match rustix::net::sendto(&self.socket, bytes, SendFlags::empty(), &to) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(Errno::from_raw(error.raw_os_error())),
+    /// A connected socket reports by the next call that nobody was there for an earlier datagram.
+    // spec: NET-4
+    fn again_if_refused(
+        &mut self,
+        send: impl Fn(&Sockets) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        match send(&self.sockets) {
+            Err(Errno::ECONNREFUSED) => {
+                self.counters.hints += 1;
+                send(&self.sockets)
+            }
+            sent => sent,
         }
     }
 
@@ -96,7 +99,7 @@ impl Udp {
     #[cold]
     fn send_unjoined(&mut self, outbox: &mut Outbox) -> Result<(), Full> {
         self.counters.calls += 1;
-        let sent = self.send_first(outbox);
+        let sent = self.again_if_refused(|sockets| send_first(sockets, outbox));
         if sent.is_ok() {
             self.trains = false;
         }
@@ -105,7 +108,7 @@ impl Udp {
 
     /// Sends datagrams of several destinations with one call.
     fn send_batch(&mut self, outbox: &mut Outbox, count: usize) -> Result<(), Full> {
-        match send_each(&self.socket, outbox, count) {
+        match send_each(self.sockets.common(), outbox, count) {
             Ok(sent) => self.settle(outbox, sent, Ok(())),
             Err(error) => self.settle(outbox, 1, Err(error)),
         }
@@ -136,11 +139,26 @@ impl Udp {
         Ok(())
     }
 
+    /// Receives what a socket has, of which the first is looked at in any case.
+    fn receive_from(&mut self, place: usize, inbox: &mut Inbox) {
+        let dense = self.dense;
+        let mut count = self.receive_some(place, inbox);
+        self.dense = count > 0;
+        // A lone datagram after a silence: nothing else will be there, and looking costs a call.
+        if count == 1 && !dense {
+            return;
+        }
+        while count > 0 {
+            count = self.receive_some(place, inbox);
+        }
+        self.dense = inbox.is_full();
+    }
+
     /// Receives one train, or one datagram. Returns how many came; none if nothing is there.
-    fn receive_some(&mut self, inbox: &mut Inbox) -> usize {
+    fn receive_some(&mut self, place: usize, inbox: &mut Inbox) -> usize {
         let Some(room) = inbox.room() else { return 0 };
         self.counters.calls += 1;
-        match receive_train(&self.socket, room) {
+        match receive_train(self.sockets.get(place), room) {
             Ok(Some((from, len, segment))) => {
                 let count = inbox.accept(from, len, segment);
                 self.counters.received += count as u64;
@@ -176,21 +194,16 @@ impl Net for Udp {
     }
 
     fn receive(&mut self, inbox: &mut Inbox, _now: u64) {
-        let dense = self.dense;
-        let mut count = self.receive_some(inbox);
-        self.dense = count > 0;
-        // A lone datagram after a silence: nothing else will be there, and looking costs a call.
-        if count == 1 && !dense {
-            return;
+        let Some(ready) = self.sockets.ready() else { return self.receive_from(0, inbox) };
+        self.counters.calls += 1;
+        self.dense &= !ready.places().is_empty();
+        for place in ready.places() {
+            self.receive_from(*place, inbox);
         }
-        while count > 0 {
-            count = self.receive_some(inbox);
-        }
-        self.dense = inbox.is_full();
     }
 
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.sockets.as_fd()
     }
 
     fn deadline(&self) -> Option<u64> {
@@ -198,12 +211,12 @@ impl Net for Udp {
     }
 
     fn local(&self) -> SocketAddr {
-        self.local
+        self.sockets.local()
     }
 
     // spec: NET-2
     fn datagram_max(&self, to: SocketAddr) -> usize {
-        route_mtu(self.local, to).map_or(DATAGRAM_SURE, |mtu| {
+        route_mtu(self.sockets.local(), to).map_or(DATAGRAM_SURE, |mtu| {
             let headers = if to.is_ipv4() { IPV4_HEADERS } else { IPV6_HEADERS };
             (mtu as usize).saturating_sub(headers).min(DATAGRAM_MAX)
         })
@@ -248,13 +261,26 @@ pub(crate) fn route_mtu(local: SocketAddr, to: SocketAddr) -> io::Result<u32> {
     Ok(if to.is_ipv4() { sockopt::ip_mtu(&probe)? } else { sockopt::ipv6_mtu(&probe)? })
 }
 
-fn send_train(socket: &OwnedFd, outbox: &Outbox, train: &Train) -> Result<(), Errno> {
+/// Sends the first datagram.
+fn send_first(sockets: &Sockets, outbox: &Outbox) -> Result<(), Errno> {
+    let Some((to, bytes)) = outbox.iter().next() else { return Ok(()) };
+    let sent = match sockets.connected(to) {
+        Some(socket) => rustix::net::send(socket, bytes, SendFlags::empty()),
+        None => rustix::net::sendto(sockets.common(), bytes, SendFlags::empty(), &to),
+    };
+    sent.map(|_| ()).map_err(|error| Errno::from_raw(error.raw_os_error()))
+}
+
+fn send_train(sockets: &Sockets, outbox: &Outbox, train: &Train) -> Result<(), Errno> {
     let segment = train.segment as u16;
     let control = [ControlMessage::UdpGsoSegments(&segment)];
-    let to = SockaddrStorage::from(train.to);
+    let (socket, to) = match sockets.connected(train.to) {
+        Some(socket) => (socket, None),
+        None => (sockets.common(), Some(SockaddrStorage::from(train.to))),
+    };
     let datagrams = outbox.iter().take(train.count);
     let bytes: Vec<_> = datagrams.map(|(_, bytes)| IoSlice::new(bytes)).collect();
-    socket::sendmsg(socket.as_raw_fd(), &bytes, &control, MsgFlags::empty(), Some(&to))?;
+    socket::sendmsg(socket.as_raw_fd(), &bytes, &control, MsgFlags::empty(), to.as_ref())?;
     Ok(())
 }
 
@@ -366,6 +392,48 @@ mod tests {
         there.receive(&mut inbox, 0);
         assert_eq!(inbox.len(), 1);
         assert_eq!((here.counters().calls, there.counters().calls), (1, 1));
+    }
+
+    // spec: NET-1, NET-4
+    #[test]
+    fn who_is_sent_to_all_the_time_gets_a_socket_and_nobody_can_tell() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let (mut here, mut there) = pair(address);
+            let mut third = Udp::bind(address.parse().unwrap()).unwrap();
+            for round in 0..200_u8 {
+                here.send(&mut outbox(&[(there.local(), vec![round])]), 0);
+                assert_eq!(take(&mut there, 1), [(here.local(), vec![round])]);
+                there.send(&mut outbox(&[(here.local(), vec![1, round])]), 0);
+                assert_eq!(take(&mut here, 1), [(there.local(), vec![1, round])]);
+                third.send(&mut outbox(&[(here.local(), vec![2, round])]), 0);
+                assert_eq!(take(&mut here, 1), [(third.local(), vec![2, round])]);
+            }
+            assert!(here.sockets.connected(there.local()).is_some());
+            assert!(here.sockets.connected(third.local()).is_none(), "it was only heard");
+            let gone = there.local();
+            drop(there);
+            for _ in 0..3 {
+                here.send(&mut outbox(&[(gone, vec![3]), (third.local(), vec![4])]), 0);
+                assert_eq!(take(&mut third, 1), [(here.local(), vec![4])]);
+            }
+            assert_eq!(here.counters().dropped, 0);
+            let stranger = Udp::bind(here.local());
+            assert!(stranger.is_err(), "the port is not shared with others");
+        }
+    }
+
+    #[test]
+    fn few_destinations_have_sockets_of_their_own() {
+        let (mut here, _) = pair("127.0.0.1:0");
+        let others: Vec<_> = (0..20).map(|_| pair("127.0.0.1:0").0).collect();
+        for other in &others {
+            for _ in 0..100 {
+                here.send(&mut outbox(&[(other.local(), vec![5])]), 0);
+            }
+        }
+        let connected =
+            others.iter().filter(|other| here.sockets.connected(other.local()).is_some());
+        assert_eq!(connected.count(), 16);
     }
 
     #[test]

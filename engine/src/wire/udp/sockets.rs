@@ -1,0 +1,155 @@
+//! The sockets of a UDP port: one for everybody, and connected ones for those that it sends to all
+//! the time.
+//!
+//! A connected socket saves the system the search for the route of each datagram, and for the
+//! socket where one comes in: a fifth of a round trip. It is bound to the same address and port, so
+//! that nobody else can tell; the system gives it what its peer sends, and all else to the other
+//! one. Nobody else may share the port: sockets allow that only while one is added.
+use super::{enlarge, open};
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::UdpGroSegment;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::net::sockopt::set_socket_reuseaddr;
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Connected sockets at most.
+// spec: LIM-1
+const CONNECTED_MAX: usize = 16;
+/// Calls in a row that send to one destination, after which it gets a socket of its own.
+const STREAK: u32 = 64;
+
+/// All sockets of one address and port.
+#[derive(Debug)]
+pub(super) struct Sockets {
+    local: SocketAddr,
+    /// The first is for everybody.
+    sockets: Vec<OwnedFd>,
+    /// Whom those behind the first are connected to.
+    peers: Vec<SocketAddr>,
+    /// Can be read when one of them can.
+    epoll: OwnedFd,
+    /// Whom the last calls were for, and how many of them.
+    streak: (Option<SocketAddr>, u32),
+}
+
+/// Sockets that can be read, by their places.
+#[derive(Debug)]
+pub(super) struct Ready {
+    places: [usize; CONNECTED_MAX + 1],
+    count: usize,
+}
+
+impl Ready {
+    pub(super) fn places(&self) -> &[usize] {
+        &self.places[..self.count]
+    }
+}
+
+impl Sockets {
+    /// The socket for everybody.
+    pub(super) fn bind(address: SocketAddr) -> io::Result<Self> {
+        let socket = open(address)?;
+        rustix::net::bind(&socket, &address)?;
+        prepare(&socket);
+        let local = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        watch(&epoll, &socket, 0)?;
+        let (sockets, peers) = (vec![socket], Vec::new());
+        Ok(Self { local, sockets, peers, epoll, streak: (None, 0) })
+    }
+
+    /// Their address.
+    pub(super) fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Can be read when something has come.
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    /// The socket for everybody.
+    pub(super) fn common(&self) -> &OwnedFd {
+        &self.sockets[0]
+    }
+
+    /// The socket of a place.
+    pub(super) fn get(&self, place: usize) -> &OwnedFd {
+        &self.sockets[place]
+    }
+
+    /// The socket that is connected to this destination, if one is.
+    pub(super) fn connected(&self, to: SocketAddr) -> Option<&OwnedFd> {
+        let place = self.peers.iter().position(|peer| *peer == to)?;
+        Some(&self.sockets[place + 1])
+    }
+
+    /// A call is about to send to this destination alone.
+    pub(super) fn count(&mut self, to: SocketAddr) {
+        let (last, calls) = &mut self.streak;
+        if *last != Some(to) {
+            (*last, *calls) = (Some(to), 0);
+        }
+        *calls = calls.saturating_add(1);
+        // Where it fails, the socket for everybody does as well.
+        if *calls == STREAK && self.peers.len() < CONNECTED_MAX && self.connected(to).is_none() {
+            let _ = self.connect(to);
+        }
+    }
+
+    fn connect(&mut self, to: SocketAddr) -> io::Result<()> {
+        let socket = open(to)?;
+        let joined = self.share_port(&socket, true).and_then(|()| {
+            rustix::net::bind(&socket, &self.local)?;
+            // What comes to it before it is connected may be anybody's, and says whose it is.
+            rustix::net::connect(&socket, &to)?;
+            Ok(())
+        });
+        self.share_port(&socket, false)?;
+        joined?;
+        prepare(&socket);
+        watch(&self.epoll, &socket, self.sockets.len())?;
+        self.sockets.push(socket);
+        self.peers.push(to);
+        Ok(())
+    }
+
+    fn share_port(&self, another: &OwnedFd, may_share: bool) -> io::Result<()> {
+        let all = self.sockets.iter().chain([another]);
+        all.into_iter().try_for_each(|socket| Ok(set_socket_reuseaddr(socket, may_share)?))
+    }
+
+    /// Which sockets can be read; `None` where there is one, for which reading is the way to find
+    /// out.
+    pub(super) fn ready(&self) -> Option<Ready> {
+        if self.peers.is_empty() {
+            return None;
+        }
+        let mut events = [const { MaybeUninit::<Event>::uninit() }; CONNECTED_MAX + 1];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut ready = Ready { places: [0; CONNECTED_MAX + 1], count: 0 };
+        // What is missed now is found next time.
+        let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, Some(&at_once)) else {
+            return Some(ready);
+        };
+        for (place, event) in ready.places.iter_mut().zip(&*events) {
+            *place = event.data.u64() as usize;
+        }
+        ready.count = events.len();
+        Some(ready)
+    }
+}
+
+fn prepare(socket: &OwnedFd) {
+    enlarge(socket);
+    // Without it, datagrams come one by one.
+    let _ = setsockopt(socket, UdpGroSegment, &true);
+}
+
+fn watch(epoll: &OwnedFd, socket: &OwnedFd, place: usize) -> io::Result<()> {
+    Ok(epoll::add(epoll, socket, EventData::new_u64(place as u64), EventFlags::IN)?)
+}

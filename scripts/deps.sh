@@ -2,7 +2,7 @@
 # Makes sure that the named tools are there: installs what is missing with apt-get when run by
 # root, otherwise says which packages to install and fails.
 #
-# usage: scripts/deps.sh [cargo] [cc] [ip] [valgrind]
+# usage: scripts/deps.sh [cargo] [cc] [ip] [mpiexec.hydra] [mpirun.openmpi] [valgrind]
 set -eu
 
 say() { echo "deps: $*"; }
@@ -14,6 +14,8 @@ package_of() {
     cargo) echo rustup ;;
     cc) echo gcc libc6-dev ;;
     ip) echo iproute2 ;;
+    mpiexec.hydra) echo mpich ;;
+    mpirun.openmpi) echo openmpi-bin ;;
     valgrind) echo valgrind libc6-dbg ;;
     *) say "unknown tool $1" >&2 && exit 2 ;;
     esac

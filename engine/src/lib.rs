@@ -52,6 +52,7 @@ mod queue;
 mod responder;
 mod setup;
 mod sync;
+mod sys;
 mod wait;
 mod wire;
 
@@ -66,6 +67,7 @@ pub use config::{Config, Spin};
 pub use connection::Mode;
 pub use counters::Counters;
 pub use error::{Busy, Fault, PostError, ReceiveError, SetupError, Status};
+pub use job::host_addresses;
 pub use lock::{Hold, Lock, try_epoch_step};
 pub use mem::map::Pages;
 pub use mem::region::{Region, RegionOptions, RemoteRegion};

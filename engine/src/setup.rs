@@ -88,11 +88,7 @@ impl Port {
     /// [`SetupError::Os`] where the path cannot be bound.
     // spec: LIFE-6
     pub fn listen(&mut self, path: impl AsRef<Path>) -> Result<(), SetupError> {
-        let address = SocketAddrUnix::new(path.as_ref()).map_err(SetupError::os("socket path"))?;
-        let socket = control_socket()?;
-        bind(&socket, &address).map_err(SetupError::os("bind"))?;
-        listen(&socket, BACKLOG).map_err(SetupError::os("listen"))?;
-        self.listener = Some(Listener { socket, path: path.as_ref().to_owned() });
+        self.listener = Some(Listener::at_path(path.as_ref())?);
         Ok(())
     }
 
@@ -224,12 +220,15 @@ impl Port {
 
     /// Sends the Hello; the peer's answer is taken by [`Port::finish_connect`].
     pub(crate) fn begin_connect(&mut self, path: &Path) -> Result<Begun, SetupError> {
-        let address = SocketAddrUnix::new(path).map_err(SetupError::os("socket path"))?;
+        self.begin_connect_at(&socket_address(path)?)
+    }
+
+    pub(crate) fn begin_connect_at(&mut self, to: &SocketAddrUnix) -> Result<Begun, SetupError> {
         let socket = control_socket()?;
         let timeout = Some(self.config.setup_timeout);
         sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, timeout)
             .map_err(SetupError::os("connect timeout"))?;
-        connect(&socket, &address).map_err(SetupError::os("connect"))?;
+        connect(&socket, to).map_err(SetupError::os("connect"))?;
         check_credentials(socket.as_fd())?;
         self.greet(socket)
     }
@@ -369,17 +368,44 @@ impl Port {
     }
 }
 
-/// Where peers knock; its path goes with it.
+/// Where peers knock; its path, if it has one, goes with it.
 #[derive(Debug)]
 pub(crate) struct Listener {
     socket: OwnedFd,
-    path: PathBuf,
+    path: Option<PathBuf>,
+}
+
+impl Listener {
+    pub(crate) fn at_path(path: &Path) -> Result<Self, SetupError> {
+        let mut listener = Self::at(&socket_address(path)?)?;
+        listener.path = Some(path.to_owned());
+        Ok(listener)
+    }
+
+    /// Of an address that is no path.
+    pub(crate) fn at(address: &SocketAddrUnix) -> Result<Self, SetupError> {
+        let socket = control_socket()?;
+        bind(&socket, address).map_err(SetupError::os("bind"))?;
+        listen(&socket, BACKLOG).map_err(SetupError::os("listen"))?;
+        Ok(Self { socket, path: None })
+    }
+
+    /// Gives its path another name.
+    pub(crate) fn rename(&mut self, path: PathBuf) -> std::io::Result<()> {
+        if let Some(old) = &self.path {
+            std::fs::rename(old, &path)?;
+            self.path = Some(path);
+        }
+        Ok(())
+    }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // It may have been renamed or removed.
-        let _ = std::fs::remove_file(&self.path);
+        if let Some(path) = &self.path {
+            // It may have been renamed or removed.
+            let _ = std::fs::remove_file(path);
+        }
     }
 }
 
@@ -397,6 +423,10 @@ enum Ready {
 pub(crate) struct Begun {
     socket: OwnedFd,
     bells: Bells,
+}
+
+fn socket_address(path: &Path) -> Result<SocketAddrUnix, SetupError> {
+    SocketAddrUnix::new(path).map_err(SetupError::os("socket path"))
 }
 
 fn control_socket() -> Result<OwnedFd, SetupError> {

@@ -1,4 +1,5 @@
-//! Memory that several processes share. Unsafe code lives here and nowhere else in the engine.
+//! Memory that several processes share. Unsafe code lives here, and in the engine nowhere else but
+//! in [`crate::sys`].
 //!
 //! Rules:
 //! - No reference (`&T`, `&[u8]`) ever points into memory that a peer may write, atomics excepted:

@@ -33,7 +33,7 @@ use crate::report::{self, Phases, Run};
 
 /// Whether this process was started as one of a job.
 pub(crate) fn is_job() -> bool {
-    std::env::var_os("AYRE_JOB").is_some()
+    ayre::Port::is_launched()
 }
 
 /// Runs this process of the job.

@@ -27,7 +27,6 @@ use super::super::say;
 use super::super::strays::Strays;
 use super::channel::{self, Arrived, Assignment, Order, Report};
 use super::files::{self, AddressFiles};
-use super::net;
 use super::uplink::Uplink;
 
 /// What is read of the launcher's orders at once.
@@ -267,7 +266,7 @@ fn prepare(assignment: Assignment, directory: &JobDirectory) -> Result<(Share, A
         .collect();
     environment.push(("AYRE_HOST_RANKS".into(), format!("{}..{}", ranks.start, ranks.end).into()));
     if ranks.len() < usize::from(size) {
-        let addresses = net::addresses(&assignment.net, &assignment.others)?;
+        let addresses = ayre::host_addresses(&assignment.net, &assignment.others)?;
         let addresses: Vec<_> = addresses.iter().map(ToString::to_string).collect();
         environment.push(("AYRE_NET".into(), addresses.join(",").into()));
     }

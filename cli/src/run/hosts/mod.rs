@@ -22,7 +22,6 @@
 mod agent;
 mod channel;
 mod files;
-mod net;
 mod placement;
 mod remote;
 mod slurm;

@@ -1,27 +1,38 @@
-//! Which addresses of this host the other hosts reach.
+//! Which addresses of this host other hosts reach.
+use super::wrong;
+use crate::error::SetupError;
+use nix::ifaddrs::getifaddrs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 
-use std::env;
-use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs, UdpSocket};
+/// One for each path.
+const ADDRESSES_MAX: usize = 4;
 
-use anyhow::{Context, Result, bail, ensure};
-use if_addrs::{Interface, get_if_addrs};
+/// An address of an interface of this host.
+struct Found {
+    interface: String,
+    ip: IpAddr,
+}
 
-use super::channel::ADDRESSES_MAX;
-
-/// One address for each path. Each of `wanted` is the name of an interface, a network such as
+/// The addresses of this host at which a port is opened to others, one for each path: what
+/// `ayre run --net` does. Each of `wanted` is the name of an interface, a network such as
 /// 10.1.0.0/16, or an address.
 ///
 /// Without any, it is the address of this host, if it has one only, of IPv4 if it can be. Of
 /// several, it is the one from which packets to the first of `others` leave; if that one's name
 /// leads nowhere, the one at which `ssh` has reached this host; then the first. Only where there
 /// are several is a name looked up, which can take seconds. A host without a network has loopback.
-pub(super) fn addresses(wanted: &[String], others: &[String]) -> Result<Vec<IpAddr>> {
-    let interfaces = get_if_addrs().context("asking for this host's addresses")?;
-    ensure!(wanted.len() <= ADDRESSES_MAX, "there are at most {ADDRESSES_MAX} paths");
-    if !wanted.is_empty() {
-        return wanted.iter().map(|wanted| find(wanted, &interfaces)).collect();
+///
+/// # Errors
+/// [`SetupError::Environment`] where nothing here is, or has, what is wanted.
+pub fn host_addresses(wanted: &[String], others: &[String]) -> Result<Vec<IpAddr>, SetupError> {
+    let all = all()?;
+    if wanted.len() > ADDRESSES_MAX {
+        return Err(wrong(format!("there are at most {ADDRESSES_MAX} paths")));
     }
-    let address = match usable(&interfaces)[..] {
+    if !wanted.is_empty() {
+        return wanted.iter().map(|wanted| find(wanted, &all)).collect();
+    }
+    let address = match usable(&all)[..] {
         [] => Ipv4Addr::LOCALHOST.into(),
         [only] => only,
         [first, ..] => {
@@ -31,23 +42,32 @@ pub(super) fn addresses(wanted: &[String], others: &[String]) -> Result<Vec<IpAd
     Ok(vec![address])
 }
 
-fn find(wanted: &str, interfaces: &[Interface]) -> Result<IpAddr> {
+fn all() -> Result<Vec<Found>, SetupError> {
+    let failed = |error| wrong(format!("asking for this host's addresses: {error}"));
+    let found = getifaddrs().map_err(failed)?.filter_map(|of| {
+        let address = of.address?;
+        let v4 = address.as_sockaddr_in().map(|at| IpAddr::from(at.ip()));
+        let ip = v4.or_else(|| address.as_sockaddr_in6().map(|at| IpAddr::from(at.ip())))?;
+        Some(Found { interface: of.interface_name, ip })
+    });
+    Ok(found.collect())
+}
+
+fn find(wanted: &str, all: &[Found]) -> Result<IpAddr, SetupError> {
     let found = match parse_network(wanted) {
-        Some(network) => interfaces.iter().map(Interface::ip).find(|ip| contains(network, *ip)),
+        Some(network) => all.iter().map(|found| found.ip).find(|ip| contains(network, *ip)),
         None => {
-            let of_interface = || interfaces.iter().filter(|interface| interface.name == wanted);
-            let ipv4 = of_interface().map(Interface::ip).find(IpAddr::is_ipv4);
-            ipv4.or_else(|| of_interface().map(Interface::ip).find(|ip| !is_link_local(*ip)))
+            let of_interface = || all.iter().filter(|found| found.interface == wanted);
+            let ipv4 = of_interface().map(|found| found.ip).find(IpAddr::is_ipv4);
+            ipv4.or_else(|| of_interface().map(|found| found.ip).find(|ip| !is_link_local(*ip)))
         }
     };
-    let Some(address) = found else {
-        let all: Vec<_> = interfaces
-            .iter()
-            .map(|interface| format!("{} {}", interface.name, interface.ip()))
-            .collect();
-        bail!("nothing here is, or has, the address `{wanted}`; there are {}", all.join(", "));
-    };
-    Ok(address)
+    found.ok_or_else(|| {
+        let all: Vec<_> =
+            all.iter().map(|found| format!("{} {}", found.interface, found.ip)).collect();
+        let all = all.join(", ");
+        wrong(format!("nothing here is, or has, the address `{wanted}`; there are {all}"))
+    })
 }
 
 /// An address and how many of its bits count.
@@ -78,7 +98,7 @@ fn towards(host: &str) -> Option<IpAddr> {
     let name = host.rsplit_once('@').map_or(host, |(_, name)| name);
     // Connecting a UDP socket sends nothing; it only looks up the way.
     const ANY_PORT: u16 = 9;
-    let to = (name, ANY_PORT).to_socket_addrs().ok()?.next()?;
+    let to: SocketAddr = (name, ANY_PORT).to_socket_addrs().ok()?.next()?;
     let from: IpAddr = if to.is_ipv4() { [0; 4].into() } else { [0_u16; 8].into() };
     let socket = UdpSocket::bind((from, 0)).ok()?;
     socket.connect(to).ok()?;
@@ -88,14 +108,14 @@ fn towards(host: &str) -> Option<IpAddr> {
 
 /// The third word of what `sshd` tells of its connection.
 fn reached_by_ssh() -> Option<IpAddr> {
-    let connection = env::var("SSH_CONNECTION").ok()?;
+    let connection = std::env::var("SSH_CONNECTION").ok()?;
     connection.split(' ').nth(2)?.parse().ok().filter(|address| !is_link_local(*address))
 }
 
 /// What others may reach; of IPv6 only if there is nothing else.
-fn usable(interfaces: &[Interface]) -> Vec<IpAddr> {
+fn usable(all: &[Found]) -> Vec<IpAddr> {
     let is_usable = |ip: &IpAddr| !ip.is_loopback() && !is_link_local(*ip);
-    let all: Vec<_> = interfaces.iter().map(Interface::ip).filter(is_usable).collect();
+    let all: Vec<_> = all.iter().map(|found| found.ip).filter(is_usable).collect();
     let ipv4: Vec<_> = all.iter().copied().filter(IpAddr::is_ipv4).collect();
     if ipv4.is_empty() { all } else { ipv4 }
 }
@@ -107,7 +127,7 @@ fn is_link_local(address: IpAddr) -> bool {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
@@ -128,11 +148,11 @@ mod tests {
     #[test]
     fn addresses_are_found_by_interface_network_and_value() {
         for wanted in ["lo", "127.0.0.0/8", "127.0.0.1"] {
-            let found = addresses(&[wanted.to_owned()], &[]).unwrap();
+            let found = host_addresses(&[wanted.to_owned()], &[]).unwrap();
             assert_eq!(found, [IpAddr::from([127, 0, 0, 1])], "{wanted}");
         }
-        let error = addresses(&["no-such-interface".to_owned()], &[]).unwrap_err().to_string();
+        let error = host_addresses(&["no-such-interface".to_owned()], &[]).unwrap_err().to_string();
         assert!(error.contains("lo 127.0.0.1"), "{error}");
-        assert_eq!(addresses(&[], &[]).unwrap().len(), 1);
+        assert_eq!(host_addresses(&[], &[]).unwrap().len(), 1);
     }
 }

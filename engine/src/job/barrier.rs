@@ -1,0 +1,69 @@
+//! Barriers of a job.
+use crate::error::Fault;
+use crate::mem::layout::Control;
+use crate::mem::page::Sleeper;
+use crate::port::Port;
+use crate::sync::Ordering;
+use ayre_proto::units::PeerId;
+
+/// In a barrier word: a rank is gone, so no barrier of this job will be complete again.
+const BROKEN: u64 = u64::MAX;
+
+impl Port {
+    /// Waits until every rank of the job has come here, everything that it posted before has ended
+    /// and is visible. Sleeps where it takes long; makes progress meanwhile. Faults of what was
+    /// posted stay for [`Port::flush`].
+    ///
+    /// A dissemination barrier: in round k each rank tells the one 2^k above it.
+    ///
+    /// # Errors
+    /// [`Fault::PeerDead`] where a rank has left or died.
+    // spec: BAR-1, BAR-2, BAR-3, BAR-4
+    pub fn barrier(&mut self) -> Result<(), Fault> {
+        for peer in self.peers().collect::<Vec<_>>() {
+            self.wait_flushed(peer);
+        }
+        self.barriers += 1;
+        let met = self.meet(self.barriers);
+        if met.is_err() {
+            // Those who wait for us, or for whom we waited, must not wait for ever.
+            self.tell_barrier(|_| true, BROKEN);
+        }
+        met
+    }
+
+    fn meet(&mut self, count: u64) -> Result<(), Fault> {
+        let (rank, size) = (self.rank(), self.size);
+        let mut distance = 1;
+        while distance < size {
+            let to = self.peer((rank + distance) % size).ok_or(Fault::PeerDead)?;
+            let from = self.peer((rank + size - distance) % size).ok_or(Fault::PeerDead)?;
+            self.tell_barrier(|peer| peer == to, count);
+            self.wait_for(None, |port| port.barrier_reached(from, count))
+                .unwrap_or(Err(Fault::PeerDead))?;
+            distance *= 2;
+        }
+        Ok(())
+    }
+
+    fn tell_barrier(&self, tell: impl Fn(PeerId) -> bool, count: u64) {
+        for connection in self.connections.iter().flatten().filter(|c| tell(c.peer)) {
+            // BAR-R1: everything that this rank did before.
+            connection.out.control(Control::Barrier).store(count, Ordering::Release);
+            connection.link.kick(Sleeper::Port);
+            if connection.is_carried() {
+                self.nudge(connection.peer);
+            }
+        }
+    }
+
+    fn barrier_reached(&self, from: PeerId, count: u64) -> Option<Result<(), Fault>> {
+        let Ok(connection) = self.connection(from) else { return Some(Err(Fault::PeerDead)) };
+        // BAR-A1: everything that the peer did before (BAR-R1).
+        match connection.inward.control(Control::Barrier).load(Ordering::Acquire) {
+            BROKEN => Some(Err(Fault::PeerDead)),
+            reached if reached >= count => Some(Ok(())),
+            _ => connection.ended.map(Err),
+        }
+    }
+}

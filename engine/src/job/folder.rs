@@ -1,0 +1,198 @@
+//! Jobs of `ayre run`: the ranks meet in a folder.
+//!
+//! Each rank listens at `<rank>.sock` in the job's directory. The socket appears there by a rename
+//! once it listens, so whoever sees it can connect; ranks that come early are told by inotify.
+//! Where the job has several hosts, the directory is that of one of them: a rank of another one has
+//! a file `<rank>.addr` there, with the addresses at which its port is open to other hosts, and
+//! `key` holds what protects the links.
+use super::choices::Choices;
+use super::{Beginning, Job, Route, wrong, wrong_variable};
+use crate::error::SetupError;
+use crate::port::Port;
+use crate::setup::{Begun, Listener};
+use ayre_proto::limits::PEERS_MAX;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::io::Errno;
+use std::io::ErrorKind;
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Instant;
+use zeroize::Zeroizing;
+
+/// What tells a rank of `ayre run` its place; each is needed.
+const NAMES: [&str; 3] = ["AYRE_JOB", "AYRE_RANK", "AYRE_SIZE"];
+
+/// Whether this process is a rank of `ayre run`, or is said to be.
+pub(super) fn is_named() -> bool {
+    NAMES.iter().any(|name| std::env::var_os(name).is_some())
+}
+
+// spec: LIFE-2, LIFE-21
+pub(super) fn read(choices: Choices) -> Result<Job, SetupError> {
+    let (rank, size) = (number("AYRE_RANK")?, number("AYRE_SIZE")?);
+    check_rank(rank, size)?;
+    let processors = number("AYRE_PROCESSORS").ok();
+    let directory = PathBuf::from(variable("AYRE_JOB")?);
+    let here = match std::env::var("AYRE_HOST_RANKS") {
+        Ok(text) => {
+            parse_range(&text, rank, size).ok_or_else(|| wrong_variable("AYRE_HOST_RANKS"))?
+        }
+        Err(_) => 0..size as u16,
+    };
+    choices.addresses()?;
+    let rank = rank as u16;
+    let count = here.len();
+    let route = Route::Folder(Folder { directory, rank, here, arrivals: None });
+    Ok(Job { rank, size, here: count, processors, choices, route })
+}
+
+/// A rank is one of the job's, and a job is not larger than what a port can have of peers.
+pub(super) fn check_rank(rank: usize, size: usize) -> Result<(), SetupError> {
+    if rank < size && size <= PEERS_MAX {
+        return Ok(());
+    }
+    Err(wrong(format!("rank {rank} of {size}, where a job has at most {PEERS_MAX}")))
+}
+
+fn variable(name: &str) -> Result<String, SetupError> {
+    let missing = |_| wrong(format!("{name} is not set; start the program with `ayre run`"));
+    std::env::var(name).map_err(missing)
+}
+
+fn number(name: &str) -> Result<usize, SetupError> {
+    let text = variable(name)?;
+    text.parse().map_err(|_| wrong(format!("{name}={text} is no number")))
+}
+
+/// Ranks `first..end` of a job, this one among them.
+fn parse_range(text: &str, rank: usize, size: usize) -> Option<Range<u16>> {
+    let (first, end) = text.split_once("..")?;
+    let range = first.parse::<u16>().ok()?..end.parse::<u16>().ok()?;
+    let valid = range.contains(&(rank as u16)) && usize::from(range.end) <= size;
+    valid.then_some(range)
+}
+
+/// The directory of a job, or of one host's part of it.
+#[derive(Debug)]
+pub(super) struct Folder {
+    directory: PathBuf,
+    rank: u16,
+    /// The ranks of this host.
+    here: Range<u16>,
+    arrivals: Option<Arrivals>,
+}
+
+impl Folder {
+    /// The socket's file goes with the listener; the directory is the launcher's to remove.
+    // spec: LIFE-3
+    pub(super) fn listen(&mut self) -> Result<Listener, SetupError> {
+        self.arrivals = Some(Arrivals::watch(self)?);
+        let (tmp, file) = (self.file(self.rank, "tmp"), self.file(self.rank, "sock"));
+        let mut listener = Listener::at_path(&tmp)?;
+        listener.rename(file).map_err(in_directory)?;
+        Ok(listener)
+    }
+
+    pub(super) fn key(&self) -> Result<Zeroizing<String>, SetupError> {
+        let file = std::fs::read_to_string(self.directory.join("key")).map_err(in_directory)?;
+        Ok(Zeroizing::new(Zeroizing::new(file).trim().to_owned()))
+    }
+
+    /// Has the launcher bring these addresses to the other hosts.
+    pub(super) fn publish(&self, at: &[SocketAddr]) -> Result<(), SetupError> {
+        let lines: String = at.iter().map(|address| format!("{address}\n")).collect();
+        let (tmp, file) = (self.file(self.rank, "addr.tmp"), self.file(self.rank, "addr"));
+        std::fs::write(&tmp, lines).map_err(in_directory)?;
+        std::fs::rename(tmp, file).map_err(in_directory)
+    }
+
+    fn file(&self, rank: u16, what: &str) -> PathBuf {
+        self.directory.join(format!("{rank}.{what}"))
+    }
+}
+
+impl Port {
+    pub(super) fn begin_in_folder(
+        &mut self,
+        folder: &Folder,
+        rank: u16,
+    ) -> Result<Beginning, SetupError> {
+        Ok(match folder.here.contains(&rank) {
+            true => Beginning::Here(self.connect_when_there(folder, rank)?),
+            false => {
+                let addresses = self.read_when_there(folder, rank)?;
+                Beginning::Elsewhere(self.begin_connect_net(&addresses)?)
+            }
+        })
+    }
+
+    fn connect_when_there(&mut self, folder: &Folder, rank: u16) -> Result<Begun, SetupError> {
+        let path = folder.file(rank, "sock");
+        loop {
+            match self.begin_connect(&path) {
+                Err(SetupError::Os { errno: Errno::NOENT, .. }) => self.wait_arrival(folder)?,
+                other => return other,
+            }
+        }
+    }
+
+    /// The addresses of a rank on another host, once the launcher has brought them.
+    fn read_when_there(
+        &mut self,
+        folder: &Folder,
+        rank: u16,
+    ) -> Result<Vec<SocketAddr>, SetupError> {
+        let path = folder.file(rank, "addr");
+        loop {
+            match std::fs::read_to_string(&path) {
+                Ok(text) => {
+                    let addresses = text.lines().map(str::parse).collect::<Result<_, _>>();
+                    return addresses
+                        .map_err(|_| wrong(format!("{} has no addresses", path.display())));
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => self.wait_arrival(folder)?,
+                Err(error) => return Err(in_directory(error)),
+            }
+        }
+    }
+
+    fn wait_arrival(&mut self, folder: &Folder) -> Result<(), SetupError> {
+        let arrivals = folder.arrivals.as_ref().expect("a rank listens before it connects");
+        let deadline = Instant::now() + self.config.setup_timeout;
+        self.wait_readable(arrivals.watch.as_fd(), deadline)?;
+        arrivals.take();
+        Ok(())
+    }
+}
+
+fn in_directory(error: std::io::Error) -> SetupError {
+    wrong(format!("job directory: {error}"))
+}
+
+/// Sockets that appear in the job's directory.
+#[derive(Debug)]
+struct Arrivals {
+    watch: OwnedFd,
+}
+
+impl Arrivals {
+    /// Watches from before the first look, so that no arrival is missed.
+    fn watch(folder: &Folder) -> Result<Self, SetupError> {
+        let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
+            .map_err(SetupError::os("inotify"))?;
+        inotify::add_watch(&watch, &folder.directory, WatchFlags::MOVED_TO)
+            .map_err(SetupError::os("watch the job directory"))?;
+        Ok(Self { watch })
+    }
+
+    /// What arrived does not matter: the caller looks for itself.
+    fn take(&self) {
+        let mut events = [MaybeUninit::uninit(); 1024];
+        while rustix::io::read(&self.watch, &mut events[..]).is_ok_and(|(read, _)| !read.is_empty())
+        {
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What tells this host from others, and how much of it this process may use.
+use super::wrong;
+use crate::error::SetupError;
+use rustix::thread::{CpuSet, sched_getaffinity};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::os::unix::fs::MetadataExt;
+
+/// Longest list of processors that is told.
+const PROCESSORS_CHARS_MAX: usize = 300;
+/// Longest name of a host that Linux knows.
+const NAME_CHARS_MAX: usize = 64;
+
+/// What is the same in two processes exactly if they may connect through memory.
+///
+/// That takes one kernel, which its boot id names; one network namespace, for that is what holds
+/// the names at which ranks listen; and one user namespace, because ranks tell each other by the
+/// numbers of their users. Other namespaces may differ: descriptors are handed over by the sockets,
+/// so that neither files nor process numbers need mean the same.
+// spec: LIFE-24
+pub(super) fn identity() -> Result<String, SetupError> {
+    let unknown = |what: &'static str| {
+        move |error| wrong(format!("what tells this host from others ({what}): {error}"))
+    };
+    let boot = "/proc/sys/kernel/random/boot_id";
+    let boot_id = std::fs::read_to_string(boot).map_err(unknown(boot))?;
+    let mut identity = boot_id.trim().to_owned();
+    // Of this thread, for it is this thread that makes the sockets.
+    for space in ["/proc/thread-self/ns/net", "/proc/thread-self/ns/user"] {
+        let number = std::fs::metadata(space).map_err(unknown(space))?.ino();
+        let _ = write!(identity, ".{number}");
+    }
+    Ok(identity)
+}
+
+/// What people call this host; empty where that does not fit a card.
+pub(super) fn name() -> String {
+    let system = rustix::system::uname();
+    let name = system.nodename().to_str().unwrap_or_default();
+    let fits = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte));
+    if fits && name.len() <= NAME_CHARS_MAX { name.to_owned() } else { String::new() }
+}
+
+/// The processors that this process may run on, as a list such as `0-3,8`; empty where that would
+/// be too long.
+pub(super) fn processors() -> String {
+    let Ok(set) = sched_getaffinity(None) else { return String::new() };
+    let all: Vec<_> = (0..CpuSet::MAX_CPU).filter(|processor| set.is_set(*processor)).collect();
+    let runs = all.chunk_by(|one, next| one + 1 == *next);
+    let runs = runs.map(|run| match run {
+        [only] => only.to_string(),
+        run => format!("{}-{}", run[0], run[run.len() - 1]),
+    });
+    let list = runs.collect::<Vec<_>>().join(",");
+    if list.len() <= PROCESSORS_CHARS_MAX { list } else { String::new() }
+}
+
+/// How many processors there are in all of these lists together; none if one says nothing.
+pub(super) fn count_processors<'a>(lists: impl Iterator<Item = &'a str>) -> Option<usize> {
+    let mut all = BTreeSet::new();
+    for run in lists.flat_map(|list| list.split(',')) {
+        let (first, last) = run.split_once('-').unwrap_or((run, run));
+        let (first, last) = (first.parse::<usize>().ok()?, last.parse().ok()?);
+        if last >= CpuSet::MAX_CPU {
+            return None;
+        }
+        all.extend(first..=last);
+    }
+    Some(all.len())
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_host_is_itself() {
+        assert_eq!(identity().unwrap(), identity().unwrap());
+        let parts: Vec<_> = identity().unwrap().split('.').map(str::len).collect();
+        assert!(parts.len() == 3 && parts[0] == 36 && parts[1] > 0 && parts[2] > 0, "{parts:?}");
+        let own = count_processors([processors().as_str()].into_iter());
+        assert!(own.is_some_and(|count| count > 0));
+    }
+
+    #[test]
+    fn processors_are_counted_once() {
+        let count = |lists: &[&str]| count_processors(lists.iter().copied());
+        assert_eq!(count(&["0-3,8", "2-5", "8"]), Some(7));
+        assert_eq!(count(&["0", "1"]), Some(2));
+        for wrong in ["", "a", "0-", "1,,2", "0-1024", "-1"] {
+            assert_eq!(count(&["0", wrong]), None, "{wrong:?}");
+        }
+        assert_eq!(count(&["3-1"]), Some(0));
+    }
+}

@@ -1,0 +1,279 @@
+//! Ranks that meet at a launcher's board.
+//!
+//! Each puts up a card: on which host it is and where it listens there. Ranks of one host then
+//! connect by sockets without files, so that nothing is left wherever one dies. Where there are
+//! several hosts, rank 0 draws the job's key and puts it up, sealed for each; each opens its port
+//! to the others and puts up its addresses.
+use super::board::Board;
+use super::choices::Choices;
+use super::secret::{Recipient, random, seal};
+use super::{Beginning, Job, Route, host, wrong};
+use crate::error::SetupError;
+use crate::port::Port;
+use crate::setup::Listener;
+use rustix::net::SocketAddrUnix;
+use std::net::SocketAddr;
+use zeroize::Zeroizing;
+
+/// How every card of this version begins.
+const CARD: &str = "ayre-card-1";
+/// What stands in place of a public key on the cards of plain jobs.
+const PLAIN: &str = "plain";
+/// Names of what a rank puts up. Of the keys, the recipient's rank follows.
+const CARD_NAME: &str = "ayre-card";
+const KEY_NAME: &str = "ayre-key-";
+const NET_NAME: &str = "ayre-net";
+/// Addresses of a rank: one for each path.
+const ADDRESSES_MAX: usize = 4;
+const NAME_BYTES: usize = 16;
+const KEY_BYTES: usize = 32;
+
+/// What a rank tells all others of itself.
+#[derive(Clone, PartialEq, Eq)]
+struct Card {
+    /// See [`host::identity`].
+    host: String,
+    /// The name of its socket, without a file.
+    socket: String,
+    /// See [`host::processors`].
+    processors: String,
+    host_name: String,
+    /// The public key to which the job's is sealed, or that there is none.
+    protection: String,
+}
+
+impl Card {
+    fn text(&self) -> String {
+        let Self { host, socket, processors, host_name, protection } = self;
+        [CARD, host, socket, processors, host_name, protection].join("/")
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut fields = text.split('/').map(str::to_owned);
+        if fields.next()? != CARD {
+            return None;
+        }
+        let mut field = || fields.next();
+        let card = Self {
+            host: field()?,
+            socket: field()?,
+            processors: field()?,
+            host_name: field()?,
+            protection: field()?,
+        };
+        let is_card = fields.next().is_none() && !card.host.is_empty() && is_name(&card.socket);
+        is_card.then_some(card)
+    }
+}
+
+/// What has come of the ranks' meeting.
+pub(super) struct Meeting {
+    board: Box<dyn Board>,
+    listener: Option<Listener>,
+    /// This rank as one that gets the job's key; none in plain jobs.
+    recipient: Option<Recipient>,
+    cards: Vec<Card>,
+    /// Of the ranks of other hosts, by rank, once all have told them.
+    addresses: Vec<Vec<SocketAddr>>,
+}
+
+impl std::fmt::Debug for Meeting {
+    /// Without what only this process knows.
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { board, listener, .. } = self;
+        out.debug_struct("Meeting").field("board", board).field("listener", listener).finish()
+    }
+}
+
+/// Meets the other ranks. Waits for all of them.
+// spec: LIFE-24, LIFE-25, SEAL-13
+pub(super) fn hold(mut board: Box<dyn Board>, choices: Choices) -> Result<Job, SetupError> {
+    let (rank, size) = (board.rank(), board.size());
+    let socket = format!("ayre-{}", *random::<NAME_BYTES>());
+    // Before its name is told, so that whoever knows it can connect.
+    let listener = Listener::at(&socket_address(&socket)?)?;
+    let recipient = if choices.plain { None } else { Some(Recipient::new()?) };
+    let protection = recipient.as_ref().map_or(PLAIN, Recipient::public).to_owned();
+    let (host, processors, host_name) = (host::identity()?, host::processors(), host::name());
+    let card = Card { host, socket, processors, host_name, protection };
+    let texts = board.exchange(CARD_NAME, &card.text())?;
+    let cards = parse_each(&texts, Card::parse)?;
+    check_protection(&cards)?;
+    let here: Vec<_> = cards.iter().filter(|other| other.host == card.host).collect();
+    let processors = host::count_processors(here.iter().map(|card| card.processors.as_str()));
+    let count = here.len();
+    let (listener, addresses) = (Some(listener), Vec::new());
+    let meeting = Meeting { board, listener, recipient, cards, addresses };
+    let route = Route::Meeting(Box::new(meeting));
+    Ok(Job { rank: rank as u16, size, here: count, processors, choices, route })
+}
+
+/// All ranks have been told the same, so nobody can be made to do without protection.
+fn check_protection(cards: &[Card]) -> Result<(), SetupError> {
+    let is_plain = |card: &Card| card.protection == PLAIN;
+    match cards.iter().position(|card| is_plain(card) != is_plain(&cards[0])) {
+        None => Ok(()),
+        Some(rank) => Err(wrong(format!("AYRE_PROTECTION of rank {rank} is not that of rank 0"))),
+    }
+}
+
+impl Meeting {
+    pub(super) fn listen(&mut self) -> Result<Listener, SetupError> {
+        self.listener.take().ok_or(SetupError::Invalid("a rank listens once"))
+    }
+
+    /// The job's key, which rank 0 hands out. Waits for all ranks.
+    // spec: SEAL-13
+    pub(super) fn key(&mut self) -> Result<Zeroizing<String>, SetupError> {
+        let own = self.board.rank();
+        if own != 0 {
+            self.board.fence()?;
+            let sealed = self.board.get(0, &format!("{KEY_NAME}{own}"))?;
+            let key = self.recipient.as_ref().and_then(|recipient| recipient.open(&sealed));
+            return key.ok_or_else(|| wrong("what rank 0 has put up is no key for this rank"));
+        }
+        let key = random::<KEY_BYTES>();
+        for (rank, card) in self.cards.iter().enumerate().skip(1) {
+            self.board.put(&format!("{KEY_NAME}{rank}"), &seal(&key, &card.protection)?)?;
+        }
+        self.board.fence()?;
+        Ok(key)
+    }
+
+    /// What people call the hosts of the other ranks.
+    pub(super) fn other_hosts(&self) -> Vec<String> {
+        let elsewhere = self.cards.iter().filter(|card| !self.is_here(card));
+        let mut names: Vec<_> = elsewhere.map(|card| card.host_name.clone()).collect();
+        names.retain(|name| !name.is_empty());
+        names.dedup();
+        names
+    }
+
+    /// Tells the addresses of this rank, and hears those of all others. Waits for them.
+    // spec: LIFE-25
+    pub(super) fn publish(&mut self, at: &[SocketAddr]) -> Result<(), SetupError> {
+        let own = at.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        let texts = self.board.exchange(NET_NAME, &own)?;
+        self.addresses = parse_each(&texts, parse_addresses)?;
+        Ok(())
+    }
+
+    pub(super) fn finish(&mut self) {
+        self.board.finish();
+    }
+
+    fn is_here(&self, card: &Card) -> bool {
+        card.host == self.cards[self.board.rank()].host
+    }
+}
+
+impl Port {
+    pub(super) fn begin_after_meeting(
+        &mut self,
+        meeting: &Meeting,
+        rank: u16,
+    ) -> Result<Beginning, SetupError> {
+        let rank = usize::from(rank);
+        let card = &meeting.cards[rank];
+        Ok(match meeting.is_here(card) {
+            true => Beginning::Here(self.begin_connect_at(&socket_address(&card.socket)?)?),
+            false => Beginning::Elsewhere(self.begin_connect_net(&meeting.addresses[rank])?),
+        })
+    }
+}
+
+/// What each rank has put up, read; a text that is none is an error.
+fn parse_each<T>(
+    texts: &[String],
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<Vec<T>, SetupError> {
+    let each = texts.iter().enumerate().map(|(rank, text)| {
+        let not_of_ours = || wrong(format!("rank {rank} has put up nothing of this version's"));
+        parse(text).ok_or_else(not_of_ours)
+    });
+    each.collect()
+}
+
+fn parse_addresses(text: &str) -> Option<Vec<SocketAddr>> {
+    let all: Vec<SocketAddr> = text.split(',').map(str::parse).collect::<Result<_, _>>().ok()?;
+    let is_one =
+        |at: &SocketAddr| at.port() != 0 && !at.ip().is_unspecified() && !at.ip().is_multicast();
+    ((1..=ADDRESSES_MAX).contains(&all.len()) && all.iter().all(is_one)).then_some(all)
+}
+
+/// The address of a socket that has a name and no file.
+fn socket_address(name: &str) -> Result<SocketAddrUnix, SetupError> {
+    SocketAddrUnix::new_abstract_name(name.as_bytes()).map_err(SetupError::os("socket name"))
+}
+
+fn is_name(text: &str) -> bool {
+    text.strip_prefix("ayre-").is_some_and(|digits| {
+        digits.len() == 2 * NAME_BYTES && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::board::TEXT_CHARS_MAX;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn card() -> Card {
+        Card {
+            host: host::identity().unwrap(),
+            socket: format!("ayre-{}", *random::<NAME_BYTES>()),
+            processors: host::processors(),
+            host_name: host::name(),
+            protection: Recipient::new().unwrap().public().to_owned(),
+        }
+    }
+
+    // spec: LIFE-24
+    #[test]
+    fn a_card_reads_as_it_was_written_and_fits_every_board() {
+        let mut card = card();
+        assert!(Card::parse(&card.text()) == Some(card.clone()));
+        card.processors = "0,".repeat(150);
+        card.host_name = "h".repeat(64);
+        assert!(card.text().len() <= TEXT_CHARS_MAX, "{}", card.text().len());
+        let addresses = ["[1111:2222:3333:4444:5555:6666:7777:8888]:65535"; ADDRESSES_MAX];
+        let text = addresses.join(",");
+        assert_eq!(parse_addresses(&text).unwrap().len(), ADDRESSES_MAX);
+        assert!(text.len() <= TEXT_CHARS_MAX);
+    }
+
+    #[test]
+    fn a_card_of_another_form_is_refused() {
+        let text = card().text();
+        for (from, to) in [("card-1", "card-2"), ("/ayre-", "/other-"), ("/", "//")] {
+            assert!(Card::parse(&text.replacen(from, to, 1)).is_none(), "{from} {to}");
+        }
+        assert!(Card::parse(&format!("{text}/more")).is_none());
+        assert!(Card::parse(text.rsplit_once('/').unwrap().0).is_none());
+        for text in ["", "127.0.0.1", "127.0.0.1:0", "0.0.0.0:1", "224.0.0.1:1", "[::]:5", "a:1"] {
+            assert_eq!(parse_addresses(text), None, "{text:?}");
+        }
+        assert_eq!(parse_addresses(&["127.0.0.1:1"; ADDRESSES_MAX + 1].join(",")), None);
+    }
+
+    // spec: SEAL-13
+    #[test]
+    fn one_that_wants_no_protection_where_others_do_is_named() {
+        let sealed = card();
+        let plain = Card { protection: PLAIN.to_owned(), ..card() };
+        let other = card();
+        assert!(check_protection(&[sealed.clone(), other.clone()]).is_ok());
+        assert!(check_protection(&[plain.clone(), plain.clone()]).is_ok());
+        for cards in [[sealed, other.clone(), plain.clone()], [plain.clone(), plain, other]] {
+            let error = check_protection(&cards).unwrap_err().to_string();
+            assert!(error.contains("rank 2"), "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_card_or_is_refused(text in "(ayre-card-1)?[a-z0-9/.:,\\-\\[\\]é]{0,80}") {
+            let _ = (Card::parse(&text), parse_addresses(&text));
+        }
+    }
+}

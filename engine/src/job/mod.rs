@@ -1,0 +1,221 @@
+//! Parallel jobs: ranks that a launcher started find each other, and meet in barriers.
+//!
+//! | started by | the ranks meet | |
+//! |---|---|---|
+//! | `ayre run` | in a folder, the job directory | [`folder`] |
+//! | MPICH's `mpiexec`, Slurm | at the launcher's *board*, by PMI | [`pmi`] |
+//! | Open MPI's `mpirun`, PRRTE, Slurm | at the launcher's board, by PMIx | [`pmix`] |
+//!
+//! A board takes a text of each rank and hands all of them to each. What ranks tell each other
+//! there is [`meeting`]'s subject; after that no launcher is needed.
+mod addresses;
+mod barrier;
+mod board;
+mod choices;
+mod folder;
+mod host;
+mod meeting;
+mod pmi;
+mod pmix;
+mod secret;
+
+pub use addresses::host_addresses;
+
+use crate::config::{Config, Spin};
+use crate::connection::Mode;
+use crate::error::SetupError;
+use crate::port::Port;
+use crate::setup::{Begun, Listener};
+use crate::wire::{BegunLink, NetOptions};
+use choices::Choices;
+use folder::Folder;
+use meeting::Meeting;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+use zeroize::Zeroizing;
+
+/// What a rank is told of its job, or has found out.
+#[derive(Debug)]
+struct Job {
+    rank: u16,
+    size: usize,
+    /// Ranks of this host.
+    here: usize,
+    /// Processors that these share, as far as that is known.
+    processors: Option<usize>,
+    choices: Choices,
+    route: Route,
+}
+
+/// By what the ranks find each other.
+#[derive(Debug)]
+enum Route {
+    Folder(Folder),
+    Meeting(Box<Meeting>),
+}
+
+/// A connection that was begun with a rank of this host or of another one.
+enum Beginning {
+    Here(Begun),
+    Elsewhere(BegunLink),
+}
+
+impl Port {
+    /// Joins the job that a launcher started (`ayre run`, or one that speaks PMIx or PMI): connects
+    /// this rank with every other one, and with itself. Collective; waits for all ranks.
+    ///
+    /// A launcher other than `ayre run` is asked once: a process joins one job.
+    ///
+    /// # Errors
+    /// [`SetupError::Environment`] where the program was not started by a launcher, or that one
+    /// does not do what it should; [`SetupError::PeerLeft`], [`SetupError::TimedOut`] where a rank
+    /// does not come.
+    // spec: LIFE-2, LIFE-4
+    pub fn join() -> Result<Self, SetupError> {
+        Self::join_with(Config::new())
+    }
+
+    /// Whether a launcher has started this process as a rank of a job, so that it can join it: what
+    /// a program asks that also works alone.
+    // spec: LIFE-23
+    pub fn is_launched() -> bool {
+        folder::is_named() || board::is_named()
+    }
+
+    /// Joins the job with other than the default choices. The launcher's mode holds where it is
+    /// the stricter one; where ranks outnumber processors, waits give way early.
+    ///
+    /// # Errors
+    /// As [`Port::join`].
+    pub fn join_with(config: Config) -> Result<Self, SetupError> {
+        let mut job = Job::of_launcher(config.setup_timeout)?;
+        let mut config = config.number(job.rank);
+        if job.choices.mode == Mode::Mediated {
+            config = config.mode(Mode::Mediated);
+        }
+        let own = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        if job.here > job.processors.unwrap_or(own) {
+            config = config.spin(Spin::SHARED);
+        }
+        let mut port = Self::open(config)?;
+        port.size = job.size;
+        port.mesh(&mut job)?;
+        port.barrier()?;
+        Ok(port)
+    }
+
+    /// Connects to all lower ranks and accepts all higher ones. Nobody waits for an answer before
+    /// everybody has been asked, so no order of arrival can block.
+    // spec: LIFE-3, LIFE-5
+    fn mesh(&mut self, job: &mut Job) -> Result<(), SetupError> {
+        self.listener = Some(job.route.listen()?);
+        if job.here < job.size {
+            let at = self.open_to_hosts(job)?;
+            job.route.publish(&at)?;
+        }
+        job.route.finish();
+        let mut begun = Vec::new();
+        for lower in 0..job.rank {
+            begun.push(match &mut job.route {
+                Route::Folder(folder) => self.begin_in_folder(folder, lower)?,
+                Route::Meeting(meeting) => self.begin_after_meeting(meeting, lower)?,
+            });
+        }
+        for _ in usize::from(job.rank) + 1..job.size {
+            self.accept()?;
+        }
+        for begun in begun {
+            match begun {
+                Beginning::Here(begun) => self.finish_connect(begun)?,
+                Beginning::Elsewhere(begun) => self.finish_connect_net(begun)?,
+            };
+        }
+        self.connect_loopback()?;
+        self.listener = None;
+        Ok(())
+    }
+
+    /// Opens the port to the job's other hosts; where it is then. Collective.
+    // spec: LIFE-21, SEAL-12
+    fn open_to_hosts(&mut self, job: &mut Job) -> Result<Vec<SocketAddr>, SetupError> {
+        let mut options = match job.choices.plain {
+            true => NetOptions::plain(),
+            false => NetOptions::sealed(&job.route.key()?)?,
+        };
+        for address in job.route.addresses(&job.choices)? {
+            options = options.at(SocketAddr::new(address, 0));
+        }
+        if let Some(plan) = job.choices.faults {
+            options = options.faults(plan);
+        }
+        self.open_net(&options)
+    }
+}
+
+impl Job {
+    /// Asks the environment which launcher there is. The innermost one counts, where one was
+    /// started by another.
+    // spec: LIFE-2, LIFE-23
+    fn of_launcher(patience: Duration) -> Result<Self, SetupError> {
+        let choices = Choices::read()?;
+        if folder::is_named() {
+            return folder::read(choices);
+        }
+        match board::find(patience)? {
+            Some(board) => meeting::hold(board, choices),
+            None => Err(board::none()),
+        }
+    }
+}
+
+impl Route {
+    /// Takes calls from ranks of this host.
+    fn listen(&mut self) -> Result<Listener, SetupError> {
+        match self {
+            Self::Folder(folder) => folder.listen(),
+            Self::Meeting(meeting) => meeting.listen(),
+        }
+    }
+
+    /// The job's key. Collective; waits for rank 0.
+    fn key(&mut self) -> Result<Zeroizing<String>, SetupError> {
+        match self {
+            Self::Folder(folder) => folder.key(),
+            Self::Meeting(meeting) => meeting.key(),
+        }
+    }
+
+    /// At which addresses of this host to be open.
+    fn addresses(&self, choices: &Choices) -> Result<Vec<IpAddr>, SetupError> {
+        match self {
+            Self::Folder(_) => choices.addresses(),
+            Self::Meeting(meeting) => host_addresses(&choices.net, &meeting.other_hosts()),
+        }
+    }
+
+    /// Tells the ranks of other hosts where this one is.
+    fn publish(&mut self, at: &[SocketAddr]) -> Result<(), SetupError> {
+        match self {
+            Self::Folder(folder) => folder.publish(at),
+            Self::Meeting(meeting) => meeting.publish(at),
+        }
+    }
+
+    /// What there was to ask the launcher has been asked.
+    fn finish(&mut self) {
+        if let Self::Meeting(meeting) = self {
+            meeting.finish();
+        }
+    }
+}
+
+/// The environment, or the launcher behind it, is wrong.
+fn wrong(what: impl Into<String>) -> SetupError {
+    SetupError::Environment(what.into())
+}
+
+/// A variable is wrong.
+fn wrong_variable(name: &str) -> SetupError {
+    let text = std::env::var(name).unwrap_or_default();
+    wrong(format!("{name}={text}"))
+}

@@ -1,0 +1,125 @@
+//! How the job's key gets from rank 0 to the others: sealed for each of them, because more people
+//! read a launcher's board than the ranks of one job.
+//!
+//! A rank puts a public key on its card; what rank 0 seals to it is one message of Noise's pattern
+//! N. Who only reads learns nothing. Who can change what the launcher carries can hand out a key of
+//! his own; from him there is no protection without something that ranks have known before.
+use super::wrong;
+use crate::error::SetupError;
+use snow::Builder;
+use zeroize::Zeroizing;
+
+const PROTOCOL: &str = "Noise_N_25519_AESGCM_SHA256";
+/// Keeps messages apart from those of other uses of the pattern.
+const PROLOGUE: &[u8] = b"ayre key 1";
+const PUBLIC_BYTES: usize = 32;
+/// The job's key, as digits.
+const KEY_CHARS: usize = 64;
+const SEALED_BYTES: usize = PUBLIC_BYTES + KEY_CHARS + 16;
+
+/// One to whom something can be sealed.
+pub(super) struct Recipient {
+    public: String,
+    private: Zeroizing<Vec<u8>>,
+}
+
+impl Recipient {
+    pub(super) fn new() -> Result<Self, SetupError> {
+        let pair = builder().generate_keypair().map_err(failed)?;
+        Ok(Self { public: digits(&pair.public), private: Zeroizing::new(pair.private) })
+    }
+
+    /// 64 digits, which everybody may know.
+    pub(super) fn public(&self) -> &str {
+        &self.public
+    }
+
+    /// Reads what was sealed for this one; none if it was not, or has been changed.
+    pub(super) fn open(&self, sealed: &str) -> Option<Zeroizing<String>> {
+        let sealed = bytes::<SEALED_BYTES>(sealed)?;
+        let builder = builder().local_private_key(&self.private).ok()?;
+        let mut key = Zeroizing::new([0; KEY_CHARS]);
+        let len = builder.build_responder().ok()?.read_message(&sealed, &mut *key).ok()?;
+        (len == KEY_CHARS).then_some(())?;
+        Some(Zeroizing::new(str::from_utf8(&*key).ok()?.to_owned()))
+    }
+}
+
+/// Seals the job's key for whoever has this public key.
+pub(super) fn seal(key: &str, public: &str) -> Result<String, SetupError> {
+    let public = bytes::<PUBLIC_BYTES>(public).ok_or_else(|| wrong("a card has no public key"))?;
+    let builder = builder().remote_public_key(&public).map_err(failed)?;
+    let mut sealed = [0; SEALED_BYTES];
+    let mut handshake = builder.build_initiator().map_err(failed)?;
+    let len = handshake.write_message(key.as_bytes(), &mut sealed).map_err(failed)?;
+    Ok(digits(&sealed[..len]))
+}
+
+fn builder() -> Builder<'static> {
+    let protocol = PROTOCOL.parse().expect("a pattern that the library knows");
+    Builder::new(protocol).prologue(PROLOGUE).expect("the first prologue")
+}
+
+fn failed(error: snow::Error) -> SetupError {
+    wrong(format!("sealing the job's key: {error}"))
+}
+
+/// A number nobody can guess, as digits.
+pub(super) fn random<const N: usize>() -> Zeroizing<String> {
+    let mut bytes = Zeroizing::new([0; N]);
+    aws_lc_rs::rand::fill(&mut *bytes).expect("the system gives random numbers");
+    Zeroizing::new(digits(&*bytes))
+}
+
+fn digits(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        for digit in [byte >> 4, byte & 15] {
+            text.push(char::from_digit(digit.into(), 16).expect("four bits are a digit"));
+        }
+    }
+    text
+}
+
+/// So many bytes from as many pairs of digits; nothing may stand around them.
+fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    if pairs.len() != N || !rest.is_empty() {
+        return None;
+    }
+    let digit = |letter: u8| char::from(letter).to_digit(16).map(|digit| digit as u8);
+    let mut bytes = [0; N];
+    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+        *byte = digit(*high)? << 4 | digit(*low)?;
+    }
+    Some(bytes)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    // spec: SEAL-13
+    #[test]
+    fn only_the_recipient_reads_what_is_sealed_and_only_as_it_was() {
+        let (one, other) = (Recipient::new().unwrap(), Recipient::new().unwrap());
+        let key = random::<32>();
+        let sealed = seal(&key, one.public()).unwrap();
+        assert_eq!(one.open(&sealed), Some(key.clone()));
+        assert_eq!(other.open(&sealed), None);
+        assert_ne!(sealed, seal(&key, one.public()).unwrap());
+        assert!(!sealed.contains(key.as_str()));
+        for place in 0..sealed.len() {
+            let digit = if sealed.as_bytes()[place] == b'0' { "1" } else { "0" };
+            let mut changed = sealed.clone();
+            changed.replace_range(place..=place, digit);
+            assert_eq!(one.open(&changed), None, "{place}");
+        }
+        for text in ["", &sealed[2..], &format!("{sealed}00"), &format!("{sealed}0"), "é"] {
+            assert_eq!(one.open(text), None);
+        }
+        for public in ["", "00", &"g".repeat(64), &one.public()[1..]] {
+            assert!(seal(&key, public).is_err());
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! What takes unsafe code, besides memory: descriptors that a process was started with, and a
+//! library that is there only where the launcher's is.
+pub(crate) mod pmix;
+
+use rustix::fd::{FromRawFd, OwnedFd, RawFd};
+use rustix::fs::{FileType, fstat};
+
+/// A copy of a socket that this process was started with; none if the number is not one's.
+pub(crate) fn inherited_socket(number: RawFd) -> Option<OwnedFd> {
+    // SAFETY: fcntl takes any number, and F_DUPFD_CLOEXEC touches no memory.
+    let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 0) };
+    if copy < 0 {
+        return None;
+    }
+    // SAFETY: the kernel has just made this descriptor, and nobody else has its number.
+    let copy = unsafe { OwnedFd::from_raw_fd(copy) };
+    let stat = fstat(&copy).ok()?;
+    (FileType::from_raw_mode(stat.st_mode) == FileType::Socket).then_some(copy)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use rustix::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn only_sockets_are_copied() {
+        let (socket, _other) = UnixStream::pair().unwrap();
+        assert!(inherited_socket(socket.as_raw_fd()).is_some());
+        let file = std::fs::File::open("/dev/null").unwrap();
+        assert!(inherited_socket(file.as_raw_fd()).is_none());
+        assert!(inherited_socket(-1).is_none() && inherited_socket(RawFd::MAX).is_none());
+    }
+}

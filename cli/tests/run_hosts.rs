@@ -159,6 +159,23 @@ fn ranks_learn_their_place_and_that_of_their_host() {
     assert_eq!(sorted_lines(&output.stdout), ["unset 0..2", "unset 0..2"]);
 }
 
+// spec: SEAL-12
+#[test]
+fn ranks_are_told_to_do_without_protection_only_if_the_user_says_so() {
+    let hosts = Hosts::new(&["a", "b"]);
+    let script = "echo ${AYRE_PROTECTION-unset}";
+    for (options, expected) in [(&[][..], "unset"), (&["--plain"][..], "plain")] {
+        let options = [&["--hosts", "a,b"], options].concat();
+        // What holds for a job around this one does not hold for its ranks.
+        let mut launcher = hosts.launcher(&options, script);
+        let output = launcher.env("AYRE_PROTECTION", "plain").output().unwrap();
+        assert_eq!(sorted_lines(&output.stdout), [expected; 2], "{output:?}");
+    }
+    let output = Command::new(TOOL).args(["run", "-n", "2", "--plain", "true"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(125));
+    assert_says(&output, "this is for several hosts");
+}
+
 #[test]
 fn variables_and_the_working_directory_go_along() {
     let hosts = Hosts::new(&["a", "b"]);

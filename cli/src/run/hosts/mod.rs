@@ -14,6 +14,7 @@
 //! |---|---|
 //! | `AYRE_HOST_RANKS` | `first..end`: the ranks of this host, without the one behind `..` |
 //! | `AYRE_NET` | if there are other hosts: the IP address to listen at, or up to four and commas |
+//! | `AYRE_PROTECTION` | `plain` with `--plain`: links carry frames as they are |
 //!
 //! and it writes the job's key, 64 hexadecimal digits, to `key` in the directory. A rank that has
 //! peers on other hosts writes `<rank>.addr` there ([`files`]); the files of all other hosts'
@@ -72,6 +73,11 @@ pub(super) struct Options {
     #[arg(long, value_name = "INTERFACE|NETWORK,...", value_delimiter = ',')]
     net: Vec<String>,
 
+    /// For closed networks: links between hosts are neither encrypted nor authenticated. Whoever
+    /// can read the network can then read and write the ranks' memory
+    #[arg(long)]
+    plain: bool,
+
     /// Variables to set for the ranks, or to hand on; those that begin with AYRE_ always are
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<OsString>,
@@ -109,6 +115,7 @@ impl Options {
             || self.via.is_some()
             || self.agent.is_some()
             || !self.net.is_empty()
+            || self.plain
             || !self.env.is_empty()
     }
 
@@ -137,7 +144,7 @@ pub(super) fn run(args: &Args, layout: &Layout) -> Result<ExitCode> {
 fn assignments(args: &Args, places: &[Place]) -> Result<Vec<Assignment>> {
     let size = places.last().map_or(0, |place| place.ranks.end);
     let directory = env::current_dir().context("the working directory")?;
-    let environment = environment(&args.hosts.env)?;
+    let environment = environment(&args.hosts)?;
     let key = random()?;
     let assignment = |place: &Place| Assignment {
         first: place.ranks.start,
@@ -161,13 +168,13 @@ fn others(places: &[Place], place: &Place) -> Vec<String> {
 }
 
 /// The variables that go along, as bytes.
-fn environment(wanted: &[OsString]) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+fn environment(options: &Options) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let is_ours = |name: &OsString| {
         name.as_bytes().starts_with(b"AYRE_") && !OF_OTHER_JOBS.iter().any(|other| name == other)
     };
     let ours = env::vars_os().filter(|(name, _)| is_ours(name));
     let mut all: Vec<_> = ours.map(|(name, value)| (name.into_vec(), value.into_vec())).collect();
-    for text in wanted {
+    for text in &options.env {
         let bytes = text.as_bytes();
         let (name, value) = match bytes.iter().position(|byte| *byte == b'=') {
             Some(at) => (&bytes[..at], bytes[at + 1..].to_vec()),
@@ -180,6 +187,9 @@ fn environment(wanted: &[OsString]) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
         };
         ensure!(!name.is_empty() && !bytes.contains(&0), "a variable has no name");
         all.push((name.to_vec(), value));
+    }
+    if options.plain {
+        all.push((b"AYRE_PROTECTION".to_vec(), b"plain".to_vec()));
     }
     Ok(all)
 }

@@ -202,11 +202,8 @@ impl LinkEnd {
         let (mut tried, mut has_taken) = (false, false);
         loop {
             has_taken |= self.deliver_kept(now, outboxes)?;
-            let Self { machine, carrier, line, .. } = self;
-            let mut loading = Loading { machine, line, outboxes, now, tried: false };
-            carrier.gather(&mut loading);
-            let has_sent = loading.send_begun();
-            tried |= loading.tried;
+            let (has_tried, has_sent) = self.gather(now, outboxes);
+            tried |= has_tried;
             // What could not be answered before may be now.
             if !has_sent || !self.holds_back() {
                 break;
@@ -224,6 +221,23 @@ impl LinkEnd {
             self.deadline = self.machine.deadline(now);
         }
         Ok(has_taken || was_full && !self.line.frames.is_full())
+    }
+
+    /// Sends what the port has published; the rest is left to [`LinkEnd::serve`].
+    pub(crate) fn load(&mut self, now: u64, outboxes: &mut [Outbox]) {
+        let (has_tried, _) = self.gather(now, outboxes);
+        if has_tried {
+            self.deadline = now;
+        }
+    }
+
+    /// Whether it was tried to send something, and something was sent.
+    fn gather(&mut self, now: u64, outboxes: &mut [Outbox]) -> (bool, bool) {
+        let Self { machine, carrier, line, .. } = self;
+        let mut loading = Loading { machine, line, outboxes, now, tried: false };
+        carrier.gather(&mut loading);
+        let has_sent = loading.send_begun();
+        (loading.tried, has_sent)
     }
 
     /// Whether there are frames whose records have not all been taken.

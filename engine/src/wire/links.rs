@@ -206,7 +206,16 @@ impl Links {
         }
     }
 
-    /// Sends what the port has published for this peer.
+    /// Sends what the port has published for this peer, and nothing else: that has time.
+    pub(super) fn load(&mut self, peer: PeerId, now: u64) {
+        let index = self.index_of(peer);
+        if let Some(Slot::Open(link)) = self.slots.get_mut(index) {
+            link.load(now, &mut self.outboxes);
+            self.hot = index;
+        }
+    }
+
+    /// Sends what the port has published for this peer, and serves its link.
     pub(super) fn push_out(&mut self, peer: PeerId, now: u64) {
         let index = self.index_of(peer);
         if self.open(peer).is_some() {

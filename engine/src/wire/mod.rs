@@ -78,6 +78,8 @@ pub(crate) struct Wire {
     /// When this wire's clock began.
     epoch: Instant,
     pumped_at: u64,
+    /// What a datagram has brought was handed on before the link was served.
+    put_off: bool,
     /// Bytes of the longest datagram that is sent.
     datagram_max: usize,
 }
@@ -130,6 +132,7 @@ impl Wire {
             links,
             epoch: Instant::now(),
             pumped_at: 0,
+            put_off: false,
             datagram_max,
         })
     }
@@ -168,8 +171,13 @@ impl Wire {
     /// where something came last and one other in turn.
     // spec: PROG-4
     pub(crate) fn pump(&mut self) -> Pumped {
-        let came = self.receive();
         let now = self.now();
+        let (came, count) = self.receive(now);
+        // A lone datagram goes to the program at once: it may answer, and so acknowledge.
+        self.put_off = count == 1 && came.from.is_some() && !self.put_off;
+        if self.put_off {
+            return came;
+        }
         let served = self.links.serve_in_turn(now);
         self.send(now);
         came.and(served)
@@ -177,8 +185,8 @@ impl Wire {
 
     /// The same with all peers.
     pub(crate) fn pump_all(&mut self) -> Pumped {
-        let came = self.receive();
         let now = self.now();
+        let (came, _) = self.receive(now);
         let served = self.links.serve_all(now);
         self.send(now);
         came.and(served)
@@ -203,7 +211,7 @@ impl Wire {
     pub(crate) fn nudge(&mut self, peer: PeerId) {
         if self.links.is_urgent(peer) {
             let now = self.now();
-            self.links.push_out(peer, now);
+            self.links.load(peer, now);
             self.send(now);
         }
     }
@@ -310,14 +318,15 @@ impl Wire {
     }
 
     /// Before anything is done by the clock, so that nobody is taken for silent whose word waits.
-    fn receive(&mut self) -> Pumped {
-        let mut pumped = Pumped::default();
-        let now = self.now();
+    /// Says how many datagrams came, too.
+    fn receive(&mut self, now: u64) -> (Pumped, usize) {
+        let (mut pumped, mut count) = (Pumped::default(), 0);
         self.pumped_at = now;
         let Self { nets, inbox, links, datagram_max, .. } = self;
         for (index, net) in nets.iter_mut().enumerate() {
             inbox.clear();
             net.receive(inbox, now);
+            count += inbox.len();
             for number in 0..inbox.len() {
                 let (to, datagram) = inbox.get(number);
                 let longest = || net.datagram_max(to).min(*datagram_max);
@@ -325,7 +334,7 @@ impl Wire {
                     pumped.and(links.on_datagram((Way { net: index, to }, longest), datagram, now));
             }
         }
-        pumped
+        (pumped, count)
     }
 
     fn send(&mut self, now: u64) {

@@ -42,6 +42,6 @@ if [ "$(id -u)" -ne 0 ] || ! command -v ip >/dev/null; then
     exit 1
 fi
 join_namespaces
-set -- "$ayre" perf --net --netns "$near,$far" --between 10.73.0.1,10.73.0.2 "$@"
+set -- "$ayre" perf --net --ethernet --netns "$near,$far" --between 10.73.0.1,10.73.0.2 "$@"
 say "$*"
 "$@"

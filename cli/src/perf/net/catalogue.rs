@@ -49,6 +49,7 @@ pub(super) fn operations(side: &Side<'_>, options: &Options) -> Result<Vec<Opera
         [Protection::Plain, Protection::Sealed].map(|kind| (kind.name(), &udp, kind)).into();
     if options.ethernet {
         kinds.push(("ethernet", options, Protection::Plain));
+        kinds.push(("eth-sealed", options, Protection::Sealed));
     }
     let mut all = Vec::new();
     for (path, options, protection) in kinds {

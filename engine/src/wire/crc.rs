@@ -3,5 +3,5 @@
 /// The CRC that frames carry.
 // spec: FRAME-4
 pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
-    crc32c::crc32c(bytes)
+    crc_fast::crc32_iscsi(bytes)
 }

@@ -23,6 +23,8 @@ const BATCH_MIN: usize = 4;
 const BUFFER_BYTES: usize = 8 << 20;
 /// When to try again after the system took no more: 64 datagrams of 1500 bytes at 10 Gbit/s.
 const RETRY_NANOS: u64 = 80_000;
+/// Empty looks at the socket where something came last before all are asked.
+const IDLE_MAX: u32 = 8;
 /// What goes everywhere: the least MTU of IPv6 less its headers.
 const DATAGRAM_SURE: usize = 1280 - IPV6_HEADERS;
 /// Room for the one control message that the system sends: the length of a train's datagrams.
@@ -36,6 +38,9 @@ pub(crate) struct Udp {
     trains: bool,
     /// Whether the last look found something, so that there may be more.
     dense: bool,
+    /// The socket where something came last, and empty looks at it since.
+    hot: usize,
+    idle: u32,
     /// Set while the system takes no more.
     retry: Option<u64>,
     counters: NetCounters,
@@ -53,6 +58,8 @@ impl Udp {
             sockets: Sockets::bind(address)?,
             trains: true,
             dense: false,
+            hot: 0,
+            idle: 0,
             retry: None,
             counters: NetCounters::default(),
         })
@@ -194,11 +201,19 @@ impl Net for Udp {
     }
 
     fn receive(&mut self, inbox: &mut Inbox, _now: u64) {
-        let Some(ready) = self.sockets.ready() else { return self.receive_from(0, inbox) };
+        self.receive_from(self.hot, inbox);
+        if !inbox.is_empty() {
+            self.idle = 0;
+            return;
+        }
+        self.idle = self.idle.wrapping_add(1);
+        if self.sockets.is_one() || !self.idle.is_multiple_of(IDLE_MAX) {
+            return;
+        }
         self.counters.calls += 1;
-        self.dense &= !ready.places().is_empty();
-        for place in ready.places() {
+        for place in self.sockets.ready().places() {
             self.receive_from(*place, inbox);
+            self.hot = *place;
         }
     }
 

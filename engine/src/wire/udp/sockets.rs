@@ -123,24 +123,25 @@ impl Sockets {
         all.into_iter().try_for_each(|socket| Ok(set_socket_reuseaddr(socket, may_share)?))
     }
 
-    /// Which sockets can be read; `None` where there is one, for which reading is the way to find
-    /// out.
-    pub(super) fn ready(&self) -> Option<Ready> {
-        if self.peers.is_empty() {
-            return None;
-        }
+    /// Whether there is only the one for everybody.
+    pub(super) fn is_one(&self) -> bool {
+        self.peers.is_empty()
+    }
+
+    /// Which sockets can be read.
+    pub(super) fn ready(&self) -> Ready {
         let mut events = [const { MaybeUninit::<Event>::uninit() }; CONNECTED_MAX + 1];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         let mut ready = Ready { places: [0; CONNECTED_MAX + 1], count: 0 };
         // What is missed now is found next time.
         let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, Some(&at_once)) else {
-            return Some(ready);
+            return ready;
         };
         for (place, event) in ready.places.iter_mut().zip(&*events) {
             *place = event.data.u64() as usize;
         }
         ready.count = events.len();
-        Some(ready)
+        ready
     }
 }
 

@@ -9,7 +9,8 @@
 //!   two ports of a connection share (`own`) and the read-only pages of its peers (`page`), which
 //!   are each peer's own memory, made once however many ports look at it;
 //! - *resident*: `Rss` and `Pss` of `/proc/self/smaps_rollup`; the second counts a page that two
-//!   processes have mapped as half a page in each.
+//!   processes have mapped as half a page in each. That of programs and libraries is left out: it
+//!   changes with every process that begins or ends.
 //!
 //! The cost of a peer is heap plus connection file, the whole file, although the other side has the
 //! same bytes. So is the proportional resident memory held to the limit, which is what the machine
@@ -81,7 +82,14 @@ impl Usage {
         };
         let descriptors = descriptors().len() as u64;
         let (shared, pages) = (sum(own), sum(theirs));
-        Self { heap, shared, pages, rss: field("Rss:"), pss: field("Pss:"), descriptors }
+        Self {
+            heap,
+            shared,
+            pages,
+            rss: field("Rss:"),
+            pss: field("Pss_Anon:") + field("Pss_Shmem:"),
+            descriptors,
+        }
     }
 
     /// The growth since then, for each peer.

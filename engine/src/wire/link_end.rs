@@ -3,6 +3,7 @@ use super::carrier::{Carrier, Full, Pack, Taken, channel_of};
 use super::crc::crc32c;
 use super::frames::Frames;
 use super::net::Outbox;
+use super::pool::{Pool, Share};
 use super::seal::{Keys, PREFIX_BYTES};
 use ayre_proto::command::Request;
 use ayre_proto::execute::Action;
@@ -15,6 +16,7 @@ use ayre_proto::link::life::State;
 use ayre_proto::link::receive::Arrival;
 use ayre_proto::units::PeerId;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// Frames that are worth a system call before anybody asks for one.
 const TRAIN: usize = 32;
@@ -33,6 +35,8 @@ pub(crate) struct LinkEnd {
     pub(crate) machine: End,
     pub(crate) carrier: Carrier,
     line: Line,
+    /// Of the port's buffers.
+    share: Share,
     /// Bytes of each channel's oldest kept frame that were taken already.
     progress: [usize; Channel::ALL.len()],
     /// When there is something to do though nothing happens.
@@ -53,16 +57,17 @@ struct Line {
 }
 
 impl LinkEnd {
-    /// For frames of at most `frame_max` bytes; sealed, where there are keys.
+    /// For frames of at most `frame_max` bytes, with buffers of the pool's; sealed, where there are
+    /// keys.
     pub(crate) fn new(
         (peer, mut machine): (PeerId, End),
         carrier: Carrier,
         (keys, ways): (Option<Keys>, Vec<Way>),
-        frame_max: usize,
+        (frame_max, pool): (usize, &Arc<Pool>),
     ) -> Self {
+        let share = Share::of(pool);
         for channel in Channel::ALL {
-            let wanted = machine.receiver(channel).wants();
-            machine.give(channel, wanted, 0);
+            machine.give(channel, share.least(), 0);
         }
         let frames = Frames::new((frame_max - HEADER_BYTES) & !7);
         let line = Line { ways, frames, keys };
@@ -71,6 +76,7 @@ impl LinkEnd {
             machine,
             carrier,
             line,
+            share,
             progress: [0; 3],
             deadline: 0,
             leaves: false,
@@ -373,11 +379,14 @@ impl LinkEnd {
 
     /// The oldest frame of a channel was taken; its buffer is free for another one, which the other
     /// side may be waiting for.
+    // spec: LINK-4
     fn give_again(&mut self, channel: Channel, now: u64) {
         self.deadline = now;
         self.machine.take(channel, 1);
-        let wanted = self.machine.receiver(channel).wants();
-        self.machine.give(channel, wanted, now);
+        let receiver = self.machine.receiver(channel);
+        let left = receiver.limit().wrapping_sub(receiver.taken());
+        let more = self.share.renew(channel, left, now);
+        self.machine.give(channel, more, now);
     }
 }
 

@@ -7,6 +7,7 @@ use super::crc::crc32c;
 use super::link_end::{LinkEnd, Way};
 use super::net::Outbox;
 use super::opening::{self, Asked, Entrance, Protection, Refused};
+use super::pool::Pool;
 use super::seal::{PREFIX_BYTES, TAG_BYTES, sealed_for};
 use super::{Pumped, WireCounters};
 use crate::bell::Bells;
@@ -74,6 +75,8 @@ pub(crate) struct Links {
     /// Of the last link.
     generation: u32,
     pub(super) outboxes: Vec<Outbox>,
+    /// What frames that come are kept in.
+    pub(super) pool: Arc<Pool>,
     slots: Vec<Slot>,
     /// By peer number.
     by_peer: Vec<usize>,
@@ -100,6 +103,7 @@ impl Links {
             incarnation: random(),
             generation: 0,
             outboxes: (0..nets).map(|_| Outbox::new()).collect(),
+            pool: Pool::of_port(LINKS_MAX),
             slots: Vec::new(),
             by_peer: Vec::new(),
             hot: 0,

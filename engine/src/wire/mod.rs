@@ -32,6 +32,7 @@ mod options;
 mod packet;
 mod pcap;
 mod plan;
+mod pool;
 mod queues;
 mod report;
 mod seal;
@@ -52,8 +53,8 @@ use self::net::{Inbox, Net};
 pub use self::options::NetOptions;
 pub use self::plan::{Plan, PlanError};
 pub use self::report::{
-    AgainReport, CreditReport, LinkChannel, LinkReport, LinkState, NetReport, PathReport,
-    PathState, WireReport,
+    AgainReport, BuffersReport, CreditReport, LinkChannel, LinkReport, LinkState, NetReport,
+    PathReport, PathState, WireReport,
 };
 use crate::connection::Agreement;
 use crate::control::poll_until;

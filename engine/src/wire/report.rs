@@ -1,6 +1,7 @@
 //! What a port tells of its links and nets: numbers that are counted anyway, copied out.
 use super::link_end::LinkEnd;
 use super::net::{Net, NetCounters};
+use super::pool::Counts;
 use super::{Wire, WireCounters, lock};
 use crate::port::Port;
 use ayre_proto::link::congestion::ONE;
@@ -34,6 +35,9 @@ pub struct WireReport {
     pub links: Vec<LinkReport>,
     /// What frames travel over, by path.
     pub nets: Vec<NetReport>,
+    /// Buffers for frames that come.
+    #[serde(default)]
+    pub buffers: BuffersReport,
     /// Datagrams that belong to no link, or are forged.
     pub refused: u64,
     /// Links that ended because the peer said what no correct one says.
@@ -164,6 +168,18 @@ pub struct CreditReport {
     pub given: u32,
 }
 
+/// Buffers for frames that come, counted: the rest of them is free.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct BuffersReport {
+    /// Buffers of the port.
+    pub in_all: u32,
+    /// Those that links have: credit that their peers may use, and frames that are not taken.
+    pub given: u32,
+    /// Those that are kept for links to come.
+    pub reserved: u32,
+}
+
 /// A channel of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -231,6 +247,7 @@ impl Owner {
             clock_ns: wire.now(),
             links,
             nets: wire.nets.iter().map(|net| net_report(&**net)).collect(),
+            buffers: buffers(&wire),
             refused,
             malformed,
             restarted,
@@ -251,6 +268,11 @@ impl Port {
     pub fn wire_report(&self) -> Option<WireReport> {
         Some(Owner::this(self.id).report(self.wire.get()?))
     }
+}
+
+fn buffers(wire: &Wire) -> BuffersReport {
+    let Counts { in_all, given, reserved } = wire.links.pool.counts();
+    BuffersReport { in_all, given, reserved }
 }
 
 fn links(wire: &Mutex<Wire>) -> Vec<LinkReport> {

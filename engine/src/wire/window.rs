@@ -159,6 +159,7 @@ mod tests {
             clock_ns: 0,
             links: Vec::new(),
             nets: Vec::new(),
+            buffers: crate::wire::BuffersReport::default(),
             refused: 0,
             malformed: 0,
             restarted: 0,

@@ -44,8 +44,9 @@ pub struct Receiver {
     taken: u32,
     /// The number of the frame whose turn it is.
     expected: u32,
-    /// Frames before have a buffer.
+    /// Frames before have a buffer; and those before this one had one when it was said last.
     limit: u32,
+    told: u32,
     /// Bit i: frame `expected + 1 + i` is kept.
     ahead: u64,
     /// Frames that have come ahead of the one that is missed.
@@ -70,6 +71,7 @@ impl Receiver {
             taken: first,
             expected: first,
             limit: first,
+            told: first,
             ahead: 0,
             passed: 0,
             nacks: 0,
@@ -114,8 +116,8 @@ impl Receiver {
     // spec: LINK-4, LINK-6
     pub fn give(&mut self, buffers: u32, now: u64) {
         assert!(buffers <= self.wants(), "more buffers than the window holds");
-        // A sender without credit waits for this.
-        self.urgent |= buffers > 0 && self.limit == self.expected;
+        // A sender that has used what it knows of waits for this.
+        self.urgent |= buffers > 0 && !precedes(self.expected, self.told);
         self.limit = self.limit.wrapping_add(buffers);
         self.unsaid.get_or_insert(now);
     }
@@ -201,6 +203,7 @@ impl Receiver {
     /// A frame that says all this has been sent, with or without a request for what is missed.
     pub fn said(&mut self, now: u64, nack: bool) {
         (self.unsaid, self.fresh, self.urgent) = (None, 0, false);
+        self.told = self.limit;
         if nack {
             self.nacks = self.nacks.saturating_add(1);
             self.nacked_at = now;

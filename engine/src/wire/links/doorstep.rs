@@ -203,7 +203,8 @@ impl Links {
         let performer = Performer { peer, link: link.clone(), responder };
         let carrier = Carrier::new((&out, &inward), mail, performer);
         let machine = End::new(agreement, &self.identity.drive, now);
-        let end = LinkEnd::new((peer, machine), carrier, (keys, ways), limits.frame_max.into());
+        let frames = (limits.frame_max.into(), &self.pool);
+        let end = LinkEnd::new((peer, machine), carrier, (keys, ways), frames);
         let record_max = end.record_max();
         self.slots[index] = Slot::Open(Box::new(end));
         Agreement { bells: None, peer, mode: Mode::Mediated, link, out, inward, record_max }

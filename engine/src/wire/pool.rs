@@ -1,0 +1,160 @@
+//! The frame buffers of a port, and what each of its links has of them.
+//!
+//! ```text
+//!   |--- reserved: the least for each link that there can be ---|------- shared -------|
+//!    given to links | kept for links to come                     given      | free
+//! ```
+//!
+//! A credit promises a buffer, and promises cannot be taken back: so they are counted before they
+//! are given. Whatever others have, a link finds its least, with which it goes on. A channel that
+//! uses what it has gets more of the shared part, and one that does not gives that back with what
+//! it takes next.
+use crate::sync::{AtomicU32, Ordering};
+use ayre_proto::link::WINDOW;
+use ayre_proto::link::frame::{CHANNELS, Channel};
+use std::sync::Arc;
+
+/// Frame buffers of a port: 49 MB, with an MTU of 1500 bytes, if all were filled.
+// spec: WIRE-12
+const BUFFERS: u32 = 32768;
+/// Those that each channel of a link has in any case.
+// spec: WIRE-12
+const LEAST: u32 = 4;
+/// A channel gets no more beyond its least than this part of what is free: so a few links that are
+/// busy have what they can use, and many come to have equal parts.
+const PART: u32 = 8;
+/// Nanoseconds without a frame after which a channel is taken for unused.
+const IDLE: u64 = 1_000_000_000;
+
+/// The frame buffers of a port. They are counted here; memory is taken as frames come.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    links_max: u32,
+    shared: u32,
+    /// Links that have their least, and what is given of the shared part: only changed under the
+    /// wire's lock.
+    links: AtomicU32,
+    given: AtomicU32,
+}
+
+/// How many buffers there are, by what has become of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) in_all: u32,
+    /// To links.
+    pub(crate) given: u32,
+    /// For links to come.
+    pub(crate) reserved: u32,
+}
+
+impl Pool {
+    /// Of a port that may have so many links.
+    pub(crate) fn of_port(links_max: usize) -> Arc<Self> {
+        let links_max = links_max as u32;
+        Self::new(links_max, BUFFERS.saturating_sub(links_max * LEAST * CHANNELS as u32))
+    }
+
+    /// The least for so many links, and so many buffers that all of them share.
+    fn new(links_max: u32, shared: u32) -> Arc<Self> {
+        let (links, given) = (AtomicU32::new(0), AtomicU32::new(0));
+        Arc::new(Self { links_max, shared, links, given })
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        // Relaxed, here and below: under the wire's lock.
+        let links = self.links.load(Ordering::Relaxed);
+        let least = LEAST * CHANNELS as u32;
+        Counts {
+            in_all: self.links_max * least + self.shared,
+            given: links * least + self.given.load(Ordering::Relaxed),
+            reserved: (self.links_max - links) * least,
+        }
+    }
+
+    /// Of a channel that has some of the shared part and gives some of it back: how many more it
+    /// gets, of those that it wants.
+    // spec: WIRE-12
+    fn trade(&self, (has, back): (u32, u32), wants: u32) -> u32 {
+        let given = self.given.load(Ordering::Relaxed) - back;
+        let gets = ((self.shared - given) / PART).saturating_sub(has - back).min(wants);
+        if gets != back {
+            self.given.store(given + gets, Ordering::Relaxed);
+        }
+        gets
+    }
+}
+
+/// What one link has of its port's buffers; what is left of it goes back with the link.
+#[derive(Debug)]
+pub(crate) struct Share {
+    pool: Arc<Pool>,
+    channels: [Part; CHANNELS],
+}
+
+/// Of one channel.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    /// What it has of the shared part.
+    shared: u32,
+    /// How many buffers it should have.
+    target: u32,
+    /// Frames that were taken since that has changed.
+    taken: u32,
+    /// When the last one was.
+    taken_at: u64,
+}
+
+impl Share {
+    /// The least that a link has.
+    // spec: WIRE-12
+    pub(crate) fn of(pool: &Arc<Pool>) -> Self {
+        let links = pool.links.fetch_add(1, Ordering::Relaxed);
+        assert!(links < pool.links_max, "a port has at most so many links");
+        let part = Part { shared: 0, target: LEAST, taken: 0, taken_at: 0 };
+        Self { pool: pool.clone(), channels: [part; CHANNELS] }
+    }
+
+    /// Buffers with which each channel begins.
+    pub(crate) const fn least(&self) -> u32 {
+        LEAST
+    }
+
+    /// A frame of a channel was taken, which leaves it so many buffers: how many more it gets.
+    // spec: LINK-4, WIRE-12
+    pub(crate) fn renew(&mut self, channel: Channel, left: u32, now: u64) -> u32 {
+        let part = &mut self.channels[channel.index()];
+        part.on_taken(now);
+        let keeps = left.saturating_sub(LEAST);
+        let wants = part.target.saturating_sub(left.max(LEAST));
+        let gets = self.pool.trade((part.shared, part.shared - keeps), wants);
+        part.shared = keeps + gets;
+        LEAST.saturating_sub(left) + gets
+    }
+}
+
+impl Part {
+    /// A channel that has used up what it had should have twice as much, and one that was not used
+    /// its least.
+    fn on_taken(&mut self, now: u64) {
+        if now.saturating_sub(self.taken_at) >= IDLE {
+            (self.target, self.taken) = (LEAST, 0);
+        }
+        (self.taken, self.taken_at) = (self.taken + 1, now);
+        if self.taken >= self.target {
+            (self.target, self.taken) = ((2 * self.target).min(WINDOW), 0);
+        }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let shared = self.channels.iter().map(|part| part.shared).sum();
+        self.pool.given.fetch_sub(shared, Ordering::Relaxed);
+        self.pool.links.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+const _: () = assert!(LEAST <= WINDOW, "a channel can have its least");
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -195,7 +195,7 @@ impl Responder {
         account.count_done();
     }
 
-    /// Performs the command that a carrier has brought on a connection, `record` with its data.
+    /// Performs the command that a carrier has brought on a connection, with so many bytes of data.
     /// False where it finds no room for its answer now, or the connection is not served.
     ///
     /// # Errors
@@ -203,25 +203,44 @@ impl Responder {
     pub(crate) fn perform(
         &mut self,
         (peer, link): (PeerId, &Arc<Link>),
-        record: &[u8],
+        (head, data): (&[u8; COMMAND_BYTES], u64),
         exchange: &mut impl Exchange,
     ) -> Result<bool, Malformed> {
         let Self { table, regions, served, news, .. } = self;
-        let (head, data) = record.split_first_chunk::<COMMAND_BYTES>().ok_or(Malformed)?;
         let Some(Some(served)) = served.get_mut(peer.index()) else { return Ok(false) };
         if !Arc::ptr_eq(&served.link, link) {
             // The number belongs to another connection now, or still.
             return Ok(false);
         }
-        let (words, _) = head.as_chunks();
-        let words = std::array::from_fn(|index| u64::from_le_bytes(words[index]));
-        let request = Request::parse(&words, data.len() as u64);
+        let request = parse(head, data);
         let mut target = Target { table, regions, news };
         let performed = served.account.perform_one(request, exchange, &mut target)?;
         if performed {
             served.account.count_done();
         }
         Ok(performed)
+    }
+
+    /// Puts the data of a put in place, whose turn has not come. Nothing else of the command
+    /// happens before that, and then all is checked anew. False, and nothing has changed, where it
+    /// is no put or would be a fault.
+    // spec: WIRE-13
+    pub(crate) fn place(
+        &mut self,
+        (peer, link): (PeerId, &Arc<Link>),
+        head: &[u8; COMMAND_BYTES],
+        data: &[u8],
+    ) -> bool {
+        let Self { table, regions, served, news, .. } = self;
+        let Some(Some(served)) = served.get(peer.index()) else { return false };
+        let Ok(Request { command, .. }) = parse(head, data.len() as u64) else { return false };
+        if !Arc::ptr_eq(&served.link, link) || command.action != Action::Put {
+            return false;
+        }
+        let translated = Target { table, regions, news }.translate(peer, &command);
+        let Ok(extent) = translated else { return false };
+        memory(regions, &extent).write(extent.offset(), data);
+        true
     }
 
     /// Moves new notifications to the port's queue, whose room is bounded by the credit that each
@@ -423,6 +442,12 @@ impl Account {
             }
         }
     }
+}
+
+fn parse(head: &[u8; COMMAND_BYTES], data: u64) -> Result<Request, Fault> {
+    let (words, _) = head.as_chunks();
+    let words = std::array::from_fn(|index| u64::from_le_bytes(words[index]));
+    Request::parse(&words, data)
 }
 
 impl Target<'_> {

@@ -16,6 +16,7 @@
 //! Commands take no lane: bytes go from where they are into a frame, and from the frame that has
 //! come to where they belong. What holds them up is the frames' own credit.
 use super::counts::{self, Counts, is_after};
+use super::early::Run;
 use super::frames::Frames;
 use super::mail::Mail;
 use super::queues::{Feed, Sink};
@@ -31,7 +32,7 @@ use ayre_proto::command::{COMMAND_BYTES, RESPONSE_BYTES, Request};
 use ayre_proto::execute::Action;
 use ayre_proto::lane::{Kind, Malformed};
 use ayre_proto::limits::{PENDING_MAX, RECORD_MAX};
-use ayre_proto::link::frame::{Channel, Record, RecordKind};
+use ayre_proto::link::frame::{Channel, HEAD_BYTES, Packer, Payload, Record, RecordKind};
 use ayre_proto::units::PeerId;
 use std::sync::{Arc, Mutex};
 
@@ -94,16 +95,26 @@ pub(crate) struct Performer {
     pub(crate) responder: Arc<Mutex<Responder>>,
 }
 
+/// The data of a command that has come.
+#[derive(Clone, Copy, Debug)]
+enum Data<'a> {
+    Here(&'a [u8]),
+    /// So many bytes, which were put in place before the command's turn.
+    InPlace(u64),
+}
+
 /// Data out of a record that has come, answers into a frame that will go.
 struct OverFrames<'a, P> {
-    data: &'a [u8],
+    data: Data<'a>,
     frames: &'a mut P,
     answers: &'a mut u64,
 }
 
 impl<P: Pack> Exchange for OverFrames<'_, P> {
     fn deposit(&mut self, into: &Mapping, offset: u64, len: usize) {
-        into.write(offset, &self.data[..len]);
+        if let Data::Here(data) = self.data {
+            into.write(offset, &data[..len]);
+        }
     }
 
     fn longest(&self) -> usize {
@@ -148,6 +159,8 @@ pub(crate) struct Carrier {
     responses_out: u64,
     responses_in: u32,
     barrier_told: u64,
+    /// Puts that were posted last.
+    run: Option<Run>,
     told: Told,
     heard: Heard,
     feeds: Vec<Feed>,
@@ -200,6 +213,7 @@ impl Carrier {
             responses_out: 0,
             responses_in: 0,
             barrier_told: 0,
+            run: None,
             told: Told::default(),
             heard: Heard::default(),
             feeds: Vec::new(),
@@ -255,6 +269,7 @@ impl Carrier {
         if !frames.fits(channel, len) {
             return Err(Full);
         }
+        let after = Run::join(&mut self.run, &request.command, self.commands_out);
         self.commands_out += 1;
         let head = (RecordKind::Command, self.commands_out as u32);
         frames.append(channel, head, len, |bytes| {
@@ -262,6 +277,7 @@ impl Carrier {
             lay(first, &request.encode());
             fill(data);
         });
+        frames.add_command(channel, after);
         Ok(())
     }
 
@@ -376,7 +392,10 @@ impl Carrier {
         frames: &mut impl Pack,
     ) -> Result<Taken, Malformed> {
         match record.kind {
-            RecordKind::Command => return self.take_command(record, frames),
+            RecordKind::Command => {
+                let data = record.bytes.get(COMMAND_BYTES..).ok_or(Malformed)?;
+                return self.take_command(record, Data::Here(data), frames);
+            }
             RecordKind::Message => {
                 let head = (Kind::GatedMessage, record.tag);
                 publish(&mut self.to_messages, head, record.bytes)?;
@@ -404,20 +423,66 @@ impl Carrier {
     fn take_command(
         &mut self,
         record: &Record<'_>,
+        data: Data<'_>,
         frames: &mut impl Pack,
     ) -> Result<Taken, Malformed> {
         let next = self.commands_in.wrapping_add(1);
         if record.tag != next {
             return if is_after(record.tag, next) { Ok(Taken::NotYet) } else { Err(Malformed) };
         }
-        let data = record.bytes.get(COMMAND_BYTES..).ok_or(Malformed)?;
+        let head = record.bytes.first_chunk().ok_or(Malformed)?;
+        let len = match data {
+            Data::Here(data) => data.len() as u64,
+            Data::InPlace(len) => len,
+        };
         let Performer { peer, link, responder } = &self.performer;
         let mut exchange = OverFrames { data, frames, answers: &mut self.responses_out };
-        if !lock(responder).perform((*peer, link), record.bytes, &mut exchange)? {
+        if !lock(responder).perform((*peer, link), (head, len), &mut exchange)? {
             return Ok(Taken::NotYet);
         }
         self.commands_in = next;
         Ok(Taken::Taken)
+    }
+
+    /// Puts the data of a frame's puts in place before their turn. Returns what is left to be taken
+    /// in its turn: the records, with the length of each put's data in place of it. None where one
+    /// of the commands is no put, or a fault: all are taken with their data in their turn.
+    // spec: WIRE-13
+    pub(crate) fn place(&mut self, payload: &Payload<'_>) -> Option<Vec<u8>> {
+        let Performer { peer, link, responder } = &self.performer;
+        let mut responder = lock(responder);
+        let mut left = Vec::new();
+        for record in payload.records() {
+            if record.kind != RecordKind::Command {
+                append(&mut left, &record, record.bytes, &[]);
+                continue;
+            }
+            let (head, data) = record.bytes.split_first_chunk::<COMMAND_BYTES>()?;
+            if !responder.place((*peer, link), head, data) {
+                return None;
+            }
+            append(&mut left, &record, head, &(data.len() as u64).to_le_bytes());
+        }
+        Some(left)
+    }
+
+    /// Takes a record that [`Carrier::place`] has left.
+    // spec: WIRE-13
+    pub(crate) fn take_placed(
+        &mut self,
+        record: &Record<'_>,
+        frames: &mut impl Pack,
+    ) -> Result<Taken, Malformed> {
+        if record.kind != RecordKind::Command {
+            return self.take(record, frames);
+        }
+        let len = record.bytes.last_chunk().expect("the length that stands for the data");
+        self.take_command(record, Data::InPlace(u64::from_le_bytes(*len)), frames)
+    }
+
+    /// Commands of ours that have been executed, as far as the other side has told.
+    pub(crate) fn executed_there(&self) -> u64 {
+        self.heard.done
     }
 
     fn hear(&mut self, record: &Record<'_>) -> Result<(), Malformed> {
@@ -483,6 +548,17 @@ pub(super) const fn channel_of(action: &Action) -> Channel {
         Action::Get | Action::Fetch(_) => Channel::NonPosted,
         _ => Channel::Posted,
     }
+}
+
+/// Appends a record to a payload, with other bytes.
+fn append(payload: &mut Vec<u8>, record: &Record<'_>, first: &[u8], rest: &[u8]) {
+    let (at, len) = (payload.len(), first.len() + rest.len());
+    payload.resize(at + HEAD_BYTES + len.next_multiple_of(8), 0);
+    let mut packer = Packer::new(&mut payload[at..]);
+    let place = packer.reserve((record.kind, record.tag), [], len);
+    let place = place.expect("room was made for it");
+    place[..first.len()].copy_from_slice(first);
+    place[first.len()..].copy_from_slice(rest);
 }
 
 /// Writes words to bytes.

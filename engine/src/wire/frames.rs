@@ -6,9 +6,10 @@
 //!                 one      some    a window     free
 //! ```
 use super::crc::crc32c;
+use super::early::Early;
 use ayre_proto::link::WINDOW;
 use ayre_proto::link::frame::{
-    CHANNELS, Channel, Digest, HEAD_BYTES, HEADER_BYTES, Packer, RecordKind,
+    CHANNELS, Channel, Digest, Flags, HEAD_BYTES, HEADER_BYTES, Packer, RecordKind,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,9 +32,9 @@ pub(crate) struct Frames {
 #[derive(Debug)]
 struct Queues {
     filling: Option<Filling>,
-    ready: VecDeque<Frame>,
+    ready: VecDeque<(Frame, Early)>,
     sent: [Option<Frame>; WINDOW as usize],
-    kept: [Vec<u8>; WINDOW as usize],
+    kept: [Kept; WINDOW as usize],
 }
 
 #[derive(Debug)]
@@ -41,6 +42,7 @@ struct Filling {
     bytes: Arc<Vec<u8>>,
     /// Of the payload.
     len: usize,
+    early: Early,
 }
 
 /// A frame as it travels. A network that has not taken it yet has a share in it, so that it is not
@@ -49,6 +51,14 @@ struct Filling {
 pub(crate) struct Frame {
     bytes: Arc<Vec<u8>>,
     digest: Digest,
+}
+
+/// Records that have come, and wait for their turn.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    pub(crate) bytes: Box<[u8]>,
+    /// The data of its puts is in place, and of each only the length is here.
+    pub(crate) is_placed: bool,
 }
 
 impl Frame {
@@ -76,7 +86,7 @@ impl Frames {
             filling: None,
             ready: VecDeque::new(),
             sent: std::array::from_fn(|_| None),
-            kept: std::array::from_fn(|_| Vec::new()),
+            kept: std::array::from_fn(|_| Kept::default()),
         };
         Self { room, channels: Box::new(std::array::from_fn(|_| queues())), free: Vec::new() }
     }
@@ -134,33 +144,49 @@ impl Frames {
             self.close(channel);
         }
         let Self { channels, free, room } = self;
-        let filling = channels[channel.index()]
-            .filling
-            .get_or_insert_with(|| Filling { bytes: unshared(free, *room), len: 0 });
+        let filling = channels[channel.index()].filling.get_or_insert_with(|| Filling {
+            bytes: unshared(free, *room),
+            len: 0,
+            early: Early::NoMatter,
+        });
         let bytes = Arc::get_mut(&mut filling.bytes).expect("nobody else has it yet");
         let mut packer = Packer::behind(&mut bytes[HEADER_BYTES..], filling.len);
         fill(packer.reserve(head, [], len).expect("a record is appended only where it fits"));
         filling.len = packer.payload().len();
     }
 
+    /// The record that was appended last is a command; see [`Run::join`](super::early::Run::join).
+    pub(crate) fn add_command(&mut self, channel: Channel, after: Option<u64>) {
+        if let Some(filling) = &mut self.channels[channel.index()].filling {
+            filling.early = filling.early.with(after);
+        }
+    }
+
     /// What has been filled is ready to go.
     fn close(&mut self, channel: Channel) {
         let queues = &mut self.channels[channel.index()];
-        let Some(Filling { bytes, len }) = queues.filling.take() else { return };
+        let Some(Filling { bytes, len, early }) = queues.filling.take() else { return };
         let digest = Digest::of(&bytes[HEADER_BYTES..][..len], crc32c);
-        queues.ready.push_back(Frame { bytes, digest });
+        queues.ready.push_back((Frame { bytes, digest }, early));
     }
 
-    /// The oldest frame that was begun is about to be sent with this number.
-    pub(crate) fn depart(&mut self, channel: Channel, seq: u32) -> Digest {
+    /// The oldest frame that was begun is about to be sent with this number, for the first time;
+    /// so many commands are known to have been executed.
+    // spec: WIRE-13, FRAME-10
+    pub(crate) fn depart(
+        &mut self,
+        (channel, seq): (Channel, u32),
+        executed: u64,
+    ) -> (Digest, Flags) {
         if self.of(channel).ready.is_empty() {
             self.close(channel);
         }
         let queues = &mut self.channels[channel.index()];
-        let frame = queues.ready.pop_front().expect("a frame was begun");
+        let (frame, early) = queues.ready.pop_front().expect("a frame was begun");
+        let flags = if early.holds(executed) { Flags::EARLY } else { Flags::empty() };
         let digest = frame.digest;
         queues.sent[slot(seq)] = Some(frame);
-        digest
+        (digest, flags)
     }
 
     /// A frame that was sent and has not arrived.
@@ -176,19 +202,14 @@ impl Frames {
         }
     }
 
-    /// Keeps a payload that came before its turn.
-    pub(crate) fn keep(&mut self, channel: Channel, seq: u32, payload: &[u8]) {
-        self.channels[channel.index()].kept[slot(seq)] = payload.to_vec();
+    /// Keeps what came before its turn, or could not all be taken yet.
+    pub(crate) fn keep(&mut self, channel: Channel, seq: u32, kept: Kept) {
+        self.channels[channel.index()].kept[slot(seq)] = kept;
     }
 
     /// Takes out what was kept.
-    pub(crate) fn take_kept(&mut self, channel: Channel, seq: u32) -> Vec<u8> {
+    pub(crate) fn take_kept(&mut self, channel: Channel, seq: u32) -> Kept {
         std::mem::take(&mut self.channels[channel.index()].kept[slot(seq)])
-    }
-
-    /// Puts it back, for its turn has not come.
-    pub(crate) fn put_back(&mut self, channel: Channel, seq: u32, payload: Vec<u8>) {
-        self.channels[channel.index()].kept[slot(seq)] = payload;
     }
 
     fn of(&self, channel: Channel) -> &Queues {

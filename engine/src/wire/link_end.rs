@@ -1,7 +1,7 @@
 //! One end of a link: the machine of `proto::link`, and what it acts on.
 use super::carrier::{Carrier, Full, Pack, Taken, channel_of};
 use super::crc::crc32c;
-use super::frames::Frames;
+use super::frames::{Frames, Kept};
 use super::net::Outbox;
 use super::pool::{Pool, Share};
 use super::seal::{Keys, PREFIX_BYTES};
@@ -37,6 +37,8 @@ pub(crate) struct LinkEnd {
     line: Line,
     /// Of the port's buffers.
     share: Share,
+    /// Frames whose data was put in place before their turn.
+    pub(crate) early: u64,
     /// Bytes of each channel's oldest kept frame that were taken already.
     progress: [usize; Channel::ALL.len()],
     /// When there is something to do though nothing happens.
@@ -77,6 +79,7 @@ impl LinkEnd {
             carrier,
             line,
             share,
+            early: 0,
             progress: [0; 3],
             deadline: 0,
             leaves: false,
@@ -240,7 +243,8 @@ impl LinkEnd {
     /// Whether it was tried to send something, and something was sent.
     fn gather(&mut self, now: u64, outboxes: &mut [Outbox]) -> (bool, bool) {
         let Self { machine, carrier, line, .. } = self;
-        let mut loading = Loading { machine, line, outboxes, now, tried: false };
+        let executed = carrier.executed_there();
+        let mut loading = Loading { machine, line, outboxes, now, executed, tried: false };
         carrier.gather(&mut loading);
         let has_sent = loading.send_begun();
         (loading.tried, has_sent)
@@ -287,10 +291,23 @@ impl LinkEnd {
         let records = Payload::parse(payload)?;
         match self.machine.on_payload(header, now)? {
             Arrival::InOrder(_) => self.deliver(header, (payload, records), now, outboxes)?,
-            Arrival::Ahead => self.line.frames.keep(header.channel, header.seq, payload),
+            Arrival::Ahead => self.keep_ahead(header, (payload, records)),
             Arrival::Dropped | Arrival::Duplicate => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// A frame that came before its turn. Where its sender lets us, the data of its puts is put in
+    /// place, and only what is to happen in its turn is kept. Whether the sender was right to, does
+    /// not matter here: what a put may reach, its initiator may write at any time.
+    // spec: WIRE-13
+    fn keep_ahead(&mut self, header: &Header, (payload, records): (&[u8], Payload<'_>)) {
+        let is_early = header.flags.contains(Flags::EARLY) && header.channel == Channel::Posted;
+        let placed = if is_early { self.carrier.place(&records) } else { None };
+        self.early += u64::from(placed.is_some());
+        let is_placed = placed.is_some();
+        let bytes = placed.map_or_else(|| payload.into(), Vec::into_boxed_slice);
+        self.line.frames.keep(header.channel, header.seq, Kept { bytes, is_placed });
     }
 
     /// A frame whose turn has come: its records, and those of the frames kept behind it.
@@ -304,13 +321,14 @@ impl LinkEnd {
         let Header { channel, seq, .. } = *header;
         let is_oldest = self.machine.receiver(channel).taken() == seq;
         let taken = match is_oldest {
-            true => self.take_records(records.records(), now, outboxes)?,
+            true => self.take_records((records.records(), false), now, outboxes)?,
             false => 0,
         };
         if is_oldest && taken == payload.len() {
             self.give_again(channel, now);
         } else {
-            self.line.frames.keep(channel, seq, payload);
+            let kept = Kept { bytes: payload.into(), is_placed: false };
+            self.line.frames.keep(channel, seq, kept);
             if is_oldest {
                 self.progress[channel.index()] = taken;
             }
@@ -344,13 +362,13 @@ impl LinkEnd {
         outboxes: &mut [Outbox],
     ) -> Result<bool, Malformed> {
         let seq = self.machine.receiver(channel).taken();
-        let payload = self.line.frames.take_kept(channel, seq);
+        let kept = self.line.frames.take_kept(channel, seq);
         let progress = self.progress[channel.index()];
-        let records = Payload::parse(&payload[progress..])?;
-        let taken = self.take_records(records.records(), now, outboxes)?;
-        if progress + taken < payload.len() {
+        let records = Payload::parse(&kept.bytes[progress..])?.records();
+        let taken = self.take_records((records, kept.is_placed), now, outboxes)?;
+        if progress + taken < kept.bytes.len() {
             self.progress[channel.index()] = progress + taken;
-            self.line.frames.put_back(channel, seq, payload);
+            self.line.frames.keep(channel, seq, kept);
             return Ok(taken > 0);
         }
         self.progress[channel.index()] = 0;
@@ -358,18 +376,24 @@ impl LinkEnd {
         Ok(true)
     }
 
-    /// Hands records to the carrier; how many bytes of them it took.
+    /// Hands records to the carrier, possibly those of a frame whose data is in place; how many
+    /// bytes of them it took.
     fn take_records(
         &mut self,
-        records: Records<'_>,
+        (records, is_placed): (Records<'_>, bool),
         now: u64,
         outboxes: &mut [Outbox],
     ) -> Result<usize, Malformed> {
         let Self { machine, carrier, line, .. } = self;
-        let mut loading = Loading { machine, line, outboxes, now, tried: false };
+        let executed = carrier.executed_there();
+        let mut loading = Loading { machine, line, outboxes, now, executed, tried: false };
         let mut taken = 0;
         for record in records {
-            if carrier.take(&record, &mut loading)? == Taken::NotYet {
+            let became = match is_placed {
+                true => carrier.take_placed(&record, &mut loading)?,
+                false => carrier.take(&record, &mut loading)?,
+            };
+            if became == Taken::NotYet {
                 break;
             }
             taken += HEAD_BYTES + record.bytes.len().next_multiple_of(8);
@@ -396,6 +420,8 @@ struct Loading<'a> {
     line: &'a mut Line,
     outboxes: &'a mut [Outbox],
     now: u64,
+    /// Commands of ours that the other side has executed, as far as is known.
+    executed: u64,
     /// A frame was sent, or could not be.
     tried: bool,
 }
@@ -408,9 +434,9 @@ impl Loading<'_> {
             return false;
         }
         let seq = self.machine.sender(channel).next();
-        let digest = self.line.frames.depart(channel, seq);
+        let first = self.line.frames.depart((channel, seq), self.executed);
         let mut fx = Sending { line: self.line, outboxes: self.outboxes };
-        self.machine.send(channel, (digest, Flags::empty()), self.now, &mut fx);
+        self.machine.send(channel, first, self.now, &mut fx);
         true
     }
 

@@ -15,6 +15,7 @@ mod carrier;
 mod counts;
 mod crc;
 mod drive;
+mod early;
 mod faults;
 mod folder;
 mod frames;

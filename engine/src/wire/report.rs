@@ -72,6 +72,9 @@ pub struct LinkReport {
     pub told: u64,
     /// Frames that came more than once.
     pub repeated: u64,
+    /// Frames whose data was put in place before earlier ones had come.
+    #[serde(default)]
+    pub early: u64,
     /// Frames that came and are not of this link.
     pub foreign: u64,
     /// Frames that came and say what no correct peer says.
@@ -311,6 +314,7 @@ impl Wire {
             resyncs: counters.resyncs,
             told: counters.told,
             repeated: counters.repeated,
+            early: link.early,
             foreign: counters.foreign,
             malformed: counters.malformed,
             round_trip_ns: machine.rtt().smoothed(),

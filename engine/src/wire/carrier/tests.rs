@@ -11,7 +11,7 @@ use crate::responder::Served;
 use crate::sync::AtomicBool;
 use ayre_proto::alu::{Atomic, AtomicOp, Width};
 use ayre_proto::execute::Command;
-use ayre_proto::link::frame::Payload;
+use ayre_proto::link::frame::Flags;
 use ayre_proto::notify::Classes;
 use ayre_proto::units::{Claim, Key};
 
@@ -144,7 +144,7 @@ fn commands_are_numbered_as_they_are_posted_and_wait_where_frames_are_full() {
         carrier.post(&request(action), (0, |_| {}), &mut frames).unwrap();
     }
     let mut sent = |channel| {
-        let digest = frames.depart(channel, 0);
+        let (digest, _) = frames.depart((channel, 0), 0);
         let payload = Payload::parse(frames.sent(channel, 0).payload()).unwrap();
         assert_eq!(frames_len(payload), usize::from(digest.len));
         payload.records().map(|record| record.tag).collect::<Vec<_>>()
@@ -154,8 +154,40 @@ fn commands_are_numbered_as_they_are_posted_and_wait_where_frames_are_full() {
     let posted = std::iter::repeat_with(&mut post).take_while(Result::is_ok).count();
     assert_eq!(posted, FRAMES_MAX + 1, "those that are ready, and the one that is filled");
     assert_eq!(post(), Err(Full));
-    frames.depart(Channel::Posted, 1);
+    frames.depart((Channel::Posted, 1), 0);
     assert_eq!(carrier.post(&request(Action::Put), (100, |_| {}), &mut frames), Ok(()));
+}
+
+// spec: WIRE-13
+#[test]
+fn a_frame_is_early_where_all_before_its_puts_is_known_to_be_executed() {
+    let (_port, mut carrier) = port();
+    let mut frames = Frames::new(256);
+    let mut post = |action, offset| {
+        let mut request = request(action);
+        request.command.claim.offset = offset;
+        // Two fit no frame.
+        let len = if action == Action::Put { 150 } else { 0 };
+        carrier.post(&request, (len, |_| {}), &mut frames).unwrap();
+    };
+    for (action, offset) in [(Action::Put, 0), (Action::Put, 8), (Action::Put, 8)] {
+        post(action, offset);
+    }
+    post(Action::Get, 100);
+    post(Action::Put, 16);
+    let mut departs = |seq, executed| frames.depart((Channel::Posted, seq), executed).1;
+    assert_eq!(departs(0, 0), Flags::EARLY, "nothing was posted before");
+    assert_eq!(departs(1, 0), Flags::EARLY, "what was reaches other bytes");
+    assert_eq!(departs(2, 1), Flags::empty(), "the same bytes were written before");
+    assert_eq!(departs(3, 3), Flags::empty(), "the get may not have been executed");
+    assert_eq!(frames.depart((Channel::NonPosted, 0), 9).1, Flags::empty(), "a get");
+    let mut post = |offset| {
+        let mut request = request(Action::Put);
+        request.command.claim.offset = offset;
+        carrier.post(&request, (150, |_| {}), &mut frames).unwrap();
+    };
+    post(16);
+    assert_eq!(frames.depart((Channel::Posted, 4), 5).1, Flags::EARLY, "all was executed");
 }
 
 fn frames_len(payload: Payload<'_>) -> usize {

@@ -1,0 +1,56 @@
+//! What an end learns of its own frames.
+use super::super::frame::{Channel, Header};
+use super::super::paths::{PathId, Paths};
+use super::super::send::{Loss, SendEffects, Transmission};
+use super::{Counters, EndEffects};
+
+/// What a sender tells while the end listens.
+pub(super) struct Hearing<'a, F> {
+    pub(super) channel: Channel,
+    pub(super) now: u64,
+    pub(super) timeout: u64,
+    pub(super) paths: &'a mut Paths,
+    pub(super) counters: &'a mut Counters,
+    pub(super) fx: &'a mut F,
+    pub(super) arrived: u32,
+    pub(super) lost: u32,
+}
+
+impl<F: EndEffects> SendEffects for Hearing<'_, F> {
+    fn arrived(&mut self, _: u32, transmission: Transmission) {
+        self.arrived += 1;
+        if let Some(path) = PathId::new(transmission.path) {
+            self.paths.on_delivered(path);
+        }
+    }
+
+    fn freed(&mut self, seq: u32) {
+        self.counters.arrived += 1;
+        self.fx.arrived(self.channel, seq);
+    }
+
+    fn lost(&mut self, _: u32, transmission: Transmission, why: Loss) {
+        self.lost += 1;
+        match why {
+            Loss::Overtaken => self.counters.overtaken += 1,
+            Loss::Nack => self.counters.asked_for += 1,
+            Loss::Timeout => self.counters.timed_out += 1,
+            Loss::Resync => {
+                // That is no path's fault.
+                self.counters.resynced += 1;
+                return;
+            }
+        }
+        if let Some(path) = PathId::new(transmission.path) {
+            self.paths.on_lost(path, self.now, self.timeout);
+        }
+    }
+}
+
+/// Timeouts cause nothing outside.
+pub(super) struct Silence;
+
+impl EndEffects for Silence {
+    fn transmit(&mut self, _: &Header) {}
+    fn arrived(&mut self, _: Channel, _: u32) {}
+}

@@ -1,0 +1,171 @@
+//! What an end says: of itself in every header, and when nothing else is to be sent.
+use super::super::frame::{CHANNELS, Channel, Digest, Echo, Flags, Header, Kind, Sack};
+use super::super::life::Due;
+use super::super::paths::PathId;
+use super::super::resync::Call;
+use super::super::send::Transmission;
+use super::super::slot;
+use super::{Empty, End, EndEffects, NOTHING, PROBE};
+
+impl End {
+    // spec: LINK-14
+    pub(super) fn ask(&mut self, now: u64, fx: &mut impl EndEffects) {
+        let is_wanted = self.lanes.iter().any(|lane| lane.wants && lane.out.in_flight() == 0);
+        let is_due = self.asked_at.is_none_or(|at| at.saturating_add(self.rtt.timeout()) <= now);
+        if is_wanted && is_due {
+            self.asked_at = Some(now);
+            self.tell(PROBE, now, fx);
+        }
+    }
+
+    pub(super) fn live(&mut self, now: u64, fx: &mut impl EndEffects) {
+        match self.life.due(now, self.rtt.timeout()) {
+            Due::Nothing => {}
+            Due::Probe => self.tell(PROBE, now, fx),
+            Due::Close => self.tell((Kind::Close, Flags::empty(), 0), now, fx),
+        }
+    }
+
+    /// Each close is answered, also by an end that is closed: the answer may have been lost.
+    // spec: LINK-20
+    pub(super) fn on_close(&mut self, header: &Header, now: u64, fx: &mut impl EndEffects) {
+        self.life.on_close();
+        if !header.flags.contains(Flags::ANSWER) {
+            self.tell((Kind::Close, Flags::ANSWER, 0), now, fx);
+        }
+    }
+
+    /// On the path that it came by: what is to be learned is whether that one is whole, and the
+    /// live ones may not be.
+    // spec: LINK-17, PATH-6, PATH-7
+    pub(super) fn answer_probe(&mut self, path: u8, now: u64, fx: &mut impl EndEffects) {
+        match PathId::new(path).filter(|_| path < self.agreed.paths) {
+            Some(path) => self.transmit_empty(NOTHING, path, now, fx),
+            None => self.lanes.iter_mut().for_each(|lane| lane.inward.ask(now)),
+        }
+    }
+
+    // spec: LINK-22
+    pub(super) fn ask_resync(&mut self, now: u64, fx: &mut impl EndEffects) {
+        if let Some(round) = self.resync.due(now, self.rtt.timeout()) {
+            self.tell((Kind::Resync, Flags::empty(), round), now, fx);
+        }
+    }
+
+    // spec: LINK-22, LINK-23
+    pub(super) fn on_resync(
+        &mut self,
+        header: &Header,
+        call: Call,
+        now: u64,
+        fx: &mut impl EndEffects,
+    ) {
+        self.resync.done(call, header, now);
+        self.counters.resyncs += u64::from(call == Call::Asked);
+        if matches!(call, Call::Asked | Call::Again) {
+            self.tell((Kind::Resync, Flags::ANSWER, header.seq), now, fx);
+        }
+    }
+
+    /// What is known of the round trip, or else what is waited for at most.
+    // spec: LINK-10
+    pub(super) fn round_trip(&self) -> u64 {
+        self.rtt.smoothed().unwrap_or_else(|| self.rtt.timeout())
+    }
+
+    pub(super) fn must_say(&self, now: u64) -> bool {
+        let round_trip = self.round_trip();
+        self.lanes.iter().any(|lane| {
+            lane.inward.say_by(self.patience).is_some_and(|by| by <= now)
+                || lane.inward.nack_due(now, round_trip)
+        })
+    }
+
+    /// Begins a transmission on the path whose turn it is.
+    pub(super) fn begin(&mut self, now: u64) -> Transmission {
+        let in_flight = self.in_flight();
+        self.congestion.on_send(now, in_flight);
+        let path = self.paths.choose(now).map_or(0, PathId::number);
+        let number = &mut self.numbers[usize::from(path)];
+        *number = number.wrapping_add(1);
+        Transmission { at: now, path, number: *number }
+    }
+
+    pub(super) fn transmit(
+        &mut self,
+        channel: Channel,
+        seq: u32,
+        transmission: Transmission,
+        fx: &mut impl EndEffects,
+    ) {
+        let (payload, flags) = self.lanes[channel.index()].sent[slot(seq)];
+        let header = self.header(transmission.path, transmission.at);
+        let flags = header.flags | flags;
+        fx.transmit(&Header { kind: Kind::Data, channel, flags, seq, payload, ..header });
+    }
+
+    /// Sends a frame without a payload on the path whose turn it is.
+    pub(super) fn tell(&mut self, what: Empty, now: u64, fx: &mut impl EndEffects) {
+        if let Some(path) = self.paths.choose(now) {
+            self.transmit_empty(what, path, now, fx);
+        }
+    }
+
+    pub(super) fn transmit_empty(
+        &mut self,
+        (kind, flags, seq): Empty,
+        path: PathId,
+        now: u64,
+        fx: &mut impl EndEffects,
+    ) {
+        let header = self.header(path.number(), now);
+        let flags = header.flags | flags;
+        self.counters.told += 1;
+        fx.transmit(&Header { kind, flags, seq, ..header });
+    }
+
+    /// What every frame says of the other direction.
+    // spec: LINK-13
+    pub(super) fn header(&mut self, path: u8, now: u64) -> Header {
+        let round_trip = self.round_trip();
+        let missing = |index: &usize| {
+            let receiver = &self.lanes[*index].inward;
+            receiver.sack() != 0 || receiver.nack_due(now, round_trip)
+        };
+        let turn = (1..=CHANNELS).map(|step| (self.turn + step) % CHANNELS).find(missing);
+        self.turn = turn.unwrap_or(self.turn);
+        let nack = self.lanes[self.turn].inward.nack_due(now, round_trip);
+        self.packet += 1;
+        let header = Header {
+            kind: Kind::Data,
+            channel: Channel::Posted,
+            flags: if nack { Flags::NACK } else { Flags::empty() },
+            path,
+            to: self.agreed.to,
+            generation: self.agreed.generation,
+            token: self.agreed.token,
+            packet: self.packet,
+            seq: 0,
+            stamp: now as u32,
+            ack: core::array::from_fn(|index| self.lanes[index].inward.expected()),
+            limit: core::array::from_fn(|index| self.lanes[index].inward.limit()),
+            sack: Sack {
+                channel: Channel::ALL[self.turn],
+                arrived: self.lanes[self.turn].inward.sack(),
+            },
+            echo: self.newest.map(|(stamp, path, at)| Echo {
+                stamp,
+                held: u32::try_from(now.saturating_sub(at)).unwrap_or(u32::MAX),
+                path,
+            }),
+            payload: Digest { len: 0, crc: 0 },
+        };
+        for (index, lane) in self.lanes.iter_mut().enumerate() {
+            // What came before its turn on another channel is still to be told.
+            if index == self.turn || lane.inward.sack() == 0 {
+                lane.inward.said(now, nack && index == self.turn);
+            }
+        }
+        header
+    }
+}

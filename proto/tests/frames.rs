@@ -17,13 +17,14 @@ use proptest::prelude::*;
 
 static CRC: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 
-const KINDS: [RecordKind; 6] = [
+const KINDS: [RecordKind; 7] = [
     RecordKind::Command,
     RecordKind::Response,
     RecordKind::Message,
     RecordKind::Queue,
     RecordKind::Control,
     RecordKind::QueuePart,
+    RecordKind::Filler,
 ];
 
 fn crc(bytes: &[u8]) -> u32 {
@@ -123,6 +124,7 @@ fn oracle(bytes: &[u8]) -> Option<Vec<Owned>> {
             2 => (16, 65520),
             3 => (9, 1032),
             5 => (8, 65520),
+            RecordKind::Filler => (0, 65520),
             _ => (1, 65520),
         };
         let len = usize::from(bytes[at + 2]) + 256 * usize::from(bytes[at + 3]);
@@ -356,7 +358,7 @@ fn codes_are_those_of_the_tables() {
     for code in 0..=u8::MAX {
         assert_eq!(Kind::from_code(code).map(|kind| kind as u8), in_range(code, 1, 7));
         assert_eq!(Channel::from_code(code).map(|channel| channel as u8), in_range(code, 0, 2));
-        assert_eq!(RecordKind::from_code(code).map(|kind| kind as u8), in_range(code, 1, 6));
+        assert_eq!(RecordKind::from_code(code).map(|kind| kind as u8), in_range(code, 1, 7));
     }
     assert_eq!(Channel::ALL.map(Channel::index), [0, 1, 2]);
 }

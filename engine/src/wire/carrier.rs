@@ -414,6 +414,7 @@ impl Carrier {
                 sink.take(record.bytes, record.kind == RecordKind::Queue)?;
             }
             RecordKind::Control => self.hear(record)?,
+            RecordKind::Filler => {}
         }
         Ok(Taken::Taken)
     }

@@ -338,7 +338,9 @@ mod tests {
     fn send(net: &mut impl Net, numbers: impl IntoIterator<Item = u64>, now: u64) {
         let mut outbox = Outbox::new();
         for number in numbers {
-            outbox.push(([10, 0, 0, 2], 1).into(), |bytes| bytes.extend(number.to_le_bytes()));
+            outbox.push(([10, 0, 0, 2], 1).into(), |bytes| {
+                bytes.extend_from_slice(&number.to_le_bytes())
+            });
         }
         net.send(&mut outbox, now);
         assert!(outbox.is_empty());
@@ -505,7 +507,8 @@ mod tests {
         net.inner().room = 2;
         send(&mut net, 0..4, 0);
         let mut outbox = Outbox::new();
-        outbox.push(([10, 0, 0, 2], 1).into(), |bytes| bytes.extend(4_u64.to_le_bytes()));
+        outbox
+            .push(([10, 0, 0, 2], 1).into(), |bytes| bytes.extend_from_slice(&4_u64.to_le_bytes()));
         net.send(&mut outbox, 1);
         assert_eq!((outbox.len(), receive(&mut net, 1).len()), (1, 2));
         net.inner().room = 100;

@@ -7,6 +7,7 @@
 //! ```
 use super::crc::crc32c;
 use super::early::Early;
+use super::net::{Bytes, LINE_BYTES, zeros};
 use ayre_proto::link::WINDOW;
 use ayre_proto::link::frame::{
     CHANNELS, Channel, Digest, Flags, HEAD_BYTES, HEADER_BYTES, Packer, RecordKind,
@@ -18,6 +19,9 @@ use std::sync::Arc;
 // spec: LIM-1, WIRE-9
 pub(crate) const FRAMES_MAX: usize = 2 * WINDOW as usize;
 
+/// Shortest payload that is filled up.
+const FILLED_LEAST: usize = 512;
+
 /// The frames of one link: of each channel at most two windows, those that are ready, and one that
 /// is filled.
 #[derive(Debug)]
@@ -25,7 +29,7 @@ pub(crate) struct Frames {
     /// Bytes of the longest payload.
     room: usize,
     channels: Box<[Queues; CHANNELS]>,
-    free: Vec<Arc<Vec<u8>>>,
+    free: Vec<Arc<Bytes>>,
 }
 
 /// Of one channel.
@@ -39,7 +43,7 @@ struct Queues {
 
 #[derive(Debug)]
 struct Filling {
-    bytes: Arc<Vec<u8>>,
+    bytes: Arc<Bytes>,
     /// Of the payload.
     len: usize,
     early: Early,
@@ -49,7 +53,7 @@ struct Filling {
 /// copied.
 #[derive(Debug)]
 pub(crate) struct Frame {
-    bytes: Arc<Vec<u8>>,
+    bytes: Arc<Bytes>,
     digest: Digest,
 }
 
@@ -64,7 +68,7 @@ pub(crate) struct Kept {
 impl Frame {
     /// The frame with this header, for a network to keep until it has left; none while another
     /// transmission of it has not.
-    pub(crate) fn with_header(&mut self, header: &[u8; HEADER_BYTES]) -> Option<Arc<Vec<u8>>> {
+    pub(crate) fn with_header(&mut self, header: &[u8; HEADER_BYTES]) -> Option<Arc<Bytes>> {
         Arc::get_mut(&mut self.bytes)?[..HEADER_BYTES].copy_from_slice(header);
         Some(self.bytes.clone())
     }
@@ -165,7 +169,8 @@ impl Frames {
     /// What has been filled is ready to go.
     fn close(&mut self, channel: Channel) {
         let queues = &mut self.channels[channel.index()];
-        let Some(Filling { bytes, len, early }) = queues.filling.take() else { return };
+        let Some(Filling { mut bytes, len, early }) = queues.filling.take() else { return };
+        let len = fill_up(Arc::get_mut(&mut bytes).expect("nobody else has it yet"), len);
         let digest = Digest::of(&bytes[HEADER_BYTES..][..len], crc32c);
         queues.ready.push_back((Frame { bytes, digest }, early));
     }
@@ -218,14 +223,60 @@ impl Frames {
 }
 
 /// Memory for a frame that nobody else has a share in.
-fn unshared(free: &mut Vec<Arc<Vec<u8>>>, room: usize) -> Arc<Vec<u8>> {
+fn unshared(free: &mut Vec<Arc<Bytes>>, room: usize) -> Arc<Bytes> {
     let reused = std::iter::from_fn(|| free.pop()).find_map(|mut bytes| {
         let is_ours = Arc::get_mut(&mut bytes).is_some();
         is_ours.then_some(bytes)
     });
-    reused.unwrap_or_else(|| Arc::new(vec![0; HEADER_BYTES + room]))
+    reused.unwrap_or_else(|| Arc::new(zeros(HEADER_BYTES + room)))
+}
+
+/// Makes a long frame whole lines shorter than the longest one, so that each of its train begins
+/// with a line. Its payload has `len` bytes; returns how many it has then.
+fn fill_up(frame: &mut Bytes, len: usize) -> usize {
+    let payload = &mut frame[HEADER_BYTES..];
+    let gap = (payload.len() - len) % LINE_BYTES;
+    if gap < HEAD_BYTES || len < FILLED_LEAST {
+        return len;
+    }
+    let mut packer = Packer::behind(payload, len);
+    let filler = packer.reserve((RecordKind::Filler, 0), [], gap - HEAD_BYTES);
+    filler.expect("the gap lies in the frame").fill(0);
+    packer.payload().len()
 }
 
 const fn slot(seq: u32) -> usize {
     (seq % WINDOW) as usize
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use ayre_proto::link::frame::Payload;
+
+    /// Payload of a frame with one record of so many bytes.
+    fn payload_of(len: usize) -> Vec<u8> {
+        let mut frames = Frames::new(1472 - HEADER_BYTES);
+        frames.append(Channel::Posted, (RecordKind::Command, 1), len, |bytes| bytes.fill(7));
+        frames.depart((Channel::Posted, 0), 0);
+        frames.sent(Channel::Posted, 0).payload().to_vec()
+    }
+
+    #[test]
+    fn a_long_frame_has_whole_lines_and_the_records_it_had() {
+        for len in (600..1376).step_by(8) {
+            let payload = payload_of(len);
+            assert_eq!((HEADER_BYTES + payload.len()) % LINE_BYTES, 0, "record of {len} bytes");
+            let mut records = Payload::parse(&payload).expect("records").records();
+            assert_eq!(records.next().map(|record| record.bytes), Some(&vec![7; len][..]));
+            let rest: Vec<_> = records.collect();
+            assert!(rest.iter().all(|record| record.kind == RecordKind::Filler));
+            assert!(rest.iter().all(|record| record.bytes.iter().all(|byte| *byte == 0)));
+        }
+    }
+
+    #[test]
+    fn a_short_frame_is_left_as_it_is() {
+        assert_eq!(payload_of(104).len(), HEAD_BYTES + 104);
+    }
 }

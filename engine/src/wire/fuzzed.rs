@@ -184,7 +184,7 @@ impl Attack {
             return insider.header();
         }
         let said = self.newest(|(from, _)| *from != target).unwrap_or(NOTHING);
-        Header { packet: said.packet + 1, ..said }
+        Header { packet: said.packet.wrapping_add(1), ..said }
     }
 
     /// The header of the newest datagram that was seen and can be read.
@@ -308,7 +308,7 @@ fn records(script: &mut Script<'_>) -> Vec<u8> {
     let mut buffer = vec![0; 8192];
     let mut packer = Packer::new(&mut buffer);
     for _ in 0..=script.byte() % 3 {
-        let Some(kind) = RecordKind::from_code(script.byte() % 7) else { continue };
+        let Some(kind) = RecordKind::from_code(script.byte() % 8) else { continue };
         let (tag, more) = (script.byte(), usize::from(script.byte()));
         let mut bytes = vec![0; *kind.lengths().start() + more];
         bytes.truncate(*kind.lengths().end());

@@ -4,7 +4,7 @@ use super::crc::crc32c;
 use super::frames::{Frames, Kept};
 use super::net::Outbox;
 use super::pool::{Pool, Share};
-use super::seal::{Keys, PREFIX_BYTES};
+use super::seal::{Keys, PREFIX_BYTES, TAG_BYTES};
 use ayre_proto::command::Request;
 use ayre_proto::execute::Action;
 use ayre_proto::lane::Malformed;
@@ -515,7 +515,8 @@ impl EndEffects for Sending<'_> {
             datagram.extend_from_slice(&bytes);
             datagram.extend_from_slice(frame.as_ref().map_or(&[], |frame| frame.payload()));
             if let Some(keys) = keys {
-                keys.seal(header.to, header.packet, datagram, at);
+                datagram.extend_from_slice(&[0; TAG_BYTES]);
+                keys.seal(header.to, header.packet, &mut datagram[at..]);
             }
         });
     }

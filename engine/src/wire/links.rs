@@ -5,7 +5,7 @@ mod doorstep;
 use super::carrier::Full;
 use super::crc::crc32c;
 use super::link_end::{LinkEnd, Way};
-use super::net::Outbox;
+use super::net::{Outbox, whole_lines};
 use super::opening::{self, Asked, Entrance, Protection, Refused};
 use super::pool::Pool;
 use super::seal::{PREFIX_BYTES, TAG_BYTES, sealed_for};
@@ -377,7 +377,8 @@ impl Links {
             Protection::Sealed(_) => PREFIX_BYTES + TAG_BYTES,
             Protection::Plain => 0,
         };
-        let longest = datagram_max.saturating_sub(sealed).max(usize::from(FRAME_LEAST));
+        let longest =
+            whole_lines(datagram_max).saturating_sub(sealed).max(usize::from(FRAME_LEAST));
         longest.min(usize::from(u16::MAX)) as u16
     }
 

@@ -1,4 +1,5 @@
 //! What a link sees of a network: datagrams out, datagrams in, and no promises.
+use aligned_vec::{AVec, ConstAlign};
 use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -11,6 +12,25 @@ pub(crate) const DATAGRAM_MAX: usize = 65_535 - IPV4_HEADERS;
 pub(crate) const IPV4_HEADERS: usize = 20 + 8;
 /// Bytes of the headers of IPv6 (without extensions) and UDP.
 pub(crate) const IPV6_HEADERS: usize = 40 + 8;
+
+/// Where the bytes of datagrams lie. The system copies them from and to the beginning of a line of
+/// the processor's cache at three times the speed of anywhere else.
+pub(crate) type Bytes = AVec<u8, ConstAlign<LINE_BYTES>>;
+/// Of a line of the processor's cache.
+pub(crate) const LINE_BYTES: usize = 64;
+
+/// So many zeros.
+pub(crate) fn zeros(count: usize) -> Bytes {
+    let mut bytes = Bytes::with_capacity(LINE_BYTES, count);
+    bytes.resize(count, 0);
+    bytes
+}
+
+/// Length of the longest datagrams that are worth sending where so many bytes would go: datagrams
+/// of a train lie one behind the other, so all begin with a line if each is some lines long.
+pub(crate) const fn whole_lines(datagram_max: usize) -> usize {
+    if datagram_max < 8 * LINE_BYTES { datagram_max } else { datagram_max & !(LINE_BYTES - 1) }
+}
 
 /// What one receive may bring: longer than any datagram, and than all of a train together.
 const ROOM: usize = 1 << 16;
@@ -107,11 +127,9 @@ pub(crate) struct NetCounters {
 ///
 /// The bytes are the outbox's own, one datagram behind the other, or shared with whoever keeps them
 /// to send them again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Outbox {
-    bytes: Vec<u8>,
-    /// Where the first datagram's bytes begin.
-    start: usize,
+    bytes: Bytes,
     queue: Vec<Departure>,
     /// Where the first datagram stands in the queue.
     first: usize,
@@ -122,19 +140,25 @@ pub(crate) struct Outbox {
 struct Departure {
     to: SocketAddr,
     len: usize,
-    /// Whose bytes are its first ones, where they are not the outbox's own.
-    shared: Option<Arc<Vec<u8>>>,
+    place: Place,
+}
+
+/// Where the bytes of a datagram lie.
+#[derive(Debug)]
+enum Place {
+    /// In the outbox, from here on.
+    Own(usize),
+    /// First in memory that somebody else has a share in.
+    Shared(Arc<Bytes>),
+    /// It has left.
+    Nowhere,
 }
 
 impl Departure {
     /// Whether a train that begins with this datagram may go on with that one.
     fn pulls(&self, next: &Self) -> bool {
-        self.to == next.to && 0 < next.len && next.len <= self.len
-    }
-
-    /// Bytes that lie in the outbox.
-    fn own_len(&self) -> usize {
-        if self.shared.is_some() { 0 } else { self.len }
+        let are_whole = self.len.is_multiple_of(LINE_BYTES) && next.len.is_multiple_of(LINE_BYTES);
+        are_whole && self.to == next.to && 0 < next.len && next.len <= self.len
     }
 }
 
@@ -152,24 +176,25 @@ pub(crate) struct Train {
 impl Outbox {
     /// An empty one.
     pub(crate) fn new() -> Self {
-        Self::default()
+        Self { bytes: Bytes::new(LINE_BYTES), queue: Vec::new(), first: 0 }
     }
 
     /// Appends a datagram whose bytes `fill` appends to the vector. What is in the vector before is
     /// not its business.
-    pub(crate) fn push(&mut self, to: SocketAddr, fill: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn push(&mut self, to: SocketAddr, fill: impl FnOnce(&mut Bytes)) {
         self.reclaim();
-        let before = self.bytes.len();
+        let at = self.bytes.len().next_multiple_of(LINE_BYTES);
+        self.bytes.resize(at, 0);
         fill(&mut self.bytes);
-        let len = self.bytes.len().checked_sub(before).expect("`fill` appends");
-        self.queue.push(Departure { to, len, shared: None });
+        let len = self.bytes.len().checked_sub(at).expect("`fill` appends");
+        self.queue.push(Departure { to, len, place: Place::Own(at) });
     }
 
     /// Appends the first `len` of these bytes as a datagram.
-    pub(crate) fn push_shared(&mut self, to: SocketAddr, bytes: Arc<Vec<u8>>, len: usize) {
+    pub(crate) fn push_shared(&mut self, to: SocketAddr, bytes: Arc<Bytes>, len: usize) {
         assert!(len <= bytes.len(), "a datagram has no more than is there");
         self.reclaim();
-        self.queue.push(Departure { to, len, shared: Some(bytes) });
+        self.queue.push(Departure { to, len, place: Place::Shared(bytes) });
     }
 
     /// Whether there is no datagram.
@@ -184,14 +209,10 @@ impl Outbox {
 
     /// All datagrams in order, each with its destination.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
-        let mut at = self.start;
-        self.left().iter().map(move |departure| {
-            let bytes = match &departure.shared {
-                Some(shared) => &shared[..departure.len],
-                None => &self.bytes[at..at + departure.len],
-            };
-            at += departure.own_len();
-            (departure.to, bytes)
+        self.left().iter().map(|Departure { to, len, place }| match place {
+            Place::Own(at) => (*to, &self.bytes[*at..at + len]),
+            Place::Shared(bytes) => (*to, &bytes[..*len]),
+            Place::Nowhere => unreachable!("what is left has not left"),
         })
     }
 
@@ -227,8 +248,7 @@ impl Outbox {
         let mut bytes = 0;
         for departure in &mut self.queue[self.first..][..count] {
             bytes += departure.len;
-            self.start += departure.own_len();
-            departure.shared = None;
+            departure.place = Place::Nowhere;
         }
         self.first += count;
         if self.is_empty() {
@@ -241,7 +261,7 @@ impl Outbox {
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.queue.clear();
-        (self.start, self.first) = (0, 0);
+        self.first = 0;
     }
 
     fn left(&self) -> &[Departure] {
@@ -252,17 +272,31 @@ impl Outbox {
     /// never empty does not grow without end.
     fn reclaim(&mut self) {
         if self.first >= STALE && self.first >= self.len() {
-            self.bytes.drain(..self.start);
             self.queue.drain(..self.first);
-            (self.start, self.first) = (0, 0);
+            self.first = 0;
+            self.reclaim_bytes();
         }
+    }
+
+    fn reclaim_bytes(&mut self) {
+        let own = self.queue.iter_mut().filter_map(|departure| match &mut departure.place {
+            Place::Own(at) => Some(at),
+            _ => None,
+        });
+        let (end, mut start) = (self.bytes.len(), None);
+        for at in own {
+            *at -= *start.get_or_insert(*at);
+        }
+        let start = start.unwrap_or(end);
+        self.bytes.copy_within(start.., 0);
+        self.bytes.truncate(end - start);
     }
 }
 
 /// Datagrams that have come, in one buffer that is allocated once.
 #[derive(Debug)]
 pub(crate) struct Inbox {
-    bytes: Box<[u8]>,
+    bytes: Bytes,
     arrivals: Vec<Arrival>,
 }
 
@@ -277,7 +311,7 @@ impl Inbox {
     /// An empty one.
     pub(crate) fn new() -> Self {
         let arrivals = Vec::with_capacity(2 * INBOX_ENOUGH);
-        Self { bytes: vec![0; INBOX_BYTES].into_boxed_slice(), arrivals }
+        Self { bytes: zeros(INBOX_BYTES), arrivals }
     }
 
     /// Number of datagrams.
@@ -344,8 +378,9 @@ impl Inbox {
         self.arrivals.push(Arrival { from, range });
     }
 
+    /// Where the room begins: with a line.
     fn used(&self) -> usize {
-        self.arrivals.last().map_or(0, |arrival| arrival.range.end)
+        self.arrivals.last().map_or(0, |arrival| arrival.range.end.next_multiple_of(LINE_BYTES))
     }
 }
 
@@ -450,16 +485,34 @@ mod tests {
 
     #[test]
     fn a_train_is_of_one_destination_and_length_but_for_its_end() {
-        let datagrams = [(1, 9), (1, 9), (1, 4), (1, 4), (2, 4), (2, 5), (2, 5), (2, 0), (2, 0)];
+        let lines = [(1, 9), (1, 9), (1, 4), (1, 4), (2, 4), (2, 5), (2, 5), (2, 0), (2, 0)];
+        let datagrams = lines.map(|(port, lines)| (port, lines * LINE_BYTES));
         assert_eq!(trains(outbox(&datagrams), 64, 65507), [3, 1, 1, 2, 1, 1]);
-        assert_eq!(trains(outbox(&[(1, 10); 7]), 3, 65507), [3, 3, 1]);
-        assert_eq!(trains(outbox(&[(1, 10); 7]), 64, 25), [2, 2, 2, 1]);
-        assert_eq!(trains(outbox(&[(1, 30), (1, 30)]), 64, 25), [1, 1]);
+        assert_eq!(trains(outbox(&[(1, 640); 7]), 3, 65507), [3, 3, 1]);
+        assert_eq!(trains(outbox(&[(1, 640); 7]), 64, 1600), [2, 2, 2, 1]);
+        assert_eq!(trains(outbox(&[(1, 1920), (1, 1920)]), 64, 1600), [1, 1]);
+    }
+
+    #[test]
+    fn what_is_not_of_whole_lines_travels_alone() {
+        let datagrams = [(1, 128), (1, 128), (1, 100), (1, 64), (1, 60), (1, 60)];
+        assert_eq!(trains(outbox(&datagrams), 64, 65507), [2, 1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn each_datagram_begins_with_a_line() {
+        let mut outbox = outbox(&[(1, 100), (1, 1), (1, 64)]);
+        outbox.push_shared(to(1), Arc::new(zeros(9)), 9);
+        let starts: Vec<_> = outbox.iter().map(|(_, bytes)| bytes.as_ptr() as usize).collect();
+        assert!(starts.iter().all(|start| start.is_multiple_of(LINE_BYTES)), "{starts:x?}");
     }
 
     #[test]
     fn datagrams_that_travel_alone_are_counted_up_to_the_first_train() {
-        let alone = |datagrams: &[(u16, usize)]| outbox(datagrams).alone();
+        let alone = |lines: &[(u16, usize)]| {
+            let datagrams: Vec<_> = lines.iter().map(|&(to, n)| (to, n * LINE_BYTES)).collect();
+            outbox(&datagrams).alone()
+        };
         assert_eq!(alone(&[]), 0);
         assert_eq!(alone(&[(1, 8)]), 1);
         assert_eq!(alone(&[(1, 8), (2, 8), (3, 8), (3, 8)]), 2);
@@ -470,7 +523,7 @@ mod tests {
     fn an_outbox_that_is_never_empty_does_not_grow() {
         let mut outbox = Outbox::new();
         for round in 0..10_000_u64 {
-            outbox.push(to(1), |bytes| bytes.extend(round.to_le_bytes().repeat(128)));
+            outbox.push(to(1), |bytes| bytes.extend_from_slice(&round.to_le_bytes().repeat(128)));
             if outbox.len() > 64 {
                 let (_, first) = outbox.iter().next().unwrap();
                 assert_eq!(first[..8], (round - 64).to_le_bytes());
@@ -482,16 +535,16 @@ mod tests {
 
     #[test]
     fn shared_bytes_are_sent_among_others_and_given_up_when_they_have_left() {
-        let mut outbox = outbox(&[(1, 3)]);
-        let shared = Arc::new(vec![9; 5]);
-        outbox.push_shared(to(1), shared.clone(), 3);
-        outbox.push(to(1), |bytes| bytes.extend([2; 3]));
+        let mut outbox = outbox(&[(1, 64)]);
+        let shared = Arc::new(zeros(65));
+        outbox.push_shared(to(1), shared.clone(), 64);
+        outbox.push(to(1), |bytes| bytes.resize(bytes.len() + 64, 2));
         let all: Vec<_> = outbox.iter().map(|(_, bytes)| bytes.to_vec()).collect();
-        assert_eq!(all, [[0; 3], [9; 3], [2; 3]]);
+        assert_eq!(all, [[0; 64], [0; 64], [2; 64]]);
         assert_eq!(outbox.front(64, 65507).map(|train| train.count), Some(3));
-        assert_eq!(outbox.pop(2), 6);
+        assert_eq!(outbox.pop(2), 128);
         assert_eq!(Arc::strong_count(&shared), 1);
-        assert_eq!(outbox.iter().next(), Some((to(1), &[2; 3][..])));
+        assert_eq!(outbox.iter().next(), Some((to(1), &[2; 64][..])));
     }
 
     #[test]

@@ -55,22 +55,22 @@ impl Keys {
         }
     }
 
-    /// Seals the datagram that begins at `at` and ends with the vector: [`PREFIX_BYTES`] zeros,
-    /// then a frame. The prefix is written, the frame encrypted where it is, a tag appended.
+    /// Seals a datagram: [`PREFIX_BYTES`] zeros, a frame, and room for the tag. The prefix is
+    /// written, the frame encrypted where it is, the tag written behind it.
     ///
     /// `to` and `packet` are those of the frame's header. Packet numbers grow from call to call,
     /// and no epoch is left out: a number that comes twice would give both frames away, so that is
     /// an assertion.
     // spec: SEAL-1, SEAL-2, SEAL-3
-    pub(crate) fn seal(&mut self, to: u32, packet: u64, datagram: &mut Vec<u8>, at: usize) {
-        let (room, frame) = datagram[at..]
-            .split_first_chunk_mut::<PREFIX_BYTES>()
-            .expect("there is room for the prefix");
+    pub(crate) fn seal(&mut self, to: u32, packet: u64, datagram: &mut [u8]) {
+        let (room, sealed) =
+            datagram.split_first_chunk_mut::<PREFIX_BYTES>().expect("there is room for the prefix");
+        let (frame, tag) =
+            sealed.split_last_chunk_mut::<TAG_BYTES>().expect("there is room for the tag");
         debug_assert_eq!(*room, [0; PREFIX_BYTES], "the room before a frame is kept free");
         debug_assert!(repeats(frame, to, packet), "a frame's header repeats its prefix");
         *room = prefix(to, packet);
-        let tag = self.outward.key_of(packet).seal(packet, *room, frame);
-        datagram.extend_from_slice(&tag);
+        *tag = self.outward.key_of(packet).seal(packet, *room, frame);
     }
 
     /// Opens a datagram where it is: the frame. If it is forged, its bytes are worth nothing.

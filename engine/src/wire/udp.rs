@@ -375,7 +375,7 @@ mod tests {
     fn outbox(datagrams: &[(SocketAddr, Vec<u8>)]) -> Outbox {
         let mut outbox = Outbox::new();
         for (to, bytes) in datagrams {
-            outbox.push(*to, |buffer| buffer.extend(bytes));
+            outbox.push(*to, |buffer| buffer.extend_from_slice(bytes));
         }
         outbox
     }

@@ -353,6 +353,8 @@ pub enum RecordKind {
     Control = 5,
     /// A part of a queue's record that is not its last.
     QueuePart = 6,
+    /// Nothing: it makes its frame as long as the sender likes its frames.
+    Filler = 7,
 }
 
 impl RecordKind {
@@ -365,6 +367,7 @@ impl RecordKind {
             4 => Some(Self::Queue),
             5 => Some(Self::Control),
             6 => Some(Self::QueuePart),
+            7 => Some(Self::Filler),
             _ => None,
         }
     }
@@ -379,6 +382,7 @@ impl RecordKind {
             Self::Message => 8 + 1..=8 + EAGER_MAX,
             Self::Queue | Self::QueuePart => 1..=most,
             Self::Control => 8..=most,
+            Self::Filler => 0..=most,
         }
     }
 }

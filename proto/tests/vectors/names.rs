@@ -79,6 +79,7 @@ pub(crate) const RECORD_KINDS: &[(&str, frame::RecordKind)] = &[
     ("queue", frame::RecordKind::Queue),
     ("control", frame::RecordKind::Control),
     ("queue-part", frame::RecordKind::QueuePart),
+    ("filler", frame::RecordKind::Filler),
 ];
 
 pub(crate) const REPAIRS: &[(&str, Repair)] =

@@ -3,7 +3,7 @@ use super::stage::{ATTACKER, Stage, VICTIM};
 use super::{NOTHING, Script, any_set_up};
 use crate::wire::crc::crc32c;
 use crate::wire::handshake;
-use crate::wire::seal::{Keys, PREFIX_BYTES};
+use crate::wire::seal::{Keys, PREFIX_BYTES, TAG_BYTES};
 use ayre_proto::link::end::Agreement;
 use ayre_proto::link::frame::{Digest, HEADER_BYTES, Header, Kind};
 use ayre_proto::link::open::{Opener, Pace, SetUp};
@@ -87,7 +87,8 @@ impl Insider {
         self.packet = header.packet;
         let mut datagram = vec![0; PREFIX_BYTES];
         datagram.extend(frame);
-        keys.seal(header.to, header.packet, &mut datagram, 0);
+        datagram.extend([0; TAG_BYTES]);
+        keys.seal(header.to, header.packet, &mut datagram);
         datagram
     }
 

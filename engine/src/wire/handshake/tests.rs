@@ -1,4 +1,5 @@
 //! Handshakes between holders of a key, strangers, and whoever changes what is under way.
+use super::super::seal::{PREFIX_BYTES, TAG_BYTES};
 use super::*;
 use proptest::prelude::*;
 use snow::params::{CipherChoice, DHChoice, HashChoice, NoiseParams};
@@ -94,14 +95,14 @@ fn shake(key: &JobKey) -> ([Keys; 2], [Vec<u8>; 2]) {
 
 /// A frame of nothing but what its prefix repeats, in a datagram.
 fn datagram(packet: u64) -> Vec<u8> {
-    let mut bytes = vec![0; super::super::seal::PREFIX_BYTES + 88];
+    let mut bytes = vec![0; PREFIX_BYTES + 88 + TAG_BYTES];
     bytes[16 + 24..16 + 32].copy_from_slice(&packet.to_le_bytes());
     bytes
 }
 
 fn are_joined(from: &mut Keys, to: &mut Keys, packet: u64) -> bool {
     let mut bytes = datagram(packet);
-    from.seal(0, packet, &mut bytes, 0);
+    from.seal(0, packet, &mut bytes);
     to.open(&mut bytes).is_ok()
 }
 

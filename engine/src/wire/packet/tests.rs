@@ -72,7 +72,7 @@ fn wait(net: &Packet) {
 fn send(net: &mut Packet, to: SocketAddr, datagrams: &[Vec<u8>]) {
     let mut outbox = Outbox::new();
     for bytes in datagrams {
-        outbox.push(to, |buffer| buffer.extend(bytes));
+        outbox.push(to, |buffer| buffer.extend_from_slice(bytes));
     }
     net.send(&mut outbox, 0);
     assert!(outbox.is_empty(), "the system took all");
@@ -168,7 +168,7 @@ fn datagrams_come_whole_in_order_and_only_where_they_are_meant_for() {
     outbox.push(there.local(), |buffer| buffer.resize(buffer.len() + longest + 1, 0));
     outbox.push(nobody.local(), |buffer| buffer.push(9));
     for bytes in &sent {
-        outbox.push(there.local(), |buffer| buffer.extend(bytes));
+        outbox.push(there.local(), |buffer| buffer.extend_from_slice(bytes));
     }
     here.send(&mut outbox, 0);
     assert_eq!((here.counters().dropped, here.counters().sent), (1, 302));
@@ -179,7 +179,7 @@ fn datagrams_come_whole_in_order_and_only_where_they_are_meant_for() {
     assert_eq!(there.counters().received, 301);
 
     let mut outbox = Outbox::new();
-    outbox.push(here.local(), |buffer| buffer.extend(b"answer"));
+    outbox.push(here.local(), |buffer| buffer.extend_from_slice(b"answer"));
     there.send(&mut outbox, 0);
     assert_eq!(take(&mut here, 1), [(there.local(), b"answer".to_vec())]);
 }

@@ -28,7 +28,8 @@ fn frame(packet: u64, payload: &[u8]) -> Vec<u8> {
 fn sealed(keys: &mut Keys, packet: u64, payload: &[u8]) -> Vec<u8> {
     let mut datagram = vec![0; PREFIX_BYTES];
     datagram.extend_from_slice(&frame(packet, payload));
-    keys.seal(TO, packet, &mut datagram, 0);
+    datagram.extend_from_slice(&[0; TAG_BYTES]);
+    keys.seal(TO, packet, &mut datagram);
     datagram
 }
 
@@ -52,16 +53,10 @@ fn sealed_all(keys: &mut Keys, packets: &[u64]) -> Vec<Vec<u8>> {
 #[test]
 fn a_datagram_has_the_bytes_of_the_specification() {
     let (mut here, _) = pair();
-    let mut datagram = b"another one".to_vec();
-    let at = datagram.len();
-    datagram.extend_from_slice(&[0; PREFIX_BYTES]);
-    datagram.extend_from_slice(&frame(0x0102, b"payload"));
-    here.seal(TO, 0x0102, &mut datagram, at);
-    assert_eq!(&datagram[..at], b"another one");
-    let datagram = &datagram[at..];
+    let datagram = sealed(&mut here, 0x0102, b"payload");
     assert_eq!(datagram.len(), SHORTEST + 7);
     assert_eq!(datagram[..16], [2, 0, 0, 0, 7, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0]);
-    assert_eq!(sealed_for(datagram), Some(TO));
+    assert_eq!(sealed_for(&datagram), Some(TO));
 }
 
 // spec: SEAL-2

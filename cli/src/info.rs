@@ -3,6 +3,7 @@
 pub(crate) mod links;
 mod machine;
 mod probe;
+pub(crate) mod tables;
 
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
@@ -18,6 +19,9 @@ use self::probe::Probe;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Tell of the links that running processes of this user have with other hosts
+    ///
+    /// Credit is the room for frames: of writes, of what is answered, and of answers. Buffers are
+    /// the port's for frames that come: those that links have, reserved for links to come, left.
     #[arg(long)]
     links: bool,
     /// Print JSON for programs to read

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 
-use ayre::{Config, LinkReport, NetOptions, PeerId, Port, WireReport};
+use ayre::{BuffersReport, Config, LinkReport, NetOptions, PeerId, Port, WireReport};
 use serde_json::Value;
 
 /// A key that everybody knows.
@@ -110,24 +110,46 @@ fn links_are_shown_as_the_ports_tell_them() {
     assert!(reports.iter().all(|port| port.nets[0].sent >= 100 || port.nets[0].received >= 100));
 }
 
+// spec: WIRE-8
 #[test]
 fn tables_have_a_line_for_each_link() {
     let numbers = [31, 32];
-    let _ports = linked(numbers, &NetOptions::plain());
+    let mut ports = linked(numbers, &NetOptions::plain());
+    ports[0].resync(PeerId(numbers[1])).unwrap();
     let process = std::process::id().to_string();
     let pairs = [["31", "32"], ["32", "31"]];
     for arguments in [&["info", "--links"][..], &["top", "--once", "--interval", "0.2"]] {
         let text = ayre(arguments);
-        let lines: Vec<Vec<_>> =
-            text.lines().map(|line| line.split_whitespace().collect()).collect();
-        let heads = lines.iter().position(|line| line.starts_with(&["process", "program"]));
-        let lines = &lines[heads.expect("a table has heads") + 1..];
-        for pair in pairs {
-            let is_it = |line: &&Vec<&str>| line.first() == Some(&&*process) && line[2..4] == pair;
-            let line = lines.iter().find(is_it).unwrap_or_else(|| panic!("{pair:?} in {text}"));
-            assert_eq!(line[4..8], ["open,", "plain", "1", "live"], "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        for (pair, port) in pairs.iter().zip(&ports) {
+            let [rank, peer] = *pair;
+            let state = row(&text, &["process", "program", "rank"], &[&process, "*", rank, peer]);
+            assert_eq!(state[4..8], ["open,", "plain", "1", "live"], "{text}");
+            let counts = row(&text, &["process", "rank"], &[&process, rank, peer]);
+            let LinkReport { early, resyncs, .. } = port.links()[0];
+            assert!(resyncs > 0, "either side has noticed");
+            let BuffersReport { in_all, given, reserved, .. } = port.wire_report().unwrap().buffers;
+            let buffers = format!("{given}/{reserved}/{}", in_all - given - reserved);
+            // Credit lies between them.
+            let told = [counts[counts.len() - 4], counts[counts.len() - 3]];
+            assert_eq!(told, [early.to_string(), resyncs.to_string()], "{text}");
+            assert_eq!(counts.last(), Some(&&*buffers), "{text}");
         }
     }
+}
+
+/// The words of the line that begins with these, in the table whose heads begin with those. A star
+/// is any word.
+fn row<'a>(text: &'a str, heads: &[&str], begins: &[&str]) -> Vec<&'a str> {
+    let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let below = lines.skip_while(|line| !line.starts_with(heads));
+    let is_same = |(word, wanted): (&&str, &&str)| *wanted == "*" || word == wanted;
+    let is_it =
+        |line: &Vec<&str>| line.len() >= begins.len() && line.iter().zip(begins).all(is_same);
+    below
+        .take_while(|line| !line.is_empty())
+        .find(is_it)
+        .unwrap_or_else(|| panic!("{begins:?} in {text}"))
 }
 
 // spec: WIRE-10

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use self::rates::{Sample, Traffic};
-use crate::info::links::{aligned, look, remarks};
+use crate::info::links::{look, remarks};
 
 /// What `ayre top` takes.
 #[derive(clap::Args)]
@@ -43,13 +43,7 @@ fn once(interval: Duration) -> Result<ExitCode> {
     sleep(interval);
     let seen = look()?;
     let traffic = Traffic::between(&before, &seen);
-    let mut text = format!("{}\n", traffic.summary);
-    if !traffic.links.is_empty() {
-        let mut lines = vec![rates::heads()];
-        lines.extend(traffic.links);
-        text += &aligned(&lines);
-    }
-    text += &remarks(&seen);
+    let text = format!("{}\n", traffic.summary) + &traffic.tables.text() + &remarks(&seen);
     match io::stdout().write_all(text.as_bytes()) {
         // A reader such as `head` may have seen enough.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),

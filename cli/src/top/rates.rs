@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ayre::{LinkReport, WireReport, WireReports};
 
-use crate::info::links::{WHO, again, credit, who};
+use crate::info::tables::{Tables, again, number};
 
 /// A port, as far as two looks can tell that it is the same.
 type PortKey = (u32, usize);
@@ -40,39 +40,34 @@ impl Sample {
 #[derive(Default)]
 pub(super) struct Traffic {
     pub(super) summary: String,
-    /// A line of cells for each link.
-    pub(super) links: Vec<Vec<String>>,
-}
-
-/// The heads of a link's cells.
-pub(super) fn heads() -> Vec<String> {
-    let own = ["sent/s", "arrived/s", "again/s", "again", "credit"];
-    WHO.iter().chain(&own).map(|head| (*head).to_owned()).collect()
+    pub(super) tables: Tables,
 }
 
 impl Traffic {
     /// Links that were not there before have no rates yet.
     pub(super) fn between(before: &Sample, seen: &WireReports) -> Self {
-        let mut links = Vec::new();
+        let known = |port: &WireReport| {
+            before.ports.get(&key(port)).filter(|old| old.clock_ns < port.clock_ns)
+        };
         let (mut out, mut inward, mut refused) = (0.0, 0.0, 0);
         for port in &seen.reports {
-            let known = before.ports.get(&key(port)).filter(|old| old.clock_ns < port.clock_ns);
             refused += port.refused;
-            if let Some(old) = known {
+            if let Some(old) = known(port) {
                 let [sent, received] = bytes(port);
                 out += rate(port, old, sent, old.bytes[0]);
                 inward += rate(port, old, received, old.bytes[1]);
             }
-            links.extend(port.links.iter().map(|link| cells(port, link, known)));
         }
+        let heads = ["sent/s", "arrived/s", "again/s", "again"];
+        let tables = Tables::of(seen, &heads, |port, link| cells(port, link, known(port)));
         let summary = format!(
             "ports {}  links {}  out {:.2} MB/s  in {:.2} MB/s  refused {refused}",
             seen.reports.len(),
-            links.len(),
+            tables.links(),
             out / 1e6,
             inward / 1e6,
         );
-        Self { summary, links }
+        Self { summary, tables }
     }
 }
 
@@ -81,12 +76,13 @@ fn cells(port: &WireReport, link: &LinkReport, known: Option<&PortSample>) -> Ve
     let told = |index: usize| {
         old.map_or_else(
             || "-".to_owned(),
-            |(old, before)| format!("{:.0}", rate(port, old, counts(link)[index], before[index])),
+            |(old, before)| {
+                number(rate(port, old, counts(link)[index], before[index]).round() as u64)
+            },
         )
     };
     let [sent, resent, arrived] = [told(0), told(1), told(2)];
-    let own = [sent, arrived, resent, again(link).to_string(), credit(link)];
-    who(port, link).into_iter().chain(own).collect()
+    vec![sent, arrived, resent, number(again(link))]
 }
 
 /// By the port's own clock, so that it does not matter when it answered.
@@ -124,6 +120,7 @@ mod tests {
             ],
             "sent": sent, "arrived": sent, "told": 0, "repeated": 0, "foreign": 0, "malformed": 0,
             "again": { "overtaken": 1, "asked_for": 2, "timed_out": 3, "resynced": 4 },
+            "early": 6, "resyncs": 7,
             "round_trip_ns": 20_000, "variation_ns": 1_000, "timeout_ns": 200_000,
             "window": 8.5, "in_flight": 3, "silent_ns": 5,
             "credit": [{ "channel": "posted", "room": 61, "given": 64 }],
@@ -131,6 +128,7 @@ mod tests {
         let port: Value = json!({
             "format": 1, "process": 7, "program": "job", "number": 0, "clock_ns": clock_ns,
             "links": [link], "nets": [], "refused": 2, "malformed": 0,
+            "buffers": { "in_all": 32, "given": 8, "reserved": 9 },
         });
         let mut seen = WireReports::default();
         seen.reports.push(from_value(port).unwrap());
@@ -141,21 +139,24 @@ mod tests {
     #[test]
     fn rates_are_by_the_ports_own_clock() {
         let traffic = Traffic::between(&Sample::take(&seen(1_000, 10)), &seen(500_001_000, 30));
-        let cells: Vec<_> = heads().into_iter().zip(traffic.links[0].clone()).collect();
-        let cell = |head: &str| &cells.iter().find(|(name, _)| name == head).unwrap().1;
-        assert_eq!((&**cell("sent/s"), &**cell("arrived/s")), ("40", "40"));
-        assert_eq!((&**cell("again/s"), &**cell("again")), ("0", "10"));
-        assert_eq!((&**cell("paths"), &**cell("credit")), ("1 dead", "61"));
-        assert_eq!((&**cell("link"), &**cell("round trip")), ("open, sealed", "20.0 us"));
+        let Tables { states, counts } = &traffic.tables;
+        let cells: Vec<_> =
+            [states, counts].into_iter().flat_map(|table| table[0].iter().zip(&table[1])).collect();
+        let cell = |head: &str| &**cells.iter().find(|(name, _)| *name == head).unwrap().1;
+        assert_eq!((cell("sent/s"), cell("arrived/s")), ("40", "40"));
+        assert_eq!((cell("again/s"), cell("again")), ("0", "10"));
+        assert_eq!((cell("paths"), cell("credit")), ("1 dead", "61"));
+        assert_eq!((cell("link"), cell("round trip")), ("open, sealed", "20.0 us"));
+        assert_eq!((cell("early"), cell("resyncs"), cell("buffers")), ("6", "7", "8/9/15"));
         assert!(traffic.summary.contains("ports 1  links 1") && traffic.summary.ends_with("2"));
     }
 
     #[test]
     fn what_was_not_there_before_has_no_rate() {
         let traffic = Traffic::between(&Sample::default(), &seen(1_000, 10));
-        assert!(traffic.links[0].contains(&"-".to_owned()));
+        assert!(traffic.tables.counts[1].contains(&"-".to_owned()));
         // The same number, and another process's clock.
         let traffic = Traffic::between(&Sample::take(&seen(2_000, 10)), &seen(1_000, 10));
-        assert!(traffic.links[0].contains(&"-".to_owned()));
+        assert!(traffic.tables.counts[1].contains(&"-".to_owned()));
     }
 }

@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use ratatui::layout::{Constraint, Layout};
+use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, Row, Table, TableState};
 
-use super::rates::{self, Sample, Traffic};
-use crate::info::links::{look, remarks, widths};
+use super::rates::{Sample, Traffic};
+use crate::info::links::{look, remarks};
+use crate::info::tables::{GAP, widths};
 
 /// What is shown.
 #[derive(Default)]
@@ -87,17 +88,28 @@ impl Screen {
         let [top, middle, bottom] = Layout::vertical(parts).areas(frame.area());
         let summary = format!("ayre top  {}  (q leaves)", self.traffic.summary);
         frame.render_widget(Line::from(summary), top);
-        let heads = rates::heads();
-        let lines: Vec<_> = [heads.clone()].into_iter().chain(self.traffic.links.clone()).collect();
-        let widths = widths(&lines);
-        let widths = widths.iter().map(|width| Constraint::Length(*width as u16));
-        let table = Table::new(self.traffic.links.iter().cloned().map(Row::new), widths)
-            .header(Row::new(heads).style(Style::new().add_modifier(Modifier::REVERSED)))
-            .row_highlight_style(Style::new().add_modifier(Modifier::BOLD))
-            .column_spacing(2);
-        frame.render_stateful_widget(table, middle, &mut self.place);
+        // The first table leaves the second one as much as it has itself.
+        let tables = &self.traffic.tables;
+        let all = tables.states.len().saturating_add(1).min(usize::from(middle.height / 2));
+        let [upper, lower] =
+            Layout::vertical([Constraint::Length(all as u16), Constraint::Min(0)]).areas(middle);
+        for (lines, area) in [(&tables.states, upper), (&tables.counts, lower)] {
+            table(frame, lines, area, &mut self.place);
+        }
         frame.render_widget(Paragraph::new(&*self.remarks), bottom);
     }
+}
+
+/// Lines below their heads, so that the one in question is seen.
+fn table(frame: &mut Frame<'_>, lines: &[Vec<String>], area: Rect, place: &mut TableState) {
+    let Some((heads, links)) = lines.split_first() else { return };
+    let widths = widths(lines);
+    let widths = widths.iter().map(|width| Constraint::Length(*width as u16));
+    let table = Table::new(links.iter().cloned().map(Row::new), widths)
+        .header(Row::new(heads.clone()).style(Style::new().add_modifier(Modifier::REVERSED)))
+        .row_highlight_style(Style::new().add_modifier(Modifier::BOLD))
+        .column_spacing(GAP as u16);
+    frame.render_stateful_widget(table, area, place);
 }
 
 #[cfg(test)]
@@ -106,6 +118,7 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
+    use crate::info::tables::Tables;
 
     fn row(terminal: &Terminal<TestBackend>, number: u16) -> String {
         let buffer = terminal.backend().buffer();
@@ -115,22 +128,33 @@ mod tests {
 
     #[test]
     fn links_scroll_and_remarks_stay() {
-        let mut terminal = Terminal::new(TestBackend::new(120, 6)).unwrap();
-        let line = |number: usize| vec![format!("process {number}")];
-        let links = (0..9).map(line).collect();
-        let traffic = Traffic { summary: "links 9".to_owned(), links };
+        let mut terminal = Terminal::new(TestBackend::new(120, 10)).unwrap();
+        let lines = |head: &str, what: &str| {
+            let links = (0..9).map(|number| format!("{what} {number}"));
+            [head.to_owned()].into_iter().chain(links).map(|cell| vec![cell]).collect()
+        };
+        let tables = Tables { states: lines("link", "is"), counts: lines("sent", "did") };
+        let traffic = Traffic { summary: "links 9".to_owned(), tables };
         let remarks = "no answer: 7-1.sock\n".to_owned();
         let mut screen = Screen { traffic, remarks, place: TableState::default() };
         terminal.draw(|frame| screen.draw(frame)).unwrap();
         assert!(row(&terminal, 0).contains("links 9"));
-        assert!(row(&terminal, 1).starts_with("process"));
-        assert_eq!(row(&terminal, 2), "process 0");
-        assert_eq!(row(&terminal, 5), "no answer: 7-1.sock");
+        assert_eq!(
+            [1, 2, 5, 6].map(|number| row(&terminal, number)),
+            ["link", "is 0", "sent", "did 0"]
+        );
+        assert_eq!(row(&terminal, 9), "no answer: 7-1.sock");
         for _ in 0..5 {
             screen.follow(wish(&Event::Key(KeyCode::Down.into())));
         }
         terminal.draw(|frame| screen.draw(frame)).unwrap();
-        assert_eq!(row(&terminal, 4), "process 4");
+        assert_eq!([4, 8].map(|number| row(&terminal, number)), ["is 4", "did 4"]);
+        // Where there are few, nothing lies between the tables but a line.
+        screen.place = TableState::default();
+        screen.traffic.tables.states.truncate(3);
+        screen.traffic.tables.counts.truncate(3);
+        terminal.draw(|frame| screen.draw(frame)).unwrap();
+        assert_eq!([4, 5, 6].map(|number| row(&terminal, number)), ["", "sent", "did 0"]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod world;
 use ayre::{
     Atomic, AtomicOp, Classes, Grant, LinkReport, NetOptions, Notification, Operation, Options,
 };
-use ayre::{Port, Region, RegionOptions, Rights, Status, Width};
+use ayre::{PeerId, Port, Region, RegionOptions, Rights, Status, Width};
 use ayre_proto::command::Request;
 use ayre_proto::execute::{Action, Command};
 use ayre_proto::link::frame::{Channel, Flags, Header, RecordKind};
@@ -19,6 +19,8 @@ use common::ports::{assert_content, post};
 use common::random::fill;
 use common::watchdog::Watchdog;
 use liar::{Liar, Told, bytes_of, payload};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 use world::World;
 
 /// Bytes of a region.
@@ -243,27 +245,14 @@ fn frames_of_two_paths_are_early_and_nothing_is_seen_out_of_order() {
     });
     let region = far.alloc(LONG, RegionOptions::new()).expect("memory");
     far.share(to_near, &region, 0..LONG, Rights::all(), NAME).expect("a grant");
+    let has_failed = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let putting = scope.spawn(|| {
-            let remote = near.accept_region(to_far, NAME).expect("an offer");
-            let (mut whole, mut part) = (vec![0; LONG], vec![0; PART]);
-            let mut answer = [0; 8];
-            for round in 0.. {
-                fill(&mut whole, 0, 0, round);
-                fill(&mut part, 0, 1, round);
-                let inform = Options::new().completer().tag(round as u32);
-                let at = place(round);
-                post(&mut near, |port| port.put(&remote, 0, &whole, inform)).expect("it lives");
-                post(&mut near, |port| port.put(&remote, at, &part, inform)).expect("it lives");
-                near.recv(&mut answer, None).expect("an answer");
-                if u64::from_le_bytes(answer) == u64::MAX {
-                    return;
-                }
-            }
-        });
+        let putting = scope.spawn(|| put_rounds(&mut near, to_far, &has_failed));
+        // Who puts waits for an answer, which does not come where a check has failed.
+        let _told = TellFailure(&has_failed);
         let mut early = 0;
         for round in 0..ROUNDS {
-            check_round(&mut far, &region, round);
+            check_round(&mut far, &region, round, &putting);
             early = far.links()[0].early;
             let is_over = early >= ENOUGH || round == ROUNDS - 1;
             let answer = if is_over { u64::MAX } else { round };
@@ -281,30 +270,70 @@ fn frames_of_two_paths_are_early_and_nothing_is_seen_out_of_order() {
     assert!(!watchdog.stop());
 }
 
+/// Tells another thread when this one panics: a scope waits for its threads first.
+struct TellFailure<'a>(&'a AtomicBool);
+
+impl Drop for TellFailure<'_> {
+    fn drop(&mut self) {
+        // Relaxed: here and where it is read, nothing else hangs on it.
+        self.0.fetch_or(std::thread::panicking(), Ordering::Relaxed);
+    }
+}
+
+/// Puts a round after each answer, until it says that that was the last one.
+fn put_rounds(near: &mut Port, to_far: PeerId, has_failed: &AtomicBool) {
+    let check =
+        || assert!(!has_failed.load(Ordering::Relaxed), "the far port's checks have failed");
+    let remote = near.accept_region(to_far, NAME).expect("an offer");
+    let (mut whole, mut part) = (vec![0; LONG], vec![0; PART]);
+    let mut answer = [0; 8];
+    for round in 0.. {
+        fill(&mut whole, 0, 0, round);
+        fill(&mut part, 0, 1, round);
+        let inform = Options::new().completer().tag(round as u32);
+        for (at, bytes) in [(0, &whole), (place(round), &part)] {
+            let put = |port: &mut Port| {
+                check();
+                port.put(&remote, at, bytes, inform)
+            };
+            post(near, put).expect("it lives");
+        }
+        while near.try_recv(&mut answer).expect("a short message").is_none() {
+            check();
+            near.progress();
+            std::thread::yield_now();
+        }
+        if u64::from_le_bytes(answer) == u64::MAX {
+            return;
+        }
+    }
+}
+
 /// Where the second put of a round goes.
 fn place(round: u64) -> u64 {
     round * 7919 % (LONG - PART) as u64
 }
 
-fn check_round(far: &mut Port, region: &Region, round: u64) {
+fn check_round(far: &mut Port, region: &Region, round: u64, putting: &ScopedJoinHandle<'_, ()>) {
     let mut expected = vec![0; LONG];
     fill(&mut expected, 0, 0, round);
     let at = place(round) as usize;
     // With the first notification there is all that the second put does not write.
-    next_note(far, round);
+    next_note(far, round, putting);
     let mut found = vec![0; LONG];
     region.read(0, &mut found);
     assert!(found[..at] == expected[..at], "round {round}: before its notification");
     let end = at + PART;
     assert!(found[end..] == expected[end..], "round {round}: before its notification");
-    next_note(far, round);
+    next_note(far, round, putting);
     fill(&mut expected[at..end], 0, 1, round);
     region.read(0, &mut found);
     assert!(found == expected, "round {round}: the later put stays");
 }
 
-fn next_note(far: &mut Port, round: u64) {
+fn next_note(far: &mut Port, round: u64, putting: &ScopedJoinHandle<'_, ()>) {
     let note = loop {
+        assert!(!putting.is_finished(), "round {round}: the near port has failed");
         far.progress();
         if let Some(note) = far.poll_notification() {
             break note;

@@ -2,7 +2,8 @@
 # Makes sure that the named tools are there: installs what is missing with apt-get when run by
 # root, otherwise says which packages to install and fails.
 #
-# usage: scripts/deps.sh [cargo] [cc] [ip] [mpiexec.hydra] [mpirun.openmpi] [valgrind]
+# usage: scripts/deps.sh [cargo] [cc] [ip] [mpiexec.hydra] [mpirun.openmpi] [srun]
+#                        [valgrind]
 set -eu
 
 say() { echo "deps: $*"; }
@@ -16,6 +17,7 @@ package_of() {
     ip) echo iproute2 ;;
     mpiexec.hydra) echo mpich ;;
     mpirun.openmpi) echo openmpi-bin ;;
+    srun) echo slurm-client slurmctld slurmd ;;
     valgrind) echo valgrind libc6-dbg ;;
     *) say "unknown tool $1" >&2 && exit 2 ;;
     esac

@@ -2,6 +2,8 @@
 mod common;
 #[path = "launchers/server.rs"]
 mod server;
+#[path = "launchers/slurm.rs"]
+mod slurm;
 
 use ayre::{Config, Port, SetupError};
 use common::net_hosts::{Hosts, enter};
@@ -10,6 +12,7 @@ use rustix::fd::AsRawFd;
 use rustix::io::FdFlags;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use server::Server;
+use slurm::Cluster;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -45,8 +48,19 @@ fn talk(line: &Line) {
     }
     assert!(Port::is_launched());
     let mut port = Port::join().unwrap();
+    assert_eq!(port.rank().to_string(), std::env::var("PMI_RANK").unwrap());
+    greet(&mut port);
+    let links = port.wire_report().map_or(Vec::new(), |report| report.links);
+    line.say(links.len() as u64);
+    line.say(links.iter().filter(|link| link.is_sealed).count() as u64);
+    line.say(links.iter().map(|link| link.paths.len()).sum::<usize>() as u64);
+    port.barrier().unwrap();
+    port.leave().ok();
+}
+
+/// A message to each rank, and one from each.
+fn greet(port: &mut Port) {
     let (rank, size) = (port.rank(), port.size());
-    assert_eq!(rank.to_string(), std::env::var("PMI_RANK").unwrap());
     for other in 0..size {
         let peer = port.peer(other).unwrap();
         port.send_wait(peer, rank as u32, &[rank as u8]).unwrap();
@@ -61,12 +75,6 @@ fn talk(line: &Line) {
         .collect();
     heard.sort_unstable();
     assert!(heard.into_iter().eq(0..size as u8));
-    let links = port.wire_report().map_or(Vec::new(), |report| report.links);
-    line.say(links.len() as u64);
-    line.say(links.iter().filter(|link| link.is_sealed).count() as u64);
-    line.say(links.iter().map(|link| link.paths.len()).sum::<usize>() as u64);
-    port.barrier().unwrap();
-    port.leave().ok();
 }
 
 /// Hears what `talk` says.
@@ -496,4 +504,39 @@ fn mpich_starts_ranks() {
 #[test]
 fn open_mpi_starts_ranks() {
     run_by("mpirun.openmpi", &["--oversubscribe", "-n", "4"]);
+}
+
+/// One of four ranks on two hosts, as Slurm sees it too.
+fn talk_below_slurm() {
+    let number = |name: &str| std::env::var(name).unwrap().parse::<usize>().unwrap();
+    let mut port = Port::join().unwrap();
+    assert_eq!((port.rank(), port.size()), (number("SLURM_PROCID"), 4));
+    assert_eq!(port.rank() % 2, number("SLURM_NODEID"), "the next rank is of the other host");
+    greet(&mut port);
+    let links = port.wire_report().unwrap().links;
+    let mut peers: Vec<_> = links.iter().map(|link| link.peer).collect();
+    peers.sort_unstable();
+    let others = [1, 3].map(|other| other - port.rank() % 2);
+    assert_eq!(peers, others, "links with those of the other host");
+    assert!(links.iter().all(|link| link.is_sealed), "{links:?}");
+    port.barrier().unwrap();
+    port.leave().ok();
+}
+
+// spec: LIFE-23, LIFE-24, LIFE-25, SEAL-13
+#[test]
+fn slurm_starts_ranks_on_two_hosts() {
+    with_processes(
+        |_, _| talk_below_slurm(),
+        |family| {
+            let Some(cluster) = Cluster::new(family) else { return };
+            for how in ["--mpi=pmi2", "--mpi=pmix"] {
+                if !cluster.runs(how) {
+                    eprintln!("LEFT OUT: this Slurm has no {how}, so it was NOT tested");
+                    continue;
+                }
+                cluster.start_ranks(family, how, "slurm_starts_ranks_on_two_hosts").succeeds();
+            }
+        },
+    );
 }

@@ -72,8 +72,12 @@ struct Figures {
 
 impl Network {
     fn new(links: usize, seed: u64) -> Self {
+        Self::new_with(Config::RACK, links, seed)
+    }
+
+    fn new_with(config: Config, links: usize, seed: u64) -> Self {
         let link = |_| {
-            let swift = Swift::new(Config::RACK);
+            let swift = Swift::new(config);
             Link { swift, is_active: false, in_flight: 0, delivered: 0 }
         };
         Self {
@@ -91,7 +95,11 @@ impl Network {
 
     /// Links that start within a round trip of each other.
     fn incast(links: usize, seed: u64) -> Self {
-        let mut network = Self::new(links, seed);
+        Self::incast_with(Config::RACK, links, seed)
+    }
+
+    fn incast_with(config: Config, links: usize, seed: u64) -> Self {
+        let mut network = Self::new_with(config, links, seed);
         for link in 0..links {
             let at = network.random(2 * WAY);
             network.at(at, link, Event::Start);
@@ -135,7 +143,7 @@ impl Network {
             }
             Event::Lost => {
                 self.links[link].in_flight -= 1;
-                self.links[link].swift.on_loss(now);
+                self.links[link].swift.on_loss(now, 1);
             }
             Event::Wake => {}
         }
@@ -318,13 +326,50 @@ fn a_window_shrinks_at_most_once_in_a_round_trip() {
     let want = f64::from(8 * ONE) * (1.0 - 0.8 / 2.0);
     assert!((f64::from(once) - want).abs() < 16.0, "{once} {want}");
     swift.on_ack(MS + target, 1, 2 * target);
-    swift.on_loss(MS + target);
     swift.on_timeout(MS + 2 * target - 1);
     assert_eq!(swift.window(), once);
-    swift.on_loss(MS + 2 * target);
+    swift.on_timeout(MS + 2 * target);
     assert_eq!(swift.window(), once / 2 + once % 2);
     swift.on_ack(10_000 * MS, 1, ROUND_TRIP_MAX);
     assert_eq!(swift.window(), (once / 2 + once % 2).div_ceil(2), "not by more than a half");
+}
+
+/// Each frame counts, also within a round trip, but all together cost no more than a half; and what
+/// is lost by chance never keeps a delay from having its effect.
+// spec: CONG-3, CONG-5
+#[test]
+fn a_window_shrinks_by_what_is_lost() {
+    let mut swift = Swift::new(Config::RACK);
+    let target = swift.target_delay();
+    swift.on_ack(MS, 0, target - 1);
+    swift.on_loss(MS, 1);
+    assert_eq!(swift.window(), 8 * ONE / 32 * 31);
+    swift.on_loss(MS + 1, 2);
+    assert_eq!(swift.window(), 8 * ONE / 32 * 31 / 32 * 30);
+    swift.on_ack(MS + 2, 1, target * 5 / 4);
+    let delayed = f64::from(8 * ONE) * 31.0 / 32.0 * 30.0 / 32.0 * (1.0 - 0.8 / 5.0);
+    // The smaller window's target is a little higher.
+    assert!((f64::from(swift.window()) / delayed - 1.0).abs() < 0.01, "{}", swift.window());
+    swift.on_loss(MS + 3, 20);
+    assert_eq!(swift.window(), 4 * ONE, "a half in all");
+    swift.on_loss(MS + 3 + 2 * target, 100);
+    assert_eq!(swift.window(), 2 * ONE, "and of that, a half a round trip later");
+}
+
+/// A queue that is so shallow that no delay tells of it: only what it drops holds the links back.
+// spec: CONG-5, CONG-9
+#[test]
+fn links_that_only_losses_hold_back_share_evenly() {
+    for seed in 1..=4 {
+        let config = Config { base_target: MS, ..Config::RACK };
+        let mut network = Network::incast_with(config, 8, seed);
+        network.measure("8 links without a target, first 5 ms", 5 * MS);
+        let then = network.measure("8 links without a target, next 50 ms", 50 * MS);
+        let frames = 50 * MS / SERVICE;
+        println!("dropped: {:.2} %", 100.0 * then.drops as f64 / frames as f64);
+        assert!(then.load > 0.99 && then.fairness > 0.99);
+        assert!(then.drops < frames / 20);
+    }
 }
 
 // spec: CONG-6
@@ -381,7 +426,7 @@ fn one_absurd_delay_does_not_stop_a_paced_link() {
 enum Step {
     Send { in_flight: u32 },
     Ack { frames: u32, delay: u64 },
-    Loss,
+    Loss { frames: u32 },
     Timeout,
 }
 
@@ -390,8 +435,8 @@ fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
     let delay = prop_oneof![4 => 1..200_000u64, 1 => any::<u64>(), 1 => Just(0)];
     let step = prop_oneof![
         4 => prop_oneof![0..64u32, any::<u32>()].prop_map(|in_flight| Step::Send { in_flight }),
-        6 => (frames, delay).prop_map(|(frames, delay)| Step::Ack { frames, delay }),
-        1 => Just(Step::Loss),
+        6 => (frames.clone(), delay).prop_map(|(frames, delay)| Step::Ack { frames, delay }),
+        1 => frames.prop_map(|frames| Step::Loss { frames }),
         1 => Just(Step::Timeout),
     ];
     prop::collection::vec((prop_oneof![0..200_000u64, 0..=u64::MAX >> 10], step), 1..200)
@@ -407,16 +452,19 @@ fn configs() -> impl Strategy<Value = Config> {
     });
     let scaling = (0..=ROUND_TRIP_MAX, 1..ONE, 2 * ONE..=u32::MAX);
     let scaling = scaling.prop_map(|(range, start, end)| Scaling { range, start, end });
-    let ratios = (any::<u32>(), 0..=ONE, 0..=ONE);
+    let ratios = (any::<u32>(), 0..=ONE, 0..=ONE, any::<u32>());
     let any = (1..=ROUND_TRIP_MAX, scaling, ratios, 1..10u32, windows).prop_map(
-        |(base_target, scaling, (increase, beta, decrease_max), timeouts_max, window)| Config {
-            base_target,
-            scaling,
-            increase,
-            beta,
-            decrease_max,
-            timeouts_max,
-            window,
+        |(base_target, scaling, (increase, beta, decrease_max, loss), timeouts_max, window)| {
+            Config {
+                base_target,
+                scaling,
+                increase,
+                beta,
+                decrease_max,
+                loss,
+                timeouts_max,
+                window,
+            }
         },
     );
     prop_oneof![Just(Config::RACK), any]
@@ -436,7 +484,7 @@ proptest! {
             let cut = (f64::from(before) * (1.0 - f64::from(config.decrease_max) / one)) as u32;
             match step {
                 Step::Send { in_flight } => swift.on_send(now, in_flight),
-                Step::Loss => swift.on_loss(now),
+                Step::Loss { frames } => swift.on_loss(now, frames),
                 Step::Timeout => swift.on_timeout(now),
                 Step::Ack { frames, delay } => {
                     swift.on_ack(now, frames, delay);

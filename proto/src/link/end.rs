@@ -497,7 +497,7 @@ impl End {
     ) -> Result<(), Malformed> {
         let is_told = self.resync.holds(header.packet);
         let mut frames = 0;
-        let mut lossy = false;
+        let mut lost = 0;
         for channel in Channel::ALL {
             let is_sacked = is_told && header.sack.channel == channel;
             let seen = now.saturating_sub(self.round_trip());
@@ -518,14 +518,14 @@ impl End {
                 _ => out.on_ack(&said, &mut heard)?,
             }
             frames += heard.arrived;
-            lossy |= heard.lost > 0;
+            lost += heard.lost;
         }
         if frames > 0 || delay.is_some() {
             let delay = delay.or_else(|| self.rtt.smoothed());
             self.congestion.on_ack(now, frames, delay.unwrap_or(0));
         }
-        if lossy {
-            self.congestion.on_loss(now);
+        if lost > 0 {
+            self.congestion.on_loss(now, lost);
         }
         Ok(())
     }

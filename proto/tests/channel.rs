@@ -8,7 +8,7 @@
 mod dice;
 
 use ayre_proto::link::receive::{Arrival, Receiver};
-use ayre_proto::link::send::{Ack, Loss, SendEffects, Sender, Transmission};
+use ayre_proto::link::send::{Ack, Loss, SendEffects, Sender, Transmission, Wait};
 use ayre_proto::link::{Repair, WINDOW};
 use dice::{Dice, seeds};
 use proptest::prelude::*;
@@ -17,6 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const TIMEOUT: u64 = 2_000;
 const PATIENCE: u64 = 50;
 const ROUND_TRIP: u64 = 200;
+/// A network that reorders.
+const WAIT: Wait = Wait { timeout: TIMEOUT, overtaken: 2 * ROUND_TRIP };
 /// First numbers: some wrap in the middle of a run.
 const FIRSTS: [u32; 4] = [0, 7, u32::MAX - 100, (1 << 31) - 20];
 
@@ -192,7 +194,7 @@ impl World {
             Packet::Said { ack, sack, limit, nack } => {
                 let nack = nack.then(|| self.now.saturating_sub(ROUND_TRIP));
                 let mut told = Told::default();
-                let said = Ack { ack, sack, limit, nack };
+                let said = Ack { ack, sack, limit, nack, heard: None };
                 self.sender.on_ack(&said, &mut told).expect("an honest receiver");
                 for seq in told.arrived {
                     let content = self.buffers.remove(&seq).expect("a frame arrives once");
@@ -230,7 +232,7 @@ impl World {
     /// The next moment at which something happens.
     fn next_time(&self) -> u64 {
         let packet = self.under_way.keys().next().map(|(at, _)| *at);
-        let timeout = self.sender.deadline(TIMEOUT);
+        let timeout = self.sender.deadline(WAIT);
         let say = self.receiver.say_by(PATIENCE);
         let ask = Some(self.asked_at + TIMEOUT).filter(|at| *at > self.now);
         let times = [packet, timeout, say, ask, Some(self.now + 500)];
@@ -256,7 +258,7 @@ impl World {
                 self.arrive(packet);
             }
             let mut told = Told::default();
-            self.sender.on_time(self.now, TIMEOUT, &mut told);
+            self.sender.on_time(self.now, WAIT, &mut told);
         }
         assert_eq!(self.delivered, frames);
         assert!(self.buffers.is_empty() && self.sender.is_idle());
@@ -305,7 +307,8 @@ fn selective_repair_repeats_little_more_than_what_was_lost() {
 /// A sender with so many frames in flight, and all the room there is.
 fn sender(first: u32, frames: u32) -> Sender {
     let mut sender = Sender::new(Repair::Selective, first);
-    let room = Ack { ack: first, sack: 0, limit: first.wrapping_add(WINDOW), nack: None };
+    let room =
+        Ack { ack: first, sack: 0, limit: first.wrapping_add(WINDOW), nack: None, heard: None };
     sender.on_ack(&room, &mut Told::default()).expect("room");
     for number in 1..=frames {
         sender.send(Transmission { at: u64::from(number), path: 0, number });
@@ -337,7 +340,7 @@ proptest! {
             let limit = ack.wrapping_add(limit as u32);
             let before = state(&sender);
             let mut told = Told::default();
-            let said = Ack { ack, sack, limit, nack: nack.then_some(u64::MAX) };
+            let said = Ack { ack, sack, limit, nack: nack.then_some(u64::MAX), heard: None };
             let outcome = sender.on_ack(&said, &mut told);
             for seq in told.arrived {
                 prop_assert!(seq.wrapping_sub(first) < frames, "{seq} was never sent");
@@ -390,7 +393,7 @@ fn only_later_frames_of_its_path_tell_that_one_is_lost() {
             sender.send(Transmission { at: 0, path: 0, number });
         }
         let mut told = Told::default();
-        let said = |sack| Ack { ack: 0, sack, limit: WINDOW, nack: None };
+        let said = |sack| Ack { ack: 0, sack, limit: WINDOW, nack: None, heard: None };
         sender.on_ack(&said(3), &mut told).expect("two have arrived");
         assert_eq!(told.lost, []);
         sender.on_ack(&said(7), &mut told).expect("three have arrived");
@@ -404,7 +407,7 @@ fn only_later_frames_of_its_path_tell_that_one_is_lost() {
 fn a_request_is_answered_once_a_round_trip() {
     let mut sender = sender(0, 3);
     let mut told = Told::default();
-    let missed = |seen| Ack { ack: 0, sack: 0, limit: WINDOW, nack: Some(seen) };
+    let missed = |seen| Ack { ack: 0, sack: 0, limit: WINDOW, nack: Some(seen), heard: None };
     sender.on_ack(&missed(10), &mut told).expect("an honest request");
     assert_eq!(told.lost, [(0, Loss::Nack)]);
     sender.resend(Transmission { at: 10, path: 0, number: 4 });
@@ -412,6 +415,31 @@ fn a_request_is_answered_once_a_round_trip() {
     assert_eq!((told.lost.len(), sender.lost()), (1, None));
     sender.on_ack(&missed(11), &mut told).expect("it was lost again");
     assert_eq!(told.lost.len(), 2);
+}
+
+/// A frame was sent once more, and then word of its first transmission comes: that says nothing of
+/// what was sent between the two.
+// spec: LINK-27
+#[test]
+fn word_of_an_earlier_transmission_tells_nothing_of_the_order() {
+    let between = [1, 2, 3].map(|seq| (seq, Loss::Overtaken));
+    for (heard, lost) in [((0, 4), vec![]), ((0, 50), between.to_vec()), ((1, 4), between.to_vec())]
+    {
+        let (mut sender, mut told) = (sender(0, 4), Told::default());
+        let before = sender.repeat(0, Transmission { at: 50, path: 0, number: 8 });
+        assert_eq!(before, Transmission { at: 1, path: 0, number: 1 });
+        let said = Ack { ack: 1, sack: 0, limit: WINDOW, nack: None, heard: Some(heard) };
+        sender.on_ack(&said, &mut told).expect("an honest receiver");
+        assert_eq!((told.arrived, told.lost), (vec![0], lost), "{heard:?}");
+    }
+    for (at, lost) in [(49, vec![]), (50, vec![(0, Loss::Nack)])] {
+        let (mut sender, mut told) = (sender(0, 4), Told::default());
+        sender.repeat(0, Transmission { at: 50, path: 0, number: 5 });
+        let heard = Some((0, at));
+        let said = Ack { ack: 0, sack: 0, limit: WINDOW, nack: Some(100), heard };
+        sender.on_ack(&said, &mut told).expect("an honest request");
+        assert_eq!(told.lost, lost);
+    }
 }
 
 /// Requests for one frame come at intervals that double.
@@ -438,10 +466,10 @@ fn requests_become_rare() {
 #[test]
 fn a_channel_goes_on_from_what_the_receiver_expects() {
     let (mut sender, mut told) = (sender(5, 6), Told::default());
-    let said = Ack { ack: 6, sack: 0b110, limit: 5 + WINDOW, nack: None };
+    let said = Ack { ack: 6, sack: 0b110, limit: 5 + WINDOW, nack: None, heard: None };
     sender.on_ack(&said, &mut told).expect("an honest receiver");
     assert_eq!(told.freed, [5], "a receiver may forget what it keeps before its turn");
-    let stands = |ack, sack| Ack { ack, sack, limit: ack + WINDOW, nack: None };
+    let stands = |ack, sack| Ack { ack, sack, limit: ack + WINDOW, nack: None, heard: None };
     assert!(sender.resume(&stands(12, 0), true, &mut told).is_err());
     told = Told::default();
     sender.resume(&stands(7, 0b100), true, &mut told).expect("a frame that was sent");

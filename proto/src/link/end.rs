@@ -22,10 +22,11 @@ use super::frame::{CHANNELS, Channel, Digest, Echo, Flags, Header, Kind};
 use super::life::{self, Life, State};
 use super::paths::{self, PathId, Paths};
 use super::receive::{Arrival, Receiver};
+use super::reminder::Reminder;
 use super::replay::Replay;
 use super::resync::{Call, Resync};
 use super::rtt::{self, Rtt};
-use super::send::{Ack, Sender};
+use super::send::{Ack, Sender, Wait};
 use super::{PATHS, Repair, WINDOW, slot};
 use crate::lane::Malformed;
 
@@ -110,7 +111,7 @@ pub struct Counters {
     pub overtaken: u64,
     /// As before: asked for.
     pub asked_for: u64,
-    /// As before: timed out.
+    /// As before: nothing was heard of them. Reminders are among them.
     pub timed_out: u64,
     /// As before: under way at a warm reset.
     pub resynced: u64,
@@ -167,6 +168,7 @@ pub struct End {
     /// The stamp that was echoed last.
     echoed: Option<u32>,
     asked_at: Option<u64>,
+    reminder: Reminder,
     life: Life,
     /// Another incarnation that has asked for a link in the other side's name, and since when that
     /// one is waited for.
@@ -206,6 +208,7 @@ impl End {
             newest: None,
             echoed: None,
             asked_at: None,
+            reminder: Reminder::new(),
             life: Life::new(drive.life, now),
             anew: None,
             resync: Resync::new(drive.life.quick()),
@@ -276,7 +279,9 @@ impl End {
     // spec: LINK-14
     pub fn may_send(&mut self, channel: Channel, now: u64) -> bool {
         let has_credit = self.lanes[channel.index()].out.room() > 0;
-        let may_send = self.congestion.may_send(now, self.in_flight());
+        // spec: LINK-28
+        let under_way = self.lanes.iter().map(|lane| lane.out.under_way()).sum();
+        let may_send = self.congestion.may_send(now, under_way);
         let lane = &mut self.lanes[channel.index()];
         (lane.wants, lane.is_early) = (!has_credit, has_credit && !may_send);
         has_credit && may_send && self.life.is_open()
@@ -429,6 +434,7 @@ impl End {
         self.ask_resync(now, fx);
         self.find_late(now);
         self.repair(now, fx);
+        self.remind(now, fx);
         self.ask(now, fx);
         while let Some(path) = self.paths.probe_due(now) {
             self.transmit_empty(PROBE, path, now, fx);
@@ -441,7 +447,7 @@ impl End {
     /// When [`End::on_time`] has something to do next, or the owner may send what it could not yet,
     /// as far as is known.
     pub fn deadline(&self, now: u64) -> u64 {
-        let timeout = self.rtt.timeout();
+        let (timeout, wait) = (self.rtt.timeout(), self.wait());
         let life = self.life.next(timeout);
         if !self.life.is_open() {
             return life.max(now);
@@ -456,11 +462,11 @@ impl End {
             let ask = asks.then(|| self.asked_at.map_or(now, |at| at.saturating_add(timeout)));
             let resend = lane.out.lost().and(pace);
             let say = lane.inward.say_by(self.patience);
-            [lane.out.deadline(timeout), say, ask, resend].into_iter().flatten()
+            [lane.out.deadline(wait), say, ask, resend].into_iter().flatten()
         });
         let is_early = self.lanes.iter().any(|lane| lane.is_early);
         let new = is_early.then(|| self.congestion.next_send(now)).flatten();
-        let others = [new, self.paths.next_probe(), self.resync.next(timeout)];
+        let others = [self.reminds_at(), new, self.paths.next_probe(), self.resync.next(timeout)];
         let next = lanes.chain(others.into_iter().flatten()).min();
         next.map_or(life, |next| next.min(life)).max(now)
     }
@@ -496,8 +502,8 @@ impl End {
         fx: &mut impl EndEffects,
     ) -> Result<(), Malformed> {
         let is_told = self.resync.holds(header.packet);
-        let mut frames = 0;
-        let mut lost = 0;
+        let heard_of = header.echo.map(|echo| (echo.path, earlier(now, echo.stamp)));
+        let (mut frames, mut lost) = (0, 0);
         for channel in Channel::ALL {
             let is_sacked = is_told && header.sack.channel == channel;
             let seen = now.saturating_sub(self.round_trip());
@@ -506,11 +512,9 @@ impl End {
                 sack: if is_sacked { header.sack.arrived } else { 0 },
                 limit: header.limit[channel.index()],
                 nack: (is_sacked && header.flags.contains(Flags::NACK)).then_some(seen),
+                heard: heard_of,
             };
-            let timeout = self.rtt.timeout();
-            let Self { lanes, paths, counters, .. } = self;
-            let mut heard =
-                Hearing { channel, now, timeout, paths, counters, fx, arrived: 0, lost: 0 };
+            let (mut heard, lanes) = self.hearing((channel, now), fx);
             let out = &mut lanes[channel.index()].out;
             match call {
                 Some(Call::Asked) => out.resume(&said, true, &mut heard)?,
@@ -519,6 +523,9 @@ impl End {
             }
             frames += heard.arrived;
             lost += heard.lost;
+        }
+        if frames > 0 {
+            self.reminder.on_news(now);
         }
         if frames > 0 || delay.is_some() {
             let delay = delay.or_else(|| self.rtt.smoothed());
@@ -531,20 +538,41 @@ impl End {
     }
 
     fn find_late(&mut self, now: u64) {
-        let timeout = self.rtt.timeout();
-        let mut late = 0;
+        let wait = self.wait();
+        let (mut lost, mut late) = (0, 0);
         for channel in Channel::ALL {
-            let Self { lanes, paths, counters, .. } = self;
             let fx = &mut Silence;
-            let mut heard =
-                Hearing { channel, now, timeout, paths, counters, fx, arrived: 0, lost: 0 };
-            lanes[channel.index()].out.on_time(now, timeout, &mut heard);
-            late += heard.lost;
+            let (mut heard, lanes) = self.hearing((channel, now), fx);
+            lanes[channel.index()].out.on_time(now, wait, &mut heard);
+            (lost, late) = (lost + heard.lost, late + heard.late);
+        }
+        if lost > 0 {
+            self.congestion.on_loss(now, lost);
         }
         if late > 0 {
             self.rtt.on_timeout();
             self.congestion.on_timeout(now);
         }
+    }
+
+    fn hearing<'a, F: EndEffects>(
+        &'a mut self,
+        (channel, now): (Channel, u64),
+        fx: &'a mut F,
+    ) -> (Hearing<'a, F>, &'a mut [Lane; CHANNELS]) {
+        let timeout = self.rtt.timeout();
+        let Self { lanes, paths, counters, .. } = self;
+        let (arrived, lost, late) = (0, 0, 0);
+        (Hearing { channel, now, timeout, paths, counters, fx, arrived, lost, late }, lanes)
+    }
+
+    /// Frames of one path keep their order as a rule, so that one which was overtaken is waited for
+    /// by a quarter more than a round trip.
+    // spec: LINK-8
+    fn wait(&self) -> Wait {
+        let timeout = self.rtt.timeout();
+        let overtaken = self.rtt.smoothed().map_or(timeout, |smoothed| smoothed + smoothed / 4);
+        Wait { timeout, overtaken: overtaken.min(timeout) }
     }
 
     /// Responses first: somebody waits for them.
@@ -560,4 +588,9 @@ impl End {
             }
         }
     }
+}
+
+/// The time of which a stamp is the lower half, the last one before now.
+const fn earlier(now: u64, stamp: u32) -> u64 {
+    now.saturating_sub((now as u32).wrapping_sub(stamp) as u64)
 }

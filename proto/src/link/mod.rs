@@ -36,6 +36,7 @@ pub mod life;
 pub mod open;
 pub mod paths;
 pub mod receive;
+mod reminder;
 pub mod replay;
 mod resync;
 pub mod rtt;

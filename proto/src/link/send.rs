@@ -7,9 +7,10 @@
 //!          '-- . arrived, x in flight, L lost     limit is somewhere behind acked
 //! ```
 //!
-//! A frame is found lost when three later transmissions on its path have arrived, when the
-//! receiver says that it misses it, or when nothing was heard of it for the timeout. It keeps its
-//! number; each transmission has a number of its own among those of its path.
+//! A frame is found lost when three later transmissions on its path have arrived, or one and some
+//! time has passed; when the receiver says that it misses it; or when nothing was heard of it for
+//! the timeout. It keeps its number; each transmission has a number of its own among those of its
+//! path.
 use super::{PATHS, Repair, WINDOW, precedes, slot};
 use crate::lane::Malformed;
 
@@ -28,6 +29,15 @@ pub struct Transmission {
     pub number: u32,
 }
 
+/// How long a transmission is waited for, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// One that nothing was heard of.
+    pub timeout: u64,
+    /// One that a later one of its path has overtaken.
+    pub overtaken: u64,
+}
+
 /// What a frame from the other side says of this channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
@@ -39,6 +49,17 @@ pub struct Ack {
     pub limit: u32,
     /// The receiver misses frame `ack`, and should have seen what was sent before this time.
     pub nack: Option<u64>,
+    /// What the receiver had heard last when it said so, if it tells: by which path, and when it
+    /// was sent. It speaks of no later transmission of that path.
+    pub heard: Option<(u8, u64)>,
+}
+
+impl Ack {
+    /// Whether it may speak of this transmission, and not only of an earlier one of the frame.
+    // spec: LINK-27
+    fn may_mean(&self, transmission: &Transmission) -> bool {
+        self.heard.is_none_or(|(path, at)| path != transmission.path || transmission.at <= at)
+    }
 }
 
 /// Why a frame is taken for lost.
@@ -48,7 +69,7 @@ pub enum Loss {
     Overtaken,
     /// The receiver has asked for it.
     Nack,
-    /// Nothing was heard for the timeout.
+    /// Nothing was heard of it for the timeout.
     Timeout,
     /// Both ends have begun anew with what the receiver expects.
     Resync,
@@ -117,6 +138,11 @@ impl Sender {
         self.in_flight_mask().count_ones()
     }
 
+    /// Frames that were sent and are not known to have arrived.
+    pub const fn under_way(&self) -> u32 {
+        (self.sent_mask() & !self.arrived).count_ones()
+    }
+
     /// Whether all that was sent has arrived.
     pub const fn is_idle(&self) -> bool {
         self.next == self.acked
@@ -159,6 +185,21 @@ impl Sender {
         self.last[slot(self.acked.wrapping_add(ahead))] = transmission;
     }
 
+    /// The frame in flight that was sent before all others, and when.
+    pub fn eldest(&self) -> Option<(u64, u32)> {
+        let in_flight = numbers(self.acked, self.in_flight_mask());
+        let sent = in_flight.map(|seq| (self.last[slot(seq)].at, seq));
+        sent.min_by_key(|(at, _)| *at)
+    }
+
+    /// Sends a frame again that is in flight, and not taken for lost: its transmission of before.
+    // spec: LINK-7, LINK-26
+    pub fn repeat(&mut self, seq: u32, transmission: Transmission) -> Transmission {
+        let ahead = seq.wrapping_sub(self.acked);
+        assert!(ahead < WINDOW && self.in_flight_mask() >> ahead & 1 == 1, "it is in flight");
+        core::mem::replace(&mut self.last[slot(seq)], transmission)
+    }
+
     /// Takes in what the other side says.
     ///
     /// # Errors
@@ -181,7 +222,9 @@ impl Sender {
         self.lost = shifted(self.lost, ahead);
         for seq in numbers(oldest, news) {
             let transmission = self.last[slot(seq)];
-            self.heard_of(&transmission);
+            if said.may_mean(&transmission) {
+                self.heard_of(&transmission);
+            }
             fx.arrived(seq, transmission);
         }
         for seq in numbers(oldest, before) {
@@ -191,35 +234,27 @@ impl Sender {
         if let Some(seen) = said.nack
             && !self.is_idle()
             && self.last[slot(self.acked)].at < seen
+            && said.may_mean(&self.last[slot(self.acked)])
         {
             self.lose_from(0, Loss::Nack, fx);
         }
         Ok(())
     }
 
-    /// When the first frame in flight times out.
-    pub fn deadline(&self, timeout: u64) -> Option<u64> {
-        let in_flight = self.in_flight_mask();
-        let sent = numbers(self.acked, in_flight).map(|seq| self.last[slot(seq)].at);
-        Some(sent.min()?.saturating_add(timeout))
+    /// When the first frame in flight has been waited for.
+    pub fn deadline(&self, wait: Wait) -> Option<u64> {
+        let in_flight = numbers(self.acked, self.in_flight_mask());
+        in_flight.map(|seq| self.waits_until(seq, wait)).min()
     }
 
-    /// Takes every frame for lost that has been in flight for the timeout.
+    /// Takes every frame for lost that has been waited for.
     // spec: LINK-8
-    pub fn on_time(&mut self, now: u64, timeout: u64, fx: &mut impl SendEffects) {
-        let in_flight = self.in_flight_mask();
-        let late = |seq: &u32| self.last[slot(*seq)].at.saturating_add(timeout) <= now;
-        let Some(first) = numbers(self.acked, in_flight).find(late) else { return };
-        match self.repair {
-            Repair::GoBackN => {
-                self.lose_from(first.wrapping_sub(self.acked), Loss::Timeout, fx);
-            }
-            Repair::Selective => {
-                let late = numbers(self.acked, in_flight).filter(late);
-                let late = late.fold(0, |mask, seq| mask | 1 << seq.wrapping_sub(self.acked));
-                self.lose(late, Loss::Timeout, fx);
-            }
-        }
+    pub fn on_time(&mut self, now: u64, wait: Wait, fx: &mut impl SendEffects) {
+        let is_late = |seq: &u32| self.waits_until(*seq, wait) <= now;
+        let late = self.those(is_late);
+        let overtaken = late & self.those(|seq| self.is_overtaken(*seq, 1));
+        self.lose_those(late & !overtaken, Loss::Timeout, fx);
+        self.lose_those(overtaken, Loss::Overtaken, fx);
     }
 
     /// Goes on with what the receiver says that it expects, and sends all again that it has not
@@ -266,18 +301,35 @@ impl Sender {
         }
     }
 
+    /// Whether the transmission so many behind it on its path, or a later one, has arrived.
+    fn is_overtaken(&self, seq: u32, by: u32) -> bool {
+        let Transmission { path, number, .. } = self.last[slot(seq)];
+        let newest = self.newest[usize::from(path) % PATHS];
+        !precedes(newest, number.wrapping_add(by))
+    }
+
+    fn waits_until(&self, seq: u32, wait: Wait) -> u64 {
+        let wait = if self.is_overtaken(seq, 1) { wait.overtaken } else { wait.timeout };
+        self.last[slot(seq)].at.saturating_add(wait)
+    }
+
     fn find_overtaken(&mut self, fx: &mut impl SendEffects) {
-        let in_flight = self.in_flight_mask();
-        let overtaken = numbers(self.acked, in_flight).filter(|seq| {
-            let Transmission { path, number, .. } = self.last[slot(*seq)];
-            let newest = self.newest[usize::from(path) % PATHS];
-            !precedes(newest, number.wrapping_add(OVERTAKEN))
-        });
-        let mask = overtaken.fold(0, |mask, seq| mask | 1 << seq.wrapping_sub(self.acked));
-        if mask != 0 {
+        let overtaken = self.those(|seq| self.is_overtaken(*seq, OVERTAKEN));
+        self.lose_those(overtaken, Loss::Overtaken, fx);
+    }
+
+    /// The frames in flight of which this is so.
+    fn those(&self, is_so: impl FnMut(&u32) -> bool) -> u64 {
+        let those = numbers(self.acked, self.in_flight_mask()).filter(is_so);
+        those.fold(0, |mask, seq| mask | 1 << seq.wrapping_sub(self.acked))
+    }
+
+    /// Takes these frames in flight for lost; going back, all behind the first of them too.
+    fn lose_those(&mut self, frames: u64, why: Loss, fx: &mut impl SendEffects) {
+        if frames != 0 {
             match self.repair {
-                Repair::Selective => self.lose(mask, Loss::Overtaken, fx),
-                Repair::GoBackN => self.lose_from(mask.trailing_zeros(), Loss::Overtaken, fx),
+                Repair::Selective => self.lose(frames & self.in_flight_mask(), why, fx),
+                Repair::GoBackN => self.lose_from(frames.trailing_zeros(), why, fx),
             }
         }
     }

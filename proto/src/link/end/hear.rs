@@ -13,7 +13,10 @@ pub(super) struct Hearing<'a, F> {
     pub(super) counters: &'a mut Counters,
     pub(super) fx: &'a mut F,
     pub(super) arrived: u32,
+    /// By what arrived after them.
     pub(super) lost: u32,
+    /// By the timeout.
+    pub(super) late: u32,
 }
 
 impl<F: EndEffects> SendEffects for Hearing<'_, F> {
@@ -30,7 +33,10 @@ impl<F: EndEffects> SendEffects for Hearing<'_, F> {
     }
 
     fn lost(&mut self, _: u32, transmission: Transmission, why: Loss) {
-        self.lost += 1;
+        match why {
+            Loss::Timeout => self.late += 1,
+            _ => self.lost += 1,
+        }
         match why {
             Loss::Overtaken => self.counters.overtaken += 1,
             Loss::Nack => self.counters.asked_for += 1,

@@ -8,6 +8,36 @@ use super::super::slot;
 use super::{Empty, End, EndEffects, NOTHING, PROBE};
 
 impl End {
+    /// The eldest frame in flight is sent again, beside those that the window allows: it counts as
+    /// the same frame still.
+    // spec: LINK-26, CONG-7
+    pub(super) fn remind(&mut self, now: u64, fx: &mut impl EndEffects) {
+        if self.reminds_at().is_none_or(|at| at > now) || self.congestion.next_send(now).is_some() {
+            return;
+        }
+        let eldest = Channel::ALL.into_iter().filter_map(|channel| {
+            let (at, seq) = self.lanes[channel.index()].out.eldest()?;
+            Some((at, channel, seq))
+        });
+        let Some((_, channel, seq)) = eldest.min_by_key(|(at, ..)| *at) else { return };
+        let transmission = self.begin(now);
+        let before = self.lanes[channel.index()].out.repeat(seq, transmission);
+        if let Some(path) = PathId::new(before.path) {
+            // If it was not lost, what comes by this path tells.
+            self.paths.on_lost(path, now, self.rtt.timeout());
+        }
+        self.reminder.done();
+        self.counters.timed_out += 1;
+        self.transmit(channel, seq, transmission, fx);
+    }
+
+    /// When [`End::remind`] is due.
+    pub(super) fn reminds_at(&self) -> Option<u64> {
+        let at = self.reminder.due(&self.rtt, self.patience)?;
+        let at = self.congestion.next_send(at).unwrap_or(at);
+        (self.in_flight() > 0).then_some(at)
+    }
+
     // spec: LINK-14
     pub(super) fn ask(&mut self, now: u64, fx: &mut impl EndEffects) {
         let is_wanted = self.lanes.iter().any(|lane| lane.wants && lane.out.in_flight() == 0);
@@ -85,6 +115,7 @@ impl End {
     pub(super) fn begin(&mut self, now: u64) -> Transmission {
         let in_flight = self.in_flight();
         self.congestion.on_send(now, in_flight);
+        self.reminder.on_send(now);
         let path = self.paths.choose(now).map_or(0, PathId::number);
         let number = &mut self.numbers[usize::from(path)];
         *number = number.wrapping_add(1);

@@ -1,0 +1,264 @@
+//! What a link that always has something to send gets through a network that loses frames at
+//! random: a bottleneck that takes so long for each frame, a queue without a bound before it, and
+//! a way of one delay. Losses are those of both directions.
+//!
+//! `cargo test -p ayre-proto --test goodput -- --nocapture` prints the table of spec/86.
+#[path = "common/dice.rs"]
+mod dice;
+
+use ayre_proto::link::congestion::{Config, ONE, Scaling, Windows};
+use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, Heard};
+use ayre_proto::link::frame::{Channel, Digest, Flags, Header};
+use ayre_proto::link::receive::Arrival;
+use ayre_proto::link::{Repair, rtt};
+use dice::Dice;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Nanoseconds that the bottleneck takes for a frame with a payload.
+const SERVICE: u64 = 1_200;
+/// From one host to the other.
+const DELAY: u64 = 10_000;
+/// How long a link is looked at.
+const SPAN: u64 = 200_000_000;
+
+/// As ports that are programs have it: they answer when they are run, so that the least timeout is
+/// many round trips, and only what is late by far passes for a queue.
+fn drive() -> Drive {
+    let mut drive = Drive::RACK;
+    drive.timeout = rtt::Bounds { floor: 1_000_000, ..rtt::Bounds::RACK };
+    drive.congestion = Config {
+        base_target: 1_000_000,
+        scaling: Scaling { range: 1_000_000, start: 8 * ONE, end: 64 * ONE },
+        increase: ONE,
+        window: Windows { min: 8 * ONE, initial: 16 * ONE, max: 192 * ONE },
+        ..Config::RACK
+    };
+    drive
+}
+
+fn end(own: usize) -> End {
+    let agreed = Agreement {
+        to: 100 + (1 - own) as u32,
+        own: 100 + own as u32,
+        incarnation: 1,
+        generation: 5,
+        token: [11, 22][own],
+        own_token: [22, 11][own],
+        first: [[0; 3]; 2],
+        repair: Repair::Selective,
+        paths: 1,
+    };
+    let mut end = End::new(agreed, &drive(), 0);
+    end.give(Channel::Posted, end.receiver(Channel::Posted).wants(), 0);
+    end
+}
+
+#[derive(Default)]
+struct Wire(Vec<Header>);
+
+impl EndEffects for Wire {
+    fn transmit(&mut self, header: &Header) {
+        self.0.push(*header);
+    }
+
+    fn arrived(&mut self, _: Channel, _: u32) {}
+}
+
+/// Two ends and what is between them. The first one sends.
+struct Network {
+    now: u64,
+    ends: [End; 2],
+    dice: Dice,
+    /// Of ten thousand frames so many are lost.
+    loss: u64,
+    /// Until when the bottleneck is busy, by sender.
+    busy: [u64; 2],
+    /// By time of arrival and order of sending: to whom, and what.
+    under_way: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    headers: Vec<Header>,
+    delivered: u64,
+    transmissions: u64,
+    /// Sum of the frames under way at each new one.
+    in_flight: u64,
+    sent: u64,
+}
+
+impl Network {
+    fn new(loss: u64, seed: u64) -> Self {
+        Self {
+            now: 0,
+            ends: [end(0), end(1)],
+            dice: Dice(seed),
+            loss,
+            busy: [0; 2],
+            under_way: BinaryHeap::new(),
+            headers: vec![],
+            delivered: 0,
+            transmissions: 0,
+            in_flight: 0,
+            sent: 0,
+        }
+    }
+
+    fn run(mut self) -> Self {
+        while self.now < SPAN {
+            self.work();
+            let packet = self.under_way.peek().map_or(u64::MAX, |Reverse((at, ..))| *at);
+            let [a, b] = self.ends.each_ref().map(|end| end.deadline(self.now));
+            self.now = packet.min(a).min(b).max(self.now);
+            while let Some(Reverse((at, number, to))) = self.under_way.peek().copied()
+                && at <= self.now
+            {
+                self.under_way.pop();
+                let header = self.headers[number as usize];
+                self.arrive(to, &header);
+            }
+        }
+        self
+    }
+
+    /// The first one sends as long as it may; then both do what is due now.
+    fn work(&mut self) {
+        for host in [0, 1] {
+            let mut wire = Wire::default();
+            let end = &mut self.ends[host];
+            while host == 0 && end.may_send(Channel::Posted, self.now) {
+                let digest = (Digest { len: 1400, crc: 0 }, Flags::empty());
+                end.send(Channel::Posted, digest, self.now, &mut wire);
+                self.sent += 1;
+                self.in_flight += u64::from(end.in_flight());
+            }
+            end.on_time(self.now, &mut wire);
+            self.carry(host, wire);
+        }
+    }
+
+    fn carry(&mut self, from: usize, wire: Wire) {
+        for header in wire.0 {
+            let is_full = header.payload.len > 0;
+            self.transmissions += u64::from(is_full);
+            let service = if is_full { SERVICE } else { SERVICE / 10 };
+            self.busy[from] = self.busy[from].max(self.now) + service;
+            if self.dice.below(10_000) >= self.loss {
+                let number = self.headers.len() as u64;
+                self.headers.push(header);
+                self.under_way.push(Reverse((self.busy[from] + DELAY, number, 1 - from)));
+            }
+        }
+    }
+
+    fn arrive(&mut self, to: usize, header: &Header) {
+        let mut wire = Wire::default();
+        let heard = self.ends[to].on_header(header, self.now, &mut wire).expect("an honest peer");
+        self.carry(to, wire);
+        if heard == Heard::Payload
+            && let Arrival::InOrder(frames) =
+                self.ends[to].on_payload(header, self.now).expect("an honest peer")
+        {
+            self.ends[to].take(Channel::Posted, frames);
+            self.ends[to].give(Channel::Posted, frames, self.now);
+            self.delivered += u64::from(frames);
+        }
+    }
+}
+
+/// Selective repair gives at least what going back to a lost frame would, were every loss known
+/// after a round trip, with as many frames under way: (1 - p) / (1 + (W - 1) p).
+// spec: LINK-8, LINK-26, LINK-27, LINK-28, CONG-5
+#[test]
+fn losses_cost_little_more_than_what_is_lost() {
+    let clear = Network::new(0, 1).run().delivered as f64;
+    for (loss, least) in [(10, 0.97), (100, 0.9), (500, 0.75), (2_000, 0.35)] {
+        let run = Network::new(loss, 1).run();
+        let (lost, goodput) = (loss as f64 / 10_000.0, run.delivered as f64 / clear);
+        let window = run.in_flight as f64 / run.sent as f64;
+        let back = (1.0 - lost) / (1.0 - lost + lost * window);
+        let each = run.transmissions as f64 / run.delivered as f64;
+        let counters = run.ends[0].counters();
+        println!(
+            "{:5.1} %: goodput {goodput:.3}, going back {back:.3} with {window:.1} under way; \
+             {each:.3} transmissions, least {:.3}; overtaken {}, asked for {}, timed out {}",
+            100.0 * lost,
+            1.0 / (1.0 - lost),
+            counters.overtaken,
+            counters.asked_for,
+            counters.timed_out,
+        );
+        assert!(goodput >= least && goodput >= back, "{goodput} at {lost}");
+        assert!(each <= 1.02 / (1.0 - lost), "{each} at {lost}");
+    }
+}
+
+/// Two ends of which the first one has credit, knows the round trip, and has sent all it may.
+fn full() -> ([End; 2], u64, Vec<Header>) {
+    let (mut ends, now) = ([end(0), end(1)], 2 * DELAY);
+    let (mut probe, mut answer) = (Wire::default(), Wire::default());
+    ends[0].on_time(0, &mut probe);
+    for header in probe.0 {
+        ends[1].on_header(&header, DELAY, &mut answer).expect("an honest peer");
+    }
+    for header in answer.0 {
+        ends[0].on_header(&header, now, &mut Wire::default()).expect("an honest peer");
+    }
+    assert_eq!(ends[0].rtt().smoothed(), Some(2 * DELAY));
+    let mut wire = Wire::default();
+    while send(&mut ends[0], now, &mut wire) {}
+    (ends, now, wire.0)
+}
+
+fn send(end: &mut End, now: u64, wire: &mut Wire) -> bool {
+    let may_send = end.may_send(Channel::Posted, now);
+    if may_send {
+        end.send(Channel::Posted, (Digest { len: 8, crc: 0 }, Flags::empty()), now, wire);
+    }
+    may_send
+}
+
+/// What nobody answers is sent again after 80, 160, 320, 640 us: 20 of a round trip, four times 10
+/// of its variation, and 20 for which the other side may be silent. That is no word of the network;
+/// the timeout is, which comes a millisecond after the last of them.
+// spec: LINK-26, CONG-5
+#[test]
+fn reminders_are_one_frame_each_at_intervals_that_double() {
+    let (mut ends, start, sent) = full();
+    let (end, window) = (&mut ends[0], sent.len() as u32);
+    for (reminders, wait) in [80_000, 240_000, 560_000].into_iter().enumerate() {
+        assert_eq!(end.deadline(start + wait - 1), start + wait);
+        let mut wire = Wire::default();
+        end.on_time(start + wait - 1, &mut wire);
+        assert!(wire.0.is_empty(), "not yet");
+        end.on_time(start + wait, &mut wire);
+        let seqs: Vec<_> = wire.0.iter().map(|header| header.seq).collect();
+        assert_eq!(seqs, [reminders as u32], "the eldest, each in turn");
+        assert_eq!((end.in_flight(), end.window()), (window, window * ONE));
+    }
+    let mut wire = Wire::default();
+    end.on_time(start + 1_000_000, &mut wire);
+    assert_eq!(end.window(), window * ONE / 2, "the timeout of those without a reminder");
+}
+
+/// Room that a loss makes in the window is for what was lost.
+// spec: LINK-28
+#[test]
+fn what_is_lost_goes_before_what_is_new() {
+    let (mut ends, now, sent) = full();
+    assert_eq!(sent.len(), 16);
+    let (mut wire, there) = (Wire::default(), now + DELAY);
+    for header in &sent[10..] {
+        let heard = ends[1].on_header(header, there, &mut wire);
+        assert_eq!(heard, Ok(Heard::Payload));
+        assert_eq!(ends[1].on_payload(header, there), Ok(Arrival::Ahead));
+    }
+    ends[1].on_time(there, &mut wire);
+    let (end, back) = (&mut ends[0], there + DELAY);
+    for header in wire.0.drain(..) {
+        end.on_header(&header, back, &mut Wire::default()).expect("an honest peer");
+    }
+    assert_eq!((end.in_flight(), end.window() / ONE), (0, 11), "ten of sixteen are lost");
+    assert!(send(end, back, &mut wire), "ten are to go, so that there is room for one");
+    assert!(!send(end, back, &mut wire));
+    end.on_time(back, &mut wire);
+    let seqs: Vec<_> = wire.0.iter().map(|header| header.seq).collect();
+    assert_eq!(seqs, [16, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+}

@@ -124,7 +124,7 @@ fn oracle(bytes: &[u8]) -> Option<Vec<Owned>> {
             2 => (16, 65520),
             3 => (9, 1032),
             5 => (8, 65520),
-            RecordKind::Filler => (0, 65520),
+            7 => (0, 65520),
             _ => (1, 65520),
         };
         let len = usize::from(bytes[at + 2]) + 256 * usize::from(bytes[at + 3]);

@@ -18,6 +18,7 @@
 //! | [`segment`] | cutting strided and long transfers | spec/10 |
 //! | [`pending`] | what an initiator still waits for | spec/60 |
 //! | [`lock`] | lock and epoch words as atomic transitions | spec/10 |
+//! | [`matching`] | which matched message goes into which receive | spec/45 |
 //! | [`link`] | the link between hosts: frames, channels, paths, pace | spec/85, 86, 91 |
 //!
 //! A machine changes its own state first and then causes effects; every check precedes the first
@@ -35,6 +36,7 @@ pub mod lane;
 pub mod limits;
 pub mod link;
 pub mod lock;
+pub mod matching;
 pub mod notify;
 pub mod pending;
 pub mod segment;

@@ -1,0 +1,218 @@
+//! The messages that no receive has accepted yet.
+use super::lists::{Lists, NONE, Ring};
+use super::masks::{Label, Mask, Masks, ODD};
+use super::table::Table;
+use super::{Message, MessageId, Removed};
+use crate::limits::MASKS_MAX;
+use alloc::boxed::Box;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Unexpected {
+    message: Message,
+    aside: bool,
+}
+
+/// The table of unexpected messages.
+#[derive(Debug)]
+pub(super) struct Messages {
+    table: Table<Unexpected>,
+    /// All that can be matched, in the order of arrival; at the other end, those set aside.
+    order: Ring,
+    /// For each mask, what looks alike to it.
+    alike: Box<[Lists]>,
+    aside: u32,
+    /// How many there are of each source; at last, of unknown ones.
+    counts: Box<[u32]>,
+}
+
+impl Messages {
+    pub(super) fn new(slots: u32, sources: u32) -> Self {
+        Self {
+            table: Table::new(slots),
+            order: Ring::new(slots),
+            alike: (0..MASKS_MAX).map(|_| Lists::new(slots, slots)).collect(),
+            aside: 0,
+            counts: alloc::vec![0; sources as usize + 1].into_boxed_slice(),
+        }
+    }
+
+    /// Messages in the table, those set aside among them.
+    pub(super) const fn len(&self) -> u32 {
+        self.table.len()
+    }
+
+    /// Whether no message can be matched.
+    #[inline(always)]
+    pub(super) const fn none_waits(&self) -> bool {
+        self.table.len() == self.aside
+    }
+
+    /// Whether one more of this source has room: fewer are there than slots are free, so that
+    /// however many sources flood the table, one that has none in it finds a slot.
+    // spec: MATCH-13
+    #[inline(always)]
+    fn has_room(&self, source: Option<u32>) -> bool {
+        self.table.room() > self.counts[self.counter(source)]
+    }
+
+    #[inline(always)]
+    fn counter(&self, source: Option<u32>) -> usize {
+        source.map_or(self.counts.len() - 1, |source| source as usize)
+    }
+
+    /// Adds a message as the youngest. `None` without room.
+    #[inline(never)]
+    pub(super) fn insert(&mut self, masks: &Masks, message: Message) -> Option<MessageId> {
+        if !self.has_room(message.source) {
+            return None;
+        }
+        let id = self.table.insert(Unexpected { message, aside: false })?;
+        let counter = self.counter(message.source);
+        self.counts[counter] += 1;
+        self.order.append(self.order.end(), id.slot);
+        for number in 0..masks.len() {
+            self.list(masks, number, id.slot);
+        }
+        Some(MessageId(id))
+    }
+
+    /// Puts a message into the lists of a mask.
+    #[inline(always)]
+    fn list(&mut self, masks: &Masks, number: usize, slot: u32) {
+        let (label, mask, table) = (self.label(slot), masks.get(number), &self.table);
+        let lists = &mut self.alike[number];
+        let bucket = lists.bucket(masks.hash(number, label));
+        lists.append(bucket, slot, |other| mask.alike(label, table.at(other).message.label()));
+    }
+
+    /// Puts all that can be matched into the lists of a mask that is new.
+    #[cold]
+    pub(super) fn list_all(&mut self, masks: &Masks, number: usize) {
+        let mut slot = self.order.after(self.order.end());
+        while slot != self.order.end() {
+            self.list(masks, number, slot);
+            slot = self.order.after(slot);
+        }
+    }
+
+    /// The oldest message that looks like `label` to a mask and its number.
+    // spec: MATCH-4
+    #[inline(always)]
+    pub(super) fn oldest(
+        &self,
+        masks: &Masks,
+        (mask, number): (Mask, usize),
+        label: Label,
+    ) -> Option<u32> {
+        if self.none_waits() {
+            return None;
+        }
+        let slot = if number == ODD {
+            self.oldest_in_order(mask, label)
+        } else {
+            let lists = &self.alike[number];
+            let bucket = lists.bucket(masks.hash(number, label));
+            lists.first(bucket, |slot| mask.alike(label, self.label(slot)))
+        };
+        (slot != NONE).then_some(slot)
+    }
+
+    #[cold]
+    fn oldest_in_order(&self, mask: Mask, label: Label) -> u32 {
+        let mut slots = self.order.iter(self.order.end());
+        slots.find(|slot| mask.alike(label, self.label(*slot))).unwrap_or(NONE)
+    }
+
+    /// What is in a slot that is taken.
+    pub(super) fn get(&self, slot: u32) -> (MessageId, Message) {
+        (MessageId(self.table.id(slot)), self.table.at(slot).message)
+    }
+
+    /// Takes a message out of the table.
+    #[inline(never)]
+    pub(super) fn take(&mut self, masks: &Masks, slot: u32) -> Message {
+        if self.table.at(slot).aside {
+            self.order.remove(slot);
+            self.aside -= 1;
+        } else {
+            self.unlist(masks, slot);
+        }
+        let message = self.table.remove(slot).message;
+        let counter = self.counter(message.source);
+        self.counts[counter] -= 1;
+        message
+    }
+
+    /// Takes a message out of the lists where receives find it.
+    #[inline(always)]
+    fn unlist(&mut self, masks: &Masks, slot: u32) {
+        let label = self.label(slot);
+        self.order.remove(slot);
+        for number in 0..masks.len() {
+            let lists = &mut self.alike[number];
+            lists.remove(lists.bucket(masks.hash(number, label)), slot);
+        }
+    }
+
+    /// The slot of a message that is still there.
+    pub(super) fn find(&self, id: MessageId) -> Option<u32> {
+        self.table.has(id.0).then_some(id.0.slot)
+    }
+
+    /// Sets a message aside. False if it is already.
+    // spec: MATCH-7
+    pub(super) fn set_aside(&mut self, masks: &Masks, slot: u32) -> bool {
+        if self.table.at(slot).aside {
+            return false;
+        }
+        self.unlist(masks, slot);
+        self.order.append(self.order.other_end(), slot);
+        self.table.at_mut(slot).aside = true;
+        self.aside += 1;
+        true
+    }
+
+    /// Those that are set aside, in the order in which they were.
+    pub(super) fn aside(&self) -> impl Iterator<Item = (MessageId, Message)> {
+        self.order.iter(self.order.other_end()).map(|slot| self.get(slot))
+    }
+
+    /// The body of a message is here.
+    pub(super) fn complete(&mut self, slot: u32) {
+        self.table.at_mut(slot).message.whole = true;
+    }
+
+    /// Drops what is of a source and has no whole body.
+    // spec: MATCH-14
+    pub(super) fn drop_from(
+        &mut self,
+        masks: &Masks,
+        source: u32,
+        removed: &mut impl FnMut(Removed),
+    ) {
+        for end in [self.order.end(), self.order.other_end()] {
+            let mut next = self.order.after(end);
+            while next != end {
+                let slot = next;
+                next = self.order.after(slot);
+                let (id, message) = self.get(slot);
+                if message.source == Some(source) && !message.whole {
+                    self.take(masks, slot);
+                    removed(Removed::Message { id, handle: message.handle });
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn label(&self, slot: u32) -> Label {
+        self.table.at(slot).message.label()
+    }
+}
+
+impl Message {
+    #[inline(always)]
+    pub(super) const fn label(&self) -> Label {
+        Label::new(self.source, self.tag)
+    }
+}

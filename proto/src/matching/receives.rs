@@ -1,0 +1,172 @@
+//! The receives that wait for messages.
+use super::lists::{Lists, NONE};
+use super::masks::{Label, Mask, Masks, ODD};
+use super::table::{Id, Table};
+use super::{Place, Receive, ReceiveId};
+use crate::limits::MASKS_MAX;
+
+/// A receive that waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Posted {
+    pub(super) handle: u64,
+    label: Label,
+    mask: Mask,
+    /// Number of the mask, or [`ODD`].
+    number: u32,
+    bucket: u32,
+    /// Where the next message goes, and how many bytes it may have.
+    offset: u64,
+    left: u64,
+    /// Bytes that must be left for it to go on; 0 of one that takes a single message.
+    least: u64,
+}
+
+impl Posted {
+    /// Whether it stands in the list of this label: all that have no number stand in one.
+    #[inline(always)]
+    const fn is_like(&self, mask: Mask, number: u32, label: Label) -> bool {
+        self.number == number && (mask.alike(label, self.label) || number == ODD as u32)
+    }
+
+    /// Puts a message of `len` bytes into the buffer.
+    // spec: MATCH-10, MATCH-11
+    #[inline(always)]
+    pub(super) fn fill(&mut self, id: Id, len: u64) -> Place {
+        let taken = if len < self.left { len } else { self.left };
+        let offset = self.offset;
+        self.offset += taken;
+        self.left -= taken;
+        let released = self.least == 0 || self.left < self.least;
+        Place { id: ReceiveId(id), handle: self.handle, offset, len: taken, released }
+    }
+}
+
+/// The table of receives.
+#[derive(Debug)]
+pub(super) struct Receives {
+    table: Table<Posted>,
+    lists: Lists,
+    /// How many have each mask; at last, how many have none of the table's.
+    counts: [u32; MASKS_MAX + 1],
+    /// A bit for each of these counts that is not 0.
+    used: u32,
+}
+
+impl Receives {
+    pub(super) fn new(slots: u32) -> Self {
+        let (table, lists) = (Table::new(slots), Lists::new(slots, slots));
+        Self { table, lists, counts: [0; MASKS_MAX + 1], used: 0 }
+    }
+
+    pub(super) const fn table(&self) -> &Table<Posted> {
+        &self.table
+    }
+
+    /// Whether a receive has the mask of this number.
+    pub(super) const fn is_used(&self, number: usize) -> bool {
+        self.counts[number] > 0
+    }
+
+    /// Adds a receive as the youngest, of one message where `least` is 0. `None` without room.
+    #[inline(always)]
+    pub(super) fn insert(
+        &mut self,
+        masks: &Masks,
+        receive: &Receive,
+        (mask, number): (Mask, usize),
+        least: u64,
+    ) -> Option<Id> {
+        let Receive { pattern, capacity: left, handle } = *receive;
+        let label = pattern.label();
+        let bucket = match number {
+            ODD => self.lists.further(),
+            number => self.lists.bucket(masks.hash(number, label)),
+        };
+        let (number, place) = (number as u32, bucket as u32);
+        let posted = Posted { handle, label, mask, number, bucket: place, offset: 0, left, least };
+        let id = self.table.insert(posted)?;
+        self.counts[number as usize] += 1;
+        self.used |= 1 << number;
+        let table = &self.table;
+        self.lists.append(bucket, id.slot, |slot| table.at(slot).is_like(mask, number, label));
+        Some(id)
+    }
+
+    /// The oldest receive that accepts a message.
+    // spec: MATCH-3
+    #[inline(always)]
+    pub(super) fn oldest(&self, masks: &Masks, label: Label) -> Option<u32> {
+        let used = self.used;
+        if used & used.wrapping_sub(1) == 0 && used < 1 << ODD {
+            // None at all, or one mask's.
+            let number = used.trailing_zeros() as usize;
+            let slot = if used == 0 { NONE } else { self.first(masks, number, label) };
+            return (slot != NONE).then_some(slot);
+        }
+        self.oldest_of_several(masks, label)
+    }
+
+    #[inline(never)]
+    fn oldest_of_several(&self, masks: &Masks, label: Label) -> Option<u32> {
+        let (mut oldest, mut serial, mut used) = (NONE, u64::MAX, self.used);
+        while used != 0 {
+            let number = used.trailing_zeros() as usize;
+            used &= used - 1;
+            let slot = match number {
+                ODD => self.first_odd(label),
+                number => self.first(masks, number, label),
+            };
+            if slot != NONE && self.table.id(slot).serial < serial {
+                (oldest, serial) = (slot, self.table.id(slot).serial);
+            }
+        }
+        (oldest != NONE).then_some(oldest)
+    }
+
+    /// The oldest receive of a mask that accepts a message.
+    #[inline(always)]
+    fn first(&self, masks: &Masks, number: usize, label: Label) -> u32 {
+        let (bucket, mask) = (self.lists.bucket(masks.hash(number, label)), masks.get(number));
+        let number = number as u32;
+        self.lists.first(bucket, |slot| self.table.at(slot).is_like(mask, number, label))
+    }
+
+    /// Those of odd masks stand in one list.
+    #[cold]
+    fn first_odd(&self, label: Label) -> u32 {
+        let mut slot = self.lists.first(self.lists.further(), |_| true);
+        while slot != NONE {
+            let posted = self.table.at(slot);
+            if posted.mask.alike(label, posted.label) {
+                break;
+            }
+            slot = self.lists.after(slot);
+        }
+        slot
+    }
+
+    /// Puts a message of `len` bytes into a receive.
+    #[inline(always)]
+    pub(super) fn fill(&mut self, slot: u32, len: u64) -> Place {
+        let id = self.table.id(slot);
+        self.table.at_mut(slot).fill(id, len)
+    }
+
+    /// Takes a receive out of the table, and returns its handle.
+    #[inline(always)]
+    pub(super) fn remove(&mut self, slot: u32) -> u64 {
+        self.lists.remove(self.table.at(slot).bucket as usize, slot);
+        let &Posted { number, handle, .. } = self.table.remove(slot);
+        let count = &mut self.counts[number as usize];
+        *count -= 1;
+        if *count == 0 {
+            self.used &= !(1 << number);
+        }
+        handle
+    }
+
+    /// Whether a slot holds a receive from this source and no other.
+    pub(super) fn is_from(&self, slot: u32, source: u32) -> bool {
+        self.table.is_taken(slot) && self.table.at(slot).label.source() == Some(source)
+    }
+}

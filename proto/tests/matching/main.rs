@@ -1,0 +1,5 @@
+//! Matching: what spec/45 says, rule by rule, and against vectors that are scanned in order.
+mod oracle;
+mod random;
+mod rules;
+mod sizes;

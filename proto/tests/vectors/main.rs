@@ -8,6 +8,7 @@ mod command;
 mod frame;
 mod lane;
 mod lock;
+mod matching;
 mod names;
 mod notification;
 mod opening;
@@ -108,6 +109,12 @@ const ALL: &[Vectors] = &[
         header: opening::HEADER,
         machine: opening::machine,
         script: opening::script,
+    },
+    Vectors {
+        name: "matching",
+        header: matching::HEADER,
+        machine: matching::machine,
+        script: matching::script,
     },
     Vectors { name: "lock", header: lock::HEADER, machine: lock::machine, script: lock::script },
 ];

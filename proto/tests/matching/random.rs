@@ -1,41 +1,12 @@
 //! Random operations, the matcher beside the oracle.
-use crate::oracle::{Oracle, Outcome, accepts};
-use ayre_proto::matching::{
-    Arrive, Matcher, Message, MessageId, Pattern, Place, Post, PostMulti, Receive, ReceiveId,
-    Removed, Sizes,
-};
+use crate::pair::{IGNORED, Pair, SOURCES, Step, play};
+use ayre_proto::matching::{Message, Pattern, Sizes};
 use proptest::prelude::*;
-use std::collections::BTreeSet;
-
-const SOURCES: u32 = 4;
-
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    Post(Pattern, u64),
-    PostMulti(Pattern, u64, u64),
-    Arrive {
-        source: Option<u32>,
-        tag: u64,
-        len: u64,
-        whole: bool,
-    },
-    Peek(Pattern),
-    /// Of the n-th message that was kept, counted back from the youngest.
-    SetAside(usize),
-    Take(usize),
-    Complete(usize),
-    /// Of the n-th receive that waited, counted the same way.
-    Cancel(usize),
-    Remove(u32),
-}
 
 /// Tags that differ in low, middle and high bits.
 fn tags() -> impl Strategy<Value = u64> {
     (0..3u64, 0..2u64, 0..2u64).prop_map(|(low, middle, high)| low | middle << 33 | high << 63)
 }
-
-/// As many of the masks as a case uses: more than a matcher has lists for, or only a few.
-const IGNORED: [u64; 7] = [0, 1 << 63, u64::MAX, 3, 1 << 33, 1 << 33 | 1 << 63, u64::MAX >> 1];
 
 fn patterns(masks: usize) -> impl Strategy<Value = Pattern> {
     let source = prop_oneof![3 => (0..SOURCES).prop_map(Some), 1 => Just(None)];
@@ -64,154 +35,6 @@ fn steps(masks: usize) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..250)
 }
 
-/// Both of them, and every name that the matcher ever gave.
-struct Pair {
-    matcher: Matcher,
-    oracle: Oracle,
-    handle: u64,
-    receives: Vec<(ReceiveId, u64)>,
-    messages: Vec<(MessageId, u64)>,
-}
-
-/// The n-th name from the end, stale or not.
-fn pick<T: Copy>(names: &[(T, u64)], by: usize) -> Option<(T, u64)> {
-    names.iter().rev().nth(by).copied()
-}
-
-impl Pair {
-    fn new(sizes: Sizes, seed: u64) -> Self {
-        let (matcher, oracle) = (Matcher::new(sizes, seed), Oracle::new(sizes));
-        Self { matcher, oracle, handle: 0, receives: Vec::new(), messages: Vec::new() }
-    }
-
-    fn handle(&mut self) -> u64 {
-        self.handle += 1;
-        self.handle
-    }
-
-    fn waits(&mut self, id: ReceiveId, handle: u64) {
-        assert!(self.receives.iter().all(|(other, _)| *other != id), "a name is given once");
-        self.receives.push((id, handle));
-    }
-
-    fn check(&self, place: Place, expected: (u64, u64, u64, bool)) {
-        assert_eq!((place.handle, place.offset, place.len, place.released), expected);
-        let known = self.receives.iter().find(|(id, _)| *id == place.id);
-        assert!(known.is_none_or(|(_, handle)| *handle == place.handle));
-    }
-
-    fn post(&mut self, pattern: Pattern, capacity: u64) {
-        let receive = Receive { pattern, capacity, handle: self.handle() };
-        match (self.matcher.post(receive), self.oracle.post(receive)) {
-            (Post::Matched(found), Outcome::Matched(expected)) => {
-                assert!(accepts(&pattern, &found) && pattern.accepts(&found));
-                assert_eq!(found, expected);
-            }
-            (Post::Posted(id), Outcome::Kept) => self.waits(id, receive.handle),
-            (Post::Busy, Outcome::Busy) => {}
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn post_multi(&mut self, pattern: Pattern, capacity: u64, least: u64) {
-        let receive = Receive { pattern, capacity, handle: self.handle() };
-        let mut taken = Vec::new();
-        let posted = self.matcher.post_multi(receive, least, |message, place| {
-            taken.push((message, place));
-        });
-        let expected = self.oracle.post_multi(receive, least);
-        match (posted, &expected) {
-            (PostMulti::Posted(id), Some((_, true))) => self.waits(id, receive.handle),
-            (PostMulti::Released, Some((_, false))) | (PostMulti::Busy, None) => {}
-            other => panic!("{other:?}"),
-        }
-        let expected = expected.map(|(taken, _)| taken).unwrap_or_default();
-        assert_eq!(taken.len(), expected.len());
-        for ((message, place), (wanted, put)) in taken.into_iter().zip(expected) {
-            assert_eq!(message, wanted);
-            self.check(place, put);
-        }
-    }
-
-    fn arrive(&mut self, message: Message) {
-        match (self.matcher.arrive(message), self.oracle.arrive(message)) {
-            (Arrive::Matched(place), Outcome::Matched(expected)) => self.check(place, expected),
-            (Arrive::Unexpected(id), Outcome::Kept) => {
-                assert!(self.messages.iter().all(|(other, _)| *other != id), "given once");
-                self.messages.push((id, message.handle));
-            }
-            (Arrive::Busy, Outcome::Busy) => {}
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn peek(&mut self, pattern: Pattern) {
-        let found = self.matcher.peek(pattern);
-        assert_eq!(found.map(|(_, message)| message), self.oracle.peek(&pattern));
-        if let Some((id, message)) = found {
-            assert!(self.messages.contains(&(id, message.handle)));
-        }
-    }
-
-    fn named(&mut self, step: Step) {
-        match step {
-            Step::SetAside(by) => {
-                let Some((id, handle)) = pick(&self.messages, by) else { return };
-                assert_eq!(self.matcher.set_aside(id), self.oracle.set_aside(handle));
-            }
-            Step::Take(by) => {
-                let Some((id, handle)) = pick(&self.messages, by) else { return };
-                assert_eq!(self.matcher.take(id), self.oracle.take(handle));
-            }
-            Step::Complete(by) => {
-                let Some((id, handle)) = pick(&self.messages, by) else { return };
-                assert_eq!(self.matcher.complete(id), self.oracle.complete(handle));
-            }
-            Step::Cancel(by) => {
-                let Some((id, handle)) = pick(&self.receives, by) else { return };
-                let cancelled = self.oracle.cancel(handle);
-                assert_eq!(self.matcher.cancel(id), cancelled.then_some(handle));
-            }
-            _ => unreachable!("all that have a name"),
-        }
-    }
-
-    fn remove(&mut self, source: u32) {
-        let (mut receives, mut messages) = (Vec::new(), Vec::new());
-        self.matcher.remove(source, |removed| match removed {
-            Removed::Receive { handle, .. } => receives.push(handle),
-            Removed::Message { handle, .. } => messages.push(handle),
-        });
-        let expected = self.oracle.remove(source);
-        receives.sort_unstable();
-        assert_eq!((receives, messages), expected);
-    }
-
-    fn apply(&mut self, step: Step) {
-        match step {
-            Step::Post(pattern, capacity) => self.post(pattern, capacity),
-            Step::PostMulti(pattern, capacity, least) => self.post_multi(pattern, capacity, least),
-            Step::Arrive { source, tag, len, whole } => {
-                let handle = self.handle();
-                self.arrive(Message { source, tag, len, handle, whole });
-            }
-            Step::Peek(pattern) => self.peek(pattern),
-            Step::Remove(source) => self.remove(source),
-            named => self.named(named),
-        }
-        self.compare();
-    }
-
-    fn compare(&self) {
-        let Oracle { receives, messages, aside, .. } = &self.oracle;
-        assert_eq!(self.matcher.receive_count() as usize, receives.len());
-        assert_eq!(self.matcher.message_count() as usize, messages.len() + aside.len());
-        let waiting: BTreeSet<u64> = self.matcher.receives().map(|(_, handle)| handle).collect();
-        assert_eq!(waiting, receives.iter().map(|waiting| waiting.handle).collect());
-        assert!(self.matcher.aside().map(|(_, message)| message).eq(aside.iter().copied()));
-    }
-}
-
 fn cases() -> impl Strategy<Value = (Sizes, Vec<Step>)> {
     let sizes = (1..12u32, 1..16u32).prop_map(|(receives, messages)| Sizes {
         receives,
@@ -223,8 +46,6 @@ fn cases() -> impl Strategy<Value = (Sizes, Vec<Step>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
-
     // spec: MATCH-2, MATCH-3, MATCH-4, MATCH-5, MATCH-6, MATCH-7, MATCH-8, MATCH-9, MATCH-10
     // spec: MATCH-11, MATCH-12, MATCH-13, MATCH-14, MATCH-15, MATCH-17
     #[test]
@@ -236,6 +57,13 @@ proptest! {
         for step in steps {
             pair.apply(step);
         }
+    }
+
+    /// The scripts that the fuzz target plays.
+    // spec: MATCH-3, MATCH-4, MATCH-12, MATCH-15, ERR-7
+    #[test]
+    fn any_bytes_are_steps(script in prop::collection::vec(any::<u8>(), 0..600)) {
+        play(&script);
     }
 }
 

@@ -44,6 +44,9 @@ pub(super) struct Mask {
 }
 
 impl Mask {
+    /// No pattern's mask.
+    const NEVER: Self = Self { heeded: 0, any: 1 };
+
     #[inline(always)]
     pub(super) const fn of(pattern: &Pattern) -> Self {
         let any = if pattern.source.is_none() { NOBODY } else { 0 };
@@ -74,7 +77,7 @@ impl Masks {
     /// No mask. The seed decides which labels meet in a bucket.
     pub(super) const fn new(seed: u64) -> Self {
         let factors = [odd(seed), odd(seed.wrapping_add(GOLDEN))];
-        Self { masks: [Mask { heeded: 0, any: 0 }; MASKS_MAX], len: 0, last: 0, next: 0, factors }
+        Self { masks: [Mask::NEVER; MASKS_MAX], len: 0, last: 0, next: 0, factors }
     }
 
     #[inline(always)]
@@ -85,7 +88,7 @@ impl Masks {
     /// A mask's number.
     #[inline(always)]
     pub(super) fn find(&mut self, mask: Mask) -> Option<usize> {
-        if self.last >= self.len || self.masks[self.last] != mask {
+        if self.masks[self.last % MASKS_MAX] != mask {
             self.last = self.search(mask)?;
         }
         Some(self.last)

@@ -54,7 +54,7 @@ pub(super) struct Receives {
 
 impl Receives {
     pub(super) fn new(slots: u32) -> Self {
-        let (table, lists) = (Table::new(slots), Lists::new(slots, slots));
+        let (table, lists) = (Table::new(slots), Lists::new(slots, 2 * slots));
         Self { table, lists, counts: [0; MASKS_MAX + 1], used: 0 }
     }
 

@@ -4,6 +4,7 @@
 //! waiting. `cargo xtask instructions` runs it under callgrind with two counts; what differs is
 //! the cost of the operations between.
 use ayre::{Config, Mode, Options, PeerId, Port, RegionOptions, RemoteQueue, RemoteRegion, Rights};
+use ayre_proto::matching::{Arrive, Matcher, Message, Pattern, Post, Receive, Sizes};
 use std::hint::black_box;
 
 struct Pair {
@@ -96,6 +97,65 @@ fn queue(pair: &mut Pair, count: u64) {
     }
 }
 
+/// A matcher where so many receives wait, or messages, of tags from 1000 on.
+fn matcher(receives: u64, messages: u64) -> Matcher {
+    let mut matcher = Matcher::new(Sizes { receives: 1 << 16, messages: 1 << 11, sources: 2 }, 1);
+    for tag in 1000..1000 + receives {
+        post(&mut matcher, tag);
+    }
+    for tag in 1000..1000 + messages {
+        arrive(&mut matcher, tag);
+    }
+    matcher
+}
+
+/// A receive as MPI libraries post them: of one source, and all of the tag but some bits.
+fn post(matcher: &mut Matcher, tag: u64) {
+    let pattern = Pattern { source: Some(1), tag: black_box(tag), ignore: 1 << 63 };
+    let post = matcher.post(Receive { pattern, capacity: 8, handle: tag });
+    assert!(post != Post::Busy, "there is room");
+}
+
+fn arrive(matcher: &mut Matcher, tag: u64) {
+    let tag = black_box(tag);
+    let message = Message { source: Some(1), tag, len: 8, handle: tag, whole: true };
+    assert!(matcher.arrive(message) != Arrive::Busy, "there is room");
+}
+
+/// A receive that waits, and its message, beside so many others that wait.
+fn expected(others: u64, count: u64) {
+    let mut matcher = matcher(others, 0);
+    for _ in 0..count {
+        post(&mut matcher, 7);
+        arrive(&mut matcher, 7);
+    }
+    assert_eq!(u64::from(matcher.receive_count()), others);
+}
+
+/// A message that nobody waits for, and its receive, beside so many others of its kind.
+fn unexpected(others: u64, count: u64) {
+    let mut matcher = matcher(0, others);
+    for _ in 0..count {
+        arrive(&mut matcher, 7);
+        post(&mut matcher, 7);
+    }
+    assert_eq!(u64::from(matcher.message_count()), others);
+}
+
+/// The same as `expected` where receives of four masks wait.
+fn masks(count: u64) {
+    let mut matcher = matcher(1000, 0);
+    for (source, ignore) in [(None, 1 << 63), (Some(1), 255 | 1 << 63), (None, 255 | 1 << 63)] {
+        let pattern = Pattern { source, tag: 1 << 40, ignore };
+        let _ = matcher.post(Receive { pattern, capacity: 8, handle: 0 });
+    }
+    for _ in 0..count {
+        post(&mut matcher, 7);
+        arrive(&mut matcher, 7);
+    }
+    assert_eq!(matcher.receive_count(), 1003);
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let case = arguments.next().expect("CASE COUNT");
@@ -118,6 +178,16 @@ fn main() {
         "poll-mediated-1-peer" => poll(1, Mode::Mediated, count),
         "poll-mediated-64-peers" => poll(64, Mode::Mediated, count),
         "put-8-mediated" => repeat(Mode::Mediated, Box::new(|pair| pair.put_mediated(8))),
+        "match-1" => expected(0, count),
+        "match-1000" => expected(1000, count),
+        "match-1000-4-masks" => masks(count),
+        "match-post" => assert_eq!(u64::from(matcher(count, 0).receive_count()), count),
+        "match-arrive" => {
+            let mut matcher = matcher(50_000, 0);
+            (1000..1000 + count).for_each(|tag| arrive(&mut matcher, tag));
+        }
+        "match-unexpected-1" => unexpected(0, count),
+        "match-unexpected-1000" => unexpected(1000, count),
         other => panic!("no case {other}"),
     }
 }

@@ -1,0 +1,47 @@
+//! The binary interface of libfabric, declared by hand from its manual pages and headers: what a
+//! provider answers to, and what a caller calls.
+//!
+//! One set of declarations serves every generation of the library. Structures have only ever grown
+//! at their ends, so each is declared with all that was appended so far, and every member that was
+//! appended names the version that did so: it may be read or written only where the version that
+//! a call was made with reaches that one. Functions in tables are optional, because a foreign
+//! table may have gaps; ours have none, which begins with `REFUSING`.
+
+#![allow(missing_docs, reason = "the manual pages of libfabric document them, by these names")]
+
+pub mod endpoint;
+pub mod errno;
+pub mod events;
+pub mod flags;
+pub mod info;
+pub mod layout;
+pub mod messages;
+pub mod objects;
+pub mod provider;
+
+pub use endpoint::*;
+pub use events::*;
+pub use flags::*;
+pub use info::*;
+pub use messages::*;
+pub use objects::*;
+pub use provider::*;
+
+use layout::Layout;
+
+/// Everything that is declared, for the tests that compare it with a C compiler's view.
+pub fn layouts() -> impl Iterator<Item = &'static Layout> {
+    [
+        INFO,
+        PROVIDER,
+        OBJECTS,
+        OBJECT_TABLES,
+        EVENTS,
+        EVENT_TABLES,
+        ENDPOINTS,
+        ENDPOINT_TABLES,
+        MESSAGES,
+    ]
+    .into_iter()
+    .flatten()
+}

@@ -1,0 +1,3 @@
+//! Ayre as a provider of libfabric.
+
+pub mod abi;

@@ -94,10 +94,10 @@ fn plain(name: &str) -> &str {
 }
 
 fn ask_compiler(include: &Path) -> Figures {
-    let folder = env::temp_dir().join(format!("ayre-layout-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
     let tag = include.to_string_lossy().replace('/', "_");
-    let (source, program) = (folder.join(format!("{tag}.c")), folder.join(&tag));
+    let folder = env::temp_dir().join(format!("ayre-layout-{}{tag}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let (source, program) = (folder.join("ask.c"), folder.join("ask"));
     fs::write(&source, questions()).unwrap();
     let mut compiler = Command::new("cc");
     compiler.arg("-w").arg("-I").arg(include).arg("-o").arg(&program).arg(&source);

@@ -7,7 +7,7 @@ ARGS ?=
 MINUTES ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help check test demo demo-net bench bench-net soak install-deps
+.PHONY: help check test demo demo-net bench bench-net provider soak install-deps
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -36,6 +36,10 @@ bench: ## Measure this machine: Ayre's operations against the machine's own limi
 bench-net: ## The same over the network, beside UDP and TCP: two namespaces, as root
 	@scripts/deps.sh cargo cc
 	@scripts/bench.sh net $(ARGS)
+
+provider: ## Build Ayre as a provider of libfabric: libayre-fi.so
+	@scripts/deps.sh cargo cc
+	@scripts/provider.sh
 
 soak: ## Repeat the tests with many random cases for MINUTES=60
 	@scripts/deps.sh cargo cc

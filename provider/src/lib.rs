@@ -1,3 +1,32 @@
-//! Ayre as a provider of libfabric.
+//! Ayre as a provider of libfabric: the library `libayre-fi.so`, which any libfabric from 1.17 on
+//! loads and offers to its programs under the name `ayre`.
+//!
+//! A skin without protocol. What moves data is the engine's; here are the objects that libfabric
+//! has programs open around that, and the calls on them. [`abi`] declares the interface; `calls`
+//! has the functions behind its tables, which is where pointers become values; the rest is safe
+//! code about values. `offer` says what there is, and `hints` compares that with what a program
+//! wants.
 
 pub mod abi;
+mod address;
+#[cfg_attr(not(test), expect(dead_code, reason = "endpoints, which are to come, call the rest"))]
+mod av;
+mod calls;
+mod cntr;
+mod code;
+#[cfg_attr(not(test), expect(dead_code, reason = "endpoints, which are to come, call the rest"))]
+mod cq;
+mod domain;
+mod eq;
+mod hints;
+#[cfg_attr(not(test), expect(dead_code, reason = "endpoints, which are to come, call the rest"))]
+mod mr;
+mod offer;
+mod poll;
+mod registry;
+#[cfg_attr(not(test), expect(dead_code, reason = "endpoints, which are to come, call the rest"))]
+mod source;
+mod sys;
+mod wait;
+
+pub use calls::provider::fi_prov_ini;

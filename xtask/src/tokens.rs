@@ -11,6 +11,8 @@ pub(crate) struct Function {
     pub(crate) first_line: usize,
     pub(crate) last_line: usize,
     pub(crate) parameters: usize,
+    /// Whether it is `extern "C"`.
+    pub(crate) is_foreign: bool,
 }
 
 /// A path such as `std::sync::Arc`; the nested ones of a `use` are spelled out.
@@ -59,7 +61,10 @@ pub(crate) fn functions(tokens: &TokenStream) -> Vec<Function> {
     let mut found = Vec::new();
     each_level(tokens, &mut |trees| {
         let starts = (0..trees.len()).filter(|&at| is_ident(trees.get(at), "fn"));
-        found.extend(starts.filter_map(|at| function(&trees[at..])));
+        found.extend(starts.filter_map(|at| {
+            let is_foreign = at >= 2 && is_ident(trees.get(at - 2), "extern");
+            function(&trees[at..]).map(|function| Function { is_foreign, ..function })
+        }));
     });
     found
 }
@@ -121,6 +126,7 @@ fn function(trees: &[TokenTree]) -> Option<Function> {
         first_line,
         last_line: last.span_close().end().line,
         parameters: count_parameters(parameters),
+        is_foreign: false,
     })
 }
 

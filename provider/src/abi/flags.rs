@@ -48,6 +48,8 @@ pub const SELECTIVE_COMPLETION: u64 = 1 << 59;
 pub const SYMMETRIC: u64 = 1 << 59;
 pub const SYNC_ERR: u64 = 1 << 58;
 pub const REG_MR: u64 = 1 << 59;
+/// Of version 2.0; absent from older headers.
+pub const RESCAN: u64 = 1 << 35;
 pub const CONTEXT: u64 = 1 << 59;
 pub const CONTEXT2: u64 = 1 << 52;
 pub const RX_CQ_DATA: u64 = 1 << 56;

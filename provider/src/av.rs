@@ -1,0 +1,243 @@
+//! Address vectors: what numbers a program has for its peers.
+//!
+//! Tables and maps are the same here: a number is the lowest place that was free.
+
+use crate::abi::{ADDR_NOTAVAIL, FidDomain, FidEq, errno};
+use crate::address::Address;
+use crate::code::{Code, Outcome};
+use crate::domain::Domain;
+use crate::eq::Eq;
+use crate::registry::{self, Body, Entity};
+use crate::sys::cell::{Guard, Policy};
+use crate::sys::object::Object;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// Who wants to know of peers that come and go: endpoints.
+pub(crate) trait Watcher: Send + Sync {
+    /// The peer of this number is there.
+    fn inserted(&self, number: u64, address: &Address);
+
+    /// The peer of this number is no more: what is under way with it ends.
+    fn removed(&self, number: u64);
+}
+
+/// The addresses, both ways.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    places: Vec<Option<Address>>,
+    free: BTreeSet<usize>,
+    /// The places of each address, of which the first is told.
+    numbers: HashMap<Address, BTreeSet<u64>>,
+}
+
+impl Table {
+    fn insert(&mut self, address: Address) -> u64 {
+        let place = self.free.pop_first().unwrap_or(self.places.len());
+        if place == self.places.len() {
+            self.places.push(None);
+        }
+        self.places[place] = Some(address);
+        self.numbers.entry(address).or_default().insert(place as u64);
+        place as u64
+    }
+
+    fn remove(&mut self, number: u64) -> Outcome<Address> {
+        let place = usize::try_from(number).map_err(|_| Code::INVALID)?;
+        let address = self.places.get_mut(place).and_then(Option::take).ok_or(Code::INVALID)?;
+        self.free.insert(place);
+        if let Some(numbers) = self.numbers.get_mut(&address) {
+            numbers.remove(&number);
+            if numbers.is_empty() {
+                self.numbers.remove(&address);
+            }
+        }
+        Ok(address)
+    }
+
+    /// The address of a number.
+    pub(crate) fn address(&self, number: u64) -> Option<Address> {
+        *self.places.get(usize::try_from(number).ok()?)?
+    }
+
+    /// The lowest number of an address.
+    pub(crate) fn number(&self, address: &Address) -> Option<u64> {
+        self.numbers.get(address)?.first().copied()
+    }
+}
+
+/// An address vector.
+pub(crate) struct Av<L: Policy> {
+    table: L::Cell<Table>,
+    watchers: L::Cell<Vec<Weak<dyn Watcher>>>,
+    /// Insertions report to an event queue.
+    is_asynchronous: bool,
+    eq: Mutex<Option<Arc<Object<FidEq, Eq>>>>,
+    _domain: Arc<Object<FidDomain, Domain<L>>>,
+}
+
+/// What became of one address: its number, or why it has none.
+pub(crate) type Inserted = Outcome<u64>;
+
+impl<L: Policy> Av<L> {
+    pub(crate) fn new(domain: Arc<Object<FidDomain, Domain<L>>>, is_asynchronous: bool) -> Self {
+        Self {
+            table: L::Cell::new(Table::default()),
+            watchers: L::Cell::new(Vec::new()),
+            is_asynchronous,
+            eq: Mutex::default(),
+            _domain: domain,
+        }
+    }
+
+    /// Inserts addresses; those that are none have no number.
+    pub(crate) fn insert(&self, addresses: &[Option<Address>]) -> Vec<Inserted> {
+        let insert = |table: &mut Table, address: &Option<Address>| {
+            address.map(|address| table.insert(address)).ok_or(Code::INVALID)
+        };
+        let numbers: Vec<_> = self
+            .table
+            .with(|table| addresses.iter().map(|address| insert(table, address)).collect());
+        for (address, number) in addresses.iter().zip(&numbers) {
+            if let (Some(address), Ok(number)) = (address, number) {
+                self.tell(|watcher| watcher.inserted(*number, address));
+            }
+        }
+        numbers
+    }
+
+    /// Removes peers; what is under way with them ends.
+    ///
+    /// # Errors
+    /// `EINVAL` for a number that nobody has; the others are removed all the same.
+    pub(crate) fn remove(&self, numbers: &[u64]) -> Outcome {
+        let mut outcome = Ok(());
+        for number in numbers {
+            match self.table.with(|table| table.remove(*number)) {
+                Ok(_) => self.tell(|watcher| watcher.removed(*number)),
+                Err(code) => outcome = Err(code),
+            }
+        }
+        outcome
+    }
+
+    /// The address of a number.
+    pub(crate) fn address(&self, number: u64) -> Option<Address> {
+        self.table.with(|table| table.address(number))
+    }
+
+    /// By which number a program knows an address; [`ADDR_NOTAVAIL`] if by none.
+    pub(crate) fn number(&self, address: &Address) -> u64 {
+        self.table.with(|table| table.number(address)).unwrap_or(ADDR_NOTAVAIL)
+    }
+
+    /// Has an endpoint told of peers from here on, and of those that are there.
+    pub(crate) fn watch(&self, watcher: &Arc<dyn Watcher>) {
+        self.watchers.with(|watchers| watchers.push(Arc::downgrade(watcher)));
+        let known: Vec<_> = self.table.with(|table| {
+            let places = table.places.iter().enumerate();
+            places.filter_map(|(number, it)| it.map(|it| (number as u64, it))).collect()
+        });
+        known.iter().for_each(|(number, address)| watcher.inserted(*number, address));
+    }
+
+    fn tell(&self, what: impl Fn(&dyn Watcher)) {
+        let watchers: Vec<_> = self.watchers.with(|watchers| {
+            watchers.retain(|watcher| watcher.strong_count() > 0);
+            watchers.iter().filter_map(Weak::upgrade).collect()
+        });
+        watchers.iter().for_each(|watcher| what(&**watcher));
+    }
+
+    /// Where insertions report; none if they do so by what they return.
+    ///
+    /// # Errors
+    /// `ENOEQ` where one is needed and none is bound.
+    pub(crate) fn reports_to(&self) -> Outcome<Option<Arc<Object<FidEq, Eq>>>> {
+        if !self.is_asynchronous {
+            return Ok(None);
+        }
+        let eq = self.eq.lock().unwrap_or_else(PoisonError::into_inner);
+        eq.clone().map(Some).ok_or(Code(errno::ENOEQ))
+    }
+}
+
+impl<L: Policy> Body for Av<L> {
+    fn bind(&self, other: &Arc<dyn Entity>, flags: u64) -> Outcome {
+        if flags != 0 {
+            return Err(Code::BAD_FLAGS);
+        }
+        let eq = registry::typed::<FidEq, Eq>(other).ok_or(Code::INVALID)?;
+        *self.eq.lock().unwrap_or_else(PoisonError::into_inner) = Some(eq);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::tests::domain;
+    use crate::sys::cell::{Serial, Shared};
+
+    fn at(port: u16) -> Address {
+        Address::resolve(Some("10.0.0.1"), Some(&port.to_string()), 0).unwrap()
+    }
+
+    fn lowest_places_first<L: Policy>() {
+        let av = Av::<L>::new(domain(true), false);
+        let inserted = av.insert(&[Some(at(1)), None, Some(at(2)), Some(at(3))]);
+        assert_eq!(inserted, [Ok(0), Err(Code::INVALID), Ok(1), Ok(2)]);
+        assert_eq!(av.remove(&[1, 0]), Ok(()));
+        assert_eq!(av.remove(&[1]), Err(Code::INVALID));
+        assert_eq!(av.remove(&[u64::MAX]), Err(Code::INVALID));
+        assert_eq!((av.address(0), av.address(2), av.address(9)), (None, Some(at(3)), None));
+        assert_eq!(av.insert(&[Some(at(2)), Some(at(9)), Some(at(1))]), [Ok(0), Ok(1), Ok(3)]);
+        assert_eq!((av.number(&at(2)), av.number(&at(1))), (0, 3));
+        assert_eq!(av.number(&at(77)), ADDR_NOTAVAIL);
+    }
+
+    #[test]
+    fn lowest_places_are_taken_first_under_both_policies() {
+        lowest_places_first::<Shared>();
+        lowest_places_first::<Serial>();
+    }
+
+    #[test]
+    fn an_address_that_is_there_twice_keeps_its_other_number() {
+        let av = Av::<Shared>::new(domain(true), false);
+        assert_eq!(av.insert(&[Some(at(5)), Some(at(5))]), [Ok(0), Ok(1)]);
+        av.remove(&[0]).unwrap();
+        assert_eq!(av.number(&at(5)), 1);
+        av.remove(&[1]).unwrap();
+        assert_eq!(av.number(&at(5)), ADDR_NOTAVAIL);
+    }
+
+    #[derive(Default)]
+    struct Log(Mutex<Vec<String>>);
+
+    impl Watcher for Log {
+        fn inserted(&self, number: u64, address: &Address) {
+            self.0.lock().unwrap().push(format!("+{number} {address}"));
+        }
+
+        fn removed(&self, number: u64) {
+            self.0.lock().unwrap().push(format!("-{number}"));
+        }
+    }
+
+    #[test]
+    fn endpoints_are_told_who_comes_and_goes() {
+        let av = Av::<Shared>::new(domain(true), false);
+        av.insert(&[Some(at(1))]);
+        let log = Arc::new(Log::default());
+        let watcher: Arc<dyn Watcher> = log.clone();
+        av.watch(&watcher);
+        av.insert(&[Some(at(2))]);
+        av.remove(&[0]).unwrap();
+        drop(watcher);
+        let wanted = ["+0 fi_ayre://10.0.0.1:1/0", "+1 fi_ayre://10.0.0.1:2/0", "-0"];
+        assert_eq!(*log.0.lock().unwrap(), wanted);
+        drop(log);
+        av.remove(&[1]).unwrap();
+    }
+}

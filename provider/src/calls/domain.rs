@@ -1,0 +1,182 @@
+//! What is opened on a domain: queues, counters, address vectors, poll sets; later endpoints.
+
+use crate::abi::*;
+use crate::av::Av;
+use crate::calls::provider::cq_size;
+use crate::calls::{av, cntr, cq, fid, mr, sets};
+use crate::cntr::Cntr;
+use crate::code::{Code, Outcome, status};
+use crate::cq::Cq;
+use crate::domain::{Domain, DomainObject};
+use crate::poll::PollSet;
+use crate::registry;
+use crate::sys::cell::Policy;
+use crate::sys::copy;
+use crate::sys::object::Object;
+use crate::wait::Attachment;
+use std::ffi::{c_int, c_void};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// The tables of a policy.
+pub(crate) struct Calls<L>(PhantomData<L>);
+
+impl<L: Policy> Calls<L> {
+    pub(crate) const DOMAIN: &'static OpsDomain = &OpsDomain {
+        av_open: Some(open_av::<L>),
+        cq_open: Some(open_cq::<L>),
+        cntr_open: Some(open_cntr::<L>),
+        poll_open: Some(open_poll::<L>),
+        ..OpsDomain::REFUSING
+    };
+
+    pub(crate) const MEMORY: &'static OpsMr = &OpsMr {
+        reg: Some(mr::reg::<L>),
+        regv: Some(mr::regv::<L>),
+        regattr: Some(mr::regattr::<L>),
+        ..OpsMr::REFUSING
+    };
+}
+
+/// The domain that a program names.
+///
+/// # Errors
+/// `EINVAL` where it is none of this policy.
+pub(crate) fn find<L: Policy>(domain: *const c_void) -> Outcome<Arc<DomainObject<L>>> {
+    registry::find::<FidDomain, Domain<L>>(domain).ok_or(Code::INVALID)
+}
+
+/// # Safety
+/// As the manual page says.
+unsafe extern "C" fn open_cq<L: Policy>(
+    domain: *mut FidDomain,
+    attr: *mut CqAttr,
+    place: *mut *mut FidCq,
+    context: *mut c_void,
+) -> c_int {
+    let open = || -> Outcome {
+        let domain = find::<L>(domain.cast())?;
+        // SAFETY: the caller's promise.
+        let mut wanted =
+            unsafe { copy::head_of(attr, size_of::<CqAttr>()) }.ok_or(Code::INVALID)?;
+        if wanted.flags & !AFFINITY != 0 {
+            return Err(Code::BAD_FLAGS);
+        }
+        if wanted.format == CQ_FORMAT_UNSPEC {
+            wanted.format = CQ_FORMAT_CONTEXT;
+        }
+        if wanted.size == 0 {
+            wanted.size = cq_size();
+        }
+        let ops = cq::ops::<L>(wanted.format).ok_or(Code::INVALID)?;
+        let has_condition = wanted.wait_obj != WAIT_NONE;
+        if place.is_null() || has_condition && wanted.wait_cond > CQ_COND_THRESHOLD {
+            return Err(Code::INVALID);
+        }
+        let wait = Attachment::open(wanted.wait_obj, wanted.wait_set)?;
+        let head = FidCq { fid: fid::fid(CLASS_CQ, context), ops };
+        let object = Object::new(head, Cq::new(domain, wanted.size, wait));
+        Attachment::join(object.attachment(), &object);
+        // SAFETY: not null, and the caller's promise. What was left to us is told.
+        unsafe {
+            copy::put(attr, wanted);
+            copy::put(place, registry::add(object));
+        }
+        Ok(())
+    };
+    status(open())
+}
+
+/// # Safety
+/// As the manual page says.
+unsafe extern "C" fn open_cntr<L: Policy>(
+    domain: *mut FidDomain,
+    attr: *mut CntrAttr,
+    place: *mut *mut FidCntr,
+    context: *mut c_void,
+) -> c_int {
+    let open = || -> Outcome {
+        let domain = find::<L>(domain.cast())?;
+        // SAFETY: the caller's promise.
+        let attr = unsafe { copy::head_of(attr, size_of::<CntrAttr>()) }.ok_or(Code::INVALID)?;
+        if attr.flags != 0 {
+            return Err(Code::BAD_FLAGS);
+        }
+        // Nothing but completions is counted.
+        if place.is_null() || attr.events != 0 {
+            return Err(Code::INVALID);
+        }
+        let wait = Attachment::open(attr.wait_obj, attr.wait_set)?;
+        let head = FidCntr { fid: fid::fid(CLASS_CNTR, context), ops: cntr::Calls::<L>::OPS };
+        let object = Object::new(head, Cntr::new(domain, wait));
+        Attachment::join(object.attachment(), &object);
+        // SAFETY: not null, and the caller's promise.
+        unsafe { copy::put(place, registry::add(object)) };
+        Ok(())
+    };
+    status(open())
+}
+
+/// # Safety
+/// As the manual page says.
+unsafe extern "C" fn open_av<L: Policy>(
+    domain: *mut FidDomain,
+    attr: *mut AvAttr,
+    place: *mut *mut FidAv,
+    context: *mut c_void,
+) -> c_int {
+    let open = || -> Outcome {
+        let domain = find::<L>(domain.cast())?;
+        // SAFETY: the caller's promise.
+        let mut wanted =
+            unsafe { copy::head_of(attr, size_of::<AvAttr>()) }.ok_or(Code::INVALID)?;
+        if wanted.r#type == AV_UNSPEC {
+            wanted.r#type = domain.choices.av_type;
+        }
+        if place.is_null() || wanted.r#type > AV_TABLE {
+            return Err(Code::INVALID);
+        }
+        // Neither vectors that processes share nor scalable endpoints.
+        if !wanted.name.is_null() || wanted.flags & READ != 0 || wanted.rx_ctx_bits != 0 {
+            return Err(Code::NOT_SUPPORTED);
+        }
+        if wanted.flags & !(COMPLETION | SYMMETRIC) != 0 {
+            return Err(Code::BAD_FLAGS);
+        }
+        let head = FidAv { fid: fid::fid(CLASS_AV, context), ops: av::Calls::<L>::OPS };
+        let object = Object::new(head, Av::new(domain, wanted.flags & COMPLETION != 0));
+        // SAFETY: not null, and the caller's promise. What was left to us is told.
+        unsafe {
+            copy::put(attr, wanted);
+            copy::put(place, registry::add(object));
+        }
+        Ok(())
+    };
+    status(open())
+}
+
+/// # Safety
+/// As the manual page says.
+unsafe extern "C" fn open_poll<L: Policy>(
+    domain: *mut FidDomain,
+    attr: *mut PollAttr,
+    place: *mut *mut FidPoll,
+) -> c_int {
+    let open = || -> Outcome {
+        let domain = find::<L>(domain.cast())?;
+        // SAFETY: the caller's promise.
+        let attr = unsafe { copy::head_of(attr, size_of::<PollAttr>()) }.ok_or(Code::INVALID)?;
+        if attr.flags != 0 {
+            return Err(Code::BAD_FLAGS);
+        }
+        if place.is_null() {
+            return Err(Code::INVALID);
+        }
+        let fid = fid::fid(CLASS_POLL, std::ptr::null_mut());
+        let head = FidPoll { fid, ops: sets::Calls::<L>::POLL };
+        // SAFETY: not null, and the caller's promise.
+        unsafe { copy::put(place, registry::add(Object::new(head, PollSet::new(domain)))) };
+        Ok(())
+    };
+    status(open())
+}

@@ -1,0 +1,177 @@
+//! How libfabric finds us, what it asks, and how it opens a fabric.
+
+use crate::abi::layout::version;
+use crate::abi::*;
+use crate::address::Address;
+use crate::calls::{fabric, fid};
+use crate::code::{Code, Outcome, status};
+use crate::domain::Fabric;
+use crate::hints::Hints;
+use crate::offer::{Answer, CQ_SIZE, KINDS, Kind, Offer, PROVIDER_VERSION};
+use crate::registry;
+use crate::sys::object::Object;
+use crate::sys::{copy, core, tree};
+use std::cell::UnsafeCell;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr::null_mut;
+
+/// What libfabric knows us by; it writes to the context, and we to nothing.
+struct Card(UnsafeCell<Provider>);
+
+// SAFETY: we never read or write it after it is handed out; libfabric guards its part itself.
+unsafe impl Sync for Card {}
+
+static CARD: Card = Card(UnsafeCell::new(Provider {
+    version: PROVIDER_VERSION,
+    // Programs that ask for a later version than this are not shown the provider. There is no
+    // upper check, and each call is answered by the version that it was made with.
+    fi_version: version(2, 99),
+    context: Context { internal: [null_mut(); 4] },
+    name: c"ayre".as_ptr(),
+    getinfo: Some(getinfo),
+    fabric: Some(open),
+    cleanup: Some(cleanup),
+}));
+
+const CQ_SIZE_NAME: &CStr = c"cq_size";
+
+/// The entry: libfabric calls it once, after it has loaded the library.
+// SAFETY: by libfabric's convention no other library of a process has this name.
+#[unsafe(no_mangle)]
+#[allow(clippy::unnecessary_safety_comment, reason = "it is the attribute's")]
+pub extern "C" fn fi_prov_ini() -> *mut Provider {
+    registry::own();
+    let help = c"Completions of a completion queue whose program does not say how many (1024)";
+    core::define_size(CARD.0.get(), CQ_SIZE_NAME, help);
+    CARD.0.get()
+}
+
+/// Tells the user something, if he wants to know.
+pub(crate) fn tell(area: c_int, what: std::fmt::Arguments<'_>) {
+    core::tell(CARD.0.get(), area, what);
+}
+
+/// How large queues are whose programs do not say.
+pub(crate) fn cq_size() -> usize {
+    core::size_parameter(CARD.0.get(), CQ_SIZE_NAME).filter(|size| *size > 0).unwrap_or(CQ_SIZE)
+}
+
+/// Nothing is running that would have to stop. Objects that the program has left open stay as they
+/// are, as does the library, which is never unmapped.
+extern "C" fn cleanup() {}
+
+/// # Safety
+/// As the manual page says: texts and hints are null or there.
+unsafe extern "C" fn getinfo(
+    api: u32,
+    node: *const c_char,
+    service: *const c_char,
+    flags: u64,
+    hints: *const Info,
+    info: *mut *mut Info,
+) -> c_int {
+    if info.is_null() || registry::is_forked() {
+        return status(Err(Code::INVALID));
+    }
+    // SAFETY: the caller's promise.
+    let (place, hints) = unsafe {
+        let place = Place { node: copy::text(node), service: copy::text(service), flags };
+        (place, tree::hints(hints, api))
+    };
+    let outcome = answers(api, &place, hints.as_ref()).map(|answers| {
+        // SAFETY: not null, and the caller's promise.
+        unsafe { copy::put(info, tree::build(&answers)) };
+    });
+    status(outcome)
+}
+
+/// Where a program wants to be, or whom it wants to reach.
+struct Place<'a> {
+    node: Option<&'a CStr>,
+    service: Option<&'a CStr>,
+    flags: u64,
+}
+
+/// Flags of `fi_getinfo`; the upper ones are the core's own.
+const FLAGS: u64 = SOURCE | NUMERICHOST | PROV_ATTR_ONLY | RESCAN | 0x3f << 58;
+
+fn answers(api: u32, place: &Place<'_>, hints: Option<&Hints<'_>>) -> Outcome<Vec<Answer>> {
+    if place.flags & !FLAGS != 0 {
+        return Err(Code::BAD_FLAGS);
+    }
+    let (source, destination) = ends(place, hints).ok_or(Code::NO_DATA)?;
+    if let Some(domain) = hints.and_then(|hints| hints.domain).map(|domain| domain.domain) {
+        let is_ours = || registry::any(domain).is_some_and(|object| object.body().maps_keys());
+        if !domain.is_null() && !is_ours() {
+            return Err(Code::NO_DATA);
+        }
+    }
+    let answer = |kind: &'static Kind| answer(kind, api, hints);
+    let answers: Vec<_> = KINDS
+        .iter()
+        .filter_map(answer)
+        .map(|answer| Answer { source, destination, ..answer })
+        .collect();
+    if answers.is_empty() { Err(Code::NO_DATA) } else { Ok(answers) }
+}
+
+fn answer(kind: &'static Kind, api: u32, hints: Option<&Hints<'_>>) -> Option<Answer> {
+    let offer = Offer::now();
+    let Some(hints) = hints else { return Some(offer.answer(kind, api)) };
+    match hints.answer(&offer, kind, api) {
+        Ok(answer) => Some(answer),
+        Err(unmet) => {
+            let fabric = kind.fabric.to_string_lossy();
+            tell(LOG_CORE, format_args!("{fabric} is not what is asked for: {unmet}"));
+            None
+        }
+    }
+}
+
+/// The address that endpoints are to have, and the one that is to be reached, as far as the program
+/// says; none if it says something that is not so.
+fn ends(
+    place: &Place<'_>,
+    hints: Option<&Hints<'_>>,
+) -> Option<(Option<Address>, Option<Address>)> {
+    let read = |bytes: &[u8]| {
+        if bytes.is_empty() { Some(None) } else { Address::from_bytes(bytes).map(Some) }
+    };
+    let hinted = |bytes: fn(&Hints<'_>) -> Vec<u8>| read(&hints.map(bytes).unwrap_or_default());
+    let text = |text: Option<&CStr>| text.map(|text| text.to_string_lossy().into_owned());
+    let (node, service) = (text(place.node), text(place.service));
+    let is_named = node.is_some() || service.is_some();
+    let named = Address::resolve(node.as_deref(), service.as_deref(), place.flags);
+    if place.flags & SOURCE != 0 {
+        let source = named.filter(|source| is_named && source.is_here())?;
+        return Some((Some(source), hinted(|hints| hints.destination.to_vec())?));
+    }
+    let source = hinted(|hints| hints.source.to_vec())?;
+    match is_named {
+        true => Some((source, Some(named?))),
+        false => Some((source, hinted(|hints| hints.destination.to_vec())?)),
+    }
+}
+
+/// # Safety
+/// As the manual page says: the attributes are there, with names that are null or there.
+unsafe extern "C" fn open(
+    attr: *mut FabricAttr,
+    place: *mut *mut FidFabric,
+    context: *mut c_void,
+) -> c_int {
+    if attr.is_null() || place.is_null() || registry::is_forked() {
+        return status(Err(Code::INVALID));
+    }
+    // SAFETY: not null, and the caller's promise.
+    let (name, api) = unsafe { (copy::text((*attr).name), (*attr).api_version) };
+    let Some(kind) = KINDS.iter().find(|kind| name == Some(kind.fabric)) else {
+        return status(Err(Code::NO_DATA));
+    };
+    let head =
+        FidFabric { fid: fid::fid(CLASS_FABRIC, context), ops: &fabric::OPS, api_version: api };
+    let handle = registry::add(Object::new(head, Fabric { kind, api }));
+    // SAFETY: not null, and the caller's promise.
+    unsafe { copy::put(place, handle) };
+    0
+}

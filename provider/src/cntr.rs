@@ -1,0 +1,190 @@
+//! Counters: of operations that have ended well, and of those that have failed.
+
+use crate::abi::{FidDomain, errno};
+use crate::code::{Code, Outcome};
+use crate::domain::Domain;
+use crate::registry::Body;
+use crate::source::Sources;
+use crate::sys::cell::{Guard, Policy};
+use crate::sys::object::Object;
+use crate::wait::{Attachment, Wait, Waitable, block, deadline};
+use std::ffi::c_int;
+use std::sync::Arc;
+
+/// What a counter counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    pub(crate) value: u64,
+    pub(crate) errors: u64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    now: Count,
+    /// When somebody last looked by polling, waited, or set it.
+    seen: Count,
+    is_armed: bool,
+}
+
+/// A counter.
+pub(crate) struct Cntr<L: Policy> {
+    state: L::Cell<State>,
+    /// What moves the data: each endpoint adds one when it is bound.
+    pub(crate) sources: Sources<L>,
+    wait: Option<Attachment>,
+    pub(crate) domain: Arc<Object<FidDomain, Domain<L>>>,
+}
+
+impl<L: Policy> Cntr<L> {
+    pub(crate) fn new(domain: Arc<Object<FidDomain, Domain<L>>>, wait: Option<Attachment>) -> Self {
+        let state = L::Cell::new(State::default());
+        Self { state, sources: Sources::new(), wait, domain }
+    }
+
+    /// Changes the count and wakes whoever waits for that.
+    #[inline]
+    pub(crate) fn change(&self, f: impl FnOnce(&mut Count)) {
+        let must_ring = self.state.with(|state| {
+            f(&mut state.now);
+            std::mem::take(&mut state.is_armed)
+        });
+        if let (true, Some(wait)) = (must_ring, self.wait()) {
+            wait.ring();
+        }
+    }
+
+    /// The program changes the count: it is not news to it.
+    pub(crate) fn adjust(&self, f: impl FnOnce(&mut Count)) {
+        self.change(f);
+        self.state.with(|state| state.seen = state.now);
+    }
+
+    /// The count after what progress has brought.
+    #[inline]
+    pub(crate) fn read(&self) -> Count {
+        self.sources.progress();
+        self.state.with(|state| state.now)
+    }
+
+    /// Waits until the value is at least `threshold`.
+    ///
+    /// # Errors
+    /// `EAVAIL` when an operation fails meanwhile, `ETIMEDOUT` when time is up, `EINVAL` where the
+    /// counter was opened without anything to wait with.
+    pub(crate) fn wait_for(&self, threshold: u64, milliseconds: c_int) -> Outcome {
+        let wait = self.wait.as_ref().and_then(Attachment::own).ok_or(Code::INVALID)?;
+        let errors = self.state.with(|state| state.now.errors);
+        let judge = |now: Count| match now {
+            now if now.value >= threshold => Some(Ok(())),
+            now if now.errors != errors => Some(Err(Code(errno::EAVAIL))),
+            _ => None,
+        };
+        let arm = || self.arm_if(|state| judge(state.now).is_none());
+        let found = block(wait, deadline(milliseconds), || judge(self.read()), arm);
+        found.unwrap_or(Err(Code(errno::ETIMEDOUT)))
+    }
+
+    /// Has the bell rung for the next change, if there is nothing to do yet.
+    fn arm_if(&self, is_idle: impl FnOnce(&State) -> bool) -> bool {
+        let sources_sleep = self.sources.arm();
+        self.state.with(|state| {
+            let is_idle = is_idle(state);
+            state.is_armed |= is_idle;
+            is_idle && sources_sleep
+        })
+    }
+
+    pub(crate) fn attachment(&self) -> Option<&Attachment> {
+        self.wait.as_ref()
+    }
+
+    /// Whether the count is another than when this was last asked.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.sources.progress();
+        self.state.with(|state| std::mem::replace(&mut state.seen, state.now) != state.now)
+    }
+}
+
+impl<L: Policy> Waitable for Cntr<L> {
+    fn wait(&self) -> Option<&Wait> {
+        self.wait.as_ref().map(Attachment::wait)
+    }
+
+    fn look(&self) -> bool {
+        self.has_changed()
+    }
+
+    fn arm(&self) -> bool {
+        self.arm_if(|state| state.now == state.seen)
+    }
+}
+
+impl<L: Policy> Body for Cntr<L> {
+    fn waitable(&self) -> Option<&dyn Waitable> {
+        Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abi::WAIT_UNSPEC;
+    use crate::domain::tests::domain;
+    use crate::sys::cell::{Serial, Shared};
+    use std::thread;
+
+    /// Milliseconds after which a sleeper that nobody has woken fails its test.
+    const PATIENCE: c_int = 60_000;
+
+    fn counter<L: Policy>(wait: u32) -> Cntr<L> {
+        Cntr::new(domain(true), Attachment::open(wait, std::ptr::null()).unwrap())
+    }
+
+    fn counts<L: Policy>() {
+        let counter = counter::<L>(0);
+        counter.change(|count| count.value += 3);
+        counter.change(|count| count.errors += 1);
+        assert_eq!(counter.read(), Count { value: 3, errors: 1 });
+        assert!(counter.has_changed() && !counter.has_changed());
+        counter.adjust(|count| count.value = 9);
+        assert!(!counter.has_changed());
+        assert_eq!(counter.wait_for(1, 0), Err(Code::INVALID));
+    }
+
+    #[test]
+    fn it_counts_under_both_policies() {
+        counts::<Shared>();
+        counts::<Serial>();
+    }
+
+    #[test]
+    fn a_threshold_and_a_failure_wake_all_sleepers() {
+        for fails in [false, true] {
+            let counter = counter::<Shared>(WAIT_UNSPEC);
+            thread::scope(|scope| {
+                let sleepers = [(); 3].map(|()| scope.spawn(|| counter.wait_for(5, PATIENCE)));
+                (0..4).for_each(|_| counter.change(|count| count.value += 1));
+                if fails {
+                    // Only who waits already is told of a failure: so it goes on happening.
+                    while !sleepers.iter().all(|sleeper| sleeper.is_finished()) {
+                        counter.change(|count| count.errors += 1);
+                    }
+                } else {
+                    counter.change(|count| count.value += 1);
+                }
+                let wanted = if fails { Err(Code(errno::EAVAIL)) } else { Ok(()) };
+                for sleeper in sleepers {
+                    assert_eq!(sleeper.join().unwrap(), wanted);
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn time_runs_out() {
+        let counter = counter::<Shared>(WAIT_UNSPEC);
+        assert_eq!(counter.wait_for(1, 3), Err(Code(errno::ETIMEDOUT)));
+        counter.change(|count| count.value += 1);
+        assert_eq!(counter.wait_for(1, 0), Ok(()));
+    }
+}

@@ -1,0 +1,43 @@
+//! Error codes as values.
+
+use crate::abi::errno;
+use std::ffi::c_int;
+
+/// An error number of libfabric, positive; the calls return it negated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Code(pub(crate) i32);
+
+/// What a call comes to.
+pub(crate) type Outcome<T = ()> = Result<T, Code>;
+
+impl From<rustix::io::Errno> for Code {
+    fn from(error: rustix::io::Errno) -> Self {
+        Self(error.raw_os_error())
+    }
+}
+
+/// Shorthand for the codes that are used most.
+impl Code {
+    pub(crate) const AGAIN: Self = Self(errno::EAGAIN);
+    pub(crate) const INVALID: Self = Self(errno::EINVAL);
+    pub(crate) const BUSY: Self = Self(errno::EBUSY);
+    pub(crate) const NOT_SUPPORTED: Self = Self(errno::ENOSYS);
+    pub(crate) const BAD_FLAGS: Self = Self(errno::EBADFLAGS);
+    pub(crate) const NO_DATA: Self = Self(errno::ENODATA);
+}
+
+/// What a call returns that has nothing else to tell.
+pub(crate) fn status(outcome: Outcome) -> c_int {
+    match outcome {
+        Ok(()) => 0,
+        Err(code) => -code.0,
+    }
+}
+
+/// What a call returns that counts.
+pub(crate) fn counted(outcome: Outcome<usize>) -> isize {
+    match outcome {
+        Ok(count) => count as isize,
+        Err(code) => -(code.0 as isize),
+    }
+}

@@ -1,0 +1,152 @@
+//! Fabrics and domains.
+
+use crate::abi::{DomainAttr, FidDomain, FidEq, REG_MR, RM_DISABLED, THREAD_DOMAIN};
+use crate::abi::{PROGRESS_AUTO, errno};
+use crate::code::{Code, Outcome};
+use crate::eq::Eq;
+use crate::mr::{Addressing, Regions};
+use crate::offer::Kind;
+use crate::registry::{self, Body, Entity};
+use crate::sys::cell::{Guard, Policy};
+use crate::sys::object::Object;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A fabric that a program has opened.
+#[derive(Debug)]
+pub(crate) struct Fabric {
+    pub(crate) kind: &'static Kind,
+    /// The version of the interface that the program speaks.
+    pub(crate) api: u32,
+}
+
+impl Body for Fabric {}
+
+/// What a program has chosen for a domain.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Choices {
+    pub(crate) api: u32,
+    pub(crate) threading: u32,
+    pub(crate) resource_mgmt: u32,
+    pub(crate) data_progress: u32,
+    pub(crate) av_type: u32,
+    pub(crate) mr_mode: i32,
+}
+
+impl Choices {
+    pub(crate) fn of(attr: &DomainAttr, api: u32) -> Self {
+        Self {
+            api,
+            threading: attr.threading,
+            resource_mgmt: attr.resource_mgmt,
+            data_progress: attr.data_progress,
+            av_type: attr.av_type,
+            mr_mode: attr.mr_mode,
+        }
+    }
+
+    /// Whether the program keeps its threads apart, so that nothing needs a lock. With a thread of
+    /// ours that makes progress, it cannot.
+    pub(crate) fn is_serial(&self) -> bool {
+        self.threading == THREAD_DOMAIN && self.data_progress != PROGRESS_AUTO
+    }
+}
+
+/// A domain, of a policy that was chosen when it was opened.
+pub(crate) struct Domain<L: Policy> {
+    pub(crate) choices: Choices,
+    pub(crate) regions: L::Cell<Regions>,
+    /// Where registrations report, if they do.
+    reports_to: Mutex<Option<Arc<Object<FidEq, Eq>>>>,
+    eq: Mutex<Option<Arc<Object<FidEq, Eq>>>>,
+    _fabric: Arc<dyn Entity>,
+}
+
+impl<L: Policy> Domain<L> {
+    pub(crate) fn new(choices: Choices, fabric: Arc<dyn Entity>) -> Self {
+        Self {
+            choices,
+            regions: L::Cell::new(Regions::default()),
+            reports_to: Mutex::default(),
+            eq: Mutex::default(),
+            _fabric: fabric,
+        }
+    }
+
+    /// Whether queues must not be overrun.
+    pub(crate) fn is_managed(&self) -> bool {
+        self.choices.resource_mgmt != RM_DISABLED
+    }
+
+    pub(crate) fn addressing(&self) -> Addressing {
+        Addressing::of(self.choices.mr_mode)
+    }
+
+    /// Where registrations report, if they do.
+    pub(crate) fn reports_to(&self) -> Option<Arc<Object<FidEq, Eq>>> {
+        self.reports_to.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl<L: Policy> Body for Domain<L> {
+    fn maps_keys(&self) -> bool {
+        true
+    }
+
+    fn bind(&self, other: &Arc<dyn Entity>, flags: u64) -> Outcome {
+        let eq = registry::typed::<FidEq, Eq>(other).ok_or(Code::INVALID)?;
+        let slot = match flags {
+            0 => &self.eq,
+            REG_MR => &self.reports_to,
+            _ => return Err(Code::BAD_FLAGS),
+        };
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if slot.is_some() {
+            return Err(Code(errno::EINVAL));
+        }
+        *slot = Some(eq);
+        Ok(())
+    }
+}
+
+/// What a domain is known by, whatever its policy.
+pub(crate) type DomainObject<L> = Object<FidDomain, Domain<L>>;
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::abi::{AV_TABLE, PROGRESS_MANUAL, RM_ENABLED, THREAD_SAFE};
+    use crate::abi::{Fid, layout::version};
+    use crate::offer::KINDS;
+    use std::ptr::null_mut;
+
+    /// A domain for tests of what is in one.
+    pub(crate) fn domain<L: Policy>(is_managed: bool) -> Arc<DomainObject<L>> {
+        domain_at(is_managed, version(1, 17))
+    }
+
+    /// The same for a program of another version.
+    pub(crate) fn domain_at<L: Policy>(is_managed: bool, api: u32) -> Arc<DomainObject<L>> {
+        let choices = Choices {
+            api,
+            threading: THREAD_SAFE,
+            resource_mgmt: if is_managed { RM_ENABLED } else { RM_DISABLED },
+            data_progress: PROGRESS_MANUAL,
+            av_type: AV_TABLE,
+            mr_mode: 0,
+        };
+        let fid = Fid { fclass: 0, context: null_mut(), ops: std::ptr::null() };
+        let head = FidDomain { fid, ops: std::ptr::null(), mr: std::ptr::null() };
+        let fabric = Object::new(0u8, Fabric { kind: &KINDS[0], api });
+        Object::new(head, Domain::new(choices, fabric))
+    }
+
+    #[test]
+    fn only_a_program_that_keeps_its_threads_apart_goes_without_locks() {
+        let choices = domain::<crate::sys::cell::Shared>(true).choices;
+        let is_serial =
+            |threading, data_progress| Choices { threading, data_progress, ..choices }.is_serial();
+        assert!(is_serial(THREAD_DOMAIN, PROGRESS_MANUAL));
+        assert!(!is_serial(THREAD_DOMAIN, PROGRESS_AUTO));
+        assert!(!is_serial(THREAD_SAFE, PROGRESS_MANUAL));
+    }
+}

@@ -1,0 +1,78 @@
+//! Poll sets: queues and counters that are looked at together.
+
+use crate::abi::FidDomain;
+use crate::code::{Code, Outcome};
+use crate::domain::Domain;
+use crate::registry::{Body, Entity};
+use crate::sys::cell::Policy;
+use crate::sys::object::Object;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A member, with what its program knows it by.
+struct Member {
+    fid: usize,
+    context: usize,
+    object: Arc<dyn Entity>,
+}
+
+/// A poll set.
+pub(crate) struct PollSet<L: Policy> {
+    members: Mutex<Vec<Member>>,
+    _domain: Arc<Object<FidDomain, Domain<L>>>,
+}
+
+impl<L: Policy> PollSet<L> {
+    pub(crate) fn new(domain: Arc<Object<FidDomain, Domain<L>>>) -> Self {
+        Self { members: Mutex::default(), _domain: domain }
+    }
+
+    fn members(&self) -> MutexGuard<'_, Vec<Member>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a queue or a counter.
+    ///
+    /// # Errors
+    /// `EINVAL` for anything else.
+    pub(crate) fn add(&self, fid: usize, context: usize, object: Arc<dyn Entity>) -> Outcome {
+        object.body().waitable().ok_or(Code::INVALID)?;
+        let mut members = self.members();
+        if members.iter().all(|member| member.fid != fid) {
+            members.push(Member { fid, context, object });
+        }
+        Ok(())
+    }
+
+    /// Takes a member out.
+    ///
+    /// # Errors
+    /// `EINVAL` for what is none.
+    pub(crate) fn remove(&self, fid: usize) -> Outcome {
+        let mut members = self.members();
+        let at = members.iter().position(|member| member.fid == fid).ok_or(Code::INVALID)?;
+        members.remove(at);
+        Ok(())
+    }
+
+    /// Makes progress of all members, and returns the contexts of those that have something, at
+    /// most `count`.
+    pub(crate) fn poll(&self, count: usize) -> Vec<usize> {
+        let mut found = Vec::new();
+        for member in &*self.members() {
+            // What does not fit is not looked at: a counter's news would be lost.
+            if found.len() == count {
+                break;
+            }
+            if member.object.body().waitable().is_some_and(|object| object.look()) {
+                found.push(member.context);
+            }
+        }
+        found
+    }
+}
+
+impl<L: Policy> Body for PollSet<L> {
+    fn close(&self) -> Outcome {
+        if self.members().is_empty() { Ok(()) } else { Err(Code::BUSY) }
+    }
+}

@@ -1,0 +1,156 @@
+//! All objects that are open, by the addresses under which programs know them.
+//!
+//! Calls that set up and tear down find their objects here, so a closed, foreign or mistaken
+//! pointer is an error code. Calls on the way of data do not come here.
+
+use crate::code::{Code, Outcome};
+use crate::sys::object::Object;
+use crate::wait::Waitable;
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_void};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// What all objects can be asked to do; the defaults are for those that cannot.
+pub(crate) trait Body: Any + Send + Sync {
+    /// Binds another object to this one.
+    fn bind(&self, _other: &Arc<dyn Entity>, _flags: u64) -> Outcome {
+        Err(Code::NOT_SUPPORTED)
+    }
+
+    /// Puts the object to work.
+    fn enable(&self) -> Outcome {
+        Err(Code::NOT_SUPPORTED)
+    }
+
+    /// The object as one that can be waited for.
+    fn waitable(&self) -> Option<&dyn Waitable> {
+        None
+    }
+
+    /// Base address and key, of registered memory.
+    fn raw_key(&self) -> Option<(u64, u64)> {
+        None
+    }
+
+    /// Whether keys of other processes' memory are made usable here: domains.
+    fn maps_keys(&self) -> bool {
+        false
+    }
+
+    /// The program closes the object, which nobody else uses: gives back what it has elsewhere.
+    ///
+    /// # Errors
+    /// The code to return; the object stays.
+    fn close(&self) -> Outcome {
+        Ok(())
+    }
+}
+
+/// An object of any type.
+pub(crate) trait Entity: Send + Sync {
+    fn body(&self) -> &dyn Body;
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+}
+
+impl<H: 'static, T: Body> Entity for Object<H, T> {
+    fn body(&self) -> &dyn Body {
+        &**self
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}
+
+static OBJECTS: Mutex<BTreeMap<usize, Arc<dyn Entity>>> = Mutex::new(BTreeMap::new());
+
+/// The process that has loaded us.
+static OWNER: OnceLock<u32> = OnceLock::new();
+
+/// This process is the one that objects belong to from here on.
+pub(crate) fn own() {
+    OWNER.get_or_init(std::process::id);
+}
+
+/// Whether this process is a child of the one that has loaded us. The objects are not its own, and
+/// locks may have been held by threads that it does not have: it must leave everything as it is.
+/// A child that exits runs libfabric's clean-up, and ours with it.
+pub(crate) fn is_forked() -> bool {
+    OWNER.get().is_some_and(|owner| *owner != std::process::id())
+}
+
+fn objects() -> MutexGuard<'static, BTreeMap<usize, Arc<dyn Entity>>> {
+    OBJECTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes an object known and returns what the program is to know it by.
+pub(crate) fn add<H: 'static, T: Body>(object: Arc<Object<H, T>>) -> *mut H {
+    let handle = Object::handle(&object);
+    objects().insert(handle as usize, object);
+    handle
+}
+
+/// The object that a program knows by `handle`, whatever it is.
+pub(crate) fn any<H>(handle: *const H) -> Option<Arc<dyn Entity>> {
+    if is_forked() {
+        return None;
+    }
+    objects().get(&(handle as usize)).cloned()
+}
+
+/// The object that a program knows by `handle`, if it is one of this type.
+pub(crate) fn find<H: 'static, T: Body>(handle: *const c_void) -> Option<Arc<Object<H, T>>> {
+    typed(&any(handle)?)
+}
+
+/// The object as one of this type, if it is.
+pub(crate) fn typed<H: 'static, T: Body>(object: &Arc<dyn Entity>) -> Option<Arc<Object<H, T>>> {
+    Arc::downcast(Arc::clone(object).into_any()).ok()
+}
+
+/// Closes an object.
+///
+/// # Errors
+/// `EBUSY` while another object uses it; `EINVAL` where there is none.
+pub(crate) fn close(handle: *const c_void) -> Outcome {
+    if is_forked() {
+        return Ok(());
+    }
+    let mut objects = objects();
+    let object = objects.get(&(handle as usize)).ok_or(Code::INVALID)?;
+    if Arc::strong_count(object) > 1 {
+        return Err(Code::BUSY);
+    }
+    object.body().close()?;
+    let object = objects.remove(&(handle as usize));
+    // Objects that it has used may go with it, and look for themselves here.
+    drop(objects);
+    drop(object);
+    Ok(())
+}
+
+/// How a program's command for an object is called; the numbers are libfabric's.
+pub(crate) type Command = c_int;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Thing(u8);
+    impl Body for Thing {}
+
+    #[test]
+    fn objects_are_found_by_address_and_type() {
+        let object = Object::new(7u64, Thing(3));
+        let handle = add(object).cast::<c_void>();
+        assert_eq!(find::<u64, Thing>(handle).unwrap().0, 3);
+        assert!(find::<u32, Thing>(handle).is_none());
+        assert!(find::<u64, Thing>(std::ptr::null()).is_none());
+        let used = any(handle).unwrap();
+        assert_eq!(close(handle), Err(Code::BUSY));
+        drop(used);
+        assert_eq!(close(handle), Ok(()));
+        assert_eq!(close(handle), Err(Code::INVALID));
+    }
+}

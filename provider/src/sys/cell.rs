@@ -1,0 +1,110 @@
+//! Cells for the state of objects: with a lock, or, where the program has promised to keep its
+//! threads apart, without.
+//!
+//! The two are chosen once, when a domain is opened, and make two sets of function tables: the
+//! calls themselves do not ask.
+
+use std::cell::UnsafeCell;
+use std::sync::{Mutex, PoisonError};
+
+/// How the objects of a domain are kept from being used by two threads at a time.
+pub(crate) trait Policy: Send + Sync + 'static {
+    /// Where state is kept.
+    type Cell<T: Send + 'static>: Guard<T>;
+}
+
+/// State that one thread uses at a time.
+pub(crate) trait Guard<T>: Send + Sync + 'static {
+    fn new(value: T) -> Self;
+
+    /// Runs `f` on the state. It must not come back to the same cell.
+    fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R;
+}
+
+/// Any thread may make any call at any time.
+#[derive(Debug)]
+pub(crate) enum Shared {}
+
+/// The program makes one call at a time on the objects of a domain: `FI_THREAD_DOMAIN`.
+#[derive(Debug)]
+pub(crate) enum Serial {}
+
+impl Policy for Shared {
+    type Cell<T: Send + 'static> = Mutex<T>;
+}
+
+impl Policy for Serial {
+    type Cell<T: Send + 'static> = SerialCell<T>;
+}
+
+impl<T: Send + 'static> Guard<T> for Mutex<T> {
+    fn new(value: T) -> Self {
+        Self::new(value)
+    }
+
+    #[inline]
+    fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        // A panic ends the process, so no lock is ever found poisoned.
+        f(&mut self.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A cell without a lock.
+#[derive(Debug)]
+pub(crate) struct SerialCell<T> {
+    value: UnsafeCell<T>,
+    #[cfg(debug_assertions)]
+    is_used: std::cell::Cell<bool>,
+}
+
+// SAFETY: such cells exist in domains only that were opened with FI_THREAD_DOMAIN, by which the
+// program has promised never to be in two calls on one domain's objects at a time. The values are
+// `Send`, so each call may be another thread's.
+unsafe impl<T: Send> Sync for SerialCell<T> {}
+
+impl<T: Send + 'static> Guard<T> for SerialCell<T> {
+    fn new(value: T) -> Self {
+        Self {
+            value: UnsafeCell::new(value),
+            #[cfg(debug_assertions)]
+            is_used: std::cell::Cell::new(false),
+        }
+    }
+
+    #[inline]
+    fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        #[cfg(debug_assertions)]
+        assert!(!self.is_used.replace(true), "two uses at a time under FI_THREAD_DOMAIN");
+        // SAFETY: no other thread is here, see above, and `f` does not come back to this cell,
+        // which the assertion has watched over in every test.
+        let result = f(unsafe { &mut *self.value.get() });
+        #[cfg(debug_assertions)]
+        self.is_used.set(false);
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count<L: Policy>() -> u32 {
+        let cell = L::Cell::new(1);
+        cell.with(|value| *value += 1);
+        cell.with(|value| *value)
+    }
+
+    #[test]
+    fn both_kinds_keep_their_value() {
+        assert_eq!(count::<Shared>(), 2);
+        assert_eq!(count::<Serial>(), 2);
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "two uses at a time")]
+    fn a_second_use_inside_the_first_is_noticed() {
+        let cell = SerialCell::new(0);
+        cell.with(|_| cell.with(|value| *value = 1));
+    }
+}

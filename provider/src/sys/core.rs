@@ -1,0 +1,97 @@
+//! Functions of libfabric's core, looked up at run time: parameters and the log.
+//!
+//! Nothing of libfabric is linked: which of several libraries, by what symbol version, and whether
+//! its names are visible at all, differs from program to program. What is not found is done
+//! without.
+
+use crate::abi::{LOG_INFO, PARAM_SIZE_T, Provider};
+use libloading::os::unix::Library;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::sync::OnceLock;
+
+type Define =
+    unsafe extern "C" fn(*const Provider, *const c_char, u32, *const c_char, ...) -> c_int;
+type Get = unsafe extern "C" fn(*mut Provider, *const c_char, *mut c_void) -> c_int;
+type IsEnabled = unsafe extern "C" fn(*const Provider, c_int, c_int) -> c_int;
+type Log =
+    unsafe extern "C" fn(*const Provider, c_int, c_int, *const c_char, c_int, *const c_char, ...);
+
+/// What was found. The library is that which has loaded us, so it outlives our code.
+struct Functions {
+    define: Option<Define>,
+    get: Option<Get>,
+    is_enabled: Option<IsEnabled>,
+    log: Option<Log>,
+}
+
+static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
+
+fn functions() -> &'static Functions {
+    FUNCTIONS.get_or_init(|| {
+        let libraries = [loaded(), Some(ManuallyDrop::new(Library::this()))];
+        let find = |name: &[u8]| {
+            libraries.iter().flatten().find_map(|library| {
+                // SAFETY: only the address is taken here; each caller below names the type that
+                // libfabric's headers give to this function.
+                let symbol = unsafe { library.get::<*mut c_void>(name) };
+                symbol.ok().map(|symbol| symbol.into_raw()).filter(|at| !at.is_null())
+            })
+        };
+        // SAFETY: the functions have these types in every version of the interface.
+        unsafe {
+            Functions {
+                define: find(b"fi_param_define\0")
+                    .map(|at| std::mem::transmute::<*mut c_void, Define>(at)),
+                get: find(b"fi_param_get\0").map(|at| std::mem::transmute::<*mut c_void, Get>(at)),
+                is_enabled: find(b"fi_log_enabled\0")
+                    .map(|at| std::mem::transmute::<*mut c_void, IsEnabled>(at)),
+                log: find(b"fi_log\0").map(|at| std::mem::transmute::<*mut c_void, Log>(at)),
+            }
+        }
+    })
+}
+
+/// The libfabric that is in the process already, even where its names are hidden from others.
+fn loaded() -> Option<ManuallyDrop<Library>> {
+    let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD;
+    // SAFETY: with RTLD_NOLOAD no code is loaded or run.
+    let library = unsafe { Library::open(Some("libfabric.so.1"), flags) };
+    // Never closed: that would be one use less than the program counts on.
+    library.ok().map(ManuallyDrop::new)
+}
+
+/// Makes a parameter known, for `fi_info -e` to list and [`size_parameter`] to read.
+pub(crate) fn define_size(provider: *const Provider, name: &CStr, help: &CStr) {
+    if let Some(define) = functions().define {
+        // SAFETY: the core copies both texts. The help has no conversions, so nothing is taken
+        // from the arguments that are not there.
+        unsafe { define(provider, name.as_ptr(), PARAM_SIZE_T, help.as_ptr()) };
+    }
+}
+
+/// What the user has set a parameter to, if that is a size.
+pub(crate) fn size_parameter(provider: *mut Provider, name: &CStr) -> Option<usize> {
+    let get = functions().get?;
+    let mut value = 0usize;
+    // SAFETY: the parameter was defined as a size, which is what the core writes.
+    let status = unsafe { get(provider, name.as_ptr(), (&raw mut value).cast()) };
+    (status == 0).then_some(value)
+}
+
+/// Tells the user something, where libfabric's log is on (`FI_LOG_LEVEL=info`).
+pub(crate) fn tell(provider: *const Provider, area: c_int, what: fmt::Arguments<'_>) {
+    let Functions { is_enabled: Some(is_enabled), log: Some(log), .. } = functions() else {
+        return;
+    };
+    // SAFETY: it takes any numbers and looks at its own settings.
+    if unsafe { is_enabled(provider, LOG_INFO, area) } == 0 {
+        return;
+    }
+    let Ok(text) = CString::new(what.to_string()) else { return };
+    // SAFETY: a format with one conversion, and the string for it.
+    unsafe {
+        log(provider, LOG_INFO, area, c"ayre".as_ptr(), 0, c"%s\n".as_ptr(), text.as_ptr());
+    }
+}

@@ -1,0 +1,341 @@
+//! Waiting for completions, counters and events: by a file descriptor, or by yielding.
+//!
+//! A waiter first looks, then arms the object, which looks once more under its lock, and only then
+//! sleeps. Whoever adds something to an armed object rings. So nothing is missed, and nobody rings
+//! for those who do not sleep.
+//!
+//! Of several threads that sleep at one bell, one sleeps on its descriptor, and the others until
+//! that one has woken: it calms the bell for all, and all look again.
+
+use crate::abi::{FidWait, WAIT_FD, WAIT_NONE, WAIT_POLLFD, WAIT_SET, WAIT_UNSPEC, WAIT_YIELD};
+use crate::code::{Code, Outcome};
+use crate::registry::{self, Body};
+use crate::sys::object::Object;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::ffi::{c_int, c_void};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// What can be waited for.
+pub(crate) trait Waitable: Send + Sync {
+    /// What it is waited with, if it is.
+    fn wait(&self) -> Option<&Wait>;
+
+    /// Makes progress; whether there is something to take.
+    fn look(&self) -> bool;
+
+    /// Has the bell rung for the next thing that comes; false if there is something already.
+    fn arm(&self) -> bool;
+}
+
+impl<H, T: Waitable> Waitable for Object<H, T> {
+    fn wait(&self) -> Option<&Wait> {
+        (**self).wait()
+    }
+
+    fn look(&self) -> bool {
+        (**self).look()
+    }
+
+    fn arm(&self) -> bool {
+        (**self).arm()
+    }
+}
+
+/// A wait object.
+#[derive(Debug)]
+pub(crate) struct Wait {
+    /// What the program has asked for, in libfabric's numbers.
+    kind: u32,
+    descriptors: Option<Descriptors>,
+}
+
+/// The bell, and what gathers it with the descriptors of the engine; the program gets the latter.
+#[derive(Debug)]
+struct Descriptors {
+    gatherer: OwnedFd,
+    bell: OwnedFd,
+    watch: Mutex<Watch>,
+    is_over: Condvar,
+}
+
+/// Who sleeps.
+#[derive(Debug, Default)]
+struct Watch {
+    /// A thread sleeps on the descriptor.
+    is_kept: bool,
+    /// Watches that are over.
+    over: u64,
+}
+
+impl Wait {
+    /// A wait object of a kind; none for "none".
+    ///
+    /// # Errors
+    /// `ENOSYS` for kinds that are not there, the system's code where it refuses descriptors.
+    pub(crate) fn open(kind: u32) -> Outcome<Option<Arc<Self>>> {
+        let descriptors = match kind {
+            WAIT_NONE => return Ok(None),
+            WAIT_UNSPEC | WAIT_FD | WAIT_POLLFD => Some(Descriptors::open()?),
+            WAIT_YIELD => None,
+            _ => return Err(Code::NOT_SUPPORTED),
+        };
+        Ok(Some(Arc::new(Self { kind, descriptors })))
+    }
+
+    pub(crate) fn kind(&self) -> u32 {
+        self.kind
+    }
+
+    /// What to poll for.
+    pub(crate) fn descriptor(&self) -> Option<RawFd> {
+        self.descriptors.as_ref().map(|descriptors| descriptors.gatherer.as_raw_fd())
+    }
+
+    /// Wakes those who sleep.
+    pub(crate) fn ring(&self) {
+        if let Some(descriptors) = &self.descriptors {
+            // Full means rung already.
+            let _ = rustix::io::write(&descriptors.bell, &1u64.to_ne_bytes());
+        }
+    }
+
+    /// Forgets that it was rung, unless a thread is about to wake by it.
+    pub(crate) fn calm(&self) {
+        if let Some(descriptors) = &self.descriptors {
+            let watch = descriptors.watch();
+            descriptors.drain();
+            if watch.is_kept {
+                self.ring();
+            }
+        }
+    }
+
+    /// What to give to `sleep`, taken before the object is armed.
+    fn watches_over(&self) -> u64 {
+        self.descriptors.as_ref().map_or(0, |descriptors| descriptors.watch().over)
+    }
+
+    /// Wakes sleepers for a descriptor of the engine's as well.
+    pub(crate) fn watch(&self, descriptor: BorrowedFd<'_>) -> Outcome {
+        match &self.descriptors {
+            Some(descriptors) => descriptors.gather(descriptor),
+            None => Ok(()),
+        }
+    }
+
+    /// Sleeps, or yields where there is no descriptor, unless a watch has ended since `over` was
+    /// taken; false when a signal has come.
+    fn sleep(&self, over: u64, deadline: Option<Instant>) -> bool {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        match &self.descriptors {
+            Some(descriptors) => descriptors.sleep(over, left),
+            None => {
+                std::thread::yield_now();
+                true
+            }
+        }
+    }
+}
+
+impl Descriptors {
+    fn open() -> Outcome<Self> {
+        let gatherer = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let (watch, is_over) = (Mutex::default(), Condvar::new());
+        let descriptors = Self { gatherer, bell, watch, is_over };
+        descriptors.gather(descriptors.bell.as_fd())?;
+        Ok(descriptors)
+    }
+
+    fn gather(&self, descriptor: BorrowedFd<'_>) -> Outcome {
+        let data = epoll::EventData::new_u64(0);
+        match epoll::add(&self.gatherer, descriptor, data, epoll::EventFlags::IN) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn watch(&self) -> MutexGuard<'_, Watch> {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn drain(&self) {
+        // Empty means that nobody has rung.
+        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+    }
+
+    fn sleep(&self, over: u64, left: Option<Duration>) -> bool {
+        let mut watch = self.watch();
+        if watch.over != over {
+            return true;
+        }
+        if watch.is_kept {
+            let left = left.unwrap_or(Duration::MAX);
+            drop(self.is_over.wait_timeout(watch, left));
+            return true;
+        }
+        watch.is_kept = true;
+        drop(watch);
+        let outcome = self.sleep_on_descriptor(left);
+        let mut watch = self.watch();
+        self.drain();
+        watch.is_kept = false;
+        watch.over += 1;
+        self.is_over.notify_all();
+        outcome != Err(rustix::io::Errno::INTR)
+    }
+
+    fn sleep_on_descriptor(&self, left: Option<Duration>) -> rustix::io::Result<usize> {
+        let timeout = left.map(|left| Timespec {
+            tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        });
+        poll(&mut [PollFd::new(&self.gatherer, PollFlags::IN)], timeout.as_ref())
+    }
+}
+
+/// When a timeout of a call is over; none if never.
+pub(crate) fn deadline(milliseconds: c_int) -> Option<Instant> {
+    let length = u64::try_from(milliseconds).ok()?;
+    Some(Instant::now() + Duration::from_millis(length))
+}
+
+/// Tries until something is found, sleeping between; none when time is up or a signal has come.
+/// `arm` says whether there is still nothing, and if so, has the bell rung for the next thing.
+pub(crate) fn block<T>(
+    wait: &Wait,
+    deadline: Option<Instant>,
+    mut attempt: impl FnMut() -> Option<T>,
+    arm: impl Fn() -> bool,
+) -> Option<T> {
+    loop {
+        let over = wait.watches_over();
+        if let Some(found) = attempt() {
+            return Some(found);
+        }
+        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return None;
+        }
+        if arm() && !wait.sleep(over, deadline) {
+            return attempt();
+        }
+    }
+}
+
+/// Whether a program may sleep on the object's descriptor: what `fi_trywait` tells.
+///
+/// # Errors
+/// `EAGAIN` if there is something to read first; `EINVAL` if it has nothing to wait with.
+pub(crate) fn try_wait(object: &dyn Waitable) -> Outcome {
+    let wait = object.wait().ok_or(Code::INVALID)?;
+    if object.look() {
+        return Err(Code::AGAIN);
+    }
+    wait.calm();
+    if object.arm() { Ok(()) } else { Err(Code::AGAIN) }
+}
+
+/// How an object waits: by itself or with others in a set.
+#[derive(Debug)]
+pub(crate) struct Attachment {
+    wait: Arc<Wait>,
+    set: Option<Arc<Object<FidWait, WaitSet>>>,
+}
+
+impl Attachment {
+    /// What a program has asked for when it opened an object.
+    ///
+    /// # Errors
+    /// As [`Wait::open`]; `EINVAL` for a set that is none.
+    pub(crate) fn open(kind: u32, set: *const FidWait) -> Outcome<Option<Self>> {
+        if kind == WAIT_SET {
+            let set: Arc<Object<FidWait, WaitSet>> =
+                registry::find(set.cast::<c_void>()).ok_or(Code::INVALID)?;
+            return Ok(Some(Self { wait: Arc::clone(&set.wait), set: Some(set) }));
+        }
+        Ok(Wait::open(kind)?.map(|wait| Self { wait, set: None }))
+    }
+
+    pub(crate) fn wait(&self) -> &Wait {
+        &self.wait
+    }
+
+    /// What to block on, unless that is a set's: its members cannot be blocked on.
+    pub(crate) fn own(&self) -> Option<&Wait> {
+        self.set.is_none().then_some(&*self.wait)
+    }
+
+    /// Makes a new object a member of its set, if it has one.
+    pub(crate) fn join<T: Waitable + 'static>(attachment: Option<&Self>, object: &Arc<T>) {
+        if let Some(set) = attachment.and_then(|attachment| attachment.set.as_ref()) {
+            let object: Weak<dyn Waitable> = Arc::<T>::downgrade(object);
+            set.members().push(object);
+        }
+    }
+}
+
+/// A wait set: several objects, one thing to wait with.
+pub(crate) struct WaitSet {
+    wait: Arc<Wait>,
+    members: Mutex<Vec<Weak<dyn Waitable>>>,
+    /// The set is the fabric's, which cannot be closed before it.
+    _fabric: Arc<dyn registry::Entity>,
+}
+
+impl WaitSet {
+    /// # Errors
+    /// As [`Wait::open`]; a set without anything to wait with is `EINVAL`.
+    pub(crate) fn open(kind: u32, fabric: Arc<dyn registry::Entity>) -> Outcome<Self> {
+        let wait = Wait::open(kind)?.ok_or(Code::INVALID)?;
+        Ok(Self { wait, members: Mutex::default(), _fabric: fabric })
+    }
+
+    fn members(&self) -> MutexGuard<'_, Vec<Weak<dyn Waitable>>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The members that are still open.
+    fn open_members(&self) -> Vec<Arc<dyn Waitable>> {
+        let mut members = self.members();
+        members.retain(|member| member.strong_count() > 0);
+        members.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Waits until a member has something.
+    ///
+    /// # Errors
+    /// `ETIMEDOUT` when time is up first.
+    pub(crate) fn block(&self, milliseconds: c_int) -> Outcome {
+        let look = || self.look().then_some(());
+        let found = block(&self.wait, deadline(milliseconds), look, || self.arm());
+        found.ok_or(Code(crate::abi::errno::ETIMEDOUT))
+    }
+}
+
+impl Waitable for WaitSet {
+    fn wait(&self) -> Option<&Wait> {
+        Some(&self.wait)
+    }
+
+    fn look(&self) -> bool {
+        self.open_members().iter().any(|member| member.look())
+    }
+
+    fn arm(&self) -> bool {
+        self.open_members().iter().all(|member| member.arm())
+    }
+}
+
+impl Body for WaitSet {
+    fn waitable(&self) -> Option<&dyn Waitable> {
+        Some(self)
+    }
+}
+
+impl std::fmt::Debug for WaitSet {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("WaitSet").field("wait", &self.wait).finish_non_exhaustive()
+    }
+}

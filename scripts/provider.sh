@@ -1,0 +1,18 @@
+#!/bin/sh
+# Builds libayre-fi.so, Ayre as a provider of libfabric, and says how to use it. The library is to
+# have this name, and to stand alone: nothing of libfabric's may be linked.
+set -eu
+cd "$(dirname "$0")/.."
+
+# Shown by cargo, so that CARGO_TARGET_DIR and the like are obeyed.
+target=$(cargo metadata --format-version 1 --no-deps |
+    sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
+# A folder of its own: libfabric loads all that ends in fi.so, cargo's own copy too.
+folder="$target/provider/libfabric"
+
+cargo build -p ayre-provider --lib --profile provider
+mkdir -p "$folder"
+cp "$target/provider/libayre_fi.so" "$folder/libayre-fi.so"
+
+echo "provider: $folder/libayre-fi.so"
+echo "try: FI_PROVIDER_PATH=$folder fi_info -p ayre"

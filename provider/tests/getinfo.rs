@@ -1,0 +1,140 @@
+//! What programs are told: by `fi_info`, and by `fi_getinfo` in several versions.
+
+mod common;
+
+use ayre_fi::abi::layout::version;
+use ayre_fi::abi::*;
+use common::{API, Folder, Infos, core};
+use std::ffi::CStr;
+use std::process::Command;
+
+fn fi_info(arguments: &[&str]) -> String {
+    let folder = Folder::new(&format!("fi-info{}", arguments.concat()));
+    let mut command = Command::new("fi_info");
+    command.args(arguments).env("FI_PROVIDER_PATH", &folder.0).env("FI_PROVIDER", "ayre");
+    let output = command.output().expect("install libfabric-bin");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn text(text: *const std::ffi::c_char) -> &'static CStr {
+    // SAFETY: names of an info that the test still has.
+    unsafe { CStr::from_ptr(text) }
+}
+
+#[test]
+fn fi_info_lists_the_provider() {
+    assert!(fi_info(&["-l"]).contains("ayre:\n    version: 0.1"));
+    let text = fi_info(&["-p", "ayre"]);
+    for line in ["provider: ayre", "fabric: ayre-shm", "domain: shm", "type: FI_EP_RDM"] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    // Nothing moves data yet, and nothing else is said.
+    let text = fi_info(&["-p", "ayre", "-v"]);
+    assert!(text.contains("caps: [  ]") && !text.contains("FI_MSG"), "{text}");
+}
+
+#[test]
+fn fi_info_lists_the_parameters() {
+    let text = fi_info(&["-e"]);
+    assert!(text.contains("FI_AYRE_CQ_SIZE"), "{text}");
+}
+
+#[test]
+fn nothing_of_libfabric_is_linked() {
+    let folder = Folder::new("nm");
+    let names = |what: &str| {
+        let library = folder.0.join("libayre-fi.so");
+        let output = Command::new("nm").args(["-D", what]).arg(library).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let wants = names("--undefined-only");
+    assert!(!wants.lines().any(|line| line.trim_start().starts_with("U fi_")), "{wants}");
+    let gives = names("--defined-only");
+    let gives: Vec<_> = gives.lines().filter_map(|line| line.split(' ').nth(2)).collect();
+    assert_eq!(gives, ["fi_prov_ini"]);
+}
+
+#[test]
+fn versions_old_and_new_are_answered() {
+    // SAFETY: it takes nothing.
+    let library = unsafe { (core().version)() };
+    println!("libfabric {}.{}", library >> 16, library & 0xffff);
+    for (major, minor) in [(1, 0), (1, 3), (1, 5), (1, 9), (1, 17)] {
+        let api = version(major, minor);
+        let mut infos = Infos::hints().get_at(api, None, None, 0).unwrap();
+        assert_eq!(text(infos.fabric().name), c"ayre-shm");
+        assert_eq!(text(infos.fabric().prov_name), c"ayre");
+        assert_eq!(text(infos.domain().name), c"shm");
+        assert_eq!(infos.fabric().api_version, api);
+        let mode = if api < version(1, 5) { MR_SCALABLE } else { 0 };
+        assert_eq!(infos.domain().mr_mode, mode);
+        assert!(infos.info().next.is_null());
+    }
+}
+
+#[test]
+fn wishes_that_cannot_be_met_have_no_answer() {
+    core();
+    let refused = |change: fn(&mut Info)| Infos::hints_with(change).get().unwrap_err();
+    assert_eq!(refused(|info| info.caps = COLLECTIVE), -errno::ENODATA);
+    assert_eq!(refused(|info| info.caps = MSG), -errno::ENODATA);
+    assert_eq!(refused(|info| info.addr_format = SOCKADDR_IN), -errno::ENODATA);
+    let mut hints = Infos::hints();
+    hints.ep().r#type = EP_MSG;
+    assert_eq!(hints.get().unwrap_err(), -errno::ENODATA);
+    let mut hints = Infos::hints();
+    hints.domain().data_progress = PROGRESS_AUTO;
+    assert_eq!(hints.get().unwrap_err(), -errno::ENODATA);
+    let mut hints = Infos::hints();
+    hints.domain().domain = 0x1000 as *mut FidDomain;
+    assert_eq!(hints.get().unwrap_err(), -errno::ENODATA);
+    hints.domain().domain = std::ptr::null_mut();
+    assert!(hints.get().is_ok());
+}
+
+#[test]
+fn modes_of_memory_are_each_on_request() {
+    for mode in [0, MR_VIRT_ADDR, MR_PROV_KEY, MR_VIRT_ADDR | MR_ALLOCATED | MR_PROV_KEY] {
+        let mut hints = Infos::hints();
+        hints.domain().mr_mode = mode | MR_LOCAL | MR_ENDPOINT;
+        assert_eq!(hints.get().unwrap().domain().mr_mode, mode);
+    }
+}
+
+#[test]
+fn nodes_and_services_become_addresses() {
+    let hints = Infos::hints();
+    let infos = hints.get_at(API, Some("127.0.0.1"), Some("7471"), SOURCE).unwrap();
+    let info = infos.info();
+    assert!(!info.src_addr.is_null() && info.dest_addr.is_null());
+    assert_eq!((info.src_addrlen, info.addr_format & PROV_SPECIFIC), (32, PROV_SPECIFIC));
+    let infos = hints.get_at(API, Some("localhost"), Some("7471"), 0).unwrap();
+    assert!(infos.info().src_addr.is_null() && !infos.info().dest_addr.is_null());
+    for (node, service, flags) in [
+        (Some("192.0.2.1"), Some("7471"), SOURCE),
+        (Some("localhost"), Some("7471"), NUMERICHOST),
+        (Some("127.0.0.1"), Some("no service"), 0),
+        (Some("fi_ayre://nowhere"), None, 0),
+        (None, None, SOURCE),
+    ] {
+        let refused = hints.get_at(API, node, service, flags).unwrap_err();
+        assert_eq!(refused, -errno::ENODATA, "{node:?} {service:?}");
+    }
+}
+
+/// A program may hand in what it was handed out.
+#[test]
+fn an_answer_is_a_good_question() {
+    let hints = Infos::hints();
+    let first = hints.get_at(API, Some("127.0.0.1"), Some("7471"), 0).unwrap();
+    let second = first.get().unwrap();
+    assert_eq!(second.info().dest_addrlen, first.info().dest_addrlen);
+    // SAFETY: both addresses are as long as is said.
+    let bytes = |infos: &Infos| unsafe {
+        let info = infos.info();
+        std::slice::from_raw_parts(info.dest_addr.cast::<u8>(), info.dest_addrlen).to_vec()
+    };
+    assert_eq!(bytes(&first), bytes(&second));
+}

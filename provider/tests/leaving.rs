@@ -1,0 +1,47 @@
+//! A forked child, which exits, or closes what is not its own. No other test runs in this process:
+//! its thread's locks would be held for ever in the child.
+
+mod common;
+
+use ayre_fi::abi::*;
+use common::*;
+use std::ptr::null_mut;
+
+/// What `f` returns in a forked child, which then exits as programs do, through all handlers.
+fn in_child(f: impl FnOnce() -> i32) -> i32 {
+    // SAFETY: the child makes no other thread's lock its business: it calls `f` and exits.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        let status = f();
+        // SAFETY: it runs the handlers of the libraries, as is wanted.
+        unsafe { libc::exit(status) };
+    }
+    let mut status = 0;
+    // SAFETY: it is our child.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    assert!(libc::WIFEXITED(status), "the child was killed: {status:#x}");
+    libc::WEXITSTATUS(status)
+}
+
+/// A child has nothing that is its own: it may close everything, and nothing changes.
+#[test]
+fn a_forked_child_leaves_everything_as_it_is() {
+    let opened = Opened::new(&Infos::hints());
+    let eq = open_eq(&opened, WRITE, WAIT_FD);
+    let cq = open_cq(&opened, |attr| attr.wait_obj = WAIT_FD).unwrap();
+    assert_eq!(call!(eq, ops.write(7, [1u8].as_ptr().cast(), 1, 0)), 1);
+    assert_eq!(in_child(|| 3), 3);
+    // In the order that the owner would be refused: nothing is looked at.
+    let all = || {
+        let (mut attr, mut another) = (blank(), null_mut());
+        let open = call!(opened.domain, ops.cq_open(&mut attr, &mut another, null_mut()));
+        let closed = [close(opened.fabric), close(opened.domain), close(cq), close(eq)];
+        i32::from(closed == [0; 4] && open == -errno::EINVAL)
+    };
+    assert_eq!(in_child(all), 1);
+    let (mut event, mut byte) = (0, 0u8);
+    assert_eq!(call!(eq, ops.read(&mut event, (&raw mut byte).cast(), 1, 0)), 1);
+    assert_eq!((event, byte), (7, 1));
+    assert_eq!((close(cq), close(eq)), (0, 0));
+}

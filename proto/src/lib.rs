@@ -30,6 +30,7 @@ extern crate alloc;
 
 pub mod alu;
 pub mod command;
+pub mod envelope;
 pub mod execute;
 pub mod fault;
 pub mod lane;

@@ -5,6 +5,7 @@
 //! replayed from its text alone, and the files are held against the scripts.
 mod alu;
 mod command;
+mod envelope;
 mod frame;
 mod lane;
 mod lock;
@@ -115,6 +116,12 @@ const ALL: &[Vectors] = &[
         header: matching::HEADER,
         machine: matching::machine,
         script: matching::script,
+    },
+    Vectors {
+        name: "envelope",
+        header: envelope::HEADER,
+        machine: envelope::machine,
+        script: envelope::script,
     },
     Vectors { name: "lock", header: lock::HEADER, machine: lock::machine, script: lock::script },
 ];

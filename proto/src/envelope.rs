@@ -1,0 +1,225 @@
+//! What endpoints tell each other: the records of a message lane between two of them.
+//!
+//! ```text
+//! tag of the record   bit 0..3  what it is   bit 4  tagged   bit 5  with data   bit 6  answered
+//!
+//!   short       tag    data   bytes of the message
+//!   short, answered
+//!               tag    data   id     bytes
+//!   long        tag    data   id     length   place       the message lies in the ring
+//!   ask         tag    data   id     length               the message waits for its receive
+//!   go          id     peer's id     length               so many bytes of it are wanted
+//!   part        peer's id     length   place              in the ring
+//!   part here   peer's id     bytes
+//!   done        id                                        the message is where it belongs
+//! ```
+//!
+//! An *id* is the sender's own name of what is under way, which the other side gives back.
+use crate::lane::Malformed;
+use crate::limits::EAGER_MAX;
+
+/// Words of the longest record head.
+pub const ENVELOPE_WORDS: usize = 5;
+/// Words of a short message's head.
+pub const SHORT_WORDS: usize = 2;
+
+/// Bytes of the longest message in the ring; longer ones wait for their receive.
+pub const LONG_MAX: usize = 16 << 10;
+
+/// What the sender says of a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Envelope {
+    /// What receives are chosen by; a message without one goes to the plain space.
+    pub tag: Option<u64>,
+    /// Immediate data for the receiver.
+    pub data: Option<u64>,
+}
+
+/// What a record says. Lengths are claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A message, whose bytes follow.
+    Short {
+        /// Of the message.
+        envelope: Envelope,
+        /// Who waits for its end.
+        answer: Option<u64>,
+    },
+    /// A message in the ring.
+    Long {
+        /// Of the message.
+        envelope: Envelope,
+        /// Who waits for its end.
+        answer: Option<u64>,
+        /// Bytes.
+        len: u64,
+        /// Where it begins in the ring.
+        place: u64,
+    },
+    /// A message that waits for its receive.
+    Ask {
+        /// Of the message.
+        envelope: Envelope,
+        /// The sender's name of it.
+        id: u64,
+        /// Whether its sender waits for its end.
+        answered: bool,
+        /// Bytes.
+        len: u64,
+    },
+    /// An asked message is wanted.
+    Go {
+        /// Its sender's name of it.
+        id: u64,
+        /// Its receiver's.
+        to: u64,
+        /// So many bytes of it.
+        len: u64,
+    },
+    /// The next part of a wanted message, in the ring.
+    Part {
+        /// Its receiver's name of it.
+        to: u64,
+        /// Bytes.
+        len: u64,
+        /// Where it begins in the ring.
+        place: u64,
+    },
+    /// The next part of a wanted message, whose bytes follow.
+    PartHere {
+        /// Its receiver's name of it.
+        to: u64,
+    },
+    /// A message is where it belongs.
+    Done {
+        /// Its sender's name of it.
+        id: u64,
+    },
+}
+
+const SHORT: u32 = 1;
+const LONG: u32 = 2;
+const ASK: u32 = 3;
+const GO: u32 = 4;
+const PART: u32 = 5;
+const PART_HERE: u32 = 6;
+const DONE: u32 = 7;
+
+const CODE_MASK: u32 = 0xf;
+const TAGGED: u32 = 1 << 4;
+const WITH_DATA: u32 = 1 << 5;
+const ANSWERED: u32 = 1 << 6;
+
+impl Envelope {
+    const fn flags(&self) -> u32 {
+        let tagged = if self.tag.is_some() { TAGGED } else { 0 };
+        tagged | if self.data.is_some() { WITH_DATA } else { 0 }
+    }
+
+    #[inline(always)]
+    const fn words(&self) -> [u64; 2] {
+        [or_zero(self.tag), or_zero(self.data)]
+    }
+
+    #[inline(always)]
+    const fn read(flags: u32, [tag, data, ..]: [u64; ENVELOPE_WORDS]) -> Self {
+        Self {
+            tag: if flags & TAGGED != 0 { Some(tag) } else { None },
+            data: if flags & WITH_DATA != 0 { Some(data) } else { None },
+        }
+    }
+
+    /// What the record of a short message that nobody waits for says; none of any other record.
+    #[inline(always)]
+    pub const fn of_short(tag: u32, [match_tag, data]: [u64; SHORT_WORDS]) -> Option<Self> {
+        if tag & !(TAGGED | WITH_DATA) != SHORT {
+            return None;
+        }
+        Some(Self::read(tag, [match_tag, data, 0, 0, 0]))
+    }
+
+    /// Tag and head of the record of a short message that nobody waits for.
+    #[inline(always)]
+    pub const fn short(&self) -> (u32, [u64; SHORT_WORDS]) {
+        (SHORT | self.flags(), self.words())
+    }
+}
+
+impl Record {
+    /// Tag of the lane's record, its head, and how many words of that count.
+    // spec: ENV-1
+    pub const fn encode(&self) -> (u32, [u64; ENVELOPE_WORDS], usize) {
+        match self {
+            Self::Short { envelope, answer } => {
+                let [tag, data] = envelope.words();
+                let words = if answer.is_some() { 3 } else { SHORT_WORDS };
+                let head = [tag, data, or_zero(*answer), 0, 0];
+                (SHORT | envelope.flags() | answered(answer.is_some()), head, words)
+            }
+            Self::Long { envelope, answer, len, place } => {
+                let [tag, data] = envelope.words();
+                let head = [tag, data, or_zero(*answer), *len, *place];
+                (LONG | envelope.flags() | answered(answer.is_some()), head, 5)
+            }
+            Self::Ask { envelope, id, answered: is_answered, len } => {
+                let [tag, data] = envelope.words();
+                (ASK | envelope.flags() | answered(*is_answered), [tag, data, *id, *len, 0], 4)
+            }
+            Self::Go { id, to, len } => (GO, [*id, *to, *len, 0, 0], 3),
+            Self::Part { to, len, place } => (PART, [*to, *len, *place, 0, 0], 3),
+            Self::PartHere { to } => (PART_HERE, [*to, 0, 0, 0, 0], 1),
+            Self::Done { id } => (DONE, [*id, 0, 0, 0, 0], 1),
+        }
+    }
+
+    /// Reads a record of `len` bytes: what it says, and how many words of its head count. What is
+    /// behind those is of the message, in short ones and parts that are here, at most
+    /// [`EAGER_MAX`] bytes; elsewhere there is nothing.
+    ///
+    /// # Errors
+    /// [`Malformed`] where no sender writes such a record.
+    // spec: ENV-1, ENV-2
+    #[inline]
+    pub const fn parse(
+        tag: u32,
+        head: [u64; ENVELOPE_WORDS],
+        len: usize,
+    ) -> Result<(Self, usize), Malformed> {
+        let is_answered = tag & ANSWERED != 0;
+        let envelope = Envelope::read(tag, head);
+        let [a, b, c, d, e] = head;
+        let answer = if is_answered { Some(c) } else { None };
+        let known = match tag & CODE_MASK {
+            SHORT | LONG | ASK => TAGGED | WITH_DATA | ANSWERED | CODE_MASK,
+            _ => CODE_MASK,
+        };
+        let (record, words, has_bytes) = match tag & CODE_MASK {
+            SHORT if is_answered => (Self::Short { envelope, answer }, 3, true),
+            SHORT => (Self::Short { envelope, answer }, SHORT_WORDS, true),
+            LONG if d <= LONG_MAX as u64 => {
+                (Self::Long { envelope, answer, len: d, place: e }, 5, false)
+            }
+            ASK => (Self::Ask { envelope, id: c, answered: is_answered, len: d }, 4, false),
+            GO => (Self::Go { id: a, to: b, len: c }, 3, false),
+            PART => (Self::Part { to: a, len: b, place: c }, 3, false),
+            PART_HERE => (Self::PartHere { to: a }, 1, true),
+            DONE => (Self::Done { id: a }, 1, false),
+            _ => return Err(Malformed),
+        };
+        let bytes_max = if has_bytes { EAGER_MAX } else { 0 };
+        // Fewer bytes than the head has wrap to more than there can be.
+        let fits = len.wrapping_sub(words * 8) <= bytes_max;
+        if fits && tag & !known == 0 { Ok((record, words)) } else { Err(Malformed) }
+    }
+}
+
+const fn answered(is: bool) -> u32 {
+    if is { ANSWERED } else { 0 }
+}
+
+const fn or_zero(word: Option<u64>) -> u64 {
+    match word {
+        Some(word) => word,
+        None => 0,
+    }
+}

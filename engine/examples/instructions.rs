@@ -3,8 +3,11 @@
 //! Both ends are ports of this process, so that what is counted is the library's own work and no
 //! waiting. `cargo xtask instructions` runs it under callgrind with two counts; what differs is
 //! the cost of the operations between.
-use ayre::{Config, Mode, Options, PeerId, Port, RegionOptions, RemoteQueue, RemoteRegion, Rights};
-use ayre_proto::matching::{Arrive, Matcher, Message, Pattern, Post, Receive, Sizes};
+use ayre::{
+    Config, Endpoint, Mode, Options, Outgoing, PeerId, Port, Receive, RegionOptions, RemoteId,
+    RemoteQueue, RemoteRegion, Rights, Span, Spans, Spin,
+};
+use ayre_proto::matching::{self, Arrive, Matcher, Message, Pattern, Post, Sizes};
 use std::hint::black_box;
 
 struct Pair {
@@ -112,7 +115,7 @@ fn matcher(receives: u64, messages: u64) -> Matcher {
 /// A receive as MPI libraries post them: of one source, and all of the tag but some bits.
 fn post(matcher: &mut Matcher, tag: u64) {
     let pattern = Pattern { source: Some(1), tag: black_box(tag), ignore: 1 << 63 };
-    let post = matcher.post(Receive { pattern, capacity: 8, handle: tag });
+    let post = matcher.post(matching::Receive { pattern, capacity: 8, handle: tag });
     assert!(post != Post::Busy, "there is room");
 }
 
@@ -147,13 +150,51 @@ fn masks(count: u64) {
     let mut matcher = matcher(1000, 0);
     for (source, ignore) in [(None, 1 << 63), (Some(1), 255 | 1 << 63), (None, 255 | 1 << 63)] {
         let pattern = Pattern { source, tag: 1 << 40, ignore };
-        let _ = matcher.post(Receive { pattern, capacity: 8, handle: 0 });
+        let _ = matcher.post(matching::Receive { pattern, capacity: 8, handle: 0 });
     }
     for _ in 0..count {
         post(&mut matcher, 7);
         arrive(&mut matcher, 7);
     }
     assert_eq!(matcher.receive_count(), 1003);
+}
+
+/// Two endpoints that are connected, and how the first one names the second.
+fn endpoints() -> (Endpoint, Endpoint, RemoteId) {
+    let mut near = Endpoint::open(Spin::SHARED).expect("an endpoint");
+    let mut far = Endpoint::open(Spin::SHARED).expect("an endpoint");
+    let to = near.remote(&far.address()).expect("an endpoint of this host");
+    let hello = Outgoing {
+        tag: Some(1),
+        data: None,
+        bytes: Spans::default(),
+        context: 0,
+        delivered: false,
+    };
+    while near.send(to, &hello).is_err_and(|error| error.is_busy()) {
+        far.progress(|_| ());
+    }
+    while far.find(None, Some((1, 0))).is_none() {
+        far.progress(|_| ());
+    }
+    (near, far, to)
+}
+
+/// A receive, the message that it waits for, and the poll that finds it.
+fn tagged(len: usize, count: u64) {
+    let (mut near, mut far, to) = endpoints();
+    let [from, into] = [0, 1].map(|_| Span::of_static(vec![7; len].leak()));
+    for _ in 0..count {
+        let tag = Some((7, 0));
+        let (source, into, context, many) = (None, into.into(), 1, None);
+        far.receive(Receive { source, tag, into, context, many }).expect("room");
+        let (tag, bytes, delivered) = (Some(7), from.into(), false);
+        let message = Outgoing { tag, data: None, bytes, context: 2, delivered };
+        let _ = black_box(near.send(to, &message)).expect("room");
+        let mut ends = 0;
+        far.progress(|end| ends += u32::from(end.result.is_ok()));
+        assert_eq!(ends, 1);
+    }
 }
 
 fn main() {
@@ -188,6 +229,12 @@ fn main() {
         }
         "match-unexpected-1" => unexpected(0, count),
         "match-unexpected-1000" => unexpected(1000, count),
+        "tagged-8" => tagged(8, count),
+        "tagged-64" => tagged(64, count),
+        "tagged-poll" => {
+            let mut ends = endpoints();
+            (0..count).for_each(|_| assert!(!ends.0.progress(|_| ())));
+        }
         other => panic!("no case {other}"),
     }
 }

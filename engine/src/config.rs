@@ -1,5 +1,5 @@
 //! Run-time choices of a port, with defaults that suit most programs.
-use crate::connection::Mode;
+use crate::connection::{Mode, Name};
 use std::time::Duration;
 
 /// How a port is opened.
@@ -11,6 +11,8 @@ pub struct Config {
     pub(crate) revoke_grace: Duration,
     pub(crate) spin: Spin,
     pub(crate) linger: Duration,
+    /// Peers have names and no numbers, and the port gives them its own.
+    pub(crate) name: Option<Name>,
 }
 
 impl Config {
@@ -23,6 +25,7 @@ impl Config {
             revoke_grace: Duration::from_millis(100),
             spin: Spin::DEDICATED,
             linger: Duration::from_secs(1),
+            name: None,
         }
     }
 

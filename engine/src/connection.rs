@@ -136,6 +136,9 @@ pub(crate) struct Connection {
     pub(crate) offers: Vec<control::Packet>,
 }
 
+/// What tells an endpoint from all others; nobody can guess it.
+pub(crate) type Name = [u64; 2];
+
 /// A number that no other port or connection of this process has.
 pub(crate) fn identity() -> u64 {
     static NEXT: StaticCounter = StaticCounter::new(1);
@@ -255,7 +258,7 @@ pub(crate) fn active_word(slot: u16) -> u64 {
     u64::from(slot) + 1
 }
 
-/// Default lane sizes of a mode.
+/// Lane sizes of a mode, between ports that are no endpoints.
 pub(crate) fn lane_sizes(mode: Mode) -> LaneSizes {
     match mode {
         Mode::Direct => LaneSizes::DIRECT,
@@ -267,13 +270,14 @@ pub(crate) fn lane_sizes(mode: Mode) -> LaneSizes {
 // spec: ERR-7
 pub(crate) fn checked_sizes(
     paired: u64,
-    response: u64,
+    (response, ring): (u64, u64),
     mode: Mode,
 ) -> Result<LaneSizes, SetupError> {
-    let (Ok(paired), Ok(response)) = (u32::try_from(paired), u32::try_from(response)) else {
+    let sizes = [paired, response, ring].map(u32::try_from);
+    let [Ok(paired), Ok(response), Ok(ring)] = sizes else {
         return Err(SetupError::Protocol("lane sizes"));
     };
-    let sizes = LaneSizes { paired, response };
+    let sizes = LaneSizes { paired, response, ring };
     let complete = sizes.valid() && (mode == Mode::Direct || sizes.response > 0);
     if complete { Ok(sizes) } else { Err(SetupError::Protocol("lane sizes")) }
 }

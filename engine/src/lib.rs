@@ -34,6 +34,7 @@ mod connection;
 mod control;
 mod counters;
 mod direct;
+mod endpoint;
 mod error;
 #[cfg(all(any(test, fuzzing), not(loom)))]
 pub mod fuzzing;
@@ -66,11 +67,15 @@ pub use capability::{Fenced, Grant};
 pub use config::{Config, Spin};
 pub use connection::Mode;
 pub use counters::Counters;
+pub use endpoint::{
+    Address, End, Endpoint, Found, Outgoing, REMOTES_MAX, Receive, Received, RemoteId, Sent, What,
+};
 pub use error::{Busy, Fault, PostError, ReceiveError, SetupError, Status};
 pub use job::host_addresses;
 pub use lock::{Hold, Lock, try_epoch_step};
 pub use mem::map::Pages;
 pub use mem::region::{Region, RegionOptions, RemoteRegion};
+pub use mem::span::{SPANS_MAX, Span, Spans};
 pub use message::Message;
 pub use ops::Strided;
 pub use options::{Destination, LocalSlice, Options, Source};

@@ -264,7 +264,7 @@ fn unfit(data: &[u8]) -> Fault {
 }
 
 /// Whether the commands that were posted before the message at the head have been executed.
-fn is_due(connection: &Connection) -> bool {
+pub(crate) fn is_due(connection: &Connection) -> bool {
     let [posted] = connection.messages_in.head();
     // DONE-A1: the puts before the message have landed once they are counted (DONE-R1).
     connection.served.load(Ordering::Acquire) >= posted

@@ -251,7 +251,8 @@ impl Port {
             Some(socket) => self.sleep.forget(socket),
             None => self.release_link(peer),
         }
-        if !connection.left || self.is_alone() {
+        // Endpoints have no other way to hear that one has left.
+        if !connection.left || self.is_alone() || self.config.name.is_some() {
             self.died.push(peer);
         }
     }

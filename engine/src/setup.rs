@@ -12,7 +12,7 @@
 //! one. A connection is direct only where both ends want it so.
 use crate::bell::Bells;
 use crate::config::Config;
-use crate::connection::{Agreement, Connection, Link, Mode, checked_sizes, lane_sizes};
+use crate::connection::{Agreement, Connection, Link, Mode, Name, checked_sizes, lane_sizes};
 use crate::control::{self, Channel, Packet, PacketKind};
 use crate::error::SetupError;
 use crate::mem::fence::{Fencing, expedited};
@@ -35,7 +35,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Spoken in Hello and Welcome; changes with any layout of spec/90.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
+/// In place of a number, where there is none.
+const NO_NUMBER: u64 = u64::MAX;
 const BACKLOG: i32 = 1024;
 /// Callers that have not said Hello yet; beyond these the oldest are turned away.
 const CALLERS_MAX: usize = 64;
@@ -44,40 +46,56 @@ const LATE_MAX: usize = 2 * (BACKLOG as usize + 1) + CALLERS_MAX;
 
 /// One side's part of the handshake.
 struct Half {
-    number: PeerId,
+    /// None of an endpoint, which goes by its name.
+    number: Option<PeerId>,
     mode: Mode,
     expedited: bool,
-    sizes: Option<LaneSizes>,
+    says: Says,
+}
+
+/// What only one of the two says.
+enum Says {
+    /// Who connects: the endpoint's name, zeros for a port that is none.
+    Hello(Name),
+    /// Who accepts: what it has made.
+    Welcome(LaneSizes),
 }
 
 impl Half {
     fn words(&self) -> [u64; 7] {
-        let sizes = self.sizes.unwrap_or(LaneSizes { paired: 0, response: 0 });
+        let number = self.number.map_or(NO_NUMBER, |number| u64::from(number.0));
         let mode = u64::from(self.mode == Mode::Mediated);
-        [
-            VERSION,
-            u64::from(self.number.0),
-            mode,
-            u64::from(self.expedited),
-            u64::from(sizes.paired),
-            u64::from(sizes.response),
-            0,
-        ]
+        let [a, b, c] = match self.says {
+            Says::Hello([low, high]) => [low, high, 0],
+            Says::Welcome(LaneSizes { paired, response, ring }) => {
+                [paired, response, ring].map(u64::from)
+            }
+        };
+        [VERSION, number, mode, u64::from(self.expedited), a, b, c]
     }
 
     // spec: LIFE-7
-    fn parse(words: &[u64; 7]) -> Result<Self, SetupError> {
-        let [version, number, mode, expedited, paired, response, _] = *words;
+    fn parse(words: &[u64; 7], kind: PacketKind) -> Result<Self, SetupError> {
+        let [version, number, mode, expedited, a, b, c] = *words;
         if version != VERSION {
             return Err(SetupError::Protocol("the peer speaks another version"));
         }
-        let number = u16::try_from(number).map_err(|_| SetupError::Protocol("peer number"))?;
-        let mode = if mode == 0 { Mode::Direct } else { Mode::Mediated };
-        let sizes = match paired {
-            0 => None,
-            _ => Some(checked_sizes(paired, response, mode)?),
+        let number = match number {
+            NO_NUMBER => None,
+            _ => {
+                let number = u16::try_from(number);
+                Some(PeerId(number.map_err(|_| SetupError::Protocol("peer number"))?))
+            }
         };
-        Ok(Self { number: PeerId(number), mode, expedited: expedited == 1, sizes })
+        let mode = if mode == 0 { Mode::Direct } else { Mode::Mediated };
+        let says = match kind {
+            PacketKind::Welcome => Says::Welcome(checked_sizes(a, (b, c), mode)?),
+            _ if number.is_some() && [a, b] != Name::default() => {
+                return Err(SetupError::Protocol("a name beside a number"));
+            }
+            _ => Says::Hello([a, b]),
+        };
+        Ok(Self { number, mode, expedited: expedited == 1, says })
     }
 }
 
@@ -155,6 +173,27 @@ impl Port {
         }))
     }
 
+    /// Somebody who knocks now, if anybody does and is of those who may.
+    pub(crate) fn next_caller(&self) -> Result<Option<OwnedFd>, SetupError> {
+        let listening = self.listening()?;
+        let mut knock = [PollFd::new(listening, PollFlags::IN)];
+        control::poll_until(&mut knock, Instant::now())?;
+        if knock[0].revents().is_empty() {
+            return Ok(None);
+        }
+        let socket =
+            accept_with(listening, SocketFlags::CLOEXEC).map_err(SetupError::os("accept"))?;
+        Ok(check_credentials(socket.as_fd()).is_ok().then_some(socket))
+    }
+
+    /// Listens at an address that is no path.
+    pub(crate) fn listen_at(&mut self, address: &SocketAddrUnix) -> Result<(), SetupError> {
+        let listener = Listener::at(address)?;
+        self.sleep.watch(listener.socket.as_fd())?;
+        self.listener = Some(listener);
+        Ok(())
+    }
+
     fn listening(&self) -> Result<&OwnedFd, SetupError> {
         let listener = self.listener.as_ref();
         let listener = listener.ok_or(SetupError::Invalid("accept comes after listen"))?;
@@ -190,7 +229,7 @@ impl Port {
     /// As [`Port::accept`].
     // spec: LIFE-5
     pub fn connect_loopback(&mut self) -> Result<PeerId, SetupError> {
-        let (mode, sizes) = (self.config.mode, lane_sizes(self.config.mode));
+        let (mode, sizes) = (self.config.mode, self.sizes_for(self.config.mode));
         let (socket, other) = control_pair()?;
         let (bells, rung) = Bells::pair()?;
         let link = link(socket, PeerPage::new(self.page.file())?, &rung, true);
@@ -235,8 +274,8 @@ impl Port {
 
     fn greet(&mut self, socket: OwnedFd) -> Result<Begun, SetupError> {
         let (bells, theirs) = Bells::pair()?;
-        let half =
-            Half { number: self.id, mode: self.config.mode, expedited: expedited(), sizes: None };
+        let says = Says::Hello(self.config.name.unwrap_or_default());
+        let half = self.half(self.config.mode, says);
         let [port, engine] = [Sleeper::Port, Sleeper::Engine].map(|it| theirs.of(it).as_fd());
         let fds = [self.page.file(), port, engine];
         control::send(socket.as_fd(), PacketKind::Hello, half.words(), &fds)?;
@@ -245,47 +284,56 @@ impl Port {
 
     pub(crate) fn finish_connect(&mut self, begun: Begun) -> Result<PeerId, SetupError> {
         let deadline = Instant::now() + self.config.setup_timeout;
-        let Begun { socket, bells } = begun;
         let packet = loop {
-            match control::receive(socket.as_fd()).packet()? {
+            match begun.answer()? {
                 Some(packet) => break packet,
-                None => self.wait_readable(socket.as_fd(), deadline)?,
+                None => self.wait_readable(begun.socket.as_fd(), deadline)?,
             }
         };
+        self.welcomed(begun, packet)
+    }
+
+    /// The other side has answered the Hello.
+    pub(crate) fn welcomed(&mut self, begun: Begun, packet: Packet) -> Result<PeerId, SetupError> {
+        let Begun { socket, bells } = begun;
         let half = expect(&packet, PacketKind::Welcome)?;
         let [page, file] = &packet.fds[..] else {
             return Err(wrong_descriptors(&packet.fds, socket.as_fd()));
         };
-        self.check_foreign_number(half.number)?;
-        let sizes = half.sizes.ok_or(SetupError::Protocol("lane sizes"))?;
+        let number = self.number_of(&half)?;
+        let Says::Welcome(sizes) = half.says else {
+            return Err(SetupError::Protocol("lane sizes"));
+        };
         if half.mode == Mode::Direct && self.config.mode == Mode::Mediated {
             return Err(SetupError::Protocol("mode"));
         }
         let link = link(socket, PeerPage::new(page.as_fd())?, &bells, half.expedited);
         let mapping = Arc::new(Mapping::foreign(file.as_fd(), sizes.file_len(), true)?);
         let (inward, out) = Direction::pair(&mapping, sizes);
-        self.add(Agreement::here(bells, half.number, (half.mode, link), (out, inward)))
+        self.add(Agreement::here(bells, number, (half.mode, link), (out, inward)))
     }
 
     /// Answers a Hello that is there to be read. Fails with [`SetupError::Os`] only where the
     /// system refuses us something; nothing that the caller does can bring that about.
     // spec: LIFE-8, LIFE-9
     fn welcome(&mut self, socket: OwnedFd) -> Result<PeerId, SetupError> {
-        let packet = control::receive(socket.as_fd()).packet()?;
-        let packet = packet.ok_or(SetupError::Protocol("no hello"))?;
-        let theirs = expect(&packet, PacketKind::Hello)?;
-        let [page, port_bell, engine_bell] = <[OwnedFd; 3]>::try_from(packet.fds)
-            .map_err(|fds| wrong_descriptors(&fds, socket.as_fd()))?;
+        let hello = hear_hello(socket.as_fd())?.ok_or(SetupError::Protocol("no hello"))?;
+        self.answer(socket, hello)
+    }
+
+    /// Makes the connection that a caller has asked for.
+    pub(crate) fn answer(&mut self, socket: OwnedFd, hello: Hello) -> Result<PeerId, SetupError> {
+        let Hello { half: theirs, fds: [page, port_bell, engine_bell] } = hello;
         let bells = Bells::foreign(port_bell, engine_bell)?;
         // Whatever stands in the way of mapping it, the caller has chosen the file.
         let page = PeerPage::new(page.as_fd()).map_err(|_| SetupError::UnsafeFile)?;
-        self.check_foreign_number(theirs.number)?;
+        let number = self.number_of(&theirs)?;
         let mediated = theirs.mode == Mode::Mediated || self.config.mode == Mode::Mediated;
         let mode = if mediated { Mode::Mediated } else { Mode::Direct };
-        let sizes = lane_sizes(mode);
+        let sizes = self.sizes_for(mode);
         let file = connection_file(sizes)?;
         let link = link(socket, page, &bells, theirs.expedited);
-        let ours = Half { number: self.id, mode, expedited: expedited(), sizes: Some(sizes) };
+        let ours = self.half(mode, Says::Welcome(sizes));
         let fds = [self.page.file(), file.as_fd()];
         // What keeps the answer from the caller concerns nobody else.
         link.control
@@ -293,7 +341,34 @@ impl Port {
             .map_err(|_| SetupError::PeerLeft)?;
         let mapping = Arc::new(Mapping::own(file.as_fd(), sizes.file_len())?);
         let (out, inward) = Direction::pair(&mapping, sizes);
-        self.add(Agreement::here(bells, theirs.number, (mode, link), (out, inward)))
+        self.add(Agreement::here(bells, number, (mode, link), (out, inward)))
+    }
+
+    fn half(&self, mode: Mode, says: Says) -> Half {
+        let number = self.config.name.is_none().then_some(self.id);
+        Half { number, mode, expedited: expedited(), says }
+    }
+
+    fn sizes_for(&self, mode: Mode) -> LaneSizes {
+        if self.config.name.is_some() { LaneSizes::ENDPOINT } else { lane_sizes(mode) }
+    }
+
+    /// The number that a peer has here: what it says, or the next one that is free. Endpoints keep
+    /// to themselves, for only they know what is in each other's lanes.
+    fn number_of(&self, half: &Half) -> Result<PeerId, SetupError> {
+        match (half.number, self.config.name) {
+            (Some(number), None) => self.check_foreign_number(number).map(|()| number),
+            (None, Some(_)) => self.free_number(),
+            _ => Err(SetupError::Protocol("an endpoint connects with endpoints")),
+        }
+    }
+
+    fn free_number(&self) -> Result<PeerId, SetupError> {
+        let is_free = |number: &usize| {
+            *number != self.id.index() && self.connections.get(*number).is_none_or(Option::is_none)
+        };
+        let number = (0..PEERS_MAX).find(is_free).ok_or(SetupError::Exhausted("peer number"))?;
+        Ok(PeerId(number as u16))
     }
 
     /// Our own number names our loopback; a peer of that number would pass for it.
@@ -420,9 +495,47 @@ enum Ready {
 }
 
 /// A connection whose Hello is under way.
+#[derive(Debug)]
 pub(crate) struct Begun {
     socket: OwnedFd,
     bells: Bells,
+}
+
+impl Begun {
+    /// Where the answer comes.
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// What the other side has answered, if it has.
+    pub(crate) fn answer(&self) -> Result<Option<Packet>, SetupError> {
+        control::receive(self.socket.as_fd()).packet()
+    }
+}
+
+/// A caller's Hello.
+pub(crate) struct Hello {
+    half: Half,
+    /// Page and bells.
+    fds: [OwnedFd; 3],
+}
+
+impl Hello {
+    /// The caller's, if it is an endpoint.
+    pub(crate) fn name(&self) -> Option<Name> {
+        match self.half.says {
+            Says::Hello(name) if self.half.number.is_none() => Some(name),
+            _ => None,
+        }
+    }
+}
+
+/// The Hello that a caller has said, if he has said anything.
+pub(crate) fn hear_hello(socket: BorrowedFd<'_>) -> Result<Option<Hello>, SetupError> {
+    let Some(packet) = control::receive(socket).packet()? else { return Ok(None) };
+    let half = expect(&packet, PacketKind::Hello)?;
+    let fds = packet.fds.try_into().map_err(|fds: Vec<_>| wrong_descriptors(&fds, socket))?;
+    Ok(Some(Hello { half, fds }))
 }
 
 fn socket_address(path: &Path) -> Result<SocketAddrUnix, SetupError> {
@@ -470,7 +583,7 @@ fn wrong_descriptors(_held: &[OwnedFd], socket: BorrowedFd<'_>) -> SetupError {
 fn expect(packet: &Packet, kind: PacketKind) -> Result<Half, SetupError> {
     match packet.kind {
         PacketKind::Refuse => Err(SetupError::Refused("by the listening port")),
-        found if found == kind => Half::parse(&packet.words),
+        found if found == kind => Half::parse(&packet.words, kind),
         _ => Err(SetupError::Protocol("packet out of turn")),
     }
 }

@@ -316,7 +316,7 @@ impl Port {
     }
 
     /// The port's thread serves mediated commands too, unless an engine thread does.
-    fn announce_sleep(&self, asleep: bool) {
+    pub(crate) fn announce_sleep(&self, asleep: bool) {
         self.page.set_asleep(Sleeper::Port, asleep);
         if self.engine.is_none() {
             self.page.set_asleep(Sleeper::Engine, asleep);

@@ -150,14 +150,14 @@ struct Answer {
 impl Answer {
     fn new(layout: Layout, mediated: bool, file: OwnedFd) -> Self {
         let mode = u64::from(mediated);
-        let words = [WELCOME, VERSION, 9, mode, 1, layout.paired, layout.response, 0];
+        let words = [WELCOME, VERSION, 9, mode, 1, layout.paired, layout.response, layout.ring];
         Self { words, fds: vec![Parts::new().page, file] }
     }
 
     fn good(mode: Mode) -> Self {
         let (layout, mediated) = match mode {
-            Mode::Direct => (Layout { paired: 44, response: 0 }, false),
-            Mode::Mediated => (Layout { paired: 28, response: 32 }, true),
+            Mode::Direct => (Layout { paired: 44, response: 0, ring: 0 }, false),
+            Mode::Mediated => (Layout { paired: 28, response: 32, ring: 0 }, true),
         };
         Self::new(layout, mediated, sealed_file(layout.file_bytes()))
     }
@@ -217,6 +217,9 @@ fn wrong_welcomes_are_refused() {
         for lines in [1, 23, 1 << 14, 1 << 40, u64::MAX] {
             wrong(6, lines);
         }
+        for bytes in [1, 64, 1 << 11, (1 << 12) + 64, 1 << 25, 1 << 32, 1 << 40, u64::MAX] {
+            wrong(7, bytes);
+        }
     }
     let unasked = Answer::good(Mode::Direct);
     assert!(connect_to_answer(Mode::Mediated, Some(unasked)).is_err(), "never direct unasked");
@@ -225,7 +228,7 @@ fn wrong_welcomes_are_refused() {
 // spec: LANE-9
 #[test]
 fn welcomes_with_wrong_files_are_refused() {
-    let layout = Layout { paired: 44, response: 0 };
+    let layout = Layout { paired: 44, response: 0, ring: 0 };
     for file in wrong_files(layout.file_bytes()) {
         let answer = Answer::new(layout, false, file);
         assert!(connect_to_answer(Mode::Direct, Some(answer)).is_err());

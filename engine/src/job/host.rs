@@ -33,12 +33,27 @@ pub(super) fn identity() -> Result<String, SetupError> {
     Ok(identity)
 }
 
+/// The same as a number: of a digest of it.
+pub(crate) fn number() -> Result<u64, SetupError> {
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, identity()?.as_bytes());
+    let first = digest.as_ref().first_chunk().expect("a digest of 32 bytes");
+    Ok(u64::from_le_bytes(*first))
+}
+
 /// What people call this host; empty where that does not fit a card.
 pub(super) fn name() -> String {
     let system = rustix::system::uname();
     let name = system.nodename().to_str().unwrap_or_default();
     let fits = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte));
     if fits && name.len() <= NAME_CHARS_MAX { name.to_owned() } else { String::new() }
+}
+
+/// How many processors this host has, those included that this process may not run on.
+pub(crate) fn online() -> usize {
+    let listed = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    count_processors([listed.trim()].into_iter())
+        .or_else(|| std::thread::available_parallelism().map(usize::from).ok())
+        .unwrap_or(1)
 }
 
 /// The processors that this process may run on, as a list such as `0-3,8`; empty where that would

@@ -20,6 +20,7 @@ mod pmix;
 mod secret;
 
 pub use addresses::host_addresses;
+pub(crate) use host::{number as host_number, online as host_processors};
 
 use crate::config::{Config, Spin};
 use crate::connection::Mode;

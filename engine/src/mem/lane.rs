@@ -332,6 +332,22 @@ impl<W: Words> LaneReceiver<W> {
         std::array::from_fn(|index| line[1 + index].load(Ordering::Relaxed))
     }
 
+    /// Copies the bytes behind `skip` head words of a record that lies in one line into `into`.
+    #[inline(always)]
+    pub(crate) fn copy_short(&self, skip: usize, into: &mut [u8]) {
+        assert!(skip * 8 + into.len() <= LINE_PAYLOAD, "the record lies in one line");
+        load_bytes(self.words.line(self.machine.position()), 1 + skip, into);
+    }
+
+    /// Gives the line of a record that lies in one back.
+    #[inline(always)]
+    pub(crate) fn consume_short(&mut self) {
+        if self.last_lines != 1 {
+            self.last_lines = 1;
+        }
+        self.consume_lines(1);
+    }
+
     /// Copies the bytes behind `skip` head words of the record at the head into `into`.
     // spec: ERR-8
     pub(crate) fn copy(&self, skip: usize, into: &mut [u8]) {

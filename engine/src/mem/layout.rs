@@ -6,10 +6,11 @@
 //!     0  messages consumed      (reader)      4  barrier count          (writer)
 //!     1  requests consumed      (reader)      6  active direct key      (writer)
 //!     2  responses consumed     (reader)
-//!     3  commands executed      (reader)
+//!     3  commands executed      (reader)     7  bytes of the ring taken  (reader)
 //!     5  notifications taken    (reader)
 //!   line 8..        message lane on even lines, request lane on odd lines
 //!   behind them     response lane, line by line (mediated connections only)
+//!   behind those    ring of bytes (connections of endpoints only)
 //! ```
 //!
 //! The message lane's lines lie 128 bytes apart, with the request lane between them: processors
@@ -17,11 +18,15 @@
 //! keep taking lines from each other. In which order lines are taken, `proto::lane::step` says.
 use super::lane::{LaneMemory, Lines};
 use super::map::{Mapping, Pages, round_to_pages};
+use super::ring::RingMemory;
 use super::word::Word;
 use ayre_proto::limits::{LANE_LINES_MAX, LANE_LINES_MIN, LINE};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 const CONTROL_LINES: usize = 8;
+/// Bytes of a ring.
+const RING_BYTES: RangeInclusive<u32> = 1 << 12..=1 << 24;
 
 /// Lines of each lane of one direction.
 // spec: LIM-2
@@ -31,25 +36,37 @@ pub(crate) struct LaneSizes {
     pub(crate) paired: u32,
     /// Of the response lane.
     pub(crate) response: u32,
+    /// Bytes of the ring.
+    pub(crate) ring: u32,
 }
 
 impl LaneSizes {
     /// Direct: 2 x 44 lines and the control lines are 6 KiB a direction.
-    pub(crate) const DIRECT: Self = Self { paired: 44, response: 0 };
+    pub(crate) const DIRECT: Self = Self { paired: 44, response: 0, ring: 0 };
     /// Mediated, in the same 6 KiB: 2 x 28 lines and 32 of responses.
-    pub(crate) const MEDIATED: Self = Self { paired: 28, response: 32 };
+    pub(crate) const MEDIATED: Self = Self { paired: 28, response: 32, ring: 0 };
+
+    /// Between endpoints of one host: 7 KB of messages, and a ring for what is longer that stays in
+    /// a processor's cache.
+    pub(crate) const ENDPOINT: Self = Self { paired: 128, response: 64, ring: 1 << 18 };
 
     /// On the wire, whose round trip is long: 57 KB of messages, 28 KB of responses. Requests take
     /// no lane there.
-    pub(crate) const CARRIED: Self = Self { paired: 1024, response: 512 };
+    pub(crate) const CARRIED: Self = Self { paired: 1024, response: 512, ring: 0 };
 
     /// Whether lanes of these sizes work; sizes may come from a peer.
     pub(crate) fn valid(&self) -> bool {
         let fits = |lines: u32| (LANE_LINES_MIN..=LANE_LINES_MAX).contains(&(lines as usize));
-        fits(self.paired) && (self.response == 0 || fits(self.response))
+        let ring_fits = self.ring == 0 || RING_BYTES.contains(&self.ring);
+        let whole = self.ring == 0 || self.ring.is_power_of_two();
+        fits(self.paired) && (self.response == 0 || fits(self.response)) && ring_fits && whole
     }
 
     fn lines(&self) -> usize {
+        self.lane_lines() + self.ring as usize / LINE
+    }
+
+    fn lane_lines(&self) -> usize {
         CONTROL_LINES + 2 * self.paired as usize + self.response as usize
     }
 
@@ -69,6 +86,7 @@ pub(crate) enum Control {
     Barrier = 4,
     Noted = 5,
     Active = 6,
+    Ring = 7,
 }
 
 /// One direction of a connection: from the port that writes its lanes to the one that reads them.
@@ -104,6 +122,13 @@ impl Direction {
     pub(crate) fn responses(&self) -> LaneMemory {
         let first = CONTROL_LINES + 2 * self.sizes.paired as usize;
         self.lane(Control::Responses, first, 1, self.sizes.response)
+    }
+
+    /// The ring, where there is one.
+    pub(crate) fn ring(&self) -> Option<RingMemory> {
+        let at = self.start + (self.sizes.lane_lines() * LINE) as u64;
+        let cursor = self.control(Control::Ring);
+        (self.sizes.ring > 0).then(|| RingMemory::new(&self.mapping, (at, self.sizes.ring), cursor))
     }
 
     // spec: LANE-2, LANE-5

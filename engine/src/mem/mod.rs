@@ -19,6 +19,7 @@
 //! | BAR-R1 barrier word | BAR-A1 barrier wait | all before the peer's barrier call |
 //! | REV-R1 leaving an operation | REV-A1 revoking owner | the operation's stores |
 //! | LOCK-R1 remote atomic | LOCK-A1 remote atomic, load | all before the atomic |
+//! | PIPE-R1 bytes of the ring taken | PIPE-A1 writer short of room | those bytes were copied out |
 //! | RING-R1 slot given back | RING-A1 slot looked at | the frame; other halves: the system |
 //! | FENCE-R1 light fence | FENCE-A1 heavy fence | store-then-load on both sides, below |
 //!
@@ -35,6 +36,8 @@ pub(crate) mod map;
 mod model;
 pub(crate) mod page;
 pub(crate) mod region;
+pub(crate) mod ring;
+pub(crate) mod span;
 pub(crate) mod word;
 
 /// Sends for the line at an address, which will be read soon. Any address will do.

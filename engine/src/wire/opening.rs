@@ -208,7 +208,7 @@ pub(crate) fn agreed_sizes(ours: &SetUp, theirs: &SetUp) -> Result<LaneSizes, Re
     if version != VERSION || theirs.owner != ours.owner {
         return Err(Refused);
     }
-    checked_sizes(paired, response, Mode::Mediated).map_err(|_| Refused)
+    checked_sizes(paired, (response, 0), Mode::Mediated).map_err(|_| Refused)
 }
 
 /// Whether an opening goes on, and how it ended otherwise.

@@ -2,6 +2,7 @@
 //! likes. Uses nothing of the engine, so that nothing there keeps it from doing wrong.
 #![allow(dead_code, reason = "each test program uses other parts of it")]
 use ayre_proto::lane::{Kind, Status, step};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -16,7 +17,7 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub(crate) const VERSION: u64 = 2;
+pub(crate) const VERSION: u64 = 3;
 pub(crate) const HELLO: u64 = 1;
 pub(crate) const WELCOME: u64 = 2;
 pub(crate) const REFUSE: u64 = 3;
@@ -34,6 +35,7 @@ pub(crate) const DONE: u64 = 3;
 pub(crate) const BARRIER: u64 = 4;
 pub(crate) const NOTED: u64 = 5;
 pub(crate) const ACTIVE: u64 = 6;
+pub(crate) const RING: u64 = 7;
 
 /// Random numbers that are the same in each run.
 pub(crate) struct Random(u64);
@@ -145,6 +147,8 @@ impl Drop for Memory {
 pub(crate) struct Layout {
     pub(crate) paired: u64,
     pub(crate) response: u64,
+    /// Bytes of the ring, which only endpoints have.
+    pub(crate) ring: u64,
 }
 
 /// The lanes of a direction.
@@ -159,6 +163,11 @@ pub(crate) const LANES: [Lane; 3] = [Lane::Messages, Lane::Requests, Lane::Respo
 
 impl Layout {
     fn direction_bytes(self) -> u64 {
+        self.ring_start() + self.ring
+    }
+
+    /// Where the ring of a direction begins.
+    pub(crate) fn ring_start(self) -> u64 {
         (CONTROL_LINES + 2 * self.paired + self.response) * LINE
     }
 
@@ -171,7 +180,7 @@ impl Layout {
     }
 
     /// Offset of the line that is taken as the `turn`-th one, counted from none and round the ring.
-    fn line(self, lane: Lane, turn: u64) -> u64 {
+    pub(crate) fn line(self, lane: Lane, turn: u64) -> u64 {
         let lines = self.lane_lines(lane);
         let index = turn % lines * u64::from(step(lines as u32)) % lines;
         let line = match lane {
@@ -281,17 +290,27 @@ impl Begun {
 
     /// As [`Begun::connect`], with parts of the attacker's choice.
     pub(crate) fn connect_with(path: &Path, number: u64, mediated: bool, parts: Parts) -> Self {
-        let control = connect_to(path);
-        assert!(send(&control, hello(number, mediated), &parts.fds()), "the victim listens");
-        Self { control, number, parts }
+        Self::introduce(connect_to(path), hello(number, mediated), parts)
+    }
+
+    /// Says a Hello of the attacker's choice where it has connected.
+    pub(crate) fn introduce(control: OwnedFd, hello: [u64; 8], parts: Parts) -> Self {
+        assert!(send(&control, hello, &parts.fds()), "the victim listens");
+        Self { control, number: hello[2], parts }
+    }
+
+    /// Whether the victim has said something, or has hung up.
+    pub(crate) fn is_answered(&self) -> bool {
+        let mut watched = [PollFd::new(&self.control, PollFlags::IN)];
+        poll(&mut watched, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 
     /// Takes the victim's welcome.
     pub(crate) fn finish(self) -> Attacker {
         let (words, fds) = receive(&self.control).expect("a welcome");
-        let [kind, version, _, mediated, _, paired, response, _] = words;
+        let [kind, version, _, mediated, _, paired, response, ring] = words;
         assert_eq!((kind, version), (WELCOME, VERSION));
-        let layout = Layout { paired, response };
+        let layout = Layout { paired, response, ring };
         let [victim_page, file] =
             <[OwnedFd; 2]>::try_from(fds).expect("the descriptors of a welcome");
         Attacker {
@@ -376,7 +395,16 @@ impl Attacker {
 
     /// As [`Attacker::put_record`], over as many lines as it takes.
     pub(crate) fn put_long(&mut self, lane: Lane, kind: Kind, payload: &[u64]) {
-        let len = payload.len() as u32 * 8;
+        self.put_claim(lane, (kind, payload.len() as u32 * 8, 0), payload);
+    }
+
+    /// The same with a length and a tag of the attacker's choice.
+    pub(crate) fn put_claim(
+        &mut self,
+        lane: Lane,
+        (kind, len, tag): (Kind, u32, u32),
+        payload: &[u64],
+    ) {
         let first = self.written[lane as usize];
         let mut chunks = payload.chunks(7);
         let head = chunks.next().unwrap_or(&[]);
@@ -385,8 +413,15 @@ impl Attacker {
             self.put_record(lane, Kind::Continuation, 0, chunk);
         }
         let after = std::mem::replace(&mut self.written[lane as usize], first);
-        self.put_record(lane, kind, len, head);
+        let status = Status { sequence: self.next_sequence(lane), kind, len, tag };
+        self.put_line(lane, status.encode(), head);
         self.written[lane as usize] = after;
+    }
+
+    /// The words behind the status word of a line of the victim's messages.
+    pub(crate) fn heard(&self, line: u64) -> [u64; 7] {
+        let at = self.inward + self.layout.line(Lane::Messages, line);
+        std::array::from_fn(|index| self.memory.load(at + 8 + 8 * index as u64))
     }
 
     pub(crate) fn send(&self, words: [u64; 8], fds: &[BorrowedFd<'_>]) -> bool {

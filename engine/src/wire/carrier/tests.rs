@@ -65,7 +65,7 @@ struct Port {
     responder: Arc<Mutex<Responder>>,
 }
 
-const SIZES: LaneSizes = LaneSizes { paired: 32, response: 32 };
+const SIZES: LaneSizes = LaneSizes { paired: 32, response: 32, ring: 0 };
 const PEER: PeerId = PeerId(3);
 
 /// A port, whose responder knows the peer but no memory.

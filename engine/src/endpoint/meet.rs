@@ -1,0 +1,246 @@
+//! Connections that come about while the program goes on.
+//!
+//! Who wants to send calls; the other side answers when it makes progress. Where two call each
+//! other, the call of the greater name counts.
+use super::{Address, Endpoint, Remote, RemoteId};
+use crate::connection::Name;
+use crate::error::{Busy, Fault, PostError, SetupError};
+use crate::setup::{Begun, Hello, hear_hello};
+use ayre_proto::envelope::LONG_MAX;
+use ayre_proto::units::PeerId;
+use rustix::fd::{AsFd, OwnedFd};
+use std::collections::VecDeque;
+
+/// How we stand with a remote.
+#[derive(Debug)]
+pub(super) enum Standing {
+    /// Nobody has called.
+    Strangers,
+    /// We have.
+    Calling(Begun),
+    Connected,
+    /// Nothing goes to it any more.
+    Ended(Fault),
+}
+
+/// Callers that have not said who they are.
+const CALLERS_MAX: usize = 64;
+
+impl Endpoint {
+    /// The endpoint of an address, which may be this one's own. It is connected when it is first
+    /// sent to.
+    ///
+    /// # Errors
+    /// [`SetupError::Exhausted`] beyond [`super::REMOTES_MAX`]; [`SetupError::Invalid`] for an
+    /// endpoint of another host.
+    pub fn remote(&mut self, address: &Address) -> Result<RemoteId, SetupError> {
+        if let Some(known) = self.by_name.get(&address.name()) {
+            return Ok(*known);
+        }
+        if !address.is_with(&self.address) {
+            return Err(SetupError::Invalid("the endpoint is on another host"));
+        }
+        self.learn(*address)
+    }
+
+    fn learn(&mut self, address: Address) -> Result<RemoteId, SetupError> {
+        if self.remotes.len() >= super::REMOTES_MAX {
+            return Err(SetupError::Exhausted("endpoint number"));
+        }
+        let index = self.remotes.insert(Remote {
+            address,
+            standing: Standing::Strangers,
+            peer: None,
+            ring_out: None,
+            ring_in: None,
+            replies: VecDeque::new(),
+        });
+        let remote = RemoteId(index as u32);
+        self.by_name.insert(address.name(), remote);
+        Ok(remote)
+    }
+
+    /// Forgets an endpoint: everything under way with it ends, and its number is free. False where
+    /// it is not known.
+    // spec: ENV-16
+    pub fn forget(&mut self, remote: RemoteId) -> bool {
+        if !self.remotes.contains(remote.index()) {
+            return false;
+        }
+        let peer = self.remotes[remote.index()].peer;
+        self.end_remote(remote, Fault::PeerDead);
+        self.drop_messages(remote);
+        if let Some(peer) = peer {
+            self.by_peer[peer.index()] = None;
+            let gone = self.port.disconnect(peer);
+            debug_assert!(gone.is_ok(), "it was connected");
+        }
+        let known = self.remotes.remove(remote.index());
+        self.by_name.remove(&known.address.name());
+        true
+    }
+
+    /// Why nothing can be sent to a remote now; calls it, where nobody has.
+    #[cold]
+    pub(super) fn not_connected(&mut self, remote: RemoteId) -> PostError {
+        let Some(known) = self.remotes.get(remote.index()) else {
+            return Fault::ForeignHandle.into();
+        };
+        match known.standing {
+            Standing::Ended(why) => return why.into(),
+            Standing::Calling(_) => self.meet(),
+            Standing::Strangers => {
+                if let Err(why) = self.call(remote) {
+                    self.remotes[remote.index()].standing = Standing::Ended(why);
+                    return why.into();
+                }
+            }
+            Standing::Connected => {}
+        }
+        Busy::Connecting.into()
+    }
+
+    fn call(&mut self, remote: RemoteId) -> Result<(), Fault> {
+        let address = self.remotes[remote.index()].address;
+        if address == self.address {
+            let peer = self.port.connect_loopback().map_err(|_| Fault::PeerDead)?;
+            self.connected(remote, peer);
+            return Ok(());
+        }
+        let begun = address.socket().and_then(|socket| self.port.begin_connect_at(&socket));
+        // Nobody listens at a name once its endpoint has gone.
+        let begun = begun.and_then(|begun| self.port.sleep.watch(begun.socket()).map(|()| begun));
+        let begun = begun.map_err(|_| Fault::PeerDead)?;
+        self.remotes[remote.index()].standing = Standing::Calling(begun);
+        self.calls += 1;
+        Ok(())
+    }
+
+    /// Hears who has answered, and who calls.
+    // spec: ENV-6
+    #[cold]
+    pub(super) fn meet(&mut self) {
+        if self.calls > 0 {
+            self.hear_answers();
+        }
+        self.let_in();
+        for caller in std::mem::take(&mut self.port.callers) {
+            let heard = hear_hello(caller.as_fd());
+            if matches!(heard, Ok(None)) {
+                self.port.callers.push(caller);
+                continue;
+            }
+            self.port.sleep.forget(caller.as_fd());
+            match heard {
+                Ok(Some(hello)) => self.hear_caller(caller, hello),
+                _ => self.port.count_malformed(),
+            }
+        }
+    }
+
+    /// Lets those speak who knock, for the oldest that say nothing if need be.
+    fn let_in(&mut self) {
+        for _ in 0..CALLERS_MAX {
+            let Ok(Some(caller)) = self.port.next_caller() else { return };
+            if self.port.sleep.watch(caller.as_fd()).is_ok() {
+                self.port.callers.push(caller);
+            }
+            if self.port.callers.len() > CALLERS_MAX {
+                self.port.callers.remove(0);
+            }
+        }
+    }
+
+    fn hear_answers(&mut self) {
+        let calling: Vec<_> = self
+            .remotes
+            .iter()
+            .filter_map(|(index, remote)| {
+                matches!(remote.standing, Standing::Calling(_)).then_some(RemoteId(index as u32))
+            })
+            .collect();
+        for remote in calling {
+            let Standing::Calling(begun) = &self.remotes[remote.index()].standing else { continue };
+            let answer = begun.answer();
+            if matches!(answer, Ok(None)) {
+                continue;
+            }
+            self.port.sleep.forget(begun.socket());
+            self.calls -= 1;
+            let before =
+                std::mem::replace(&mut self.remotes[remote.index()].standing, Standing::Strangers);
+            // One that hangs up has called itself, or has gone: calling again will tell.
+            if let (Ok(Some(packet)), Standing::Calling(begun)) = (answer, before)
+                && let Ok(peer) = self.port.welcomed(begun, packet)
+            {
+                self.connected(remote, peer);
+            }
+        }
+    }
+
+    /// A ring in which messages that leave at once find no room.
+    // spec: ENV-6
+    #[cold]
+    fn too_short(&mut self, remote: RemoteId, peer: PeerId) {
+        self.remotes[remote.index()].standing = Standing::Ended(Fault::Malformed);
+        self.port.count_malformed();
+        let gone = self.port.disconnect(peer);
+        debug_assert!(gone.is_ok(), "it was connected");
+    }
+
+    /// Somebody has said who he is.
+    fn hear_caller(&mut self, caller: OwnedFd, hello: Hello) {
+        let others = |name: &Name| *name != self.address.name();
+        let Some(name) = hello.name().filter(others) else { return self.port.count_malformed() };
+        let known = self.by_name.get(&name).copied();
+        let remote = match known {
+            Some(known) => Ok(known),
+            None => self.learn(self.address.of_neighbour(name)),
+        };
+        let Ok(remote) = remote else { return };
+        if !self.may_call(remote, name) {
+            return;
+        }
+        match self.port.answer(caller, hello) {
+            Ok(peer) => return self.connected(remote, peer),
+            Err(SetupError::Os { .. }) => {}
+            Err(_) => self.port.count_malformed(),
+        }
+        if known.is_none() {
+            self.forget(remote);
+        }
+    }
+
+    /// Whether a remote's call counts.
+    // spec: ENV-6
+    fn may_call(&mut self, remote: RemoteId, name: Name) -> bool {
+        let standing = &mut self.remotes[remote.index()].standing;
+        match standing {
+            // Who has forgotten us may call anew; who has lied may not.
+            Standing::Strangers | Standing::Ended(Fault::PeerDead) => true,
+            Standing::Calling(_) if name > self.address.name() => {
+                *standing = Standing::Strangers;
+                self.calls -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn connected(&mut self, remote: RemoteId, peer: PeerId) {
+        let Ok(connection) = self.port.connection(peer) else { return };
+        let known = &mut self.remotes[remote.index()];
+        known.ring_out = connection.out.ring().map(|ring| ring.sender());
+        let is_long = known.ring_out.as_ref().is_some_and(|ring| ring.longest() >= LONG_MAX);
+        if !is_long && !connection.is_carried() {
+            return self.too_short(remote, peer);
+        }
+        known.ring_in = connection.inward.ring().map(|ring| ring.receiver());
+        known.peer = Some(peer);
+        known.standing = Standing::Connected;
+        if self.by_peer.len() <= peer.index() {
+            self.by_peer.resize(peer.index() + 1, None);
+        }
+        self.by_peer[peer.index()] = Some(remote);
+    }
+}

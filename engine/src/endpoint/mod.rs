@@ -1,0 +1,330 @@
+//! An endpoint: a port whose peers are found by address, and whose messages go to the receives
+//! that they match.
+//!
+//! ```text
+//!   send -----> short: a record of the lane          --> matched: copied to the receive's memory
+//!          |--> long: the ring, and a record         --> not: kept until a receive takes it
+//!          '--> longer: asks, and when a receive has matched goes through the ring in parts
+//! ```
+//!
+//! | file | subject |
+//! |---|---|
+//! | `address.rs` | where an endpoint is found |
+//! | `meet.rs` | connections that come about while the program goes on |
+//! | `send.rs` | messages on their way out |
+//! | `receive.rs` | what comes, and what becomes of it |
+//! | `posted.rs` | receives: post, look, take back |
+//! | `rest.rs` | sleeping until something comes |
+mod address;
+mod meet;
+mod posted;
+mod receive;
+mod rest;
+mod send;
+
+pub use address::Address;
+pub use posted::{Found, Receive};
+pub use send::{Outgoing, Sent};
+
+use crate::config::{Config, Spin};
+use crate::connection::{Mode, Name};
+use crate::counters::Counters;
+use crate::error::{Fault, SetupError};
+use crate::job::host_processors;
+use crate::mem::ring::{RingReceiver, RingSender};
+use crate::port::Port;
+use ayre_proto::envelope::Record;
+use ayre_proto::limits::{EAGER_MAX, LANE_LINES_MAX};
+use ayre_proto::matching::{Matcher, Sizes};
+use ayre_proto::units::PeerId;
+use meet::Standing;
+use posted::{Body, Incoming};
+use receive::Transfer;
+use send::Departing;
+use slab::Slab;
+use std::collections::{HashMap, VecDeque};
+
+/// Endpoints that one endpoint knows.
+pub const REMOTES_MAX: usize = ayre_proto::limits::PEERS_MAX;
+/// Receives that wait, and messages that wait for one, of each space.
+const WAITING_MAX: u32 = 1 << 14;
+/// Polls, of those that find nothing and of the others, between two looks at who calls.
+const POLLS_PER_MEETING: u32 = 512;
+/// The same while this endpoint calls somebody.
+const POLLS_PER_CALL: u32 = 16;
+/// Polls that find nothing between two rounds of progress with peers' commands.
+const POLLS_PER_PROGRESS: u32 = 4;
+/// Polls in a row that find nothing before a crowded endpoint lets others run.
+const CROWDED_POLLS: u32 = 256;
+/// Records of one peer that are taken in a row.
+const TAKEN_MAX: usize = 16;
+
+/// Names an endpoint that this one knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RemoteId(pub(crate) u32);
+
+impl RemoteId {
+    /// The how many-th endpoint that this one has learned of, counted from 0; numbers of forgotten
+    /// ones are used again.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// How something that was posted has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// As the program gave it.
+    pub context: u64,
+    /// What has ended.
+    pub what: What,
+    /// A receive that faults has got nothing, or what came before.
+    pub result: Result<(), Fault>,
+}
+
+/// What has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A message of ours.
+    Sent,
+    /// A receive, or one message of many that it takes.
+    Received(Received),
+    /// A receive was taken back.
+    Cancelled,
+}
+
+/// A message that was received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Who sent it.
+    pub source: Option<RemoteId>,
+    /// Its tag; none of a plain message.
+    pub tag: Option<u64>,
+    /// The immediate data that came along.
+    pub data: Option<u64>,
+    /// Its bytes.
+    pub len: u64,
+    /// Those of them that are in the receive's memory: fewer, where there was no room.
+    pub placed: u64,
+    /// Where they begin there.
+    pub offset: u64,
+    /// Whether the receive is over; one of many messages takes more.
+    pub released: bool,
+}
+
+/// An endpoint this one knows.
+#[derive(Debug)]
+struct Remote {
+    address: Address,
+    standing: Standing,
+    /// Where it is connected.
+    peer: Option<PeerId>,
+    ring_out: Option<RingSender>,
+    ring_in: Option<RingReceiver>,
+    /// What it is to be answered when there is room.
+    replies: VecDeque<Record>,
+}
+
+/// An endpoint; see the module.
+///
+/// It belongs to one thread at a time. No call blocks unless it says so; what was posted ends while
+/// [`Endpoint::progress`] is called.
+#[derive(Debug)]
+pub struct Endpoint {
+    port: Port,
+    address: Address,
+    tagged: Matcher,
+    plain: Matcher,
+    receives: Slab<Incoming>,
+    /// Of messages that wait for a receive.
+    bodies: Slab<Body>,
+    departing: Slab<Departing>,
+    transfers: Slab<Transfer>,
+    /// Departing messages that are wanted, whose parts go when there is room.
+    streams: VecDeque<usize>,
+    remotes: Slab<Remote>,
+    by_name: HashMap<Name, RemoteId>,
+    by_peer: Vec<Option<RemoteId>>,
+    /// Answers that wait for room, in all.
+    replies: usize,
+    calls: usize,
+    /// The connection where something came last, and whose turn it is.
+    hot: usize,
+    turn: usize,
+    idle: u32,
+    /// Polls in a row that have found nothing.
+    empty: u32,
+    /// Processors of this host.
+    processors: usize,
+    /// Polls that found something.
+    found: u32,
+    staging: Box<[u8; EAGER_MAX]>,
+    /// Ends that the program has not been told yet.
+    ended: VecDeque<End>,
+}
+
+impl Endpoint {
+    /// Opens an endpoint that peers of this host find at [`Endpoint::address`].
+    ///
+    /// # Errors
+    /// [`SetupError::Os`] where the system refuses what a port takes.
+    pub fn open(spin: Spin) -> Result<Self, SetupError> {
+        let address = Address::new()?;
+        let config = Config { name: Some(address.name()), ..Config::new() };
+        let mut port = Port::open(config.mode(Mode::Mediated).spin(spin))?;
+        port.listen_at(&address.socket()?)?;
+        let sizes =
+            Sizes { receives: WAITING_MAX, messages: WAITING_MAX, sources: REMOTES_MAX as u32 };
+        let seed = address.name()[0];
+        Ok(Self {
+            port,
+            address,
+            tagged: Matcher::new(sizes, seed),
+            plain: Matcher::new(sizes, seed),
+            receives: Slab::new(),
+            bodies: Slab::new(),
+            departing: Slab::new(),
+            transfers: Slab::new(),
+            streams: VecDeque::new(),
+            remotes: Slab::new(),
+            by_name: HashMap::new(),
+            by_peer: Vec::new(),
+            replies: 0,
+            calls: 0,
+            hot: 0,
+            turn: 0,
+            idle: 0,
+            empty: 0,
+            processors: host_processors(),
+            found: 0,
+            staging: Box::new([0; EAGER_MAX]),
+            ended: VecDeque::new(),
+        })
+    }
+
+    /// What has been refused or found wrong so far.
+    pub fn counters(&self) -> Counters {
+        self.port.counters()
+    }
+
+    /// Where peers find this endpoint.
+    pub fn address(&self) -> Address {
+        self.address
+    }
+
+    /// Gets on with everything that is under way, and tells what has ended. Returns whether
+    /// anything was done.
+    ///
+    /// Where this host has more endpoints that know each other than processors, one whose polls
+    /// find nothing for long sleeps for up to a quarter of a millisecond, until something comes:
+    /// what it waits for is to be done on the processor that it holds.
+    // spec: ENV-5
+    pub fn progress(&mut self, mut tell: impl FnMut(End)) -> bool {
+        let mut any = self.poll(&mut tell);
+        if any {
+            self.empty = 0;
+            self.found = self.found.wrapping_add(1);
+            if self.found.is_multiple_of(POLLS_PER_MEETING) {
+                self.attend(true);
+            }
+        } else {
+            self.idle = self.idle.wrapping_add(1);
+            if self.idle.is_multiple_of(POLLS_PER_PROGRESS) {
+                self.attend(false);
+            }
+            self.empty += 1;
+            if self.empty >= CROWDED_POLLS {
+                self.make_way();
+            }
+        }
+        while let Some(end) = self.ended.pop_front() {
+            tell(end);
+            any = true;
+        }
+        any
+    }
+
+    /// Takes what has come from the connection where something came last, or from the one whose
+    /// turn it is, and sends what has been waiting for room.
+    #[inline]
+    fn poll(&mut self, tell: &mut impl FnMut(End)) -> bool {
+        let mut any = self.take_some(self.hot, tell);
+        if !any {
+            let turn = self.next_turn();
+            if turn != self.hot && self.take_some(turn, tell) {
+                self.hot = turn;
+                any = true;
+            }
+        }
+        if !self.streams.is_empty() || self.replies > 0 {
+            any |= self.push_on(tell);
+        }
+        any
+    }
+
+    /// What need not be done at each poll; who sends all the time does not put it off.
+    // spec: ENV-14
+    fn attend(&mut self, is_busy: bool) {
+        self.port.progress_lanes();
+        let between = if self.calls > 0 { POLLS_PER_CALL } else { POLLS_PER_MEETING };
+        if is_busy || self.idle.is_multiple_of(between) {
+            self.port.service_control();
+            self.meet();
+        }
+        if !self.port.died.is_empty() {
+            self.mourn();
+        }
+    }
+
+    fn take_some(&mut self, index: usize, tell: &mut impl FnMut(End)) -> bool {
+        let mut count = 0;
+        while count < TAKEN_MAX && self.take(index, tell) {
+            count += 1;
+        }
+        count > 0
+    }
+
+    fn next_turn(&mut self) -> usize {
+        let count = self.port.connections.len();
+        self.turn = if self.turn + 1 >= count { 0 } else { self.turn + 1 };
+        self.turn
+    }
+
+    /// Peers that have died: everything with them ends.
+    // spec: ENV-8
+    #[cold]
+    fn mourn(&mut self) {
+        while let Some(peer) = self.port.died.pop() {
+            let ended = self.port.connection(peer).ok().and_then(|connection| connection.ended);
+            let known = self.remotes.iter().find(|(_, remote)| remote.peer == Some(peer));
+            if let Some((index, _)) = known {
+                self.end_remote(RemoteId(index as u32), ended.unwrap_or(Fault::PeerDead));
+            }
+            self.by_peer.get_mut(peer.index()).and_then(Option::take);
+            let forgotten = self.port.forget(peer);
+            debug_assert!(forgotten.is_ok(), "it was connected");
+        }
+    }
+
+    /// Everything that is under way with a remote ends.
+    fn end_remote(&mut self, remote: RemoteId, why: Fault) {
+        // What it sent before it went can still be received.
+        if let Some(peer) = self.remotes.get(remote.index()).and_then(|remote| remote.peer) {
+            // One that goes on writing does not make it take longer.
+            for _ in 0..LANE_LINES_MAX {
+                if !self.take_last(peer.index()) {
+                    break;
+                }
+            }
+        }
+        self.end_sends(remote, why);
+        self.end_receives(remote, why);
+        if let Some(known) = self.remotes.get_mut(remote.index()) {
+            self.replies -= known.replies.len();
+            known.replies.clear();
+            known.peer = None;
+            (known.ring_in, known.ring_out) = (None, None);
+            known.standing = Standing::Ended(why);
+        }
+    }
+}

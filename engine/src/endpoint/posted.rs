@@ -1,0 +1,300 @@
+//! Receives: posting them, looking for what has come, taking them back.
+use super::receive::{Origin, Transfer};
+use super::{End, Endpoint, Received, RemoteId, What};
+use crate::error::{Busy, Fault, PostError};
+use crate::mem::span::Spans;
+use ayre_proto::envelope::{Envelope, Record};
+use ayre_proto::matching::{
+    Matcher, Message, MessageId, Pattern, Place, Post, PostMulti, ReceiveId, Removed,
+};
+
+/// A receive to be posted.
+#[derive(Clone, Debug)]
+pub struct Receive {
+    /// Whom it takes messages from; any one.
+    pub source: Option<RemoteId>,
+    /// Its tag and the bits of it that do not matter; none for plain messages.
+    pub tag: Option<(u64, u64)>,
+    /// Where messages go.
+    pub into: Spans,
+    /// Comes back with its end.
+    pub context: u64,
+    /// It takes messages, one behind the other, until fewer bytes than this are left. Such a
+    /// receive is of one span.
+    pub many: Option<u64>,
+}
+
+impl Receive {
+    fn pattern(&self) -> Pattern {
+        let source = self.source.map(|source| source.0);
+        match self.tag {
+            Some((tag, ignore)) => Pattern { source, tag, ignore },
+            None => Pattern::plain(source),
+        }
+    }
+}
+
+/// A message that has come and that no receive has taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// What it is taken by, once it is set aside.
+    pub id: MessageId,
+    /// What is known of it.
+    pub message: Received,
+}
+
+/// A receive that waits, or whose message is coming.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    pub(super) into: Spans,
+    pub(super) context: u64,
+    id: Option<ReceiveId>,
+    is_tagged: bool,
+    /// It takes no more; what it has taken is still coming.
+    pub(super) released: bool,
+    /// Messages that are still coming.
+    pub(super) coming: usize,
+}
+
+/// A message that no receive has taken yet.
+#[derive(Debug)]
+pub(super) struct Body {
+    pub(super) origin: Origin,
+    pub(super) place: BodyPlace,
+}
+
+#[derive(Debug)]
+pub(super) enum BodyPlace {
+    Here(Box<[u8]>),
+    /// With its sender, who has asked.
+    There {
+        id: u64,
+    },
+}
+
+impl Endpoint {
+    /// Posts a receive. The oldest message that it accepts goes into it, now or when it comes.
+    ///
+    /// # Errors
+    /// [`Busy::TooManyOutstanding`] where as many wait as may; [`Fault::ForeignHandle`] for a
+    /// source that is not known; [`Fault::Malformed`] for one of many messages that has several
+    /// spans.
+    // spec: ENV-7
+    #[inline]
+    pub fn receive(&mut self, receive: Receive) -> Result<(), PostError> {
+        self.check_receive(&receive)?;
+        let entry = self.receives.vacant_key() as u64;
+        let (pattern, capacity) = (receive.pattern(), receive.into.len() as u64);
+        let is_tagged = receive.tag.is_some();
+        let posted = ayre_proto::matching::Receive { pattern, capacity, handle: entry };
+        let Receive { into, context, many, .. } = receive;
+        let incoming = Incoming { into, context, id: None, is_tagged, released: false, coming: 0 };
+        if let Some(least) = many {
+            return self.receive_many((posted, least), incoming);
+        }
+        match self.matcher(is_tagged).post(posted) {
+            Post::Busy => Err(Busy::TooManyOutstanding.into()),
+            Post::Posted(id) => {
+                self.receives.insert(Incoming { id: Some(id), ..incoming });
+                Ok(())
+            }
+            Post::Matched(message) => {
+                let key = self.receives.insert(Incoming { released: true, ..incoming });
+                let len = message.len.min(capacity);
+                self.fill(key, (message.handle, (0, len)));
+                Ok(())
+            }
+        }
+    }
+
+    fn check_receive(&self, receive: &Receive) -> Result<(), PostError> {
+        if receive.source.is_some_and(|source| !self.remotes.contains(source.index())) {
+            return Err(Fault::ForeignHandle.into());
+        }
+        if receive.many.is_some() && receive.into.whole().is_none() {
+            return Err(Fault::Malformed.into());
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn receive_many(
+        &mut self,
+        (posted, least): (ayre_proto::matching::Receive, u64),
+        incoming: Incoming,
+    ) -> Result<(), PostError> {
+        let mut taken = Vec::new();
+        let take = |message: Message, place: Place| taken.push((message, place));
+        let (id, released) = match self.matcher(incoming.is_tagged).post_multi(posted, least, take)
+        {
+            PostMulti::Busy => return Err(Busy::TooManyOutstanding.into()),
+            PostMulti::Posted(id) => (Some(id), false),
+            PostMulti::Released => (None, true),
+        };
+        let key = self.receives.insert(Incoming { id, released, ..incoming });
+        self.receives[key].coming = taken.len();
+        for (message, place) in taken {
+            self.receives[key].coming -= 1;
+            self.fill(key, (message.handle, (place.offset, place.len)));
+        }
+        Ok(())
+    }
+
+    /// Puts a message that waited into a receive.
+    fn fill(&mut self, key: usize, (body, (offset, len)): (u64, (u64, u64))) {
+        let Body { origin, place } = self.bodies.remove(body as usize);
+        self.receives[key].coming += 1;
+        match place {
+            BodyPlace::Here(bytes) => {
+                let incoming = &mut self.receives[key];
+                incoming.into.write(offset as usize, &bytes[..len as usize]);
+                let end = self.arrived((key, offset, len), &origin);
+                self.ended.push_back(end);
+            }
+            BodyPlace::There { id } => {
+                self.want(Transfer { receive: key, origin, offset, len, got: 0 }, id);
+            }
+        }
+    }
+
+    /// The oldest message that such a receive would take, if one has come; it stays.
+    // spec: ENV-7
+    pub fn find(&mut self, source: Option<RemoteId>, tag: Option<(u64, u64)>) -> Option<Found> {
+        let (context, many) = (0, None);
+        let pattern = Receive { source, tag, into: Spans::default(), context, many }.pattern();
+        if pattern.source.is_some_and(|source| !self.remotes.contains(source as usize)) {
+            return None;
+        }
+        let (id, message) = self.matcher(tag.is_some()).peek(pattern)?;
+        let origin = &self.bodies[message.handle as usize].origin;
+        Some(Found { id, message: origin.received((0, 0), false) })
+    }
+
+    /// Keeps a message that was found for [`Endpoint::receive_found`] and [`Endpoint::discard`].
+    /// False where it is gone.
+    pub fn set_aside(&mut self, is_tagged: bool, id: MessageId) -> bool {
+        self.matcher(is_tagged).set_aside(id)
+    }
+
+    /// Receives a message that was found.
+    ///
+    /// # Errors
+    /// [`Fault::StaleKey`] where it is gone.
+    pub fn receive_found(
+        &mut self,
+        is_tagged: bool,
+        id: MessageId,
+        (into, context): (Spans, u64),
+    ) -> Result<(), PostError> {
+        let message = self.matcher(is_tagged).take(id).ok_or(Fault::StaleKey)?;
+        let len = message.len.min(into.len() as u64);
+        let key = self.receives.insert(Incoming {
+            into,
+            context,
+            id: None,
+            is_tagged,
+            released: true,
+            coming: 0,
+        });
+        self.fill(key, (message.handle, (0, len)));
+        Ok(())
+    }
+
+    /// Throws a message away that was found. False where it is gone.
+    pub fn discard(&mut self, is_tagged: bool, id: MessageId) -> bool {
+        let Some(message) = self.matcher(is_tagged).take(id) else { return false };
+        let Body { origin, place } = self.bodies.remove(message.handle as usize);
+        let refused = match place {
+            BodyPlace::There { id } => Some(Record::Go { id, to: u64::MAX, len: 0 }),
+            BodyPlace::Here(_) => None,
+        };
+        let done = origin.answer.map(|id| Record::Done { id });
+        refused.into_iter().chain(done).for_each(|record| self.reply(origin.source, record));
+        true
+    }
+
+    /// Takes back the receive of this context that waits longest, if one does; its end is told.
+    pub fn cancel(&mut self, context: u64) -> bool {
+        let waits = |incoming: &Incoming| incoming.context == context && !incoming.released;
+        let found = self.receives.iter().filter(|(_, incoming)| waits(incoming));
+        let Some((key, id)) =
+            found.filter_map(|(key, incoming)| Some((key, incoming.id?))).min_by_key(|it| it.1)
+        else {
+            return false;
+        };
+        if self.matcher(self.receives[key].is_tagged).cancel(id).is_none() {
+            return false;
+        }
+        self.ended.push_back(End { context, what: What::Cancelled, result: Ok(()) });
+        let incoming = &mut self.receives[key];
+        (incoming.id, incoming.released) = (None, true);
+        if incoming.coming == 0 {
+            self.receives.remove(key);
+        }
+        true
+    }
+
+    #[inline(always)]
+    pub(super) fn matcher(&mut self, is_tagged: bool) -> &mut Matcher {
+        if is_tagged { &mut self.tagged } else { &mut self.plain }
+    }
+
+    /// A message is in its receive's memory.
+    pub(super) fn arrived(
+        &mut self,
+        (key, offset, len): (usize, u64, u64),
+        origin: &Origin,
+    ) -> End {
+        let incoming = &mut self.receives[key];
+        incoming.coming -= 1;
+        let (context, is_last) = (incoming.context, incoming.released && incoming.coming == 0);
+        if is_last {
+            self.receives.remove(key);
+        }
+        if let Some(id) = origin.answer {
+            self.reply(origin.source, Record::Done { id });
+        }
+        let received = origin.received((offset, len), is_last);
+        End { context, what: What::Received(received), result: Ok(()) }
+    }
+
+    /// Throws away what has come from a remote and that no receive has taken: its number may name
+    /// another one next.
+    // spec: ENV-16
+    pub(super) fn drop_messages(&mut self, from: RemoteId) {
+        let pattern = Pattern { source: Some(from.0), tag: 0, ignore: u64::MAX };
+        let Self { tagged, plain, bodies, .. } = self;
+        for matcher in [tagged, plain] {
+            let aside = matcher.aside().filter(|(_, message)| message.source == pattern.source);
+            let mut names: Vec<_> = aside.map(|(id, _)| id).collect();
+            while let Some(id) = names.pop().or_else(|| Some(matcher.peek(pattern)?.0)) {
+                let message = matcher.take(id).expect("it was found just now");
+                drop(bodies.remove(message.handle as usize));
+            }
+        }
+    }
+
+    /// Nothing more comes from a remote.
+    pub(super) fn end_receives(&mut self, from: RemoteId, why: Fault) {
+        self.end_transfers(from, why);
+        let Self { tagged, plain, receives, bodies, ended, .. } = self;
+        for matcher in [tagged, plain] {
+            matcher.remove(from.0, |removed| match removed {
+                Removed::Message { handle, .. } => drop(bodies.remove(handle as usize)),
+                Removed::Receive { handle, .. } => {
+                    let incoming = receives.remove(handle as usize);
+                    let received = Received { released: true, ..Received::default() };
+                    let (context, what) = (incoming.context, What::Received(received));
+                    ended.push_back(End { context, what, result: Err(why) });
+                }
+            });
+        }
+    }
+}
+
+impl Origin {
+    pub(super) fn received(&self, (offset, placed): (u64, u64), released: bool) -> Received {
+        let Self { source, envelope: Envelope { tag, data }, len, .. } = *self;
+        Received { source: Some(source), tag, data, len, placed, offset, released }
+    }
+}

@@ -1,0 +1,390 @@
+//! What comes from peers, and what becomes of it.
+use super::posted::{Body, BodyPlace};
+use super::{End, Endpoint, RemoteId, What};
+use crate::error::Fault;
+use crate::message::is_due;
+use crate::sync::Ordering;
+use ayre_proto::envelope::{ENVELOPE_WORDS, Envelope, Record, SHORT_WORDS};
+use ayre_proto::lane::{Kind, Malformed, Status};
+use ayre_proto::limits::LINE_PAYLOAD;
+use ayre_proto::matching::{Arrive, Message, Place};
+
+/// Where a message comes from, and what is said of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin {
+    pub(super) source: RemoteId,
+    pub(super) envelope: Envelope,
+    /// Bytes of the message.
+    pub(super) len: u64,
+    /// Its sender waits for its end, under this name.
+    pub(super) answer: Option<u64>,
+}
+
+/// A message that is coming in parts.
+#[derive(Debug)]
+pub(super) struct Transfer {
+    pub(super) receive: usize,
+    pub(super) origin: Origin,
+    /// Where it begins in the receive's memory.
+    pub(super) offset: u64,
+    /// Bytes that were asked for.
+    pub(super) len: u64,
+    pub(super) got: u64,
+}
+
+/// What became of the record at the head of a lane.
+enum Taken {
+    Yes,
+    /// There is no room for its message.
+    NotYet,
+}
+
+impl Endpoint {
+    /// Takes the record at the head of a peer's lane, if there is one.
+    #[inline]
+    pub(super) fn take(&mut self, index: usize, tell: &mut impl FnMut(End)) -> bool {
+        let Some(Some(connection)) = self.port.connections.get(index) else { return false };
+        let Some(found) = connection.messages_in.peek() else { return false };
+        let Ok(status) = found else { return self.malformed(index) };
+        if let Some(taken) = self.take_line(index, &status, tell) {
+            return taken;
+        }
+        self.take_any(index, &status, tell)
+    }
+
+    /// The record at the head, if it is a short message in one line that a receive waits for, or
+    /// that can be kept: what is taken most. The other methods do the same for any record.
+    #[inline(always)]
+    fn take_line(
+        &mut self,
+        index: usize,
+        status: &Status,
+        tell: &mut impl FnMut(End),
+    ) -> Option<bool> {
+        let connection = self.port.connections[index].as_ref()?;
+        let [posted, head @ ..] = connection.messages_in.head::<{ 1 + SHORT_WORDS }>();
+        let envelope = Envelope::of_short(status.tag, head)?;
+        let len = (status.len as usize).checked_sub((1 + SHORT_WORDS) * 8)?;
+        let is_line = status.kind == Kind::GatedMessage && status.len as usize <= LINE_PAYLOAD;
+        // DONE-A1: see is_due().
+        if !is_line || connection.served.load(Ordering::Acquire) < posted {
+            return None;
+        }
+        let source = self.by_peer[index]?;
+        let origin = Origin { source, envelope, len: len as u64, answer: None };
+        let place = match self.arrive(&origin, true) {
+            Arrive::Matched(place) => place,
+            Arrive::Unexpected(_) => {
+                self.keep_short(index, 1 + SHORT_WORDS, &origin);
+                self.consume(index, status);
+                return Some(true);
+            }
+            Arrive::Busy => return Some(false),
+        };
+        let (key, Place { offset, len, .. }) = (place.handle as usize, place);
+        let lane = &mut self.port.connections[index].as_mut()?.messages_in;
+        let incoming = &mut self.receives[key];
+        let piece = incoming.into.piece_mut(offset as usize, len as usize);
+        if piece.len() as u64 == len {
+            lane.copy_short(1 + SHORT_WORDS, piece);
+        } else {
+            let mut bytes = [0; LINE_PAYLOAD];
+            let bytes = &mut bytes[..len as usize];
+            lane.copy_short(1 + SHORT_WORDS, bytes);
+            incoming.into.write(offset as usize, bytes);
+        }
+        lane.consume_short();
+        incoming.coming += 1;
+        tell(self.arrived((key, offset, len), &origin));
+        Some(true)
+    }
+
+    #[inline(never)]
+    fn take_any(&mut self, index: usize, status: &Status, tell: &mut impl FnMut(End)) -> bool {
+        let Some(Some(connection)) = self.port.connections.get(index) else { return false };
+        if !is_due(connection) {
+            let peer = connection.peer;
+            self.port.progress_with(peer);
+            if !self.port.connection(peer).is_ok_and(is_due) {
+                return false;
+            }
+        }
+        match self.take_record(index, status, tell) {
+            Ok(Taken::Yes) => true,
+            Ok(Taken::NotYet) => false,
+            Err(Malformed) => self.malformed(index),
+        }
+    }
+
+    /// The same, of a peer that has gone; ends are told later.
+    pub(super) fn take_last(&mut self, index: usize) -> bool {
+        let mut ends = Vec::new();
+        let taken = self.take(index, &mut |end| ends.push(end));
+        self.ended.extend(ends);
+        taken
+    }
+
+    /// A peer that has written what no correct one writes: nothing more is taken from it.
+    // spec: ENV-17
+    #[cold]
+    pub(super) fn malformed(&mut self, index: usize) -> bool {
+        let known = self.by_peer.get_mut(index).and_then(Option::take);
+        if let (Some(_), Some(Some(connection))) = (known, self.port.connections.get(index)) {
+            let peer = connection.peer;
+            self.port.count_malformed();
+            self.port.end_connection(peer, Fault::Malformed);
+        }
+        false
+    }
+
+    /// All checks come before any effect.
+    // spec: ENV-2
+    #[inline]
+    fn take_record(
+        &mut self,
+        index: usize,
+        status: &Status,
+        tell: &mut impl FnMut(End),
+    ) -> Result<Taken, Malformed> {
+        let source = self.by_peer.get(index).copied().flatten().ok_or(Malformed)?;
+        let Some(Some(connection)) = self.port.connections.get(index) else {
+            return Err(Malformed);
+        };
+        let [_, head @ ..] = connection.messages_in.head::<{ ENVELOPE_WORDS + 1 }>();
+        let len = (status.len as usize).checked_sub(8).ok_or(Malformed)?;
+        if status.kind != Kind::GatedMessage {
+            return Err(Malformed);
+        }
+        let (record, words) = Record::parse(status.tag, head, len)?;
+        let bytes = len - words * 8;
+        let taken = match record {
+            Record::Short { envelope, answer } => {
+                let origin = Origin { source, envelope, len: bytes as u64, answer };
+                self.take_short(index, words + 1, &origin, tell)?
+            }
+            Record::Long { envelope, answer, len, place } => {
+                let origin = Origin { source, envelope, len, answer };
+                self.take_long(place, &origin, tell)?
+            }
+            Record::Ask { envelope, id, answered, len } => {
+                let answer = answered.then_some(id);
+                self.take_ask(id, &Origin { source, envelope, len, answer })
+            }
+            Record::Go { id, to, len } => known(self.on_go(source, id, (to, len), tell))?,
+            Record::Done { id } => known(self.on_done(source, id, tell))?,
+            Record::Part { to, len, place } => {
+                self.take_part(source, (to, len), Some(place), (index, words + 1), tell)?
+            }
+            Record::PartHere { to } => {
+                self.take_part(source, (to, bytes as u64), None, (index, words + 1), tell)?
+            }
+        };
+        if let Taken::Yes = taken {
+            self.consume(index, status);
+        }
+        Ok(taken)
+    }
+
+    fn consume(&mut self, index: usize, status: &Status) {
+        if let Some(Some(connection)) = self.port.connections.get_mut(index) {
+            connection.messages_in.consume(status);
+        }
+    }
+
+    /// Keeps a message that lies in the lane.
+    fn keep_short(&mut self, index: usize, skip: usize, origin: &Origin) {
+        let mut bytes = vec![0; origin.len as usize].into_boxed_slice();
+        if let Some(Some(connection)) = self.port.connections.get(index) {
+            connection.messages_in.copy(skip, &mut bytes);
+        }
+        let place = BodyPlace::Here(bytes);
+        self.bodies.insert(Body { origin: *origin, place });
+    }
+
+    #[inline(always)]
+    fn arrive(&mut self, origin: &Origin, whole: bool) -> Arrive {
+        let Origin { source, envelope, len, .. } = origin;
+        let handle = self.bodies.vacant_key() as u64;
+        let (source, tag) = (Some(source.0), envelope.tag.unwrap_or(0));
+        let message = Message { source, tag, len: *len, handle, whole };
+        let arrived = self.matcher(envelope.tag.is_some()).arrive(message);
+        if let Arrive::Matched(Place { handle, released: true, .. }) = arrived {
+            self.receives[handle as usize].released = true;
+        }
+        arrived
+    }
+
+    /// A message that lies in the lane, behind `skip` words.
+    #[inline(always)]
+    fn take_short(
+        &mut self,
+        index: usize,
+        skip: usize,
+        origin: &Origin,
+        tell: &mut impl FnMut(End),
+    ) -> Result<Taken, Malformed> {
+        match self.arrive(origin, true) {
+            Arrive::Matched(Place { handle, offset, len, .. }) => {
+                let key = handle as usize;
+                let Self { port, receives, staging, .. } = self;
+                let lane = &port.connections[index].as_ref().expect("it was looked at").messages_in;
+                let incoming = &mut receives[key];
+                incoming.coming += 1;
+                let piece = incoming.into.piece_mut(offset as usize, len as usize);
+                if piece.len() as u64 == len {
+                    lane.copy(skip, piece);
+                } else {
+                    let bytes = staging.get_mut(..len as usize).ok_or(Malformed)?;
+                    lane.copy(skip, bytes);
+                    incoming.into.write(offset as usize, bytes);
+                }
+                tell(self.arrived((key, offset, len), origin));
+            }
+            Arrive::Unexpected(_) => self.keep_short(index, skip, origin),
+            Arrive::Busy => return Ok(Taken::NotYet),
+        }
+        Ok(Taken::Yes)
+    }
+
+    /// A message that lies in the ring.
+    fn take_long(
+        &mut self,
+        place: u64,
+        origin: &Origin,
+        tell: &mut impl FnMut(End),
+    ) -> Result<Taken, Malformed> {
+        let source = origin.source.index();
+        let whole = usize::try_from(origin.len).map_err(|_| Malformed)?;
+        let ring = self.remotes[source].ring_in.as_ref().ok_or(Malformed)?;
+        ring.check(place, whole)?;
+        match self.arrive(origin, true) {
+            Arrive::Matched(Place { handle, offset, len, .. }) => {
+                let key = handle as usize;
+                let Self { remotes, receives, .. } = self;
+                let ring = remotes[source].ring_in.as_mut().ok_or(Malformed)?;
+                let incoming = &mut receives[key];
+                incoming.coming += 1;
+                let piece = incoming.into.piece_mut(offset as usize, len as usize);
+                if piece.len() as u64 == len {
+                    ring.take(place, whole, piece)?;
+                } else {
+                    let mut bytes = vec![0; len as usize];
+                    ring.take(place, whole, &mut bytes)?;
+                    incoming.into.write(offset as usize, &bytes);
+                }
+                tell(self.arrived((key, offset, len), origin));
+            }
+            Arrive::Unexpected(_) => {
+                let mut bytes = vec![0; whole].into_boxed_slice();
+                let ring = self.remotes[source].ring_in.as_mut().ok_or(Malformed)?;
+                ring.take(place, whole, &mut bytes)?;
+                self.bodies.insert(Body { origin: *origin, place: BodyPlace::Here(bytes) });
+            }
+            Arrive::Busy => return Ok(Taken::NotYet),
+        }
+        Ok(Taken::Yes)
+    }
+
+    /// A message that is still with its sender.
+    fn take_ask(&mut self, id: u64, origin: &Origin) -> Taken {
+        match self.arrive(origin, false) {
+            Arrive::Matched(Place { handle, offset, len, .. }) => {
+                let receive = handle as usize;
+                self.receives[receive].coming += 1;
+                self.want(Transfer { receive, origin: *origin, offset, len, got: 0 }, id);
+            }
+            Arrive::Unexpected(_) => {
+                let place = BodyPlace::There { id };
+                self.bodies.insert(Body { origin: *origin, place });
+            }
+            Arrive::Busy => return Taken::NotYet,
+        }
+        Taken::Yes
+    }
+
+    /// Asks a message's sender for it.
+    pub(super) fn want(&mut self, transfer: Transfer, id: u64) {
+        let (source, len) = (transfer.origin.source, transfer.len);
+        if len == 0 {
+            let Transfer { receive, origin, offset, .. } = transfer;
+            self.reply(source, Record::Go { id, to: u64::MAX, len: 0 });
+            let end = self.arrived((receive, offset, 0), &origin);
+            return self.ended.push_back(end);
+        }
+        let to = self.transfers.insert(transfer) as u64;
+        self.reply(source, Record::Go { id, to, len });
+    }
+
+    /// The next part of a message that is wanted: from the ring, or from the lane.
+    fn take_part(
+        &mut self,
+        source: RemoteId,
+        (to, len): (u64, u64),
+        place: Option<u64>,
+        (index, skip): (usize, usize),
+        tell: &mut impl FnMut(End),
+    ) -> Result<Taken, Malformed> {
+        let Self { port, transfers, receives, remotes, .. } = self;
+        let transfer = transfers.get_mut(to as usize).ok_or(Malformed)?;
+        let fits = len > 0 && len <= transfer.len - transfer.got;
+        if transfer.origin.source != source || !fits {
+            return Err(Malformed);
+        }
+        let into = &mut receives[transfer.receive].into;
+        let at = (transfer.offset + transfer.got) as usize;
+        let piece = into.piece_mut(at, len as usize);
+        let fits_piece = piece.len() as u64 == len;
+        match place {
+            Some(place) => {
+                let ring = remotes[source.index()].ring_in.as_mut().ok_or(Malformed)?;
+                if fits_piece {
+                    ring.take(place, len as usize, piece)?;
+                } else {
+                    ring.check(place, len as usize)?;
+                    let mut bytes = vec![0; len as usize];
+                    ring.take(place, len as usize, &mut bytes)?;
+                    into.write(at, &bytes);
+                }
+            }
+            None => {
+                let Some(Some(connection)) = port.connections.get(index) else {
+                    return Err(Malformed);
+                };
+                let mut bytes = vec![0; len as usize];
+                connection.messages_in.copy(skip, &mut bytes);
+                into.write(at, &bytes);
+            }
+        }
+        transfer.got += len;
+        if transfer.got == transfer.len {
+            let Transfer { receive, origin, offset, len, .. } = transfers.remove(to as usize);
+            tell(self.arrived((receive, offset, len), &origin));
+        }
+        Ok(Taken::Yes)
+    }
+
+    /// What was coming from a remote comes no more.
+    pub(super) fn end_transfers(&mut self, from: RemoteId, why: Fault) {
+        let Self { transfers, receives, ended, .. } = self;
+        transfers.retain(|_, transfer| {
+            let stays = transfer.origin.source != from;
+            if !stays {
+                let incoming = &mut receives[transfer.receive];
+                incoming.coming -= 1;
+                let released = incoming.released && incoming.coming == 0;
+                let received = transfer.origin.received((transfer.offset, transfer.got), released);
+                let (context, what) = (incoming.context, What::Received(received));
+                ended.push_back(End { context, what, result: Err(why) });
+                if released {
+                    receives.remove(transfer.receive);
+                }
+            }
+            stays
+        });
+    }
+}
+
+/// What names something that is not there is malformed.
+fn known(is_known: bool) -> Result<Taken, Malformed> {
+    if is_known { Ok(Taken::Yes) } else { Err(Malformed) }
+}

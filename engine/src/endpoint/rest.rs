@@ -1,0 +1,77 @@
+//! Sleeping until something comes.
+use super::{End, Endpoint};
+use crate::mem::fence;
+use rustix::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+/// Longest sleep of a poll.
+const NAP: Duration = Duration::from_micros(250);
+
+impl Endpoint {
+    /// Can be read when something has come while the endpoint rests.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.port.sleep.as_fd()
+    }
+
+    /// Says that the program is about to sleep, so that whoever sends rings. False where something
+    /// has come already, or is to be done: then it must not sleep. It ends with the next
+    /// [`Endpoint::wake`].
+    // spec: ENV-9
+    pub fn rest(&mut self, mut tell: impl FnMut(End)) -> bool {
+        if !self.streams.is_empty() || self.replies > 0 {
+            return false;
+        }
+        self.port.announce_sleep(true);
+        fence::heavy();
+        let calls = self.calls;
+        self.meet();
+        // Who has been answered may have something to send now.
+        let is_answered = self.calls != calls;
+        let progressed = self.port.progress_all();
+        let turns = self.port.connections.len().max(1);
+        let any = (0..turns).any(|_| self.poll(&mut tell)) || !self.ended.is_empty();
+        if any || progressed || is_answered || !self.port.died.is_empty() {
+            self.wake();
+            return false;
+        }
+        true
+    }
+
+    /// The program no longer sleeps.
+    pub fn wake(&mut self) {
+        self.port.announce_sleep(false);
+        self.port.service_control();
+        self.meet();
+        if !self.port.died.is_empty() {
+            self.mourn();
+        }
+    }
+
+    /// Lets others run, if there are more of us than processors. What comes wakes this one.
+    // spec: ENV-9
+    #[cold]
+    pub(super) fn make_way(&mut self) {
+        self.empty = 0;
+        let others = self.remotes.iter().filter(|(_, remote)| remote.address != self.address);
+        if others.count() < self.processors {
+            return;
+        }
+        let mut ends = Vec::new();
+        if self.rest(|end| ends.push(end)) {
+            self.port.sleep.doze(self.port.wake_by(Some(Instant::now() + NAP)));
+            self.wake();
+        } else {
+            std::thread::yield_now();
+        }
+        self.ended.extend(ends);
+    }
+
+    /// Sleeps until something comes, or until `deadline`; tells what ends. May return before.
+    pub fn wait(&mut self, deadline: Option<Instant>, mut tell: impl FnMut(End)) {
+        if self.rest(&mut tell) {
+            self.port.sleep.doze(self.port.wake_by(deadline));
+            self.wake();
+        }
+        self.progress(tell);
+    }
+}

@@ -1,0 +1,354 @@
+//! Messages on their way out.
+use super::{End, Endpoint, RemoteId, What};
+use crate::connection::Executor;
+use crate::error::{Busy, Fault, PostError};
+use crate::mem::page::Sleeper;
+use crate::mem::span::Spans;
+use ayre_proto::envelope::{ENVELOPE_WORDS, Envelope, LONG_MAX, Record};
+use ayre_proto::lane::Kind;
+use ayre_proto::units::PeerId;
+
+/// Longest message that travels in the lane.
+pub(super) const SHORT_MAX: usize = 512;
+/// Messages under way whose end is still to come; each is answered twice at most.
+const UNDER_WAY_MAX: usize = 1 << 16;
+/// Longest part of a longer one.
+const PART_MAX: usize = 32 << 10;
+
+/// A message to be sent.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    /// Its tag; none of a plain message.
+    pub tag: Option<u64>,
+    /// Immediate data for the receiver.
+    pub data: Option<u64>,
+    /// Its bytes.
+    pub bytes: Spans,
+    /// Comes back with its end.
+    pub context: u64,
+    /// Whether it ends only when it is in the receive's memory.
+    pub delivered: bool,
+}
+
+/// What became of a message that was posted.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// It has left, and its memory is the program's again. No end is told.
+    Gone,
+    /// Its end will be told; until then its memory is needed.
+    UnderWay,
+}
+
+/// A message whose end is still to come.
+#[derive(Debug)]
+pub(super) struct Departing {
+    to: RemoteId,
+    bytes: Spans,
+    context: u64,
+    answered: bool,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It waits for its receive.
+    Asked,
+    /// So much of what is wanted has gone.
+    Wanted { to: u64, at: usize, len: usize },
+    /// All of it has gone.
+    Gone,
+}
+
+impl Endpoint {
+    /// Longest message that leaves at once, its memory included: nothing of it is needed when
+    /// [`Endpoint::send`] returns.
+    pub const fn inject_max() -> usize {
+        LONG_MAX
+    }
+
+    /// Sends a message. Messages to one endpoint arrive in the order in which they were sent.
+    ///
+    /// # Errors
+    /// [`Busy`], and nothing has happened, where there is no room now, or the endpoint has yet to
+    /// answer our call; the same call may succeed after progress. [`Fault::PeerDead`] where the
+    /// endpoint has gone; [`Fault::ForeignHandle`] for one that is not known.
+    // spec: ENV-3, ENV-4
+    #[inline]
+    pub fn send(&mut self, to: RemoteId, message: &Outgoing) -> Result<Sent, PostError> {
+        let Some(peer) = self.remotes.get(to.index()).and_then(|remote| remote.peer) else {
+            return Err(self.not_connected(to));
+        };
+        if message.bytes.len() <= SHORT_MAX
+            && !message.delivered
+            && let Some(bytes) = message.bytes.whole()
+        {
+            let envelope = Envelope { tag: message.tag, data: message.data };
+            let (tag, [a, b]) = envelope.short();
+            self.push(peer, tag, [0, a, b], bytes)?;
+            return Ok(Sent::Gone);
+        }
+        self.send_any((to, peer), message)
+    }
+
+    #[inline(never)]
+    fn send_any(
+        &mut self,
+        (to, peer): (RemoteId, PeerId),
+        message: &Outgoing,
+    ) -> Result<Sent, PostError> {
+        if self.departing.len() >= UNDER_WAY_MAX {
+            return Err(Busy::TooManyOutstanding.into());
+        }
+        let Outgoing { tag, data, ref bytes, context, delivered } = *message;
+        let envelope = Envelope { tag, data };
+        let entry = self.departing.vacant_key() as u64;
+        let answer = delivered.then_some(entry);
+        let len = bytes.len();
+        let has_gone = if len <= SHORT_MAX {
+            let mut staged = [0; SHORT_MAX];
+            bytes.read(0, &mut staged[..len]);
+            self.push_record(peer, &Record::Short { envelope, answer }, &staged[..len])?;
+            true
+        } else if len <= LONG_MAX
+            && let Some(place) = self.write_ring(to, peer, bytes)?
+        {
+            let record = Record::Long { envelope, answer, len: len as u64, place };
+            self.push_record(peer, &record, &[])?;
+            true
+        } else {
+            let ask = Record::Ask { envelope, id: entry, answered: delivered, len: len as u64 };
+            self.push_record(peer, &ask, &[])?;
+            false
+        };
+        if has_gone && !delivered {
+            return Ok(Sent::Gone);
+        }
+        let stage = if has_gone { Stage::Gone } else { Stage::Asked };
+        let bytes = if has_gone { Spans::default() } else { bytes.clone() };
+        self.departing.insert(Departing { to, bytes, context, answered: delivered, stage });
+        Ok(Sent::UnderWay)
+    }
+
+    /// Copies a message into the ring; none where there is no such ring. There is room in the lane
+    /// for its record.
+    fn write_ring(
+        &mut self,
+        to: RemoteId,
+        peer: PeerId,
+        bytes: &Spans,
+    ) -> Result<Option<u64>, PostError> {
+        self.reserve(peer)?;
+        let ring = self.remotes[to.index()].ring_out.as_mut();
+        let Some(ring) = ring.filter(|ring| bytes.len() <= ring.longest()) else {
+            return Ok(None);
+        };
+        let place = match bytes.whole() {
+            Some(whole) => ring.write(whole),
+            None => {
+                let mut whole = vec![0; bytes.len()];
+                bytes.read(0, &mut whole);
+                ring.write(&whole)
+            }
+        };
+        place.map(Some).ok_or_else(|| Busy::MessageLaneFull.into())
+    }
+
+    /// Makes sure that there is room in the lane for a record without bytes.
+    fn reserve(&mut self, peer: PeerId) -> Result<(), PostError> {
+        let lane = &mut self.port.connection_mut(peer)?.messages_out;
+        lane.reserve((ENVELOPE_WORDS + 1) * 8).map_err(|_| Busy::MessageLaneFull.into())
+    }
+
+    fn push_record(
+        &mut self,
+        peer: PeerId,
+        record: &Record,
+        bytes: &[u8],
+    ) -> Result<(), PostError> {
+        let (tag, head, words) = record.encode();
+        let [a, b, c, d, e] = head;
+        match words {
+            1 => self.push(peer, tag, [0, a], bytes),
+            2 => self.push(peer, tag, [0, a, b], bytes),
+            3 => self.push(peer, tag, [0, a, b, c], bytes),
+            4 => self.push(peer, tag, [0, a, b, c, d], bytes),
+            _ => self.push(peer, tag, [0, a, b, c, d, e], bytes),
+        }
+    }
+
+    /// Appends a record to a peer's lane, its head behind a word for how many commands precede it.
+    #[inline(always)]
+    fn push<const H: usize>(
+        &mut self,
+        peer: PeerId,
+        tag: u32,
+        mut head: [u64; H],
+        bytes: &[u8],
+    ) -> Result<(), PostError> {
+        let connection = self.port.connection_mut(peer)?;
+        if let Some(why) = connection.ended {
+            return Err(why.into());
+        }
+        if let Executor::Mediated(end) = &connection.executor {
+            head[0] = end.pending.posted();
+        }
+        let pushed = connection.messages_out.push((Kind::GatedMessage, tag), head, bytes);
+        if pushed.is_err() {
+            self.port.make_room(peer);
+            return Err(Busy::MessageLaneFull.into());
+        }
+        connection.link.kick(Sleeper::Port);
+        if connection.is_carried() {
+            self.port.nudge(peer);
+        }
+        Ok(())
+    }
+
+    /// Answers a peer, now or as soon as there is room. One that has gone needs no answer.
+    // spec: ENV-15
+    pub(super) fn reply(&mut self, to: RemoteId, record: Record) {
+        let Some(remote) = self.remotes.get_mut(to.index()) else { return };
+        let Some(peer) = remote.peer else { return };
+        if remote.replies.len() >= 2 * UNDER_WAY_MAX {
+            self.malformed(peer.index());
+            return;
+        }
+        remote.replies.push_back(record);
+        self.replies += 1;
+        self.push_replies(to);
+    }
+
+    fn push_replies(&mut self, to: RemoteId) -> bool {
+        let mut any = false;
+        while let Some(remote) = self.remotes.get(to.index())
+            && let (Some(record), Some(peer)) = (remote.replies.front().copied(), remote.peer)
+            && self.push_record(peer, &record, &[]).is_ok()
+        {
+            self.remotes[to.index()].replies.pop_front();
+            self.replies -= 1;
+            any = true;
+        }
+        any
+    }
+
+    /// Sends what has been waiting for room.
+    #[inline(never)]
+    pub(super) fn push_on(&mut self, tell: &mut impl FnMut(End)) -> bool {
+        let mut any = false;
+        if self.replies > 0 {
+            let waiting = self.remotes.iter().filter(|(_, remote)| !remote.replies.is_empty());
+            let waiting: Vec<_> = waiting.map(|(index, _)| RemoteId(index as u32)).collect();
+            for remote in waiting {
+                any |= self.push_replies(remote);
+            }
+        }
+        for _ in 0..self.streams.len() {
+            let Some(key) = self.streams.pop_front() else { break };
+            let (has_gone, is_over) = self.push_stream(key, tell);
+            any |= has_gone;
+            if !is_over {
+                self.streams.push_back(key);
+            }
+        }
+        any
+    }
+
+    /// The next parts of a wanted message: whether any has gone, and whether all has.
+    fn push_stream(&mut self, key: usize, tell: &mut impl FnMut(End)) -> (bool, bool) {
+        let mut any = false;
+        loop {
+            let Some(departing) = self.departing.get(key) else { return (any, true) };
+            let Stage::Wanted { to, at, len } = departing.stage else { return (any, true) };
+            if at == len {
+                self.all_gone(key, tell);
+                return (any, true);
+            }
+            let Some(count) = self.push_part(key, (to, at, len)) else { return (any, false) };
+            any = true;
+            self.departing[key].stage = Stage::Wanted { to, at: at + count, len };
+        }
+    }
+
+    /// One part of a message; how many bytes, if there was room.
+    fn push_part(&mut self, key: usize, (to, at, len): (u64, usize, usize)) -> Option<usize> {
+        let remote = self.departing[key].to;
+        let peer = self.remotes.get(remote.index())?.peer?;
+        self.reserve(peer).ok()?;
+        let known = &mut self.remotes[remote.index()];
+        let bytes = &self.departing[key].bytes;
+        if let Some(ring) = &mut known.ring_out {
+            let piece = bytes.piece(at, PART_MAX.min(len - at).min(ring.longest()));
+            let (count, place) = (piece.len(), ring.write(piece)?);
+            let part = Record::Part { to, len: count as u64, place };
+            self.push_record(peer, &part, &[]).ok()?;
+            return Some(count);
+        }
+        let mut staged = [0; SHORT_MAX];
+        let piece = bytes.piece(at, SHORT_MAX.min(len - at));
+        let count = piece.len();
+        staged[..count].copy_from_slice(piece);
+        self.push_record(peer, &Record::PartHere { to }, &staged[..count]).ok()?;
+        Some(count)
+    }
+
+    fn all_gone(&mut self, key: usize, tell: &mut impl FnMut(End)) {
+        let departing = &mut self.departing[key];
+        departing.stage = Stage::Gone;
+        departing.bytes = Spans::default();
+        if !departing.answered {
+            let context = self.departing.remove(key).context;
+            tell(End { context, what: What::Sent, result: Ok(()) });
+        }
+    }
+
+    /// A receive has matched a message that asked. False where there is none such.
+    pub(super) fn on_go(
+        &mut self,
+        from: RemoteId,
+        id: u64,
+        (to, len): (u64, u64),
+        tell: &mut impl FnMut(End),
+    ) -> bool {
+        let key = id as usize;
+        let Some(departing) = self.departing.get_mut(key) else { return false };
+        let is_asked = departing.to == from && departing.stage == Stage::Asked;
+        if !is_asked || len > departing.bytes.len() as u64 {
+            return false;
+        }
+        departing.stage = Stage::Wanted { to, at: 0, len: len as usize };
+        // Nothing goes, so that it may be said to be done with the next record.
+        match len {
+            0 => self.all_gone(key, tell),
+            _ => self.streams.push_back(key),
+        }
+        true
+    }
+
+    /// A message is where it belongs. False where there is none such.
+    pub(super) fn on_done(&mut self, from: RemoteId, id: u64, tell: &mut impl FnMut(End)) -> bool {
+        let key = id as usize;
+        let is_due = self.departing.get(key).is_some_and(|departing| {
+            departing.to == from && departing.answered && departing.stage == Stage::Gone
+        });
+        if is_due {
+            let context = self.departing.remove(key).context;
+            tell(End { context, what: What::Sent, result: Ok(()) });
+        }
+        is_due
+    }
+
+    /// What was on its way to a remote will not arrive.
+    pub(super) fn end_sends(&mut self, to: RemoteId, why: Fault) {
+        let Self { departing, ended, streams, .. } = self;
+        departing.retain(|_, departing| {
+            let stays = departing.to != to;
+            if !stays {
+                let context = departing.context;
+                ended.push_back(End { context, what: What::Sent, result: Err(why) });
+            }
+            stays
+        });
+        streams.retain(|key| departing.contains(*key));
+    }
+}

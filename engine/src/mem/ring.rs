@@ -1,0 +1,224 @@
+//! A ring of bytes from one port to another, for what is too long for a lane.
+//!
+//! The writer copies in, says in a record of the lane where, and the reader copies out. What lies
+//! in one piece stays in one piece: where the rest of the ring is too short for it, it is left.
+//! Both count bytes from the beginning of time, so that a position tells its place and its turn.
+//!
+//! The record that names a piece makes its bytes visible (LANE-R1).
+use super::map::Mapping;
+use super::word::Word;
+use crate::sync::Ordering;
+use ayre_proto::lane::Malformed;
+use ayre_proto::limits::LINE;
+use std::sync::Arc;
+
+/// A ring's place in shared memory.
+#[derive(Debug)]
+pub(crate) struct RingMemory {
+    mapping: Arc<Mapping>,
+    start: u64,
+    len: u64,
+    /// Bytes that the reader has taken.
+    cursor: Word,
+}
+
+impl RingMemory {
+    pub(crate) fn new(mapping: &Arc<Mapping>, (start, len): (u64, u32), cursor: Word) -> Self {
+        assert!(len.is_power_of_two(), "places are positions modulo the length");
+        Self { mapping: mapping.clone(), start, len: u64::from(len), cursor }
+    }
+
+    pub(crate) fn sender(self) -> RingSender {
+        RingSender { written: 0, taken: 0, memory: self }
+    }
+
+    pub(crate) fn receiver(self) -> RingReceiver {
+        RingReceiver { taken: 0, memory: self }
+    }
+
+    fn place(&self, position: u64) -> u64 {
+        position & (self.len - 1)
+    }
+}
+
+/// Writer's end of a ring.
+#[derive(Debug)]
+pub(crate) struct RingSender {
+    written: u64,
+    /// By the reader, as far as is known.
+    taken: u64,
+    memory: RingMemory,
+}
+
+impl RingSender {
+    /// Bytes of the longest piece that always finds room in the end.
+    pub(crate) fn longest(&self) -> usize {
+        self.memory.len as usize / 2
+    }
+
+    /// Copies a piece in, if there is room: where it begins.
+    pub(crate) fn write(&mut self, piece: &[u8]) -> Option<u64> {
+        let at = self.place(piece.len())?;
+        self.memory.mapping.write(self.memory.start + self.memory.place(at), piece);
+        self.written = at + padded(piece.len());
+        Some(at)
+    }
+
+    /// Where the next piece of this length would begin.
+    // spec: ENV-11
+    fn place(&mut self, len: usize) -> Option<u64> {
+        let memory = &self.memory;
+        let left = memory.len - memory.place(self.written);
+        let at = if padded(len) <= left { self.written } else { self.written + left };
+        let fits = |taken: u64| at + padded(len) - taken <= memory.len;
+        if !fits(self.taken) {
+            // PIPE-A1: the reader has copied out what it counts (PIPE-R1). A count that cannot be
+            // is ignored: a hostile reader keeps itself from being sent to, nothing else.
+            // spec: ENV-13
+            let taken = memory.cursor.load(Ordering::Acquire);
+            if (self.taken..=self.written).contains(&taken) {
+                self.taken = taken;
+            }
+        }
+        fits(self.taken).then_some(at)
+    }
+}
+
+/// Reader's end of a ring.
+#[derive(Debug)]
+pub(crate) struct RingReceiver {
+    taken: u64,
+    memory: RingMemory,
+}
+
+impl RingReceiver {
+    /// Copies out the piece that begins there, as much of it as `into` holds. It is the oldest one
+    /// that has not been taken, and has `len` bytes.
+    ///
+    /// # Errors
+    /// [`Malformed`] where there can be no such piece.
+    pub(crate) fn take(&mut self, at: u64, len: usize, into: &mut [u8]) -> Result<(), Malformed> {
+        self.check(at, len)?;
+        let count = len.min(into.len());
+        let place = self.memory.start + self.memory.place(at);
+        self.memory.mapping.read(place, &mut into[..count]);
+        self.give_back(at, len);
+        Ok(())
+    }
+
+    /// Whether there can be such a piece.
+    ///
+    /// # Errors
+    /// [`Malformed`] where there cannot.
+    // spec: ENV-12
+    pub(crate) fn check(&self, at: u64, len: usize) -> Result<(), Malformed> {
+        let Self { taken, memory } = self;
+        let ahead = at.checked_sub(*taken).ok_or(Malformed)?;
+        // In this order nothing overflows.
+        let is_in_ring = at.is_multiple_of(LINE as u64)
+            && len as u64 <= memory.len
+            && ahead <= memory.len - padded(len)
+            && memory.place(at) + len as u64 <= memory.len;
+        if is_in_ring { Ok(()) } else { Err(Malformed) }
+    }
+
+    fn give_back(&mut self, at: u64, len: usize) {
+        self.taken = at + padded(len);
+        // PIPE-R1: our copies of those bytes are done; the writer may reuse their place.
+        self.memory.cursor.store(self.taken, Ordering::Release);
+    }
+}
+
+/// Pieces begin with a line.
+fn padded(len: usize) -> u64 {
+    len.next_multiple_of(LINE) as u64
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    const LEN: u32 = 1024;
+
+    fn pair() -> (RingSender, RingReceiver, Word) {
+        let mapping = Arc::new(Mapping::of_words(vec![0; LEN as usize / 8 + 8]));
+        let cursor = Word::new(&mapping, 0);
+        let end = || RingMemory::new(&mapping, (64, LEN), cursor.clone());
+        (end().sender(), end().receiver(), cursor.clone())
+    }
+
+    proptest! {
+        /// Pieces come out as they went in, in order, and only room that was given back is used.
+        #[test]
+        fn pieces_come_out_as_they_went_in(
+            steps in prop::collection::vec((0..513_usize, any::<bool>()), 1..200)
+        ) {
+            let (mut sender, mut receiver, _) = pair();
+            let mut under_way = VecDeque::new();
+            for (index, (len, takes)) in steps.into_iter().enumerate() {
+                let piece = vec![index as u8; len];
+                match sender.write(&piece) {
+                    Some(at) => under_way.push_back((at, piece)),
+                    None => prop_assert!(!under_way.is_empty(), "an empty ring has room for half"),
+                }
+                if takes && let Some((at, piece)) = under_way.pop_front() {
+                    let mut into = vec![0; piece.len()];
+                    prop_assert_eq!(receiver.take(at, piece.len(), &mut into), Ok(()));
+                    prop_assert_eq!(into, piece);
+                }
+            }
+            for (at, piece) in under_way {
+                let mut into = vec![0; piece.len()];
+                prop_assert_eq!(receiver.take(at, piece.len(), &mut into), Ok(()));
+                prop_assert_eq!(into, piece);
+            }
+        }
+
+        /// Whatever a peer says, nothing outside the ring is read.
+        #[test]
+        fn places_that_cannot_be_are_refused(
+            at in prop_oneof![any::<u64>(), 0..4096_u64, u64::MAX - 99..],
+            len in prop_oneof![any::<usize>(), 0..2048_usize],
+            taken in 0..5_u64
+        ) {
+            let (_, mut receiver, _) = pair();
+            receiver.taken = taken * 200;
+            if receiver.check(at, len).is_ok() {
+                let place = at % u64::from(LEN);
+                prop_assert!(at >= taken * 200 && at - taken * 200 < u64::from(LEN));
+                prop_assert!(place + len as u64 <= u64::from(LEN));
+            }
+        }
+    }
+
+    // spec: ENV-11
+    #[test]
+    fn a_piece_never_wraps() {
+        let (mut sender, mut receiver, _) = pair();
+        let first = sender.write(&[1; 500]).unwrap();
+        let second = sender.write(&[2; 400]).unwrap();
+        assert_eq!((first, second), (0, 512));
+        assert_eq!(sender.write(&[3; 300]), None, "64 bytes are left");
+        receiver.take(first, 500, &mut []).unwrap();
+        assert_eq!(sender.write(&[3; 300]), Some(1024), "the beginning, one round later");
+    }
+
+    #[test]
+    fn a_count_that_cannot_be_gives_no_room() {
+        let (mut sender, _, cursor) = pair();
+        // PIPE-R1: as a reader, honest or not.
+        let say = |taken| cursor.store(taken, Ordering::Release);
+        sender.write(&[1; 512]).unwrap();
+        sender.write(&[1; 512]).unwrap();
+        for wrong in [1025, u64::MAX, 1 << 63] {
+            say(wrong);
+            assert_eq!(sender.write(&[1; 64]), None, "{wrong}");
+        }
+        say(512);
+        assert_eq!(sender.write(&[1; 64]), Some(1024));
+        say(0);
+        assert_eq!(sender.write(&[1; 448]), Some(1088), "what was given back stays given");
+    }
+}

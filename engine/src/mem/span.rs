@@ -1,0 +1,158 @@
+//! Memory of the program that an operation works on until it has ended.
+use arrayvec::ArrayVec;
+use std::ptr::NonNull;
+
+/// Parts of which the memory of one operation may consist.
+pub const SPANS_MAX: usize = 4;
+
+/// A range of the program's own memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: whoever made it has vouched for the range until the operation has ended, whichever thread
+// performs that.
+unsafe impl Send for Span {}
+
+impl Span {
+    /// Memory from which is read: for a message that is sent.
+    ///
+    /// # Safety
+    /// The range must be readable, and nobody may write it, until the operation that it is for has
+    /// ended.
+    pub const unsafe fn read_only(start: *const u8, len: usize) -> Self {
+        // SAFETY: the same promise; that nothing is written to it, its user sees to: only what is
+        // received is.
+        unsafe { Self::new(start.cast_mut(), len) }
+    }
+
+    /// Memory for a message that is received.
+    ///
+    /// # Safety
+    /// The range must be readable and writable, and nobody else may use it, until the operation
+    /// that it is for has ended. Where there are no bytes, the pointer may be null.
+    pub const unsafe fn new(start: *mut u8, len: usize) -> Self {
+        match NonNull::new(start) {
+            Some(start) => Self { start, len },
+            None => Self { start: NonNull::dangling(), len: 0 },
+        }
+    }
+
+    /// Memory that is given up for good.
+    pub fn of_static(bytes: &'static mut [u8]) -> Self {
+        // SAFETY: the only reference there will ever be is given up.
+        unsafe { Self::new(bytes.as_mut_ptr(), bytes.len()) }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: readable, and nobody writes it while the operation is under way: new().
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: writable, and nobody else uses it while the operation is under way: new().
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+/// The memory of one operation: up to [`SPANS_MAX`] ranges, one behind the other.
+#[derive(Clone, Debug, Default)]
+pub struct Spans {
+    parts: ArrayVec<Span, SPANS_MAX>,
+    len: usize,
+}
+
+impl From<Span> for Spans {
+    #[inline]
+    fn from(span: Span) -> Self {
+        let mut parts = ArrayVec::new();
+        parts.push(span);
+        Self { parts, len: span.len }
+    }
+}
+
+impl Spans {
+    /// These ranges; none where there are too many, or together more than there can be.
+    pub fn new(spans: impl IntoIterator<Item = Span>) -> Option<Self> {
+        let mut all = Self::default();
+        for span in spans.into_iter().filter(|span| span.len > 0) {
+            all.parts.try_push(span).ok()?;
+            all.len = all.len.checked_add(span.len)?;
+        }
+        Some(all)
+    }
+
+    /// Bytes in all.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no bytes.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// All bytes, where they lie in one piece.
+    #[inline]
+    pub(crate) fn whole(&self) -> Option<&[u8]> {
+        match &self.parts[..] {
+            [] => Some(&[]),
+            [only] => Some(only.bytes()),
+            _ => None,
+        }
+    }
+
+    /// The longest piece that begins at an offset, of at most so many bytes.
+    pub(crate) fn piece(&self, offset: usize, max: usize) -> &[u8] {
+        let Some((part, at)) = self.find(offset) else { return &[] };
+        let bytes = &self.parts[part].bytes()[at..];
+        &bytes[..bytes.len().min(max)]
+    }
+
+    /// The same, to be written.
+    pub(crate) fn piece_mut(&mut self, offset: usize, max: usize) -> &mut [u8] {
+        let Some((part, at)) = self.find(offset) else { return &mut [] };
+        let bytes = &mut self.parts[part].bytes_mut()[at..];
+        let len = bytes.len().min(max);
+        &mut bytes[..len]
+    }
+
+    /// Copies bytes out, from an offset on.
+    pub(crate) fn read(&self, offset: usize, into: &mut [u8]) {
+        let mut at = 0;
+        while at < into.len() {
+            let piece = self.piece(offset + at, into.len() - at);
+            assert!(!piece.is_empty(), "what is read is there");
+            into[at..at + piece.len()].copy_from_slice(piece);
+            at += piece.len();
+        }
+    }
+
+    /// Copies bytes in, from an offset on; what does not fit is left.
+    pub(crate) fn write(&mut self, offset: usize, from: &[u8]) {
+        let mut at = 0;
+        while at < from.len() {
+            let piece = self.piece_mut(offset + at, from.len() - at);
+            if piece.is_empty() {
+                return;
+            }
+            let len = piece.len();
+            piece.copy_from_slice(&from[at..at + len]);
+            at += len;
+        }
+    }
+
+    fn find(&self, offset: usize) -> Option<(usize, usize)> {
+        let mut at = offset;
+        for (index, part) in self.parts.iter().enumerate() {
+            if at < part.len {
+                return Some((index, at));
+            }
+            at -= part.len;
+        }
+        None
+    }
+}

@@ -1,0 +1,425 @@
+//! Endpoints: messages that go to the receives they match.
+use ayre::{
+    Address, End, Endpoint, Fault, Outgoing, PostError, Receive, Received, RemoteId, Sent, Span,
+    Spans, Spin, What,
+};
+
+/// An endpoint and what has ended at it.
+struct Side {
+    endpoint: Endpoint,
+    other: RemoteId,
+    ends: Vec<End>,
+}
+
+impl Side {
+    fn progress(&mut self) {
+        let Self { endpoint, ends, .. } = self;
+        endpoint.progress(|end| ends.push(end));
+    }
+
+    fn try_send(&mut self, message: &Outgoing) -> Result<Sent, PostError> {
+        self.endpoint.send(self.other, message)
+    }
+
+    fn receive(&mut self, tag: Option<(u64, u64)>, into: &mut [u8], context: u64) {
+        let receive =
+            Receive { source: Some(self.other), tag, into: span(into), context, many: None };
+        self.endpoint.receive(receive).expect("there is room");
+    }
+}
+
+fn span(bytes: &mut [u8]) -> Spans {
+    // SAFETY: each test keeps its buffers, and keeps off them, until their operations have ended.
+    unsafe { Span::new(bytes.as_mut_ptr(), bytes.len()) }.into()
+}
+
+fn pair() -> [Side; 2] {
+    let ends = [0, 1].map(|_| Endpoint::open(Spin::SHARED).expect("an endpoint"));
+    let addresses = ends.each_ref().map(Endpoint::address);
+    let others = [addresses[1], addresses[0]];
+    let mut index = 0;
+    ends.map(|mut endpoint| {
+        let other = endpoint.remote(&others[index]).expect("an endpoint of this host");
+        index += 1;
+        Side { endpoint, other, ends: Vec::new() }
+    })
+}
+
+/// Sends, however long it takes.
+fn send([from, to]: [&mut Side; 2], message: &Outgoing) -> Sent {
+    loop {
+        match from.try_send(message) {
+            Ok(sent) => return sent,
+            Err(PostError::Busy(_)) => {
+                from.progress();
+                to.progress();
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn message(tag: u64, bytes: &mut [u8]) -> Outgoing {
+    Outgoing { tag: Some(tag), data: None, bytes: span(bytes), context: tag, delivered: false }
+}
+
+fn pattern(len: usize, seed: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 7 + at / 251 + seed) as u8).collect()
+}
+
+/// Sizes on both sides of every border.
+const SIZES: [usize; 14] =
+    [0, 1, 8, 40, 41, 512, 513, 4096, 16384, 16385, 32768, 100_000, 262_144, 1_000_003];
+
+fn until(sides: &mut [Side; 2], is_over: impl Fn(&[Side; 2]) -> bool) {
+    for _ in 0..10_000_000 {
+        if is_over(sides) {
+            return;
+        }
+        sides.iter_mut().for_each(Side::progress);
+    }
+    panic!("it does not end: {:?} {:?}", sides[0].ends, sides[1].ends);
+}
+
+fn received(end: &End) -> Received {
+    assert_eq!(end.result, Ok(()), "{end:?}");
+    match end.what {
+        What::Received(received) => received,
+        _ => panic!("{end:?} is no receive"),
+    }
+}
+
+// spec: ENV-3, ENV-5
+#[test]
+fn every_length_arrives_at_a_receive_that_waits() {
+    let mut sides = pair();
+    for (index, len) in SIZES.into_iter().enumerate() {
+        let (mut from, mut into) = (pattern(len, index), vec![0; len + 3]);
+        sides[1].receive(Some((index as u64, 0)), &mut into, 1000 + index as u64);
+        let [near, far] = &mut sides;
+        let sent = send([near, far], &message(index as u64, &mut from));
+        let due = usize::from(sent == Sent::UnderWay);
+        until(&mut sides, |sides| sides[1].ends.len() == 1 && sides[0].ends.len() == due);
+        let got = received(&sides[1].ends.pop().unwrap());
+        assert_eq!((got.len, got.placed, got.tag), (len as u64, len as u64, Some(index as u64)));
+        assert_eq!(got.source, Some(sides[1].other));
+        assert!(into[..len] == from[..] && into[len..] == [0; 3], "{len} bytes");
+        sides[0].ends.clear();
+    }
+}
+
+// spec: ENV-7
+#[test]
+fn every_length_waits_for_its_receive() {
+    let mut sides = pair();
+    let mut all: Vec<_> = SIZES.iter().map(|len| pattern(*len, *len)).collect();
+    for (index, bytes) in all.iter_mut().enumerate() {
+        let [near, far] = &mut sides;
+        let _ = send([near, far], &message(index as u64, bytes));
+    }
+    (0..10_000).for_each(|_| sides.iter_mut().for_each(Side::progress));
+    // In another order, by wildcards.
+    for (index, bytes) in all.iter().enumerate().rev() {
+        let mut into = vec![0; bytes.len()];
+        sides[1].receive(Some((index as u64 | 0xf00, 0xf00)), &mut into, 7);
+        until(&mut sides, |sides| sides[1].ends.len() == 1);
+        assert_eq!(received(&sides[1].ends.pop().unwrap()).tag, Some(index as u64));
+        assert!(into == *bytes, "{} bytes", bytes.len());
+    }
+}
+
+// spec: ENV-4
+#[test]
+fn messages_of_one_tag_keep_their_order() {
+    let mut sides = pair();
+    let mut all: Vec<_> = (0..300).map(|n| pattern(SIZES[n % 11], n)).collect();
+    let mut room: Vec<_> = all.iter().map(|bytes| vec![0; bytes.len()]).collect();
+    for (index, into) in room.iter_mut().enumerate().take(150) {
+        sides[1].receive(Some((5, 0)), into, index as u64);
+    }
+    for bytes in &mut all {
+        let [near, far] = &mut sides;
+        let _ = send([near, far], &message(5, bytes));
+    }
+    for (index, into) in room.iter_mut().enumerate().skip(150) {
+        sides[1].receive(Some((5, 0)), into, index as u64);
+    }
+    until(&mut sides, |sides| sides[1].ends.len() == 300);
+    assert!(room == all, "each receive has the message of its turn");
+}
+
+// spec: ENV-19
+#[test]
+fn what_does_not_fit_is_cut_and_said() {
+    let mut sides = pair();
+    for len in [100, 5000, 50_000] {
+        let (mut from, mut into) = (pattern(len, 3), vec![0; 64]);
+        sides[1].receive(Some((1, 0)), &mut into, 9);
+        let [near, far] = &mut sides;
+        let _ = send([near, far], &message(1, &mut from));
+        until(&mut sides, |sides| sides[1].ends.len() == 1);
+        let got = received(&sides[1].ends.pop().unwrap());
+        assert_eq!((got.len, got.placed), (len as u64, 64));
+        assert_eq!(into, from[..64]);
+    }
+}
+
+#[test]
+fn many_spans_are_gathered_and_scattered() {
+    let mut sides = pair();
+    for len in [90, 6000, 90_000] {
+        let (mut from, mut into) = (pattern(len, 1), vec![0; len]);
+        let cut = |bytes: &mut [u8]| {
+            let (first, rest) = bytes.split_at_mut(len / 3);
+            let (second, third) = rest.split_at_mut(7);
+            // SAFETY: as span().
+            Spans::new(
+                [first, second, third]
+                    .map(|part| unsafe { Span::new(part.as_mut_ptr(), part.len()) }),
+            )
+            .unwrap()
+        };
+        let receive = Receive {
+            source: None,
+            tag: Some((1, 0)),
+            into: cut(&mut into),
+            context: 1,
+            many: None,
+        };
+        sides[1].endpoint.receive(receive).unwrap();
+        let bytes = cut(&mut from);
+        let [near, far] = &mut sides;
+        let _ = send([near, far], &Outgoing { bytes, ..message(1, &mut []) });
+        until(&mut sides, |sides| sides[1].ends.len() == 1);
+        sides[1].ends.clear();
+        assert!(into == from, "{len} bytes");
+    }
+}
+
+// spec: ENV-15
+#[test]
+fn a_message_ends_when_it_is_delivered_if_its_sender_says_so() {
+    let mut sides = pair();
+    for len in [8, 3000, 60_000] {
+        let (mut from, mut into) = (pattern(len, 1), vec![0; len]);
+        let outgoing = Outgoing { delivered: true, ..message(4, &mut from) };
+        let [near, far] = &mut sides;
+        assert_eq!(send([near, far], &outgoing), Sent::UnderWay);
+        (0..1000).for_each(|_| sides.iter_mut().for_each(Side::progress));
+        assert!(sides[0].ends.is_empty(), "nothing has received it");
+        sides[1].receive(Some((4, 0)), &mut into, 1);
+        until(&mut sides, |sides| sides[0].ends.len() == 1);
+        let end = sides[0].ends.pop().unwrap();
+        assert_eq!(end, End { context: 4, what: What::Sent, result: Ok(()) });
+        assert!(into == from);
+    }
+}
+
+#[test]
+fn found_messages_are_received_or_thrown_away_by_name() {
+    let mut sides = pair();
+    for len in [8, 3000, 60_000] {
+        let mut all = [1, 2].map(|seed| pattern(len, seed));
+        for bytes in &mut all {
+            let [near, far] = &mut sides;
+            let _ = send([near, far], &message(6, bytes));
+        }
+        let mut found = None;
+        while found.is_none() {
+            sides.iter_mut().for_each(Side::progress);
+            found = sides[1].endpoint.find(None, Some((6, 0)));
+        }
+        let found = found.unwrap();
+        assert_eq!(found.message.len, len as u64);
+        assert!(sides[1].endpoint.set_aside(true, found.id));
+        let mut into = vec![0; len];
+        sides[1].receive(Some((6, 0)), &mut into, 1);
+        until(&mut sides, |sides| sides[1].ends.len() == 1);
+        assert!(into == all[1], "the second, for the first was set aside");
+        let mut first = vec![0; len];
+        let into_first = (span(&mut first), 2);
+        sides[1].endpoint.receive_found(true, found.id, into_first.clone()).unwrap();
+        until(&mut sides, |sides| sides[1].ends.len() == 2);
+        assert!(first == all[0]);
+        let again = sides[1].endpoint.receive_found(true, found.id, into_first);
+        assert!(again.is_err() && !sides[1].endpoint.discard(true, found.id), "it is gone");
+        sides.iter_mut().for_each(|side| side.ends.clear());
+    }
+    let mut thrown = pattern(60_000, 9);
+    let [near, far] = &mut sides;
+    assert_eq!(send([near, far], &message(6, &mut thrown)), Sent::UnderWay);
+    let mut found = None;
+    while found.is_none() {
+        sides.iter_mut().for_each(Side::progress);
+        found = sides[1].endpoint.find(None, Some((6, 0)));
+    }
+    assert!(sides[1].endpoint.discard(true, found.unwrap().id));
+    until(&mut sides, |sides| sides[0].ends.len() == 1);
+}
+
+// spec: ENV-19
+#[test]
+fn a_receive_of_many_takes_them_one_behind_the_other() {
+    let mut sides = pair();
+    let mut into = vec![0; 1000];
+    let many =
+        Receive { source: None, tag: None, into: span(&mut into), context: 3, many: Some(300) };
+    sides[1].endpoint.receive(many).unwrap();
+    let mut all: Vec<_> = (0..4).map(|seed| pattern(200, seed)).collect();
+    for bytes in &mut all {
+        let [near, far] = &mut sides;
+        let _ = send([near, far], &Outgoing { tag: None, ..message(0, bytes) });
+    }
+    until(&mut sides, |sides| sides[1].ends.len() == 4);
+    let got: Vec<_> = sides[1].ends.iter().map(received).collect();
+    let places: Vec<_> = got.iter().map(|got| (got.offset, got.released)).collect();
+    assert_eq!(places, [(0, false), (200, false), (400, false), (600, true)]);
+    assert!(into[..800] == all.concat());
+}
+
+#[test]
+fn an_endpoint_sends_to_itself() {
+    let mut endpoint = Endpoint::open(Spin::SHARED).unwrap();
+    let own = endpoint.remote(&endpoint.address()).unwrap();
+    for len in SIZES {
+        let (mut from, mut into) = (pattern(len, 5), vec![0; len]);
+        let receive = Receive {
+            source: Some(own),
+            tag: Some((1, 0)),
+            into: span(&mut into),
+            context: 1,
+            many: None,
+        };
+        endpoint.receive(receive).unwrap();
+        while endpoint.send(own, &message(1, &mut from)).is_err_and(|error| error.is_busy()) {
+            endpoint.progress(|_| ());
+        }
+        let mut got = 0;
+        for _ in 0..1_000_000 {
+            endpoint.progress(|end| got += usize::from(matches!(end.what, What::Received(_))));
+            if got > 0 {
+                break;
+            }
+        }
+        assert!(got == 1 && into == from, "{len} bytes");
+    }
+}
+
+#[test]
+fn a_receive_that_is_taken_back_takes_nothing() {
+    let mut sides = pair();
+    let (mut first, mut second, mut from) = (vec![0; 8], vec![0; 8], pattern(8, 1));
+    sides[1].receive(Some((1, 0)), &mut first, 10);
+    sides[1].receive(Some((1, 0)), &mut second, 11);
+    assert!(sides[1].endpoint.cancel(10) && !sides[1].endpoint.cancel(10));
+    let [near, far] = &mut sides;
+    let _ = send([near, far], &message(1, &mut from));
+    until(&mut sides, |sides| sides[1].ends.len() == 2);
+    assert_eq!(sides[1].ends[0], End { context: 10, what: What::Cancelled, result: Ok(()) });
+    assert_eq!(sides[1].ends[1].context, 11);
+    assert!(first == [0; 8] && second == from);
+}
+
+// spec: ENV-6
+#[test]
+fn both_call_each_other_and_one_connection_comes_of_it() {
+    for _ in 0..50 {
+        let mut sides = pair();
+        let mut bytes = pattern(8, 1);
+        // Both calls are on their way before either is heard.
+        for side in &mut sides {
+            assert!(side.try_send(&message(1, &mut bytes)).is_err_and(|error| error.is_busy()));
+        }
+        let mut rooms = [[0; 8]; 2];
+        for (side, room) in sides.iter_mut().zip(&mut rooms) {
+            side.receive(Some((1, 0)), room, 1);
+        }
+        let [near, far] = &mut sides;
+        let _ = send([near, far], &message(1, &mut bytes));
+        let _ = send([far, near], &message(1, &mut bytes));
+        until(&mut sides, |sides| sides.iter().all(|side| side.ends.len() == 1));
+        assert!(rooms.iter().all(|room| room[..] == bytes[..]));
+    }
+}
+
+// spec: ENV-8
+#[test]
+fn what_is_under_way_ends_when_the_other_side_goes() {
+    let [mut near, mut far] = pair();
+    let (mut asked, mut small) = (pattern(100_000, 1), pattern(8, 1));
+    let _ = send([&mut near, &mut far], &message(2, &mut small));
+    assert_eq!(send([&mut near, &mut far], &message(1, &mut asked)), Sent::UnderWay);
+    let mut never = vec![0; 8];
+    near.receive(Some((3, 0)), &mut never, 30);
+    let mut any = vec![0; 8];
+    let from_any =
+        Receive { source: None, tag: Some((3, 0)), into: span(&mut any), context: 31, many: None };
+    near.endpoint.receive(from_any).unwrap();
+    drop(far);
+    while near.ends.len() < 2 {
+        near.progress();
+    }
+    let mut ends: Vec<_> = near.ends.iter().map(|end| (end.context, end.result)).collect();
+    ends.sort_by_key(|end| end.0);
+    assert_eq!(ends, [(1, Err(Fault::PeerDead)), (30, Err(Fault::PeerDead))]);
+    let again = near.try_send(&message(1, &mut small));
+    assert_eq!(again, Err(PostError::Fault(Fault::PeerDead)));
+    assert!(near.endpoint.cancel(31), "a receive from any one waits on");
+}
+
+// spec: ENV-10
+#[test]
+fn an_address_reads_as_it_was_written_and_others_are_none() {
+    let address = Endpoint::open(Spin::SHARED).unwrap().address();
+    let bytes = address.to_bytes();
+    assert_eq!(Address::from_bytes(&bytes), Some(address));
+    for at in [0, 1, 40, 63] {
+        let mut other = bytes;
+        other[at] ^= 0x80;
+        assert_eq!(Address::from_bytes(&other), None, "byte {at}");
+    }
+}
+
+/// More endpoints than processors pass a message round, each waiting for it by polls.
+#[test]
+fn a_crowd_makes_way_for_whoever_has_something_to_do() {
+    const CROWD: usize = 8;
+    const ROUNDS: usize = 200;
+    let ends: Vec<_> = (0..CROWD).map(|_| Endpoint::open(Spin::SHARED).unwrap()).collect();
+    let addresses: Vec<_> = ends.iter().map(Endpoint::address).collect();
+    std::thread::scope(|scope| {
+        for (rank, mut endpoint) in ends.into_iter().enumerate() {
+            let addresses = &addresses;
+            scope.spawn(move || {
+                let all: Vec<_> =
+                    addresses.iter().map(|address| endpoint.remote(address).unwrap()).collect();
+                let (mut token, mut room) = ([rank as u8; 8], [0; 8]);
+                for round in 0..ROUNDS {
+                    if round + rank > 0 {
+                        await_token(&mut endpoint, &mut room);
+                    }
+                    let next = all[(rank + 1) % CROWD];
+                    let last = round + 1 == ROUNDS && rank + 1 == CROWD;
+                    while !last
+                        && endpoint
+                            .send(next, &message(1, &mut token))
+                            .is_err_and(|error| error.is_busy())
+                    {
+                        endpoint.progress(|_| ());
+                    }
+                }
+                // Whoever comes last still needs the others' answers.
+                (0..2000).for_each(|_| _ = endpoint.progress(|_| ()));
+            });
+        }
+    });
+}
+
+fn await_token(endpoint: &mut Endpoint, room: &mut [u8]) {
+    let (source, tag, context, many) = (None, Some((1, 0)), 1, None);
+    endpoint.receive(Receive { source, tag, into: span(room), context, many }).unwrap();
+    let mut got = 0;
+    while got == 0 {
+        endpoint.progress(|end| got += usize::from(matches!(end.what, What::Received(_))));
+    }
+}

@@ -1,0 +1,301 @@
+//! An endpoint with something of every kind under way, with an honest endpoint and with a liar.
+#![allow(dead_code, reason = "each test program uses other parts of it")]
+use crate::attacker::{Attacker, Begun, HELLO, Lane, Parts, VERSION, control_socket};
+use ayre::{
+    Address, End, Endpoint, Fault, Outgoing, Receive, RemoteId, Sent, Span, Spans, Spin, What,
+};
+use ayre_proto::envelope::{Envelope, Record};
+use ayre_proto::lane::Kind;
+use rustix::net::{SocketAddrUnix, connect};
+
+/// Stands where no message may land.
+const GUARD: u8 = 0xa5;
+/// Bytes on both sides of a receive's memory that must stay.
+const MARGIN: usize = 4096;
+/// Bytes of messages that wait for their receive.
+pub(crate) const ASKED: usize = 100_000;
+/// Bytes that a receive takes of what the liar has asked for.
+pub(crate) const WANTED: usize = 1000;
+/// The liar's own name of that message.
+pub(crate) const LIARS_ID: u64 = 7;
+const POLLS: usize = 5000;
+
+pub(crate) fn span(bytes: &mut [u8]) -> Spans {
+    // SAFETY: each test keeps its buffers, and keeps off them, until their operations have ended.
+    unsafe { Span::new(bytes.as_mut_ptr(), bytes.len()) }.into()
+}
+
+/// Memory of a receive, with guards around.
+pub(crate) struct Guarded(Vec<u8>);
+
+impl Guarded {
+    pub(crate) fn new(len: usize) -> Self {
+        Self(vec![GUARD; len + 2 * MARGIN])
+    }
+
+    pub(crate) fn spans(&mut self) -> Spans {
+        let end = self.0.len() - MARGIN;
+        span(&mut self.0[MARGIN..end])
+    }
+
+    /// The same in parts, so that nothing lies in one piece.
+    pub(crate) fn parts(&mut self) -> Spans {
+        let end = self.0.len() - MARGIN;
+        let inner = &mut self.0[MARGIN..end];
+        let (first, second) = inner.split_at_mut(inner.len() / 3);
+        // SAFETY: as span().
+        let parts = [first, second].map(|part| unsafe { Span::new(part.as_mut_ptr(), part.len()) });
+        Spans::new(parts).expect("two are few")
+    }
+
+    /// Nothing outside was written, nor anything inside from `placed` bytes on.
+    pub(crate) fn check(&self, placed: usize) {
+        let is_guard = |bytes: &[u8]| bytes.iter().all(|byte| *byte == GUARD);
+        assert!(is_guard(&self.0[..MARGIN]), "before the receive's memory");
+        assert!(is_guard(&self.0[MARGIN + placed..]), "behind the receive's memory");
+    }
+}
+
+pub(crate) fn socket_of(address: &Address) -> SocketAddrUnix {
+    let bytes = address.to_bytes();
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("a word"));
+    let name = format!("ayre-{:016x}{:016x}", word(16), word(24));
+    SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("a name")
+}
+
+/// The address of a liar of this name on the host of an endpoint.
+pub(crate) fn address_of(endpoint: &Endpoint, name: [u64; 2]) -> Address {
+    let mut bytes = endpoint.address().to_bytes();
+    bytes[16..24].copy_from_slice(&name[0].to_le_bytes());
+    bytes[24..32].copy_from_slice(&name[1].to_le_bytes());
+    Address::from_bytes(&bytes).expect("an address")
+}
+
+pub(crate) fn hello(name: [u64; 2]) -> [u64; 8] {
+    [HELLO, VERSION, u64::MAX, 1, 1, name[0], name[1], 0]
+}
+
+/// A liar that has said who it is; the victim has yet to answer.
+pub(crate) fn call(victim: &Endpoint, hello: [u64; 8]) -> Begun {
+    let control = control_socket();
+    connect(&control, &socket_of(&victim.address())).expect("the victim listens");
+    Begun::introduce(control, hello, Parts::new())
+}
+
+/// Polls until a thing is so.
+pub(crate) fn poll_until(
+    endpoint: &mut Endpoint,
+    ends: &mut Vec<End>,
+    mut is_so: impl FnMut(&mut Endpoint, &[End]) -> bool,
+) {
+    for _ in 0..POLLS {
+        if is_so(endpoint, ends) {
+            return;
+        }
+        endpoint.progress(|end| ends.push(end));
+    }
+    panic!("it does not come to be: {ends:?}");
+}
+
+/// Says a record as it is written by those who do not lie, but for its numbers.
+pub(crate) fn say(liar: &mut Attacker, record: &Record, bytes: &[u64]) {
+    let (tag, head, words) = record.encode();
+    let payload: Vec<u64> = [&[0], &head[..words], bytes].concat();
+    liar.put_claim(Lane::Messages, (Kind::GatedMessage, payload.len() as u32 * 8, tag), &payload);
+}
+
+pub(crate) fn envelope(tag: u64) -> Envelope {
+    Envelope { tag: Some(tag), data: None }
+}
+
+/// The two endpoints, the liar, and what is under way.
+pub(crate) struct Scene {
+    pub(crate) victim: Endpoint,
+    pub(crate) ends: Vec<End>,
+    pub(crate) liar: Attacker,
+    pub(crate) remote: RemoteId,
+    /// The victim's names of what it has asked the liar, and wants of it.
+    pub(crate) asked: u64,
+    pub(crate) wanted: u64,
+    honest: Endpoint,
+    honest_ends: Vec<End>,
+    to_honest: RemoteId,
+    pub(crate) from_liar: Guarded,
+    pub(crate) waiting: Guarded,
+    pub(crate) from_any: Guarded,
+    bytes: Vec<u8>,
+    rooms: [Vec<u8>; 2],
+}
+
+/// Contexts of what is under way.
+const TO_LIAR: u64 = 1;
+const COMING: u64 = 2;
+const WAITING: u64 = 3;
+const FROM_ANY: u64 = 4;
+const TO_HONEST: u64 = 10;
+const FROM_HONEST: u64 = 11;
+/// The honest endpoint's own.
+const ITS_OWN: u64 = 20;
+
+const COMING_TAG: u64 = 5;
+const WAITING_TAG: u64 = 6;
+
+pub(crate) fn outgoing(bytes: &mut [u8], context: u64) -> Outgoing {
+    Outgoing { tag: Some(context), data: None, bytes: span(bytes), context, delivered: false }
+}
+
+fn receive(source: Option<RemoteId>, tag: u64, into: Spans, context: u64) -> Receive {
+    Receive { source, tag: Some((tag, 0)), into, context, many: None }
+}
+
+/// Two endpoints that have met.
+fn two() -> ([Endpoint; 2], [RemoteId; 2]) {
+    let mut ends = [0, 1].map(|_| Endpoint::open(Spin::SHARED).expect("an endpoint"));
+    let addresses = ends.each_ref().map(Endpoint::address);
+    let others = [0, 1].map(|at| ends[at].remote(&addresses[1 - at]).expect("a neighbour"));
+    let mut bytes = [1];
+    for _ in 0..POLLS {
+        let sent = ends[0].send(others[0], &outgoing(&mut bytes, 99));
+        if sent.is_ok() {
+            return (ends, others);
+        }
+        for end in &mut ends {
+            end.progress(|_| ());
+        }
+    }
+    panic!("two endpoints meet");
+}
+
+impl Scene {
+    /// With `in_parts`, the memory of receives lies in several pieces.
+    pub(crate) fn new(in_parts: bool) -> Self {
+        let ([mut victim, honest], [to_honest, _]) = two();
+        let name = [0x11a5, 0x11a5];
+        let begun = call(&victim, hello(name));
+        let remote = victim.remote(&address_of(&victim, name)).expect("a neighbour");
+        let mut bytes: Vec<u8> = (0..ASKED).map(|at| (at / 3) as u8).collect();
+        let mut ends = Vec::new();
+        // It calls nobody of that name: the liar's own call is heard first.
+        poll_until(&mut victim, &mut ends, |_, _| begun.is_answered());
+        let liar = begun.finish();
+        let to_liar = victim.send(remote, &outgoing(&mut bytes, TO_LIAR));
+        assert_eq!(to_liar, Ok(Sent::UnderWay));
+        let mut scene = Self {
+            asked: liar.heard(0)[3],
+            wanted: u64::MAX,
+            victim,
+            ends,
+            liar,
+            remote,
+            honest,
+            honest_ends: Vec::new(),
+            to_honest,
+            from_liar: Guarded::new(WANTED),
+            waiting: Guarded::new(64),
+            from_any: Guarded::new(64),
+            bytes,
+            rooms: [0, 1].map(|_| vec![0; ASKED]),
+        };
+        scene.begin_with_honest();
+        scene.begin_with_liar(in_parts);
+        scene
+    }
+
+    fn begin_with_liar(&mut self, in_parts: bool) {
+        let Self { from_liar, waiting, from_any, .. } = self;
+        let places = match in_parts {
+            true => [from_liar.parts(), waiting.parts(), from_any.parts()],
+            false => [from_liar.spans(), waiting.spans(), from_any.spans()],
+        };
+        let [coming, waits, any] = places;
+        let source = Some(self.remote);
+        let receives = [
+            receive(source, COMING_TAG, coming, COMING),
+            receive(source, WAITING_TAG, waits, WAITING),
+            receive(None, WAITING_TAG, any, FROM_ANY),
+        ];
+        receives.into_iter().for_each(|it| self.victim.receive(it).expect("there is room"));
+        let (id, len) = (LIARS_ID, 4000);
+        let ask = Record::Ask { envelope: envelope(COMING_TAG), id, answered: false, len };
+        say(&mut self.liar, &ask, &[]);
+        let liar = &self.liar;
+        let is_go = || liar.heard(1)[1] == LIARS_ID && liar.heard(1)[3] == WANTED as u64;
+        poll_until(&mut self.victim, &mut self.ends, |_, _| is_go());
+        self.wanted = liar.heard(1)[2];
+    }
+
+    /// A message each way whose receives have matched, and of which nothing has come yet.
+    fn begin_with_honest(&mut self) {
+        let Self { victim, honest, bytes, rooms: [near, far], ends, honest_ends, .. } = self;
+        let back = honest.remote(&victim.address()).expect("a neighbour");
+        let theirs = receive(None, TO_HONEST, span(far), TO_HONEST);
+        honest.receive(theirs).expect("there is room");
+        let ours = receive(None, ITS_OWN, span(near), FROM_HONEST);
+        victim.receive(ours).expect("there is room");
+        let sent = victim.send(self.to_honest, &outgoing(bytes, TO_HONEST));
+        assert_eq!(sent, Ok(Sent::UnderWay));
+        let sent = honest.send(back, &outgoing(bytes, ITS_OWN));
+        assert_eq!(sent, Ok(Sent::UnderWay));
+        for _ in 0..100 {
+            victim.progress(|end| ends.push(end));
+        }
+        assert!(ends.is_empty() && honest_ends.is_empty());
+    }
+
+    /// The victim's names of what it has under way with the honest endpoint.
+    pub(crate) fn asked_of_honest(&self) -> u64 {
+        self.asked + 1
+    }
+
+    pub(crate) fn wanted_of_honest(&self) -> u64 {
+        1 - self.wanted
+    }
+
+    pub(crate) fn malformed(&self) -> u64 {
+        self.victim.counters().malformed()
+    }
+
+    /// What was under way with the liar has ended, and nothing else.
+    pub(crate) fn check_ended(&mut self, what: &str, placed: usize) {
+        let Self { victim, ends, .. } = self;
+        poll_until(victim, ends, |victim, _| victim.counters().malformed() > 0);
+        for _ in 0..100 {
+            victim.progress(|end| ends.push(end));
+        }
+        assert_eq!(victim.counters().malformed(), 1, "{what}: counted once");
+        let mut faults: Vec<_> = ends.iter().filter(|end| end.result.is_err()).collect();
+        faults.sort_by_key(|end| end.context);
+        let faults: Vec<_> = faults.iter().map(|end| (end.context, end.result)).collect();
+        let why = Err(Fault::Malformed);
+        let all = [(TO_LIAR, why), (COMING, why), (WAITING, why)];
+        let due = all.into_iter().filter(|(context, _)| {
+            !ends.iter().any(|end| end.context == *context && end.result.is_ok())
+        });
+        assert_eq!(faults, due.collect::<Vec<_>>(), "{what}");
+        let again = victim.send(self.remote, &outgoing(&mut self.bytes, 50));
+        assert_eq!(again, Err(Fault::Malformed.into()), "{what}");
+        self.from_liar.check(placed);
+        self.waiting.check(0);
+        self.from_any.check(0);
+        self.check_honest(what);
+        assert!(self.victim.cancel(FROM_ANY), "{what}: a receive from anybody waits on");
+    }
+
+    /// What is under way with the honest endpoint arrives whole.
+    pub(crate) fn check_honest(&mut self, what: &str) {
+        let Self { victim, ends, honest, honest_ends, .. } = self;
+        for _ in 0..POLLS {
+            victim.progress(|end| ends.push(end));
+            honest.progress(|end| honest_ends.push(end));
+        }
+        let has = |ends: &[End], context| {
+            let mut ends = ends.iter().filter(|end| end.context == context);
+            ends.next().is_some_and(|end| end.result == Ok(())) && ends.next().is_none()
+        };
+        assert!(has(ends, TO_HONEST) && has(ends, FROM_HONEST), "{what}: {ends:?}");
+        assert!(has(honest_ends, TO_HONEST) && has(honest_ends, ITS_OWN), "{what}");
+        let is_received = |end: &&End| matches!(end.what, What::Received(_));
+        assert_eq!(honest_ends.iter().filter(is_received).count(), 1, "{what}");
+        assert!(self.rooms.iter().all(|room| *room == self.bytes), "{what}: each byte");
+    }
+}

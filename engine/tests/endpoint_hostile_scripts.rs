@@ -1,0 +1,246 @@
+//! Liars among endpoints that write anything for a while, that count wrongly, or that lie as soon
+//! as they meet.
+#[path = "hostile/attacker.rs"]
+mod attacker;
+#[path = "endpoint_hostile/scene.rs"]
+mod scene;
+
+use attacker::{
+    Attacker, HELLO, Lane, Layout, Parts, RING, Random, VERSION, WELCOME, control_socket, receive,
+    sealed_file, send,
+};
+use ayre::{Busy, End, Endpoint, Fault, PostError, Receive, RemoteId, Sent, Spin};
+use ayre_proto::envelope::{Envelope, Record};
+use ayre_proto::lane::Kind;
+use rustix::fd::AsFd;
+use rustix::net::{accept, bind, listen};
+use scene::{
+    Guarded, Scene, address_of, call, envelope, hello, outgoing, poll_until, say, socket_of,
+};
+
+/// Records that a liar writes at most.
+const RECORDS: u64 = 60;
+const SCRIPTS: u64 = 2000;
+const ROOM: usize = 700;
+
+/// A word that may name something, say a length or a place, or goes wrong.
+fn number(random: &mut Random) -> u64 {
+    let near = random.below(4) * 64;
+    let small = random.below(3);
+    let nasty = random.nasty();
+    random.pick(&[small, small, small, near, 600, 700, 16000, nasty])
+}
+
+fn any_record(random: &mut Random) -> Record {
+    let mut some = || (random.below(2) == 0).then(|| random.below(3));
+    let envelope = Envelope { tag: some(), data: some() };
+    let answer = some();
+    let [a, b, c] = [0; 3].map(|_: u64| number(random));
+    match random.below(8) {
+        0 => Record::Short { envelope, answer },
+        1 | 2 => Record::Long { envelope, answer, len: a, place: b },
+        3 => Record::Ask { envelope, id: a, answered: answer.is_some(), len: b },
+        4 => Record::Go { id: a, to: b, len: c },
+        5 => Record::Part { to: a, len: b, place: c },
+        6 => Record::PartHere { to: a },
+        _ => Record::Done { id: a },
+    }
+}
+
+/// One record, or a cursor, or any line.
+fn lie(liar: &mut Attacker, random: &mut Random) {
+    let bytes: Vec<u64> = (0..random.below(100)).map(|_| random.word()).collect();
+    match random.below(12) {
+        0 => {
+            let control = random.pick(&[0, RING]);
+            liar.memory.store(liar.control_in(control), number(random));
+        }
+        1 => {
+            let (tag, len) = (random.below(256) as u32, random.below(4096) as u32);
+            let words: Vec<u64> = (0..512).map(|_| number(random)).collect();
+            liar.put_claim(Lane::Messages, (Kind::GatedMessage, len, tag), &words);
+        }
+        _ => {
+            let record = any_record(random);
+            let has_bytes = matches!(record, Record::Short { .. } | Record::PartHere { .. });
+            say(liar, &record, if has_bytes { &bytes } else { &[] });
+        }
+    }
+}
+
+/// A liar comes, and goes when it has been found out or has nothing to say any more.
+fn one_script(victim: &mut Endpoint, others: &mut Vec<End>, seed: u64) -> bool {
+    let mut random = Random::new(seed);
+    let name = [seed, 0x11a5];
+    let begun = call(victim, hello(name));
+    let remote = victim.remote(&address_of(victim, name)).expect("there is room");
+    let mut ends = Vec::new();
+    poll_until(victim, &mut ends, |_, _| begun.is_answered());
+    let mut liar = begun.finish();
+    let mut rooms: Vec<_> = (0..6).map(|_| Guarded::new(ROOM)).collect();
+    for (index, room) in rooms.iter_mut().enumerate() {
+        let tag = [Some((0, 3)), None][index % 2];
+        let (into, context) = (if index < 3 { room.spans() } else { room.parts() }, 100);
+        let source = Some(remote);
+        victim.receive(Receive { source, tag, into, context, many: None }).expect("there is room");
+    }
+    let mut bytes = [vec![1; 50_000], vec![2; 300]];
+    for (index, bytes) in bytes.iter_mut().enumerate() {
+        let mut message = outgoing(bytes, 100);
+        message.delivered = index == 1;
+        assert_eq!(victim.send(remote, &message), Ok(Sent::UnderWay));
+    }
+    let before = victim.counters().malformed();
+    for _ in 0..RECORDS {
+        lie(&mut liar, &mut random);
+        (0..4).for_each(|_| {
+            victim.progress(|end| ends.push(end));
+        });
+    }
+    let malformed = victim.counters().malformed() - before;
+    assert!(malformed <= 1, "seed {seed}: counted once");
+    drop(liar);
+    assert!(victim.forget(remote));
+    for _ in 0..4 {
+        victim.progress(|end| ends.push(end));
+    }
+    rooms.iter().for_each(|room| room.check(ROOM));
+    let (ours, rest): (Vec<_>, Vec<_>) = ends.into_iter().partition(|end| end.context == 100);
+    others.extend(rest);
+    assert_eq!(ours.len(), rooms.len() + bytes.len(), "seed {seed}: each ends once");
+    malformed == 1
+}
+
+// spec: ENV-2, ENV-16, ENV-17
+#[test]
+fn any_records_harm_their_writer_only() {
+    let mut scene = Scene::new(false);
+    let (mut found_out, mut ends) = (0, Vec::new());
+    for seed in 1..=SCRIPTS {
+        found_out += u64::from(one_script(&mut scene.victim, &mut ends, seed));
+    }
+    assert!(found_out > SCRIPTS / 2, "{found_out} of {SCRIPTS} were found out");
+    scene.ends.append(&mut ends);
+    scene.check_honest("after all scripts");
+}
+
+// spec: ENV-13
+#[test]
+fn a_cursor_that_cannot_be_gives_no_room() {
+    let mut scene = Scene::new(false);
+    let Scene { victim, liar, remote, .. } = &mut scene;
+    let mut bytes = vec![3; 16_000];
+    let mut send = |victim: &mut Endpoint| victim.send(*remote, &outgoing(&mut bytes, 70));
+    let mut sent = 0;
+    while send(victim) == Ok(Sent::Gone) {
+        sent += 1;
+    }
+    assert_eq!(sent, liar.layout.ring / 16_000, "as many as find room");
+    let busy = Err(PostError::Busy(Busy::MessageLaneFull));
+    let cursor = liar.control_in(RING);
+    for wrong in [sent * 16_000 + 64, 1 << 18, 1 << 63, u64::MAX, u64::MAX - 63] {
+        liar.memory.store(cursor, wrong);
+        assert_eq!(send(victim), busy, "{wrong:#x}");
+    }
+    liar.memory.store(cursor, 32_000);
+    assert_eq!(send(victim), Ok(Sent::Gone), "two have been taken");
+    liar.memory.store(cursor, 0);
+    let mut more = 0;
+    while send(victim) == Ok(Sent::Gone) {
+        more += 1;
+    }
+    assert!(more <= 1, "what was taken stays taken, and nothing else is");
+    for line in 0..8 {
+        assert!(liar.memory.load(liar.control_out(line)) < 64, "nothing behind the ring");
+    }
+    scene.check_honest("after the cursors");
+}
+
+// spec: ENV-6
+#[test]
+fn callers_that_are_none_are_turned_away() {
+    let mut scene = Scene::new(false);
+    let bytes = scene.victim.address().to_bytes();
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("a word"));
+    let own = [word(16), word(24)];
+    let hellos = [
+        hello(own),
+        [HELLO, VERSION, 5, 1, 1, 0, 0, 0],
+        [HELLO, VERSION, 5, 1, 1, 9, 9, 0],
+        [HELLO, VERSION - 1, u64::MAX, 1, 1, 9, 9, 0],
+        [WELCOME, VERSION, u64::MAX, 1, 1, 128, 64, 1 << 18],
+        // Of one that is connected already.
+        hello([0x11a5, 0x11a5]),
+    ];
+    for (index, words) in hellos.into_iter().enumerate() {
+        let begun = call(&scene.victim, words);
+        poll_until(&mut scene.victim, &mut scene.ends, |_, _| begun.is_answered());
+        assert!(receive(&begun.control).is_none(), "{index} is hung up on");
+        assert_eq!(scene.malformed(), (index as u64 + 1).min(5));
+    }
+    // Those that say nothing make room for those that do.
+    let silent: Vec<_> = (0..100)
+        .map(|_| {
+            let socket = control_socket();
+            let at = socket_of(&scene.victim.address());
+            rustix::net::connect(&socket, &at).expect("the victim listens");
+            socket
+        })
+        .collect();
+    let begun = call(&scene.victim, hello([1, 1]));
+    poll_until(&mut scene.victim, &mut scene.ends, |_, _| begun.is_answered());
+    drop((begun.finish(), silent));
+    scene.check_honest("after the callers");
+}
+
+/// Calls a liar that answers with these sizes.
+fn welcome(victim: &mut Endpoint, name: [u64; 2], layout: Layout) -> Result<Sent, PostError> {
+    let address = address_of(victim, name);
+    let listener = control_socket();
+    bind(&listener, &socket_of(&address)).expect("a name that is free");
+    listen(&listener, 1).expect("a listening socket");
+    let remote: RemoteId = victim.remote(&address).expect("there is room");
+    let mut bytes = [1];
+    let mut post = |victim: &mut Endpoint| victim.send(remote, &outgoing(&mut bytes, 60));
+    assert_eq!(post(victim), Err(PostError::Busy(Busy::Connecting)));
+    let socket = accept(&listener).expect("the victim's call");
+    let (words, _parts) = receive(&socket).expect("a hello");
+    assert_eq!(words[..4], [HELLO, VERSION, u64::MAX, 1]);
+    let (page, file) = (Parts::new().page, sealed_file(layout.file_bytes()));
+    let Layout { paired, response, ring } = layout;
+    let answer = [WELCOME, VERSION, u64::MAX, 1, 1, paired, response, ring];
+    assert!(send(&socket, answer, &[page.as_fd(), file.as_fd()]), "the victim is there");
+    for _ in 0..5000 {
+        victim.progress(|_| ());
+        match post(victim) {
+            Err(PostError::Busy(_)) => {}
+            other => return other,
+        }
+    }
+    panic!("the victim makes up its mind");
+}
+
+// spec: ENV-6
+#[test]
+fn a_ring_that_is_too_short_is_refused() {
+    let mut victim = Endpoint::open(Spin::SHARED).expect("an endpoint");
+    let layout = |ring| Layout { paired: 128, response: 64, ring };
+    assert_eq!(welcome(&mut victim, [1, 2], layout(1 << 15)), Ok(Sent::Gone));
+    for (index, ring) in [0, 1 << 12, 1 << 14].into_iter().enumerate() {
+        let refused = welcome(&mut victim, [index as u64 + 2, 2], layout(ring));
+        assert_eq!(refused, Err(PostError::Fault(Fault::Malformed)), "{ring}");
+        assert_eq!(victim.counters().malformed(), index as u64 + 1);
+    }
+}
+
+// spec: ENV-17
+#[test]
+fn who_has_lied_is_not_heard_again() {
+    let mut scene = Scene::new(false);
+    say(&mut scene.liar, &Record::Done { id: 99 }, &[]);
+    say(&mut scene.liar, &Record::Short { envelope: envelope(6), answer: None }, &[1]);
+    scene.check_ended("what is good behind it is not taken", 0);
+    let begun = call(&scene.victim, hello([0x11a5, 0x11a5]));
+    poll_until(&mut scene.victim, &mut scene.ends, |_, _| begun.is_answered());
+    assert!(receive(&begun.control).is_none(), "it is hung up on");
+}

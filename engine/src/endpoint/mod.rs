@@ -54,8 +54,13 @@ const POLLS_PER_MEETING: u32 = 512;
 const POLLS_PER_CALL: u32 = 16;
 /// Polls that find nothing between two rounds of progress with peers' commands.
 const POLLS_PER_PROGRESS: u32 = 4;
-/// Polls in a row that find nothing before a crowded endpoint lets others run.
-const CROWDED_POLLS: u32 = 256;
+/// Polls in a row that find nothing between two at which a crowded endpoint lets others run.
+const POLLS_PER_YIELD: u32 = 32;
+/// And before it sleeps instead.
+const POLLS_BEFORE_NAP: u32 = 1 << 14;
+/// Other connections that a poll looks at. Not one: where a processor is shared, a poll may be all
+/// that an endpoint does in its time.
+const TURNS: usize = 8;
 /// Records of one peer that are taken in a row.
 const TAKEN_MAX: usize = 16;
 
@@ -216,8 +221,8 @@ impl Endpoint {
     /// anything was done.
     ///
     /// Where this host has more endpoints that know each other than processors, one whose polls
-    /// find nothing for long sleeps for up to a quarter of a millisecond, until something comes:
-    /// what it waits for is to be done on the processor that it holds.
+    /// find nothing yields its processor, and after long sleeps for up to a quarter of a
+    /// millisecond, until something comes: what it waits for is to be done there.
     // spec: ENV-5
     pub fn progress(&mut self, mut tell: impl FnMut(End)) -> bool {
         let mut any = self.poll(&mut tell);
@@ -232,8 +237,8 @@ impl Endpoint {
             if self.idle.is_multiple_of(POLLS_PER_PROGRESS) {
                 self.attend(false);
             }
-            self.empty += 1;
-            if self.empty >= CROWDED_POLLS {
+            self.empty = self.empty.wrapping_add(1);
+            if self.empty.is_multiple_of(POLLS_PER_YIELD) {
                 self.make_way();
             }
         }
@@ -244,12 +249,15 @@ impl Endpoint {
         any
     }
 
-    /// Takes what has come from the connection where something came last, or from the one whose
-    /// turn it is, and sends what has been waiting for room.
+    /// Takes what has come from the connection where something came last, or from one of those
+    /// whose turn it is, and sends what has been waiting for room.
     #[inline]
     fn poll(&mut self, tell: &mut impl FnMut(End)) -> bool {
         let mut any = self.take_some(self.hot, tell);
-        if !any {
+        for _ in 0..TURNS.min(self.port.connections.len()) {
+            if any {
+                break;
+            }
             let turn = self.next_turn();
             if turn != self.hot && self.take_some(turn, tell) {
                 self.hot = turn;

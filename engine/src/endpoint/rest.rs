@@ -51,17 +51,17 @@ impl Endpoint {
     // spec: ENV-9
     #[cold]
     pub(super) fn make_way(&mut self) {
-        self.empty = 0;
         let others = self.remotes.iter().filter(|(_, remote)| remote.address != self.address);
         if others.count() < self.processors {
             return;
+        }
+        if self.empty < super::POLLS_BEFORE_NAP {
+            return std::thread::yield_now();
         }
         let mut ends = Vec::new();
         if self.rest(|end| ends.push(end)) {
             self.port.sleep.doze(self.port.wake_by(Some(Instant::now() + NAP)));
             self.wake();
-        } else {
-            std::thread::yield_now();
         }
         self.ended.extend(ends);
     }

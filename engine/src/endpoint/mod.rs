@@ -225,7 +225,8 @@ impl Endpoint {
     /// millisecond, until something comes: what it waits for is to be done there.
     // spec: ENV-5
     pub fn progress(&mut self, mut tell: impl FnMut(End)) -> bool {
-        let mut any = self.poll(&mut tell);
+        // What has ended before what comes now.
+        let mut any = self.tell_ended(&mut tell) | self.poll(&mut tell);
         if any {
             self.empty = 0;
             self.found = self.found.wrapping_add(1);
@@ -242,9 +243,15 @@ impl Endpoint {
                 self.make_way();
             }
         }
+        any |= self.tell_ended(&mut tell);
+        any
+    }
+
+    #[inline]
+    fn tell_ended(&mut self, tell: &mut impl FnMut(End)) -> bool {
+        let any = !self.ended.is_empty();
         while let Some(end) = self.ended.pop_front() {
             tell(end);
-            any = true;
         }
         any
     }

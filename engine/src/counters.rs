@@ -6,7 +6,7 @@ use crate::wire;
 /// Counts since the port was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    busy: [u64; 5],
+    busy: [u64; Busy::COUNT],
     faults: [u64; 16],
     malformed: u64,
     refused: u64,

@@ -19,12 +19,17 @@ pub enum Busy {
     /// As many operations as a connection holds are under way.
     #[error("too many operations under way")]
     TooManyOutstanding,
-    /// The endpoint has not answered our call yet.
-    #[error("the endpoint is being called")]
-    Connecting,
     /// The consumer has not taken earlier records yet.
     #[error("the remote queue is full")]
     QueueFull,
+    /// The endpoint has not answered our call yet.
+    #[error("the endpoint is being called")]
+    Connecting,
+}
+
+impl Busy {
+    /// How many reasons there are.
+    pub(crate) const COUNT: usize = Self::Connecting as usize + 1;
 }
 
 /// An operation was not posted.

@@ -7,7 +7,7 @@ ARGS ?=
 MINUTES ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help check test demo demo-net bench bench-net provider soak install-deps
+.PHONY: help check test demo demo-net demo-mpi bench bench-net provider soak install-deps
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -28,6 +28,10 @@ demo: ## Rank the pages of a real graph with RANKS=2 processes
 demo-net: ## The same over a network between two namespaces of this machine, as root
 	@scripts/deps.sh cargo cc ip
 	@RANKS='$(RANKS)' scripts/demo-net.sh $(ARGS)
+
+demo-mpi: ## Run an MPI program of Debian's over Ayre, and over its MPI's own transport
+	@scripts/deps.sh cargo cc hpcc mpirun.openmpi
+	@RANKS='$(RANKS)' scripts/demo-mpi.sh
 
 bench: ## Measure this machine: Ayre's operations against the machine's own limits
 	@scripts/deps.sh cargo cc

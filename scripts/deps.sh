@@ -2,7 +2,7 @@
 # Makes sure that the named tools are there: installs what is missing with apt-get when run by
 # root, otherwise says which packages to install and fails.
 #
-# usage: scripts/deps.sh [cargo] [cc] [fi_info] [ip] [mpiexec.hydra] [mpirun.openmpi] [srun]
+# usage: scripts/deps.sh [cargo] [cc] [fi_info] [hpcc] [ip] [mpiexec.hydra] [mpirun.openmpi] [srun]
 #                        [valgrind]
 set -eu
 
@@ -15,6 +15,7 @@ package_of() {
     cargo) echo rustup ;;
     cc) echo gcc libc6-dev ;;
     fi_info) echo libfabric-bin libfabric-dev libfabric1 binutils ;;
+    hpcc) echo hpcc ;;
     ip) echo iproute2 ;;
     mpiexec.hydra) echo mpich ;;
     mpirun.openmpi) echo openmpi-bin ;;

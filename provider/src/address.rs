@@ -1,8 +1,7 @@
 //! Addresses of endpoints: what `fi_getname` gives and an address vector takes.
 //!
-//! An address can be resolved alone, by any peer, on any host: an IP address and a port, and the
-//! number of an endpoint there. One that was made of a node and a service has no number: whoever is
-//! at that port is meant.
+//! An endpoint's own address is the engine's. One that was made of a node and a service, before
+//! there was an endpoint, says where one is to be looked for: whoever is at that port is meant.
 
 use crate::abi::{NUMERICHOST, PROV_SPECIFIC};
 use std::fmt;
@@ -10,16 +9,24 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket}
 use std::str::FromStr;
 
 /// Where an endpoint is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Address {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Address {
+    /// This endpoint.
+    Of(ayre::Address),
+    /// Whoever is at this place.
+    At(Place),
+}
+
+/// An IP address and a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
     /// IPv4 as a mapped one, so that there is one form of each.
     ip: Ipv6Addr,
     port: u16,
-    /// Which of the endpoints at that port; 0 for whoever is there.
-    number: u64,
 }
 
-/// What every address begins with; the last byte is the version of the form.
+/// What the address of a place begins with; the last byte is the version of the form. An engine's
+/// address begins otherwise.
 const MARK: [u8; 4] = *b"AYR\x01";
 
 /// What a printed address begins with.
@@ -27,45 +34,25 @@ const SCHEME: &str = "fi_ayre://";
 
 impl Address {
     /// Bytes of an address.
-    pub(crate) const SIZE: usize = 32;
+    pub(crate) const SIZE: usize = ayre::Address::BYTES;
 
     /// The form, as libfabric numbers forms: one of our own.
     pub(crate) const FORMAT: u32 = PROV_SPECIFIC | 0x41_5952;
 
-    pub(crate) fn new(at: SocketAddr, number: u64) -> Self {
-        let ip = match at.ip() {
-            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
-            IpAddr::V6(ip) => ip,
-        };
-        Self { ip, port: at.port(), number }
-    }
-
-    /// The address and the port.
-    pub(crate) fn at(&self) -> SocketAddr {
-        let ip = self.ip.to_ipv4_mapped().map_or(IpAddr::V6(self.ip), IpAddr::V4);
-        SocketAddr::new(ip, self.port)
-    }
-
     pub(crate) fn to_bytes(self) -> [u8; Self::SIZE] {
-        let mut bytes = [0; Self::SIZE];
-        bytes[..4].copy_from_slice(&MARK);
-        bytes[4..6].copy_from_slice(&self.port.to_be_bytes());
-        bytes[8..24].copy_from_slice(&self.ip.octets());
-        bytes[24..].copy_from_slice(&self.number.to_be_bytes());
-        bytes
+        match self {
+            Self::Of(endpoint) => endpoint.to_bytes(),
+            Self::At(place) => place.to_bytes(),
+        }
     }
 
     /// Reads what `to_bytes` wrote; none of any other bytes.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; Self::SIZE] = bytes.try_into().ok()?;
-        let ip: [u8; 16] = bytes[8..24].try_into().ok()?;
-        let address = Self {
-            ip: ip.into(),
-            port: u16::from_be_bytes([bytes[4], bytes[5]]),
-            number: u64::from_be_bytes(bytes[24..].try_into().ok()?),
-        };
-        // Only one form of each: addresses are compared by their bytes, too.
-        (address.to_bytes() == *bytes).then_some(address)
+        match Place::from_bytes(bytes) {
+            Some(place) => Some(Self::At(place)),
+            None => ayre::Address::from_bytes(bytes).map(Self::Of),
+        }
     }
 
     /// Where a node and a service are, in the words of `fi_getinfo`: a host and a port, or a
@@ -75,27 +62,66 @@ impl Address {
             return node.parse().ok().filter(|_| service.is_none());
         }
         let port = service.map_or(Some(0), |service| service.parse().ok())?;
-        let Some(node) = node else {
-            return Some(Self::new((Ipv4Addr::LOCALHOST, port).into(), 0));
-        };
+        let at = |at| Some(Self::At(Place::new(at)));
+        let Some(node) = node else { return at((Ipv4Addr::LOCALHOST, port).into()) };
         if let Ok(ip) = node.parse::<IpAddr>() {
-            return Some(Self::new((ip, port).into(), 0));
+            return at((ip, port).into());
         }
         if flags & NUMERICHOST != 0 {
             return None;
         }
         let all: Vec<_> = (node, port).to_socket_addrs().ok()?.collect();
-        let best = all.iter().find(|at| at.is_ipv4()).or_else(|| all.first())?;
-        Some(Self::new(*best, 0))
+        at(*all.iter().find(|at| at.is_ipv4()).or_else(|| all.first())?)
     }
 
-    /// Whether an endpoint of this process could have it.
+    /// Whether an endpoint that is yet to be opened here could have it.
     pub(crate) fn is_here(&self) -> bool {
-        UdpSocket::bind((self.at().ip(), 0)).is_ok()
+        match self {
+            Self::Of(_) => false,
+            Self::At(place) => UdpSocket::bind((place.at().ip(), 0)).is_ok(),
+        }
     }
 
     /// The address `hosts` further on and `ports` further up, for symmetric insertions.
     pub(crate) fn step(&self, hosts: usize, ports: usize) -> Option<Self> {
+        match self {
+            Self::Of(_) => (hosts == 0 && ports == 0).then_some(*self),
+            Self::At(place) => place.step(hosts, ports).map(Self::At),
+        }
+    }
+}
+
+impl Place {
+    pub(crate) fn new(at: SocketAddr) -> Self {
+        let ip = match at.ip() {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+            IpAddr::V6(ip) => ip,
+        };
+        Self { ip, port: at.port() }
+    }
+
+    /// The address and the port.
+    pub(crate) fn at(&self) -> SocketAddr {
+        let ip = self.ip.to_ipv4_mapped().map_or(IpAddr::V6(self.ip), IpAddr::V4);
+        SocketAddr::new(ip, self.port)
+    }
+
+    fn to_bytes(self) -> [u8; Address::SIZE] {
+        let mut bytes = [0; Address::SIZE];
+        bytes[..4].copy_from_slice(&MARK);
+        bytes[4..6].copy_from_slice(&self.port.to_be_bytes());
+        bytes[8..24].copy_from_slice(&self.ip.octets());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8; Address::SIZE]) -> Option<Self> {
+        let ip: [u8; 16] = bytes[8..24].try_into().ok()?;
+        let place = Self { ip: ip.into(), port: u16::from_be_bytes([bytes[4], bytes[5]]) };
+        // Only one form of each: addresses are compared by their bytes, too.
+        (place.to_bytes() == *bytes).then_some(place)
+    }
+
+    fn step(&self, hosts: usize, ports: usize) -> Option<Self> {
         let port = self.port.checked_add(ports.try_into().ok()?)?;
         let ip = match self.ip.to_ipv4_mapped() {
             Some(ip) => {
@@ -104,13 +130,21 @@ impl Address {
             }
             None => u128::from(self.ip).checked_add(hosts as u128)?.into(),
         };
-        Some(Self { ip, port, ..*self })
+        Some(Self { ip, port })
     }
 }
 
 impl fmt::Display for Address {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{SCHEME}{}/{:x}", self.at(), self.number)
+        match self {
+            Self::At(place) => write!(out, "{SCHEME}{}", place.at()),
+            Self::Of(endpoint) => {
+                let bytes = endpoint.to_bytes();
+                let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+                write!(out, "{SCHEME}")?;
+                bytes[..end].iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+            }
+        }
     }
 }
 
@@ -118,10 +152,27 @@ impl FromStr for Address {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let (at, number) = text.strip_prefix(SCHEME).ok_or(())?.split_once('/').ok_or(())?;
-        let number = u64::from_str_radix(number, 16).map_err(|_| ())?;
-        Ok(Self::new(at.parse().map_err(|_| ())?, number))
+        let text = text.strip_prefix(SCHEME).ok_or(())?;
+        if text.contains(':') {
+            return Ok(Self::At(Place::new(text.parse().map_err(|_| ())?)));
+        }
+        let mut bytes = [0; Self::SIZE];
+        let (digits, rest) = text.as_bytes().as_chunks();
+        if !rest.is_empty() || digits.len() > bytes.len() {
+            return Err(());
+        }
+        for (byte, digits) in bytes.iter_mut().zip(digits) {
+            *byte = hex(digits).ok_or(())?;
+        }
+        let address = ayre::Address::from_bytes(&bytes).map(Self::Of).ok_or(())?;
+        // Zeros at the end are not printed.
+        if address.to_string().ends_with(text) { Ok(address) } else { Err(()) }
     }
+}
+
+fn hex([high, low]: &[u8; 2]) -> Option<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    u8::try_from(digit(*high)? << 4 | digit(*low)?).ok()
 }
 
 #[cfg(test)]
@@ -132,11 +183,11 @@ mod tests {
     #[test]
     fn a_node_and_a_service_have_an_address() {
         let named = |node, service| Address::resolve(node, service, 0).map(|a| a.to_string());
-        assert_eq!(named(Some("10.1.2.3"), Some("77")).unwrap(), "fi_ayre://10.1.2.3:77/0");
-        assert_eq!(named(None, Some("77")).unwrap(), "fi_ayre://127.0.0.1:77/0");
-        assert_eq!(named(Some("localhost"), None).unwrap(), "fi_ayre://127.0.0.1:0/0");
-        assert_eq!(named(Some("::1"), Some("5")).unwrap(), "fi_ayre://[::1]:5/0");
-        let printed = "fi_ayre://10.0.0.1:5/ff";
+        assert_eq!(named(Some("10.1.2.3"), Some("77")).unwrap(), "fi_ayre://10.1.2.3:77");
+        assert_eq!(named(None, Some("77")).unwrap(), "fi_ayre://127.0.0.1:77");
+        assert_eq!(named(Some("localhost"), None).unwrap(), "fi_ayre://127.0.0.1:0");
+        assert_eq!(named(Some("::1"), Some("5")).unwrap(), "fi_ayre://[::1]:5");
+        let printed = "fi_ayre://10.0.0.1:5";
         assert_eq!(named(Some(printed), None).unwrap(), printed);
         assert_eq!(named(Some(printed), Some("5")), None);
         assert_eq!(named(Some("10.1.2.3"), Some("66000")), None);
@@ -153,26 +204,45 @@ mod tests {
     #[test]
     fn steps_stay_within_the_range() {
         let first = Address::resolve(Some("10.0.0.255"), Some("65534"), 0).unwrap();
-        assert_eq!(first.step(1, 1).unwrap().to_string(), "fi_ayre://10.0.1.0:65535/0");
+        assert_eq!(first.step(1, 1).unwrap().to_string(), "fi_ayre://10.0.1.0:65535");
         assert_eq!(first.step(0, 2), None);
     }
 
     proptest! {
         #[test]
-        fn bytes_and_text_say_the_same(ip: u128, v4: Option<u32>, port: u16, number: u64) {
+        fn bytes_and_text_say_the_same(ip: u128, v4: Option<u32>, port: u16) {
             let ip = v4.map_or_else(
                 || IpAddr::V6(ip.into()),
                 |v4| IpAddr::V4(v4.into()),
             );
-            let address = Address::new((ip, port).into(), number);
+            let address = Address::At(Place::new((ip, port).into()));
             prop_assert_eq!(Address::from_bytes(&address.to_bytes()), Some(address));
             prop_assert_eq!(address.to_string().parse(), Ok(address));
         }
 
         #[test]
-        fn other_bytes_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+        fn so_do_those_of_endpoints(words: [u64; 3]) {
+            let mut bytes = [0; Address::SIZE];
+            bytes[0] = 1;
+            for (place, word) in bytes[8..].as_chunks_mut().0.iter_mut().zip(words) {
+                *place = word.to_le_bytes();
+            }
+            let address = Address::from_bytes(&bytes).unwrap();
+            prop_assert_eq!(address.to_bytes(), bytes);
+            prop_assert_eq!(address.to_string().parse(), Ok(address));
+        }
+
+        #[test]
+        fn other_bytes_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..70)) {
             let read = Address::from_bytes(&bytes);
             prop_assert!(read.is_none_or(|address| address.to_bytes()[..] == bytes[..]));
+        }
+
+        #[test]
+        fn other_text_is_refused(text in "[0-9a-f:.]{0,140}") {
+            let text = format!("{SCHEME}{text}");
+            let read: Result<Address, ()> = text.parse();
+            prop_assert!(read.is_err() || read.unwrap().to_string().parse() == read);
         }
     }
 }

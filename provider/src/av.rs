@@ -2,7 +2,7 @@
 //!
 //! Tables and maps are the same here: a number is the lowest place that was free.
 
-use crate::abi::{ADDR_NOTAVAIL, FidDomain, FidEq, errno};
+use crate::abi::{FidDomain, FidEq, errno};
 use crate::address::Address;
 use crate::code::{Code, Outcome};
 use crate::domain::Domain;
@@ -10,7 +10,7 @@ use crate::eq::Eq;
 use crate::registry::{self, Body, Entity};
 use crate::sys::cell::{Guard, Policy};
 use crate::sys::object::Object;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Who wants to know of peers that come and go: endpoints.
@@ -22,13 +22,11 @@ pub(crate) trait Watcher: Send + Sync {
     fn removed(&self, number: u64);
 }
 
-/// The addresses, both ways.
+/// The addresses, by number.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     places: Vec<Option<Address>>,
     free: BTreeSet<usize>,
-    /// The places of each address, of which the first is told.
-    numbers: HashMap<Address, BTreeSet<u64>>,
 }
 
 impl Table {
@@ -38,7 +36,6 @@ impl Table {
             self.places.push(None);
         }
         self.places[place] = Some(address);
-        self.numbers.entry(address).or_default().insert(place as u64);
         place as u64
     }
 
@@ -46,23 +43,12 @@ impl Table {
         let place = usize::try_from(number).map_err(|_| Code::INVALID)?;
         let address = self.places.get_mut(place).and_then(Option::take).ok_or(Code::INVALID)?;
         self.free.insert(place);
-        if let Some(numbers) = self.numbers.get_mut(&address) {
-            numbers.remove(&number);
-            if numbers.is_empty() {
-                self.numbers.remove(&address);
-            }
-        }
         Ok(address)
     }
 
     /// The address of a number.
     pub(crate) fn address(&self, number: u64) -> Option<Address> {
         *self.places.get(usize::try_from(number).ok()?)?
-    }
-
-    /// The lowest number of an address.
-    pub(crate) fn number(&self, address: &Address) -> Option<u64> {
-        self.numbers.get(address)?.first().copied()
     }
 }
 
@@ -126,11 +112,6 @@ impl<L: Policy> Av<L> {
         self.table.with(|table| table.address(number))
     }
 
-    /// By which number a program knows an address; [`ADDR_NOTAVAIL`] if by none.
-    pub(crate) fn number(&self, address: &Address) -> u64 {
-        self.table.with(|table| table.number(address)).unwrap_or(ADDR_NOTAVAIL)
-    }
-
     /// Has an endpoint told of peers from here on, and of those that are there.
     pub(crate) fn watch(&self, watcher: &Arc<dyn Watcher>) {
         self.watchers.with(|watchers| watchers.push(Arc::downgrade(watcher)));
@@ -192,24 +173,12 @@ mod tests {
         assert_eq!(av.remove(&[u64::MAX]), Err(Code::INVALID));
         assert_eq!((av.address(0), av.address(2), av.address(9)), (None, Some(at(3)), None));
         assert_eq!(av.insert(&[Some(at(2)), Some(at(9)), Some(at(1))]), [Ok(0), Ok(1), Ok(3)]);
-        assert_eq!((av.number(&at(2)), av.number(&at(1))), (0, 3));
-        assert_eq!(av.number(&at(77)), ADDR_NOTAVAIL);
     }
 
     #[test]
     fn lowest_places_are_taken_first_under_both_policies() {
         lowest_places_first::<Shared>();
         lowest_places_first::<Serial>();
-    }
-
-    #[test]
-    fn an_address_that_is_there_twice_keeps_its_other_number() {
-        let av = Av::<Shared>::new(domain(true), false);
-        assert_eq!(av.insert(&[Some(at(5)), Some(at(5))]), [Ok(0), Ok(1)]);
-        av.remove(&[0]).unwrap();
-        assert_eq!(av.number(&at(5)), 1);
-        av.remove(&[1]).unwrap();
-        assert_eq!(av.number(&at(5)), ADDR_NOTAVAIL);
     }
 
     #[derive(Default)]
@@ -235,7 +204,7 @@ mod tests {
         av.insert(&[Some(at(2))]);
         av.remove(&[0]).unwrap();
         drop(watcher);
-        let wanted = ["+0 fi_ayre://10.0.0.1:1/0", "+1 fi_ayre://10.0.0.1:2/0", "-0"];
+        let wanted = ["+0 fi_ayre://10.0.0.1:1", "+1 fi_ayre://10.0.0.1:2", "-0"];
         assert_eq!(*log.0.lock().unwrap(), wanted);
         drop(log);
         av.remove(&[1]).unwrap();

@@ -48,7 +48,14 @@ impl<L: Policy> Cntr<L> {
             f(&mut state.now);
             std::mem::take(&mut state.is_armed)
         });
-        if let (true, Some(wait)) = (must_ring, self.wait()) {
+        if must_ring {
+            self.ring();
+        }
+    }
+
+    /// Wakes those who sleep.
+    pub(crate) fn ring(&self) {
+        if let Some(wait) = self.wait() {
             wait.ring();
         }
     }

@@ -24,6 +24,7 @@ impl Code {
     pub(crate) const NOT_SUPPORTED: Self = Self(errno::ENOSYS);
     pub(crate) const BAD_FLAGS: Self = Self(errno::EBADFLAGS);
     pub(crate) const NO_DATA: Self = Self(errno::ENODATA);
+    pub(crate) const TOO_LONG: Self = Self(errno::EMSGSIZE);
 }
 
 /// What a call returns that has nothing else to tell.
@@ -38,6 +39,15 @@ pub(crate) fn status(outcome: Outcome) -> c_int {
 pub(crate) fn counted(outcome: Outcome<usize>) -> isize {
     match outcome {
         Ok(count) => count as isize,
+        Err(code) => -(code.0 as isize),
+    }
+}
+
+/// What a call returns that has posted an operation, or has not.
+#[inline(always)]
+pub(crate) fn posted(outcome: Outcome) -> isize {
+    match outcome {
+        Ok(()) => 0,
         Err(code) => -(code.0 as isize),
     }
 }

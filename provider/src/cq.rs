@@ -151,16 +151,17 @@ impl<L: Policy> Cq<L> {
         Self { queue: L::Cell::new(queue), sources: Sources::new(), wait, domain }
     }
 
-    /// An operation has ended well.
+    /// An operation has ended well. Whether the queue is full.
     #[inline]
-    pub(crate) fn write(&self, completion: Completion) {
-        let must_ring = self.queue.with(|queue| {
+    pub(crate) fn write(&self, completion: Completion) -> bool {
+        let (must_ring, is_full) = self.queue.with(|queue| {
             queue.push(completion);
-            std::mem::take(&mut queue.is_armed)
+            (std::mem::take(&mut queue.is_armed), queue.entries.len() >= queue.size)
         });
         if must_ring {
             self.ring();
         }
+        is_full
     }
 
     /// An operation has failed.
@@ -249,7 +250,8 @@ impl<L: Policy> Cq<L> {
         Ok(())
     }
 
-    fn ring(&self) {
+    /// Wakes those who sleep.
+    pub(crate) fn ring(&self) {
         if let Some(wait) = self.wait() {
             wait.ring();
         }

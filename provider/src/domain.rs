@@ -53,6 +53,8 @@ impl Choices {
 
 /// A domain, of a policy that was chosen when it was opened.
 pub(crate) struct Domain<L: Policy> {
+    /// Of its fabric.
+    pub(crate) kind: &'static Kind,
     pub(crate) choices: Choices,
     pub(crate) regions: L::Cell<Regions>,
     /// Where registrations report, if they do.
@@ -62,8 +64,9 @@ pub(crate) struct Domain<L: Policy> {
 }
 
 impl<L: Policy> Domain<L> {
-    pub(crate) fn new(choices: Choices, fabric: Arc<dyn Entity>) -> Self {
+    pub(crate) fn new(kind: &'static Kind, choices: Choices, fabric: Arc<dyn Entity>) -> Self {
         Self {
+            kind,
             choices,
             regions: L::Cell::new(Regions::default()),
             reports_to: Mutex::default(),
@@ -137,7 +140,7 @@ pub(crate) mod tests {
         let fid = Fid { fclass: 0, context: null_mut(), ops: std::ptr::null() };
         let head = FidDomain { fid, ops: std::ptr::null(), mr: std::ptr::null() };
         let fabric = Object::new(0u8, Fabric { kind: &KINDS[0], api });
-        Object::new(head, Domain::new(choices, fabric))
+        Object::new(head, Domain::new(&KINDS[0], choices, fabric))
     }
 
     #[test]

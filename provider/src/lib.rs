@@ -9,14 +9,13 @@
 
 pub mod abi;
 mod address;
-#[cfg_attr(not(test), expect(dead_code, reason = "endpoints, which are to come, call the rest"))]
 mod av;
 mod calls;
 mod cntr;
 mod code;
-#[cfg_attr(not(test), expect(dead_code, reason = "endpoints, which are to come, call the rest"))]
 mod cq;
 mod domain;
+mod ep;
 mod eq;
 mod hints;
 #[cfg_attr(not(test), expect(dead_code, reason = "endpoints, which are to come, call the rest"))]
@@ -24,7 +23,6 @@ mod mr;
 mod offer;
 mod poll;
 mod registry;
-#[cfg_attr(not(test), expect(dead_code, reason = "endpoints, which are to come, call the rest"))]
 mod source;
 mod sys;
 mod wait;

@@ -3,6 +3,7 @@
 use crate::abi::layout::version;
 use crate::abi::*;
 use crate::address::Address;
+use crate::ep::MESSAGE_MAX;
 use std::ffi::{CStr, c_int};
 
 /// Who has a capability.
@@ -27,7 +28,7 @@ pub(crate) struct Capability {
 }
 
 /// Whether there are endpoints, the data path with them.
-const ENDPOINTS: bool = false;
+const ENDPOINTS: bool = true;
 
 /// Whether data move while the program does not call.
 const AUTO_PROGRESS: bool = false;
@@ -40,23 +41,30 @@ const fn added(bit: u64, side: Side) -> Capability {
     Capability { bit, side, is_primary: false, is_ready: ENDPOINTS }
 }
 
+const fn later(bit: u64, side: Side) -> Capability {
+    Capability { bit, side, is_primary: true, is_ready: false }
+}
+
 /// All that is meant to be there one day.
 pub(crate) const CAPABILITIES: &[Capability] = &[
     asked(MSG, Side::Both),
     asked(TAGGED, Side::Both),
-    asked(RMA, Side::Both),
-    asked(ATOMIC, Side::Both),
+    later(RMA, Side::Both),
+    later(ATOMIC, Side::Both),
     asked(DIRECTED_RECV, Side::Receive),
     asked(SEND, Side::Transmit),
     asked(RECV, Side::Receive),
-    asked(READ, Side::Transmit),
-    asked(WRITE, Side::Transmit),
-    asked(REMOTE_READ, Side::Receive),
-    asked(REMOTE_WRITE, Side::Receive),
+    later(READ, Side::Transmit),
+    later(WRITE, Side::Transmit),
+    later(REMOTE_READ, Side::Receive),
+    later(REMOTE_WRITE, Side::Receive),
     asked(MULTI_RECV, Side::Receive),
     asked(SOURCE, Side::Receive),
-    asked(RMA_EVENT, Side::Receive),
+    later(RMA_EVENT, Side::Receive),
     added(LOCAL_COMM, Side::Reach),
+    // Programs ask for it that run on one host, too: they are told when they send whom they cannot
+    // reach.
+    added(REMOTE_COMM, Side::Reach),
 ];
 
 /// A fabric, and the domain on it.
@@ -98,24 +106,16 @@ const OBJECTS_MAX: usize = 1 << 16;
 pub(crate) const MR_IOV_MAX: usize = 16;
 
 /// Operations under way in each direction of an endpoint.
-const OPERATIONS_MAX: usize = 1 << 16;
+pub(crate) const OPERATIONS_MAX: usize = 1 << 16;
 
 /// Bytes of an injected message.
-const INJECT_MAX: usize = 4096;
+pub(crate) const INJECT_MAX: usize = 4096;
 
 /// Pieces of memory in one operation.
-const IOV_MAX: usize = 16;
+const IOV_MAX: usize = ayre::SPANS_MAX;
 
 /// Orders that messages keep.
-const ORDER: u64 = ORDER_STRICT
-    | ORDER_RMA_RAR
-    | ORDER_RMA_RAW
-    | ORDER_RMA_WAR
-    | ORDER_RMA_WAW
-    | ORDER_ATOMIC_RAR
-    | ORDER_ATOMIC_RAW
-    | ORDER_ATOMIC_WAR
-    | ORDER_ATOMIC_WAW;
+const ORDER: u64 = ORDER_SAS;
 
 /// Bits of `mr_mode` that a program may have its way with.
 pub(crate) const MR_MODES: c_int = MR_VIRT_ADDR | MR_ALLOCATED | MR_PROV_KEY;
@@ -175,7 +175,7 @@ impl Offer {
             inject_size: when(INJECT_MAX),
             operations: when(OPERATIONS_MAX),
             iov_limit: when(IOV_MAX),
-            max_msg_size: when(1 << 40),
+            max_msg_size: when(MESSAGE_MAX),
             cq_data_size: when(8),
             endpoints: when(OBJECTS_MAX),
             has_auto_progress,
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(offer.tx_caps | offer.rx_caps, offer.caps);
         assert_eq!(offer.tx_caps & (RECV | REMOTE_READ | SOURCE), 0);
         assert_eq!(offer.rx_caps & (SEND | READ | WRITE), 0);
-        assert_eq!(offer.domain_caps, LOCAL_COMM);
+        assert_eq!(offer.domain_caps, LOCAL_COMM | REMOTE_COMM);
         assert_eq!(offer.msg_order & ORDER_SAS, ORDER_SAS);
     }
 }

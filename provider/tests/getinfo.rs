@@ -29,9 +29,9 @@ fn fi_info_lists_the_provider() {
     for line in ["provider: ayre", "fabric: ayre-shm", "domain: shm", "type: FI_EP_RDM"] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
-    // Nothing moves data yet, and nothing else is said.
+    // Remote memory is not there yet, and nothing else is said.
     let text = fi_info(&["-p", "ayre", "-v"]);
-    assert!(text.contains("caps: [  ]") && !text.contains("FI_MSG"), "{text}");
+    assert!(text.contains("caps: [ FI_MSG, FI_TAGGED, ") && !text.contains("FI_RMA"), "{text}");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn wishes_that_cannot_be_met_have_no_answer() {
     core();
     let refused = |change: fn(&mut Info)| Infos::hints_with(change).get().unwrap_err();
     assert_eq!(refused(|info| info.caps = COLLECTIVE), -errno::ENODATA);
-    assert_eq!(refused(|info| info.caps = MSG), -errno::ENODATA);
+    assert_eq!(refused(|info| info.caps = RMA), -errno::ENODATA);
     assert_eq!(refused(|info| info.addr_format = SOCKADDR_IN), -errno::ENODATA);
     let mut hints = Infos::hints();
     hints.ep().r#type = EP_MSG;
@@ -109,7 +109,7 @@ fn nodes_and_services_become_addresses() {
     let infos = hints.get_at(API, Some("127.0.0.1"), Some("7471"), SOURCE).unwrap();
     let info = infos.info();
     assert!(!info.src_addr.is_null() && info.dest_addr.is_null());
-    assert_eq!((info.src_addrlen, info.addr_format & PROV_SPECIFIC), (32, PROV_SPECIFIC));
+    assert_eq!((info.src_addrlen, info.addr_format & PROV_SPECIFIC), (64, PROV_SPECIFIC));
     let infos = hints.get_at(API, Some("localhost"), Some("7471"), 0).unwrap();
     assert!(infos.info().src_addr.is_null() && !infos.info().dest_addr.is_null());
     for (node, service, flags) in [

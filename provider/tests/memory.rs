@@ -7,17 +7,17 @@ use common::*;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{null, null_mut};
 
-type Address = [u8; 32];
+type Address = [u8; 64];
 
 fn insert_service(av: *mut FidAv, node: &CStr, service: &CStr, number: &mut u64) -> i32 {
     call!(av, ops.insertsvc(node.as_ptr(), service.as_ptr(), number, 0, null_mut()))
 }
 
 fn lookup(av: *mut FidAv, number: u64) -> Option<Address> {
-    let (mut address, mut room) = ([0u8; 32], 32);
+    let (mut address, mut room) = ([0u8; 64], 64);
     let status = call!(av, ops.lookup(number, address.as_mut_ptr().cast(), &mut room));
     assert!(status == 0 || status == -errno::EINVAL);
-    assert!(room == 32);
+    assert!(room == 64);
     (status == 0).then_some(address)
 }
 
@@ -52,7 +52,7 @@ fn what_is_no_address_is_not_inserted() {
     let av = open_av(&opened, 0);
     let mut number = 0;
     assert_eq!(insert_service(av, c"127.0.0.1", c"5000", &mut number), 1);
-    let wrong = [lookup(av, 0).unwrap(), [7; 32]];
+    let wrong = [lookup(av, 0).unwrap(), [7; 64]];
     let (mut numbers, mut codes) = ([0; 2], [9; 2]);
     let (place, context) = (wrong.as_ptr().cast::<c_void>(), codes.as_mut_ptr().cast());
     let insert = call!(av, ops.insert(place, 2, numbers.as_mut_ptr(), SYNC_ERR, context));
@@ -89,11 +89,11 @@ fn ranges_are_inserted_in_order() {
     call!(av, ops.straddr(last.as_ptr().cast(), text.as_mut_ptr(), &mut room));
     // SAFETY: it was written with its end.
     let text = unsafe { CStr::from_ptr(text.as_ptr()) };
-    assert_eq!((text, room), (c"fi_ayre://10.1.1.2:5002/0", 26));
+    assert_eq!((text, room), (c"fi_ayre://10.1.1.2:5002", 24));
     let mut short = [0 as c_char; 8];
     let mut room = short.len();
     call!(av, ops.straddr(last.as_ptr().cast(), short.as_mut_ptr(), &mut room));
-    assert_eq!((short[7], room), (0, 26));
+    assert_eq!((short[7], room), (0, 24));
     assert_eq!(close(av), 0);
 }
 
@@ -101,7 +101,7 @@ fn ranges_are_inserted_in_order() {
 fn an_asynchronous_vector_reports_to_its_queue() {
     let opened = Opened::new(&Infos::hints());
     let (av, eq) = (open_av(&opened, COMPLETION), open_eq(&opened, 0, WAIT_NONE));
-    let wrong = [[7u8; 32]; 2];
+    let wrong = [[7u8; 64]; 2];
     let context = 0x77 as *mut c_void;
     let insert = || {
         let place = wrong.as_ptr().cast();

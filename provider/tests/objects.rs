@@ -53,7 +53,6 @@ fn what_is_not_there_says_so() {
     let (mut ep, mut pep, mut stx) = (null_mut(), null_mut(), null_mut());
     assert_eq!(call!(fabric, ops.passive_ep(info, &mut pep, null_mut())), refused);
     assert_eq!(call!(fabric, ops.domain2(info, &mut null_mut(), 1, null_mut())), refused);
-    assert_eq!(call!(domain, ops.endpoint(info, &mut ep, null_mut())), refused);
     assert_eq!(call!(domain, ops.endpoint2(info, &mut ep, 1, null_mut())), refused);
     assert_eq!(call!(domain, ops.scalable_ep(info, &mut ep, null_mut())), refused);
     assert_eq!(call!(domain, ops.stx_ctx(null_mut(), &mut stx, null_mut())), refused);

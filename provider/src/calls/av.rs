@@ -268,11 +268,11 @@ mod tests {
         };
         assert_eq!(
             text(symmetric("10.1.1.1", 2, "5000", 2)),
-            "fi_ayre://10.1.1.1:5000/0 fi_ayre://10.1.1.1:5001/0 \
-             fi_ayre://10.1.1.2:5000/0 fi_ayre://10.1.1.2:5001/0"
+            "fi_ayre://10.1.1.1:5000 fi_ayre://10.1.1.1:5001 \
+             fi_ayre://10.1.1.2:5000 fi_ayre://10.1.1.2:5001"
         );
-        assert_eq!(text(symmetric("localhost", 1, "7", 1)), "fi_ayre://127.0.0.1:7/0");
+        assert_eq!(text(symmetric("localhost", 1, "7", 1)), "fi_ayre://127.0.0.1:7");
         assert_eq!(text(symmetric("localhost", 2, "7", 1)), "none none");
-        assert_eq!(text(symmetric("10.1.1.1", 1, "65535", 2)), "fi_ayre://10.1.1.1:65535/0 none");
+        assert_eq!(text(symmetric("10.1.1.1", 1, "65535", 2)), "fi_ayre://10.1.1.1:65535 none");
     }
 }

@@ -1,9 +1,9 @@
-//! What is opened on a domain: queues, counters, address vectors, poll sets; later endpoints.
+//! What is opened on a domain: queues, counters, address vectors, poll sets, endpoints.
 
 use crate::abi::*;
 use crate::av::Av;
 use crate::calls::provider::cq_size;
-use crate::calls::{av, cntr, cq, fid, mr, sets};
+use crate::calls::{av, cntr, cq, ep, fid, mr, sets};
 use crate::cntr::Cntr;
 use crate::code::{Code, Outcome, status};
 use crate::cq::Cq;
@@ -25,6 +25,7 @@ impl<L: Policy> Calls<L> {
     pub(crate) const DOMAIN: &'static OpsDomain = &OpsDomain {
         av_open: Some(open_av::<L>),
         cq_open: Some(open_cq::<L>),
+        endpoint: Some(ep::open::<L>),
         cntr_open: Some(open_cntr::<L>),
         poll_open: Some(open_poll::<L>),
         ..OpsDomain::REFUSING

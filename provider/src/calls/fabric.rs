@@ -73,7 +73,7 @@ fn add<L: Policy>(
         ops: Calls::<L>::DOMAIN,
         mr: Calls::<L>::MEMORY,
     };
-    registry::add(Object::new(head, Domain::<L>::new(choices, fabric)))
+    registry::add(Object::new(head, Domain::<L>::new(fabric.kind, choices, fabric)))
 }
 
 /// # Safety

@@ -33,7 +33,7 @@ fn read<L: Policy>(cq: &Cq<L>, count: usize) -> Outcome<Vec<usize>> {
 fn completions_come_in_order<L: Policy>() {
     let cq = queue::<L>(4, true, 0);
     assert_eq!(read(&cq, 4), Err(Code::AGAIN));
-    (1..=3).for_each(|context| cq.write(some(context)));
+    (1..=3).for_each(|context| _ = cq.write(some(context)));
     assert_eq!(read(&cq, 2), Ok(vec![1, 2]));
     assert_eq!(read(&cq, 0), Err(Code::AGAIN));
     assert_eq!(read(&cq, 2), Ok(vec![3]));
@@ -50,7 +50,7 @@ fn a_managed_queue_loses_nothing() {
     let cq = queue::<Serial>(2, true, 0);
     cq.write(some(1));
     assert!(!cq.is_full());
-    (2..=5).for_each(|context| cq.write(some(context)));
+    (2..=5).for_each(|context| _ = cq.write(some(context)));
     assert!(cq.is_full());
     assert_eq!(read(&cq, 9), Ok(vec![1, 2, 3, 4, 5]));
 }
@@ -58,7 +58,7 @@ fn a_managed_queue_loses_nothing() {
 #[test]
 fn an_unmanaged_queue_tells_that_it_was_overrun() {
     let cq = queue::<Serial>(2, false, 0);
-    (1..=3).for_each(|context| cq.write(some(context)));
+    (1..=3).for_each(|context| _ = cq.write(some(context)));
     assert_eq!(read(&cq, 9), Ok(vec![1, 2]));
     cq.write(some(4));
     assert_eq!(read(&cq, 9), Err(Code(errno::EAVAIL)));
@@ -123,7 +123,7 @@ type News = fn(&Cq<Shared>);
 fn a_sleeper_is_woken_by_each_kind_of_news() {
     let cq = queue::<Shared>(4, true, WAIT_FD);
     let news: [News; 3] = [
-        |cq| cq.write(some(1)),
+        |cq| _ = cq.write(some(1)),
         |cq| {
             let completion = some(0);
             let data = Vec::new();
@@ -149,7 +149,7 @@ fn as_many_sleepers_as_completions_are_woken() {
         thread::scope(|scope| {
             let sleepers: Vec<_> =
                 (0..3).map(|_| scope.spawn(|| cq.read_blocking(1, PATIENCE, |_, _| ()))).collect();
-            (0..3).for_each(|context| cq.write(some(context)));
+            (0..3).for_each(|context| _ = cq.write(some(context)));
             sleepers.into_iter().for_each(|sleeper| assert_eq!(sleeper.join().unwrap(), Ok(1)));
         });
     }
@@ -228,7 +228,7 @@ fn nothing_is_lost_or_doubled_between_threads() {
     thread::scope(|scope| {
         for writer in 0..2 {
             let cq = &cq;
-            scope.spawn(move || (0..EACH).for_each(|n| cq.write(some(writer * EACH + n))));
+            scope.spawn(move || (0..EACH).for_each(|n| _ = cq.write(some(writer * EACH + n))));
         }
         let read = |blocks: bool| {
             let mut left = EACH;

@@ -5,6 +5,9 @@ use crate::offer::{CAPABILITIES, Capability, KINDS};
 
 const API: u32 = version(1, 17);
 
+/// What everybody gets.
+const REACH: u64 = LOCAL_COMM | REMOTE_COMM;
+
 fn full() -> Offer {
     let table: Vec<_> =
         CAPABILITIES.iter().map(|it| Capability { is_ready: true, ..*it }).collect();
@@ -69,12 +72,12 @@ fn without_wishes_everything_is_offered() {
 #[test]
 fn capabilities_come_with_their_ways() {
     let answer = ask(&Hints { caps: TAGGED, ..none() }).unwrap();
-    assert_eq!(answer.caps, TAGGED | SEND | RECV | LOCAL_COMM);
+    assert_eq!(answer.caps, TAGGED | SEND | RECV | REACH);
     let answer = ask(&Hints { caps: MSG | SEND | RMA, ..none() }).unwrap();
     let memory = READ | WRITE | REMOTE_READ | REMOTE_WRITE;
-    assert_eq!(answer.caps, MSG | SEND | RMA | memory | LOCAL_COMM);
+    assert_eq!(answer.caps, MSG | SEND | RMA | memory | REACH);
     assert_eq!(answer.rx.caps & SEND, 0);
-    for other in [COLLECTIVE, HMEM, MULTICAST, REMOTE_COMM, 1 << 60] {
+    for other in [COLLECTIVE, HMEM, MULTICAST, 1 << 60] {
         assert_eq!(refused(&Hints { caps: MSG | other, ..none() }), "capabilities");
     }
 }
@@ -161,7 +164,7 @@ fn a_side_may_be_narrowed() {
     let (tx, ..) = blank();
     let tx = TxAttr { caps: MSG | SEND, msg_order: ORDER_SAS, op_flags: DELIVERY_COMPLETE, ..tx };
     let answer = ask(&Hints { caps: MSG | RMA, tx: Some(tx), ..none() }).unwrap();
-    assert_eq!(answer.tx.caps, MSG | SEND | LOCAL_COMM);
+    assert_eq!(answer.tx.caps, MSG | SEND | REACH);
     assert_eq!(answer.tx.op_flags, DELIVERY_COMPLETE);
     assert_eq!(answer.rx.caps & RMA, RMA);
 }

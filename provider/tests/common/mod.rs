@@ -29,6 +29,8 @@ macro_rules! call {
 }
 pub(crate) use call;
 
+pub(crate) mod ends;
+
 type GetInfo = unsafe extern "C" fn(
     u32,
     *const c_char,

@@ -30,7 +30,7 @@ fn forms<L: Policy>() {
         [(CQ_FORMAT_CONTEXT, 1), (CQ_FORMAT_MSG, 3), (CQ_FORMAT_DATA, 5), (CQ_FORMAT_TAGGED, 6)]
     {
         let (cq, handle, ops) = queue::<L>(format, version(1, 17));
-        (0..3).for_each(|n| cq.write(completion(n)));
+        (0..3).for_each(|n| _ = cq.write(completion(n)));
         let (mut room, mut peers) = ([99u64; 13], [99u64; 3]);
         let place = room.as_mut_ptr().cast();
         // SAFETY: the queue is open, with room for as many.

@@ -1,0 +1,307 @@
+//! What calls and progress share, and what becomes of ends.
+
+use super::Wishes;
+use super::peers::Peers;
+use super::place;
+use super::side::Side;
+use crate::abi::{DIRECTED_RECV, FidCntr, FidCq, MULTI_RECV, RECV, REMOTE_CQ_DATA, SEND, errno};
+use crate::address::Address;
+use crate::av::Watcher;
+use crate::cntr::Cntr;
+use crate::code::{Code, Outcome};
+use crate::cq::{Completion, Cq, Failure};
+use crate::source::Source;
+use crate::sys::cell::{Guard, Policy};
+use crate::sys::object::Object;
+use ayre::{End, Fault, Found, PostError, Received, RemoteId, What};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::thread::{Pid, gettid};
+use slab::Slab;
+use std::sync::Arc;
+
+/// Bytes of the longest message.
+pub(crate) const MESSAGE_MAX: usize = 1 << 40;
+
+/// Bytes that a receive of many messages must have left, unless the program says.
+const MIN_MULTI_RECV: usize = 64;
+
+/// An operation whose end the engine will tell, by its place among these.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Op {
+    /// The program's.
+    pub(super) context: usize,
+    /// Where its memory begins.
+    pub(super) buf: usize,
+    /// Of its completion.
+    pub(super) flags: u64,
+    pub(super) is_told: bool,
+    /// It receives many messages.
+    pub(super) is_many: bool,
+}
+
+/// The state of an endpoint, under one lock, if there are locks.
+pub(super) struct State<L: Policy> {
+    pub(super) endpoint: ayre::Endpoint,
+    pub(super) peers: Peers,
+    pub(super) ops: Slab<Op>,
+    pub(super) tx: Side<L>,
+    pub(super) rx: Side<L>,
+    /// Messages that were found and set aside, by the program's contexts.
+    pub(super) claimed: Vec<(usize, Found)>,
+    pub(super) min_multi_recv: usize,
+    /// Receives may name whom they take messages from.
+    pub(super) is_directed: bool,
+    pub(super) is_enabled: bool,
+    caps: u64,
+    /// Peers ring, because these threads may sleep.
+    sleepers: Vec<Pid>,
+}
+
+/// What calls, queues and address vectors know of an endpoint.
+pub(crate) struct Core<L: Policy> {
+    pub(super) state: L::Cell<State<L>>,
+    /// Becomes readable when something comes and the endpoint rests.
+    bell: OwnedFd,
+    pub(crate) address: Address,
+}
+
+impl<L: Policy> Core<L> {
+    pub(super) fn new(endpoint: ayre::Endpoint, wishes: &Wishes) -> Outcome<Arc<Self>> {
+        let bell = endpoint.as_fd().try_clone_to_owned();
+        let bell = bell.map_err(|error| Code(error.raw_os_error().unwrap_or(errno::EOTHER)))?;
+        let address = Address::Of(endpoint.address());
+        let state = L::Cell::new(State {
+            endpoint,
+            peers: Peers::default(),
+            ops: Slab::new(),
+            tx: Side::new(wishes.tx_flags),
+            rx: Side::new(wishes.rx_flags),
+            claimed: Vec::new(),
+            min_multi_recv: MIN_MULTI_RECV,
+            is_directed: wishes.caps & DIRECTED_RECV != 0,
+            is_enabled: false,
+            caps: wishes.caps,
+            sleepers: Vec::new(),
+        });
+        Ok(Arc::new(Self { state, bell, address }))
+    }
+
+    pub(super) fn bind_cq(&self, cq: &Arc<Object<FidCq, Cq<L>>>, flags: u64) -> Outcome {
+        self.state.with(|State { tx, rx, .. }| {
+            if flags & SEND != 0 {
+                tx.bind_cq(cq, flags)?;
+            }
+            if flags & RECV != 0 {
+                rx.bind_cq(cq, flags)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Operations on remote memory are not there to be counted.
+    pub(super) fn bind_cntr(&self, cntr: &Arc<Object<FidCntr, Cntr<L>>>, flags: u64) -> Outcome {
+        self.state.with(|State { tx, rx, .. }| {
+            if flags & SEND != 0 {
+                tx.bind_cntr(cntr)?;
+            }
+            if flags & RECV != 0 {
+                rx.bind_cntr(cntr)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// # Errors
+    /// `ENOCQ` for a direction that reports nowhere.
+    pub(super) fn check_queues(&self) -> Outcome {
+        self.state.with(|State { tx, rx, caps, .. }| {
+            let sends = *caps & SEND == 0 || tx.has_cq();
+            let receives = *caps & RECV == 0 || rx.has_cq();
+            if sends && receives { Ok(()) } else { Err(Code(errno::ENOCQ)) }
+        })
+    }
+
+    pub(super) fn enable(&self) {
+        self.state.with(|state| state.is_enabled = true);
+    }
+
+    /// Bytes that a receive of many messages must have left.
+    pub(crate) fn min_multi_recv(&self) -> usize {
+        self.state.with(|state| state.min_multi_recv)
+    }
+
+    pub(crate) fn set_min_multi_recv(&self, bytes: usize) {
+        self.state.with(|state| state.min_multi_recv = bytes);
+    }
+
+    /// Operations under way.
+    pub(crate) fn under_way(&self) -> usize {
+        self.state.with(|state| state.ops.len())
+    }
+}
+
+impl<L: Policy> State<L> {
+    #[inline]
+    pub(super) fn progress(&mut self) -> bool {
+        if !self.sleepers.is_empty() {
+            self.wake();
+        }
+        let Self { endpoint, ops, tx, rx, peers, .. } = self;
+        endpoint.progress(|end| tell(end, ops, (&mut *tx, &mut *rx), peers))
+    }
+
+    /// This thread is awake. Peers go on ringing for the others that sleep.
+    #[cold]
+    fn wake(&mut self) {
+        let own = gettid();
+        self.sleepers.retain(|sleeper| *sleeper != own);
+        self.endpoint.wake();
+        if !self.sleepers.is_empty() && !self.rest() {
+            self.tx.ring();
+            self.rx.ring();
+        }
+    }
+
+    fn rest(&mut self) -> bool {
+        let Self { endpoint, ops, tx, rx, peers, .. } = self;
+        endpoint.rest(|end| tell(end, ops, (&mut *tx, &mut *rx), peers))
+    }
+
+    /// By what the engine knows a peer.
+    ///
+    /// # Errors
+    /// `EOPBADSTATE` before the endpoint is enabled; `EINVAL` for a number that is nobody's;
+    /// `EHOSTUNREACH` for an endpoint of another host; `ECONNREFUSED` where nobody is at a place.
+    #[cold]
+    pub(super) fn look_up(&mut self, number: u64) -> Outcome<RemoteId> {
+        if !self.is_enabled {
+            return Err(Code(errno::EOPBADSTATE));
+        }
+        let address = match self.peers.address(number).ok_or(Code::INVALID)? {
+            Address::Of(address) => address,
+            Address::At(place) => place::find(&place).ok_or(Code(errno::ECONNREFUSED))?,
+        };
+        let found = self.endpoint.remote(&address).map_err(|_| Code(errno::EHOSTUNREACH))?;
+        self.peers.found(number, found);
+        Ok(found)
+    }
+
+    /// What a call returns whose operation the engine has not taken.
+    #[cold]
+    pub(super) fn refused(&mut self, error: PostError) -> Code {
+        match error {
+            PostError::Busy(_) => {
+                self.progress();
+                Code::AGAIN
+            }
+            PostError::Fault(fault) => code_of(fault),
+        }
+    }
+}
+
+/// The error number of a fault.
+pub(super) fn code_of(fault: Fault) -> Code {
+    match fault {
+        Fault::PeerDead => Code(errno::ENOTCONN),
+        Fault::Malformed => Code(errno::EIO),
+        Fault::ForeignHandle => Code::INVALID,
+        _ => Code(errno::EOTHER),
+    }
+}
+
+/// Something has ended.
+#[inline]
+fn tell<L: Policy>(
+    end: End,
+    ops: &mut Slab<Op>,
+    (tx, rx): (&mut Side<L>, &mut Side<L>),
+    peers: &Peers,
+) {
+    let key = end.context as usize;
+    match end.what {
+        What::Received(received) => {
+            let op = if received.released { ops.remove(key) } else { ops[key] };
+            let completion = arrival(&op, &received, peers);
+            if end.result.is_ok() && received.placed == received.len {
+                return rx.ended(completion, op.is_told);
+            }
+            let olen = (received.len - received.placed) as usize;
+            let code = end.result.map_or_else(code_of, |()| Code(errno::ETRUNC));
+            rx.failed(failure(completion, code, olen));
+        }
+        What::Sent => {
+            let op = ops.remove(key);
+            let completion = Completion::new(op.context, op.flags);
+            match end.result {
+                Ok(()) => tx.ended(completion, op.is_told),
+                Err(fault) => tx.failed(failure(completion, code_of(fault), 0)),
+            }
+        }
+        What::Cancelled => {
+            let op = ops.remove(key);
+            let many = if op.is_many { MULTI_RECV } else { 0 };
+            let completion = Completion::new(op.context, op.flags | many);
+            rx.failed(failure(completion, Code(errno::ECANCELED), 0));
+        }
+    }
+}
+
+/// A message that was received.
+#[inline]
+fn arrival(op: &Op, received: &Received, peers: &Peers) -> Completion {
+    let data = if received.data.is_some() { REMOTE_CQ_DATA } else { 0 };
+    let over = if op.is_many && received.released { MULTI_RECV } else { 0 };
+    Completion {
+        context: op.context,
+        flags: op.flags | data | over,
+        len: received.placed as usize,
+        buf: op.buf + received.offset as usize,
+        data: received.data.unwrap_or(0),
+        tag: received.tag.unwrap_or(0),
+        source: peers.number(received.source),
+    }
+}
+
+pub(super) fn failure(completion: Completion, code: Code, olen: usize) -> Failure {
+    Failure { completion, olen, err: code.0, prov_errno: code.0, data: Vec::new() }
+}
+
+impl<L: Policy> Source for Core<L> {
+    #[inline]
+    fn progress(&self) -> bool {
+        self.state.with(State::progress)
+    }
+
+    fn arm(&self) -> bool {
+        self.state.with(|state| {
+            let sleeps = state.rest();
+            let own = gettid();
+            if sleeps && !state.sleepers.contains(&own) {
+                state.sleepers.push(own);
+            }
+            sleeps
+        })
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.bell.as_fd())
+    }
+}
+
+impl<L: Policy> Watcher for Core<L> {
+    fn inserted(&self, number: u64, address: &Address) {
+        self.state.with(|state| {
+            state.peers.insert(number, *address);
+            // One that cannot be found yet is looked up when it is sent to.
+            let _ = state.look_up(number);
+        });
+    }
+
+    fn removed(&self, number: u64) {
+        self.state.with(|state| {
+            if let Some(remote) = state.peers.remove(number) {
+                state.endpoint.forget(remote);
+            }
+        });
+    }
+}

@@ -1,0 +1,67 @@
+//! Posting messages.
+
+use super::Reported;
+use super::core::{Core, Op, State};
+use crate::abi::{COMPLETION, DELIVERY_COMPLETE, MATCH_COMPLETE, MSG, SEND, TAGGED};
+use crate::code::{Code, Outcome};
+use crate::cq::Completion;
+use crate::sys::cell::{Guard, Policy};
+use ayre::{Outgoing, Sent, Spans};
+
+/// A message to be sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Message {
+    /// The program's number of whom it is for.
+    pub(crate) to: u64,
+    pub(crate) tag: Option<u64>,
+    pub(crate) data: Option<u64>,
+    pub(crate) bytes: Spans,
+    pub(crate) context: usize,
+}
+
+/// Those who want to know that a message was delivered.
+const DELIVERED: u64 = DELIVERY_COMPLETE | MATCH_COMPLETE;
+
+impl<L: Policy> Core<L> {
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// `EAGAIN` where there is no room now, for the message or for its completion; `ENOTCONN` where
+    /// the peer has gone; and those of a peer that cannot be found.
+    #[inline(always)]
+    pub(crate) fn send(&self, message: Message, reported: Reported) -> Outcome {
+        self.state.with(|state| state.send(message, reported))
+    }
+}
+
+impl<L: Policy> State<L> {
+    #[inline(always)]
+    fn send(&mut self, message: Message, reported: Reported) -> Outcome {
+        let flags = self.tx.flags(reported);
+        let is_told = flags & COMPLETION != 0;
+        if is_told && self.tx.is_full() {
+            self.progress();
+            return Err(Code::AGAIN);
+        }
+        let Message { to, tag, data, bytes, context } = message;
+        let remote = match self.peers.remote(to) {
+            Some(remote) => remote,
+            None => self.look_up(to)?,
+        };
+        let key = self.ops.vacant_key();
+        let delivered = flags & DELIVERED != 0;
+        let outgoing = Outgoing { tag, data, bytes, context: key as u64, delivered };
+        let kind = if tag.is_some() { TAGGED | SEND } else { MSG | SEND };
+        match self.endpoint.send(remote, &outgoing) {
+            Ok(Sent::Gone) => {
+                self.tx.ended(Completion::new(context, kind), is_told);
+                Ok(())
+            }
+            Ok(Sent::UnderWay) => {
+                self.ops.insert(Op { context, buf: 0, flags: kind, is_told, is_many: false });
+                Ok(())
+            }
+            Err(error) => Err(self.refused(error)),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Endpoints: the engine's, with libfabric's queues, counters and numbers of peers around them.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `core.rs` | what calls and progress share, and what becomes of ends |
+//! | `message.rs` | posting messages |
+//! | `receive.rs` | posting receives, looking for messages |
+//! | `peers.rs` | a program's numbers of its peers, and the engine's |
+//! | `place.rs` | finding an endpoint by an IP address and a port |
+//! | `side.rs` | what one direction reports to |
+
+mod core;
+mod message;
+mod peers;
+mod place;
+mod receive;
+mod side;
+
+pub(crate) use self::core::{Core, MESSAGE_MAX};
+pub(crate) use message::Message;
+pub(crate) use receive::Wanted;
+
+use crate::abi::{FidAv, FidCntr, FidCq, FidEq, READ, RECV, REMOTE_READ};
+use crate::abi::{REMOTE_WRITE, SELECTIVE_COMPLETION, SEND, WRITE, errno};
+use crate::address::Address;
+use crate::av::{Av, Watcher};
+use crate::cntr::Cntr;
+use crate::code::{Code, Outcome};
+use crate::cq::Cq;
+use crate::domain::DomainObject;
+use crate::eq::Eq;
+use crate::registry::{self, Body, Entity};
+use crate::source::{Source, Sources};
+use crate::sys::cell::Policy;
+use crate::sys::object::Object;
+use crate::wait::Attachment;
+use ayre::Spin;
+use place::Named;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a program has asked for when it opened an endpoint.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wishes {
+    pub(crate) caps: u64,
+    pub(crate) tx_flags: u64,
+    pub(crate) rx_flags: u64,
+    pub(crate) source: Option<Address>,
+}
+
+/// When a program is told that an operation has ended well; it always is that one has failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reported {
+    /// As it has chosen for the endpoint.
+    AsChosen,
+    /// As these flags of the call say.
+    By(u64),
+    /// Injected without flags.
+    Never,
+}
+
+/// An endpoint.
+pub(crate) struct Ep<L: Policy> {
+    pub(crate) core: Arc<Core<L>>,
+    /// What it is found by, besides its address.
+    _named: Option<Named>,
+    bound: Mutex<Bound<L>>,
+    _domain: Arc<DomainObject<L>>,
+}
+
+/// What is bound to an endpoint and is not on the way of data.
+struct Bound<L: Policy> {
+    av: Option<Arc<Object<FidAv, Av<L>>>>,
+    /// Nothing is reported there: such endpoints have no connections.
+    eq: Option<Arc<Object<FidEq, Eq>>>,
+    queues: Vec<Arc<Object<FidCq, Cq<L>>>>,
+    counters: Vec<Arc<Object<FidCntr, Cntr<L>>>>,
+    is_enabled: bool,
+}
+
+impl<L: Policy> Ep<L> {
+    /// # Errors
+    /// `EADDRINUSE` where another endpoint has the place that is asked for; `EMFILE` and the like
+    /// where the system refuses what an endpoint takes; `EADDRNOTAVAIL` for an address that only
+    /// one endpoint ever has.
+    pub(crate) fn open(domain: Arc<DomainObject<L>>, wishes: &Wishes) -> Outcome<Self> {
+        let endpoint = ayre::Endpoint::open(Spin::SHARED).map_err(|error| code_of(&error))?;
+        let named = match wishes.source {
+            None => None,
+            Some(Address::At(place)) => Named::claim(&place, &endpoint.address())?,
+            Some(Address::Of(_)) => return Err(Code(errno::EADDRNOTAVAIL)),
+        };
+        let bound = Bound {
+            av: None,
+            eq: None,
+            queues: Vec::new(),
+            counters: Vec::new(),
+            is_enabled: false,
+        };
+        Ok(Self {
+            core: Core::new(endpoint, wishes)?,
+            _named: named,
+            bound: Mutex::new(bound),
+            _domain: domain,
+        })
+    }
+
+    fn bound(&self) -> MutexGuard<'_, Bound<L>> {
+        self.bound.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn source(&self) -> Arc<dyn Source> {
+        self.core.clone()
+    }
+
+    fn bind_cq(&self, cq: Arc<Object<FidCq, Cq<L>>>, flags: u64) -> Outcome {
+        if flags & !(SEND | RECV | SELECTIVE_COMPLETION) != 0 {
+            return Err(Code::BAD_FLAGS);
+        }
+        let mut bound = self.bound();
+        if flags & (SEND | RECV) == 0 || bound.is_enabled {
+            return Err(Code::INVALID);
+        }
+        self.core.bind_cq(&cq, flags)?;
+        cq.sources.add(&self.source(), cq.attachment().map(Attachment::wait))?;
+        bound.queues.push(cq);
+        Ok(())
+    }
+
+    fn bind_cntr(&self, cntr: Arc<Object<FidCntr, Cntr<L>>>, flags: u64) -> Outcome {
+        let all = SEND | RECV | READ | WRITE | REMOTE_READ | REMOTE_WRITE;
+        if flags & !all != 0 {
+            return Err(Code::BAD_FLAGS);
+        }
+        let mut bound = self.bound();
+        if flags == 0 || bound.is_enabled {
+            return Err(Code::INVALID);
+        }
+        self.core.bind_cntr(&cntr, flags)?;
+        cntr.sources.add(&self.source(), cntr.attachment().map(Attachment::wait))?;
+        bound.counters.push(cntr);
+        Ok(())
+    }
+}
+
+impl<L: Policy> Body for Ep<L> {
+    fn bind(&self, other: &Arc<dyn Entity>, flags: u64) -> Outcome {
+        if let Some(cq) = registry::typed::<FidCq, Cq<L>>(other) {
+            return self.bind_cq(cq, flags);
+        }
+        if let Some(cntr) = registry::typed::<FidCntr, Cntr<L>>(other) {
+            return self.bind_cntr(cntr, flags);
+        }
+        if flags != 0 {
+            return Err(Code::BAD_FLAGS);
+        }
+        let mut bound = self.bound();
+        if let Some(av) = registry::typed::<FidAv, Av<L>>(other) {
+            return set(&mut bound.av, av);
+        }
+        set(&mut bound.eq, registry::typed::<FidEq, Eq>(other).ok_or(Code::INVALID)?)
+    }
+
+    fn enable(&self) -> Outcome {
+        let av = {
+            let mut bound = self.bound();
+            if bound.is_enabled {
+                return Ok(());
+            }
+            self.core.check_queues()?;
+            let av = bound.av.clone().ok_or(Code(errno::ENOAV))?;
+            bound.is_enabled = true;
+            av
+        };
+        self.core.enable();
+        let watcher: Arc<dyn Watcher> = self.core.clone();
+        av.watch(&watcher);
+        Ok(())
+    }
+
+    fn close(&self) -> Outcome {
+        let source = self.source();
+        let bound = self.bound();
+        let queues = bound.queues.iter().map(|cq| &cq.sources);
+        let counters = bound.counters.iter().map(|cntr| &cntr.sources);
+        queues.chain(counters).for_each(|sources: &Sources<L>| sources.remove(&source));
+        Ok(())
+    }
+}
+
+/// Binds what can be bound once.
+fn set<T>(slot: &mut Option<T>, value: T) -> Outcome {
+    match slot {
+        Some(_) => Err(Code::INVALID),
+        None => {
+            *slot = Some(value);
+            Ok(())
+        }
+    }
+}
+
+fn code_of(error: &ayre::SetupError) -> Code {
+    match error {
+        ayre::SetupError::Os { errno, .. } => Code(errno.raw_os_error()),
+        ayre::SetupError::Exhausted(_) => Code(errno::ENOMEM),
+        _ => Code(errno::EOTHER),
+    }
+}

@@ -1,0 +1,159 @@
+//! Posting receives, looking for messages that have come, taking receives back.
+
+use super::Reported;
+use super::core::{Core, Op, State, failure};
+use crate::abi::{
+    ADDR_UNSPEC, CLAIM, COMPLETION, DISCARD, MSG, MULTI_RECV, PEEK, RECV, REMOTE_CQ_DATA, TAGGED,
+    errno,
+};
+use crate::code::{Code, Outcome};
+use crate::cq::Completion;
+use crate::sys::cell::{Guard, Policy};
+use ayre::{Found, Receive, RemoteId, Spans};
+
+/// A receive to be posted.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    /// The program's number of whom it takes messages from, where it may say so.
+    pub(crate) source: u64,
+    /// Its tag and the bits of it that do not matter.
+    pub(crate) tag: Option<(u64, u64)>,
+    pub(crate) into: Spans,
+    /// Where that begins.
+    pub(crate) buf: usize,
+    pub(crate) context: usize,
+}
+
+impl<L: Policy> Core<L> {
+    /// Posts a receive.
+    ///
+    /// # Errors
+    /// `EAGAIN` where as many wait as may; `EOPBADSTATE` before the endpoint is enabled; those of a
+    /// peer that cannot be found.
+    #[inline(always)]
+    pub(crate) fn receive(&self, wanted: Wanted, reported: Reported) -> Outcome {
+        self.state.with(|state| state.receive(wanted, reported))
+    }
+
+    /// Looks for a message, or receives or throws away one that was found, as the flags say.
+    ///
+    /// # Errors
+    /// `ENOMSG` where nothing was set aside for this context; those of [`Core::receive`].
+    pub(crate) fn search(&self, wanted: Wanted, flags: u64) -> Outcome {
+        self.state.with(|state| {
+            if flags & PEEK != 0 { state.peek(&wanted, flags) } else { state.take(wanted, flags) }
+        })
+    }
+
+    /// Takes a receive back; its end is told.
+    ///
+    /// # Errors
+    /// `ENOENT` where none of this context waits.
+    pub(crate) fn cancel(&self, context: usize) -> Outcome {
+        self.state.with(|State { endpoint, ops, .. }| {
+            let mut known = ops.iter().filter(|(_, op)| op.context == context);
+            let taken = known.any(|(key, _)| endpoint.cancel(key as u64));
+            if taken { Ok(()) } else { Err(Code(errno::ENOENT)) }
+        })
+    }
+}
+
+impl<L: Policy> State<L> {
+    #[inline(always)]
+    fn receive(&mut self, wanted: Wanted, reported: Reported) -> Outcome {
+        let flags = self.rx.flags(reported);
+        let Wanted { source, tag, into, buf, context } = wanted;
+        let source = self.source(source)?;
+        let is_many = flags & MULTI_RECV != 0 && tag.is_none();
+        let many = is_many.then_some(self.min_multi_recv as u64);
+        let key = self.ops.vacant_key();
+        let receive = Receive { source, tag, into, context: key as u64, many };
+        if let Err(error) = self.endpoint.receive(receive) {
+            return Err(self.refused(error));
+        }
+        let flags_told = if tag.is_some() { TAGGED | RECV } else { MSG | RECV };
+        let is_told = flags & COMPLETION != 0;
+        self.ops.insert(Op { context, buf, flags: flags_told, is_told, is_many });
+        Ok(())
+    }
+
+    /// Whom a receive takes messages from.
+    #[inline(always)]
+    fn source(&mut self, number: u64) -> Outcome<Option<RemoteId>> {
+        if !self.is_enabled {
+            return Err(Code(errno::EOPBADSTATE));
+        }
+        if !self.is_directed || number == ADDR_UNSPEC {
+            return Ok(None);
+        }
+        match self.peers.remote(number) {
+            Some(remote) => Ok(Some(remote)),
+            None => self.look_up(number).map(Some),
+        }
+    }
+
+    #[inline(never)]
+    fn peek(&mut self, wanted: &Wanted, flags: u64) -> Outcome {
+        let source = self.source(wanted.source)?;
+        self.progress();
+        let Some(found) = self.endpoint.find(source, wanted.tag) else {
+            let completion = Completion {
+                tag: wanted.tag.map_or(0, |(tag, _)| tag),
+                ..Completion::new(wanted.context, kind(wanted))
+            };
+            self.rx.failed(failure(completion, Code(errno::ENOMSG), 0));
+            return Ok(());
+        };
+        if flags & DISCARD != 0 {
+            self.endpoint.discard(wanted.tag.is_some(), found.id);
+        } else if flags & CLAIM != 0 {
+            self.endpoint.set_aside(wanted.tag.is_some(), found.id);
+            self.claimed.push((wanted.context, found));
+        }
+        self.tell_found(wanted, &found, flags);
+        Ok(())
+    }
+
+    /// What was set aside is received, or thrown away.
+    #[inline(never)]
+    fn take(&mut self, wanted: Wanted, flags: u64) -> Outcome {
+        let is_this = |(context, _): &(usize, Found)| *context == wanted.context;
+        let at = self.claimed.iter().position(is_this).ok_or(Code(errno::ENOMSG))?;
+        let (_, found) = self.claimed.swap_remove(at);
+        let is_tagged = wanted.tag.is_some();
+        if flags & DISCARD != 0 {
+            self.endpoint.discard(is_tagged, found.id);
+            self.tell_found(&wanted, &found, flags);
+            return Ok(());
+        }
+        let is_told = self.rx.flags(Reported::By(flags)) & COMPLETION != 0;
+        let (context, buf, flags) = (wanted.context, wanted.buf, kind(&wanted));
+        let key = self.ops.insert(Op { context, buf, flags, is_told, is_many: false });
+        let taken = self.endpoint.receive_found(is_tagged, found.id, (wanted.into, key as u64));
+        if let Err(error) = taken {
+            self.ops.remove(key);
+            return Err(self.refused(error));
+        }
+        Ok(())
+    }
+
+    /// A message was found, or thrown away.
+    fn tell_found(&mut self, wanted: &Wanted, Found { message, .. }: &Found, flags: u64) {
+        let data = if message.data.is_some() { REMOTE_CQ_DATA } else { 0 };
+        let completion = Completion {
+            context: wanted.context,
+            flags: kind(wanted) | data,
+            len: message.len as usize,
+            buf: 0,
+            data: message.data.unwrap_or(0),
+            tag: message.tag.unwrap_or(0),
+            source: self.peers.number(message.source),
+        };
+        let is_told = self.rx.flags(Reported::By(flags)) & COMPLETION != 0;
+        self.rx.ended(completion, is_told);
+    }
+}
+
+fn kind(wanted: &Wanted) -> u64 {
+    if wanted.tag.is_some() { TAGGED | RECV } else { MSG | RECV }
+}

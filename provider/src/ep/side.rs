@@ -1,0 +1,113 @@
+//! What one direction of an endpoint reports to.
+
+use super::Reported;
+use crate::abi::{COMPLETION, FidCntr, FidCq, SELECTIVE_COMPLETION};
+use crate::cntr::Cntr;
+use crate::code::{Code, Outcome};
+use crate::cq::{Completion, Cq, Failure};
+use crate::sys::cell::Policy;
+use crate::sys::object::Object;
+use std::sync::Arc;
+
+/// A queue and a counter, and when they hear of an operation.
+pub(super) struct Side<L: Policy> {
+    cq: Option<Arc<Object<FidCq, Cq<L>>>>,
+    cntr: Option<Arc<Object<FidCntr, Cntr<L>>>>,
+    /// What the program has chosen for calls without flags of their own.
+    chosen: u64,
+    /// The same, with what the queue adds.
+    flags: u64,
+    /// What is added to the flags of calls that have some.
+    added: u64,
+    /// The program has to read before more is posted that is told of.
+    may_be_full: bool,
+}
+
+impl<L: Policy> Side<L> {
+    pub(super) fn new(chosen: u64) -> Self {
+        let (flags, added) = (chosen | COMPLETION, COMPLETION);
+        Self { cq: None, cntr: None, chosen, flags, added, may_be_full: false }
+    }
+
+    /// # Errors
+    /// `EINVAL` where there is a queue already.
+    pub(super) fn bind_cq(&mut self, cq: &Arc<Object<FidCq, Cq<L>>>, flags: u64) -> Outcome {
+        if self.cq.is_some() {
+            return Err(Code::INVALID);
+        }
+        self.cq = Some(Arc::clone(cq));
+        if flags & SELECTIVE_COMPLETION != 0 {
+            (self.flags, self.added) = (self.chosen, 0);
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// `EINVAL` where there is a counter already.
+    pub(super) fn bind_cntr(&mut self, cntr: &Arc<Object<FidCntr, Cntr<L>>>) -> Outcome {
+        if self.cntr.is_some() {
+            return Err(Code::INVALID);
+        }
+        self.cntr = Some(Arc::clone(cntr));
+        Ok(())
+    }
+
+    pub(super) fn has_cq(&self) -> bool {
+        self.cq.is_some()
+    }
+
+    /// The flags of an operation.
+    #[inline(always)]
+    pub(super) fn flags(&self, reported: Reported) -> u64 {
+        match reported {
+            Reported::AsChosen => self.flags,
+            Reported::By(flags) => flags | self.added,
+            Reported::Never => 0,
+        }
+    }
+
+    /// Whether the program has to read its queue first.
+    #[inline]
+    pub(super) fn is_full(&mut self) -> bool {
+        self.may_be_full && self.look_whether_full()
+    }
+
+    #[cold]
+    fn look_whether_full(&mut self) -> bool {
+        let full = |cq: &Arc<Object<FidCq, Cq<L>>>| cq.domain.is_managed() && cq.is_full();
+        self.may_be_full = self.cq.as_ref().is_some_and(full);
+        self.may_be_full
+    }
+
+    /// An operation has ended well.
+    #[inline]
+    pub(super) fn ended(&mut self, completion: Completion, is_told: bool) {
+        if is_told && let Some(cq) = &self.cq {
+            self.may_be_full |= cq.write(completion);
+        }
+        if let Some(cntr) = &self.cntr {
+            cntr.change(|count| count.value = count.value.wrapping_add(1));
+        }
+    }
+
+    /// An operation has failed.
+    #[cold]
+    pub(super) fn failed(&self, failure: Failure) {
+        if let Some(cq) = &self.cq {
+            cq.write_failure(failure);
+        }
+        if let Some(cntr) = &self.cntr {
+            cntr.change(|count| count.errors = count.errors.wrapping_add(1));
+        }
+    }
+
+    /// Wakes those who sleep.
+    pub(super) fn ring(&self) {
+        if let Some(cq) = &self.cq {
+            cq.ring();
+        }
+        if let Some(cntr) = &self.cntr {
+            cntr.ring();
+        }
+    }
+}

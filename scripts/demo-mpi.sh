@@ -46,7 +46,7 @@ figures() {
 
 # What is computed does not.
 results() {
-    grep -E '^(Success|PTRANS_residual|MPIRandomAccess_ErrorsFraction|MPIFFT_maxErr)=|Ax-b' \
+    grep -E '^(Success|PTRANS_residual|MPIRandomAccess_ErrorsFraction|MPIFFT_maxErr)=|Ax-b.*ED$' \
         "$folder/$1/hpccoutf.txt"
 }
 

@@ -104,7 +104,7 @@ fn one(ends: &[End; 2], (how, tagged): ((&str, bool, bool), bool), recv: &str, l
     let (how, has_data, is_told) = how;
     let kind = if tagged { TAGGED } else { MSG };
     let (mut from, mut into) = (pattern(len, 3), vec![0; len]);
-    let is_first = len % 2 == 0;
+    let is_first = len.is_multiple_of(2);
     if is_first {
         receive(&ends[1], recv, tagged, &mut into, 0x77);
     }

@@ -181,8 +181,13 @@ impl Port {
         if knock[0].revents().is_empty() {
             return Ok(None);
         }
-        let socket =
-            accept_with(listening, SocketFlags::CLOEXEC).map_err(SetupError::os("accept"))?;
+        self.accept_caller()
+    }
+
+    /// Whoever has knocked, if he is of those who may.
+    fn accept_caller(&self) -> Result<Option<OwnedFd>, SetupError> {
+        let socket = accept_with(self.listening()?, SocketFlags::CLOEXEC)
+            .map_err(SetupError::os("accept"))?;
         Ok(check_credentials(socket.as_fd()).is_ok().then_some(socket))
     }
 
@@ -202,11 +207,8 @@ impl Port {
 
     /// Lets a new caller speak.
     fn let_in(&mut self) -> Result<(), SetupError> {
-        let socket = accept_with(self.listening()?, SocketFlags::CLOEXEC)
-            .map_err(SetupError::os("accept"))?;
-        if check_credentials(socket.as_fd()).is_ok() {
-            self.callers.push(socket);
-        }
+        let caller = self.accept_caller()?;
+        self.callers.extend(caller);
         if self.callers.len() > CALLERS_MAX {
             self.callers.remove(0);
         }

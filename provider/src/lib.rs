@@ -18,7 +18,10 @@ mod domain;
 mod ep;
 mod eq;
 mod hints;
-#[cfg_attr(not(test), expect(dead_code, reason = "endpoints, which are to come, call the rest"))]
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "one-sided operations, which are to come, call the rest")
+)]
 mod mr;
 mod offer;
 mod poll;

@@ -254,9 +254,17 @@ impl Matcher {
     /// A message has come: it goes into the oldest receive that accepts it, or is kept. Messages
     /// of one source must come here in the order in which they were sent.
     // spec: MATCH-3, MATCH-5, MATCH-12
-    #[inline]
+    #[inline(always)]
     pub fn arrive(&mut self, message: Message) -> Arrive {
         self.check_source(message.source);
+        match self.receives.fill_lone(message.label(), message.len) {
+            Some(place) => Arrive::Matched(place),
+            None => self.arrive_among_several(message),
+        }
+    }
+
+    #[inline(never)]
+    fn arrive_among_several(&mut self, message: Message) -> Arrive {
         if let Some(slot) = self.receives.oldest(&self.masks, message.label()) {
             let place = self.receives.fill(slot, message.len);
             if place.released {

@@ -13,6 +13,7 @@ pub(super) struct Posted {
     mask: Mask,
     /// Number of the mask, or [`ODD`].
     number: u32,
+    /// Where its list is; only said of one that stands in a list.
     bucket: u32,
     /// Where the next message goes, and how many bytes it may have.
     offset: u64,
@@ -46,7 +47,10 @@ impl Posted {
 pub(super) struct Receives {
     table: Table<Posted>,
     lists: Lists,
-    /// How many have each mask; at last, how many have none of the table's.
+    /// The only receive there is stands here and in no list: what most programs post, they wait
+    /// for. It is put into its list when the next one comes.
+    lone: u32,
+    /// How many in lists have each mask; at last, how many have none of the table's.
     counts: [u32; MASKS_MAX + 1],
     /// A bit for each of these counts that is not 0.
     used: u32,
@@ -55,7 +59,7 @@ pub(super) struct Receives {
 impl Receives {
     pub(super) fn new(slots: u32) -> Self {
         let (table, lists) = (Table::new(slots), Lists::new(slots, 2 * slots));
-        Self { table, lists, counts: [0; MASKS_MAX + 1], used: 0 }
+        Self { table, lists, lone: NONE, counts: [0; MASKS_MAX + 1], used: 0 }
     }
 
     pub(super) const fn table(&self) -> &Table<Posted> {
@@ -63,8 +67,9 @@ impl Receives {
     }
 
     /// Whether a receive has the mask of this number.
-    pub(super) const fn is_used(&self, number: usize) -> bool {
+    pub(super) fn is_used(&self, number: usize) -> bool {
         self.counts[number] > 0
+            || self.lone != NONE && self.table.at(self.lone).number == number as u32
     }
 
     /// Adds a receive as the youngest, of one message where `least` is 0. `None` without room.
@@ -77,22 +82,60 @@ impl Receives {
         least: u64,
     ) -> Option<Id> {
         let Receive { pattern, capacity: left, handle } = *receive;
-        let label = pattern.label();
-        let bucket = match number {
-            ODD => self.lists.further(),
-            number => self.lists.bucket(masks.hash(number, label)),
-        };
-        let (number, place) = (number as u32, bucket as u32);
-        let posted = Posted { handle, label, mask, number, bucket: place, offset: 0, left, least };
+        let (label, number) = (pattern.label(), number as u32);
+        let posted = Posted { handle, label, mask, number, bucket: 0, offset: 0, left, least };
         let id = self.table.insert(posted)?;
-        self.counts[number as usize] += 1;
-        self.used |= 1 << number;
-        let table = &self.table;
-        self.lists.append(bucket, id.slot, |slot| table.at(slot).is_like(mask, number, label));
+        if self.table.len() == 1 {
+            self.lone = id.slot;
+            return Some(id);
+        }
+        if self.lone != NONE {
+            self.list_lone(masks);
+        }
+        self.list(masks, id.slot, (mask, number), label);
         Some(id)
     }
 
-    /// The oldest receive that accepts a message.
+    /// The receive that has been alone so far is so no longer.
+    #[inline(never)]
+    fn list_lone(&mut self, masks: &Masks) {
+        let slot = core::mem::replace(&mut self.lone, NONE);
+        let &Posted { label, mask, number, .. } = self.table.at(slot);
+        self.list(masks, slot, (mask, number), label);
+    }
+
+    #[inline(always)]
+    fn list(&mut self, masks: &Masks, slot: u32, (mask, number): (Mask, u32), label: Label) {
+        let bucket = match number as usize {
+            ODD => self.lists.further(),
+            number => self.lists.bucket(masks.hash(number, label)),
+        };
+        self.table.at_mut(slot).bucket = bucket as u32;
+        self.counts[number as usize] += 1;
+        self.used |= 1 << number;
+        let table = &self.table;
+        self.lists.append(bucket, slot, |slot| table.at(slot).is_like(mask, number, label));
+    }
+
+    /// Puts a message of `len` bytes into the receive that waits alone, if there is such a one and
+    /// it accepts it.
+    // spec: MATCH-3
+    #[inline(always)]
+    pub(super) fn fill_lone(&mut self, label: Label, len: u64) -> Option<Place> {
+        let slot = self.lone;
+        let posted = self.table.at(slot);
+        if slot == NONE || !posted.mask.alike(posted.label, label) {
+            return None;
+        }
+        let place = self.fill(slot, len);
+        if place.released {
+            self.lone = NONE;
+            self.table.remove(slot);
+        }
+        Some(place)
+    }
+
+    /// The oldest receive in a list that accepts a message.
     // spec: MATCH-3
     #[inline(always)]
     pub(super) fn oldest(&self, masks: &Masks, label: Label) -> Option<u32> {
@@ -155,14 +198,23 @@ impl Receives {
     /// Takes a receive out of the table, and returns its handle.
     #[inline(always)]
     pub(super) fn remove(&mut self, slot: u32) -> u64 {
-        self.lists.remove(self.table.at(slot).bucket as usize, slot);
-        let &Posted { number, handle, .. } = self.table.remove(slot);
+        if slot == self.lone {
+            self.lone = NONE;
+        } else {
+            self.unlist(slot);
+        }
+        self.table.remove(slot).handle
+    }
+
+    #[inline(always)]
+    fn unlist(&mut self, slot: u32) {
+        let &Posted { bucket, number, .. } = self.table.at(slot);
+        self.lists.remove(bucket as usize, slot);
         let count = &mut self.counts[number as usize];
         *count -= 1;
         if *count == 0 {
             self.used &= !(1 << number);
         }
-        handle
     }
 
     /// Whether a slot holds a receive from this source and no other.

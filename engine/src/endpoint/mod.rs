@@ -55,7 +55,7 @@ const POLLS_PER_CALL: u32 = 16;
 /// Polls that find nothing between two rounds of progress with peers' commands.
 const POLLS_PER_PROGRESS: u32 = 4;
 /// Polls in a row that find nothing between two at which a crowded endpoint lets others run.
-const POLLS_PER_YIELD: u32 = 32;
+const POLLS_PER_YIELD: u32 = 4;
 /// And before it sleeps instead.
 const POLLS_BEFORE_NAP: u32 = 1 << 14;
 /// Other connections that a poll looks at. Not one: where a processor is shared, a poll may be all
@@ -226,7 +226,8 @@ impl Endpoint {
     // spec: ENV-5
     pub fn progress(&mut self, mut tell: impl FnMut(End)) -> bool {
         // What has ended before what comes now.
-        let mut any = self.tell_ended(&mut tell) | self.poll(&mut tell);
+        let mut any = !self.ended.is_empty() && self.tell_ended(&mut tell);
+        any |= self.poll(&mut tell);
         if any {
             self.empty = 0;
             self.found = self.found.wrapping_add(1);
@@ -243,17 +244,14 @@ impl Endpoint {
                 self.make_way();
             }
         }
-        any |= self.tell_ended(&mut tell);
+        any |= !self.ended.is_empty() && self.tell_ended(&mut tell);
         any
     }
 
-    #[inline]
-    fn tell_ended(&mut self, tell: &mut impl FnMut(End)) -> bool {
-        let any = !self.ended.is_empty();
-        while let Some(end) = self.ended.pop_front() {
-            tell(end);
-        }
-        any
+    #[inline(never)]
+    fn tell_ended(&mut self, tell: &mut dyn FnMut(End)) -> bool {
+        self.ended.drain(..).for_each(tell);
+        true
     }
 
     /// Takes what has come from the connection where something came last, or from one of those
@@ -272,7 +270,8 @@ impl Endpoint {
             }
         }
         if !self.streams.is_empty() || self.replies > 0 {
-            any |= self.push_on(tell);
+            let mut tell: &mut dyn FnMut(End) = tell;
+            any |= self.push_on(&mut tell);
         }
         any
     }

@@ -293,6 +293,7 @@ impl Endpoint {
 }
 
 impl Origin {
+    #[inline(always)]
     pub(super) fn received(&self, (offset, placed): (u64, u64), released: bool) -> Received {
         let Self { source, envelope: Envelope { tag, data }, len, .. } = *self;
         Received { source: Some(source), tag, data, len, placed, offset, released }

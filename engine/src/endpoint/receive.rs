@@ -49,7 +49,9 @@ impl Endpoint {
         if let Some(taken) = self.take_line(index, &status, tell) {
             return taken;
         }
-        self.take_any(index, &status, tell)
+        // One copy of all that is not taken most.
+        let mut tell: &mut dyn FnMut(End) = tell;
+        self.take_any(index, &status, &mut tell)
     }
 
     /// The record at the head, if it is a short message in one line that a receive waits for, or
@@ -94,8 +96,12 @@ impl Endpoint {
             incoming.into.write(offset as usize, bytes);
         }
         lane.consume_short();
-        incoming.coming += 1;
-        tell(self.arrived((key, offset, len), &origin));
+        let (context, is_last) = (incoming.context, incoming.released && incoming.coming == 0);
+        if is_last {
+            self.receives.remove(key);
+        }
+        let received = origin.received((offset, len), is_last);
+        tell(End { context, what: What::Received(received), result: Ok(()) });
         Some(true)
     }
 

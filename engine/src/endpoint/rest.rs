@@ -29,6 +29,7 @@ impl Endpoint {
         let is_answered = self.calls != calls;
         let progressed = self.port.progress_all();
         let turns = self.port.connections.len().max(1);
+        let mut tell: &mut dyn FnMut(End) = &mut tell;
         let any = (0..turns).any(|_| self.poll(&mut tell)) || !self.ended.is_empty();
         if any || progressed || is_answered || !self.port.died.is_empty() {
             self.wake();

@@ -6,6 +6,7 @@ use crate::mem::page::Sleeper;
 use crate::mem::span::Spans;
 use ayre_proto::envelope::{ENVELOPE_WORDS, Envelope, LONG_MAX, Record};
 use ayre_proto::lane::Kind;
+use ayre_proto::limits::LINE;
 use ayre_proto::units::PeerId;
 
 /// Longest message that travels in the lane.
@@ -14,6 +15,11 @@ pub(super) const SHORT_MAX: usize = 512;
 const UNDER_WAY_MAX: usize = 1 << 16;
 /// Longest part of a longer one.
 const PART_MAX: usize = 32 << 10;
+/// And of one that has no more parts than this: the first is copied out while the next is copied
+/// in, so the last part's copy is what a message waits for.
+const PARTS: usize = 8;
+/// Shorter parts cost more than they gain.
+const PART_MIN: usize = 8 << 10;
 
 /// A message to be sent.
 #[derive(Clone, Debug)]
@@ -278,7 +284,8 @@ impl Endpoint {
         let known = &mut self.remotes[remote.index()];
         let bytes = &self.departing[key].bytes;
         if let Some(ring) = &mut known.ring_out {
-            let piece = bytes.piece(at, PART_MAX.min(len - at).min(ring.longest()));
+            let part = (len / PARTS).next_multiple_of(LINE).clamp(PART_MIN, PART_MAX);
+            let piece = bytes.piece(at, part.min(len - at).min(ring.longest()));
             let (count, place) = (piece.len(), ring.write(piece)?);
             let part = Record::Part { to, len: count as u64, place };
             self.push_record(peer, &part, &[]).ok()?;

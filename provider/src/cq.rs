@@ -103,7 +103,7 @@ impl Queue {
         self.entries.is_empty() && self.failures.is_empty() && !self.is_overrun
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, completion: Completion) {
         if self.is_overrun || self.entries.len() >= self.limit {
             self.is_overrun = true;
@@ -152,7 +152,7 @@ impl<L: Policy> Cq<L> {
     }
 
     /// An operation has ended well. Whether the queue is full.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn write(&self, completion: Completion) -> bool {
         let (must_ring, is_full) = self.queue.with(|queue| {
             queue.push(completion);

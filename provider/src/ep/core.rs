@@ -210,29 +210,46 @@ pub(super) fn code_of(fault: Fault) -> Code {
 }
 
 /// Something has ended.
-#[inline]
+#[inline(always)]
 fn tell<L: Policy>(
     end: End,
     ops: &mut Slab<Op>,
     (tx, rx): (&mut Side<L>, &mut Side<L>),
     peers: &Peers,
 ) {
-    let key = end.context as usize;
-    match end.what {
+    match end {
+        End { context, what: What::Received(received), result: Ok(()) }
+            if received.placed == received.len =>
+        {
+            let key = context as usize;
+            let op = if received.released { ops.remove(key) } else { ops[key] };
+            rx.ended(arrival(&op, &received, peers), op.is_told);
+        }
+        end => tell_other(end, ops, (tx, rx), peers),
+    }
+}
+
+/// What is not told most.
+#[inline(never)]
+fn tell_other<L: Policy>(
+    End { context, what, result }: End,
+    ops: &mut Slab<Op>,
+    (tx, rx): (&mut Side<L>, &mut Side<L>),
+    peers: &Peers,
+) {
+    let key = context as usize;
+    match what {
         What::Received(received) => {
             let op = if received.released { ops.remove(key) } else { ops[key] };
             let completion = arrival(&op, &received, peers);
-            if end.result.is_ok() && received.placed == received.len {
-                return rx.ended(completion, op.is_told);
-            }
             let olen = (received.len - received.placed) as usize;
-            let code = end.result.map_or_else(code_of, |()| Code(errno::ETRUNC));
+            let code = result.map_or_else(code_of, |()| Code(errno::ETRUNC));
             rx.failed(failure(completion, code, olen));
         }
         What::Sent => {
             let op = ops.remove(key);
             let completion = Completion::new(op.context, op.flags);
-            match end.result {
+            match result {
                 Ok(()) => tx.ended(completion, op.is_told),
                 Err(fault) => tx.failed(failure(completion, code_of(fault), 0)),
             }
@@ -247,7 +264,7 @@ fn tell<L: Policy>(
 }
 
 /// A message that was received.
-#[inline]
+#[inline(always)]
 fn arrival(op: &Op, received: &Received, peers: &Peers) -> Completion {
     let data = if received.data.is_some() { REMOTE_CQ_DATA } else { 0 };
     let over = if op.is_many && received.released { MULTI_RECV } else { 0 };

@@ -80,7 +80,7 @@ impl<L: Policy> Side<L> {
     }
 
     /// An operation has ended well.
-    #[inline]
+    #[inline(always)]
     pub(super) fn ended(&mut self, completion: Completion, is_told: bool) {
         if is_told && let Some(cq) = &self.cq {
             self.may_be_full |= cq.write(completion);

@@ -165,17 +165,27 @@ impl Endpoint {
             if matches!(answer, Ok(None)) {
                 continue;
             }
-            self.port.sleep.forget(begun.socket());
-            self.calls -= 1;
-            let before =
-                std::mem::replace(&mut self.remotes[remote.index()].standing, Standing::Strangers);
+            let begun = self.hang_up(remote);
             // One that hangs up has called itself, or has gone: calling again will tell.
-            if let (Ok(Some(packet)), Standing::Calling(begun)) = (answer, before)
+            if let (Ok(Some(packet)), Some(begun)) = (answer, begun)
                 && let Ok(peer) = self.port.welcomed(begun, packet)
             {
                 self.connected(remote, peer);
             }
         }
+    }
+
+    /// Ends a call of ours that has been answered, or whose answer nobody wants any more.
+    pub(super) fn hang_up(&mut self, remote: RemoteId) -> Option<Begun> {
+        let standing = &mut self.remotes.get_mut(remote.index())?.standing;
+        if !matches!(standing, Standing::Calling(_)) {
+            return None;
+        }
+        let before = std::mem::replace(standing, Standing::Strangers);
+        let Standing::Calling(begun) = before else { return None };
+        self.port.sleep.forget(begun.socket());
+        self.calls -= 1;
+        Some(begun)
     }
 
     /// A ring in which messages that leave at once find no room.
@@ -214,14 +224,12 @@ impl Endpoint {
     /// Whether a remote's call counts.
     // spec: ENV-6
     fn may_call(&mut self, remote: RemoteId, name: Name) -> bool {
-        let standing = &mut self.remotes[remote.index()].standing;
-        match standing {
+        match self.remotes[remote.index()].standing {
             // Who has forgotten us may call anew; who has lied may not.
             Standing::Strangers | Standing::Ended(Fault::PeerDead) => true,
-            Standing::Calling(_) if name > self.address.name() => {
-                *standing = Standing::Strangers;
-                self.calls -= 1;
-                true
+            Standing::Calling(_) => {
+                let counts = name > self.address.name();
+                counts && self.hang_up(remote).is_some()
             }
             _ => false,
         }
@@ -242,5 +250,28 @@ impl Endpoint {
             self.by_peer.resize(peer.index() + 1, None);
         }
         self.by_peer[peer.index()] = Some(remote);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Spin;
+    use crate::endpoint::Outgoing;
+    use crate::mem::span::Spans;
+
+    // spec: ENV-16
+    #[test]
+    fn who_is_forgotten_is_not_called_any_more() {
+        let [mut near, far] = [0, 1].map(|_| Endpoint::open(Spin::SHARED).unwrap());
+        let bytes = Spans::default();
+        let message = Outgoing { tag: None, data: None, bytes, context: 0, delivered: false };
+        for _ in 0..2 {
+            let remote = near.remote(&far.address()).unwrap();
+            assert_eq!(near.send(remote, &message), Err(Busy::Connecting.into()));
+            assert_eq!(near.calls, 1);
+            assert!(near.forget(remote));
+            assert_eq!(near.calls, 0, "no answer is waited for");
+        }
     }
 }

@@ -333,6 +333,7 @@ impl Endpoint {
         }
         self.end_sends(remote, why);
         self.end_receives(remote, why);
+        self.hang_up(remote);
         if let Some(known) = self.remotes.get_mut(remote.index()) {
             self.replies -= known.replies.len();
             known.replies.clear();

@@ -261,7 +261,8 @@ impl Offer {
             control_progress: PROGRESS_AUTO,
             data_progress: PROGRESS_MANUAL,
             resource_mgmt: RM_ENABLED,
-            av_type: AV_TABLE,
+            // Either: who has not asked for a table does not take its numbers for granted.
+            av_type: AV_UNSPEC,
             mr_mode: if api < version(1, 5) { MR_SCALABLE } else { 0 },
             mr_key_size: 8,
             cq_data_size: self.cq_data_size,

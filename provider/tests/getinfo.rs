@@ -4,7 +4,7 @@ mod common;
 
 use ayre_fi::abi::layout::version;
 use ayre_fi::abi::*;
-use common::{API, Folder, Infos, core};
+use common::{API, Folder, Infos, Opened, blank, call, close, core};
 use std::ffi::CStr;
 use std::process::Command;
 
@@ -100,6 +100,20 @@ fn modes_of_memory_are_each_on_request() {
         let mut hints = Infos::hints();
         hints.domain().mr_mode = mode | MR_LOCAL | MR_ENDPOINT;
         assert_eq!(hints.get().unwrap().domain().mr_mode, mode);
+    }
+}
+
+/// A program that has not chosen may insert where it likes, and tables have numbers to count on.
+#[test]
+fn a_vector_is_of_the_kind_that_was_asked_for() {
+    for (asked, kind) in [(AV_UNSPEC, AV_TABLE), (AV_MAP, AV_MAP), (AV_TABLE, AV_TABLE)] {
+        let mut hints = Infos::hints();
+        hints.domain().av_type = asked;
+        let mut opened = Opened::new(&hints);
+        assert_eq!(opened.infos.domain().av_type, asked);
+        let (mut attr, mut av) = (AvAttr { r#type: AV_UNSPEC, ..blank() }, std::ptr::null_mut());
+        let status = call!(opened.domain, ops.av_open(&mut attr, &mut av, std::ptr::null_mut()));
+        assert_eq!((status, attr.r#type, close(av)), (0, kind, 0));
     }
 }
 

@@ -134,6 +134,9 @@ unsafe extern "C" fn open_av<L: Policy>(
         if wanted.r#type == AV_UNSPEC {
             wanted.r#type = domain.choices.av_type;
         }
+        if wanted.r#type == AV_UNSPEC {
+            wanted.r#type = AV_TABLE;
+        }
         if place.is_null() || wanted.r#type > AV_TABLE {
             return Err(Code::INVALID);
         }

@@ -104,7 +104,7 @@ fn choices_of_a_domain_are_echoed() {
         let answer = ask(&Hints { domain, ..none() }).unwrap();
         assert_eq!(answer.domain.threading, threading);
     }
-    for av_type in [AV_MAP, AV_TABLE] {
+    for av_type in [AV_UNSPEC, AV_MAP, AV_TABLE] {
         let domain = Some(DomainAttr { av_type, resource_mgmt: RM_DISABLED, ..blank });
         let answer = ask(&Hints { domain, ..none() }).unwrap().domain;
         assert_eq!((answer.av_type, answer.resource_mgmt), (av_type, RM_DISABLED));

@@ -190,7 +190,7 @@ fn ep(hint: &EpAttr, offer: &Offer, answer: &EpAttr) -> Met {
 }
 
 fn tx(hint: &TxAttr, answer: &mut TxAttr, offer: &Offer) -> Met {
-    within("transmit capabilities", hint.caps, answer.caps)?;
+    within("transmit capabilities", hint.caps, answer.caps | offer.domain_caps)?;
     within("transmit flags", hint.op_flags, offer.op_flags)?;
     within("transmit order", hint.msg_order, offer.msg_order)?;
     within("order of transmit completions", hint.comp_order, 0)?;
@@ -199,21 +199,21 @@ fn tx(hint: &TxAttr, answer: &mut TxAttr, offer: &Offer) -> Met {
     at_most("pieces of a transmission", hint.iov_limit, answer.iov_limit)?;
     at_most("remote pieces", hint.rma_iov_limit, answer.rma_iov_limit)?;
     if hint.caps != 0 {
-        answer.caps = hint.caps | (offer.added & offer.tx_caps);
+        answer.caps = hint.caps & offer.tx_caps;
     }
     answer.op_flags = hint.op_flags;
     Ok(())
 }
 
 fn rx(hint: &RxAttr, answer: &mut RxAttr, offer: &Offer) -> Met {
-    within("receive capabilities", hint.caps, answer.caps)?;
+    within("receive capabilities", hint.caps, answer.caps | offer.domain_caps)?;
     within("receive flags", hint.op_flags, offer.op_flags)?;
     within("receive order", hint.msg_order, offer.msg_order)?;
     within("order of receive completions", hint.comp_order, 0)?;
     at_most("receive size", hint.size, answer.size)?;
     at_most("pieces of a reception", hint.iov_limit, answer.iov_limit)?;
     if hint.caps != 0 {
-        answer.caps = hint.caps | (offer.added & offer.rx_caps);
+        answer.caps = hint.caps & offer.rx_caps;
     }
     answer.op_flags = hint.op_flags;
     Ok(())

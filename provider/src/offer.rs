@@ -12,7 +12,7 @@ pub(crate) enum Side {
     Transmit,
     Receive,
     Both,
-    /// The domain too.
+    /// The domain.
     Reach,
 }
 
@@ -166,8 +166,8 @@ impl Offer {
         let when = |value: usize| if moves_data { value } else { 0 };
         Self {
             caps,
-            tx_caps: sum(&|it| it.side != Side::Receive),
-            rx_caps: sum(&|it| it.side != Side::Transmit),
+            tx_caps: sum(&|it| matches!(it.side, Side::Transmit | Side::Both)),
+            rx_caps: sum(&|it| matches!(it.side, Side::Receive | Side::Both)),
             domain_caps: sum(&|it| it.side == Side::Reach),
             added: sum(&|it| !it.is_primary),
             op_flags: if moves_data { OP_FLAGS } else { 0 },
@@ -316,7 +316,8 @@ mod tests {
         let table: Vec<_> =
             CAPABILITIES.iter().map(|it| Capability { is_ready: true, ..*it }).collect();
         let offer = Offer::of(&table, true);
-        assert_eq!(offer.tx_caps | offer.rx_caps, offer.caps);
+        assert_eq!(offer.tx_caps | offer.rx_caps | offer.domain_caps, offer.caps);
+        assert_eq!((offer.tx_caps | offer.rx_caps) & offer.domain_caps, 0);
         assert_eq!(offer.tx_caps & (RECV | REMOTE_READ | SOURCE), 0);
         assert_eq!(offer.rx_caps & (SEND | READ | WRITE), 0);
         assert_eq!(offer.domain_caps, LOCAL_COMM | REMOTE_COMM);

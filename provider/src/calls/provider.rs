@@ -100,6 +100,8 @@ fn answers(api: u32, place: &Place<'_>, hints: Option<&Hints<'_>>) -> Outcome<Ve
         return Err(Code::BAD_FLAGS);
     }
     let (source, destination) = ends(place, hints).ok_or(Code::NO_DATA)?;
+    // Programs take it that an endpoint is somewhere, and read where: on this host, at no port.
+    let source = source.or_else(|| Address::resolve(None, None, 0));
     if let Some(domain) = hints.and_then(|hints| hints.domain).map(|domain| domain.domain) {
         let is_ours = || registry::any(domain).is_some_and(|object| object.body().maps_keys());
         if !domain.is_null() && !is_ours() {

@@ -11,7 +11,7 @@ use crate::registry::{self, Body, Entity};
 use crate::sys::cell::{Guard, Policy};
 use crate::sys::object::Object;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Who wants to know of peers that come and go: endpoints.
 pub(crate) trait Watcher: Send + Sync {
@@ -52,10 +52,17 @@ impl Table {
     }
 }
 
+/// The addresses, and who is told of them: under one lock, so that all are told in the order of
+/// what has happened, and nobody who has left.
+#[derive(Default)]
+struct Known {
+    table: Table,
+    watchers: Vec<Arc<dyn Watcher>>,
+}
+
 /// An address vector.
 pub(crate) struct Av<L: Policy> {
-    table: L::Cell<Table>,
-    watchers: L::Cell<Vec<Weak<dyn Watcher>>>,
+    known: L::Cell<Known>,
     /// Insertions report to an event queue.
     is_asynchronous: bool,
     eq: Mutex<Option<Arc<Object<FidEq, Eq>>>>,
@@ -68,8 +75,7 @@ pub(crate) type Inserted = Outcome<u64>;
 impl<L: Policy> Av<L> {
     pub(crate) fn new(domain: Arc<Object<FidDomain, Domain<L>>>, is_asynchronous: bool) -> Self {
         Self {
-            table: L::Cell::new(Table::default()),
-            watchers: L::Cell::new(Vec::new()),
+            known: L::Cell::new(Known::default()),
             is_asynchronous,
             eq: Mutex::default(),
             _domain: domain,
@@ -78,18 +84,15 @@ impl<L: Policy> Av<L> {
 
     /// Inserts addresses; those that are none have no number.
     pub(crate) fn insert(&self, addresses: &[Option<Address>]) -> Vec<Inserted> {
-        let insert = |table: &mut Table, address: &Option<Address>| {
-            address.map(|address| table.insert(address)).ok_or(Code::INVALID)
-        };
-        let numbers: Vec<_> = self
-            .table
-            .with(|table| addresses.iter().map(|address| insert(table, address)).collect());
-        for (address, number) in addresses.iter().zip(&numbers) {
-            if let (Some(address), Ok(number)) = (address, number) {
-                self.tell(|watcher| watcher.inserted(*number, address));
-            }
-        }
-        numbers
+        self.known.with(|Known { table, watchers }| {
+            let insert = |address: &Option<Address>| {
+                let address = address.ok_or(Code::INVALID)?;
+                let number = table.insert(address);
+                watchers.iter().for_each(|watcher| watcher.inserted(number, &address));
+                Ok(number)
+            };
+            addresses.iter().map(insert).collect()
+        })
     }
 
     /// Removes peers; what is under way with them ends.
@@ -97,37 +100,35 @@ impl<L: Policy> Av<L> {
     /// # Errors
     /// `EINVAL` for a number that nobody has; the others are removed all the same.
     pub(crate) fn remove(&self, numbers: &[u64]) -> Outcome {
-        let mut outcome = Ok(());
-        for number in numbers {
-            match self.table.with(|table| table.remove(*number)) {
-                Ok(_) => self.tell(|watcher| watcher.removed(*number)),
-                Err(code) => outcome = Err(code),
-            }
-        }
-        outcome
+        self.known.with(|Known { table, watchers }| {
+            let remove = |number: &u64| {
+                table.remove(*number)?;
+                watchers.iter().for_each(|watcher| watcher.removed(*number));
+                Ok(())
+            };
+            numbers.iter().map(remove).fold(Ok(()), Result::and)
+        })
     }
 
     /// The address of a number.
     pub(crate) fn address(&self, number: u64) -> Option<Address> {
-        self.table.with(|table| table.address(number))
+        self.known.with(|known| known.table.address(number))
     }
 
     /// Has an endpoint told of peers from here on, and of those that are there.
     pub(crate) fn watch(&self, watcher: &Arc<dyn Watcher>) {
-        self.watchers.with(|watchers| watchers.push(Arc::downgrade(watcher)));
-        let known: Vec<_> = self.table.with(|table| {
+        self.known.with(|Known { table, watchers }| {
             let places = table.places.iter().enumerate();
-            places.filter_map(|(number, it)| it.map(|it| (number as u64, it))).collect()
+            for (number, address) in places.filter_map(|(number, it)| Some((number, (*it)?))) {
+                watcher.inserted(number as u64, &address);
+            }
+            watchers.push(Arc::clone(watcher));
         });
-        known.iter().for_each(|(number, address)| watcher.inserted(*number, address));
     }
 
-    fn tell(&self, what: impl Fn(&dyn Watcher)) {
-        let watchers: Vec<_> = self.watchers.with(|watchers| {
-            watchers.retain(|watcher| watcher.strong_count() > 0);
-            watchers.iter().filter_map(Weak::upgrade).collect()
-        });
-        watchers.iter().for_each(|watcher| what(&**watcher));
+    /// The endpoint is told nothing any more.
+    pub(crate) fn unwatch(&self, watcher: &Arc<dyn Watcher>) {
+        self.known.with(|known| known.watchers.retain(|known| !Arc::ptr_eq(known, watcher)));
     }
 
     /// Where insertions report; none if they do so by what they return.
@@ -203,10 +204,9 @@ mod tests {
         av.watch(&watcher);
         av.insert(&[Some(at(2))]);
         av.remove(&[0]).unwrap();
-        drop(watcher);
+        av.unwatch(&watcher);
         let wanted = ["+0 fi_ayre://10.0.0.1:1", "+1 fi_ayre://10.0.0.1:2", "-0"];
-        assert_eq!(*log.0.lock().unwrap(), wanted);
-        drop(log);
         av.remove(&[1]).unwrap();
+        assert_eq!(*log.0.lock().unwrap(), wanted);
     }
 }

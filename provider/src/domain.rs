@@ -4,9 +4,11 @@ use crate::abi::{DomainAttr, FidDomain, FidEq, REG_MR, RM_DISABLED, THREAD_DOMAI
 use crate::abi::{PROGRESS_AUTO, errno};
 use crate::code::{Code, Outcome};
 use crate::eq::Eq;
+use crate::mover::Mover;
 use crate::mr::{Addressing, Regions};
 use crate::offer::Kind;
 use crate::registry::{self, Body, Entity};
+use crate::source::Source;
 use crate::sys::cell::{Guard, Policy};
 use crate::sys::object::Object;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -60,6 +62,8 @@ pub(crate) struct Domain<L: Policy> {
     /// Where registrations report, if they do.
     reports_to: Mutex<Option<Arc<Object<FidEq, Eq>>>>,
     eq: Mutex<Option<Arc<Object<FidEq, Eq>>>>,
+    /// Makes progress, where the program has asked for that.
+    pub(crate) mover: Mover,
     _fabric: Arc<dyn Entity>,
 }
 
@@ -71,8 +75,17 @@ impl<L: Policy> Domain<L> {
             regions: L::Cell::new(Regions::default()),
             reports_to: Mutex::default(),
             eq: Mutex::default(),
+            mover: Mover::default(),
             _fabric: fabric,
         }
+    }
+
+    /// A source of this domain, which moves data by itself if the program has asked for that.
+    ///
+    /// # Errors
+    /// As [`Mover::add`].
+    pub(crate) fn moves(&self, source: &Arc<dyn Source>) -> Outcome {
+        if self.choices.data_progress == PROGRESS_AUTO { self.mover.add(source) } else { Ok(()) }
     }
 
     /// Whether queues must not be overrun.
@@ -108,6 +121,15 @@ impl<L: Policy> Body for Domain<L> {
         }
         *slot = Some(eq);
         Ok(())
+    }
+
+    fn close(&self) -> Outcome {
+        self.mover.stop();
+        Ok(())
+    }
+
+    fn abandon(&self) {
+        self.mover.try_stop();
     }
 }
 

@@ -18,6 +18,7 @@ mod domain;
 mod ep;
 mod eq;
 mod hints;
+mod mover;
 #[cfg_attr(
     not(test),
     expect(dead_code, reason = "one-sided operations, which are to come, call the rest")

@@ -31,7 +31,7 @@ pub(crate) struct Capability {
 const ENDPOINTS: bool = true;
 
 /// Whether data move while the program does not call.
-const AUTO_PROGRESS: bool = false;
+const AUTO_PROGRESS: bool = true;
 
 const fn asked(bit: u64, side: Side) -> Capability {
     Capability { bit, side, is_primary: true, is_ready: ENDPOINTS }

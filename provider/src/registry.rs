@@ -45,6 +45,9 @@ pub(crate) trait Body: Any + Send + Sync {
     fn close(&self) -> Outcome {
         Ok(())
     }
+
+    /// The process is about to end, and the object is left open.
+    fn abandon(&self) {}
 }
 
 /// An object of any type.
@@ -128,6 +131,17 @@ pub(crate) fn close(handle: *const c_void) -> Outcome {
     drop(objects);
     drop(object);
     Ok(())
+}
+
+/// The process is about to end: what is left open is abandoned. Not what a call is about to change,
+/// in the midst of which a signal's handler may have exited.
+pub(crate) fn abandon() {
+    if is_forked() {
+        return;
+    }
+    if let Ok(objects) = OBJECTS.try_lock() {
+        objects.values().for_each(|object| object.body().abandon());
+    }
 }
 
 /// How a program's command for an object is called; the numbers are libfabric's.

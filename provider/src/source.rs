@@ -21,10 +21,29 @@ pub(crate) trait Source: Send + Sync + 'static {
         true
     }
 
+    /// As `progress`, for the thread of a domain that makes progress by itself.
+    fn tend(&self) -> Tended {
+        if self.progress() { Tended::Moved } else { Tended::Idle }
+    }
+
+    /// As `arm`, for that thread. Who makes progress meanwhile rings `wait`.
+    fn leave(&self, _wait: &Arc<Wait>) -> bool {
+        self.arm()
+    }
+
     /// What becomes readable, for sleepers.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
+}
+
+/// What a domain's own thread has found at a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tended {
+    Moved,
+    Idle,
+    /// The program has made progress since the last look, and will again.
+    Left,
 }
 
 /// The sources that calls on a queue or a counter give time to.

@@ -84,6 +84,14 @@ impl Wait {
         Ok(Some(Arc::new(Self { kind, descriptors })))
     }
 
+    /// One of our own to sleep with.
+    ///
+    /// # Errors
+    /// The system's code where it refuses descriptors.
+    pub(crate) fn with_descriptor() -> Outcome<Arc<Self>> {
+        Ok(Arc::new(Self { kind: WAIT_UNSPEC, descriptors: Some(Descriptors::open()?) }))
+    }
+
     pub(crate) fn kind(&self) -> u32 {
         self.kind
     }
@@ -113,7 +121,7 @@ impl Wait {
     }
 
     /// What to give to `sleep`, taken before the object is armed.
-    fn watches_over(&self) -> u64 {
+    pub(crate) fn watches_over(&self) -> u64 {
         self.descriptors.as_ref().map_or(0, |descriptors| descriptors.watch().over)
     }
 
@@ -127,7 +135,7 @@ impl Wait {
 
     /// Sleeps, or yields where there is no descriptor, unless a watch has ended since `over` was
     /// taken; false when a signal has come.
-    fn sleep(&self, over: u64, deadline: Option<Instant>) -> bool {
+    pub(crate) fn sleep(&self, over: u64, deadline: Option<Instant>) -> bool {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         match &self.descriptors {
             Some(descriptors) => descriptors.sleep(over, left),

@@ -86,13 +86,20 @@ fn wishes_that_cannot_be_met_have_no_answer() {
     hints.ep().r#type = EP_MSG;
     assert_eq!(hints.get().unwrap_err(), -errno::ENODATA);
     let mut hints = Infos::hints();
-    hints.domain().data_progress = PROGRESS_AUTO;
-    assert_eq!(hints.get().unwrap_err(), -errno::ENODATA);
-    let mut hints = Infos::hints();
     hints.domain().domain = 0x1000 as *mut FidDomain;
     assert_eq!(hints.get().unwrap_err(), -errno::ENODATA);
     hints.domain().domain = std::ptr::null_mut();
     assert!(hints.get().is_ok());
+}
+
+#[test]
+fn a_thread_of_ours_is_on_request() {
+    let (manual, auto) = (PROGRESS_MANUAL, PROGRESS_AUTO);
+    for (asked, told) in [(0, manual), (manual, manual), (auto, auto)] {
+        let mut hints = Infos::hints();
+        hints.domain().data_progress = asked;
+        assert_eq!(hints.get().unwrap().domain().data_progress, told);
+    }
 }
 
 #[test]

@@ -56,9 +56,11 @@ pub(crate) fn cq_size() -> usize {
     core::size_parameter(CARD.0.get(), CQ_SIZE_NAME).filter(|size| *size > 0).unwrap_or(CQ_SIZE)
 }
 
-/// Nothing is running that would have to stop. Objects that the program has left open stay as they
-/// are, as does the library, which is never unmapped.
-extern "C" fn cleanup() {}
+/// Threads of ours stop. Objects that the program has left open stay as they are, as does the
+/// library, which is never unmapped.
+extern "C" fn cleanup() {
+    registry::abandon();
+}
 
 /// # Safety
 /// As the manual page says: texts and hints are null or there.

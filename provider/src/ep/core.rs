@@ -10,9 +10,10 @@ use crate::av::Watcher;
 use crate::cntr::Cntr;
 use crate::code::{Code, Outcome};
 use crate::cq::{Completion, Cq, Failure};
-use crate::source::Source;
+use crate::source::{Source, Tended};
 use crate::sys::cell::{Guard, Policy};
 use crate::sys::object::Object;
+use crate::wait::Wait;
 use ayre::{End, Fault, Found, PostError, Received, RemoteId, What};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::thread::{Pid, gettid};
@@ -39,6 +40,15 @@ pub(super) struct Op {
     pub(super) is_many: bool,
 }
 
+/// Who sleeps until something comes.
+#[derive(Debug)]
+enum Sleeper {
+    /// A thread of the program's.
+    Thread(Pid),
+    /// The domain's own, and how it is told that the program makes progress.
+    Mover(Arc<Wait>),
+}
+
 /// The state of an endpoint, under one lock, if there are locks.
 pub(super) struct State<L: Policy> {
     pub(super) endpoint: ayre::Endpoint,
@@ -53,8 +63,10 @@ pub(super) struct State<L: Policy> {
     pub(super) is_directed: bool,
     pub(super) is_enabled: bool,
     caps: u64,
-    /// Peers ring, because these threads may sleep.
-    sleepers: Vec<Pid>,
+    /// Peers ring, because these may sleep.
+    sleepers: Vec<Sleeper>,
+    /// A call of the program's has made progress since the domain's thread looked.
+    is_polled: bool,
 }
 
 /// What calls, queues and address vectors know of an endpoint.
@@ -82,6 +94,7 @@ impl<L: Policy> Core<L> {
             is_enabled: false,
             caps: wishes.caps,
             sleepers: Vec::new(),
+            is_polled: false,
         });
         Ok(Arc::new(Self { state, bell, address }))
     }
@@ -143,18 +156,32 @@ impl<L: Policy> Core<L> {
 impl<L: Policy> State<L> {
     #[inline]
     pub(super) fn progress(&mut self) -> bool {
+        self.is_polled = true;
         if !self.sleepers.is_empty() {
-            self.wake();
+            self.rouse(Some(gettid()));
         }
+        self.advance()
+    }
+
+    #[inline]
+    fn advance(&mut self) -> bool {
         let Self { endpoint, ops, tx, rx, peers, .. } = self;
         endpoint.progress(|end| tell(end, ops, (&mut *tx, &mut *rx), peers))
     }
 
-    /// This thread is awake. Peers go on ringing for the others that sleep.
+    /// This thread is awake, the domain's own one if none is named. Peers go on ringing for the
+    /// others that sleep; to a program that polls, the domain's thread leaves it.
     #[cold]
-    fn wake(&mut self) {
-        let own = gettid();
-        self.sleepers.retain(|sleeper| *sleeper != own);
+    fn rouse(&mut self, thread: Option<Pid>) {
+        self.sleepers.retain(|sleeper| match sleeper {
+            Sleeper::Thread(sleeper) => Some(*sleeper) != thread,
+            Sleeper::Mover(wait) => {
+                if thread.is_some() {
+                    wait.ring();
+                }
+                false
+            }
+        });
         self.endpoint.wake();
         if !self.sleepers.is_empty() && !self.rest() {
             self.tx.ring();
@@ -293,8 +320,31 @@ impl<L: Policy> Source for Core<L> {
         self.state.with(|state| {
             let sleeps = state.rest();
             let own = gettid();
-            if sleeps && !state.sleepers.contains(&own) {
-                state.sleepers.push(own);
+            let is_own = |sleeper: &Sleeper| matches!(sleeper, Sleeper::Thread(pid) if *pid == own);
+            if sleeps && !state.sleepers.iter().any(is_own) {
+                state.sleepers.push(Sleeper::Thread(own));
+            }
+            sleeps
+        })
+    }
+
+    fn tend(&self) -> Tended {
+        self.state.with(|state| {
+            if std::mem::take(&mut state.is_polled) {
+                return Tended::Left;
+            }
+            if !state.sleepers.is_empty() {
+                state.rouse(None);
+            }
+            if state.advance() { Tended::Moved } else { Tended::Idle }
+        })
+    }
+
+    fn leave(&self, wait: &Arc<Wait>) -> bool {
+        self.state.with(|state| {
+            let sleeps = state.rest();
+            if sleeps {
+                state.sleepers.push(Sleeper::Mover(Arc::clone(wait)));
             }
             sleeps
         })

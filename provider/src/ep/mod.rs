@@ -64,7 +64,7 @@ pub(crate) struct Ep<L: Policy> {
     /// What it is found by, besides its address.
     _named: Option<Named>,
     bound: Mutex<Bound<L>>,
-    _domain: Arc<DomainObject<L>>,
+    domain: Arc<DomainObject<L>>,
 }
 
 /// What is bound to an endpoint and is not on the way of data.
@@ -100,7 +100,7 @@ impl<L: Policy> Ep<L> {
             core: Core::new(endpoint, wishes)?,
             _named: named,
             bound: Mutex::new(bound),
-            _domain: domain,
+            domain,
         })
     }
 
@@ -109,6 +109,10 @@ impl<L: Policy> Ep<L> {
     }
 
     fn source(&self) -> Arc<dyn Source> {
+        self.core.clone()
+    }
+
+    fn watcher(&self) -> Arc<dyn Watcher> {
         self.core.clone()
     }
 
@@ -168,18 +172,22 @@ impl<L: Policy> Body for Ep<L> {
             }
             self.core.check_queues()?;
             let av = bound.av.clone().ok_or(Code(errno::ENOAV))?;
+            self.domain.moves(&self.source())?;
             bound.is_enabled = true;
             av
         };
         self.core.enable();
-        let watcher: Arc<dyn Watcher> = self.core.clone();
-        av.watch(&watcher);
+        av.watch(&self.watcher());
         Ok(())
     }
 
     fn close(&self) -> Outcome {
         let source = self.source();
+        self.domain.mover.remove(&source);
         let bound = self.bound();
+        if let Some(av) = &bound.av {
+            av.unwatch(&self.watcher());
+        }
         let queues = bound.queues.iter().map(|cq| &cq.sources);
         let counters = bound.counters.iter().map(|cntr| &cntr.sources);
         queues.chain(counters).for_each(|sources: &Sources<L>| sources.remove(&source));

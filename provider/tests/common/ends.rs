@@ -20,14 +20,22 @@ pub(crate) struct Wishes {
     pub(crate) tx_flags: u64,
     pub(crate) rx_flags: u64,
     pub(crate) threading: u32,
+    pub(crate) data_progress: u32,
     pub(crate) wait_obj: u32,
 }
 
 impl Default for Wishes {
     fn default() -> Self {
         let caps = MSG | TAGGED | DIRECTED_RECV | SOURCE | MULTI_RECV;
-        let threading = THREAD_SAFE;
-        Self { caps, cq_flags: 0, tx_flags: 0, rx_flags: 0, threading, wait_obj: WAIT_NONE }
+        Self {
+            caps,
+            cq_flags: 0,
+            tx_flags: 0,
+            rx_flags: 0,
+            threading: THREAD_SAFE,
+            data_progress: PROGRESS_MANUAL,
+            wait_obj: WAIT_NONE,
+        }
     }
 }
 
@@ -35,6 +43,7 @@ impl Wishes {
     pub(crate) fn opened(self) -> Opened {
         let mut hints = Infos::hints_with(|info| info.caps = self.caps);
         hints.domain().threading = self.threading;
+        hints.domain().data_progress = self.data_progress;
         // SAFETY: hints come with their attributes.
         unsafe {
             (*hints.info().tx_attr).op_flags = self.tx_flags;

@@ -143,6 +143,13 @@ fn wrong_arguments_are_an_error_code() {
         .map(|_| Iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: 8 });
     assert_eq!(call!(ep, msg.sendv(iov.as_ptr(), null_mut(), 9, 0, none)), code(errno::EINVAL));
     assert_eq!(call!(ep, msg.sendmsg(std::ptr::null(), 0)), code(errno::EINVAL));
+    // Not a message without bytes: MPI_BOTTOM comes this way, when an MPI has lost where it lies.
+    let nowhere = Iovec { iov_base: null_mut(), iov_len: 8 };
+    assert_eq!(call!(ep, msg.send(null_mut(), 8, none, 0, none)), code(errno::EINVAL));
+    assert_eq!(call!(ep, msg.inject(null_mut(), 8, 0)), code(errno::EINVAL));
+    assert_eq!(call!(ep, msg.sendv(&nowhere, null_mut(), 1, 0, none)), code(errno::EINVAL));
+    assert_eq!(call!(ep, msg.recv(null_mut(), 8, none, 0, none)), code(errno::EINVAL));
+    assert_eq!(call!(ep, msg.recv(null_mut(), 0, none, 0, none)), 0);
     let msg = Msg { msg_iov: &iov[0], iov_count: 1, addr: 0, ..blank() };
     assert_eq!(call!(ep, msg.sendmsg(&msg, FENCE)), code(errno::EBADFLAGS));
     assert_eq!(call!(ep, msg.recvmsg(&msg, INJECT)), code(errno::EBADFLAGS));

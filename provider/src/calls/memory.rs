@@ -11,16 +11,14 @@ use std::ffi::c_void;
 /// Memory to be sent.
 ///
 /// # Errors
-/// `EMSGSIZE` for more than a message can have.
+/// `EMSGSIZE` for more than a message can have; `EINVAL` for bytes that are nowhere.
 ///
 /// # Safety
 /// As the manual pages have programs promise: the memory is there, and nobody writes it, until the
 /// operation has ended.
 #[inline(always)]
 pub(super) unsafe fn from(start: *const c_void, len: usize) -> Outcome<Spans> {
-    if len > MESSAGE_MAX {
-        return Err(Code::TOO_LONG);
-    }
+    check(start, len, MESSAGE_MAX)?;
     // SAFETY: the caller's promise.
     Ok(unsafe { Span::read_only(start.cast(), len) }.into())
 }
@@ -28,15 +26,13 @@ pub(super) unsafe fn from(start: *const c_void, len: usize) -> Outcome<Spans> {
 /// Memory that is free again when the call returns.
 ///
 /// # Errors
-/// `EMSGSIZE` for more than can be injected.
+/// `EMSGSIZE` for more than can be injected; `EINVAL` as for [`from`].
 ///
 /// # Safety
 /// The memory is there until then.
 #[inline(always)]
 pub(super) unsafe fn injected(start: *const c_void, len: usize) -> Outcome<Spans> {
-    if len > INJECT_MAX {
-        return Err(Code::TOO_LONG);
-    }
+    check(start, len, INJECT_MAX)?;
     // SAFETY: the caller's promise; what the engine takes so far it copies at once.
     Ok(unsafe { Span::read_only(start.cast(), len) }.into())
 }
@@ -50,11 +46,21 @@ pub(super) unsafe fn injected(start: *const c_void, len: usize) -> Outcome<Spans
 /// As for [`from`], and nobody else uses it.
 #[inline(always)]
 pub(super) unsafe fn into(start: *mut c_void, len: usize) -> Outcome<Spans> {
-    if len > MESSAGE_MAX {
-        return Err(Code::TOO_LONG);
-    }
+    check(start, len, MESSAGE_MAX)?;
     // SAFETY: the caller's promise.
     Ok(unsafe { Span::new(start.cast(), len) }.into())
+}
+
+/// Bytes that are nowhere are a mistake, which must not pass for a message without bytes.
+#[inline(always)]
+fn check(start: *const c_void, len: usize, max: usize) -> Outcome {
+    if len > max {
+        return Err(Code::TOO_LONG);
+    }
+    if start.is_null() && len > 0 {
+        return Err(Code::INVALID);
+    }
+    Ok(())
 }
 
 /// Several pieces, one behind the other, to be sent or received into.
@@ -67,9 +73,7 @@ pub(super) unsafe fn into(start: *mut c_void, len: usize) -> Outcome<Spans> {
 pub(super) unsafe fn pieces(iov: *const Iovec, count: usize) -> Outcome<Spans> {
     // SAFETY: the caller's promise.
     let iov = unsafe { copy::values(iov, count) };
-    if iov.iter().any(|piece| piece.iov_len > MESSAGE_MAX) {
-        return Err(Code::TOO_LONG);
-    }
+    iov.iter().try_for_each(|piece| check(piece.iov_base, piece.iov_len, MESSAGE_MAX))?;
     // SAFETY: as above.
     let spans = iov.iter().map(|piece| unsafe { Span::new(piece.iov_base.cast(), piece.iov_len) });
     let spans = Spans::new(spans).ok_or(Code::INVALID)?;

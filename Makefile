@@ -7,7 +7,7 @@ ARGS ?=
 MINUTES ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help check test demo demo-net demo-mpi bench bench-net provider soak install-deps
+.PHONY: help check test demo demo-net demo-mpi bench bench-net bench-mpi provider soak install-deps
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,10 @@ bench: ## Measure this machine: Ayre's operations against the machine's own limi
 bench-net: ## The same over the network, beside UDP and TCP: two namespaces, as root
 	@scripts/deps.sh cargo cc
 	@scripts/bench.sh net $(ARGS)
+
+bench-mpi: ## Open MPI over Ayre beside its own transport: ROUNDS=7 of each, by turns
+	@scripts/deps.sh cargo cc mpicc.openmpi mpirun.openmpi
+	@bench/mpi.sh
 
 provider: ## Build Ayre as a provider of libfabric: libayre-fi.so
 	@scripts/deps.sh cargo cc

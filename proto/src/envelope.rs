@@ -12,9 +12,12 @@
 //!   part        peer's id     length   place              in the ring
 //!   part here   peer's id     bytes
 //!   done        id                                        the message is where it belongs
+//!   refused     id     fault
 //! ```
 //!
-//! An *id* is the sender's own name of what is under way, which the other side gives back.
+//! Done, the parts and refused answer what touches windows, too: see [`crate::touch`]. An *id* is
+//! the sender's own name of what is under way, which the other side gives back.
+use crate::fault::Fault;
 use crate::lane::Malformed;
 use crate::limits::EAGER_MAX;
 
@@ -90,10 +93,17 @@ pub enum Record {
         /// Its receiver's name of it.
         to: u64,
     },
-    /// A message is where it belongs.
+    /// A message is where it belongs, or what was to be done has been done.
     Done {
         /// Its sender's name of it.
         id: u64,
+    },
+    /// What was to be done has not been done, or only in part.
+    Refused {
+        /// Its initiator's name of it.
+        id: u64,
+        /// Why: its code.
+        fault: Fault,
     },
 }
 
@@ -104,6 +114,7 @@ const GO: u32 = 4;
 const PART: u32 = 5;
 const PART_HERE: u32 = 6;
 const DONE: u32 = 7;
+const REFUSED: u32 = 8;
 
 const CODE_MASK: u32 = 0xf;
 const TAGGED: u32 = 1 << 4;
@@ -169,6 +180,7 @@ impl Record {
             Self::Part { to, len, place } => (PART, [*to, *len, *place, 0, 0], 3),
             Self::PartHere { to } => (PART_HERE, [*to, 0, 0, 0, 0], 1),
             Self::Done { id } => (DONE, [*id, 0, 0, 0, 0], 1),
+            Self::Refused { id, fault } => (REFUSED, [*id, fault.code() as u64, 0, 0, 0], 2),
         }
     }
 
@@ -204,12 +216,24 @@ impl Record {
             PART => (Self::Part { to: a, len: b, place: c }, 3, false),
             PART_HERE => (Self::PartHere { to: a }, 1, true),
             DONE => (Self::Done { id: a }, 1, false),
+            REFUSED => match refusal(b) {
+                Some(fault) => (Self::Refused { id: a, fault }, 2, false),
+                None => return Err(Malformed),
+            },
             _ => return Err(Malformed),
         };
         let bytes_max = if has_bytes { EAGER_MAX } else { 0 };
         // Fewer bytes than the head has wrap to more than there can be.
         let fits = len.wrapping_sub(words * 8) <= bytes_max;
         if fits && tag & !known == 0 { Ok((record, words)) } else { Err(Malformed) }
+    }
+}
+
+/// The faults that a target finds.
+const fn refusal(code: u64) -> Option<Fault> {
+    match code {
+        1 | 3 | 4 => Some(Fault::from_code(code as u8)),
+        _ => None,
     }
 }
 

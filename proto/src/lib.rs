@@ -19,6 +19,8 @@
 //! | [`pending`] | what an initiator still waits for | spec/60 |
 //! | [`lock`] | lock and epoch words as atomic transitions | spec/10 |
 //! | [`matching`] | which matched message goes into which receive | spec/45 |
+//! | [`envelope`], [`touch`] | what endpoints tell each other | spec/46 |
+//! | [`combine`] | what an update of an endpoint does to numbers | spec/46 |
 //! | [`link`] | the link between hosts: frames, channels, paths, pace | spec/85, 86, 91 |
 //!
 //! A machine changes its own state first and then causes effects; every check precedes the first
@@ -29,6 +31,7 @@
 extern crate alloc;
 
 pub mod alu;
+pub mod combine;
 pub mod command;
 pub mod envelope;
 pub mod execute;
@@ -41,5 +44,6 @@ pub mod matching;
 pub mod notify;
 pub mod pending;
 pub mod segment;
+pub mod touch;
 pub mod units;
 pub mod xlate;

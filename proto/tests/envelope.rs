@@ -1,5 +1,6 @@
 //! Records between endpoints: what is written is read back, whatever else there is is refused.
 use ayre_proto::envelope::{ENVELOPE_WORDS, Envelope, LONG_MAX, Record, SHORT_WORDS};
+use ayre_proto::fault::Fault;
 use ayre_proto::lane::Malformed;
 use ayre_proto::limits::EAGER_MAX;
 use proptest::prelude::*;
@@ -11,6 +12,10 @@ fn word() -> impl Strategy<Value = u64> {
 fn envelope() -> impl Strategy<Value = Envelope> {
     let part = || prop::option::of(word());
     (part(), part()).prop_map(|(tag, data)| Envelope { tag, data })
+}
+
+fn refusal() -> impl Strategy<Value = Fault> {
+    prop_oneof![Just(Fault::UnknownKey), Just(Fault::Rights), Just(Fault::Bounds)]
 }
 
 fn record() -> impl Strategy<Value = Record> {
@@ -27,6 +32,7 @@ fn record() -> impl Strategy<Value = Record> {
         (word(), word(), word()).prop_map(|(to, len, place)| Record::Part { to, len, place }),
         word().prop_map(|to| Record::PartHere { to }),
         word().prop_map(|id| Record::Done { id }),
+        (word(), refusal()).prop_map(|(id, fault)| Record::Refused { id, fault }),
     ]
 }
 
@@ -44,6 +50,7 @@ fn table(tag: u32) -> Option<(usize, bool, u32)> {
         (4 | 5, _) => Some((3, false, 0)),
         (6, _) => Some((1, true, 0)),
         (7, _) => Some((1, false, 0)),
+        (8, _) => Some((2, false, 0)),
         _ => None,
     }
 }
@@ -72,19 +79,21 @@ proptest! {
     fn a_record_is_as_the_table_says_or_malformed(
         tag in prop_oneof![any::<u32>(), 0..256_u32],
         head in any::<[u64; ENVELOPE_WORDS]>(),
-        short_len in any::<bool>(),
+        (short_len, fault) in (any::<bool>(), prop::option::of(0..16_u64)),
         len in prop_oneof![0..64_usize, 0..4096_usize, any::<usize>()]
     ) {
         let mut head = head;
         if short_len {
             head[3] %= 2 * LONG_MAX as u64;
         }
+        head[1] = fault.unwrap_or(head[1]);
         let is_sound = table(tag).is_some_and(|(words, has_bytes, bits)| {
             let most = words * 8 + if has_bytes { EAGER_MAX } else { 0 };
-            let is_long = tag & 0xf == 2;
+            let (is_long, is_refusal) = (tag & 0xf == 2, tag & 0xf == 8);
             (words * 8..=most).contains(&len)
                 && tag & !(0xf | bits) == 0
                 && !(is_long && head[3] > LONG_MAX as u64)
+                && (!is_refusal || [1, 3, 4].contains(&head[1]))
         });
         let parsed = Record::parse(tag, head, len);
         prop_assert_eq!(parsed.is_ok(), is_sound, "{:?}", parsed);
@@ -110,7 +119,7 @@ fn every_length_but_its_own_is_malformed() {
         let Some((words, has_bytes, bits)) = table(tag) else {
             for len in 0..64 {
                 assert_eq!(
-                    Record::parse(tag, [0; ENVELOPE_WORDS], len),
+                    Record::parse(tag, [1; ENVELOPE_WORDS], len),
                     Err(Malformed),
                     "{tag:#x}"
                 );
@@ -120,7 +129,7 @@ fn every_length_but_its_own_is_malformed() {
         for len in 0..2 * EAGER_MAX {
             let most = words * 8 + if has_bytes { EAGER_MAX } else { 0 };
             let is_sound = (words * 8..=most).contains(&len) && tag & !(0xf | bits) == 0;
-            let parsed = Record::parse(tag, [0; ENVELOPE_WORDS], len);
+            let parsed = Record::parse(tag, [1; ENVELOPE_WORDS], len);
             assert_eq!(parsed.is_ok(), is_sound, "{tag:#x} of {len} bytes");
         }
     }

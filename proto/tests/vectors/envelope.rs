@@ -1,6 +1,7 @@
 //! Vectors of the records between endpoints.
 use super::script::{Fields, Machine, Script};
 use ayre_proto::envelope::{ENVELOPE_WORDS, Envelope, Record};
+use ayre_proto::fault::Fault;
 
 pub(crate) const HEADER: &str = "\
 Records between endpoints (proto/src/envelope.rs, spec/46). Numbers are hexadecimal, `-` is none.
@@ -16,7 +17,8 @@ RECORD is one of
   go ID TO LENGTH
   part TO LENGTH PLACE
   here TO
-  done ID";
+  done ID
+  refused ID FAULT";
 
 struct Format;
 
@@ -42,6 +44,7 @@ fn show(record: &Record) -> String {
         Record::Part { to, len, place } => format!("part {to:x} {len:x} {place:x}"),
         Record::PartHere { to } => format!("here {to:x}"),
         Record::Done { id } => format!("done {id:x}"),
+        Record::Refused { id, fault } => format!("refused {id:x} {:x}", fault.code()),
     }
 }
 
@@ -67,6 +70,9 @@ fn read(fields: &mut Fields<'_>) -> Record {
         }
         "here" => Record::PartHere { to: fields.number() },
         "done" => Record::Done { id: fields.number() },
+        "refused" => {
+            Record::Refused { id: fields.number(), fault: Fault::from_code(fields.number()) }
+        }
         other => panic!("{other} is no record"),
     }
 }
@@ -115,7 +121,7 @@ pub(crate) fn script(s: &mut Script) {
             both_ways(s, &format!("ask {tag} {data} 5 1 ffffffffffffffff"), 0);
         }
     }
-    for record in ["go 1 2 3", "go 0 ffffffffffffffff 0", "part 1 40 80", "done 9"] {
+    for record in ["go 1 2 3", "go 0 ffffffffffffffff 0", "part 1 40 80", "done 9", "refused 9 4"] {
         both_ways(s, record, 0);
     }
     both_ways(s, "here 3", 1);
@@ -136,6 +142,10 @@ pub(crate) fn script(s: &mut Script) {
     s.section("the longest long one, and longer ones");
     for len in [0x4000, 0x4001, 1 << 63, u64::MAX] {
         s.run(format!("parse 2 1 2 3 {len:x} 0 28"));
+    }
+    s.section("refusals");
+    for fault in 0..12 {
+        s.run(format!("parse 8 1 {fault:x} 0 0 0 10"));
     }
     s.section("any words");
     for _ in 0..48 {

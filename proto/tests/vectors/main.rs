@@ -4,6 +4,7 @@
 //! `vectors/` hold the outcome; `cargo xtask vectors` writes them. Here each line of each file is
 //! replayed from its text alone, and the files are held against the scripts.
 mod alu;
+mod combine;
 mod command;
 mod envelope;
 mod frame;
@@ -20,6 +21,7 @@ mod script;
 mod segment;
 mod sender;
 mod status;
+mod touch;
 mod xlate;
 
 use std::fs;
@@ -122,6 +124,18 @@ const ALL: &[Vectors] = &[
         header: envelope::HEADER,
         machine: envelope::machine,
         script: envelope::script,
+    },
+    Vectors {
+        name: "touch",
+        header: touch::HEADER,
+        machine: touch::machine,
+        script: touch::script,
+    },
+    Vectors {
+        name: "combine",
+        header: combine::HEADER,
+        machine: combine::machine,
+        script: combine::script,
     },
     Vectors { name: "lock", header: lock::HEADER, machine: lock::machine, script: lock::script },
 ];

@@ -1,0 +1,423 @@
+//! What an update does to numbers, as a pure function on their bytes.
+//!
+//! Numbers lie one behind the other, little-endian, and need not be aligned. Everything here is
+//! total: what is not defined leaves the memory as it is.
+use core::cmp::Ordering;
+
+/// What the bytes of a number mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Number {
+    /// 8 bits, two's complement.
+    I8 = 1,
+    /// 8 bits, unsigned.
+    U8 = 2,
+    /// 16 bits, two's complement.
+    I16 = 3,
+    /// 16 bits, unsigned.
+    U16 = 4,
+    /// 32 bits, two's complement.
+    I32 = 5,
+    /// 32 bits, unsigned.
+    U32 = 6,
+    /// 64 bits, two's complement.
+    I64 = 7,
+    /// 64 bits, unsigned.
+    U64 = 8,
+    /// 32 bits, IEEE 754.
+    F32 = 9,
+    /// 64 bits, IEEE 754.
+    F64 = 10,
+    /// Complex, of two [`Number::F32`]: real part, imaginary part.
+    C32 = 11,
+    /// Complex, of two [`Number::F64`].
+    C64 = 12,
+}
+
+impl Number {
+    /// Each once, in the order of their codes.
+    pub const ALL: [Self; 12] = [
+        Self::I8,
+        Self::U8,
+        Self::I16,
+        Self::U16,
+        Self::I32,
+        Self::U32,
+        Self::I64,
+        Self::U64,
+        Self::F32,
+        Self::F64,
+        Self::C32,
+        Self::C64,
+    ];
+
+    /// The code that travels.
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// Reads a code from a peer.
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1..=12 => Some(Self::ALL[code as usize - 1]),
+            _ => None,
+        }
+    }
+
+    /// Bytes.
+    pub const fn size(self) -> usize {
+        match self {
+            Self::I8 | Self::U8 => 1,
+            Self::I16 | Self::U16 => 2,
+            Self::I32 | Self::U32 | Self::F32 => 4,
+            Self::I64 | Self::U64 | Self::F64 | Self::C32 => 8,
+            Self::C64 => 16,
+        }
+    }
+
+    const fn is_complex(self) -> bool {
+        matches!(self, Self::C32 | Self::C64)
+    }
+
+    const fn is_integer(self) -> bool {
+        !matches!(self, Self::F32 | Self::F64 | Self::C32 | Self::C64)
+    }
+}
+
+/// How a comparand must stand to what is in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Relation {
+    /// Equal to it.
+    Eq,
+    /// Not equal to it.
+    Ne,
+    /// Less, or equal.
+    Le,
+    /// Less.
+    Lt,
+    /// Greater, or equal.
+    Ge,
+    /// Greater.
+    Gt,
+}
+
+impl Relation {
+    const fn holds(self, order: Option<Ordering>) -> bool {
+        match self {
+            Self::Eq => matches!(order, Some(Ordering::Equal)),
+            Self::Ne => !matches!(order, Some(Ordering::Equal)),
+            Self::Le => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+            Self::Lt => matches!(order, Some(Ordering::Less)),
+            Self::Ge => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+            Self::Gt => matches!(order, Some(Ordering::Greater)),
+        }
+    }
+}
+
+/// What becomes of a number in memory and an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Combine {
+    /// The smaller one; what is in memory, where they cannot be compared.
+    Min,
+    /// The greater one; what is in memory, where they cannot be compared.
+    Max,
+    /// The sum; integers wrap.
+    Sum,
+    /// The product; integers wrap.
+    Prod,
+    /// 1 if either is not 0, else 0.
+    LOr,
+    /// 1 if neither is 0, else 0.
+    LAnd,
+    /// Bitwise or.
+    BOr,
+    /// Bitwise and.
+    BAnd,
+    /// 1 if exactly one is not 0, else 0.
+    LXor,
+    /// Bitwise exclusive or.
+    BXor,
+    /// What is in memory; there is no operand.
+    Read,
+    /// The operand.
+    Write,
+    /// The operand, if a comparand stands so to what is in memory, which else stays.
+    CompareSwap(Relation),
+    /// The operand's bits where the comparand's are 1; those in memory elsewhere.
+    MaskedSwap,
+}
+
+impl Combine {
+    /// Each once, in the order of their codes.
+    pub const ALL: [Self; 19] = [
+        Self::Min,
+        Self::Max,
+        Self::Sum,
+        Self::Prod,
+        Self::LOr,
+        Self::LAnd,
+        Self::BOr,
+        Self::BAnd,
+        Self::LXor,
+        Self::BXor,
+        Self::Read,
+        Self::Write,
+        Self::CompareSwap(Relation::Eq),
+        Self::CompareSwap(Relation::Ne),
+        Self::CompareSwap(Relation::Le),
+        Self::CompareSwap(Relation::Lt),
+        Self::CompareSwap(Relation::Ge),
+        Self::CompareSwap(Relation::Gt),
+        Self::MaskedSwap,
+    ];
+
+    /// The code that travels.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Min => 1,
+            Self::Max => 2,
+            Self::Sum => 3,
+            Self::Prod => 4,
+            Self::LOr => 5,
+            Self::LAnd => 6,
+            Self::BOr => 7,
+            Self::BAnd => 8,
+            Self::LXor => 9,
+            Self::BXor => 10,
+            Self::Read => 11,
+            Self::Write => 12,
+            Self::CompareSwap(relation) => 13 + relation as u8,
+            Self::MaskedSwap => 19,
+        }
+    }
+
+    /// Reads a code from a peer.
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1..=19 => Some(Self::ALL[code as usize - 1]),
+            _ => None,
+        }
+    }
+
+    /// Whether there is an operand.
+    pub const fn has_operand(self) -> bool {
+        !matches!(self, Self::Read)
+    }
+
+    /// Whether there is a comparand.
+    pub const fn has_comparand(self) -> bool {
+        matches!(self, Self::CompareSwap(_) | Self::MaskedSwap)
+    }
+
+    /// Whether it is defined for such numbers: bits are of integers only, and complex numbers have
+    /// no order.
+    pub const fn is_defined(self, number: Number) -> bool {
+        match self {
+            Self::BOr | Self::BAnd | Self::BXor | Self::MaskedSwap => number.is_integer(),
+            Self::Min | Self::Max => !number.is_complex(),
+            Self::CompareSwap(Relation::Eq | Relation::Ne) => true,
+            Self::CompareSwap(_) => !number.is_complex(),
+            _ => true,
+        }
+    }
+
+    /// Makes of each number in memory what it says. Operand and comparand, where there are such,
+    /// are as long as the memory; numbers for which there is none stay.
+    // spec: ENV-29
+    pub fn apply(self, number: Number, memory: &mut [u8], operand: &[u8], compare: &[u8]) {
+        match self {
+            _ if !self.is_defined(number) => {}
+            Self::BOr => bytewise(memory, operand, |old, new| old | new),
+            Self::BAnd => bytewise(memory, operand, |old, new| old & new),
+            Self::BXor => bytewise(memory, operand, |old, new| old ^ new),
+            Self::Write => bytewise(memory, operand, |_, new| new),
+            Self::MaskedSwap => {
+                for ((old, new), mask) in memory.iter_mut().zip(operand).zip(compare) {
+                    *old = new & mask | *old & !mask;
+                }
+            }
+            Self::CompareSwap(relation) => swap(relation, number, memory, (operand, compare)),
+            _ => self.calculate(number, memory, operand),
+        }
+    }
+
+    fn calculate(self, number: Number, memory: &mut [u8], operand: &[u8]) {
+        match number {
+            Number::I8 => each(memory, operand, |old, new| self.of::<i8>(old, new)),
+            Number::U8 => each(memory, operand, |old, new| self.of::<u8>(old, new)),
+            Number::I16 => each(memory, operand, |old, new| self.of::<i16>(old, new)),
+            Number::U16 => each(memory, operand, |old, new| self.of::<u16>(old, new)),
+            Number::I32 => each(memory, operand, |old, new| self.of::<i32>(old, new)),
+            Number::U32 => each(memory, operand, |old, new| self.of::<u32>(old, new)),
+            Number::I64 => each(memory, operand, |old, new| self.of::<i64>(old, new)),
+            Number::U64 => each(memory, operand, |old, new| self.of::<u64>(old, new)),
+            Number::F32 => each(memory, operand, |old, new| self.of::<f32>(old, new)),
+            Number::F64 => each(memory, operand, |old, new| self.of::<f64>(old, new)),
+            Number::C32 => each(memory, operand, |old, new| self.of::<Complex<f32>>(old, new)),
+            Number::C64 => each(memory, operand, |old, new| self.of::<Complex<f64>>(old, new)),
+        }
+    }
+
+    fn of<T: Element>(self, old: T, new: T) -> T {
+        match self {
+            Self::Min if new.order(old) == Some(Ordering::Less) => new,
+            Self::Max if new.order(old) == Some(Ordering::Greater) => new,
+            Self::Sum => old.sum(new),
+            Self::Prod => old.product(new),
+            Self::LOr => T::of_truth(old.truth() | new.truth()),
+            Self::LAnd => T::of_truth(old.truth() & new.truth()),
+            Self::LXor => T::of_truth(old.truth() ^ new.truth()),
+            _ => old,
+        }
+    }
+}
+
+fn bytewise(memory: &mut [u8], operand: &[u8], what: impl Fn(u8, u8) -> u8) {
+    memory.iter_mut().zip(operand).for_each(|(old, new)| *old = what(*old, *new));
+}
+
+fn each<T: Element>(memory: &mut [u8], operand: &[u8], what: impl Fn(T, T) -> T) {
+    let pairs = memory.chunks_exact_mut(T::SIZE).zip(operand.chunks_exact(T::SIZE));
+    pairs.for_each(|(old, new)| what(T::read(old), T::read(new)).write(old));
+}
+
+fn swap(relation: Relation, number: Number, memory: &mut [u8], operands: (&[u8], &[u8])) {
+    let order = match number {
+        Number::I8 => order_of::<i8>,
+        Number::U8 => order_of::<u8>,
+        Number::I16 => order_of::<i16>,
+        Number::U16 => order_of::<u16>,
+        Number::I32 => order_of::<i32>,
+        Number::U32 => order_of::<u32>,
+        Number::I64 => order_of::<i64>,
+        Number::U64 => order_of::<u64>,
+        Number::F32 => order_of::<f32>,
+        Number::F64 => order_of::<f64>,
+        Number::C32 => order_of::<Complex<f32>>,
+        Number::C64 => order_of::<Complex<f64>>,
+    };
+    let size = number.size();
+    let pairs = operands.0.chunks_exact(size).zip(operands.1.chunks_exact(size));
+    for (old, (new, compare)) in memory.chunks_exact_mut(size).zip(pairs) {
+        if relation.holds(order(compare, old)) {
+            old.copy_from_slice(new);
+        }
+    }
+}
+
+fn order_of<T: Element>(left: &[u8], right: &[u8]) -> Option<Ordering> {
+    T::read(left).order(T::read(right))
+}
+
+/// A number; its slices are as long as it is.
+trait Element: Copy {
+    const SIZE: usize;
+    fn read(bytes: &[u8]) -> Self;
+    fn write(self, bytes: &mut [u8]);
+    /// None where they cannot be compared.
+    fn order(self, other: Self) -> Option<Ordering>;
+    fn sum(self, other: Self) -> Self;
+    fn product(self, other: Self) -> Self;
+    fn truth(self) -> bool;
+    fn of_truth(truth: bool) -> Self;
+}
+
+macro_rules! element {
+    ($number:ty, $zero:expr, $one:expr, $sum:expr, $product:expr) => {
+        impl Element for $number {
+            const SIZE: usize = size_of::<Self>();
+
+            fn read(bytes: &[u8]) -> Self {
+                let mut whole = [0; Self::SIZE];
+                whole.copy_from_slice(bytes);
+                Self::from_le_bytes(whole)
+            }
+
+            fn write(self, bytes: &mut [u8]) {
+                bytes.copy_from_slice(&self.to_le_bytes());
+            }
+
+            fn order(self, other: Self) -> Option<Ordering> {
+                self.partial_cmp(&other)
+            }
+
+            fn sum(self, other: Self) -> Self {
+                $sum(self, other)
+            }
+
+            fn product(self, other: Self) -> Self {
+                $product(self, other)
+            }
+
+            fn truth(self) -> bool {
+                self != $zero
+            }
+
+            fn of_truth(truth: bool) -> Self {
+                if truth { $one } else { $zero }
+            }
+        }
+    };
+}
+
+macro_rules! integers {
+    ($($number:ident)*) => {
+        $(element!($number, 0, 1, $number::wrapping_add, $number::wrapping_mul);)*
+    };
+}
+integers!(i8 u8 i16 u16 i32 u32 i64 u64);
+element!(f32, 0.0, 1.0, |a, b| a + b, |a, b| a * b);
+element!(f64, 0.0, 1.0, |a, b| a + b, |a, b| a * b);
+
+#[derive(Clone, Copy)]
+struct Complex<T> {
+    real: T,
+    imaginary: T,
+}
+
+macro_rules! complex {
+    ($part:ty) => {
+        impl Element for Complex<$part> {
+            const SIZE: usize = 2 * size_of::<$part>();
+
+            fn read(bytes: &[u8]) -> Self {
+                let (real, imaginary) = bytes.split_at(size_of::<$part>());
+                Self { real: <$part>::read(real), imaginary: <$part>::read(imaginary) }
+            }
+
+            fn write(self, bytes: &mut [u8]) {
+                let (real, imaginary) = bytes.split_at_mut(size_of::<$part>());
+                self.real.write(real);
+                self.imaginary.write(imaginary);
+            }
+
+            fn order(self, other: Self) -> Option<Ordering> {
+                let is_equal = self.real == other.real && self.imaginary == other.imaginary;
+                is_equal.then_some(Ordering::Equal)
+            }
+
+            fn sum(self, other: Self) -> Self {
+                let real = self.real + other.real;
+                Self { real, imaginary: self.imaginary + other.imaginary }
+            }
+
+            fn product(self, other: Self) -> Self {
+                let Self { real, imaginary } = self;
+                Self {
+                    real: real * other.real - imaginary * other.imaginary,
+                    imaginary: real * other.imaginary + imaginary * other.real,
+                }
+            }
+
+            fn truth(self) -> bool {
+                self.real.truth() || self.imaginary.truth()
+            }
+
+            fn of_truth(truth: bool) -> Self {
+                Self { real: <$part>::of_truth(truth), imaginary: 0.0 }
+            }
+        }
+    };
+}
+complex!(f32);
+complex!(f64);

@@ -58,9 +58,11 @@ mod wait;
 mod wire;
 
 pub use ayre_proto::alu::{Atomic, AtomicOp, Fetched, Width};
+pub use ayre_proto::combine::{Combine, Number, Relation};
 pub use ayre_proto::limits::{EAGER_MAX, PEERS_MAX};
 pub use ayre_proto::lock::EpochStep;
 pub use ayre_proto::notify::{Classes, Notification, Operation};
+pub use ayre_proto::touch::Access;
 pub use ayre_proto::units::{Key, PeerId, Rights, Ticket};
 pub use batch::Batch;
 pub use capability::{Fenced, Grant};
@@ -68,7 +70,9 @@ pub use config::{Config, Spin};
 pub use connection::Mode;
 pub use counters::Counters;
 pub use endpoint::{
-    Address, End, Endpoint, Found, Outgoing, REMOTES_MAX, Receive, Received, RemoteId, Sent, What,
+    Address, End, Endpoint, ExposeError, Found, Outgoing, REMOTES_MAX, Receive, Received, RemoteId,
+    Sent, Spot, TouchKind, Touched, Update, WINDOW_SPANS_MAX, WINDOWS_MAX, What, Window, Windows,
+    Write,
 };
 pub use error::{Busy, Fault, PostError, ReceiveError, SetupError, Status};
 pub use job::host_addresses;

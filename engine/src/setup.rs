@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Spoken in Hello and Welcome; changes with any layout of spec/90.
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 /// In place of a number, where there is none.
 const NO_NUMBER: u64 = u64::MAX;
 const BACKLOG: i32 = 1024;

@@ -2,6 +2,7 @@
 //!
 //! Who wants to send calls; the other side answers when it makes progress. Where two call each
 //! other, the call of the greater name counts.
+use super::touched::Toucher;
 use super::{Address, Endpoint, Remote, RemoteId};
 use crate::connection::Name;
 use crate::error::{Busy, Fault, PostError, SetupError};
@@ -23,6 +24,8 @@ pub(super) enum Standing {
     Ended(Fault),
 }
 
+/// Lines of the shortest message lane: the longest record finds room in the end.
+const LINES_MIN: u32 = 32;
 /// Callers that have not said who they are.
 const CALLERS_MAX: usize = 64;
 
@@ -51,9 +54,11 @@ impl Endpoint {
             address,
             standing: Standing::Strangers,
             peer: None,
+            open: None,
             ring_out: None,
             ring_in: None,
             replies: VecDeque::new(),
+            toucher: Toucher::default(),
         });
         let remote = RemoteId(index as u32);
         self.by_name.insert(address.name(), remote);
@@ -95,7 +100,8 @@ impl Endpoint {
                     return why.into();
                 }
             }
-            Standing::Connected => {}
+            // A long write to it has yet to go.
+            Standing::Connected => return Busy::MessageLaneFull.into(),
         }
         Busy::Connecting.into()
     }
@@ -188,7 +194,8 @@ impl Endpoint {
         Some(begun)
     }
 
-    /// A ring in which messages that leave at once find no room.
+    /// A ring in which messages that leave at once find no room, or a lane without room for the
+    /// longest record.
     // spec: ENV-6
     #[cold]
     fn too_short(&mut self, remote: RemoteId, peer: PeerId) {
@@ -240,11 +247,12 @@ impl Endpoint {
         let known = &mut self.remotes[remote.index()];
         known.ring_out = connection.out.ring().map(|ring| ring.sender());
         let is_long = known.ring_out.as_ref().is_some_and(|ring| ring.longest() >= LONG_MAX);
-        if !is_long && !connection.is_carried() {
+        let takes_all = is_long && connection.messages_out.lines() >= LINES_MIN;
+        if !takes_all && !connection.is_carried() {
             return self.too_short(remote, peer);
         }
         known.ring_in = connection.inward.ring().map(|ring| ring.receiver());
-        known.peer = Some(peer);
+        (known.peer, known.open) = (Some(peer), Some(peer));
         known.standing = Standing::Connected;
         if self.by_peer.len() <= peer.index() {
             self.by_peer.resize(peer.index() + 1, None);

@@ -14,6 +14,9 @@
 //! | `send.rs` | messages on their way out |
 //! | `receive.rs` | what comes, and what becomes of it |
 //! | `posted.rs` | receives: post, look, take back |
+//! | `windows.rs` | memory that remotes may touch, by key |
+//! | `touch.rs` | writes, reads and updates of remotes' windows, and their answers |
+//! | `touched.rs` | what remotes do to our windows |
 //! | `rest.rs` | sleeping until something comes |
 mod address;
 mod meet;
@@ -21,10 +24,16 @@ mod posted;
 mod receive;
 mod rest;
 mod send;
+mod touch;
+mod touched;
+mod windows;
 
 pub use address::Address;
 pub use posted::{Found, Receive};
 pub use send::{Outgoing, Sent};
+pub use touch::{Spot, Update, Write};
+pub use touched::{TouchKind, Touched};
+pub use windows::{ExposeError, WINDOW_SPANS_MAX, WINDOWS_MAX, Window, Windows};
 
 use crate::config::{Config, Spin};
 use crate::connection::{Mode, Name};
@@ -33,16 +42,17 @@ use crate::error::{Fault, SetupError};
 use crate::job::host_processors;
 use crate::mem::ring::{RingReceiver, RingSender};
 use crate::port::Port;
-use ayre_proto::envelope::Record;
 use ayre_proto::limits::{EAGER_MAX, LANE_LINES_MAX};
 use ayre_proto::matching::{Matcher, Sizes};
 use ayre_proto::units::PeerId;
 use meet::Standing;
 use posted::{Body, Incoming};
 use receive::Transfer;
-use send::Departing;
+use send::{Departing, Reply, Stream};
 use slab::Slab;
 use std::collections::{HashMap, VecDeque};
+use touch::Touching;
+use touched::Toucher;
 
 /// Endpoints that one endpoint knows.
 pub const REMOTES_MAX: usize = ayre_proto::limits::PEERS_MAX;
@@ -96,6 +106,14 @@ pub enum What {
     Received(Received),
     /// A receive was taken back.
     Cancelled,
+    /// A write of ours was done, or refused.
+    Written,
+    /// A read of ours.
+    Read,
+    /// An update of ours.
+    Updated,
+    /// Not something that was posted: a remote has touched a window of ours. Its context is 0.
+    Touched(Touched),
 }
 
 /// A message that was received.
@@ -124,10 +142,13 @@ struct Remote {
     standing: Standing,
     /// Where it is connected.
     peer: Option<PeerId>,
+    /// The same, while something may be posted to it: not while a long write leaves.
+    open: Option<PeerId>,
     ring_out: Option<RingSender>,
     ring_in: Option<RingReceiver>,
     /// What it is to be answered when there is room.
-    replies: VecDeque<Record>,
+    replies: VecDeque<Reply>,
+    toucher: Toucher,
 }
 
 /// An endpoint; see the module.
@@ -145,8 +166,10 @@ pub struct Endpoint {
     bodies: Slab<Body>,
     departing: Slab<Departing>,
     transfers: Slab<Transfer>,
-    /// Departing messages that are wanted, whose parts go when there is room.
-    streams: VecDeque<usize>,
+    touching: Slab<Touching>,
+    windows: Option<Windows>,
+    /// What goes in parts, when there is room.
+    streams: VecDeque<Stream>,
     remotes: Slab<Remote>,
     by_name: HashMap<Name, RemoteId>,
     by_peer: Vec<Option<RemoteId>>,
@@ -190,6 +213,8 @@ impl Endpoint {
             bodies: Slab::new(),
             departing: Slab::new(),
             transfers: Slab::new(),
+            touching: Slab::new(),
+            windows: None,
             streams: VecDeque::new(),
             remotes: Slab::new(),
             by_name: HashMap::new(),
@@ -332,14 +357,16 @@ impl Endpoint {
             }
         }
         self.end_sends(remote, why);
+        self.end_touching(remote, why);
         self.end_receives(remote, why);
         self.hang_up(remote);
         if let Some(known) = self.remotes.get_mut(remote.index()) {
             self.replies -= known.replies.len();
             known.replies.clear();
-            known.peer = None;
+            (known.peer, known.open) = (None, None);
             (known.ring_in, known.ring_out) = (None, None);
             known.standing = Standing::Ended(why);
+            self.end_touched(remote);
         }
     }
 }

@@ -1,7 +1,11 @@
 //! What comes from peers, and what becomes of it.
 use super::posted::{Body, BodyPlace};
+use super::touch::key_of;
 use super::{End, Endpoint, RemoteId, What};
 use crate::error::Fault;
+use crate::mem::lane::LaneReceiver;
+use crate::mem::ring::RingReceiver;
+use crate::mem::span::Spans;
 use crate::message::is_due;
 use crate::sync::Ordering;
 use ayre_proto::envelope::{ENVELOPE_WORDS, Envelope, Record, SHORT_WORDS};
@@ -32,8 +36,17 @@ pub(super) struct Transfer {
     pub(super) got: u64,
 }
 
+/// Where a part begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum PartPlace {
+    /// In the ring.
+    Ring(u64),
+    /// In the lane, behind so many words.
+    Lane(usize),
+}
+
 /// What became of the record at the head of a lane.
-enum Taken {
+pub(super) enum Taken {
     Yes,
     /// There is no room for its message.
     NotYet,
@@ -161,7 +174,11 @@ impl Endpoint {
         if status.kind != Kind::GatedMessage {
             return Err(Malformed);
         }
-        let (record, words) = Record::parse(status.tag, head, len)?;
+        let Ok((record, words)) = Record::parse(status.tag, head, len) else {
+            let taken = self.take_touch((index, source), status, tell)?;
+            self.consume(index, status);
+            return Ok(taken);
+        };
         let bytes = len - words * 8;
         let taken = match record {
             Record::Short { envelope, answer } => {
@@ -177,12 +194,17 @@ impl Endpoint {
                 self.take_ask(id, &Origin { source, envelope, len, answer })
             }
             Record::Go { id, to, len } => known(self.on_go(source, id, (to, len), tell))?,
-            Record::Done { id } => known(self.on_done(source, id, tell))?,
+            Record::Done { id } => known(match key_of(id) {
+                Some(key) => self.on_touched(source, key, tell),
+                None => self.on_done(source, id, tell),
+            })?,
+            Record::Refused { id, fault } => known(self.on_refused(source, (id, fault), tell))?,
             Record::Part { to, len, place } => {
-                self.take_part(source, (to, len), Some(place), (index, words + 1), tell)?
+                self.take_part(source, (to, len), (index, PartPlace::Ring(place)), tell)?
             }
             Record::PartHere { to } => {
-                self.take_part(source, (to, bytes as u64), None, (index, words + 1), tell)?
+                let place = PartPlace::Lane(words + 1);
+                self.take_part(source, (to, bytes as u64), (index, place), tell)?
             }
         };
         if let Taken::Yes = taken {
@@ -321,15 +343,18 @@ impl Endpoint {
         self.reply(source, Record::Go { id, to, len });
     }
 
-    /// The next part of a message that is wanted: from the ring, or from the lane.
+    /// The next part of a message that is wanted, or of what was asked of a window.
     fn take_part(
         &mut self,
         source: RemoteId,
         (to, len): (u64, u64),
-        place: Option<u64>,
-        (index, skip): (usize, usize),
+        (index, place): (usize, PartPlace),
         tell: &mut impl FnMut(End),
     ) -> Result<Taken, Malformed> {
+        if let Some(key) = key_of(to) {
+            self.take_answer(source, (key, len), (index, place), tell)?;
+            return Ok(Taken::Yes);
+        }
         let Self { port, transfers, receives, remotes, .. } = self;
         let transfer = transfers.get_mut(to as usize).ok_or(Malformed)?;
         let fits = len > 0 && len <= transfer.len - transfer.got;
@@ -338,29 +363,9 @@ impl Endpoint {
         }
         let into = &mut receives[transfer.receive].into;
         let at = (transfer.offset + transfer.got) as usize;
-        let piece = into.piece_mut(at, len as usize);
-        let fits_piece = piece.len() as u64 == len;
-        match place {
-            Some(place) => {
-                let ring = remotes[source.index()].ring_in.as_mut().ok_or(Malformed)?;
-                if fits_piece {
-                    ring.take(place, len as usize, piece)?;
-                } else {
-                    ring.check(place, len as usize)?;
-                    let mut bytes = vec![0; len as usize];
-                    ring.take(place, len as usize, &mut bytes)?;
-                    into.write(at, &bytes);
-                }
-            }
-            None => {
-                let Some(Some(connection)) = port.connections.get(index) else {
-                    return Err(Malformed);
-                };
-                let mut bytes = vec![0; len as usize];
-                connection.messages_in.copy(skip, &mut bytes);
-                into.write(at, &bytes);
-            }
-        }
+        let lane = &port.connections[index].as_ref().ok_or(Malformed)?.messages_in;
+        let ring = remotes[source.index()].ring_in.as_mut();
+        copy_part((into, at), len as usize, (lane, ring), place)?;
         transfer.got += len;
         if transfer.got == transfer.len {
             let Transfer { receive, origin, offset, len, .. } = transfers.remove(to as usize);
@@ -388,6 +393,35 @@ impl Endpoint {
             stays
         });
     }
+}
+
+/// Copies a part to where it belongs; there is room for it.
+pub(super) fn copy_part(
+    (into, at): (&mut Spans, usize),
+    len: usize,
+    (lane, ring): (&LaneReceiver, Option<&mut RingReceiver>),
+    place: PartPlace,
+) -> Result<(), Malformed> {
+    let piece = into.piece_mut(at, len);
+    match place {
+        PartPlace::Ring(place) if piece.len() == len => {
+            ring.ok_or(Malformed)?.take(place, len, piece)?;
+        }
+        PartPlace::Ring(place) => {
+            let ring = ring.ok_or(Malformed)?;
+            ring.check(place, len)?;
+            let mut bytes = vec![0; len];
+            ring.take(place, len, &mut bytes)?;
+            into.write(at, &bytes);
+        }
+        PartPlace::Lane(skip) if piece.len() == len => lane.copy(skip, piece),
+        PartPlace::Lane(skip) => {
+            let mut bytes = vec![0; len];
+            lane.copy(skip, &mut bytes);
+            into.write(at, &bytes);
+        }
+    }
+    Ok(())
 }
 
 /// What names something that is not there is malformed.

@@ -11,10 +11,10 @@ use ayre_proto::units::PeerId;
 
 /// Longest message that travels in the lane.
 pub(super) const SHORT_MAX: usize = 512;
-/// Messages under way whose end is still to come; each is answered twice at most.
-const UNDER_WAY_MAX: usize = 1 << 16;
+/// Messages and touches under way whose end is still to come; each is answered twice at most.
+pub(super) const UNDER_WAY_MAX: usize = 1 << 16;
 /// Longest part of a longer one.
-const PART_MAX: usize = 32 << 10;
+pub(super) const PART_MAX: usize = 32 << 10;
 /// And of one that has no more parts than this: the first is copied out while the next is copied
 /// in, so the last part's copy is what a message waits for.
 const PARTS: usize = 8;
@@ -56,6 +56,20 @@ pub(super) struct Departing {
     stage: Stage,
 }
 
+/// What goes in parts.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stream {
+    /// A departing message that is wanted.
+    Message(usize),
+    /// A write.
+    Write(usize),
+    /// What a remote reads.
+    Reads(RemoteId),
+}
+
+/// What a remote is to be answered, and the bytes that belong to it.
+pub(super) type Reply = (Record, Box<[u8]>);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// It waits for its receive.
@@ -82,7 +96,7 @@ impl Endpoint {
     // spec: ENV-3, ENV-4
     #[inline]
     pub fn send(&mut self, to: RemoteId, message: &Outgoing) -> Result<Sent, PostError> {
-        let Some(peer) = self.remotes.get(to.index()).and_then(|remote| remote.peer) else {
+        let Some(peer) = self.remotes.get(to.index()).and_then(|remote| remote.open) else {
             return Err(self.not_connected(to));
         };
         if message.bytes.len() <= SHORT_MAX
@@ -103,7 +117,7 @@ impl Endpoint {
         (to, peer): (RemoteId, PeerId),
         message: &Outgoing,
     ) -> Result<Sent, PostError> {
-        if self.departing.len() >= UNDER_WAY_MAX {
+        if self.under_way() >= UNDER_WAY_MAX {
             return Err(Busy::TooManyOutstanding.into());
         }
         let Outgoing { tag, data, ref bytes, context, delivered } = *message;
@@ -160,13 +174,18 @@ impl Endpoint {
         place.map(Some).ok_or_else(|| Busy::MessageLaneFull.into())
     }
 
+    /// What is under way, and may have to be answered.
+    pub(super) fn under_way(&self) -> usize {
+        self.departing.len() + self.touching.len()
+    }
+
     /// Makes sure that there is room in the lane for a record without bytes.
-    fn reserve(&mut self, peer: PeerId) -> Result<(), PostError> {
+    pub(super) fn reserve(&mut self, peer: PeerId) -> Result<(), PostError> {
         let lane = &mut self.port.connection_mut(peer)?.messages_out;
         lane.reserve((ENVELOPE_WORDS + 1) * 8).map_err(|_| Busy::MessageLaneFull.into())
     }
 
-    fn push_record(
+    pub(super) fn push_record(
         &mut self,
         peer: PeerId,
         record: &Record,
@@ -185,7 +204,7 @@ impl Endpoint {
 
     /// Appends a record to a peer's lane, its head behind a word for how many commands precede it.
     #[inline(always)]
-    fn push<const H: usize>(
+    pub(super) fn push<const H: usize>(
         &mut self,
         peer: PeerId,
         tag: u32,
@@ -214,24 +233,34 @@ impl Endpoint {
     /// Answers a peer, now or as soon as there is room. One that has gone needs no answer.
     // spec: ENV-15
     pub(super) fn reply(&mut self, to: RemoteId, record: Record) {
+        self.reply_with(to, record, &[]);
+    }
+
+    /// The same, with bytes.
+    pub(super) fn reply_with(&mut self, to: RemoteId, record: Record, bytes: &[u8]) {
         let Some(remote) = self.remotes.get_mut(to.index()) else { return };
         let Some(peer) = remote.peer else { return };
         if remote.replies.len() >= 2 * UNDER_WAY_MAX {
             self.malformed(peer.index());
             return;
         }
-        remote.replies.push_back(record);
+        if remote.replies.is_empty() && self.push_record(peer, &record, bytes).is_ok() {
+            return;
+        }
+        self.remotes[to.index()].replies.push_back((record, bytes.into()));
         self.replies += 1;
-        self.push_replies(to);
     }
 
     fn push_replies(&mut self, to: RemoteId) -> bool {
         let mut any = false;
         while let Some(remote) = self.remotes.get(to.index())
-            && let (Some(record), Some(peer)) = (remote.replies.front().copied(), remote.peer)
-            && self.push_record(peer, &record, &[]).is_ok()
+            && let Some(peer) = remote.peer
+            && let Some((record, bytes)) = self.remotes[to.index()].replies.pop_front()
         {
-            self.remotes[to.index()].replies.pop_front();
+            if self.push_record(peer, &record, &bytes).is_err() {
+                self.remotes[to.index()].replies.push_front((record, bytes));
+                break;
+            }
             self.replies -= 1;
             any = true;
         }
@@ -250,11 +279,15 @@ impl Endpoint {
             }
         }
         for _ in 0..self.streams.len() {
-            let Some(key) = self.streams.pop_front() else { break };
-            let (has_gone, is_over) = self.push_stream(key, tell);
+            let Some(stream) = self.streams.pop_front() else { break };
+            let (has_gone, is_over) = match stream {
+                Stream::Message(key) => self.push_stream(key, tell),
+                Stream::Write(key) => self.push_write_on(key),
+                Stream::Reads(to) => self.push_reads(to, tell),
+            };
             any |= has_gone;
             if !is_over {
-                self.streams.push_back(key);
+                self.streams.push_back(stream);
             }
         }
         any
@@ -327,7 +360,7 @@ impl Endpoint {
         // Nothing goes, so that it may be said to be done with the next record.
         match len {
             0 => self.all_gone(key, tell),
-            _ => self.streams.push_back(key),
+            _ => self.streams.push_back(Stream::Message(key)),
         }
         true
     }
@@ -356,6 +389,9 @@ impl Endpoint {
             }
             stays
         });
-        streams.retain(|key| departing.contains(*key));
+        streams.retain(|stream| match stream {
+            Stream::Message(key) => departing.contains(*key),
+            _ => true,
+        });
     }
 }

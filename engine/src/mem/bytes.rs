@@ -41,6 +41,26 @@ impl Mapping {
         unsafe { copy(from, into.as_mut_ptr(), into.len()) }
     }
 
+    /// Copies bytes out to an address.
+    ///
+    /// # Safety
+    /// `to` must be writable for `len` bytes.
+    pub(super) unsafe fn read_to(&self, offset: u64, to: *mut u8, len: usize) {
+        let from = self.range(offset, len);
+        // SAFETY: range() has found len bytes there; for the others the caller vouches.
+        unsafe { copy_any(from, to, len) }
+    }
+
+    /// Copies bytes in from an address.
+    ///
+    /// # Safety
+    /// `from` must be readable for `len` bytes.
+    pub(super) unsafe fn write_of(&self, offset: u64, from: *const u8, len: usize) {
+        let to = self.range_mut(offset, len);
+        // SAFETY: range_mut() has found len bytes there; for the others the caller vouches.
+        unsafe { copy_any(from, to, len) }
+    }
+
     /// Copies from one mapping to another, or within one, where the ranges may overlap.
     #[inline(always)]
     pub(crate) fn write_from(&self, offset: u64, from: &Self, from_offset: u64, len: usize) {
@@ -87,6 +107,24 @@ impl Mapping {
         match atomic.width {
             Width::W64 => atomic64(self.word(offset), atomic),
             Width::W32 => atomic32(self.half_word(offset), atomic),
+        }
+    }
+}
+
+/// Copies between ranges that may overlap: what a program sends may lie in what it has exposed. An
+/// aligned number of 1 to 8 bytes is moved in one access.
+///
+/// # Safety
+/// `from` must be readable and `to` writable for `len` bytes.
+pub(super) unsafe fn copy_any(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: each access covers exactly len bytes, for which the caller vouches.
+    unsafe {
+        match len {
+            1 => ptr::write(to, ptr::read(from)),
+            2 => ptr::write_unaligned(to.cast::<u16>(), ptr::read_unaligned(from.cast())),
+            4 => ptr::write_unaligned(to.cast::<u32>(), ptr::read_unaligned(from.cast())),
+            8 => move_words::<1>(from, to),
+            _ => ptr::copy(from, to, len),
         }
     }
 }

@@ -28,6 +28,7 @@
 //! its lanes; an initiator sets `active` and then reads the key's generation, a revoking owner
 //! raises the generation and then reads `active`.
 pub(crate) mod bytes;
+pub(crate) mod exposed;
 pub(crate) mod fence;
 pub(crate) mod lane;
 pub(crate) mod layout;

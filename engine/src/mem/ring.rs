@@ -58,9 +58,15 @@ impl RingSender {
 
     /// Copies a piece in, if there is room: where it begins.
     pub(crate) fn write(&mut self, piece: &[u8]) -> Option<u64> {
-        let at = self.place(piece.len())?;
-        self.memory.mapping.write(self.memory.start + self.memory.place(at), piece);
-        self.written = at + padded(piece.len());
+        self.write_by(piece.len(), |mapping, offset| mapping.write(offset, piece))
+    }
+
+    /// Has a piece of so many bytes copied in, if there is room: where it begins.
+    #[inline(always)]
+    pub(crate) fn write_by(&mut self, len: usize, copy: impl FnOnce(&Mapping, u64)) -> Option<u64> {
+        let at = self.place(len)?;
+        copy(&self.memory.mapping, self.memory.start + self.memory.place(at));
+        self.written = at + padded(len);
         Some(at)
     }
 
@@ -98,10 +104,23 @@ impl RingReceiver {
     /// # Errors
     /// [`Malformed`] where there can be no such piece.
     pub(crate) fn take(&mut self, at: u64, len: usize, into: &mut [u8]) -> Result<(), Malformed> {
-        self.check(at, len)?;
         let count = len.min(into.len());
-        let place = self.memory.start + self.memory.place(at);
-        self.memory.mapping.read(place, &mut into[..count]);
+        self.take_by(at, len, |mapping, offset| mapping.read(offset, &mut into[..count]))
+    }
+
+    /// Has the same piece copied out.
+    ///
+    /// # Errors
+    /// [`Malformed`] where there can be no such piece.
+    #[inline(always)]
+    pub(crate) fn take_by(
+        &mut self,
+        at: u64,
+        len: usize,
+        copy: impl FnOnce(&Mapping, u64),
+    ) -> Result<(), Malformed> {
+        self.check(at, len)?;
+        copy(&self.memory.mapping, self.memory.start + self.memory.place(at));
         self.give_back(at, len);
         Ok(())
     }

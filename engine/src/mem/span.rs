@@ -32,7 +32,8 @@ impl Span {
     ///
     /// # Safety
     /// The range must be readable and writable, and nobody else may use it, until the operation
-    /// that it is for has ended. Where there are no bytes, the pointer may be null.
+    /// that it is for has ended. Memory of a window must stay until that is withdrawn, and others
+    /// may use it meanwhile. Where there are no bytes, the pointer may be null.
     pub const unsafe fn new(start: *mut u8, len: usize) -> Self {
         match NonNull::new(start) {
             Some(start) => Self { start, len },
@@ -44,6 +45,15 @@ impl Span {
     pub fn of_static(bytes: &'static mut [u8]) -> Self {
         // SAFETY: the only reference there will ever be is given up.
         unsafe { Self::new(bytes.as_mut_ptr(), bytes.len()) }
+    }
+
+    /// Bytes.
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) const fn address(&self) -> *mut u8 {
+        self.start.as_ptr()
     }
 
     fn bytes(&self) -> &[u8] {

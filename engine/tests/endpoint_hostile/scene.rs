@@ -6,6 +6,7 @@ use ayre::{
 };
 use ayre_proto::envelope::{Envelope, Record};
 use ayre_proto::lane::Kind;
+use ayre_proto::touch::Touch;
 use rustix::net::{SocketAddrUnix, connect};
 
 /// Stands where no message may land.
@@ -20,9 +21,13 @@ pub(crate) const WANTED: usize = 1000;
 pub(crate) const LIARS_ID: u64 = 7;
 const POLLS: usize = 5000;
 
-pub(crate) fn span(bytes: &mut [u8]) -> Spans {
+pub(crate) fn whole(bytes: &mut [u8]) -> Span {
     // SAFETY: each test keeps its buffers, and keeps off them, until their operations have ended.
-    unsafe { Span::new(bytes.as_mut_ptr(), bytes.len()) }.into()
+    unsafe { Span::new(bytes.as_mut_ptr(), bytes.len()) }
+}
+
+pub(crate) fn span(bytes: &mut [u8]) -> Spans {
+    whole(bytes).into()
 }
 
 /// Memory of a receive, with guards around.
@@ -38,14 +43,18 @@ impl Guarded {
         span(&mut self.0[MARGIN..end])
     }
 
+    /// The same, as the memory of a window.
+    pub(crate) fn whole(&mut self) -> Span {
+        let end = self.0.len() - MARGIN;
+        whole(&mut self.0[MARGIN..end])
+    }
+
     /// The same in parts, so that nothing lies in one piece.
     pub(crate) fn parts(&mut self) -> Spans {
         let end = self.0.len() - MARGIN;
         let inner = &mut self.0[MARGIN..end];
         let (first, second) = inner.split_at_mut(inner.len() / 3);
-        // SAFETY: as span().
-        let parts = [first, second].map(|part| unsafe { Span::new(part.as_mut_ptr(), part.len()) });
-        Spans::new(parts).expect("two are few")
+        Spans::new([first, second].map(whole)).expect("two are few")
     }
 
     /// Nothing outside was written, nor anything inside from `placed` bytes on.
@@ -108,6 +117,13 @@ pub(crate) fn envelope(tag: u64) -> Envelope {
     Envelope { tag: Some(tag), data: None }
 }
 
+/// Says a record that touches a window, likewise.
+pub(crate) fn say_touch(liar: &mut Attacker, touch: &Touch, bytes: &[u64]) {
+    let (tag, head, words) = touch.encode();
+    let payload: Vec<u64> = [&[0], &head[..words], bytes].concat();
+    liar.put_claim(Lane::Messages, (Kind::GatedMessage, payload.len() as u32 * 8, tag), &payload);
+}
+
 /// The two endpoints, the liar, and what is under way.
 pub(crate) struct Scene {
     pub(crate) victim: Endpoint,
@@ -117,9 +133,9 @@ pub(crate) struct Scene {
     /// The victim's names of what it has asked the liar, and wants of it.
     pub(crate) asked: u64,
     pub(crate) wanted: u64,
-    honest: Endpoint,
+    pub(crate) honest: Endpoint,
     honest_ends: Vec<End>,
-    to_honest: RemoteId,
+    pub(crate) to_honest: RemoteId,
     pub(crate) from_liar: Guarded,
     pub(crate) waiting: Guarded,
     pub(crate) from_any: Guarded,

@@ -287,6 +287,8 @@ fn tell_other<L: Policy>(
             let completion = Completion::new(op.context, op.flags | many);
             rx.failed(failure(completion, Code(errno::ECANCELED), 0));
         }
+        // Nothing is posted that ends so, and nothing is exposed.
+        What::Written | What::Read | What::Updated | What::Touched(_) => {}
     }
 }
 

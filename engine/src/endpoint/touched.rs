@@ -1,0 +1,335 @@
+//! What remotes do to our windows, and what they are answered.
+use super::receive::{PartPlace, Taken};
+use super::send::{PART_MAX, SHORT_MAX, Stream, UNDER_WAY_MAX};
+use super::windows::{Claim, Windows};
+use super::{End, Endpoint, RemoteId, What};
+use crate::error::Fault;
+use crate::mem::exposed::Exposed;
+use ayre_proto::envelope::Record;
+use ayre_proto::lane::{Malformed, Status};
+use ayre_proto::limits::EAGER_MAX;
+use ayre_proto::touch::{Access, Calculation, TOUCH_WORDS, Touch};
+use std::collections::VecDeque;
+
+/// What a remote has done to a window of ours. It has been told that; nothing is to be done here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touched {
+    /// Who.
+    pub source: RemoteId,
+    /// The window's.
+    pub key: u64,
+    /// What.
+    pub kind: TouchKind,
+    /// Bytes of our memory that it was done to.
+    pub len: u64,
+    /// The immediate data that came along.
+    pub data: Option<u64>,
+}
+
+/// What was done to a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TouchKind {
+    /// It was written.
+    Wrote,
+    /// It was read.
+    Read,
+    /// It was updated.
+    Updated,
+}
+
+/// What is kept of a remote's touching our windows.
+#[derive(Debug, Default)]
+pub(super) struct Toucher {
+    /// Why the write that is coming in parts is refused.
+    refused: Option<Fault>,
+    /// Reads whose bytes have not all gone, the oldest first.
+    reads: VecDeque<Reading>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    claim: Claim,
+    /// The reader's name of it.
+    id: u64,
+    gone: u64,
+}
+
+impl Endpoint {
+    /// Lets remotes touch these windows from now on, in place of those they could touch before;
+    /// without any, each key is unknown.
+    pub fn share(&mut self, windows: &Windows) {
+        self.windows = Some(windows.clone());
+    }
+
+    /// The record at the head of a lane, if it touches a window. All checks of the record come
+    /// before any effect; what is wrong with its claims is answered.
+    // spec: ENV-2, ENV-23
+    pub(super) fn take_touch(
+        &mut self,
+        (index, source): (usize, RemoteId),
+        status: &Status,
+        tell: &mut impl FnMut(End),
+    ) -> Result<Taken, Malformed> {
+        let Some(Some(connection)) = self.port.connections.get(index) else {
+            return Err(Malformed);
+        };
+        let [_, head @ ..] = connection.messages_in.head::<{ TOUCH_WORDS + 1 }>();
+        let len = (status.len as usize).checked_sub(8).ok_or(Malformed)?;
+        let (touch, words) = Touch::parse(status.tag, head, len)?;
+        let (skip, bytes) = (words + 1, (len - words * 8) as u64);
+        match touch {
+            Touch::WriteHere { key, address, id, before, data } => {
+                // A length that cannot be leaves any window.
+                let len = before.saturating_add(bytes);
+                let claim = Claim { key, address, len, access: Access::WRITE };
+                let part = (before, bytes, PartPlace::Lane(skip));
+                self.take_write(source, index, &claim, part)?;
+                let refused = self.remotes[source.index()].toucher.refused.take();
+                let done = refused.map_or(Ok(()), Err);
+                self.answer(source, id, done);
+                if done.is_ok() {
+                    tell(touched((source, TouchKind::Wrote), &claim, data));
+                }
+            }
+            Touch::WritePart { key, address, len, before, count, place } => {
+                let claim = Claim { key, address, len, access: Access::WRITE };
+                let part = (before, count, PartPlace::Ring(place));
+                self.take_write(source, index, &claim, part)?;
+            }
+            Touch::WritePartHere { key, address, len, before } => {
+                let claim = Claim { key, address, len, access: Access::WRITE };
+                let part = (before, bytes, PartPlace::Lane(skip));
+                self.take_write(source, index, &claim, part)?;
+            }
+            Touch::Read { key, address, id, len } => {
+                let claim = Claim { key, address, len, access: Access::READ };
+                self.take_read(source, &Reading { claim, id, gone: 0 }, tell)?;
+            }
+            Touch::Update { key, address, id, what, data } => {
+                let len = what.len() as u64;
+                let claim = Claim { key, address, len, access: what.access() };
+                let mut staged = [0; EAGER_MAX];
+                let operands = &mut staged[..bytes as usize];
+                connection.messages_in.copy(skip, operands);
+                let done = self.take_update(source, (&claim, id), &what, operands);
+                if done {
+                    tell(touched((source, TouchKind::Updated), &claim, data));
+                }
+            }
+        }
+        Ok(Taken::Yes)
+    }
+
+    /// Bytes of a write: those before them are in their place, or one of them was refused.
+    // spec: ENV-25, ENV-26
+    fn take_write(
+        &mut self,
+        source: RemoteId,
+        index: usize,
+        claim: &Claim,
+        (before, count, from): (u64, u64, PartPlace),
+    ) -> Result<(), Malformed> {
+        let Self { windows, remotes, port, staging, .. } = self;
+        let remote = &mut remotes[source.index()];
+        if before == 0 {
+            remote.toucher.refused = None;
+        }
+        let len = count as usize;
+        let so_far = remote.toucher.refused.map_or(Ok(()), Err);
+        remote.toucher.refused = match from {
+            PartPlace::Ring(place) => {
+                let ring = remote.ring_in.as_mut().ok_or(Malformed)?;
+                ring.check(place, len)?;
+                let place_it = |memory: &Exposed, at| {
+                    ring.take_by(place, len, |ring, offset| {
+                        memory.write_from(at + before, ring, offset, len);
+                    })
+                };
+                let placed = so_far.and_then(|()| perform(windows, claim, place_it));
+                match placed {
+                    Ok(taken) => taken?,
+                    Err(_) => ring.take(place, len, &mut [])?,
+                }
+                placed.err()
+            }
+            PartPlace::Lane(skip) => {
+                let connection = port.connections[index].as_ref().ok_or(Malformed)?;
+                let bytes = staging.get_mut(..len).ok_or(Malformed)?;
+                connection.messages_in.copy(skip, bytes);
+                let place_it = |memory: &Exposed, at| memory.write(at + before, bytes);
+                so_far.and_then(|()| perform(windows, claim, place_it)).err()
+            }
+        };
+        Ok(())
+    }
+
+    /// A read: short ones are answered at once, the bytes of others leave when there is room.
+    // spec: ENV-27
+    fn take_read(
+        &mut self,
+        source: RemoteId,
+        reading: &Reading,
+        tell: &mut impl FnMut(End),
+    ) -> Result<(), Malformed> {
+        let Reading { claim, id, .. } = *reading;
+        if claim.len > SHORT_MAX as u64 {
+            let found = perform(&self.windows, &claim, |_, _| ());
+            if let Err(why) = found {
+                self.answer(source, id, Err(why));
+                return Ok(());
+            }
+            let reads = &mut self.remotes[source.index()].toucher.reads;
+            if reads.len() >= UNDER_WAY_MAX {
+                return Err(Malformed);
+            }
+            reads.push_back(*reading);
+            if reads.len() == 1 {
+                self.streams.push_back(Stream::Reads(source));
+            }
+            return Ok(());
+        }
+        let mut staged = [0; SHORT_MAX];
+        let bytes = &mut staged[..claim.len as usize];
+        match perform(&self.windows, &claim, |memory, at| memory.read(at, bytes)) {
+            Ok(()) => {
+                self.answer_with(source, id, bytes);
+                tell(touched((source, TouchKind::Read), &claim, None));
+            }
+            Err(why) => self.answer(source, id, Err(why)),
+        }
+        Ok(())
+    }
+
+    /// An update: whether it was done.
+    // spec: ENV-28
+    fn take_update(
+        &mut self,
+        source: RemoteId,
+        (claim, id): (&Claim, u64),
+        what: &Calculation,
+        operands: &[u8],
+    ) -> bool {
+        let (operand, compare) = operands.split_at(what.operand_len());
+        let mut staged = [0; EAGER_MAX];
+        let old = &mut staged[..what.len()];
+        let done = perform(&self.windows, claim, |memory, at| {
+            memory.read(at, old);
+            let mut staged = [0; EAGER_MAX];
+            let new = &mut staged[..old.len()];
+            new.copy_from_slice(old);
+            what.op.apply(what.number, new, operand, compare);
+            if new != old {
+                memory.write(at, new);
+            }
+        });
+        match done {
+            Ok(()) if what.tells => self.answer_with(source, id, old),
+            done => self.answer(source, id, done),
+        }
+        done.is_ok()
+    }
+
+    fn answer(&mut self, to: RemoteId, id: u64, done: Result<(), Fault>) {
+        let record = match done {
+            Ok(()) => Record::Done { id },
+            Err(fault) => Record::Refused { id, fault },
+        };
+        self.reply(to, record);
+    }
+
+    fn answer_with(&mut self, to: RemoteId, id: u64, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return self.answer(to, id, Ok(()));
+        }
+        self.reply_with(to, Record::PartHere { to: id }, bytes);
+    }
+
+    /// The next bytes that a remote has asked for: whether any have gone, and whether all have.
+    pub(super) fn push_reads(&mut self, to: RemoteId, tell: &mut impl FnMut(End)) -> (bool, bool) {
+        let mut any = false;
+        loop {
+            let reads = &mut self.remotes[to.index()].toucher.reads;
+            let Some(Reading { claim, id, gone }) = reads.front().copied() else {
+                return (any, true);
+            };
+            if gone == claim.len {
+                reads.pop_front();
+                tell(touched((to, TouchKind::Read), &claim, None));
+                continue;
+            }
+            match self.push_read_part(to, &claim, (id, gone)) {
+                Ok(Some(count)) => {
+                    let reads = &mut self.remotes[to.index()].toucher.reads;
+                    reads.iter_mut().take(1).for_each(|reading| reading.gone += count);
+                }
+                Ok(None) => return (any, false),
+                Err(why) => {
+                    self.remotes[to.index()].toucher.reads.pop_front();
+                    self.answer(to, id, Err(why));
+                }
+            }
+            any = true;
+        }
+    }
+
+    /// The next bytes of one read: how many, if there was room. The window may have been withdrawn
+    /// meanwhile.
+    // spec: ENV-22, ENV-27
+    fn push_read_part(
+        &mut self,
+        to: RemoteId,
+        claim: &Claim,
+        (id, gone): (u64, u64),
+    ) -> Result<Option<u64>, Fault> {
+        let Some(peer) = self.remotes[to.index()].peer else { return Ok(None) };
+        if self.reserve(peer).is_err() {
+            return Ok(None);
+        }
+        let left = claim.len - gone;
+        let Self { windows, remotes, .. } = self;
+        if let Some(ring) = &mut remotes[to.index()].ring_out {
+            let count = left.min(PART_MAX as u64) as usize;
+            let count = count.min(ring.longest());
+            let place = perform(windows, claim, |memory, at| {
+                ring.write_by(count, |ring, offset| {
+                    memory.read_to(at + gone, ring, offset, count);
+                })
+            })?;
+            let Some(place) = place else { return Ok(None) };
+            let part = Record::Part { to: id, len: count as u64, place };
+            let pushed = self.push_record(peer, &part, &[]);
+            return Ok(pushed.is_ok().then_some(count as u64));
+        }
+        let mut staged = [0; SHORT_MAX];
+        let bytes = &mut staged[..left.min(SHORT_MAX as u64) as usize];
+        perform(windows, claim, |memory, at| memory.read(at + gone, bytes))?;
+        let pushed = self.push_record(peer, &Record::PartHere { to: id }, bytes);
+        Ok(pushed.is_ok().then_some(bytes.len() as u64))
+    }
+
+    /// A remote touches our windows no more.
+    pub(super) fn end_touched(&mut self, from: RemoteId) {
+        self.remotes[from.index()].toucher = Toucher::default();
+        self.streams.retain(|stream| !matches!(stream, Stream::Reads(to) if *to == from));
+    }
+}
+
+/// Does something to the memory of a claim, while nobody else touches it by way of an endpoint, and
+/// it cannot be withdrawn.
+// spec: ENV-22, ENV-23, ENV-28
+fn perform<T>(
+    windows: &Option<Windows>,
+    claim: &Claim,
+    what: impl FnOnce(&Exposed, u64) -> T,
+) -> Result<T, Fault> {
+    let table = windows.as_ref().ok_or(Fault::UnknownKey)?.lock();
+    let (memory, at) = table.find(claim)?;
+    Ok(what(memory, at))
+}
+
+// spec: ENV-31
+fn touched((source, kind): (RemoteId, TouchKind), claim: &Claim, data: Option<u64>) -> End {
+    let Claim { key, len, .. } = *claim;
+    let touched = Touched { source, key, kind, len, data };
+    End { context: 0, what: What::Touched(touched), result: Ok(()) }
+}

@@ -9,13 +9,18 @@ use attacker::{
     Attacker, HELLO, Lane, Layout, Parts, RING, Random, VERSION, WELCOME, control_socket, receive,
     sealed_file, send,
 };
-use ayre::{Busy, End, Endpoint, Fault, PostError, Receive, RemoteId, Sent, Spin};
+use ayre::{
+    Access, Busy, Combine, End, Endpoint, Fault, Number, PostError, Receive, RemoteId, Sent, Spans,
+    Spin, Spot, Update, Window, Windows, Write,
+};
 use ayre_proto::envelope::{Envelope, Record};
 use ayre_proto::lane::Kind;
+use ayre_proto::touch::{Calculation, Touch};
 use rustix::fd::AsFd;
 use rustix::net::{accept, bind, listen};
 use scene::{
-    Guarded, Scene, address_of, call, envelope, hello, outgoing, poll_until, say, socket_of,
+    Guarded, Scene, address_of, call, envelope, hello, outgoing, poll_until, say, say_touch,
+    socket_of, span,
 };
 
 /// Records that a liar writes at most.
@@ -28,7 +33,25 @@ fn number(random: &mut Random) -> u64 {
     let near = random.below(4) * 64;
     let small = random.below(3);
     let nasty = random.nasty();
-    random.pick(&[small, small, small, near, 600, 700, 16000, nasty])
+    let touch = small | 1 << 63;
+    random.pick(&[small, small, small, touch, near, 600, 700, 16000, nasty])
+}
+
+fn any_touch(random: &mut Random) -> Touch {
+    let [key, address, a, b, c, d] = [0; 6].map(|_: u64| number(random));
+    let data = (random.below(2) == 0).then_some(a);
+    match random.below(5) {
+        0 => Touch::WriteHere { key, address, id: a, before: b, data },
+        1 => Touch::WritePart { key, address, len: a, before: b, count: c, place: d },
+        2 => Touch::WritePartHere { key, address, len: a, before: b },
+        3 => Touch::Read { key, address, id: a, len: b },
+        _ => {
+            let (op, number) = (random.pick(&Combine::ALL), random.pick(&Number::ALL));
+            let (count, tells) = (random.below(4) as u16, random.below(2) == 0);
+            let what = Calculation { op, number, count, tells };
+            Touch::Update { key, address, id: a, what, data }
+        }
+    }
 }
 
 fn any_record(random: &mut Random) -> Record {
@@ -36,13 +59,14 @@ fn any_record(random: &mut Random) -> Record {
     let envelope = Envelope { tag: some(), data: some() };
     let answer = some();
     let [a, b, c] = [0; 3].map(|_: u64| number(random));
-    match random.below(8) {
+    match random.below(9) {
         0 => Record::Short { envelope, answer },
         1 | 2 => Record::Long { envelope, answer, len: a, place: b },
         3 => Record::Ask { envelope, id: a, answered: answer.is_some(), len: b },
         4 => Record::Go { id: a, to: b, len: c },
         5 => Record::Part { to: a, len: b, place: c },
         6 => Record::PartHere { to: a },
+        7 => Record::Refused { id: a, fault: Fault::Bounds },
         _ => Record::Done { id: a },
     }
 }
@@ -60,12 +84,35 @@ fn lie(liar: &mut Attacker, random: &mut Random) {
             let words: Vec<u64> = (0..512).map(|_| number(random)).collect();
             liar.put_claim(Lane::Messages, (Kind::GatedMessage, len, tag), &words);
         }
+        2..5 => {
+            let touch = any_touch(random);
+            let count = match touch {
+                Touch::Update { what, .. } => (what.operand_len() + what.comparand_len()) / 8,
+                Touch::WriteHere { .. } | Touch::WritePartHere { .. } => bytes.len(),
+                _ => 0,
+            };
+            say_touch(liar, &touch, &bytes[..count.min(bytes.len())]);
+        }
         _ => {
             let record = any_record(random);
             let has_bytes = matches!(record, Record::Short { .. } | Record::PartHere { .. });
             say(liar, &record, if has_bytes { &bytes } else { &[] });
         }
     }
+}
+
+/// One of each that touches a window of a liar's; says how many.
+fn touch_each(victim: &mut Endpoint, remote: RemoteId, into: &mut Guarded) -> usize {
+    let (spot, mut one) = (Spot { remote, key: 1, address: 0 }, [1; 8]);
+    let context = 100;
+    victim.read(spot, into.spans(), context).expect("there is room");
+    let write = Write { bytes: span(&mut one), data: None, context, inject: true };
+    assert_eq!(victim.write(spot, &write), Ok(Sent::Gone));
+    let (op, number, compare) = (Combine::Sum, Number::U64, Spans::default());
+    let operand = span(&mut one);
+    let update = Update { op, number, operand, compare, result: None, data: None, context };
+    victim.update(spot, &update).expect("there is room");
+    3
 }
 
 /// A liar comes, and goes when it has been found out or has nothing to say any more.
@@ -90,6 +137,12 @@ fn one_script(victim: &mut Endpoint, others: &mut Vec<End>, seed: u64) -> bool {
         message.delivered = index == 1;
         assert_eq!(victim.send(remote, &message), Ok(Sent::UnderWay));
     }
+    let (windows, mut touched) = (Windows::new(), [Guarded::new(ROOM), Guarded::new(ROOM)]);
+    let touches = touch_each(victim, remote, &mut touched[0]);
+    let memory = vec![touched[1].whole()];
+    let window = Window { key: 1, base: 0, memory, access: Access::all() };
+    windows.expose(window).expect("there is room");
+    victim.share(&windows);
     let before = victim.counters().malformed();
     for _ in 0..RECORDS {
         lie(&mut liar, &mut random);
@@ -104,10 +157,11 @@ fn one_script(victim: &mut Endpoint, others: &mut Vec<End>, seed: u64) -> bool {
     for _ in 0..4 {
         victim.progress(|end| ends.push(end));
     }
-    rooms.iter().for_each(|room| room.check(ROOM));
+    windows.withdraw(1);
+    rooms.iter().chain(&touched).for_each(|room| room.check(ROOM));
     let (ours, rest): (Vec<_>, Vec<_>) = ends.into_iter().partition(|end| end.context == 100);
     others.extend(rest);
-    assert_eq!(ours.len(), rooms.len() + bytes.len(), "seed {seed}: each ends once");
+    assert_eq!(ours.len(), rooms.len() + bytes.len() + touches, "seed {seed}: each ends once");
     malformed == 1
 }
 

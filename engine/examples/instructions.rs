@@ -4,8 +4,9 @@
 //! waiting. `cargo xtask instructions` runs it under callgrind with two counts; what differs is
 //! the cost of the operations between.
 use ayre::{
-    Config, Endpoint, Mode, Options, Outgoing, PeerId, Port, Receive, RegionOptions, RemoteId,
-    RemoteQueue, RemoteRegion, Rights, Span, Spans, Spin,
+    Access, Combine, Config, Endpoint, Mode, Number, Options, Outgoing, PeerId, Port, Receive,
+    RegionOptions, RemoteId, RemoteQueue, RemoteRegion, Rights, Span, Spans, Spin, Spot, Update,
+    Window, Windows, Write,
 };
 use ayre_proto::matching::{self, Arrive, Matcher, Message, Pattern, Post, Sizes};
 use std::hint::black_box;
@@ -197,6 +198,43 @@ fn tagged(len: usize, count: u64) {
     }
 }
 
+/// Something that touches a window of the far one, until its end has been told.
+fn touched(count: u64, post: impl Fn(&mut Endpoint, Spot)) {
+    let (mut near, mut far, remote) = endpoints();
+    let (memory, access) = (vec![Span::of_static(vec![7; 64].leak())], Access::all());
+    let windows = Windows::new();
+    windows.expose(Window { key: 1, base: 0, memory, access }).expect("room");
+    far.share(&windows);
+    for _ in 0..count {
+        post(&mut near, Spot { remote, key: 1, address: 8 });
+        far.progress(|_| ());
+        let mut ends = 0;
+        near.progress(|end| ends += u32::from(end.result.is_ok()));
+        assert_eq!(ends, 1);
+    }
+}
+
+fn written(count: u64) {
+    let bytes: Spans = Span::of_static(vec![7; 8].leak()).into();
+    let write = Write { bytes, data: None, context: 1, inject: true };
+    touched(count, |near, spot| {
+        let _ = black_box(near.write(spot, &write)).expect("room");
+    });
+}
+
+fn read(count: u64) {
+    let into: Spans = Span::of_static(vec![7; 8].leak()).into();
+    touched(count, |near, spot| near.read(spot, into.clone(), 1).expect("room"));
+}
+
+fn updated(count: u64) {
+    let [operand, result] = [0, 1].map(|_| Spans::from(Span::of_static(vec![7; 8].leak())));
+    let (op, number, compare) = (Combine::Sum, Number::U64, Spans::default());
+    let result = Some(result);
+    let update = Update { op, number, operand, compare, result, data: None, context: 1 };
+    touched(count, |near, spot| near.update(spot, &update).expect("room"));
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let case = arguments.next().expect("CASE COUNT");
@@ -231,6 +269,9 @@ fn main() {
         "match-unexpected-1000" => unexpected(1000, count),
         "tagged-8" => tagged(8, count),
         "tagged-64" => tagged(64, count),
+        "write-8" => written(count),
+        "read-8" => read(count),
+        "update-8" => updated(count),
         "tagged-poll" => {
             let mut ends = endpoints();
             (0..count).for_each(|_| assert!(!ends.0.progress(|_| ())));

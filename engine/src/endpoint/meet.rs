@@ -85,25 +85,32 @@ impl Endpoint {
         true
     }
 
-    /// Why nothing can be sent to a remote now; calls it, where nobody has.
+    /// Where a remote that nothing can be posted to is connected, if that changes now; calls it,
+    /// where nobody has.
+    ///
+    /// # Errors
+    /// Why nothing can be posted yet, or any more.
+    // spec: ENV-6
     #[cold]
-    pub(super) fn not_connected(&mut self, remote: RemoteId) -> PostError {
+    pub(super) fn reach(&mut self, remote: RemoteId) -> Result<PeerId, PostError> {
         let Some(known) = self.remotes.get(remote.index()) else {
-            return Fault::ForeignHandle.into();
+            return Err(Fault::ForeignHandle.into());
         };
         match known.standing {
-            Standing::Ended(why) => return why.into(),
+            Standing::Ended(why) => return Err(why.into()),
             Standing::Calling(_) => self.meet(),
             Standing::Strangers => {
                 if let Err(why) = self.call(remote) {
                     self.remotes[remote.index()].standing = Standing::Ended(why);
-                    return why.into();
+                    return Err(why.into());
                 }
             }
             // A long write to it has yet to go.
-            Standing::Connected => return Busy::MessageLaneFull.into(),
+            Standing::Connected => return Err(Busy::MessageLaneFull.into()),
         }
-        Busy::Connecting.into()
+        // Who is told that it calls may sleep until the answer: it must not have come before.
+        let open = self.remotes.get(remote.index()).and_then(|remote| remote.open);
+        open.ok_or_else(|| Busy::Connecting.into())
     }
 
     fn call(&mut self, remote: RemoteId) -> Result<(), Fault> {

@@ -96,8 +96,9 @@ impl Endpoint {
     // spec: ENV-3, ENV-4
     #[inline]
     pub fn send(&mut self, to: RemoteId, message: &Outgoing) -> Result<Sent, PostError> {
-        let Some(peer) = self.remotes.get(to.index()).and_then(|remote| remote.open) else {
-            return Err(self.not_connected(to));
+        let peer = match self.remotes.get(to.index()).and_then(|remote| remote.open) {
+            Some(peer) => peer,
+            None => self.reach(to)?,
         };
         if message.bytes.len() <= SHORT_MAX
             && !message.delivered

@@ -243,9 +243,8 @@ impl Endpoint {
     }
 
     fn may_touch(&mut self, remote: RemoteId) -> Result<PeerId, PostError> {
-        let Some(peer) = self.remotes.get(remote.index()).and_then(|remote| remote.open) else {
-            return Err(self.not_connected(remote));
-        };
+        let open = self.remotes.get(remote.index()).and_then(|remote| remote.open);
+        let peer = open.map_or_else(|| self.reach(remote), Ok)?;
         if self.under_way() >= UNDER_WAY_MAX {
             return Err(Busy::TooManyOutstanding.into());
         }

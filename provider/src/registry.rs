@@ -23,6 +23,16 @@ pub(crate) trait Body: Any + Send + Sync {
         Err(Code::NOT_SUPPORTED)
     }
 
+    /// The flags that operations have by default, in the direction that is named by its own flag.
+    fn op_flags(&self, _direction: u64) -> Outcome<u64> {
+        Err(Code::NOT_SUPPORTED)
+    }
+
+    /// Changes them; the direction is named beside them.
+    fn set_op_flags(&self, _flags: u64) -> Outcome {
+        Err(Code::NOT_SUPPORTED)
+    }
+
     /// The object as one that can be waited for.
     fn waitable(&self) -> Option<&dyn Waitable> {
         None

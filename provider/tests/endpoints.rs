@@ -91,6 +91,36 @@ fn no_slot_of_an_endpoint_is_empty() {
 }
 
 #[test]
+fn flags_of_operations_can_be_changed() {
+    let wishes = Wishes { tx_flags: DELIVERY_COMPLETE, ..Wishes::default() };
+    let opened = wishes.opened();
+    let selective = Wishes { cq_flags: SELECTIVE_COMPLETION, ..wishes };
+    let ends = End::pair(&opened, &selective);
+    let ep = ends[0].ep;
+    let get = |direction: u64| {
+        let mut flags = direction;
+        (control(ep, GETOPSFLAG, &mut flags), flags)
+    };
+    let set = |mut flags: u64| control(ep, SETOPSFLAG, &mut flags);
+    assert_eq!((get(SEND), get(RECV)), ((0, DELIVERY_COMPLETE), (0, 0)));
+    for neither in [0, SEND | RECV] {
+        assert_eq!((get(neither), set(neither)), ((-errno::EINVAL, neither), -errno::EINVAL));
+    }
+    assert_eq!(set(SEND | PEEK), -errno::EBADFLAGS);
+    assert_eq!(control(ep, GETOPSFLAG, null_mut::<u64>()), -errno::EINVAL);
+    let mut flags = SEND;
+    assert_eq!(control(ends[0].cq, GETOPSFLAG, &mut flags), -errno::ENOSYS);
+    assert_eq!(control(ends[0].cq, SETOPSFLAG, &mut flags), -errno::ENOSYS);
+    // Silent at first, then told: the second message is the first that is heard of.
+    assert_eq!(until_taken(&ends, || tsend(&ends[0], &[1], 0, 1)), 0);
+    assert_eq!(set(SEND | COMPLETION), 0);
+    assert_eq!(get(SEND), (0, COMPLETION));
+    assert_eq!(until_taken(&ends, || tsend(&ends[0], &[2], 0, 2)), 0);
+    assert_eq!(next(&ends[0], &ends).0.op_context as usize, 2);
+    ends.into_iter().for_each(End::close);
+}
+
+#[test]
 fn options_and_names() {
     let wishes = Wishes::default();
     let opened = wishes.opened();

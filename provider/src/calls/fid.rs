@@ -57,6 +57,12 @@ unsafe fn carry_out(object: &Arc<dyn Entity>, command: Command, argument: *mut c
                 copy::put(argument.cast(), wait.map_or(WAIT_NONE, Wait::kind));
                 Ok(())
             }
+            GETOPSFLAG => {
+                let flags = argument.cast::<u64>();
+                copy::put(flags, body.op_flags(flags.read_unaligned())?);
+                Ok(())
+            }
+            SETOPSFLAG => body.set_op_flags(argument.cast::<u64>().read_unaligned()),
             GET_RAW_MR => {
                 let (base, key) = body.raw_key().ok_or(Code::INVALID)?;
                 raw_key(base, key, &*argument.cast())

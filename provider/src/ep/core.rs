@@ -147,6 +147,23 @@ impl<L: Policy> Core<L> {
         self.state.with(|state| state.min_multi_recv = bytes);
     }
 
+    /// The flags of calls without any, in one direction.
+    ///
+    /// # Errors
+    /// `EINVAL` unless one is named.
+    pub(super) fn op_flags(&self, direction: u64) -> Outcome<u64> {
+        self.state.with(|state| Ok(state.side(direction)?.chosen()))
+    }
+
+    /// # Errors
+    /// `EINVAL` unless one direction is named.
+    pub(super) fn set_op_flags(&self, direction: u64, flags: u64) -> Outcome {
+        self.state.with(|state| {
+            state.side(direction)?.choose(flags);
+            Ok(())
+        })
+    }
+
     /// Operations under way.
     pub(crate) fn under_way(&self) -> usize {
         self.state.with(|state| state.ops.len())
@@ -192,6 +209,14 @@ impl<L: Policy> State<L> {
     fn rest(&mut self) -> bool {
         let Self { endpoint, ops, tx, rx, peers, .. } = self;
         endpoint.rest(|end| tell(end, ops, (&mut *tx, &mut *rx), peers))
+    }
+
+    fn side(&mut self, direction: u64) -> Outcome<&mut Side<L>> {
+        match direction {
+            SEND => Ok(&mut self.tx),
+            RECV => Ok(&mut self.rx),
+            _ => Err(Code::INVALID),
+        }
     }
 
     /// By what the engine knows a peer.

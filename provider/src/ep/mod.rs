@@ -29,6 +29,7 @@ use crate::code::{Code, Outcome};
 use crate::cq::Cq;
 use crate::domain::DomainObject;
 use crate::eq::Eq;
+use crate::offer::Offer;
 use crate::registry::{self, Body, Entity};
 use crate::source::{Source, Sources};
 use crate::sys::cell::Policy;
@@ -181,6 +182,18 @@ impl<L: Policy> Body for Ep<L> {
         Ok(())
     }
 
+    fn op_flags(&self, direction: u64) -> Outcome<u64> {
+        self.core.op_flags(direction)
+    }
+
+    fn set_op_flags(&self, flags: u64) -> Outcome {
+        let chosen = flags & !DIRECTIONS;
+        if chosen & !Offer::now().op_flags != 0 {
+            return Err(Code::BAD_FLAGS);
+        }
+        self.core.set_op_flags(flags & DIRECTIONS, chosen)
+    }
+
     fn close(&self) -> Outcome {
         let source = self.source();
         self.domain.mover.remove(&source);
@@ -194,6 +207,9 @@ impl<L: Policy> Body for Ep<L> {
         Ok(())
     }
 }
+
+/// How a program names one side of an endpoint.
+const DIRECTIONS: u64 = SEND | RECV;
 
 /// Binds what can be bound once.
 fn set<T>(slot: &mut Option<T>, value: T) -> Outcome {

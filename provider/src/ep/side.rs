@@ -52,6 +52,15 @@ impl<L: Policy> Side<L> {
         Ok(())
     }
 
+    /// What the program has chosen for calls without flags of their own.
+    pub(super) fn chosen(&self) -> u64 {
+        self.chosen
+    }
+
+    pub(super) fn choose(&mut self, flags: u64) {
+        (self.chosen, self.flags) = (flags, flags | self.added);
+    }
+
     pub(super) fn has_cq(&self) -> bool {
         self.cq.is_some()
     }

@@ -2,8 +2,8 @@
 # Makes sure that the named tools are there: installs what is missing with apt-get when run by
 # root, otherwise says which packages to install and fails.
 #
-# usage: scripts/deps.sh [cargo] [cc] [fi_info] [hpcc] [ip] [mpicc.openmpi] [mpiexec.hydra]
-#                        [mpirun.openmpi] [srun] [valgrind]
+# usage: scripts/deps.sh [cargo] [cc] [fi_info] [hpcc] [ip] [lmp] [mpicc.openmpi] [mpiexec.hydra]
+#                        [mpirun.openmpi] [python3] [srun] [valgrind]
 set -eu
 
 say() { echo "deps: $*"; }
@@ -17,9 +17,11 @@ package_of() {
     fi_info) echo libfabric-bin libfabric-dev libfabric1 binutils ;;
     hpcc) echo hpcc ;;
     ip) echo iproute2 ;;
+    lmp) echo lammps ;;
     mpicc.openmpi) echo libopenmpi-dev ;;
     mpiexec.hydra) echo mpich ;;
     mpirun.openmpi) echo openmpi-bin ;;
+    python3) echo python3 python3-venv ;;
     srun) echo slurm-client slurmctld slurmd ;;
     valgrind) echo valgrind libc6-dbg ;;
     *) say "unknown tool $1" >&2 && exit 2 ;;

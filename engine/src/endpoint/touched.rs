@@ -35,6 +35,8 @@ pub enum TouchKind {
     Read,
     /// It was updated.
     Updated,
+    /// It was updated, and what was there before was told.
+    Fetched,
 }
 
 /// What is kept of a remote's touching our windows.
@@ -112,8 +114,9 @@ impl Endpoint {
                 let operands = &mut staged[..bytes as usize];
                 connection.messages_in.copy(skip, operands);
                 let done = self.take_update(source, (&claim, id), &what, operands);
+                let kind = if what.tells { TouchKind::Fetched } else { TouchKind::Updated };
                 if done {
-                    tell(touched((source, TouchKind::Updated), &claim, data));
+                    tell(touched((source, kind), &claim, data));
                 }
             }
         }

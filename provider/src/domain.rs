@@ -58,7 +58,9 @@ pub(crate) struct Domain<L: Policy> {
     /// Of its fabric.
     pub(crate) kind: &'static Kind,
     pub(crate) choices: Choices,
-    pub(crate) regions: L::Cell<Regions>,
+    pub(crate) regions: L::Cell<Regions<L>>,
+    /// What peers may work on, through the endpoints that are opened for that.
+    pub(crate) windows: ayre::Windows,
     /// Where registrations report, if they do.
     reports_to: Mutex<Option<Arc<Object<FidEq, Eq>>>>,
     eq: Mutex<Option<Arc<Object<FidEq, Eq>>>>,
@@ -72,7 +74,8 @@ impl<L: Policy> Domain<L> {
         Self {
             kind,
             choices,
-            regions: L::Cell::new(Regions::default()),
+            regions: L::Cell::new(Regions::new()),
+            windows: ayre::Windows::new(),
             reports_to: Mutex::default(),
             eq: Mutex::default(),
             mover: Mover::default(),
@@ -151,14 +154,29 @@ pub(crate) mod tests {
 
     /// The same for a program of another version.
     pub(crate) fn domain_at<L: Policy>(is_managed: bool, api: u32) -> Arc<DomainObject<L>> {
-        let choices = Choices {
+        chosen(Choices {
             api,
-            threading: THREAD_SAFE,
             resource_mgmt: if is_managed { RM_ENABLED } else { RM_DISABLED },
-            data_progress: PROGRESS_MANUAL,
-            av_type: AV_TABLE,
-            mr_mode: 0,
-        };
+            ..CHOICES
+        })
+    }
+
+    /// The same for a program that addresses memory in this way.
+    pub(crate) fn domain_with<L: Policy>(mr_mode: i32) -> Arc<DomainObject<L>> {
+        chosen(Choices { mr_mode, ..CHOICES })
+    }
+
+    const CHOICES: Choices = Choices {
+        api: version(1, 17),
+        threading: THREAD_SAFE,
+        resource_mgmt: RM_ENABLED,
+        data_progress: PROGRESS_MANUAL,
+        av_type: AV_TABLE,
+        mr_mode: 0,
+    };
+
+    fn chosen<L: Policy>(choices: Choices) -> Arc<DomainObject<L>> {
+        let api = choices.api;
         let fid = Fid { fclass: 0, context: null_mut(), ops: std::ptr::null() };
         let head = FidDomain { fid, ops: std::ptr::null(), mr: std::ptr::null() };
         let fabric = Object::new(0u8, Fabric { kind: &KINDS[0], api });

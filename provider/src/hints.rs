@@ -178,7 +178,7 @@ fn ep(hint: &EpAttr, offer: &Offer, answer: &EpAttr) -> Met {
         ("protocol version", hint.protocol_version as usize, answer.protocol_version as usize),
         ("message size", hint.max_msg_size, offer.max_msg_size),
         ("size of ordered reads after writes", hint.max_order_raw_size, offer.max_msg_size),
-        ("size of ordered writes after reads", hint.max_order_war_size, offer.max_msg_size),
+        ("size of ordered writes after reads", hint.max_order_war_size, offer.max_war_size),
         ("size of ordered writes after writes", hint.max_order_waw_size, offer.max_msg_size),
         ("transmit contexts", hint.tx_ctx_cnt, answer.tx_ctx_cnt),
         ("receive contexts", hint.rx_ctx_cnt, answer.rx_ctx_cnt),

@@ -9,6 +9,7 @@
 
 pub mod abi;
 mod address;
+mod atomic;
 mod av;
 mod calls;
 mod cntr;
@@ -19,10 +20,6 @@ mod ep;
 mod eq;
 mod hints;
 mod mover;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "one-sided operations, which are to come, call the rest")
-)]
 mod mr;
 mod offer;
 mod poll;

@@ -1,8 +1,9 @@
-//! Registered memory: keys, what may be done under them, and where that is.
+//! Registered memory: what peers call it, and which counters hear of it. Who may do what to which
+//! bytes is the engine's to know.
 
 use crate::abi::{
-    FidCntr, FidDomain, MR_BASIC, MR_PROV_KEY, MR_VIRT_ADDR, READ, RECV, REMOTE_READ, REMOTE_WRITE,
-    RMA_EVENT, SEND, WRITE, errno,
+    FidCntr, FidDomain, KEY_NOTAVAIL, MR_BASIC, MR_PROV_KEY, MR_VIRT_ADDR, READ, RECV, REMOTE_READ,
+    REMOTE_WRITE, RMA_EVENT, SEND, WRITE, errno,
 };
 use crate::cntr::Cntr;
 use crate::code::{Code, Outcome};
@@ -10,17 +11,10 @@ use crate::domain::Domain;
 use crate::registry::{self, Body, Entity};
 use crate::sys::cell::{Guard, Policy};
 use crate::sys::object::Object;
+use ayre::{Access, ExposeError, Span, Window};
 use std::collections::BTreeMap;
 use std::ffi::c_int;
-use std::ops::Range;
 use std::sync::Arc;
-
-/// A piece of the program's memory, by address.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
-    pub(crate) at: usize,
-    pub(crate) len: usize,
-}
 
 /// How a domain's memory is addressed, and who chooses its keys: each on request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,57 +35,13 @@ impl Addressing {
     }
 }
 
-/// A registration.
-pub(crate) struct Region {
-    pieces: Arc<[Piece]>,
-    /// What peers call its first byte.
-    base: u64,
-    len: u64,
-    access: u64,
-    notice: Option<Notice>,
-}
-
-/// What is to be done when a peer has written to a region.
-pub(crate) type Notice = Arc<dyn Fn() + Send + Sync>;
-
-impl Region {
-    /// A peer has written here: whoever wants to count that does.
-    pub(crate) fn written(&self) {
-        if let Some(notice) = &self.notice {
-            notice();
-        }
-    }
-
-    /// Where `len` bytes are that a peer calls `address`, if it may do that to them: pieces of
-    /// memory, in order.
-    ///
-    /// # Errors
-    /// `EACCES` without the right, `EINVAL` outside of the region.
-    pub(crate) fn find(&self, address: u64, len: u64, access: u64) -> Outcome<Vec<Piece>> {
-        if access & !self.access != 0 {
-            return Err(Code(errno::EACCES));
-        }
-        let from = address.checked_sub(self.base).ok_or(Code::INVALID)?;
-        let to = from.checked_add(len).filter(|to| *to <= self.len).ok_or(Code::INVALID)?;
-        let mut found = Vec::new();
-        let mut start = 0;
-        for piece in &*self.pieces {
-            let end = start + piece.len as u64;
-            let part: Range<u64> = from.max(start)..to.min(end);
-            if part.start < part.end {
-                let at = piece.at + (part.start - start) as usize;
-                found.push(Piece { at, len: (part.end - part.start) as usize });
-            }
-            start = end;
-        }
-        Ok(found)
-    }
-}
-
 /// What a program wants registered.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) memory: Vec<Span>,
+    /// The virtual address of the first byte. From 0 on is from 1 on: a program that registers all
+    /// of its memory has nothing there.
+    pub(crate) start: u64,
     pub(crate) access: u64,
     pub(crate) offset: u64,
     pub(crate) key: u64,
@@ -101,79 +51,51 @@ pub(crate) struct Request {
 /// What may be allowed.
 const ACCESS: u64 = SEND | RECV | READ | WRITE | REMOTE_READ | REMOTE_WRITE;
 
-/// All registrations of a domain, by key.
-#[derive(Default)]
-pub(crate) struct Regions {
-    by_key: BTreeMap<u64, Region>,
-    next_key: u64,
-}
-
-impl Regions {
-    /// Registers memory and returns its key.
-    ///
+impl Request {
     /// # Errors
-    /// `EINVAL` for memory that cannot be, and for an offset; `EBADFLAGS`; `ENOKEY` for a key that
-    /// is taken or none at all.
-    pub(crate) fn add(&mut self, addressing: Addressing, request: &Request) -> Outcome<u64> {
-        let region = region(addressing, request)?;
-        let key = if addressing.chooses_keys { self.free_key() } else { request.key };
-        if key == u64::MAX || self.by_key.contains_key(&key) {
-            return Err(Code(errno::ENOKEY));
+    /// `EBADFLAGS`; `EINVAL` for an offset, and for rights that there are not.
+    fn check(&self) -> Outcome {
+        if self.flags & !RMA_EVENT != 0 {
+            return Err(Code::BAD_FLAGS);
         }
-        self.by_key.insert(key, region);
-        Ok(key)
+        let is_known = self.offset == 0 && self.access & !ACCESS == 0;
+        if is_known { Ok(()) } else { Err(Code::INVALID) }
     }
 
-    fn free_key(&mut self) -> u64 {
-        while self.by_key.contains_key(&self.next_key) {
-            self.next_key += 1;
-        }
+    fn access(&self) -> Access {
+        let mut access = Access::empty();
+        access.set(Access::READ, self.access & REMOTE_READ != 0);
+        access.set(Access::WRITE, self.access & REMOTE_WRITE != 0);
+        access
+    }
+}
+
+type Counter<L> = Arc<Object<FidCntr, Cntr<L>>>;
+
+/// What a domain knows of its registrations besides the memory.
+pub(crate) struct Regions<L: Policy> {
+    next_key: u64,
+    /// By key: what counts the changes that peers make.
+    counters: BTreeMap<u64, Counter<L>>,
+}
+
+impl<L: Policy> Regions<L> {
+    pub(crate) fn new() -> Self {
+        Self { next_key: 0, counters: BTreeMap::new() }
+    }
+
+    /// A key that no registration of the domain has had.
+    fn new_key(&mut self) -> u64 {
         self.next_key += 1;
         self.next_key - 1
     }
 
-    /// Has something done whenever a peer has written to the region.
-    fn set_notice(&mut self, key: u64, notice: Notice) {
-        if let Some(region) = self.by_key.get_mut(&key) {
-            region.notice = Some(notice);
+    /// A peer has changed what is registered by this key.
+    pub(crate) fn changed(&self, key: u64) {
+        if let Some(counter) = self.counters.get(&key) {
+            counter.change(|count| count.value = count.value.wrapping_add(1));
         }
     }
-
-    fn remove(&mut self, key: u64) {
-        self.by_key.remove(&key);
-    }
-
-    /// The registration of a key.
-    ///
-    /// # Errors
-    /// `ENOKEY` if nothing has it.
-    pub(crate) fn get(&self, key: u64) -> Outcome<&Region> {
-        self.by_key.get(&key).ok_or(Code(errno::ENOKEY))
-    }
-}
-
-fn region(addressing: Addressing, request: &Request) -> Outcome<Region> {
-    if request.flags & !RMA_EVENT != 0 {
-        return Err(Code::BAD_FLAGS);
-    }
-    if request.offset != 0 || request.access & !ACCESS != 0 {
-        return Err(Code::INVALID);
-    }
-    let first = request.pieces.first().ok_or(Code::INVALID)?;
-    let mut len = 0u64;
-    for piece in &request.pieces {
-        piece.at.checked_add(piece.len).ok_or(Code::INVALID)?;
-        len = len.checked_add(piece.len as u64).ok_or(Code::INVALID)?;
-    }
-    let base = if addressing.is_virtual { first.at as u64 } else { 0 };
-    base.checked_add(len).ok_or(Code::INVALID)?;
-    Ok(Region {
-        pieces: request.pieces.clone().into(),
-        base,
-        len,
-        access: request.access,
-        notice: None,
-    })
 }
 
 /// Registered memory.
@@ -187,14 +109,29 @@ impl<L: Policy> Mr<L> {
     /// Registers memory with a domain.
     ///
     /// # Errors
-    /// As [`Regions::add`].
+    /// `EINVAL` for memory that cannot be, and for an offset; `EBADFLAGS`; `ENOKEY` for a key that
+    /// is taken or none at all; `ENOSPC` for more registrations than there can be.
     pub(crate) fn new(
         domain: Arc<Object<FidDomain, Domain<L>>>,
-        request: &Request,
+        request: Request,
     ) -> Outcome<Self> {
-        let (key, base) = domain.regions.with(|regions| -> Outcome<_> {
-            let key = regions.add(domain.addressing(), request)?;
-            Ok((key, regions.get(key)?.base))
+        request.check()?;
+        let Addressing { is_virtual, chooses_keys } = domain.addressing();
+        let key = match chooses_keys {
+            true => domain.regions.with(Regions::new_key),
+            false => request.key,
+        };
+        if key == KEY_NOTAVAIL {
+            return Err(Code(errno::ENOKEY));
+        }
+        let base = if is_virtual { request.start } else { 0 };
+        let first = base + u64::from(request.start == 0);
+        let access = request.access();
+        let window = Window { key, base: first, memory: request.memory, access };
+        domain.windows.expose(window).map_err(|error| match error {
+            ExposeError::KeyTaken => Code(errno::ENOKEY),
+            ExposeError::TooMany => Code(errno::ENOSPC),
+            ExposeError::TooLong | ExposeError::TooManySpans => Code::INVALID,
         })?;
         Ok(Self { key, base, domain })
     }
@@ -213,8 +150,7 @@ impl<L: Policy> Body for Mr<L> {
         if !Arc::ptr_eq(&counter.domain, &self.domain) {
             return Err(Code(errno::EDOMAIN));
         }
-        let notice: Notice = Arc::new(move || counter.change(|count| count.value += 1));
-        self.domain.regions.with(|regions| regions.set_notice(self.key, notice));
+        self.domain.regions.with(|regions| regions.counters.insert(self.key, counter));
         Ok(())
     }
 
@@ -228,21 +164,28 @@ impl<L: Policy> Body for Mr<L> {
 }
 
 impl<L: Policy> Drop for Mr<L> {
+    /// When this is over, no peer touches the memory any more.
     fn drop(&mut self) {
-        self.domain.regions.with(|regions| regions.remove(self.key));
+        self.domain.windows.withdraw(self.key);
+        self.domain.regions.with(|regions| regions.counters.remove(&self.key));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use crate::domain::DomainObject;
+    use crate::domain::tests::domain_with;
+    use crate::sys::cell::{Serial, Shared};
 
-    const OFFSETS: Addressing = Addressing { is_virtual: false, chooses_keys: false };
+    fn request(len: usize, key: u64) -> Request {
+        let memory = vec![Span::of_static(vec![0; len].leak())];
+        let access = REMOTE_READ | REMOTE_WRITE;
+        Request { memory, start: 64, access, offset: 0, key, flags: 0 }
+    }
 
-    fn request(pieces: &[(usize, usize)], key: u64) -> Request {
-        let pieces = pieces.iter().map(|&(at, len)| Piece { at, len }).collect();
-        Request { pieces, access: REMOTE_READ | REMOTE_WRITE, offset: 0, key, flags: 0 }
+    fn add<L: Policy>(domain: &Arc<DomainObject<L>>, request: Request) -> Outcome<Mr<L>> {
+        Mr::new(Arc::clone(domain), request)
     }
 
     #[test]
@@ -255,90 +198,54 @@ mod tests {
         assert_eq!(of(crate::abi::MR_SCALABLE), (false, false));
     }
 
+    fn keys<L: Policy>() {
+        let domain = domain_with::<L>(0);
+        let (first, last) = (add(&domain, request(8, 7)).unwrap(), KEY_NOTAVAIL);
+        assert_eq!((first.key(), first.raw_key()), (7, Some((0, 7))));
+        for key in [7, last] {
+            assert_eq!(add(&domain, request(8, key)).err(), Some(Code(errno::ENOKEY)));
+        }
+        drop(first);
+        assert_eq!(add(&domain, request(8, 7)).map(|mr| mr.key()), Ok(7));
+        let ours = domain_with::<L>(MR_PROV_KEY | MR_VIRT_ADDR);
+        let all = [7, 7].map(|key| add(&ours, request(8, key)).unwrap());
+        assert_eq!(all.each_ref().map(Mr::key), [0, 1]);
+        assert_eq!(all[1].raw_key(), Some((64, 1)));
+        drop(all);
+        assert_eq!(add(&ours, request(8, 7)).map(|mr| mr.key()), Ok(2));
+    }
+
     #[test]
     fn keys_are_the_programs_or_ours() {
-        let mut regions = Regions::default();
-        assert_eq!(regions.add(OFFSETS, &request(&[(64, 8)], 7)), Ok(7));
-        assert_eq!(regions.add(OFFSETS, &request(&[(64, 8)], 7)), Err(Code(errno::ENOKEY)));
-        assert_eq!(regions.add(OFFSETS, &request(&[(64, 8)], u64::MAX)), Err(Code(errno::ENOKEY)));
-        let ours = Addressing { chooses_keys: true, ..OFFSETS };
-        assert_eq!(regions.add(ours, &request(&[(64, 8)], 7)), Ok(0));
-        assert_eq!(regions.add(ours, &request(&[(64, 8)], 7)), Ok(1));
-        regions.remove(7);
-        assert_eq!(regions.get(7).err(), Some(Code(errno::ENOKEY)));
+        keys::<Shared>();
+        keys::<Serial>();
     }
 
     #[test]
     fn what_cannot_be_registered_is_refused() {
-        let mut regions = Regions::default();
-        let mut add = |request| regions.add(OFFSETS, &request);
-        let good = request(&[(64, 8)], 1);
-        assert_eq!(add(request(&[], 1)), Err(Code::INVALID));
-        assert_eq!(add(request(&[(usize::MAX, 2)], 1)), Err(Code::INVALID));
-        assert_eq!(add(Request { offset: 1, ..good.clone() }), Err(Code::INVALID));
-        assert_eq!(add(Request { access: 1, ..good.clone() }), Err(Code::INVALID));
-        assert_eq!(add(Request { flags: 1, ..good.clone() }), Err(Code::BAD_FLAGS));
-        assert_eq!(add(good), Ok(1));
+        let domain = domain_with::<Serial>(MR_VIRT_ADDR);
+        let refused = |request| add(&domain, request).err();
+        assert_eq!(refused(Request { offset: 1, ..request(8, 1) }), Some(Code::INVALID));
+        assert_eq!(refused(Request { access: 1, ..request(8, 1) }), Some(Code::INVALID));
+        assert_eq!(refused(Request { flags: 1, ..request(8, 1) }), Some(Code::BAD_FLAGS));
+        assert_eq!(refused(Request { start: u64::MAX, ..request(8, 1) }), Some(Code::INVALID));
+        assert_eq!(refused(request(8, 1)), None);
     }
 
     #[test]
-    fn rights_and_bounds_hold() {
-        let region = region(OFFSETS, &Request { access: REMOTE_READ, ..request(&[(64, 8)], 1) });
-        let region = region.unwrap();
-        let find = |address, len| region.find(address, len, REMOTE_READ);
-        assert_eq!(find(2, 6), Ok(vec![Piece { at: 66, len: 6 }]));
-        assert_eq!(find(8, 0), Ok(vec![]));
-        assert_eq!(find(2, 7), Err(Code::INVALID));
-        assert_eq!(find(u64::MAX, 2), Err(Code::INVALID));
-        assert_eq!(region.find(0, 1, REMOTE_WRITE), Err(Code(errno::EACCES)));
-        let virt =
-            super::region(Addressing { is_virtual: true, ..OFFSETS }, &request(&[(64, 8)], 1));
-        let virt = virt.unwrap();
-        assert_eq!(virt.find(64, 8, REMOTE_WRITE), Ok(vec![Piece { at: 64, len: 8 }]));
-        assert_eq!(virt.find(63, 2, REMOTE_WRITE), Err(Code::INVALID));
-    }
-
-    #[test]
-    fn memory_belongs_to_its_domain_until_it_is_dropped() {
-        let domain = crate::domain::tests::domain::<crate::sys::cell::Serial>(true);
-        let mr = Mr::new(Arc::clone(&domain), &request(&[(64, 8)], 3)).unwrap();
-        assert_eq!((mr.key(), mr.raw_key()), (3, Some((0, 3))));
-        let find = |key| domain.regions.with(|all| all.get(key)?.find(0, 8, REMOTE_READ));
-        assert_eq!(find(3), Ok(vec![Piece { at: 64, len: 8 }]));
+    fn changes_are_counted_by_key() {
+        let domain = domain_with::<Serial>(0);
+        let mr = add(&domain, request(8, 3)).unwrap();
         let counter = Cntr::new(Arc::clone(&domain), None);
         let head = crate::calls::fid::fid(0, std::ptr::null_mut());
         let counter = Object::new(FidCntr { fid: head, ops: std::ptr::null() }, counter);
         let entity: Arc<dyn Entity> = Arc::clone(&counter) as _;
         assert_eq!(mr.bind(&entity, REMOTE_WRITE), Ok(()));
-        domain.regions.with(|all| all.get(3).map(Region::written)).unwrap();
-        assert_eq!(counter.read().value, 1);
+        let change = |key| domain.regions.with(|regions| regions.changed(key));
+        change(3);
+        change(4);
         drop(mr);
-        assert_eq!(find(3), Err(Code(errno::ENOKEY)));
-    }
-
-    proptest! {
-        #[test]
-        fn pieces_are_found_byte_for_byte(
-            lens in proptest::collection::vec(0usize..9, 1..6),
-            from in 0u64..40,
-            len in 0u64..40,
-        ) {
-            let pieces: Vec<_> = lens.iter().enumerate().map(|(i, len)| (i * 100, *len)).collect();
-            let all: Vec<usize> =
-                pieces.iter().flat_map(|&(at, len)| at..at + len).collect();
-            let region = region(OFFSETS, &request(&pieces, 1)).unwrap();
-            let found = region.find(from, len, REMOTE_READ);
-            match all.get(from as usize..(from + len) as usize) {
-                None => prop_assert_eq!(found, Err(Code::INVALID)),
-                Some(bytes) => {
-                    let found: Vec<usize> = found
-                        .unwrap()
-                        .iter()
-                        .flat_map(|piece| piece.at..piece.at + piece.len)
-                        .collect();
-                    prop_assert_eq!(&found[..], bytes);
-                }
-            }
-        }
+        change(3);
+        assert_eq!(counter.read().value, 1);
     }
 }

@@ -23,44 +23,35 @@ pub(crate) struct Capability {
     pub(crate) side: Side,
     /// Given to those only that ask for it; others come with what is asked.
     pub(crate) is_primary: bool,
-    /// Whether the code for it is there. Nothing is claimed that is not.
-    pub(crate) is_ready: bool,
 }
-
-/// Whether there are endpoints, the data path with them.
-const ENDPOINTS: bool = true;
 
 /// Whether data move while the program does not call.
 const AUTO_PROGRESS: bool = true;
 
 const fn asked(bit: u64, side: Side) -> Capability {
-    Capability { bit, side, is_primary: true, is_ready: ENDPOINTS }
+    Capability { bit, side, is_primary: true }
 }
 
 const fn added(bit: u64, side: Side) -> Capability {
-    Capability { bit, side, is_primary: false, is_ready: ENDPOINTS }
+    Capability { bit, side, is_primary: false }
 }
 
-const fn later(bit: u64, side: Side) -> Capability {
-    Capability { bit, side, is_primary: true, is_ready: false }
-}
-
-/// All that is meant to be there one day.
+/// All that there are.
 pub(crate) const CAPABILITIES: &[Capability] = &[
     asked(MSG, Side::Both),
     asked(TAGGED, Side::Both),
-    later(RMA, Side::Both),
-    later(ATOMIC, Side::Both),
+    asked(RMA, Side::Both),
+    asked(ATOMIC, Side::Both),
     asked(DIRECTED_RECV, Side::Receive),
     asked(SEND, Side::Transmit),
     asked(RECV, Side::Receive),
-    later(READ, Side::Transmit),
-    later(WRITE, Side::Transmit),
-    later(REMOTE_READ, Side::Receive),
-    later(REMOTE_WRITE, Side::Receive),
+    asked(READ, Side::Transmit),
+    asked(WRITE, Side::Transmit),
+    asked(REMOTE_READ, Side::Receive),
+    asked(REMOTE_WRITE, Side::Receive),
     asked(MULTI_RECV, Side::Receive),
     asked(SOURCE, Side::Receive),
-    later(RMA_EVENT, Side::Receive),
+    asked(RMA_EVENT, Side::Receive),
     added(LOCAL_COMM, Side::Reach),
     // Programs ask for it that run on one host, too: they are told when they send whom they cannot
     // reach.
@@ -114,8 +105,19 @@ pub(crate) const INJECT_MAX: usize = 4096;
 /// Pieces of memory in one operation.
 const IOV_MAX: usize = ayre::SPANS_MAX;
 
-/// Orders that messages keep.
-const ORDER: u64 = ORDER_SAS;
+/// Places at a peer that one operation works on.
+const RMA_IOV_MAX: usize = 1;
+
+/// Orders that operations keep: all go through one lane. Only what a long read finds may have been
+/// written later.
+const ORDER: u64 = ORDER_STRICT | ORDER_RMA | ORDER_ATOMIC;
+
+const ORDER_RMA: u64 = ORDER_RMA_RAR | ORDER_RMA_RAW | ORDER_RMA_WAR | ORDER_RMA_WAW;
+
+const ORDER_ATOMIC: u64 = ORDER_ATOMIC_RAR | ORDER_ATOMIC_RAW | ORDER_ATOMIC_WAR | ORDER_ATOMIC_WAW;
+
+/// Bytes of the longest read that finds nothing of what is written later.
+const WRITE_AFTER_READ_MAX: usize = ayre::Endpoint::prompt_read_max();
 
 /// Bits of `mr_mode` that a program may have its way with.
 pub(crate) const MR_MODES: c_int = MR_VIRT_ADDR | MR_ALLOCATED | MR_PROV_KEY;
@@ -143,7 +145,9 @@ pub(crate) struct Offer {
     pub(crate) inject_size: usize,
     pub(crate) operations: usize,
     pub(crate) iov_limit: usize,
+    pub(crate) rma_iov_limit: usize,
     pub(crate) max_msg_size: usize,
+    pub(crate) max_war_size: usize,
     pub(crate) cq_data_size: usize,
     pub(crate) endpoints: usize,
     pub(crate) has_auto_progress: bool,
@@ -158,8 +162,7 @@ impl Offer {
     /// What follows from a table.
     pub(crate) fn of(table: &[Capability], has_auto_progress: bool) -> Self {
         let sum = |wanted: &dyn Fn(&Capability) -> bool| {
-            let ready = table.iter().filter(|capability| capability.is_ready);
-            ready.filter(|it| wanted(it)).fold(0, |sum, it| sum | it.bit)
+            table.iter().filter(|it| wanted(it)).fold(0, |sum, it| sum | it.bit)
         };
         let caps = sum(&|_| true);
         let moves_data = caps & (MSG | TAGGED | RMA | ATOMIC) != 0;
@@ -175,7 +178,9 @@ impl Offer {
             inject_size: when(INJECT_MAX),
             operations: when(OPERATIONS_MAX),
             iov_limit: when(IOV_MAX),
+            rma_iov_limit: when(RMA_IOV_MAX),
             max_msg_size: when(MESSAGE_MAX),
+            max_war_size: when(WRITE_AFTER_READ_MAX),
             cq_data_size: when(8),
             endpoints: when(OBJECTS_MAX),
             has_auto_progress,
@@ -215,7 +220,7 @@ impl Offer {
             inject_size: self.inject_size,
             size: self.operations,
             iov_limit: self.iov_limit,
-            rma_iov_limit: self.iov_limit,
+            rma_iov_limit: self.rma_iov_limit,
             tclass: 0,
         }
     }
@@ -242,7 +247,7 @@ impl Offer {
             max_msg_size: self.max_msg_size,
             msg_prefix_size: 0,
             max_order_raw_size: self.max_msg_size,
-            max_order_war_size: self.max_msg_size,
+            max_order_war_size: self.max_war_size,
             max_order_waw_size: self.max_msg_size,
             mem_tag_format: u64::MAX,
             tx_ctx_cnt: contexts,
@@ -302,20 +307,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_claimed_that_is_not_ready() {
-        let offer = Offer::of(CAPABILITIES, false);
-        let ready = CAPABILITIES.iter().filter(|it| it.is_ready).fold(0, |sum, it| sum | it.bit);
-        assert_eq!(offer.caps, ready);
-        if !ENDPOINTS {
-            assert_eq!((offer.caps, offer.max_msg_size, offer.endpoints), (0, 0, 0));
-        }
-    }
-
-    #[test]
     fn each_side_has_its_capabilities() {
-        let table: Vec<_> =
-            CAPABILITIES.iter().map(|it| Capability { is_ready: true, ..*it }).collect();
-        let offer = Offer::of(&table, true);
+        let offer = Offer::of(CAPABILITIES, true);
         assert_eq!(offer.tx_caps | offer.rx_caps | offer.domain_caps, offer.caps);
         assert_eq!((offer.tx_caps | offer.rx_caps) & offer.domain_caps, 0);
         assert_eq!(offer.tx_caps & (RECV | REMOTE_READ | SOURCE), 0);

@@ -80,6 +80,7 @@ fn no_slot_of_an_endpoint_is_empty() {
         }
     }
     let none = null_mut();
+    // What was not asked for refuses.
     assert_eq!(call!(ep, rma.read(none, 0, none, 0, 0, 0, none)), code(errno::ENOSYS));
     assert_eq!(call!(ep, ops.tx_ctx(0, null_mut(), null_mut(), none)), -errno::ENOSYS);
     assert!(call!(ep, ops.tx_size_left()) > 0);

@@ -29,10 +29,9 @@ fn fi_info_lists_the_provider() {
     for line in ["provider: ayre", "fabric: ayre-shm", "domain: shm", "type: FI_EP_RDM"] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
-    // Remote memory is not there yet, and nothing else is said.
     let text = fi_info(&["-p", "ayre", "-v"]);
     assert!(text.contains("src_addrlen: 64"), "{text}");
-    assert!(text.contains("caps: [ FI_MSG, FI_TAGGED, ") && !text.contains("FI_RMA"), "{text}");
+    assert!(text.contains("caps: [ FI_MSG, FI_RMA, FI_TAGGED, FI_ATOMIC, "), "{text}");
 }
 
 #[test]
@@ -80,7 +79,6 @@ fn wishes_that_cannot_be_met_have_no_answer() {
     core();
     let refused = |change: fn(&mut Info)| Infos::hints_with(change).get().unwrap_err();
     assert_eq!(refused(|info| info.caps = COLLECTIVE), -errno::ENODATA);
-    assert_eq!(refused(|info| info.caps = RMA), -errno::ENODATA);
     assert_eq!(refused(|info| info.addr_format = SOCKADDR_IN), -errno::ENODATA);
     let mut hints = Infos::hints();
     hints.ep().r#type = EP_MSG;

@@ -126,17 +126,6 @@ fn an_asynchronous_vector_reports_to_its_queue() {
     assert_eq!((close(av), close(eq)), (0, 0));
 }
 
-fn register(opened: &Opened, memory: &[u8], key: u64) -> Result<*mut FidMr, i32> {
-    let (place, len, access) = (memory.as_ptr().cast(), memory.len(), REMOTE_WRITE);
-    let mut mr = null_mut();
-    // SAFETY: the table is the domain's, and the memory is there.
-    let status = unsafe {
-        let reg = (*(*opened.domain).mr).reg.unwrap();
-        reg(fid(opened.domain), place, len, access, 0, key, 0, &mut mr, null_mut())
-    };
-    if status == 0 { Ok(mr) } else { Err(status) }
-}
-
 /// The key, and what the first byte is called.
 fn raw(mr: *mut FidMr) -> (u64, u64) {
     let (mut base, mut key, mut size) = (0, [0u8; 8], 8);
@@ -153,19 +142,19 @@ fn addressing_and_keys_are_as_asked_for() {
         let mut hints = Infos::hints();
         hints.domain().mr_mode = mode;
         let opened = Opened::new(&hints);
-        let mr = register(&opened, &memory, 1234).unwrap();
+        let mr = register(&opened, &memory, REMOTE_WRITE, 1234).unwrap();
         // SAFETY: it is open.
         let key = unsafe { (*mr).key };
         assert_eq!(key == 1234, mode & MR_PROV_KEY == 0);
         let base = if mode & MR_VIRT_ADDR == 0 { 0 } else { memory.as_ptr() as u64 };
         assert_eq!(raw(mr), (key, base));
-        let second = register(&opened, &memory, 1234);
+        let second = register(&opened, &memory, REMOTE_WRITE, 1234);
         match mode & MR_PROV_KEY {
             0 => assert_eq!(second, Err(-errno::ENOKEY)),
             _ => assert_eq!(close(second.unwrap()), 0),
         }
         assert_eq!(close(mr), 0);
-        let again = register(&opened, &memory, 1234).unwrap();
+        let again = register(&opened, &memory, REMOTE_WRITE, 1234).unwrap();
         assert_eq!(close(again), 0);
     }
 }
@@ -212,7 +201,7 @@ fn all_three_ways_of_registering_check_their_arguments() {
 #[test]
 fn memory_counts_with_a_counter_of_its_domain() {
     let (opened, other) = (Opened::new(&Infos::hints()), Opened::new(&Infos::hints()));
-    let mr = register(&opened, &[0; 8], 1).unwrap();
+    let mr = register(&opened, &[0; 8], REMOTE_WRITE, 1).unwrap();
     let (ours, theirs) = (open_cntr(&opened, WAIT_NONE), open_cntr(&other, WAIT_NONE));
     assert_eq!(bind(mr, ours, 0), -errno::EBADFLAGS);
     assert_eq!(bind(mr, theirs, REMOTE_WRITE), -errno::EDOMAIN);
@@ -240,7 +229,7 @@ fn registrations_report_where_the_domain_says() {
     assert_eq!(bind(opened.domain, eq, REG_MR), 0);
     assert_eq!(bind(opened.domain, eq, REG_MR), -errno::EINVAL);
     assert_eq!(bind(opened.domain, eq, 1), -errno::EBADFLAGS);
-    let mr = register(&opened, &[0; 8], 1).unwrap();
+    let mr = register(&opened, &[0; 8], REMOTE_WRITE, 1).unwrap();
     let (mut event, mut entry) = (0, blank::<EqEntry>());
     let place = (&raw mut entry).cast::<c_void>();
     let count = call!(eq, ops.read(&mut event, place, size_of::<EqEntry>(), 0));

@@ -57,7 +57,6 @@ fn what_is_not_there_says_so() {
     assert_eq!(call!(domain, ops.scalable_ep(info, &mut ep, null_mut())), refused);
     assert_eq!(call!(domain, ops.stx_ctx(null_mut(), &mut stx, null_mut())), refused);
     assert_eq!(call!(domain, ops.srx_ctx(null_mut(), &mut ep, null_mut())), refused);
-    assert_eq!(call!(domain, ops.query_atomic(INT8, SUM, null_mut(), 0)), refused);
     assert_eq!(call!(domain, ops.query_collective(0, null_mut(), 0)), refused);
     let mut table = null_mut();
     let open = call!(fid(domain), ops.ops_open(c"any".as_ptr(), 0, &mut table, null_mut()));

@@ -214,6 +214,9 @@ pub const CSWAP_GE: u32 = 16;
 pub const CSWAP_GT: u32 = 17;
 pub const MSWAP: u32 = 18;
 
+pub const FETCH_ATOMIC: u64 = 1 << 58;
+pub const COMPARE_ATOMIC: u64 = 1 << 59;
+
 pub const OPT_ENDPOINT: c_int = 0;
 
 pub const OPT_MIN_MULTI_RECV: c_int = 0;
@@ -438,6 +441,8 @@ pub const ALL: &[(&str, u64)] = &[
     ("FI_CSWAP_GE", CSWAP_GE as u64),
     ("FI_CSWAP_GT", CSWAP_GT as u64),
     ("FI_MSWAP", MSWAP as u64),
+    ("FI_FETCH_ATOMIC", FETCH_ATOMIC),
+    ("FI_COMPARE_ATOMIC", COMPARE_ATOMIC),
     ("FI_OPT_ENDPOINT", OPT_ENDPOINT as u64),
     ("FI_OPT_MIN_MULTI_RECV", OPT_MIN_MULTI_RECV as u64),
     ("FI_OPT_CM_DATA_SIZE", OPT_CM_DATA_SIZE as u64),

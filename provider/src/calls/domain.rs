@@ -3,7 +3,7 @@
 use crate::abi::*;
 use crate::av::Av;
 use crate::calls::provider::cq_size;
-use crate::calls::{av, cntr, cq, ep, fid, mr, sets};
+use crate::calls::{atomic, av, cntr, cq, ep, fid, mr, sets};
 use crate::cntr::Cntr;
 use crate::code::{Code, Outcome, status};
 use crate::cq::Cq;
@@ -28,6 +28,7 @@ impl<L: Policy> Calls<L> {
         endpoint: Some(ep::open::<L>),
         cntr_open: Some(open_cntr::<L>),
         poll_open: Some(open_poll::<L>),
+        query_atomic: Some(atomic::query),
         ..OpsDomain::REFUSING
     };
 

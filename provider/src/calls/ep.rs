@@ -2,7 +2,7 @@
 
 use crate::abi::*;
 use crate::address::Address;
-use crate::calls::{domain, fid, msg, provider, tagged};
+use crate::calls::{atomic, domain, fid, msg, provider, rma, tagged};
 use crate::code::{Code, Outcome, status};
 use crate::domain::DomainObject;
 use crate::ep::{Ep, Wishes};
@@ -70,9 +70,9 @@ fn head<L: Policy>(fid: Fid, caps: u64) -> FidEp {
         ops: Calls::<L>::EP,
         cm: Calls::<L>::CM,
         msg: if caps & MSG != 0 { msg::Calls::<L>::OPS } else { &OpsMsg::REFUSING },
-        rma: &OpsRma::REFUSING,
+        rma: if caps & RMA != 0 { rma::Calls::<L>::OPS } else { &OpsRma::REFUSING },
         tagged: if caps & TAGGED != 0 { tagged::Calls::<L>::OPS } else { &OpsTagged::REFUSING },
-        atomic: &OpsAtomic::REFUSING,
+        atomic: if caps & ATOMIC != 0 { atomic::Calls::<L>::OPS } else { &OpsAtomic::REFUSING },
         collective: &OpsCollective::REFUSING,
     }
 }

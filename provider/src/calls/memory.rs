@@ -1,6 +1,6 @@
 //! The memory of messages, as programs describe it.
 
-use crate::abi::Iovec;
+use crate::abi::{Ioc, Iovec};
 use crate::code::{Code, Outcome};
 use crate::ep::MESSAGE_MAX;
 use crate::offer::INJECT_MAX;
@@ -87,4 +87,20 @@ pub(super) unsafe fn pieces(iov: *const Iovec, count: usize) -> Outcome<Spans> {
 pub(super) unsafe fn start(iov: *const Iovec, count: usize) -> usize {
     // SAFETY: the caller's promise.
     unsafe { copy::values(iov, count) }.first().map_or(0, |piece| piece.iov_base as usize)
+}
+
+/// Elements of an atomic, in several pieces.
+///
+/// # Errors
+/// As for [`pieces`].
+///
+/// # Safety
+/// As for [`pieces`], with so many elements of `size` bytes in each.
+pub(super) unsafe fn elements(iov: &[Ioc], size: usize) -> Outcome<Spans> {
+    if iov.iter().any(|piece| piece.count > MESSAGE_MAX / size) {
+        return Err(Code::TOO_LONG);
+    }
+    // SAFETY: the caller's promise.
+    let spans = iov.iter().map(|piece| unsafe { Span::new(piece.addr.cast(), piece.count * size) });
+    Spans::new(spans).ok_or(Code::INVALID)
 }

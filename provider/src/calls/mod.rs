@@ -4,6 +4,7 @@
 //! takes, and returns a code. Handles of calls that set up or tear down are looked up among the
 //! open objects; those on the way of data are trusted, as the manual pages have programs vouch for
 //! them.
+mod atomic;
 pub(crate) mod av;
 pub(crate) mod cntr;
 pub(crate) mod cq;
@@ -16,5 +17,6 @@ mod memory;
 pub(crate) mod mr;
 mod msg;
 pub(crate) mod provider;
+mod rma;
 pub(crate) mod sets;
 mod tagged;

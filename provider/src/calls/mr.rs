@@ -5,12 +5,13 @@ use crate::calls::{domain, eq, fid};
 use crate::code::{Code, Outcome, status};
 use crate::domain::DomainObject;
 use crate::eq::Event;
-use crate::mr::{Mr, Piece, Request};
+use crate::mr::{Mr, Request};
 use crate::offer::MR_IOV_MAX;
 use crate::registry;
 use crate::sys::cell::Policy;
 use crate::sys::copy;
 use crate::sys::object::Object;
+use ayre::Span;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
@@ -33,10 +34,9 @@ pub(crate) unsafe extern "C" fn reg<L: Policy>(
     place: *mut *mut FidMr,
     context: *mut c_void,
 ) -> c_int {
-    let pieces = vec![Piece { at: memory as usize, len }];
-    let request = Request { pieces, access, offset, key, flags };
-    // SAFETY: the caller's promise.
-    status(unsafe { register::<L>(fid, &request, Wanted { place, context }) })
+    let iov = Iovec { iov_base: memory.cast_mut(), iov_len: len };
+    // SAFETY: the caller's promise; there is one piece.
+    unsafe { regv::<L>(fid, &iov, 1, access, offset, key, flags, place, context) }
 }
 
 /// # Safety
@@ -53,10 +53,10 @@ pub(crate) unsafe extern "C" fn regv<L: Policy>(
     context: *mut c_void,
 ) -> c_int {
     // SAFETY: the caller's promise.
-    let outcome = unsafe { pieces(iov, count) }.and_then(|pieces| {
-        let request = Request { pieces, access, offset, key, flags };
+    let outcome = unsafe { memory(iov, count) }.and_then(|(memory, start)| {
+        let request = Request { memory, start, access, offset, key, flags };
         // SAFETY: the caller's promise.
-        unsafe { register::<L>(fid, &request, Wanted { place, context }) }
+        unsafe { register::<L>(fid, request, Wanted { place, context }) }
     });
     status(outcome)
 }
@@ -82,28 +82,50 @@ pub(crate) unsafe extern "C" fn regattr<L: Policy>(
         let MrAttr { access, offset, requested_key: key, context, .. } = attr;
         // SAFETY: as above; the pieces are what the attributes say.
         unsafe {
-            let pieces = pieces(attr.mr_iov, attr.iov_count)?;
-            let request = Request { pieces, access, offset, key, flags };
-            register::<L>(fid, &request, Wanted { place, context })
+            let (memory, start) = memory(attr.mr_iov, attr.iov_count)?;
+            let request = Request { memory, start, access, offset, key, flags };
+            register::<L>(fid, request, Wanted { place, context })
         }
     };
     status(register())
 }
 
+/// The pieces of a registration, and where the first begins.
+///
 /// # Safety
-/// There are `count` pieces.
-unsafe fn pieces(iov: *const Iovec, count: usize) -> Outcome<Vec<Piece>> {
+/// There are `count` pieces. Each may be worked on by peers until the registration is closed.
+unsafe fn memory(iov: *const Iovec, count: usize) -> Outcome<(Vec<Span>, u64)> {
     if iov.is_null() || count == 0 || count > MR_IOV_MAX {
         return Err(Code::INVALID);
     }
     // SAFETY: the caller's promise.
     let all = unsafe { copy::values(iov, count) };
-    Ok(all.iter().map(|it| Piece { at: it.iov_base as usize, len: it.iov_len }).collect())
+    // SAFETY: as above.
+    let spans = all.iter().map(|piece| unsafe { span(piece) });
+    Ok((spans.collect::<Outcome<_>>()?, all[0].iov_base as u64))
+}
+
+/// One piece. Some programs register all the memory there can be, from null on to the very end:
+/// nothing is at null, and nothing behind the half of the addresses that is theirs.
+///
+/// # Errors
+/// `EINVAL` where it would end behind all addresses.
+///
+/// # Safety
+/// As for [`memory`].
+unsafe fn span(piece: &Iovec) -> Outcome<Span> {
+    const LAST: usize = isize::MAX as usize;
+    let start = piece.iov_base as usize;
+    let end = start.checked_add(piece.iov_len).ok_or(Code::INVALID)?;
+    let first = start.max(1);
+    let len = end.min(LAST).saturating_sub(first);
+    // SAFETY: the caller's promise.
+    Ok(unsafe { Span::new(first as *mut u8, len) })
 }
 
 /// # Safety
 /// The place for the region is null or there.
-unsafe fn register<L: Policy>(fid: *mut Fid, request: &Request, wanted: Wanted) -> Outcome {
+unsafe fn register<L: Policy>(fid: *mut Fid, request: Request, wanted: Wanted) -> Outcome {
     let domain = domain::find::<L>(fid.cast())?;
     if wanted.place.is_null() {
         return Err(Code::INVALID);

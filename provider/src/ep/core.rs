@@ -3,18 +3,22 @@
 use super::Wishes;
 use super::peers::Peers;
 use super::place;
-use super::side::Side;
-use crate::abi::{DIRECTED_RECV, FidCntr, FidCq, MULTI_RECV, RECV, REMOTE_CQ_DATA, SEND, errno};
+use super::side::{Side, Way};
+use crate::abi::{
+    ATOMIC, DIRECTED_RECV, FidCntr, FidCq, MULTI_RECV, READ, RECV, REMOTE_CQ_DATA, REMOTE_READ,
+    REMOTE_WRITE, RMA, RMA_EVENT, SEND, WRITE, errno,
+};
 use crate::address::Address;
 use crate::av::Watcher;
 use crate::cntr::Cntr;
 use crate::code::{Code, Outcome};
 use crate::cq::{Completion, Cq, Failure};
+use crate::domain::DomainObject;
 use crate::source::{Source, Tended};
 use crate::sys::cell::{Guard, Policy};
 use crate::sys::object::Object;
 use crate::wait::Wait;
-use ayre::{End, Fault, Found, PostError, Received, RemoteId, What};
+use ayre::{End, Fault, Found, PostError, Received, RemoteId, TouchKind, Touched, What};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::thread::{Pid, gettid};
 use slab::Slab;
@@ -63,6 +67,8 @@ pub(super) struct State<L: Policy> {
     pub(super) is_directed: bool,
     pub(super) is_enabled: bool,
     caps: u64,
+    /// Whose regions count what is done to them through this endpoint, if they do.
+    counting: Option<Arc<DomainObject<L>>>,
     /// Peers ring, because these may sleep.
     sleepers: Vec<Sleeper>,
     /// A call of the program's has made progress since the domain's thread looked.
@@ -78,7 +84,15 @@ pub(crate) struct Core<L: Policy> {
 }
 
 impl<L: Policy> Core<L> {
-    pub(super) fn new(endpoint: ayre::Endpoint, wishes: &Wishes) -> Outcome<Arc<Self>> {
+    pub(super) fn new(
+        mut endpoint: ayre::Endpoint,
+        wishes: &Wishes,
+        domain: &Arc<DomainObject<L>>,
+    ) -> Outcome<Arc<Self>> {
+        if wishes.caps & (REMOTE_READ | REMOTE_WRITE) != 0 {
+            endpoint.share(&domain.windows);
+        }
+        let counting = (wishes.caps & RMA_EVENT != 0).then(|| Arc::clone(domain));
         let bell = endpoint.as_fd().try_clone_to_owned();
         let bell = bell.map_err(|error| Code(error.raw_os_error().unwrap_or(errno::EOTHER)))?;
         let address = Address::Of(endpoint.address());
@@ -86,13 +100,14 @@ impl<L: Policy> Core<L> {
             endpoint,
             peers: Peers::default(),
             ops: Slab::new(),
-            tx: Side::new(wishes.tx_flags),
-            rx: Side::new(wishes.rx_flags),
+            tx: Side::new(wishes.tx_flags, [SEND, READ, WRITE]),
+            rx: Side::new(wishes.rx_flags, [RECV, REMOTE_READ, REMOTE_WRITE]),
             claimed: Vec::new(),
             min_multi_recv: MIN_MULTI_RECV,
             is_directed: wishes.caps & DIRECTED_RECV != 0,
             is_enabled: false,
             caps: wishes.caps,
+            counting,
             sleepers: Vec::new(),
             is_polled: false,
         });
@@ -111,15 +126,15 @@ impl<L: Policy> Core<L> {
         })
     }
 
-    /// Operations on remote memory are not there to be counted.
+    /// # Errors
+    /// `EINVAL` where there is a counter of one of these already.
     pub(super) fn bind_cntr(&self, cntr: &Arc<Object<FidCntr, Cntr<L>>>, flags: u64) -> Outcome {
         self.state.with(|State { tx, rx, .. }| {
-            if flags & SEND != 0 {
-                tx.bind_cntr(cntr)?;
+            if tx.counts(flags) || rx.counts(flags) {
+                return Err(Code::INVALID);
             }
-            if flags & RECV != 0 {
-                rx.bind_cntr(cntr)?;
-            }
+            tx.bind_cntr(cntr, flags);
+            rx.bind_cntr(cntr, flags);
             Ok(())
         })
     }
@@ -129,8 +144,9 @@ impl<L: Policy> Core<L> {
     pub(super) fn check_queues(&self) -> Outcome {
         self.state.with(|State { tx, rx, caps, .. }| {
             let sends = *caps & SEND == 0 || tx.has_cq();
+            let works = *caps & (READ | WRITE) == 0 || tx.has_cq() || tx.counts(READ | WRITE);
             let receives = *caps & RECV == 0 || rx.has_cq();
-            if sends && receives { Ok(()) } else { Err(Code(errno::ENOCQ)) }
+            if sends && works && receives { Ok(()) } else { Err(Code(errno::ENOCQ)) }
         })
     }
 
@@ -182,8 +198,8 @@ impl<L: Policy> State<L> {
 
     #[inline]
     fn advance(&mut self) -> bool {
-        let Self { endpoint, ops, tx, rx, peers, .. } = self;
-        endpoint.progress(|end| tell(end, ops, (&mut *tx, &mut *rx), peers))
+        let Self { endpoint, ops, tx, rx, peers, counting, .. } = self;
+        endpoint.progress(|end| tell(end, ops, (&mut *tx, &mut *rx), peers, counting.as_ref()))
     }
 
     /// This thread is awake, the domain's own one if none is named. Peers go on ringing for the
@@ -207,8 +223,8 @@ impl<L: Policy> State<L> {
     }
 
     fn rest(&mut self) -> bool {
-        let Self { endpoint, ops, tx, rx, peers, .. } = self;
-        endpoint.rest(|end| tell(end, ops, (&mut *tx, &mut *rx), peers))
+        let Self { endpoint, ops, tx, rx, peers, counting, .. } = self;
+        endpoint.rest(|end| tell(end, ops, (&mut *tx, &mut *rx), peers, counting.as_ref()))
     }
 
     fn side(&mut self, direction: u64) -> Outcome<&mut Side<L>> {
@@ -256,7 +272,10 @@ pub(super) fn code_of(fault: Fault) -> Code {
     match fault {
         Fault::PeerDead => Code(errno::ENOTCONN),
         Fault::Malformed => Code(errno::EIO),
-        Fault::ForeignHandle => Code::INVALID,
+        Fault::ForeignHandle | Fault::Bounds => Code::INVALID,
+        Fault::UnknownKey | Fault::StaleKey => Code(errno::ENOKEY),
+        Fault::Rights => Code(errno::EACCES),
+        Fault::TooLong => Code::TOO_LONG,
         _ => Code(errno::EOTHER),
     }
 }
@@ -268,6 +287,7 @@ fn tell<L: Policy>(
     ops: &mut Slab<Op>,
     (tx, rx): (&mut Side<L>, &mut Side<L>),
     peers: &Peers,
+    counting: Option<&Arc<DomainObject<L>>>,
 ) {
     match end {
         End { context, what: What::Received(received), result: Ok(()) }
@@ -275,9 +295,9 @@ fn tell<L: Policy>(
         {
             let key = context as usize;
             let op = if received.released { ops.remove(key) } else { ops[key] };
-            rx.ended(arrival(&op, &received, peers), op.is_told);
+            rx.ended(Way::Message, arrival(&op, &received, peers), op.is_told);
         }
-        end => tell_other(end, ops, (tx, rx), peers),
+        end => tell_other(end, ops, (tx, rx), peers, counting),
     }
 }
 
@@ -288,6 +308,7 @@ fn tell_other<L: Policy>(
     ops: &mut Slab<Op>,
     (tx, rx): (&mut Side<L>, &mut Side<L>),
     peers: &Peers,
+    counting: Option<&Arc<DomainObject<L>>>,
 ) {
     let key = context as usize;
     match what {
@@ -296,24 +317,60 @@ fn tell_other<L: Policy>(
             let completion = arrival(&op, &received, peers);
             let olen = (received.len - received.placed) as usize;
             let code = result.map_or_else(code_of, |()| Code(errno::ETRUNC));
-            rx.failed(failure(completion, code, olen));
+            rx.failed(Way::Message, failure(completion, code, olen));
         }
-        What::Sent => {
+        What::Sent | What::Written | What::Read | What::Updated => {
             let op = ops.remove(key);
-            let completion = Completion::new(op.context, op.flags);
+            let (way, completion) = (way(op.flags), Completion::new(op.context, op.flags));
             match result {
-                Ok(()) => tx.ended(completion, op.is_told),
-                Err(fault) => tx.failed(failure(completion, code_of(fault), 0)),
+                Ok(()) => tx.ended(way, completion, op.is_told),
+                Err(fault) => tx.failed(way, failure(completion, code_of(fault), 0)),
+            }
+        }
+        What::Touched(touched) => {
+            let completion = touch(&touched, peers);
+            let way = if completion.flags & REMOTE_READ != 0 { Way::Read } else { Way::Write };
+            rx.ended(way, completion, touched.data.is_some());
+            if touched.kind != TouchKind::Read
+                && let Some(domain) = counting
+            {
+                domain.regions.with(|regions| regions.changed(touched.key));
             }
         }
         What::Cancelled => {
             let op = ops.remove(key);
             let many = if op.is_many { MULTI_RECV } else { 0 };
             let completion = Completion::new(op.context, op.flags | many);
-            rx.failed(failure(completion, Code(errno::ECANCELED), 0));
+            rx.failed(Way::Message, failure(completion, Code(errno::ECANCELED), 0));
         }
-        // Nothing is posted that ends so, and nothing is exposed.
-        What::Written | What::Read | What::Updated | What::Touched(_) => {}
+    }
+}
+
+/// As what an operation of ours is counted.
+#[inline]
+fn way(flags: u64) -> Way {
+    match flags & (READ | WRITE) {
+        0 => Way::Message,
+        READ => Way::Read,
+        _ => Way::Write,
+    }
+}
+
+/// What a peer has done to our memory.
+#[inline]
+fn touch(touched: &Touched, peers: &Peers) -> Completion {
+    let data = if touched.data.is_some() { REMOTE_CQ_DATA } else { 0 };
+    let kind = match touched.kind {
+        TouchKind::Wrote => RMA | REMOTE_WRITE,
+        TouchKind::Read => RMA | REMOTE_READ,
+        TouchKind::Updated => ATOMIC | REMOTE_WRITE,
+        TouchKind::Fetched => ATOMIC | REMOTE_READ,
+    };
+    Completion {
+        len: touched.len as usize,
+        data: touched.data.unwrap_or(0),
+        source: peers.number(Some(touched.source)),
+        ..Completion::new(0, kind | data)
     }
 }
 

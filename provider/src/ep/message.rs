@@ -2,6 +2,7 @@
 
 use super::Reported;
 use super::core::{Core, Op, State};
+use super::side::Way;
 use crate::abi::{COMPLETION, DELIVERY_COMPLETE, MATCH_COMPLETE, MSG, SEND, TAGGED};
 use crate::code::{Code, Outcome};
 use crate::cq::Completion;
@@ -54,7 +55,7 @@ impl<L: Policy> State<L> {
         let kind = if tag.is_some() { TAGGED | SEND } else { MSG | SEND };
         match self.endpoint.send(remote, &outgoing) {
             Ok(Sent::Gone) => {
-                self.tx.ended(Completion::new(context, kind), is_told);
+                self.tx.ended(Way::Message, Completion::new(context, kind), is_told);
                 Ok(())
             }
             Ok(Sent::UnderWay) => {

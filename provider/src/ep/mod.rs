@@ -6,6 +6,7 @@
 //! | `message.rs` | posting messages |
 //! | `receive.rs` | posting receives, looking for messages |
 //! | `peers.rs` | a program's numbers of its peers, and the engine's |
+//! | `remote.rs` | working on peers' memory |
 //! | `place.rs` | finding an endpoint by an IP address and a port |
 //! | `side.rs` | what one direction reports to |
 
@@ -14,11 +15,13 @@ mod message;
 mod peers;
 mod place;
 mod receive;
+mod remote;
 mod side;
 
 pub(crate) use self::core::{Core, MESSAGE_MAX};
 pub(crate) use message::Message;
 pub(crate) use receive::Wanted;
+pub(crate) use remote::{Change, Note, Target};
 
 use crate::abi::{FidAv, FidCntr, FidCq, FidEq, READ, RECV, REMOTE_READ};
 use crate::abi::{REMOTE_WRITE, SELECTIVE_COMPLETION, SEND, WRITE, errno};
@@ -98,7 +101,7 @@ impl<L: Policy> Ep<L> {
             is_enabled: false,
         };
         Ok(Self {
-            core: Core::new(endpoint, wishes)?,
+            core: Core::new(endpoint, wishes, &domain)?,
             _named: named,
             bound: Mutex::new(bound),
             domain,

@@ -2,6 +2,7 @@
 
 use super::Reported;
 use super::core::{Core, Op, State, failure};
+use super::side::Way;
 use crate::abi::{
     ADDR_UNSPEC, CLAIM, COMPLETION, DISCARD, MSG, MULTI_RECV, PEEK, RECV, REMOTE_CQ_DATA, TAGGED,
     errno,
@@ -101,7 +102,7 @@ impl<L: Policy> State<L> {
                 tag: wanted.tag.map_or(0, |(tag, _)| tag),
                 ..Completion::new(wanted.context, kind(wanted))
             };
-            self.rx.failed(failure(completion, Code(errno::ENOMSG), 0));
+            self.rx.failed(Way::Message, failure(completion, Code(errno::ENOMSG), 0));
             return Ok(());
         };
         if flags & DISCARD != 0 {
@@ -150,7 +151,7 @@ impl<L: Policy> State<L> {
             source: self.peers.number(message.source),
         };
         let is_told = self.rx.flags(Reported::By(flags)) & COMPLETION != 0;
-        self.rx.ended(completion, is_told);
+        self.rx.ended(Way::Message, completion, is_told);
     }
 }
 

@@ -9,10 +9,23 @@ use crate::sys::cell::Policy;
 use crate::sys::object::Object;
 use std::sync::Arc;
 
-/// A queue and a counter, and when they hear of an operation.
+/// What is counted apart: messages, and both ways of working on a peer's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Message,
+    Read,
+    Write,
+}
+
+type Counter<L> = Arc<Object<FidCntr, Cntr<L>>>;
+
+/// A queue and counters, and when they hear of an operation.
 pub(super) struct Side<L: Policy> {
     cq: Option<Arc<Object<FidCq, Cq<L>>>>,
-    cntr: Option<Arc<Object<FidCntr, Cntr<L>>>>,
+    /// One for each way.
+    counters: [Option<Counter<L>>; 3],
+    /// By what bits a program asks for each of them.
+    bits: [u64; 3],
     /// What the program has chosen for calls without flags of their own.
     chosen: u64,
     /// The same, with what the queue adds.
@@ -24,9 +37,11 @@ pub(super) struct Side<L: Policy> {
 }
 
 impl<L: Policy> Side<L> {
-    pub(super) fn new(chosen: u64) -> Self {
+    /// One whose ways have these bits.
+    pub(super) fn new(chosen: u64, bits: [u64; 3]) -> Self {
         let (flags, added) = (chosen | COMPLETION, COMPLETION);
-        Self { cq: None, cntr: None, chosen, flags, added, may_be_full: false }
+        let counters = [const { None }; 3];
+        Self { cq: None, counters, bits, chosen, flags, added, may_be_full: false }
     }
 
     /// # Errors
@@ -42,14 +57,18 @@ impl<L: Policy> Side<L> {
         Ok(())
     }
 
-    /// # Errors
-    /// `EINVAL` where there is a counter already.
-    pub(super) fn bind_cntr(&mut self, cntr: &Arc<Object<FidCntr, Cntr<L>>>) -> Outcome {
-        if self.cntr.is_some() {
-            return Err(Code::INVALID);
+    /// Binds a counter of all ways whose bits are among these.
+    pub(super) fn bind_cntr(&mut self, cntr: &Counter<L>, bits: u64) {
+        for (counter, bit) in self.counters.iter_mut().zip(self.bits) {
+            if bits & bit != 0 {
+                *counter = Some(Arc::clone(cntr));
+            }
         }
-        self.cntr = Some(Arc::clone(cntr));
-        Ok(())
+    }
+
+    /// Whether any of these is counted.
+    pub(super) fn counts(&self, bits: u64) -> bool {
+        self.counters.iter().zip(self.bits).any(|(cntr, bit)| cntr.is_some() && bits & bit != 0)
     }
 
     /// What the program has chosen for calls without flags of their own.
@@ -90,22 +109,22 @@ impl<L: Policy> Side<L> {
 
     /// An operation has ended well.
     #[inline(always)]
-    pub(super) fn ended(&mut self, completion: Completion, is_told: bool) {
+    pub(super) fn ended(&mut self, way: Way, completion: Completion, is_told: bool) {
         if is_told && let Some(cq) = &self.cq {
             self.may_be_full |= cq.write(completion);
         }
-        if let Some(cntr) = &self.cntr {
+        if let Some(cntr) = &self.counters[way as usize] {
             cntr.change(|count| count.value = count.value.wrapping_add(1));
         }
     }
 
     /// An operation has failed.
     #[cold]
-    pub(super) fn failed(&self, failure: Failure) {
+    pub(super) fn failed(&self, way: Way, failure: Failure) {
         if let Some(cq) = &self.cq {
             cq.write_failure(failure);
         }
-        if let Some(cntr) = &self.cntr {
+        if let Some(cntr) = &self.counters[way as usize] {
             cntr.change(|count| count.errors = count.errors.wrapping_add(1));
         }
     }
@@ -115,8 +134,6 @@ impl<L: Policy> Side<L> {
         if let Some(cq) = &self.cq {
             cq.ring();
         }
-        if let Some(cntr) = &self.cntr {
-            cntr.ring();
-        }
+        self.counters.iter().flatten().for_each(|cntr| cntr.ring());
     }
 }

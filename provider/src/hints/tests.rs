@@ -1,7 +1,7 @@
-//! Every hint, met and unmet, against an offer in which everything is ready.
+//! Every hint, met and unmet, against an offer of everything.
 
 use super::*;
-use crate::offer::{CAPABILITIES, Capability, KINDS};
+use crate::offer::{CAPABILITIES, KINDS};
 
 const API: u32 = version(1, 17);
 
@@ -9,9 +9,7 @@ const API: u32 = version(1, 17);
 const REACH: u64 = LOCAL_COMM | REMOTE_COMM;
 
 fn full() -> Offer {
-    let table: Vec<_> =
-        CAPABILITIES.iter().map(|it| Capability { is_ready: true, ..*it }).collect();
-    Offer::of(&table, true)
+    Offer::of(CAPABILITIES, true)
 }
 
 fn none() -> Hints<'static> {

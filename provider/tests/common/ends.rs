@@ -22,6 +22,7 @@ pub(crate) struct Wishes {
     pub(crate) threading: u32,
     pub(crate) data_progress: u32,
     pub(crate) wait_obj: u32,
+    pub(crate) mr_mode: c_int,
 }
 
 impl Default for Wishes {
@@ -35,15 +36,23 @@ impl Default for Wishes {
             threading: THREAD_SAFE,
             data_progress: PROGRESS_MANUAL,
             wait_obj: WAIT_NONE,
+            mr_mode: 0,
         }
     }
 }
 
 impl Wishes {
+    /// Peers may work on memory, too.
+    pub(crate) fn remote() -> Self {
+        let caps = MSG | TAGGED | RMA | ATOMIC | RMA_EVENT | SOURCE;
+        Self { caps, ..Self::default() }
+    }
+
     pub(crate) fn opened(self) -> Opened {
         let mut hints = Infos::hints_with(|info| info.caps = self.caps);
         hints.domain().threading = self.threading;
         hints.domain().data_progress = self.data_progress;
+        hints.domain().mr_mode = self.mr_mode;
         // SAFETY: hints come with their attributes.
         unsafe {
             (*hints.info().tx_attr).op_flags = self.tx_flags;

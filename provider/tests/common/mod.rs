@@ -281,3 +281,20 @@ pub(crate) fn open_av(opened: &Opened, flags: u64) -> *mut FidAv {
     assert_eq!(attr.r#type, AV_TABLE);
     av
 }
+
+/// Registers memory, which stays with the caller, for as long as it is registered.
+pub(crate) fn register(
+    opened: &Opened,
+    memory: &[u8],
+    access: u64,
+    key: u64,
+) -> Result<*mut FidMr, c_int> {
+    let (place, len) = (memory.as_ptr().cast(), memory.len());
+    let mut mr = null_mut();
+    // SAFETY: the table is the domain's, and the memory is there.
+    let status = unsafe {
+        let reg = (*(*opened.domain).mr).reg.unwrap();
+        reg(fid(opened.domain), place, len, access, 0, key, 0, &mut mr, null_mut())
+    };
+    if status == 0 { Ok(mr) } else { Err(status) }
+}

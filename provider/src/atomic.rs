@@ -1,0 +1,97 @@
+//! Atomics: which there are, and what libfabric's numbers for them mean.
+
+use crate::abi::*;
+use crate::code::{Code, Outcome};
+use ayre::{Combine, Endpoint, Number, Relation};
+
+/// The calls fall into three families, each with operations of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// They change a peer's memory.
+    Change,
+    /// They also hand back what was there.
+    Fetch,
+    /// They change what compares with a value as it should, and hand back what was there.
+    Compare,
+}
+
+/// A kind of atomic that there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    pub(crate) op: Combine,
+    pub(crate) number: Number,
+}
+
+impl Family {
+    /// The kind of this family that libfabric has these numbers for.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` where there is none.
+    pub(crate) fn kind(self, datatype: u32, op: u32) -> Outcome<Kind> {
+        let kind = || {
+            let kind = Kind { op: self.op(op)?, number: number(datatype)? };
+            kind.op.is_defined(kind.number).then_some(kind)
+        };
+        kind().ok_or(Code(errno::EOPNOTSUPP))
+    }
+
+    fn op(self, op: u32) -> Option<Combine> {
+        let is_ours = match self {
+            Self::Change => op <= BXOR || op == ATOMIC_WRITE,
+            Self::Fetch => op <= ATOMIC_WRITE,
+            Self::Compare => op >= CSWAP,
+        };
+        if is_ours { combine(op) } else { None }
+    }
+}
+
+impl Kind {
+    /// How many elements one call can have.
+    pub(crate) fn most(self) -> usize {
+        Endpoint::update_max(self.op, self.number)
+    }
+}
+
+fn combine(op: u32) -> Option<Combine> {
+    Some(match op {
+        MIN => Combine::Min,
+        MAX => Combine::Max,
+        SUM => Combine::Sum,
+        PROD => Combine::Prod,
+        LOR => Combine::LOr,
+        LAND => Combine::LAnd,
+        BOR => Combine::BOr,
+        BAND => Combine::BAnd,
+        LXOR => Combine::LXor,
+        BXOR => Combine::BXor,
+        ATOMIC_READ => Combine::Read,
+        ATOMIC_WRITE => Combine::Write,
+        CSWAP => Combine::CompareSwap(Relation::Eq),
+        CSWAP_NE => Combine::CompareSwap(Relation::Ne),
+        CSWAP_LE => Combine::CompareSwap(Relation::Le),
+        CSWAP_LT => Combine::CompareSwap(Relation::Lt),
+        CSWAP_GE => Combine::CompareSwap(Relation::Ge),
+        CSWAP_GT => Combine::CompareSwap(Relation::Gt),
+        MSWAP => Combine::MaskedSwap,
+        _ => return None,
+    })
+}
+
+/// Of long doubles and numbers of 128 bits there are none.
+fn number(datatype: u32) -> Option<Number> {
+    Some(match datatype {
+        INT8 => Number::I8,
+        UINT8 => Number::U8,
+        INT16 => Number::I16,
+        UINT16 => Number::U16,
+        INT32 => Number::I32,
+        UINT32 => Number::U32,
+        INT64 => Number::I64,
+        UINT64 => Number::U64,
+        FLOAT => Number::F32,
+        DOUBLE => Number::F64,
+        FLOAT_COMPLEX => Number::C32,
+        DOUBLE_COMPLEX => Number::C64,
+        _ => return None,
+    })
+}

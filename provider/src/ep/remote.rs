@@ -1,0 +1,126 @@
+//! Working on peers' memory: writing, reading, atomics.
+
+use super::Reported;
+use super::core::{Core, Op, State};
+use crate::abi::{ATOMIC, COMPLETION, INJECT, READ, RMA, WRITE};
+use crate::code::{Code, Outcome};
+use crate::offer::INJECT_MAX;
+use crate::sys::cell::{Guard, Policy};
+use ayre::{Endpoint, PostError, RemoteId, Spans, Spot, Update, Write};
+
+/// Memory of a peer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target {
+    /// The program's number of whose it is.
+    pub(crate) to: u64,
+    pub(crate) key: u64,
+    pub(crate) address: u64,
+}
+
+impl Target {
+    fn at(&self, remote: RemoteId) -> Spot {
+        Spot { remote, key: self.key, address: self.address }
+    }
+}
+
+/// How a program hears of an operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Note {
+    pub(crate) context: usize,
+    pub(crate) reported: Reported,
+}
+
+/// An atomic: what it is, and the memory that it takes.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub(crate) op: ayre::Combine,
+    pub(crate) number: ayre::Number,
+    pub(crate) operand: Spans,
+    pub(crate) compare: Spans,
+    /// For the values that were there before, if they are wanted.
+    pub(crate) result: Option<Spans>,
+}
+
+impl<L: Policy> Core<L> {
+    /// Writes to a peer's memory.
+    ///
+    /// # Errors
+    /// Those of [`Core::send`]; `EMSGSIZE` for more than can be injected.
+    pub(crate) fn write(
+        &self,
+        target: Target,
+        bytes: Spans,
+        data: Option<u64>,
+        note: Note,
+    ) -> Outcome {
+        self.state.with(|state| {
+            let inject = match note.reported {
+                Reported::Never => true,
+                reported => state.tx.flags(reported) & INJECT != 0,
+            };
+            if inject && bytes.len() > INJECT_MAX {
+                return Err(Code::TOO_LONG);
+            }
+            state.post(target.to, RMA | WRITE, note, |endpoint, remote, context| {
+                endpoint.write(target.at(remote), &Write { bytes, data, context, inject }).map(drop)
+            })
+        })
+    }
+
+    /// Reads a peer's memory.
+    ///
+    /// # Errors
+    /// Those of [`Core::send`].
+    pub(crate) fn read(&self, target: Target, into: Spans, note: Note) -> Outcome {
+        self.state.with(|state| {
+            state.post(target.to, RMA | READ, note, |endpoint, remote, context| {
+                endpoint.read(target.at(remote), into, context)
+            })
+        })
+    }
+
+    /// Carries out an atomic on a peer's memory. Its operands are copied before this returns.
+    ///
+    /// # Errors
+    /// Those of [`Core::send`].
+    pub(crate) fn update(&self, target: Target, change: Change, note: Note) -> Outcome {
+        let Change { op, number, operand, compare, result } = change;
+        let kind = if result.is_some() { ATOMIC | READ } else { ATOMIC | WRITE };
+        self.state.with(|state| {
+            state.post(target.to, kind, note, |endpoint, remote, context| {
+                let data = None;
+                let update = Update { op, number, operand, compare, result, data, context };
+                endpoint.update(target.at(remote), &update)
+            })
+        })
+    }
+}
+
+impl<L: Policy> State<L> {
+    /// Posts an operation whose end the engine will tell.
+    #[inline]
+    fn post(
+        &mut self,
+        to: u64,
+        kind: u64,
+        note: Note,
+        call: impl FnOnce(&mut Endpoint, RemoteId, u64) -> Result<(), PostError>,
+    ) -> Outcome {
+        let is_told = self.tx.flags(note.reported) & COMPLETION != 0;
+        if is_told && self.tx.is_full() {
+            self.progress();
+            return Err(Code::AGAIN);
+        }
+        let remote = match self.peers.remote(to) {
+            Some(remote) => remote,
+            None => self.look_up(to)?,
+        };
+        let key = self.ops.vacant_key();
+        if let Err(error) = call(&mut self.endpoint, remote, key as u64) {
+            return Err(self.refused(error));
+        }
+        let Note { context, .. } = note;
+        self.ops.insert(Op { context, buf: 0, flags: kind, is_told, is_many: false });
+        Ok(())
+    }
+}

@@ -64,8 +64,11 @@ fn overrun() -> Failure {
 }
 
 /// Completions beyond the size of a queue under resource management. The operations under way are
-/// bounded, and the engine stops taking in while a queue is full, so that this is never reached.
+/// bounded, and nothing is taken in from peers beyond [`FLOOD_MAX`], so that this is never reached.
 const SPILL_MAX: usize = 1 << 20;
+
+/// Completions beyond the size of such a queue from which on peers have to wait.
+const FLOOD_MAX: usize = 1 << 16;
 
 /// What is in a queue.
 #[derive(Debug)]
@@ -175,10 +178,15 @@ impl<L: Policy> Cq<L> {
         }
     }
 
-    /// Whether the program has to read before more should be taken in from peers.
+    /// Whether the program has to read before it posts more that is told of.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.queue.with(|queue| queue.entries.len() >= queue.size)
+    }
+
+    /// Whether it has to read before more is taken in from peers.
+    pub(crate) fn is_flooded(&self) -> bool {
+        self.queue.with(|queue| queue.entries.len() >= queue.size.saturating_add(FLOOD_MAX))
     }
 
     /// Takes up to `count` completions; progress is made when there is none.

@@ -519,3 +519,36 @@ fn who_has_gone_ends_what_is_under_way() {
         drop((opened, memory));
     }
 }
+
+/// Nothing is lost where a program reads its queue late: peers wait.
+#[test]
+fn a_flood_of_data_waits_for_the_program() {
+    const LONG: u64 = 80_000;
+    let scene = Scene::new(Wishes { cq_flags: SELECTIVE_COMPLETION, ..Wishes::remote() }, 8);
+    let [sender, target] = &scene.ends;
+    let (ep, bytes) = (sender.ep, [1u8; 8]);
+    let inject = |data| call!(ep, rma.injectdata(bytes.as_ptr().cast(), 8, data, 0, 0, KEY));
+    let mut posted = 0;
+    let mut refused = 0;
+    // Who posts no more for long waits for the program.
+    while posted < LONG && refused < 10_000 {
+        match inject(posted) {
+            0 => (posted, refused) = (posted + 1, 0),
+            status => {
+                assert_eq!(status, code(errno::EAGAIN));
+                refused += 1;
+                scene.ends.iter().for_each(give_time);
+            }
+        }
+    }
+    assert!(posted > 60_000 && posted < LONG, "{posted}");
+    let mut read = 0;
+    while read < posted {
+        if let Ok((told, _)) = target.read() {
+            assert_eq!(told.data, read);
+            read += 1;
+        }
+    }
+    silent(&scene.ends);
+    scene.close();
+}

@@ -198,6 +198,9 @@ impl<L: Policy> State<L> {
 
     #[inline]
     fn advance(&mut self) -> bool {
+        if self.rx.is_flooded() {
+            return false;
+        }
         let Self { endpoint, ops, tx, rx, peers, counting, .. } = self;
         endpoint.progress(|end| tell(end, ops, (&mut *tx, &mut *rx), peers, counting.as_ref()))
     }

@@ -107,6 +107,12 @@ impl<L: Policy> Side<L> {
         self.may_be_full
     }
 
+    /// Whether the program has to read its queue before more is taken in from peers.
+    #[inline]
+    pub(super) fn is_flooded(&mut self) -> bool {
+        self.is_full() && self.cq.as_ref().is_some_and(|cq| cq.is_flooded())
+    }
+
     /// An operation has ended well.
     #[inline(always)]
     pub(super) fn ended(&mut self, way: Way, completion: Completion, is_told: bool) {

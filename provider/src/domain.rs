@@ -5,7 +5,7 @@ use crate::abi::{PROGRESS_AUTO, errno};
 use crate::code::{Code, Outcome};
 use crate::eq::Eq;
 use crate::mover::Mover;
-use crate::mr::{Addressing, Regions};
+use crate::mr::{Addressing, Memory, Regions};
 use crate::offer::Kind;
 use crate::registry::{self, Body, Entity};
 use crate::source::Source;
@@ -60,7 +60,7 @@ pub(crate) struct Domain<L: Policy> {
     pub(crate) choices: Choices,
     pub(crate) regions: L::Cell<Regions<L>>,
     /// What peers may work on, through the endpoints that are opened for that.
-    pub(crate) windows: ayre::Windows,
+    pub(crate) memory: Memory,
     /// Where registrations report, if they do.
     reports_to: Mutex<Option<Arc<Object<FidEq, Eq>>>>,
     eq: Mutex<Option<Arc<Object<FidEq, Eq>>>>,
@@ -75,7 +75,7 @@ impl<L: Policy> Domain<L> {
             kind,
             choices,
             regions: L::Cell::new(Regions::new()),
-            windows: ayre::Windows::new(),
+            memory: Memory::default(),
             reports_to: Mutex::default(),
             eq: Mutex::default(),
             mover: Mover::default(),

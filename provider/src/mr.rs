@@ -11,7 +11,7 @@ use crate::domain::Domain;
 use crate::registry::{self, Body, Entity};
 use crate::sys::cell::{Guard, Policy};
 use crate::sys::object::Object;
-use ayre::{Access, ExposeError, Span, Window};
+use ayre::{Access, ExposeError, Span, Window, Windows};
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -32,6 +32,41 @@ impl Addressing {
             return Self { is_virtual: true, chooses_keys: true };
         }
         Self { is_virtual: mr_mode & MR_VIRT_ADDR != 0, chooses_keys: mr_mode & MR_PROV_KEY != 0 }
+    }
+}
+
+/// What a domain has registered, as peers may work on it: by offsets, and by virtual addresses.
+///
+/// Which of the two an endpoint's peers say is its own info's to choose: a program may open two on
+/// one domain, for two parts of it that have asked for different things.
+#[derive(Default)]
+pub(crate) struct Memory {
+    by_offset: Windows,
+    by_address: Windows,
+}
+
+impl Memory {
+    /// As the peers of an endpoint see it.
+    pub(crate) fn of(&self, addressing: Addressing) -> &Windows {
+        if addressing.is_virtual { &self.by_address } else { &self.by_offset }
+    }
+
+    fn expose(&self, key: u64, request: Request) -> Result<(), ExposeError> {
+        let access = request.access();
+        let Request { memory, start, .. } = request;
+        let skipped = u64::from(start == 0);
+        let window = Window { key, base: skipped, memory, access };
+        self.by_offset.expose(window.clone())?;
+        let exposed = self.by_address.expose(Window { base: start + skipped, ..window });
+        if exposed.is_err() {
+            self.by_offset.withdraw(key);
+        }
+        exposed
+    }
+
+    fn withdraw(&self, key: u64) {
+        self.by_offset.withdraw(key);
+        self.by_address.withdraw(key);
     }
 }
 
@@ -125,10 +160,7 @@ impl<L: Policy> Mr<L> {
             return Err(Code(errno::ENOKEY));
         }
         let base = if is_virtual { request.start } else { 0 };
-        let first = base + u64::from(request.start == 0);
-        let access = request.access();
-        let window = Window { key, base: first, memory: request.memory, access };
-        domain.windows.expose(window).map_err(|error| match error {
+        domain.memory.expose(key, request).map_err(|error| match error {
             ExposeError::KeyTaken => Code(errno::ENOKEY),
             ExposeError::TooMany => Code(errno::ENOSPC),
             ExposeError::TooLong | ExposeError::TooManySpans => Code::INVALID,
@@ -166,7 +198,7 @@ impl<L: Policy> Body for Mr<L> {
 impl<L: Policy> Drop for Mr<L> {
     /// When this is over, no peer touches the memory any more.
     fn drop(&mut self) {
-        self.domain.windows.withdraw(self.key);
+        self.domain.memory.withdraw(self.key);
         self.domain.regions.with(|regions| regions.counters.remove(&self.key));
     }
 }

@@ -238,6 +238,34 @@ fn addresses_are_offsets_or_virtual_and_regions_have_pieces() {
     }
 }
 
+/// Parts of a program that share a domain may have asked for different ways.
+#[test]
+fn an_endpoint_addresses_as_its_own_info_says() {
+    let scene = Scene::new(Wishes::remote(), 64);
+    let wishes = Wishes { mr_mode: MR_VIRT_ADDR, ..Wishes::remote() };
+    let other = wishes.opened();
+    let (mut ep, domain) = (null_mut(), scene.opened.domain);
+    assert_eq!(call!(domain, ops.endpoint(other.infos.0, &mut ep, null_mut())), 0);
+    let (cq, av) = (scene.ends[0].cq, open_av(&scene.opened, 0));
+    assert_eq!((bind(ep, cq, SEND | RECV), bind(ep, av, 0)), (0, 0));
+    assert_eq!(control(ep, ENABLE, null_mut::<u8>()), 0);
+    let to = scene.ends[0].insert(&[name(ep)])[0];
+    let start = scene.memory.as_ptr() as u64;
+    for (to, address) in [(to, start + 8), (0, 16)] {
+        scene.work("write", &[address as u8; 8], Place { to, key: KEY, address });
+        scene.ended(RMA | WRITE);
+    }
+    for (to, address) in [(0, start + 8), (to, 16)] {
+        scene.work("write", &[0; 8], Place { to, key: KEY, address });
+        scene.failed(RMA | WRITE, errno::EINVAL);
+    }
+    let both = [[(start + 8) as u8; 8], [16; 8]].concat();
+    assert_eq!(std::hint::black_box(&scene.memory)[8..24], both);
+    assert_eq!((close(ep), close(av)), (0, 0));
+    scene.close();
+    drop(other);
+}
+
 /// A program may register all of its memory.
 #[test]
 fn all_memory_is_one_region() {

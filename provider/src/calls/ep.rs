@@ -6,6 +6,7 @@ use crate::calls::{atomic, domain, fid, msg, provider, rma, tagged};
 use crate::code::{Code, Outcome, status};
 use crate::domain::DomainObject;
 use crate::ep::{Ep, Wishes};
+use crate::mr::Addressing;
 use crate::offer::{OPERATIONS_MAX, Offer};
 use crate::registry;
 use crate::sys::cell::Policy;
@@ -60,7 +61,11 @@ unsafe fn wishes<L: Policy>(info: *mut Info, domain: &Arc<DomainObject<L>>) -> O
         bytes => Some(Address::from_bytes(bytes).ok_or(Code::INVALID)?),
     };
     let (tx_flags, rx_flags) = (answer.tx.op_flags, answer.rx.op_flags);
-    Ok(Wishes { caps: answer.caps, tx_flags, rx_flags, source })
+    let addressing = match hints.domain {
+        None => domain.addressing(),
+        Some(_) => Addressing::of(answer.domain.mr_mode),
+    };
+    Ok(Wishes { caps: answer.caps, tx_flags, rx_flags, source, addressing })
 }
 
 /// The tables of an endpoint: what it has not asked for refuses.

@@ -90,7 +90,7 @@ impl<L: Policy> Core<L> {
         domain: &Arc<DomainObject<L>>,
     ) -> Outcome<Arc<Self>> {
         if wishes.caps & (REMOTE_READ | REMOTE_WRITE) != 0 {
-            endpoint.share(&domain.windows);
+            endpoint.share(domain.memory.of(wishes.addressing));
         }
         let counting = (wishes.caps & RMA_EVENT != 0).then(|| Arc::clone(domain));
         let bell = endpoint.as_fd().try_clone_to_owned();

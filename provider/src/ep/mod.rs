@@ -32,6 +32,7 @@ use crate::code::{Code, Outcome};
 use crate::cq::Cq;
 use crate::domain::DomainObject;
 use crate::eq::Eq;
+use crate::mr::Addressing;
 use crate::offer::Offer;
 use crate::registry::{self, Body, Entity};
 use crate::source::{Source, Sources};
@@ -49,6 +50,8 @@ pub(crate) struct Wishes {
     pub(crate) tx_flags: u64,
     pub(crate) rx_flags: u64,
     pub(crate) source: Option<Address>,
+    /// How its peers address memory.
+    pub(crate) addressing: Addressing,
 }
 
 /// When a program is told that an operation has ended well; it always is that one has failed.

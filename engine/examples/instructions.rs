@@ -4,9 +4,9 @@
 //! waiting. `cargo xtask instructions` runs it under callgrind with two counts; what differs is
 //! the cost of the operations between.
 use ayre::{
-    Access, Combine, Config, Endpoint, Mode, Number, Options, Outgoing, PeerId, Port, Receive,
-    RegionOptions, RemoteId, RemoteQueue, RemoteRegion, Rights, Span, Spans, Spin, Spot, Update,
-    Window, Windows, Write,
+    Access, Combine, Config, Endpoint, EndpointOptions, Mode, Number, Options, Outgoing, PeerId,
+    Port, Receive, RegionOptions, RemoteId, RemoteQueue, RemoteRegion, Rights, Span, Spans, Spin,
+    Spot, Update, Window, Windows, Write,
 };
 use ayre_proto::matching::{self, Arrive, Matcher, Message, Pattern, Post, Sizes};
 use std::hint::black_box;
@@ -162,8 +162,9 @@ fn masks(count: u64) {
 
 /// Two endpoints that are connected, and how the first one names the second.
 fn endpoints() -> (Endpoint, Endpoint, RemoteId) {
-    let mut near = Endpoint::open(Spin::SHARED).expect("an endpoint");
-    let mut far = Endpoint::open(Spin::SHARED).expect("an endpoint");
+    // Without a network nobody else of this process does anything.
+    let options = EndpointOptions::new().spin(Spin::SHARED).local();
+    let [mut near, mut far] = [0, 1].map(|_| Endpoint::open_with(&options).expect("an endpoint"));
     let to = near.remote(&far.address()).expect("an endpoint of this host");
     let hello = Outgoing {
         tag: Some(1),

@@ -12,7 +12,7 @@ use crate::responder::{Responder, lock};
 use crate::setup::Listener;
 use crate::sync::AtomicBool;
 use crate::wait::Sleep;
-use crate::wire::{Keeper, Wire};
+use crate::wire::{Alarm, Keeper, Wire};
 use ayre_proto::limits::{NOTIFICATIONS_MAX, RECORD_MAX};
 use ayre_proto::notify::Packed;
 use ayre_proto::units::PeerId;
@@ -57,10 +57,15 @@ pub struct Port {
     pub(crate) staging: Box<[u8; RECORD_MAX]>,
     /// Mediated connections that this thread serves and drains; the wire is counted as one.
     pub(crate) mediated: usize,
+    /// What polls look at the wire for: connections and calls of endpoints; of another port, that
+    /// it is open to other hosts.
+    pub(crate) linked: usize,
     /// Connections with other hosts, once the port is open to them; shared with other threads.
     pub(crate) wire: Arc<OnceLock<Mutex<Wire>>>,
     /// Pumps the wire while the program does not.
     pub(crate) keeper: Option<Keeper>,
+    /// Wakes an endpoint that rests.
+    pub(crate) alarm: Option<Alarm>,
     /// Whether any of these connections has something to take on its control channel.
     pub(crate) any_mail: Arc<AtomicBool>,
     /// Whether the wire has brought anything since this was cleared.
@@ -159,8 +164,10 @@ impl Port {
             any_news,
             staging: Box::new([0; RECORD_MAX]),
             mediated: 0,
+            linked: 0,
             wire: Arc::default(),
             keeper: None,
+            alarm: None,
             any_mail: Arc::new(AtomicBool::new(false)),
             has_come: false,
             engine: None,
@@ -247,12 +254,13 @@ impl Port {
             self.abandon(peer, why);
         }
         let Some(connection) = self.connections[peer.index()].as_ref() else { return };
+        let has_left = connection.left;
         match connection.control().socket() {
             Some(socket) => self.sleep.forget(socket),
             None => self.release_link(peer),
         }
         // Endpoints have no other way to hear that one has left.
-        if !connection.left || self.is_alone() || self.config.name.is_some() {
+        if !has_left || self.is_alone() || self.config.name.is_some() {
             self.died.push(peer);
         }
     }
@@ -281,8 +289,9 @@ impl Port {
     pub(crate) fn forget(&mut self, peer: PeerId) -> Result<(), Fault> {
         let slot = self.connections.get_mut(peer.index()).ok_or(Fault::ForeignHandle)?;
         let connection = slot.take().ok_or(Fault::ForeignHandle)?;
-        if let Some(bells) = &connection.bells {
-            self.forget_bells(bells);
+        match &connection.bells {
+            Some(bells) => self.forget_bells(bells),
+            None => self.forget_link(peer),
         }
         if connection.mode() == Mode::Mediated {
             // They would credit a later connection of this number.

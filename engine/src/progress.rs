@@ -155,6 +155,12 @@ impl Port {
         }
     }
 
+    /// Whether something of another host waits for [`Port::service_control`].
+    pub(crate) fn has_mail(&self) -> bool {
+        // Relaxed: each mailbox has a lock of its own.
+        self.any_mail.load(Ordering::Relaxed)
+    }
+
     /// Starts a thread that serves mediated peers while the program computes. It sleeps when there
     /// is nothing to do.
     ///

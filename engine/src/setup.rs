@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Spoken in Hello and Welcome; changes with any layout of spec/90.
-const VERSION: u64 = 4;
+pub(crate) const VERSION: u64 = 4;
 /// In place of a number, where there is none.
 const NO_NUMBER: u64 = u64::MAX;
 const BACKLOG: i32 = 1024;
@@ -365,7 +365,7 @@ impl Port {
         }
     }
 
-    fn free_number(&self) -> Result<PeerId, SetupError> {
+    pub(crate) fn free_number(&self) -> Result<PeerId, SetupError> {
         let is_free = |number: &usize| {
             *number != self.id.index() && self.connections.get(*number).is_none_or(Option::is_none)
         };
@@ -412,6 +412,7 @@ impl Port {
             });
             self.mediated += 1;
         }
+        self.linked += usize::from(connection.is_carried());
         self.connections[index] = Some(connection);
         Ok(peer)
     }

@@ -70,7 +70,8 @@ impl Sleep {
         self.add(fd, OWN, EventFlags::IN | EventFlags::ET)
     }
 
-    /// A net: can be read while datagrams have come that were not taken.
+    /// A net: can be read while datagrams have come that were not taken; or an alarm, from its time
+    /// on.
     pub(crate) fn watch_net(&self, fd: BorrowedFd<'_>) -> Result<(), SetupError> {
         self.add(fd, OWN, EventFlags::IN)
     }

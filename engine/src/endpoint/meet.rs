@@ -1,12 +1,15 @@
 //! Connections that come about while the program goes on.
 //!
 //! Who wants to send calls; the other side answers when it makes progress. Where two call each
-//! other, the call of the greater name counts.
+//! other, the call of the greater name counts. An endpoint of another host is called by asking for
+//! a link with it; which of two links counts then, the links themselves settle.
 use super::touched::Toucher;
 use super::{Address, Endpoint, Remote, RemoteId};
 use crate::connection::Name;
+use crate::control::Packet;
 use crate::error::{Busy, Fault, PostError, SetupError};
 use crate::setup::{Begun, Hello, hear_hello};
+use crate::wire::{Arrived, BegunLink};
 use ayre_proto::envelope::LONG_MAX;
 use ayre_proto::units::PeerId;
 use rustix::fd::{AsFd, OwnedFd};
@@ -18,7 +21,7 @@ pub(super) enum Standing {
     /// Nobody has called.
     Strangers,
     /// We have.
-    Calling(Begun),
+    Calling(Call),
     Connected,
     /// Nothing goes to it any more.
     Ended(Fault),
@@ -26,6 +29,14 @@ pub(super) enum Standing {
 
 /// Lines of the shortest message lane: the longest record finds room in the end.
 const LINES_MIN: u32 = 32;
+/// A call that was not answered yet.
+#[derive(Debug)]
+pub(super) enum Call {
+    Here(Begun),
+    /// To another host.
+    Away(BegunLink),
+}
+
 /// Callers that have not said who they are.
 const CALLERS_MAX: usize = 64;
 
@@ -35,15 +46,20 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`SetupError::Exhausted`] beyond [`super::REMOTES_MAX`]; [`SetupError::Invalid`] for an
-    /// endpoint of another host.
+    /// endpoint of another host, where one of the two is not reached from there, or one has plain
+    /// links and the other one has not.
     pub fn remote(&mut self, address: &Address) -> Result<RemoteId, SetupError> {
-        if let Some(known) = self.by_name.get(&address.name()) {
-            return Ok(*known);
+        if !address.is_with(&self.address) && !address.is_linked(&self.address) {
+            return Err(SetupError::Invalid("the endpoint is on another host, and not reached"));
         }
-        if !address.is_with(&self.address) {
-            return Err(SetupError::Invalid("the endpoint is on another host"));
+        match self.by_name.get(&address.name()) {
+            Some(known) => {
+                // It may have called before anybody had handed over its address.
+                self.remotes[known.index()].address = *address;
+                Ok(*known)
+            }
+            None => self.learn(*address),
         }
-        self.learn(*address)
     }
 
     fn learn(&mut self, address: Address) -> Result<RemoteId, SetupError> {
@@ -115,24 +131,55 @@ impl Endpoint {
 
     fn call(&mut self, remote: RemoteId) -> Result<(), Fault> {
         let address = self.remotes[remote.index()].address;
-        if address == self.address {
+        if address.name() == self.address.name() {
             let peer = self.port.connect_loopback().map_err(|_| Fault::PeerDead)?;
             self.connected(remote, peer);
             return Ok(());
         }
-        let begun = address.socket().and_then(|socket| self.port.begin_connect_at(&socket));
+        let call = match address.is_with(&self.address) {
+            true => self.call_here(&address).map(Call::Here),
+            false => self.call_away(&address).map(Call::Away),
+        };
         // Nobody listens at a name once its endpoint has gone.
-        let begun = begun.and_then(|begun| self.port.sleep.watch(begun.socket()).map(|()| begun));
-        let begun = begun.map_err(|_| Fault::PeerDead)?;
-        self.remotes[remote.index()].standing = Standing::Calling(begun);
+        let call = call.map_err(|_| Fault::PeerDead)?;
+        self.remotes[remote.index()].standing = Standing::Calling(call);
         self.calls += 1;
         Ok(())
+    }
+
+    fn call_here(&mut self, address: &Address) -> Result<Begun, SetupError> {
+        let begun = self.port.begin_connect_at(&address.socket()?)?;
+        self.port.sleep.watch(begun.socket())?;
+        Ok(begun)
+    }
+
+    // spec: ENV-33
+    fn call_away(&mut self, address: &Address) -> Result<BegunLink, SetupError> {
+        let (callee, at) = address.callee().ok_or(SetupError::Invalid("nobody said where"))?;
+        self.port.begin_call(&callee, at)
+    }
+
+    /// Ends a call that has been answered, or whose answer nobody wants any more.
+    pub(super) fn hang_up(&mut self, remote: RemoteId) -> Option<Call> {
+        let standing = &mut self.remotes.get_mut(remote.index())?.standing;
+        if !matches!(standing, Standing::Calling(_)) {
+            return None;
+        }
+        let before = std::mem::replace(standing, Standing::Strangers);
+        let Standing::Calling(call) = before else { return None };
+        self.calls -= 1;
+        match &call {
+            Call::Here(begun) => self.port.sleep.forget(begun.socket()),
+            Call::Away(call) => self.port.hang_up(call),
+        }
+        Some(call)
     }
 
     /// Hears who has answered, and who calls.
     // spec: ENV-6
     #[cold]
     pub(super) fn meet(&mut self) {
+        self.hear_links();
         if self.calls > 0 {
             self.hear_answers();
         }
@@ -173,32 +220,76 @@ impl Endpoint {
             })
             .collect();
         for remote in calling {
-            let Standing::Calling(begun) = &self.remotes[remote.index()].standing else { continue };
-            let answer = begun.answer();
-            if matches!(answer, Ok(None)) {
-                continue;
-            }
-            let begun = self.hang_up(remote);
-            // One that hangs up has called itself, or has gone: calling again will tell.
-            if let (Ok(Some(packet)), Some(begun)) = (answer, begun)
-                && let Ok(peer) = self.port.welcomed(begun, packet)
-            {
-                self.connected(remote, peer);
+            match &self.remotes[remote.index()].standing {
+                Standing::Calling(Call::Here(begun)) => {
+                    if let Some(answer) = begun.answer().transpose() {
+                        self.hear_answer_here(remote, answer);
+                    }
+                }
+                Standing::Calling(Call::Away(call)) => {
+                    if let Some(opened) = self.port.call_outcome(call) {
+                        self.hear_answer_away(remote, opened);
+                    }
+                }
+                _ => {}
             }
         }
     }
 
-    /// Ends a call of ours that has been answered, or whose answer nobody wants any more.
-    pub(super) fn hang_up(&mut self, remote: RemoteId) -> Option<Begun> {
-        let standing = &mut self.remotes.get_mut(remote.index())?.standing;
-        if !matches!(standing, Standing::Calling(_)) {
-            return None;
+    fn hear_answer_here(&mut self, remote: RemoteId, answer: Result<Packet, SetupError>) {
+        // One that hangs up has called itself, or has gone: calling again will tell.
+        if let (Some(Call::Here(begun)), Ok(packet)) = (self.hang_up(remote), answer)
+            && let Ok(peer) = self.port.welcomed(begun, packet)
+        {
+            self.connected(remote, peer);
         }
-        let before = std::mem::replace(standing, Standing::Strangers);
-        let Standing::Calling(begun) = before else { return None };
-        self.port.sleep.forget(begun.socket());
-        self.calls -= 1;
-        Some(begun)
+    }
+
+    // spec: ENV-33
+    fn hear_answer_away(&mut self, remote: RemoteId, opened: Option<Arrived>) {
+        self.hang_up(remote);
+        match opened {
+            Some(opened) => self.take_link(remote, opened),
+            // It was asked for long, or has refused: nobody of that address is there.
+            None => self.end_remote(remote, Fault::PeerDead),
+        }
+    }
+
+    /// Hears who has opened links.
+    // spec: ENV-33
+    fn hear_links(&mut self) {
+        self.port.pump_all();
+        while let Some(arrived) = self.port.next_link() {
+            let Some(name) = arrived.name else { continue };
+            let known = self.by_name.get(&name).copied();
+            let is_meant = known.is_none_or(|known| self.may_open(known));
+            let remote = match known {
+                Some(known) => Ok(known),
+                None => self.learn(self.address.of_stranger(name)),
+            };
+            match remote {
+                Ok(remote) if is_meant => self.take_link(remote, arrived),
+                _ => self.port.turn_away(&arrived),
+            }
+        }
+    }
+
+    /// Whether a link that this remote has opened counts.
+    fn may_open(&mut self, remote: RemoteId) -> bool {
+        let Remote { address, standing, .. } = &self.remotes[remote.index()];
+        if address.is_with(&self.address) {
+            // One of this host has no need to.
+            self.port.count_malformed();
+            return false;
+        }
+        !matches!(standing, Standing::Connected | Standing::Ended(Fault::Malformed))
+    }
+
+    fn take_link(&mut self, remote: RemoteId, arrived: Arrived) {
+        self.hang_up(remote);
+        if let Ok(peer) = self.port.take_link(arrived) {
+            self.connected(remote, peer);
+        }
     }
 
     /// A ring in which messages that leave at once find no room, or a lane without room for the
@@ -238,12 +329,11 @@ impl Endpoint {
     /// Whether a remote's call counts.
     // spec: ENV-6
     fn may_call(&mut self, remote: RemoteId, name: Name) -> bool {
-        match self.remotes[remote.index()].standing {
+        match &self.remotes[remote.index()].standing {
             // Who has forgotten us may call anew; who has lied may not.
             Standing::Strangers | Standing::Ended(Fault::PeerDead) => true,
-            Standing::Calling(_) => {
-                let counts = name > self.address.name();
-                counts && self.hang_up(remote).is_some()
+            Standing::Calling(Call::Here(_)) => {
+                name > self.address.name() && self.hang_up(remote).is_some()
             }
             _ => false,
         }
@@ -268,25 +358,28 @@ impl Endpoint {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::config::Spin;
-    use crate::endpoint::Outgoing;
+    use crate::endpoint::{EndpointOptions, Outgoing};
     use crate::mem::span::Spans;
 
     // spec: ENV-16
     #[test]
     fn who_is_forgotten_is_not_called_any_more() {
-        let [mut near, far] = [0, 1].map(|_| Endpoint::open(Spin::SHARED).unwrap());
         let bytes = Spans::default();
         let message = Outgoing { tag: None, data: None, bytes, context: 0, delivered: false };
-        for _ in 0..2 {
-            let remote = near.remote(&far.address()).unwrap();
-            assert_eq!(near.send(remote, &message), Err(Busy::Connecting.into()));
-            assert_eq!(near.calls, 1);
-            assert!(near.forget(remote));
-            assert_eq!(near.calls, 0, "no answer is waited for");
+        let options = EndpointOptions::new().spin(Spin::SHARED);
+        for options in [options.clone().local(), options.apart()] {
+            let [mut near, far] = [0, 1].map(|_| Endpoint::open_with(&options).unwrap());
+            for _ in 0..2 {
+                let remote = near.remote(&far.address()).unwrap();
+                assert_eq!(near.send(remote, &message), Err(Busy::Connecting.into()));
+                assert_eq!(near.calls, 1);
+                assert!(near.forget(remote));
+                assert_eq!((near.calls, near.port.linked), (0, 0), "no answer is waited for");
+            }
         }
     }
 }

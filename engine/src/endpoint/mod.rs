@@ -10,6 +10,7 @@
 //! | file | subject |
 //! |---|---|
 //! | `address.rs` | where an endpoint is found |
+//! | `options.rs` | how one is opened |
 //! | `meet.rs` | connections that come about while the program goes on |
 //! | `send.rs` | messages on their way out |
 //! | `receive.rs` | what comes, and what becomes of it |
@@ -20,6 +21,7 @@
 //! | `rest.rs` | sleeping until something comes |
 mod address;
 mod meet;
+mod options;
 mod posted;
 mod receive;
 mod rest;
@@ -29,14 +31,15 @@ mod touched;
 mod windows;
 
 pub use address::Address;
+pub use options::EndpointOptions;
 pub use posted::{Found, Receive};
 pub use send::{Outgoing, Sent};
 pub use touch::{Spot, Update, Write};
 pub use touched::{TouchKind, Touched};
 pub use windows::{ExposeError, WINDOW_SPANS_MAX, WINDOWS_MAX, Window, Windows};
 
-use crate::config::{Config, Spin};
-use crate::connection::{Mode, Name};
+use crate::config::Spin;
+use crate::connection::Name;
 use crate::counters::Counters;
 use crate::error::{Fault, SetupError};
 use crate::job::host_processors;
@@ -176,6 +179,8 @@ pub struct Endpoint {
     /// Answers that wait for room, in all.
     replies: usize,
     calls: usize,
+    /// A call was answered while the program was told that it is not: it must not sleep on that.
+    is_answered: bool,
     /// The connection where something came last, and whose turn it is.
     hot: usize,
     turn: usize,
@@ -192,15 +197,21 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Opens an endpoint that peers of this host find at [`Endpoint::address`].
+    /// Opens an endpoint that others find at [`Endpoint::address`].
     ///
     /// # Errors
-    /// [`SetupError::Os`] where the system refuses what a port takes.
+    /// As [`Endpoint::open_with`].
     pub fn open(spin: Spin) -> Result<Self, SetupError> {
-        let address = Address::new()?;
-        let config = Config { name: Some(address.name()), ..Config::new() };
-        let mut port = Port::open(config.mode(Mode::Mediated).spin(spin))?;
-        port.listen_at(&address.socket()?)?;
+        Self::open_with(&EndpointOptions::new().spin(spin))
+    }
+
+    /// The same, as the options say.
+    ///
+    /// # Errors
+    /// [`SetupError::Os`] where the system refuses what a port takes, or this host does not have
+    /// the address that was chosen.
+    pub fn open_with(options: &EndpointOptions) -> Result<Self, SetupError> {
+        let (port, address) = options.open_port()?;
         let sizes =
             Sizes { receives: WAITING_MAX, messages: WAITING_MAX, sources: REMOTES_MAX as u32 };
         let seed = address.name()[0];
@@ -221,6 +232,7 @@ impl Endpoint {
             by_peer: Vec::new(),
             replies: 0,
             calls: 0,
+            is_answered: false,
             hot: 0,
             turn: 0,
             idle: 0,
@@ -356,10 +368,10 @@ impl Endpoint {
                 }
             }
         }
+        self.hang_up(remote);
         self.end_sends(remote, why);
         self.end_touching(remote, why);
         self.end_receives(remote, why);
-        self.hang_up(remote);
         if let Some(known) = self.remotes.get_mut(remote.index()) {
             self.replies -= known.replies.len();
             known.replies.clear();

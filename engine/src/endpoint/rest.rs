@@ -1,5 +1,5 @@
 //! Sleeping until something comes.
-use super::{End, Endpoint};
+use super::{End, Endpoint, Remote};
 use crate::mem::fence;
 use rustix::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -26,21 +26,24 @@ impl Endpoint {
         let calls = self.calls;
         self.meet();
         // Who has been answered may have something to send now.
-        let is_answered = self.calls != calls;
+        let is_answered = std::mem::take(&mut self.is_answered) || self.calls != calls;
         let progressed = self.port.progress_all();
         let turns = self.port.connections.len().max(1);
         let mut tell: &mut dyn FnMut(End) = &mut tell;
         let any = (0..turns).any(|_| self.poll(&mut tell)) || !self.ended.is_empty();
-        if any || progressed || is_answered || !self.port.died.is_empty() {
+        let is_told = progressed || is_answered || self.port.has_mail();
+        if any || is_told || !self.port.died.is_empty() {
             self.wake();
             return false;
         }
+        self.port.set_alarm(true);
         true
     }
 
     /// The program no longer sleeps.
     pub fn wake(&mut self) {
         self.port.announce_sleep(false);
+        self.port.set_alarm(false);
         self.port.service_control();
         self.meet();
         if !self.port.died.is_empty() {
@@ -52,8 +55,8 @@ impl Endpoint {
     // spec: ENV-9
     #[cold]
     pub(super) fn make_way(&mut self) {
-        let others = self.remotes.iter().filter(|(_, remote)| remote.address != self.address);
-        if others.count() < self.processors {
+        let others = self.remotes.iter().filter(|(_, remote)| self.is_neighbour(remote));
+        if others.count() < self.processors && self.port.linked == 0 {
             return;
         }
         if self.empty < super::POLLS_BEFORE_NAP {
@@ -65,6 +68,11 @@ impl Endpoint {
             self.wake();
         }
         self.ended.extend(ends);
+    }
+
+    fn is_neighbour(&self, remote: &Remote) -> bool {
+        let Remote { address, .. } = remote;
+        address.is_with(&self.address) && address.name() != self.address.name()
     }
 
     /// Sleeps until something comes, or until `deadline`; tells what ends. May return before.

@@ -1,8 +1,10 @@
 //! The port's side of the wire: opening it, links with peers, sleeping on it, and its part in the
 //! port's progress.
+use super::callee::Callee;
 use super::drive::drive;
 use super::keeper::{Keeper, Kept};
 use super::links::{Arrived, Identity};
+use super::opening::NO_NUMBER;
 use super::options::NetOptions;
 use super::report::Owner;
 use super::window::Window;
@@ -25,7 +27,7 @@ const KEEPS_PER_SILENCE: u32 = 8;
 /// A link that was asked for.
 #[derive(Debug)]
 pub(crate) struct BegunLink {
-    index: usize,
+    pub(super) index: usize,
 }
 
 impl Port {
@@ -37,6 +39,16 @@ impl Port {
     /// [`SetupError::Os`] where an address cannot be bound.
     // spec: LIFE-20
     pub fn open_net(&mut self, options: &NetOptions) -> Result<Vec<SocketAddr>, SetupError> {
+        self.linked += 1;
+        self.open_wire(options, None)
+    }
+
+    /// The same of a port that is an endpoint, if it is one.
+    pub(super) fn open_wire(
+        &mut self,
+        options: &NetOptions,
+        endpoint: Option<Callee>,
+    ) -> Result<Vec<SocketAddr>, SetupError> {
         if options.at.is_empty() || options.at.len() > usize::from(PATHS_MAX) {
             return Err(SetupError::Invalid("a port has one to four addresses"));
         }
@@ -46,7 +58,8 @@ impl Port {
         let nets = options.nets()?;
         let addresses = nets.iter().map(|net| net.local()).collect();
         let identity = Identity {
-            number: self.id.0,
+            number: endpoint.as_ref().map_or(self.id.0, |_| NO_NUMBER),
+            endpoint,
             protection: options.protection.clone(),
             drive: drive(options.silence),
             any_mail: self.any_mail.clone(),
@@ -74,7 +87,8 @@ impl Port {
             page: self.page.clone(),
             own_bell: self.own_bell.clone(),
             owner: Owner::this(self.id),
-            window: Window::open(self.identity),
+            // An endpoint leaves no files behind, however it ends.
+            window: self.config.name.is_none().then(|| Window::open(self.identity)).flatten(),
         };
         self.keeper = Some(Keeper::start(kept, silence / KEEPS_PER_SILENCE)?);
         self.mediated += 1;
@@ -160,11 +174,13 @@ impl Port {
     /// Makes a connection of a link that has come up.
     pub(crate) fn take_link(&mut self, arrived: Arrived) -> Result<PeerId, SetupError> {
         let wire = self.wire.get().ok_or(NOT_OPEN)?;
-        let (index, peer) = (arrived.index, arrived.connection.peer);
-        if let Err(error) = self.check_foreign_number(peer) {
-            lock(wire).links.leave(index);
-            return Err(error);
-        }
+        let peer = match self.number_of_link(&arrived) {
+            Ok(peer) => peer,
+            Err(error) => {
+                lock(wire).links.turn_away(&arrived);
+                return Err(error);
+            }
+        };
         let connection = lock(wire).adopt(arrived, peer);
         // Whoever has opened the link waits for an answer.
         self.pump_all();
@@ -177,6 +193,16 @@ impl Port {
     /// A link that somebody else has opened.
     pub(crate) fn next_link(&self) -> Option<Arrived> {
         lock(self.wire.get()?).links.take_accepted()
+    }
+
+    fn number_of_link(&self, arrived: &Arrived) -> Result<PeerId, SetupError> {
+        match arrived.name {
+            Some(_) => self.free_number(),
+            None => {
+                let peer = arrived.connection.peer;
+                self.check_foreign_number(peer).map(|()| peer)
+            }
+        }
     }
 
     /// Whether others may open links: while this port accepts. Those of numbers that are taken may
@@ -206,6 +232,9 @@ impl Port {
     /// The wire's share of one poll.
     #[inline]
     pub(crate) fn pump(&mut self) {
+        if self.linked == 0 {
+            return;
+        }
         let Some(wire) = self.wire.get() else { return };
         let pumped = lock(wire).pump();
         if let Some(peer) = pumped.from {
@@ -291,9 +320,10 @@ impl Port {
     }
 
     /// The connection with a peer has ended here.
-    pub(crate) fn release_link(&self, peer: PeerId) {
+    pub(crate) fn release_link(&mut self, peer: PeerId) {
         if let Some(wire) = self.wire.get() {
             lock(wire).release(peer);
+            self.linked -= 1;
         }
     }
 
@@ -305,4 +335,4 @@ impl Port {
     }
 }
 
-const NOT_OPEN: SetupError = SetupError::Invalid("the port is not open to other hosts");
+pub(super) const NOT_OPEN: SetupError = SetupError::Invalid("the port is not open to other hosts");

@@ -226,6 +226,16 @@ impl Carrier {
         &self.mail
     }
 
+    /// What comes is performed as this peer's.
+    pub(crate) fn belong_to(&mut self, peer: PeerId) {
+        self.performer.peer = peer;
+    }
+
+    /// Whether it stands at the other side of this connection.
+    pub(crate) fn is_of(&self, link: &Arc<Link>) -> bool {
+        Arc::ptr_eq(&self.performer.link, link)
+    }
+
     /// The port leaves: what it has done is told before.
     pub(crate) fn leave(&mut self) {
         self.heard.asks = true;

@@ -328,7 +328,7 @@ fn any_set_up(answers: u64, script: &mut Script<'_>) -> SetUp {
     let owner = match which % 4 {
         0 => opening::REFUSAL,
         1 => [word; 8],
-        _ => opening::owner_words(LaneSizes::CARRIED),
+        _ => opening::owner_words(LaneSizes::CARRIED, None),
     };
     let any = |bit: u8, otherwise: u64| if which & bit == 0 { otherwise } else { word };
     SetUp {

@@ -22,7 +22,7 @@ const PROTOCOL: &str = "Noise_NNpsk0_25519_AESGCM_SHA256";
 /// Keeps messages apart from those of whatever else may use the key.
 const PROLOGUE: &[u8] = b"ayre link 1";
 
-/// What all ports of a job hold, and nobody else.
+/// What all ports of a job hold, and nobody else; or an endpoint and who may call it.
 #[derive(Clone)]
 pub(crate) struct JobKey([u8; KEY_BYTES]);
 
@@ -33,6 +33,11 @@ impl JobKey {
         let mut key = Self([0; KEY_BYTES]);
         aws_lc_rs::rand::fill(&mut key.0).expect("the system gives random numbers");
         key
+    }
+
+    /// What is made of an endpoint's secret.
+    pub(crate) const fn from_bytes(bytes: [u8; KEY_BYTES]) -> Self {
+        Self(bytes)
     }
 
     /// Reads 64 hexadecimal digits; nothing may stand around them. None if that is not so.

@@ -5,6 +5,7 @@ use super::frames::{Frames, Kept};
 use super::net::Outbox;
 use super::pool::{Pool, Share};
 use super::seal::{Keys, PREFIX_BYTES, TAG_BYTES};
+use crate::connection::Name;
 use ayre_proto::command::Request;
 use ayre_proto::execute::Action;
 use ayre_proto::lane::Malformed;
@@ -32,6 +33,8 @@ pub(crate) struct Way {
 #[derive(Debug)]
 pub(crate) struct LinkEnd {
     pub(crate) peer: PeerId,
+    /// The endpoint at the other side, if it is one.
+    pub(crate) name: Option<Name>,
     pub(crate) machine: End,
     pub(crate) carrier: Carrier,
     line: Line,
@@ -75,6 +78,7 @@ impl LinkEnd {
         let line = Line { ways, frames, keys };
         Self {
             peer,
+            name: None,
             machine,
             carrier,
             line,
@@ -85,6 +89,12 @@ impl LinkEnd {
             leaves: false,
             learns_ways: true,
         }
+    }
+
+    /// The port has taken the link for its connection with this peer.
+    pub(crate) fn belong_to(&mut self, peer: PeerId) {
+        self.peer = peer;
+        self.carrier.belong_to(peer);
     }
 
     /// Where the paths lead is known. Until the other side has learned it, its frames of all paths

@@ -1,17 +1,19 @@
 //! All links of a port, by the index that the other sides' frames carry, and what becomes of a
 //! datagram.
+mod calls;
 mod doorstep;
 
+use super::callee::{Callee, Pass};
 use super::carrier::Full;
 use super::crc::crc32c;
 use super::link_end::{LinkEnd, Way};
 use super::net::{Outbox, whole_lines};
-use super::opening::{self, Asked, Entrance, Protection, Refused};
+use super::opening::{self, Asked, Entrance, Introduction, Protection, Refused};
 use super::pool::Pool;
 use super::seal::{PREFIX_BYTES, TAG_BYTES, sealed_for};
 use super::{Pumped, WireCounters};
 use crate::bell::Bells;
-use crate::connection::Agreement;
+use crate::connection::{Agreement, Name};
 use crate::control::{Packet, PacketKind};
 use crate::error::{Fault, SetupError};
 use crate::mem::layout::LaneSizes;
@@ -44,12 +46,18 @@ enum Slot {
     Asked(Box<Asked>),
     HalfOpen(Place),
     Open(Box<LinkEnd>),
+    /// What the port has asked for has come to nothing, which it has yet to hear.
+    Vain,
+    /// Another link with the same endpoint has come instead.
+    Superseded,
 }
 
 /// What a port is to its links.
 #[derive(Debug)]
 pub(crate) struct Identity {
     pub(crate) number: u16,
+    /// Of a port that is an endpoint, by what others call it.
+    pub(crate) endpoint: Option<Callee>,
     pub(crate) protection: Protection,
     pub(crate) drive: Drive,
     /// Tells the port that a connection has something for it.
@@ -63,6 +71,8 @@ pub(crate) struct Identity {
 pub(crate) struct Arrived {
     pub(crate) index: usize,
     pub(crate) connection: Agreement,
+    /// The endpoint at the other side, if it is one.
+    pub(crate) name: Option<Name>,
     /// This port has asked for it.
     is_ours: bool,
 }
@@ -80,6 +90,8 @@ pub(crate) struct Links {
     slots: Vec<Slot>,
     /// By peer number.
     by_peer: Vec<usize>,
+    /// Endpoints with which the port has connections that it has not forgotten.
+    held: Vec<(PeerId, Name)>,
     /// Who was heard last, and whose turn it is.
     hot: usize,
     next: usize,
@@ -106,6 +118,7 @@ impl Links {
             pool: Pool::of_port(LINKS_MAX),
             slots: Vec::new(),
             by_peer: Vec::new(),
+            held: Vec::new(),
             hot: 0,
             next: 0,
             entrance: Entrance::new(now),
@@ -173,7 +186,7 @@ impl Links {
         let due = |slot: &Slot| match slot {
             Slot::Open(link) => link.deadline(),
             Slot::Asked(asked) => asked.opener.deadline(),
-            Slot::Free | Slot::HalfOpen(_) => u64::MAX,
+            _ => u64::MAX,
         };
         let links = self.slots.iter().map(due).min().unwrap_or(u64::MAX);
         links.min(self.entrance.door.deadline())
@@ -273,13 +286,22 @@ impl Links {
         self.by_peer.get(peer.index()).copied().unwrap_or(NO_LINK)
     }
 
-    /// The port has taken the link of this index for its connection with a peer.
-    pub(super) fn adopt(&mut self, index: usize, peer: PeerId) {
+    /// The port takes a link for its connection with a peer. It may have ended by now.
+    pub(super) fn adopt(&mut self, arrived: Arrived, peer: PeerId) -> Agreement {
+        let Arrived { index, connection, name, .. } = arrived;
         if self.by_peer.len() <= peer.index() {
             self.by_peer.resize(peer.index() + 1, NO_LINK);
         }
-        self.by_peer[peer.index()] = index;
+        self.by_peer[peer.index()] = NO_LINK;
+        if let Some(Slot::Open(link)) = self.slots.get_mut(index)
+            && link.carrier.is_of(&connection.link)
+        {
+            link.belong_to(peer);
+            self.by_peer[peer.index()] = index;
+        }
+        self.held.extend(name.map(|name| (peer, name)));
         self.entrance.gone.retain(|number| *number != peer.0);
+        Agreement { peer, ..connection }
     }
 
     /// The port has no connection with this peer any more.
@@ -294,6 +316,15 @@ impl Links {
     /// Leaves a link once what the port has published has arrived.
     pub(super) fn leave(&mut self, index: usize) {
         if let Some(Slot::Open(link)) = self.slots.get_mut(index) {
+            link.leave();
+        }
+    }
+
+    /// The port does not want a link.
+    pub(super) fn turn_away(&mut self, arrived: &Arrived) {
+        if let Some(Slot::Open(link)) = self.slots.get_mut(arrived.index)
+            && link.carrier.is_of(&arrived.connection.link)
+        {
             link.leave();
         }
     }
@@ -329,9 +360,19 @@ impl Links {
             _ => Fault::PeerDead,
         });
         self.counters.restarted += u64::from(why == Why::Restarted);
-        self.entrance.on_gone(link.peer.0);
-        self.free(index);
+        if link.name.is_none() {
+            self.entrance.on_gone(link.peer.0);
+        }
+        self.retire(index);
         true
+    }
+
+    /// A link has ended. If the port has asked for it and not taken it, it hears that first.
+    fn retire(&mut self, index: usize) {
+        self.free(index);
+        if self.take_opened(index).is_some() {
+            self.slots[index] = Slot::Vain;
+        }
     }
 
     fn free(&mut self, index: usize) {
@@ -353,7 +394,9 @@ impl Links {
         Ok(self.slots.len() - 1)
     }
 
-    fn set_up(&mut self, index: usize, datagram_max: usize, paths: usize) -> SetUp {
+    fn set_up(&mut self, index: usize, datagram_max: usize, paths: usize, pass: Pass) -> SetUp {
+        let endpoint = self.identity.endpoint.as_ref();
+        let introduction = endpoint.map(|own| Introduction { name: own.name, pass });
         self.generation = self.generation.wrapping_add(1).max(1);
         SetUp {
             nonce: random(),
@@ -367,7 +410,7 @@ impl Links {
             number: self.identity.number,
             paths: paths as u8,
             repair: Repair::Selective,
-            owner: opening::owner_words(LaneSizes::CARRIED),
+            owner: opening::owner_words(LaneSizes::CARRIED, introduction),
         }
     }
 
@@ -390,7 +433,7 @@ impl Links {
         times: (u64, u64),
     ) -> Result<usize, SetupError> {
         let index = self.free_index()?;
-        let ours = self.set_up(index, datagram_max, ways.len());
+        let ours = self.set_up(index, datagram_max, ways.len(), Pass::default());
         let asked = Asked::new(ours, &self.identity.protection, ways, times);
         self.slots[index] = Slot::Asked(Box::new(asked));
         Ok(index)
@@ -402,14 +445,18 @@ impl Links {
             Some(Slot::Asked(asked)) => opening::outcome(asked),
             // Not before the other side knows it too, so that nothing is left to be done.
             Some(Slot::Open(link)) => link.is_confirmed().then_some(Opening::Accepted),
+            Some(Slot::Superseded) => None,
             _ => Some(Opening::GivenUp),
         }
     }
 
     /// The link is not asked for any more.
     pub(super) fn give_up(&mut self, index: usize) {
-        if let Some(Slot::Asked(_)) = self.slots.get(index) {
+        let slot = self.slots.get(index);
+        if matches!(slot, Some(Slot::Asked(_) | Slot::Vain | Slot::Superseded)) {
             self.free(index);
+        } else if self.take_opened(index).is_some() {
+            self.leave(index);
         }
     }
 
@@ -506,12 +553,12 @@ impl Links {
         if let Some(Slot::Open(link)) = self.slots.get(index) {
             link.carrier.mail().close(Fault::Malformed);
         }
-        self.free(index);
+        self.retire(index);
     }
 
     /// The link that this port has asked for and that has come up at this index.
     pub(super) fn take_opened(&mut self, index: usize) -> Option<Arrived> {
-        self.take_arrived(|arrived| arrived.index == index)
+        self.take_arrived(|arrived| arrived.is_ours && arrived.index == index)
     }
 
     /// A link that somebody else has asked for.

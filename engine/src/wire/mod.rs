@@ -10,7 +10,10 @@
 //!
 //! Everything happens in [`Wire::pump`], which never blocks: the port's thread calls it where it
 //! makes progress, and the engine's thread does where there is one.
+mod alarm;
 mod attach;
+mod callee;
+mod calls;
 mod carrier;
 mod counts;
 mod crc;
@@ -40,7 +43,9 @@ mod seal;
 mod udp;
 mod window;
 
+pub(crate) use self::alarm::Alarm;
 pub(crate) use self::attach::BegunLink;
+pub(crate) use self::callee::{Callee, Secret};
 use self::carrier::Full;
 pub use self::faults::Partition;
 pub(crate) use self::frames::FRAMES_MAX;
@@ -294,12 +299,33 @@ impl Wire {
         to: &[SocketAddr],
         patience: Duration,
     ) -> Result<usize, SetupError> {
+        let (ways, longest) = self.ways(to)?;
+        self.links.ask_for_link(ways, longest, self.until(patience))
+    }
+
+    /// The ways to a peer, and how long datagrams may be on all of them.
+    fn ways(&self, to: &[SocketAddr]) -> Result<(Vec<Way>, usize), SetupError> {
         let ways = opening::ways(self.nets.len(), to);
         let longest = ways.iter().map(|way| self.nets[way.net].datagram_max(way.to)).min();
         let longest = longest.ok_or(SetupError::Invalid("a peer has an address"))?;
+        Ok((ways, longest.min(self.datagram_max)))
+    }
+
+    /// Now, and the end of so long a time.
+    fn until(&self, patience: Duration) -> (u64, u64) {
         let now = self.now();
-        let give_up = now.saturating_add(patience.as_nanos() as u64);
-        self.links.ask_for_link(ways, longest.min(self.datagram_max), (now, give_up))
+        (now, now.saturating_add(patience.as_nanos() as u64))
+    }
+
+    /// Calls an endpoint at this address, for so long: the index of its link.
+    pub(crate) fn call(
+        &mut self,
+        callee: &Callee,
+        at: SocketAddr,
+        patience: Duration,
+    ) -> Result<usize, SetupError> {
+        let (ways, longest) = self.ways(&[at])?;
+        self.links.call(callee, ways, longest, self.until(patience))
     }
 
     /// How the opening of a link has ended, if it has.
@@ -315,8 +341,7 @@ impl Wire {
 
     /// See [`Links::adopt`].
     pub(crate) fn adopt(&mut self, arrived: Arrived, peer: PeerId) -> Agreement {
-        self.links.adopt(arrived.index, peer);
-        arrived.connection
+        self.links.adopt(arrived, peer)
     }
 
     /// Before anything is done by the clock, so that nobody is taken for silent whose word waits.

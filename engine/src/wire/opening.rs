@@ -3,12 +3,13 @@
 //! The machines are `proto::link::open` and `proto::link::door`. Here their set-ups are wrapped in
 //! a handshake, unless the network is trusted, and what was wrapped is kept, so that what is
 //! repeated is the same to the bit.
+use super::callee::{Callee, Pass};
 use super::handshake::{self, JobKey};
 use super::link_end::Way;
 use super::seal::{Forged, Keys};
-use crate::connection::Mode;
-use crate::connection::checked_sizes;
+use crate::connection::{Mode, Name, checked_sizes};
 use crate::mem::layout::LaneSizes;
+use crate::setup;
 use ayre_proto::lane::Malformed;
 use ayre_proto::link::door::{Door, HALF_OPEN_MAX, Place, Ration};
 use ayre_proto::link::frame::{Digest, Header};
@@ -17,6 +18,8 @@ use std::net::SocketAddr;
 
 /// Spoken in set-ups; changes with what records say.
 const VERSION: u64 = 1;
+/// In place of a port's number, where it is an endpoint and has a name.
+pub(crate) const NO_NUMBER: u16 = u16::MAX;
 /// Stands in place of all words in an accept that refuses.
 pub(crate) const REFUSAL: [u64; 8] = [0; 8];
 
@@ -40,10 +43,18 @@ pub(crate) struct Asked {
     /// The open as it travels.
     message: Vec<u8>,
     pub(crate) ways: Vec<Way>,
+    /// The endpoint that is called, if it is one.
+    pub(crate) callee: Option<Name>,
     pub(crate) is_refused: bool,
 }
 
 impl Asked {
+    /// Calls an endpoint.
+    pub(crate) fn call(ours: SetUp, callee: &Callee, ways: Vec<Way>, times: (u64, u64)) -> Self {
+        let asked = Self::new(ours, &callee.protection, ways, times);
+        Self { callee: Some(callee.name), ..asked }
+    }
+
     pub(crate) fn new(
         ours: SetUp,
         protection: &Protection,
@@ -63,6 +74,7 @@ impl Asked {
             handshake,
             message,
             ways,
+            callee: None,
             is_refused: false,
         }
     }
@@ -196,16 +208,44 @@ pub(crate) fn wrap_accept(answer: Option<handshake::Answer>, accept: &SetUp) -> 
     }
 }
 
+/// What an endpoint says of itself in a set-up, and in an open of whom it calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Introduction {
+    pub(crate) name: Name,
+    /// The callee's.
+    pub(crate) pass: Pass,
+}
+
 /// What the engines tell each other in a set-up.
-pub(crate) fn owner_words(sizes: LaneSizes) -> [u64; 8] {
-    [VERSION, u64::from(sizes.paired), u64::from(sizes.response), 0, 0, 0, 0, 0]
+// spec: OPEN-14
+pub(crate) fn owner_words(sizes: LaneSizes, endpoint: Option<Introduction>) -> [u64; 8] {
+    let [paired, response] = [sizes.paired, sizes.response].map(u64::from);
+    let Some(Introduction { name: [low, high], pass: Pass([first, second]) }) = endpoint else {
+        return [VERSION, paired, response, 0, 0, 0, 0, 0];
+    };
+    // Endpoints' records have a version of their own.
+    let version = VERSION | setup::VERSION << 32;
+    [version, paired, response, low, high, first, second, 0]
+}
+
+/// What the endpoint that has sent a set-up says of itself; none if it is no endpoint.
+pub(crate) fn introduction(theirs: &SetUp) -> Option<Introduction> {
+    let [_, _, _, low, high, first, second, _] = theirs.owner;
+    let introduction = Introduction { name: [low, high], pass: Pass([first, second]) };
+    (theirs.number == NO_NUMBER).then_some(introduction)
 }
 
 /// The lane sizes that both sides have; a peer that speaks of others is none of ours.
 // spec: WIRE-3
 pub(crate) fn agreed_sizes(ours: &SetUp, theirs: &SetUp) -> Result<LaneSizes, Refused> {
-    let [version, paired, response, ..] = theirs.owner;
-    if version != VERSION || theirs.owner != ours.owner {
+    let [_, paired, response, said @ ..] = theirs.owner;
+    let is_alike = theirs.owner[..3] == ours.owner[..3];
+    // What endpoints say of themselves differs.
+    let is_kind = match introduction(ours) {
+        Some(_) => introduction(theirs).is_some(),
+        None => said == [0; 5],
+    };
+    if !is_alike || !is_kind {
         return Err(Refused);
     }
     checked_sizes(paired, (response, 0), Mode::Mediated).map_err(|_| Refused)

@@ -31,6 +31,9 @@ pub struct NetOptions {
 }
 
 impl NetOptions {
+    /// How long a peer may be silent by default.
+    pub(crate) const SILENCE: Duration = Duration::from_secs(3);
+
     /// Links are encrypted and authenticated: `key`, 64 hexadecimal digits, is what all ports of a
     /// job hold and nobody else. 32 bytes from the system's random generator make a good one.
     ///
@@ -50,13 +53,17 @@ impl NetOptions {
         Self::with(Protection::Plain)
     }
 
+    /// The same with another protection.
+    pub(super) fn protected(&self, protection: Protection) -> Self {
+        Self { protection, ..self.clone() }
+    }
+
     fn with(protection: Protection) -> Self {
-        let silence = Duration::from_secs(3);
         Self {
             at: Vec::new(),
             protection,
             datagram_max: DATAGRAM_MAX,
-            silence,
+            silence: Self::SILENCE,
             faults: None,
             partition: Partition::new(),
             capture: None,

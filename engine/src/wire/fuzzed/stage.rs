@@ -336,6 +336,7 @@ fn identity(number: usize, is_sealed: bool, responder: Arc<Mutex<Responder>>) ->
     let key = || JobKey::from_hex(KEY).expect("64 digits");
     Identity {
         number: number as u16,
+        endpoint: None,
         protection: if is_sealed { Protection::Sealed(key()) } else { Protection::Plain },
         drive: drive(Duration::from_secs(3)),
         any_mail: Arc::new(AtomicBool::new(false)),

@@ -6,6 +6,7 @@ use crate::mem::fence::{Fencing, expedited};
 use crate::mem::layout::{Direction, LaneSizes};
 use crate::mem::map::Mapping;
 use crate::wire::Pumped;
+use crate::wire::callee::Pass;
 use crate::wire::carrier::{Carrier, Performer};
 use crate::wire::crc::crc32c;
 use crate::wire::handshake;
@@ -20,10 +21,19 @@ use ayre_proto::link::open::{AgreedLimits, FRAME_LEAST, SetUp};
 use ayre_proto::units::PeerId;
 use std::sync::Arc;
 
+/// What becomes of an open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Accepted,
+    /// It changes nothing, and nothing is said.
+    Ignored,
+    Refused,
+}
+
 impl Links {
     /// Somebody asks for a link. Who does not hold the key has been refused before anything was
     /// made for him.
-    // spec: OPEN-8, OPEN-9, OPEN-13, SEAL-10
+    // spec: OPEN-8, OPEN-9, SEAL-10
     pub(super) fn on_open(
         &mut self,
         (from, datagram_max): (Way, impl Fn() -> usize),
@@ -38,20 +48,19 @@ impl Links {
         if answer.is_none() && theirs.nonce != header.token {
             return Err(Refused);
         }
-        let is_sought = self.seek(&theirs, answer.is_some(), now);
-        let Entrance { taken: Some(taken), gone, .. } = &self.entrance else {
-            return Ok(Pumped::default());
+        let verdict = match &self.identity.endpoint {
+            Some(own) => self.judge_caller(own, &theirs),
+            None => self.judge_port(&theirs, answer.is_some(), now),
         };
-        let number = &theirs.number;
-        if is_sought || (taken.contains(number) && gone.contains(number)) {
-            return Ok(Pumped::default());
+        match verdict {
+            Verdict::Accepted => {}
+            Verdict::Ignored => return Ok(Pumped::default()),
+            Verdict::Refused => {
+                self.refuse((from, header, now), &theirs, answer);
+                return Err(Refused);
+            }
         }
-        let known = self.entrance.door.find(&theirs);
-        if known.is_none() && taken.contains(number) {
-            self.refuse((from, header, now), &theirs, answer);
-            return Err(Refused);
-        }
-        let place = match known {
+        let place = match self.entrance.door.find(&theirs) {
             Some(place) => place,
             None => self.admit(&theirs, answer, datagram_max(), now)?,
         };
@@ -62,6 +71,23 @@ impl Links {
         let accept = ours.accept_header(&theirs, header.path, now, digest);
         send_bare(&mut self.outboxes, from, &accept, &answered.message);
         Ok(Pumped::default())
+    }
+
+    /// A port may open while this one accepts, if its number is not taken.
+    // spec: OPEN-13
+    fn judge_port(&mut self, theirs: &SetUp, is_believed: bool, now: u64) -> Verdict {
+        let is_sought = self.seek(theirs, is_believed, now);
+        let Entrance { taken: Some(taken), gone, .. } = &self.entrance else {
+            return Verdict::Ignored;
+        };
+        let number = &theirs.number;
+        if is_sought || (taken.contains(number) && gone.contains(number)) {
+            return Verdict::Ignored;
+        }
+        if taken.contains(number) && self.entrance.door.find(theirs).is_none() {
+            return Verdict::Refused;
+        }
+        Verdict::Accepted
     }
 
     /// Whether a peer in whose name somebody opens is looked for, as it may have been started anew.
@@ -85,7 +111,7 @@ impl Links {
     ) {
         let Some(answer) = answer else { return self.answer_with_reset(from, open, now) };
         if self.entrance.resets.take(now) {
-            let ours = self.set_up(0, usize::from(FRAME_LEAST), 1);
+            let ours = self.set_up(0, usize::from(FRAME_LEAST), 1, Pass::default());
             let ours = SetUp { owner: opening::REFUSAL, ..ours.answering(theirs) };
             let answered = opening::wrap_accept(Some(answer), &ours);
             let digest = Digest::of(&answered.message, crc32c);
@@ -103,9 +129,12 @@ impl Links {
     ) -> Result<Place, Refused> {
         let index = self.free_index().map_err(|_| Refused)?;
         let paths = usize::from(theirs.paths).min(usize::from(PATHS_MAX));
-        let ours = self.set_up(index, datagram_max, paths);
+        let ours = self.set_up(index, datagram_max, paths, Pass::default());
         opening::agreed_sizes(&ours, theirs)?;
-        let opener = u64::from(theirs.number);
+        let opener = match opening::introduction(theirs) {
+            Some(caller) => caller.name[0],
+            None => u64::from(theirs.number),
+        };
         let (place, evicted) = self.entrance.door.admit(opener, theirs, ours, now)?;
         if let Some(evicted) = evicted {
             self.free(evicted.ours().index as usize);
@@ -119,7 +148,14 @@ impl Links {
     /// The opener has shown that it has got the accept: there is a link.
     // spec: OPEN-10
     pub(super) fn confirm(&mut self, from: Way, header: &Header, now: u64) -> Result<(), Refused> {
+        let name = self.caller_at(header.to);
+        if name.is_some_and(|name| !self.may_come(name)) {
+            return Err(Refused);
+        }
         let (place, half) = self.entrance.door.confirm(header).ok_or(Refused)?;
+        if let Some(name) = name {
+            self.give_way(name);
+        }
         let answered = self.entrance.take(place).ok_or(Refused)?;
         let (agreement, limits) = *half.agreed();
         let ways = vec![from; usize::from(agreement.paths)];
@@ -127,7 +163,7 @@ impl Links {
         let index = half.ours().index as usize;
         let agreed = (agreement, limits);
         let connection = self.make_link(number, agreed, (answered.keys, ways), (index, now));
-        self.arrived.push_back(Arrived { index, connection, is_ours: false });
+        self.bring(Arrived { index, connection, name, is_ours: false });
         Ok(())
     }
 
@@ -150,6 +186,10 @@ impl Links {
             return Ok(Pumped { from: None, changed: true });
         }
         opening::agreed_sizes(asked.opener.ours(), &theirs)?;
+        let name = opening::introduction(&theirs).map(|callee| callee.name);
+        if name != asked.callee {
+            return Err(Refused);
+        }
         let agreed = asked.opener.on_accept(&theirs)?.ok_or(Refused)?;
         let ways = asked.ways[..usize::from(agreed.0.paths)].to_vec();
         let peer = PeerId(theirs.number);
@@ -157,8 +197,16 @@ impl Links {
         if let Slot::Open(link) = &mut self.slots[index] {
             link.keep_ways();
         }
-        self.arrived.push_back(Arrived { index, connection, is_ours: true });
+        self.bring(Arrived { index, connection, name, is_ours: true });
         Ok(Pumped { from: None, changed: true })
+    }
+
+    /// A link has come up.
+    fn bring(&mut self, arrived: Arrived) {
+        if let Some(Slot::Open(link)) = self.slots.get_mut(arrived.index) {
+            link.name = arrived.name;
+        }
+        self.arrived.push_back(arrived);
     }
 
     pub(super) fn on_reset(&mut self, header: &Header, now: u64) -> Result<Pumped, Refused> {

@@ -1,0 +1,151 @@
+//! How an endpoint is opened.
+use super::Address;
+use crate::config::{Config, Spin};
+use crate::connection::Mode;
+use crate::error::SetupError;
+use crate::job::host_addresses;
+use crate::port::Port;
+use crate::wire::{NetOptions, Partition, Plan};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A call may be unanswered so many times as long as a peer may be silent.
+const SILENCES_PER_CALL: u32 = 4;
+
+/// How an endpoint is opened: by default, other hosts reach it.
+#[derive(Clone, Debug)]
+pub struct EndpointOptions {
+    pub(super) spin: Spin,
+    pub(super) linger: Duration,
+    is_apart: bool,
+    pub(super) reach: Option<ReachOptions>,
+}
+
+/// How other hosts reach an endpoint.
+#[derive(Clone, Debug)]
+pub(super) struct ReachOptions {
+    /// This host's, unless given.
+    pub(super) ip: Option<IpAddr>,
+    pub(super) is_plain: bool,
+    pub(super) silence: Duration,
+    pub(super) net: NetOptions,
+}
+
+impl EndpointOptions {
+    /// Defaults: other hosts reach it at this host's address, by links that are encrypted.
+    pub fn new() -> Self {
+        let (net, silence) = (NetOptions::plain(), NetOptions::SILENCE);
+        let reach = ReachOptions { ip: None, is_plain: false, silence, net };
+        Self {
+            spin: Spin::DEDICATED,
+            linger: Duration::from_secs(1),
+            is_apart: false,
+            reach: Some(reach),
+        }
+    }
+
+    /// How blocking waits behave.
+    pub fn spin(self, spin: Spin) -> Self {
+        Self { spin, ..self }
+    }
+
+    /// How long an endpoint that is dropped stays to bring what it has sent to other hosts; 1 s by
+    /// default.
+    pub fn linger(self, linger: Duration) -> Self {
+        Self { linger, ..self }
+    }
+
+    /// Meets endpoints of this host as it does those of other ones, over the network: for tests and
+    /// measurements.
+    pub fn apart(self) -> Self {
+        Self { is_apart: true, ..self }
+    }
+
+    /// Only endpoints of this host reach it.
+    pub fn local(self) -> Self {
+        Self { reach: None, ..self }
+    }
+
+    /// Other hosts reach it at this address of this host, which [`crate::host_addresses`] chooses
+    /// otherwise.
+    pub fn at(self, ip: IpAddr) -> Self {
+        self.with(|reach| reach.ip = Some(ip))
+    }
+
+    /// For closed networks: links are not encrypted. Endpoints that are reached so call only their
+    /// like.
+    // spec: SEAL-10
+    pub fn plain(self) -> Self {
+        self.with(|reach| reach.is_plain = true)
+    }
+
+    /// How long an endpoint of another host may be silent, though it is asked for a sign of life,
+    /// before it is taken for dead; 3 s by default. One that is called may take four times as long.
+    pub fn silence(self, silence: Duration) -> Self {
+        self.with(|reach| {
+            reach.silence = silence;
+            reach.net = reach.net.clone().silence(silence);
+        })
+    }
+
+    /// Does to what goes to other hosts what a bad network would: for tests.
+    pub fn faults(self, plan: Plan) -> Self {
+        self.with(|reach| reach.net = reach.net.clone().faults(plan))
+    }
+
+    /// Cuts it off from other hosts when it is told to: for tests.
+    pub fn partition(self, partition: &Partition) -> Self {
+        self.with(|reach| reach.net = reach.net.clone().partition(partition))
+    }
+
+    /// Writes what it tells other hosts, and hears from them, into a file that Wireshark reads.
+    pub fn capture(self, path: impl Into<PathBuf>) -> Self {
+        self.with(|reach| reach.net = reach.net.clone().capture(path))
+    }
+
+    /// A port that others of this host, and perhaps of other ones, find at this address.
+    pub(super) fn open_port(&self) -> Result<(Port, Address), SetupError> {
+        let address = if self.is_apart { Address::apart() } else { Address::new() }?;
+        let mut config = Config { name: Some(address.name()), ..Config::new() };
+        if let Some(reach) = &self.reach {
+            config = config.setup_timeout(reach.silence.saturating_mul(SILENCES_PER_CALL));
+        }
+        let config = config.mode(Mode::Mediated).spin(self.spin).linger(self.linger);
+        let mut port = Port::open(config)?;
+        port.listen_at(&address.socket()?)?;
+        let address = match &self.reach {
+            Some(reach) => reach.open(&mut port, address)?,
+            None => address,
+        };
+        Ok((port, address))
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut ReachOptions)) -> Self {
+        if let Some(reach) = &mut self.reach {
+            change(reach);
+        }
+        self
+    }
+}
+
+impl ReachOptions {
+    /// Lets other hosts reach a port of this address; the address that they find it at.
+    // spec: ENV-32
+    fn open(&self, port: &mut Port, address: Address) -> Result<Address, SetupError> {
+        let ip = match self.ip {
+            Some(ip) => ip,
+            None => host_addresses(&[], &[])?[0],
+        };
+        let (callee, secret) = address.callee_to_be(self.is_plain)?;
+        let net = self.net.clone().at(SocketAddr::new(ip, 0));
+        let at = port.open_calls(&net, callee)?;
+        Ok(address.reached(at, secret, self.is_plain))
+    }
+}
+
+impl Default for EndpointOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}

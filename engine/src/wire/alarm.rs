@@ -1,0 +1,49 @@
+//! Wakes a port whose links have something to do by the clock, where it is the program that sleeps:
+//! it waits for the port's descriptor, and knows of no deadline.
+use crate::error::SetupError;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+use std::time::{Duration, Instant};
+
+/// A descriptor that can be read once a time has come.
+#[derive(Debug)]
+pub(crate) struct Alarm {
+    timer: OwnedFd,
+    is_set: bool,
+}
+
+impl Alarm {
+    pub(crate) fn new() -> Result<Self, SetupError> {
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)
+            .map_err(SetupError::os("timerfd_create"))?;
+        Ok(Self { timer, is_set: false })
+    }
+
+    /// What to sleep on.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.timer.as_fd()
+    }
+
+    /// Sets it to this time, or to none.
+    pub(crate) fn set(&mut self, at: Option<Instant>) {
+        if at.is_none() && !self.is_set {
+            return;
+        }
+        // 0 would be no time at all.
+        let left = at.map(|at| at.saturating_duration_since(Instant::now()));
+        let left = left.map_or(Duration::ZERO, |left| left.max(Duration::from_nanos(1)));
+        let it_value = Timespec {
+            tv_sec: left.as_secs().min(1 << 40) as i64,
+            tv_nsec: i64::from(left.subsec_nanos()),
+        };
+        let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let timer = Itimerspec { it_interval, it_value };
+        let set = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &timer);
+        debug_assert!(set.is_ok(), "a timer of ours");
+        self.is_set = at.is_some();
+    }
+}

@@ -1,0 +1,85 @@
+//! The port's side of links between endpoints, of which nothing waits: an endpoint calls, looks
+//! whether it was answered, and takes the links that others have opened.
+use super::alarm::Alarm;
+use super::attach::{BegunLink, NOT_OPEN};
+use super::callee::Callee;
+use super::links::Arrived;
+use super::lock;
+use super::options::NetOptions;
+use crate::error::SetupError;
+use crate::port::Port;
+use ayre_proto::link::open::Opening;
+use ayre_proto::units::PeerId;
+use std::net::SocketAddr;
+
+impl Port {
+    /// Lets endpoints of other hosts call this one, which they know as `own`: at this address.
+    ///
+    /// # Errors
+    /// As [`Port::open_net`].
+    pub(crate) fn open_calls(
+        &mut self,
+        options: &NetOptions,
+        own: Callee,
+    ) -> Result<SocketAddr, SetupError> {
+        let options = options.protected(own.protection.clone());
+        let at = self.open_wire(&options, Some(own))?;
+        let alarm = Alarm::new()?;
+        self.sleep.watch_net(alarm.as_fd())?;
+        self.alarm = Some(alarm);
+        Ok(at[0])
+    }
+
+    /// Has the port's descriptor wake who sleeps on it when links have something to do, or no
+    /// longer.
+    pub(crate) fn set_alarm(&mut self, is_on: bool) {
+        let at = if is_on { self.wake_by(None) } else { None };
+        if let Some(alarm) = &mut self.alarm {
+            alarm.set(at);
+        }
+    }
+
+    /// Calls an endpoint of another host.
+    pub(crate) fn begin_call(
+        &mut self,
+        callee: &Callee,
+        at: SocketAddr,
+    ) -> Result<BegunLink, SetupError> {
+        let wire = self.wire.get().ok_or(NOT_OPEN)?;
+        let index = lock(wire).call(callee, at, self.config.setup_timeout)?;
+        self.linked += 1;
+        self.pump_all();
+        Ok(BegunLink { index })
+    }
+
+    /// What has become of a call, if anything has: a link, or nothing.
+    pub(crate) fn call_outcome(&self, call: &BegunLink) -> Option<Option<Arrived>> {
+        let mut wire = lock(self.wire.get()?);
+        match wire.outcome(call.index)? {
+            Opening::Accepted => Some(wire.links.take_opened(call.index)),
+            _ => Some(None),
+        }
+    }
+
+    /// The call is over.
+    pub(crate) fn hang_up(&mut self, call: &BegunLink) {
+        if let Some(wire) = self.wire.get() {
+            lock(wire).links.give_up(call.index);
+            self.linked -= 1;
+        }
+    }
+
+    /// A link that is not wanted.
+    pub(crate) fn turn_away(&self, arrived: &Arrived) {
+        if let Some(wire) = self.wire.get() {
+            lock(wire).links.turn_away(arrived);
+        }
+    }
+
+    /// The connection with a peer is forgotten, and may call anew.
+    pub(crate) fn forget_link(&self, peer: PeerId) {
+        if let Some(wire) = self.wire.get() {
+            lock(wire).links.forget(peer);
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Endpoints whose messages go over the network.
+mod common;
+#[path = "endpoint_net/sides.rs"]
+mod sides;
+
+use ayre::{Busy, Endpoint, EndpointOptions, Fault, Outgoing, PostError, RemoteId, What};
+use common::watchdog::Watchdog;
+use rustix::event::{PollFd, PollFlags, poll};
+use sides::{Side, apart, here, message, pass, pattern, poll_until, receive, send};
+use std::sync::mpsc::channel;
+
+/// Sizes on both sides of every border.
+const SIZES: [usize; 12] = [0, 1, 8, 40, 41, 512, 513, 4096, 16384, 16385, 32768, 100_003];
+/// Messages of each size, some of them before their receives.
+const ROUNDS: usize = 3;
+
+/// Two endpoints over a network that does this.
+fn pair(is_plain: bool, faults: &str) -> ([Side; 2], [RemoteId; 2]) {
+    let mut number = 0;
+    let mut sides = [0, 1].map(|_| {
+        number += 1;
+        let plan = format!("{faults},seed={number}").parse().expect("a plan");
+        let options = apart(is_plain);
+        Side::open(&if faults.is_empty() { options } else { options.faults(plan) })
+    });
+    let [near, far] = &mut sides;
+    let remotes = [near.remote(far), far.remote(near)];
+    (sides, remotes)
+}
+
+/// Messages of all sizes both ways at once, all of which arrive as they were sent, in order.
+fn exchange(is_plain: bool, faults: &str) {
+    let mut watchdog = Watchdog::start(0);
+    let (mut sides, remotes) = pair(is_plain, faults);
+    let count = SIZES.len() * ROUNDS;
+    let texts = [0, 1].map(|side| -> Vec<_> {
+        (0..count).map(|index| pattern(SIZES[index % SIZES.len()], side * 100 + index)).collect()
+    });
+    let mut sent = texts.clone();
+    let mut rooms = texts
+        .each_ref()
+        .map(|texts| -> Vec<_> { texts.iter().map(|text| vec![0; text.len()]).collect() });
+    let mut posted = [0; 2];
+    (0..count).for_each(|index| {
+        for side in [0, 1] {
+            // The first of them come after what they receive.
+            let last = if index < SIZES.len() { 0 } else { index + 1 };
+            for room in &mut rooms[1 - side][posted[1 - side]..last] {
+                let receive = receive(7, room);
+                sides[1 - side].endpoint.receive(receive).expect("there is room");
+            }
+            posted[1 - side] = last;
+            let [near, far] = &mut sides;
+            let ends = if side == 0 { [near, far] } else { [far, near] };
+            let _ = send(ends, remotes[side], &message(7, &mut sent[side][index], index % 2 == 0));
+        }
+    });
+    let sends = |side: &Side| side.ends.iter().filter(|end| end.what == What::Sent).count();
+    let [near, far] = &mut sides;
+    let is_over = |side: &Side| side.ends.len() - sends(side) == count;
+    poll_until([near, far], |[near, far]| is_over(near) && is_over(far));
+    // What is delivered, or asked first, is told to have ended.
+    let told = (0..count).filter(|index| index % 2 == 0 || SIZES[index % SIZES.len()] > 512);
+    let told = told.count();
+    poll_until([near, far], |[near, far]| sends(near) == told && sends(far) == told);
+    assert!(sides.iter().all(|side| side.ends.iter().all(|end| end.result.is_ok())));
+    assert!(rooms[0] == texts[1] && rooms[1] == texts[0], "each is as it was sent");
+    assert!(sides.iter().all(|side| side.endpoint.counters().malformed() == 0));
+    assert!(!watchdog.stop());
+}
+
+// spec: ENV-33, ENV-4, ENV-15, ENV-18
+#[test]
+fn messages_of_all_sizes_go_over_a_clean_network() {
+    exchange(false, "");
+    exchange(true, "");
+}
+
+// spec: ENV-4, ENV-33
+#[test]
+fn they_do_over_one_that_loses_some() {
+    exchange(false, "loss=5%");
+    exchange(true, "loss=5%");
+}
+
+// spec: ENV-4, ENV-33
+#[test]
+fn they_do_over_one_that_loses_many_and_spoils_others() {
+    exchange(false, "loss=20%,dup=2%,reorder=5%,corrupt=1%");
+    exchange(true, "loss=20%,dup=2%,reorder=5%,corrupt=1%");
+}
+
+// spec: ENV-6, ENV-32, ENV-33
+#[test]
+fn one_endpoint_has_peers_of_both_kinds() {
+    let mut watchdog = Watchdog::start(0);
+    let mut near = Side::open(&here().silence(sides::LONG));
+    let mut neighbour = Side::open(&here());
+    let mut local = Side::open(&here().local());
+    let mut distant = Side::open(&apart(false));
+    let to = [near.remote(&neighbour), near.remote(&local), near.remote(&distant)];
+    let from = [neighbour.remote(&near), local.remote(&near), distant.remote(&near)];
+    for tag in 0..20 {
+        for (index, side) in [&mut neighbour, &mut local, &mut distant].into_iter().enumerate() {
+            pass([&mut near, side], to[index], tag);
+            pass([side, &mut near], from[index], tag);
+        }
+    }
+    // One that is not reached knows only its neighbours.
+    let address = distant.address();
+    assert!(local.endpoint.remote(&address).is_err());
+    let address = local.address();
+    assert!(distant.endpoint.remote(&address).is_err());
+    assert!(!watchdog.stop());
+}
+
+// spec: ENV-33, OPEN-16
+#[test]
+fn of_two_that_call_each_other_one_call_counts() {
+    let mut watchdog = Watchdog::start(0);
+    for round in 0..40 {
+        let faults = if round % 2 == 0 { "" } else { "loss=20%" };
+        let ([mut near, mut far], remotes) = pair(round % 4 < 2, faults);
+        let (mut bytes, mut rooms) = ([pattern(40, 1), pattern(40, 2)], [[0; 40]; 2]);
+        for (side, room) in [&mut near, &mut far].into_iter().zip(&mut rooms) {
+            side.endpoint.receive(receive(1, room)).expect("there is room");
+        }
+        let mut has_sent = [false; 2];
+        poll_until([&mut near, &mut far], |sides| {
+            for (index, side) in sides.iter_mut().enumerate() {
+                let message = message(1, &mut bytes[index], false);
+                let mut try_send = || side.try_send(remotes[index], &message).is_some();
+                has_sent[index] = has_sent[index] || try_send();
+            }
+            has_sent == [true; 2] && sides.iter().all(|side| side.ends.len() == 1)
+        });
+        assert_eq!((&rooms[0][..], &rooms[1][..]), (&bytes[1][..], &bytes[0][..]));
+        // The other link, if there is one, ends without a trace.
+        for tag in 0..50 {
+            near.ends.clear();
+            far.ends.clear();
+            pass([&mut near, &mut far], remotes[0], tag);
+            pass([&mut far, &mut near], remotes[1], tag);
+        }
+    }
+    assert!(!watchdog.stop());
+}
+
+// spec: ENV-9
+#[test]
+fn who_rests_is_woken_by_what_comes_from_afar() {
+    let mut watchdog = Watchdog::start(0);
+    let ([mut near, mut far], [to_far, to_near]) = pair(false, "loss=20%");
+    pass([&mut near, &mut far], to_far, 0);
+    const COUNT: u64 = 30;
+    std::thread::scope(|scope| {
+        let (done, is_done) = channel();
+        let far = scope.spawn(move || {
+            let mut rooms = vec![[0; 40]; COUNT as usize];
+            for (tag, room) in rooms.iter_mut().enumerate() {
+                far.endpoint.receive(receive(tag as u64, room)).expect("there is room");
+            }
+            for tag in 0..COUNT {
+                while far.ends.len() <= tag as usize {
+                    sleep(&mut far, tag % 2 == 0);
+                }
+                let mut answer = pattern(40, 1);
+                while far.try_send(to_near, &message(tag, &mut answer, false)).is_none() {
+                    far.poll();
+                }
+            }
+            // What it has sent is sent again until it has come.
+            while is_done.try_recv().is_err() {
+                sleep(&mut far, true);
+            }
+        });
+        for tag in 0..COUNT {
+            let mut room = [0; 40];
+            near.endpoint.receive(receive(tag, &mut room)).expect("there is room");
+            let mut bytes = pattern(40, tag as usize);
+            while near.try_send(to_far, &message(tag, &mut bytes, false)).is_none() {
+                near.poll();
+            }
+            near.ends.clear();
+            while near.ends.is_empty() {
+                near.poll();
+                std::thread::yield_now();
+            }
+            assert_eq!(room[..], pattern(40, 1));
+        }
+        done.send(()).expect("it listens");
+        let mut bytes = [0; 8];
+        while !far.is_finished() {
+            // Something that wakes it.
+            let _ = near.endpoint.send(to_far, &message(COUNT, &mut bytes, false));
+            near.poll();
+            std::thread::yield_now();
+        }
+    });
+    assert!(!watchdog.stop());
+}
+
+/// Sleeps in the endpoint, or as a program does that has other things to wait for.
+fn sleep(side: &mut Side, is_inside: bool) {
+    let Side { endpoint, ends } = side;
+    if is_inside {
+        return endpoint.wait(None, |end| ends.push(end));
+    }
+    if endpoint.rest(|end| ends.push(end)) {
+        poll(&mut [PollFd::new(&endpoint.as_fd(), PollFlags::IN)], None).expect("a descriptor");
+        endpoint.wake();
+    }
+    side.poll();
+}
+
+/// The same endpoint's address with other bytes in it.
+fn changed(side: &Side, at: usize, with: u8) -> ayre::Address {
+    let mut bytes = side.address().to_bytes();
+    bytes[at] ^= with;
+    ayre::Address::from_bytes(&bytes).expect("an address")
+}
+
+/// What becomes of a message to it.
+fn fate(near: &mut Side, far: &mut Side, remote: RemoteId) -> Fault {
+    let mut bytes = [1];
+    let message: Outgoing = message(1, &mut bytes, false);
+    loop {
+        match near.endpoint.send(remote, &message) {
+            Err(PostError::Fault(why)) => return why,
+            Err(PostError::Busy(Busy::Connecting)) => {}
+            other => panic!("it must not be sent: {other:?}"),
+        }
+        near.poll();
+        far.poll();
+        std::thread::yield_now();
+    }
+}
+
+// spec: ENV-32, ENV-33, SEAL-14
+#[test]
+fn who_does_not_know_the_secret_or_the_name_is_nobody() {
+    let mut watchdog = Watchdog::start(0);
+    for is_plain in [false, true] {
+        let mut far = Side::open(&apart(is_plain));
+        // A byte of the secret; of the name.
+        for at in [48, 63, 16, 31] {
+            let before = far.endpoint.counters().refused();
+            let mut stranger = Side::open(&apart(is_plain).silence(sides::SHORT));
+            let remote = stranger.endpoint.remote(&changed(&far, at, 1)).expect("as it seems");
+            let mut room = [0];
+            let receive = ayre::Receive { source: Some(remote), ..receive(9, &mut room) };
+            stranger.endpoint.receive(receive).expect("there is room");
+            assert_eq!(fate(&mut stranger, &mut far, remote), Fault::PeerDead);
+            poll_until([&mut stranger], |[stranger]| !stranger.ends.is_empty());
+            assert_eq!(stranger.results(), [(9, Err(Fault::PeerDead))]);
+            assert!(far.endpoint.counters().refused() > before, "it was counted");
+        }
+        let mut near = Side::open(&apart(is_plain));
+        let remote = near.remote(&far);
+        pass([&mut near, &mut far], remote, 1);
+        assert_eq!(far.endpoint.counters().malformed(), 0);
+    }
+    let [mut plain, sealed] = [true, false].map(|is_plain| Side::open(&apart(is_plain)));
+    let address = sealed.address();
+    assert!(plain.endpoint.remote(&address).is_err(), "neither lowers itself");
+    assert!(!watchdog.stop());
+}
+
+#[test]
+fn an_address_that_is_not_here_is_an_error() {
+    let options = EndpointOptions::new().at([203, 0, 113, 1].into());
+    assert!(Endpoint::open_with(&options).is_err());
+}

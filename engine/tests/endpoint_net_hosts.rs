@@ -1,0 +1,135 @@
+//! Endpoints of processes on two hosts: network namespaces that a cable joins.
+mod common;
+#[path = "endpoint_net/sides.rs"]
+mod sides;
+
+use ayre::{Address, EndpointOptions, Fault, PostError, RemoteId, Spin};
+use common::net_hosts::{Hosts, enter};
+use common::{Line, Process, with_processes};
+use sides::{Side, message, pattern, receive};
+use std::time::Duration;
+
+/// Messages to each of the others.
+const COUNT: u64 = 200;
+/// A silence that is soon over.
+const HASTY: Duration = Duration::from_millis(400);
+/// How long a message is, by its number.
+const SIZES: [usize; 5] = [8, 40, 600, 20_000, 70_000];
+
+fn say(line: &Line, address: &Address) {
+    let bytes = address.to_bytes();
+    let (words, _) = bytes.as_chunks();
+    words.iter().for_each(|word| line.say(u64::from_le_bytes(*word)));
+}
+
+fn hear(line: &Line) -> Address {
+    let mut bytes = [0; Address::BYTES];
+    bytes.as_chunks_mut().0.iter_mut().for_each(|word| *word = line.hear().to_le_bytes());
+    Address::from_bytes(&bytes).expect("an address")
+}
+
+fn open() -> Side {
+    enter(&std::env::var("HOST").expect("a host"));
+    let options = EndpointOptions::new().spin(Spin::SHARED).silence(HASTY * 10);
+    Side::open(&match std::env::var("FAULTS") {
+        Ok(plan) => options.faults(plan.parse().expect("a plan")),
+        Err(_) => options,
+    })
+}
+
+/// A process of the test.
+fn member(number: u64, line: &Line) {
+    let mut side = open();
+    say(line, &side.address());
+    let others: Vec<_> = (0..2).map(|_| hear(line)).collect();
+    let others: Vec<_> =
+        others.iter().map(|other| side.endpoint.remote(other).expect("it is reached")).collect();
+    talk(&mut side, number as usize, &others);
+    line.say(number);
+    // Until it is told to go, or one of the others has.
+    let mut told = false;
+    while !line.has_word() {
+        side.poll();
+        let is_dead = |side: &mut Side, other: &RemoteId| {
+            side.endpoint.send(*other, &message(0, &mut [], false))
+                == Err(PostError::Fault(Fault::PeerDead))
+        };
+        if !told && others.iter().any(|other| is_dead(&mut side, other)) {
+            line.say(99);
+            told = true;
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// Messages of all sizes with the two others, each tagged with its sender and number.
+fn talk(side: &mut Side, own: usize, others: &[RemoteId]) {
+    let tag = |from: usize, index: u64| (index + 1) * 3 + from as u64;
+    let text = |from: usize, index: u64| pattern(SIZES[index as usize % SIZES.len()], from);
+    let senders: Vec<_> = (0..3).filter(|from| *from != own).collect();
+    let mut rooms: Vec<_> = senders
+        .iter()
+        .flat_map(|from| (0..COUNT).map(|index| (*from, index)))
+        .map(|(from, index)| (from, index, vec![0; text(from, index).len()]))
+        .collect();
+    for (from, index, room) in &mut rooms {
+        side.endpoint.receive(receive(tag(*from, *index), room)).expect("there is room");
+    }
+    let mut sent: Vec<_> = (0..COUNT).map(|index| text(own, index)).collect();
+    let mut under_way = 0;
+    for (index, bytes) in (0..).zip(&mut sent) {
+        for other in others {
+            let message = message(tag(own, index), bytes, true);
+            under_way += 1;
+            while side.try_send(*other, &message).is_none() {
+                side.poll();
+                std::thread::yield_now();
+            }
+        }
+    }
+    while side.ends.len() < rooms.len() + under_way {
+        side.poll();
+        std::thread::yield_now();
+    }
+    assert!(side.ends.iter().all(|end| end.result.is_ok()));
+    assert!(rooms.iter().all(|(from, index, room)| *room == text(*from, *index)));
+}
+
+/// Three processes, two of them on one host; then one is killed, of which the others hear.
+fn three(faults: Option<&str>, hosts: &Hosts, start: impl Fn(&str, Option<&str>) -> Process) {
+    let mut all: Vec<_> = [0, 0, 1].map(|host| start(&hosts.of(host), faults)).into();
+    let addresses: Vec<_> = all.iter().map(|process| hear(&process.line)).collect();
+    for (own, process) in all.iter().enumerate() {
+        let others = (0..3).filter(|other| *other != own);
+        others.for_each(|other| say(&process.line, &addresses[other]));
+    }
+    for process in &all {
+        assert_eq!(process.line.hear() % 3, process.number % 3, "it has had everything");
+    }
+    all[1].kill();
+    for index in [0, 2] {
+        assert_eq!(all[index].line.hear(), 99, "it hears of the death");
+        all[index].line.say(0);
+    }
+    [0, 2].into_iter().for_each(|index| all[index].succeeds());
+}
+
+// spec: ENV-8, ENV-32, ENV-33
+#[test]
+fn processes_of_two_hosts() {
+    with_processes(
+        |number, line| member(number % 3, &line),
+        |family| {
+            let Some(hosts) = Hosts::new() else { return };
+            let start = |host: &str, faults: Option<&str>| {
+                family.start_with(|command| {
+                    command.env("HOST", host);
+                    faults.map(|faults| command.env("FAULTS", faults));
+                })
+            };
+            for faults in [None, Some("loss=5%"), Some("loss=20%,reorder=5%")] {
+                three(faults, &hosts, start);
+            }
+        },
+    );
+}

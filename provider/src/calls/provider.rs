@@ -9,9 +9,12 @@ use crate::domain::Fabric;
 use crate::hints::Hints;
 use crate::offer::{Answer, CQ_SIZE, KINDS, Kind, Offer, PROVIDER_VERSION};
 use crate::registry;
+use crate::sys::core::Parameter;
 use crate::sys::object::Object;
 use crate::sys::{copy, core, tree};
+use ayre::EndpointOptions;
 use std::cell::UnsafeCell;
+use std::error::Error;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
@@ -34,6 +37,30 @@ static CARD: Card = Card(UnsafeCell::new(Provider {
 }));
 
 const CQ_SIZE_NAME: &CStr = c"cq_size";
+const NET: &CStr = c"net";
+const PLAIN: &CStr = c"plain";
+const FAULTS: &CStr = c"faults";
+
+/// What a user can choose.
+const PARAMETERS: [(&CStr, Parameter, &CStr); 4] = [
+    (
+        CQ_SIZE_NAME,
+        Parameter::Size,
+        c"Completions of a completion queue whose program does not say how many (1024)",
+    ),
+    (
+        NET,
+        Parameter::Text,
+        c"Where other hosts reach endpoints: an interface, a network such as 10.1.0.0/16, or an \
+          address of this host; none for nowhere (this host's address)",
+    ),
+    (PLAIN, Parameter::Choice, c"Between hosts nothing is encrypted, for closed networks (no)"),
+    (
+        FAULTS,
+        Parameter::Text,
+        c"What is done to datagrams on purpose, to try what that does: loss=5%,dup=1% (nothing)",
+    ),
+];
 
 /// The entry: libfabric calls it once, after it has loaded the library.
 // SAFETY: by libfabric's convention no other library of a process has this name.
@@ -41,8 +68,9 @@ const CQ_SIZE_NAME: &CStr = c"cq_size";
 #[allow(clippy::unnecessary_safety_comment, reason = "it is the attribute's")]
 pub extern "C" fn fi_prov_ini() -> *mut Provider {
     registry::own();
-    let help = c"Completions of a completion queue whose program does not say how many (1024)";
-    core::define_size(CARD.0.get(), CQ_SIZE_NAME, help);
+    for (name, what, help) in PARAMETERS {
+        core::define(CARD.0.get(), name, what, help);
+    }
     CARD.0.get()
 }
 
@@ -54,6 +82,39 @@ pub(crate) fn tell(area: c_int, what: std::fmt::Arguments<'_>) {
 /// How large queues are whose programs do not say.
 pub(crate) fn cq_size() -> usize {
     core::size_parameter(CARD.0.get(), CQ_SIZE_NAME).filter(|size| *size > 0).unwrap_or(CQ_SIZE)
+}
+
+/// How endpoints are to be reached.
+///
+/// # Errors
+/// `EINVAL` where the user has asked for what is not there or makes no sense; libfabric's log says
+/// why.
+pub(crate) fn endpoint_options() -> Outcome<EndpointOptions> {
+    let text = |name| core::text_parameter(CARD.0.get(), name);
+    let is_plain = core::choice_parameter(CARD.0.get(), PLAIN).unwrap_or(false);
+    let net = text(NET);
+    options((net.as_deref(), is_plain, text(FAULTS).as_deref())).map_err(|why| {
+        tell(LOG_EP_CTRL, format_args!("{why}"));
+        Code::INVALID
+    })
+}
+
+fn options(
+    (net, is_plain, faults): (Option<&str>, bool, Option<&str>),
+) -> Result<EndpointOptions, Box<dyn Error>> {
+    let mut options = EndpointOptions::new();
+    match net {
+        None => {}
+        Some("none") => return Ok(options.local()),
+        Some(wanted) => {
+            let found = ayre::host_addresses(&[wanted.to_owned()], &[])?;
+            options = options.at(found[0]);
+        }
+    }
+    if let Some(plan) = faults {
+        options = options.faults(plan.parse()?);
+    }
+    Ok(if is_plain { options.plain() } else { options })
 }
 
 /// Threads of ours stop. Objects that the program has left open stay as they are, as does the

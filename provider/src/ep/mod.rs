@@ -27,6 +27,7 @@ use crate::abi::{FidAv, FidCntr, FidCq, FidEq, READ, RECV, REMOTE_READ};
 use crate::abi::{REMOTE_WRITE, SELECTIVE_COMPLETION, SEND, WRITE, errno};
 use crate::address::Address;
 use crate::av::{Av, Watcher};
+use crate::calls::provider::endpoint_options;
 use crate::cntr::Cntr;
 use crate::code::{Code, Outcome};
 use crate::cq::Cq;
@@ -90,7 +91,8 @@ impl<L: Policy> Ep<L> {
     /// where the system refuses what an endpoint takes; `EADDRNOTAVAIL` for an address that only
     /// one endpoint ever has.
     pub(crate) fn open(domain: Arc<DomainObject<L>>, wishes: &Wishes) -> Outcome<Self> {
-        let endpoint = ayre::Endpoint::open(Spin::SHARED).map_err(|error| code_of(&error))?;
+        let options = endpoint_options()?.spin(Spin::SHARED);
+        let endpoint = ayre::Endpoint::open_with(&options).map_err(|error| code_of(&error))?;
         let named = match wishes.source {
             None => None,
             Some(Address::At(place)) => Named::claim(&place, &endpoint.address())?,

@@ -71,8 +71,8 @@ pub use connection::Mode;
 pub use counters::Counters;
 pub use endpoint::{
     Address, End, Endpoint, EndpointOptions, ExposeError, Found, Outgoing, REMOTES_MAX, Receive,
-    Received, RemoteId, Sent, Spot, TouchKind, Touched, Update, WINDOW_SPANS_MAX, WINDOWS_MAX, What,
-    Window, Windows, Write,
+    Received, RemoteId, Sent, Spot, TouchKind, Touched, Update, WINDOW_SPANS_MAX, WINDOWS_MAX,
+    What, Window, Windows, Write,
 };
 pub use error::{Busy, Fault, PostError, ReceiveError, SetupError, Status};
 pub use job::host_addresses;

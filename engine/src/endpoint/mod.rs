@@ -179,8 +179,6 @@ pub struct Endpoint {
     /// Answers that wait for room, in all.
     replies: usize,
     calls: usize,
-    /// A call was answered while the program was told that it is not: it must not sleep on that.
-    is_answered: bool,
     /// The connection where something came last, and whose turn it is.
     hot: usize,
     turn: usize,
@@ -232,7 +230,6 @@ impl Endpoint {
             by_peer: Vec::new(),
             replies: 0,
             calls: 0,
-            is_answered: false,
             hot: 0,
             turn: 0,
             idle: 0,

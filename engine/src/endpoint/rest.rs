@@ -26,7 +26,7 @@ impl Endpoint {
         let calls = self.calls;
         self.meet();
         // Who has been answered may have something to send now.
-        let is_answered = std::mem::take(&mut self.is_answered) || self.calls != calls;
+        let is_answered = self.calls != calls;
         let progressed = self.port.progress_all();
         let turns = self.port.connections.len().max(1);
         let mut tell: &mut dyn FnMut(End) = &mut tell;

@@ -227,8 +227,8 @@ impl<L: Policy> Cq<L> {
     /// As [`Cq::read`], but waits for something to come.
     ///
     /// # Errors
-    /// `EAGAIN` when time is up, a signal has come, or the queue was signalled; `EINVAL` where the
-    /// queue was opened without anything to wait with.
+    /// `EAGAIN` when time is up, or the queue was signalled; `EINTR` when a signal has come; `EINVAL`
+    /// where the queue was opened without anything to wait with.
     pub(crate) fn read_blocking(
         &self,
         count: usize,
@@ -243,8 +243,7 @@ impl<L: Policy> Cq<L> {
             }
             outcome => Some(outcome),
         };
-        let found = block(wait, deadline(milliseconds), attempt, || self.arm());
-        found.unwrap_or(Err(Code::AGAIN))
+        block(wait, (deadline(milliseconds), Code::AGAIN), attempt, || self.arm())?
     }
 
     /// Wakes a thread that waits here.

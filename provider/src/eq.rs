@@ -135,7 +135,8 @@ impl Eq {
     /// As [`Eq::read`], but waits.
     ///
     /// # Errors
-    /// `EAGAIN` when time is up, `EINVAL` where there is nothing to wait with.
+    /// `EAGAIN` when time is up, `EINTR` when a signal has come, `EINVAL` where there is nothing to
+    /// wait with.
     pub(crate) fn read_blocking(
         &self,
         room: usize,
@@ -147,8 +148,7 @@ impl Eq {
             Err(Code::AGAIN) => None,
             outcome => Some(outcome),
         };
-        let found = block(wait, deadline(milliseconds), attempt, || self.arm());
-        found.unwrap_or(Err(Code::AGAIN))
+        block(wait, (deadline(milliseconds), Code::AGAIN), attempt, || self.arm())?
     }
 
     /// The oldest failure.

@@ -7,6 +7,7 @@
 //! Of several threads that sleep at one bell, one sleeps on its descriptor, and the others until
 //! that one has woken: it calms the bell for all, and all look again.
 
+use crate::abi::errno;
 use crate::abi::{FidWait, WAIT_FD, WAIT_NONE, WAIT_POLLFD, WAIT_SET, WAIT_UNSPEC, WAIT_YIELD};
 use crate::code::{Code, Outcome};
 use crate::registry::{self, Body};
@@ -210,24 +211,27 @@ pub(crate) fn deadline(milliseconds: c_int) -> Option<Instant> {
     Some(Instant::now() + Duration::from_millis(length))
 }
 
-/// Tries until something is found, sleeping between; none when time is up or a signal has come.
-/// `arm` says whether there is still nothing, and if so, has the bell rung for the next thing.
+/// Tries until something is found, sleeping between. `arm` says whether there is still nothing, and
+/// if so, has the bell rung for the next thing.
+///
+/// # Errors
+/// `late` when time is up; `EINTR` when a signal has come.
 pub(crate) fn block<T>(
     wait: &Wait,
-    deadline: Option<Instant>,
+    (deadline, late): (Option<Instant>, Code),
     mut attempt: impl FnMut() -> Option<T>,
     arm: impl Fn() -> bool,
-) -> Option<T> {
+) -> Outcome<T> {
     loop {
         let over = wait.watches_over();
         if let Some(found) = attempt() {
-            return Some(found);
+            return Ok(found);
         }
         if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-            return None;
+            return Err(late);
         }
         if arm() && !wait.sleep(over, deadline) {
-            return attempt();
+            return attempt().ok_or(Code(errno::EINTR));
         }
     }
 }
@@ -314,11 +318,11 @@ impl WaitSet {
     /// Waits until a member has something.
     ///
     /// # Errors
-    /// `ETIMEDOUT` when time is up first.
+    /// `ETIMEDOUT` when time is up first, `EINTR` when a signal has come.
     pub(crate) fn block(&self, milliseconds: c_int) -> Outcome {
         let look = || self.look().then_some(());
-        let found = block(&self.wait, deadline(milliseconds), look, || self.arm());
-        found.ok_or(Code(crate::abi::errno::ETIMEDOUT))
+        let until = (deadline(milliseconds), Code(errno::ETIMEDOUT));
+        block(&self.wait, until, look, || self.arm())
     }
 }
 

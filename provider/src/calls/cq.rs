@@ -1,7 +1,7 @@
 //! Completion queues: a table for each policy and each form of completions.
 
 use crate::abi::*;
-use crate::code::{counted, status};
+use crate::code::{Code, Outcome, counted, status};
 use crate::cq::{Completion, Cq, Failure};
 use crate::sys::cell::Policy;
 use crate::sys::copy;
@@ -25,6 +25,15 @@ pub(crate) fn ops<L: Policy>(format: u32) -> Option<&'static OpsCq> {
 
 type CqObject<L> = Object<FidCq, Cq<L>>;
 
+/// Completions that there is room for.
+///
+/// # Errors
+/// `EINVAL` for some at no address.
+#[inline(always)]
+fn room(place: *const c_void, count: usize) -> Outcome<usize> {
+    if place.is_null() && count > 0 { Err(Code::INVALID) } else { Ok(count) }
+}
+
 impl<L: Policy, const SIZE: usize> Calls<L, SIZE> {
     const OPS: &'static OpsCq = &OpsCq {
         read: Some(Self::read),
@@ -44,7 +53,7 @@ impl<L: Policy, const SIZE: usize> Calls<L, SIZE> {
         let cq = unsafe { CqObject::<L>::at(cq) };
         // SAFETY: there is room, and `at` is less than `count`.
         let sink = |at: usize, it: &Completion| unsafe { Self::put(place, at, it) };
-        counted(cq.read(count, sink))
+        counted(room(place, count).and_then(|count| cq.read(count, sink)))
     }
 
     /// # Safety
@@ -59,7 +68,7 @@ impl<L: Policy, const SIZE: usize> Calls<L, SIZE> {
         let cq = unsafe { CqObject::<L>::at(cq) };
         // SAFETY: there is room, and `at` is less than `count`.
         let sink = |at: usize, it: &Completion| unsafe { Self::put_both(place, peers, at, it) };
-        counted(cq.read(count, sink))
+        counted(room(place, count).and_then(|count| cq.read(count, sink)))
     }
 
     /// # Safety
@@ -75,7 +84,7 @@ impl<L: Policy, const SIZE: usize> Calls<L, SIZE> {
         let cq = unsafe { CqObject::<L>::at(cq) };
         // SAFETY: there is room, and `at` is less than `count`.
         let sink = |at: usize, it: &Completion| unsafe { Self::put(place, at, it) };
-        counted(cq.read_blocking(count, milliseconds, sink))
+        counted(room(place, count).and_then(|count| cq.read_blocking(count, milliseconds, sink)))
     }
 
     /// # Safety
@@ -92,7 +101,7 @@ impl<L: Policy, const SIZE: usize> Calls<L, SIZE> {
         let cq = unsafe { CqObject::<L>::at(cq) };
         // SAFETY: there is room, and `at` is less than `count`.
         let sink = |at: usize, it: &Completion| unsafe { Self::put_both(place, peers, at, it) };
-        counted(cq.read_blocking(count, milliseconds, sink))
+        counted(room(place, count).and_then(|count| cq.read_blocking(count, milliseconds, sink)))
     }
 
     /// Writes a completion as the program reads it: the first bytes of ours.

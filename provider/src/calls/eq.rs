@@ -28,6 +28,11 @@ fn peeks(flags: u64) -> Outcome<bool> {
     if flags & !PEEK != 0 { Err(Code::BAD_FLAGS) } else { Ok(flags & PEEK != 0) }
 }
 
+/// As [`peeks`], for what is read to a place.
+fn peeks_into(place: *const c_void, len: usize, flags: u64) -> Outcome<bool> {
+    if place.is_null() && len > 0 { Err(Code::INVALID) } else { peeks(flags) }
+}
+
 /// # Safety
 /// As the manual page says: the queue is open, with `len` bytes of room at `place`.
 unsafe extern "C" fn read(
@@ -39,7 +44,7 @@ unsafe extern "C" fn read(
 ) -> isize {
     // SAFETY: the caller's promise.
     let eq = unsafe { EqObject::at(eq) };
-    let event = peeks(flags).and_then(|peeks| eq.read(len, peeks));
+    let event = peeks_into(place, len, flags).and_then(|peeks| eq.read(len, peeks));
     // SAFETY: as above.
     counted(event.map(|event| unsafe { put(&event, number, place, len) }))
 }
@@ -56,7 +61,8 @@ unsafe extern "C" fn sread(
 ) -> isize {
     // SAFETY: the caller's promise.
     let eq = unsafe { EqObject::at(eq) };
-    let event = peeks(flags).and_then(|peeks| eq.read_blocking(len, peeks, milliseconds));
+    let event =
+        peeks_into(place, len, flags).and_then(|peeks| eq.read_blocking(len, peeks, milliseconds));
     // SAFETY: as above.
     counted(event.map(|event| unsafe { put(&event, number, place, len) }))
 }

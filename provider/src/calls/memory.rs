@@ -5,7 +5,7 @@ use crate::code::{Code, Outcome};
 use crate::ep::MESSAGE_MAX;
 use crate::offer::INJECT_MAX;
 use crate::sys::copy;
-use ayre::{Span, Spans};
+use ayre::{SPANS_MAX, Span, Spans};
 use std::ffi::c_void;
 
 /// Memory to be sent.
@@ -66,11 +66,14 @@ fn check(start: *const c_void, len: usize, max: usize) -> Outcome {
 /// Several pieces, one behind the other, to be sent or received into.
 ///
 /// # Errors
-/// `EINVAL` for too many pieces; `EMSGSIZE` as for [`from`].
+/// `EINVAL` for too many pieces, or some at no address; those of [`from`].
 ///
 /// # Safety
 /// There are so many pieces, and each is as for [`from`] or [`into`].
 pub(super) unsafe fn pieces(iov: *const Iovec, count: usize) -> Outcome<Spans> {
+    if count > SPANS_MAX || iov.is_null() && count > 0 {
+        return Err(Code::INVALID);
+    }
     // SAFETY: the caller's promise.
     let iov = unsafe { copy::values(iov, count) };
     iov.iter().try_for_each(|piece| check(piece.iov_base, piece.iov_len, MESSAGE_MAX))?;
@@ -86,7 +89,7 @@ pub(super) unsafe fn pieces(iov: *const Iovec, count: usize) -> Outcome<Spans> {
 /// There are so many pieces.
 pub(super) unsafe fn start(iov: *const Iovec, count: usize) -> usize {
     // SAFETY: the caller's promise.
-    unsafe { copy::values(iov, count) }.first().map_or(0, |piece| piece.iov_base as usize)
+    unsafe { copy::values(iov, count.min(1)) }.first().map_or(0, |piece| piece.iov_base as usize)
 }
 
 /// Elements of an atomic, in several pieces.

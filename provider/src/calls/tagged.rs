@@ -84,7 +84,10 @@ impl<L: Policy> Calls<L> {
     /// # Safety
     /// As for `recv`.
     unsafe extern "C" fn recvmsg(ep: Ep, msg: *const MsgTagged, flags: u64) -> isize {
-        if flags & !RECV_FLAGS != 0 || msg.is_null() {
+        if msg.is_null() {
+            return posted(Err(Code::INVALID));
+        }
+        if flags & !RECV_FLAGS != 0 {
             return posted(Err(Code::BAD_FLAGS));
         }
         // SAFETY: the caller's promise.

@@ -76,8 +76,8 @@ impl<L: Policy> Cntr<L> {
     /// Waits until the value is at least `threshold`.
     ///
     /// # Errors
-    /// `EAVAIL` when an operation fails meanwhile, `ETIMEDOUT` when time is up, `EINTR` when a signal
-    /// has come, `EINVAL` where the counter was opened without anything to wait with.
+    /// `EAVAIL` when an operation fails meanwhile, `ETIMEDOUT` when time is up, `EINTR` when a
+    /// signal has come, `EINVAL` where the counter was opened without anything to wait with.
     pub(crate) fn wait_for(&self, threshold: u64, milliseconds: c_int) -> Outcome {
         let wait = self.wait.as_ref().and_then(Attachment::own).ok_or(Code::INVALID)?;
         let errors = self.state.with(|state| state.now.errors);

@@ -227,8 +227,8 @@ impl<L: Policy> Cq<L> {
     /// As [`Cq::read`], but waits for something to come.
     ///
     /// # Errors
-    /// `EAGAIN` when time is up, or the queue was signalled; `EINTR` when a signal has come; `EINVAL`
-    /// where the queue was opened without anything to wait with.
+    /// `EAGAIN` when time is up, or the queue was signalled; `EINTR` when a signal has come;
+    /// `EINVAL` where the queue was opened without anything to wait with.
     pub(crate) fn read_blocking(
         &self,
         count: usize,

@@ -76,7 +76,7 @@ impl Mover {
     /// Ends the thread.
     pub(crate) fn stop(&self) {
         if let Some(Running { charge, thread }) = self.running().take() {
-            charge.end();
+            charge.end(&thread);
             // It does not panic: that would have ended the process.
             let _ = thread.join();
         }
@@ -87,7 +87,7 @@ impl Mover {
     pub(crate) fn try_stop(&self) {
         let Ok(running) = self.running.try_lock() else { return };
         let Some(Running { charge, thread }) = &*running else { return };
-        charge.end();
+        charge.end(thread);
         let deadline = Instant::now() + FAREWELL;
         while !thread.is_finished() && Instant::now() < deadline {
             thread::yield_now();
@@ -117,9 +117,10 @@ impl Charge {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn end(&self) {
+    fn end(&self, thread: &JoinHandle<()>) {
         self.is_over.get_or_init(|| ());
         self.wait.ring();
+        thread.thread().unpark();
     }
 
     fn look_after(&self) {
@@ -128,7 +129,7 @@ impl Charge {
             match self.round() {
                 // Peers may share the processor.
                 Round::Busy => thread::yield_now(),
-                Round::Left => thread::sleep(NAP),
+                Round::Left => thread::park_timeout(NAP),
                 Round::Quiet => {
                     self.wait.sleep(over, None);
                 }

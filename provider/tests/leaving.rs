@@ -4,6 +4,7 @@
 mod common;
 
 use ayre_fi::abi::*;
+use common::ends::*;
 use common::*;
 use std::ptr::null_mut;
 
@@ -27,7 +28,10 @@ fn in_child(f: impl FnOnce() -> i32) -> i32 {
 /// A child has nothing that is its own: it may close everything, and nothing changes.
 #[test]
 fn a_forked_child_leaves_everything_as_it_is() {
-    let opened = Opened::new(&Infos::hints());
+    // With a thread of ours, which the child has not.
+    let wishes = Wishes { data_progress: PROGRESS_AUTO, ..Wishes::default() };
+    let opened = wishes.opened();
+    let ends = End::pair(&opened, &wishes);
     let eq = open_eq(&opened, WRITE, WAIT_FD);
     let cq = open_cq(&opened, |attr| attr.wait_obj = WAIT_FD).unwrap();
     assert_eq!(call!(eq, ops.write(7, [1u8].as_ptr().cast(), 1, 0)), 1);
@@ -44,4 +48,11 @@ fn a_forked_child_leaves_everything_as_it_is() {
     assert_eq!(call!(eq, ops.read(&mut event, (&raw mut byte).cast(), 1, 0)), 1);
     assert_eq!((event, byte), (7, 1));
     assert_eq!((close(cq), close(eq)), (0, 0));
+    let mut room = [0u8; 3];
+    let (start, none) = (room.as_mut_ptr().cast(), null_mut());
+    assert_eq!(call!(ends[1].ep, msg.recv(start, 3, none, ADDR_UNSPEC, none)), 0);
+    let inject = || call!(ends[0].ep, msg.inject([1u8, 2, 3].as_ptr().cast(), 3, 0));
+    assert_eq!(until_taken(&ends, inject), 0);
+    assert_eq!((next(&ends[1], &ends).0.len, room), (3, [1, 2, 3]));
+    ends.into_iter().for_each(End::close);
 }

@@ -190,7 +190,8 @@ fn ep(hint: &EpAttr, offer: &Offer, answer: &EpAttr) -> Met {
 }
 
 fn tx(hint: &TxAttr, answer: &mut TxAttr, offer: &Offer) -> Met {
-    within("transmit capabilities", hint.caps, answer.caps | offer.domain_caps)?;
+    let asked = hint.caps & !offer.of_receivers();
+    within("transmit capabilities", asked, answer.caps | offer.domain_caps)?;
     within("transmit flags", hint.op_flags, offer.op_flags)?;
     within("transmit order", hint.msg_order, offer.msg_order)?;
     within("order of transmit completions", hint.comp_order, 0)?;
@@ -206,7 +207,8 @@ fn tx(hint: &TxAttr, answer: &mut TxAttr, offer: &Offer) -> Met {
 }
 
 fn rx(hint: &RxAttr, answer: &mut RxAttr, offer: &Offer) -> Met {
-    within("receive capabilities", hint.caps, answer.caps | offer.domain_caps)?;
+    let asked = hint.caps & !offer.of_senders();
+    within("receive capabilities", asked, answer.caps | offer.domain_caps)?;
     within("receive flags", hint.op_flags, offer.op_flags)?;
     within("receive order", hint.msg_order, offer.msg_order)?;
     within("order of receive completions", hint.comp_order, 0)?;

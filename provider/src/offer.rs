@@ -210,6 +210,17 @@ impl Offer {
         }
     }
 
+    /// What only senders have. Asked for of a receiver, it is no wish: some programs ask both
+    /// directions for everything.
+    pub(crate) fn of_senders(&self) -> u64 {
+        self.tx_caps & !self.rx_caps
+    }
+
+    /// What only receivers have; as for [`Self::of_senders`].
+    pub(crate) fn of_receivers(&self) -> u64 {
+        self.rx_caps & !self.tx_caps
+    }
+
     fn tx(&self) -> TxAttr {
         TxAttr {
             caps: self.tx_caps,

@@ -145,11 +145,11 @@ fn too_much_is_refused() {
         (with_ep(EpAttr { protocol: 3, ..ep }), "protocol"),
         (with_ep(EpAttr { max_msg_size: usize::MAX, ..ep }), "message size"),
         (with_ep(EpAttr { rx_ctx_cnt: SHARED_CONTEXT, ..ep }), "receive contexts"),
-        (with_tx(TxAttr { caps: RECV, ..tx }), "transmit capabilities"),
+        (with_tx(TxAttr { caps: MULTICAST, ..tx }), "transmit capabilities"),
         (with_tx(TxAttr { op_flags: COMMIT_COMPLETE, ..tx }), "transmit flags"),
         (with_tx(TxAttr { comp_order: ORDER_STRICT, ..tx }), "order of transmit completions"),
         (with_tx(TxAttr { inject_size: 1 << 20, ..tx }), "injected bytes"),
-        (with_rx(RxAttr { caps: SEND, ..rx }), "receive capabilities"),
+        (with_rx(RxAttr { caps: COLLECTIVE, ..rx }), "receive capabilities"),
         (with_rx(RxAttr { msg_order: 1 << 20, ..rx }), "receive order"),
         (with_rx(RxAttr { iov_limit: 1000, ..rx }), "pieces of a reception"),
     ] {
@@ -167,4 +167,14 @@ fn a_side_may_be_narrowed() {
     assert_eq!(answer.tx.caps, MSG | SEND);
     assert_eq!(answer.tx.op_flags, DELIVERY_COMPLETE);
     assert_eq!(answer.rx.caps & RMA, RMA);
+}
+
+/// As Sandia OpenSHMEM asks.
+#[test]
+fn each_side_may_be_asked_for_everything() {
+    let (tx, rx, ..) = blank();
+    let caps = MSG | SEND | RECV | MULTI_RECV;
+    let sides = (Some(TxAttr { caps, ..tx }), Some(RxAttr { caps, ..rx }));
+    let answer = ask(&Hints { caps, tx: sides.0, rx: sides.1, ..none() }).unwrap();
+    assert_eq!((answer.tx.caps, answer.rx.caps), (MSG | SEND, MSG | RECV | MULTI_RECV));
 }

@@ -92,6 +92,12 @@ impl Address {
         Some((Callee::new(self.name, &secret, is_plain), SocketAddr::new(ip, port)))
     }
 
+    /// The same for those of its host only: without how others reach it, which not everybody is to
+    /// know.
+    pub fn local(&self) -> Self {
+        Self { reach: None, ..*self }
+    }
+
     /// As it is handed over.
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];

@@ -65,7 +65,7 @@ const WAITING_MAX: u32 = 1 << 14;
 const POLLS_PER_MEETING: u32 = 512;
 /// The same while this endpoint calls somebody.
 const POLLS_PER_CALL: u32 = 16;
-/// Polls that find nothing between two rounds of progress with peers' commands.
+/// Polls that find nothing between two looks at links.
 const POLLS_PER_PROGRESS: u32 = 4;
 /// Polls in a row that find nothing between two at which a crowded endpoint lets others run.
 const POLLS_PER_YIELD: u32 = 4;
@@ -313,9 +313,13 @@ impl Endpoint {
     /// What need not be done at each poll; who sends all the time does not put it off.
     // spec: ENV-14
     fn attend(&mut self, is_busy: bool) {
-        self.port.progress_lanes();
         let between = if self.calls > 0 { POLLS_PER_CALL } else { POLLS_PER_MEETING };
-        if is_busy || self.idle.is_multiple_of(between) {
+        let is_time = is_busy || self.idle.is_multiple_of(between);
+        // Endpoints post no commands, but links move with them.
+        if is_time || self.port.linked > 0 {
+            self.port.progress_lanes();
+        }
+        if is_time {
             self.port.service_control();
             self.meet();
         }

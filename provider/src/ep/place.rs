@@ -1,8 +1,9 @@
 //! Finding an endpoint by an IP address and a port.
 //!
-//! An endpoint that has a place binds a socket whose name says both the place and the address. Who
-//! looks for it reads the names that the system lists. So nobody needs to answer, and nothing is
-//! left behind when a process dies. A second socket, named by the place alone, keeps others off.
+//! An endpoint that has a place binds a socket whose name says both the place and the address, as
+//! far as those of this host need it: anybody can read names. Who looks for it reads those that the
+//! system lists. So nobody needs to answer, and nothing is left behind when a process dies. A second
+//! socket, named by the place alone, keeps others off.
 
 use crate::abi::errno;
 use crate::address::{self, Place};
@@ -32,7 +33,7 @@ impl Named {
             return Ok(None);
         }
         let name = format!("{PREFIX}{}", place.at());
-        let text = address::Address::Of(*endpoint).to_string();
+        let text = address::Address::Of(endpoint.local()).to_string();
         let digits = text.rsplit('/').next().unwrap_or_default();
         let sign = format!("{name}={digits}");
         Ok(Some(Self { _place: bound(&name)?, _sign: bound(&sign)? }))

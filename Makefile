@@ -7,8 +7,8 @@ ARGS ?=
 MINUTES ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help check test demo demo-net demo-mpi consumers bench bench-net bench-mpi provider soak \
-	install-deps
+.PHONY: help check test demo demo-net demo-mpi demo-mpi-net consumers bench bench-net bench-mpi \
+	provider soak install-deps
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,10 @@ demo-net: ## The same over a network between two namespaces of this machine, as 
 demo-mpi: ## Run an MPI program of Debian's over Ayre, and over its MPI's own transport
 	@scripts/deps.sh cargo cc hpcc mpirun.openmpi
 	@RANKS='$(RANKS)' scripts/demo-mpi.sh
+
+demo-mpi-net: ## The same over a network between two namespaces that loses datagrams, as root
+	@scripts/deps.sh cargo cc hpcc ip mpirun.openmpi
+	@RANKS='$(RANKS)' scripts/demo-mpi-net.sh
 
 consumers: ## Run MPI programs of others over Ayre, tests and real ones; ARGS=quick: a part
 	@scripts/deps.sh cargo cc lmp mpirun.openmpi python3

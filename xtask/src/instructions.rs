@@ -11,8 +11,29 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
-const PACKAGE: &str = "ayre";
-const EXAMPLE: &str = "instructions";
+/// A program that runs cases, and their limits: a case and its instructions per operation in each
+/// line.
+struct Suite {
+    package: &'static str,
+    example: &'static str,
+    profile: &'static str,
+    limits: &'static str,
+}
+
+const SUITES: [Suite; 2] = [
+    Suite {
+        package: "ayre",
+        example: "instructions",
+        profile: "release",
+        limits: "engine/instructions.txt",
+    },
+    Suite {
+        package: "ayre-provider",
+        example: "calls",
+        profile: "provider",
+        limits: "provider/instructions.txt",
+    },
+];
 
 /// A limit this far above the count can be lowered.
 const SLACK: f64 = 0.10;
@@ -21,12 +42,6 @@ const SLACK: f64 = 0.10;
 pub(crate) struct Options {
     /// The cases to run; all when none is named.
     cases: Vec<String>,
-    /// The limits: a case and its instructions per operation in each line.
-    #[arg(long, default_value = "engine/instructions.txt")]
-    limits: PathBuf,
-    /// The program to run as `<binary> <case> <count>`; built when not given.
-    #[arg(long)]
-    binary: Option<PathBuf>,
     /// Operations in the shorter run.
     #[arg(long, default_value_t = 1000)]
     low: u64,
@@ -35,36 +50,64 @@ pub(crate) struct Options {
     high: u64,
 }
 
-/// Runs the cases and prints a table; false when one is over its limit.
+/// Runs the cases and prints a table of each suite; false when one is over its limit.
 pub(crate) fn run(root: &Path, options: &Options) -> Result<bool> {
     ensure!(options.low < options.high, "--low must be less than --high");
-    let path = root.join(&options.limits);
-    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    let mut limits = parse_limits(&text).with_context(|| path.display().to_string())?;
+    let suites = SUITES.iter().map(|suite| Ok((suite, suite.limits(root)?)));
+    let mut suites = suites.collect::<Result<Vec<_>>>()?;
     for case in &options.cases {
-        ensure!(limits.iter().any(|limit| limit.case == *case), "case {case} has no limit");
+        let is_known = suites.iter().flat_map(|(_, limits)| limits).any(|it| it.case == *case);
+        ensure!(is_known, "case {case} has no limit");
     }
-    limits.retain(|limit| options.cases.is_empty() || options.cases.contains(&limit.case));
-    let target = std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| root.join("target"), |path| root.join(path));
-    let binary = match &options.binary {
-        Some(binary) => binary.clone(),
-        None => build(root, &target)?,
-    };
-    let profiles = target.join("instructions");
-    fs::create_dir_all(&profiles).context("making the folder for the profiles")?;
-    let mut counts = Vec::new();
-    for limit in limits {
-        let count = |operations| count(&binary, &limit.case, operations, &profiles);
-        let cost = per_operation(
-            (options.low, count(options.low)?),
-            (options.high, count(options.high)?),
-        )?;
-        counts.push((limit, cost));
+    let mut is_within = true;
+    for (suite, limits) in &mut suites {
+        limits.retain(|limit| options.cases.is_empty() || options.cases.contains(&limit.case));
+        if !limits.is_empty() {
+            is_within &= suite.run(root, options, std::mem::take(limits))?;
+        }
     }
-    print!("{}", table(&counts));
-    println!("profiles: callgrind_annotate {}/<case>.{}.out", profiles.display(), options.high);
-    Ok(counts.iter().all(|(limit, cost)| verdict(limit, *cost) != Verdict::Over))
+    Ok(is_within)
+}
+
+impl Suite {
+    fn limits(&self, root: &Path) -> Result<Vec<Limit>> {
+        let path = root.join(self.limits);
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        parse_limits(&text).with_context(|| path.display().to_string())
+    }
+
+    fn run(&self, root: &Path, options: &Options, limits: Vec<Limit>) -> Result<bool> {
+        let target = std::env::var_os("CARGO_TARGET_DIR")
+            .map_or_else(|| root.join("target"), |path| root.join(path));
+        let binary = self.build(root, &target)?;
+        let profiles = target.join("instructions");
+        fs::create_dir_all(&profiles).context("making the folder for the profiles")?;
+        let mut counts = Vec::new();
+        for limit in limits {
+            let count = |operations| count(&binary, &limit.case, operations, &profiles);
+            let cost = per_operation(
+                (options.low, count(options.low)?),
+                (options.high, count(options.high)?),
+            )?;
+            counts.push((limit, cost));
+        }
+        print!("{}", table(&counts));
+        let profiles = profiles.display();
+        println!("profiles: callgrind_annotate {profiles}/<case>.{}.out", options.high);
+        Ok(counts.iter().all(|(limit, cost)| verdict(limit, *cost) != Verdict::Over))
+    }
+
+    /// The library, too: some programs load it.
+    fn build(&self, root: &Path, target: &Path) -> Result<PathBuf> {
+        let Self { package, example, profile, .. } = self;
+        let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .args(["build", "--profile", profile, "-p", package, "--lib", "--example", example])
+            .current_dir(root)
+            .status()
+            .context("starting cargo")?;
+        ensure!(status.success(), "the example {example} does not build");
+        Ok(target.join(profile).join("examples").join(example))
+    }
 }
 
 #[derive(Debug, PartialEq)]
@@ -100,16 +143,6 @@ fn parse_limits(text: &str) -> Result<Vec<Limit>> {
     }
     ensure!(!limits.is_empty(), "there is no limit in it");
     Ok(limits)
-}
-
-fn build(root: &Path, target: &Path) -> Result<PathBuf> {
-    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--release", "-p", PACKAGE, "--example", EXAMPLE])
-        .current_dir(root)
-        .status()
-        .context("starting cargo")?;
-    ensure!(status.success(), "the example {EXAMPLE} does not build");
-    Ok(target.join("release/examples").join(EXAMPLE))
 }
 
 /// The instructions of one run, read from the profile that it leaves in `profiles`.

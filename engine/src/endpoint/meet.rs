@@ -29,6 +29,7 @@ pub(super) enum Standing {
 
 /// Lines of the shortest message lane: the longest record finds room in the end.
 const LINES_MIN: u32 = 32;
+
 /// A call that was not answered yet.
 #[derive(Debug)]
 pub(super) enum Call {

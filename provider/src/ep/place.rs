@@ -1,9 +1,9 @@
 //! Finding an endpoint by an IP address and a port.
 //!
-//! An endpoint that has a place binds a socket whose name says both the place and the address, as
-//! far as those of this host need it: anybody can read names. Who looks for it reads those that the
-//! system lists. So nobody needs to answer, and nothing is left behind when a process dies. A second
-//! socket, named by the place alone, keeps others off.
+//! An endpoint that has a place binds a socket whose name says both the place and the address, of
+//! which only what those of this host need: anybody can read names. Who looks for it reads those
+//! that the system lists. So nobody needs to answer, and nothing is left behind when a process
+//! dies. A second socket, named by the place alone, keeps others off.
 
 use crate::abi::errno;
 use crate::address::{self, Place};

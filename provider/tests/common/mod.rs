@@ -54,8 +54,11 @@ pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
     pub(crate) fn new(tag: &str) -> Self {
-        let built = env::current_exe().unwrap().with_file_name("libayre_fi.so");
-        assert!(built.exists(), "{} is not built", built.display());
+        let program = env::current_exe().unwrap();
+        // Beside tests, and one folder above examples.
+        let folders = program.ancestors().skip(1).take(2);
+        let built = folders.map(|folder| folder.join("libayre_fi.so")).find(|it| it.exists());
+        let built = built.expect("the provider is built");
         let folder = env::temp_dir().join(format!("ayre-{tag}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         fs::copy(built, folder.join("libayre-fi.so")).unwrap();

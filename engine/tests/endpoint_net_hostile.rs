@@ -155,11 +155,11 @@ impl Caller {
     fn call(&mut self, victim: &mut Side, name: [u64; 2]) -> bool {
         let ours = self.open(name);
         (0..SETTLED).for_each(|_| victim.poll());
-        let Some((bytes, _)) = receive(&self.socket) else { return false };
-        let header = Header::parse(&bytes, crc32c).expect("a frame");
-        if header.kind != Kind::Accept {
-            return false;
-        }
+        // Among them may be goodbyes of links that were left before.
+        let is_accept =
+            |bytes: &Vec<u8>| Header::parse(bytes, crc32c).expect("a frame").kind == Kind::Accept;
+        let mut received = std::iter::from_fn(|| receive(&self.socket)).map(|(bytes, _)| bytes);
+        let Some(bytes) = received.find(is_accept) else { return false };
         let theirs = SetUp::parse(&bytes[HEADER_BYTES..]).expect("a set-up");
         let mut opener = Opener::new(ours, Pace::RACK, u64::MAX, 0);
         let (agreed, _) = opener.on_accept(&theirs).expect("an answer").expect("the first one");

@@ -102,7 +102,7 @@ impl Machine for Format {
 }
 
 /// Encodes a record and reads it again, with so many bytes behind it.
-fn both_ways(s: &mut Script, record: &str, bytes: u64) {
+pub(crate) fn both_ways(s: &mut Script, record: &str, bytes: u64) {
     let out = s.run(format!("encode {record}"));
     let (head, count) = out.rsplit_once(' ').expect("a head and a count");
     let count = u64::from_str_radix(count, 16).expect("a number");

@@ -1,4 +1,5 @@
 //! Vectors of the records by which endpoints touch each other's windows.
+use super::envelope::both_ways;
 use super::script::{Fields, Machine, Script};
 use ayre_proto::combine::{Combine, Number};
 use ayre_proto::touch::{Calculation, TOUCH_WORDS, Touch};
@@ -97,14 +98,6 @@ impl Machine for Format {
             _ => panic!("{step} is no step of a touch"),
         }
     }
-}
-
-/// Encodes a record and reads it again, with so many bytes behind it.
-fn both_ways(s: &mut Script, record: &str, bytes: u64) {
-    let out = s.run(format!("encode {record}"));
-    let (head, count) = out.rsplit_once(' ').expect("a head and a count");
-    let count = u64::from_str_radix(count, 16).expect("a number");
-    s.run(format!("parse {head} {:x}", count * 8 + bytes));
 }
 
 pub(crate) fn script(s: &mut Script) {

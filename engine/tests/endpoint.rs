@@ -1,7 +1,7 @@
 //! Endpoints: messages that go to the receives they match.
 use ayre::{
-    Address, End, Endpoint, Fault, Outgoing, PostError, Receive, Received, RemoteId, Sent, Span,
-    Spans, Spin, What,
+    Address, Context, End, Endpoint, Fault, Outgoing, PostError, Receive, Received, RemoteId, Sent,
+    Span, Spans, Spin, What,
 };
 
 /// An endpoint and what has ended at it.
@@ -21,7 +21,7 @@ impl Side {
         self.endpoint.send(self.other, message)
     }
 
-    fn receive(&mut self, tag: Option<(u64, u64)>, into: &mut [u8], context: u64) {
+    fn receive(&mut self, tag: Option<(u64, u64)>, into: &mut [u8], context: Context) {
         let receive =
             Receive { source: Some(self.other), tag, into: span(into), context, many: None };
         self.endpoint.receive(receive).expect("there is room");
@@ -60,7 +60,13 @@ fn send([from, to]: [&mut Side; 2], message: &Outgoing) -> Sent {
 }
 
 fn message(tag: u64, bytes: &mut [u8]) -> Outgoing {
-    Outgoing { tag: Some(tag), data: None, bytes: span(bytes), context: tag, delivered: false }
+    Outgoing {
+        tag: Some(tag),
+        data: None,
+        bytes: span(bytes),
+        context: tag.into(),
+        delivered: false,
+    }
 }
 
 fn pattern(len: usize, seed: usize) -> Vec<u8> {
@@ -95,7 +101,7 @@ fn every_length_arrives_at_a_receive_that_waits() {
     let mut sides = pair();
     for (index, len) in SIZES.into_iter().enumerate() {
         let (mut from, mut into) = (pattern(len, index), vec![0; len + 3]);
-        sides[1].receive(Some((index as u64, 0)), &mut into, 1000 + index as u64);
+        sides[1].receive(Some((index as u64, 0)), &mut into, 1000 + index as Context);
         let [near, far] = &mut sides;
         let sent = send([near, far], &message(index as u64, &mut from));
         let due = usize::from(sent == Sent::UnderWay);
@@ -135,14 +141,14 @@ fn messages_of_one_tag_keep_their_order() {
     let mut all: Vec<_> = (0..300).map(|n| pattern(SIZES[n % 11], n)).collect();
     let mut room: Vec<_> = all.iter().map(|bytes| vec![0; bytes.len()]).collect();
     for (index, into) in room.iter_mut().enumerate().take(150) {
-        sides[1].receive(Some((5, 0)), into, index as u64);
+        sides[1].receive(Some((5, 0)), into, index as Context);
     }
     for bytes in &mut all {
         let [near, far] = &mut sides;
         let _ = send([near, far], &message(5, bytes));
     }
     for (index, into) in room.iter_mut().enumerate().skip(150) {
-        sides[1].receive(Some((5, 0)), into, index as u64);
+        sides[1].receive(Some((5, 0)), into, index as Context);
     }
     until(&mut sides, |sides| sides[1].ends.len() == 300);
     assert!(room == all, "each receive has the message of its turn");
@@ -311,7 +317,10 @@ fn a_receive_that_is_taken_back_takes_nothing() {
     let (mut first, mut second, mut from) = (vec![0; 8], vec![0; 8], pattern(8, 1));
     sides[1].receive(Some((1, 0)), &mut first, 10);
     sides[1].receive(Some((1, 0)), &mut second, 11);
-    assert!(sides[1].endpoint.cancel(10) && !sides[1].endpoint.cancel(10));
+    assert!(
+        sides[1].endpoint.cancel(|context| context == 10)
+            && !sides[1].endpoint.cancel(|context| context == 10)
+    );
     let [near, far] = &mut sides;
     let _ = send([near, far], &message(1, &mut from));
     until(&mut sides, |sides| sides[1].ends.len() == 2);
@@ -364,7 +373,7 @@ fn what_is_under_way_ends_when_the_other_side_goes() {
     assert_eq!(ends, [(1, Err(Fault::PeerDead)), (30, Err(Fault::PeerDead))]);
     let again = near.try_send(&message(1, &mut small));
     assert_eq!(again, Err(PostError::Fault(Fault::PeerDead)));
-    assert!(near.endpoint.cancel(31), "a receive from any one waits on");
+    assert!(near.endpoint.cancel(|context| context == 31), "a receive from any one waits on");
 }
 
 // spec: ENV-10

@@ -1,8 +1,8 @@
 //! How messages end where something comes between: a death, a sender that is forgotten, a receive
 //! without room, others that keep sending.
 use ayre::{
-    Address, Busy, End, Endpoint, Fault, Outgoing, PostError, Receive, RemoteId, Sent, Span, Spans,
-    Spin, What,
+    Address, Busy, Context, End, Endpoint, Fault, Outgoing, PostError, Receive, RemoteId, Sent,
+    Span, Spans, Spin, What,
 };
 
 const POLLS: usize = 20_000;
@@ -12,11 +12,11 @@ fn span(bytes: &mut [u8]) -> Spans {
     unsafe { Span::new(bytes.as_mut_ptr(), bytes.len()) }.into()
 }
 
-fn message(bytes: &mut [u8], context: u64, delivered: bool) -> Outgoing {
+fn message(bytes: &mut [u8], context: Context, delivered: bool) -> Outgoing {
     Outgoing { tag: Some(1), data: None, bytes: span(bytes), context, delivered }
 }
 
-fn receive(source: Option<RemoteId>, into: &mut [u8], context: u64) -> Receive {
+fn receive(source: Option<RemoteId>, into: &mut [u8], context: Context) -> Receive {
     Receive { source, tag: Some((1, 0)), into: span(into), context, many: None }
 }
 
@@ -44,7 +44,7 @@ impl Side {
         self.endpoint.remote(&other.address()).expect("a neighbour")
     }
 
-    fn results(&self) -> Vec<(u64, Result<(), Fault>)> {
+    fn results(&self) -> Vec<(Context, Result<(), Fault>)> {
         let mut results: Vec<_> = self.ends.iter().map(|end| (end.context, end.result)).collect();
         results.sort_by_key(|end| end.0);
         results
@@ -130,7 +130,7 @@ fn what_was_sent_before_a_death_arrives() {
         }
         let mut rooms = vec![[0; 600]; 42];
         for (index, room) in rooms.iter_mut().enumerate() {
-            far.endpoint.receive(receive(None, room, index as u64)).expect("there is room");
+            far.endpoint.receive(receive(None, room, index as Context)).expect("there is room");
         }
         poll_until([&mut far], |[far]| far.ends.len() == 2);
         for count in 0..40 {
@@ -339,8 +339,8 @@ fn the_receive_that_is_taken_back_is_one_that_waits() {
     let sent = send([&mut near, &mut far], remote, &message(&mut bytes, 1, false));
     assert_eq!(sent, Sent::UnderWay);
     (0..100).for_each(|_| far.poll());
-    assert!(far.endpoint.cancel(5), "the second waits");
-    assert!(!far.endpoint.cancel(5), "the first does not");
+    assert!(far.endpoint.cancel(|context| context == 5), "the second waits");
+    assert!(!far.endpoint.cancel(|context| context == 5), "the first does not");
     poll_until([&mut near, &mut far], |[_, far]| far.ends.len() == 2);
     assert_eq!(far.ends[0].what, What::Cancelled);
     assert!(rooms[0] == bytes && rooms[1][0] == 0);

@@ -6,7 +6,8 @@ mod scene;
 
 use attacker::Lane;
 use ayre::{
-    Access, Combine, End, Fault, Number, Sent, Spans, Spot, Update, What, Window, Windows, Write,
+    Access, Combine, Context, End, Fault, Number, Sent, Spans, Spot, Update, What, Window, Windows,
+    Write,
 };
 use ayre_proto::envelope::Record;
 use ayre_proto::lane::Kind;
@@ -22,11 +23,11 @@ const READ: usize = 1000;
 const RING: u64 = 1 << 18;
 
 /// Contexts of what the victim does to windows of the liar, then of the honest one.
-const ITS_READ: u64 = 101;
-const ITS_WRITE: u64 = 102;
-const ITS_UPDATE: u64 = 103;
-const ITS_LONG_WRITE: u64 = 104;
-const OF_HONEST: u64 = 110;
+const ITS_READ: Context = 101;
+const ITS_WRITE: Context = 102;
+const ITS_UPDATE: Context = 103;
+const ITS_LONG_WRITE: Context = 104;
+const OF_HONEST: Context = 110;
 
 /// A scene in which windows are touched as well.
 struct Touches {

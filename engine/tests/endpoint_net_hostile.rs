@@ -48,7 +48,7 @@ fn pass_beside(sides: [&mut Side; 2], to: RemoteId, tag: u64, tap: &mut Tap) {
         far.ends.len() > before
     });
     let end = far.ends.pop().expect("it came");
-    assert_eq!((end.context, end.result, &room[..]), (tag, Ok(()), &bytes[..]));
+    assert_eq!((end.context, end.result, &room[..]), (tag.into(), Ok(()), &bytes[..]));
 }
 
 fn settle(sides: &mut [&mut Side], tap: &mut Tap) {

@@ -123,8 +123,9 @@ impl Queue {
         }
         let mut taken = 0;
         while taken < count {
-            let Some(completion) = self.entries.pop_front() else { break };
-            sink(taken, &completion);
+            let Some(completion) = self.entries.front() else { break };
+            sink(taken, completion);
+            self.entries.pop_front();
             taken += 1;
         }
         match taken {

@@ -65,10 +65,9 @@ const WAITING_MAX: u32 = 1 << 14;
 const POLLS_PER_MEETING: u32 = 512;
 /// The same while this endpoint calls somebody.
 const POLLS_PER_CALL: u32 = 16;
-/// Polls that find nothing between two looks at links.
-const POLLS_PER_PROGRESS: u32 = 4;
-/// Polls in a row that find nothing between two at which a crowded endpoint lets others run.
-const POLLS_PER_YIELD: u32 = 4;
+/// Polls that find nothing between two looks at links, and between two at which a crowded endpoint
+/// lets others run.
+const POLLS_PER_PAUSE: u32 = 4;
 /// And before it sleeps instead.
 const POLLS_BEFORE_NAP: u32 = 1 << 14;
 /// Other connections that a poll looks at. Not one: where a processor is shared, a poll may be all
@@ -89,11 +88,14 @@ impl RemoteId {
     }
 }
 
+/// What a program says of an operation when it posts it, and is told again with its end.
+pub type Context = u128;
+
 /// How something that was posted has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
     /// As the program gave it.
-    pub context: u64,
+    pub context: Context,
     /// What has ended.
     pub what: What,
     /// A receive that faults has got nothing, or what came before.
@@ -258,6 +260,7 @@ impl Endpoint {
     /// find nothing yields its processor, and after long sleeps for up to a quarter of a
     /// millisecond, until something comes: what it waits for is to be done there.
     // spec: ENV-5
+    #[inline]
     pub fn progress(&mut self, mut tell: impl FnMut(End)) -> bool {
         // What has ended before what comes now.
         let mut any = !self.ended.is_empty() && self.tell_ended(&mut tell);
@@ -269,13 +272,10 @@ impl Endpoint {
                 self.attend(true);
             }
         } else {
-            self.idle = self.idle.wrapping_add(1);
-            if self.idle.is_multiple_of(POLLS_PER_PROGRESS) {
-                self.attend(false);
-            }
             self.empty = self.empty.wrapping_add(1);
-            if self.empty.is_multiple_of(POLLS_PER_YIELD) {
-                self.make_way();
+            self.idle = self.idle.wrapping_add(1);
+            if self.idle.is_multiple_of(POLLS_PER_PAUSE) {
+                self.pause();
             }
         }
         any |= !self.ended.is_empty() && self.tell_ended(&mut tell);
@@ -292,22 +292,42 @@ impl Endpoint {
     /// whose turn it is, and sends what has been waiting for room.
     #[inline]
     fn poll(&mut self, tell: &mut impl FnMut(End)) -> bool {
-        let mut any = self.take_some(self.hot, tell);
-        for _ in 0..TURNS.min(self.port.connections.len()) {
-            if any {
-                break;
-            }
-            let turn = self.next_turn();
-            if turn != self.hot && self.take_some(turn, tell) {
-                self.hot = turn;
-                any = true;
-            }
+        let mut any = self.has_come(self.hot) && self.take_some(self.hot, tell);
+        if !any && self.port.connections.len() > 1 {
+            any = self.take_turns(tell);
         }
         if !self.streams.is_empty() || self.replies > 0 {
             let mut tell: &mut dyn FnMut(End) = tell;
             any |= self.push_on(&mut tell);
         }
         any
+    }
+
+    /// Whether something has come from a peer: all that a poll does which finds nothing.
+    #[inline(always)]
+    fn has_come(&self, index: usize) -> bool {
+        let connection = self.port.connections.get(index).and_then(Option::as_ref);
+        connection.is_some_and(|connection| connection.messages_in.has_come())
+    }
+
+    fn take_turns(&mut self, tell: &mut impl FnMut(End)) -> bool {
+        for _ in 0..TURNS.min(self.port.connections.len()) {
+            let turn = self.next_turn();
+            if turn != self.hot && self.has_come(turn) && self.take_some(turn, tell) {
+                self.hot = turn;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Nothing has come for some polls.
+    #[inline(never)]
+    fn pause(&mut self) {
+        self.attend(false);
+        if self.empty >= POLLS_PER_PAUSE {
+            self.make_way();
+        }
     }
 
     /// What need not be done at each poll; who sends all the time does not put it off.
@@ -328,6 +348,7 @@ impl Endpoint {
         }
     }
 
+    #[inline(never)]
     fn take_some(&mut self, index: usize, tell: &mut impl FnMut(End)) -> bool {
         let mut count = 0;
         while count < TAKEN_MAX && self.take(index, tell) {
@@ -336,6 +357,7 @@ impl Endpoint {
         count > 0
     }
 
+    #[inline]
     fn next_turn(&mut self) -> usize {
         let count = self.port.connections.len();
         self.turn = if self.turn + 1 >= count { 0 } else { self.turn + 1 };

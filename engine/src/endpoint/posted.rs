@@ -1,6 +1,6 @@
 //! Receives: posting them, looking for what has come, taking them back.
 use super::receive::{Origin, Transfer};
-use super::{End, Endpoint, Received, RemoteId, What};
+use super::{Context, End, Endpoint, Received, RemoteId, What};
 use crate::error::{Busy, Fault, PostError};
 use crate::mem::span::Spans;
 use ayre_proto::envelope::{Envelope, Record};
@@ -18,7 +18,7 @@ pub struct Receive {
     /// Where messages go.
     pub into: Spans,
     /// Comes back with its end.
-    pub context: u64,
+    pub context: Context,
     /// It takes messages, one behind the other, until fewer bytes than this are left. Such a
     /// receive is of one span.
     pub many: Option<u64>,
@@ -47,7 +47,7 @@ pub struct Found {
 #[derive(Debug)]
 pub(super) struct Incoming {
     pub(super) into: Spans,
-    pub(super) context: u64,
+    pub(super) context: Context,
     id: Option<ReceiveId>,
     is_tagged: bool,
     /// It takes no more; what it has taken is still coming.
@@ -184,7 +184,7 @@ impl Endpoint {
         &mut self,
         is_tagged: bool,
         id: MessageId,
-        (into, context): (Spans, u64),
+        (into, context): (Spans, Context),
     ) -> Result<(), PostError> {
         let message = self.matcher(is_tagged).take(id).ok_or(Fault::StaleKey)?;
         let len = message.len.min(into.len() as u64);
@@ -213,9 +213,10 @@ impl Endpoint {
         true
     }
 
-    /// Takes back the receive of this context that waits longest, if one does; its end is told.
-    pub fn cancel(&mut self, context: u64) -> bool {
-        let waits = |incoming: &Incoming| incoming.context == context && !incoming.released;
+    /// Takes back the receive that waits longest of those whose context is meant, if one does; its
+    /// end is told.
+    pub fn cancel(&mut self, is_meant: impl Fn(Context) -> bool) -> bool {
+        let waits = |incoming: &Incoming| is_meant(incoming.context) && !incoming.released;
         let found = self.receives.iter().filter(|(_, incoming)| waits(incoming));
         let Some((key, id)) =
             found.filter_map(|(key, incoming)| Some((key, incoming.id?))).min_by_key(|it| it.1)
@@ -225,9 +226,10 @@ impl Endpoint {
         if self.matcher(self.receives[key].is_tagged).cancel(id).is_none() {
             return false;
         }
-        self.ended.push_back(End { context, what: What::Cancelled, result: Ok(()) });
         let incoming = &mut self.receives[key];
         (incoming.id, incoming.released) = (None, true);
+        let context = incoming.context;
+        self.ended.push_back(End { context, what: What::Cancelled, result: Ok(()) });
         if incoming.coming == 0 {
             self.receives.remove(key);
         }

@@ -3,7 +3,7 @@ use super::posted::{Body, BodyPlace};
 use super::touch::key_of;
 use super::{End, Endpoint, RemoteId, What};
 use crate::error::Fault;
-use crate::mem::lane::LaneReceiver;
+use crate::mem::lane::{LaneReceiver, Probe};
 use crate::mem::ring::RingReceiver;
 use crate::mem::span::Spans;
 use crate::message::is_due;
@@ -22,6 +22,16 @@ pub(super) struct Origin {
     pub(super) len: u64,
     /// Its sender waits for its end, under this name.
     pub(super) answer: Option<u64>,
+}
+
+impl Origin {
+    /// As the matcher sees it, its body under this key.
+    #[inline(always)]
+    fn message(&self, body: usize, whole: bool) -> Message {
+        let Self { source, envelope, len, .. } = *self;
+        let (source, tag) = (Some(source.0), envelope.tag.unwrap_or(0));
+        Message { source, tag, len, handle: body as u64, whole }
+    }
 }
 
 /// A message that is coming in parts.
@@ -57,48 +67,54 @@ impl Endpoint {
     #[inline]
     pub(super) fn take(&mut self, index: usize, tell: &mut impl FnMut(End)) -> bool {
         let Some(Some(connection)) = self.port.connections.get(index) else { return false };
-        let Some(found) = connection.messages_in.peek() else { return false };
-        let Ok(status) = found else { return self.malformed(index) };
-        if let Some(taken) = self.take_line(index, &status, tell) {
-            return taken;
+        match connection.messages_in.peek_short(Kind::GatedMessage) {
+            Probe::Nothing => return false,
+            Probe::Taken((len, tag)) => {
+                if let Some(taken) = self.take_line(index, (len, tag), tell) {
+                    return taken;
+                }
+            }
+            Probe::Other => {}
         }
         // One copy of all that is not taken most.
         let mut tell: &mut dyn FnMut(End) = tell;
-        self.take_any(index, &status, &mut tell)
+        self.take_any(index, &mut tell)
     }
 
-    /// The record at the head, if it is a short message in one line that a receive waits for, or
-    /// that can be kept: what is taken most. The other methods do the same for any record.
+    /// The record at the head, one line of so many bytes, if it is a short message that a receive
+    /// waits for, or that can be kept: what is taken most. The other methods do the same for any
+    /// record.
     #[inline(always)]
     fn take_line(
         &mut self,
         index: usize,
-        status: &Status,
+        (len, tag): (usize, u32),
         tell: &mut impl FnMut(End),
     ) -> Option<bool> {
-        let connection = self.port.connections[index].as_ref()?;
-        let [posted, head @ ..] = connection.messages_in.head::<{ 1 + SHORT_WORDS }>();
-        let envelope = Envelope::of_short(status.tag, head)?;
-        let len = (status.len as usize).checked_sub((1 + SHORT_WORDS) * 8)?;
-        let is_line = status.kind == Kind::GatedMessage && status.len as usize <= LINE_PAYLOAD;
+        let Self { port, by_peer, bodies, receives, tagged, plain, .. } = self;
+        let connection = port.connections[index].as_mut()?;
+        let lane = &mut connection.messages_in;
+        let [posted, head @ ..] = lane.head::<{ 1 + SHORT_WORDS }>();
+        let envelope = Envelope::of_short(tag, head)?;
+        let len = len.checked_sub((1 + SHORT_WORDS) * 8)?;
         // DONE-A1: see is_due().
-        if !is_line || connection.served.load(Ordering::Acquire) < posted {
+        if connection.served.load(Ordering::Acquire) < posted {
             return None;
         }
-        let source = self.by_peer[index]?;
+        let source = by_peer[index]?;
         let origin = Origin { source, envelope, len: len as u64, answer: None };
-        let place = match self.arrive(&origin, true) {
+        let matcher = if envelope.tag.is_some() { tagged } else { plain };
+        let place = match matcher.arrive(origin.message(bodies.vacant_key(), true)) {
             Arrive::Matched(place) => place,
             Arrive::Unexpected(_) => {
-                self.keep_short(index, 1 + SHORT_WORDS, &origin);
-                self.consume(index, status);
+                self.keep_line(index, &origin);
                 return Some(true);
             }
             Arrive::Busy => return Some(false),
         };
-        let (key, Place { offset, len, .. }) = (place.handle as usize, place);
-        let lane = &mut self.port.connections[index].as_mut()?.messages_in;
-        let incoming = &mut self.receives[key];
+        let (key, Place { offset, len, released, .. }) = (place.handle as usize, place);
+        let incoming = &mut receives[key];
+        incoming.released |= released;
         let piece = incoming.into.piece_mut(offset as usize, len as usize);
         if piece.len() as u64 == len {
             lane.copy_short(1 + SHORT_WORDS, piece);
@@ -111,16 +127,27 @@ impl Endpoint {
         lane.consume_short();
         let (context, is_last) = (incoming.context, incoming.released && incoming.coming == 0);
         if is_last {
-            self.receives.remove(key);
+            receives.remove(key);
         }
         let received = origin.received((offset, len), is_last);
         tell(End { context, what: What::Received(received), result: Ok(()) });
         Some(true)
     }
 
+    /// Keeps the message of one line at the head.
     #[inline(never)]
-    fn take_any(&mut self, index: usize, status: &Status, tell: &mut impl FnMut(End)) -> bool {
+    fn keep_line(&mut self, index: usize, origin: &Origin) {
+        self.keep_short(index, 1 + SHORT_WORDS, origin);
+        if let Some(Some(connection)) = self.port.connections.get_mut(index) {
+            connection.messages_in.consume_short();
+        }
+    }
+
+    #[inline(never)]
+    fn take_any(&mut self, index: usize, tell: &mut impl FnMut(End)) -> bool {
         let Some(Some(connection)) = self.port.connections.get(index) else { return false };
+        let Some(found) = connection.messages_in.peek() else { return false };
+        let Ok(status) = found else { return self.malformed(index) };
         if !is_due(connection) {
             let peer = connection.peer;
             self.port.progress_with(peer);
@@ -128,7 +155,7 @@ impl Endpoint {
                 return false;
             }
         }
-        match self.take_record(index, status, tell) {
+        match self.take_record(index, &status, tell) {
             Ok(Taken::Yes) => true,
             Ok(Taken::NotYet) => false,
             Err(Malformed) => self.malformed(index),
@@ -229,13 +256,9 @@ impl Endpoint {
         self.bodies.insert(Body { origin: *origin, place });
     }
 
-    #[inline(always)]
     fn arrive(&mut self, origin: &Origin, whole: bool) -> Arrive {
-        let Origin { source, envelope, len, .. } = origin;
-        let handle = self.bodies.vacant_key() as u64;
-        let (source, tag) = (Some(source.0), envelope.tag.unwrap_or(0));
-        let message = Message { source, tag, len: *len, handle, whole };
-        let arrived = self.matcher(envelope.tag.is_some()).arrive(message);
+        let message = origin.message(self.bodies.vacant_key(), whole);
+        let arrived = self.matcher(origin.envelope.tag.is_some()).arrive(message);
         if let Arrive::Matched(Place { handle, released: true, .. }) = arrived {
             self.receives[handle as usize].released = true;
         }

@@ -1,5 +1,5 @@
 //! Messages on their way out.
-use super::{End, Endpoint, RemoteId, What};
+use super::{Context, End, Endpoint, RemoteId, What};
 use crate::connection::Executor;
 use crate::error::{Busy, Fault, PostError};
 use crate::mem::page::Sleeper;
@@ -31,7 +31,7 @@ pub struct Outgoing {
     /// Its bytes.
     pub bytes: Spans,
     /// Comes back with its end.
-    pub context: u64,
+    pub context: Context,
     /// Whether it ends only when it is in the receive's memory.
     pub delivered: bool,
 }
@@ -51,7 +51,7 @@ pub enum Sent {
 pub(super) struct Departing {
     to: RemoteId,
     bytes: Spans,
-    context: u64,
+    context: Context,
     answered: bool,
     stage: Stage,
 }
@@ -118,7 +118,7 @@ impl Endpoint {
         (to, peer): (RemoteId, PeerId),
         message: &Outgoing,
     ) -> Result<Sent, PostError> {
-        if self.under_way() >= UNDER_WAY_MAX {
+        if self.answerable() >= UNDER_WAY_MAX {
             return Err(Busy::TooManyOutstanding.into());
         }
         let Outgoing { tag, data, ref bytes, context, delivered } = *message;
@@ -175,8 +175,13 @@ impl Endpoint {
         place.map(Some).ok_or_else(|| Busy::MessageLaneFull.into())
     }
 
-    /// What is under way, and may have to be answered.
-    pub(super) fn under_way(&self) -> usize {
+    /// Operations that were posted and whose end was not told yet.
+    pub fn under_way(&self) -> usize {
+        self.receives.len() + self.answerable() + self.ended.len()
+    }
+
+    /// Those of them that peers may have to answer.
+    pub(super) fn answerable(&self) -> usize {
         self.departing.len() + self.touching.len()
     }
 

@@ -1,7 +1,7 @@
 //! Touching remotes' windows: writes, reads and updates on their way out, and their answers.
 use super::receive::{PartPlace, copy_part};
 use super::send::{PART_MAX, SHORT_MAX, Stream, UNDER_WAY_MAX};
-use super::{End, Endpoint, RemoteId, Sent, What};
+use super::{Context, End, Endpoint, RemoteId, Sent, What};
 use crate::error::{Busy, Fault, PostError};
 use crate::mem::span::Spans;
 use ayre_proto::combine::{Combine, Number};
@@ -30,7 +30,7 @@ pub struct Write {
     /// Immediate data for the target.
     pub data: Option<u64>,
     /// Comes back with its end.
-    pub context: u64,
+    pub context: Context,
     /// Whether its memory is the program's again as soon as it is posted; then it has at most
     /// [`Endpoint::inject_max`] bytes.
     pub inject: bool,
@@ -53,14 +53,14 @@ pub struct Update {
     /// Immediate data for the target.
     pub data: Option<u64>,
     /// Comes back with its end.
-    pub context: u64,
+    pub context: Context,
 }
 
 /// What touches a remote's window, and has not been answered.
 #[derive(Debug)]
 pub(super) struct Touching {
     to: RemoteId,
-    context: u64,
+    context: Context,
     what: What,
     stage: Stage,
 }
@@ -203,7 +203,7 @@ impl Endpoint {
     /// # Errors
     /// As [`Endpoint::send`].
     // spec: ENV-24, ENV-27
-    pub fn read(&mut self, from: Spot, into: Spans, context: u64) -> Result<(), PostError> {
+    pub fn read(&mut self, from: Spot, into: Spans, context: Context) -> Result<(), PostError> {
         let peer = self.may_touch(from.remote)?;
         let Spot { remote, key, address } = from;
         let len = into.len() as u64;
@@ -245,7 +245,7 @@ impl Endpoint {
     fn may_touch(&mut self, remote: RemoteId) -> Result<PeerId, PostError> {
         let open = self.remotes.get(remote.index()).and_then(|remote| remote.open);
         let peer = open.map_or_else(|| self.reach(remote), Ok)?;
-        if self.under_way() >= UNDER_WAY_MAX {
+        if self.answerable() >= UNDER_WAY_MAX {
             return Err(Busy::TooManyOutstanding.into());
         }
         Ok(peer)

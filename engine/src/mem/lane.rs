@@ -267,6 +267,14 @@ impl<W: Words> LaneReceiver<W> {
         self.machine.lines() as usize * LINE_PAYLOAD
     }
 
+    /// Whether a record stands at the head.
+    #[inline(always)]
+    pub(crate) fn has_come(&self) -> bool {
+        // Relaxed: whoever takes the record loads the word again.
+        let word = self.words.line(self.machine.position())[0].load(Ordering::Relaxed);
+        self.machine.arrived(word)
+    }
+
     /// The record that stands at the head, if one has arrived.
     // spec: LANE-3, LANE-7
     #[inline(always)]
@@ -277,6 +285,17 @@ impl<W: Words> LaneReceiver<W> {
             return None;
         }
         Some(self.machine.record(word))
+    }
+
+    /// Length and tag of the record at the head, where it is of this kind and lies in one line.
+    #[inline(always)]
+    pub(crate) fn peek_short(&self, kind: Kind) -> Probe<(usize, u32)> {
+        // LANE-A1: a status word with the expected number makes the whole record visible (LANE-R1).
+        let word = self.words.line(self.machine.position())[0].load(Ordering::Acquire);
+        if !self.machine.arrived(word) {
+            return Probe::Nothing;
+        }
+        self.machine.short(word, kind).map_or(Probe::Other, Probe::Taken)
     }
 
     /// Takes the record at the head into `into`, where it is of this kind, lies in one line and
@@ -346,6 +365,11 @@ impl<W: Words> LaneReceiver<W> {
             self.last_lines = 1;
         }
         self.consume_lines(1);
+        // Where records come one behind the other, those further on are worth sending for; where
+        // they do not, it would take lines from under the writer's hands.
+        if self.has_come() {
+            prefetch(self.words.line(self.machine.position_ahead()).as_ptr().addr());
+        }
     }
 
     /// Copies the bytes behind `skip` head words of the record at the head into `into`.

@@ -68,27 +68,36 @@ impl Span {
 }
 
 /// The memory of one operation: up to [`SPANS_MAX`] ranges, one behind the other.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Spans {
-    parts: ArrayVec<Span, SPANS_MAX>,
+    first: Span,
+    /// Nearly all operations have one range: this keeps what is handed around for them short.
+    more: Option<Box<More>>,
     len: usize,
 }
 
+type More = ArrayVec<Span, { SPANS_MAX - 1 }>;
+
+impl Default for Spans {
+    fn default() -> Self {
+        Self::from(Span { start: NonNull::dangling(), len: 0 })
+    }
+}
+
 impl From<Span> for Spans {
-    #[inline]
-    fn from(span: Span) -> Self {
-        let mut parts = ArrayVec::new();
-        parts.push(span);
-        Self { parts, len: span.len }
+    #[inline(always)]
+    fn from(first: Span) -> Self {
+        Self { len: first.len, first, more: None }
     }
 }
 
 impl Spans {
     /// These ranges; none where there are too many, or together more than there can be.
     pub fn new(spans: impl IntoIterator<Item = Span>) -> Option<Self> {
-        let mut all = Self::default();
-        for span in spans.into_iter().filter(|span| span.len > 0) {
-            all.parts.try_push(span).ok()?;
+        let mut spans = spans.into_iter().filter(|span| span.len > 0);
+        let mut all = spans.next().map_or_else(Self::default, Self::from);
+        for span in spans {
+            all.more.get_or_insert_default().try_push(span).ok()?;
             all.len = all.len.checked_add(span.len)?;
         }
         Some(all)
@@ -108,24 +117,27 @@ impl Spans {
     /// All bytes, where they lie in one piece.
     #[inline]
     pub(crate) fn whole(&self) -> Option<&[u8]> {
-        match &self.parts[..] {
-            [] => Some(&[]),
-            [only] => Some(only.bytes()),
-            _ => None,
-        }
+        if self.more.is_none() { Some(self.first.bytes()) } else { None }
     }
 
     /// The longest piece that begins at an offset, of at most so many bytes.
     pub(crate) fn piece(&self, offset: usize, max: usize) -> &[u8] {
-        let Some((part, at)) = self.find(offset) else { return &[] };
-        let bytes = &self.parts[part].bytes()[at..];
+        let Some((span, at)) = self.find(offset) else { return &[] };
+        let bytes = &span.bytes()[at..];
         &bytes[..bytes.len().min(max)]
     }
 
     /// The same, to be written.
+    #[inline]
     pub(crate) fn piece_mut(&mut self, offset: usize, max: usize) -> &mut [u8] {
-        let Some((part, at)) = self.find(offset) else { return &mut [] };
-        let bytes = &mut self.parts[part].bytes_mut()[at..];
+        let (span, at) = match offset < self.first.len {
+            true => (&mut self.first, offset),
+            false => match self.find_further(offset) {
+                Some((further, at)) => (further, at),
+                None => return &mut [],
+            },
+        };
+        let bytes = &mut span.bytes_mut()[at..];
         let len = bytes.len().min(max);
         &mut bytes[..len]
     }
@@ -155,13 +167,26 @@ impl Spans {
         }
     }
 
-    fn find(&self, offset: usize) -> Option<(usize, usize)> {
+    fn find(&self, offset: usize) -> Option<(&Span, usize)> {
         let mut at = offset;
-        for (index, part) in self.parts.iter().enumerate() {
-            if at < part.len {
-                return Some((index, at));
+        for span in std::iter::once(&self.first).chain(self.more.iter().flat_map(|it| it.iter())) {
+            if at < span.len {
+                return Some((span, at));
             }
-            at -= part.len;
+            at -= span.len;
+        }
+        None
+    }
+
+    /// The same behind the first one, to be written.
+    #[cold]
+    fn find_further(&mut self, offset: usize) -> Option<(&mut Span, usize)> {
+        let mut at = offset - self.first.len;
+        for span in self.more.iter_mut().flat_map(|it| it.iter_mut()) {
+            if at < span.len {
+                return Some((span, at));
+            }
+            at -= span.len;
         }
         None
     }

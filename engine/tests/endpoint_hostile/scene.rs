@@ -156,12 +156,13 @@ const ITS_OWN: u64 = 20;
 const COMING_TAG: u64 = 5;
 const WAITING_TAG: u64 = 6;
 
-pub(crate) fn outgoing(bytes: &mut [u8], context: u64) -> Outgoing {
-    Outgoing { tag: Some(context), data: None, bytes: span(bytes), context, delivered: false }
+pub(crate) fn outgoing(bytes: &mut [u8], name: u64) -> Outgoing {
+    let (bytes, context) = (span(bytes), name.into());
+    Outgoing { tag: Some(name), data: None, bytes, context, delivered: false }
 }
 
-fn receive(source: Option<RemoteId>, tag: u64, into: Spans, context: u64) -> Receive {
-    Receive { source, tag: Some((tag, 0)), into, context, many: None }
+fn receive(source: Option<RemoteId>, tag: u64, into: Spans, name: u64) -> Receive {
+    Receive { source, tag: Some((tag, 0)), into, context: name.into(), many: None }
 }
 
 /// Two endpoints that have met.
@@ -281,11 +282,11 @@ impl Scene {
         assert_eq!(victim.counters().malformed(), 1, "{what}: counted once");
         let mut faults: Vec<_> = ends.iter().filter(|end| end.result.is_err()).collect();
         faults.sort_by_key(|end| end.context);
-        let faults: Vec<_> = faults.iter().map(|end| (end.context, end.result)).collect();
+        let faults: Vec<_> = faults.iter().map(|end| (end.context as u64, end.result)).collect();
         let why = Err(Fault::Malformed);
         let all = [(TO_LIAR, why), (COMING, why), (WAITING, why)];
         let due = all.into_iter().filter(|(context, _)| {
-            !ends.iter().any(|end| end.context == *context && end.result.is_ok())
+            !ends.iter().any(|end| end.context == u128::from(*context) && end.result.is_ok())
         });
         assert_eq!(faults, due.collect::<Vec<_>>(), "{what}");
         let again = victim.send(self.remote, &outgoing(&mut self.bytes, 50));
@@ -294,7 +295,10 @@ impl Scene {
         self.waiting.check(0);
         self.from_any.check(0);
         self.check_honest(what);
-        assert!(self.victim.cancel(FROM_ANY), "{what}: a receive from anybody waits on");
+        assert!(
+            self.victim.cancel(|context| context == FROM_ANY.into()),
+            "{what}: a receive from anybody waits on"
+        );
     }
 
     /// What is under way with the honest endpoint arrives whole.
@@ -304,8 +308,8 @@ impl Scene {
             victim.progress(|end| ends.push(end));
             honest.progress(|end| honest_ends.push(end));
         }
-        let has = |ends: &[End], context| {
-            let mut ends = ends.iter().filter(|end| end.context == context);
+        let has = |ends: &[End], name: u64| {
+            let mut ends = ends.iter().filter(|end| end.context == name.into());
             ends.next().is_some_and(|end| end.result == Ok(())) && ends.next().is_none()
         };
         assert!(has(ends, TO_HONEST) && has(ends, FROM_HONEST), "{what}: {ends:?}");

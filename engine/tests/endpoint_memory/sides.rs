@@ -1,8 +1,8 @@
 //! Two endpoints, or one and itself, of which one touches the other's windows.
 #![allow(dead_code, reason = "each test program uses other parts of it")]
 use ayre::{
-    End, Endpoint, Fault, Outgoing, PostError, RemoteId, Span, Spans, Spin, Spot, Touched, Update,
-    What, Windows, Write,
+    Context, End, Endpoint, Fault, Outgoing, PostError, RemoteId, Span, Spans, Spin, Spot, Touched,
+    Update, What, Windows, Write,
 };
 use std::collections::VecDeque;
 
@@ -114,7 +114,7 @@ impl Sides {
     }
 
     /// The next end at the near one.
-    pub(crate) fn end(&mut self) -> (u64, What, Result<(), Fault>) {
+    pub(crate) fn end(&mut self) -> (Context, What, Result<(), Fault>) {
         self.until(|sides| !sides.ends.is_empty());
         let end = self.ends.pop_front().expect("there is one");
         (end.context, end.what, end.result)

@@ -31,13 +31,13 @@ pub(crate) fn span(bytes: &mut [u8]) -> Spans {
 
 /// A tagged message.
 pub(crate) fn message(tag: u64, bytes: &mut [u8], delivered: bool) -> Outgoing {
-    Outgoing { tag: Some(tag), data: None, bytes: span(bytes), context: tag, delivered }
+    Outgoing { tag: Some(tag), data: None, bytes: span(bytes), context: tag.into(), delivered }
 }
 
 /// A receive of it, from anybody.
 pub(crate) fn receive(tag: u64, into: &mut [u8]) -> Receive {
     let tagged = Some((tag, 0));
-    Receive { source: None, tag: tagged, into: span(into), context: tag, many: None }
+    Receive { source: None, tag: tagged, into: span(into), context: tag.into(), many: None }
 }
 
 pub(crate) fn pattern(len: usize, seed: usize) -> Vec<u8> {
@@ -70,7 +70,8 @@ impl Side {
 
     /// What has ended, and how, in the order of their contexts.
     pub(crate) fn results(&self) -> Vec<(u64, Result<(), Fault>)> {
-        let mut results: Vec<_> = self.ends.iter().map(|end| (end.context, end.result)).collect();
+        let mut results: Vec<_> =
+            self.ends.iter().map(|end| (end.context as u64, end.result)).collect();
         results.sort_by_key(|end| end.0);
         results
     }
@@ -116,5 +117,5 @@ pub(crate) fn pass([from, to]: [&mut Side; 2], remote: RemoteId, tag: u64) {
     let before = to.ends.len();
     poll_until([from, to], |[_, to]| to.ends.len() > before);
     let end = to.ends.pop().expect("it came");
-    assert_eq!((end.context, end.result, &room[..]), (tag, Ok(()), &bytes[..]));
+    assert_eq!((end.context, end.result, &room[..]), (tag.into(), Ok(()), &bytes[..]));
 }

@@ -23,6 +23,9 @@ pub(crate) fn ops<L: Policy>(format: u32) -> Option<&'static OpsCq> {
     }
 }
 
+/// Bytes; completions consist of words.
+const WORD: usize = size_of::<u64>();
+
 type CqObject<L> = Object<FidCq, Cq<L>>;
 
 /// Completions that there is room for.
@@ -110,11 +113,16 @@ impl<L: Policy, const SIZE: usize> Calls<L, SIZE> {
     /// There is room for more than `at` completions.
     #[inline]
     unsafe fn put(place: *mut c_void, at: usize, completion: &Completion) {
-        const { assert!(SIZE <= size_of::<Completion>()) };
-        // SAFETY: the caller's promise; a completion of ours is at least as long.
-        unsafe {
-            let place = place.cast::<u8>().add(at * SIZE);
-            std::ptr::copy_nonoverlapping(std::ptr::from_ref(completion).cast(), place, SIZE);
+        const { assert!(SIZE <= size_of::<Completion>() && SIZE.is_multiple_of(WORD)) };
+        let from = std::ptr::from_ref(completion).cast::<u64>();
+        for word in 0..SIZE / WORD {
+            // SAFETY: the caller's promise; a completion of ours is at least as long. One word
+            // after the other, as they were written just now: wider loads would have to wait until
+            // those are in the cache.
+            unsafe {
+                let place = place.cast::<u8>().add(at * SIZE + word * WORD).cast::<u64>();
+                place.write_unaligned(from.add(word).read_volatile());
+            }
         }
     }
 

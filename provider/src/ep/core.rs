@@ -1,6 +1,7 @@
 //! What calls and progress share, and what becomes of ends.
 
 use super::Wishes;
+use super::op::Op;
 use super::peers::Peers;
 use super::place;
 use super::side::{Side, Way};
@@ -21,7 +22,6 @@ use crate::wait::Wait;
 use ayre::{End, Fault, Found, PostError, Received, RemoteId, TouchKind, Touched, What};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::thread::{Pid, gettid};
-use slab::Slab;
 use std::sync::Arc;
 
 /// Bytes of the longest message.
@@ -29,20 +29,6 @@ pub(crate) const MESSAGE_MAX: usize = 1 << 40;
 
 /// Bytes that a receive of many messages must have left, unless the program says.
 const MIN_MULTI_RECV: usize = 64;
-
-/// An operation whose end the engine will tell, by its place among these.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Op {
-    /// The program's.
-    pub(super) context: usize,
-    /// Where its memory begins.
-    pub(super) buf: usize,
-    /// Of its completion.
-    pub(super) flags: u64,
-    pub(super) is_told: bool,
-    /// It receives many messages.
-    pub(super) is_many: bool,
-}
 
 /// Who sleeps until something comes.
 #[derive(Debug)]
@@ -57,7 +43,6 @@ enum Sleeper {
 pub(super) struct State<L: Policy> {
     pub(super) endpoint: ayre::Endpoint,
     pub(super) peers: Peers,
-    pub(super) ops: Slab<Op>,
     pub(super) tx: Side<L>,
     pub(super) rx: Side<L>,
     /// Messages that were found and set aside, by the program's contexts.
@@ -99,7 +84,6 @@ impl<L: Policy> Core<L> {
         let state = L::Cell::new(State {
             endpoint,
             peers: Peers::default(),
-            ops: Slab::new(),
             tx: Side::new(wishes.tx_flags, [SEND, READ, WRITE]),
             rx: Side::new(wishes.rx_flags, [RECV, REMOTE_READ, REMOTE_WRITE]),
             claimed: Vec::new(),
@@ -182,7 +166,7 @@ impl<L: Policy> Core<L> {
 
     /// Operations under way.
     pub(crate) fn under_way(&self) -> usize {
-        self.state.with(|state| state.ops.len())
+        self.state.with(|state| state.endpoint.under_way())
     }
 }
 
@@ -201,8 +185,11 @@ impl<L: Policy> State<L> {
         if self.rx.is_flooded() {
             return false;
         }
-        let Self { endpoint, ops, tx, rx, peers, counting, .. } = self;
-        endpoint.progress(|end| tell(end, ops, (&mut *tx, &mut *rx), peers, counting.as_ref()))
+        let Self { endpoint, tx, rx, peers, counting, .. } = self;
+        endpoint.progress(
+            #[inline(always)]
+            |end| tell(end, (&mut *tx, &mut *rx), peers, counting.as_ref()),
+        )
     }
 
     /// This thread is awake, the domain's own one if none is named. Peers go on ringing for the
@@ -226,8 +213,8 @@ impl<L: Policy> State<L> {
     }
 
     fn rest(&mut self) -> bool {
-        let Self { endpoint, ops, tx, rx, peers, counting, .. } = self;
-        endpoint.rest(|end| tell(end, ops, (&mut *tx, &mut *rx), peers, counting.as_ref()))
+        let Self { endpoint, tx, rx, peers, counting, .. } = self;
+        endpoint.rest(|end| tell(end, (&mut *tx, &mut *rx), peers, counting.as_ref()))
     }
 
     fn side(&mut self, direction: u64) -> Outcome<&mut Side<L>> {
@@ -287,7 +274,6 @@ pub(super) fn code_of(fault: Fault) -> Code {
 #[inline(always)]
 fn tell<L: Policy>(
     end: End,
-    ops: &mut Slab<Op>,
     (tx, rx): (&mut Side<L>, &mut Side<L>),
     peers: &Peers,
     counting: Option<&Arc<DomainObject<L>>>,
@@ -296,11 +282,10 @@ fn tell<L: Policy>(
         End { context, what: What::Received(received), result: Ok(()) }
             if received.placed == received.len =>
         {
-            let key = context as usize;
-            let op = if received.released { ops.remove(key) } else { ops[key] };
+            let op = Op::from(context);
             rx.ended(Way::Message, arrival(&op, &received, peers), op.is_told);
         }
-        end => tell_other(end, ops, (tx, rx), peers, counting),
+        end => tell_other(end, (tx, rx), peers, counting),
     }
 }
 
@@ -308,23 +293,21 @@ fn tell<L: Policy>(
 #[inline(never)]
 fn tell_other<L: Policy>(
     End { context, what, result }: End,
-    ops: &mut Slab<Op>,
     (tx, rx): (&mut Side<L>, &mut Side<L>),
     peers: &Peers,
     counting: Option<&Arc<DomainObject<L>>>,
 ) {
-    let key = context as usize;
+    let op = Op::from(context);
     match what {
         What::Received(received) => {
-            let op = if received.released { ops.remove(key) } else { ops[key] };
             let completion = arrival(&op, &received, peers);
             let olen = (received.len - received.placed) as usize;
             let code = result.map_or_else(code_of, |()| Code(errno::ETRUNC));
             rx.failed(Way::Message, failure(completion, code, olen));
         }
         What::Sent | What::Written | What::Read | What::Updated => {
-            let op = ops.remove(key);
-            let (way, completion) = (way(op.flags), Completion::new(op.context, op.flags));
+            let flags = op.kind.flags();
+            let (way, completion) = (way(flags), Completion::new(op.context, flags));
             match result {
                 Ok(()) => tx.ended(way, completion, op.is_told),
                 Err(fault) => tx.failed(way, failure(completion, code_of(fault), 0)),
@@ -341,9 +324,8 @@ fn tell_other<L: Policy>(
             }
         }
         What::Cancelled => {
-            let op = ops.remove(key);
             let many = if op.is_many { MULTI_RECV } else { 0 };
-            let completion = Completion::new(op.context, op.flags | many);
+            let completion = Completion::new(op.context, op.kind.flags() | many);
             rx.failed(Way::Message, failure(completion, Code(errno::ECANCELED), 0));
         }
     }
@@ -384,7 +366,7 @@ fn arrival(op: &Op, received: &Received, peers: &Peers) -> Completion {
     let over = if op.is_many && received.released { MULTI_RECV } else { 0 };
     Completion {
         context: op.context,
-        flags: op.flags | data | over,
+        flags: op.kind.flags() | data | over,
         len: received.placed as usize,
         buf: op.buf + received.offset as usize,
         data: received.data.unwrap_or(0),

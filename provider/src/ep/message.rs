@@ -1,9 +1,10 @@
 //! Posting messages.
 
 use super::Reported;
-use super::core::{Core, Op, State};
+use super::core::{Core, State};
+use super::op::{Kind, Op};
 use super::side::Way;
-use crate::abi::{COMPLETION, DELIVERY_COMPLETE, MATCH_COMPLETE, MSG, SEND, TAGGED};
+use crate::abi::{COMPLETION, DELIVERY_COMPLETE, MATCH_COMPLETE};
 use crate::code::{Code, Outcome};
 use crate::cq::Completion;
 use crate::sys::cell::{Guard, Policy};
@@ -49,19 +50,16 @@ impl<L: Policy> State<L> {
             Some(remote) => remote,
             None => self.look_up(to)?,
         };
-        let key = self.ops.vacant_key();
+        let kind = Kind::send(tag.is_some());
+        let op = Op { context, buf: 0, kind, is_told, is_many: false };
         let delivered = flags & DELIVERED != 0;
-        let outgoing = Outgoing { tag, data, bytes, context: key as u64, delivered };
-        let kind = if tag.is_some() { TAGGED | SEND } else { MSG | SEND };
+        let outgoing = Outgoing { tag, data, bytes, context: op.into(), delivered };
         match self.endpoint.send(remote, &outgoing) {
             Ok(Sent::Gone) => {
-                self.tx.ended(Way::Message, Completion::new(context, kind), is_told);
+                self.tx.ended(Way::Message, Completion::new(context, kind.flags()), is_told);
                 Ok(())
             }
-            Ok(Sent::UnderWay) => {
-                self.ops.insert(Op { context, buf: 0, flags: kind, is_told, is_many: false });
-                Ok(())
-            }
+            Ok(Sent::UnderWay) => Ok(()),
             Err(error) => Err(self.refused(error)),
         }
     }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `core.rs` | what calls and progress share, and what becomes of ends |
 //! | `message.rs` | posting messages |
+//! | `op.rs` | an operation under way, as the engine keeps it |
 //! | `receive.rs` | posting receives, looking for messages |
 //! | `peers.rs` | a program's numbers of its peers, and the engine's |
 //! | `remote.rs` | working on peers' memory |
@@ -12,6 +13,7 @@
 
 mod core;
 mod message;
+mod op;
 mod peers;
 mod place;
 mod receive;

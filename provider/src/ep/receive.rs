@@ -1,11 +1,11 @@
 //! Posting receives, looking for messages that have come, taking receives back.
 
 use super::Reported;
-use super::core::{Core, Op, State, failure};
+use super::core::{Core, State, failure};
+use super::op::{Kind, Op};
 use super::side::Way;
 use crate::abi::{
-    ADDR_UNSPEC, CLAIM, COMPLETION, DISCARD, MSG, MULTI_RECV, PEEK, RECV, REMOTE_CQ_DATA, TAGGED,
-    errno,
+    ADDR_UNSPEC, CLAIM, COMPLETION, DISCARD, MULTI_RECV, PEEK, REMOTE_CQ_DATA, errno,
 };
 use crate::code::{Code, Outcome};
 use crate::cq::Completion;
@@ -51,11 +51,9 @@ impl<L: Policy> Core<L> {
     /// # Errors
     /// `ENOENT` where none of this context waits.
     pub(crate) fn cancel(&self, context: usize) -> Outcome {
-        self.state.with(|State { endpoint, ops, .. }| {
-            let mut known = ops.iter().filter(|(_, op)| op.context == context);
-            let taken = known.any(|(key, _)| endpoint.cancel(key as u64));
-            if taken { Ok(()) } else { Err(Code(errno::ENOENT)) }
-        })
+        let is_meant = |known| Op::from(known).context == context;
+        let is_taken = self.state.with(|state| state.endpoint.cancel(is_meant));
+        if is_taken { Ok(()) } else { Err(Code(errno::ENOENT)) }
     }
 }
 
@@ -67,15 +65,10 @@ impl<L: Policy> State<L> {
         let source = self.source(source)?;
         let is_many = flags & MULTI_RECV != 0 && tag.is_none();
         let many = is_many.then_some(self.min_multi_recv as u64);
-        let key = self.ops.vacant_key();
-        let receive = Receive { source, tag, into, context: key as u64, many };
-        if let Err(error) = self.endpoint.receive(receive) {
-            return Err(self.refused(error));
-        }
-        let flags_told = if tag.is_some() { TAGGED | RECV } else { MSG | RECV };
-        let is_told = flags & COMPLETION != 0;
-        self.ops.insert(Op { context, buf, flags: flags_told, is_told, is_many });
-        Ok(())
+        let (kind, is_told) = (Kind::receive(tag.is_some()), flags & COMPLETION != 0);
+        let op = Op { context, buf, kind, is_told, is_many };
+        let receive = Receive { source, tag, into, context: op.into(), many };
+        self.endpoint.receive(receive).map_err(|error| self.refused(error))
     }
 
     /// Whom a receive takes messages from.
@@ -100,7 +93,7 @@ impl<L: Policy> State<L> {
         let Some(found) = self.endpoint.find(source, wanted.tag) else {
             let completion = Completion {
                 tag: wanted.tag.map_or(0, |(tag, _)| tag),
-                ..Completion::new(wanted.context, kind(wanted))
+                ..Completion::new(wanted.context, flags_of(wanted))
             };
             self.rx.failed(Way::Message, failure(completion, Code(errno::ENOMSG), 0));
             return Ok(());
@@ -128,14 +121,11 @@ impl<L: Policy> State<L> {
             return Ok(());
         }
         let is_told = self.rx.flags(Reported::By(flags)) & COMPLETION != 0;
-        let (context, buf, flags) = (wanted.context, wanted.buf, kind(&wanted));
-        let key = self.ops.insert(Op { context, buf, flags, is_told, is_many: false });
-        let taken = self.endpoint.receive_found(is_tagged, found.id, (wanted.into, key as u64));
-        if let Err(error) = taken {
-            self.ops.remove(key);
-            return Err(self.refused(error));
-        }
-        Ok(())
+        let Wanted { context, buf, into, .. } = wanted;
+        let kind = Kind::receive(is_tagged);
+        let op = Op { context, buf, kind, is_told, is_many: false };
+        let taken = self.endpoint.receive_found(is_tagged, found.id, (into, op.into()));
+        taken.map_err(|error| self.refused(error))
     }
 
     /// A message was found, or thrown away.
@@ -143,7 +133,7 @@ impl<L: Policy> State<L> {
         let data = if message.data.is_some() { REMOTE_CQ_DATA } else { 0 };
         let completion = Completion {
             context: wanted.context,
-            flags: kind(wanted) | data,
+            flags: flags_of(wanted) | data,
             len: message.len as usize,
             buf: 0,
             data: message.data.unwrap_or(0),
@@ -155,6 +145,6 @@ impl<L: Policy> State<L> {
     }
 }
 
-fn kind(wanted: &Wanted) -> u64 {
-    if wanted.tag.is_some() { TAGGED | RECV } else { MSG | RECV }
+fn flags_of(wanted: &Wanted) -> u64 {
+    Kind::receive(wanted.tag.is_some()).flags()
 }

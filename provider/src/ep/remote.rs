@@ -1,12 +1,13 @@
 //! Working on peers' memory: writing, reading, atomics.
 
 use super::Reported;
-use super::core::{Core, Op, State};
-use crate::abi::{ATOMIC, COMPLETION, INJECT, READ, RMA, WRITE};
+use super::core::{Core, State};
+use super::op::{Kind, Op};
+use crate::abi::{COMPLETION, INJECT};
 use crate::code::{Code, Outcome};
 use crate::offer::INJECT_MAX;
 use crate::sys::cell::{Guard, Policy};
-use ayre::{Endpoint, PostError, RemoteId, Spans, Spot, Update, Write};
+use ayre::{Context, Endpoint, PostError, RemoteId, Spans, Spot, Update, Write};
 
 /// Memory of a peer.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +62,7 @@ impl<L: Policy> Core<L> {
             if inject && bytes.len() > INJECT_MAX {
                 return Err(Code::TOO_LONG);
             }
-            state.post(target.to, RMA | WRITE, note, |endpoint, remote, context| {
+            state.post(target.to, Kind::WRITE, note, |endpoint, remote, context| {
                 endpoint.write(target.at(remote), &Write { bytes, data, context, inject }).map(drop)
             })
         })
@@ -73,7 +74,7 @@ impl<L: Policy> Core<L> {
     /// Those of [`Core::send`].
     pub(crate) fn read(&self, target: Target, into: Spans, note: Note) -> Outcome {
         self.state.with(|state| {
-            state.post(target.to, RMA | READ, note, |endpoint, remote, context| {
+            state.post(target.to, Kind::READ, note, |endpoint, remote, context| {
                 endpoint.read(target.at(remote), into, context)
             })
         })
@@ -85,7 +86,7 @@ impl<L: Policy> Core<L> {
     /// Those of [`Core::send`].
     pub(crate) fn update(&self, target: Target, change: Change, note: Note) -> Outcome {
         let Change { op, number, operand, compare, result } = change;
-        let kind = if result.is_some() { ATOMIC | READ } else { ATOMIC | WRITE };
+        let kind = if result.is_some() { Kind::FETCH } else { Kind::UPDATE };
         self.state.with(|state| {
             state.post(target.to, kind, note, |endpoint, remote, context| {
                 let data = None;
@@ -102,9 +103,9 @@ impl<L: Policy> State<L> {
     fn post(
         &mut self,
         to: u64,
-        kind: u64,
+        kind: Kind,
         note: Note,
-        call: impl FnOnce(&mut Endpoint, RemoteId, u64) -> Result<(), PostError>,
+        call: impl FnOnce(&mut Endpoint, RemoteId, Context) -> Result<(), PostError>,
     ) -> Outcome {
         let is_told = self.tx.flags(note.reported) & COMPLETION != 0;
         if is_told && self.tx.is_full() {
@@ -115,12 +116,7 @@ impl<L: Policy> State<L> {
             Some(remote) => remote,
             None => self.look_up(to)?,
         };
-        let key = self.ops.vacant_key();
-        if let Err(error) = call(&mut self.endpoint, remote, key as u64) {
-            return Err(self.refused(error));
-        }
-        let Note { context, .. } = note;
-        self.ops.insert(Op { context, buf: 0, flags: kind, is_told, is_many: false });
-        Ok(())
+        let op = Op { context: note.context, buf: 0, kind, is_told, is_many: false };
+        call(&mut self.endpoint, remote, op.into()).map_err(|error| self.refused(error))
     }
 }

@@ -42,7 +42,7 @@ impl<T: Send + 'static> Guard<T> for Mutex<T> {
         Self::new(value)
     }
 
-    #[inline]
+    #[inline(always)]
     fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         // A panic ends the process, so no lock is ever found poisoned.
         f(&mut self.lock().unwrap_or_else(PoisonError::into_inner))
@@ -71,7 +71,7 @@ impl<T: Send + 'static> Guard<T> for SerialCell<T> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         #[cfg(debug_assertions)]
         assert!(!self.is_used.replace(true), "two uses at a time under FI_THREAD_DOMAIN");

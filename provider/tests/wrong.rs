@@ -25,8 +25,10 @@ struct Memory {
     wanted: isize,
 }
 
-fn wrong_memory(bytes: &mut [u8]) -> [Memory; 2] {
+fn wrong_memory(bytes: &mut [u8]) -> [Memory; 3] {
+    let last = std::ptr::without_provenance_mut(usize::MAX - 6);
     [
+        Memory { start: last, len: 8, wanted: code(errno::EINVAL) },
         Memory { start: NO_ADDRESS, len: 8, wanted: code(errno::EINVAL) },
         Memory { start: bytes.as_mut_ptr().cast(), len: 1 << 41, wanted: code(errno::EMSGSIZE) },
     ]
@@ -91,7 +93,8 @@ fn pieces_that_are_not_there_are_refused_by_every_call() {
     let opened = wishes.opened();
     let ends = End::pair(&opened, &wishes);
     let iov = [Iovec { iov_base: NO_ADDRESS, iov_len: 0 }];
-    for (iov, count) in [(null(), 1), (null(), usize::MAX), (iov.as_ptr(), usize::MAX)] {
+    let (some, odd) = (iov.as_ptr(), iov.as_ptr().wrapping_byte_add(1));
+    for (iov, count) in [(null(), 1), (null(), usize::MAX), (some, usize::MAX), (odd, 1)] {
         assert_eq!(in_pieces(ends[0].ep, iov, count), [code(errno::EINVAL); 8]);
     }
     ends.into_iter().for_each(End::close);

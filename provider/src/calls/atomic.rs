@@ -1,7 +1,7 @@
 //! Atomics on peers' memory.
 
 use super::ep::EpObject;
-use super::memory;
+use super::memory::{self, Array};
 use super::rma::{FLAGS as RMA_FLAGS, NEVER, as_chosen};
 use crate::abi::*;
 use crate::atomic::Family;
@@ -12,6 +12,7 @@ use crate::sys::copy;
 use ayre::Spans;
 use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
+use std::ptr::null_mut;
 
 /// The calls of a policy.
 pub(crate) struct Calls<L>(PhantomData<L>);
@@ -22,21 +23,47 @@ type Ep = *mut FidEp;
 const FLAGS: u64 = RMA_FLAGS | INJECT;
 
 /// What an atomic is, as libfabric numbers it, and the memory that it takes.
-struct Wanted<'a> {
+struct Wanted {
     family: Family,
     datatype: u32,
     op: u32,
-    operand: &'a [Ioc],
-    compare: &'a [Ioc],
-    result: &'a [Ioc],
+    operand: Pieces,
+    compare: Pieces,
+    result: Pieces,
 }
 
-impl Wanted<'_> {
+/// Elements, as a program describes them.
+enum Pieces {
+    One(Ioc),
+    Several(Array<Ioc>),
+}
+
+const NONE: Pieces = Pieces::One(Ioc { addr: null_mut(), count: 0 });
+
+impl Pieces {
+    /// # Errors
+    /// As for [`Array::get`] and [`memory::elements`].
+    ///
+    /// # Safety
+    /// They are there, and if they are to be written, until the operation has ended.
+    unsafe fn memory(&self, size: usize) -> Outcome<Spans> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Self::One(piece) => memory::elements(&[*piece], size),
+                Self::Several(pieces) => memory::elements(pieces.get()?, size),
+            }
+        }
+    }
+}
+
+impl Wanted {
     /// The same, and how many elements it has.
     ///
     /// # Errors
     /// `EOPNOTSUPP` for what there is not; `EINVAL` for no elements, and where operands, comparands
-    /// and results are not as many; `EMSGSIZE` for more than a call can have.
+    /// and results are not as many; `EMSGSIZE` for more than a call can have; those of
+    /// [`memory::elements`].
     ///
     /// # Safety
     /// All pieces are there, and those of the results until the operation has ended.
@@ -44,12 +71,12 @@ impl Wanted<'_> {
         let kind = self.family.kind(self.datatype, self.op)?;
         let size = kind.number.size();
         // SAFETY: the caller's promise.
-        let memory = |iov| unsafe { memory::elements(iov, size) };
+        let memory = |pieces| unsafe { Pieces::memory(pieces, size) };
         let (is_read, is_compare) = (self.op == ATOMIC_READ, self.family == Family::Compare);
-        let result = if self.family == Family::Change { None } else { Some(memory(self.result)?) };
+        let result = if self.family == Family::Change { None } else { Some(memory(&self.result)?) };
         // A program that only reads may name anything.
-        let operand = memory(if is_read { &[] } else { self.operand })?;
-        let compare = memory(self.compare)?;
+        let operand = memory(if is_read { &NONE } else { &self.operand })?;
+        let compare = memory(&self.compare)?;
         let len = result.as_ref().map_or(operand.len(), Spans::len);
         let fits = |other: &Spans, is_needed: bool| !is_needed || other.len() == len;
         if len == 0 || !fits(&operand, !is_read) || !fits(&compare, is_compare) {
@@ -64,13 +91,18 @@ impl Wanted<'_> {
 }
 
 /// Some elements.
-fn piece(start: *const c_void, count: usize) -> Ioc {
-    Ioc { addr: start.cast_mut(), count }
+fn one(start: *const c_void, count: usize) -> Pieces {
+    Pieces::One(Ioc { addr: start.cast_mut(), count })
+}
+
+/// The same in pieces.
+fn several(iov: *const Ioc, count: usize) -> Pieces {
+    Pieces::Several(Array::new(iov, count))
 }
 
 /// # Safety
 /// The endpoint is open, and the memory is the call's until its operation has ended.
-unsafe fn post<L: Policy>(ep: Ep, wanted: &Wanted<'_>, target: Target, note: Note) -> isize {
+unsafe fn post<L: Policy>(ep: Ep, wanted: &Wanted, target: Target, note: Note) -> isize {
     // SAFETY: the caller's promise.
     let (ep, change) = unsafe { (EpObject::<L>::at(ep), wanted.change()) };
     posted(change.and_then(|(change, _)| ep.core.update(target, change, note)))
@@ -84,30 +116,31 @@ unsafe fn post_message<L: Policy>(
     ep: Ep,
     msg: *const MsgAtomic,
     (family, flags): (Family, u64),
-    (compare, result): (&[Ioc], &[Ioc]),
+    (compare, result): (Pieces, Pieces),
 ) -> isize {
-    if msg.is_null() {
-        return posted(Err(Code::INVALID));
-    }
-    if flags & !FLAGS != 0 {
-        return posted(Err(Code::BAD_FLAGS));
-    }
-    // SAFETY: not null, and the caller's promise.
-    let (ep, msg) = unsafe { (EpObject::<L>::at(ep), &*msg) };
-    let &MsgAtomic { addr: to, datatype, op, context, .. } = msg;
     // SAFETY: the caller's promise.
-    let (change, places) = unsafe {
-        let operand = copy::values(msg.msg_iov, msg.iov_count);
-        let wanted = Wanted { family, datatype, op, operand, compare, result };
-        (wanted.change(), copy::values(msg.rma_iov, msg.rma_iov_count))
-    };
-    let note = Note { context: context as usize, reported: Reported::By(flags) };
-    posted(change.and_then(|(change, found)| match *places {
-        [RmaIoc { addr: address, count, key }] if count == found => {
-            ep.core.update(Target { to, key, address }, change, note)
+    let ep = unsafe { EpObject::<L>::at(ep) };
+    let post = || -> Outcome {
+        if flags & !FLAGS != 0 {
+            return Err(Code::BAD_FLAGS);
         }
-        _ => Err(Code::INVALID),
-    }))
+        // SAFETY: as above.
+        let msg = unsafe { memory::described(msg) }?;
+        let &MsgAtomic { addr: to, datatype, op, context, .. } = msg;
+        let operand = several(msg.msg_iov, msg.iov_count);
+        let wanted = Wanted { family, datatype, op, operand, compare, result };
+        // SAFETY: as above.
+        let (change, found) = unsafe { wanted.change() }?;
+        // SAFETY: as above.
+        let places = unsafe { Array::new(msg.rma_iov, msg.rma_iov_count).get() }?;
+        let [RmaIoc { addr: address, count, key }] = *places else { return Err(Code::INVALID) };
+        if count != found {
+            return Err(Code::INVALID);
+        }
+        let note = Note { context: context as usize, reported: Reported::By(flags) };
+        ep.core.update(Target { to, key, address }, change, note)
+    };
+    posted(post())
 }
 
 /// # Safety
@@ -184,9 +217,9 @@ impl<L: Policy> Calls<L> {
         op: u32,
         context: *mut c_void,
     ) -> isize {
-        let (operand, target) = (&[piece(operand, count)], Target { to, key, address });
+        let (operand, target) = (one(operand, count), Target { to, key, address });
         let family = Family::Change;
-        let wanted = Wanted { family, datatype, op, operand, compare: &[], result: &[] };
+        let wanted = Wanted { family, datatype, op, operand, compare: NONE, result: NONE };
         // SAFETY: the caller's promise.
         unsafe { post::<L>(ep, &wanted, target, as_chosen(context)) }
     }
@@ -208,8 +241,8 @@ impl<L: Policy> Calls<L> {
         let (family, target) = (Family::Change, Target { to, key, address });
         // SAFETY: the caller's promise.
         unsafe {
-            let operand = copy::values(iov, count);
-            let wanted = Wanted { family, datatype, op, operand, compare: &[], result: &[] };
+            let operand = several(iov, count);
+            let wanted = Wanted { family, datatype, op, operand, compare: NONE, result: NONE };
             post::<L>(ep, &wanted, target, as_chosen(context))
         }
     }
@@ -218,7 +251,7 @@ impl<L: Policy> Calls<L> {
     /// As for `write`.
     unsafe extern "C" fn writemsg(ep: Ep, msg: *const MsgAtomic, flags: u64) -> isize {
         // SAFETY: the caller's promise.
-        unsafe { post_message::<L>(ep, msg, (Family::Change, flags), (&[], &[])) }
+        unsafe { post_message::<L>(ep, msg, (Family::Change, flags), (NONE, NONE)) }
     }
 
     /// # Safety
@@ -233,9 +266,9 @@ impl<L: Policy> Calls<L> {
         datatype: u32,
         op: u32,
     ) -> isize {
-        let (operand, target) = (&[piece(operand, count)], Target { to, key, address });
+        let (operand, target) = (one(operand, count), Target { to, key, address });
         let family = Family::Change;
-        let wanted = Wanted { family, datatype, op, operand, compare: &[], result: &[] };
+        let wanted = Wanted { family, datatype, op, operand, compare: NONE, result: NONE };
         // SAFETY: the caller's promise.
         unsafe { post::<L>(ep, &wanted, target, NEVER) }
     }
@@ -257,8 +290,8 @@ impl<L: Policy> Calls<L> {
         context: *mut c_void,
     ) -> isize {
         let (family, target) = (Family::Fetch, Target { to, key, address });
-        let (operand, result) = (&[piece(operand, count)], &[piece(result, count)]);
-        let wanted = Wanted { family, datatype, op, operand, compare: &[], result };
+        let (operand, result) = (one(operand, count), one(result, count));
+        let wanted = Wanted { family, datatype, op, operand, compare: NONE, result };
         // SAFETY: the caller's promise.
         unsafe { post::<L>(ep, &wanted, target, as_chosen(context)) }
     }
@@ -283,8 +316,8 @@ impl<L: Policy> Calls<L> {
         let (family, target) = (Family::Fetch, Target { to, key, address });
         // SAFETY: the caller's promise.
         unsafe {
-            let (operand, result) = (copy::values(iov, count), copy::values(result, result_count));
-            let wanted = Wanted { family, datatype, op, operand, compare: &[], result };
+            let (operand, result) = (several(iov, count), several(result, result_count));
+            let wanted = Wanted { family, datatype, op, operand, compare: NONE, result };
             post::<L>(ep, &wanted, target, as_chosen(context))
         }
     }
@@ -301,8 +334,8 @@ impl<L: Policy> Calls<L> {
     ) -> isize {
         // SAFETY: the caller's promise.
         unsafe {
-            let result = copy::values(result, result_count);
-            post_message::<L>(ep, msg, (Family::Fetch, flags), (&[], result))
+            let result = several(result, result_count);
+            post_message::<L>(ep, msg, (Family::Fetch, flags), (NONE, result))
         }
     }
 
@@ -325,8 +358,7 @@ impl<L: Policy> Calls<L> {
         context: *mut c_void,
     ) -> isize {
         let (family, target) = (Family::Compare, Target { to, key, address });
-        let [operand, compare, result] = [operand, compare, result].map(|at| [piece(at, count)]);
-        let (operand, compare, result) = (&operand, &compare, &result);
+        let [operand, compare, result] = [operand, compare, result].map(|at| one(at, count));
         let wanted = Wanted { family, datatype, op, operand, compare, result };
         // SAFETY: the caller's promise.
         unsafe { post::<L>(ep, &wanted, target, as_chosen(context)) }
@@ -355,9 +387,8 @@ impl<L: Policy> Calls<L> {
         let (family, target) = (Family::Compare, Target { to, key, address });
         // SAFETY: the caller's promise.
         unsafe {
-            let (operand, compare) =
-                (copy::values(iov, count), copy::values(compare, compare_count));
-            let result = copy::values(result, result_count);
+            let (operand, compare) = (several(iov, count), several(compare, compare_count));
+            let result = several(result, result_count);
             let wanted = Wanted { family, datatype, op, operand, compare, result };
             post::<L>(ep, &wanted, target, as_chosen(context))
         }
@@ -378,8 +409,8 @@ impl<L: Policy> Calls<L> {
     ) -> isize {
         // SAFETY: the caller's promise.
         unsafe {
-            let compare = copy::values(compare, compare_count);
-            let result = copy::values(result, result_count);
+            let compare = several(compare, compare_count);
+            let result = several(result, result_count);
             post_message::<L>(ep, msg, (Family::Compare, flags), (compare, result))
         }
     }

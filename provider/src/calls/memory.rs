@@ -57,10 +57,53 @@ fn check(start: *const c_void, len: usize, max: usize) -> Outcome {
     if len > max {
         return Err(Code::TOO_LONG);
     }
-    if start.is_null() && len > 0 {
+    // Neither at no address, nor beyond the last one.
+    let before = (start as usize).wrapping_sub(1);
+    before.checked_add(len).map(drop).ok_or(Code::INVALID)
+}
+
+/// What a call's arguments say in memory.
+///
+/// # Errors
+/// `EINVAL` where it is not there, or not where such a value can be.
+///
+/// # Safety
+/// It is null or there, and stays as it is for `'a`.
+pub(super) unsafe fn described<'a, T>(at: *const T) -> Outcome<&'a T> {
+    if !at.is_aligned() {
         return Err(Code::INVALID);
     }
-    Ok(())
+    // SAFETY: aligned, and the caller's promise.
+    unsafe { at.as_ref() }.ok_or(Code::INVALID)
+}
+
+/// Where a program says that an array is. Nothing has been read.
+#[derive(Debug)]
+pub(super) struct Array<T> {
+    start: *const T,
+    count: usize,
+}
+
+impl<T> Array<T> {
+    pub(super) fn new(start: *const T, count: usize) -> Self {
+        Self { start, count }
+    }
+
+    /// What is there.
+    ///
+    /// # Errors
+    /// `EINVAL` for more than an operation can have pieces, and as [`described`].
+    ///
+    /// # Safety
+    /// The array is at no address or there, and stays as it is for `'a`.
+    pub(super) unsafe fn get<'a>(&self) -> Outcome<&'a [T]> {
+        let Self { start, count } = *self;
+        if count > SPANS_MAX || !start.is_aligned() || start.is_null() && count > 0 {
+            return Err(Code::INVALID);
+        }
+        // SAFETY: the caller's promise.
+        Ok(unsafe { copy::values(start, count) })
+    }
 }
 
 /// Several pieces, one behind the other, to be sent or received into.
@@ -71,11 +114,8 @@ fn check(start: *const c_void, len: usize, max: usize) -> Outcome {
 /// # Safety
 /// There are so many pieces, and each is as for [`from`] or [`into`].
 pub(super) unsafe fn pieces(iov: *const Iovec, count: usize) -> Outcome<Spans> {
-    if count > SPANS_MAX || iov.is_null() && count > 0 {
-        return Err(Code::INVALID);
-    }
     // SAFETY: the caller's promise.
-    let iov = unsafe { copy::values(iov, count) };
+    let iov = unsafe { Array::new(iov, count).get() }?;
     iov.iter().try_for_each(|piece| check(piece.iov_base, piece.iov_len, MESSAGE_MAX))?;
     // SAFETY: as above.
     let spans = iov.iter().map(|piece| unsafe { Span::new(piece.iov_base.cast(), piece.iov_len) });
@@ -83,13 +123,14 @@ pub(super) unsafe fn pieces(iov: *const Iovec, count: usize) -> Outcome<Spans> {
     if spans.len() > MESSAGE_MAX { Err(Code::TOO_LONG) } else { Ok(spans) }
 }
 
-/// Where the first piece begins.
+/// Where the first piece begins, if there are any that [`pieces`] takes.
 ///
 /// # Safety
 /// There are so many pieces.
 pub(super) unsafe fn start(iov: *const Iovec, count: usize) -> usize {
     // SAFETY: the caller's promise.
-    unsafe { copy::values(iov, count.min(1)) }.first().map_or(0, |piece| piece.iov_base as usize)
+    let pieces = unsafe { Array::new(iov, count).get() };
+    pieces.unwrap_or_default().first().map_or(0, |piece| piece.iov_base as usize)
 }
 
 /// Elements of an atomic, in several pieces.
@@ -98,11 +139,10 @@ pub(super) unsafe fn start(iov: *const Iovec, count: usize) -> usize {
 /// As for [`pieces`].
 ///
 /// # Safety
-/// As for [`pieces`], with so many elements of `size` bytes in each.
+/// Each is as for [`from`] or [`into`], with so many elements of `size` bytes in each.
 pub(super) unsafe fn elements(iov: &[Ioc], size: usize) -> Outcome<Spans> {
-    if iov.iter().any(|piece| piece.count > MESSAGE_MAX / size) {
-        return Err(Code::TOO_LONG);
-    }
+    let len = |piece: &Ioc| piece.count.checked_mul(size).ok_or(Code::TOO_LONG);
+    iov.iter().try_for_each(|piece| check(piece.addr, len(piece)?, MESSAGE_MAX))?;
     // SAFETY: the caller's promise.
     let spans = iov.iter().map(|piece| unsafe { Span::new(piece.addr.cast(), piece.count * size) });
     Spans::new(spans).ok_or(Code::INVALID)

@@ -1,12 +1,11 @@
 //! Reading and writing peers' memory.
 
 use super::ep::EpObject;
-use super::memory;
+use super::memory::{self, Array};
 use crate::abi::*;
 use crate::code::{Code, Outcome, posted};
 use crate::ep::{Note, Reported, Target};
 use crate::sys::cell::Policy;
-use crate::sys::copy;
 use ayre::Spans;
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -59,7 +58,7 @@ unsafe fn write<L: Policy>(
 ///
 /// # Errors
 /// `EBADFLAGS` for flags that are not among those allowed; `EINVAL` where not one place is named
-/// that is as long as the memory.
+/// that is as long as the memory; those of [`memory::pieces`].
 ///
 /// # Safety
 /// The message is there, with as many pieces as it says.
@@ -70,7 +69,7 @@ unsafe fn described(msg: &MsgRma, flags: u64, allowed: u64) -> Outcome<(Spans, T
     // SAFETY: the caller's promise.
     let (spans, places) = unsafe {
         let spans = memory::pieces(msg.msg_iov, msg.iov_count)?;
-        (spans, copy::values(msg.rma_iov, msg.rma_iov_count))
+        (spans, Array::new(msg.rma_iov, msg.rma_iov_count).get()?)
     };
     match *places {
         [RmaIov { addr: address, len, key }] if len == spans.len() => {
@@ -134,12 +133,11 @@ impl<L: Policy> Calls<L> {
     /// # Safety
     /// As for `read`.
     unsafe extern "C" fn readmsg(ep: Ep, msg: *const MsgRma, flags: u64) -> isize {
-        if msg.is_null() {
-            return posted(Err(Code::INVALID));
-        }
-        // SAFETY: not null, and the caller's promise.
-        let (ep, wanted) = unsafe { (EpObject::<L>::at(ep), described(&*msg, flags, FLAGS)) };
-        posted(wanted.and_then(|(into, target, note)| ep.core.read(target, into, note)))
+        // SAFETY: the caller's promise.
+        let ep = unsafe { EpObject::<L>::at(ep) };
+        // SAFETY: as above.
+        let wanted = || unsafe { described(memory::described(msg)?, flags, FLAGS) };
+        posted(wanted().and_then(|(into, target, note)| ep.core.read(target, into, note)))
     }
 
     /// # Safety
@@ -179,15 +177,17 @@ impl<L: Policy> Calls<L> {
     /// # Safety
     /// As for `read`.
     unsafe extern "C" fn writemsg(ep: Ep, msg: *const MsgRma, flags: u64) -> isize {
-        if msg.is_null() {
-            return posted(Err(Code::INVALID));
-        }
-        // SAFETY: not null, and the caller's promise.
-        let (ep, msg) = unsafe { (EpObject::<L>::at(ep), &*msg) };
-        // SAFETY: as above.
-        let wanted = unsafe { described(msg, flags, WRITE_FLAGS) };
-        let data = (flags & REMOTE_CQ_DATA != 0).then_some(msg.data);
-        posted(wanted.and_then(|(bytes, target, note)| ep.core.write(target, bytes, data, note)))
+        // SAFETY: the caller's promise.
+        let ep = unsafe { EpObject::<L>::at(ep) };
+        let post = || -> Outcome {
+            // SAFETY: as above.
+            let msg = unsafe { memory::described(msg) }?;
+            // SAFETY: as above.
+            let (bytes, target, note) = unsafe { described(msg, flags, WRITE_FLAGS) }?;
+            let data = (flags & REMOTE_CQ_DATA != 0).then_some(msg.data);
+            ep.core.write(target, bytes, data, note)
+        };
+        posted(post())
     }
 
     /// # Safety

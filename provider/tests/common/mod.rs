@@ -30,6 +30,7 @@ macro_rules! call {
 pub(crate) use call;
 
 pub(crate) mod ends;
+pub(crate) mod scene;
 
 type GetInfo = unsafe extern "C" fn(
     u32,

@@ -174,14 +174,15 @@ fn count_up(target: &ayre::Address) -> Vec<u64> {
 #[test]
 fn several_endpoints_count_on_one_counter() {
     let windows = Windows::new();
+    let sets = [windows.clone(), windows.beside()];
     let mut counter = [0; 8];
-    open(&windows, &mut counter);
+    sets.iter().for_each(|set| open(set, &mut counter));
     let left = AtomicUsize::new(INITIATORS);
     let mut found: Vec<u64> = std::thread::scope(|scope| {
         let initiators: Vec<_> = (0..INITIATORS)
-            .map(|_| {
+            .map(|at| {
                 let mut target = Endpoint::open(Spin::SHARED).expect("an endpoint");
-                target.share(&windows);
+                target.share(&sets[at % sets.len()]);
                 let address = target.address();
                 let left = &left;
                 scope.spawn(move || {
@@ -199,7 +200,7 @@ fn several_endpoints_count_on_one_counter() {
             .collect();
         initiators.into_iter().flat_map(|it| it.join().expect("it counts")).collect()
     });
-    windows.withdraw(KEY);
+    sets.iter().for_each(|set| assert!(set.withdraw(KEY)));
     let all = INITIATORS as u64 * ROUNDS;
     assert_eq!(u64::from_le_bytes(counter), all);
     found.sort_unstable();

@@ -75,7 +75,7 @@ impl<L: Policy> Domain<L> {
             kind,
             choices,
             regions: L::Cell::new(Regions::new()),
-            memory: Memory::default(),
+            memory: Memory::new(),
             reports_to: Mutex::default(),
             eq: Mutex::default(),
             mover: Mover::default(),

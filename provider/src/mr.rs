@@ -38,14 +38,20 @@ impl Addressing {
 /// What a domain has registered, as peers may work on it: by offsets, and by virtual addresses.
 ///
 /// Which of the two an endpoint's peers say is its own info's to choose: a program may open two on
-/// one domain, for two parts of it that have asked for different things.
-#[derive(Default)]
+/// one domain, for two parts of it that have asked for different things. Atomics are atomic to each
+/// other in either way.
 pub(crate) struct Memory {
     by_offset: Windows,
     by_address: Windows,
 }
 
 impl Memory {
+    pub(crate) fn new() -> Self {
+        let by_offset = Windows::new();
+        let by_address = by_offset.beside();
+        Self { by_offset, by_address }
+    }
+
     /// As the peers of an endpoint see it.
     pub(crate) fn of(&self, addressing: Addressing) -> &Windows {
         if addressing.is_virtual { &self.by_address } else { &self.by_offset }

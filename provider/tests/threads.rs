@@ -398,3 +398,85 @@ fn threads_share_endpoints_with_one_that_is_ours() {
     stress(1, PROGRESS_AUTO);
     stress(2, PROGRESS_AUTO);
 }
+
+/// Adds one to a number of a peer's so often, and says what was there before each time.
+fn count_up(end: &End, address: u64) -> Vec<u64> {
+    let (one, mut old) = (1u64, 0u64);
+    let (from, into, none) = ((&raw const one).cast(), (&raw mut old).cast(), null_mut());
+    let mut found = Vec::new();
+    while found.len() < MESSAGES as usize {
+        let add = || {
+            let (number, op) = (UINT64, SUM);
+            call!(
+                end.ep,
+                atomic.readwrite(from, 1, none, into, none, 0, address, 1, number, op, none)
+            )
+        };
+        match add() {
+            0 => (),
+            status => {
+                assert_eq!(status, -(errno::EAGAIN as isize));
+                give_time(end);
+                continue;
+            }
+        }
+        assert_eq!(next(end, &[]).0.flags, ATOMIC | READ);
+        // SAFETY: the operation has ended.
+        found.push(unsafe { (&raw const old).read_volatile() });
+    }
+    found
+}
+
+/// An end that one thread uses at a time.
+struct Lent<'a>(&'a End);
+
+// SAFETY: its domain was opened with FI_THREAD_SAFE.
+unsafe impl Send for Lent<'_> {}
+
+/// One domain's memory may be called by offsets at one endpoint and by addresses at another: whoever
+/// counts there counts alike.
+#[test]
+fn a_number_with_two_names_is_one_number() {
+    let by_offset = Wishes::remote();
+    let by_address = Wishes { mr_mode: MR_VIRT_ADDR, ..by_offset };
+    let (mut opened, other) = (by_offset.opened(), by_address.opened());
+    let number = Box::new(0u64);
+    let access = REMOTE_READ | REMOTE_WRITE;
+    let mr = register(&opened, number_bytes(&number), access, 1).unwrap();
+    let first = End::new(&opened, &by_offset);
+    let infos = std::mem::replace(&mut opened.infos, Infos(other.infos.0));
+    let second = End::new(&opened, &by_address);
+    std::mem::forget(std::mem::replace(&mut opened.infos, infos));
+    let targets = [(first, 0), (second, (&raw const *number) as u64)];
+    let initiators = [0, 1].map(|_| End::new(&opened, &by_offset));
+    let mut found: Vec<u64> = thread::scope(|scope| {
+        let counting = targets.iter().zip(&initiators).map(|((target, address), initiator)| {
+            initiator.insert(&[name(target.ep)]);
+            let (initiator, target) = (Lent(initiator), Lent(target));
+            let counter = scope.spawn(move || count_up({ initiator }.0, *address));
+            (counter, target)
+        });
+        let serving = counting.collect::<Vec<_>>().into_iter().map(|(counter, target)| {
+            scope.spawn(move || {
+                let Lent(target) = { target };
+                while !counter.is_finished() {
+                    give_time(target);
+                    thread::yield_now();
+                }
+                counter.join().unwrap()
+            })
+        });
+        let serving: Vec<_> = serving.collect();
+        serving.into_iter().flat_map(|server| server.join().unwrap()).collect()
+    });
+    found.sort_unstable();
+    assert!(found.into_iter().eq(0..2 * MESSAGES), "each found another one");
+    assert_eq!(close(mr), 0);
+    let ends = targets.map(|(target, _)| target).into_iter().chain(initiators);
+    ends.for_each(End::close);
+}
+
+fn number_bytes(number: &u64) -> &[u8] {
+    // SAFETY: a number is bytes.
+    unsafe { std::slice::from_raw_parts((&raw const *number).cast(), 8) }
+}

@@ -317,17 +317,13 @@ impl Endpoint {
     }
 }
 
-/// Does something to the memory of a claim, while nobody else touches it by way of an endpoint, and
-/// it cannot be withdrawn.
-// spec: ENV-22, ENV-23, ENV-28
+/// As [`Windows::perform`], of an endpoint that may have none.
 fn perform<T>(
     windows: &Option<Windows>,
     claim: &Claim,
     what: impl FnOnce(&Exposed, u64) -> T,
 ) -> Result<T, Fault> {
-    let table = windows.as_ref().ok_or(Fault::UnknownKey)?.lock();
-    let (memory, at) = table.find(claim)?;
-    Ok(what(memory, at))
+    windows.as_ref().ok_or(Fault::UnknownKey)?.perform(claim, what)
 }
 
 // spec: ENV-31

@@ -47,12 +47,16 @@ pub enum ExposeError {
 
 /// Windows: memory that remotes may work on, by key. Clones are the same windows; several endpoints
 /// may share them.
-#[derive(Clone, Debug, Default)]
-pub struct Windows(Arc<Mutex<Table>>);
+#[derive(Clone, Debug)]
+pub struct Windows {
+    /// Of sets beside each other: one lock, as their memory may be the same.
+    sets: Arc<Mutex<Vec<Table>>>,
+    own: usize,
+}
 
-/// What is open.
+/// What is open in a set.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+struct Table {
     open: HashMap<u64, Open>,
 }
 
@@ -72,10 +76,25 @@ pub(super) struct Claim {
     pub(super) access: Access,
 }
 
+impl Default for Windows {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Windows {
     /// No windows.
     pub fn new() -> Self {
-        Self::default()
+        Self { sets: Arc::new(Mutex::new(vec![Table::default()])), own: 0 }
+    }
+
+    /// Others, none of which is open yet, under keys of their own. Their memory may be the same:
+    /// updates by way of either are whole to those by way of the other.
+    // spec: ENV-21, ENV-28
+    pub fn beside(&self) -> Self {
+        let mut sets = self.lock();
+        sets.push(Table::default());
+        Self { sets: Arc::clone(&self.sets), own: sets.len() - 1 }
     }
 
     /// Opens a window to the remotes of every endpoint that shares these windows.
@@ -90,7 +109,7 @@ impl Windows {
         }
         let memory = Exposed::new(memory).ok_or(ExposeError::TooLong)?;
         base.checked_add(memory.len()).ok_or(ExposeError::TooLong)?;
-        let mut table = self.lock();
+        let table = &mut self.lock()[self.own];
         if table.open.contains_key(&key) {
             return Err(ExposeError::KeyTaken);
         }
@@ -105,20 +124,32 @@ impl Windows {
     /// is none of this key.
     // spec: ENV-22
     pub fn withdraw(&self, key: u64) -> bool {
-        self.lock().open.remove(&key).is_some()
+        self.lock()[self.own].open.remove(&key).is_some()
     }
 
-    /// While this is held, no endpoint that shares them touches any of them, nor is one withdrawn.
-    pub(super) fn lock(&self) -> MutexGuard<'_, Table> {
-        // Whoever panicked has left the table as it was, or with one entry more or less.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Does something to the memory of a claim, while no endpoint touches any of these windows or
+    /// of those beside them, nor is one withdrawn.
+    // spec: ENV-22, ENV-23, ENV-28
+    pub(super) fn perform<T>(
+        &self,
+        claim: &Claim,
+        what: impl FnOnce(&Exposed, u64) -> T,
+    ) -> Result<T, Fault> {
+        let sets = self.lock();
+        let (memory, at) = sets[self.own].find(claim)?;
+        Ok(what(memory, at))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Table>> {
+        // Whoever panicked has left each table as it was, or with one entry more or less.
+        self.sets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Table {
     /// Translation: the memory of a claim, and where in it that begins.
     // spec: ENV-23
-    pub(super) fn find(&self, claim: &Claim) -> Result<(&Exposed, u64), Fault> {
+    fn find(&self, claim: &Claim) -> Result<(&Exposed, u64), Fault> {
         let Claim { key, address, len, access } = *claim;
         let open = self.open.get(&key).ok_or(Fault::UnknownKey)?;
         if !open.access.contains(access) {
@@ -130,5 +161,43 @@ impl Table {
             return Err(Fault::Bounds);
         }
         Ok((&open.memory, at))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn claim(key: u64) -> Claim {
+        Claim { key, address: 0, len: 1, access: Access::WRITE }
+    }
+
+    fn open(windows: &Windows, key: u64) {
+        let memory = vec![Span::of_static(vec![0].leak())];
+        windows.expose(Window { key, base: 0, memory, access: Access::WRITE }).unwrap();
+    }
+
+    // spec: ENV-21
+    #[test]
+    fn sets_beside_each_other_have_keys_of_their_own() {
+        let one = Windows::new();
+        let other = one.beside();
+        open(&one, 1);
+        open(&other, 2);
+        assert_eq!(one.perform(&claim(2), |_, _| ()), Err(Fault::UnknownKey));
+        assert_eq!(other.perform(&claim(1), |_, _| ()), Err(Fault::UnknownKey));
+        assert!(!one.withdraw(2) && other.withdraw(2) && one.withdraw(1));
+    }
+
+    // spec: ENV-28
+    #[test]
+    fn nothing_is_done_to_a_set_while_something_is_to_one_beside_it() {
+        let one = Windows::new();
+        let other = one.clone().beside();
+        open(&one, 1);
+        let is_kept_off = |of: &Windows| of.sets.try_lock().is_err();
+        let during = one.perform(&claim(1), |_, _| is_kept_off(&other) && is_kept_off(&one));
+        assert_eq!((during, is_kept_off(&other)), (Ok(true), false));
+        assert!(!is_kept_off(&Windows::new()));
     }
 }

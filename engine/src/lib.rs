@@ -50,6 +50,7 @@ mod options;
 mod port;
 mod progress;
 mod queue;
+mod random;
 mod responder;
 mod setup;
 mod sync;

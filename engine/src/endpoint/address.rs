@@ -2,9 +2,9 @@
 use crate::connection::Name;
 use crate::error::SetupError;
 use crate::job::host_number;
+use crate::random;
 use crate::wire::{Callee, Secret};
 use rustix::net::SocketAddrUnix;
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 const VERSION: u8 = 2;
@@ -43,19 +43,19 @@ impl Address {
 
     /// A new one, which other hosts do not reach yet.
     pub(super) fn new() -> Result<Self, SetupError> {
-        Ok(Self { host: host_number()?, name: words(&random()?), reach: None })
+        Ok(Self { host: host_number()?, name: words(&random::bytes()), reach: None })
     }
 
     /// The same as if there were no other endpoint on this host.
     pub(super) fn apart() -> Result<Self, SetupError> {
-        let [host, _] = words(&random()?);
+        let [host, _] = words(&random::bytes());
         Ok(Self { host, ..Self::new()? })
     }
 
     /// What an endpoint of this address is to its callers of other hosts; with it, their secret.
-    pub(super) fn callee_to_be(&self, is_plain: bool) -> Result<(Callee, [u8; 16]), SetupError> {
-        let secret = random()?;
-        Ok((Callee::new(self.name, &Secret(secret), is_plain), secret))
+    pub(super) fn callee_to_be(&self, is_plain: bool) -> (Callee, [u8; 16]) {
+        let secret = random::bytes();
+        (Callee::new(self.name, &Secret(secret), is_plain), secret)
     }
 
     /// The same where other hosts reach it.
@@ -98,11 +98,21 @@ impl Address {
         Self { reach: None, ..*self }
     }
 
+    /// What of [`Address::local`] differs from one endpoint to another.
+    pub fn local_words(&self) -> [u64; 3] {
+        [self.host, self.name[0], self.name[1]]
+    }
+
+    /// The local address that has these words.
+    pub fn of_local_words([host, low, high]: [u64; 3]) -> Self {
+        Self { host, name: [low, high], reach: None }
+    }
+
     /// As it is handed over.
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[0] = VERSION;
-        for (place, word) in bytes[8..32].as_chunks_mut().0.iter_mut().zip(self.words()) {
+        for (place, word) in bytes[8..32].as_chunks_mut().0.iter_mut().zip(self.local_words()) {
             *place = word.to_le_bytes();
         }
         if let Some(Reach { ip, port, secret, is_plain }) = self.reach {
@@ -130,10 +140,6 @@ impl Address {
         (address.to_bytes() == *bytes).then_some(address)
     }
 
-    fn words(&self) -> [u64; 3] {
-        [self.host, self.name[0], self.name[1]]
-    }
-
     /// Its socket, which has a name and no file.
     pub(super) fn socket(&self) -> Result<SocketAddrUnix, SetupError> {
         let name = format!("ayre-{:016x}{:016x}", self.name[0], self.name[1]);
@@ -150,15 +156,6 @@ impl Address {
     pub(super) fn of_stranger(&self, name: Name) -> Self {
         Self { host: !self.host, name, reach: None }
     }
-}
-
-fn random() -> Result<[u8; 16], SetupError> {
-    let mut bytes = [0; 16];
-    // Asks the system: programs that only share memory need no generator of their own.
-    let got = getrandom(&mut bytes, GetRandomFlags::empty());
-    let whole = got.map_err(SetupError::os("getrandom"))? == bytes.len();
-    assert!(whole, "so few bytes come at once");
-    Ok(bytes)
 }
 
 fn words(bytes: &[u8; 16]) -> [u64; 2] {
@@ -208,6 +205,12 @@ mod tests {
             assert_eq!(Address::from_bytes(&unreached), None, "a part of a network part");
             unreached[at] = 0;
         }
+    }
+
+    #[test]
+    fn a_local_address_is_three_words() {
+        assert_eq!(address().local_words(), [1, 2, 3]);
+        assert_eq!(Address::of_local_words([1, 2, 3]), address().local());
     }
 
     #[test]

@@ -137,7 +137,7 @@ impl ReachOptions {
             Some(ip) => ip,
             None => host_addresses(&[], &[])?[0],
         };
-        let (callee, secret) = address.callee_to_be(self.is_plain)?;
+        let (callee, secret) = address.callee_to_be(self.is_plain);
         let net = self.net.clone().at(SocketAddr::new(ip, 0));
         let at = port.open_calls(&net, callee)?;
         Ok(address.reached(at, secret, self.is_plain))

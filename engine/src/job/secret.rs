@@ -67,7 +67,7 @@ fn failed(error: snow::Error) -> SetupError {
 /// A number nobody can guess, as digits.
 pub(super) fn random<const N: usize>() -> Zeroizing<String> {
     let mut bytes = Zeroizing::new([0; N]);
-    aws_lc_rs::rand::fill(&mut *bytes).expect("the system gives random numbers");
+    crate::random::fill(&mut *bytes);
     Zeroizing::new(digits(&*bytes))
 }
 

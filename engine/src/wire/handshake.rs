@@ -30,9 +30,7 @@ impl JobKey {
     /// A new one.
     #[cfg(test)]
     pub(crate) fn random() -> Self {
-        let mut key = Self([0; KEY_BYTES]);
-        aws_lc_rs::rand::fill(&mut key.0).expect("the system gives random numbers");
-        key
+        Self(crate::random::bytes())
     }
 
     /// What is made of an endpoint's secret.

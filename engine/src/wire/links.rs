@@ -591,7 +591,5 @@ fn send_bare(outboxes: &mut [Outbox], way: Way, header: &Header, payload: &[u8])
 
 /// What nobody can guess; never 0.
 fn random() -> u64 {
-    let mut bytes = [0; 8];
-    aws_lc_rs::rand::fill(&mut bytes).expect("the system gives random numbers");
-    u64::from_le_bytes(bytes).max(1)
+    u64::from_le_bytes(crate::random::bytes()).max(1)
 }

@@ -6,7 +6,7 @@
 //! dies. A second socket, named by the place alone, keeps others off.
 
 use crate::abi::errno;
-use crate::address::{self, Place};
+use crate::address::Place;
 use crate::code::{Code, Outcome};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -33,9 +33,8 @@ impl Named {
             return Ok(None);
         }
         let name = format!("{PREFIX}{}", place.at());
-        let text = address::Address::Of(endpoint.local()).to_string();
-        let digits = text.rsplit('/').next().unwrap_or_default();
-        let sign = format!("{name}={digits}");
+        let [host, low, high] = endpoint.local_words();
+        let sign = format!("{name}={host:016x}{low:016x}{high:016x}");
         Ok(Some(Self { _place: bound(&name)?, _sign: bound(&sign)? }))
     }
 }
@@ -59,8 +58,25 @@ pub(crate) fn find(place: &Place) -> Option<ayre::Address> {
         let name = line.rsplit(' ').next()?;
         name.strip_prefix(&*sign)
     })?;
-    match format!("fi_ayre://{digits}").parse().ok()? {
-        address::Address::Of(endpoint) => Some(endpoint),
-        address::Address::At(_) => None,
+    let words: [&str; 3] = [digits.get(..16)?, digits.get(16..32)?, digits.get(32..)?];
+    let [host, low, high] = words.map(|word| u64::from_str_radix(word, 16).ok());
+    Some(ayre::Address::of_local_words([host?, low?, high?]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_is_found_at_the_longest_place() {
+        let at = "[2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff]:65535".parse().unwrap();
+        let (place, words) = (Place::new(at), [u64::MAX, 0, u64::MAX - 1]);
+        let endpoint = ayre::Address::of_local_words(words);
+        assert_eq!(find(&place), None);
+        let named = Named::claim(&place, &endpoint).unwrap();
+        assert_eq!(find(&place), Some(endpoint));
+        assert_eq!(Named::claim(&place, &endpoint).err(), Some(Code(errno::EADDRINUSE)));
+        drop(named);
+        assert_eq!(find(&place), None);
     }
 }

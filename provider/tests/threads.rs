@@ -433,7 +433,7 @@ struct Lent<'a>(&'a End);
 // SAFETY: its domain was opened with FI_THREAD_SAFE.
 unsafe impl Send for Lent<'_> {}
 
-/// One domain's memory may be called by offsets at one endpoint and by addresses at another: whoever
+/// Memory of a domain may be called by offsets here and by addresses there: whoever
 /// counts there counts alike.
 #[test]
 fn a_number_with_two_names_is_one_number() {

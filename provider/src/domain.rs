@@ -66,7 +66,7 @@ pub(crate) struct Domain<L: Policy> {
     eq: Mutex<Option<Arc<Object<FidEq, Eq>>>>,
     /// Makes progress, where the program has asked for that.
     pub(crate) mover: Mover,
-    _fabric: Arc<dyn Entity>,
+    fabric: Arc<dyn Entity>,
 }
 
 impl<L: Policy> Domain<L> {
@@ -79,7 +79,7 @@ impl<L: Policy> Domain<L> {
             reports_to: Mutex::default(),
             eq: Mutex::default(),
             mover: Mover::default(),
-            _fabric: fabric,
+            fabric,
         }
     }
 
@@ -109,6 +109,10 @@ impl<L: Policy> Domain<L> {
 impl<L: Policy> Body for Domain<L> {
     fn maps_keys(&self) -> bool {
         true
+    }
+
+    fn fabric(&self) -> Option<&Arc<dyn Entity>> {
+        Some(&self.fabric)
     }
 
     fn bind(&self, other: &Arc<dyn Entity>, flags: u64) -> Outcome {

@@ -82,6 +82,8 @@ pub(crate) struct Answer {
     pub(crate) domain_fid: usize,
     /// Without its name.
     pub(crate) fabric: FabricAttr,
+    /// By which the program knows the fabric, if it has it open; 0 otherwise.
+    pub(crate) fabric_fid: usize,
     pub(crate) fabric_name: &'static CStr,
     pub(crate) source: Option<Address>,
     pub(crate) destination: Option<Address>,
@@ -204,6 +206,7 @@ impl Offer {
                 prov_version: PROVIDER_VERSION,
                 api_version: api,
             },
+            fabric_fid: 0,
             fabric_name: kind.fabric,
             source: None,
             destination: None,

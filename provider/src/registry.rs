@@ -48,6 +48,11 @@ pub(crate) trait Body: Any + Send + Sync {
         false
     }
 
+    /// What a domain was opened on.
+    fn fabric(&self) -> Option<&Arc<dyn Entity>> {
+        None
+    }
+
     /// The program closes the object, which nobody else uses: gives back what it has elsewhere.
     ///
     /// # Errors
@@ -110,6 +115,11 @@ pub(crate) fn any<H>(handle: *const H) -> Option<Arc<dyn Entity>> {
         return None;
     }
     objects().get(&(handle as usize)).cloned()
+}
+
+/// By what the program knows the first object that there is of these; 0 where there is none.
+pub(crate) fn handle_of(is_wanted: impl Fn(&Arc<dyn Entity>) -> bool) -> usize {
+    objects().iter().find(|(_, object)| is_wanted(object)).map_or(0, |(handle, _)| *handle)
 }
 
 /// The object that a program knows by `handle`, if it is one of this type.

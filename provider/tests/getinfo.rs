@@ -90,6 +90,20 @@ fn wishes_that_cannot_be_met_have_no_answer() {
     assert!(hints.get().is_ok());
 }
 
+/// Open MPI 5 shares its fabric among its parts, and closes it when the last has let go.
+#[test]
+fn an_answer_names_the_fabric_that_is_open() {
+    let opened = [Opened::new(&Infos::hints()), Opened::new(&Infos::hints())];
+    for one in &opened {
+        let mut hints = Infos::hints();
+        hints.domain().domain = one.domain;
+        let mut infos = hints.get().unwrap();
+        assert_eq!(infos.domain().domain, one.domain);
+        assert_eq!(infos.fabric().fabric, one.fabric);
+    }
+    assert!(!Infos::hints().get().unwrap().fabric().fabric.is_null());
+}
+
 #[test]
 fn a_thread_of_ours_is_on_request() {
     let (manual, auto) = (PROGRESS_MANUAL, PROGRESS_AUTO);

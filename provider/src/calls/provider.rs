@@ -8,7 +8,7 @@ use crate::code::{Code, Outcome, status};
 use crate::domain::Fabric;
 use crate::hints::Hints;
 use crate::offer::{Answer, CQ_SIZE, KINDS, Kind, Offer, PROVIDER_VERSION};
-use crate::registry;
+use crate::registry::{self, Entity};
 use crate::sys::core::Parameter;
 use crate::sys::object::Object;
 use crate::sys::{copy, core, tree};
@@ -17,6 +17,7 @@ use std::cell::UnsafeCell;
 use std::error::Error;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
+use std::sync::Arc;
 
 /// What libfabric knows us by; it writes to the context, and we to nothing.
 struct Card(UnsafeCell<Provider>);
@@ -165,19 +166,31 @@ fn answers(api: u32, place: &Place<'_>, hints: Option<&Hints<'_>>) -> Outcome<Ve
     let (source, destination) = ends(place, hints).ok_or(Code::NO_DATA)?;
     // Programs take it that an endpoint is somewhere, and read where: on this host, at no port.
     let source = source.or_else(|| Address::resolve(None, None, 0));
-    if let Some(domain) = hints.and_then(|hints| hints.domain).map(|domain| domain.domain) {
-        let is_ours = || registry::any(domain).is_some_and(|object| object.body().maps_keys());
-        if !domain.is_null() && !is_ours() {
-            return Err(Code::NO_DATA);
+    let domain = hints.and_then(|hints| hints.domain).map(|domain| domain.domain);
+    let domain = match domain.filter(|domain| !domain.is_null()) {
+        Some(domain) => {
+            let domain = registry::any(domain).filter(|object| object.body().maps_keys());
+            Some(domain.ok_or(Code::NO_DATA)?)
         }
-    }
-    let answer = |kind: &'static Kind| answer(kind, api, hints);
-    let answers: Vec<_> = KINDS
-        .iter()
-        .filter_map(answer)
-        .map(|answer| Answer { source, destination, ..answer })
-        .collect();
+        None => None,
+    };
+    let answer = |kind: &'static Kind| {
+        let fabric_fid = fabric_fid(domain.as_ref(), kind, api);
+        let answer = answer(kind, api, hints)?;
+        Some(Answer { source, destination, fabric_fid, ..answer })
+    };
+    let answers: Vec<_> = KINDS.iter().filter_map(answer).collect();
     if answers.is_empty() { Err(Code::NO_DATA) } else { Ok(answers) }
+}
+
+/// By what the program knows a fabric that it has open: the one of its domain, if it names a
+/// domain, or the first. Open MPI 5 counts how often it uses one, and knows it by this.
+fn fabric_fid(domain: Option<&Arc<dyn Entity>>, kind: &'static Kind, api: u32) -> usize {
+    registry::handle_of(|object| match domain.and_then(|domain| domain.body().fabric()) {
+        Some(fabric) => Arc::ptr_eq(object, fabric),
+        None => registry::typed::<FidFabric, Fabric>(object)
+            .is_some_and(|fabric| fabric.kind.fabric == kind.fabric && fabric.api == api),
+    })
 }
 
 fn answer(kind: &'static Kind, api: u32, hints: Option<&Hints<'_>>) -> Option<Answer> {

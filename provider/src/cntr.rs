@@ -7,7 +7,7 @@ use crate::registry::Body;
 use crate::source::Sources;
 use crate::sys::cell::{Guard, Policy};
 use crate::sys::object::Object;
-use crate::wait::{Attachment, Wait, Waitable, block, deadline};
+use crate::wait::{Attachment, POLLED, Wait, Waitable, block, deadline};
 use std::ffi::c_int;
 use std::sync::Arc;
 
@@ -73,13 +73,17 @@ impl<L: Policy> Cntr<L> {
         self.state.with(|state| state.now)
     }
 
-    /// Waits until the value is at least `threshold`.
+    /// Waits until the value is at least `threshold`; a counter that was opened without anything
+    /// to wait with is polled until then.
     ///
     /// # Errors
     /// `EAVAIL` when an operation fails meanwhile, `ETIMEDOUT` when time is up, `EINTR` when a
-    /// signal has come, `EINVAL` where the counter was opened without anything to wait with.
+    /// signal has come, `EINVAL` where the counter waits with others in a set.
     pub(crate) fn wait_for(&self, threshold: u64, milliseconds: c_int) -> Outcome {
-        let wait = self.wait.as_ref().and_then(Attachment::own).ok_or(Code::INVALID)?;
+        let wait = match &self.wait {
+            Some(attachment) => attachment.own().ok_or(Code::INVALID)?,
+            None => &POLLED,
+        };
         let errors = self.state.with(|state| state.now.errors);
         let judge = |now: Count| match now {
             now if now.value >= threshold => Some(Ok(())),
@@ -155,7 +159,8 @@ mod tests {
         assert!(counter.has_changed() && !counter.has_changed());
         counter.adjust(|count| count.value = 9);
         assert!(!counter.has_changed());
-        assert_eq!(counter.wait_for(1, 0), Err(Code::INVALID));
+        assert_eq!(counter.wait_for(9, -1), Ok(()));
+        assert_eq!(counter.wait_for(10, 1), Err(Code(errno::ETIMEDOUT)));
     }
 
     #[test]

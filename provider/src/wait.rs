@@ -52,6 +52,9 @@ pub(crate) struct Wait {
     descriptors: Option<Descriptors>,
 }
 
+/// What waits for objects that were opened without anything to wait with.
+pub(crate) static POLLED: Wait = Wait { kind: WAIT_NONE, descriptors: None };
+
 /// The bell, and what gathers it with the descriptors of the engine; the program gets the latter.
 #[derive(Debug)]
 struct Descriptors {
@@ -230,7 +233,9 @@ pub(crate) fn block<T>(
         if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return Err(late);
         }
-        if arm() && !wait.sleep(over, deadline) {
+        // Nobody rings for who only yields.
+        let is_idle = wait.descriptors.is_none() || arm();
+        if is_idle && !wait.sleep(over, deadline) {
             return attempt().ok_or(Code(errno::EINTR));
         }
     }

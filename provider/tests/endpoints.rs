@@ -237,6 +237,10 @@ fn counters_count_what_is_not_told_of() {
     );
     assert_eq!(bind(ep, received, RECV), -errno::EINVAL);
     assert_eq!(control(ep, ENABLE, null_mut::<u8>()), 0);
+    // Some programs bind one more when they know what for.
+    let late = open_cntr(&opened, WAIT_NONE);
+    assert_eq!((bind(ep, late, READ), bind(ep, late, READ)), (0, -errno::EINVAL));
+    assert_eq!((bind(ep, late, 0), close(late)), (-errno::EINVAL, -errno::EBUSY));
     let end = End { ep, cq, av };
     end.insert(&[name(ep)]);
     let mut into = [0; 8];
@@ -251,7 +255,7 @@ fn counters_count_what_is_not_told_of() {
     while call!(received, ops.readerr()) == 0 {}
     assert_eq!(end.failure().err, errno::ETRUNC);
     end.close();
-    assert_eq!((close(sent), close(received)), (0, 0));
+    assert_eq!((close(sent), close(received), close(late)), (0, 0, 0));
 }
 
 #[test]

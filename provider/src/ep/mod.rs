@@ -146,10 +146,10 @@ impl<L: Policy> Ep<L> {
         if flags & !all != 0 {
             return Err(Code::BAD_FLAGS);
         }
-        let mut bound = self.bound();
-        if flags == 0 || bound.is_enabled {
+        if flags == 0 {
             return Err(Code::INVALID);
         }
+        let mut bound = self.bound();
         self.core.bind_cntr(&cntr, flags)?;
         cntr.sources.add(&self.source(), cntr.attachment().map(Attachment::wait))?;
         bound.counters.push(cntr);

@@ -47,6 +47,7 @@ pub(crate) const CAPABILITIES: &[Capability] = &[
     asked(RECV, Side::Receive),
     asked(READ, Side::Transmit),
     asked(WRITE, Side::Transmit),
+    asked(FENCE, Side::Transmit),
     asked(REMOTE_READ, Side::Receive),
     asked(REMOTE_WRITE, Side::Receive),
     asked(MULTI_RECV, Side::Receive),

@@ -182,7 +182,7 @@ fn wrong_arguments_are_an_error_code() {
     assert_eq!(call!(ep, msg.recv(null_mut(), 8, none, 0, none)), code(errno::EINVAL));
     assert_eq!(call!(ep, msg.recv(null_mut(), 0, none, 0, none)), 0);
     let msg = Msg { msg_iov: &iov[0], iov_count: 1, addr: 0, ..blank() };
-    assert_eq!(call!(ep, msg.sendmsg(&msg, FENCE)), code(errno::EBADFLAGS));
+    assert_eq!(call!(ep, msg.sendmsg(&msg, TRIGGER)), code(errno::EBADFLAGS));
     assert_eq!(call!(ep, msg.recvmsg(&msg, INJECT)), code(errno::EBADFLAGS));
     let (mut ep, info) = (null_mut(), opened.infos.0);
     let domain = opened.domain;

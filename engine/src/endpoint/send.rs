@@ -175,6 +175,14 @@ impl Endpoint {
         place.map(Some).ok_or_else(|| Busy::MessageLaneFull.into())
     }
 
+    /// Whether all has ended that was posted to a remote: messages that had to be answered, writes,
+    /// reads and updates. Looks at everything that is under way.
+    pub fn has_ended_all(&self, to: RemoteId) -> bool {
+        let mut departing = self.departing.iter();
+        let mut touching = self.touching.iter();
+        departing.all(|(_, it)| it.to != to) && touching.all(|(_, it)| it.to != to)
+    }
+
     /// Operations that were posted and whose end was not told yet.
     pub fn under_way(&self) -> usize {
         self.receives.len() + self.answerable() + self.ended.len()

@@ -59,7 +59,7 @@ pub struct Update {
 /// What touches a remote's window, and has not been answered.
 #[derive(Debug)]
 pub(super) struct Touching {
-    to: RemoteId,
+    pub(super) to: RemoteId,
     context: Context,
     what: What,
     stage: Stage,

@@ -138,6 +138,7 @@ unsafe fn post_message<L: Policy>(
             return Err(Code::INVALID);
         }
         let note = Note { context: context as usize, reported: Reported::By(flags) };
+        ep.core.fence(to, flags)?;
         ep.core.update(Target { to, key, address }, change, note)
     };
     posted(post())

@@ -22,6 +22,7 @@ const SEND_FLAGS: u64 = COMPLETION
     | TRANSMIT_COMPLETE
     | DELIVERY_COMPLETE
     | MATCH_COMPLETE
+    | FENCE
     | MORE
     | REMOTE_CQ_DATA;
 
@@ -167,6 +168,7 @@ impl<L: Policy> Calls<L> {
         let bytes = unsafe { memory::pieces(msg.msg_iov, msg.iov_count) };
         posted(bytes.and_then(|bytes| {
             check_send(bytes.len(), flags)?;
+            ep.core.fence(msg.addr, flags)?;
             let data = (flags & REMOTE_CQ_DATA != 0).then_some(msg.data);
             let context = msg.context as usize;
             let message = Message { to: msg.addr, tag: None, data, bytes, context };

@@ -17,7 +17,7 @@ type Ep = *mut FidEp;
 
 /// Flags of a call that works on a peer's memory. That it has been done there, its end always says.
 pub(super) const FLAGS: u64 =
-    COMPLETION | INJECT_COMPLETE | TRANSMIT_COMPLETE | DELIVERY_COMPLETE | MORE;
+    COMPLETION | INJECT_COMPLETE | TRANSMIT_COMPLETE | DELIVERY_COMPLETE | FENCE | MORE;
 
 /// Those of one that writes.
 const WRITE_FLAGS: u64 = FLAGS | INJECT | REMOTE_CQ_DATA;
@@ -137,7 +137,10 @@ impl<L: Policy> Calls<L> {
         let ep = unsafe { EpObject::<L>::at(ep) };
         // SAFETY: as above.
         let wanted = || unsafe { described(memory::described(msg)?, flags, FLAGS) };
-        posted(wanted().and_then(|(into, target, note)| ep.core.read(target, into, note)))
+        posted(wanted().and_then(|(into, target, note)| {
+            ep.core.fence(target.to, flags)?;
+            ep.core.read(target, into, note)
+        }))
     }
 
     /// # Safety
@@ -185,6 +188,7 @@ impl<L: Policy> Calls<L> {
             // SAFETY: as above.
             let (bytes, target, note) = unsafe { described(msg, flags, WRITE_FLAGS) }?;
             let data = (flags & REMOTE_CQ_DATA != 0).then_some(msg.data);
+            ep.core.fence(target.to, flags)?;
             ep.core.write(target, bytes, data, note)
         };
         posted(post())

@@ -160,6 +160,7 @@ impl<L: Policy> Calls<L> {
         let bytes = unsafe { memory::pieces(msg.msg_iov, msg.iov_count) };
         posted(bytes.and_then(|bytes| {
             check_send(bytes.len(), flags)?;
+            ep.core.fence(msg.addr, flags)?;
             let data = (flags & REMOTE_CQ_DATA != 0).then_some(msg.data);
             let context = msg.context as usize;
             let message = Message { to: msg.addr, tag: Some(msg.tag), data, bytes, context };

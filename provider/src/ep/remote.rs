@@ -3,7 +3,7 @@
 use super::Reported;
 use super::core::{Core, State};
 use super::op::{Kind, Op};
-use crate::abi::{COMPLETION, INJECT};
+use crate::abi::{COMPLETION, FENCE, INJECT};
 use crate::code::{Code, Outcome};
 use crate::offer::INJECT_MAX;
 use crate::sys::cell::{Guard, Policy};
@@ -97,7 +97,34 @@ impl<L: Policy> Core<L> {
     }
 }
 
+impl<L: Policy> Core<L> {
+    /// What a call with these flags waits for: all that went to the peer before a fence.
+    ///
+    /// What is told as ended before it has happened there keeps its order by itself.
+    ///
+    /// # Errors
+    /// `EAGAIN` while something is under way to the peer.
+    #[inline]
+    pub(crate) fn fence(&self, to: u64, flags: u64) -> Outcome {
+        if flags & FENCE == 0 { Ok(()) } else { self.state.with(|state| state.fence(to)) }
+    }
+}
+
 impl<L: Policy> State<L> {
+    #[cold]
+    fn fence(&mut self, to: u64) -> Outcome {
+        // One peer may have several numbers.
+        let remote = match self.peers.remote(to) {
+            Some(remote) => remote,
+            None => self.look_up(to)?,
+        };
+        if self.endpoint.has_ended_all(remote) {
+            return Ok(());
+        }
+        self.progress();
+        Err(Code::AGAIN)
+    }
+
     /// Posts an operation whose end the engine will tell.
     #[inline]
     fn post(

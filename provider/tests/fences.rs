@@ -1,0 +1,105 @@
+//! Fenced operations: they begin when all has ended that went to the same peer before.
+
+mod common;
+
+use ayre_fi::abi::*;
+use common::ends::*;
+use common::*;
+use std::ptr::null_mut;
+
+const KEY: u64 = 0xfe;
+
+/// So long that what is read is not prompt.
+const LEN: usize = 300_001;
+
+const CALLS: [&str; 7] = ["send", "tsend", "write", "read", "change", "fetch", "compare"];
+
+/// A fenced call, whose context is 2.
+fn fenced(ep: *mut FidEp, how: &str, word: &mut [u64; 1], to: u64) -> isize {
+    let (flags, context, none) = (FENCE | COMPLETION, 2 as *mut _, null_mut());
+    let place = word.as_mut_ptr().cast();
+    let iov = Iovec { iov_base: place, iov_len: 8 };
+    let (msg_iov, desc, iov_count, addr, data) = (&raw const iov, none, 1, to, 0);
+    let msg = Msg { msg_iov, desc, iov_count, addr, context, data };
+    let (tag, ignore) = (1, 0);
+    let tagged = MsgTagged { msg_iov, desc, iov_count, addr, tag, ignore, context, data };
+    let (rma_iov, rma_iov_count) = (&RmaIov { addr: 0, len: 8, key: KEY }, 1);
+    let rma = MsgRma { msg_iov, desc, iov_count, addr, rma_iov, rma_iov_count, context, data };
+    let mut ioc = Ioc { addr: place, count: 1 };
+    let (msg_iov, rma_iov) = (&raw const ioc, &RmaIoc { addr: 0, count: 1, key: KEY });
+    let (datatype, op) = (UINT64, ATOMIC_WRITE);
+    let op = if how == "compare" { CSWAP } else { op };
+    let atomic = MsgAtomic {
+        msg_iov,
+        desc,
+        iov_count,
+        addr,
+        rma_iov,
+        rma_iov_count,
+        datatype,
+        op,
+        context,
+        data,
+    };
+    let result = &raw mut ioc;
+    match how {
+        "send" => call!(ep, msg.sendmsg(&msg, flags)),
+        "tsend" => call!(ep, tagged.sendmsg(&tagged, flags)),
+        "write" => call!(ep, rma.writemsg(&rma, flags)),
+        "read" => call!(ep, rma.readmsg(&rma, flags)),
+        "change" => call!(ep, atomic.writemsg(&atomic, flags)),
+        "fetch" => call!(ep, atomic.readwritemsg(&atomic, result, none, 1, flags)),
+        "compare" => {
+            let compare = result.cast_const();
+            call!(ep, atomic.compwritemsg(&atomic, compare, none, 1, result, none, 1, flags))
+        }
+        _ => unreachable!("{how}"),
+    }
+}
+
+fn contexts(end: &End, all: &[End], count: usize) -> Vec<usize> {
+    (0..count).map(|_| next(end, all).0.op_context as usize).collect()
+}
+
+#[test]
+fn a_fence_is_offered_to_those_who_send() {
+    let mut infos = Infos::hints_with(|info| info.caps = MSG | FENCE).get().unwrap();
+    assert_eq!(infos.info().caps & FENCE, FENCE);
+    // SAFETY: an info comes with its attributes.
+    let (tx, rx) = unsafe { ((*infos.info().tx_attr).caps, (*infos.info().rx_attr).caps) };
+    assert_eq!((tx & FENCE, rx & FENCE), (FENCE, 0));
+    assert_eq!(infos.ep().r#type, EP_RDM);
+}
+
+#[test]
+fn every_call_waits_for_what_went_to_the_same_peer_before() {
+    let mut wishes = Wishes::remote();
+    wishes.caps |= FENCE;
+    let opened = wishes.opened();
+    let ends = End::pair(&opened, &wishes);
+    let memory = vec![0xee; LEN];
+    let mr = register(&opened, &memory, REMOTE_READ | REMOTE_WRITE, KEY).unwrap();
+    let (ep, there, own) = (ends[0].ep, 0, 1);
+    for how in CALLS {
+        let (mut into, mut word) = (vec![0u8; LEN], [0xeeee_eeee_eeee_eeee_u64]);
+        let start = into.as_mut_ptr().cast();
+        let mut read = || call!(ep, rma.read(start, LEN, null_mut(), there, 0, KEY, 1 as *mut _));
+        assert_eq!(until_taken(&ends, &mut read), 0);
+        // The peer does not get to it.
+        for _ in 0..100 {
+            assert_eq!(fenced(ep, how, &mut word, there), -(errno::EAGAIN as isize), "{how}");
+        }
+        // With others it has nothing to do; what it writes there is what is there at first.
+        assert_eq!(until_taken(&ends[..1], || fenced(ep, how, &mut word, own)), 0, "{how}");
+        assert_eq!(contexts(&ends[0], &ends[..1], 1), [2]);
+        word = [0x1122_3344_5566_7788];
+        assert_eq!(until_taken(&ends, || fenced(ep, how, &mut word, there)), 0, "{how}");
+        assert_eq!(contexts(&ends[0], &ends, 2), [1, 2], "{how}");
+        if ["write", "change", "fetch"].contains(&how) {
+            let read = std::hint::black_box(&into);
+            assert!(read.iter().all(|byte| *byte == 0xee), "{how}: it was read before");
+        }
+    }
+    assert_eq!(close(mr), 0);
+    ends.into_iter().for_each(End::close);
+}

@@ -43,6 +43,11 @@ mod structs {
             key: u64,
         }
 
+        struct FidAlias = "fi_alias" {
+            fid: *mut *mut Fid,
+            flags: u64,
+        }
+
         struct AvAttr = "fi_av_attr" {
             r#type: u32,
             rx_ctx_bits: c_int,

@@ -1,6 +1,7 @@
 //! What all objects have: close, bind, control.
 
 use crate::abi::*;
+use crate::calls::alias;
 use crate::code::{Code, Outcome, status};
 use crate::registry::{self, Command, Entity};
 use crate::sys::copy;
@@ -35,12 +36,17 @@ extern "C" fn bind(fid: *mut Fid, other: *mut Fid, flags: u64) -> c_int {
 unsafe extern "C" fn control(fid: *mut Fid, command: c_int, argument: *mut c_void) -> c_int {
     let Some(object) = registry::any(fid) else { return status(Err(Code::INVALID)) };
     // SAFETY: the caller's promise.
-    status(unsafe { carry_out(&object, command, argument) })
+    status(unsafe { carry_out(fid, &object, command, argument) })
 }
 
 /// # Safety
 /// As for `control`.
-unsafe fn carry_out(object: &Arc<dyn Entity>, command: Command, argument: *mut c_void) -> Outcome {
+unsafe fn carry_out(
+    fid: *mut Fid,
+    object: &Arc<dyn Entity>,
+    command: Command,
+    argument: *mut c_void,
+) -> Outcome {
     let body = object.body();
     if command == ENABLE {
         return body.enable();
@@ -62,6 +68,7 @@ unsafe fn carry_out(object: &Arc<dyn Entity>, command: Command, argument: *mut c
                 copy::put(flags, body.op_flags(flags.read_unaligned())?);
                 Ok(())
             }
+            ALIAS => alias::open(fid, object, &*argument.cast()),
             SETOPSFLAG => body.set_op_flags(argument.cast::<u64>().read_unaligned()),
             GET_RAW_MR => {
                 let (base, key) = body.raw_key().ok_or(Code::INVALID)?;

@@ -4,6 +4,7 @@
 //! takes, and returns a code. Handles of calls that set up or tear down are looked up among the
 //! open objects; those on the way of data are trusted, as the manual pages have programs vouch for
 //! them.
+mod alias;
 mod atomic;
 pub(crate) mod av;
 pub(crate) mod cntr;

@@ -199,10 +199,9 @@ fn operations_are_told_of_as_the_program_chooses() {
     let wishes = Wishes { cq_flags: SELECTIVE_COMPLETION, ..Wishes::default() };
     let opened = wishes.opened();
     let ends = End::pair(&opened, &wishes);
-    let counters = ends.each_ref().map(|_| open_cntr(&opened, WAIT_NONE));
     let (mut into, from) = ([0; 8], [5; 8]);
-    // Enabled already: too late.
-    assert_eq!(bind(ends[0].ep, counters[0], SEND), -errno::EINVAL);
+    // Of queues there are those it was enabled with.
+    assert_eq!(bind(ends[0].ep, ends[1].cq, SEND), -errno::EINVAL);
     assert_eq!(trecv(&ends[1], &mut into, ADDR_UNSPEC, 1), 0);
     assert_eq!(until_taken(&ends, || tsend(&ends[0], &from, 0, 2)), 0);
     loop {
@@ -220,7 +219,6 @@ fn operations_are_told_of_as_the_program_chooses() {
     assert_eq!(next(&ends[1], &ends).0.flags, TAGGED | RECV);
     assert_eq!(next(&ends[0], &ends).0.flags, TAGGED | SEND);
     ends.into_iter().for_each(End::close);
-    counters.into_iter().for_each(|cntr| assert_eq!(close(cntr), 0));
 }
 
 #[test]
@@ -375,10 +373,13 @@ fn a_place_is_found_and_only_one_has_it() {
     unsafe { std::ptr::copy_nonoverlapping(to.info().dest_addr.cast(), address.as_mut_ptr(), 64) };
     let mut nobody = address;
     nobody[4] ^= 0x80;
-    assert_eq!(client.insert(&[address, nobody]), [0, 1]);
+    let mut elsewhere = address;
+    elsewhere[20..24].copy_from_slice(&[192, 0, 2, 1]);
+    assert_eq!(client.insert(&[address, nobody, elsewhere]), [0, 1, 2]);
     let ends = [server, client];
     assert_eq!(until_taken(&ends, || tsend(&ends[1], &[7], 0, 2)), 0);
     assert_eq!(tsend(&ends[1], &[7], 1, 2), code(errno::ECONNREFUSED));
+    assert_eq!(tsend(&ends[1], &[7], 2, 2), code(errno::EHOSTUNREACH));
     let mut into = [0];
     assert_eq!(trecv(&ends[0], &mut into, ADDR_UNSPEC, 1), 0);
     assert_eq!(next(&ends[0], &ends).1, ADDR_NOTAVAIL);

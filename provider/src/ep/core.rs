@@ -229,7 +229,7 @@ impl<L: Policy> State<L> {
     ///
     /// # Errors
     /// `EOPBADSTATE` before the endpoint is enabled; `EINVAL` for a number that is nobody's;
-    /// `EHOSTUNREACH` for an endpoint of another host; `ECONNREFUSED` where nobody is at a place.
+    /// `EHOSTUNREACH` for one of another host that cannot be reached; those of [`place::find`].
     #[cold]
     pub(super) fn look_up(&mut self, number: u64) -> Outcome<RemoteId> {
         if !self.is_enabled {
@@ -237,7 +237,7 @@ impl<L: Policy> State<L> {
         }
         let address = match self.peers.address(number).ok_or(Code::INVALID)? {
             Address::Of(address) => address,
-            Address::At(place) => place::find(&place).ok_or(Code(errno::ECONNREFUSED))?,
+            Address::At(place) => place::find(&place)?,
         };
         let found = self.endpoint.remote(&address).map_err(|_| Code(errno::EHOSTUNREACH))?;
         self.peers.found(number, found);

@@ -5,8 +5,9 @@
 //! that the system lists. So nobody needs to answer, and nothing is left behind when a process
 //! dies. A second socket, named by the place alone, keeps others off.
 
-use crate::abi::errno;
-use crate::address::Place;
+use crate::abi::{LOG_EP_CTRL, errno};
+use crate::address::{self, Place};
+use crate::calls::provider::tell;
 use crate::code::{Code, Outcome};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -50,8 +51,24 @@ fn bound(name: &str) -> Outcome<OwnedFd> {
     }
 }
 
-/// The endpoint at a place of this host, if there is one.
-pub(crate) fn find(place: &Place) -> Option<ayre::Address> {
+/// The endpoint at a place of this host.
+///
+/// # Errors
+/// `ECONNREFUSED` where nobody is; `EHOSTUNREACH` for a place of another host. There nobody
+/// answers: by what other hosts need of an address, it lets those in who have it.
+pub(crate) fn find(place: &Place) -> Outcome<ayre::Address> {
+    named(place).ok_or_else(|| {
+        if address::Address::At(*place).is_here() {
+            return Code(errno::ECONNREFUSED);
+        }
+        let what = "is of another host: exchange what fi_getname gives there";
+        tell(LOG_EP_CTRL, format_args!("{} {what}", place.at()));
+        Code(errno::EHOSTUNREACH)
+    })
+}
+
+/// Whom the names of this host's sockets tell of.
+fn named(place: &Place) -> Option<ayre::Address> {
     let sign = format!("@{PREFIX}{}=", place.at());
     let names = fs::read_to_string("/proc/net/unix").ok()?;
     let digits = names.lines().find_map(|line| {
@@ -72,11 +89,11 @@ mod tests {
         let at = "[2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff]:65535".parse().unwrap();
         let (place, words) = (Place::new(at), [u64::MAX, 0, u64::MAX - 1]);
         let endpoint = ayre::Address::of_local_words(words);
-        assert_eq!(find(&place), None);
-        let named = Named::claim(&place, &endpoint).unwrap();
-        assert_eq!(find(&place), Some(endpoint));
+        assert_eq!(named(&place), None);
+        let claimed = Named::claim(&place, &endpoint).unwrap();
+        assert_eq!(find(&place), Ok(endpoint));
         assert_eq!(Named::claim(&place, &endpoint).err(), Some(Code(errno::EADDRINUSE)));
-        drop(named);
-        assert_eq!(find(&place), None);
+        drop(claimed);
+        assert_eq!(named(&place), None);
     }
 }

@@ -83,7 +83,7 @@ fn every_call_waits_for_what_went_to_the_same_peer_before() {
     for how in CALLS {
         let (mut into, mut word) = (vec![0u8; LEN], [0xeeee_eeee_eeee_eeee_u64]);
         let start = into.as_mut_ptr().cast();
-        let mut read = || call!(ep, rma.read(start, LEN, null_mut(), there, 0, KEY, 1 as *mut _));
+        let mut read = || call!(ep, rma.read(start, LEN, null_mut(), there, 0, KEY, 3 as *mut _));
         assert_eq!(until_taken(&ends, &mut read), 0);
         // The peer does not get to it.
         for _ in 0..100 {
@@ -94,7 +94,7 @@ fn every_call_waits_for_what_went_to_the_same_peer_before() {
         assert_eq!(contexts(&ends[0], &ends[..1], 1), [2]);
         word = [0x1122_3344_5566_7788];
         assert_eq!(until_taken(&ends, || fenced(ep, how, &mut word, there)), 0, "{how}");
-        assert_eq!(contexts(&ends[0], &ends, 2), [1, 2], "{how}");
+        assert_eq!(contexts(&ends[0], &ends, 2), [3, 2], "{how}");
         if ["write", "change", "fetch"].contains(&how) {
             let read = std::hint::black_box(&into);
             assert!(read.iter().all(|byte| *byte == 0xee), "{how}: it was read before");

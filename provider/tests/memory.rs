@@ -220,6 +220,15 @@ fn keys_of_others_are_mapped() {
     assert_eq!(control(opened.domain, UNMAP_KEY, &mut key), 0);
     map.key_size = 7;
     assert_eq!(control(opened.domain, MAP_RAW_MR, &mut map), -errno::EINVAL);
+    // Each is asked of its own kind only.
+    let mr = register(&opened, &[0; 8], REMOTE_WRITE, 1).unwrap();
+    assert_eq!(
+        (control(mr, REFRESH, &mut key), control(mr, REFRESH, null_mut::<u8>())),
+        (0, -errno::EINVAL)
+    );
+    assert_eq!(control(opened.domain, REFRESH, &mut key), -errno::ENOSYS);
+    assert_eq!(control(mr, MAP_RAW_MR, &mut map), -errno::ENOSYS);
+    assert_eq!((control(mr, UNMAP_KEY, &mut key), close(mr)), (-errno::ENOSYS, 0));
 }
 
 #[test]

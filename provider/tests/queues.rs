@@ -3,10 +3,12 @@
 mod common;
 
 use ayre_fi::abi::*;
+use common::ends::*;
 use common::*;
 use std::ffi::{CStr, c_char, c_void};
 use std::os::fd::RawFd;
 use std::ptr::{null, null_mut};
+use std::time::Duration;
 
 /// Milliseconds after which a sleeper that nobody has woken fails its test.
 const PATIENCE: i32 = 60_000;
@@ -58,6 +60,34 @@ fn a_signal_wakes_who_waits() {
     assert_eq!(call!(cq, ops.signal()), -errno::EINVAL);
     assert_eq!(call!(cq, ops.sread(null_mut(), 0, null(), 0)), -(errno::EINVAL as isize));
     assert_eq!(close(cq), 0);
+}
+
+/// What this thread has used of the processor.
+fn used() -> Duration {
+    let mut usage: libc::rusage = blank();
+    // SAFETY: there is a place for the answer.
+    assert_eq!(unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) }, 0);
+    let length = |time: libc::timeval| {
+        Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
+    };
+    length(usage.ru_utime) + length(usage.ru_stime)
+}
+
+#[test]
+fn who_waits_sleeps() {
+    for wait_obj in [WAIT_UNSPEC, WAIT_FD, WAIT_POLLFD] {
+        let wishes = Wishes { wait_obj, ..Wishes::default() };
+        let opened = wishes.opened();
+        let ends = End::pair(&opened, &wishes);
+        let (cq, cntr) = (ends[0].cq, open_cntr(&opened, wait_obj));
+        assert_eq!(bind(ends[0].ep, cntr, SEND), 0);
+        let before = used();
+        assert_eq!(call!(cq, ops.sread(null_mut(), 0, null(), 400)), AGAIN);
+        assert_eq!(call!(cntr, ops.wait(1, 400)), -errno::ETIMEDOUT);
+        assert!(used() - before < Duration::from_millis(400), "of 800 ms");
+        ends.into_iter().for_each(End::close);
+        assert_eq!(close(cntr), 0);
+    }
 }
 
 #[test]

@@ -1,0 +1,74 @@
+//! A program that opens, uses and closes everything, again and again: nothing is left behind.
+//!
+//! It counts what its process has, so there is no other test here.
+
+mod common;
+
+use ayre_fi::abi::*;
+use common::ends::*;
+use common::*;
+use libloading::os::unix::Library;
+use std::fs;
+use std::ptr::null_mut;
+
+const KEY: u64 = 5;
+
+/// File descriptors, threads, and mappings of shared memory.
+fn held() -> [usize; 3] {
+    let entries = |folder| fs::read_dir(folder).unwrap().count();
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let shared = maps.lines().filter(|line| line.contains("memfd:")).count();
+    [entries("/proc/self/fd"), entries("/proc/self/task"), shared]
+}
+
+/// Loads the library once more, as one that libfabric does not know, and lets it go.
+fn load(folder: &Folder) {
+    // SAFETY: the function is the provider's entry, of this type, and the library stays mapped.
+    unsafe {
+        let library = Library::new(folder.0.join("libayre-fi.so")).unwrap();
+        type Entry = unsafe extern "C" fn() -> *mut Provider;
+        let provider = library.get::<Entry>(b"fi_prov_ini\0").unwrap()();
+        (*provider).cleanup.unwrap()();
+        library.close().unwrap();
+    }
+}
+
+/// Messages and remote memory, between two ends of a domain that makes progress by itself.
+fn work() {
+    let wishes = Wishes { wait_obj: WAIT_FD, data_progress: PROGRESS_AUTO, ..Wishes::remote() };
+    let opened = wishes.opened();
+    let ends = End::pair(&opened, &wishes);
+    let (cntr, eq) = (open_cntr(&opened, WAIT_FD), open_eq(&opened, WRITE, WAIT_FD));
+    assert_eq!(bind(ends[0].ep, cntr, WRITE), 0);
+    let memory = vec![0u8; 1 << 20];
+    let mr = register(&opened, &memory, REMOTE_READ | REMOTE_WRITE, KEY).unwrap();
+    let (ep, len, bytes) = (ends[0].ep, memory.len(), vec![7u8; memory.len()]);
+    let (start, none) = (bytes.as_ptr().cast(), null_mut());
+    let write = || call!(ep, rma.write(start, len, none, 0, 0, KEY, 3 as *mut _));
+    assert_eq!(until_taken(&ends, write), 0);
+    assert_eq!(next(&ends[0], &ends).0.op_context as usize, 3);
+    let mut into = vec![0u8; len];
+    let at = into.as_mut_ptr().cast();
+    assert_eq!(call!(ends[1].ep, msg.recv(at, len, none, ADDR_UNSPEC, 2 as *mut _)), 0);
+    assert_eq!(until_taken(&ends, || call!(ep, msg.send(start, len, none, 0, none))), 0);
+    assert_eq!(next(&ends[1], &ends).0.op_context as usize, 2);
+    assert_eq!(close(mr), 0);
+    ends.into_iter().for_each(End::close);
+    assert_eq!((close(cntr), close(eq)), (0, 0));
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    let folder = Folder::new("leaks");
+    let round = || {
+        load(&folder);
+        work();
+        held()
+    };
+    // What is there once for the process comes with the first one.
+    round();
+    let first = round();
+    for _ in 0..20 {
+        assert_eq!(round(), first, "descriptors, threads, mappings");
+    }
+}

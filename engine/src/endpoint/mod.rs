@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `address.rs` | where an endpoint is found |
 //! | `options.rs` | how one is opened |
+//! | `links.rs` | when links with other hosts are looked at |
 //! | `meet.rs` | connections that come about while the program goes on |
 //! | `send.rs` | messages on their way out |
 //! | `receive.rs` | what comes, and what becomes of it |
@@ -20,6 +21,7 @@
 //! | `touched.rs` | what remotes do to our windows |
 //! | `rest.rs` | sleeping until something comes |
 mod address;
+mod links;
 mod meet;
 mod options;
 mod posted;
@@ -65,8 +67,8 @@ const WAITING_MAX: u32 = 1 << 14;
 const POLLS_PER_MEETING: u32 = 512;
 /// The same while this endpoint calls somebody.
 const POLLS_PER_CALL: u32 = 16;
-/// Polls that find nothing between two looks at links, and between two at which a crowded endpoint
-/// lets others run.
+/// Polls that find nothing between two looks at what need not be done at each, and between two at
+/// which a crowded endpoint lets others run.
 const POLLS_PER_PAUSE: u32 = 4;
 /// And before it sleeps instead.
 const POLLS_BEFORE_NAP: u32 = 1 << 14;
@@ -265,6 +267,9 @@ impl Endpoint {
         // What has ended before what comes now.
         let mut any = !self.ended.is_empty() && self.tell_ended(&mut tell);
         any |= self.poll(&mut tell);
+        if !any && self.port.linked > 0 {
+            any = self.look_at_links(&mut tell);
+        }
         if any {
             self.empty = 0;
             self.found = self.found.wrapping_add(1);
@@ -335,11 +340,8 @@ impl Endpoint {
     fn attend(&mut self, is_busy: bool) {
         let between = if self.calls > 0 { POLLS_PER_CALL } else { POLLS_PER_MEETING };
         let is_time = is_busy || self.idle.is_multiple_of(between);
-        // Endpoints post no commands, but links move with them.
-        if is_time || self.port.linked > 0 {
-            self.port.progress_lanes();
-        }
         if is_time {
+            self.port.progress_lanes();
             self.port.service_control();
             self.meet();
         }

@@ -229,17 +229,17 @@ impl Port {
         })
     }
 
-    /// The wire's share of one poll.
+    /// The wire's share of one poll; from whom something has come.
     #[inline]
-    pub(crate) fn pump(&mut self) {
+    pub(crate) fn pump(&mut self) -> Option<PeerId> {
         if self.linked == 0 {
-            return;
+            return None;
         }
-        let Some(wire) = self.wire.get() else { return };
-        let pumped = lock(wire).pump();
+        let pumped = lock(self.wire.get()?).pump();
         if let Some(peer) = pumped.from {
             self.look_at(peer);
         }
+        pumped.from
     }
 
     /// Whether there is anything new from any peer.

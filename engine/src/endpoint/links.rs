@@ -1,0 +1,24 @@
+//! When an endpoint looks at its links with other hosts.
+use super::{End, Endpoint};
+use crate::connection::Connection;
+
+/// Polls that find nothing between two looks at links, where something else came last: each look is
+/// a call of the system, for which what is of this host should not wait.
+const POLLS_PER_LOOK: u32 = 4;
+
+impl Endpoint {
+    /// Looks at the links, if it is time to, and takes what that brings at once. Whether there was
+    /// anything.
+    // spec: ENV-5
+    #[inline(never)]
+    pub(super) fn look_at_links(&mut self, tell: &mut impl FnMut(End)) -> bool {
+        let hot = self.port.connections.get(self.hot).and_then(Option::as_ref);
+        let is_hot = hot.is_some_and(Connection::is_carried);
+        if !is_hot && !self.idle.is_multiple_of(POLLS_PER_LOOK) {
+            return false;
+        }
+        let Some(peer) = self.port.pump() else { return false };
+        self.hot = peer.index();
+        self.poll(tell)
+    }
+}

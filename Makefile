@@ -8,7 +8,7 @@ MINUTES ?= 60
 
 .DEFAULT_GOAL := help
 .PHONY: help check test demo demo-net demo-mpi demo-mpi-net consumers bench bench-net bench-mpi \
-	provider soak install-deps
+	bench-mpi-net provider soak install-deps
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +53,10 @@ bench-net: ## The same over the network, beside UDP and TCP: two namespaces, as 
 bench-mpi: ## Open MPI over Ayre beside its own transport: ROUNDS=7 of each, by turns
 	@scripts/deps.sh cargo cc mpicc.openmpi mpirun.openmpi
 	@bench/mpi.sh
+
+bench-mpi-net: ## The same between two namespaces beside its tcp path, as root: ROUNDS=5
+	@scripts/deps.sh cargo cc ip mpicc.openmpi mpirun.openmpi
+	@bench/mpi-net.sh
 
 provider: ## Build Ayre as a provider of libfabric: libayre-fi.so
 	@scripts/deps.sh cargo cc

@@ -18,7 +18,7 @@ local KINDS = {
 local CHANNELS = { [0] = "posted", [1] = "non-posted", [2] = "response" }
 local RECORDS = {
     [1] = "command", [2] = "response", [3] = "message", [4] = "queue record", [5] = "control",
-    [6] = "part of a queue record", [7] = "filler",
+    [6] = "part of a queue record", [7] = "filler", [8] = "bytes of the ring",
 }
 
 local f = {

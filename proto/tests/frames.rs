@@ -17,7 +17,7 @@ use proptest::prelude::*;
 
 static CRC: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 
-const KINDS: [RecordKind; 7] = [
+const KINDS: [RecordKind; 8] = [
     RecordKind::Command,
     RecordKind::Response,
     RecordKind::Message,
@@ -25,6 +25,7 @@ const KINDS: [RecordKind; 7] = [
     RecordKind::Control,
     RecordKind::QueuePart,
     RecordKind::Filler,
+    RecordKind::Ring,
 ];
 
 fn crc(bytes: &[u8]) -> u32 {

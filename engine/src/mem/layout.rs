@@ -5,7 +5,7 @@
 //!   line 0..8       control lines, each written by one side only
 //!     0  messages consumed      (reader)      4  barrier count          (writer)
 //!     1  requests consumed      (reader)      6  active direct key      (writer)
-//!     2  responses consumed     (reader)
+//!     2  responses consumed     (reader)           behind it: bytes of the ring written
 //!     3  commands executed      (reader)     7  bytes of the ring taken  (reader)
 //!     5  notifications taken    (reader)
 //!   line 8..        message lane on even lines, request lane on odd lines
@@ -53,6 +53,8 @@ impl LaneSizes {
     /// On the wire, whose round trip is long: 57 KB of messages, 28 KB of responses. Requests take
     /// no lane there.
     pub(crate) const CARRIED: Self = Self { paired: 1024, response: 512, ring: 0 };
+    /// The same between endpoints.
+    pub(crate) const CARRIED_ENDPOINT: Self = Self { ring: Self::ENDPOINT.ring, ..Self::CARRIED };
 
     /// Whether lanes of these sizes work; sizes may come from a peer.
     pub(crate) fn valid(&self) -> bool {
@@ -127,8 +129,11 @@ impl Direction {
     /// The ring, where there is one.
     pub(crate) fn ring(&self) -> Option<RingMemory> {
         let at = self.start + (self.sizes.lane_lines() * LINE) as u64;
-        let cursor = self.control(Control::Ring);
-        (self.sizes.ring > 0).then(|| RingMemory::new(&self.mapping, (at, self.sizes.ring), cursor))
+        let written = self.start + (Control::Active as usize * LINE) as u64 + 8;
+        (self.sizes.ring > 0).then(|| {
+            let words = (self.control(Control::Ring), Word::new(&self.mapping, written));
+            RingMemory::new(&self.mapping, (at, self.sizes.ring), words)
+        })
     }
 
     // spec: LANE-2, LANE-5

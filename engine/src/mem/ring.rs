@@ -5,6 +5,9 @@
 //! Both count bytes from the beginning of time, so that a position tells its place and its turn.
 //!
 //! The record that names a piece makes its bytes visible (LANE-R1).
+mod carried;
+
+pub(crate) use self::carried::{RingSource, RingTarget};
 use super::map::Mapping;
 use super::word::Word;
 use crate::sync::Ordering;
@@ -20,12 +23,19 @@ pub(crate) struct RingMemory {
     len: u64,
     /// Bytes that the reader has taken.
     cursor: Word,
+    /// Bytes that the writer has written: where the reader is on another host, somebody here passes
+    /// them on.
+    written: Word,
 }
 
 impl RingMemory {
-    pub(crate) fn new(mapping: &Arc<Mapping>, (start, len): (u64, u32), cursor: Word) -> Self {
+    pub(crate) fn new(
+        mapping: &Arc<Mapping>,
+        (start, len): (u64, u32),
+        (cursor, written): (Word, Word),
+    ) -> Self {
         assert!(len.is_power_of_two(), "places are positions modulo the length");
-        Self { mapping: mapping.clone(), start, len: u64::from(len), cursor }
+        Self { mapping: mapping.clone(), start, len: u64::from(len), cursor, written }
     }
 
     pub(crate) fn sender(self) -> RingSender {
@@ -67,6 +77,8 @@ impl RingSender {
         let at = self.place(len)?;
         copy(&self.memory.mapping, self.memory.start + self.memory.place(at));
         self.written = at + padded(len);
+        // Relaxed: whoever passes it on has seen the record that names the piece (LANE-R1).
+        self.memory.written.store(self.written, Ordering::Relaxed);
         Some(at)
     }
 
@@ -163,8 +175,8 @@ mod tests {
 
     fn pair() -> (RingSender, RingReceiver, Word) {
         let mapping = Arc::new(Mapping::of_words(vec![0; LEN as usize / 8 + 8]));
-        let cursor = Word::new(&mapping, 0);
-        let end = || RingMemory::new(&mapping, (64, LEN), cursor.clone());
+        let (cursor, written) = (Word::new(&mapping, 0), Word::new(&mapping, 8));
+        let end = || RingMemory::new(&mapping, (64, LEN), (cursor.clone(), written.clone()));
         (end().sender(), end().receiver(), cursor.clone())
     }
 

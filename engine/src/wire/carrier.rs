@@ -25,6 +25,7 @@ use crate::control::{Packet, PacketKind};
 use crate::mem::lane::{LaneReceiver, LaneSender};
 use crate::mem::layout::{Control, Direction};
 use crate::mem::map::Mapping;
+use crate::mem::ring::{RingMemory, RingSource, RingTarget};
 use crate::mem::word::Word;
 use crate::responder::{Exchange, Head, Responder, lock};
 use crate::sync::Ordering;
@@ -40,6 +41,9 @@ use std::sync::{Arc, Mutex};
 const PATIENCE: u64 = 20_000;
 /// Commands whose end may go untold: half of what an initiator may have under way.
 const UNTOLD_MAX: u64 = PENDING_MAX as u64 / 2;
+
+/// Of this part of a ring at most it goes untold that it was taken.
+const RING_SHARES: u32 = 4;
 
 /// What a control record is about; its tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +74,9 @@ pub(crate) trait Pack {
     ) -> Result<(), Full>;
     /// Longest record.
     fn longest(&self) -> usize;
+    /// Longest record that is worth packing next on a channel: what fills the frame that is being
+    /// filled up, or else a new one.
+    fn share(&self, channel: Channel) -> usize;
     /// Whether a record of `len` bytes finds room on a channel.
     fn has_room(&self, channel: Channel, len: usize) -> bool;
     /// A channel on which a frame is about to go anyway.
@@ -144,11 +151,13 @@ pub(crate) struct Carrier {
     performer: Performer,
     /// What the port publishes.
     messages: LaneReceiver,
+    ring: Option<RingSource>,
     done: Word,
     noted: Word,
     barrier: Word,
     /// What is published to the port.
     to_messages: LaneSender,
+    to_ring: Option<RingTarget>,
     to_responses: LaneSender,
     done_there: Word,
     noted_there: Word,
@@ -200,10 +209,12 @@ impl Carrier {
             mail,
             performer,
             messages: out.messages().receiver(),
+            ring: out.ring().map(RingMemory::source),
             done: inward.control(Control::Done),
             noted: inward.control(Control::Noted),
             barrier: out.control(Control::Barrier),
             to_messages: inward.messages().sender(),
+            to_ring: inward.ring().map(RingMemory::target),
             to_responses: inward.responses().sender(),
             done_there: out.control(Control::Done),
             noted_there: out.control(Control::Noted),
@@ -315,10 +326,13 @@ impl Carrier {
         feeds.fold(messages, Result::and)
     }
 
+    /// What a message may name in the ring goes before it.
+    // spec: WIRE-14
     fn pass_messages(&mut self, frames: &mut impl Pack) -> Result<(), Full> {
-        let lane = &mut self.messages;
+        let Self { messages: lane, ring, .. } = self;
         while let Some(status) = lane.peek() {
             let status = status.expect("our own port writes records");
+            ring.as_mut().map_or(Ok(()), |ring| pass_ring(ring, frames))?;
             let (head, len) = ((RecordKind::Message, status.tag), status.len as usize);
             frames.pack(Channel::Posted, head, len, |bytes| lane.copy(0, bytes))?;
             lane.pass(&status);
@@ -345,6 +359,7 @@ impl Carrier {
             // NOTE-A1: as an initiator of the same host reads it.
             noted: self.noted.load(Ordering::Acquire),
             lines: self.to_messages.given_back(),
+            ring: self.to_ring.as_ref().map_or(0, RingTarget::given_back),
         }
     }
 
@@ -361,6 +376,7 @@ impl Carrier {
         let since = *self.told.since.get_or_insert(now);
         let waited = now >= since.saturating_add(PATIENCE);
         let room = counts.lines != self.told.counts.lines
+            || self.is_ring_untold(counts.ring)
             || counts.done.wrapping_sub(self.told.counts.done) >= UNTOLD_MAX;
         let is_due = waited || room || self.asks || self.heard.asks;
         let channel = match frames.begun() {
@@ -375,6 +391,12 @@ impl Carrier {
             self.asks = false;
             self.heard.asks &= counts.done as u32 != self.commands_in;
         }
+    }
+
+    /// Whether so much of the ring was taken that who writes it may be short of room.
+    fn is_ring_untold(&self, given_back: u32) -> bool {
+        let untold = given_back.wrapping_sub(self.told.counts.ring);
+        self.to_ring.as_ref().is_some_and(|ring| untold >= ring.lines() / RING_SHARES)
     }
 
     fn say(&mut self, packet: &Packet, frames: &mut impl Pack) -> Result<(), Full> {
@@ -423,6 +445,7 @@ impl Carrier {
                 let sink = self.sinks.get_mut(record.tag as usize).ok_or(Malformed)?;
                 sink.take(record.bytes, record.kind == RecordKind::Queue)?;
             }
+            RecordKind::Ring => self.to_ring.as_mut().ok_or(Malformed)?.place(record.bytes)?,
             RecordKind::Control => self.hear(record)?,
             RecordKind::Filler => {}
         }
@@ -529,9 +552,14 @@ impl Carrier {
         if !is_after(serial, self.heard.serial) {
             return Ok(());
         }
-        self.messages.give_back(counts.lines)?;
         if counts.done < self.heard.done || counts.done > self.commands_out {
             return Err(Malformed);
+        }
+        self.messages.give_back(counts.lines)?;
+        match &mut self.ring {
+            Some(ring) => ring.give_back(counts.ring)?,
+            None if counts.ring != 0 => return Err(Malformed),
+            None => {}
         }
         self.heard.serial = serial;
         self.heard.early = Some((counts.responses, counts.done));
@@ -570,6 +598,15 @@ fn append(payload: &mut Vec<u8>, record: &Record<'_>, first: &[u8], rest: &[u8])
     let place = place.expect("room was made for it");
     place[..first.len()].copy_from_slice(first);
     place[first.len()..].copy_from_slice(rest);
+}
+
+/// What has been written to the ring and not passed on, in records as long as there is room for.
+fn pass_ring(ring: &mut RingSource, frames: &mut impl Pack) -> Result<(), Full> {
+    while let left @ 1.. = ring.left() {
+        let len = left.min(frames.share(Channel::Posted));
+        frames.pack(Channel::Posted, (RecordKind::Ring, 0), len, |bytes| ring.pass(bytes))?;
+    }
+    Ok(())
 }
 
 /// Writes words to bytes.

@@ -9,7 +9,7 @@
 //! word 0| responses passed on             | serial number                   |
 //! word 1| commands executed                                                 |
 //! word 2| notifications taken                                               |
-//! word 3| reserved                        | message lines given back        |
+//! word 3| lines of the ring given back    | message lines given back        |
 //!       +---------------------------------+---------------------------------+
 //! ```
 
@@ -27,6 +27,8 @@ pub(crate) struct Counts {
     pub(crate) noted: u64,
     /// Lines of the message lane given back in all.
     pub(crate) lines: u32,
+    /// Lines of the ring given back in all.
+    pub(crate) ring: u32,
 }
 
 impl Counts {
@@ -34,14 +36,15 @@ impl Counts {
     // spec: WIRE-4
     pub(crate) fn encode(&self, serial: u32) -> [u64; WORDS] {
         let first = u64::from(serial) | u64::from(self.responses) << 32;
-        [first, self.done, self.noted, u64::from(self.lines)]
+        let last = u64::from(self.lines) | u64::from(self.ring) << 32;
+        [first, self.done, self.noted, last]
     }
 
     /// Reads what a peer wrote, with its serial number. Total.
     pub(crate) fn parse(words: &[u64; WORDS]) -> (u32, Self) {
-        let [first, done, noted, lines] = *words;
-        let responses = (first >> 32) as u32;
-        (first as u32, Self { responses, done, noted, lines: lines as u32 })
+        let [first, done, noted, last] = *words;
+        let [responses, ring] = [first, last].map(|word| (word >> 32) as u32);
+        (first as u32, Self { responses, done, noted, lines: last as u32, ring })
     }
 }
 
@@ -57,7 +60,7 @@ mod tests {
     // spec: WIRE-4
     #[test]
     fn counts_travel_whole() {
-        let counts = Counts { responses: 7, done: u64::MAX - 1, noted: 1 << 40, lines: 3 };
+        let counts = Counts { responses: 7, done: u64::MAX - 1, noted: 1 << 40, lines: 3, ring: 9 };
         assert_eq!(Counts::parse(&counts.encode(u32::MAX)), (u32::MAX, counts));
     }
 

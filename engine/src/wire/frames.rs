@@ -105,6 +105,14 @@ impl Frames {
         self.room - HEAD_BYTES
     }
 
+    /// Bytes of the longest record that fills up the frame which is being filled, or a new one,
+    /// where little is left of that.
+    pub(crate) fn share(&self, channel: Channel) -> usize {
+        let filled = self.of(channel).filling.as_ref().map_or(0, |filling| filling.len);
+        let left = self.longest().saturating_sub(filled);
+        if left < self.longest() / 16 { self.longest() } else { left }
+    }
+
     /// Frames that can still be filled on a channel, behind the one that is being filled.
     pub(crate) fn left(&self, channel: Channel) -> usize {
         FRAMES_MAX - self.of(channel).ready.len()

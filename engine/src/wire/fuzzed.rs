@@ -153,7 +153,7 @@ impl Attack {
     /// A frame that is as true as the attacker can make it, but for what the script changes.
     fn frame(&mut self, script: &mut Script<'_>, kind: Option<Kind>) {
         let target = self.target(script);
-        let kind = kind.or_else(|| Kind::from_code(script.byte() % 8)).unwrap_or(Kind::Data);
+        let kind = kind.or_else(|| Kind::from_code(script.byte() % 9)).unwrap_or(Kind::Data);
         let header = altered(Header { kind, ..self.truth(target, kind) }, script);
         let payload = match script.byte() % 4 {
             0 => Vec::new(),

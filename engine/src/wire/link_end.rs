@@ -482,6 +482,10 @@ impl Pack for Loading<'_> {
         self.line.frames.longest()
     }
 
+    fn share(&self, channel: Channel) -> usize {
+        self.line.frames.share(channel)
+    }
+
     fn has_room(&self, channel: Channel, len: usize) -> bool {
         self.line.frames.fits(channel, len)
     }

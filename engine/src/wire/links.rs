@@ -16,7 +16,6 @@ use crate::bell::Bells;
 use crate::connection::{Agreement, Name};
 use crate::control::{Packet, PacketKind};
 use crate::error::{Fault, SetupError};
-use crate::mem::layout::LaneSizes;
 use crate::mem::page::{OwnPage, PeerPage};
 use crate::responder::Responder;
 use crate::sync::AtomicBool;
@@ -410,7 +409,7 @@ impl Links {
             number: self.identity.number,
             paths: paths as u8,
             repair: Repair::Selective,
-            owner: opening::owner_words(LaneSizes::CARRIED, introduction),
+            owner: opening::owner_words(opening::sizes_of(introduction.is_some()), introduction),
         }
     }
 

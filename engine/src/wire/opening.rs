@@ -216,10 +216,16 @@ pub(crate) struct Introduction {
     pub(crate) pass: Pass,
 }
 
+/// Sizes of the lanes of a link between ports, or between endpoints.
+pub(crate) fn sizes_of(is_endpoint: bool) -> LaneSizes {
+    if is_endpoint { LaneSizes::CARRIED_ENDPOINT } else { LaneSizes::CARRIED }
+}
+
 /// What the engines tell each other in a set-up.
 // spec: OPEN-14
 pub(crate) fn owner_words(sizes: LaneSizes, endpoint: Option<Introduction>) -> [u64; 8] {
-    let [paired, response] = [sizes.paired, sizes.response].map(u64::from);
+    let paired = u64::from(sizes.paired);
+    let response = u64::from(sizes.response) | u64::from(sizes.ring) << 32;
     let Some(Introduction { name: [low, high], pass: Pass([first, second]) }) = endpoint else {
         return [VERSION, paired, response, 0, 0, 0, 0, 0];
     };
@@ -248,7 +254,8 @@ pub(crate) fn agreed_sizes(ours: &SetUp, theirs: &SetUp) -> Result<LaneSizes, Re
     if !is_alike || !is_kind {
         return Err(Refused);
     }
-    checked_sizes(paired, (response, 0), Mode::Mediated).map_err(|_| Refused)
+    let (response, ring) = (response & u64::from(u32::MAX), response >> 32);
+    checked_sizes(paired, (response, ring), Mode::Mediated).map_err(|_| Refused)
 }
 
 /// Whether an opening goes on, and how it ended otherwise.

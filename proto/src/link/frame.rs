@@ -355,6 +355,8 @@ pub enum RecordKind {
     QueuePart = 6,
     /// Nothing: it makes its frame as long as the sender likes its frames.
     Filler = 7,
+    /// The next bytes of the ring that the sender's endpoint writes.
+    Ring = 8,
 }
 
 impl RecordKind {
@@ -368,6 +370,7 @@ impl RecordKind {
             5 => Some(Self::Control),
             6 => Some(Self::QueuePart),
             7 => Some(Self::Filler),
+            8 => Some(Self::Ring),
             _ => None,
         }
     }
@@ -380,7 +383,7 @@ impl RecordKind {
             Self::Command => COMMAND_BYTES..=most,
             Self::Response => RESPONSE_BYTES..=most,
             Self::Message => 8 + 1..=8 + EAGER_MAX,
-            Self::Queue | Self::QueuePart => 1..=most,
+            Self::Queue | Self::QueuePart | Self::Ring => 1..=most,
             Self::Control => 8..=most,
             Self::Filler => 0..=most,
         }

@@ -80,6 +80,7 @@ pub(crate) const RECORD_KINDS: &[(&str, frame::RecordKind)] = &[
     ("control", frame::RecordKind::Control),
     ("queue-part", frame::RecordKind::QueuePart),
     ("filler", frame::RecordKind::Filler),
+    ("ring", frame::RecordKind::Ring),
 ];
 
 pub(crate) const REPAIRS: &[(&str, Repair)] =

@@ -44,6 +44,10 @@ impl Pack for Paper {
         1024
     }
 
+    fn share(&self, _: Channel) -> usize {
+        100
+    }
+
     fn has_room(&self, _: Channel, _: usize) -> bool {
         self.records.len() < self.room
     }
@@ -344,4 +348,85 @@ fn counts_are_told_at_once_where_somebody_waits_and_otherwise_soon() {
     paper.now = PATIENCE;
     carrier.gather(&mut paper);
     assert_eq!((paper.records.len(), carrier.deadline()), (2, None));
+}
+
+/// The ring of the port's other end: what is written there, and what it hears.
+const RING: LaneSizes = LaneSizes { ring: 4096, ..SIZES };
+
+/// The two ends of a connection of endpoints, and who carries it.
+fn endpoint() -> (Direction, Direction, Carrier) {
+    let mapping = Arc::new(Mapping::of_words(vec![0; RING.file_len() / 8]));
+    let (out, inward) = Direction::pair(&mapping, RING);
+    let mail = Mail::new(&Arc::new(AtomicBool::new(false)));
+    let responder = Arc::new(Mutex::new(Responder::new(Arc::default())));
+    let link = Arc::new(link(mail.clone()));
+    let carrier = Carrier::new((&out, &inward), mail, Performer { peer: PEER, link, responder });
+    (out, inward, carrier)
+}
+
+// spec: WIRE-14
+#[test]
+fn what_was_written_to_the_ring_goes_before_the_message_that_names_it() {
+    let (out, _, mut carrier) = endpoint();
+    let mut ring = out.ring().unwrap().sender();
+    let mut messages = out.messages().sender();
+    assert_eq!(ring.write(&[7; 130]), Some(0));
+    messages.push((Kind::GatedMessage, 5), [0], b"first").unwrap();
+    assert_eq!(ring.write(&[8; 10]), Some(192));
+    let mut paper = paper(2);
+    carrier.gather(&mut paper);
+    paper.room = 100;
+    carrier.gather(&mut paper);
+    messages.push((Kind::GatedMessage, 6), [0], b"second").unwrap();
+    carrier.gather(&mut paper);
+    let kinds: Vec<_> = paper.records.iter().map(|(_, kind, tag, _)| (*kind, *tag)).collect();
+    let (bytes, message) = ((RecordKind::Ring, 0), |tag| (RecordKind::Message, tag));
+    assert_eq!(kinds, [bytes, bytes, bytes, message(5), message(6)]);
+    assert!(paper.records.iter().all(|(channel, ..)| *channel == Channel::Posted));
+    let rings = paper.records.iter().filter(|record| record.1 == RecordKind::Ring);
+    let passed: Vec<u8> = rings.flat_map(|record| record.3.clone()).collect();
+    assert_eq!((passed.len(), &passed[..130]), (256, &[7; 130][..]), "each piece fills its lines");
+    assert_eq!(passed[192..202], [8; 10]);
+}
+
+// spec: WIRE-14, WIRE-4
+#[test]
+fn a_ring_takes_what_there_is_room_for_and_tells_what_was_taken() {
+    let (_, inward, mut carrier) = endpoint();
+    let mut ring = inward.ring().unwrap().receiver();
+    let mut take = |carrier: &mut Carrier, len: usize| {
+        carrier.take(&record(RecordKind::Ring, 0, &vec![3; len]), &mut paper(0))
+    };
+    assert_eq!(take(&mut carrier, 4096), Ok(Taken::Taken));
+    assert_eq!(take(&mut carrier, 1), Err(Malformed), "nothing was taken");
+    let mut into = [0; 1024];
+    ring.take(0, 1024, &mut into).unwrap();
+    assert_eq!(into, [3; 1024]);
+    let mut paper = paper(9);
+    carrier.gather(&mut paper);
+    let told: Vec<_> = paper.records.iter().filter_map(|(.., bytes)| bytes.get(24..32)).collect();
+    assert_eq!(told, [&(16_u64 << 32).to_le_bytes()], "at once: it is a quarter");
+    assert_eq!(take(&mut carrier, 1024), Ok(Taken::Taken));
+}
+
+// spec: WIRE-14
+#[test]
+fn a_peer_cannot_give_back_what_was_not_passed_on_nor_speak_of_a_ring_that_is_not_there() {
+    let hear = |carrier: &mut Carrier, ring, serial| {
+        let bytes = counts_record(Counts { ring, ..Counts::default() }, serial);
+        carrier.take(&record(RecordKind::Control, 1, &bytes), &mut paper(0))
+    };
+    let (out, _, mut carrier) = endpoint();
+    let mut ring = out.ring().unwrap().sender();
+    assert!(ring.write(&[1; 2048]).is_some() && ring.write(&[1; 2048]).is_some());
+    assert_eq!(ring.write(&[1; 64]), None, "it is full");
+    out.messages().sender().push((Kind::GatedMessage, 5), [0], b"both").unwrap();
+    carrier.gather(&mut paper(100));
+    assert_eq!(hear(&mut carrier, 1, 1), Ok(Taken::Taken));
+    assert_eq!(ring.write(&[1; 64]), Some(4096));
+    assert_eq!(hear(&mut carrier, 65, 2), Err(Malformed), "that was not passed on");
+    let (_, mut without) = port();
+    assert_eq!(hear(&mut without, 1, 1), Err(Malformed));
+    let bytes = without.take(&record(RecordKind::Ring, 0, &[1]), &mut paper(0));
+    assert_eq!(bytes, Err(Malformed));
 }

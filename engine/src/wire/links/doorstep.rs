@@ -3,7 +3,7 @@ use super::{Arrived, Links, Slot, send_bare};
 use crate::connection::{Agreement, Link, Mode};
 use crate::control::Channel;
 use crate::mem::fence::{Fencing, expedited};
-use crate::mem::layout::{Direction, LaneSizes};
+use crate::mem::layout::Direction;
 use crate::mem::map::Mapping;
 use crate::wire::Pumped;
 use crate::wire::callee::Pass;
@@ -240,7 +240,7 @@ impl Links {
         (keys, ways): (Option<Keys>, Vec<Way>),
         (index, now): (usize, u64),
     ) -> Agreement {
-        let sizes = LaneSizes::CARRIED;
+        let sizes = opening::sizes_of(self.identity.endpoint.is_some());
         let mapping = Arc::new(Mapping::of_words(vec![0; sizes.file_len() / 8]));
         let (out, inward) = Direction::pair(&mapping, sizes);
         let mail = Mail::new(&self.identity.any_mail);

@@ -1,0 +1,201 @@
+//! A ring whose other end is on another host: what stands there for its reader, where it is
+//! written, and for its writer, where it is read.
+use super::RingMemory;
+use crate::sync::Ordering;
+use ayre_proto::lane::Malformed;
+use ayre_proto::limits::LINE;
+
+/// Stands for the reader: what has been written is passed on, byte for byte.
+#[derive(Debug)]
+pub(crate) struct RingSource {
+    memory: RingMemory,
+    passed: u64,
+    /// By the reader, as it has said.
+    taken: u64,
+}
+
+/// Stands for the writer: what was passed on lands where it was written there.
+#[derive(Debug)]
+pub(crate) struct RingTarget {
+    memory: RingMemory,
+    come: u64,
+}
+
+impl RingMemory {
+    pub(crate) fn source(self) -> RingSource {
+        RingSource { memory: self, passed: 0, taken: 0 }
+    }
+
+    pub(crate) fn target(self) -> RingTarget {
+        RingTarget { memory: self, come: 0 }
+    }
+}
+
+impl RingSource {
+    /// How many bytes have yet to be passed on, of those that lie in one piece. All that records
+    /// name which the caller has seen in the lane are among them.
+    pub(crate) fn left(&self) -> usize {
+        // Relaxed: the record was published behind it (LANE-R1).
+        let written = self.memory.written.load(Ordering::Relaxed);
+        let before_end = self.memory.len - self.memory.place(self.passed);
+        (written - self.passed).min(before_end) as usize
+    }
+
+    /// Copies out the next bytes, so many as are left at most.
+    pub(crate) fn pass(&mut self, into: &mut [u8]) {
+        let Self { memory, passed, .. } = self;
+        memory.mapping.read(memory.start + memory.place(*passed), into);
+        *passed += into.len() as u64;
+    }
+
+    /// The reader has taken so many lines in all, modulo 2^32.
+    ///
+    /// # Errors
+    /// [`Malformed`] where it says that it has taken what was not passed on, or less than before.
+    pub(crate) fn give_back(&mut self, lines: u32) -> Result<(), Malformed> {
+        let more = u64::from(lines.wrapping_sub(count_lines(self.taken))) * LINE as u64;
+        if more > self.passed - self.taken {
+            return Err(Malformed);
+        }
+        self.taken += more;
+        // PIPE-R1: the reader's copies are done.
+        self.memory.cursor.store(self.taken, Ordering::Release);
+        Ok(())
+    }
+}
+
+impl RingTarget {
+    /// Places the next bytes.
+    ///
+    /// # Errors
+    /// [`Malformed`] where there is no room for them: a writer knows what was taken.
+    pub(crate) fn place(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
+        let Self { memory, come } = self;
+        // PIPE-A1: the reader has copied out what it counts.
+        let taken = memory.cursor.load(Ordering::Acquire);
+        let end = *come + bytes.len() as u64;
+        // A peer may have named what it has not written: then more was taken than has come.
+        if end.saturating_sub(taken) > memory.len {
+            return Err(Malformed);
+        }
+        let at = memory.place(*come);
+        let before_end = (memory.len - at).min(bytes.len() as u64) as usize;
+        let (first, rest) = bytes.split_at(before_end);
+        memory.mapping.write(memory.start + at, first);
+        memory.mapping.write(memory.start, rest);
+        *come = end;
+        Ok(())
+    }
+
+    /// Lines that the reader has taken in all, modulo 2^32.
+    pub(crate) fn given_back(&self) -> u32 {
+        // PIPE-A1: as the writer would read it.
+        count_lines(self.memory.cursor.load(Ordering::Acquire))
+    }
+
+    /// Lines of the ring.
+    pub(crate) fn lines(&self) -> u32 {
+        count_lines(self.memory.len)
+    }
+}
+
+fn count_lines(bytes: u64) -> u32 {
+    (bytes / LINE as u64) as u32
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::{RingReceiver, RingSender};
+    use super::*;
+    use crate::mem::map::Mapping;
+    use crate::mem::word::Word;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+    use std::sync::Arc;
+
+    const LEN: u32 = 1024;
+
+    fn memory() -> impl Fn() -> RingMemory {
+        let mapping = Arc::new(Mapping::of_words(vec![0; LEN as usize / 8 + 8]));
+        let word = |at| Word::new(&mapping, at);
+        let words = (word(0), word(8));
+        move || RingMemory::new(&mapping, (64, LEN), words.clone())
+    }
+
+    /// A ring on two hosts.
+    fn carried() -> (RingSender, RingSource, RingTarget, RingReceiver) {
+        let (here, there) = (memory(), memory());
+        (here().sender(), here().source(), there().target(), there().receiver())
+    }
+
+    fn pass_all(source: &mut RingSource, target: &mut RingTarget, longest: usize) {
+        while source.left() > 0 {
+            let mut bytes = vec![0; source.left().min(longest)];
+            source.pass(&mut bytes);
+            assert_eq!(target.place(&bytes), Ok(()), "who writes knows what was taken");
+        }
+    }
+
+    proptest! {
+        /// Pieces come out on the other host as they went in here, whatever they are cut into and
+        /// however late the writer hears what was taken.
+        #[test]
+        fn a_ring_on_two_hosts_is_one_ring(
+            steps in prop::collection::vec((0..513_usize, 1..200_usize, any::<u8>()), 1..200)
+        ) {
+            let (mut sender, mut source, mut target, mut receiver) = carried();
+            let mut under_way = VecDeque::new();
+            for (index, (len, longest, what)) in steps.into_iter().enumerate() {
+                let piece = vec![index as u8; len];
+                if let Some(at) = sender.write(&piece) {
+                    under_way.push_back((at, piece));
+                    pass_all(&mut source, &mut target, longest);
+                }
+                if what % 2 == 0 && let Some((at, piece)) = under_way.pop_front() {
+                    let mut into = vec![0; piece.len()];
+                    prop_assert_eq!(receiver.take(at, piece.len(), &mut into), Ok(()));
+                    prop_assert_eq!(into, piece);
+                }
+                if what % 3 == 0 {
+                    prop_assert_eq!(source.give_back(target.given_back()), Ok(()));
+                }
+            }
+        }
+    }
+
+    // spec: WIRE-14
+    #[test]
+    fn bytes_without_room_are_malformed_and_change_nothing() {
+        let (mut sender, mut source, mut target, mut receiver) = carried();
+        let at = sender.write(&[5; 500]).unwrap();
+        pass_all(&mut source, &mut target, 100);
+        assert_eq!(target.place(&[1; 513]), Err(Malformed));
+        let mut into = [0; 500];
+        receiver.take(at, 500, &mut into).unwrap();
+        assert_eq!(into, [5; 500]);
+        assert_eq!(target.place(&[1; 1024]), Ok(()), "all of it was taken");
+        assert_eq!(target.place(&[1]), Err(Malformed));
+    }
+
+    // spec: WIRE-14
+    #[test]
+    fn lines_that_were_not_passed_on_are_not_given_back() {
+        let (mut sender, mut source, mut target, _) = carried();
+        sender.write(&[5; 500]).unwrap();
+        assert_eq!(source.give_back(1), Err(Malformed), "nothing was");
+        pass_all(&mut source, &mut target, 100);
+        assert_eq!(source.give_back(9), Err(Malformed));
+        assert_eq!(source.give_back(8), Ok(()));
+        assert_eq!(source.give_back(7), Err(Malformed), "it was given back before");
+        assert_eq!(source.give_back(8), Ok(()));
+    }
+
+    #[test]
+    fn who_names_what_has_not_come_gets_what_it_wrote_before() {
+        let (_, _, mut target, mut receiver) = carried();
+        let mut into = [9; 64];
+        receiver.take(512, 64, &mut into).unwrap();
+        assert_eq!(into, [0; 64]);
+        assert_eq!(target.place(&[1; 64]), Ok(()));
+    }
+}

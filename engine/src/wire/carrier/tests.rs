@@ -394,7 +394,7 @@ fn what_was_written_to_the_ring_goes_before_the_message_that_names_it() {
 fn a_ring_takes_what_there_is_room_for_and_tells_what_was_taken() {
     let (_, inward, mut carrier) = endpoint();
     let mut ring = inward.ring().unwrap().receiver();
-    let mut take = |carrier: &mut Carrier, len: usize| {
+    let take = |carrier: &mut Carrier, len: usize| {
         carrier.take(&record(RecordKind::Ring, 0, &vec![3; len]), &mut paper(0))
     };
     assert_eq!(take(&mut carrier, 4096), Ok(Taken::Taken));

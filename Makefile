@@ -7,8 +7,8 @@ ARGS ?=
 MINUTES ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help check test demo demo-net demo-mpi demo-mpi-net consumers bench bench-net bench-mpi \
-	bench-mpi-net provider soak install-deps
+.PHONY: help check test demo demo-net demo-mpi demo-mpi-net consumers bench bench-net \
+	bench-fabric bench-mpi bench-mpi-net provider soak install-deps
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +49,10 @@ bench: ## Measure this machine: Ayre's operations against the machine's own limi
 bench-net: ## The same over the network, beside UDP and TCP: two namespaces, as root
 	@scripts/deps.sh cargo cc
 	@scripts/bench.sh net $(ARGS)
+
+bench-fabric: ## Ayre as a provider beside libfabric's own, and the machine's limits: ROUNDS=7
+	@scripts/deps.sh cargo cc fi_info
+	@bench/fabric.sh
 
 bench-mpi: ## Open MPI over Ayre beside its own transport: ROUNDS=7 of each, by turns
 	@scripts/deps.sh cargo cc mpicc.openmpi mpirun.openmpi

@@ -226,13 +226,13 @@ static void measure(const char *provider) {
     if (!is_raw)
         open_endpoint(provider);
     seconds(turns, 8, 1000);
-    if (is_raw)
-        report("line", LINE, seconds(raw_line, 0, 20000) / 2 * 1e9, "ns");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         int count = sizes[i] < 2048 ? 10000 : 20 + (1 << 25) / (int)(sizes[i] + 16384);
-        report("one-way", sizes[i], seconds(turns, sizes[i], count) / 2 * 1e9, "ns");
+        void (*once)(size_t) = is_raw && sizes[i] < LINE ? raw_line : turns;
+        report("one-way", sizes[i], seconds(once, sizes[i], count) / 2 * 1e9, "ns");
     }
-    report("rate", 8, WINDOW / seconds(stream, 8, 300) / 1e6, "M/s");
+    if (!is_raw)
+        report("rate", 8, WINDOW / seconds(stream, 8, 300) / 1e6, "M/s");
     for (size_t bytes = 4096; bytes <= LONGEST; bytes *= 16) {
         int count = 2 + (int)((1 << 21) / bytes);
         double each = seconds(stream, bytes, count) / WINDOW;

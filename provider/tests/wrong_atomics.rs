@@ -238,8 +238,13 @@ fn places_that_are_not_there_are_refused() {
 
 #[test]
 fn flags_and_peers_that_do_not_exist_are_refused() {
-    let known =
-        COMPLETION | INJECT_COMPLETE | TRANSMIT_COMPLETE | DELIVERY_COMPLETE | MORE | INJECT;
+    let known = COMPLETION
+        | INJECT_COMPLETE
+        | TRANSMIT_COMPLETE
+        | DELIVERY_COMPLETE
+        | MORE
+        | INJECT
+        | FENCE;
     for scene in Scene::of_each_kind() {
         with_numbers(1, |atomic| {
             for flags in (0..64).map(|bit| 1u64 << bit).filter(|flag| known & flag == 0) {

@@ -134,7 +134,7 @@ fn places_that_are_not_there_are_refused() {
 
 #[test]
 fn flags_that_do_not_exist_are_refused() {
-    let known = COMPLETION | INJECT_COMPLETE | TRANSMIT_COMPLETE | DELIVERY_COMPLETE | MORE;
+    let known = COMPLETION | INJECT_COMPLETE | TRANSMIT_COMPLETE | DELIVERY_COMPLETE | MORE | FENCE;
     for scene in Scene::of_each_kind() {
         for flags in (0..64).map(|bit| 1u64 << bit).filter(|flag| known & flag == 0) {
             let aim = Aim { flags, ..Aim::default() };

@@ -163,7 +163,7 @@ mpi4py_tests() {
         failures "$work/$mpi-own-$ranks" >"$work/failed-own"
     fi
     only=$(grep -Fvxf "$work/failed-own" "$work/failed" || true)
-    both=$(grep -Fxcf "$work/failed-own" "$work/failed" || true)
+    both=$(grep -Fxf "$work/failed-own" "$work/failed" | wc -l)
     if [ -z "$count" ]; then
         ends 0 all "${excluded:-0}" "hangs or has died"
     else

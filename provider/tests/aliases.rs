@@ -387,3 +387,25 @@ fn what_cannot_be_is_an_error_code() {
     assert_eq!(bind(one, scene.end.cq, SEND), -errno::ENOSYS);
     scene.close_with(one);
 }
+
+/// Calls in pieces look at them before the endpoint does.
+#[test]
+fn pieces_that_are_not_there_are_refused() {
+    let scene = Scene::new();
+    let one = scene.alias(SEND | COMPLETION);
+    let (mut word, none, descs) = (0_u64, null_mut(), null_mut());
+    let start = (&raw mut word).cast::<c_void>();
+    let iov = [Iovec { iov_base: start, iov_len: 8 }];
+    let numbers = [Ioc { addr: start, count: 1 }];
+    let (iov, numbers) = (iov.as_ptr(), numbers.as_ptr());
+    for (by, count) in [(1, 1), (0, usize::MAX)] {
+        let (iov, numbers) = (iov.wrapping_byte_add(by), numbers.wrapping_byte_add(by));
+        let said = [
+            call!(one, rma.readv(iov, descs, count, 0, 8, KEY, none)),
+            call!(one, rma.writev(iov, descs, count, 0, 8, KEY, none)),
+            call!(one, atomic.writev(numbers, descs, count, 0, 8, KEY, UINT64, SUM, none)),
+        ];
+        assert_eq!(said, [-(errno::EINVAL as isize); 3], "{by} {count:#x}");
+    }
+    scene.close_with(one);
+}

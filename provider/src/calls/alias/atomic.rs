@@ -2,8 +2,7 @@
 
 use super::{AliasObject, WRITES, call, passed_on, sent};
 use crate::abi::*;
-use crate::sys::copy;
-use ayre::SPANS_MAX;
+use crate::calls::memory::Array;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
@@ -50,14 +49,14 @@ fn piece(start: *const c_void, count: usize) -> Ioc {
     Ioc { addr: start.cast_mut(), count }
 }
 
-/// A place at a peer of as many elements as there are in some pieces; of more pieces than there can
-/// be, the call that is made of it refuses.
+/// A place at a peer of as many elements as there are in some pieces; of pieces that cannot be,
+/// the call that is made of it refuses.
 ///
 /// # Safety
 /// There are so many pieces.
 unsafe fn place(iov: *const Ioc, count: usize, addr: u64, key: u64) -> RmaIoc {
     // SAFETY: the caller's promise.
-    let pieces = unsafe { copy::values(iov, count.min(SPANS_MAX)) };
+    let pieces = unsafe { Array::new(iov, count).get() }.unwrap_or(&[]);
     let count = pieces.iter().fold(0, |sum: usize, piece| sum.wrapping_add(piece.count));
     RmaIoc { addr, count, key }
 }

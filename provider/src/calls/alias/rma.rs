@@ -2,8 +2,7 @@
 
 use super::{AliasObject, READS, WRITES, call, passed_on, sent};
 use crate::abi::*;
-use crate::sys::copy;
-use ayre::SPANS_MAX;
+use crate::calls::memory::Array;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
@@ -31,14 +30,14 @@ passed_on! {
     ) -> isize;
 }
 
-/// A place at a peer, as long as some pieces of memory; of more than there can be, the call that
+/// A place at a peer, as long as some pieces of memory; of pieces that cannot be, the call that
 /// is made of it refuses.
 ///
 /// # Safety
 /// There are so many pieces.
 unsafe fn place(iov: *const Iovec, count: usize, addr: u64, key: u64) -> RmaIov {
     // SAFETY: the caller's promise.
-    let pieces = unsafe { copy::values(iov, count.min(SPANS_MAX)) };
+    let pieces = unsafe { Array::new(iov, count).get() }.unwrap_or(&[]);
     let len = pieces.iter().fold(0, |len: usize, piece| len.wrapping_add(piece.iov_len));
     RmaIov { addr, len, key }
 }

@@ -116,7 +116,7 @@ impl Call {
             (Classes::REQUESTER, Classes::COMPLETER, Classes::RESPONDER);
         match self.operation() {
             Operation::Put | Operation::ImmediatePut => [asked & requester, asked & completer],
-            Operation::NotificationPut => [asked & requester, completer],
+            Operation::NotificationPut | Operation::Deposit => [asked & requester, completer],
             Operation::Get | Operation::Atomic | Operation::FetchAtomic => {
                 [asked & (requester | completer), asked & responder]
             }

@@ -66,6 +66,8 @@ impl Request {
             Operation::NotificationPut => Action::Notify,
             Operation::Atomic => Action::Atomic(parse_atomic(first, fourth, fifth)?),
             Operation::FetchAtomic => Action::Fetch(parse_atomic(first, fourth, fifth)?),
+            // Its words have a form of their own: `deposit::message`.
+            Operation::Deposit => return Err(Fault::Malformed),
         };
         if data_len != 0 && action != Action::Put {
             return Err(Fault::Malformed);

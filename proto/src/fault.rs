@@ -25,6 +25,12 @@ pub enum Fault {
     ForeignHandle = 9,
     /// The peer was started anew: what it knew of its connection is gone.
     PeerRestarted = 10,
+    /// The inlet has stopped at an earlier message, or had when this one was posted.
+    Stopped = 11,
+    /// The inlet has stopped at this message: what becomes of it is its owner's decision.
+    Held = 12,
+    /// The message asks for its owner's program.
+    Exception = 13,
 }
 
 impl Fault {
@@ -41,6 +47,9 @@ impl Fault {
             8 => Self::TooLong,
             9 => Self::ForeignHandle,
             10 => Self::PeerRestarted,
+            11 => Self::Stopped,
+            12 => Self::Held,
+            13 => Self::Exception,
             _ => Self::Malformed,
         }
     }
@@ -64,6 +73,9 @@ impl core::fmt::Display for Fault {
             Self::TooLong => "longer than the stated limit",
             Self::ForeignHandle => "the handle belongs to another port",
             Self::PeerRestarted => "the peer was started anew",
+            Self::Stopped => "the inlet has stopped at an earlier message",
+            Self::Held => "the inlet has stopped at this message",
+            Self::Exception => "the message is for its owner's program",
         })
     }
 }

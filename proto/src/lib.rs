@@ -20,6 +20,7 @@
 //! | [`lock`] | lock and epoch words as atomic transitions | spec/10 |
 //! | [`matching`] | which matched message goes into which receive | spec/45 |
 //! | [`envelope`], [`touch`] | what endpoints tell each other | spec/46 |
+//! | [`deposit`] | messages that combine what sender and receiver know | spec/55 |
 //! | [`combine`] | what an update of an endpoint does to numbers | spec/46 |
 //! | [`link`] | the link between hosts: frames, channels, paths, pace | spec/85, 86, 91 |
 //!
@@ -33,6 +34,7 @@ extern crate alloc;
 pub mod alu;
 pub mod combine;
 pub mod command;
+pub mod deposit;
 pub mod envelope;
 pub mod execute;
 pub mod fault;

@@ -9,7 +9,7 @@
 //!   word 1   | value 64: the user's, a fetched result, or a notification put's payload |
 //!            +------------------------------------------------------------------------+
 //! ```
-use crate::fault::Status;
+use crate::fault::{Fault, Status};
 use crate::units::PeerId;
 use core::num::NonZeroU64;
 
@@ -42,6 +42,8 @@ pub enum Operation {
     Atomic = 5,
     /// Atomic with a result, FCAA among them.
     FetchAtomic = 6,
+    /// A deposit message.
+    Deposit = 7,
 }
 
 impl Operation {
@@ -54,6 +56,7 @@ impl Operation {
             4 => Some(Self::NotificationPut),
             5 => Some(Self::Atomic),
             6 => Some(Self::FetchAtomic),
+            7 => Some(Self::Deposit),
             _ => None,
         }
     }
@@ -63,7 +66,7 @@ impl Operation {
     #[inline(always)]
     pub const fn at_target(self, asked: Classes) -> Option<Classes> {
         match self {
-            Self::NotificationPut => Some(Classes::COMPLETER),
+            Self::NotificationPut | Self::Deposit => Some(Classes::COMPLETER),
             Self::Put | Self::ImmediatePut if asked.contains(Classes::COMPLETER) => {
                 Some(Classes::COMPLETER)
             }
@@ -118,12 +121,21 @@ impl Notification {
         [word, self.value]
     }
 
+    /// Whether it says that an inlet has stopped at a message.
+    // spec: DEP-19
+    pub const fn is_held(&self) -> bool {
+        let held = matches!(self.status, Status::Fault(Fault::Held));
+        held && matches!(self.operation, Operation::Deposit)
+            && self.class.bits() == Classes::COMPLETER.bits()
+    }
+
     /// Reads a record that a peer raised here by an operation of its own: total. Only what such an
     /// operation can raise at its target is accepted. [`Packed::read_at_target`] does the same.
     pub const fn decode_at_target(words: [u64; 2], source: PeerId) -> Option<Self> {
         match Self::decode(words, source) {
             Some(note) => match (note.status, note.operation.at_target(note.class)) {
                 (Status::Ok, Some(class)) if class.bits() == note.class.bits() => Some(note),
+                (Status::Fault(Fault::Held), _) if note.is_held() => Some(note),
                 _ => None,
             },
             None => None,
@@ -168,9 +180,11 @@ pub struct Packed {
 const MARK: NonZeroU64 = NonZeroU64::new(1 << 19).unwrap();
 
 /// By operation code: the class, with status Ok, that the operation raises at its target.
-const RAISED_AT_TARGET: [u8; 8] = [0, 2, 4, 2, 2, 4, 4, 0];
+const RAISED_AT_TARGET: [u8; 8] = [0, 2, 4, 2, 2, 4, 4, 2];
+/// The class and status that tell that an inlet has stopped at a deposit message.
+const HELD: u8 = Classes::COMPLETER.bits() | Fault::Held.code() << 4;
 
-/// By operation code; only good records are packed, so that 0 and 7 stand for nothing.
+/// By operation code; only good records are packed, so that 0 stands for nothing.
 const OPERATIONS: [Operation; 8] = [
     Operation::NotificationPut,
     Operation::Put,
@@ -179,7 +193,7 @@ const OPERATIONS: [Operation; 8] = [
     Operation::NotificationPut,
     Operation::Atomic,
     Operation::FetchAtomic,
-    Operation::NotificationPut,
+    Operation::Deposit,
 ];
 
 impl Packed {
@@ -189,7 +203,8 @@ impl Packed {
     pub fn read_at_target([word, value]: [u64; 2], source: PeerId) -> Option<Self> {
         let (code, raised) = ((word >> 24) as u8, (word >> 16) as u8);
         let expected = RAISED_AT_TARGET[usize::from(code & 7)];
-        if code > 7 || expected == 0 || raised != expected {
+        let is_held = code == Operation::Deposit as u8 && raised == HELD;
+        if code > 7 || expected == 0 || raised != expected && !is_held {
             return None;
         }
         Some(Self { head: MARK | word & !0xffff | u64::from(source.0), value })

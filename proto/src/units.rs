@@ -84,5 +84,7 @@ bitflags::bitflags! {
         const ENQUEUE = 8;
         /// Raise notifications at the owner along with an operation.
         const NOTIFY = 16;
+        /// Send deposit messages that carry instructions of their own.
+        const PROGRAM = 32;
     }
 }

@@ -100,9 +100,9 @@ fn commands() -> impl Strategy<Value = Command> {
 
 /// By the table of chapter 30: where an operation's data lands or is read.
 fn class_at_target(operation: Operation, asked: Classes) -> Option<Classes> {
-    use Operation::{Atomic, FetchAtomic, Get, ImmediatePut, NotificationPut, Put};
+    use Operation::{Atomic, Deposit, FetchAtomic, Get, ImmediatePut, NotificationPut, Put};
     let applies = match operation {
-        NotificationPut => return Some(Classes::COMPLETER),
+        NotificationPut | Deposit => return Some(Classes::COMPLETER),
         Put | ImmediatePut => Classes::COMPLETER,
         Get | Atomic | FetchAtomic => Classes::RESPONDER,
     };

@@ -12,7 +12,7 @@ use ayre_proto::units::{Claim, Key, PeerId};
 use common::{atomics, word};
 use proptest::prelude::*;
 
-const FAULTS: [Fault; 10] = [
+const FAULTS: [Fault; 13] = [
     Fault::UnknownKey,
     Fault::StaleKey,
     Fault::Rights,
@@ -23,14 +23,18 @@ const FAULTS: [Fault; 10] = [
     Fault::TooLong,
     Fault::ForeignHandle,
     Fault::PeerRestarted,
+    Fault::Stopped,
+    Fault::Held,
+    Fault::Exception,
 ];
-const OPERATIONS: [Operation; 6] = [
+const OPERATIONS: [Operation; 7] = [
     Operation::Put,
     Operation::Get,
     Operation::ImmediatePut,
     Operation::NotificationPut,
     Operation::Atomic,
     Operation::FetchAtomic,
+    Operation::Deposit,
 ];
 
 fn statuses() -> impl Strategy<Value = Status> {
@@ -218,11 +222,9 @@ proptest! {
 #[test]
 fn codes_are_those_of_the_table() {
     let codes = FAULTS.map(Fault::code);
-    assert_eq!(codes, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    assert_eq!(codes, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]);
     assert_eq!((Status::Ok.code(), Status::Declined.code()), (0, 15));
-    for reserved in 11..15 {
-        assert_eq!(Status::from_code(reserved), Status::Fault(Fault::Malformed));
-    }
+    assert_eq!(Status::from_code(14), Status::Fault(Fault::Malformed), "reserved");
 }
 
 // spec: ERR-7

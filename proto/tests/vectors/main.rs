@@ -6,6 +6,7 @@
 mod alu;
 mod combine;
 mod command;
+mod deposit;
 mod envelope;
 mod frame;
 mod lane;
@@ -136,6 +137,12 @@ const ALL: &[Vectors] = &[
         header: combine::HEADER,
         machine: combine::machine,
         script: combine::script,
+    },
+    Vectors {
+        name: "deposit",
+        header: deposit::HEADER,
+        machine: deposit::machine,
+        script: deposit::script,
     },
     Vectors { name: "lock", header: lock::HEADER, machine: lock::machine, script: lock::script },
 ];

@@ -23,6 +23,7 @@ pub(crate) const OPERATIONS: &[(&str, Operation)] = &[
     ("notification-put", Operation::NotificationPut),
     ("atomic", Operation::Atomic),
     ("fetch-atomic", Operation::FetchAtomic),
+    ("deposit", Operation::Deposit),
 ];
 
 pub(crate) const ATOMICS: &[(&str, AtomicOp)] = &[
@@ -54,6 +55,9 @@ pub(crate) const STATUSES: &[(&str, Status)] = &[
     ("too-long", Status::Fault(Fault::TooLong)),
     ("foreign-handle", Status::Fault(Fault::ForeignHandle)),
     ("peer-restarted", Status::Fault(Fault::PeerRestarted)),
+    ("stopped", Status::Fault(Fault::Stopped)),
+    ("held", Status::Fault(Fault::Held)),
+    ("exception", Status::Fault(Fault::Exception)),
 ];
 
 pub(crate) const FRAME_KINDS: &[(&str, frame::Kind)] = &[

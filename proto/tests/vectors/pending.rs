@@ -139,7 +139,8 @@ fn traffic(s: &mut Script) {
         let place = s.random.below(4);
         match s.random.below(8) {
             0 | 1 => {
-                let (commands, operation) = (1 + s.random.below(4), s.random.pick(OPERATIONS).0);
+                let (commands, operation) =
+                    (1 + s.random.below(4), s.random.pick(&OPERATIONS[..6]).0);
                 let classes = s.random.below(8);
                 let made = s.run(format!("submit {commands:x} {operation} {classes:x} {tag:x} 0"));
                 posted += if made == "full" { 0 } else { commands };

@@ -1,0 +1,523 @@
+//! One instruction: a word that says which primitives run, in which order, and on what.
+//!
+//! ```text
+//!   63 62  61    60    59      58-56    55-48 47-40 39-32   bits 31-0: see the constants below
+//!  +------+-----+-----+-------+--------+-----+-----+-----+--------------------------------------+
+//!  | give |next |mask |operand| named  |  z  |  y  |  x  | test | op 2 | op 1 | order | kind ... |
+//!  +------+-----+-----+-------+--------+-----+-----+-----+--------------------------------------+
+//! ```
+//!
+//! The same word is carried by a message and stored at a destination. `named`, `operand` and `mask`
+//! matter in stored ones only: they say what the message supplies.
+use crate::fault::Fault;
+
+/// One of the three registers that an instruction can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Slot {
+    /// The one that addresses go by.
+    X = 0,
+    /// The second.
+    Y = 1,
+    /// The third.
+    Z = 2,
+}
+
+impl Slot {
+    /// All, in the order in which they are looked at.
+    pub const ALL: [Self; 3] = [Self::X, Self::Y, Self::Z];
+
+    /// As an index.
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// What an operation or a test works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// A register.
+    Register(Slot),
+    /// The operand of the message, or of the stored instruction.
+    Operand,
+}
+
+impl Source {
+    const fn from_code(code: u64) -> Self {
+        match code & 3 {
+            0 => Self::Register(Slot::X),
+            1 => Self::Register(Slot::Y),
+            2 => Self::Register(Slot::Z),
+            _ => Self::Operand,
+        }
+    }
+
+    /// Two bits.
+    pub const fn code(self) -> u64 {
+        match self {
+            Self::Register(slot) => slot as u64,
+            Self::Operand => 3,
+        }
+    }
+
+    const fn bit(self) -> u8 {
+        match self {
+            Self::Register(slot) => slot.bit(),
+            Self::Operand => 0,
+        }
+    }
+}
+
+/// What a message does with memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// Nothing: registers only.
+    Registers = 0,
+    /// Its data goes to memory.
+    Write = 1,
+    /// Memory comes back.
+    Read = 2,
+    /// It is for the owner's program: the inlet stops at it.
+    Exception = 3,
+}
+
+/// How the place in memory is found, as an offset in the inlet's range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Address {
+    /// The operand.
+    Direct = 0,
+    /// Register x.
+    Indirect = 1,
+    /// Register x, and the operand added.
+    Indexed = 2,
+    /// Register x modulo the length of the range, which is a power of two.
+    Wrapped = 3,
+}
+
+/// What becomes of a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Op {
+    /// The source.
+    Set = 1,
+    /// The source, inverted.
+    Not = 2,
+    /// The source, negated.
+    Neg = 3,
+    /// The sum.
+    Add = 4,
+    /// The difference: source subtracted.
+    Sub = 5,
+    /// Bitwise and.
+    And = 6,
+    /// Bitwise or.
+    Or = 7,
+    /// Bitwise exclusive or.
+    Xor = 8,
+    /// And, with the source inverted.
+    Clear = 9,
+    /// The smaller one, unsigned.
+    Min = 10,
+    /// The greater one, unsigned.
+    Max = 11,
+    /// Shifted to the left by the source's low six bits.
+    Shl = 12,
+    /// Shifted to the right likewise.
+    Shr = 13,
+    /// The sum with the length of the message's data, rounded up to a multiple of eight.
+    Advance = 14,
+    /// The source, if the register equals the operand.
+    Replace = 15,
+}
+
+impl Op {
+    /// Each once, in the order of their codes.
+    pub const ALL: [Self; 15] = [
+        Self::Set,
+        Self::Not,
+        Self::Neg,
+        Self::Add,
+        Self::Sub,
+        Self::And,
+        Self::Or,
+        Self::Xor,
+        Self::Clear,
+        Self::Min,
+        Self::Max,
+        Self::Shl,
+        Self::Shr,
+        Self::Advance,
+        Self::Replace,
+    ];
+
+    /// The new value of a register, from its old one, the source, the operand and the length.
+    // spec: DEP-9
+    #[inline(always)]
+    pub const fn apply(self, old: u64, source: u64, (operand, len): (u64, u64)) -> u64 {
+        match self {
+            Self::Set => source,
+            Self::Not => !source,
+            Self::Neg => source.wrapping_neg(),
+            Self::Add => old.wrapping_add(source),
+            Self::Sub => old.wrapping_sub(source),
+            Self::And => old & source,
+            Self::Or => old | source,
+            Self::Xor => old ^ source,
+            Self::Clear => old & !source,
+            Self::Min if source < old => source,
+            Self::Max if source > old => source,
+            Self::Min | Self::Max => old,
+            Self::Shl => old << (source & 63),
+            Self::Shr => old >> (source & 63),
+            Self::Advance => old.wrapping_add(len.next_multiple_of(8)),
+            Self::Replace if old == operand => source,
+            Self::Replace => old,
+        }
+    }
+
+    const fn reads_target(self) -> bool {
+        !matches!(self, Self::Set | Self::Not | Self::Neg)
+    }
+
+    const fn reads_source(self) -> bool {
+        !matches!(self, Self::Advance)
+    }
+}
+
+/// A register operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegisterOp {
+    /// What is done.
+    pub op: Op,
+    /// To which register.
+    pub to: Slot,
+    /// With what.
+    pub from: Source,
+}
+
+/// How the two sides of a test stand to each other; numbers are unsigned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Relation {
+    /// Equal.
+    Eq = 1,
+    /// Not equal.
+    Ne = 2,
+    /// Left is less.
+    Lt = 3,
+    /// Left is less, or equal.
+    Le = 4,
+    /// Left is greater.
+    Gt = 5,
+    /// Left is greater, or equal.
+    Ge = 6,
+    /// In any case.
+    Always = 7,
+}
+
+impl Relation {
+    /// Each once, in the order of their codes.
+    pub const ALL: [Self; 7] =
+        [Self::Eq, Self::Ne, Self::Lt, Self::Le, Self::Gt, Self::Ge, Self::Always];
+
+    /// Whether it holds.
+    #[inline(always)]
+    pub const fn holds(self, left: u64, right: u64) -> bool {
+        match self {
+            Self::Eq => left == right,
+            Self::Ne => left != right,
+            Self::Lt => left < right,
+            Self::Le => left <= right,
+            Self::Gt => left > right,
+            Self::Ge => left >= right,
+            Self::Always => true,
+        }
+    }
+}
+
+/// The conditional of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Test {
+    /// What must hold.
+    pub relation: Relation,
+    /// Left side.
+    pub left: Source,
+    /// Right side.
+    pub right: Source,
+    /// Where it holds: the message is declined, instead of notified.
+    pub guards: bool,
+}
+
+/// A primitive, as one of the four of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Primitive {
+    /// The place in memory is found.
+    Address,
+    /// The first register operation.
+    First,
+    /// The second register operation.
+    Second,
+    /// The test.
+    Test,
+}
+
+/// What of a stored instruction the message supplies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Supplied {
+    /// By slot: the register's number.
+    pub registers: [bool; 3],
+    /// The operand.
+    pub operand: bool,
+    /// The mask; without, all words are written or read.
+    pub mask: bool,
+}
+
+/// An instruction that can be carried out: what cannot is refused by [`Instruction::parse`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Instruction(u64);
+
+const KIND: u32 = 0;
+const GUARDS: u32 = 2;
+const ADDRESS: u32 = 3;
+const ORDER: u32 = 5;
+const OPS: [u32; 2] = [9, 17];
+const TO: u32 = 4;
+const FROM: u32 = 6;
+const TEST: u32 = 25;
+const LEFT: u32 = 28;
+const RIGHT: u32 = 30;
+const REGISTERS: u32 = 32;
+const NAMED: u32 = 56;
+const OPERAND: u32 = 59;
+const MASK: u32 = 60;
+const NEXT: u32 = 61;
+const GIVE: u32 = 62;
+
+/// Places that an order code gives the address and the test among the four.
+const ORDERS: u64 = 12;
+
+impl Instruction {
+    /// Nothing at all: what there is before anything is added.
+    pub const NOTHING: Self = Self(0);
+
+    /// Reads a word. Total; bits that the instruction has no use for are ignored.
+    // spec: DEP-8
+    pub const fn parse(word: u64) -> Result<Self, Fault> {
+        let this = Self(word);
+        let ordered = this.bits(ORDER, 4) < ORDERS;
+        let first = this.bits(OPS[0], 4) == 0 || this.bits(OPS[0] + TO, 2) != 3;
+        let second = this.bits(OPS[1], 4) == 0 || this.bits(OPS[1] + TO, 2) != 3;
+        if ordered && first && second { Ok(this) } else { Err(Fault::Malformed) }
+    }
+
+    /// The word that travels.
+    pub const fn word(self) -> u64 {
+        self.0
+    }
+
+    #[inline(always)]
+    const fn bits(self, at: u32, count: u32) -> u64 {
+        self.0 >> at & ((1 << count) - 1)
+    }
+
+    const fn with(self, at: u32, count: u32, value: u64) -> Self {
+        let mask = ((1 << count) - 1) << at;
+        Self(self.0 & !mask | value << at & mask)
+    }
+
+    /// What it does with memory.
+    #[inline(always)]
+    pub const fn kind(self) -> Kind {
+        match self.bits(KIND, 2) {
+            0 => Kind::Registers,
+            1 => Kind::Write,
+            2 => Kind::Read,
+            _ => Kind::Exception,
+        }
+    }
+
+    /// How it finds the place.
+    #[inline(always)]
+    pub const fn address(self) -> Address {
+        match self.bits(ADDRESS, 2) {
+            0 => Address::Direct,
+            1 => Address::Indirect,
+            2 => Address::Indexed,
+            _ => Address::Wrapped,
+        }
+    }
+
+    /// The primitive at one of the four places. An order is told by where the address and the test
+    /// stand; the first operation precedes the second.
+    // spec: DEP-7
+    #[inline(always)]
+    pub const fn primitive(self, place: u64) -> Primitive {
+        let (address, test) = places(self.bits(ORDER, 4));
+        if place == address {
+            return Primitive::Address;
+        }
+        if place == test {
+            return Primitive::Test;
+        }
+        let before = (address < place) as u64 + (test < place) as u64;
+        if place == before { Primitive::First } else { Primitive::Second }
+    }
+
+    /// One of the two register operations.
+    #[inline(always)]
+    pub const fn op(self, which: usize) -> Option<RegisterOp> {
+        let at = OPS[which];
+        let code = self.bits(at, 4) as usize;
+        if code == 0 {
+            return None;
+        }
+        let to = Slot::ALL[self.bits(at + TO, 2) as usize];
+        let from = Source::from_code(self.bits(at + FROM, 2));
+        Some(RegisterOp { op: Op::ALL[code - 1], to, from })
+    }
+
+    /// The test.
+    #[inline(always)]
+    pub const fn test(self) -> Option<Test> {
+        let code = self.bits(TEST, 3) as usize;
+        if code == 0 {
+            return None;
+        }
+        Some(Test {
+            relation: Relation::ALL[code - 1],
+            left: Source::from_code(self.bits(LEFT, 2)),
+            right: Source::from_code(self.bits(RIGHT, 2)),
+            guards: self.bits(GUARDS, 1) == 1,
+        })
+    }
+
+    /// The register whose value before the message is given back.
+    #[inline(always)]
+    pub const fn give(self) -> Option<Slot> {
+        match self.bits(GIVE, 2) {
+            0 => None,
+            code => Some(Slot::ALL[code as usize - 1]),
+        }
+    }
+
+    /// The number of a register that it names.
+    #[inline(always)]
+    pub const fn register(self, slot: Slot) -> u8 {
+        self.bits(REGISTERS + 8 * slot as u32, 8) as u8
+    }
+
+    /// Whether the instruction behind it follows.
+    #[inline(always)]
+    pub const fn continues(self) -> bool {
+        self.bits(NEXT, 1) == 1
+    }
+
+    /// What the message supplies to it where it is stored.
+    #[inline(always)]
+    pub const fn supplied(self) -> Supplied {
+        let named = self.bits(NAMED, 3);
+        Supplied {
+            registers: [named & 1 != 0, named & 2 != 0, named & 4 != 0],
+            operand: self.bits(OPERAND, 1) == 1,
+            mask: self.bits(MASK, 1) == 1,
+        }
+    }
+
+    /// Slots whose registers it reads, as bits.
+    #[inline(always)]
+    pub const fn reads(self) -> u8 {
+        let mut slots = match (self.kind(), self.address()) {
+            (Kind::Registers | Kind::Exception, _) | (_, Address::Direct) => 0,
+            _ => Slot::X.bit(),
+        };
+        let mut which = 0;
+        while which < 2 {
+            if let Some(RegisterOp { op, to, from }) = self.op(which) {
+                slots |= if op.reads_target() { to.bit() } else { 0 };
+                slots |= if op.reads_source() { from.bit() } else { 0 };
+            }
+            which += 1;
+        }
+        match self.test() {
+            Some(Test { relation: Relation::Always, .. }) | None => {}
+            Some(Test { left, right, .. }) => slots |= left.bit() | right.bit(),
+        }
+        match self.give() {
+            Some(slot) => slots | slot.bit(),
+            None => slots,
+        }
+    }
+
+    /// Slots whose registers it writes, as bits.
+    #[inline(always)]
+    pub const fn writes(self) -> u8 {
+        let first = match self.op(0) {
+            Some(op) => op.to.bit(),
+            None => 0,
+        };
+        match self.op(1) {
+            Some(op) => first | op.to.bit(),
+            None => first,
+        }
+    }
+}
+
+/// Places of the address and of the test in an order.
+#[inline(always)]
+const fn places(order: u64) -> (u64, u64) {
+    let (address, test) = (order / 3, order % 3);
+    (address, test + (test >= address) as u64)
+}
+
+/// For those who put instructions together: the program builder and the assembler.
+impl Instruction {
+    pub(super) const fn transferring(self, kind: Kind, address: Address) -> Self {
+        self.with(KIND, 2, kind as u64).with(ADDRESS, 2, address as u64)
+    }
+
+    pub(super) const fn operating(self, which: usize, op: &RegisterOp) -> Self {
+        let at = OPS[which];
+        self.with(at, 4, op.op as u64).with(at + TO, 2, op.to as u64).with(
+            at + FROM,
+            2,
+            op.from.code(),
+        )
+    }
+
+    pub(super) const fn testing(self, test: &Test) -> Self {
+        self.with(TEST, 3, test.relation as u64)
+            .with(LEFT, 2, test.left.code())
+            .with(RIGHT, 2, test.right.code())
+            .with(GUARDS, 1, test.guards as u64)
+    }
+
+    /// With the address and the test at these places, of 0 to 3, which differ.
+    pub(super) const fn ordered(self, address: u64, test: u64) -> Self {
+        self.with(ORDER, 4, address * 3 + test - (test > address) as u64)
+    }
+
+    pub(super) const fn giving(self, slot: Slot) -> Self {
+        self.with(GIVE, 2, slot as u64 + 1)
+    }
+
+    pub(super) const fn naming(self, slot: Slot, register: u8) -> Self {
+        self.with(REGISTERS + 8 * slot as u32, 8, register as u64)
+    }
+
+    pub(super) const fn supplied_with(self, supplied: &Supplied) -> Self {
+        let [x, y, z] = supplied.registers;
+        self.with(NAMED, 3, x as u64 | (y as u64) << 1 | (z as u64) << 2)
+            .with(OPERAND, 1, supplied.operand as u64)
+            .with(MASK, 1, supplied.mask as u64)
+    }
+
+    pub(super) const fn continuing(self) -> Self {
+        self.with(NEXT, 1, 1)
+    }
+}

@@ -1,0 +1,366 @@
+//! The machine: from a message and the state of its destination to what shall happen.
+//!
+//! Each instruction takes at most nine steps, none of which needs the message's data:
+//!
+//! ```text
+//!   read x, y, z  ->  address, op 1, op 2, test: in the instruction's order  ->  write, write
+//! ```
+use super::instruction::{Address, Instruction, Kind, Primitive, RegisterOp, Slot, Source, Test};
+use super::message::{Form, Mask, Message, Name};
+use super::{SEQUENCE_MAX, WRITES_MAX};
+use crate::fault::Fault;
+use crate::units::Rights;
+use arrayvec::ArrayVec;
+
+bitflags::bitflags! {
+    /// What messages may do with a register that they name themselves.
+    // spec: DEP-15
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct Protection: u8 {
+        /// Use its value: as an address, in an operation, in a test, as what is given back.
+        const READ = 1;
+        /// Change it.
+        const WRITE = 2;
+    }
+}
+
+/// A part of a depot's registers or instructions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// The first.
+    pub base: u16,
+    /// How many.
+    pub len: u16,
+}
+
+impl Window {
+    /// The number in the depot of what a message calls `index`.
+    // spec: DEP-3
+    #[inline(always)]
+    pub const fn find(&self, index: u16) -> Result<u16, Fault> {
+        if index < self.len { Ok(self.base.wrapping_add(index)) } else { Err(Fault::Bounds) }
+    }
+}
+
+/// What the destination's end of one sender's way in allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inlet {
+    /// Of memory: READ and WRITE; NOTIFY, and PROGRAM for instructions of the sender's own.
+    pub rights: Rights,
+    /// Bytes of the range of memory that it leads to.
+    pub len: u64,
+    /// Registers that messages can name.
+    pub registers: Window,
+    /// Stored instructions at which messages can enter.
+    pub entries: Window,
+    /// Most bytes of data of a message.
+    pub longest: u16,
+}
+
+/// An instruction that a destination stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The instruction.
+    pub instruction: Instruction,
+    /// Its operand, where the message does not supply it.
+    pub operand: u64,
+    /// Whether messages may enter here.
+    pub enters: bool,
+}
+
+/// What a message finds at its destination.
+pub trait Depot {
+    /// The value of a register.
+    fn register(&self, index: u8) -> u64;
+    /// What messages may do with it.
+    fn protection(&self, index: u8) -> Protection;
+    /// A stored instruction; `None` where there is none.
+    fn stored(&self, index: u16) -> Option<Stored>;
+}
+
+/// Registers and their new values, each register once.
+pub type Writes = ArrayVec<(u8, u64), WRITES_MAX>;
+
+/// What is done with memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// [`Kind::Write`] or [`Kind::Read`].
+    pub kind: Kind,
+    /// From the beginning of the inlet's range; it lies within, with the message's length.
+    pub offset: u64,
+    /// Which words.
+    pub mask: Mask,
+}
+
+/// What a message amounts to. It is committed as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// What is done with memory.
+    pub transfer: Option<Transfer>,
+    /// What becomes of registers.
+    pub writes: Writes,
+    /// Whether the owner is notified.
+    pub notifies: bool,
+    /// The value that is given back.
+    pub given: u64,
+    /// A guard held: nothing of the above happens, but that a value is given back.
+    pub declined: bool,
+    /// Steps of the longest instruction.
+    pub steps: u32,
+}
+
+/// Decides what a message amounts to, and changes nothing. A probe amounts to nothing.
+///
+/// # Errors
+/// The first thing that is wrong with it: what it names is not the inlet's or protected, its
+/// transfer leaves the range, a stored instruction is missing.
+// spec: DEP-6, DEP-18
+#[inline]
+pub fn run(message: &Message, inlet: &Inlet, depot: &impl Depot) -> Result<Outcome, Fault> {
+    message.check()?;
+    if message.len > inlet.longest {
+        return Err(Fault::TooLong);
+    }
+    let mut run = Run { message, inlet, depot, outcome: Outcome::default() };
+    match message.form {
+        Form::Carried(instruction) => run.carried(instruction)?,
+        Form::Pointer { entry, registers } => run.pointed(entry, registers)?,
+        Form::Probe => {}
+    }
+    run.finish()
+}
+
+struct Run<'a, D> {
+    message: &'a Message,
+    inlet: &'a Inlet,
+    depot: &'a D,
+    outcome: Outcome,
+}
+
+/// What an instruction works with besides registers.
+#[derive(Clone, Copy)]
+struct Given {
+    operand: u64,
+    mask: Mask,
+}
+
+/// The registers that an instruction names, read once.
+#[derive(Clone, Copy, Default)]
+struct Latches {
+    index: [u8; 3],
+    value: [u64; 3],
+}
+
+impl<D: Depot> Run<'_, D> {
+    // spec: DEP-16
+    fn carried(&mut self, instruction: Instruction) -> Result<(), Fault> {
+        if !self.inlet.rights.contains(Rights::PROGRAM) {
+            return Err(Fault::Rights);
+        }
+        let notifies = matches!(instruction.test(), Some(Test { guards: false, .. }));
+        if notifies && !self.inlet.rights.contains(Rights::NOTIFY) {
+            return Err(Fault::Rights);
+        }
+        if instruction.continues() {
+            return Err(Fault::Malformed);
+        }
+        let given = Given { operand: self.message.operand, mask: self.message.mask };
+        self.step(instruction, |slot| Name::carried(instruction, slot), given)
+    }
+
+    // spec: DEP-4, DEP-17
+    fn pointed(&mut self, entry: u16, registers: [u8; 3]) -> Result<(), Fault> {
+        let entry = self.inlet.entries.find(entry)?;
+        for at in 0..SEQUENCE_MAX as u16 {
+            let stored = self.depot.stored(entry.wrapping_add(at)).ok_or(Fault::Malformed)?;
+            if at == 0 && !stored.enters {
+                return Err(Fault::Rights);
+            }
+            let instruction = stored.instruction;
+            let supplied = instruction.supplied();
+            let given = Given {
+                operand: if supplied.operand { self.message.operand } else { stored.operand },
+                mask: if supplied.mask { self.message.mask } else { Mask::ALL },
+            };
+            let name = |slot| Name::stored(instruction, slot, registers);
+            self.step(instruction, name, given)?;
+            if !instruction.continues() || self.outcome.declined {
+                return Ok(());
+            }
+        }
+        Err(Fault::Malformed)
+    }
+
+    /// One instruction.
+    // spec: DEP-7, DEP-10, DEP-11
+    #[inline(always)]
+    fn step(
+        &mut self,
+        instruction: Instruction,
+        name: impl Fn(Slot) -> Name,
+        given: Given,
+    ) -> Result<(), Fault> {
+        let mut latches = self.latch(instruction, name)?;
+        let mut steps = instruction.reads().count_ones();
+        if let Some(slot) = instruction.give() {
+            self.outcome.given = latches.value[slot.index()];
+        }
+        for place in 0..4 {
+            steps += match instruction.primitive(place) {
+                Primitive::Address => self.transfer(instruction, &latches, given)?,
+                Primitive::First => self.operate(instruction.op(0), &mut latches, given),
+                Primitive::Second => self.operate(instruction.op(1), &mut latches, given),
+                Primitive::Test => self.test(instruction.test(), &latches, given),
+            };
+            if self.outcome.declined {
+                break;
+            }
+        }
+        for slot in Slot::ALL.into_iter().filter(|slot| has(instruction.writes(), *slot)) {
+            let (index, value) = (latches.index[slot.index()], latches.value[slot.index()]);
+            match self.outcome.writes.iter_mut().find(|(written, _)| *written == index) {
+                Some(write) => write.1 = value,
+                None => self.outcome.writes.push((index, value)),
+            }
+        }
+        steps += instruction.writes().count_ones();
+        self.outcome.steps = self.outcome.steps.max(steps);
+        Ok(())
+    }
+
+    /// Finds the registers that an instruction names, and reads those that it needs.
+    #[inline(always)]
+    fn latch(
+        &self,
+        instruction: Instruction,
+        name: impl Fn(Slot) -> Name,
+    ) -> Result<Latches, Fault> {
+        let (reads, writes) = (instruction.reads(), instruction.writes());
+        let mut latches = Latches::default();
+        for slot in Slot::ALL.into_iter().filter(|slot| has(reads | writes, *slot)) {
+            let mut needed = Protection::empty();
+            needed.set(Protection::READ, has(reads, slot));
+            needed.set(Protection::WRITE, has(writes, slot));
+            let index = self.resolve(name(slot), needed)?;
+            latches.index[slot.index()] = index;
+            if has(reads, slot) {
+                latches.value[slot.index()] = self.register(index);
+            }
+        }
+        Ok(latches)
+    }
+
+    // spec: DEP-3, DEP-15
+    #[inline(always)]
+    fn resolve(&self, name: Name, needed: Protection) -> Result<u8, Fault> {
+        match name {
+            Name::Ours(index) => Ok(index),
+            Name::Theirs(index) => {
+                let index = self.inlet.registers.find(u16::from(index))? as u8;
+                match self.depot.protection(index).contains(needed) {
+                    true => Ok(index),
+                    false => Err(Fault::Rights),
+                }
+            }
+        }
+    }
+
+    /// As earlier instructions of the message have left it.
+    #[inline(always)]
+    fn register(&self, index: u8) -> u64 {
+        let written = self.outcome.writes.iter().find(|(written, _)| *written == index);
+        written.map_or_else(|| self.depot.register(index), |(_, value)| *value)
+    }
+
+    // spec: DEP-5, DEP-14
+    #[inline(always)]
+    fn transfer(
+        &mut self,
+        instruction: Instruction,
+        latches: &Latches,
+        given: Given,
+    ) -> Result<u32, Fault> {
+        let kind = instruction.kind();
+        let right = match kind {
+            Kind::Registers => return Ok(0),
+            Kind::Exception => return Err(Fault::Exception),
+            Kind::Write => Rights::WRITE,
+            Kind::Read => Rights::READ,
+        };
+        if !self.inlet.rights.contains(right) {
+            return Err(Fault::Rights);
+        }
+        let twice = self.outcome.transfer.is_some();
+        if twice || self.message.len > 0 && self.message.brings != (kind == Kind::Write) {
+            return Err(Fault::Malformed);
+        }
+        let (x, reach) = (latches.value[Slot::X.index()], self.inlet.len);
+        let offset = match instruction.address() {
+            Address::Direct => given.operand,
+            Address::Indirect => x,
+            Address::Indexed => x.wrapping_add(given.operand),
+            Address::Wrapped if reach.is_power_of_two() => x & (reach - 1),
+            Address::Wrapped => return Err(Fault::Malformed),
+        };
+        if offset > reach || u64::from(self.message.len) > reach - offset {
+            return Err(Fault::Bounds);
+        }
+        self.outcome.transfer = Some(Transfer { kind, offset, mask: given.mask });
+        Ok(1)
+    }
+
+    #[inline(always)]
+    fn operate(&self, op: Option<RegisterOp>, latches: &mut Latches, given: Given) -> u32 {
+        let Some(RegisterOp { op, to, from }) = op else { return 0 };
+        let source = latches.source(from, given);
+        let len = if self.message.brings { u64::from(self.message.len) } else { 0 };
+        let old = latches.value[to.index()];
+        let new = op.apply(old, source, (given.operand, len));
+        // A register that is named twice has one value.
+        let index = latches.index[to.index()];
+        for slot in 0..3 {
+            if latches.index[slot] == index {
+                latches.value[slot] = new;
+            }
+        }
+        1
+    }
+
+    #[inline(always)]
+    fn test(&mut self, test: Option<Test>, latches: &Latches, given: Given) -> u32 {
+        let Some(Test { relation, left, right, guards }) = test else { return 0 };
+        let holds = relation.holds(latches.source(left, given), latches.source(right, given));
+        self.outcome.notifies |= holds && !guards;
+        self.outcome.declined |= holds && guards;
+        1
+    }
+
+    // spec: DEP-11
+    fn finish(self) -> Result<Outcome, Fault> {
+        let Self { message, outcome, .. } = self;
+        if outcome.declined {
+            let Outcome { given, steps, .. } = outcome;
+            return Ok(Outcome { given, steps, declined: true, ..Outcome::default() });
+        }
+        // Data that nothing has asked for.
+        if message.len > 0 && outcome.transfer.is_none() {
+            return Err(Fault::Malformed);
+        }
+        Ok(outcome)
+    }
+}
+
+impl Latches {
+    #[inline(always)]
+    const fn source(&self, from: Source, given: Given) -> u64 {
+        match from {
+            Source::Register(slot) => self.value[slot.index()],
+            Source::Operand => given.operand,
+        }
+    }
+}
+
+#[inline(always)]
+const fn has(slots: u8, slot: Slot) -> bool {
+    slots & 1 << slot.index() != 0
+}

@@ -21,6 +21,7 @@ pub mod batches;
 pub mod bounds;
 pub mod concurrency;
 pub mod death;
+pub mod deposits;
 pub mod epochs;
 pub mod handles;
 pub mod locks;

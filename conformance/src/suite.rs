@@ -47,6 +47,11 @@ macro_rules! suite {
             batches:
                 a_batch_is_posted_in_order, an_unposted_batch_does_nothing,
                 a_batch_is_posted_whole_or_not, a_batch_that_never_fits_is_too_long;
+            deposits:
+                appends_lie_one_behind_the_other, answers_bring_values_and_memory,
+                every_executor_does_the_same, tests_notify_where_they_hold,
+                a_stopped_inlet_waits_for_its_owner, owners_skip_and_reset,
+                a_frozen_depot_does_not_change, a_revoked_inlet_is_stale, inlets_are_bounded;
             oracle: lists_agree_with_the_oracle;
             bounds:
                 what_exceeds_a_capability_is_refused, a_part_is_all_that_is_granted, parts_overlap;
@@ -92,6 +97,7 @@ macro_rules! suite_of_ports {
                 streams_of_messages_arrive, waits_miss_no_wake_up, senders_do_not_mix,
                 a_flooding_sender_stops_nobody;
             queues: producers_do_not_mix, a_flooding_producer_stops_nobody;
+            deposits: many_senders_share_a_queue;
             handles: names_are_of_a_pair;
             revocation: nothing_lands_after;
             room:

@@ -355,8 +355,8 @@ impl Raised {
 
 /// Whether a notification belongs at the target: a completer of what lands there, a responder.
 pub fn is_raised_at_target(note: &Notification) -> bool {
-    let lands_there = [Operation::Put, Operation::ImmediatePut, Operation::NotificationPut]
-        .contains(&note.operation);
+    use Operation::{Deposit, ImmediatePut, NotificationPut, Put};
+    let lands_there = [Put, ImmediatePut, NotificationPut, Deposit].contains(&note.operation);
     note.class == Classes::RESPONDER || note.class == Classes::COMPLETER && lands_there
 }
 

@@ -32,6 +32,14 @@ impl Grant {
     pub fn key(&self) -> Key {
         self.key
     }
+
+    pub(crate) fn new(peer: PeerId, key: Key, region: Region, port: u64) -> Self {
+        Self { peer, key, region, port }
+    }
+
+    pub(crate) fn region(&self) -> &Region {
+        &self.region
+    }
 }
 
 /// How a revocation fenced what was under way.
@@ -119,8 +127,7 @@ impl Port {
         rights: Rights,
         name: u64,
     ) -> Result<Grant, SetupError> {
-        self.own_region(region)?;
-        check_part(region, &part, rights)?;
+        self.check_share(region, &part, rights)?;
         let (holder, number) = (peer, region.number());
         let (base, len) = (part.start as u64, (part.end - part.start) as u64);
         let cover = Cover { holder, rights, region: number, base, len };
@@ -137,6 +144,16 @@ impl Port {
             return Err(error);
         }
         Ok(Grant { peer, key, region: region.clone(), port: self.identity })
+    }
+
+    pub(crate) fn check_share(
+        &self,
+        region: &Region,
+        part: &Range<usize>,
+        rights: Rights,
+    ) -> Result<(), SetupError> {
+        self.own_region(region)?;
+        check_part(region, part, rights)
     }
 
     /// Hands the same part to every connected peer, this port's loopback excepted.
@@ -287,16 +304,27 @@ impl Port {
         words: [u64; 7],
         file: Option<OwnedFd>,
     ) -> Result<(), SetupError> {
+        self.offer_with(peer, kind, words, file.into_iter().collect())
+    }
+
+    /// The same with several files.
+    pub(crate) fn offer_with(
+        &mut self,
+        peer: PeerId,
+        kind: PacketKind,
+        words: [u64; 7],
+        fds: Vec<OwnedFd>,
+    ) -> Result<(), SetupError> {
         let own = peer == self.id;
         let connection = self.connection_mut(peer)?;
         if connection.ended.is_some() {
             return Err(SetupError::PeerLeft);
         }
         if own {
-            connection.offers.push(Packet { kind, words, fds: file.into_iter().collect() });
+            connection.offers.push(Packet { kind, words, fds });
             return Ok(());
         }
-        let fds: Vec<_> = file.iter().map(AsFd::as_fd).collect();
+        let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
         let sent = connection.control().send(kind, words, &fds);
         if connection.is_carried() {
             self.push_out(peer);

@@ -31,6 +31,7 @@ pub(crate) enum PacketKind {
     OfferQueue = 5,
     /// The peer leaves on purpose; its end of the socket closes next.
     Bye = 6,
+    OfferInlet = 7,
 }
 
 impl PacketKind {
@@ -42,6 +43,7 @@ impl PacketKind {
             4 => Self::OfferRegion,
             5 => Self::OfferQueue,
             6 => Self::Bye,
+            7 => Self::OfferInlet,
             _ => return None,
         })
     }

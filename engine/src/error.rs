@@ -25,11 +25,14 @@ pub enum Busy {
     /// The endpoint has not answered our call yet.
     #[error("the endpoint is being called")]
     Connecting,
+    /// Somebody has been inside the depot for long, or its owner has frozen it.
+    #[error("the depot is locked")]
+    DepotLocked,
 }
 
 impl Busy {
     /// How many reasons there are.
-    pub(crate) const COUNT: usize = Self::Connecting as usize + 1;
+    pub(crate) const COUNT: usize = Self::DepotLocked as usize + 1;
 }
 
 /// An operation was not posted.

@@ -33,6 +33,7 @@ mod config;
 mod connection;
 mod control;
 mod counters;
+pub mod deposit;
 mod direct;
 mod endpoint;
 mod error;

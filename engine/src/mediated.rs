@@ -4,6 +4,7 @@
 //! target. The target says in a counter how many commands it has executed, and in responses what
 //! has data, a result or a fault.
 use crate::connection::{Connection, Executor, MediatedEnd, Requests, Sink};
+use crate::deposit;
 use crate::error::{Busy, Fault, PostError};
 use crate::local::{Buffer, Transfer};
 use crate::mem::page::Sleeper;
@@ -13,6 +14,7 @@ use crate::sync::Ordering;
 use crate::wire;
 use ayre_proto::alu::Fetched;
 use ayre_proto::command::{COMMAND_BYTES, RESPONSE_BYTES, Request, Response};
+use ayre_proto::deposit::message::Posted as Message;
 use ayre_proto::execute::{Action, Command};
 use ayre_proto::fault::Status;
 use ayre_proto::lane::{Kind, Malformed, lines_for};
@@ -31,6 +33,44 @@ const COMMANDS_MAX: u64 = 1 << 31;
 pub(crate) struct Order<'a> {
     pub(crate) command: Command,
     pub(crate) transfer: Transfer<'a>,
+}
+
+/// A command as the way to the target's engine sees it.
+pub(crate) trait Ask {
+    /// The words that travel.
+    fn words(&self) -> [u64; COMMAND_BYTES / 8];
+    /// Whether its initiator waits for an answer although all goes well.
+    fn is_answered(&self) -> bool;
+    /// What it does at a place that its initiator names; none where that does not.
+    fn command(&self) -> Option<&Command>;
+}
+
+impl Ask for Request {
+    fn words(&self) -> [u64; COMMAND_BYTES / 8] {
+        self.encode()
+    }
+
+    fn is_answered(&self) -> bool {
+        self.command.action.answers()
+    }
+
+    fn command(&self) -> Option<&Command> {
+        Some(&self.command)
+    }
+}
+
+impl Ask for Message {
+    fn words(&self) -> [u64; COMMAND_BYTES / 8] {
+        self.encode()
+    }
+
+    fn is_answered(&self) -> bool {
+        self.message.asks
+    }
+
+    fn command(&self) -> Option<&Command> {
+        None
+    }
 }
 
 /// What a blocking call waits for, and where it wants a get's data.
@@ -89,6 +129,58 @@ impl Port {
         Ok(Posted { ticket, status, value })
     }
 
+    /// Hands a deposit message to the owner's engine, whole: `data` goes, and what comes back is
+    /// waited for where it asks for an answer.
+    // spec: DEP-13, DEP-27
+    pub(crate) fn deposit_mediated(
+        &mut self,
+        peer: PeerId,
+        message: &Message,
+        data: &[u8],
+        into: &mut [u8],
+    ) -> Result<Posted, PostError> {
+        if let Err(reason) = self.check_message_room(peer, message, data.len()) {
+            self.progress_with(peer);
+            return Err(self.busy(reason));
+        }
+        self.owed += NOTES_PER_OPERATION;
+        self.answers_rota.hot = peer.index();
+        let end = mediated(self.connection_mut(peer)?)?;
+        end.noted += 1;
+        let (place, ticket) = end.pending.submit(deposit::report(message), 1);
+        let shape = Shape::contiguous(into.len() as u64);
+        let asks = message.message.asks;
+        let mut awaited = asks.then_some(Awaited { place, ticket, into, shape, outcome: None });
+        self.awaited = asks.then_some(peer.index());
+        let buffer = if data.is_empty() { Buffer::None } else { Buffer::Out(data) };
+        let piece = Piece { local: 0, remote: 0, len: data.len() as u64 };
+        self.push_piece(peer, message, (&buffer, &piece), awaited.as_mut());
+        if self.connection(peer).is_ok_and(Connection::is_carried) {
+            self.nudge(peer);
+        }
+        let outcome = awaited.map(|awaited| self.wait_answer(peer, awaited));
+        self.awaited = None;
+        let (status, value) = outcome.unwrap_or((Status::Ok, 0));
+        Ok(Posted { ticket, status, value })
+    }
+
+    fn check_message_room(
+        &mut self,
+        peer: PeerId,
+        message: &Message,
+        data: usize,
+    ) -> Result<(), Busy> {
+        let end = self.connection_mut(peer).and_then(mediated);
+        let end = end.map_err(|_| Busy::TooManyOutstanding)?;
+        if !end.pending.has_room() {
+            return Err(Busy::TooManyOutstanding);
+        }
+        if end.note_credit() == 0 || !self.has_request_room(peer, message.message.asks, data) {
+            return Err(Busy::RequestLaneFull);
+        }
+        Ok(())
+    }
+
     /// Makes sure of everything that can be busy; returns the longest piece.
     // spec: POST-1, POST-2
     fn check_room(
@@ -114,7 +206,7 @@ impl Port {
             Action::Put => shape.row_len.min(limit) as usize,
             _ => 0,
         };
-        if !self.has_request_room(peer, &command.action, first) {
+        if !self.has_request_room(peer, command.action.answers(), first) {
             return Err(Busy::RequestLaneFull.into());
         }
         Ok(limit)
@@ -151,7 +243,7 @@ impl Port {
     fn push_piece(
         &mut self,
         peer: PeerId,
-        request: &Request,
+        request: &impl Ask,
         (buffer, piece): (&Buffer<'_>, &Piece),
         mut awaited: Option<&mut Awaited<'_>>,
     ) -> bool {
@@ -159,12 +251,12 @@ impl Port {
             Buffer::Out(_) | Buffer::OutRegion(..) => piece.len as usize,
             _ => 0,
         };
-        let action = &request.command.action;
-        if !self.has_request_room(peer, action, len) {
+        let answered = request.is_answered();
+        if !self.has_request_room(peer, answered, len) {
             let room = self.wait_for(None, |port| {
                 port.take_answers(peer.index(), awaited.as_deref_mut());
                 let gone = !port.is_alive(peer);
-                (gone || port.has_request_room(peer, action, len)).then_some(!gone)
+                (gone || port.has_request_room(peer, answered, len)).then_some(!gone)
             });
             if room != Some(true) {
                 return false;
@@ -182,7 +274,7 @@ impl Port {
                         &self.staging[..len]
                     }
                 };
-                let pushed = lane.push((Kind::Command, 0), request.encode(), data);
+                let pushed = lane.push((Kind::Command, 0), request.words(), data);
                 debug_assert!(pushed.is_ok(), "room was made sure of");
             }
             Requests::Wire => {
@@ -196,14 +288,14 @@ impl Port {
     }
 
     /// Whether a command with so many bytes of data finds room.
-    fn has_request_room(&mut self, peer: PeerId, action: &Action, data: usize) -> bool {
+    fn has_request_room(&mut self, peer: PeerId, answered: bool, data: usize) -> bool {
         let Ok(end) = self.connection_mut(peer).and_then(mediated) else { return false };
         let len = COMMAND_BYTES + data;
         match &mut end.requests {
             Requests::Lane(lane) => lane.reserve(len).is_ok(),
             Requests::Wire => {
                 let wire = self.wire.get();
-                wire.is_some_and(|wire| wire::lock(wire).has_room(peer, action, len))
+                wire.is_some_and(|wire| wire::lock(wire).has_room(peer, answered, len))
             }
         }
     }
@@ -279,12 +371,14 @@ impl Port {
             if let Some(sink) = end.sinks.get_mut(place) {
                 *sink = None;
             }
-            if status.fault().is_some() && report.operation.at_target(report.classes).is_some() {
+            let unheard = status.fault().is_some_and(|fault| fault != Fault::Held);
+            if unheard && report.operation.at_target(report.classes).is_some() {
                 // It has raised no notification there, so it keeps no credit for one.
                 end.noted -= 1;
             }
         }
-        let value = if report.operation == Operation::FetchAtomic { *value } else { report.value };
+        let fetches = matches!(report.operation, Operation::FetchAtomic | Operation::Deposit);
+        let value = if fetches { *value } else { report.value };
         self.complete(peer, report, *status, value);
     }
 
@@ -424,6 +518,16 @@ fn take_response(
         return Ok(());
     }
     match operation {
+        Operation::Deposit => {
+            let (value, success) = (response.value, response.status == Status::Ok);
+            end.pending.on_fetched(place, Fetched { value, success });
+            if data.is_empty() {
+                return Ok(());
+            }
+            let awaited = awaited.filter(|awaited| awaited.place == place).ok_or(Malformed)?;
+            end.responses.copy(RESPONSE_BYTES / 8, range_of(awaited.into, 0, data.len())?);
+            Ok(())
+        }
         Operation::FetchAtomic => {
             let (value, success) = (response.value, response.status == Status::Ok);
             end.pending.on_fetched(place, Fetched { value, success });

@@ -110,7 +110,7 @@ impl Port {
             let taken = end.notes_taken.fetch_add(1, Ordering::Relaxed) + 1;
             // NOTE-R1: our responder knows before the initiator does (NOTE-A1), whom it would
             // take for malformed otherwise.
-            connection.inward.control(Control::Noted).store(taken, Ordering::Release);
+            connection.inward.control(Control::Noted).fetch_max(taken, Ordering::Release);
         }
     }
 }
@@ -146,8 +146,9 @@ impl Landing {
 
 /// Whether a notification was raised by a peer's operation rather than by one of our own.
 pub(crate) fn raised_at_target(notification: &Notification) -> bool {
-    use Operation::{ImmediatePut, NotificationPut, Put};
-    let lands_at_target = matches!(notification.operation, Put | ImmediatePut | NotificationPut);
+    use Operation::{Deposit, ImmediatePut, NotificationPut, Put};
+    let lands_at_target =
+        matches!(notification.operation, Put | ImmediatePut | NotificationPut | Deposit);
     notification.class == Classes::RESPONDER
         || notification.class == Classes::COMPLETER && lands_at_target
 }

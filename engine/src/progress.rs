@@ -196,10 +196,11 @@ fn take_packets(connection: &mut Connection) -> Result<(), Fault> {
             Arrival::Closed => return Err(Fault::PeerDead),
             Arrival::Restarted => return Err(Fault::PeerRestarted),
             Arrival::Packet(mut packet) => match packet.kind {
-                PacketKind::OfferRegion | PacketKind::OfferQueue => {
+                PacketKind::OfferRegion | PacketKind::OfferQueue | PacketKind::OfferInlet => {
                     // What is offered beyond all measure is dropped; the rest can be accepted.
                     if connection.offers.len() < OFFERS_MAX {
-                        packet.fds.truncate(1);
+                        let is_inlet = packet.kind == PacketKind::OfferInlet;
+                        packet.fds.truncate(if is_inlet { 3 } else { 1 });
                         connection.offers.push(packet);
                     }
                 }

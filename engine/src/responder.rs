@@ -2,6 +2,8 @@
 //!
 //! Runs in the port's own `progress`, or in a thread of its own. A connection whose answers or
 //! notifications find no room waits, command by command, and no other connection notices.
+mod messages;
+
 use crate::connection::Link;
 use crate::mem::lane::{LaneReceiver, LaneSender};
 use crate::mem::layout::{Control, Direction};
@@ -15,9 +17,10 @@ use ayre_proto::execute::{Action, Command, Effects, NOWHERE, execute};
 use ayre_proto::fault::{Fault, Status};
 use ayre_proto::lane::{Kind, Malformed};
 use ayre_proto::limits::{LINE_PAYLOAD, NOTES_UNREAD_MAX, RECORD_MAX, TABLE_SLOTS};
-use ayre_proto::notify::{Notification, Packed};
+use ayre_proto::notify::{Notification, Operation, Packed};
 use ayre_proto::units::{Extent, PeerId};
 use ayre_proto::xlate::Table;
+use messages::Inlets;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -50,8 +53,12 @@ struct Account {
     executed: u64,
     /// What the program has taken of the notifications raised for this peer.
     taken: Arc<AtomicU64>,
-    /// Notifications raised for this peer's commands.
+    /// Notifications raised for this peer's commands, or that might have been.
     noted: u64,
+    /// Tells the initiator how many notifications are no more.
+    gone: Word,
+    /// Of those that might have been raised and were not, what has not been told yet.
+    spared: u64,
 }
 
 impl Served {
@@ -73,13 +80,16 @@ impl Served {
         inward: &Direction,
         taken: Arc<AtomicU64>,
     ) -> Self {
-        let done = inward.control(Control::Done);
-        Self { link, lanes: None, account: Account { peer, done, executed: 0, taken, noted: 0 } }
+        let (done, gone) = (inward.control(Control::Done), inward.control(Control::Noted));
+        let account = Account { peer, done, executed: 0, taken, noted: 0, gone, spared: 0 };
+        Self { link, lanes: None, account }
     }
 }
 
 /// How the data of a command comes, and how its answer goes.
 pub(crate) trait Exchange {
+    /// Copies the data of a command that is this long out.
+    fn bring(&mut self, into: &mut [u8]);
     /// Puts the command's data in place.
     fn deposit(&mut self, into: &Mapping, offset: u64, len: usize);
     /// Bytes of the longest answer.
@@ -100,6 +110,10 @@ struct OverLanes<'a> {
 }
 
 impl Exchange for OverLanes<'_> {
+    fn bring(&mut self, into: &mut [u8]) {
+        self.lanes.requests.copy(COMMAND_BYTES / 8, into);
+    }
+
     fn deposit(&mut self, into: &Mapping, offset: u64, len: usize) {
         let data = &mut self.staging[..len];
         self.lanes.requests.copy(COMMAND_BYTES / 8, data);
@@ -128,6 +142,8 @@ pub(crate) struct Responder {
     pub(crate) table: Table,
     /// Registered memory, by region number.
     pub(crate) regions: Vec<Option<Arc<Mapping>>>,
+    /// Ways into depots, by the slots of their keys.
+    inlets: Inlets,
     /// By peer number.
     served: Vec<Option<Served>>,
     news: News,
@@ -155,6 +171,7 @@ impl Responder {
         Self {
             table: Table::new(TABLE_SLOTS),
             regions: Vec::new(),
+            inlets: Inlets::default(),
             served: Vec::new(),
             news: News { notes: VecDeque::new(), malformed: Vec::new(), any: any_news },
             staging: Box::new([0; RECORD_MAX]),
@@ -181,12 +198,12 @@ impl Responder {
     /// Performs what a peer has posted, as far as its answers find room, before it is removed.
     // spec: LIFE-12
     pub(crate) fn serve_out(&mut self, peer: PeerId) {
-        let Self { table, regions, served, news, staging } = self;
+        let Self { table, regions, inlets, served, news, staging } = self;
         let Some(Some(Served { lanes: Some(lanes), account, .. })) = served.get_mut(peer.index())
         else {
             return;
         };
-        let mut target = Target { table, regions, news };
+        let mut target = Target { table, regions, inlets, news };
         for _ in 0..lanes.requests.lines() {
             if !matches!(account.serve_next(lanes, staging, &mut target), Ok(true)) {
                 break;
@@ -206,15 +223,15 @@ impl Responder {
         (head, data): (&[u8; COMMAND_BYTES], u64),
         exchange: &mut impl Exchange,
     ) -> Result<bool, Malformed> {
-        let Self { table, regions, served, news, .. } = self;
+        let Self { table, regions, inlets, served, news, .. } = self;
         let Some(Some(served)) = served.get_mut(peer.index()) else { return Ok(false) };
         if !Arc::ptr_eq(&served.link, link) {
             // The number belongs to another connection now, or still.
             return Ok(false);
         }
-        let request = parse(head, data);
-        let mut target = Target { table, regions, news };
-        let performed = served.account.perform_one(request, exchange, &mut target)?;
+        let words = words_of(head);
+        let mut target = Target { table, regions, inlets, news };
+        let performed = served.account.perform_one((&words, data), exchange, &mut target)?;
         if performed {
             served.account.count_done();
         }
@@ -231,13 +248,14 @@ impl Responder {
         head: &[u8; COMMAND_BYTES],
         data: &[u8],
     ) -> bool {
-        let Self { table, regions, served, news, .. } = self;
+        let Self { table, regions, inlets, served, news, .. } = self;
         let Some(Some(served)) = served.get(peer.index()) else { return false };
-        let Ok(Request { command, .. }) = parse(head, data.len() as u64) else { return false };
+        let parsed = Request::parse(&words_of(head), data.len() as u64);
+        let Ok(Request { command, .. }) = parsed else { return false };
         if !Arc::ptr_eq(&served.link, link) || command.action != Action::Put {
             return false;
         }
-        let translated = Target { table, regions, news }.translate(peer, &command);
+        let translated = Target { table, regions, inlets, news }.translate(peer, &command);
         let Ok(extent) = translated else { return false };
         memory(regions, &extent).write(extent.offset(), data);
         true
@@ -281,10 +299,10 @@ impl Responder {
 
     #[inline(never)]
     fn serve_arrived(&mut self, index: usize) -> bool {
-        let Self { table, regions, served, news, staging } = self;
+        let Self { table, regions, inlets, served, news, staging } = self;
         let slot = &mut served[index];
         let Some(one) = slot else { return false };
-        let mut target = Target { table, regions, news };
+        let mut target = Target { table, regions, inlets, news };
         match one.serve(staging, &mut target) {
             Ok(any) => any,
             Err(Malformed) => {
@@ -315,6 +333,7 @@ impl News {
 struct Target<'a> {
     table: &'a Table,
     regions: &'a [Option<Arc<Mapping>>],
+    inlets: &'a mut Inlets,
     news: &'a mut News,
 }
 
@@ -342,9 +361,23 @@ impl Served {
 }
 
 impl Account {
-    fn count_done(&self) {
+    fn count_done(&mut self) {
+        if self.spared > 0 {
+            self.give_back_spared();
+        }
         // DONE-R1: the effects and answers of all commands counted.
         self.done.store(self.executed, Ordering::Release);
+    }
+
+    /// The program here takes others meanwhile: the higher count is the later one.
+    // spec: DEP-27
+    #[cold]
+    fn give_back_spared(&mut self) {
+        // Relaxed: as the program's.
+        let taken = self.taken.fetch_add(self.spared, Ordering::Relaxed) + self.spared;
+        self.spared = 0;
+        // NOTE-R1: what we check is told before.
+        self.gone.fetch_max(taken, Ordering::Release);
     }
 
     /// Serves the command at the head of the lane. False where there is none, or no room for what
@@ -362,8 +395,8 @@ impl Account {
         if status.kind != Kind::Command {
             return Err(Malformed);
         }
-        let request = Request::parse(&lanes.requests.head(), data as u64);
-        if !self.perform_one(request, &mut OverLanes { lanes, staging }, target)? {
+        let words = lanes.requests.head();
+        if !self.perform_one((&words, data as u64), &mut OverLanes { lanes, staging }, target)? {
             return Ok(false);
         }
         lanes.requests.consume(&status);
@@ -373,10 +406,14 @@ impl Account {
     /// Performs a command unless what it causes has no room.
     fn perform_one(
         &mut self,
-        request: Result<Request, Fault>,
+        (words, data): (&[u64; COMMAND_BYTES / 8], u64),
         exchange: &mut impl Exchange,
         target: &mut Target<'_>,
     ) -> Result<bool, Malformed> {
+        if words[0] as u8 == Operation::Deposit as u8 {
+            return self.perform_message(words, data, exchange, target);
+        }
+        let request = Request::parse(words, data);
         if !self.has_room(&request, exchange)? {
             return Ok(false);
         }
@@ -444,10 +481,9 @@ impl Account {
     }
 }
 
-fn parse(head: &[u8; COMMAND_BYTES], data: u64) -> Result<Request, Fault> {
+fn words_of(head: &[u8; COMMAND_BYTES]) -> [u64; COMMAND_BYTES / 8] {
     let (words, _) = head.as_chunks();
-    let words = std::array::from_fn(|index| u64::from_le_bytes(words[index]));
-    Request::parse(&words, data)
+    std::array::from_fn(|index| u64::from_le_bytes(words[index]))
 }
 
 impl Target<'_> {

@@ -21,6 +21,10 @@
 //! | LOCK-R1 remote atomic | LOCK-A1 remote atomic, load | all before the atomic |
 //! | PIPE-R1 bytes of the ring taken | PIPE-A1 writer short of room | those bytes were copied out |
 //! | RING-R1 slot given back | RING-A1 slot looked at | the frame; other halves: the system |
+//! | DEPOT-R1 leaving a depot | DEPOT-A1 entering it | all that was done inside |
+//! | DEPOT-R2 journal counts | DEPOT-A2 taking over | the writes in it |
+//! | DEPOT-R3 journal is void | DEPOT-A3 taking over | those writes were made |
+//! | DEPOT-R4 register written | DEPOT-A4 owner's look | the message's data |
 //! | FENCE-R1 light fence | FENCE-A1 heavy fence | store-then-load on both sides, below |
 //!
 //! Pairs of store-then-load on both sides, where neither may miss the other's store, run through
@@ -28,6 +32,7 @@
 //! its lanes; an initiator sets `active` and then reads the key's generation, a revoking owner
 //! raises the generation and then reads `active`.
 pub(crate) mod bytes;
+pub(crate) mod depot;
 pub(crate) mod exposed;
 pub(crate) mod fence;
 pub(crate) mod lane;

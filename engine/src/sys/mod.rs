@@ -1,5 +1,6 @@
-//! What takes unsafe code, besides memory: descriptors that a process was started with, and a
-//! library that is there only where the launcher's is.
+//! What takes unsafe code, besides memory: descriptors that a process was started with, claims on
+//! numbers of a file, and a library that is there only where the launcher's is.
+pub(crate) mod claim;
 pub(crate) mod pmix;
 
 use rustix::fd::{FromRawFd, OwnedFd, RawFd};

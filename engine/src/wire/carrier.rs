@@ -22,6 +22,7 @@ use super::mail::Mail;
 use super::queues::{Feed, Sink};
 use crate::connection::Link;
 use crate::control::{Packet, PacketKind};
+use crate::mediated::Ask;
 use crate::mem::lane::{LaneReceiver, LaneSender};
 use crate::mem::layout::{Control, Direction};
 use crate::mem::map::Mapping;
@@ -29,8 +30,7 @@ use crate::mem::ring::{RingMemory, RingSource, RingTarget};
 use crate::mem::word::Word;
 use crate::responder::{Exchange, Head, Responder, lock};
 use crate::sync::Ordering;
-use ayre_proto::command::{COMMAND_BYTES, RESPONSE_BYTES, Request};
-use ayre_proto::execute::Action;
+use ayre_proto::command::{COMMAND_BYTES, RESPONSE_BYTES};
 use ayre_proto::lane::{Kind, Malformed};
 use ayre_proto::limits::{PENDING_MAX, RECORD_MAX};
 use ayre_proto::link::frame::{Channel, HEAD_BYTES, Packer, Payload, Record, RecordKind};
@@ -56,6 +56,7 @@ enum About {
     Queue = 4,
     Barrier = 5,
     QueueCursor = 6,
+    Inlet = 7,
 }
 
 /// A frame has no room for a record, nor may another one be begun.
@@ -121,6 +122,12 @@ impl<P: Pack> Exchange for OverFrames<'_, P> {
     fn deposit(&mut self, into: &Mapping, offset: u64, len: usize) {
         if let Data::Here(data) = self.data {
             into.write(offset, &data[..len]);
+        }
+    }
+
+    fn bring(&mut self, into: &mut [u8]) {
+        if let Data::Here(data) = self.data {
+            into.copy_from_slice(&data[..into.len()]);
         }
     }
 
@@ -282,20 +289,20 @@ impl Carrier {
     // spec: WIRE-1
     pub(crate) fn post(
         &mut self,
-        request: &Request,
+        request: &impl Ask,
         (data, fill): (usize, impl FnOnce(&mut [u8])),
         frames: &mut Frames,
     ) -> Result<(), Full> {
-        let (channel, len) = (channel_of(&request.command.action), COMMAND_BYTES + data);
+        let (channel, len) = (channel_of(request.is_answered()), COMMAND_BYTES + data);
         if !frames.fits(channel, len) {
             return Err(Full);
         }
-        let after = Run::join(&mut self.run, &request.command, self.commands_out);
+        let after = Run::join(&mut self.run, request.command(), self.commands_out);
         self.commands_out += 1;
         let head = (RecordKind::Command, self.commands_out as u32);
         frames.append(channel, head, len, |bytes| {
             let (first, data) = bytes.split_at_mut(COMMAND_BYTES);
-            lay(first, &request.encode());
+            lay(first, &request.words());
             fill(data);
         });
         frames.add_command(channel, after);
@@ -402,6 +409,7 @@ impl Carrier {
     fn say(&mut self, packet: &Packet, frames: &mut impl Pack) -> Result<(), Full> {
         match packet.kind {
             PacketKind::OfferRegion => tell(frames, Channel::Posted, About::Region, &packet.words),
+            PacketKind::OfferInlet => tell(frames, Channel::Posted, About::Inlet, &packet.words),
             PacketKind::OfferQueue => {
                 let Some(sink) = Sink::over(packet, &self.sinks) else { return Ok(()) };
                 let mut words = packet.words;
@@ -528,6 +536,9 @@ impl Carrier {
         if tag == About::Region as u32 {
             let words = words(record)?;
             self.mail.deliver(Packet { kind: PacketKind::OfferRegion, words, fds: Vec::new() });
+        } else if tag == About::Inlet as u32 {
+            let words = words(record)?;
+            self.mail.deliver(Packet { kind: PacketKind::OfferInlet, words, fds: Vec::new() });
         } else if tag == About::Queue as u32 {
             let (feed, packet) = Feed::offered(words(record)?, &self.feeds)?;
             self.feeds.push(feed);
@@ -582,11 +593,8 @@ impl Carrier {
 }
 
 /// A command that has a response in any case goes apart from those that have none.
-pub(super) const fn channel_of(action: &Action) -> Channel {
-    match action {
-        Action::Get | Action::Fetch(_) => Channel::NonPosted,
-        _ => Channel::Posted,
-    }
+pub(super) const fn channel_of(answered: bool) -> Channel {
+    if answered { Channel::NonPosted } else { Channel::Posted }
 }
 
 /// Appends a record to a payload, with other bytes.

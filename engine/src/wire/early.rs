@@ -21,11 +21,15 @@ impl Run {
     /// Whatever tells two orders apart is a command: one that reads, or writes the same bytes. Of
     /// those that may not have been executed, all are of the run, and do neither.
     // spec: WIRE-13
-    pub(super) fn join(run: &mut Option<Self>, command: &Command, before: u64) -> Option<u64> {
-        if command.action != Action::Put {
+    pub(super) fn join(
+        run: &mut Option<Self>,
+        command: Option<&Command>,
+        before: u64,
+    ) -> Option<u64> {
+        let Some(command @ Command { action: Action::Put, .. }) = command else {
             *run = None;
             return None;
-        }
+        };
         let claim = &command.claim;
         let (from, to) = (claim.offset, claim.offset.saturating_add(claim.len));
         if let Some(Self { key, from: least, to: most, before }) = run
@@ -87,7 +91,7 @@ mod tests {
     #[test]
     fn puts_that_reach_none_of_the_same_bytes_wait_for_what_is_before_the_first() {
         let mut run = None;
-        let mut join = |command, before| Run::join(&mut run, &command, before);
+        let mut join = |command, before| Run::join(&mut run, Some(&command), before);
         assert_eq!(join(put(100, 50), 7), Some(7));
         assert_eq!(join(put(150, 50), 8), Some(7), "behind");
         assert_eq!(join(put(0, 100), 9), Some(7), "before");
@@ -106,9 +110,9 @@ mod tests {
     fn what_is_no_put_has_to_wait_and_is_waited_for() {
         for action in [Action::Get, Action::Immediate(1), Action::Notify] {
             let mut run = None;
-            assert_eq!(Run::join(&mut run, &put(0, 8), 0), Some(0));
-            assert_eq!(Run::join(&mut run, &command(action, KEY, 64, 8), 1), None);
-            assert_eq!(Run::join(&mut run, &put(8, 8), 2), Some(2));
+            assert_eq!(Run::join(&mut run, Some(&put(0, 8)), 0), Some(0));
+            assert_eq!(Run::join(&mut run, Some(&command(action, KEY, 64, 8)), 1), None);
+            assert_eq!(Run::join(&mut run, Some(&put(8, 8)), 2), Some(2));
         }
     }
 

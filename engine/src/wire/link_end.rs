@@ -6,8 +6,7 @@ use super::net::Outbox;
 use super::pool::{Pool, Share};
 use super::seal::{Keys, PREFIX_BYTES, TAG_BYTES};
 use crate::connection::Name;
-use ayre_proto::command::Request;
-use ayre_proto::execute::Action;
+use crate::mediated::Ask;
 use ayre_proto::lane::Malformed;
 use ayre_proto::link::end::{End, EndEffects, Heard};
 use ayre_proto::link::frame::{
@@ -124,8 +123,8 @@ impl LinkEnd {
     }
 
     /// Whether a command of `len` bytes finds room.
-    pub(crate) fn has_room(&self, action: &Action, len: usize) -> bool {
-        self.line.frames.fits(channel_of(action), len)
+    pub(crate) fn has_room(&self, answered: bool, len: usize) -> bool {
+        self.line.frames.fits(channel_of(answered), len)
     }
 
     /// Frames that can be made ready for commands without a response.
@@ -141,7 +140,7 @@ impl LinkEnd {
     /// See [`Carrier::post`].
     pub(crate) fn post(
         &mut self,
-        request: &Request,
+        request: &impl Ask,
         data: (usize, impl FnOnce(&mut [u8])),
     ) -> Result<(), Full> {
         self.carrier.post(request, data, &mut self.line.frames)

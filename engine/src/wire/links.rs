@@ -16,11 +16,10 @@ use crate::bell::Bells;
 use crate::connection::{Agreement, Name};
 use crate::control::{Packet, PacketKind};
 use crate::error::{Fault, SetupError};
+use crate::mediated::Ask;
 use crate::mem::page::{OwnPage, PeerPage};
 use crate::responder::Responder;
 use crate::sync::AtomicBool;
-use ayre_proto::command::Request;
-use ayre_proto::execute::Action;
 use ayre_proto::lane::Malformed;
 use ayre_proto::link::Repair;
 use ayre_proto::link::door::Place;
@@ -198,9 +197,9 @@ impl Links {
     }
 
     /// Whether a command of `len` bytes to this peer finds room.
-    pub(super) fn has_room(&self, peer: PeerId, action: &Action, len: usize) -> bool {
+    pub(super) fn has_room(&self, peer: PeerId, answered: bool, len: usize) -> bool {
         // Where there is no link any more, nothing is waited for.
-        self.open(peer).is_none_or(|link| link.has_room(action, len))
+        self.open(peer).is_none_or(|link| link.has_room(answered, len))
     }
 
     /// Frames that can be made ready for commands to this peer.
@@ -212,7 +211,7 @@ impl Links {
     pub(super) fn post(
         &mut self,
         peer: PeerId,
-        request: &Request,
+        request: &impl Ask,
         data: (usize, impl FnOnce(&mut [u8])),
     ) -> Result<(), Full> {
         match self.open_mut(peer) {

@@ -65,9 +65,8 @@ pub use self::report::{
 use crate::connection::Agreement;
 use crate::control::poll_until;
 use crate::error::SetupError;
+use crate::mediated::Ask;
 use crate::mem::page::Sleeper;
-use ayre_proto::command::Request;
-use ayre_proto::execute::Action;
 use ayre_proto::link::open::Opening;
 use ayre_proto::units::PeerId;
 use rustix::event::{PollFd, PollFlags};
@@ -224,8 +223,8 @@ impl Wire {
     }
 
     /// See [`Links::has_room`].
-    pub(crate) fn has_room(&self, peer: PeerId, action: &Action, len: usize) -> bool {
-        self.links.has_room(peer, action, len)
+    pub(crate) fn has_room(&self, peer: PeerId, answered: bool, len: usize) -> bool {
+        self.links.has_room(peer, answered, len)
     }
 
     /// See [`Links::room`].
@@ -237,7 +236,7 @@ impl Wire {
     pub(crate) fn post(
         &mut self,
         peer: PeerId,
-        request: &Request,
+        request: &impl Ask,
         data: (usize, impl FnOnce(&mut [u8])),
     ) -> Result<(), Full> {
         self.links.post(peer, request, data)

@@ -67,7 +67,7 @@ impl Line {
                 }
             }
         }
-        let a = address.unwrap_or(2 + u64::from(test.is_some()));
+        let a = address.unwrap_or_else(|| 2 + u64::from(test.is_some()));
         let t = test.unwrap_or(3);
         word |= (3 * a + if t > a { t - 1 } else { t }) << 5;
         for slot in 0..3 {

@@ -75,9 +75,12 @@ impl Place {
         if declined {
             return format!("declined {given:x}");
         }
-        let transfer = transfer.map_or("-".to_owned(), |Transfer { kind, offset, mask }| {
-            format!("{} {offset:x} {:x}", name(KINDS, &kind), mask.0)
-        });
+        let transfer = match transfer {
+            None => "-".to_owned(),
+            Some(Transfer { kind, offset, mask }) => {
+                format!("{} {offset:x} {:x}", name(KINDS, &kind), mask.0)
+            }
+        };
         let mut written = Vec::new();
         for (index, value) in writes {
             self.registers[usize::from(index)] = value;

@@ -1,0 +1,150 @@
+//! Carrying a message out, whoever does it: the holder of an inlet in a depot that it has mapped,
+//! the owner's responder, or the owner for a message that it has held.
+use crate::mem::depot::{DepotMemory, Holder, Inside};
+use crate::mem::map::Mapping;
+use ayre_proto::deposit::message::Posted;
+use ayre_proto::deposit::{Form, Kind, Mask, Outcome, Transfer, run};
+use ayre_proto::fault::{Fault, Status};
+
+/// An inlet's end at a depot, and the memory that it leads to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DepotEnd<'a> {
+    pub(crate) depot: &'a DepotMemory,
+    pub(crate) number: u8,
+    pub(crate) memory: &'a Mapping,
+    /// Where the inlet's range begins in that, and its bytes as its capability says.
+    pub(crate) range: (u64, u64),
+}
+
+/// The data of a message, or where what it wants goes: as many bytes as it says.
+#[derive(Debug)]
+pub(crate) enum Bytes<'a> {
+    Brought(&'a [u8]),
+    Wanted(&'a mut [u8]),
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Carried {
+    pub(crate) status: Status,
+    /// The value that is given back; of a probe, the epoch.
+    pub(crate) given: u64,
+    /// Whether its test notifies the owner.
+    pub(crate) notifies: bool,
+}
+
+impl Carried {
+    const fn fault(fault: Fault) -> Self {
+        Self { status: Status::Fault(fault), given: 0, notifies: false }
+    }
+
+    /// What the owner is told of it: that a test holds, or that the inlet has stopped.
+    // spec: DEP-11, DEP-19
+    pub(crate) const fn note(&self) -> Option<Status> {
+        match self.status {
+            Status::Fault(Fault::Held) => Some(self.status),
+            _ if self.notifies => Some(Status::Ok),
+            _ => None,
+        }
+    }
+}
+
+impl DepotEnd<'_> {
+    /// Carries a message out, or nothing of it; none where somebody is inside the depot for long.
+    // spec: DEP-18, DEP-19, DEP-20, DEP-25
+    #[inline]
+    pub(crate) fn carry_out(
+        &self,
+        holder: Holder,
+        posted: &Posted,
+        bytes: Bytes<'_>,
+    ) -> Option<Carried> {
+        let inside = self.depot.enter(holder)?;
+        let standing = inside.standing(self.number);
+        if matches!(posted.message.form, Form::Probe) {
+            let status = match standing.is_stopped() {
+                true => Status::Fault(Fault::Stopped),
+                false => Status::Ok,
+            };
+            let given = u64::from(standing.epoch());
+            return Some(Carried { status, given, notifies: false });
+        }
+        if let Err(fault) = standing.admit(posted.epoch) {
+            return Some(Carried::fault(fault));
+        }
+        Some(self.attempt(&inside, posted, bytes))
+    }
+
+    /// The same for one who is inside, of a message that the inlet takes.
+    fn attempt(&self, inside: &Inside<'_>, posted: &Posted, bytes: Bytes<'_>) -> Carried {
+        let Some(mut rules) = self.depot.inlet(self.number) else {
+            return Carried::fault(Fault::StaleKey);
+        };
+        // On a direct connection the owner says this in memory that it can change at any time.
+        rules.inlet.len = rules.inlet.len.min(self.range.1);
+        match run(&posted.message, &rules.inlet, inside) {
+            Ok(outcome) => self.commit(inside, &outcome, bytes),
+            Err(fault) if !rules.holds => Carried::fault(fault),
+            Err(fault) => {
+                let data = match bytes {
+                    Bytes::Brought(data) => data,
+                    Bytes::Wanted(_) => &[],
+                };
+                inside.hold(self.number, &posted.encode(), data);
+                inside.set_standing(self.number, inside.standing(self.number).stopped(fault));
+                Carried::fault(Fault::Held)
+            }
+        }
+    }
+
+    /// Carries out the message at which the inlet has stopped, which runs again.
+    // spec: DEP-21
+    pub(crate) fn resume(&self, inside: &Inside<'_>, posted: &Posted, data: &[u8]) -> Carried {
+        inside.set_standing(self.number, inside.standing(self.number).running());
+        let len = usize::from(posted.message.len);
+        if posted.message.brings {
+            return self.attempt(inside, posted, Bytes::Brought(&data[..len]));
+        }
+        // Its sender has gone on; what it wanted is read to nowhere.
+        self.attempt(inside, posted, Bytes::Wanted(&mut vec![0; len]))
+    }
+
+    #[inline]
+    fn commit(&self, inside: &Inside<'_>, outcome: &Outcome, bytes: Bytes<'_>) -> Carried {
+        let Outcome { transfer, writes, notifies, given, declined, .. } = outcome;
+        if *declined {
+            return Carried { status: Status::Declined, given: *given, notifies: false };
+        }
+        if let Some(Transfer { kind, offset, mask }) = transfer {
+            let at = self.range.0 + offset;
+            match (kind, bytes) {
+                (Kind::Write, Bytes::Brought(data)) => self.write(at, *mask, data),
+                (Kind::Read, Bytes::Wanted(into)) => self.read(at, *mask, into),
+                // Nothing is brought, and nothing wanted.
+                _ => {}
+            }
+        }
+        inside.commit(writes);
+        Carried { status: Status::Ok, given: *given, notifies: *notifies }
+    }
+
+    #[inline]
+    fn write(&self, at: u64, mask: Mask, data: &[u8]) {
+        if mask.is_all() {
+            return self.memory.write(at, data);
+        }
+        for (from, len) in mask.runs(data.len() as u64) {
+            self.memory.write(at + from, &data[from as usize..][..len as usize]);
+        }
+    }
+
+    fn read(&self, at: u64, mask: Mask, into: &mut [u8]) {
+        if mask.is_all() {
+            return self.memory.read(at, into);
+        }
+        into.fill(0);
+        for (from, len) in mask.runs(into.len() as u64) {
+            self.memory.read(at + from, &mut into[from as usize..][..len as usize]);
+        }
+    }
+}

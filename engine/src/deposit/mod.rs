@@ -1,0 +1,51 @@
+//! Hybrid deposit: depots at their owner, inlets at their holders, and the messages in between.
+//!
+//! ```text
+//!   holder                                owner
+//!   RemoteInlet -- Deposit -->  direct:   the holder carries it out, inside the depot
+//!                               mediated: the responder does          (carry.rs)
+//! ```
+//!
+//! A bounded queue that several peers append to, one message each, and that none can overrun:
+//!
+//! ```no_run
+//! use ayre::deposit::{Address, Deposit, InletOptions, Program, Register, X, Y, Z};
+//! use ayre::{Options, Port, RegionOptions};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut port = Port::join()?; // started by `ayre run -n 2 -- program`
+//! let peer = port.peer(port.rank() ^ 1).ok_or("start two ranks")?;
+//! if port.rank() == 0 {
+//!     let (region, depot) = (port.alloc(4096, RegionOptions::new())?, port.create_depot()?);
+//!     let (tail, size, limit) = (Register::At(0), Register::At(1), Register::At(2));
+//!     let append =
+//!         Program::new().decline_if(X.ge(Z)).write(Address::Wrapped).then(X.add(Y));
+//!     depot.store(0, &[append.store([tail, size, limit])])?;
+//!     depot.set_register(1, 64)?; // a record
+//!     depot.set_register(2, 4096)?; // what there is room for
+//!     let options = InletOptions::new().entries(0..1).longest(64);
+//!     port.share_inlet(peer, &depot, (&region, 0..4096), &options, 0)?;
+//! } else {
+//!     let inlet = port.accept_inlet(peer, 0)?;
+//!     port.deposit(&inlet, &Deposit::enter(0).data(&[7; 64]), Options::new())?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+mod carry;
+mod offer;
+mod owner;
+mod post;
+
+pub use ayre_proto::deposit::program::{ALWAYS, OPERAND, Program, Register, X, Y, Z};
+pub use ayre_proto::deposit::text::{TextError, assemble};
+pub use ayre_proto::deposit::{
+    Address, DATA_MAX, Form, INLETS, INSTRUCTIONS, Instruction, Kind, Mask, Message, Op,
+    Protection, REGISTERS, Relation, SEQUENCE_MAX, STEPS_MAX, Slot, Source, Stored,
+};
+pub(crate) use carry::{Bytes, Carried, DepotEnd};
+pub(crate) use offer::Served as ServedInlet;
+pub use offer::{Inlet, InletOptions};
+pub use owner::{Depot, Frozen, HeldMessage};
+pub(crate) use post::report;
+pub use post::{Answer, Deposit, RemoteInlet};

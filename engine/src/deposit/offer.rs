@@ -1,0 +1,314 @@
+//! Handing inlets over, and taking them back.
+use super::owner::Depot;
+use super::post::RemoteInlet;
+use crate::capability::{Fenced, Grant};
+use crate::connection::Mode;
+use crate::control::{Packet, PacketKind};
+use crate::error::{Fault, SetupError};
+use crate::mem::depot::{DepotMemory, Holder, InletRules};
+use crate::mem::map::Mapping;
+use crate::mem::region::{PeerMemory, Region};
+use crate::port::Port;
+use ayre_proto::deposit::{DATA_MAX, INLETS, Inlet as Rules, Window};
+use ayre_proto::units::{Key, PeerId, Rights};
+use ayre_proto::xlate::Cover;
+use rustix::fd::{AsFd, OwnedFd};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What an inlet allows, besides the memory that it leads to.
+// spec: DEP-2
+#[derive(Clone, Debug)]
+pub struct InletOptions {
+    rights: Rights,
+    registers: Window,
+    entries: Window,
+    longest: u16,
+    holds: bool,
+}
+
+impl InletOptions {
+    /// Nothing but stored instructions that write: no register can be named, no instruction
+    /// carried.
+    pub const fn new() -> Self {
+        Self {
+            rights: Rights::WRITE,
+            registers: Window { base: 0, len: 0 },
+            entries: Window { base: 0, len: 0 },
+            longest: DATA_MAX as u16,
+            holds: false,
+        }
+    }
+
+    /// Of [`Rights::READ`] and [`Rights::WRITE`] for memory, [`Rights::PROGRAM`] to carry
+    /// instructions, [`Rights::NOTIFY`] for those to notify. Others mean nothing here.
+    pub const fn rights(mut self, rights: Rights) -> Self {
+        self.rights = rights;
+        self
+    }
+
+    /// Registers that messages can name: 0 is the first of these.
+    pub const fn registers(mut self, window: Range<u16>) -> Self {
+        self.registers = part(&window);
+        self
+    }
+
+    /// Stored instructions at which messages can enter: 0 is the first of these.
+    pub const fn entries(mut self, window: Range<u16>) -> Self {
+        self.entries = part(&window);
+        self
+    }
+
+    /// Most bytes of data of a message; 1024 where nothing else is said.
+    pub const fn longest(mut self, bytes: u16) -> Self {
+        self.longest = bytes;
+        self
+    }
+
+    /// The inlet stops at a message that faults and holds it, until its owner decides. Without, the
+    /// fault is its sender's, and the inlet goes on.
+    // spec: DEP-19
+    pub const fn holds(mut self) -> Self {
+        self.holds = true;
+        self
+    }
+}
+
+impl Default for InletOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+const fn part(window: &Range<u16>) -> Window {
+    Window { base: window.start, len: window.end.saturating_sub(window.start) }
+}
+
+/// One peer's way into a depot, at its owner.
+#[derive(Debug)]
+pub struct Inlet {
+    pub(super) grant: Grant,
+    pub(super) depot: Depot,
+    pub(super) number: u8,
+    /// First byte in the region, and bytes.
+    pub(super) range: (u64, u64),
+}
+
+impl Inlet {
+    /// Who holds it.
+    pub fn peer(&self) -> PeerId {
+        self.grant.peer()
+    }
+
+    pub(super) fn region(&self) -> &Region {
+        self.grant.region()
+    }
+}
+
+/// An inlet as the responder finds it, by the slot of its key.
+#[derive(Clone, Debug)]
+pub(crate) struct Served {
+    pub(crate) depot: Arc<DepotMemory>,
+    pub(crate) number: u8,
+    /// Bytes of the range that it leads to.
+    pub(crate) len: u64,
+}
+
+impl Port {
+    /// Makes a depot: 256 registers, all 0, and room for 256 instructions.
+    ///
+    /// # Errors
+    /// [`SetupError::Os`].
+    // spec: DEP-1
+    pub fn create_depot(&mut self) -> Result<Depot, SetupError> {
+        Depot::new(self.identity)
+    }
+
+    /// Lets a peer deposit into a part of a region, through a depot, under a name; the peer takes
+    /// the inlet with [`Port::accept_inlet`]. On a direct connection the peer maps the region and
+    /// the depot, and carries its messages out itself.
+    ///
+    /// # Errors
+    /// As [`Port::share`]; [`SetupError::Invalid`] for another port's depot, or windows beyond it;
+    /// [`SetupError::Exhausted`] where it has 64 inlets.
+    // spec: DEP-2
+    pub fn share_inlet(
+        &mut self,
+        peer: PeerId,
+        depot: &Depot,
+        (region, range): (&Region, Range<usize>),
+        options: &InletOptions,
+        name: u64,
+    ) -> Result<Inlet, SetupError> {
+        if depot.port != self.identity {
+            return Err(SetupError::Invalid("the depot belongs to another port"));
+        }
+        let rules = rules(options, &range)?;
+        let (base, len) = (range.start as u64, rules.inlet.len);
+        let stores = options.rights.contains(Rights::WRITE);
+        let (grant, key) = self.grant_part(peer, region, range, options.rights)?;
+        let number = match self.open_inlet(depot, &rules, key) {
+            Ok(number) => number,
+            Err(error) => {
+                self.end_key(key)?;
+                return Err(error);
+            }
+        };
+        let inlet = Inlet { grant, depot: depot.clone(), number, range: (base, len) };
+        inlet.begin().map_err(|_| SetupError::Exhausted("depot"))?;
+        let files = match self.connection(peer)?.mode() {
+            Mode::Direct if peer != self.id => {
+                let [rules_file, state] = depot.memory.files()?;
+                vec![region.file_for(stores)?, rules_file, state]
+            }
+            _ => Vec::new(),
+        };
+        let mapped = region.mapping().len() as u64;
+        let slot = u64::from(key.slot) | u64::from(number) << 16;
+        let place = u64::from(key.generation) | u64::from(region.number()) << 32;
+        let words = [name, slot, place, base, len, mapped, u64::from(stores)];
+        if let Err(error) = self.offer_with(peer, PacketKind::OfferInlet, words, files) {
+            self.close_inlet(&inlet);
+            self.end_key(key)?;
+            return Err(error);
+        }
+        Ok(inlet)
+    }
+
+    /// Takes the inlet that `peer` hands over under `name`, waiting for it.
+    ///
+    /// # Errors
+    /// As [`Port::accept_region`].
+    pub fn accept_inlet(&mut self, peer: PeerId, name: u64) -> Result<RemoteInlet, SetupError> {
+        let packet = self.take_offer(peer, PacketKind::OfferInlet, name)?;
+        let (key, number) = (key_of(&packet), (packet.words[1] >> 16) as u8);
+        let range = (packet.words[3], packet.words[4]);
+        if usize::from(number) >= INLETS {
+            return Err(SetupError::Protocol("an inlet beyond a depot's"));
+        }
+        let direct = match self.connection(peer)?.mode() {
+            Mode::Mediated => None,
+            Mode::Direct if peer == self.id => Some(self.own_ends(&packet, key)?),
+            Mode::Direct => Some(foreign_ends(packet, key)?),
+        };
+        let connection = self.connection(peer)?;
+        let (identity, generation) =
+            (connection.identity, connection.link.page.generation(key.slot));
+        let direct = direct.map(|(mapping, depot)| (PeerMemory { mapping, generation }, depot));
+        Ok(RemoteInlet { peer, connection: identity, key, number, range, direct, epoch: 0 })
+    }
+
+    /// Ends an inlet, as [`Port::revoke`] ends a capability: when this returns, nothing that was
+    /// posted over it changes memory or registers any more. Where its holder was inside and did not
+    /// come out, all inlets of the depot end.
+    ///
+    /// # Errors
+    /// As [`Port::revoke`].
+    // spec: DEP-2, REV-1
+    pub fn revoke_inlet(&mut self, inlet: Inlet) -> Result<Fenced, SetupError> {
+        self.close_inlet(&inlet);
+        let Inlet { grant, depot, .. } = inlet;
+        let fenced = self.revoke(grant)?;
+        if fenced == Fenced::Moved {
+            depot.memory.replace_state()?;
+            let others = self.responder().end_inlets(&depot.memory);
+            for key in others {
+                self.end_key(key)?;
+            }
+        }
+        Ok(fenced)
+    }
+
+    fn open_inlet(
+        &mut self,
+        depot: &Depot,
+        rules: &InletRules,
+        key: Key,
+    ) -> Result<u8, SetupError> {
+        let memory = &depot.memory;
+        let number = (0..INLETS as u8).find(|number| memory.inlet(*number).is_none());
+        let number = number.ok_or(SetupError::Exhausted("inlet of the depot"))?;
+        let inside = memory.enter(Holder::OWNER).ok_or(SetupError::Exhausted("depot"))?;
+        inside.set_inlet(number, Some(rules));
+        drop(inside);
+        self.responder()
+            .add_inlet(key, Served { depot: memory.clone(), number, len: rules.inlet.len });
+        Ok(number)
+    }
+
+    /// A message that comes later finds no inlet, whatever its key.
+    fn close_inlet(&mut self, inlet: &Inlet) {
+        if let Some(inside) = inlet.depot.memory.enter(Holder::OWNER) {
+            inside.set_inlet(inlet.number, None);
+        }
+        self.responder().remove_inlet(inlet.grant.key());
+    }
+
+    /// What a loopback's inlet leads to.
+    fn own_ends(&self, packet: &Packet, key: Key) -> Result<Ends, SetupError> {
+        let responder = self.responder();
+        let region = usize::from((packet.words[2] >> 32) as u16);
+        let memory = responder.regions.get(region).cloned().flatten().ok_or(Fault::StaleKey)?;
+        let Served { depot, .. } = responder.inlet(key).ok_or(Fault::StaleKey)?;
+        let [rules, state] = depot.files()?;
+        let depot = DepotMemory::foreign(rules.as_fd(), state.as_fd(), Holder::of_key(key))?;
+        Ok((memory, Arc::new(depot)))
+    }
+
+    /// A key for a part of a region that admits nothing by itself: what an inlet allows, the depot
+    /// says.
+    fn grant_part(
+        &mut self,
+        peer: PeerId,
+        region: &Region,
+        range: Range<usize>,
+        rights: Rights,
+    ) -> Result<(Grant, Key), SetupError> {
+        self.check_share(region, &range, rights & (Rights::READ | Rights::WRITE))?;
+        self.connection(peer)?;
+        let cover = Cover {
+            holder: peer,
+            rights: Rights::empty(),
+            region: region.number(),
+            base: range.start as u64,
+            len: (range.end - range.start) as u64,
+        };
+        let key = self.responder().table.insert(cover).ok_or(SetupError::Exhausted("key"))?;
+        Ok((Grant::new(peer, key, region.clone(), self.identity), key))
+    }
+}
+
+type Ends = (Arc<Mapping>, Arc<DepotMemory>);
+
+fn rules(options: &InletOptions, range: &Range<usize>) -> Result<InletRules, SetupError> {
+    let InletOptions { rights, registers, entries, longest, holds } = *options;
+    let beyond = |window: Window| usize::from(window.base) + usize::from(window.len) > 256;
+    if beyond(registers) || beyond(entries) {
+        return Err(SetupError::Invalid("windows lie within a depot's 256 places"));
+    }
+    if usize::from(longest) > DATA_MAX {
+        return Err(SetupError::Invalid("a message has at most 1024 bytes of data"));
+    }
+    let len = range.end.saturating_sub(range.start) as u64;
+    let inlet = Rules { rights, len, registers, entries, longest };
+    Ok(InletRules { inlet, holds })
+}
+
+fn key_of(packet: &Packet) -> Key {
+    Key { slot: packet.words[1] as u16, generation: packet.words[2] as u32 }
+}
+
+/// Maps what a peer handed over, and checks it against itself.
+// spec: ERR-7
+fn foreign_ends(packet: Packet, key: Key) -> Result<Ends, SetupError> {
+    let [_, _, _, base, len, mapped, stores] = packet.words;
+    let mapped_len = usize::try_from(mapped).map_err(|_| SetupError::Protocol("region length"))?;
+    if base.checked_add(len).is_none_or(|end| end > mapped) || !base.is_multiple_of(8) {
+        return Err(SetupError::Protocol("an inlet outside its region"));
+    }
+    let files: Result<[OwnedFd; 3], _> = packet.fds.try_into();
+    let [region, rules, state] = files.map_err(|_| SetupError::Protocol("files of an inlet"))?;
+    let memory = Mapping::foreign(region.as_fd(), mapped_len, stores == 1)?;
+    let depot = DepotMemory::foreign(rules.as_fd(), state.as_fd(), Holder::of_key(key))?;
+    Ok((Arc::new(memory), Arc::new(depot)))
+}

@@ -1,0 +1,225 @@
+//! A depot at its owner.
+use super::carry::{Carried, DepotEnd};
+use super::offer::Inlet;
+use crate::error::{Busy, Fault, SetupError, Status};
+use crate::mem::depot::{DepotMemory, Holder, Inside};
+use ayre_proto::deposit::message::Posted;
+use ayre_proto::deposit::{
+    DATA_MAX, Depot as _, INSTRUCTIONS, Message, Protection, Standing, Stored,
+};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// Registers and instructions that deposit messages find here. Cheap to clone; clones name the
+/// same one.
+///
+/// Its owner reads and changes it at any time, between messages. Each call that changes something
+/// is [`Busy::DepotLocked`] where somebody has been inside for long.
+// spec: DEP-1
+#[derive(Clone, Debug)]
+pub struct Depot {
+    pub(super) memory: Arc<DepotMemory>,
+    pub(super) port: u64,
+}
+
+/// A message at which an inlet has stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldMessage {
+    /// What is wrong with it.
+    pub cause: Fault,
+    /// What it says.
+    pub message: Message,
+    /// The user's, of its sender.
+    pub tag: u32,
+    /// The user's, of its sender.
+    pub value: u64,
+    /// What it brings.
+    pub data: Vec<u8>,
+}
+
+impl Depot {
+    pub(crate) fn new(port: u64) -> Result<Self, SetupError> {
+        Ok(Self { memory: Arc::new(DepotMemory::new()?), port })
+    }
+
+    fn enter(&self) -> Result<Inside<'_>, Busy> {
+        self.memory.enter(Holder::OWNER).ok_or(Busy::DepotLocked)
+    }
+
+    /// A register as it is now. What the message that wrote it has put into memory is visible.
+    pub fn register(&self, index: u8) -> u64 {
+        self.memory.peek(index)
+    }
+
+    /// Sets a register.
+    ///
+    /// # Errors
+    /// [`Busy::DepotLocked`].
+    pub fn set_register(&self, index: u8, value: u64) -> Result<(), Busy> {
+        self.enter()?.commit(&[(index, value)]);
+        Ok(())
+    }
+
+    /// Says what messages may do with registers that they name.
+    ///
+    /// # Errors
+    /// [`Busy::DepotLocked`].
+    // spec: DEP-15
+    pub fn protect(
+        &self,
+        registers: RangeInclusive<u8>,
+        protection: Protection,
+    ) -> Result<(), Busy> {
+        let inside = self.enter()?;
+        registers.for_each(|index| inside.protect(index, protection));
+        Ok(())
+    }
+
+    /// Stores instructions, one behind the other, from a place on.
+    ///
+    /// # Errors
+    /// [`SetupError::Invalid`] where they leave the depot's places; [`SetupError::Exhausted`] where
+    /// somebody has been inside for long.
+    pub fn store(&self, at: u8, instructions: &[Stored]) -> Result<(), SetupError> {
+        if usize::from(at) + instructions.len() > INSTRUCTIONS {
+            return Err(SetupError::Invalid("a depot has 256 places for instructions"));
+        }
+        let inside = self.enter().map_err(|_| SetupError::Exhausted("depot"))?;
+        for (index, stored) in (at..=u8::MAX).zip(instructions) {
+            inside.store(index, Some(stored));
+        }
+        Ok(())
+    }
+
+    /// Empties places of instructions.
+    ///
+    /// # Errors
+    /// [`Busy::DepotLocked`].
+    pub fn erase(&self, places: RangeInclusive<u8>) -> Result<(), Busy> {
+        let inside = self.enter()?;
+        places.for_each(|index| inside.store(index, None));
+        Ok(())
+    }
+
+    /// Keeps all messages out until the value is dropped: registers and memory stay as one message
+    /// has left them and no other has begun to change them.
+    ///
+    /// # Errors
+    /// [`Busy::DepotLocked`], also where it is frozen already.
+    // spec: DEP-24
+    pub fn freeze(&self) -> Result<Frozen<'_>, Busy> {
+        let inside = self.memory.enter(Holder::FROZEN).ok_or(Busy::DepotLocked)?;
+        Ok(Frozen { inside })
+    }
+}
+
+/// A depot that no message changes.
+#[derive(Debug)]
+pub struct Frozen<'a> {
+    inside: Inside<'a>,
+}
+
+impl Frozen<'_> {
+    /// A register.
+    pub fn register(&self, index: u8) -> u64 {
+        self.inside.register(index)
+    }
+
+    /// Sets a register.
+    pub fn set_register(&mut self, index: u8, value: u64) {
+        self.inside.commit(&[(index, value)]);
+    }
+}
+
+impl Inlet {
+    fn end(&self) -> DepotEnd<'_> {
+        let (depot, memory) = (&*self.depot.memory, &**self.region().mapping());
+        DepotEnd { depot, number: self.number, memory, range: self.range }
+    }
+
+    /// The message at which the inlet has stopped; none while it runs.
+    ///
+    /// # Errors
+    /// [`Busy::DepotLocked`].
+    // spec: DEP-19
+    pub fn held(&self) -> Result<Option<HeldMessage>, Busy> {
+        let inside = self.depot.enter()?;
+        let Some(cause) = inside.standing(self.number).cause() else { return Ok(None) };
+        let mut data = [0; DATA_MAX];
+        let Ok(posted) = self.read_held(&inside, &mut data) else { return Ok(None) };
+        let Posted { tag, value, message, .. } = posted;
+        let len = if message.brings { usize::from(message.len) } else { 0 };
+        Ok(Some(HeldMessage { cause, message, tag, value, data: data[..len].to_vec() }))
+    }
+
+    /// Carries out the held message, and the inlet runs again; or stops again, if that faults. True
+    /// where a test of it holds: its sender's notification is this answer.
+    ///
+    /// # Errors
+    /// [`Fault::Held`] where it has stopped again; [`Fault::Stopped`] where it had not stopped;
+    /// [`Fault::Malformed`] where what was held is no message; [`Busy::DepotLocked`].
+    // spec: DEP-21
+    pub fn resume(&self) -> Result<bool, crate::PostError> {
+        let inside = self.depot.enter()?;
+        if !inside.standing(self.number).is_stopped() {
+            return Err(Fault::Stopped.into());
+        }
+        let mut data = [0; DATA_MAX];
+        let posted = self.read_held(&inside, &mut data)?;
+        let Carried { status, notifies, .. } = self.end().resume(&inside, &posted, &data);
+        match status {
+            Status::Fault(fault) => Err(fault.into()),
+            _ => Ok(notifies),
+        }
+    }
+
+    /// Drops the held message, and the inlet runs again.
+    ///
+    /// # Errors
+    /// [`Fault::Stopped`] where it had not stopped; [`Busy::DepotLocked`].
+    // spec: DEP-21
+    pub fn skip(&self) -> Result<(), crate::PostError> {
+        let inside = self.depot.enter()?;
+        let standing = inside.standing(self.number);
+        if !standing.is_stopped() {
+            return Err(Fault::Stopped.into());
+        }
+        inside.set_standing(self.number, standing.running());
+        Ok(())
+    }
+
+    /// Drops the held message, if there is one, and what messages have left in the registers of the
+    /// inlet that they may write, and the inlet runs again.
+    ///
+    /// # Errors
+    /// [`Busy::DepotLocked`].
+    // spec: DEP-21
+    pub fn reset(&self) -> Result<(), Busy> {
+        let inside = self.depot.enter()?;
+        let standing = inside.standing(self.number);
+        let rules = self.depot.memory.inlet(self.number);
+        let window = rules.map(|rules| rules.inlet.registers).unwrap_or_default();
+        for index in (0..window.len).filter_map(|index| window.find(index).ok()) {
+            let index = index as u8;
+            if inside.protection(index).contains(Protection::WRITE) {
+                inside.commit(&[(index, 0)]);
+            }
+        }
+        inside.set_standing(self.number, standing.stopped(Fault::Held).running());
+        Ok(())
+    }
+
+    /// Copied out, then parsed: on a direct connection its holder has written it.
+    fn read_held(&self, inside: &Inside<'_>, data: &mut [u8; DATA_MAX]) -> Result<Posted, Fault> {
+        let words = inside.held(self.number, data);
+        let brought = if words[0] >> 61 & 1 == 1 { words[0] >> 48 & 0x7ff } else { 0 };
+        let posted = Posted::parse(&words, brought)?;
+        posted.message.check()?;
+        Ok(posted)
+    }
+
+    pub(super) fn begin(&self) -> Result<(), Busy> {
+        self.depot.enter()?.set_standing(self.number, Standing::NEW);
+        Ok(())
+    }
+}

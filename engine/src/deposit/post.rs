@@ -1,0 +1,304 @@
+//! Posting messages, at the holder of an inlet.
+use super::carry::{Bytes, Carried, DepotEnd};
+use crate::connection::{Connection, Executor, active_word};
+use crate::error::{Busy, Fault, PostError, Status};
+use crate::mem::depot::{DepotMemory, Holder};
+use crate::mem::page::Sleeper;
+use crate::mem::region::PeerMemory;
+use crate::ops::{NOTES_PER_OPERATION, Posted as Ended};
+use crate::options::Options;
+use crate::port::Port;
+use crate::sync::Ordering;
+use ayre_proto::deposit::message::Posted;
+use ayre_proto::deposit::{DATA_MAX, Form, Instruction, Mask, Message};
+use ayre_proto::execute::Report;
+use ayre_proto::lane::Kind;
+use ayre_proto::limits::NOTIFICATIONS_MAX;
+use ayre_proto::notify::{Classes, Notification, Operation};
+use ayre_proto::units::{Key, PeerId, Ticket};
+use std::sync::Arc;
+
+/// A way into a depot of a peer.
+///
+/// Messages over one inlet are carried out in the order in which they were posted. One that has
+/// stopped refuses messages ([`Fault::Stopped`]) until its owner lets it run and
+/// [`Port::rejoin_inlet`] has been called: what was refused is to be posted again.
+// spec: DEP-20, DEP-22
+#[derive(Debug)]
+pub struct RemoteInlet {
+    pub(super) peer: PeerId,
+    /// Identity of the connection that it came by.
+    pub(super) connection: u64,
+    pub(super) key: Key,
+    pub(super) number: u8,
+    /// First byte in the region, and bytes.
+    pub(super) range: (u64, u64),
+    /// On a direct connection.
+    pub(super) direct: Option<(PeerMemory, Arc<DepotMemory>)>,
+    pub(super) epoch: u8,
+}
+
+impl RemoteInlet {
+    /// Whose depot it is.
+    pub fn peer(&self) -> PeerId {
+        self.peer
+    }
+
+    /// Bytes of memory that it leads to.
+    pub fn len(&self) -> u64 {
+        self.range.1
+    }
+
+    /// Whether it leads to no memory.
+    pub fn is_empty(&self) -> bool {
+        self.range.1 == 0
+    }
+}
+
+/// A message to be deposited: what it asks for, its operand, its data.
+#[derive(Clone, Copy, Debug)]
+pub struct Deposit<'a> {
+    form: Form,
+    operand: u64,
+    mask: Mask,
+    data: &'a [u8],
+}
+
+impl<'a> Deposit<'a> {
+    /// Enters a stored instruction: 0 is the first of the inlet's entries.
+    #[inline(always)]
+    pub const fn enter(entry: u16) -> Self {
+        let form = Form::Pointer { entry, registers: [0; 3] };
+        Self { form, operand: 0, mask: Mask::ALL, data: &[] }
+    }
+
+    /// Carries an instruction, whose registers are those of the inlet.
+    #[inline(always)]
+    pub const fn carry(instruction: Instruction) -> Self {
+        Self { form: Form::Carried(instruction), operand: 0, mask: Mask::ALL, data: &[] }
+    }
+
+    /// Registers that a stored instruction leaves to the message: 0 is the first of the inlet's.
+    #[inline(always)]
+    pub const fn registers(mut self, numbers: [u8; 3]) -> Self {
+        if let Form::Pointer { registers, .. } = &mut self.form {
+            *registers = numbers;
+        }
+        self
+    }
+
+    /// The operand; 0 where nothing is said.
+    #[inline(always)]
+    pub const fn operand(mut self, operand: u64) -> Self {
+        self.operand = operand;
+        self
+    }
+
+    /// What is written: up to 1024 bytes.
+    #[inline(always)]
+    pub const fn data(mut self, data: &'a [u8]) -> Self {
+        self.data = data;
+        self
+    }
+
+    /// Which words of the data are written, or of what is wanted read.
+    // spec: DEP-12
+    #[inline(always)]
+    pub const fn mask(mut self, words: u64) -> Self {
+        self.mask = Mask(words);
+        self
+    }
+
+    /// As it travels; `wanted` bytes are to come back.
+    #[inline(always)]
+    fn message(&self, wanted: usize, asks: bool) -> Result<Message, Fault> {
+        let Self { form, operand, mask, data } = *self;
+        if !data.is_empty() && wanted > 0 {
+            return Err(Fault::Malformed);
+        }
+        let brings = !data.is_empty();
+        let len = if brings { data.len() } else { wanted };
+        if len > DATA_MAX {
+            return Err(Fault::TooLong);
+        }
+        let message = Message { form, operand, mask, len: len as u16, brings, asks };
+        message.check()?;
+        Ok(message)
+    }
+}
+
+/// What came back of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// What the register that its instruction gives held before; 0 where it gives none.
+    pub value: u64,
+    /// Its guard held: nothing has happened.
+    pub declined: bool,
+}
+
+impl Port {
+    /// Posts a message; its data may be reused when the call returns. What becomes of it tells a
+    /// requester notification, or [`Port::flush`]. Does not block.
+    ///
+    /// # Errors
+    /// [`Fault::TooLong`] and [`Fault::Malformed`] where no inlet could take it;
+    /// [`Fault::ForeignHandle`], [`Fault::PeerDead`]; [`Busy`] with nothing done,
+    /// [`Busy::DepotLocked`] among them on a direct connection.
+    // spec: DEP-6, DEP-13, DEP-27
+    #[inline]
+    pub fn deposit(
+        &mut self,
+        to: &RemoteInlet,
+        deposit: &Deposit<'_>,
+        options: Options,
+    ) -> Result<Ticket, PostError> {
+        let message = deposit.message(0, false)?;
+        Ok(self.post_deposit(to, &message, deposit.data, &mut [], options)?.ticket)
+    }
+
+    /// The same, and returns what came back: a register's value, and what was read, as many bytes
+    /// as `into` has. Waits for it on a mediated connection, making progress meanwhile.
+    ///
+    /// # Errors
+    /// As [`Port::deposit`], and faults of the destination.
+    // spec: DEP-11
+    pub fn deposit_fetch(
+        &mut self,
+        to: &RemoteInlet,
+        deposit: &Deposit<'_>,
+        into: &mut [u8],
+    ) -> Result<Answer, PostError> {
+        let message = deposit.message(into.len(), true)?;
+        let ended = self.post_deposit(to, &message, deposit.data, into, Options::new())?;
+        match ended.status {
+            Status::Fault(fault) => Err(fault.into()),
+            status => Ok(Answer { value: ended.value, declined: status == Status::Declined }),
+        }
+    }
+
+    /// Has messages posted over an inlet that had stopped be taken again. Waits as
+    /// [`Port::deposit_fetch`] does.
+    ///
+    /// # Errors
+    /// [`Fault::Stopped`] while it has not been let run; as [`Port::deposit_fetch`].
+    // spec: DEP-23
+    pub fn rejoin_inlet(&mut self, inlet: &mut RemoteInlet) -> Result<(), PostError> {
+        let probe = Message {
+            form: Form::Probe,
+            operand: 0,
+            mask: Mask::ALL,
+            len: 0,
+            brings: false,
+            asks: true,
+        };
+        let ended = self.post_deposit(inlet, &probe, &[], &mut [], Options::new())?;
+        match ended.status {
+            Status::Fault(fault) => Err(fault.into()),
+            _ => {
+                inlet.epoch = ended.value as u8;
+                Ok(())
+            }
+        }
+    }
+
+    // spec: ERR-3
+    #[inline]
+    fn post_deposit(
+        &mut self,
+        to: &RemoteInlet,
+        message: &Message,
+        data: &[u8],
+        into: &mut [u8],
+        options: Options,
+    ) -> Result<Ended, PostError> {
+        let unread = self.notifications.len() + self.owed;
+        let connection = self.connection(to.peer)?;
+        if connection.identity != to.connection {
+            return Err(Fault::ForeignHandle.into());
+        }
+        if let Some(why) = connection.ended {
+            return Err(why.into());
+        }
+        if unread + NOTES_PER_OPERATION > NOTIFICATIONS_MAX {
+            return Err(self.busy(Busy::NotificationsFull));
+        }
+        let Options { classes, tag, value } = options;
+        let (key, epoch, message) = (to.key, to.epoch, *message);
+        let posted = Posted { key, epoch, classes, tag, value, message };
+        match &to.direct {
+            Some(ends) => {
+                let bytes = if message.brings { Bytes::Brought(data) } else { Bytes::Wanted(into) };
+                self.deposit_direct(to, ends, &posted, bytes)
+            }
+            None => self.deposit_mediated(to.peer, &posted, data, into),
+        }
+    }
+
+    /// Carries a message out here and now.
+    // spec: DEP-26, PROG-1
+    #[inline]
+    fn deposit_direct(
+        &mut self,
+        to: &RemoteInlet,
+        (memory, depot): &(PeerMemory, Arc<DepotMemory>),
+        posted: &Posted,
+        bytes: Bytes<'_>,
+    ) -> Result<Ended, PostError> {
+        let source = self.id;
+        let connection = self.connection_mut(to.peer)?;
+        let Executor::Direct(end) = &mut connection.executor else {
+            return Err(Fault::ForeignHandle.into());
+        };
+        if end.notes_out.reserve(NOTE_BYTES).is_err() {
+            return Err(self.busy(Busy::RequestLaneFull));
+        }
+        let place = DepotEnd { depot, number: to.number, memory: &memory.mapping, range: to.range };
+        // Relaxed: ordered before the load below by the fence.
+        connection.active.store(active_word(to.key.slot), Ordering::Relaxed);
+        connection.link.fencing.light();
+        // Relaxed: only the number matters.
+        let is_alive = memory.generation.load(Ordering::Relaxed) == u64::from(to.key.generation);
+        let carried = match is_alive {
+            true => place.carry_out(Holder::of_key(to.key), posted, bytes),
+            false => Some(Carried::STALE),
+        };
+        // REV-R1: our stores are visible to the owner that sees us outside (REV-A1).
+        connection.active.store(0, Ordering::Release);
+        let Some(carried) = carried else { return Err(self.busy(Busy::DepotLocked)) };
+        if let Some(status) = carried.note() {
+            notify(connection, source, posted, status);
+        }
+        connection.posted += 1;
+        let ticket = Ticket(connection.posted);
+        let report = report(posted);
+        let Carried { status, given, .. } = carried;
+        if !report.classes_at_initiator(status).is_empty() || status.fault().is_some() {
+            self.complete(to.peer, &report, status, given);
+        }
+        Ok(Ended { ticket, status, value: given })
+    }
+}
+
+impl Carried {
+    /// The inlet's key was revoked.
+    const STALE: Self = Self { status: Status::Fault(Fault::StaleKey), given: 0, notifies: false };
+}
+
+/// A notification in a lane: the record, and no place of data.
+const NOTE_BYTES: usize = 24;
+
+pub(crate) const fn report(posted: &Posted) -> Report {
+    let Posted { classes, tag, value, .. } = *posted;
+    Report { operation: Operation::Deposit, classes, tag, value }
+}
+
+/// Tells the owner that a test holds, or that the inlet has stopped; room was reserved.
+#[cold]
+fn notify(connection: &mut Connection, source: PeerId, posted: &Posted, status: Status) {
+    let Executor::Direct(end) = &mut connection.executor else { return };
+    let note: Notification = report(posted).note(source, Classes::COMPLETER, status, posted.value);
+    let [head, value] = note.encode();
+    let pushed = end.notes_out.push((Kind::Notification, 0), [head, value, u64::MAX], &[]);
+    debug_assert!(pushed.is_ok(), "room was reserved");
+    connection.link.kick(Sleeper::Port);
+}

@@ -1,0 +1,391 @@
+//! A depot as it lies in memory: what its owner says, and what messages change.
+//!
+//! ```text
+//! rules, which the owner alone can write     state, which every direct holder of an inlet writes
+//!       0  protections, 256 words                  0  lock: number of whoever is inside, or 0
+//!    2048  instructions, 256 x 32 bytes           64  journal: how many writes count, the writes
+//!   10240  inlets, 64 x 64 bytes                 256  registers, 256 words
+//!                                               2304  standings of inlets, 64 x 64 bytes
+//!                                               6400  held messages, 64 x 1088 bytes
+//! ```
+//!
+//! Whoever is inside changes registers so that a death at any instruction leaves all of a message's
+//! changes or none: a single write is one store; several are put into the journal first. Each has
+//! claimed its number at the state's file, a claim that dies with it; who waits for long looks at
+//! that, and takes over from the dead.
+use super::map::{Mapping, Pages, memory_file, round_to_pages, seal_seals, seal_writers};
+use crate::error::SetupError;
+use crate::sync::{AtomicU64, Ordering};
+use crate::sys::claim::{claim, is_claimed, reopen};
+use ayre_proto::command::COMMAND_BYTES;
+use ayre_proto::deposit::{
+    DATA_MAX, Depot, INLETS, INSTRUCTIONS, Inlet, Instruction, Protection, REGISTERS, Standing,
+    Stored, WRITES_MAX, Window,
+};
+use ayre_proto::units::{Key, Rights};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
+
+const INSTRUCTIONS_AT: u64 = 2048;
+const INLETS_AT: u64 = 10240;
+const RULES: usize = INLETS_AT as usize + INLETS * 64;
+const JOURNAL: u64 = 64;
+const REGISTERS_AT: u64 = 256;
+const STANDINGS: u64 = REGISTERS_AT + 8 * REGISTERS as u64;
+const HELD: u64 = STANDINGS + 64 * INLETS as u64;
+const HELD_BYTES: u64 = 1088;
+const STATE: usize = HELD as usize + HELD_BYTES as usize * INLETS;
+
+/// Looks at the lock before it asks whether its holder has died, and such rounds in all.
+const LOOKS: u32 = 200;
+const ROUNDS: u32 = 100;
+
+/// Who can be inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Holder(u64);
+
+impl Holder {
+    /// The owner, or who serves its mediated peers.
+    pub(crate) const OWNER: Self = Self(1);
+    /// The owner for as long as its program likes.
+    pub(crate) const FROZEN: Self = Self(2);
+
+    /// The holder of an inlet: its key is no other's in the life of the owner's port.
+    // spec: KEY-1
+    pub(crate) const fn of_key(key: Key) -> Self {
+        Self(3 + (key.slot as u64 | (key.generation as u64) << 16))
+    }
+}
+
+/// What an owner says of an inlet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InletRules {
+    pub(crate) inlet: Inlet,
+    /// Whether it stops at a message that faults, and holds it.
+    pub(crate) holds: bool,
+}
+
+/// A depot, at its owner or at the holder of an inlet.
+#[derive(Debug)]
+pub(crate) struct DepotMemory {
+    rules: Mapping,
+    state: Mapping,
+    files: Mutex<Files>,
+}
+
+/// An owner's are handed out; a holder's only keeps its claim.
+#[derive(Debug)]
+enum Files {
+    Owner { rules: OwnedFd, state: OwnedFd, claims: OwnedFd },
+    Holder { claims: OwnedFd },
+}
+
+/// Being inside: nobody else changes anything until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Inside<'a>(&'a DepotMemory);
+
+impl DepotMemory {
+    // spec: DEP-1
+    pub(crate) fn new() -> Result<Self, SetupError> {
+        let [rules_len, state_len] = [RULES, STATE].map(|len| round_to_pages(len, Pages::Ordinary));
+        let rules_file = memory_file(rules_len, Pages::Ordinary)?;
+        let state_file = memory_file(state_len, Pages::Ordinary)?;
+        let rules = Mapping::own(rules_file.as_fd(), rules_len)?;
+        let state = Mapping::own(state_file.as_fd(), state_len)?;
+        seal_writers(rules_file.as_fd())?;
+        seal_seals(state_file.as_fd())?;
+        let claims = claimed(state_file.as_fd(), &[Holder::OWNER, Holder::FROZEN])?;
+        let files = Files::Owner { rules: rules_file, state: state_file, claims };
+        Ok(Self { rules, state, files: Mutex::new(files) })
+    }
+
+    /// Maps what the owner handed over, as the holder of an inlet.
+    // spec: DEP-26
+    pub(crate) fn foreign(
+        rules: BorrowedFd<'_>,
+        state: BorrowedFd<'_>,
+        holder: Holder,
+    ) -> Result<Self, SetupError> {
+        let [rules_len, state_len] = [RULES, STATE].map(|len| round_to_pages(len, Pages::Ordinary));
+        let claims = claimed(state, &[holder])?;
+        let rules = Mapping::foreign(rules, rules_len, false)?;
+        let state = Mapping::foreign(state, state_len, true)?;
+        Ok(Self { rules, state, files: Mutex::new(Files::Holder { claims }) })
+    }
+
+    /// What a holder of an inlet on a direct connection maps: rules, state. The descriptor of the
+    /// rules admits no writing.
+    pub(crate) fn files(&self) -> Result<[OwnedFd; 2], SetupError> {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let Files::Owner { rules, state, .. } = &*files else {
+            return Err(SetupError::Invalid("a depot is its owner's to share"));
+        };
+        let copies = [rules, state].map(|file| rustix::io::fcntl_dupfd_cloexec(file, 0));
+        let [rules, state] = copies.map(|copy| copy.map_err(SetupError::os("dup")));
+        Ok([rules?, state?])
+    }
+
+    /// Puts fresh memory in the place of the state: who has mapped the old one reaches nothing of
+    /// this one.
+    // spec: DEP-2
+    pub(crate) fn replace_state(&self) -> Result<(), SetupError> {
+        let len = self.state.len();
+        let file = memory_file(len, Pages::Ordinary)?;
+        let fresh = Mapping::own(file.as_fd(), len)?;
+        fresh.write_from(0, &self.state, 0, len);
+        seal_seals(file.as_fd())?;
+        let fresh_claims = claimed(file.as_fd(), &[Holder::OWNER, Holder::FROZEN])?;
+        self.state.replace(file.as_fd())?;
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Files::Owner { state, claims, .. } = &mut *files {
+            (*state, *claims) = (file, fresh_claims);
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> &AtomicU64 {
+        self.state.word(0)
+    }
+
+    /// Comes inside. None where somebody stays there who has not died.
+    // spec: DEP-24, DEP-25, DEP-26
+    #[inline(always)]
+    pub(crate) fn enter(&self, holder: Holder) -> Option<Inside<'_>> {
+        // DEPOT-A1: all that was done inside before (DEPOT-R1). Relaxed: a failure orders nothing.
+        let taken = self.lock().compare_exchange(0, holder.0, Ordering::Acquire, Ordering::Relaxed);
+        if taken.is_ok() { Some(Inside(self)) } else { self.wait_to_enter(holder) }
+    }
+
+    #[cold]
+    fn wait_to_enter(&self, holder: Holder) -> Option<Inside<'_>> {
+        for look in 1..=LOOKS * ROUNDS {
+            // Relaxed: what follows from it is decided by the exchange.
+            let inside = self.lock().load(Ordering::Relaxed);
+            if inside == Holder::FROZEN.0 {
+                return None;
+            }
+            let is_due = look.is_multiple_of(LOOKS);
+            if inside == 0 || is_due && self.is_gone(inside) {
+                // DEPOT-A1: as above; of one that has died the system's claim orders the rest.
+                // Relaxed: a failure orders nothing.
+                let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
+                if self.lock().compare_exchange(inside, holder.0, success, failure).is_ok() {
+                    self.recover();
+                    return Some(Inside(self));
+                }
+            }
+            if is_due {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+        None
+    }
+
+    /// Whether nobody claims the number, or nobody can.
+    fn is_gone(&self, inside: u64) -> bool {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let (Files::Owner { claims, .. } | Files::Holder { claims }) = &*files;
+        i64::try_from(inside).is_err() || is_claimed(claims, inside) == Ok(false)
+    }
+
+    /// Carries out what the journal says, if it counts: its writer may have died meanwhile.
+    // spec: DEP-26
+    fn recover(&self) {
+        // DEPOT-A2: the writes that the journal counts (DEPOT-R2).
+        // DEPOT-A3: or that they were made (DEPOT-R3).
+        let count = self.state.word(JOURNAL).load(Ordering::Acquire).min(WRITES_MAX as u64);
+        for at in 0..count {
+            let [index, value] = [0, 8].map(|word| self.journal(at, word).load(Ordering::Relaxed));
+            // Relaxed: whoever is inside next takes DEPOT-A1.
+            self.register_word(index as u8).store(value, Ordering::Relaxed);
+        }
+        // DEPOT-R3: the registers before the journal is void.
+        self.state.word(JOURNAL).store(0, Ordering::Release);
+    }
+
+    fn journal(&self, at: u64, word: u64) -> &AtomicU64 {
+        self.state.word(JOURNAL + 8 + 16 * at + word)
+    }
+
+    fn register_word(&self, index: u8) -> &AtomicU64 {
+        self.state.word(REGISTERS_AT + 8 * u64::from(index))
+    }
+
+    fn standing_word(&self, number: u8) -> &AtomicU64 {
+        self.state.word(STANDINGS + 64 * (u64::from(number) % INLETS as u64))
+    }
+
+    /// What the owner says of an inlet.
+    #[inline(always)]
+    pub(crate) fn inlet(&self, number: u8) -> Option<InletRules> {
+        let [first, len, windows] =
+            // Relaxed: written by one who was inside, read by one who is.
+            [0, 8, 16].map(|at| self.rules.word(inlet_at(number) + at).load(Ordering::Relaxed));
+        if first & 1 == 0 {
+            return None;
+        }
+        let window =
+            |at: u32| Window { base: (windows >> at) as u16, len: (windows >> (at + 16)) as u16 };
+        let inlet = Inlet {
+            rights: Rights::from_bits_truncate((first >> 8) as u8),
+            len,
+            registers: window(0),
+            entries: window(32),
+            longest: (first >> 16) as u16,
+        };
+        Some(InletRules { inlet, holds: first & 2 != 0 })
+    }
+
+    /// An owner's register as it is now, alone.
+    pub(crate) fn peek(&self, index: u8) -> u64 {
+        // DEPOT-A4: the data of the message that has written it (DEPOT-R4).
+        self.register_word(index).load(Ordering::Acquire)
+    }
+}
+
+fn claimed(file: BorrowedFd<'_>, holders: &[Holder]) -> Result<OwnedFd, SetupError> {
+    let claims = reopen(file).map_err(SetupError::os("open a depot's state"))?;
+    for Holder(number) in holders {
+        claim(&claims, *number).map_err(SetupError::os("claim at a depot"))?;
+    }
+    Ok(claims)
+}
+
+fn inlet_at(number: u8) -> u64 {
+    INLETS_AT + 64 * (u64::from(number) % INLETS as u64)
+}
+
+impl Inside<'_> {
+    /// Changes registers: all or none of them, whenever this process may die. What was written to
+    /// memory before is visible to who sees any of it.
+    // spec: DEP-26
+    #[inline(always)]
+    pub(crate) fn commit(&self, writes: &[(u8, u64)]) {
+        let depot = self.0;
+        if let [(index, value)] = writes {
+            // DEPOT-R4: the message's data.
+            return depot.register_word(*index).store(*value, Ordering::Release);
+        }
+        if writes.is_empty() {
+            return;
+        }
+        for (at, (index, value)) in (0..).zip(writes) {
+            // Relaxed: DEPOT-R2 below.
+            depot.journal(at, 0).store(u64::from(*index), Ordering::Relaxed);
+            depot.journal(at, 8).store(*value, Ordering::Relaxed);
+        }
+        // DEPOT-R2: from here on the journal counts.
+        depot.state.word(JOURNAL).store(writes.len() as u64, Ordering::Release);
+        for (index, value) in writes {
+            // DEPOT-R4: the message's data; and the journal counts before any of it.
+            depot.register_word(*index).store(*value, Ordering::Release);
+        }
+        // DEPOT-R3: the registers before the journal is void.
+        depot.state.word(JOURNAL).store(0, Ordering::Release);
+    }
+
+    #[inline(always)]
+    pub(crate) fn standing(&self, number: u8) -> Standing {
+        // Relaxed: here and below, DEPOT-A1 came before and DEPOT-R1 follows.
+        Standing::from_word(self.0.standing_word(number).load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_standing(&self, number: u8, standing: Standing) {
+        // Relaxed: as above.
+        self.0.standing_word(number).store(standing.word(), Ordering::Relaxed);
+    }
+
+    /// Keeps a message at which an inlet stops.
+    // spec: DEP-19
+    pub(crate) fn hold(&self, number: u8, words: &[u64; COMMAND_BYTES / 8], data: &[u8]) {
+        let at = held_at(number);
+        for (index, word) in words.iter().enumerate() {
+            // Relaxed: as above.
+            self.0.state.word(at + 8 * index as u64).store(*word, Ordering::Relaxed);
+        }
+        self.0.state.write(at + COMMAND_BYTES as u64, &data[..data.len().min(DATA_MAX)]);
+    }
+
+    /// The message at which an inlet has stopped, as whoever wrote it says, and room for its data.
+    pub(crate) fn held(&self, number: u8, data: &mut [u8; DATA_MAX]) -> [u64; COMMAND_BYTES / 8] {
+        let at = held_at(number);
+        self.0.state.read(at + COMMAND_BYTES as u64, data);
+        // Relaxed: as above.
+        std::array::from_fn(|index| {
+            self.0.state.word(at + 8 * index as u64).load(Ordering::Relaxed)
+        })
+    }
+
+    pub(crate) fn set_inlet(&self, number: u8, rules: Option<&InletRules>) {
+        let words = rules.map_or([0; 3], |InletRules { inlet, holds }| {
+            let first = 1 | u64::from(*holds) << 1 | u64::from(inlet.rights.bits()) << 8;
+            let window = |w: &Window| u64::from(w.base) | u64::from(w.len) << 16;
+            let windows = window(&inlet.registers) | window(&inlet.entries) << 32;
+            [first | u64::from(inlet.longest) << 16, inlet.len, windows]
+        });
+        for (at, word) in words.into_iter().enumerate() {
+            // Relaxed: as above.
+            self.0.rules.word(inlet_at(number) + 8 * at as u64).store(word, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn protect(&self, index: u8, protection: Protection) {
+        let word = self.0.rules.word(8 * u64::from(index));
+        // Relaxed: as above.
+        word.store(u64::from(protection.bits()), Ordering::Relaxed);
+    }
+
+    pub(crate) fn store(&self, index: u8, stored: Option<&Stored>) {
+        let words = stored.map_or([0; 3], |Stored { instruction, operand, enters }| {
+            [instruction.word(), *operand, 1 | u64::from(*enters) << 1]
+        });
+        for (at, word) in words.into_iter().enumerate() {
+            let place = INSTRUCTIONS_AT + 32 * u64::from(index) + 8 * at as u64;
+            // Relaxed: as above.
+            self.0.rules.word(place).store(word, Ordering::Relaxed);
+        }
+    }
+}
+
+fn held_at(number: u8) -> u64 {
+    HELD + HELD_BYTES * (u64::from(number) % INLETS as u64)
+}
+
+impl Drop for Inside<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // DEPOT-R1: all that was done inside.
+        self.0.lock().store(0, Ordering::Release);
+    }
+}
+
+/// Of one who is inside.
+impl Depot for Inside<'_> {
+    #[inline(always)]
+    fn register(&self, index: u8) -> u64 {
+        // Relaxed: DEPOT-A1 came before.
+        self.0.register_word(index).load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    fn protection(&self, index: u8) -> Protection {
+        // Relaxed: as above.
+        let bits = self.0.rules.word(8 * u64::from(index)).load(Ordering::Relaxed);
+        Protection::from_bits_truncate(bits as u8)
+    }
+
+    #[inline(always)]
+    fn stored(&self, index: u16) -> Option<Stored> {
+        if usize::from(index) >= INSTRUCTIONS {
+            return None;
+        }
+        let place = INSTRUCTIONS_AT + 32 * u64::from(index);
+        // Relaxed: as above.
+        let [word, operand, flags] =
+            [0, 8, 16].map(|at| self.0.rules.word(place + at).load(Ordering::Relaxed));
+        let instruction = Instruction::parse(word).ok()?;
+        (flags & 1 == 1).then_some(Stored { instruction, operand, enters: flags & 2 != 0 })
+    }
+}

@@ -1,5 +1,6 @@
 //! The tool `ayre`: runs parallel jobs, measures, and tells what the machine offers.
 
+mod deposit;
 mod info;
 mod perf;
 mod run;
@@ -33,6 +34,10 @@ enum Command {
     Perf(perf::Args),
     /// Tell what this machine offers and which path connections would take
     Info(info::Args),
+    /// Turn deposit instructions from text into words, one a line
+    Asm(deposit::Args),
+    /// Turn the words of deposit instructions and messages into text
+    Disasm(deposit::Args),
     /// Watch the links that running processes have with other hosts
     Top(top::Args),
 }
@@ -43,6 +48,8 @@ fn main() -> ExitCode {
         Command::Agent => run::serve(),
         Command::Perf(args) => perf::run(args),
         Command::Info(args) => info::run(&args),
+        Command::Asm(args) => deposit::assemble(&args),
+        Command::Disasm(args) => deposit::disassemble(&args),
         Command::Top(args) => top::run(&args),
     };
     outcome.unwrap_or_else(|error| {

@@ -24,6 +24,7 @@ pub mod death;
 pub mod deposits;
 pub mod epochs;
 pub mod handles;
+pub mod inside;
 pub mod locks;
 pub mod messages;
 pub mod notifications;

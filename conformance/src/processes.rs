@@ -10,7 +10,8 @@ use ayre::{
     Fault, Options, Port, PostError, Queue, ReceiveError, RegionOptions, RemoteQueue, RemoteRegion,
     Rights,
 };
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Tells the child whom to connect to.
@@ -43,15 +44,7 @@ pub fn a_killed_process_leaves_whole_records(executor: Executor, test_of_child: 
         let mut port = executor.open(TARGET.0);
         let path = socket_path();
         port.listen(&path).expect("a socket path");
-        let program = std::env::current_exe().expect("this test's own program");
-        let mut child = Command::new(program)
-            .args([test_of_child, "--exact", "--nocapture"])
-            .env(ADDRESS, &path)
-            .env(MEDIATED, if executor == Executor::Direct { "0" } else { "1" })
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the program starts again");
+        let mut child = start(test_of_child, &path, executor);
         port.accept().expect("the child connects");
         std::fs::remove_file(&path).expect("the socket is there");
         if executor == Executor::Engine {
@@ -80,6 +73,25 @@ pub fn a_killed_process_leaves_whole_records(executor: Executor, test_of_child: 
     }
 }
 
+/// Starts this program again, where nothing but a test runs, which calls a function that asks for
+/// its [`address`].
+pub(crate) fn start(test_of_child: &str, path: &Path, executor: Executor) -> Child {
+    let program = std::env::current_exe().expect("this test's own program");
+    Command::new(program)
+        .args([test_of_child, "--exact", "--nocapture"])
+        .env(ADDRESS, path)
+        .env(MEDIATED, if executor == Executor::Direct { "0" } else { "1" })
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts again")
+}
+
+/// Where the parent listens; none in an ordinary run.
+pub(crate) fn address() -> Option<String> {
+    std::env::var(ADDRESS).ok()
+}
+
 /// Takes one of each kind, and checks that it is the next one, whole. Whether there was any.
 fn take(port: &mut Port, queue: &mut Queue, told: &mut Told) -> bool {
     let (mut buffer, before) = ([0; 200], told.messages + told.notes + told.records);
@@ -105,7 +117,7 @@ fn take(port: &mut Port, queue: &mut Queue, told: &mut Told) -> bool {
 /// # Panics
 /// Where the parent does not answer.
 pub fn child() {
-    let Ok(address) = std::env::var(ADDRESS) else { return };
+    let Some(address) = address() else { return };
     let mediated = std::env::var(MEDIATED).is_ok_and(|text| text == "1");
     let executor = if mediated { Executor::Inline } else { Executor::Direct };
     let mut port = executor.open(INITIATOR.0);

@@ -1,11 +1,21 @@
 //! Cases with a second process, for the executors of two ports.
-use ayre_conformance::{Executor, processes};
+use ayre_conformance::{Executor, inside, processes};
 
 /// What a second process runs; nothing in an ordinary run.
 
 #[test]
 fn child() {
     processes::child();
+}
+
+#[test]
+fn child_inside() {
+    inside::child();
+}
+
+#[test]
+fn inside_a_depot() {
+    inside::who_dies_inside_leaves_all_or_nothing("child_inside");
 }
 
 #[test]

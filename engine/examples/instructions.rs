@@ -3,6 +3,7 @@
 //! Both ends are ports of this process, so that what is counted is the library's own work and no
 //! waiting. `cargo xtask instructions` runs it under callgrind with two counts; what differs is
 //! the cost of the operations between.
+use ayre::deposit::{Address, Deposit, InletOptions, Program, Register, X, Y, Z};
 use ayre::{
     Access, Combine, Config, Endpoint, EndpointOptions, Mode, Number, Options, Outgoing, PeerId,
     Port, Receive, RegionOptions, RemoteId, RemoteQueue, RemoteRegion, Rights, Span, Spans, Spin,
@@ -99,6 +100,33 @@ fn queue(pair: &mut Pair, count: u64) {
         pair.near.enqueue(&mut remote, black_box(&[7; 32])).expect("room");
         black_box(pair.far.dequeue(&mut queue, &mut into)).expect("fits").expect("a record");
     }
+}
+
+/// Records of 32 bytes, appended to a ring that many could append to, by a stored instruction.
+fn append(pair: &mut Pair, count: u64) {
+    let from = pair.far.peer(0).expect("connected");
+    let depot = pair.far.create_depot().expect("a depot");
+    let region = pair.far.alloc(4096, RegionOptions::new()).expect("a page");
+    let [tail, size, limit] = [0, 1, 2].map(Register::At);
+    let append = Program::new().decline_if(X.ge(Z)).write(Address::Wrapped).then(X.add(Y));
+    depot.store(0, &[append.store([tail, size, limit])]).expect("there is a place");
+    depot.set_register(1, 32).expect("nobody is inside");
+    depot.set_register(2, u64::MAX).expect("nobody is inside");
+    let options = InletOptions::new().entries(0..1).longest(32);
+    let part = (&region, 0..4096);
+    let _inlet = pair.far.share_inlet(from, &depot, part, &options, 1).expect("shared");
+    let remote = pair.near.accept_inlet(pair.to, 1).expect("accepted");
+    let data = [7; 32];
+    let is_mediated = pair.near.mode(pair.to) == Ok(Mode::Mediated);
+    for _ in 0..count {
+        let deposit = Deposit::enter(0).data(black_box(&data));
+        pair.near.deposit(&remote, &deposit, Options::new()).expect("room");
+        if is_mediated {
+            assert!(pair.far.poll_notification().is_none(), "nobody asked for one");
+            assert!(pair.near.poll_notification().is_none(), "nobody asked for one");
+        }
+    }
+    assert_eq!(depot.register(0), 32 * count);
 }
 
 /// A matcher where so many receives wait, or messages, of tags from 1000 on.
@@ -258,6 +286,9 @@ fn main() {
         "poll-mediated-1-peer" => poll(1, Mode::Mediated, count),
         "poll-mediated-64-peers" => poll(64, Mode::Mediated, count),
         "put-8-mediated" => repeat(Mode::Mediated, Box::new(|pair| pair.put_mediated(8))),
+        "put-32-mediated" => repeat(Mode::Mediated, Box::new(|pair| pair.put_mediated(32))),
+        "append-32" => append(&mut Pair::new(Mode::Direct), count),
+        "append-32-mediated" => append(&mut Pair::new(Mode::Mediated), count),
         "match-1" => expected(0, count),
         "match-1000" => expected(1000, count),
         "match-1000-4-masks" => masks(count),

@@ -4,6 +4,7 @@ use crate::config::Config;
 use crate::connection::{Connection, Executor, Mode, identity};
 use crate::control::PacketKind;
 use crate::counters::Counters;
+use crate::deposit::Memo;
 use crate::error::{Fault, SetupError};
 use crate::mem::page::OwnPage;
 use crate::notification::raised_at_target;
@@ -89,6 +90,8 @@ pub struct Port {
     /// The connection whose answers a blocking call takes in itself.
     pub(crate) awaited: Option<usize>,
     pub(crate) counters: Counters,
+    /// Deposit instructions that were taken apart lately.
+    pub(crate) memo: Memo,
     pub(crate) _not_sync: PhantomData<Cell<()>>,
 }
 
@@ -183,6 +186,7 @@ impl Port {
             polls: 0,
             awaited: None,
             counters: Counters::default(),
+            memo: Memo::default(),
             _not_sync: PhantomData,
         })
     }

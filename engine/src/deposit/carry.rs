@@ -1,5 +1,6 @@
 //! Carrying a message out, whoever does it: the holder of an inlet in a depot that it has mapped,
 //! the owner's responder, or the owner for a message that it has held.
+use super::memo::{Memo, View};
 use crate::mem::depot::{DepotMemory, Holder, Inside};
 use crate::mem::map::Mapping;
 use ayre_proto::deposit::message::Posted;
@@ -14,6 +15,8 @@ pub(crate) struct DepotEnd<'a> {
     pub(crate) memory: &'a Mapping,
     /// Where the inlet's range begins in that, and its bytes as its capability says.
     pub(crate) range: (u64, u64),
+    /// Of whoever carries messages out.
+    pub(crate) memo: &'a Memo,
 }
 
 /// The data of a message, or where what it wants goes: as many bytes as it says.
@@ -82,7 +85,8 @@ impl DepotEnd<'_> {
         };
         // On a direct connection the owner says this in memory that it can change at any time.
         rules.inlet.len = rules.inlet.len.min(self.range.1);
-        match run(&posted.message, &rules.inlet, inside) {
+        let view = View { inside, memo: self.memo };
+        match run(&posted.message, &rules.inlet, &view) {
             Ok(outcome) => self.commit(inside, &outcome, bytes),
             Err(fault) if !rules.holds => Carried::fault(fault),
             Err(fault) => {

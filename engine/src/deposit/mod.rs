@@ -33,6 +33,7 @@
 //! # }
 //! ```
 mod carry;
+mod memo;
 mod offer;
 mod owner;
 mod post;
@@ -44,8 +45,25 @@ pub use ayre_proto::deposit::{
     Protection, REGISTERS, Relation, SEQUENCE_MAX, STEPS_MAX, Slot, Source, Stored,
 };
 pub(crate) use carry::{Bytes, Carried, DepotEnd};
+pub(crate) use memo::Memo;
 pub(crate) use offer::Served as ServedInlet;
 pub use offer::{Inlet, InletOptions};
 pub use owner::{Depot, Frozen, HeldMessage};
 pub(crate) use post::report;
 pub use post::{Answer, Deposit, RemoteInlet};
+
+use ayre_proto::command::COMMAND_BYTES;
+use ayre_proto::deposit::message::Posted;
+use ayre_proto::fault::Fault;
+use ayre_proto::units::Key;
+
+/// Reads the words of a message, as they stand in a capture: the inlet's key, the epoch, and what
+/// it says.
+///
+/// # Errors
+/// [`Fault::Malformed`] where these are no message's.
+pub fn read_message(words: &[u64; COMMAND_BYTES / 8]) -> Result<(Key, u8, Message), Fault> {
+    let brought = if words[0] >> 61 & 1 == 1 { words[0] >> 48 & 0x7ff } else { 0 };
+    let Posted { key, epoch, message, .. } = Posted::parse(words, brought)?;
+    Ok((key, epoch, message))
+}

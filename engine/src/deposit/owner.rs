@@ -1,12 +1,11 @@
 //! A depot at its owner.
 use super::carry::{Carried, DepotEnd};
+use super::memo::Memo;
 use super::offer::Inlet;
 use crate::error::{Busy, Fault, SetupError, Status};
 use crate::mem::depot::{DepotMemory, Holder, Inside};
 use ayre_proto::deposit::message::Posted;
-use ayre_proto::deposit::{
-    DATA_MAX, Depot as _, INSTRUCTIONS, Message, Protection, Standing, Stored,
-};
+use ayre_proto::deposit::{DATA_MAX, INSTRUCTIONS, Message, Protection, Standing, Stored};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -132,9 +131,9 @@ impl Frozen<'_> {
 }
 
 impl Inlet {
-    fn end(&self) -> DepotEnd<'_> {
+    fn end<'a>(&'a self, memo: &'a Memo) -> DepotEnd<'a> {
         let (depot, memory) = (&*self.depot.memory, &**self.region().mapping());
-        DepotEnd { depot, number: self.number, memory, range: self.range }
+        DepotEnd { depot, number: self.number, memory, range: self.range, memo }
     }
 
     /// The message at which the inlet has stopped; none while it runs.
@@ -166,7 +165,8 @@ impl Inlet {
         }
         let mut data = [0; DATA_MAX];
         let posted = self.read_held(&inside, &mut data)?;
-        let Carried { status, notifies, .. } = self.end().resume(&inside, &posted, &data);
+        let memo = Memo::default();
+        let Carried { status, notifies, .. } = self.end(&memo).resume(&inside, &posted, &data);
         match status {
             Status::Fault(fault) => Err(fault.into()),
             _ => Ok(notifies),

@@ -245,14 +245,16 @@ impl Port {
         bytes: Bytes<'_>,
     ) -> Result<Ended, PostError> {
         let source = self.id;
-        let connection = self.connection_mut(to.peer)?;
+        let connection = self.connections.get_mut(to.peer.index()).and_then(Option::as_mut);
+        let connection = connection.ok_or(Fault::ForeignHandle)?;
         let Executor::Direct(end) = &mut connection.executor else {
             return Err(Fault::ForeignHandle.into());
         };
         if end.notes_out.reserve(NOTE_BYTES).is_err() {
             return Err(self.busy(Busy::RequestLaneFull));
         }
-        let place = DepotEnd { depot, number: to.number, memory: &memory.mapping, range: to.range };
+        let (memory_of, range, memo) = (&memory.mapping, to.range, &self.memo);
+        let place = DepotEnd { depot, number: to.number, memory: memory_of, range, memo };
         // Relaxed: ordered before the load below by the fence.
         connection.active.store(active_word(to.key.slot), Ordering::Relaxed);
         connection.link.fencing.light();

@@ -19,8 +19,8 @@ use crate::sync::{AtomicU64, Ordering};
 use crate::sys::claim::{claim, is_claimed, reopen};
 use ayre_proto::command::COMMAND_BYTES;
 use ayre_proto::deposit::{
-    DATA_MAX, Depot, INLETS, INSTRUCTIONS, Inlet, Instruction, Protection, REGISTERS, Standing,
-    Stored, WRITES_MAX, Window,
+    DATA_MAX, INLETS, INSTRUCTIONS, Inlet, Protection, REGISTERS, Standing, Stored, WRITES_MAX,
+    Window,
 };
 use ayre_proto::units::{Key, Rights};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -361,23 +361,24 @@ impl Drop for Inside<'_> {
     }
 }
 
-/// Of one who is inside.
-impl Depot for Inside<'_> {
+/// What messages find, for one who is inside.
+impl Inside<'_> {
     #[inline(always)]
-    fn register(&self, index: u8) -> u64 {
+    pub(crate) fn register(&self, index: u8) -> u64 {
         // Relaxed: DEPOT-A1 came before.
         self.0.register_word(index).load(Ordering::Relaxed)
     }
 
     #[inline(always)]
-    fn protection(&self, index: u8) -> Protection {
+    pub(crate) fn protection(&self, index: u8) -> Protection {
         // Relaxed: as above.
         let bits = self.0.rules.word(8 * u64::from(index)).load(Ordering::Relaxed);
         Protection::from_bits_truncate(bits as u8)
     }
 
+    /// The word of a stored instruction, its operand, and whether it is an entry.
     #[inline(always)]
-    fn stored(&self, index: u16) -> Option<Stored> {
+    pub(crate) fn stored(&self, index: u16) -> Option<(u64, u64, bool)> {
         if usize::from(index) >= INSTRUCTIONS {
             return None;
         }
@@ -385,7 +386,6 @@ impl Depot for Inside<'_> {
         // Relaxed: as above.
         let [word, operand, flags] =
             [0, 8, 16].map(|at| self.0.rules.word(place + at).load(Ordering::Relaxed));
-        let instruction = Instruction::parse(word).ok()?;
-        (flags & 1 == 1).then_some(Stored { instruction, operand, enters: flags & 2 != 0 })
+        (flags & 1 == 1).then_some((word, operand, flags & 2 != 0))
     }
 }

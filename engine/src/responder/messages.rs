@@ -1,6 +1,6 @@
 //! Deposit messages of mediated peers: found by their keys, carried out in the owner's depots.
 use super::{Account, Exchange, Responder, Target, memory};
-use crate::deposit::{Bytes, Carried, DepotEnd, ServedInlet, report};
+use crate::deposit::{Bytes, Carried, DepotEnd, Memo, ServedInlet, report};
 use crate::mem::depot::{DepotMemory, Holder};
 use ayre_proto::command::{COMMAND_BYTES, RESPONSE_BYTES, Response};
 use ayre_proto::deposit::DATA_MAX;
@@ -18,11 +18,12 @@ pub(super) struct Inlets {
     /// The data of the message at hand: copied out of what its sender can write, or on its way
     /// there.
     data: Box<[u8; DATA_MAX]>,
+    memo: Memo,
 }
 
 impl Default for Inlets {
     fn default() -> Self {
-        Self { slots: Vec::new(), data: Box::new([0; DATA_MAX]) }
+        Self { slots: Vec::new(), data: Box::new([0; DATA_MAX]), memo: Memo::default() }
     }
 }
 
@@ -140,7 +141,7 @@ fn carry_out(
     };
     let memory = memory(target.regions, extent);
     let range = (extent.offset(), *len);
-    let end = DepotEnd { depot, number: *number, memory, range };
+    let end = DepotEnd { depot, number: *number, memory, range, memo: &inlets.memo };
     let data = &mut inlets.data[..usize::from(posted.message.len)];
     let bytes = if posted.message.brings {
         exchange.bring(data);

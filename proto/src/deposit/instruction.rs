@@ -278,9 +278,30 @@ pub struct Supplied {
     pub mask: bool,
 }
 
-/// An instruction that can be carried out: what cannot is refused by [`Instruction::parse`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Instruction(u64);
+/// An instruction that can be carried out: what cannot is refused by [`Instruction::parse`]. It is
+/// taken apart once, and then cheap to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Instruction {
+    word: u64,
+    kind: Kind,
+    address: Address,
+    order: &'static [Primitive; 4],
+    ops: [Option<RegisterOp>; 2],
+    test: Option<Test>,
+    give: Option<Slot>,
+    registers: [u8; 3],
+    supplied: Supplied,
+    reads: u8,
+    writes: u8,
+}
+
+impl PartialEq for Instruction {
+    fn eq(&self, other: &Self) -> bool {
+        self.word == other.word
+    }
+}
+
+impl Eq for Instruction {}
 
 const KIND: u32 = 0;
 const GUARDS: u32 = 2;
@@ -299,30 +320,183 @@ const MASK: u32 = 60;
 const NEXT: u32 = 61;
 const GIVE: u32 = 62;
 
-/// Places that an order code gives the address and the test among the four.
-const ORDERS: u64 = 12;
+/// The primitives in their order, by its code: the address stands at the place that is a third of
+/// it, the test at the place of the others that is the rest of that, the operations where there is
+/// room left.
+// spec: DEP-7
+static ORDERS: [[Primitive; 4]; 12] = {
+    use Primitive::{Address as A, First as F, Second as S, Test as T};
+    [
+        [A, T, F, S],
+        [A, F, T, S],
+        [A, F, S, T],
+        [T, A, F, S],
+        [F, A, T, S],
+        [F, A, S, T],
+        [T, F, A, S],
+        [F, T, A, S],
+        [F, S, A, T],
+        [T, F, S, A],
+        [F, T, S, A],
+        [F, S, T, A],
+    ]
+};
 
 impl Instruction {
-    /// Nothing at all: what there is before anything is added.
-    pub const NOTHING: Self = Self(0);
-
     /// Reads a word. Total; bits that the instruction has no use for are ignored.
     // spec: DEP-8
     pub const fn parse(word: u64) -> Result<Self, Fault> {
-        let this = Self(word);
-        let ordered = this.bits(ORDER, 4) < ORDERS;
-        let first = this.bits(OPS[0], 4) == 0 || this.bits(OPS[0] + TO, 2) != 3;
-        let second = this.bits(OPS[1], 4) == 0 || this.bits(OPS[1] + TO, 2) != 3;
-        if ordered && first && second { Ok(this) } else { Err(Fault::Malformed) }
+        let bits = Bits(word);
+        let order = bits.get(ORDER, 4) as usize;
+        let ops = [bits.op(OPS[0]), bits.op(OPS[1])];
+        let bad = matches!(ops, [Err(_), _] | [_, Err(_)]);
+        if order >= ORDERS.len() || bad {
+            return Err(Fault::Malformed);
+        }
+        let [Ok(first), Ok(second)] = ops else { return Err(Fault::Malformed) };
+        let (kind, address) = (bits.kind(), bits.address());
+        let (test, give) = (bits.test(), bits.give());
+        let ops = [first, second];
+        Ok(Self {
+            word,
+            kind,
+            address,
+            order: &ORDERS[order],
+            ops,
+            test,
+            give,
+            registers: [
+                bits.get(REGISTERS, 8) as u8,
+                bits.get(REGISTERS + 8, 8) as u8,
+                bits.get(REGISTERS + 16, 8) as u8,
+            ],
+            supplied: bits.supplied(),
+            reads: reads(kind, address, &ops, test, give),
+            writes: writes(&ops),
+        })
     }
 
     /// The word that travels.
     pub const fn word(self) -> u64 {
-        self.0
+        self.word
     }
 
+    /// What it does with memory.
     #[inline(always)]
-    const fn bits(self, at: u32, count: u32) -> u64 {
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// How it finds the place.
+    #[inline(always)]
+    pub const fn address(&self) -> Address {
+        self.address
+    }
+
+    /// The four primitives in their order; what the instruction has not is nothing at its place.
+    #[inline(always)]
+    pub const fn order(&self) -> &'static [Primitive; 4] {
+        self.order
+    }
+
+    /// One of the two register operations.
+    #[inline(always)]
+    pub const fn op(&self, which: usize) -> Option<RegisterOp> {
+        self.ops[which]
+    }
+
+    /// The test.
+    #[inline(always)]
+    pub const fn test(&self) -> Option<Test> {
+        self.test
+    }
+
+    /// The register whose value before the message is given back.
+    #[inline(always)]
+    pub const fn give(&self) -> Option<Slot> {
+        self.give
+    }
+
+    /// The number of a register that it names.
+    #[inline(always)]
+    pub const fn register(&self, slot: Slot) -> u8 {
+        self.registers[slot.index()]
+    }
+
+    /// Whether the instruction behind it follows.
+    #[inline(always)]
+    pub const fn continues(&self) -> bool {
+        self.word >> NEXT & 1 == 1
+    }
+
+    /// What the message supplies to it where it is stored.
+    #[inline(always)]
+    pub const fn supplied(&self) -> Supplied {
+        self.supplied
+    }
+
+    /// Slots whose registers it reads, as bits.
+    #[inline(always)]
+    pub const fn reads(&self) -> u8 {
+        self.reads
+    }
+
+    /// Slots whose registers it writes, as bits.
+    #[inline(always)]
+    pub const fn writes(&self) -> u8 {
+        self.writes
+    }
+}
+
+const fn reads(
+    kind: Kind,
+    address: Address,
+    ops: &[Option<RegisterOp>; 2],
+    test: Option<Test>,
+    give: Option<Slot>,
+) -> u8 {
+    let mut slots = match (kind, address) {
+        (Kind::Registers | Kind::Exception, _) | (_, Address::Direct) => 0,
+        _ => Slot::X.bit(),
+    };
+    let mut which = 0;
+    while which < 2 {
+        if let Some(RegisterOp { op, to, from }) = ops[which] {
+            slots |= if op.reads_target() { to.bit() } else { 0 };
+            slots |= if op.reads_source() { from.bit() } else { 0 };
+        }
+        which += 1;
+    }
+    match test {
+        Some(Test { relation: Relation::Always, .. }) | None => {}
+        Some(Test { left, right, .. }) => slots |= left.bit() | right.bit(),
+    }
+    match give {
+        Some(slot) => slots | slot.bit(),
+        None => slots,
+    }
+}
+
+const fn writes(ops: &[Option<RegisterOp>; 2]) -> u8 {
+    let first = match ops[0] {
+        Some(op) => op.to.bit(),
+        None => 0,
+    };
+    match ops[1] {
+        Some(op) => first | op.to.bit(),
+        None => first,
+    }
+}
+
+/// The word as fields: what the parser takes apart, and the builder and the assembler put together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Bits(u64);
+
+impl Bits {
+    /// Nothing yet.
+    pub(super) const EMPTY: Self = Self(0);
+
+    const fn get(self, at: u32, count: u32) -> u64 {
         self.0 >> at & ((1 << count) - 1)
     }
 
@@ -331,10 +505,8 @@ impl Instruction {
         Self(self.0 & !mask | value << at & mask)
     }
 
-    /// What it does with memory.
-    #[inline(always)]
-    pub const fn kind(self) -> Kind {
-        match self.bits(KIND, 2) {
+    const fn kind(self) -> Kind {
+        match self.get(KIND, 2) {
             0 => Kind::Registers,
             1 => Kind::Write,
             2 => Kind::Read,
@@ -342,10 +514,8 @@ impl Instruction {
         }
     }
 
-    /// How it finds the place.
-    #[inline(always)]
-    pub const fn address(self) -> Address {
-        match self.bits(ADDRESS, 2) {
+    const fn address(self) -> Address {
+        match self.get(ADDRESS, 2) {
             0 => Address::Direct,
             1 => Address::Indirect,
             2 => Address::Indexed,
@@ -353,130 +523,47 @@ impl Instruction {
         }
     }
 
-    /// The primitive at one of the four places. An order is told by where the address and the test
-    /// stand; the first operation precedes the second.
-    // spec: DEP-7
-    #[inline(always)]
-    pub const fn primitive(self, place: u64) -> Primitive {
-        let (address, test) = places(self.bits(ORDER, 4));
-        if place == address {
-            return Primitive::Address;
+    const fn op(self, at: u32) -> Result<Option<RegisterOp>, Fault> {
+        let (code, to) = (self.get(at, 4) as usize, self.get(at + TO, 2) as usize);
+        match code {
+            0 => Ok(None),
+            _ if to == 3 => Err(Fault::Malformed),
+            _ => {
+                let from = Source::from_code(self.get(at + FROM, 2));
+                Ok(Some(RegisterOp { op: Op::ALL[code - 1], to: Slot::ALL[to], from }))
+            }
         }
-        if place == test {
-            return Primitive::Test;
-        }
-        let before = (address < place) as u64 + (test < place) as u64;
-        if place == before { Primitive::First } else { Primitive::Second }
     }
 
-    /// One of the two register operations.
-    #[inline(always)]
-    pub const fn op(self, which: usize) -> Option<RegisterOp> {
-        let at = OPS[which];
-        let code = self.bits(at, 4) as usize;
-        if code == 0 {
-            return None;
-        }
-        let to = Slot::ALL[self.bits(at + TO, 2) as usize];
-        let from = Source::from_code(self.bits(at + FROM, 2));
-        Some(RegisterOp { op: Op::ALL[code - 1], to, from })
-    }
-
-    /// The test.
-    #[inline(always)]
-    pub const fn test(self) -> Option<Test> {
-        let code = self.bits(TEST, 3) as usize;
+    const fn test(self) -> Option<Test> {
+        let code = self.get(TEST, 3) as usize;
         if code == 0 {
             return None;
         }
         Some(Test {
             relation: Relation::ALL[code - 1],
-            left: Source::from_code(self.bits(LEFT, 2)),
-            right: Source::from_code(self.bits(RIGHT, 2)),
-            guards: self.bits(GUARDS, 1) == 1,
+            left: Source::from_code(self.get(LEFT, 2)),
+            right: Source::from_code(self.get(RIGHT, 2)),
+            guards: self.get(GUARDS, 1) == 1,
         })
     }
 
-    /// The register whose value before the message is given back.
-    #[inline(always)]
-    pub const fn give(self) -> Option<Slot> {
-        match self.bits(GIVE, 2) {
+    const fn give(self) -> Option<Slot> {
+        match self.get(GIVE, 2) {
             0 => None,
             code => Some(Slot::ALL[code as usize - 1]),
         }
     }
 
-    /// The number of a register that it names.
-    #[inline(always)]
-    pub const fn register(self, slot: Slot) -> u8 {
-        self.bits(REGISTERS + 8 * slot as u32, 8) as u8
-    }
-
-    /// Whether the instruction behind it follows.
-    #[inline(always)]
-    pub const fn continues(self) -> bool {
-        self.bits(NEXT, 1) == 1
-    }
-
-    /// What the message supplies to it where it is stored.
-    #[inline(always)]
-    pub const fn supplied(self) -> Supplied {
-        let named = self.bits(NAMED, 3);
+    const fn supplied(self) -> Supplied {
+        let named = self.get(NAMED, 3);
         Supplied {
             registers: [named & 1 != 0, named & 2 != 0, named & 4 != 0],
-            operand: self.bits(OPERAND, 1) == 1,
-            mask: self.bits(MASK, 1) == 1,
+            operand: self.get(OPERAND, 1) == 1,
+            mask: self.get(MASK, 1) == 1,
         }
     }
 
-    /// Slots whose registers it reads, as bits.
-    #[inline(always)]
-    pub const fn reads(self) -> u8 {
-        let mut slots = match (self.kind(), self.address()) {
-            (Kind::Registers | Kind::Exception, _) | (_, Address::Direct) => 0,
-            _ => Slot::X.bit(),
-        };
-        let mut which = 0;
-        while which < 2 {
-            if let Some(RegisterOp { op, to, from }) = self.op(which) {
-                slots |= if op.reads_target() { to.bit() } else { 0 };
-                slots |= if op.reads_source() { from.bit() } else { 0 };
-            }
-            which += 1;
-        }
-        match self.test() {
-            Some(Test { relation: Relation::Always, .. }) | None => {}
-            Some(Test { left, right, .. }) => slots |= left.bit() | right.bit(),
-        }
-        match self.give() {
-            Some(slot) => slots | slot.bit(),
-            None => slots,
-        }
-    }
-
-    /// Slots whose registers it writes, as bits.
-    #[inline(always)]
-    pub const fn writes(self) -> u8 {
-        let first = match self.op(0) {
-            Some(op) => op.to.bit(),
-            None => 0,
-        };
-        match self.op(1) {
-            Some(op) => first | op.to.bit(),
-            None => first,
-        }
-    }
-}
-
-/// Places of the address and of the test in an order.
-#[inline(always)]
-const fn places(order: u64) -> (u64, u64) {
-    let (address, test) = (order / 3, order % 3);
-    (address, test + (test >= address) as u64)
-}
-
-/// For those who put instructions together: the program builder and the assembler.
-impl Instruction {
     pub(super) const fn transferring(self, kind: Kind, address: Address) -> Self {
         self.with(KIND, 2, kind as u64).with(ADDRESS, 2, address as u64)
     }
@@ -519,5 +606,18 @@ impl Instruction {
 
     pub(super) const fn continuing(self) -> Self {
         self.with(NEXT, 1, 1)
+    }
+
+    /// Of the word of an instruction.
+    pub(super) const fn of(instruction: &Instruction) -> Self {
+        Self(instruction.word)
+    }
+
+    /// What was put together by the functions above is an instruction.
+    pub(super) const fn finish(self) -> Instruction {
+        match Instruction::parse(self.0) {
+            Ok(instruction) => instruction,
+            Err(_) => panic!("operations have registers, and orders are permutations"),
+        }
     }
 }

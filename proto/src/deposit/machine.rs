@@ -165,7 +165,7 @@ impl<D: Depot> Run<'_, D> {
             return Err(Fault::Malformed);
         }
         let given = Given { operand: self.message.operand, mask: self.message.mask };
-        self.step(instruction, |slot| Name::carried(instruction, slot), given)
+        self.step(&instruction, |slot| Name::carried(&instruction, slot), given)
     }
 
     // spec: DEP-4, DEP-17
@@ -182,8 +182,8 @@ impl<D: Depot> Run<'_, D> {
                 operand: if supplied.operand { self.message.operand } else { stored.operand },
                 mask: if supplied.mask { self.message.mask } else { Mask::ALL },
             };
-            let name = |slot| Name::stored(instruction, slot, registers);
-            self.step(instruction, name, given)?;
+            let name = |slot| Name::stored(&instruction, slot, registers);
+            self.step(&instruction, name, given)?;
             if !instruction.continues() || self.outcome.declined {
                 return Ok(());
             }
@@ -196,7 +196,7 @@ impl<D: Depot> Run<'_, D> {
     #[inline(always)]
     fn step(
         &mut self,
-        instruction: Instruction,
+        instruction: &Instruction,
         name: impl Fn(Slot) -> Name,
         given: Given,
     ) -> Result<(), Fault> {
@@ -205,8 +205,8 @@ impl<D: Depot> Run<'_, D> {
         if let Some(slot) = instruction.give() {
             self.outcome.given = latches.value[slot.index()];
         }
-        for place in 0..4 {
-            steps += match instruction.primitive(place) {
+        for primitive in instruction.order() {
+            steps += match primitive {
                 Primitive::Address => self.transfer(instruction, &latches, given)?,
                 Primitive::First => self.operate(instruction.op(0), &mut latches, given),
                 Primitive::Second => self.operate(instruction.op(1), &mut latches, given),
@@ -232,7 +232,7 @@ impl<D: Depot> Run<'_, D> {
     #[inline(always)]
     fn latch(
         &self,
-        instruction: Instruction,
+        instruction: &Instruction,
         name: impl Fn(Slot) -> Name,
     ) -> Result<Latches, Fault> {
         let (reads, writes) = (instruction.reads(), instruction.writes());
@@ -276,7 +276,7 @@ impl<D: Depot> Run<'_, D> {
     #[inline(always)]
     fn transfer(
         &mut self,
-        instruction: Instruction,
+        instruction: &Instruction,
         latches: &Latches,
         given: Given,
     ) -> Result<u32, Fault> {

@@ -234,13 +234,13 @@ pub(super) enum Name {
 impl Name {
     /// Of a carried instruction.
     #[inline(always)]
-    pub(super) const fn carried(instruction: Instruction, slot: Slot) -> Self {
+    pub(super) const fn carried(instruction: &Instruction, slot: Slot) -> Self {
         Self::Theirs(instruction.register(slot))
     }
 
     /// Of a stored one.
     #[inline(always)]
-    pub(super) const fn stored(instruction: Instruction, slot: Slot, message: [u8; 3]) -> Self {
+    pub(super) const fn stored(instruction: &Instruction, slot: Slot, message: [u8; 3]) -> Self {
         let index = slot.index();
         if instruction.supplied().registers[index] {
             Self::Theirs(message[index])

@@ -27,7 +27,7 @@
 //! ```
 use super::SEQUENCE_MAX;
 use super::instruction::{
-    Address, Instruction, Kind, Op, RegisterOp, Relation, Slot, Source, Supplied, Test,
+    Address, Bits, Instruction, Kind, Op, RegisterOp, Relation, Slot, Source, Supplied, Test,
 };
 use super::machine::Stored;
 use crate::fault::Fault;
@@ -150,7 +150,7 @@ pub enum Register {
 /// test.
 #[derive(Clone, Copy, Debug)]
 pub struct Program<const TRANSFERS: bool, const OPERATIONS: u8, const TESTS: bool> {
-    instruction: Instruction,
+    bits: Bits,
     /// How many primitives there are.
     count: u64,
     /// Where the transfer's address stands among them.
@@ -162,7 +162,7 @@ pub struct Program<const TRANSFERS: bool, const OPERATIONS: u8, const TESTS: boo
 impl Program<false, 0, false> {
     /// Nothing yet.
     pub const fn new() -> Self {
-        Self { instruction: Instruction::NOTHING, count: 0, address: None, test: None }
+        Self { bits: Bits::EMPTY, count: 0, address: None, test: None }
     }
 }
 
@@ -189,27 +189,27 @@ impl<const R: u8, const T: bool> Program<false, R, T> {
     }
 
     fn transfer(self, kind: Kind, address: Address) -> Program<true, R, T> {
-        let Self { instruction, count, test, .. } = self;
-        let instruction = instruction.transferring(kind, address);
-        Program { instruction, count: count + 1, address: Some(count), test }
+        let Self { bits, count, test, .. } = self;
+        let bits = bits.transferring(kind, address);
+        Program { bits, count: count + 1, address: Some(count), test }
     }
 }
 
 impl<const M: bool, const T: bool> Program<M, 0, T> {
     /// A register changes.
     pub fn then(self, op: RegisterOp) -> Program<M, 1, T> {
-        let Self { instruction, count, address, test } = self;
-        let instruction = instruction.operating(0, &op);
-        Program { instruction, count: count + 1, address, test }
+        let Self { bits, count, address, test } = self;
+        let bits = bits.operating(0, &op);
+        Program { bits, count: count + 1, address, test }
     }
 }
 
 impl<const M: bool, const T: bool> Program<M, 1, T> {
     /// A register changes, behind the first operation.
     pub fn then(self, op: RegisterOp) -> Program<M, 2, T> {
-        let Self { instruction, count, address, test } = self;
-        let instruction = instruction.operating(1, &op);
-        Program { instruction, count: count + 1, address, test }
+        let Self { bits, count, address, test } = self;
+        let bits = bits.operating(1, &op);
+        Program { bits, count: count + 1, address, test }
     }
 }
 
@@ -230,48 +230,48 @@ impl<const M: bool, const R: u8> Program<M, R, false> {
     }
 
     fn testing(self, test: &Test) -> Program<M, R, true> {
-        let Self { instruction, count, address, .. } = self;
-        let instruction = instruction.testing(test);
-        Program { instruction, count: count + 1, address, test: Some(count) }
+        let Self { bits, count, address, .. } = self;
+        let bits = bits.testing(test);
+        Program { bits, count: count + 1, address, test: Some(count) }
     }
 }
 
 impl<const M: bool, const R: u8, const T: bool> Program<M, R, T> {
     /// What the register held before is given back.
     pub fn give(self, slot: Slot) -> Self {
-        Self { instruction: self.instruction.giving(slot), ..self }
+        Self { bits: self.bits.giving(slot), ..self }
     }
 
     /// To be carried by messages: X, Y and Z are these registers of the inlet.
     pub fn carry(self, registers: [u8; 3]) -> Instruction {
-        let placed = self.placed();
-        Slot::ALL.iter().zip(registers).fold(placed, |all, (slot, index)| all.naming(*slot, index))
+        let name = |bits: Bits, (slot, index): (&Slot, u8)| bits.naming(*slot, index);
+        Slot::ALL.iter().zip(registers).fold(self.placed(), name).finish()
     }
 
     /// To be stored by the owner of a depot, entered by messages, with their operand and without
     /// mask.
     pub fn store(self, registers: [Register; 3]) -> Stored {
         let mut supplied = Supplied { operand: true, ..Supplied::default() };
-        let mut instruction = self.placed();
+        let mut bits = self.placed();
         for (slot, register) in Slot::ALL.into_iter().zip(registers) {
             match register {
-                Register::At(index) => instruction = instruction.naming(slot, index),
+                Register::At(index) => bits = bits.naming(slot, index),
                 Register::FromMessage => supplied.registers[slot.index()] = true,
             }
         }
-        let instruction = instruction.supplied_with(&supplied);
+        let instruction = bits.supplied_with(&supplied).finish();
         Stored { instruction, operand: 0, enters: true }
     }
 
     /// What was not added takes the places that are left.
-    fn placed(&self) -> Instruction {
+    fn placed(&self) -> Bits {
         let (address, test) = match (self.address, self.test) {
             (Some(address), Some(test)) => (address, test),
             (Some(address), None) => (address, 3),
             (None, Some(test)) => (3, test),
             (None, None) => (2, 3),
         };
-        self.instruction.ordered(address, test)
+        self.bits.ordered(address, test)
     }
 }
 
@@ -279,13 +279,14 @@ impl Stored {
     /// With an operand of the owner's choice, whatever messages say.
     pub fn with_operand(self, operand: u64) -> Self {
         let supplied = Supplied { operand: false, ..self.instruction.supplied() };
-        Self { instruction: self.instruction.supplied_with(&supplied), operand, ..self }
+        let instruction = Bits::of(&self.instruction).supplied_with(&supplied).finish();
+        Self { instruction, operand, ..self }
     }
 
     /// Messages choose which words of their data are written or read.
     pub fn masked(self) -> Self {
         let supplied = Supplied { mask: true, ..self.instruction.supplied() };
-        Self { instruction: self.instruction.supplied_with(&supplied), ..self }
+        Self { instruction: Bits::of(&self.instruction).supplied_with(&supplied).finish(), ..self }
     }
 
     /// One behind the other, entered at the first.
@@ -302,7 +303,7 @@ impl Stored {
         for (at, part) in sequence.iter_mut().enumerate() {
             part.enters = at == 0;
             if at + 1 < N {
-                part.instruction = part.instruction.continuing();
+                part.instruction = Bits::of(&part.instruction).continuing().finish();
             }
         }
         Ok(sequence)

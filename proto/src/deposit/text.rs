@@ -10,7 +10,8 @@
 //! anywhere. `r7` is a register of the instruction's choice, `$x`, `$y` and `$z` are those that the
 //! message names. What begins with `#` is a comment.
 use super::instruction::{
-    Address, Instruction, Kind, Op, Primitive, RegisterOp, Relation, Slot, Source, Supplied, Test,
+    Address, Bits, Instruction, Kind, Op, Primitive, RegisterOp, Relation, Slot, Source, Supplied,
+    Test,
 };
 use super::machine::Stored;
 use core::fmt;
@@ -65,7 +66,7 @@ enum Term {
 }
 
 struct Reader {
-    instruction: Instruction,
+    bits: Bits,
     slots: [Option<Named>; 3],
     supplied: Supplied,
     operand: u64,
@@ -79,7 +80,7 @@ struct Reader {
 impl Reader {
     fn new() -> Self {
         Self {
-            instruction: Instruction::NOTHING,
+            bits: Bits::EMPTY,
             slots: [None; 3],
             supplied: Supplied { operand: true, ..Supplied::default() },
             operand: 0,
@@ -106,11 +107,11 @@ impl Reader {
         let rest = rest.trim();
         match (word, rest) {
             ("entry", "") => self.enters = true,
-            ("next", "") => self.instruction = self.instruction.continuing(),
+            ("next", "") => self.bits = self.bits.continuing(),
             ("masked", "") => self.supplied.mask = true,
             ("give", _) => {
                 let slot = self.slot(register(rest)?)?;
-                self.instruction = self.instruction.giving(slot);
+                self.bits = self.bits.giving(slot);
             }
             ("operand", _) => {
                 let number = rest.strip_prefix('=').ok_or(TextError("expected `operand = N`"))?;
@@ -133,7 +134,7 @@ impl Reader {
         }
         self.count += 1;
         let address = self.address(place)?;
-        self.instruction = self.instruction.transferring(kind, address);
+        self.bits = self.bits.transferring(kind, address);
         Ok(())
     }
 
@@ -176,7 +177,7 @@ impl Reader {
             let (_, relation) = relation.ok_or(TextError("no such relation"))?;
             (*relation, self.source(term(left)?)?, self.source(term(right)?)?)
         };
-        self.instruction = self.instruction.testing(&Test { relation, left, right, guards });
+        self.bits = self.bits.testing(&Test { relation, left, right, guards });
         Ok(())
     }
 
@@ -202,7 +203,7 @@ impl Reader {
         };
         let to = self.slot(register(target)?)?;
         let from = self.source(term(from.trim())?)?;
-        self.instruction = self.instruction.operating(self.ops, &RegisterOp { op, to, from });
+        self.bits = self.bits.operating(self.ops, &RegisterOp { op, to, from });
         self.ops += 1;
         self.count += 1;
         Ok(())
@@ -238,11 +239,10 @@ impl Reader {
     }
 
     fn finish(self) -> Parsed<Stored> {
-        let Self { mut instruction, slots, mut supplied, operand, enters, address, test, .. } =
-            self;
+        let Self { mut bits, slots, mut supplied, operand, enters, address, test, .. } = self;
         for (slot, named) in Slot::ALL.into_iter().zip(slots) {
             match named {
-                Some(Named::Number(number)) => instruction = instruction.naming(slot, number),
+                Some(Named::Number(number)) => bits = bits.naming(slot, number),
                 Some(Named::FromMessage(_)) => supplied.registers[slot.index()] = true,
                 None => {}
             }
@@ -253,7 +253,7 @@ impl Reader {
             (None, Some(test)) => (3, test),
             (None, None) => (2, 3),
         };
-        let instruction = instruction.ordered(address, test).supplied_with(&supplied);
+        let instruction = bits.ordered(address, test).supplied_with(&supplied).finish();
         Ok(Stored { instruction, operand, enters })
     }
 }
@@ -328,8 +328,8 @@ impl fmt::Display for Stored {
         if self.enters {
             clauses.put(format_args!("entry"))?;
         }
-        for place in 0..4 {
-            match instruction.primitive(place) {
+        for primitive in instruction.order() {
+            match primitive {
                 Primitive::Address => clauses.transfer(instruction)?,
                 Primitive::First => clauses.operation(instruction, 0)?,
                 Primitive::Second => clauses.operation(instruction, 1)?,

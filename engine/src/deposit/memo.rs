@@ -1,0 +1,57 @@
+//! Instructions that were taken apart lately: those stored at a depot are words in shared memory,
+//! which are read anew for each message.
+use crate::mem::depot::Inside;
+use ayre_proto::deposit::{Depot, Instruction, Protection, Stored};
+use std::cell::Cell;
+
+/// How many are remembered.
+const MEMORY: usize = 8;
+
+/// By their words, which say all.
+#[derive(Debug)]
+pub(crate) struct Memo([Cell<Instruction>; MEMORY]);
+
+impl Default for Memo {
+    fn default() -> Self {
+        let nothing = Instruction::parse(0).expect("nothing is an instruction");
+        Self(std::array::from_fn(|_| Cell::new(nothing)))
+    }
+}
+
+impl Memo {
+    #[inline(always)]
+    fn find(&self, word: u64) -> Option<Instruction> {
+        let place = &self.0[(word ^ word >> 32) as usize % MEMORY];
+        let known = place.get();
+        if known.word() == word {
+            return Some(known);
+        }
+        let instruction = Instruction::parse(word).ok()?;
+        place.set(instruction);
+        Some(instruction)
+    }
+}
+
+/// What a message finds at a depot, for one who is inside.
+pub(super) struct View<'a> {
+    pub(super) inside: &'a Inside<'a>,
+    pub(super) memo: &'a Memo,
+}
+
+impl Depot for View<'_> {
+    #[inline(always)]
+    fn register(&self, index: u8) -> u64 {
+        self.inside.register(index)
+    }
+
+    #[inline(always)]
+    fn protection(&self, index: u8) -> Protection {
+        self.inside.protection(index)
+    }
+
+    #[inline(always)]
+    fn stored(&self, index: u16) -> Option<Stored> {
+        let (word, operand, enters) = self.inside.stored(index)?;
+        Some(Stored { instruction: self.memo.find(word)?, operand, enters })
+    }
+}

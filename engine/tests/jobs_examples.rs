@@ -79,6 +79,16 @@ fn work_queue() {
 }
 
 #[test]
+fn append_log() {
+    check("append_log", &[2, 3], ", none lost, none torn");
+}
+
+#[test]
+fn priorities() {
+    check("priorities", &[2, 3], " producers, ");
+}
+
+#[test]
 fn lock() {
     check("lock", &[1, 2, 3], "ranks have added up to ");
 }

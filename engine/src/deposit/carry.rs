@@ -1,10 +1,10 @@
 //! Carrying a message out, whoever does it: the holder of an inlet in a depot that it has mapped,
 //! the owner's responder, or the owner for a message that it has held.
 use super::memo::{Memo, View};
-use crate::mem::depot::{DepotMemory, Holder, Inside};
+use crate::mem::depot::{DepotMemory, Holder, InletRules, Inside};
 use crate::mem::map::Mapping;
 use ayre_proto::deposit::message::Posted;
-use ayre_proto::deposit::{Form, Kind, Mask, Outcome, Transfer, run};
+use ayre_proto::deposit::{Appended, Form, Kind, Mask, Message, Outcome, Transfer, run};
 use ayre_proto::fault::{Fault, Status};
 
 /// An inlet's end at a depot, and the memory that it leads to.
@@ -75,16 +75,46 @@ impl DepotEnd<'_> {
         if let Err(fault) = standing.admit(posted.epoch) {
             return Some(Carried::fault(fault));
         }
-        Some(self.attempt(&inside, posted, bytes))
+        Some(match self.append(&inside, &posted.message, &bytes) {
+            Some(carried) => carried,
+            None => self.attempt(&inside, posted, bytes),
+        })
+    }
+
+    /// The short way, where the message enters an instruction that appends, and does not fault.
+    #[inline(always)]
+    fn append(&self, inside: &Inside<'_>, message: &Message, bytes: &Bytes<'_>) -> Option<Carried> {
+        let (Form::Pointer { entry, .. }, Bytes::Brought(data)) = (message.form, bytes) else {
+            return None;
+        };
+        let rules = self.rules()?;
+        let (word, _, enters) = inside.stored(rules.inlet.entries.find(entry).ok()?)?;
+        let append = self.memo.append(word).filter(|_| enters)?;
+        let appended = append.apply(message, &rules.inlet, |index| inside.register(index))?;
+        let status = match appended {
+            Appended::Declined => Status::Declined,
+            Appended::At { offset, tail } => {
+                self.memory.write(self.range.0 + offset, data);
+                inside.commit(&[(append.tail, tail)]);
+                Status::Ok
+            }
+        };
+        Some(Carried { status, given: 0, notifies: false })
+    }
+
+    /// What the owner says of the inlet, no more than its capability allows: on a direct connection
+    /// it stands in memory that the owner can change at any time.
+    #[inline(always)]
+    fn rules(&self) -> Option<InletRules> {
+        let mut rules = self.depot.inlet(self.number)?;
+        rules.inlet.len = rules.inlet.len.min(self.range.1);
+        Some(rules)
     }
 
     /// The same for one who is inside, of a message that the inlet takes.
+    #[inline(never)]
     fn attempt(&self, inside: &Inside<'_>, posted: &Posted, bytes: Bytes<'_>) -> Carried {
-        let Some(mut rules) = self.depot.inlet(self.number) else {
-            return Carried::fault(Fault::StaleKey);
-        };
-        // On a direct connection the owner says this in memory that it can change at any time.
-        rules.inlet.len = rules.inlet.len.min(self.range.1);
+        let Some(rules) = self.rules() else { return Carried::fault(Fault::StaleKey) };
         let view = View { inside, memo: self.memo };
         match run(&posted.message, &rules.inlet, &view) {
             Ok(outcome) => self.commit(inside, &outcome, bytes),

@@ -1,7 +1,7 @@
 //! Instructions that were taken apart lately: those stored at a depot are words in shared memory,
 //! which are read anew for each message.
 use crate::mem::depot::Inside;
-use ayre_proto::deposit::{Depot, Instruction, Protection, Stored};
+use ayre_proto::deposit::{Append, Depot, Instruction, Protection, Stored};
 use std::cell::Cell;
 
 /// How many are remembered.
@@ -9,19 +9,31 @@ const MEMORY: usize = 8;
 
 /// By their words, which say all.
 #[derive(Debug)]
-pub(crate) struct Memo([Cell<Instruction>; MEMORY]);
+pub(crate) struct Memo {
+    instructions: [Cell<Instruction>; MEMORY],
+    /// Of those that append: the word, and the short way.
+    appends: [Cell<(u64, Option<Append>)>; MEMORY],
+}
 
 impl Default for Memo {
     fn default() -> Self {
         let nothing = Instruction::parse(0).expect("nothing is an instruction");
-        Self(std::array::from_fn(|_| Cell::new(nothing)))
+        Self {
+            instructions: std::array::from_fn(|_| Cell::new(nothing)),
+            appends: std::array::from_fn(|_| Cell::new((0, None))),
+        }
     }
+}
+
+#[inline(always)]
+const fn place_of(word: u64) -> usize {
+    (word ^ word >> 32) as usize % MEMORY
 }
 
 impl Memo {
     #[inline(always)]
     fn find(&self, word: u64) -> Option<Instruction> {
-        let place = &self.0[(word ^ word >> 32) as usize % MEMORY];
+        let place = &self.instructions[place_of(word)];
         let known = place.get();
         if known.word() == word {
             return Some(known);
@@ -29,6 +41,20 @@ impl Memo {
         let instruction = Instruction::parse(word).ok()?;
         place.set(instruction);
         Some(instruction)
+    }
+
+    /// The short way of a word, if it has one.
+    #[inline(always)]
+    pub(super) fn append(&self, word: u64) -> Option<Append> {
+        let (known, append) = self.appends[place_of(word)].get();
+        if known == word { append } else { self.learn(word) }
+    }
+
+    #[cold]
+    fn learn(&self, word: u64) -> Option<Append> {
+        let append = self.find(word).and_then(|instruction| Append::of(&instruction));
+        self.appends[place_of(word)].set((word, append));
+        append
     }
 }
 

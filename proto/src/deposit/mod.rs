@@ -10,6 +10,7 @@
 //!
 //! [`run`] decides everything and changes nothing; whoever calls it commits the [`Outcome`] as a
 //! whole. A fault therefore leaves no trace but the [`Standing`] of the inlet.
+pub mod append;
 pub mod instruction;
 pub mod machine;
 pub mod message;
@@ -17,6 +18,7 @@ pub mod program;
 pub mod standing;
 pub mod text;
 
+pub use append::{Append, Appended};
 pub use instruction::{Address, Instruction, Kind, Op, Relation, Slot, Source};
 pub use machine::{Depot, Inlet, Outcome, Protection, Stored, Transfer, Window, Writes, run};
 pub use message::{Form, Mask, Message};

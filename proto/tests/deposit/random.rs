@@ -2,8 +2,10 @@
 //! everything, faults included.
 use crate::oracle::{Clause, Letter, Line, interpret};
 use crate::place::Place;
+use ayre_proto::deposit::text::assemble;
 use ayre_proto::deposit::{
-    Form, Instruction, Mask, Message, Protection, STEPS_MAX, Stored, Window, run,
+    Append, Appended, Depot, Form, Instruction, Kind, Mask, Message, Protection, STEPS_MAX, Stored,
+    Transfer, Window, run,
 };
 use ayre_proto::fault::Fault;
 use ayre_proto::units::Rights;
@@ -170,6 +172,90 @@ proptest! {
         letter in letter(),
     ) {
         agree(place, &lines, &letter)?;
+    }
+}
+
+/// Instructions that append, and such that nearly do.
+fn appending() -> impl Strategy<Value = Line> {
+    let step = prop_oneof![
+        3 => (0..3_usize).prop_map(|from| Clause::Op { code: 4, to: 0, from }),
+        2 => Just(Clause::Op { code: 14, to: 0, from: 3 }),
+        1 => (1..16_u64, 0..3_usize, 0..4_usize)
+            .prop_map(|(code, to, from)| Clause::Op { code, to, from }),
+    ];
+    let guard =
+        (prop_oneof![4 => Just(6_u64), 1 => 1..8_u64], 0..4_usize, prop::bool::weighted(0.8))
+            .prop_map(|(code, right, guards)| Clause::Test { code, left: 0, right, guards });
+    let address = prop_oneof![2 => Just(1_u64), 2 => Just(3_u64), 1 => 0..4_u64];
+    let registers = prop::array::uniform3(0..4_u8);
+    (step, prop::option::weighted(0.6, guard), address, registers, prop::bool::weighted(0.1))
+        .prop_map(|(step, guard, address, registers, odd)| {
+            let mut clauses: Vec<_> = guard.into_iter().collect();
+            clauses.extend([Clause::Transfer { kind: 1, address }, step]);
+            if odd {
+                clauses.rotate_left(1);
+            }
+            Line { clauses, registers, enters: true, takes_operand: true, ..Line::default() }
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
+
+    // spec: DEP-7, DEP-14, DEP-17
+    #[test]
+    fn the_short_way_decides_as_the_machine_does(
+        place in place(),
+        line in appending(),
+        mut letter in letter(),
+        full in any::<bool>(),
+    ) {
+        let mut place = place;
+        place.inlet.entries = Window { base: 0, len: 1 };
+        if full {
+            place.inlet.rights = Rights::all();
+            letter.mask = u64::MAX;
+        }
+        (letter.carried, letter.entry) = (None, 0);
+        let message = message(&letter);
+        let stored = stored(&line);
+        place.instructions = vec![Some(stored)];
+        let Some(append) = Append::of(&stored.instruction) else { return Ok(()) };
+        let decided = append.apply(&message, &place.inlet, |index| place.register(index));
+        match (decided, run(&message, &place.inlet, &place)) {
+            // It leaves to the machine what faults, or would if no guard came first.
+            (None, found) => prop_assert!(found.map_or(true, |outcome| outcome.declined)),
+            (Some(Appended::Declined), found) => {
+                prop_assert!(found.is_ok_and(|outcome| outcome.declined));
+            }
+            (Some(Appended::At { offset, tail }), found) => {
+                let outcome = found.expect("it does not fault");
+                let transfer = Transfer { kind: Kind::Write, offset, mask: Mask::ALL };
+                prop_assert_eq!(outcome.transfer, Some(transfer));
+                prop_assert_eq!(&outcome.writes[..], &[(append.tail, tail)]);
+                let rest = (outcome.notifies, outcome.given, outcome.declined);
+                prop_assert_eq!(rest, (false, 0, false));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_appends_is_recognised() {
+    for (line, known) in [
+        ("entry; write [r0]; r0 += r1", true),
+        ("entry; decline if r0 >= r2; write [r0 wrapped]; r0 += r1", true),
+        ("entry; write [r0]; r0 += length", true),
+        ("entry; write [r0]; r0 += operand", false),
+        ("entry; write [r0]; r0 += r1; next", false),
+        ("entry; write [$x]; $x += r1", false),
+        ("entry; r0 += r1; write [r0]", false),
+        ("entry; write [r0]; r0 += r1; notify", false),
+        ("entry; write [r0]; r0 += r1; masked", false),
+        ("entry; write [r0]; r0 += r1; give r0", false),
+    ] {
+        let stored = assemble(line).expect("a line").expect("an instruction");
+        assert_eq!(Append::of(&stored.instruction).is_some(), known, "{line}");
     }
 }
 

@@ -191,6 +191,8 @@ pub struct Endpoint {
     empty: u32,
     /// Processors of this host.
     processors: usize,
+    /// Whether the last yield has let somebody run who yields, too.
+    is_shared: bool,
     /// Polls that found something.
     found: u32,
     staging: Box<[u8; EAGER_MAX]>,
@@ -239,6 +241,7 @@ impl Endpoint {
             idle: 0,
             empty: 0,
             processors: host_processors(),
+            is_shared: false,
             found: 0,
             staging: Box::new([0; EAGER_MAX]),
             ended: VecDeque::new(),

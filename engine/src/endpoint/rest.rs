@@ -2,6 +2,7 @@
 use super::{End, Endpoint, Remote};
 use crate::mem::fence;
 use rustix::fd::BorrowedFd;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// Longest sleep of a poll.
@@ -10,6 +11,10 @@ const NAP: Duration = Duration::from_micros(250);
 /// each has looked at a link, which takes longer than to yield, and together the time of some
 /// messages.
 const POLLS_PER_LINKED_YIELD: u32 = 16;
+/// A yield that takes so long has let somebody run who waits as we do, and for us, it may be. To
+/// come back at once takes a tenth of the shortest; one that takes longer has met somebody who
+/// computes.
+const SHARED: Range<Duration> = Duration::from_micros(3)..Duration::from_micros(50);
 
 impl Endpoint {
     /// Can be read when something has come while the endpoint rests.
@@ -61,12 +66,18 @@ impl Endpoint {
     pub(super) fn make_way(&mut self) {
         let others = self.remotes.iter().filter(|(_, remote)| self.is_neighbour(remote));
         let is_crowded = others.count() >= self.processors;
-        let is_turn = self.port.linked > 0 && self.idle.is_multiple_of(POLLS_PER_LINKED_YIELD);
-        if !is_crowded && !is_turn {
+        let is_turn = self.is_shared || self.idle.is_multiple_of(POLLS_PER_LINKED_YIELD);
+        if !is_crowded && (self.port.linked == 0 || !is_turn) {
             return;
         }
         if self.empty < super::POLLS_BEFORE_NAP {
-            return std::thread::yield_now();
+            if is_crowded {
+                return std::thread::yield_now();
+            }
+            let before = Instant::now();
+            std::thread::yield_now();
+            self.is_shared = SHARED.contains(&before.elapsed());
+            return;
         }
         let mut ends = Vec::new();
         if self.rest(|end| ends.push(end)) {

@@ -1,8 +1,11 @@
 //! What takes unsafe code, besides memory: descriptors that a process was started with, claims on
-//! numbers of a file, and a library that is there only where the launcher's is.
+//! numbers of a file, a library that is there only where the launcher's is, and instructions that
+//! not every processor has.
 pub(crate) mod claim;
+mod crc;
 pub(crate) mod pmix;
 
+pub(crate) use self::crc::crc32c;
 use rustix::fd::{FromRawFd, OwnedFd, RawFd};
 use rustix::fs::{FileType, fstat};
 

@@ -1,7 +1,12 @@
 //! CRC-32C.
+use crate::sys;
+
+/// From so many bytes on, what the library does with wide registers is faster.
+const LONG: usize = 4096;
 
 /// The CRC that frames carry.
 // spec: FRAME-4
 pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
-    crc_fast::crc32_iscsi(bytes)
+    let own = if bytes.len() < LONG { sys::crc32c(bytes) } else { None };
+    own.unwrap_or_else(|| crc_fast::crc32_iscsi(bytes))
 }

@@ -292,19 +292,35 @@ impl Endpoint {
                 any |= self.push_replies(remote);
             }
         }
-        for _ in 0..self.streams.len() {
-            let Some(stream) = self.streams.pop_front() else { break };
+        // Who has no room for a message has none for those behind it.
+        let (mut at, mut full) = (0, None);
+        while let Some(stream) = self.streams.get(at).copied() {
+            let to = self.reader_of(stream);
+            if to.is_some() && to == full {
+                at += 1;
+                continue;
+            }
             let (has_gone, is_over) = match stream {
                 Stream::Message(key) => self.push_stream(key, tell),
                 Stream::Write(key) => self.push_write_on(key),
                 Stream::Reads(to) => self.push_reads(to, tell),
             };
             any |= has_gone;
-            if !is_over {
-                self.streams.push_back(stream);
+            if is_over {
+                self.streams.remove(at);
+            } else {
+                (at, full) = (at + 1, to.or(full));
             }
         }
         any
+    }
+
+    /// Whom a message goes to.
+    fn reader_of(&self, stream: Stream) -> Option<RemoteId> {
+        match stream {
+            Stream::Message(key) => self.departing.get(key).map(|departing| departing.to),
+            _ => None,
+        }
     }
 
     /// The next parts of a wanted message: whether any has gone, and whether all has.

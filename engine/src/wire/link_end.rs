@@ -45,6 +45,8 @@ pub(crate) struct LinkEnd {
     progress: [usize; Channel::ALL.len()],
     /// When there is something to do though nothing happens.
     deadline: u64,
+    /// Channels on which something may not be sent yet, which the deadline takes into account.
+    held_up: u8,
     /// The port has left.
     leaves: bool,
     /// Where the paths lead is learned from what comes.
@@ -85,6 +87,7 @@ impl LinkEnd {
             early: 0,
             progress: [0; 3],
             deadline: 0,
+            held_up: 0,
             leaves: false,
             learns_ways: true,
         }
@@ -217,11 +220,12 @@ impl LinkEnd {
     /// [`Malformed`] where the peer has said what no correct peer says.
     pub(crate) fn serve(&mut self, now: u64, outboxes: &mut [Outbox]) -> Result<bool, Malformed> {
         let was_full = self.line.frames.is_full();
-        let (mut tried, mut has_taken) = (false, false);
+        let (mut tried, mut moved, mut has_taken) = (0, false, false);
         loop {
             has_taken |= self.deliver_kept(now, outboxes)?;
             let (has_tried, has_sent) = self.gather(now, outboxes);
             tried |= has_tried;
+            moved |= has_sent;
             // What could not be answered before may be now.
             if !has_sent || !self.holds_back() {
                 break;
@@ -235,25 +239,28 @@ impl LinkEnd {
             let mut fx = Sending { line: &mut self.line, outboxes };
             self.machine.on_time(now, &mut fx);
         }
-        if is_due || tried {
+        // What may not go is tried in each poll. Until something comes or a time is over, that
+        // changes nothing.
+        if is_due || moved || tried & !self.held_up != 0 {
             self.deadline = self.machine.deadline(now);
         }
+        self.held_up = if moved { 0 } else { tried };
         Ok(has_taken || was_full && !self.line.frames.is_full())
     }
 
     /// Sends what the port has published; the rest is left to [`LinkEnd::serve`].
     pub(crate) fn load(&mut self, now: u64, outboxes: &mut [Outbox]) {
         let (has_tried, _) = self.gather(now, outboxes);
-        if has_tried {
+        if has_tried != 0 {
             self.deadline = now;
         }
     }
 
-    /// Whether it was tried to send something, and something was sent.
-    fn gather(&mut self, now: u64, outboxes: &mut [Outbox]) -> (bool, bool) {
+    /// The channels on which it was tried to send something, and whether something was sent.
+    fn gather(&mut self, now: u64, outboxes: &mut [Outbox]) -> (u8, bool) {
         let Self { machine, carrier, line, .. } = self;
         let executed = carrier.executed_there();
-        let mut loading = Loading { machine, line, outboxes, now, executed, tried: false };
+        let mut loading = Loading { machine, line, outboxes, now, executed, tried: 0 };
         carrier.gather(&mut loading);
         let has_sent = loading.send_begun();
         (loading.tried, has_sent)
@@ -395,7 +402,7 @@ impl LinkEnd {
     ) -> Result<usize, Malformed> {
         let Self { machine, carrier, line, .. } = self;
         let executed = carrier.executed_there();
-        let mut loading = Loading { machine, line, outboxes, now, executed, tried: false };
+        let mut loading = Loading { machine, line, outboxes, now, executed, tried: 0 };
         let mut taken = 0;
         for record in records {
             let became = match is_placed {
@@ -431,14 +438,14 @@ struct Loading<'a> {
     now: u64,
     /// Commands of ours that the other side has executed, as far as is known.
     executed: u64,
-    /// A frame was sent, or could not be.
-    tried: bool,
+    /// Channels on which a frame was sent, or could not be.
+    tried: u8,
 }
 
 impl Loading<'_> {
     /// Sends the oldest frame that was begun on a channel. False where none may be sent now.
     fn send(&mut self, channel: Channel) -> bool {
-        self.tried = true;
+        self.tried |= 1 << channel.index();
         if !self.machine.may_send(channel, self.now) {
             return false;
         }

@@ -206,6 +206,11 @@ impl Sender {
     /// [`Malformed`], and nothing changes, where it speaks of frames that were never sent.
     // spec: LINK-5, LINK-11
     pub fn on_ack(&mut self, said: &Ack, fx: &mut impl SendEffects) -> Result<(), Malformed> {
+        let Ack { ack, sack, limit, nack, .. } = *said;
+        if (ack, limit, sack, nack) == (self.acked, self.limit, 0, None) {
+            // Most frames say nothing new of most channels.
+            return Ok(());
+        }
         let Some(ahead) = self.ahead_of(said)? else { return Ok(()) };
         if precedes(self.limit, said.limit) {
             self.limit = said.limit;

@@ -2,13 +2,14 @@
 use super::super::counts::Counts;
 use super::super::frames::FRAMES_MAX;
 use super::super::queues::{Feed, Sink};
+use super::tell::{About, PATIENCE};
 use super::*;
 use crate::bell::Bells;
 use crate::mem::fence::Fencing;
 use crate::mem::layout::LaneSizes;
 use crate::mem::page::{OwnPage, PeerPage};
 use crate::responder::Served;
-use crate::sync::AtomicBool;
+use crate::sync::{AtomicBool, Ordering};
 use ayre_proto::alu::{Atomic, AtomicOp, Width};
 use ayre_proto::command::Request;
 use ayre_proto::execute::{Action, Command};

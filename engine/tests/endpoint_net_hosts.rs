@@ -13,6 +13,8 @@ use std::time::Duration;
 const COUNT: u64 = 200;
 /// A silence that is soon over.
 const HASTY: Duration = Duration::from_millis(400);
+/// A network that is not UDP.
+const ETHERNET: &str = "ethernet";
 /// How long a message is, by its number.
 const SIZES: [usize; 5] = [8, 40, 600, 20_000, 70_000];
 
@@ -31,7 +33,8 @@ fn hear(line: &Line) -> Address {
 fn open() -> Side {
     enter(&std::env::var("HOST").expect("a host"));
     let options = EndpointOptions::new().spin(Spin::SHARED).silence(HASTY * 10);
-    Side::open(&match std::env::var("FAULTS") {
+    Side::open(&match std::env::var("NET").as_deref() {
+        Ok(ETHERNET) => options.ethernet(),
         Ok(plan) => options.faults(plan.parse().expect("a plan")),
         Err(_) => options,
     })
@@ -96,8 +99,8 @@ fn talk(side: &mut Side, own: usize, others: &[RemoteId]) {
 }
 
 /// Three processes, two of them on one host; then one is killed, of which the others hear.
-fn three(faults: Option<&str>, hosts: &Hosts, start: impl Fn(&str, Option<&str>) -> Process) {
-    let mut all: Vec<_> = [0, 0, 1].map(|host| start(&hosts.of(host), faults)).into();
+fn three(net: Option<&str>, hosts: &Hosts, start: impl Fn(&str, Option<&str>) -> Process) {
+    let mut all: Vec<_> = [0, 0, 1].map(|host| start(&hosts.of(host), net)).into();
     let addresses: Vec<_> = all.iter().map(|process| hear(&process.line)).collect();
     for (own, process) in all.iter().enumerate() {
         let others = (0..3).filter(|other| *other != own);
@@ -114,21 +117,21 @@ fn three(faults: Option<&str>, hosts: &Hosts, start: impl Fn(&str, Option<&str>)
     [0, 2].into_iter().for_each(|index| all[index].succeeds());
 }
 
-// spec: ENV-8, ENV-32, ENV-33
+// spec: ENV-8, ENV-32, ENV-33, NET-6
 #[test]
 fn processes_of_two_hosts() {
     with_processes(
         |number, line| member(number % 3, &line),
         |family| {
             let Some(hosts) = Hosts::new() else { return };
-            let start = |host: &str, faults: Option<&str>| {
+            let start = |host: &str, net: Option<&str>| {
                 family.start_with(|command| {
                     command.env("HOST", host);
-                    faults.map(|faults| command.env("FAULTS", faults));
+                    net.map(|net| command.env("NET", net));
                 })
             };
-            for faults in [None, Some("loss=5%"), Some("loss=20%,reorder=5%")] {
-                three(faults, &hosts, start);
+            for net in [None, Some("loss=5%"), Some("loss=20%,reorder=5%"), Some(ETHERNET)] {
+                three(net, &hosts, start);
             }
         },
     );

@@ -80,6 +80,13 @@ impl EndpointOptions {
         self.with(|reach| reach.is_plain = true)
     }
 
+    /// Meets other hosts straight over the Ethernet that all of them share; see
+    /// [`NetOptions::ethernet`]. Endpoints that are reached so meet only their like.
+    // spec: NET-6
+    pub fn ethernet(self) -> Self {
+        self.with(|reach| reach.net = reach.net.clone().ethernet())
+    }
+
     /// How long an endpoint of another host may be silent, though it is asked for a sign of life,
     /// before it is taken for dead; 3 s by default. One that is called may take four times as long.
     pub fn silence(self, silence: Duration) -> Self {

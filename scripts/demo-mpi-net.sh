@@ -1,30 +1,18 @@
 #!/bin/sh
-# Runs the HPC Challenge, as the system packages it, on two hosts over Ayre: $RANKS ranks in two
+# Runs the HPC Challenge, as the system packages it, on two hosts over Ayre: RANKS=2 ranks in two
 # network namespaces of this machine, which are taken away again; once over a network without
 # faults, once over one that loses every twentieth datagram. Fails unless both pass their own checks
 # and have come to the same numbers as the MPI's own transport on one host. As root.
 set -eu
 cd "$(dirname "$0")/.."
 
+[ "${1:-}" = inside ] || exec scripts/netns.sh with 2 scripts/demo-mpi-net.sh inside
+
 scripts/provider.sh >/dev/null
 target=$(cargo metadata --format-version 1 --no-deps |
     sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
 folder=$(mktemp -d)
-# A name of its own: what somebody else has set up stays as it is.
-export NETNS="ayre-mpi$$-"
-trap 'scripts/netns.sh down; rm -rf "$folder"' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-scripts/netns.sh up
-
-# What mpirun calls in place of ssh: with a host, and what to run there.
-cat >"$folder/agent" <<'END'
-#!/bin/sh
-host="$1"
-shift
-exec ip netns exec "$host" sh -c "$*"
-END
-chmod +x "$folder/agent"
+RANKS="${RANKS:-2}"
 
 sed -e 's/^[0-9]* *Ns$/600 Ns/' -e 's/^[0-9]* *Ps$/1 Ps/' -e "s/^[0-9]* *Qs\$/$RANKS Qs/" \
     /usr/share/doc/hpcc/examples/_hpccinf.txt >"$folder/hpccinf.txt"
@@ -51,11 +39,11 @@ challenge() {
         "$folder/$name/hpccoutf.txt" | sed 's/^/  /'
 }
 
+# What is run in other folders needs the whole path.
+netns="$PWD/scripts/netns.sh"
 between_hosts() {
-    ip netns exec "${NETNS}0" env OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$folder/agent" \
-        OMPI_MCA_oob_tcp_if_include=eth0 OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi \
-        OMPI_MCA_opal_common_ofi_provider_include=ayre \
-        mpirun.openmpi --oversubscribe -x FI_PROVIDER_PATH "$@"
+    env OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi OMPI_MCA_opal_common_ofi_provider_include=ayre \
+        "$netns" mpirun --oversubscribe -x FI_PROVIDER_PATH "$@"
 }
 
 challenge "on one host" env OMPI_MCA_pml=ob1 mpirun.openmpi --oversubscribe

@@ -5,6 +5,12 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+hosts="${HOSTS:-2}"
+if [ "${1:-}" != inside ]; then
+    exec scripts/netns.sh with "$hosts" scripts/demo-net.sh inside "$@"
+fi
+shift
+
 release="${CARGO_TARGET_DIR:-target}/release"
 cargo build --release -p ayre-cli -p ayre-pagerank
 
@@ -17,14 +23,6 @@ case " $* " in
     fi
     ;;
 esac
-
-# A name of its own: what somebody else has set up stays as it is.
-export NETNS="ayre-demo$$-"
-hosts="${HOSTS:-2}"
-trap 'scripts/netns.sh down' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-scripts/netns.sh up "$hosts"
 
 names=$(scripts/netns.sh names "$hosts" | paste -s -d ,)
 set -- "$release/ayre" run --hosts "$names" -n "${RANKS:-2}" \

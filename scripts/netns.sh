@@ -3,6 +3,11 @@
 # network of its own. Two are joined by a cable, more by a switch, once for each path.
 #
 # usage: scripts/netns.sh up|down|names [HOSTS=2] [PATHS=1]      (as root)
+#        scripts/netns.sh with HOSTS COMMAND...   runs it between hosts of its own, that nobody else
+#                                                 has set up, and that are gone when it ends, with
+#                                                 what it has left in $TMPDIR
+#        scripts/netns.sh mpirun ARGUMENT...      Open MPI's, on the first of hosts that are there
+#        scripts/netns.sh on HOST COMMAND...      what Open MPI calls in place of ssh
 #
 # Host i is the namespace $NETNS<i>, path p its interface eth<p> with the address 10.77.p.<i+1>:
 #
@@ -12,13 +17,11 @@ set -eu
 NETNS="${NETNS:-ayre}"
 MTU="${MTU:-1500}"
 command="${1:-}"
-hosts="${2:-2}"
-paths="${3:-1}"
 
 say() { echo "netns: $*" >&2; }
 
 usage() {
-    say "usage: scripts/netns.sh up|down|names [HOSTS=2] [PATHS=1]"
+    sed -n '/^# usage/,/^#$/s/^# \{0,1\}/netns: /p' "$0" >&2
     exit 2
 }
 
@@ -68,16 +71,46 @@ up() {
     done
 }
 
-case "$hosts$paths" in *[!0-9]*) usage ;; esac
-if [ "$hosts" -lt 2 ] || [ "$hosts" -gt 99 ] || [ "$paths" -lt 1 ] || [ "$paths" -gt 4 ]; then
-    say "from 2 to 99 hosts, and from 1 to 4 paths"
-    exit 2
-fi
-if [ "$command" != names ]; then
+# In a folder of its own: Open MPI's daemons keep files there by names that both would give.
+on() {
+    own="${TMPDIR:-/tmp}/$1"
+    mkdir -p "$own"
+    host="$1"
+    shift
+    exec ip netns exec "$host" env TMPDIR="$own" sh -c "$*"
+}
+
+# Hosts of one machine know nothing of each other's processes, and all would bind them to the first
+# processor.
+run_mpi() {
+    exec ip netns exec "${NETNS}0" env OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$0 on" \
+        OMPI_MCA_oob_tcp_if_include=eth0 \
+        OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+        mpirun.openmpi --bind-to none "$@"
+}
+
+check() {
+    case "$hosts$paths" in *[!0-9]*) usage ;; esac
+    if [ "$hosts" -lt 2 ] || [ "$hosts" -gt 99 ] || [ "$paths" -lt 1 ] || [ "$paths" -gt 4 ]; then
+        say "from 2 to 99 hosts, and from 1 to 4 paths"
+        exit 2
+    fi
+    [ "$command" != names ] || return 0
     [ "$(id -u)" -eq 0 ] || { say "only root can make network namespaces" && exit 1; }
     command -v ip >/dev/null || { say "missing: ip (install the package iproute2)" && exit 1; }
-fi
+}
 
+[ "$#" -gt 0 ] || usage
+shift
+case "$command" in
+on) on "$@" ;;
+mpirun) run_mpi "$@" ;;
+esac
+
+hosts="${1:-2}"
+paths=1
+[ "$command" = with ] || paths="${2:-1}"
+check
 case "$command" in
 up)
     if ip netns list | cut -d ' ' -f 1 | grep -qx "${NETNS}0"; then
@@ -91,5 +124,17 @@ up)
     ;;
 down) down ;;
 names) names ;;
+with)
+    shift
+    export NETNS="ayre$$-"
+    # For all that the command leaves.
+    TMPDIR=$(mktemp -d)
+    export TMPDIR
+    trap 'down; rm -rf "$TMPDIR"' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    up
+    "$@"
+    ;;
 *) usage ;;
 esac

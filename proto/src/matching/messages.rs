@@ -62,11 +62,11 @@ impl Messages {
 
     /// Adds a message as the youngest. `None` without room.
     #[inline(never)]
-    pub(super) fn insert(&mut self, masks: &Masks, message: Message) -> Option<MessageId> {
+    pub(super) fn insert(&mut self, masks: &Masks, message: &Message) -> Option<MessageId> {
         if !self.has_room(message.source) {
             return None;
         }
-        let id = self.table.insert(Unexpected { message, aside: false })?;
+        let id = self.table.insert(Unexpected { message: *message, aside: false })?;
         let counter = self.counter(message.source);
         self.counts[counter] += 1;
         self.order.append(self.order.end(), id.slot);
@@ -97,7 +97,7 @@ impl Messages {
 
     /// The oldest message that looks like `label` to a mask and its number.
     // spec: MATCH-4
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn oldest(
         &self,
         masks: &Masks,

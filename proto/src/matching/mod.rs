@@ -211,11 +211,14 @@ impl Matcher {
     /// Posts a receive of one message: it takes the oldest unexpected one that it accepts, or
     /// waits.
     // spec: MATCH-4, MATCH-12
-    #[inline]
+    #[inline(always)]
     pub fn post(&mut self, receive: Receive) -> Post {
         let mask = self.mask(&receive.pattern);
-        if let Some(slot) = self.messages.oldest(&self.masks, mask, receive.pattern.label()) {
-            return Post::Matched(self.messages.take(&self.masks, slot));
+        if !self.messages.none_waits() {
+            let slot = self.messages.oldest(&self.masks, mask, receive.pattern.label());
+            if let Some(slot) = slot {
+                return Post::Matched(self.messages.take(&self.masks, slot));
+            }
         }
         match self.receives.insert(&self.masks, &receive, mask, 0) {
             Some(id) => Post::Posted(ReceiveId(id)),
@@ -240,9 +243,6 @@ impl Matcher {
         while let Some(slot) = self.messages.oldest(&self.masks, mask, label) {
             let message = self.messages.take(&self.masks, slot);
             let place = self.receives.fill(id.slot, message.len);
-            if place.released {
-                self.receives.remove(id.slot);
-            }
             taken(message, place);
             if place.released {
                 return PostMulti::Released;
@@ -257,22 +257,16 @@ impl Matcher {
     #[inline(always)]
     pub fn arrive(&mut self, message: Message) -> Arrive {
         self.check_source(message.source);
-        match self.receives.fill_lone(message.label(), message.len) {
-            Some(place) => Arrive::Matched(place),
-            None => self.arrive_among_several(message),
+        let label = message.label();
+        let accepts =
+            self.receives.lone(label).or_else(|| self.receives.oldest(&self.masks, label));
+        if let Some(slot) = accepts {
+            return Arrive::Matched(self.receives.fill(slot, message.len));
         }
-    }
-
-    #[inline(never)]
-    fn arrive_among_several(&mut self, message: Message) -> Arrive {
-        if let Some(slot) = self.receives.oldest(&self.masks, message.label()) {
-            let place = self.receives.fill(slot, message.len);
-            if place.released {
-                self.receives.remove(slot);
-            }
-            return Arrive::Matched(place);
-        }
-        match self.messages.insert(&self.masks, message) {
+        // A copy that is made here: nothing is stored for it above.
+        let Message { source, tag, len, handle, whole } = message;
+        let message = Message { source, tag, len, handle, whole };
+        match self.messages.insert(&self.masks, &message) {
             Some(id) => Arrive::Unexpected(id),
             None => Arrive::Busy,
         }

@@ -87,25 +87,25 @@ impl Receives {
         let id = self.table.insert(posted)?;
         if self.table.len() == 1 {
             self.lone = id.slot;
-            return Some(id);
+        } else {
+            self.list(masks, id.slot);
         }
-        if self.lone != NONE {
-            self.list_lone(masks);
-        }
-        self.list(masks, id.slot, (mask, number), label);
         Some(id)
     }
 
-    /// The receive that has been alone so far is so no longer.
+    /// Puts a receive into its list; the one that has been alone so far is so no longer.
     #[inline(never)]
-    fn list_lone(&mut self, masks: &Masks) {
-        let slot = core::mem::replace(&mut self.lone, NONE);
-        let &Posted { label, mask, number, .. } = self.table.at(slot);
-        self.list(masks, slot, (mask, number), label);
+    fn list(&mut self, masks: &Masks, slot: u32) {
+        if self.lone != NONE {
+            let lone = core::mem::replace(&mut self.lone, NONE);
+            self.append(masks, lone);
+        }
+        self.append(masks, slot);
     }
 
     #[inline(always)]
-    fn list(&mut self, masks: &Masks, slot: u32, (mask, number): (Mask, u32), label: Label) {
+    fn append(&mut self, masks: &Masks, slot: u32) {
+        let &Posted { label, mask, number, .. } = self.table.at(slot);
         let bucket = match number as usize {
             ODD => self.lists.further(),
             number => self.lists.bucket(masks.hash(number, label)),
@@ -117,27 +117,18 @@ impl Receives {
         self.lists.append(bucket, slot, |slot| table.at(slot).is_like(mask, number, label));
     }
 
-    /// Puts a message of `len` bytes into the receive that waits alone, if there is such a one and
-    /// it accepts it.
+    /// The receive that waits alone, if there is such a one and it accepts a message.
     // spec: MATCH-3
     #[inline(always)]
-    pub(super) fn fill_lone(&mut self, label: Label, len: u64) -> Option<Place> {
-        let slot = self.lone;
-        let posted = self.table.at(slot);
-        if slot == NONE || !posted.mask.alike(posted.label, label) {
-            return None;
-        }
-        let place = self.fill(slot, len);
-        if place.released {
-            self.lone = NONE;
-            self.table.remove(slot);
-        }
-        Some(place)
+    pub(super) fn lone(&self, label: Label) -> Option<u32> {
+        let posted = self.table.at(self.lone);
+        let accepts = self.lone != NONE && posted.mask.alike(posted.label, label);
+        accepts.then_some(self.lone)
     }
 
     /// The oldest receive in a list that accepts a message.
     // spec: MATCH-3
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn oldest(&self, masks: &Masks, label: Label) -> Option<u32> {
         let used = self.used;
         if used & used.wrapping_sub(1) == 0 && used < 1 << ODD {
@@ -188,25 +179,36 @@ impl Receives {
         slot
     }
 
-    /// Puts a message of `len` bytes into a receive.
+    /// Puts a message of `len` bytes into a receive, which goes if it takes no more.
     #[inline(always)]
     pub(super) fn fill(&mut self, slot: u32, len: u64) -> Place {
-        let id = self.table.id(slot);
-        self.table.at_mut(slot).fill(id, len)
+        let place = self.table.change(slot, |id, posted| {
+            let place = posted.fill(id, len);
+            (place, place.released)
+        });
+        if place.released {
+            self.forget(slot);
+        }
+        place
     }
 
     /// Takes a receive out of the table, and returns its handle.
-    #[inline(always)]
     pub(super) fn remove(&mut self, slot: u32) -> u64 {
+        self.forget(slot);
+        self.table.remove(slot).handle
+    }
+
+    /// A receive stands in no list any more. What it was can still be looked at.
+    #[inline(always)]
+    fn forget(&mut self, slot: u32) {
         if slot == self.lone {
             self.lone = NONE;
         } else {
             self.unlist(slot);
         }
-        self.table.remove(slot).handle
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn unlist(&mut self, slot: u32) {
         let &Posted { bucket, number, .. } = self.table.at(slot);
         self.lists.remove(bucket as usize, slot);

@@ -76,6 +76,20 @@ impl<T: Copy + Default> Table<T> {
         &entry.value
     }
 
+    /// Changes what is in a slot that is taken, and frees the slot if the second thing that comes
+    /// back says so: as [`Table::remove`] does.
+    #[inline(always)]
+    pub(super) fn change<R>(&mut self, slot: u32, f: impl FnOnce(Id, &mut T) -> (R, bool)) -> R {
+        let entry = &mut self.entries[slot as usize];
+        let (result, goes) = f(Id { serial: entry.serial, slot }, &mut entry.value);
+        if goes {
+            (entry.serial, entry.next) = (0, self.free);
+            self.free = slot;
+            self.len -= 1;
+        }
+        result
+    }
+
     /// What is in a slot that is taken.
     #[inline(always)]
     pub(super) fn at(&self, slot: u32) -> &T {

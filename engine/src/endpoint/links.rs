@@ -1,6 +1,5 @@
 //! When an endpoint looks at its links with other hosts.
 use super::{End, Endpoint};
-use crate::connection::Connection;
 
 /// Polls that find nothing between two looks at links, where something else came last: each look is
 /// a call of the system, for which what is of this host should not wait.
@@ -12,13 +11,13 @@ impl Endpoint {
     // spec: ENV-5
     #[inline(never)]
     pub(super) fn look_at_links(&mut self, tell: &mut impl FnMut(End)) -> bool {
-        let hot = self.port.connections.get(self.hot).and_then(Option::as_ref);
-        let is_hot = hot.is_some_and(Connection::is_carried);
-        if !is_hot && !self.idle.is_multiple_of(POLLS_PER_LOOK) {
+        // Counted as what this poll will have been if it finds nothing, as by all who take turns.
+        let idle = self.idle.wrapping_add(1);
+        if !self.is_linked(self.hot) && !idle.is_multiple_of(POLLS_PER_LOOK) {
             return false;
         }
         let Some(peer) = self.port.pump() else { return false };
-        self.hot = peer.index();
+        self.heat(peer.index());
         self.poll(tell)
     }
 }

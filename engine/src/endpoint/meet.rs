@@ -56,8 +56,10 @@ impl Endpoint {
         match self.by_name.get(&address.name()) {
             Some(known) => {
                 // It may have called before anybody had handed over its address.
+                let known = *known;
                 self.remotes[known.index()].address = *address;
-                Ok(*known)
+                self.look_about();
+                Ok(known)
             }
             None => self.learn(*address),
         }
@@ -79,6 +81,7 @@ impl Endpoint {
         });
         let remote = RemoteId(index as u32);
         self.by_name.insert(address.name(), remote);
+        self.look_about();
         Ok(remote)
     }
 
@@ -99,6 +102,7 @@ impl Endpoint {
         }
         let known = self.remotes.remove(remote.index());
         self.by_name.remove(&known.address.name());
+        self.look_about();
         true
     }
 
@@ -145,6 +149,7 @@ impl Endpoint {
         let call = call.map_err(|_| Fault::PeerDead)?;
         self.remotes[remote.index()].standing = Standing::Calling(call);
         self.calls += 1;
+        self.look_about();
         Ok(())
     }
 
@@ -356,6 +361,10 @@ impl Endpoint {
             self.by_peer.resize(peer.index() + 1, None);
         }
         self.by_peer[peer.index()] = Some(remote);
+        if self.has_come(self.hot).is_none() {
+            self.hot = peer.index();
+        }
+        self.look_about();
     }
 }
 

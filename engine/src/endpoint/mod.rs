@@ -20,6 +20,7 @@
 //! | `touch.rs` | writes, reads and updates of remotes' windows, and their answers |
 //! | `touched.rs` | what remotes do to our windows |
 //! | `rest.rs` | sleeping until something comes |
+//! | `slots.rs` | what is under way, by key |
 mod address;
 mod links;
 mod meet;
@@ -28,6 +29,7 @@ mod posted;
 mod receive;
 mod rest;
 mod send;
+mod slots;
 mod touch;
 mod touched;
 mod windows;
@@ -41,7 +43,7 @@ pub use touched::{TouchKind, Touched};
 pub use windows::{ExposeError, WINDOW_SPANS_MAX, WINDOWS_MAX, Window, Windows};
 
 use crate::config::Spin;
-use crate::connection::Name;
+use crate::connection::{Connection, Name};
 use crate::counters::Counters;
 use crate::error::{Fault, SetupError};
 use crate::job::host_processors;
@@ -55,6 +57,7 @@ use posted::{Body, Incoming};
 use receive::Transfer;
 use send::{Departing, Reply, Stream};
 use slab::Slab;
+use slots::Slots;
 use std::collections::{HashMap, VecDeque};
 use touch::Touching;
 use touched::Toucher;
@@ -67,6 +70,11 @@ const WAITING_MAX: u32 = 1 << 14;
 const POLLS_PER_MEETING: u32 = 512;
 /// The same while this endpoint calls somebody.
 const POLLS_PER_CALL: u32 = 16;
+/// Polls of an endpoint with several connections that find nothing, where something came last,
+/// between two that look at others, too.
+const POLLS_PER_TURN: u32 = 2;
+/// The same of an endpoint with one connection, which has nowhere else to look.
+const POLLS_ALONE: u32 = 64;
 /// Polls that find nothing between two looks at what need not be done at each, and between two at
 /// which a crowded endpoint lets others run.
 const POLLS_PER_PAUSE: u32 = 4;
@@ -168,7 +176,7 @@ pub struct Endpoint {
     address: Address,
     tagged: Matcher,
     plain: Matcher,
-    receives: Slab<Incoming>,
+    receives: Slots<Incoming>,
     /// Of messages that wait for a receive.
     bodies: Slab<Body>,
     departing: Slab<Departing>,
@@ -186,10 +194,14 @@ pub struct Endpoint {
     /// The connection where something came last, and whose turn it is.
     hot: usize,
     turn: usize,
+    /// Polls that have found nothing, and how many they were when one last found something.
     idle: u32,
-    /// Polls in a row that have found nothing.
-    empty: u32,
-    /// Processors of this host.
+    idle_before: u32,
+    /// A poll looks nowhere else than where something came last, but for each of which the number
+    /// has none of these bits: see [`Endpoint::look_about`].
+    patience: u32,
+    /// Other endpoints of this host that it knows, and the host's processors.
+    neighbours: usize,
     processors: usize,
     /// Whether the last yield has let somebody run who yields, too.
     is_shared: bool,
@@ -224,7 +236,7 @@ impl Endpoint {
             address,
             tagged: Matcher::new(sizes, seed),
             plain: Matcher::new(sizes, seed),
-            receives: Slab::new(),
+            receives: Slots::new(),
             bodies: Slab::new(),
             departing: Slab::new(),
             transfers: Slab::new(),
@@ -239,7 +251,9 @@ impl Endpoint {
             hot: 0,
             turn: 0,
             idle: 0,
-            empty: 0,
+            idle_before: 0,
+            patience: 0,
+            neighbours: 0,
             processors: host_processors(),
             is_shared: false,
             found: 0,
@@ -265,42 +279,109 @@ impl Endpoint {
     /// find nothing yields its processor, and after long sleeps for up to a quarter of a
     /// millisecond, until something comes: what it waits for is to be done there.
     // spec: ENV-5
-    #[inline]
-    pub fn progress(&mut self, mut tell: impl FnMut(End)) -> bool {
+    #[inline(always)]
+    pub fn progress(&mut self, tell: impl FnMut(End)) -> bool {
+        !self.finds_nothing() && self.progress_on(tell)
+    }
+
+    /// The beginning of [`Endpoint::progress`], for those who poll all the time: whether a call of
+    /// it would be over already. Nothing has come where something came last, nothing waits here,
+    /// and it is not the turn of anything else. Who is told so must not call it for this poll; who
+    /// is not calls [`Endpoint::progress_on`].
+    #[inline(always)]
+    pub fn finds_nothing(&mut self) -> bool {
+        let idle = self.idle.wrapping_add(1);
+        let waits = self.ended.len() | self.streams.len() | self.replies;
+        if idle & self.patience == 0 || waits > 0 || self.has_come(self.hot) != Some(false) {
+            return false;
+        }
+        self.idle = idle;
+        // Who looks again at once takes the line from under the hands of whoever is writing it.
+        std::hint::spin_loop();
+        true
+    }
+
+    /// The rest of [`Endpoint::progress`].
+    #[inline(never)]
+    pub fn progress_on(&mut self, mut tell: impl FnMut(End)) -> bool {
+        let tell = &mut tell;
         // What has ended before what comes now.
-        let mut any = !self.ended.is_empty() && self.tell_ended(&mut tell);
-        any |= self.poll(&mut tell);
+        let mut any = !self.ended.is_empty() && self.tell_ended(tell);
+        // Here, not in a call: it is what is waited for.
+        let has_come = self.take_all(self.hot, tell);
+        any |= self.poll_on(has_come, tell);
         if !any && self.port.linked > 0 {
-            any = self.look_at_links(&mut tell);
+            any = self.look_at_links(tell);
         }
         if any {
-            self.empty = 0;
+            self.idle_before = self.idle;
             self.found = self.found.wrapping_add(1);
             if self.found.is_multiple_of(POLLS_PER_MEETING) {
                 self.attend(true);
             }
         } else {
-            self.empty = self.empty.wrapping_add(1);
             self.idle = self.idle.wrapping_add(1);
             if self.idle.is_multiple_of(POLLS_PER_PAUSE) {
                 self.pause();
             }
         }
-        any |= !self.ended.is_empty() && self.tell_ended(&mut tell);
+        any |= !self.ended.is_empty() && self.tell_ended(tell);
         any
     }
 
+    /// Polls in a row that have found nothing.
+    fn empty(&self) -> u32 {
+        self.idle.wrapping_sub(self.idle_before)
+    }
+
+    /// Something has changed by which an endpoint decides how often it looks elsewhere than where
+    /// something came last.
+    // spec: ENV-5
     #[inline(never)]
-    fn tell_ended(&mut self, tell: &mut dyn FnMut(End)) -> bool {
+    fn look_about(&mut self) {
+        let neighbours = self.remotes.iter().filter(|(_, remote)| self.is_neighbour(remote));
+        self.neighbours = neighbours.count();
+        let connections = self.port.connections.iter().flatten().count();
+        self.patience = if self.is_linked(self.hot) {
+            0
+        } else if connections > 1 {
+            POLLS_PER_TURN - 1
+        } else if self.is_crowded() || self.port.linked > 0 || self.calls > 0 {
+            POLLS_PER_PAUSE - 1
+        } else {
+            POLLS_ALONE - 1
+        };
+    }
+
+    /// Something has come from another one than before.
+    #[inline]
+    fn heat(&mut self, index: usize) {
+        self.hot = index;
+        self.patience = if self.is_linked(index) { 0 } else { POLLS_PER_TURN - 1 };
+    }
+
+    fn is_linked(&self, index: usize) -> bool {
+        let connection = self.port.connections.get(index).and_then(Option::as_ref);
+        connection.is_some_and(Connection::is_carried)
+    }
+
+    #[inline(never)]
+    fn tell_ended(&mut self, tell: &mut impl FnMut(End)) -> bool {
         self.ended.drain(..).for_each(tell);
         true
     }
 
     /// Takes what has come from the connection where something came last, or from one of those
     /// whose turn it is, and sends what has been waiting for room.
-    #[inline]
+    #[inline(never)]
     fn poll(&mut self, tell: &mut impl FnMut(End)) -> bool {
-        let mut any = self.has_come(self.hot) && self.take_some(self.hot, tell);
+        let any = self.take_some(self.hot, tell);
+        self.poll_on(any, tell)
+    }
+
+    /// The rest of a poll, when something has come where something came last, or has not.
+    #[inline(always)]
+    fn poll_on(&mut self, mut any: bool, tell: &mut impl FnMut(End)) -> bool {
         if !any && self.port.connections.len() > 1 {
             any = self.take_turns(tell);
         }
@@ -311,18 +392,19 @@ impl Endpoint {
         any
     }
 
-    /// Whether something has come from a peer: all that a poll does which finds nothing.
+    /// Whether something has come from a peer; of none where nobody has that number.
     #[inline(always)]
-    fn has_come(&self, index: usize) -> bool {
-        let connection = self.port.connections.get(index).and_then(Option::as_ref);
-        connection.is_some_and(|connection| connection.messages_in.has_come())
+    fn has_come(&self, index: usize) -> Option<bool> {
+        let connection = self.port.connections.get(index).and_then(Option::as_ref)?;
+        Some(connection.messages_in.has_come())
     }
 
+    #[inline(never)]
     fn take_turns(&mut self, tell: &mut impl FnMut(End)) -> bool {
         for _ in 0..TURNS.min(self.port.connections.len()) {
             let turn = self.next_turn();
-            if turn != self.hot && self.has_come(turn) && self.take_some(turn, tell) {
-                self.hot = turn;
+            if turn != self.hot && self.has_come(turn) == Some(true) && self.take_some(turn, tell) {
+                self.heat(turn);
                 return true;
             }
         }
@@ -333,7 +415,7 @@ impl Endpoint {
     #[inline(never)]
     fn pause(&mut self) {
         self.attend(false);
-        if self.empty >= POLLS_PER_PAUSE {
+        if self.empty() >= POLLS_PER_PAUSE {
             self.make_way();
         }
     }
@@ -347,6 +429,7 @@ impl Endpoint {
             self.port.progress_lanes();
             self.port.service_control();
             self.meet();
+            self.look_about();
         }
         if !self.port.died.is_empty() {
             self.mourn();
@@ -355,8 +438,14 @@ impl Endpoint {
 
     #[inline(never)]
     fn take_some(&mut self, index: usize, tell: &mut impl FnMut(End)) -> bool {
+        self.take_all(index, tell)
+    }
+
+    /// Takes what has come from a peer, up to a bound.
+    #[inline(always)]
+    fn take_all(&mut self, index: usize, tell: &mut impl FnMut(End)) -> bool {
         let mut count = 0;
-        while count < TAKEN_MAX && self.take(index, tell) {
+        while count < TAKEN_MAX && self.take(index, count > 0, tell) {
             count += 1;
         }
         count > 0

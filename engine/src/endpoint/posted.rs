@@ -24,16 +24,6 @@ pub struct Receive {
     pub many: Option<u64>,
 }
 
-impl Receive {
-    fn pattern(&self) -> Pattern {
-        let source = self.source.map(|source| source.0);
-        match self.tag {
-            Some((tag, ignore)) => Pattern { source, tag, ignore },
-            None => Pattern::plain(source),
-        }
-    }
-}
-
 /// A message that has come and that no receive has taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
@@ -80,14 +70,16 @@ impl Endpoint {
     /// source that is not known; [`Fault::Malformed`] for one of many messages that has several
     /// spans.
     // spec: ENV-7
-    #[inline]
+    #[inline(always)]
     pub fn receive(&mut self, receive: Receive) -> Result<(), PostError> {
-        self.check_receive(&receive)?;
-        let entry = self.receives.vacant_key() as u64;
-        let (pattern, capacity) = (receive.pattern(), receive.into.len() as u64);
-        let is_tagged = receive.tag.is_some();
-        let posted = ayre_proto::matching::Receive { pattern, capacity, handle: entry };
-        let Receive { into, context, many, .. } = receive;
+        let Receive { source, tag, into, context, many } = receive;
+        if source.is_some_and(|source| !self.remotes.contains(source.index())) {
+            return Err(Fault::ForeignHandle.into());
+        }
+        let is_tagged = tag.is_some();
+        let (pattern, capacity) = (pattern(source, tag), into.len() as u64);
+        let handle = self.receives.vacant_key() as u64;
+        let posted = ayre_proto::matching::Receive { pattern, capacity, handle };
         let incoming = Incoming { into, context, id: None, is_tagged, released: false, coming: 0 };
         if let Some(least) = many {
             return self.receive_many((posted, least), incoming);
@@ -99,22 +91,18 @@ impl Endpoint {
                 Ok(())
             }
             Post::Matched(message) => {
-                let key = self.receives.insert(Incoming { released: true, ..incoming });
-                let len = message.len.min(capacity);
-                self.fill(key, (message.handle, (0, len)));
+                self.receive_here(Incoming { released: true, ..incoming }, &message);
                 Ok(())
             }
         }
     }
 
-    fn check_receive(&self, receive: &Receive) -> Result<(), PostError> {
-        if receive.source.is_some_and(|source| !self.remotes.contains(source.index())) {
-            return Err(Fault::ForeignHandle.into());
-        }
-        if receive.many.is_some() && receive.into.whole().is_none() {
-            return Err(Fault::Malformed.into());
-        }
-        Ok(())
+    /// A receive whose message has come before it.
+    #[inline(never)]
+    fn receive_here(&mut self, incoming: Incoming, message: &Message) {
+        let len = message.len.min(incoming.into.len() as u64);
+        let key = self.receives.insert(incoming);
+        self.fill(key, (message.handle, (0, len)));
     }
 
     #[cold]
@@ -123,6 +111,9 @@ impl Endpoint {
         (posted, least): (ayre_proto::matching::Receive, u64),
         incoming: Incoming,
     ) -> Result<(), PostError> {
+        if incoming.into.whole().is_none() {
+            return Err(Fault::Malformed.into());
+        }
         let mut taken = Vec::new();
         let take = |message: Message, place: Place| taken.push((message, place));
         let (id, released) = match self.matcher(incoming.is_tagged).post_multi(posted, least, take)
@@ -160,8 +151,7 @@ impl Endpoint {
     /// The oldest message that such a receive would take, if one has come; it stays.
     // spec: ENV-7
     pub fn find(&mut self, source: Option<RemoteId>, tag: Option<(u64, u64)>) -> Option<Found> {
-        let (context, many) = (0, None);
-        let pattern = Receive { source, tag, into: Spans::default(), context, many }.pattern();
+        let pattern = pattern(source, tag);
         if pattern.source.is_some_and(|source| !self.remotes.contains(source as usize)) {
             return None;
         }
@@ -231,7 +221,7 @@ impl Endpoint {
         let context = incoming.context;
         self.ended.push_back(End { context, what: What::Cancelled, result: Ok(()) });
         if incoming.coming == 0 {
-            self.receives.remove(key);
+            self.receives.free(key);
         }
         true
     }
@@ -251,7 +241,7 @@ impl Endpoint {
         incoming.coming -= 1;
         let (context, is_last) = (incoming.context, incoming.released && incoming.coming == 0);
         if is_last {
-            self.receives.remove(key);
+            self.receives.free(key);
         }
         if let Some(id) = origin.answer {
             self.reply(origin.source, Record::Done { id });
@@ -284,13 +274,24 @@ impl Endpoint {
             matcher.remove(from.0, |removed| match removed {
                 Removed::Message { handle, .. } => drop(bodies.remove(handle as usize)),
                 Removed::Receive { handle, .. } => {
-                    let incoming = receives.remove(handle as usize);
+                    let context = receives[handle as usize].context;
+                    receives.free(handle as usize);
                     let received = Received { released: true, ..Received::default() };
-                    let (context, what) = (incoming.context, What::Received(received));
+                    let what = What::Received(received);
                     ended.push_back(End { context, what, result: Err(why) });
                 }
             });
         }
+    }
+}
+
+/// What a receive accepts, as the matcher sees it.
+#[inline(always)]
+fn pattern(source: Option<RemoteId>, tag: Option<(u64, u64)>) -> Pattern {
+    let source = source.map(|source| source.0);
+    match tag {
+        Some((tag, ignore)) => Pattern { source, tag, ignore },
+        None => Pattern::plain(source),
     }
 }
 

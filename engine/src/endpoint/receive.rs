@@ -63,37 +63,44 @@ pub(super) enum Taken {
 }
 
 impl Endpoint {
-    /// Takes the record at the head of a peer's lane, if there is one.
-    #[inline]
-    pub(super) fn take(&mut self, index: usize, tell: &mut impl FnMut(End)) -> bool {
-        let Some(Some(connection)) = self.port.connections.get(index) else { return false };
-        match connection.messages_in.peek_short(Kind::GatedMessage) {
-            Probe::Nothing => return false,
-            Probe::Taken((len, tag)) => {
-                if let Some(taken) = self.take_line(index, (len, tag), tell) {
-                    return taken;
-                }
-            }
-            Probe::Other => {}
+    /// Takes the record at the head of a peer's lane, if there is one; a further one, if it comes
+    /// right behind another.
+    #[inline(always)]
+    pub(super) fn take(
+        &mut self,
+        index: usize,
+        is_further: bool,
+        tell: &mut impl FnMut(End),
+    ) -> bool {
+        if let Some(taken) = self.take_line(index, is_further, tell) {
+            return taken;
         }
         // One copy of all that is not taken most.
         let mut tell: &mut dyn FnMut(End) = tell;
         self.take_any(index, &mut tell)
     }
 
-    /// The record at the head, one line of so many bytes, if it is a short message that a receive
-    /// waits for, or that can be kept: what is taken most. The other methods do the same for any
-    /// record.
+    /// The record at the head, if it is one line, a short message that a receive waits for, or that
+    /// can be kept: what is taken most. The other methods do the same for any record; none says
+    /// that they have to.
     #[inline(always)]
     fn take_line(
         &mut self,
         index: usize,
-        (len, tag): (usize, u32),
+        is_further: bool,
         tell: &mut impl FnMut(End),
     ) -> Option<bool> {
         let Self { port, by_peer, bodies, receives, tagged, plain, .. } = self;
-        let connection = port.connections[index].as_mut()?;
+        let Some(Some(connection)) = port.connections.get_mut(index) else { return Some(false) };
         let lane = &mut connection.messages_in;
+        let (len, tag) = match lane.peek_short(Kind::GatedMessage) {
+            Probe::Nothing => return Some(false),
+            Probe::Taken(line) => line,
+            Probe::Other => return None,
+        };
+        if is_further {
+            lane.send_for_ahead();
+        }
         let [posted, head @ ..] = lane.head::<{ 1 + SHORT_WORDS }>();
         let envelope = Envelope::of_short(tag, head)?;
         let len = len.checked_sub((1 + SHORT_WORDS) * 8)?;
@@ -101,13 +108,15 @@ impl Endpoint {
         if connection.served.load(Ordering::Acquire) < posted {
             return None;
         }
-        let source = by_peer[index]?;
+        let source = by_peer.get(index).copied().flatten()?;
         let origin = Origin { source, envelope, len: len as u64, answer: None };
         let matcher = if envelope.tag.is_some() { tagged } else { plain };
         let place = match matcher.arrive(origin.message(bodies.vacant_key(), true)) {
             Arrive::Matched(place) => place,
             Arrive::Unexpected(_) => {
-                self.keep_line(index, &origin);
+                // A copy that is made here: nothing is stored for it above.
+                let Origin { source, envelope, len, answer } = origin;
+                self.keep_line(index, &Origin { source, envelope, len, answer });
                 return Some(true);
             }
             Arrive::Busy => return Some(false),
@@ -115,19 +124,14 @@ impl Endpoint {
         let (key, Place { offset, len, released, .. }) = (place.handle as usize, place);
         let incoming = &mut receives[key];
         incoming.released |= released;
-        let piece = incoming.into.piece_mut(offset as usize, len as usize);
-        if piece.len() as u64 == len {
-            lane.copy_short(1 + SHORT_WORDS, piece);
-        } else {
-            let mut bytes = [0; LINE_PAYLOAD];
-            let bytes = &mut bytes[..len as usize];
-            lane.copy_short(1 + SHORT_WORDS, bytes);
-            incoming.into.write(offset as usize, bytes);
+        match incoming.into.first_mut(offset as usize, len as usize) {
+            Some(piece) => lane.copy_short(1 + SHORT_WORDS, piece),
+            None => take_apart(lane, &mut incoming.into, (offset, len)),
         }
         lane.consume_short();
         let (context, is_last) = (incoming.context, incoming.released && incoming.coming == 0);
         if is_last {
-            receives.remove(key);
+            receives.free(key);
         }
         let received = origin.received((offset, len), is_last);
         tell(End { context, what: What::Received(received), result: Ok(()) });
@@ -165,7 +169,7 @@ impl Endpoint {
     /// The same, of a peer that has gone; ends are told later.
     pub(super) fn take_last(&mut self, index: usize) -> bool {
         let mut ends = Vec::new();
-        let taken = self.take(index, &mut |end| ends.push(end));
+        let taken = self.take(index, false, &mut |end| ends.push(end));
         self.ended.extend(ends);
         taken
     }
@@ -410,12 +414,21 @@ impl Endpoint {
                 let (context, what) = (incoming.context, What::Received(received));
                 ended.push_back(End { context, what, result: Err(why) });
                 if released {
-                    receives.remove(transfer.receive);
+                    receives.free(transfer.receive);
                 }
             }
             stays
         });
     }
+}
+
+/// Copies the message of one line into several spans, as much of it as is said.
+#[inline(never)]
+fn take_apart(lane: &LaneReceiver, into: &mut Spans, (offset, len): (u64, u64)) {
+    let mut bytes = [0; LINE_PAYLOAD];
+    let bytes = &mut bytes[..len as usize];
+    lane.copy_short(1 + SHORT_WORDS, bytes);
+    into.write(offset as usize, bytes);
 }
 
 /// Copies a part to where it belongs; there is room for it.

@@ -64,13 +64,12 @@ impl Endpoint {
     // spec: ENV-9
     #[cold]
     pub(super) fn make_way(&mut self) {
-        let others = self.remotes.iter().filter(|(_, remote)| self.is_neighbour(remote));
-        let is_crowded = others.count() >= self.processors;
+        let is_crowded = self.is_crowded();
         let is_turn = self.is_shared || self.idle.is_multiple_of(POLLS_PER_LINKED_YIELD);
         if !is_crowded && (self.port.linked == 0 || !is_turn) {
             return;
         }
-        if self.empty < super::POLLS_BEFORE_NAP {
+        if self.empty() < super::POLLS_BEFORE_NAP {
             if is_crowded {
                 return std::thread::yield_now();
             }
@@ -87,7 +86,12 @@ impl Endpoint {
         self.ended.extend(ends);
     }
 
-    fn is_neighbour(&self, remote: &Remote) -> bool {
+    /// Whether this host has as many other endpoints that this one knows as processors.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.neighbours >= self.processors
+    }
+
+    pub(super) fn is_neighbour(&self, remote: &Remote) -> bool {
         let Remote { address, .. } = remote;
         address.is_with(&self.address) && address.name() != self.address.name()
     }

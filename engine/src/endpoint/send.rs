@@ -96,28 +96,39 @@ impl Endpoint {
     // spec: ENV-3, ENV-4
     #[inline]
     pub fn send(&mut self, to: RemoteId, message: &Outgoing) -> Result<Sent, PostError> {
+        let Outgoing { tag, data, ref bytes, delivered, .. } = *message;
+        if !delivered && let Some(sent) = self.send_at_once(to, (tag, data), bytes) {
+            return sent.map(|()| Sent::Gone);
+        }
+        self.send_any(to, message)
+    }
+
+    /// Sends a message with this tag and immediate data that need not be delivered, if it is one
+    /// that goes short, of one span, and to an endpoint that is connected: what is sent most.
+    /// [`Endpoint::send`] does the same for any message.
+    ///
+    /// # Errors
+    /// As [`Endpoint::send`].
+    // spec: ENV-3, ENV-4
+    #[inline(always)]
+    pub fn send_at_once(
+        &mut self,
+        to: RemoteId,
+        (tag, data): (Option<u64>, Option<u64>),
+        bytes: &Spans,
+    ) -> Option<Result<(), PostError>> {
+        let peer = self.remotes.get(to.index()).and_then(|remote| remote.open)?;
+        let bytes = bytes.whole().filter(|bytes| bytes.len() <= SHORT_MAX)?;
+        let (tag, [a, b]) = Envelope { tag, data }.short();
+        Some(self.push(peer, tag, [0, a, b], bytes))
+    }
+
+    #[inline(never)]
+    fn send_any(&mut self, to: RemoteId, message: &Outgoing) -> Result<Sent, PostError> {
         let peer = match self.remotes.get(to.index()).and_then(|remote| remote.open) {
             Some(peer) => peer,
             None => self.reach(to)?,
         };
-        if message.bytes.len() <= SHORT_MAX
-            && !message.delivered
-            && let Some(bytes) = message.bytes.whole()
-        {
-            let envelope = Envelope { tag: message.tag, data: message.data };
-            let (tag, [a, b]) = envelope.short();
-            self.push(peer, tag, [0, a, b], bytes)?;
-            return Ok(Sent::Gone);
-        }
-        self.send_any((to, peer), message)
-    }
-
-    #[inline(never)]
-    fn send_any(
-        &mut self,
-        (to, peer): (RemoteId, PeerId),
-        message: &Outgoing,
-    ) -> Result<Sent, PostError> {
         if self.answerable() >= UNDER_WAY_MAX {
             return Err(Busy::TooManyOutstanding.into());
         }

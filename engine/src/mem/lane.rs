@@ -162,7 +162,7 @@ impl<W: Words> LaneSender<W> {
 
     /// Writes a record of `head` words followed by `data`, whole or not at all.
     // spec: LANE-3, MSG-10, QUE-9
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push<const H: usize>(
         &mut self,
         (kind, tag): (Kind, u32),
@@ -365,11 +365,13 @@ impl<W: Words> LaneReceiver<W> {
             self.last_lines = 1;
         }
         self.consume_lines(1);
-        // Where records come one behind the other, those further on are worth sending for; where
-        // they do not, it would take lines from under the writer's hands.
-        if self.has_come() {
-            prefetch(self.words.line(self.machine.position_ahead()).as_ptr().addr());
-        }
+    }
+
+    /// Sends for a line further on. Where records come one behind the other, that is worth it;
+    /// where they do not, it would take lines from under the writer's hands.
+    #[inline(always)]
+    pub(crate) fn send_for_ahead(&self) {
+        prefetch(self.words.line(self.machine.position_ahead()).as_ptr().addr());
     }
 
     /// Copies the bytes behind `skip` head words of the record at the head into `into`.

@@ -115,7 +115,7 @@ impl Spans {
     }
 
     /// All bytes, where they lie in one piece.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn whole(&self) -> Option<&[u8]> {
         if self.more.is_none() { Some(self.first.bytes()) } else { None }
     }
@@ -127,7 +127,14 @@ impl Spans {
         &bytes[..bytes.len().min(max)]
     }
 
-    /// The same, to be written.
+    /// Bytes of the first range, where all of them lie in it.
+    #[inline(always)]
+    pub(crate) fn first_mut(&mut self, offset: usize, len: usize) -> Option<&mut [u8]> {
+        let end = offset.checked_add(len)?;
+        self.first.bytes_mut().get_mut(offset..end)
+    }
+
+    /// The longest piece that begins at an offset, of at most so many bytes, to be written.
     #[inline]
     pub(crate) fn piece_mut(&mut self, offset: usize, max: usize) -> &mut [u8] {
         let (span, at) = match offset < self.first.len {

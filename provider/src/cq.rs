@@ -70,16 +70,22 @@ const SPILL_MAX: usize = 1 << 20;
 /// Completions beyond the size of such a queue from which on peers have to wait.
 const FLOOD_MAX: usize = 1 << 16;
 
+/// Completions that a queue has room for from its beginning; what programs ask for is often far
+/// more than they use.
+const FIRST_ROOM: usize = 1 << 10;
+
 /// What is in a queue.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    entries: VecDeque<Completion>,
+    entries: Ring,
     failures: VecDeque<Failure>,
     /// What the last failure that was read has left for the program to look at.
     last_data: Vec<u8>,
     size: usize,
     /// More than `size` only where the domain manages resources.
     limit: usize,
+    /// Completions up to which one more is just put in: none when something was lost.
+    room: usize,
     /// Something was lost, and nothing more will be taken.
     is_overrun: bool,
     /// The next thing that comes rings.
@@ -90,8 +96,10 @@ pub(crate) struct Queue {
 impl Queue {
     fn new(size: usize, is_managed: bool) -> Self {
         let limit = if is_managed { size.saturating_add(SPILL_MAX) } else { size };
+        let entries = Ring::new(size.min(FIRST_ROOM));
         Self {
-            entries: VecDeque::with_capacity(size),
+            room: size.min(entries.slots.len()),
+            entries,
             failures: VecDeque::new(),
             last_data: Vec::new(),
             size,
@@ -102,17 +110,29 @@ impl Queue {
         }
     }
 
+    #[inline(always)]
     fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.failures.is_empty() && !self.is_overrun
+        self.entries.len() == 0 && self.failures.is_empty() && !self.is_overrun
     }
 
     #[inline(always)]
     fn push(&mut self, completion: Completion) {
-        if self.is_overrun || self.entries.len() >= self.limit {
-            self.is_overrun = true;
-        } else {
-            self.entries.push_back(completion);
+        if self.entries.len() >= self.room && !self.make_room() {
+            return;
         }
+        self.entries.push(completion);
+    }
+
+    /// Whether there is room beyond what is thought of.
+    #[cold]
+    fn make_room(&mut self) -> bool {
+        if self.is_overrun || self.entries.len() >= self.limit {
+            (self.is_overrun, self.room) = (true, 0);
+            return false;
+        }
+        self.entries.reserve();
+        self.room = self.size.min(self.entries.slots.len());
+        true
     }
 
     /// Takes completions until `count` are taken or a failure is next.
@@ -121,18 +141,75 @@ impl Queue {
         if !self.failures.is_empty() {
             return Err(Code(errno::EAVAIL));
         }
-        let mut taken = 0;
-        while taken < count {
-            let Some(completion) = self.entries.front() else { break };
-            sink(taken, completion);
-            self.entries.pop_front();
-            taken += 1;
+        let taken = count.min(self.entries.len());
+        for at in 0..taken {
+            sink(at, self.entries.front());
+            self.entries.pop();
         }
         match taken {
             0 if self.is_overrun => Err(Code(errno::EAVAIL)),
             0 => Err(Code::AGAIN),
             _ => Ok(taken),
         }
+    }
+}
+
+/// Completions in their order, each written once, word by word, to where it is read. (A deque moves
+/// what it is given with wider loads than that was stored with, which wait for the stores.)
+#[derive(Debug)]
+struct Ring {
+    /// A power of two.
+    slots: Box<[Completion]>,
+    /// How many were taken, and put in, in all.
+    taken: usize,
+    put: usize,
+}
+
+impl Ring {
+    /// Room for so many.
+    fn new(size: usize) -> Self {
+        Self { slots: Self::slots(size), taken: 0, put: 0 }
+    }
+
+    fn slots(size: usize) -> Box<[Completion]> {
+        vec![Completion::new(0, 0); size.max(1).next_power_of_two()].into_boxed_slice()
+    }
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.put.wrapping_sub(self.taken)
+    }
+
+    /// Makes room for one more.
+    fn reserve(&mut self) {
+        if self.len() < self.slots.len() {
+            return;
+        }
+        let mut longer = Self { slots: Self::slots(self.slots.len() + 1), taken: 0, put: 0 };
+        while self.len() > 0 {
+            longer.push(*self.front());
+            self.pop();
+        }
+        *self = longer;
+    }
+
+    /// Adds one; there is room.
+    #[inline(always)]
+    fn push(&mut self, completion: Completion) {
+        let at = self.put & (self.slots.len() - 1);
+        self.slots[at] = completion;
+        self.put = self.put.wrapping_add(1);
+    }
+
+    /// The oldest; there is one.
+    #[inline(always)]
+    fn front(&self) -> &Completion {
+        &self.slots[self.taken & (self.slots.len() - 1)]
+    }
+
+    #[inline(always)]
+    fn pop(&mut self) {
+        self.taken = self.taken.wrapping_add(1);
     }
 }
 
@@ -158,10 +235,14 @@ impl<L: Policy> Cq<L> {
     /// An operation has ended well. Whether the queue is full.
     #[inline(always)]
     pub(crate) fn write(&self, completion: Completion) -> bool {
-        let (must_ring, is_full) = self.queue.with(|queue| {
-            queue.push(completion);
-            (std::mem::take(&mut queue.is_armed), queue.entries.len() >= queue.size)
-        });
+        let (must_ring, is_full) = self.queue.with(
+            #[inline(always)]
+            |queue| {
+                queue.push(completion);
+                let must_ring = queue.is_armed && std::mem::take(&mut queue.is_armed);
+                (must_ring, queue.entries.len() >= queue.size)
+            },
+        );
         if must_ring {
             self.ring();
         }
@@ -198,14 +279,33 @@ impl<L: Policy> Cq<L> {
     pub(crate) fn read(
         &self,
         count: usize,
-        mut sink: impl FnMut(usize, &Completion),
+        sink: impl FnMut(usize, &Completion),
     ) -> Outcome<usize> {
-        match self.queue.with(|queue| queue.take(count, &mut sink)) {
-            Err(Code::AGAIN) if self.sources.progress() => {
-                self.queue.with(|queue| queue.take(count, &mut sink))
-            }
-            outcome => outcome,
+        if self.finds_nothing() { Err(Code::AGAIN) } else { self.take(count, sink) }
+    }
+
+    /// The beginning of [`Cq::read`]: whether there is nothing to take, and progress finds nothing.
+    #[inline(always)]
+    pub(crate) fn finds_nothing(&self) -> bool {
+        self.queue.with(|queue| queue.is_empty()) && !self.sources.progress()
+    }
+
+    /// The rest of [`Cq::read`].
+    ///
+    /// # Errors
+    /// As [`Cq::read`].
+    #[inline]
+    pub(crate) fn take(
+        &self,
+        count: usize,
+        sink: impl FnMut(usize, &Completion),
+    ) -> Outcome<usize> {
+        let taken = self.queue.with(|queue| queue.take(count, sink));
+        // Who reads no completions wants progress.
+        if count == 0 && taken == Err(Code::AGAIN) {
+            self.sources.progress();
         }
+        taken
     }
 
     /// Takes the oldest failure and hands it to `sink`; its data stay until the next reading.
@@ -216,7 +316,7 @@ impl<L: Policy> Cq<L> {
         self.queue.with(|queue| {
             let failure = match queue.failures.pop_front() {
                 Some(failure) => failure,
-                None if queue.is_overrun && queue.entries.is_empty() => overrun(),
+                None if queue.is_overrun && queue.entries.len() == 0 => overrun(),
                 None => return Err(Code::AGAIN),
             };
             let result = sink(&failure);

@@ -78,13 +78,21 @@ impl<L: Policy> Sources<L> {
     }
 
     /// Gives time to all; whether any has written something.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn progress(&self) -> bool {
-        self.all.with(|all| all.iter().fold(false, |any, source| any | source.progress()))
+        self.all.with(|all| match &**all {
+            [one] => one.progress(),
+            all => progress_of(all),
+        })
     }
 
     /// Whether all of them let the program sleep.
     pub(crate) fn arm(&self) -> bool {
         self.all.with(|all| all.iter().all(|source| source.arm()))
     }
+}
+
+#[inline(never)]
+fn progress_of(sources: &[Arc<dyn Source>]) -> bool {
+    sources.iter().fold(false, |any, source| any | source.progress())
 }

@@ -54,9 +54,22 @@ impl<L: Policy, const SIZE: usize> Calls<L, SIZE> {
     unsafe extern "C" fn read(cq: *mut FidCq, place: *mut c_void, count: usize) -> isize {
         // SAFETY: the caller's promise.
         let cq = unsafe { CqObject::<L>::at(cq) };
+        if cq.finds_nothing() {
+            return counted(room(place, count).and(Err(Code::AGAIN)));
+        }
+        // SAFETY: the caller's promise.
+        unsafe { Self::take(cq, place, count) }
+    }
+
+    /// Not a part of `read`, so that one that finds nothing is short.
+    ///
+    /// # Safety
+    /// As for `read`.
+    #[inline(never)]
+    unsafe fn take(cq: &Cq<L>, place: *mut c_void, count: usize) -> isize {
         // SAFETY: there is room, and `at` is less than `count`.
         let sink = |at: usize, it: &Completion| unsafe { Self::put(place, at, it) };
-        counted(room(place, count).and_then(|count| cq.read(count, sink)))
+        counted(room(place, count).and_then(|count| cq.take(count, sink)))
     }
 
     /// # Safety

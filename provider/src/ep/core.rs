@@ -22,6 +22,7 @@ use crate::wait::Wait;
 use ayre::{End, Fault, Found, PostError, Received, RemoteId, TouchKind, Touched, What};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::thread::{Pid, gettid};
+use std::hint::black_box;
 use std::sync::Arc;
 
 /// Bytes of the longest message.
@@ -171,7 +172,7 @@ impl<L: Policy> Core<L> {
 }
 
 impl<L: Policy> State<L> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn progress(&mut self) -> bool {
         self.is_polled = true;
         if !self.sleepers.is_empty() {
@@ -180,13 +181,19 @@ impl<L: Policy> State<L> {
         self.advance()
     }
 
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self) -> bool {
-        if self.rx.is_flooded() {
+        if self.rx.is_flooded() || self.endpoint.finds_nothing() {
             return false;
         }
+        self.advance_on()
+    }
+
+    /// Not a part of what finds nothing, so that that is short.
+    #[inline(never)]
+    fn advance_on(&mut self) -> bool {
         let Self { endpoint, tx, rx, peers, counting, .. } = self;
-        endpoint.progress(
+        endpoint.progress_on(
             #[inline(always)]
             |end| tell(end, (&mut *tx, &mut *rx), peers, counting.as_ref()),
         )
@@ -285,7 +292,8 @@ fn tell<L: Policy>(
             let op = Op::from(context);
             rx.ended(Way::Message, arrival(&op, &received, peers), op.is_told);
         }
-        end => tell_other(end, (tx, rx), peers, counting),
+        // Kept out of memory until here: what is told most is not stored for what is not.
+        end => tell_other(black_box(end), (tx, rx), peers, counting),
     }
 }
 
@@ -382,7 +390,10 @@ pub(super) fn failure(completion: Completion, code: Code, olen: usize) -> Failur
 impl<L: Policy> Source for Core<L> {
     #[inline]
     fn progress(&self) -> bool {
-        self.state.with(State::progress)
+        self.state.with(
+            #[inline(always)]
+            |state| state.progress(),
+        )
     }
 
     fn arm(&self) -> bool {

@@ -32,7 +32,10 @@ impl<L: Policy> Core<L> {
     /// the peer has gone; and those of a peer that cannot be found.
     #[inline(always)]
     pub(crate) fn send(&self, message: Message, reported: Reported) -> Outcome {
-        self.state.with(|state| state.send(message, reported))
+        self.state.with(
+            #[inline(always)]
+            |state| state.send(message, reported),
+        )
     }
 }
 
@@ -46,17 +49,44 @@ impl<L: Policy> State<L> {
             return Err(Code::AGAIN);
         }
         let Message { to, tag, data, bytes, context } = message;
+        // Most messages are short, and their peers known.
+        let sent = match self.peers.remote(to) {
+            Some(remote) if flags & DELIVERED == 0 => {
+                self.endpoint.send_at_once(remote, (tag, data), &bytes)
+            }
+            _ => None,
+        };
+        match sent {
+            Some(Ok(())) => {
+                self.gone(tag, context, is_told);
+                Ok(())
+            }
+            Some(Err(error)) => Err(self.refused(error)),
+            None => self.send_any(Message { to, tag, data, bytes, context }, flags),
+        }
+    }
+
+    /// A message has left.
+    #[inline(always)]
+    fn gone(&mut self, tag: Option<u64>, context: usize, is_told: bool) {
+        let flags = Kind::send(tag.is_some()).flags();
+        self.tx.ended(Way::Message, Completion::new(context, flags), is_told);
+    }
+
+    #[inline(never)]
+    fn send_any(&mut self, message: Message, flags: u64) -> Outcome {
+        let Message { to, tag, data, bytes, context } = message;
         let remote = match self.peers.remote(to) {
             Some(remote) => remote,
             None => self.look_up(to)?,
         };
-        let kind = Kind::send(tag.is_some());
+        let (kind, is_told) = (Kind::send(tag.is_some()), flags & COMPLETION != 0);
         let op = Op { context, buf: 0, kind, is_told, is_many: false };
         let delivered = flags & DELIVERED != 0;
         let outgoing = Outgoing { tag, data, bytes, context: op.into(), delivered };
         match self.endpoint.send(remote, &outgoing) {
             Ok(Sent::Gone) => {
-                self.tx.ended(Way::Message, Completion::new(context, kind.flags()), is_told);
+                self.gone(tag, context, is_told);
                 Ok(())
             }
             Ok(Sent::UnderWay) => Ok(()),

@@ -33,7 +33,10 @@ impl<L: Policy> Core<L> {
     /// peer that cannot be found.
     #[inline(always)]
     pub(crate) fn receive(&self, wanted: Wanted, reported: Reported) -> Outcome {
-        self.state.with(|state| state.receive(wanted, reported))
+        self.state.with(
+            #[inline(always)]
+            |state| state.receive(wanted, reported),
+        )
     }
 
     /// Looks for a message, or receives or throws away one that was found, as the flags say.

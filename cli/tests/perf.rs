@@ -70,6 +70,9 @@ const OPERATIONS: &[&str] = &[
     "put-notify-rate",
     "queue-rate",
     "atomic-rate",
+    "put-rate",
+    "append-rate",
+    "append-shared-rate",
     "put-bandwidth",
     "put-region-bandwidth",
     "get-bandwidth",
@@ -125,6 +128,18 @@ fn one_two_and_four_producers_share_a_queue() {
     let ranks: Vec<_> = rows.iter().map(|row| row["ranks"].as_u64().unwrap()).collect();
     assert_eq!(ranks, [2, 3, 5]);
     assert!(rows.iter().all(|row| positive(row, "value") > 0.0 && row["op"] == "queue-rate"));
+}
+
+#[test]
+fn one_to_eight_senders_share_a_ring() {
+    let op = "append-shared-rate";
+    for mode in ["direct", "mediated"] {
+        let rows =
+            rows(&["--quick", "--reps", "1", "--op", op, "--size", "32", "--mode", mode, "--json"]);
+        let ranks: Vec<_> = rows.iter().map(|row| row["ranks"].as_u64().unwrap()).collect();
+        assert_eq!(ranks, [2, 3, 5, 9]);
+        assert!(rows.iter().all(|row| positive(row, "value") > 0.0 && row["op"] == op));
+    }
 }
 
 #[test]

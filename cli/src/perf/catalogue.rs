@@ -5,6 +5,7 @@ use std::hint::black_box;
 use std::rc::Rc;
 
 use anyhow::Result;
+use ayre::deposit::Deposit;
 use ayre::{Atomic, AtomicOp, Options, Port, RemoteRegion, Width};
 
 use super::case::{Case, Metric, Path};
@@ -12,6 +13,7 @@ use super::ops::carrier::{
     Carrier, ImmediatePut, Message, NotificationPut, Put, PutNotify, QueueRecord,
 };
 use super::ops::crowd::{AllToAll, Barrier, FanIn, Ring};
+use super::ops::deposit::{AppendIn, endless};
 use super::ops::pair::{Member, Pair, place};
 use super::ops::poll::Poll;
 use super::ops::single::OneSided;
@@ -35,9 +37,11 @@ pub(crate) enum Job {
 
 type Cases = Vec<Box<dyn Case>>;
 
-/// The name of the case of the producers: their jobs need not start where it is not asked for.
+/// The names of the cases of the producers: their jobs need not start where none is asked for.
 const QUEUE_RATE: &str = "queue-rate";
 const FAN_IN: &str = "raw-fan-in";
+const APPEND_RATE: &str = "append-shared-rate";
+const LOCKED: &str = "raw-locked-queue";
 
 impl Job {
     /// Those that the user asked for, one after the other.
@@ -46,6 +50,10 @@ impl Job {
             Some(2) => vec![Self::Crowd(2)],
             Some(procs) => vec![Self::Crowd(2), Self::Crowd(procs)],
             None if args.net.is_on() => vec![Self::Pair],
+            None if args.asks_for(APPEND_RATE) || args.asks_for(LOCKED) => {
+                let producers = [2, 4, 8].map(Self::Producers);
+                [Self::Pair].into_iter().chain(producers).collect()
+            }
             None if args.names(QUEUE_RATE) || args.names(FAN_IN) => {
                 vec![Self::Pair, Self::Producers(2), Self::Producers(4)]
             }
@@ -88,8 +96,9 @@ impl Job {
                 RawKind::Load,
                 RawKind::Wake,
                 RawKind::Barrier,
+                RawKind::Locked,
             ],
-            Self::Producers(_) => &[RawKind::FanIn],
+            Self::Producers(_) => &[RawKind::FanIn, RawKind::Locked],
             Self::Crowd(_) => &[RawKind::Token, RawKind::Barrier, RawKind::AllToAll],
         }
     }
@@ -115,7 +124,10 @@ impl Job {
         let member = Rc::new(RefCell::new(Port::join()?));
         match self {
             Self::Crowd(ranks) => Ok(crowd(path, &member, ranks)),
-            _ => Ok(vec![Box::new(FanIn::join(FANNED_IN.on(path), &member)?)]),
+            _ => Ok(vec![
+                Box::new(FanIn::join(FANNED_IN.on(path), &member)?),
+                Box::new(AppendIn::join(APPENDED_IN.on(path), &member)?),
+            ]),
         }
     }
 }
@@ -143,6 +155,14 @@ const FANNED_IN: Label = Label {
     metric: Metric::Rate,
     sizes: &[8, 56],
     raw: RawKind::FanIn,
+    ..LATENCY
+};
+
+const APPENDED_IN: Label = Label {
+    name: APPEND_RATE,
+    metric: Metric::Rate,
+    sizes: &[8, 32, 56],
+    raw: RawKind::Locked,
     ..LATENCY
 };
 
@@ -273,6 +293,22 @@ fn rates(pair: &Rc<Pair>) -> Result<Cases> {
             posted(port.atomic(&on, place::COUNTER as u64, atomic, Options::new()))
         }
     };
+    let (inlet, ring) = endless(pair, other)?;
+    let append = move |port: &mut Port, bytes: &mut [u8]| {
+        let _kept = &ring;
+        let message = Deposit::enter(0).data(black_box(bytes));
+        posted(port.deposit(&inlet, &message, Options::new()))
+    };
+    let put = {
+        let to = other.memory.clone();
+        move |port: &mut Port, bytes: &mut [u8]| {
+            posted(port.put(&to, place::BULK as u64, &*black_box(bytes), Options::new()))
+        }
+    };
+    let one_sided = |name| {
+        let (metric, raw) = (Metric::Rate, RawKind::Ring);
+        Label { name, metric, sizes: &[8, 32, 56], raw, ..LATENCY }.on(pair.path)
+    };
     let raw = if pair.path == Path::Mediated { RawKind::Ring } else { RawKind::Atomic };
     let (name, metric) = ("atomic-rate", Metric::Rate);
     let atomics = Label { name, metric, sizes: WORD, raw, ..LATENCY }.on(pair.path);
@@ -282,6 +318,9 @@ fn rates(pair: &Rc<Pair>) -> Result<Cases> {
         case(pair, ("put-notify-rate", false), PutNotify::new(pair, other, NOTIFIED_PLACES)),
         case(pair, (QUEUE_RATE, false), QueueRecord::new(pair, other)?),
         Box::new(OneSided::new(atomics, pair, add)),
+        Box::new(OneSided::new(one_sided("put-rate"), pair, put)),
+        Box::new(OneSided::new(one_sided("append-rate"), pair, append)),
+        Box::new(AppendIn::join(APPENDED_IN.on(pair.path), &pair.member)?),
     ])
 }
 

@@ -179,6 +179,11 @@ impl Printer {
 }
 
 impl Args {
+    /// Whether a case of this name is asked for, and not just all.
+    fn asks_for(&self, case: &str) -> bool {
+        !self.ops.is_empty() && self.names(case)
+    }
+
     /// Whether a case of this name is asked for.
     fn names(&self, case: &str) -> bool {
         self.ops.is_empty() || self.ops.iter().any(|op| case.contains(op.as_str()))

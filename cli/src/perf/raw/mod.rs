@@ -8,6 +8,7 @@ mod crowd;
 mod fan_in;
 mod lines;
 mod load;
+mod locked;
 mod memcpy;
 mod pingpong;
 mod put;
@@ -76,10 +77,12 @@ pub(crate) enum RawKind {
     AllToAll,
     /// A stream of messages from all ranks but one to that one.
     FanIn,
+    /// The same through one ring behind a lock.
+    Locked,
 }
 
 impl RawKind {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 17] = [
         Self::PingPong,
         Self::Put,
         Self::Ring,
@@ -96,6 +99,7 @@ impl RawKind {
         Self::Barrier,
         Self::AllToAll,
         Self::FanIn,
+        Self::Locked,
     ];
 
     fn case(self, ranks: usize, rings: &Rc<RefCell<Rings>>) -> Box<dyn Case> {
@@ -116,6 +120,7 @@ impl RawKind {
             Self::Barrier => Box::new(crowd::Barrier),
             Self::AllToAll => Box::new(crowd::AllToAll::new(ranks)),
             Self::FanIn => Box::new(fan_in::FanIn::new(ranks)),
+            Self::Locked => Box::new(locked::Locked::new(ranks)),
         }
     }
 }

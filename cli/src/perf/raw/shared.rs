@@ -55,8 +55,11 @@ pub(crate) mod layout {
     /// A line from each rank to each, twice: for even and for odd rounds.
     pub(crate) const ALL_TO_ALL: usize = FAN_IN + MAX_RANKS * FAN_IN_BYTES;
     pub(crate) const ALL_TO_ALL_BYTES: usize = MAX_RANKS * MAX_RANKS * LINE;
+    /// A queue behind a lock: the lock, the tail and the head two lines apart, then the ring.
+    pub(crate) const LOCKED: usize = ALL_TO_ALL + 2 * ALL_TO_ALL_BYTES;
+    pub(crate) const LOCKED_RING: usize = LOCKED + PAGE;
     /// The whole mapping.
-    pub(super) const BYTES: usize = ALL_TO_ALL + 2 * ALL_TO_ALL_BYTES;
+    pub(super) const BYTES: usize = LOCKED_RING + 2 * PAGE;
 
     /// A rank's lines for tokens.
     pub(crate) const fn token(rank: usize) -> usize {

@@ -37,6 +37,12 @@ fn any_commands() {
     play(Mode::Mediated, "any-commands", scripts::commands);
 }
 
+// spec: ERR-7, CAP-7, DEP-3, DEP-5, DEP-15, DEP-17
+#[test]
+fn any_deposits() {
+    play(Mode::Mediated, "any-deposits", scripts::deposits);
+}
+
 // spec: ERR-7
 #[test]
 fn any_responses() {

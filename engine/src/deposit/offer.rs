@@ -100,6 +100,11 @@ impl Inlet {
         self.grant.peer()
     }
 
+    /// Its key.
+    pub fn key(&self) -> Key {
+        self.grant.key()
+    }
+
     pub(super) fn region(&self) -> &Region {
         self.grant.region()
     }

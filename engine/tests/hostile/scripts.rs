@@ -2,8 +2,10 @@
 #![allow(dead_code, reason = "each fuzz target uses other parts of it")]
 use crate::attacker::{Attacker, DONE, LANES, Lane, Offer, Parts, memory_file, sealed_file};
 use crate::world::{Equipped, LANDING, REGION, World};
-use ayre::{Atomic, AtomicOp, EAGER_MAX, Key, Mode, Options, PeerId, Width};
+use ayre::deposit::{self, Form, Instruction, Mask, Message, OPERAND, Program, X, Y, Z};
+use ayre::{Atomic, AtomicOp, Classes, EAGER_MAX, Key, Mode, Options, PeerId, Width};
 use ayre_proto::command::{COMMAND_BYTES, RESPONSE_BYTES};
+use ayre_proto::deposit::message::Posted;
 use ayre_proto::lane::Kind;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::SealFlags;
@@ -124,6 +126,62 @@ pub(crate) fn commands(stage: &mut Stage, bytes: &[u8]) {
         }
     }
     finish(world, &attacker);
+}
+
+/// Deposit messages to the victim: instructions, registers, places and lengths are the script's,
+/// and so is what else an inlet's key is used for.
+pub(crate) fn deposits(stage: &mut Stage, bytes: &[u8]) {
+    let world = stage.world();
+    let mut script = Script(bytes);
+    let mut depositing = world.depositing_attacker();
+    let key = depositing.inlet.key();
+    while !script.is_over() {
+        match script.byte() % 16 {
+            0 => write_raw(&mut depositing.attacker, &mut script),
+            1 => world.drain(),
+            2 => {
+                // A put, get or atomic with a key that is none for that.
+                let mut words = vec![0; COMMAND_BYTES / 8];
+                words[0] = script.word() & 0xffff_fff8 | u64::from(key.slot) << 32;
+                words[0] |= u64::from(script.byte() % 7);
+                words[1] = u64::from(key.generation);
+                (words[2], words[4]) = (script.number(), script.number());
+                words.extend(script.words(2));
+                depositing.attacker.put_long(Lane::Requests, Kind::Command, &words);
+            }
+            _ => {
+                let epoch = depositing.epoch.wrapping_sub(u8::from(script.byte() == 7));
+                let mut words = message(&mut script, key, epoch).to_vec();
+                let brought = if words[0] >> 61 & 1 == 1 { words[0] >> 48 & 0x7ff } else { 0 };
+                words.extend(script.words(brought.div_ceil(8) as usize));
+                depositing.attacker.put_long(Lane::Requests, Kind::Command, &words);
+            }
+        }
+        world.victim.progress();
+        depositing.check_registers();
+        depositing.let_run();
+    }
+    finish(world, &depositing.attacker);
+}
+
+/// A message that parses, most often, and that would do harm if it were let.
+fn message(script: &mut Script<'_>, key: Key, epoch: u8) -> [u64; COMMAND_BYTES / 8] {
+    let registers = [(); 3].map(|()| script.byte() % 32);
+    let form = match script.byte() % 8 {
+        0 => Form::Pointer { entry: u16::from(script.byte() % 4), registers },
+        1 => Form::Carried(Program::new().then(X.set(OPERAND)).carry(registers)),
+        2 => Form::Carried(Program::new().then(X.add(Y)).give(Z).carry(registers)),
+        3 => Form::Carried(Program::new().read(deposit::Address::Direct).carry(registers)),
+        4 => Form::Carried(Program::new().write(deposit::Address::Indexed).carry(registers)),
+        _ => {
+            let word = script.word() & !(0xf_u64 << 5) | u64::from(script.byte() % 12) << 5;
+            Instruction::parse(word).map_or(Form::Probe, Form::Carried)
+        }
+    };
+    let (brings, operand) = (script.byte().is_multiple_of(2), script.number());
+    let (len, mask) = (u16::from(script.byte() % 16), Mask(u64::MAX << (script.byte() % 2)));
+    let message = Message { form, operand, mask, len, brings, asks: !brings };
+    Posted { key, epoch, classes: Classes::empty(), tag: 7, value: 8, message }.encode()
 }
 
 /// Posts something that the attacker then answers, or not; nothing that waits for it.

@@ -2,6 +2,7 @@
 //! attacks. All in one thread, so that each run does the same.
 #![allow(dead_code, reason = "each test program uses other parts of it")]
 use crate::attacker::{Attacker, Begun, Offer, Random};
+use ayre::deposit::{self, Depot, Inlet, InletOptions, Program, Protection, Register, X, Y};
 use ayre::*;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -109,6 +110,31 @@ impl World {
         Equipped { attacker, peer, key: grant.key(), remote }
     }
 
+    /// Lets an attacker connect that has an inlet, into the part that attackers may write, with
+    /// registers 8 to 15 of a depot whose others hold the secret. Register 6 is the tail of a queue
+    /// of records of eight bytes.
+    pub(crate) fn depositing_attacker(&mut self) -> Depositing {
+        let (attacker, peer) = self.attacker(false);
+        let depot = self.victim.create_depot().expect("a depot");
+        (0..=255).for_each(|index| depot.set_register(index, SECRET).expect("nobody is inside"));
+        depot.set_register(6, 0).expect("nobody is inside");
+        depot.set_register(7, 8).expect("nobody is inside");
+        (8..16).for_each(|index| depot.set_register(index, 0).expect("nobody is inside"));
+        depot.protect(8..=15, Protection::all()).expect("nobody is inside");
+        let [tail, size, none] = [6, 7, 255].map(Register::At);
+        let append = Program::new().write(deposit::Address::Indirect).then(X.add(Y));
+        depot.store(0, &[append.store([tail, size, none])]).expect("there is a place");
+        let options = InletOptions::new()
+            .rights(Rights::READ | Rights::WRITE | Rights::PROGRAM)
+            .registers(8..16)
+            .entries(0..2)
+            .longest(8)
+            .holds();
+        let part = (&self.shared, GRANTED);
+        let inlet = self.victim.share_inlet(peer, &depot, part, &options, 2).expect("an inlet");
+        Depositing { attacker, depot, inlet, epoch: 0 }
+    }
+
     /// Messages, notifications and puts between the honest peer and the victim, in both
     /// directions, exactly as they should be, within so many polls.
     pub(crate) fn honest_round(&mut self) {
@@ -187,6 +213,36 @@ pub(crate) struct Equipped {
     pub(crate) peer: PeerId,
     pub(crate) key: Key,
     pub(crate) remote: RemoteRegion,
+}
+
+/// An attacker with an inlet.
+pub(crate) struct Depositing {
+    pub(crate) attacker: Attacker,
+    depot: Depot,
+    pub(crate) inlet: Inlet,
+    /// Of messages that the inlet takes.
+    pub(crate) epoch: u8,
+}
+
+impl Depositing {
+    /// The inlet runs again, whatever it was that stopped it.
+    pub(crate) fn let_run(&mut self) {
+        if self.inlet.held().expect("nobody is inside").is_some() {
+            self.inlet.reset().expect("nobody is inside");
+            self.epoch = self.epoch.wrapping_add(1);
+        }
+    }
+
+    /// Registers that no message may name are as they were, but for the tail, which goes on by
+    /// whole records and within the part.
+    pub(crate) fn check_registers(&self) {
+        for index in (0..6).chain(16..=255) {
+            assert_eq!(self.depot.register(index), SECRET, "register {index}");
+        }
+        let tail = self.depot.register(6);
+        assert!(tail.is_multiple_of(8) && tail <= GRANTED.len() as u64, "a tail of {tail}");
+        assert_eq!(self.depot.register(7), 8, "the bytes of a record");
+    }
 }
 
 /// Polls until everything that honest peers sent must have been seen: a few turns through all peers

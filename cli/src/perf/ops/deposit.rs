@@ -7,7 +7,7 @@ use anyhow::Result;
 use ayre::deposit::{
     Address, Deposit, Depot, Inlet, InletOptions, Program, Register, RemoteInlet, X, Y, Z,
 };
-use ayre::{PeerId, Port, Region, RegionOptions};
+use ayre::{Mode, PeerId, Port, Region, RegionOptions};
 
 use super::super::case::{Case, Metric, Path};
 use super::super::raw::buffer::Buffer;
@@ -29,6 +29,8 @@ pub(crate) struct Ring {
     region: Region,
     depot: Depot,
     _inlets: Vec<Inlet>,
+    /// Whether senders are served in this rank's calls.
+    is_mediated: bool,
     head: u64,
     told: u64,
 }
@@ -45,8 +47,9 @@ impl Ring {
         let options = InletOptions::new().entries(0..1).longest(PLACE as u16);
         let part = || (&region, 0..RING as usize);
         let share = |peer: &PeerId| port.share_inlet(*peer, &depot, part(), &options, NAME);
-        let inlets = senders.iter().map(share).collect::<Result<_, _>>()?;
-        Ok(Self { region, depot, _inlets: inlets, head: 0, told: 0 })
+        let inlets = senders.iter().map(share).collect::<Result<Vec<_>, _>>()?;
+        let is_mediated = senders.iter().any(|peer| port.mode(*peer) == Ok(Mode::Mediated));
+        Ok(Self { region, depot, _inlets: inlets, is_mediated, head: 0, told: 0 })
     }
 
     #[inline(always)]
@@ -127,7 +130,7 @@ impl Case for AppendIn {
                 for _ in 0..iterations * self.producers {
                     poll_until(|| {
                         let taken = ring.take(&mut self.sink)?;
-                        if !taken {
+                        if !taken && ring.is_mediated {
                             port.progress();
                         }
                         Ok(taken)
@@ -148,7 +151,12 @@ impl Case for AppendIn {
 #[inline(always)]
 fn append(port: &mut Port, to: &RemoteInlet, record: &[u8]) -> Result<bool> {
     match port.deposit_fetch(to, &Deposit::enter(0).data(black_box(record)), &mut []) {
-        Ok(answer) => Ok(!answer.declined),
+        Ok(answer) if answer.declined => {
+            // The owner needs the depot, and perhaps the core, to make room.
+            std::thread::yield_now();
+            Ok(false)
+        }
+        Ok(_) => Ok(true),
         Err(error) => posted::<()>(Err(error)),
     }
 }

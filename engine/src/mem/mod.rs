@@ -40,6 +40,8 @@ pub(crate) mod layout;
 pub(crate) mod map;
 #[cfg(all(test, loom))]
 mod model;
+#[cfg(all(test, loom))]
+mod model_depot;
 pub(crate) mod page;
 pub(crate) mod region;
 pub(crate) mod ring;

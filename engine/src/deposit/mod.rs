@@ -63,7 +63,6 @@ use ayre_proto::units::Key;
 /// # Errors
 /// [`Fault::Malformed`] where these are no message's.
 pub fn read_message(words: &[u64; COMMAND_BYTES / 8]) -> Result<(Key, u8, Message), Fault> {
-    let brought = if words[0] >> 61 & 1 == 1 { words[0] >> 48 & 0x7ff } else { 0 };
-    let Posted { key, epoch, message, .. } = Posted::parse(words, brought)?;
+    let Posted { key, epoch, message, .. } = Posted::parse(words, Posted::brought(words))?;
     Ok((key, epoch, message))
 }

@@ -212,8 +212,7 @@ impl Inlet {
     /// Copied out, then parsed: on a direct connection its holder has written it.
     fn read_held(&self, inside: &Inside<'_>, data: &mut [u8; DATA_MAX]) -> Result<Posted, Fault> {
         let words = inside.held(self.number, data);
-        let brought = if words[0] >> 61 & 1 == 1 { words[0] >> 48 & 0x7ff } else { 0 };
-        let posted = Posted::parse(&words, brought)?;
+        let posted = Posted::parse(&words, Posted::brought(&words))?;
         posted.message.check()?;
         Ok(posted)
     }

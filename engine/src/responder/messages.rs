@@ -98,8 +98,9 @@ impl Account {
             }
             Err(fault) => Carried { status: Status::Fault(*fault), given: 0, notifies: false },
         };
-        self.tell(posted.ok().map(|(posted, _)| posted).as_ref(), &carried, target);
-        let asks = words[0] >> 62 & 1 == 1;
+        let posted = posted.ok().map(|(posted, _)| posted);
+        self.tell(posted.as_ref(), &carried, target);
+        let asks = posted.is_some_and(|posted| posted.message.asks);
         self.executed += 1;
         if asks || carried.status != Status::Ok {
             let (number, Carried { status, given: value, .. }) = (self.executed as u32, carried);

@@ -151,9 +151,9 @@ pub(crate) fn deposits(stage: &mut Stage, bytes: &[u8]) {
             }
             _ => {
                 let epoch = depositing.epoch.wrapping_sub(u8::from(script.byte() == 7));
-                let mut words = message(&mut script, key, epoch).to_vec();
-                let brought = if words[0] >> 61 & 1 == 1 { words[0] >> 48 & 0x7ff } else { 0 };
-                words.extend(script.words(brought.div_ceil(8) as usize));
+                let words = message(&mut script, key, epoch);
+                let brought = Posted::brought(&words).div_ceil(8) as usize;
+                let words = [words.to_vec(), script.words(brought)].concat();
                 depositing.attacker.put_long(Lane::Requests, Kind::Command, &words);
             }
         }

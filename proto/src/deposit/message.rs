@@ -171,6 +171,11 @@ impl Posted {
         [first | (check_of(&words) as u64) << CHECK, second, operand, self.value, fourth, mask.0]
     }
 
+    /// How many bytes of data words say that they bring: for who has nothing else to tell it by.
+    pub const fn brought(words: &[u64; COMMAND_BYTES / 8]) -> u64 {
+        if words[0] >> BRINGS & 1 == 1 { words[0] >> LENGTH & 0x7ff } else { 0 }
+    }
+
     /// Reads what a peer wrote; `data` bytes follow it in the record. Total.
     // spec: ERR-5, DEP-6
     pub const fn parse(words: &[u64; COMMAND_BYTES / 8], data: u64) -> Result<Self, Fault> {

@@ -32,6 +32,7 @@ pub mod oracle;
 pub mod processes;
 pub mod queues;
 pub mod regions;
+pub mod replies;
 pub mod revocation;
 pub mod rights;
 pub mod room;

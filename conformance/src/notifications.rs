@@ -120,6 +120,7 @@ impl Call {
             Operation::Get | Operation::Atomic | Operation::FetchAtomic => {
                 [asked & (requester | completer), asked & responder]
             }
+            Operation::Reply => [completer, Classes::empty()],
         }
     }
 

@@ -52,6 +52,10 @@ macro_rules! suite {
                 every_executor_does_the_same, tests_notify_where_they_hold,
                 a_stopped_inlet_waits_for_its_owner, owners_skip_and_reset,
                 a_frozen_depot_does_not_change, a_revoked_inlet_is_stale, inlets_are_bounded;
+            replies:
+                answers_are_appended, answers_give_operands, nothing_is_deposited_for_nothing,
+                replies_fault, a_held_reply_waits_for_its_owner, replies_wait_for_a_thaw,
+                no_reply_after_a_revocation;
             oracle: lists_agree_with_the_oracle;
             bounds:
                 what_exceeds_a_capability_is_refused, a_part_is_all_that_is_granted, parts_overlap;

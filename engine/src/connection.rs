@@ -1,6 +1,7 @@
 //! One end of a connection: the lanes, the peer's page, and what is under way.
 use crate::bell::Bells;
 use crate::control::{self, Channel};
+use crate::deposit::Expected;
 use crate::error::{Fault, SetupError};
 use crate::mem::fence::Fencing;
 use crate::mem::lane::{LaneReceiver, LaneSender};
@@ -11,9 +12,10 @@ use crate::mem::word::Word;
 use crate::notification::Landing;
 use crate::sync::{AtomicU64, Ordering, StaticCounter};
 use ayre_proto::limits::RECORD_MAX;
+use ayre_proto::notify::Notification;
 use ayre_proto::pending::Pending;
 use ayre_proto::segment::Shape;
-use ayre_proto::units::PeerId;
+use ayre_proto::units::{Key, PeerId};
 use std::sync::Arc;
 
 /// Who performs operations on the target's memory.
@@ -50,12 +52,15 @@ impl Link {
     }
 }
 
-/// Where a get's data goes while its call is not waiting for it.
+/// Where an answer goes while no call is waiting for it.
 #[derive(Debug)]
-pub(crate) struct Sink {
-    pub(crate) mapping: Arc<Mapping>,
-    pub(crate) offset: u64,
-    pub(crate) shape: Shape,
+pub(crate) enum Sink {
+    /// A get's data.
+    Memory { mapping: Arc<Mapping>, offset: u64, shape: Shape },
+    /// What a deposit message has read.
+    Reply(Box<Expected>),
+    /// The reply was carried out; what is to be raised for it.
+    Replied(Option<Notification>),
 }
 
 /// The part of a connection that depends on who performs operations.
@@ -172,6 +177,17 @@ impl Agreement {
 }
 
 impl Connection {
+    /// No reply over this inlet of ours is carried out any more.
+    // spec: DEP-28
+    pub(crate) fn revoke_replies(&mut self, key: Key) {
+        let Executor::Mediated(end) = &mut self.executor else { return };
+        for sink in end.sinks.iter_mut().flatten() {
+            if let Sink::Reply(expected) = sink {
+                expected.revoke(key);
+            }
+        }
+    }
+
     pub(crate) fn new(agreed: Agreement) -> Self {
         let Agreement { bells, peer, mode, link, out, inward, record_max } = agreed;
         let executor = match mode {

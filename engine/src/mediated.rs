@@ -3,8 +3,10 @@
 //! A transfer longer than half a lane is cut; only its last command raises notifications at the
 //! target. The target says in a counter how many commands it has executed, and in responses what
 //! has data, a result or a fault.
+mod answers;
+
 use crate::connection::{Connection, Executor, MediatedEnd, Requests, Sink};
-use crate::deposit;
+use crate::deposit::{self, Answers};
 use crate::error::{Busy, Fault, PostError};
 use crate::local::{Buffer, Transfer};
 use crate::mem::page::Sleeper;
@@ -12,15 +14,13 @@ use crate::ops::{NOTES_PER_OPERATION, Posted};
 use crate::port::Port;
 use crate::sync::Ordering;
 use crate::wire;
-use ayre_proto::alu::Fetched;
-use ayre_proto::command::{COMMAND_BYTES, RESPONSE_BYTES, Request, Response};
+use ayre_proto::command::{COMMAND_BYTES, RESPONSE_BYTES, Request};
 use ayre_proto::deposit::message::Posted as Message;
 use ayre_proto::execute::{Action, Command};
 use ayre_proto::fault::Status;
-use ayre_proto::lane::{Kind, Malformed, lines_for};
+use ayre_proto::lane::{Kind, lines_for};
 use ayre_proto::limits::{LINE_PAYLOAD, NOTES_UNREAD_MAX, PENDING_MAX, RECORD_MAX};
-use ayre_proto::notify::{Classes, Operation};
-use ayre_proto::pending::Outstanding;
+use ayre_proto::notify::Classes;
 use ayre_proto::segment::{Piece, Shape};
 use ayre_proto::units::{PeerId, Ticket};
 use std::sync::Arc;
@@ -137,7 +137,7 @@ impl Port {
         peer: PeerId,
         message: &Message,
         data: &[u8],
-        into: &mut [u8],
+        answers: Answers<'_>,
     ) -> Result<Posted, PostError> {
         if let Err(reason) = self.check_message_room(peer, message, data.len()) {
             self.progress_with(peer);
@@ -148,10 +148,18 @@ impl Port {
         let end = mediated(self.connection_mut(peer)?)?;
         end.noted += 1;
         let (place, ticket) = end.pending.submit(deposit::report(message), 1);
-        let shape = Shape::contiguous(into.len() as u64);
-        let asks = message.message.asks;
-        let mut awaited = asks.then_some(Awaited { place, ticket, into, shape, outcome: None });
-        self.awaited = asks.then_some(peer.index());
+        let shape = Shape::contiguous(answers.len() as u64);
+        let mut awaited = match answers {
+            Answers::Call(into) if message.message.asks => {
+                Some(Awaited { place, ticket, into, shape, outcome: None })
+            }
+            Answers::Call(_) => None,
+            Answers::Reply(expected) => {
+                end.put_sink(place, Sink::Reply(expected));
+                None
+            }
+        };
+        self.awaited = awaited.is_some().then_some(peer.index());
         let buffer = if data.is_empty() { Buffer::None } else { Buffer::Out(data) };
         let piece = Piece { local: 0, remote: 0, len: data.len() as u64 };
         self.push_piece(peer, message, (&buffer, &piece), awaited.as_mut());
@@ -230,9 +238,8 @@ impl Port {
         };
         let (place, ticket) = end.pending.submit(command.report(), commands);
         if let Buffer::InRegion(mapping, offset) = &transfer.buffer {
-            end.sinks.resize_with(PENDING_MAX, || None);
             let (mapping, offset, shape) = (Arc::clone(mapping), *offset, transfer.shape);
-            end.sinks[place] = Some(Sink { mapping, offset, shape });
+            end.put_sink(place, Sink::Memory { mapping, offset, shape });
         }
         Ok((place, ticket))
     }
@@ -311,104 +318,6 @@ impl Port {
         });
         outcome.unwrap_or((Status::Fault(Fault::PeerDead), 0))
     }
-
-    /// Takes in what the target has answered, and ends what it has executed. Returns whether
-    /// anything ended.
-    #[inline(always)]
-    pub(crate) fn take_answers(&mut self, index: usize, awaited: Option<&mut Awaited<'_>>) -> bool {
-        match self.connections.get(index) {
-            Some(Some(connection)) => {
-                connection.has_answers() && self.take_new_answers(index, awaited)
-            }
-            _ => false,
-        }
-    }
-
-    #[inline(never)]
-    fn take_new_answers(&mut self, index: usize, mut awaited: Option<&mut Awaited<'_>>) -> bool {
-        let Some(Some(connection)) = self.connections.get_mut(index) else { return false };
-        let peer = connection.peer;
-        // Answers that found no room here may be waiting for it.
-        self.has_come |= connection.is_carried();
-        if take_responses(connection, &mut self.staging, awaited.as_deref_mut()).is_err() {
-            self.count_malformed();
-            self.end_connection(peer, Fault::Malformed);
-            return false;
-        }
-        let mut ended = false;
-        while let Some((place, outstanding)) = self.pop(peer) {
-            self.end_operation(peer, place, &outstanding);
-            ended = true;
-            if let Some(awaited) = awaited.as_deref_mut()
-                && awaited.ticket == outstanding.ticket()
-            {
-                awaited.outcome = Some((outstanding.status, outstanding.value));
-            }
-        }
-        ended
-    }
-
-    /// Waits until everything posted to a peer has ended.
-    pub(crate) fn wait_flushed(&mut self, peer: PeerId) {
-        if !self.is_flushed(peer) {
-            self.ask(peer);
-        }
-        self.wait_for(None, |port| {
-            // Before each round of progress, so that this peer need not wait for its turn.
-            port.answers_rota.hot = peer.index();
-            port.is_flushed(peer).then_some(())
-        });
-    }
-
-    fn pop(&mut self, peer: PeerId) -> Option<(usize, Outstanding)> {
-        self.connection_mut(peer).and_then(mediated).ok()?.pending.pop()
-    }
-
-    fn end_operation(&mut self, peer: PeerId, place: usize, outstanding: &Outstanding) {
-        self.owed -= NOTES_PER_OPERATION;
-        let Outstanding { report, status, value, .. } = outstanding;
-        if let Ok(end) = self.connection_mut(peer).and_then(mediated) {
-            if let Some(sink) = end.sinks.get_mut(place) {
-                *sink = None;
-            }
-            let unheard = status.fault().is_some_and(|fault| fault != Fault::Held);
-            if unheard && report.operation.at_target(report.classes).is_some() {
-                // It has raised no notification there, so it keeps no credit for one.
-                end.noted -= 1;
-            }
-        }
-        let fetches = matches!(report.operation, Operation::FetchAtomic | Operation::Deposit);
-        let value = if fetches { *value } else { report.value };
-        self.complete(peer, report, *status, value);
-    }
-
-    /// Ends everything under way to a peer that is gone.
-    // spec: LIFE-11
-    pub(crate) fn abandon(&mut self, peer: PeerId, why: Fault) {
-        while let Some((place, outstanding)) = self
-            .connection_mut(peer)
-            .and_then(mediated)
-            .ok()
-            .and_then(|end| end.pending.abandon(why))
-        {
-            self.end_operation(peer, place, &outstanding);
-        }
-    }
-}
-
-impl Connection {
-    /// Whether there is anything to take in.
-    #[inline(always)]
-    fn has_answers(&self) -> bool {
-        match &self.executor {
-            Executor::Mediated(end) if self.ended.is_none() => {
-                // Relaxed: only whether it has changed matters here.
-                end.done.load(Ordering::Relaxed) != end.pending.done()
-                    || end.responses.peek().is_some()
-            }
-            _ => false,
-        }
-    }
 }
 
 fn mediated(connection: &mut Connection) -> Result<&mut MediatedEnd, Fault> {
@@ -419,6 +328,11 @@ fn mediated(connection: &mut Connection) -> Result<&mut MediatedEnd, Fault> {
 }
 
 impl MediatedEnd {
+    fn put_sink(&mut self, place: usize, sink: Sink) {
+        self.sinks.resize_with(PENDING_MAX, || None);
+        self.sinks[place] = Some(sink);
+    }
+
     /// Notifications that may still be raised at the target before its program takes some.
     // spec: NOTI-9
     pub(crate) fn note_credit(&self) -> u64 {
@@ -474,99 +388,4 @@ fn piece_of(command: &Command, piece: &Piece, last: bool) -> Request {
         command.classes = Classes::empty();
     }
     Request { command, cookie: piece.local }
-}
-
-/// Takes in the responses of all commands that the target counts as executed.
-// spec: NOTI-3, NOTI-4
-fn take_responses(
-    connection: &mut Connection,
-    staging: &mut [u8; RECORD_MAX],
-    mut awaited: Option<&mut Awaited<'_>>,
-) -> Result<(), Malformed> {
-    let Executor::Mediated(end) = &mut connection.executor else { return Ok(()) };
-    // DONE-A1: the answers of the commands counted are in the lane (DONE-R1).
-    let done = end.done.load(Ordering::Acquire);
-    let mut taken = false;
-    for _ in 0..end.responses.lines() {
-        let Some(record) = end.responses.peek() else { break };
-        let status = record?;
-        let data = (status.len as usize).checked_sub(RESPONSE_BYTES).ok_or(Malformed)?;
-        if status.kind != Kind::Response {
-            return Err(Malformed);
-        }
-        let response = Response::parse(&end.responses.head());
-        take_response(end, &response, &mut staging[..data], awaited.as_deref_mut())?;
-        end.responses.consume(&status);
-        taken = true;
-    }
-    if taken {
-        connection.link.kick(Sleeper::Engine);
-    }
-    end.pending.on_done(done)
-}
-
-fn take_response(
-    end: &mut MediatedEnd,
-    response: &Response,
-    data: &mut [u8],
-    awaited: Option<&mut Awaited<'_>>,
-) -> Result<(), Malformed> {
-    let (place, outstanding) = end.pending.find(response.number).ok_or(Malformed)?;
-    let operation = outstanding.report.operation;
-    if let Status::Fault(fault) = response.status {
-        end.pending.on_fault(place, fault);
-        return Ok(());
-    }
-    match operation {
-        Operation::Deposit => {
-            let (value, success) = (response.value, response.status == Status::Ok);
-            end.pending.on_fetched(place, Fetched { value, success });
-            if data.is_empty() {
-                return Ok(());
-            }
-            let awaited = awaited.filter(|awaited| awaited.place == place).ok_or(Malformed)?;
-            end.responses.copy(RESPONSE_BYTES / 8, range_of(awaited.into, 0, data.len())?);
-            Ok(())
-        }
-        Operation::FetchAtomic => {
-            let (value, success) = (response.value, response.status == Status::Ok);
-            end.pending.on_fetched(place, Fetched { value, success });
-            Ok(())
-        }
-        Operation::Get => match awaited {
-            Some(awaited) if awaited.place == place => {
-                if !awaited.shape.holds_local(response.value, data.len() as u64) {
-                    return Err(Malformed);
-                }
-                let into = range_of(awaited.into, response.value, data.len())?;
-                end.responses.copy(RESPONSE_BYTES / 8, into);
-                Ok(())
-            }
-            _ => land(end, place, response.value, data),
-        },
-        _ => Err(Malformed),
-    }
-}
-
-/// Puts a get's data where its call wanted it.
-// spec: GET-1
-fn land(
-    end: &mut MediatedEnd,
-    place: usize,
-    cookie: u64,
-    data: &mut [u8],
-) -> Result<(), Malformed> {
-    let sink = end.sinks.get(place).and_then(Option::as_ref).ok_or(Malformed)?;
-    if !sink.shape.holds_local(cookie, data.len() as u64) {
-        return Err(Malformed);
-    }
-    end.responses.copy(RESPONSE_BYTES / 8, data);
-    sink.mapping.write(sink.offset + cookie, data);
-    Ok(())
-}
-
-fn range_of(into: &mut [u8], cookie: u64, len: usize) -> Result<&mut [u8], Malformed> {
-    let start = usize::try_from(cookie).map_err(|_| Malformed)?;
-    let end = start.checked_add(len).ok_or(Malformed)?;
-    into.get_mut(start..end).ok_or(Malformed)
 }

@@ -67,7 +67,7 @@ impl Request {
             Operation::Atomic => Action::Atomic(parse_atomic(first, fourth, fifth)?),
             Operation::FetchAtomic => Action::Fetch(parse_atomic(first, fourth, fifth)?),
             // Its words have a form of their own: `deposit::message`.
-            Operation::Deposit => return Err(Fault::Malformed),
+            Operation::Deposit | Operation::Reply => return Err(Fault::Malformed),
         };
         if data_len != 0 && action != Action::Put {
             return Err(Fault::Malformed);

@@ -44,6 +44,8 @@ pub enum Operation {
     FetchAtomic = 6,
     /// A deposit message.
     Deposit = 7,
+    /// What a deposit message has read or given, deposited at its sender's end. No peer can say so.
+    Reply = 8,
 }
 
 impl Operation {
@@ -81,7 +83,8 @@ impl Operation {
     // spec: NOTI-6
     #[inline(always)]
     pub const fn at_initiator(self, asked: Classes) -> Classes {
-        let completes_here = matches!(self, Self::Get | Self::Atomic | Self::FetchAtomic);
+        let completes_here =
+            matches!(self, Self::Get | Self::Atomic | Self::FetchAtomic | Self::Reply);
         let mask = if completes_here {
             Classes::REQUESTER.union(Classes::COMPLETER)
         } else {
@@ -184,9 +187,9 @@ const RAISED_AT_TARGET: [u8; 8] = [0, 2, 4, 2, 2, 4, 4, 2];
 /// The class and status that tell that an inlet has stopped at a deposit message.
 const HELD: u8 = Classes::COMPLETER.bits() | Fault::Held.code() << 4;
 
-/// By operation code; only good records are packed, so that 0 stands for nothing.
+/// By the low three bits of an operation's code.
 const OPERATIONS: [Operation; 8] = [
-    Operation::NotificationPut,
+    Operation::Reply,
     Operation::Put,
     Operation::Get,
     Operation::ImmediatePut,

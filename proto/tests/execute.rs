@@ -103,6 +103,7 @@ fn class_at_target(operation: Operation, asked: Classes) -> Option<Classes> {
     use Operation::{Atomic, Deposit, FetchAtomic, Get, ImmediatePut, NotificationPut, Put};
     let applies = match operation {
         NotificationPut | Deposit => return Some(Classes::COMPLETER),
+        Operation::Reply => return None,
         Put | ImmediatePut => Classes::COMPLETER,
         Get | Atomic | FetchAtomic => Classes::RESPONDER,
     };

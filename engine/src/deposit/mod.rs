@@ -37,6 +37,7 @@ mod memo;
 mod offer;
 mod owner;
 mod post;
+mod reply;
 
 pub use ayre_proto::deposit::program::{ALWAYS, OPERAND, Program, Register, X, Y, Z};
 pub use ayre_proto::deposit::text::{TextError, assemble};
@@ -49,8 +50,10 @@ pub(crate) use memo::Memo;
 pub(crate) use offer::Served as ServedInlet;
 pub use offer::{Inlet, InletOptions};
 pub use owner::{Depot, Frozen, HeldMessage};
-pub(crate) use post::report;
 pub use post::{Answer, Deposit, RemoteInlet};
+pub(crate) use post::{Answers, report};
+pub(crate) use reply::Expected;
+pub use reply::Reply;
 
 use ayre_proto::command::COMMAND_BYTES;
 use ayre_proto::deposit::message::Posted;

@@ -246,7 +246,11 @@ impl Port {
         if let Some(inside) = inlet.depot.memory.enter(Holder::OWNER) {
             inside.set_inlet(inlet.number, None);
         }
-        self.responder().remove_inlet(inlet.grant.key());
+        let key = inlet.grant.key();
+        for connection in self.connections.iter_mut().flatten() {
+            connection.revoke_replies(key);
+        }
+        self.responder().remove_inlet(key);
     }
 
     /// What a loopback's inlet leads to.

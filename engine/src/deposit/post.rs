@@ -1,5 +1,6 @@
 //! Posting messages, at the holder of an inlet.
 use super::carry::{Bytes, Carried, DepotEnd};
+use super::reply::{Expected, Reply};
 use crate::connection::{Connection, Executor, active_word};
 use crate::error::{Busy, Fault, PostError, Status};
 use crate::mem::depot::{DepotMemory, Holder};
@@ -109,6 +110,19 @@ impl<'a> Deposit<'a> {
         self
     }
 
+    pub(super) const fn brings(&self) -> bool {
+        !self.data.is_empty()
+    }
+
+    /// As a reply, which brings the data of an answer.
+    pub(super) fn reply(&self, len: usize) -> Result<Message, Fault> {
+        let Self { form, operand, mask, .. } = *self;
+        let brings = len > 0;
+        let message = Message { form, operand, mask, len: len as u16, brings, asks: false };
+        message.check()?;
+        Ok(message)
+    }
+
     /// As it travels; `wanted` bytes are to come back.
     #[inline(always)]
     fn message(&self, wanted: usize, asks: bool) -> Result<Message, Fault> {
@@ -124,6 +138,23 @@ impl<'a> Deposit<'a> {
         let message = Message { form, operand, mask, len: len as u16, brings, asks };
         message.check()?;
         Ok(message)
+    }
+}
+
+/// What is done with what comes back of a message.
+pub(crate) enum Answers<'a> {
+    /// The call waits for it, and has a place for it; or nothing comes back.
+    Call(&'a mut [u8]),
+    Reply(Box<Expected>),
+}
+
+impl Answers<'_> {
+    /// Bytes that are to come.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Call(into) => into.len(),
+            Self::Reply(expected) => expected.len(),
+        }
     }
 }
 
@@ -153,7 +184,29 @@ impl Port {
         options: Options,
     ) -> Result<Ticket, PostError> {
         let message = deposit.message(0, false)?;
-        Ok(self.post_deposit(to, &message, deposit.data, &mut [], options)?.ticket)
+        let answers = Answers::Call(&mut []);
+        Ok(self.post_deposit(to, &message, deposit.data, answers, options)?.ticket)
+    }
+
+    /// Posts a message whose answer is deposited here, by a reply over an inlet of this port's own.
+    /// Does not block: a progress call carries the reply out when the answer has come, before the
+    /// operation ends with the reply's status. Where the message faults or is declined there is no
+    /// reply.
+    ///
+    /// # Errors
+    /// As [`Port::deposit`]; [`Fault::Stopped`] where the reply's inlet has stopped,
+    /// [`Busy::DepotLocked`] also where its depot is frozen.
+    // spec: DEP-28
+    pub fn deposit_reply(
+        &mut self,
+        to: &RemoteInlet,
+        deposit: &Deposit<'_>,
+        reply: &Reply<'_>,
+        options: Options,
+    ) -> Result<Ticket, PostError> {
+        let message = deposit.message(reply.len(), true)?;
+        let answers = Answers::Reply(self.expect_reply(reply)?);
+        Ok(self.post_deposit(to, &message, deposit.data, answers, options)?.ticket)
     }
 
     /// The same, and returns what came back: a register's value, and what was read, as many bytes
@@ -169,7 +222,10 @@ impl Port {
         into: &mut [u8],
     ) -> Result<Answer, PostError> {
         let message = deposit.message(into.len(), true)?;
-        let ended = self.post_deposit(to, &message, deposit.data, into, Options::new())?;
+        let ended = {
+            let answers = Answers::Call(into);
+            self.post_deposit(to, &message, deposit.data, answers, Options::new())?
+        };
         match ended.status {
             Status::Fault(fault) => Err(fault.into()),
             status => Ok(Answer { value: ended.value, declined: status == Status::Declined }),
@@ -191,7 +247,10 @@ impl Port {
             brings: false,
             asks: true,
         };
-        let ended = self.post_deposit(inlet, &probe, &[], &mut [], Options::new())?;
+        let ended = {
+            let answers = Answers::Call(&mut []);
+            self.post_deposit(inlet, &probe, &[], answers, Options::new())?
+        };
         match ended.status {
             Status::Fault(fault) => Err(fault.into()),
             _ => {
@@ -208,7 +267,7 @@ impl Port {
         to: &RemoteInlet,
         message: &Message,
         data: &[u8],
-        into: &mut [u8],
+        answers: Answers<'_>,
         options: Options,
     ) -> Result<Ended, PostError> {
         let unread = self.notifications.len() + self.owed;
@@ -225,13 +284,49 @@ impl Port {
         let Options { classes, tag, value } = options;
         let (key, epoch, message) = (to.key, to.epoch, *message);
         let posted = Posted { key, epoch, classes, tag, value, message };
-        match &to.direct {
-            Some(ends) => {
+        let Some(ends) = &to.direct else {
+            return self.deposit_mediated(to.peer, &posted, data, answers);
+        };
+        let carried = match answers {
+            Answers::Call(into) => {
                 let bytes = if message.brings { Bytes::Brought(data) } else { Bytes::Wanted(into) };
-                self.deposit_direct(to, ends, &posted, bytes)
+                self.deposit_direct(to, ends, &posted, bytes)?
             }
-            None => self.deposit_mediated(to.peer, &posted, data, into),
+            Answers::Reply(mut expected) => {
+                self.reply_direct(to, ends, &posted, data, &mut expected)?
+            }
+        };
+        Ok(self.end_direct(to.peer, &posted, &carried))
+    }
+
+    /// The same, and the reply.
+    #[inline(never)]
+    fn reply_direct(
+        &mut self,
+        to: &RemoteInlet,
+        ends: &(PeerMemory, Arc<DepotMemory>),
+        posted: &Posted,
+        data: &[u8],
+        expected: &mut Expected,
+    ) -> Result<Carried, PostError> {
+        let mut read = [0; DATA_MAX];
+        let read = &mut read[..expected.len()];
+        let brings = posted.message.brings;
+        let bytes = if brings { Bytes::Brought(data) } else { Bytes::Wanted(&mut *read) };
+        let mut carried = self.deposit_direct(to, ends, posted, bytes)?;
+        if carried.status != Status::Ok {
+            return Ok(carried);
         }
+        let answer = (carried.given, &*read);
+        let (status, note) = loop {
+            let attempt = |port: &mut Self| expected.carry_out(&port.memo, to.peer, answer);
+            if let Some(ended) = self.wait_awake(None, attempt) {
+                break ended;
+            }
+        };
+        carried.status = status;
+        self.notifications.extend(note.map(|note| note.pack()));
+        Ok(carried)
     }
 
     /// Carries a message out here and now.
@@ -243,7 +338,7 @@ impl Port {
         (memory, depot): &(PeerMemory, Arc<DepotMemory>),
         posted: &Posted,
         bytes: Bytes<'_>,
-    ) -> Result<Ended, PostError> {
+    ) -> Result<Carried, PostError> {
         let source = self.id;
         let connection = self.connections.get_mut(to.peer.index()).and_then(Option::as_mut);
         let connection = connection.ok_or(Fault::ForeignHandle)?;
@@ -271,13 +366,19 @@ impl Port {
             notify(connection, source, posted, status);
         }
         connection.posted += 1;
-        let ticket = Ticket(connection.posted);
+        Ok(carried)
+    }
+
+    /// The operation ends with the call.
+    #[inline]
+    fn end_direct(&mut self, peer: PeerId, posted: &Posted, carried: &Carried) -> Ended {
+        let ticket = Ticket(self.connection(peer).map_or(0, |connection| connection.posted));
         let report = report(posted);
-        let Carried { status, given, .. } = carried;
+        let Carried { status, given, .. } = *carried;
         if !report.classes_at_initiator(status).is_empty() || status.fault().is_some() {
-            self.complete(to.peer, &report, status, given);
+            self.complete(peer, &report, status, given);
         }
-        Ok(Ended { ticket, status, value: given })
+        Ended { ticket, status, value: given }
     }
 }
 

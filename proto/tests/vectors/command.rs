@@ -86,6 +86,7 @@ fn request(inputs: &mut Fields<'_>) -> Request {
         Operation::Atomic => Action::Atomic(atomic()),
         Operation::FetchAtomic => Action::Fetch(atomic()),
         Operation::Deposit => panic!("the words of a deposit message are its own"),
+        Operation::Reply => panic!("no command says so"),
     };
     let cookie = if action == Action::Get { fifth } else { 0 };
     Request { command: Command { action, classes, tag, value: number, claim }, cookie }

@@ -1,0 +1,157 @@
+//! Replies: what a message asks for, deposited at its sender's own end.
+//!
+//! ```text
+//!   sender                                    owner
+//!   deposit_reply -- request -->              depot
+//!     own depot <-- reply <-- answer --       reads, gives back
+//! ```
+use super::carry::{Bytes, Carried, DepotEnd};
+use super::memo::Memo;
+use super::offer::Inlet;
+use super::post::Deposit;
+use crate::error::{Busy, Fault, PostError, Status};
+use crate::mem::depot::{DepotMemory, Holder};
+use crate::mem::map::Mapping;
+use crate::port::Port;
+use ayre_proto::deposit::DATA_MAX;
+use ayre_proto::deposit::message::Posted;
+use ayre_proto::notify::{Classes, Notification, Operation};
+use ayre_proto::units::{Key, PeerId};
+use std::sync::Arc;
+
+/// A message over an inlet of one's own, whose data is what another message has read.
+///
+/// Only its sender knows of it: the peer that is read from can neither choose nor see where its
+/// answer goes.
+// spec: DEP-28
+#[derive(Clone, Copy, Debug)]
+pub struct Reply<'a> {
+    inlet: &'a Inlet,
+    deposit: Deposit<'a>,
+    len: usize,
+    takes_value: bool,
+    tag: u32,
+    value: u64,
+}
+
+impl<'a> Reply<'a> {
+    /// What `deposit` says, over an inlet of the port's own, whoever else holds it. It brings no
+    /// data but the answer's.
+    pub const fn over(inlet: &'a Inlet, deposit: Deposit<'a>) -> Self {
+        Self { inlet, deposit, len: 0, takes_value: false, tag: 0, value: 0 }
+    }
+
+    /// Bytes that are to be read for it; none where nothing else is said.
+    pub const fn wants(mut self, len: usize) -> Self {
+        self.len = len;
+        self
+    }
+
+    /// Its operand is the value that the answer gives.
+    pub const fn operand_given(mut self) -> Self {
+        self.takes_value = true;
+        self
+    }
+
+    /// Tag and value of the notification that its test raises.
+    pub const fn noted_as(mut self, tag: u32, value: u64) -> Self {
+        (self.tag, self.value) = (tag, value);
+        self
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+}
+
+/// A reply whose answer is on its way.
+#[derive(Debug)]
+pub(crate) struct Expected {
+    depot: Arc<DepotMemory>,
+    number: u8,
+    memory: Arc<Mapping>,
+    range: (u64, u64),
+    posted: Posted,
+    takes_value: bool,
+    is_revoked: bool,
+}
+
+impl Expected {
+    /// Carries the reply out, and says what is to be raised for it; none where somebody is inside
+    /// the depot for long.
+    pub(crate) fn carry_out(
+        &mut self,
+        memo: &Memo,
+        from: PeerId,
+        (given, data): (u64, &[u8]),
+    ) -> Option<(Status, Option<Notification>)> {
+        if self.is_revoked {
+            return Some((Status::Fault(Fault::StaleKey), None));
+        }
+        if self.takes_value {
+            self.posted.message.operand = given;
+        }
+        let Self { depot, number, memory, range, posted, .. } = &*self;
+        let end = DepotEnd { depot, number: *number, memory, range: *range, memo };
+        let carried: Carried = end.carry_out(Holder::OWNER, posted, Bytes::Brought(data))?;
+        let Posted { tag, value, .. } = *posted;
+        let note = |status| Notification {
+            source: from,
+            class: Classes::COMPLETER,
+            status,
+            operation: Operation::Reply,
+            tag,
+            value,
+        };
+        Some((carried.status, carried.note().map(note)))
+    }
+
+    /// Bytes that it waits for.
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.posted.message.len)
+    }
+
+    /// Of this inlet nothing comes any more.
+    pub(crate) fn revoke(&mut self, key: Key) {
+        self.is_revoked |= self.posted.key == key;
+    }
+}
+
+impl Port {
+    /// Looks at the reply's inlet as it is now: what comes when it has stopped meanwhile, and runs
+    /// again, is refused.
+    // spec: DEP-20, DEP-28
+    pub(super) fn expect_reply(&mut self, reply: &Reply<'_>) -> Result<Box<Expected>, PostError> {
+        let Reply { inlet, deposit, len, takes_value, tag, value } = *reply;
+        if inlet.depot.port != self.identity {
+            return Err(Fault::ForeignHandle.into());
+        }
+        if deposit.brings() {
+            return Err(Fault::Malformed.into());
+        }
+        if len > DATA_MAX {
+            return Err(Fault::TooLong.into());
+        }
+        let message = deposit.reply(len)?;
+        let depot = Arc::clone(&inlet.depot.memory);
+        let Some(inside) = depot.enter(Holder::OWNER) else {
+            return Err(self.busy(Busy::DepotLocked));
+        };
+        let standing = inside.standing(inlet.number);
+        drop(inside);
+        if standing.is_stopped() {
+            return Err(Fault::Stopped.into());
+        }
+        let (key, epoch) = (inlet.key(), standing.epoch());
+        let posted = Posted { key, epoch, classes: Classes::empty(), tag, value, message };
+        Ok(Box::new(Expected {
+            depot,
+            number: inlet.number,
+            memory: Arc::clone(inlet.region().mapping()),
+            range: inlet.range,
+            posted,
+            takes_value,
+            is_revoked: false,
+        }))
+    }
+}

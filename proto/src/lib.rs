@@ -31,6 +31,7 @@
 
 extern crate alloc;
 
+pub mod active;
 pub mod alu;
 pub mod combine;
 pub mod command;

@@ -16,6 +16,7 @@ pub mod seed;
 mod suite;
 pub mod world;
 
+pub mod active;
 pub mod atomics;
 pub mod batches;
 pub mod bounds;

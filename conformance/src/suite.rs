@@ -102,6 +102,11 @@ macro_rules! suite_of_ports {
                 a_flooding_sender_stops_nobody;
             queues: producers_do_not_mix, a_flooding_producer_stops_nobody;
             deposits: many_senders_share_a_queue;
+            active:
+                handlers_get_what_was_sent, names_are_the_same_everywhere,
+                a_panic_harms_its_message, replies_are_replied_to, handlers_do_not_wait,
+                floods_get_on, memory_comes_before_the_handler, death_drops_what_is_not_whole,
+                liars_are_cut_off, long_messages_do_not_mix, a_landing_is_for_writing;
             handles: names_are_of_a_pair;
             revocation: nothing_lands_after;
             room:

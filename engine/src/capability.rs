@@ -332,6 +332,13 @@ impl Port {
         sent
     }
 
+    /// Whether a peer has offered something under a name.
+    pub(crate) fn has_offer(&mut self, peer: PeerId, kind: PacketKind, name: u64) -> bool {
+        self.service_control();
+        let named = |packet: &Packet| packet.kind == kind && packet.words[0] == name;
+        self.connection(peer).is_ok_and(|connection| connection.offers.iter().any(named))
+    }
+
     /// Waits for what a peer offers under a name.
     // spec: CAP-3
     pub(crate) fn take_offer(

@@ -28,11 +28,14 @@ pub enum Busy {
     /// Somebody has been inside the depot for long, or its owner has frozen it.
     #[error("the depot is locked")]
     DepotLocked,
+    /// A messenger keeps as much for its peers as it may.
+    #[error("the messenger's overflow is full")]
+    OverflowFull,
 }
 
 impl Busy {
     /// How many reasons there are.
-    pub(crate) const COUNT: usize = Self::DepotLocked as usize + 1;
+    pub(crate) const COUNT: usize = Self::OverflowFull as usize + 1;
 }
 
 /// An operation was not posted.

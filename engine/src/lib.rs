@@ -26,6 +26,7 @@
 //! owner and at a peer; [`Notification`] says what happened; [`Queue`] and [`Lock`] are built on
 //! top. The contract, with numbered requirements, is in the repository's `spec/`.
 
+pub mod active;
 mod batch;
 mod bell;
 mod capability;

@@ -327,6 +327,14 @@ fn mediated(connection: &mut Connection) -> Result<&mut MediatedEnd, Fault> {
     }
 }
 
+impl Port {
+    /// Bytes of the longest put that is posted without waiting for the target.
+    // spec: PUT-4
+    pub(crate) fn longest_put_at_once(&mut self, peer: PeerId) -> u64 {
+        self.connection_mut(peer).and_then(mediated).map_or(u64::MAX, |end| longest_request(end))
+    }
+}
+
 impl MediatedEnd {
     fn put_sink(&mut self, place: usize, sink: Sink) {
         self.sinks.resize_with(PENDING_MAX, || None);

@@ -1,0 +1,467 @@
+//! Active messages: handlers that run with what was sent, whatever else goes on.
+use crate::Executor;
+use crate::crowd::Crowd;
+use crate::seed::Dice;
+use crate::world::{ROUNDS, TARGET, World, insist};
+use ayre::active::{ARGUMENTS_MAX, Call, Cause, Failure, Handler, Messenger, MessengerOptions};
+use ayre::{Busy, Fault, Options, PeerId, Port, PostError, ReceiveError, Region, Rights};
+use std::thread::yield_now;
+
+/// What a handler was run with.
+type Seen = Vec<(Vec<u64>, Vec<u8>)>;
+
+/// A messenger at each end.
+struct Ends<S> {
+    near: Messenger<S>,
+    far: Messenger<S>,
+    at_near: S,
+    at_far: S,
+    near_id: PeerId,
+    far_id: PeerId,
+}
+
+impl<S: Default + Send> Ends<S> {
+    fn open(executor: Executor) -> Self {
+        Self::with_options(executor, MessengerOptions::new())
+    }
+
+    fn with_options(executor: Executor, options: MessengerOptions) -> Self {
+        let world = World::open(executor);
+        let (near_id, far_id) = (world.initiator_id(), world.target_id());
+        let (near, far) = world.split();
+        let new = |port| Messenger::with_options(port, options.clone()).expect("good limits");
+        let (near, far) = (new(near), new(far));
+        Self { near, far, at_near: S::default(), at_far: S::default(), near_id, far_id }
+    }
+
+    /// Polls both ends until `done`.
+    fn until(&mut self, what: &str, mut done: impl FnMut(&mut Self) -> bool) {
+        for _ in 0..ROUNDS {
+            if done(self) {
+                return;
+            }
+            self.far.poll(&mut self.at_far);
+            self.near.poll(&mut self.at_near);
+            yield_now();
+        }
+        panic!("waited in vain: {what}");
+    }
+
+    /// Posts a message of the near end's; the far end polls meanwhile.
+    fn send<const N: usize>(&mut self, handler: Handler<N>, arguments: [u64; N], payload: &[u8]) {
+        let Self { near, far, at_near, at_far, far_id, .. } = self;
+        let mut sent = false;
+        std::thread::scope(|scope| {
+            let sending = scope.spawn(|| near.call(at_near, *far_id, handler, arguments, payload));
+            while !sending.is_finished() {
+                far.poll(at_far);
+                yield_now();
+            }
+            sent = sending.join().expect("it does not panic").is_ok();
+        });
+        assert!(sent, "the peer is alive");
+    }
+}
+
+fn keep<const N: usize>(seen: &mut Seen, _: &mut Call<'_>, arguments: [u64; N], payload: &[u8]) {
+    seen.push((arguments.to_vec(), payload.to_vec()));
+}
+
+fn bytes(dice: &mut Dice, len: usize) -> Vec<u8> {
+    let first = dice.below(256);
+    (0..len).map(|at| (first as usize + at * 7 + at / 251) as u8).collect()
+}
+
+/// Arguments and payloads of all sizes arrive whole, once, and in the order of sending: short ones
+/// do not overtake long ones.
+// spec: AM-5, AM-12, AM-13
+pub fn handlers_get_what_was_sent(executor: Executor) {
+    let mut ends = Ends::<Seen>::open(executor);
+    let none = ends.far.register::<0>("none", keep::<0>).expect("a new name");
+    let one = ends.far.register::<1>("one", keep::<1>).expect("a new name");
+    let most = ends.far.register::<ARGUMENTS_MAX>("most", keep::<8>).expect("a new name");
+    let mut dice = Dice::new(47);
+    let mut sent: Seen = vec![];
+    let lens = [0, 1, 7, 8, 40, 47, 48, 49, 55, 56, 57, 959, 960, 961, 1016, 1017, 1024, 1025];
+    let long = [4096, 32_767, 32_768, 32_769, 131_072, 300_000, 1 << 20, 3, 2_000_001, 0, 1500];
+    for len in lens.into_iter().chain(long) {
+        let payload = bytes(&mut dice, len);
+        ends.send(none, [], &payload);
+        sent.push((vec![], payload.clone()));
+        let word = u64::MAX - len as u64;
+        ends.send(one, [word], &payload);
+        sent.push((vec![word], payload.clone()));
+        let words = std::array::from_fn(|at| word ^ at as u64);
+        ends.send(most, words, &payload);
+        sent.push((words.to_vec(), payload));
+    }
+    ends.until("all has come", |ends| ends.at_far.len() >= sent.len());
+    for (number, (seen, sent)) in ends.at_far.iter().zip(&sent).enumerate() {
+        assert_eq!((&seen.0, seen.1.len()), (&sent.0, sent.1.len()), "message {number}");
+        assert!(seen.1 == sent.1, "message {number}");
+    }
+    assert_eq!(ends.at_far.len(), sent.len());
+    assert_eq!(ends.far.failures().count(), 0);
+}
+
+/// A name is known when its announcement has come, whoever was first; what comes before is dropped
+/// and told of. One name means one thing.
+// spec: AM-1, AM-2, AM-3, AM-4, AM-7
+pub fn names_are_the_same_everywhere(executor: Executor) {
+    let mut ends = Ends::<Seen>::open(executor);
+    let (near, far) = (ends.near_id, ends.far_id);
+    let late = Handler::<1>::named("late");
+    ends.send(late, [1], b"nobody");
+    let unknown =
+        |peer, is_ours| Failure { peer, handler: late.id(), cause: Cause::Unknown, is_ours };
+    let mut failures = vec![];
+    ends.until("the sender hears of it", |ends| {
+        failures.extend(ends.near.failures());
+        !failures.is_empty()
+    });
+    assert_eq!(failures, [unknown(far, true)]);
+    assert_eq!(ends.far.failures().collect::<Vec<_>>(), [unknown(near, false)]);
+    assert!(!ends.near.is_announced(far, late));
+    assert_eq!(ends.far.register::<1>("late", keep::<1>).expect("a new name"), late);
+    ends.until("it is announced", |ends| ends.near.is_announced(far, late));
+    ends.send(late, [2], b"somebody");
+    ends.until("it is run", |ends| !ends.at_far.is_empty());
+    assert_eq!(ends.at_far, [(vec![2], b"somebody".to_vec())]);
+
+    assert!(ends.far.register::<1>("late", keep::<1>).is_err(), "once");
+    assert!(ends.far.register::<1>("", keep::<1>).is_err());
+    assert!(ends.far.register::<1>(&"n".repeat(65), keep::<1>).is_err());
+    for id in [0, 15, 256] {
+        assert!(ends.far.register_static::<1>(id, keep::<1>).is_err(), "{id}");
+    }
+    // The other end means something else by this name, in either order.
+    ends.near.register::<2>("late", keep::<2>).expect("new here");
+    let other = ends.near.register::<2>("other", keep::<2>).expect("a new name");
+    ends.until("it is announced", |ends| ends.far.is_announced(near, other));
+    ends.far.register::<1>("other", keep::<1>).expect("new here");
+    for handler in [late, Handler::<1>::named("other")] {
+        ends.send(handler, [3], b"which one?");
+        ends.until("it is dropped", |ends| {
+            ends.far.failures().any(|failed| failed.cause == Cause::Unknown)
+        });
+    }
+    assert_eq!(ends.at_far.len(), 1);
+    let fixed = ends.far.register_static::<1>(200, keep::<1>).expect("a static id");
+    ends.send(fixed, [4], b"");
+    ends.until("it is run", |ends| ends.at_far.len() == 2);
+}
+
+/// A handler that panics, or that a message has too few arguments for, harms that message.
+// spec: AM-7
+pub fn a_panic_harms_its_message(executor: Executor) {
+    let mut ends = Ends::<Seen>::open(executor);
+    let far = ends.far_id;
+    let picky = ends.far.register("picky", |seen: &mut Seen, call, [word]: [u64; 1], payload| {
+        if word % 3 == 0 {
+            // Without the hook's noise.
+            std::panic::resume_unwind(Box::new("planted"));
+        }
+        keep(seen, call, [word], payload);
+    });
+    let picky = picky.expect("a new name");
+    for word in 0..9 {
+        let payload = vec![word as u8; if word % 2 == 0 { 20 } else { 5000 }];
+        ends.send(picky, [word], &payload);
+    }
+    ends.send(Handler::<0>::with_id(picky.id()), [], b"short");
+    ends.send(Handler::<0>::with_id(picky.id()), [], &[0; 5000]);
+    ends.send(picky, [100], b"the last");
+    ends.until("the last is run", |ends| ends.at_far.last().is_some_and(|(a, _)| a == &[100]));
+    let words: Vec<_> = ends.at_far.iter().map(|(arguments, _)| arguments[0]).collect();
+    assert_eq!(words, [1, 2, 4, 5, 7, 8, 100]);
+    let mut told = vec![];
+    ends.until("the sender hears of all", |ends| {
+        told.extend(ends.near.failures().map(|failed| (failed.peer, failed.cause)));
+        told.len() >= 5
+    });
+    let (panicked, malformed) = ((far, Cause::Panicked), (far, Cause::Malformed));
+    assert_eq!(told, [panicked, panicked, panicked, malformed, malformed]);
+}
+
+/// Replies are replied to, without anybody's waiting.
+// spec: AM-6, AM-8
+pub fn replies_are_replied_to(executor: Executor) {
+    let mut ends = Ends::<u64>::open(executor);
+    let bounce = |count: &mut u64, call: &mut Call<'_>, [left]: [u64; 1], payload: &[u8]| {
+        *count += 1;
+        if left > 0 {
+            call.reply(Handler::<1>::named("bounce"), [left - 1], payload).expect("there is room");
+        }
+    };
+    let handler = ends.far.register("bounce", bounce).expect("a new name");
+    ends.near.register("bounce", bounce).expect("a new name");
+    for (round, len) in [0, 48, 1000, 3000, 200_000].into_iter().enumerate() {
+        ends.send(handler, [100], &vec![7; len]);
+        let all = 101 * (round as u64 + 1);
+        ends.until("the last reply", |ends| ends.at_near + ends.at_far == all);
+    }
+}
+
+/// A handler's messages are kept where there is no room, go out in order, and before later ones; a
+/// limit holds.
+// spec: AM-8, AM-14
+pub fn handlers_do_not_wait(executor: Executor) {
+    let options = MessengerOptions::new().overflow(1 << 20).landing(1 << 12);
+    let mut ends = Ends::<Seen>::with_options(executor, options);
+    let heard = ends.near.register::<1>("heard", keep::<1>).expect("a new name");
+    let ask =
+        ends.far.register("ask", move |seen: &mut Seen, call, [count]: [u64; 1], _: &[u8]| {
+            for number in 0..count {
+                let len = if number % 10 == 0 { 9000 } else { 700 };
+                let sent = call.reply(heard, [number], &vec![number as u8; len]);
+                if sent == Err(PostError::Busy(Busy::OverflowFull)) {
+                    seen.push((vec![number], vec![]));
+                    return;
+                }
+                sent.expect("the peer is alive");
+            }
+        });
+    let ask = ask.expect("a new name");
+    let far = ends.far_id;
+    ends.near.try_call(far, ask, [300], b"").expect("the lane is empty");
+    // The near end does not poll while the far one runs it.
+    for _ in 0..1000 {
+        ends.far.poll(&mut ends.at_far);
+    }
+    ends.until("all replies", |ends| ends.at_near.len() == 300);
+    assert!(ends.at_far.is_empty(), "the limit was not reached");
+    for (number, (arguments, payload)) in ends.at_near.iter().enumerate() {
+        assert_eq!((arguments[0], payload[0]), (number as u64, number as u8));
+    }
+    ends.at_near.clear();
+    ends.send(ask, [10_000], b"");
+    ends.until("the limit", |ends| !ends.at_far.is_empty());
+    let refused = ends.at_far[0].0[0];
+    assert!(refused > 500, "a megabyte was kept");
+    ends.until("what was kept", |ends| ends.at_near.len() as u64 == refused);
+    let numbers = ends.at_near.iter().map(|(arguments, _)| arguments[0]);
+    assert!(numbers.eq(0..refused));
+}
+
+/// Both ends ask more than the lanes hold, and each question has an answer.
+// spec: AM-8, AM-9
+pub fn floods_get_on(executor: Executor) {
+    const ASKED: u64 = 4000;
+    let ends = Ends::<u64>::open(executor);
+    let Ends { near, far, near_id, far_id, .. } = ends;
+    let flood = |mut messenger: Messenger<u64>, peer: PeerId| {
+        let answered = messenger.register("answered", |count: &mut u64, _, [], _| *count += 1);
+        let answered: Handler<0> = answered.expect("a new name");
+        let ask = messenger.register("ask", move |_, call, [], payload| {
+            call.reply(answered, [], payload).expect("within the limit");
+        });
+        let ask: Handler<0> = ask.expect("a new name");
+        let mut count = 0;
+        messenger.sync(&mut count).expect("the peer is alive");
+        for number in 0..ASKED {
+            let len = if number % 500 == 0 { 20_000 } else { number as usize % 300 };
+            messenger.call(&mut count, peer, ask, [], &vec![1; len]).expect("it is alive");
+        }
+        messenger.serve_while(&mut count, |count| *count < ASKED).expect("it is alive");
+        messenger.sync(&mut count).expect("the peer is alive");
+        assert_eq!(messenger.failures().count(), 0);
+        messenger.into_port().leave().expect("all was sent");
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| flood(near, far_id));
+        flood(far, near_id);
+    });
+}
+
+/// What was put before a message is there when its handler runs.
+// spec: AM-10
+pub fn memory_comes_before_the_handler(executor: Executor) {
+    struct Memory {
+        region: Option<Region>,
+        found: Vec<u64>,
+    }
+    let mut world = World::open(executor);
+    let memory = world.memory(4096);
+    let (near, far) = world.split();
+    let (mut near, mut far) = (Messenger::<()>::new(near), Messenger::<Memory>::new(far));
+    let look = far.register("look", |memory: &mut Memory, _, [at]: [u64; 1], _: &[u8]| {
+        let region = memory.region.as_ref().expect("it is given");
+        memory.found.push(region.load(at as usize));
+    });
+    let look = look.expect("a new name");
+    let mut state = Memory { region: Some(memory.region), found: vec![] };
+    for round in 1..=500_u64 {
+        let at = round % 64 * 8;
+        insist(near.port(), |port| {
+            port.put(&memory.remote, at, &round.to_le_bytes(), Options::new())
+        });
+        while near.try_call(TARGET, look, [at], b"").is_err() {
+            far.poll(&mut state);
+            near.poll(&mut ());
+        }
+        for _ in 0..ROUNDS {
+            if state.found.len() as u64 == round {
+                break;
+            }
+            far.poll(&mut state);
+            near.poll(&mut ());
+            yield_now();
+        }
+    }
+    assert!(state.found.into_iter().eq(1..=500));
+}
+
+/// What had come of a dead peer is run; nobody waits for the rest.
+// spec: AM-11
+pub fn death_drops_what_is_not_whole(executor: Executor) {
+    let mut ends = Ends::<Seen>::open(executor);
+    let far = ends.far_id;
+    let heard = ends.near.register::<0>("heard", keep::<0>).expect("a new name");
+    let ask = ends.far.register("ask", move |_: &mut Seen, call, [], _: &[u8]| {
+        for _ in 0..50 {
+            call.reply(heard, [], &[3; 100]).expect("within the limit");
+        }
+        call.reply(heard, [], &[4; 2_000_000]).expect("within the limit");
+    });
+    let ask: Handler<0> = ask.expect("a new name");
+    ends.send(ask, [], b"");
+    ends.until("the far end has begun", |ends| !ends.at_near.is_empty());
+    let Ends { mut near, far: dying, mut at_near, .. } = ends;
+    drop(dying);
+    let mut died = None;
+    for _ in 0..ROUNDS {
+        match near.wait(&mut at_near, None) {
+            Ok(_) => {}
+            Err(error) => {
+                died = Some(error);
+                break;
+            }
+        }
+    }
+    assert_eq!(died, Some(ReceiveError::PeerDied(far)));
+    assert!(at_near.iter().all(|(_, payload)| payload.len() == 100));
+    let to_the_dead = near.call(&mut at_near, far, ask, [], b"");
+    assert!(matches!(to_the_dead, Err(Fault::PeerDead | Fault::ForeignHandle)), "{to_the_dead:?}");
+    let to_nobody = near.call(&mut at_near, PeerId(77), ask, [], b"");
+    assert_eq!(to_nobody, Err(Fault::ForeignHandle));
+}
+
+/// Who breaks the protocol is cut off, and the memory of nobody changes.
+// spec: AM-15
+pub fn liars_are_cut_off(executor: Executor) {
+    let lies: [(u32, &[u64]); 14] = [
+        (0, &[0]),
+        (1, &[1 << 40, 0, 0]),
+        (1, &[300, 0]),
+        (2, &[300, 5000, 1000, 1]),
+        (2, &[3]),
+        (3, &[100]),
+        (4, &[100]),
+        (5, &[1]),
+        (5, &[0, 0]),
+        (6, &[4096]),
+        (7, &[300, 9]),
+        (8, &[7]),
+        (9, &[15]),
+        (10, &[0]),
+    ];
+    for (tag, words) in lies {
+        let world = World::open(executor);
+        let (near_id, far_id) = (world.initiator_id(), world.target_id());
+        let (mut liar, far) = world.split();
+        let mut far = Messenger::<Seen>::new(far);
+        let mut seen = vec![];
+        let lie: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        insist(&mut liar, |port| port.send(far_id, tag, &lie));
+        for _ in 0..ROUNDS {
+            if !far.port().is_alive(near_id) {
+                break;
+            }
+            far.poll(&mut seen);
+            liar.progress();
+            yield_now();
+        }
+        assert!(!far.port().is_alive(near_id), "{tag} {words:?}");
+        assert!(seen.is_empty());
+    }
+}
+
+const SENDERS: u16 = 3;
+const LONG: u64 = 60;
+
+/// Long messages of several senders come in pieces in between each other, and none of it mixes.
+// spec: AM-5, AM-12
+pub fn long_messages_do_not_mix(executor: Executor) {
+    let mut crowd = Crowd::open(executor, SENDERS);
+    let ids = crowd.ids();
+    let spare = executor.open(40);
+    let target = std::mem::replace(&mut crowd.target, spare);
+    let mut messenger = Messenger::new(target);
+    let handler = messenger.register("long", |next: &mut [u64; 64], call, [number], payload| {
+        let source = call.source();
+        assert_eq!(number, next[source.index()], "in order");
+        next[source.index()] += 1;
+        let (len, byte) = shape(source, number);
+        assert!(payload.len() == len && payload.iter().all(|found| *found == byte));
+    });
+    let handler: Handler<1> = handler.expect("a new name");
+    let mut next = [0; 64];
+    std::thread::scope(|scope| {
+        for (port, id) in crowd.initiators.drain(..).zip(ids.clone()) {
+            scope.spawn(move || send_long(port, id, handler));
+        }
+        let served =
+            messenger.serve_while(&mut next, |next| ids.iter().any(|id| next[id.index()] < LONG));
+        // Whoever has sent everything leaves, before the others have.
+        while let Err(ReceiveError::PeerDied(_)) =
+            messenger.serve_while(&mut next, |next| ids.iter().any(|id| next[id.index()] < LONG))
+        {
+        }
+        let _ = served;
+    });
+    assert!(ids.iter().all(|id| next[id.index()] == LONG));
+    assert_eq!(messenger.failures().count(), 0);
+}
+
+fn send_long(port: Port, id: PeerId, handler: Handler<1>) {
+    let mut messenger = Messenger::<()>::new(port);
+    for number in 0..LONG {
+        let (len, byte) = shape(id, number);
+        messenger.call(&mut (), TARGET, handler, [number], &vec![byte; len]).expect("it is alive");
+    }
+    messenger.into_port().leave().expect("all was sent");
+}
+
+fn shape(source: PeerId, number: u64) -> (usize, u8) {
+    let mixed = (number + 1).wrapping_mul(0x9e37_79b9 * u64::from(source.0));
+    (mixed as usize % 90_000, mixed as u8)
+}
+
+/// A region of the right to write is all that a landing is.
+// spec: AM-12
+pub fn a_landing_is_for_writing(executor: Executor) {
+    let world = World::open(executor);
+    let (near_id, far_id) = (world.initiator_id(), world.target_id());
+    let (mut near, far) = world.split();
+    let mut far = Messenger::<Seen>::new(far);
+    let mut seen = vec![];
+    insist(&mut near, |port| port.send(far_id, 5, &[0; 8]));
+    let mut record = [0; 64];
+    let mut found = None;
+    for _ in 0..ROUNDS {
+        far.poll(&mut seen);
+        if let Ok(Some(message)) = near.try_recv(&mut record) {
+            found = Some((message.tag, message.len));
+            break;
+        }
+        yield_now();
+    }
+    assert_eq!(found, Some((6, 8)));
+    assert_eq!(u64::from_le_bytes(record[..8].try_into().expect("eight")), 1 << 17);
+    let landing = near.accept_region(far_id, 0x6179_7265_0000_0001).expect("it is handed over");
+    assert_eq!((landing.len(), landing.rights()), (1 << 17, Rights::WRITE));
+    let mut into = [0; 8];
+    let read = near.get(&landing, 0, &mut into, Options::new());
+    assert_eq!(read.map(drop), Err(Fault::Rights.into()));
+    assert!(far.port().is_alive(near_id));
+}

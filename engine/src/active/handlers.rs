@@ -1,0 +1,129 @@
+//! The handlers of a messenger, by their ids.
+use super::outgoing::Call;
+use crate::error::SetupError;
+use ayre_proto::active::{ARGUMENTS_MAX, NAME_MAX, STATIC_IDS, id_of};
+
+/// A handler that takes `N` arguments, as every process names it. Its id may travel in a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Handler<const N: usize> {
+    id: u32,
+}
+
+impl<const N: usize> Handler<N> {
+    const FITS: () = assert!(N <= ARGUMENTS_MAX, "a message has at most 8 arguments");
+
+    /// The handler of this name, wherever it is registered.
+    // spec: AM-1
+    pub const fn named(name: &str) -> Self {
+        let () = Self::FITS;
+        Self { id: id_of(name) }
+    }
+
+    /// The handler of this id: a static one, or one that came in a message.
+    pub const fn with_id(id: u32) -> Self {
+        let () = Self::FITS;
+        Self { id }
+    }
+
+    /// Its id.
+    pub const fn id(self) -> u32 {
+        self.id
+    }
+}
+
+/// What a handler is run with: the program's state, who has called, arguments, payload.
+type Run<S> = Box<dyn FnMut(&mut S, &mut Call<'_>, &[u8], &[u8]) + Send>;
+
+/// A registered handler.
+pub(super) struct Entry<S> {
+    pub(super) id: u32,
+    pub(super) arguments: u8,
+    /// None where its id is static.
+    pub(super) name: Option<Box<str>>,
+    pub(super) run: Run<S>,
+}
+
+/// By id, in a table with twice as many places as handlers at the least.
+pub(super) struct Handlers<S> {
+    entries: Vec<Entry<S>>,
+    /// Id, and place among the entries; id 0 is nobody's.
+    places: Vec<(u32, u32)>,
+}
+
+const PLACES_MIN: usize = 16;
+
+impl<S> Default for Handlers<S> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), places: vec![(0, 0); PLACES_MIN] }
+    }
+}
+
+impl<S> Handlers<S> {
+    /// Adds one; returns its place.
+    // spec: AM-1, AM-2
+    pub(super) fn add<const N: usize>(
+        &mut self,
+        name: Option<&str>,
+        handler: Handler<N>,
+        mut run: impl FnMut(&mut S, &mut Call<'_>, [u64; N], &[u8]) + Send + 'static,
+    ) -> Result<usize, SetupError> {
+        match name {
+            Some(name) if name.is_empty() || name.len() > NAME_MAX => {
+                return Err(SetupError::Invalid("a handler's name has 1 to 64 bytes"));
+            }
+            None if !STATIC_IDS.contains(&handler.id) => {
+                return Err(SetupError::Invalid("a static id is from 16 to 255"));
+            }
+            _ => {}
+        }
+        if self.find(handler.id).is_some() {
+            return Err(SetupError::Invalid("a handler of this id is registered"));
+        }
+        let run: Run<S> = Box::new(move |state, call, arguments, payload| {
+            let (words, _) = arguments.as_chunks::<8>();
+            let word = |at| words.get(at).map_or(0, |word| u64::from_le_bytes(*word));
+            run(state, call, std::array::from_fn(word), payload);
+        });
+        let (id, arguments) = (handler.id, N as u8);
+        self.entries.push(Entry { id, arguments, name: name.map(Into::into), run });
+        self.rebuild();
+        Ok(self.entries.len() - 1)
+    }
+
+    fn rebuild(&mut self) {
+        let places = (2 * self.entries.len()).next_power_of_two().max(PLACES_MIN);
+        self.places = vec![(0, 0); places];
+        for (index, entry) in (0..).zip(&self.entries) {
+            let mut at = entry.id as usize % places;
+            while self.places[at].0 != 0 {
+                at = (at + 1) % places;
+            }
+            self.places[at] = (entry.id, index);
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn find(&self, id: u32) -> Option<usize> {
+        let mask = self.places.len() - 1;
+        let mut at = id as usize & mask;
+        loop {
+            let (found, index) = self.places[at];
+            if found == id {
+                return Some(index as usize);
+            }
+            if found == 0 {
+                return None;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn entry(&mut self, index: usize) -> &mut Entry<S> {
+        &mut self.entries[index]
+    }
+
+    pub(super) fn entries(&self) -> &[Entry<S>] {
+        &self.entries
+    }
+}

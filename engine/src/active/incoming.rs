@@ -1,0 +1,220 @@
+//! Taking records: running handlers, assembling long messages, hearing of names and landings.
+use super::messenger::{Failure, Messenger};
+use super::outgoing::{Call, Outgoing};
+use super::peers::{Landing, Name, Out, Peer};
+use crate::message::Message;
+use ayre_proto::active::landing::Piece;
+use ayre_proto::active::record::{Cause, Record, is_handler};
+use ayre_proto::lane::Malformed;
+use ayre_proto::units::PeerId;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Bytes that the memory of a peer's long messages keeps between two of them.
+const KEPT_MAX: usize = 1 << 20;
+/// Names that a peer may announce.
+const NAMES_MAX: usize = 4096;
+
+impl<S> Messenger<S> {
+    /// Takes what lies in the buffer. True where a handler has run.
+    #[inline(always)]
+    pub(super) fn take(&mut self, state: &mut S, message: &Message) -> bool {
+        let Message { source, tag, len } = *message;
+        if is_handler(tag) {
+            return self.run_short(state, source, tag, len);
+        }
+        self.take_record(state, message)
+    }
+
+    // spec: AM-5, AM-7
+    #[inline(always)]
+    fn run_short(&mut self, state: &mut S, source: PeerId, id: u32, len: usize) -> bool {
+        let Some(index) = self.out.known(source, id, self.handlers.find(id)) else {
+            self.out.fail(source, id, Cause::Unknown);
+            return false;
+        };
+        let entry = self.handlers.entry(index);
+        let body = &self.buffer[..len];
+        let Some((arguments, payload)) = body.split_at_checked(8 * usize::from(entry.arguments))
+        else {
+            self.out.fail(source, id, Cause::Malformed);
+            return false;
+        };
+        let mut call = Call { out: &mut self.out, source };
+        let run = AssertUnwindSafe(|| (entry.run)(state, &mut call, arguments, payload));
+        if catch_unwind(run).is_err() {
+            self.out.fail(source, id, Cause::Panicked);
+        }
+        true
+    }
+
+    #[inline(never)]
+    fn take_record(&mut self, state: &mut S, message: &Message) -> bool {
+        let Message { source, tag, len } = *message;
+        let buffer = *self.buffer;
+        match self.heed(state, source, Record::parse(tag, &buffer[..len])) {
+            Ok(ran) => ran,
+            Err(Malformed) => {
+                self.out.port.end_malformed_lane(source);
+                false
+            }
+        }
+    }
+
+    // spec: AM-15
+    fn heed(
+        &mut self,
+        state: &mut S,
+        source: PeerId,
+        record: Result<Record<'_>, Malformed>,
+    ) -> Result<bool, Malformed> {
+        match record? {
+            Record::Announce { id, arguments, name } => {
+                let ours = self.handlers.find(id).map(|index| {
+                    let entry = self.handlers.entry(index);
+                    entry.arguments == arguments && entry.name.as_deref() == Some(name)
+                });
+                let name = Name { id, arguments, name: name.into() };
+                self.out.heard_of(source, name, ours)?;
+            }
+            Record::Sync(round) => {
+                let syncs = &mut self.out.peer(source).syncs;
+                *syncs = if round == *syncs + 1 { round } else { return Err(Malformed) };
+            }
+            Record::Failed(handler, cause) => {
+                self.out.report(Failure { peer: source, handler, cause, is_ours: true });
+            }
+            Record::Empty(id) => return Ok(self.run_short(state, source, id, 0)),
+            Record::Long { id, total, piece, arguments } => {
+                self.begin_long(source, (id, arguments), total)?;
+                return self.take_piece(state, source, piece);
+            }
+            Record::Piece(len) => return self.take_piece(state, source, len),
+            Record::Room(taken) => match &mut self.out.peer(source).out {
+                Out::Open(landing) => landing.0.on_room(taken)?,
+                _ => return Err(Malformed),
+            },
+            Record::Want => {
+                let peer = self.out.peer(source);
+                if peer.landing.is_some() || peer.wants {
+                    return Err(Malformed);
+                }
+                peer.wants = true;
+            }
+            Record::Landing(bytes) => match &mut self.out.peer(source).out {
+                out @ Out::Wanted => *out = Out::Promised(bytes),
+                _ => return Err(Malformed),
+            },
+        }
+        self.out.stir();
+        Ok(false)
+    }
+
+    // spec: AM-5, AM-15
+    fn begin_long(
+        &mut self,
+        source: PeerId,
+        (id, arguments): (u32, &[u8]),
+        total: u64,
+    ) -> Result<(), Malformed> {
+        let index = self.out.known(source, id, self.handlers.find(id));
+        let takes = index.map(|index| usize::from(self.handlers.entry(index).arguments));
+        let longest = self.out.options.longest as u64;
+        let landing = self.out.peer(source).landing.as_mut().ok_or(Malformed)?;
+        landing.ring.begin(total)?;
+        landing.id = id;
+        landing.arguments.clear();
+        landing.arguments.extend_from_slice(arguments);
+        landing.len = 0;
+        landing.dropped = match takes {
+            None => Some(Cause::Unknown),
+            Some(takes) if 8 * takes != arguments.len() || total > longest => {
+                Some(Cause::Malformed)
+            }
+            Some(_) => None,
+        };
+        Ok(())
+    }
+
+    // spec: AM-5, AM-12
+    fn take_piece(&mut self, state: &mut S, source: PeerId, len: u64) -> Result<bool, Malformed> {
+        let landing = self.out.peer(source).landing.as_mut().ok_or(Malformed)?;
+        let piece = landing.ring.take(len)?;
+        if landing.dropped.is_none() {
+            landing.append(piece);
+        }
+        self.out.stir();
+        let landing = self.out.peer(source).landing.as_mut().ok_or(Malformed)?;
+        if landing.ring.left() > 0 {
+            return Ok(false);
+        }
+        Ok(self.run_long(state, source))
+    }
+
+    // spec: AM-5, AM-7
+    fn run_long(&mut self, state: &mut S, source: PeerId) -> bool {
+        let Some(landing) = self.out.peer(source).landing.as_mut() else { return false };
+        let Landing { id, arguments, payload, len, dropped, .. } = landing;
+        let (id, len, dropped) = (*id, *len, *dropped);
+        let (arguments, mut payload) = (std::mem::take(arguments), std::mem::take(payload));
+        let index = self.handlers.find(id);
+        let (Some(index), None) = (index, dropped) else {
+            self.out.fail(source, id, dropped.unwrap_or(Cause::Unknown));
+            return false;
+        };
+        let entry = self.handlers.entry(index);
+        let mut call = Call { out: &mut self.out, source };
+        let run = AssertUnwindSafe(|| (entry.run)(state, &mut call, &arguments, &payload[..len]));
+        if catch_unwind(run).is_err() {
+            self.out.fail(source, id, Cause::Panicked);
+        }
+        payload.truncate(KEPT_MAX);
+        payload.shrink_to_fit();
+        if let Some(landing) = &mut self.out.peer(source).landing {
+            landing.payload = payload;
+        }
+        true
+    }
+}
+
+impl Landing {
+    /// Copies a piece to what has come before it.
+    fn append(&mut self, piece: Piece) {
+        let (at, end) = (self.len, self.len + piece.len as usize);
+        if end > self.payload.len() {
+            // No more than has come: what its sender says of the rest, it may not keep.
+            self.payload.resize(end.max(2 * at), 0);
+        }
+        self.region.read(piece.offset as usize, &mut self.payload[at..end]);
+        self.len = end;
+    }
+}
+
+impl Outgoing {
+    /// The place of a handler, unless its id is another one's at the peer.
+    // spec: AM-3
+    #[inline(always)]
+    fn known(&mut self, source: PeerId, id: u32, index: Option<usize>) -> Option<usize> {
+        if self.conflicts && self.peer(source).conflicts.contains(&id) { None } else { index }
+    }
+
+    /// A peer announces a handler; `ours` says whether ours of that id is the same one.
+    // spec: AM-3
+    fn heard_of(
+        &mut self,
+        source: PeerId,
+        name: Name,
+        ours: Option<bool>,
+    ) -> Result<(), Malformed> {
+        let peer: &mut Peer = self.peer(source);
+        let is_known = peer.announced.iter().any(|known| known.id == name.id);
+        if is_known || peer.announced.len() == NAMES_MAX {
+            return Err(Malformed);
+        }
+        if ours == Some(false) {
+            peer.conflicts.push(name.id);
+            self.conflicts = true;
+        }
+        self.peer(source).announced.push(name);
+        Ok(())
+    }
+}

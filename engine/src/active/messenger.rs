@@ -1,0 +1,396 @@
+//! A port that carries active messages.
+use super::handlers::{Handler, Handlers};
+use super::outgoing::{Call, Outgoing, long};
+use super::peers::Name;
+use crate::error::{Fault, PostError, ReceiveError, SetupError};
+use crate::port::Port;
+use crate::wait::deadline;
+use ayre_proto::active::LONGEST;
+use ayre_proto::active::landing::is_landing;
+use ayre_proto::active::record::{Cause, Record};
+use ayre_proto::limits::EAGER_MAX;
+use ayre_proto::units::PeerId;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Messages that one poll takes.
+const POLL_MAX: usize = 16;
+
+/// Limits of a messenger.
+#[derive(Clone, Debug)]
+pub struct MessengerOptions {
+    pub(super) overflow: usize,
+    pub(super) landing: usize,
+    pub(super) longest: usize,
+}
+
+impl MessengerOptions {
+    /// The defaults: see each.
+    pub const fn new() -> Self {
+        Self { overflow: 16 << 20, landing: 1 << 17, longest: LONGEST }
+    }
+
+    /// Bytes of messages that handlers have sent and that found no room: 16 MiB.
+    // spec: AM-8
+    pub const fn overflow(mut self, bytes: usize) -> Self {
+        self.overflow = bytes;
+        self
+    }
+
+    /// Bytes of memory for each peer that sends long messages, a power of two from 4 KiB to 16 MiB:
+    /// 128 KiB.
+    // spec: AM-12
+    pub const fn landing(mut self, bytes: usize) -> Self {
+        self.landing = bytes;
+        self
+    }
+
+    /// Bytes of the longest payload that is taken: 64 MiB.
+    // spec: AM-5
+    pub const fn longest(mut self, bytes: usize) -> Self {
+        self.longest = bytes;
+        self
+    }
+}
+
+impl Default for MessengerOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A message that was not run.
+// spec: AM-7
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The other end.
+    pub peer: PeerId,
+    /// To which handler it was.
+    pub handler: u32,
+    /// Why.
+    pub cause: Cause,
+    /// Whether we have sent it.
+    pub is_ours: bool,
+}
+
+/// A port whose short messages are active ones. `S` is the program's state, which handlers change.
+///
+/// Handlers run in [`Messenger::poll`] and in calls that wait, on the caller's thread.
+// spec: AM-6
+pub struct Messenger<S> {
+    pub(super) handlers: Handlers<S>,
+    pub(super) out: Outgoing,
+    pub(super) buffer: Box<[u8; EAGER_MAX]>,
+    pub(super) deaths: VecDeque<PeerId>,
+    syncs: u64,
+}
+
+impl<S> std::fmt::Debug for Messenger<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names = self.handlers.entries().iter().map(|entry| (&entry.name, entry.id));
+        f.debug_struct("Messenger").field("handlers", &names.collect::<Vec<_>>()).finish()
+    }
+}
+
+impl<S> Messenger<S> {
+    /// Takes a port, whose short messages are the messenger's from now on.
+    pub fn new(port: Port) -> Self {
+        let out = Outgoing::new(port, MessengerOptions::new());
+        let (handlers, deaths) = (Handlers::default(), VecDeque::new());
+        Self { handlers, out, buffer: Box::new([0; EAGER_MAX]), deaths, syncs: 0 }
+    }
+
+    /// The same with other limits.
+    ///
+    /// # Errors
+    /// [`SetupError::Invalid`].
+    pub fn with_options(port: Port, options: MessengerOptions) -> Result<Self, SetupError> {
+        if !is_landing(options.landing as u64) || options.longest > LONGEST {
+            return Err(SetupError::Invalid("limits of a messenger"));
+        }
+        let mut messenger = Self::new(port);
+        messenger.out.options = options;
+        Ok(messenger)
+    }
+
+    /// The port: for everything but short messages.
+    pub fn port(&mut self) -> &mut Port {
+        &mut self.out.port
+    }
+
+    /// Gives the port back. What was kept for peers is lost.
+    pub fn into_port(self) -> Port {
+        self.out.port
+    }
+
+    /// Registers a handler under a name. It is announced to all peers by the next call.
+    ///
+    /// # Errors
+    /// [`SetupError::Invalid`] for a name that is empty, too long or taken, or whose id is.
+    // spec: AM-1, AM-2, AM-3
+    pub fn register<const N: usize>(
+        &mut self,
+        name: &str,
+        run: impl FnMut(&mut S, &mut Call<'_>, [u64; N], &[u8]) + Send + 'static,
+    ) -> Result<Handler<N>, SetupError> {
+        let handler = Handler::named(name);
+        self.handlers.add(Some(name), handler, run)?;
+        let (id, name) = (handler.id(), name.into());
+        self.out.add_name(Name { id, arguments: N as u8, name });
+        Ok(handler)
+    }
+
+    /// Registers a handler under an id that is the same everywhere by agreement, from 16 to 255: it
+    /// can be called before anybody has heard of anybody's names.
+    ///
+    /// # Errors
+    /// As [`Messenger::register`].
+    // spec: AM-1, AM-2
+    pub fn register_static<const N: usize>(
+        &mut self,
+        id: u32,
+        run: impl FnMut(&mut S, &mut Call<'_>, [u64; N], &[u8]) + Send + 'static,
+    ) -> Result<Handler<N>, SetupError> {
+        let handler = Handler::with_id(id);
+        self.handlers.add(None, handler, run)?;
+        Ok(handler)
+    }
+
+    /// Whether a peer has announced a handler of this name and these arguments.
+    // spec: AM-4
+    pub fn is_announced<const N: usize>(&mut self, peer: PeerId, handler: Handler<N>) -> bool {
+        let is_it = |name: &Name| name.id == handler.id() && usize::from(name.arguments) == N;
+        self.out.peer(peer).announced.iter().any(is_it)
+    }
+
+    /// Waits until all peers that live have begun as many syncs as this one: what they had
+    /// registered before is known here. Runs handlers meanwhile.
+    ///
+    /// # Errors
+    /// [`Fault`]s of sending, a peer's death excepted.
+    // spec: AM-4
+    pub fn sync(&mut self, state: &mut S) -> Result<(), Fault> {
+        self.syncs += 1;
+        let (round, own) = (self.syncs, self.out.port.id);
+        let peers: Vec<_> = self.out.port.peers().filter(|peer| *peer != own).collect();
+        let (tag, bytes) = Record::Sync(round).encode();
+        for peer in &peers {
+            match self.post_until(state, |out| {
+                out.announce(*peer)?;
+                out.port.send(*peer, tag, &bytes)
+            }) {
+                Err(Fault::PeerDead) | Ok(()) => {}
+                Err(fault) => return Err(fault),
+            }
+        }
+        while peers
+            .iter()
+            .any(|peer| self.out.port.is_alive(*peer) && self.out.peer(*peer).syncs < round)
+        {
+            if let Err(ReceiveError::PeerDied(peer)) = self.step(state, None) {
+                self.deaths.push_back(peer);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a message; waits, running handlers, until there is room for all of it.
+    ///
+    /// # Errors
+    /// [`Fault::TooLong`]; [`Fault::PeerDead`]; [`Fault::ForeignHandle`] for an unknown peer.
+    // spec: AM-5, AM-9
+    #[inline]
+    pub fn call<const N: usize>(
+        &mut self,
+        state: &mut S,
+        to: PeerId,
+        handler: Handler<N>,
+        arguments: [u64; N],
+        payload: &[u8],
+    ) -> Result<(), Fault> {
+        if 8 * N + payload.len() > EAGER_MAX {
+            return self.call_long(state, to, (handler.id(), &arguments), payload);
+        }
+        match self.out.post(to, handler, arguments, payload) {
+            Ok(()) => Ok(()),
+            Err(PostError::Fault(fault)) => Err(fault),
+            Err(PostError::Busy(_)) => {
+                self.post_until(state, |out| out.post(to, handler, arguments, payload))
+            }
+        }
+    }
+
+    /// Sends a message of at most 1024 bytes, arguments included, or nothing. Runs no handler.
+    ///
+    /// # Errors
+    /// [`crate::Busy`] with nothing done; [`Fault`]s as [`Messenger::call`]'s.
+    // spec: AM-9
+    #[inline]
+    pub fn try_call<const N: usize>(
+        &mut self,
+        to: PeerId,
+        handler: Handler<N>,
+        arguments: [u64; N],
+        payload: &[u8],
+    ) -> Result<(), PostError> {
+        if 8 * N + payload.len() > EAGER_MAX {
+            return Err(Fault::TooLong.into());
+        }
+        self.out.post(to, handler, arguments, payload)
+    }
+
+    // spec: AM-9, AM-12
+    #[inline(never)]
+    fn call_long(
+        &mut self,
+        state: &mut S,
+        to: PeerId,
+        (id, arguments): (u32, &[u64]),
+        payload: &[u8],
+    ) -> Result<(), Fault> {
+        let head = long(id, arguments, &[]).map_err(fault_of)?;
+        if payload.len() > LONGEST {
+            return Err(Fault::TooLong);
+        }
+        self.post_until(state, |out| {
+            out.announce(to)?;
+            let is_free = !out.peer(to).is_busy();
+            if is_free { Ok(()) } else { Err(crate::Busy::MessageLaneFull.into()) }
+        })?;
+        // What handlers send to the peer meanwhile comes behind.
+        self.out.peer(to).is_held = true;
+        let (mut sent, mut done) = (0, false);
+        let ended = loop {
+            let ended = self.post_until(state, |out| {
+                done = out.advance(to, (id, &head.arguments), payload, &mut sent)?;
+                Ok(())
+            });
+            if ended.is_err() || done {
+                break ended;
+            }
+            self.poll(state);
+            std::hint::spin_loop();
+        };
+        self.out.peer(to).is_held = false;
+        self.out.stir();
+        ended
+    }
+
+    /// Posts something, running handlers until there is room.
+    fn post_until(
+        &mut self,
+        state: &mut S,
+        mut post: impl FnMut(&mut Outgoing) -> Result<(), PostError>,
+    ) -> Result<(), Fault> {
+        let mut rounds = 0;
+        loop {
+            match post(&mut self.out) {
+                Ok(()) => return Ok(()),
+                Err(PostError::Fault(fault)) => return Err(fault),
+                Err(PostError::Busy(_)) => {}
+            }
+            if self.poll(state) == 0 {
+                self.out.port.pause(&mut rounds);
+            }
+        }
+    }
+
+    /// Takes what has come, and runs the handlers. Never blocks. Returns how many were run.
+    // spec: AM-6
+    #[inline]
+    pub fn poll(&mut self, state: &mut S) -> usize {
+        self.out.drain();
+        let mut ran = 0;
+        for _ in 0..POLL_MAX {
+            // The buffer has room for the longest.
+            let Ok(Some(message)) = self.out.port.try_recv(&mut self.buffer[..]) else { break };
+            ran += usize::from(self.take(state, &message));
+        }
+        ran
+    }
+
+    /// Waits until handlers have run, at most for `timeout`; sleeps where it takes long. Returns
+    /// how many were run.
+    ///
+    /// # Errors
+    /// [`ReceiveError::TimedOut`]; [`ReceiveError::PeerDied`], once for each peer.
+    // spec: AM-6, AM-11
+    pub fn wait(
+        &mut self,
+        state: &mut S,
+        timeout: Option<Duration>,
+    ) -> Result<usize, ReceiveError> {
+        let until = deadline(timeout);
+        loop {
+            if let Some(peer) = self.deaths.pop_front() {
+                return Err(ReceiveError::PeerDied(peer));
+            }
+            let ran = self.step(state, until)?;
+            if ran > 0 {
+                return Ok(ran);
+            }
+        }
+    }
+
+    /// Runs handlers as long as a condition holds.
+    ///
+    /// # Errors
+    /// [`ReceiveError::PeerDied`], once for each peer.
+    pub fn serve_while(
+        &mut self,
+        state: &mut S,
+        mut holds: impl FnMut(&S) -> bool,
+    ) -> Result<(), ReceiveError> {
+        while holds(state) {
+            self.wait(state, None)?;
+        }
+        Ok(())
+    }
+
+    /// One message or more, if only records; or what else ends a wait.
+    fn step(&mut self, state: &mut S, until: Option<Instant>) -> Result<usize, ReceiveError> {
+        let ran = self.poll(state);
+        if ran > 0 {
+            return Ok(ran);
+        }
+        let mut timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let is_over = timeout.is_some_and(|left| left.is_zero());
+        if self.out.is_restless {
+            // Room wakes nobody.
+            self.out.port.progress();
+            std::thread::yield_now();
+            timeout = Some(Duration::ZERO);
+        }
+        match self.out.port.recv(&mut self.buffer[..], timeout) {
+            Ok(message) => Ok(usize::from(self.take(state, &message))),
+            Err(ReceiveError::PeerDied(peer)) => {
+                self.out.forget(peer);
+                Err(ReceiveError::PeerDied(peer))
+            }
+            Err(ReceiveError::TimedOut) if !is_over => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What became of messages that were not run, here and at peers, oldest first.
+    // spec: AM-7
+    pub fn failures(&mut self) -> impl Iterator<Item = Failure> {
+        self.out.failures.drain(..)
+    }
+
+    /// Ends a connection, as [`Port::disconnect`] does, and forgets the peer's names.
+    ///
+    /// # Errors
+    /// As [`Port::disconnect`].
+    pub fn disconnect(&mut self, peer: PeerId) -> Result<(), Fault> {
+        self.out.forget(peer);
+        self.out.port.disconnect(peer)
+    }
+}
+
+fn fault_of(error: PostError) -> Fault {
+    match error {
+        PostError::Fault(fault) => fault,
+        PostError::Busy(_) => Fault::TooLong,
+    }
+}

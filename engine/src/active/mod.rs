@@ -1,0 +1,47 @@
+//! Active messages: handlers by name, run at their destination with what a message brings.
+//!
+//! ```text
+//!   call, Call::reply --> outgoing.rs --> short message, or puts to the peer's landing
+//!   poll <-- handler <-- incoming.rs <--'
+//! ```
+//!
+//! Two ranks that count each other's words:
+//!
+//! ```no_run
+//! use ayre::Port;
+//! use ayre::active::Messenger;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! #[derive(Default)]
+//! struct Words {
+//!     heard: u64,
+//!     told: u64,
+//! }
+//!
+//! let mut messenger = Messenger::new(Port::join()?); // started by `ayre run -n 2 -- program`
+//! let told = messenger.register("told", |words: &mut Words, _, [count], _| words.told += count)?;
+//! let count = messenger.register("count", move |words: &mut Words, call, [], text| {
+//!     let count = String::from_utf8_lossy(text).split_whitespace().count() as u64;
+//!     words.heard += count;
+//!     // What finds no room is kept: a handler does not wait.
+//!     let _ = call.reply(told, [count], &[]);
+//! })?;
+//! let mut words = Words::default();
+//! messenger.sync(&mut words)?;
+//! let peer = messenger.port().peer(messenger.port().rank() ^ 1).ok_or("start two ranks")?;
+//! messenger.call(&mut words, peer, count, [], b"four words of text")?;
+//! messenger.serve_while(&mut words, |words| words.told < 4 || words.heard < 4)?;
+//! # Ok(())
+//! # }
+//! ```
+mod handlers;
+mod incoming;
+mod messenger;
+mod outgoing;
+mod peers;
+
+pub use ayre_proto::active::record::Cause;
+pub use ayre_proto::active::{ARGUMENTS_MAX, LONGEST, NAME_MAX, STATIC_IDS, id_of};
+pub use handlers::Handler;
+pub use messenger::{Failure, Messenger, MessengerOptions};
+pub use outgoing::Call;

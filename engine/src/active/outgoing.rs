@@ -1,0 +1,439 @@
+//! Sending: what goes at once, what is kept, and the landings that long messages go by.
+use super::handlers::Handler;
+use super::messenger::{Failure, MessengerOptions};
+use super::peers::{Kept, Landing, Long, Name, Out, Peer};
+use crate::control::PacketKind;
+use crate::error::{Busy, Fault, PostError, SetupError};
+use crate::mem::region::RegionOptions;
+use crate::options::Options;
+use crate::port::Port;
+use ayre_proto::active::landing::{Inward, Outward};
+use ayre_proto::active::record::{Cause, Record};
+use ayre_proto::active::{ARGUMENTS_MAX, LONGEST};
+use ayre_proto::limits::{EAGER_MAX, LINE_PAYLOAD};
+use ayre_proto::units::{PeerId, Rights};
+use std::collections::VecDeque;
+
+/// Under which landings are handed over.
+// spec: AM-12
+const LANDING: u64 = 0x6179_7265_0000_0001;
+/// Failures that nobody has asked for yet; of further ones the oldest is forgotten.
+const FAILURES_MAX: usize = 1024;
+
+/// A messenger apart from its handlers, which send by it while they run.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) port: Port,
+    pub(super) options: MessengerOptions,
+    /// By peer number.
+    peers: Vec<Peer>,
+    /// What is announced.
+    names: Vec<Name>,
+    /// What kept messages count for.
+    kept: usize,
+    /// Something waits for room in a lane, which nobody tells of.
+    pub(super) is_restless: bool,
+    /// Something waits at all.
+    waits: bool,
+    /// Any peer has an id in conflict.
+    pub(super) conflicts: bool,
+    pub(super) failures: VecDeque<Failure>,
+}
+
+impl Outgoing {
+    pub(super) fn new(port: Port, options: MessengerOptions) -> Self {
+        Self {
+            port,
+            options,
+            peers: Vec::new(),
+            names: Vec::new(),
+            kept: 0,
+            is_restless: false,
+            waits: false,
+            conflicts: false,
+            failures: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn peer(&mut self, peer: PeerId) -> &mut Peer {
+        if peer.index() >= self.peers.len() {
+            self.peers.resize_with(peer.index() + 1, Peer::default);
+        }
+        &mut self.peers[peer.index()]
+    }
+
+    /// A message that fits into one record, if it may go now and has room.
+    // spec: AM-5
+    #[inline(always)]
+    pub(super) fn post<const N: usize>(
+        &mut self,
+        to: PeerId,
+        handler: Handler<N>,
+        arguments: [u64; N],
+        payload: &[u8],
+    ) -> Result<(), PostError> {
+        let len = 8 * N + payload.len();
+        match self.peers.get(to.index()) {
+            Some(peer) if peer.told == self.names.len() && !peer.is_busy() && len > 0 => {}
+            _ => return self.post_slowly(to, handler.id(), &arguments, payload),
+        }
+        if N == 0 {
+            return self.port.send(to, handler.id(), payload);
+        }
+        if len > LINE_PAYLOAD {
+            return self.post_slowly(to, handler.id(), &arguments, payload);
+        }
+        let mut line = [0; LINE_PAYLOAD];
+        let (words, rest) = line.split_at_mut(8 * N);
+        for (bytes, word) in words.chunks_exact_mut(8).zip(arguments) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        rest[..payload.len()].copy_from_slice(payload);
+        self.port.send(to, handler.id(), &line[..len])
+    }
+
+    #[inline(never)]
+    fn post_slowly(
+        &mut self,
+        to: PeerId,
+        id: u32,
+        arguments: &[u64],
+        payload: &[u8],
+    ) -> Result<(), PostError> {
+        self.announce(to)?;
+        if self.peer(to).is_busy() {
+            return Err(Busy::MessageLaneFull.into());
+        }
+        let (tag, bytes) = body(id, arguments, payload);
+        self.port.send(to, tag, &bytes)
+    }
+
+    /// Tells a peer of the names that it does not know of.
+    // spec: AM-3
+    pub(super) fn announce(&mut self, to: PeerId) -> Result<(), PostError> {
+        while let Some(Name { id, arguments, name }) = self.names.get(self.told(to)) {
+            let (tag, bytes) = Record::Announce { id: *id, arguments: *arguments, name }.encode();
+            self.port.send(to, tag, &bytes)?;
+            self.peer(to).told += 1;
+        }
+        Ok(())
+    }
+
+    fn told(&self, peer: PeerId) -> usize {
+        self.peers.get(peer.index()).map_or(0, |peer| peer.told)
+    }
+
+    /// A name that is to be announced; where peers have announced its id, they must mean the same.
+    // spec: AM-3
+    pub(super) fn add_name(&mut self, name: Name) {
+        for peer in &mut self.peers {
+            let theirs = peer.announced.iter().find(|theirs| theirs.id == name.id);
+            if theirs.is_some_and(|theirs| *theirs != name) {
+                peer.conflicts.push(name.id);
+                self.conflicts = true;
+            }
+        }
+        self.names.push(name);
+        (self.waits, self.is_restless) = (true, true);
+    }
+
+    /// A message from within a handler: sent or kept.
+    // spec: AM-8
+    fn send<const N: usize>(
+        &mut self,
+        to: PeerId,
+        handler: Handler<N>,
+        arguments: [u64; N],
+        payload: &[u8],
+    ) -> Result<(), PostError> {
+        if 8 * N + payload.len() <= EAGER_MAX {
+            match self.post(to, handler, arguments, payload) {
+                Err(PostError::Busy(_)) => {}
+                done => return done,
+            }
+            let (tag, bytes) = body(handler.id(), &arguments, payload);
+            return self.keep(to, Kept::Record { tag, bytes });
+        }
+        if !self.port.is_alive(to) {
+            return Err(Fault::PeerDead.into());
+        }
+        let long = long(handler.id(), &arguments, payload)?;
+        self.keep(to, Kept::Long(long))
+    }
+
+    /// Keeps a message until it can go.
+    // spec: AM-8
+    pub(super) fn keep(&mut self, to: PeerId, kept: Kept) -> Result<(), PostError> {
+        let weight = kept.weight();
+        if self.kept + weight > self.options.overflow {
+            return Err(Busy::OverflowFull.into());
+        }
+        self.kept += weight;
+        self.peer(to).kept.push_back(kept);
+        (self.waits, self.is_restless) = (true, true);
+        Ok(())
+    }
+
+    /// A message was dropped.
+    // spec: AM-7
+    pub(super) fn fail(&mut self, peer: PeerId, handler: u32, cause: Cause) {
+        self.report(Failure { peer, handler, cause, is_ours: false });
+        let (tag, bytes) = Record::Failed(handler, cause).encode();
+        // What a full overflow has no room for, nobody waits for.
+        let _ = self.keep(peer, Kept::Record { tag, bytes: bytes.to_vec() });
+    }
+
+    pub(super) fn report(&mut self, failure: Failure) {
+        if self.failures.len() == FAILURES_MAX {
+            self.failures.pop_front();
+        }
+        self.failures.push_back(failure);
+    }
+
+    /// A poll that something is kept for, or owed.
+    #[inline(always)]
+    pub(super) fn drain(&mut self) {
+        if self.waits {
+            self.drain_all();
+        }
+    }
+
+    /// Something may be due: it is looked at before anybody sleeps.
+    pub(super) fn stir(&mut self) {
+        (self.waits, self.is_restless) = (true, true);
+    }
+
+    #[inline(never)]
+    fn drain_all(&mut self) {
+        (self.waits, self.is_restless) = (false, false);
+        let present: Vec<_> = self.port.peers().collect();
+        for peer in present {
+            match self.drain_peer(peer) {
+                Ok(()) => self.waits |= !self.peer(peer).kept.is_empty(),
+                Err(PostError::Busy(_)) => (self.waits, self.is_restless) = (true, true),
+                Err(PostError::Fault(_)) => self.drop_kept(peer),
+            }
+        }
+    }
+
+    /// Sends what a peer is owed, as far as it has room: first what nothing may hold up.
+    // spec: AM-3, AM-8, AM-14
+    fn drain_peer(&mut self, to: PeerId) -> Result<(), PostError> {
+        self.announce(to)?;
+        if self.peer(to).wants {
+            self.make_landing(to)?;
+        }
+        let landing = self.peer(to).landing.as_ref();
+        if let Some(taken) = landing.and_then(|landing| landing.ring.room_due()) {
+            let (tag, bytes) = Record::Room(taken).encode();
+            self.port.send(to, tag, &bytes)?;
+            self.peer(to).landing.iter_mut().for_each(|landing| landing.ring.told(taken));
+        }
+        if self.peer(to).is_held {
+            return Ok(());
+        }
+        while let Some(kept) = self.peer(to).kept.pop_front() {
+            let weight = kept.weight();
+            match self.send_kept(to, kept) {
+                Ok(None) => self.kept -= weight,
+                Ok(Some(waits)) => {
+                    self.peer(to).kept.push_front(waits);
+                    break;
+                }
+                Err((kept, why)) => {
+                    self.peer(to).kept.push_front(kept);
+                    return Err(why);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What comes back waits for the peer, or for what the error says.
+    fn send_kept(&mut self, to: PeerId, kept: Kept) -> Result<Option<Kept>, (Kept, PostError)> {
+        match kept {
+            Kept::Record { tag, bytes } => match self.port.send(to, tag, &bytes) {
+                Ok(()) => Ok(None),
+                Err(why) => Err((Kept::Record { tag, bytes }, why)),
+            },
+            Kept::Long(mut long) => {
+                let Long { id, arguments, payload, sent } = &mut long;
+                match self.advance(to, (*id, arguments), payload, sent) {
+                    Ok(true) => Ok(None),
+                    Ok(false) => Ok(Some(Kept::Long(long))),
+                    Err(why) => Err((Kept::Long(long), why)),
+                }
+            }
+        }
+    }
+
+    pub(super) fn drop_kept(&mut self, peer: PeerId) {
+        let kept = std::mem::take(&mut self.peer(peer).kept);
+        self.kept -= kept.iter().map(Kept::weight).sum::<usize>();
+    }
+
+    /// What is known of a peer that is gone.
+    // spec: AM-11
+    pub(super) fn forget(&mut self, peer: PeerId) {
+        self.drop_kept(peer);
+        *self.peer(peer) = Peer::default();
+    }
+
+    /// Sends as much of a long message as there is room for; true where that was all, false where
+    /// the rest waits for a record of the peer.
+    // spec: AM-12, AM-13
+    pub(super) fn advance(
+        &mut self,
+        to: PeerId,
+        (id, arguments): (u32, &[u8]),
+        payload: &[u8],
+        sent: &mut usize,
+    ) -> Result<bool, PostError> {
+        if !self.find_landing(to)? {
+            return Ok(false);
+        }
+        // A poll waits for nobody: what a peer must take in between is put as pieces of its own.
+        let longest = self.port.longest_put_at_once(to);
+        let Self { port, peers, .. } = self;
+        let Out::Open(landing) = &mut peers[to.index()].out else { return Ok(false) };
+        let (ring, region) = &mut **landing;
+        while let Some(piece) = ring.next(longest.min((payload.len() - *sent) as u64)) {
+            let bytes = &payload[*sent..][..piece.len as usize];
+            port.put(&*region, piece.offset, bytes, Options::new())?;
+            let (total, len) = (payload.len() as u64, piece.len);
+            let (tag, bytes) = match *sent {
+                0 => Record::Long { id, total, piece: len, arguments }.encode(),
+                _ => Record::Piece(len).encode(),
+            };
+            port.send(to, tag, &bytes)?;
+            ring.put(piece);
+            *sent += piece.len as usize;
+        }
+        Ok(*sent == payload.len())
+    }
+
+    /// Whether the peer's landing is there; it is asked for, and taken, if not.
+    // spec: AM-12
+    fn find_landing(&mut self, to: PeerId) -> Result<bool, PostError> {
+        match self.peer(to).out {
+            Out::Open(_) => Ok(true),
+            Out::Wanted => Ok(false),
+            Out::Unknown => {
+                let (tag, bytes) = Record::Want.encode();
+                self.port.send(to, tag, &bytes)?;
+                self.peer(to).out = Out::Wanted;
+                Ok(false)
+            }
+            Out::Promised(bytes) => {
+                if !self.port.has_offer(to, PacketKind::OfferRegion, LANDING) {
+                    return Err(Busy::MessageLaneFull.into());
+                }
+                let lie = PostError::Fault(Fault::Malformed);
+                let region = self.port.accept_region(to, LANDING).map_err(|_| lie)?;
+                let ring = Outward::new(bytes).map_err(|_| lie)?;
+                if region.len() != bytes {
+                    return Err(lie);
+                }
+                self.peer(to).out = Out::Open(Box::new((ring, region)));
+                Ok(true)
+            }
+        }
+    }
+
+    // spec: AM-12
+    fn make_landing(&mut self, peer: PeerId) -> Result<(), PostError> {
+        let bytes = self.options.landing;
+        if self.peer(peer).landing.is_none() {
+            let landing = self.share_landing(peer, bytes);
+            let landing = landing.map_err(|_| PostError::Busy(Busy::MessageLaneFull))?;
+            self.peer(peer).landing = Some(landing);
+        }
+        let (tag, record) = Record::Landing(bytes as u64).encode();
+        self.port.send(peer, tag, &record)?;
+        self.peer(peer).wants = false;
+        Ok(())
+    }
+
+    fn share_landing(&mut self, peer: PeerId, bytes: usize) -> Result<Landing, SetupError> {
+        let region = self.port.alloc(bytes, RegionOptions::new())?;
+        let grant = self.port.share(peer, &region, 0..bytes, Rights::WRITE, LANDING)?;
+        Ok(Landing {
+            region,
+            _grant: grant,
+            ring: Inward::new(bytes as u64),
+            id: 0,
+            arguments: Vec::new(),
+            payload: Vec::new(),
+            len: 0,
+            dropped: None,
+        })
+    }
+}
+
+/// A record's tag and bytes.
+fn body(id: u32, arguments: &[u64], payload: &[u8]) -> (u32, Vec<u8>) {
+    if arguments.is_empty() && payload.is_empty() {
+        let (tag, bytes) = Record::Empty(id).encode();
+        return (tag, bytes.to_vec());
+    }
+    let mut bytes = Vec::with_capacity(8 * arguments.len() + payload.len());
+    bytes.extend(arguments.iter().flat_map(|word| word.to_le_bytes()));
+    bytes.extend_from_slice(payload);
+    (id, bytes)
+}
+
+/// A long message with bytes of its own.
+pub(super) fn long(id: u32, arguments: &[u64], payload: &[u8]) -> Result<Long, PostError> {
+    debug_assert!(arguments.len() <= ARGUMENTS_MAX, "a handler has no more");
+    if payload.len() > LONGEST {
+        return Err(Fault::TooLong.into());
+    }
+    let arguments = arguments.iter().flat_map(|word| word.to_le_bytes()).collect();
+    Ok(Long { id, arguments, payload: payload.to_vec(), sent: 0 })
+}
+
+/// Who has called a handler, and the way out while it runs.
+#[derive(Debug)]
+pub struct Call<'a> {
+    pub(super) out: &'a mut Outgoing,
+    pub(super) source: PeerId,
+}
+
+impl Call<'_> {
+    /// Who has sent the message.
+    pub fn source(&self) -> PeerId {
+        self.source
+    }
+
+    /// Sends a message to who has sent this one.
+    ///
+    /// # Errors
+    /// As [`Call::send`].
+    // spec: AM-8
+    #[inline]
+    pub fn reply<const N: usize>(
+        &mut self,
+        handler: Handler<N>,
+        arguments: [u64; N],
+        payload: &[u8],
+    ) -> Result<(), PostError> {
+        self.out.send(self.source, handler, arguments, payload)
+    }
+
+    /// Sends a message to anyone. Never blocks: what finds no room is kept, and goes out in order.
+    ///
+    /// # Errors
+    /// [`Busy::OverflowFull`] beyond the messenger's limit; [`Fault::TooLong`],
+    /// [`Fault::PeerDead`], [`Fault::ForeignHandle`] for an unknown peer.
+    // spec: AM-8
+    #[inline]
+    pub fn send<const N: usize>(
+        &mut self,
+        to: PeerId,
+        handler: Handler<N>,
+        arguments: [u64; N],
+        payload: &[u8],
+    ) -> Result<(), PostError> {
+        self.out.send(to, handler, arguments, payload)
+    }
+}

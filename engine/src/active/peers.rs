@@ -1,0 +1,104 @@
+//! What a messenger knows of each peer.
+use crate::capability::Grant;
+use crate::mem::region::{Region, RemoteRegion};
+use ayre_proto::active::landing::{Inward, Outward};
+use ayre_proto::active::record::Cause;
+use std::collections::VecDeque;
+
+/// What an announcement says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Name {
+    pub(super) id: u32,
+    pub(super) arguments: u8,
+    pub(super) name: Box<str>,
+}
+
+/// A peer.
+#[derive(Debug, Default)]
+pub(super) struct Peer {
+    /// Names that it was told of, counted from the first.
+    pub(super) told: usize,
+    /// Handlers that it has announced.
+    pub(super) announced: Vec<Name>,
+    /// Ids that stand for something else at its end.
+    pub(super) conflicts: Vec<u32>,
+    /// Syncs that it has begun.
+    pub(super) syncs: u64,
+    /// What waits to be sent, in order.
+    pub(super) kept: VecDeque<Kept>,
+    /// A call is in the middle of a long message.
+    pub(super) is_held: bool,
+    pub(super) out: Out,
+    pub(super) landing: Option<Landing>,
+    /// It has asked for a landing, and was not told of one yet.
+    pub(super) wants: bool,
+}
+
+/// The peer's landing for us.
+#[derive(Debug, Default)]
+pub(super) enum Out {
+    #[default]
+    Unknown,
+    /// It was asked for.
+    Wanted,
+    /// It has so many bytes and is about to be handed over.
+    Promised(u64),
+    Open(Box<(Outward, RemoteRegion)>),
+}
+
+/// Our landing for the peer.
+#[derive(Debug)]
+pub(super) struct Landing {
+    pub(super) region: Region,
+    /// For as long as the landing stands.
+    pub(super) _grant: Grant,
+    pub(super) ring: Inward,
+    /// The message that is being assembled.
+    pub(super) id: u32,
+    pub(super) arguments: Vec<u8>,
+    /// Its first bytes are those that have come; the rest is of messages before.
+    pub(super) payload: Vec<u8>,
+    pub(super) len: usize,
+    /// It is too long, or to nobody: its pieces are taken and forgotten.
+    pub(super) dropped: Option<Cause>,
+}
+
+/// What was asked for within handlers and found no room.
+#[derive(Debug)]
+pub(super) enum Kept {
+    Record { tag: u32, bytes: Vec<u8> },
+    Long(Long),
+}
+
+/// A long message that is being sent.
+#[derive(Debug)]
+pub(super) struct Long {
+    pub(super) id: u32,
+    pub(super) arguments: Vec<u8>,
+    pub(super) payload: Vec<u8>,
+    /// Bytes of the payload that are sent.
+    pub(super) sent: usize,
+}
+
+/// What a kept message counts for besides its bytes.
+const KEPT_BYTES: usize = 64;
+
+impl Kept {
+    /// What it counts for in the messenger's limit.
+    // spec: AM-8
+    pub(super) fn weight(&self) -> usize {
+        KEPT_BYTES
+            + match self {
+                Self::Record { bytes, .. } => bytes.len(),
+                Self::Long(Long { arguments, payload, .. }) => arguments.len() + payload.len(),
+            }
+    }
+}
+
+impl Peer {
+    /// Whether what is sent now must wait behind something.
+    #[inline(always)]
+    pub(super) fn is_busy(&self) -> bool {
+        !self.kept.is_empty() || self.is_held
+    }
+}

@@ -4,10 +4,10 @@ use crate::crowd::Crowd;
 use crate::seed::Dice;
 use crate::world::{TARGET, World, fault_of, insist, next_notification};
 use ayre::deposit::{
-    Address, Deposit, Depot, Inlet, InletOptions, Instruction, OPERAND, Program, Protection,
-    Register, RemoteInlet, Stored, X, Y, Z,
+    Address, Deposit, Depot, INLETS, Inlet, InletOptions, Instruction, OPERAND, Program,
+    Protection, Register, RemoteInlet, Stored, X, Y, Z,
 };
-use ayre::{Busy, Fault, Options, Port, PostError, Region, RegionOptions, Rights, Status};
+use ayre::{Busy, Fault, Options, PeerId, Port, PostError, Region, RegionOptions, Rights, Status};
 use std::ops::Range;
 
 const NONE: Register = Register::At(255);
@@ -374,7 +374,7 @@ pub fn inlets_are_bounded(executor: Executor) {
     while let Ok(inlet) = share(0..64, &new) {
         inlets.push(inlet);
     }
-    assert_eq!(inlets.len(), ayre::deposit::INLETS);
+    assert_eq!(inlets.len(), INLETS);
     let remote = world.initiator().accept_inlet(target, 5).expect("the first one");
     let mut stranger = executor.open(9);
     let depot = stranger.create_depot().expect("a depot");
@@ -383,6 +383,47 @@ pub fn inlets_are_bounded(executor: Executor) {
     assert_eq!(fault_of(foreign), Fault::ForeignHandle);
     let part = (&place.region, 0..64);
     assert!(world.target().share_inlet(initiator, &depot, part, &new, 6).is_err());
+}
+
+/// An inlet that was dropped ends with its region, and leaves its place in the depot to another.
+// spec: DEP-2, REG-4
+pub fn ended_inlets_leave_room(executor: Executor) {
+    let mut world = World::open(executor);
+    let mut place = Place::open(&mut world, 64);
+    place.depot.store(0, &[append()]).expect("there is a place");
+    let options = InletOptions::new().entries(0..1);
+    let (_, ended) = place.inlet(&mut world, 0..64, &options);
+    let initiator = world.initiator_id();
+    assert_eq!(fill(world.target(), &place.depot, &place.region, initiator), INLETS - 1);
+    world.target().deregister(&place.region).expect("it is registered");
+    let deposit = Deposit::enter(0).data(&[1; 8]);
+    assert_eq!(fault_of(fetch(&mut world, &ended, deposit, &mut [])), Fault::StaleKey);
+    place.region = world.target().alloc(64, RegionOptions::new()).expect("memory is there");
+    let (_, remote) = place.inlet(&mut world, 0..64, &options);
+    assert_eq!(fetch(&mut world, &remote, deposit, &mut []), Ok((0, false)));
+    assert_eq!(fault_of(fetch(&mut world, &ended, deposit, &mut [])), Fault::StaleKey);
+    assert_eq!(place.bytes(0..8), [1; 8]);
+    assert_eq!(fill(world.target(), &place.depot, &place.region, initiator), INLETS - 1);
+}
+
+/// So do inlets of a peer that is no longer connected.
+// spec: DEP-2, LIFE-19
+pub fn a_peer_that_goes_leaves_room(executor: Executor) {
+    let mut crowd = Crowd::open(executor, SENDERS);
+    let region = crowd.target.alloc(64, RegionOptions::new()).expect("memory is there");
+    let depot = crowd.target.create_depot().expect("a depot");
+    let ids = crowd.ids();
+    assert_eq!(fill(&mut crowd.target, &depot, &region, ids[0]), INLETS);
+    assert_eq!(fill(&mut crowd.target, &depot, &region, ids[1]), 0);
+    crowd.target.disconnect(ids[0]).expect("it is connected");
+    assert_eq!(fill(&mut crowd.target, &depot, &region, ids[1]), INLETS);
+}
+
+/// Hands out inlets and drops them, as many as there is room for; so many.
+fn fill(port: &mut Port, depot: &Depot, region: &Region, holder: PeerId) -> usize {
+    let options = InletOptions::new().entries(0..1);
+    let share = || port.share_inlet(holder, depot, (region, 0..64), &options, 5).ok();
+    std::iter::from_fn(share).map(drop).count()
 }
 
 const SENDERS: u16 = 2;

@@ -51,7 +51,8 @@ macro_rules! suite {
                 appends_lie_one_behind_the_other, answers_bring_values_and_memory,
                 every_executor_does_the_same, tests_notify_where_they_hold,
                 a_stopped_inlet_waits_for_its_owner, owners_skip_and_reset,
-                a_frozen_depot_does_not_change, a_revoked_inlet_is_stale, inlets_are_bounded;
+                a_frozen_depot_does_not_change, a_revoked_inlet_is_stale, inlets_are_bounded,
+                ended_inlets_leave_room;
             replies:
                 answers_are_appended, answers_give_operands, nothing_is_deposited_for_nothing,
                 replies_fault, a_held_reply_waits_for_its_owner, replies_wait_for_a_thaw,
@@ -101,7 +102,7 @@ macro_rules! suite_of_ports {
                 streams_of_messages_arrive, waits_miss_no_wake_up, senders_do_not_mix,
                 a_flooding_sender_stops_nobody;
             queues: producers_do_not_mix, a_flooding_producer_stops_nobody;
-            deposits: many_senders_share_a_queue;
+            deposits: many_senders_share_a_queue, a_peer_that_goes_leaves_room;
             active:
                 handlers_get_what_was_sent, names_are_the_same_everywhere,
                 a_panic_harms_its_message, replies_are_replied_to, handlers_do_not_wait,

@@ -238,6 +238,7 @@ impl Port {
     }
 
     pub(crate) fn end_key(&mut self, key: Key) -> Result<(), Fault> {
+        self.close_inlet(key);
         let generation = self.responder().table.revoke(key)?;
         self.page.set_generation(key.slot, generation);
         Ok(())

@@ -85,6 +85,9 @@ const fn part(window: &Range<u16>) -> Window {
 }
 
 /// One peer's way into a depot, at its owner.
+///
+/// Dropping it ends nothing, as with a [`Grant`]: the peer keeps its way in, and the depot has one
+/// place less, until its region is deregistered or its peer disconnected.
 #[derive(Debug)]
 pub struct Inlet {
     pub(super) grant: Grant,
@@ -173,7 +176,6 @@ impl Port {
         let place = u64::from(key.generation) | u64::from(region.number()) << 32;
         let words = [name, slot, place, base, len, mapped, u64::from(stores)];
         if let Err(error) = self.offer_with(peer, PacketKind::OfferInlet, words, files) {
-            self.close_inlet(&inlet);
             self.end_key(key)?;
             return Err(error);
         }
@@ -211,7 +213,6 @@ impl Port {
     /// As [`Port::revoke`].
     // spec: DEP-2, REV-1
     pub fn revoke_inlet(&mut self, inlet: Inlet) -> Result<Fenced, SetupError> {
-        self.close_inlet(&inlet);
         let Inlet { grant, depot, .. } = inlet;
         let fenced = self.revoke(grant)?;
         if fenced == Fenced::Moved {
@@ -231,7 +232,10 @@ impl Port {
         key: Key,
     ) -> Result<u8, SetupError> {
         let memory = &depot.memory;
-        let number = (0..INLETS as u8).find(|number| memory.inlet(*number).is_none());
+        let number = {
+            let responder = self.responder();
+            (0..INLETS as u8).find(|number| !responder.has_inlet(memory, *number))
+        };
         let number = number.ok_or(SetupError::Exhausted("inlet of the depot"))?;
         let inside = memory.enter(Holder::OWNER).ok_or(SetupError::Exhausted("depot"))?;
         inside.set_inlet(number, Some(rules));
@@ -241,14 +245,17 @@ impl Port {
         Ok(number)
     }
 
-    /// A message that comes later finds no inlet, whatever its key.
-    fn close_inlet(&mut self, inlet: &Inlet) {
-        if let Some(inside) = inlet.depot.memory.enter(Holder::OWNER) {
-            inside.set_inlet(inlet.number, None);
-        }
-        let key = inlet.grant.key();
+    /// Closes the inlet of a key that ends, if it has one: its number is free for another, and a
+    /// message that comes later finds no inlet, whatever its key.
+    pub(crate) fn close_inlet(&mut self, key: Key) {
         for connection in self.connections.iter_mut().flatten() {
             connection.revoke_replies(key);
+        }
+        let Some(Served { depot, number, .. }) = self.responder().inlet(key).cloned() else {
+            return;
+        };
+        if let Some(inside) = depot.enter(Holder::OWNER) {
+            inside.set_inlet(number, None);
         }
         self.responder().remove_inlet(key);
     }

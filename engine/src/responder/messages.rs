@@ -46,6 +46,12 @@ impl Responder {
         find(&self.inlets.slots, key)
     }
 
+    /// Whether a depot has an inlet of this number whose key is alive.
+    pub(crate) fn has_inlet(&self, depot: &Arc<DepotMemory>, number: u8) -> bool {
+        let mut inlets = self.inlets.slots.iter().flatten().map(|(_, inlet)| inlet);
+        inlets.any(|inlet| inlet.number == number && Arc::ptr_eq(&inlet.depot, depot))
+    }
+
     /// Forgets all inlets of a depot; returns their keys, which are to be ended.
     pub(crate) fn end_inlets(&mut self, depot: &Arc<DepotMemory>) -> Vec<Key> {
         let of_depot = |slot: &mut Option<(Key, ServedInlet)>| {

@@ -89,6 +89,16 @@ fn priorities() {
 }
 
 #[test]
+fn transpose() {
+    check("transpose", &[1, 3], ", none astray");
+}
+
+#[test]
+fn barrier() {
+    check("barrier", &[2, 3], ", none early");
+}
+
+#[test]
 fn lock() {
     check("lock", &[1, 2, 3], "ranks have added up to ");
 }

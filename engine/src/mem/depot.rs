@@ -14,6 +14,7 @@
 //! claimed its number at the state's file, a claim that dies with it; who waits for long looks at
 //! that, and takes over from the dead.
 use super::map::{Mapping, Pages, memory_file, round_to_pages, seal_seals, seal_writers};
+use super::word::Words;
 use crate::error::SetupError;
 use crate::sync::{AtomicU64, Ordering};
 use crate::sys::claim::{claim, is_claimed, reopen};
@@ -22,19 +23,22 @@ use ayre_proto::deposit::{
     DATA_MAX, INLETS, INSTRUCTIONS, Inlet, Protection, REGISTERS, Standing, Stored, WRITES_MAX,
     Window,
 };
+use ayre_proto::limits;
 use ayre_proto::units::{Key, Rights};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
-const INSTRUCTIONS_AT: u64 = 2048;
-const INLETS_AT: u64 = 10240;
-const RULES: usize = INLETS_AT as usize + INLETS * 64;
-const JOURNAL: u64 = 64;
-const REGISTERS_AT: u64 = 256;
-const STANDINGS: u64 = REGISTERS_AT + 8 * REGISTERS as u64;
-const HELD: u64 = STANDINGS + 64 * INLETS as u64;
-const HELD_BYTES: u64 = 1088;
-const STATE: usize = HELD as usize + HELD_BYTES as usize * INLETS;
+/// Places and sizes in words.
+const INSTRUCTIONS_AT: usize = 2048 / 8;
+const INLETS_AT: usize = 10240 / 8;
+const RULES: usize = INLETS_AT + INLETS * LINE;
+const JOURNAL: usize = LINE;
+const REGISTERS_AT: usize = 256 / 8;
+const STANDINGS: usize = REGISTERS_AT + REGISTERS;
+const HELD: usize = STANDINGS + LINE * INLETS;
+const HELD_LEN: usize = 1088 / 8;
+const STATE: usize = HELD + HELD_LEN * INLETS;
+const LINE: usize = limits::LINE / 8;
 
 /// Looks at the lock before it asks whether its holder has died, and such rounds in all.
 const LOOKS: u32 = 200;
@@ -68,8 +72,8 @@ pub(crate) struct InletRules {
 /// A depot, at its owner or at the holder of an inlet.
 #[derive(Debug)]
 pub(crate) struct DepotMemory {
-    rules: Mapping,
-    state: Mapping,
+    rules: Words<RULES>,
+    state: Words<STATE>,
     files: Mutex<Files>,
 }
 
@@ -87,7 +91,8 @@ pub(crate) struct Inside<'a>(&'a DepotMemory);
 impl DepotMemory {
     // spec: DEP-1
     pub(crate) fn new() -> Result<Self, SetupError> {
-        let [rules_len, state_len] = [RULES, STATE].map(|len| round_to_pages(len, Pages::Ordinary));
+        let [rules_len, state_len] =
+            [RULES, STATE].map(|words| round_to_pages(8 * words, Pages::Ordinary));
         let rules_file = memory_file(rules_len, Pages::Ordinary)?;
         let state_file = memory_file(state_len, Pages::Ordinary)?;
         let rules = Mapping::own(rules_file.as_fd(), rules_len)?;
@@ -96,7 +101,7 @@ impl DepotMemory {
         seal_seals(state_file.as_fd())?;
         let claims = claimed(state_file.as_fd(), &[Holder::OWNER, Holder::FROZEN])?;
         let files = Files::Owner { rules: rules_file, state: state_file, claims };
-        Ok(Self { rules, state, files: Mutex::new(files) })
+        Ok(Self { rules: Words::new(rules), state: Words::new(state), files: Mutex::new(files) })
     }
 
     /// Maps what the owner handed over, as the holder of an inlet.
@@ -106,11 +111,13 @@ impl DepotMemory {
         state: BorrowedFd<'_>,
         holder: Holder,
     ) -> Result<Self, SetupError> {
-        let [rules_len, state_len] = [RULES, STATE].map(|len| round_to_pages(len, Pages::Ordinary));
+        let [rules_len, state_len] =
+            [RULES, STATE].map(|words| round_to_pages(8 * words, Pages::Ordinary));
         let claims = claimed(state, &[holder])?;
         let rules = Mapping::foreign(rules, rules_len, false)?;
         let state = Mapping::foreign(state, state_len, true)?;
-        Ok(Self { rules, state, files: Mutex::new(Files::Holder { claims }) })
+        let files = Mutex::new(Files::Holder { claims });
+        Ok(Self { rules: Words::new(rules), state: Words::new(state), files })
     }
 
     /// What a holder of an inlet on a direct connection maps: rules, state. The descriptor of the
@@ -129,13 +136,14 @@ impl DepotMemory {
     /// this one.
     // spec: DEP-2
     pub(crate) fn replace_state(&self) -> Result<(), SetupError> {
-        let len = self.state.len();
+        let state = self.state.mapping();
+        let len = state.len();
         let file = memory_file(len, Pages::Ordinary)?;
         let fresh = Mapping::own(file.as_fd(), len)?;
-        fresh.write_from(0, &self.state, 0, len);
+        fresh.write_from(0, state, 0, len);
         seal_seals(file.as_fd())?;
         let fresh_claims = claimed(file.as_fd(), &[Holder::OWNER, Holder::FROZEN])?;
-        self.state.replace(file.as_fd())?;
+        state.replace(file.as_fd())?;
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         if let Files::Owner { state, claims, .. } = &mut *files {
             (*state, *claims) = (file, fresh_claims);
@@ -144,7 +152,7 @@ impl DepotMemory {
     }
 
     fn lock(&self) -> &AtomicU64 {
-        self.state.word(0)
+        &self.state[0]
     }
 
     /// Comes inside. None where somebody stays there who has not died.
@@ -195,26 +203,29 @@ impl DepotMemory {
     fn recover(&self) {
         // DEPOT-A2: the writes that the journal counts (DEPOT-R2).
         // DEPOT-A3: or that they were made (DEPOT-R3).
-        let count = self.state.word(JOURNAL).load(Ordering::Acquire).min(WRITES_MAX as u64);
-        for at in 0..count {
-            let [index, value] = [0, 8].map(|word| self.journal(at, word).load(Ordering::Relaxed));
+        let count = self.state[JOURNAL].load(Ordering::Acquire).min(WRITES_MAX as u64);
+        for at in 0..count as usize {
+            let [index, value] = [0, 1].map(|word| self.journal(at, word).load(Ordering::Relaxed));
             // Relaxed: whoever is inside next takes DEPOT-A1.
             self.register_word(index as u8).store(value, Ordering::Relaxed);
         }
         // DEPOT-R3: the registers before the journal is void.
-        self.state.word(JOURNAL).store(0, Ordering::Release);
+        self.state[JOURNAL].store(0, Ordering::Release);
     }
 
-    fn journal(&self, at: u64, word: u64) -> &AtomicU64 {
-        self.state.word(JOURNAL + 8 + 16 * at + word)
+    #[inline(always)]
+    fn journal(&self, at: usize, word: usize) -> &AtomicU64 {
+        &self.state[JOURNAL + 1 + 2 * at + word]
     }
 
+    #[inline(always)]
     fn register_word(&self, index: u8) -> &AtomicU64 {
-        self.state.word(REGISTERS_AT + 8 * u64::from(index))
+        &self.state[REGISTERS_AT + usize::from(index)]
     }
 
+    #[inline(always)]
     fn standing_word(&self, number: u8) -> &AtomicU64 {
-        self.state.word(STANDINGS + 64 * (u64::from(number) % INLETS as u64))
+        &self.state[STANDINGS + LINE * (usize::from(number) % INLETS)]
     }
 
     /// What the owner says of an inlet.
@@ -222,7 +233,7 @@ impl DepotMemory {
     pub(crate) fn inlet(&self, number: u8) -> Option<InletRules> {
         let [first, len, windows] =
             // Relaxed: written by one who was inside, read by one who is.
-            [0, 8, 16].map(|at| self.rules.word(inlet_at(number) + at).load(Ordering::Relaxed));
+            [0, 1, 2].map(|at| self.rules[inlet_at(number) + at].load(Ordering::Relaxed));
         if first & 1 == 0 {
             return None;
         }
@@ -253,8 +264,9 @@ fn claimed(file: BorrowedFd<'_>, holders: &[Holder]) -> Result<OwnedFd, SetupErr
     Ok(claims)
 }
 
-fn inlet_at(number: u8) -> u64 {
-    INLETS_AT + 64 * (u64::from(number) % INLETS as u64)
+#[inline(always)]
+const fn inlet_at(number: u8) -> usize {
+    INLETS_AT + LINE * (number as usize % INLETS)
 }
 
 impl Inside<'_> {
@@ -274,16 +286,16 @@ impl Inside<'_> {
         for (at, (index, value)) in (0..).zip(writes) {
             // Relaxed: DEPOT-R2 below.
             depot.journal(at, 0).store(u64::from(*index), Ordering::Relaxed);
-            depot.journal(at, 8).store(*value, Ordering::Relaxed);
+            depot.journal(at, 1).store(*value, Ordering::Relaxed);
         }
         // DEPOT-R2: from here on the journal counts.
-        depot.state.word(JOURNAL).store(writes.len() as u64, Ordering::Release);
+        depot.state[JOURNAL].store(writes.len() as u64, Ordering::Release);
         for (index, value) in writes {
             // DEPOT-R4: the message's data; and the journal counts before any of it.
             depot.register_word(*index).store(*value, Ordering::Release);
         }
         // DEPOT-R3: the registers before the journal is void.
-        depot.state.word(JOURNAL).store(0, Ordering::Release);
+        depot.state[JOURNAL].store(0, Ordering::Release);
     }
 
     #[inline(always)]
@@ -303,19 +315,17 @@ impl Inside<'_> {
         let at = held_at(number);
         for (index, word) in words.iter().enumerate() {
             // Relaxed: as above.
-            self.0.state.word(at + 8 * index as u64).store(*word, Ordering::Relaxed);
+            self.0.state[at + index].store(*word, Ordering::Relaxed);
         }
-        self.0.state.write(at + COMMAND_BYTES as u64, &data[..data.len().min(DATA_MAX)]);
+        self.0.state.mapping().write(held_data_at(number), &data[..data.len().min(DATA_MAX)]);
     }
 
     /// The message at which an inlet has stopped, as whoever wrote it says, and room for its data.
     pub(crate) fn held(&self, number: u8, data: &mut [u8; DATA_MAX]) -> [u64; COMMAND_BYTES / 8] {
         let at = held_at(number);
-        self.0.state.read(at + COMMAND_BYTES as u64, data);
+        self.0.state.mapping().read(held_data_at(number), data);
         // Relaxed: as above.
-        std::array::from_fn(|index| {
-            self.0.state.word(at + 8 * index as u64).load(Ordering::Relaxed)
-        })
+        std::array::from_fn(|index| self.0.state[at + index].load(Ordering::Relaxed))
     }
 
     pub(crate) fn set_inlet(&self, number: u8, rules: Option<&InletRules>) {
@@ -327,14 +337,13 @@ impl Inside<'_> {
         });
         for (at, word) in words.into_iter().enumerate() {
             // Relaxed: as above.
-            self.0.rules.word(inlet_at(number) + 8 * at as u64).store(word, Ordering::Relaxed);
+            self.0.rules[inlet_at(number) + at].store(word, Ordering::Relaxed);
         }
     }
 
     pub(crate) fn protect(&self, index: u8, protection: Protection) {
-        let word = self.0.rules.word(8 * u64::from(index));
         // Relaxed: as above.
-        word.store(u64::from(protection.bits()), Ordering::Relaxed);
+        self.0.rules[usize::from(index)].store(u64::from(protection.bits()), Ordering::Relaxed);
     }
 
     pub(crate) fn store(&self, index: u8, stored: Option<&Stored>) {
@@ -342,15 +351,20 @@ impl Inside<'_> {
             [instruction.word(), *operand, 1 | u64::from(*enters) << 1]
         });
         for (at, word) in words.into_iter().enumerate() {
-            let place = INSTRUCTIONS_AT + 32 * u64::from(index) + 8 * at as u64;
+            let place = INSTRUCTIONS_AT + 4 * usize::from(index) + at;
             // Relaxed: as above.
-            self.0.rules.word(place).store(word, Ordering::Relaxed);
+            self.0.rules[place].store(word, Ordering::Relaxed);
         }
     }
 }
 
-fn held_at(number: u8) -> u64 {
-    HELD + HELD_BYTES * (u64::from(number) % INLETS as u64)
+const fn held_at(number: u8) -> usize {
+    HELD + HELD_LEN * (number as usize % INLETS)
+}
+
+/// In bytes.
+const fn held_data_at(number: u8) -> u64 {
+    8 * held_at(number) as u64 + COMMAND_BYTES as u64
 }
 
 impl Drop for Inside<'_> {
@@ -372,20 +386,21 @@ impl Inside<'_> {
     #[inline(always)]
     pub(crate) fn protection(&self, index: u8) -> Protection {
         // Relaxed: as above.
-        let bits = self.0.rules.word(8 * u64::from(index)).load(Ordering::Relaxed);
+        let bits = self.0.rules[usize::from(index)].load(Ordering::Relaxed);
         Protection::from_bits_truncate(bits as u8)
     }
 
     /// The word of a stored instruction, its operand, and whether it is an entry.
     #[inline(always)]
     pub(crate) fn stored(&self, index: u16) -> Option<(u64, u64, bool)> {
-        if usize::from(index) >= INSTRUCTIONS {
+        let index = usize::from(index);
+        if index >= INSTRUCTIONS {
             return None;
         }
-        let place = INSTRUCTIONS_AT + 32 * u64::from(index);
+        let place = INSTRUCTIONS_AT + 4 * index;
         // Relaxed: as above.
         let [word, operand, flags] =
-            [0, 8, 16].map(|at| self.0.rules.word(place + at).load(Ordering::Relaxed));
+            [0, 1, 2].map(|at| self.0.rules[place + at].load(Ordering::Relaxed));
         (flags & 1 == 1).then_some((word, operand, flags & 2 != 0))
     }
 }

@@ -1,4 +1,4 @@
-//! A word of a mapping whose place was checked once.
+//! Words of a mapping whose place was checked once.
 use super::map::Mapping;
 use crate::sync::AtomicU64;
 use std::ops::Deref;
@@ -31,5 +31,33 @@ impl Deref for Word {
         // SAFETY: new() found the word inside the mapping, aligned; the mapping lives as long as
         // self and never moves.
         unsafe { &*self.at }
+    }
+}
+
+/// The words at the beginning of a mapping: what hot paths find by a number that is known to be
+/// small.
+#[derive(Debug)]
+pub(crate) struct Words<const N: usize>(Mapping);
+
+impl<const N: usize> Words<N> {
+    pub(crate) fn new(mapping: Mapping) -> Self {
+        assert!(8 * N <= mapping.len(), "a mapping has room for its words");
+        assert!(mapping.base().cast::<AtomicU64>().is_aligned(), "words lie at multiples of eight");
+        Self(mapping)
+    }
+
+    pub(crate) fn mapping(&self) -> &Mapping {
+        &self.0
+    }
+}
+
+impl<const N: usize> Deref for Words<N> {
+    type Target = [AtomicU64; N];
+
+    #[inline(always)]
+    fn deref(&self) -> &[AtomicU64; N] {
+        // SAFETY: new() found so many words inside the mapping, aligned; its length and place never
+        // change. A read-only mapping's words are only loaded, as Mapping::word says.
+        unsafe { self.0.base().cast::<[AtomicU64; N]>().as_ref() }
     }
 }

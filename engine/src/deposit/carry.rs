@@ -55,7 +55,7 @@ impl Carried {
 impl DepotEnd<'_> {
     /// Carries a message out, or nothing of it; none where somebody is inside the depot for long.
     // spec: DEP-18, DEP-19, DEP-20, DEP-25
-    #[inline]
+    #[inline(always)]
     pub(crate) fn carry_out(
         &self,
         holder: Holder,
@@ -77,7 +77,8 @@ impl DepotEnd<'_> {
         }
         Some(match self.append(&inside, &posted.message, &bytes) {
             Some(carried) => carried,
-            None => self.attempt(&inside, posted, bytes),
+            // Copies: what may be looked at elsewhere could not stay in registers before.
+            None => { *self }.attempt(&inside, &{ *posted }, bytes),
         })
     }
 

@@ -261,7 +261,7 @@ impl Port {
     }
 
     // spec: ERR-3
-    #[inline]
+    #[inline(always)]
     fn post_deposit(
         &mut self,
         to: &RemoteInlet,
@@ -285,18 +285,19 @@ impl Port {
         let (key, epoch, message) = (to.key, to.epoch, *message);
         let posted = Posted { key, epoch, classes, tag, value, message };
         let Some(ends) = &to.direct else {
-            return self.deposit_mediated(to.peer, &posted, data, answers);
+            // Copies, here and below: what may be looked at elsewhere could not stay in registers.
+            return self.deposit_mediated(to.peer, &{ posted }, data, answers);
         };
-        let carried = match answers {
+        let (ticket, carried) = match answers {
             Answers::Call(into) => {
                 let bytes = if message.brings { Bytes::Brought(data) } else { Bytes::Wanted(into) };
                 self.deposit_direct(to, ends, &posted, bytes)?
             }
             Answers::Reply(mut expected) => {
-                self.reply_direct(to, ends, &posted, data, &mut expected)?
+                self.reply_direct(to, ends, &{ posted }, data, &mut expected)?
             }
         };
-        Ok(self.end_direct(to.peer, &posted, &carried))
+        Ok(self.end_direct(to.peer, &posted, ticket, &carried))
     }
 
     /// The same, and the reply.
@@ -308,14 +309,14 @@ impl Port {
         posted: &Posted,
         data: &[u8],
         expected: &mut Expected,
-    ) -> Result<Carried, PostError> {
+    ) -> Result<(Ticket, Carried), PostError> {
         let mut read = [0; DATA_MAX];
         let read = &mut read[..expected.len()];
         let brings = posted.message.brings;
         let bytes = if brings { Bytes::Brought(data) } else { Bytes::Wanted(&mut *read) };
-        let mut carried = self.deposit_direct(to, ends, posted, bytes)?;
+        let (ticket, mut carried) = self.deposit_direct(to, ends, posted, bytes)?;
         if carried.status != Status::Ok {
-            return Ok(carried);
+            return Ok((ticket, carried));
         }
         let answer = (carried.given, &*read);
         let (status, note) = loop {
@@ -326,19 +327,19 @@ impl Port {
         };
         carried.status = status;
         self.notifications.extend(note.map(|note| note.pack()));
-        Ok(carried)
+        Ok((ticket, carried))
     }
 
     /// Carries a message out here and now.
     // spec: DEP-26, PROG-1
-    #[inline]
+    #[inline(always)]
     fn deposit_direct(
         &mut self,
         to: &RemoteInlet,
         (memory, depot): &(PeerMemory, Arc<DepotMemory>),
         posted: &Posted,
         bytes: Bytes<'_>,
-    ) -> Result<Carried, PostError> {
+    ) -> Result<(Ticket, Carried), PostError> {
         let source = self.id;
         let connection = self.connections.get_mut(to.peer.index()).and_then(Option::as_mut);
         let connection = connection.ok_or(Fault::ForeignHandle)?;
@@ -363,16 +364,21 @@ impl Port {
         connection.active.store(0, Ordering::Release);
         let Some(carried) = carried else { return Err(self.busy(Busy::DepotLocked)) };
         if let Some(status) = carried.note() {
-            notify(connection, source, posted, status);
+            notify(connection, source, &{ *posted }, status);
         }
         connection.posted += 1;
-        Ok(carried)
+        Ok((Ticket(connection.posted), carried))
     }
 
     /// The operation ends with the call.
-    #[inline]
-    fn end_direct(&mut self, peer: PeerId, posted: &Posted, carried: &Carried) -> Ended {
-        let ticket = Ticket(self.connection(peer).map_or(0, |connection| connection.posted));
+    #[inline(always)]
+    fn end_direct(
+        &mut self,
+        peer: PeerId,
+        posted: &Posted,
+        ticket: Ticket,
+        carried: &Carried,
+    ) -> Ended {
         let report = report(posted);
         let Carried { status, given, .. } = *carried;
         if !report.classes_at_initiator(status).is_empty() || status.fault().is_some() {

@@ -281,7 +281,7 @@ impl Responder {
         for index in 0..self.served.len() {
             any |= self.serve(index);
         }
-        any
+        any | self.waits_for_depot()
     }
 
     /// Serves what has arrived from the peer of a number, as far as its turn goes. Returns whether

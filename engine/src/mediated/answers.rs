@@ -36,12 +36,13 @@ impl Port {
         // Answers that found no room here may be waiting for it.
         self.has_come |= connection.is_carried();
         let ours = (&mut *self.staging, &self.memo);
-        if take_responses(connection, ours, awaited.as_deref_mut()).is_err() {
+        let Ok(waits) = take_responses(connection, ours, awaited.as_deref_mut()) else {
             self.count_malformed();
             self.end_connection(peer, Fault::Malformed);
             return false;
-        }
-        let mut ended = false;
+        };
+        // What waits for a depot is looked at again before anybody sleeps.
+        let mut ended = waits;
         while let Some((place, outstanding)) = self.pop(peer) {
             self.end_operation(peer, place, &outstanding);
             ended = true;
@@ -125,15 +126,16 @@ impl Connection {
     }
 }
 
-/// Takes in the responses of all commands that the target counts as executed.
+/// Takes in the responses of all commands that the target counts as executed; true where one waits
+/// for a depot of ours.
 // spec: NOTI-3, NOTI-4
 fn take_responses(
     connection: &mut Connection,
     (staging, memo): (&mut [u8; RECORD_MAX], &Memo),
     mut awaited: Option<&mut Awaited<'_>>,
-) -> Result<(), Malformed> {
+) -> Result<bool, Malformed> {
     let peer = connection.peer;
-    let Executor::Mediated(end) = &mut connection.executor else { return Ok(()) };
+    let Executor::Mediated(end) = &mut connection.executor else { return Ok(false) };
     // DONE-A1: the answers of the commands counted are in the lane (DONE-R1).
     let done = end.done.load(Ordering::Acquire);
     let (mut taken, mut waits) = (false, false);
@@ -157,7 +159,10 @@ fn take_responses(
         connection.link.kick(Sleeper::Engine);
     }
     // Nothing ends before what is ahead of it.
-    if waits { Ok(()) } else { end.pending.on_done(done) }
+    if !waits {
+        end.pending.on_done(done)?;
+    }
+    Ok(waits)
 }
 
 /// False where it cannot be taken in yet: a reply's depot is not free.

@@ -19,11 +19,18 @@ pub(super) struct Inlets {
     /// there.
     data: Box<[u8; DATA_MAX]>,
     memo: Memo,
+    /// A message waits for a depot, which wakes nobody when it is free.
+    waits: bool,
 }
 
 impl Default for Inlets {
     fn default() -> Self {
-        Self { slots: Vec::new(), data: Box::new([0; DATA_MAX]), memo: Memo::default() }
+        Self {
+            slots: Vec::new(),
+            data: Box::new([0; DATA_MAX]),
+            memo: Memo::default(),
+            waits: false,
+        }
     }
 }
 
@@ -50,6 +57,13 @@ impl Responder {
     pub(crate) fn has_inlet(&self, depot: &Arc<DepotMemory>, number: u8) -> bool {
         let mut inlets = self.inlets.slots.iter().flatten().map(|(_, inlet)| inlet);
         inlets.any(|inlet| inlet.number == number && Arc::ptr_eq(&inlet.depot, depot))
+    }
+
+    /// Whether a message has found its depot locked since this was asked last: whoever serves it
+    /// must come back.
+    // spec: DEP-24, WAIT-3
+    pub(super) fn waits_for_depot(&mut self) -> bool {
+        std::mem::take(&mut self.inlets.waits)
     }
 
     /// Forgets all inlets of a depot; returns their keys, which are to be ended.
@@ -99,7 +113,10 @@ impl Account {
                 self.check_note_credit()?;
                 match carry_out(posted, extent, exchange, target) {
                     Some(carried) => carried,
-                    None => return Ok(false),
+                    None => {
+                        target.inlets.waits = true;
+                        return Ok(false);
+                    }
                 }
             }
             Err(fault) => Carried { status: Status::Fault(*fault), given: 0, notifies: false },

@@ -99,6 +99,16 @@ fn barrier() {
 }
 
 #[test]
+fn word_count() {
+    check("word_count", &[1, 3], "counted as one process counts them");
+}
+
+#[test]
+fn reach() {
+    check("reach", &[1, 3], "as far as one process finds them");
+}
+
+#[test]
 fn lock() {
     check("lock", &[1, 2, 3], "ranks have added up to ");
 }

@@ -2,7 +2,7 @@
 use super::handlers::{Handler, Handlers};
 use super::outgoing::{Call, Outgoing, long};
 use super::peers::Name;
-use crate::error::{Fault, PostError, ReceiveError, SetupError};
+use crate::error::{Busy, Fault, PostError, ReceiveError, SetupError};
 use crate::port::Port;
 use crate::wait::deadline;
 use ayre_proto::active::LONGEST;
@@ -164,7 +164,8 @@ impl<S> Messenger<S> {
     }
 
     /// Waits until all peers that live have begun as many syncs as this one: what they had
-    /// registered before is known here. Runs handlers meanwhile.
+    /// registered before is known here, and what they had called before has been run. Runs handlers
+    /// meanwhile.
     ///
     /// # Errors
     /// [`Fault`]s of sending, a peer's death excepted.
@@ -177,6 +178,9 @@ impl<S> Messenger<S> {
         for peer in &peers {
             match self.post_until(state, |out| {
                 out.announce(*peer)?;
+                if out.peer(*peer).is_busy() {
+                    return Err(Busy::MessageLaneFull.into());
+                }
                 out.port.send(*peer, tag, &bytes)
             }) {
                 Err(Fault::PeerDead) | Ok(()) => {}
@@ -223,7 +227,7 @@ impl<S> Messenger<S> {
     /// Sends a message of at most 1024 bytes, arguments included, or nothing. Runs no handler.
     ///
     /// # Errors
-    /// [`crate::Busy`] with nothing done; [`Fault`]s as [`Messenger::call`]'s.
+    /// [`Busy`] with nothing done; [`Fault`]s as [`Messenger::call`]'s.
     // spec: AM-9
     #[inline]
     pub fn try_call<const N: usize>(
@@ -255,7 +259,7 @@ impl<S> Messenger<S> {
         self.post_until(state, |out| {
             out.announce(to)?;
             let is_free = !out.peer(to).is_busy();
-            if is_free { Ok(()) } else { Err(crate::Busy::MessageLaneFull.into()) }
+            if is_free { Ok(()) } else { Err(Busy::MessageLaneFull.into()) }
         })?;
         // What handlers send to the peer meanwhile comes behind.
         self.out.peer(to).is_held = true;

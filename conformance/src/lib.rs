@@ -37,6 +37,7 @@ pub mod replies;
 pub mod revocation;
 pub mod rights;
 pub mod room;
+pub mod storm;
 pub mod strided;
 pub mod transfers;
 pub mod visibility;

@@ -92,6 +92,12 @@ pub(crate) fn address() -> Option<String> {
     std::env::var(ADDRESS).ok()
 }
 
+/// How the parent wants to be connected with.
+pub(crate) fn executor() -> Executor {
+    let mediated = std::env::var(MEDIATED).is_ok_and(|text| text == "1");
+    if mediated { Executor::Inline } else { Executor::Direct }
+}
+
 /// Takes one of each kind, and checks that it is the next one, whole. Whether there was any.
 fn take(port: &mut Port, queue: &mut Queue, told: &mut Told) -> bool {
     let (mut buffer, before) = ([0; 200], told.messages + told.notes + told.records);
@@ -118,9 +124,7 @@ fn take(port: &mut Port, queue: &mut Queue, told: &mut Told) -> bool {
 /// Where the parent does not answer.
 pub fn child() {
     let Some(address) = address() else { return };
-    let mediated = std::env::var(MEDIATED).is_ok_and(|text| text == "1");
-    let executor = if mediated { Executor::Inline } else { Executor::Direct };
-    let mut port = executor.open(INITIATOR.0);
+    let mut port = executor().open(INITIATOR.0);
     assert_eq!(port.connect(address).expect("the parent accepts"), TARGET);
     let remote = port.accept_region(TARGET, 1).expect("a region");
     let mut queue = port.accept_queue(TARGET, 2).expect("a queue");

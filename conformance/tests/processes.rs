@@ -1,5 +1,5 @@
 //! Cases with a second process, for the executors of two ports.
-use ayre_conformance::{Executor, inside, processes};
+use ayre_conformance::{Executor, inside, processes, storm};
 
 /// What a second process runs; nothing in an ordinary run.
 
@@ -31,4 +31,19 @@ fn inline() {
 #[test]
 fn engine() {
     processes::a_killed_process_leaves_whole_records(Executor::Engine, "child");
+}
+
+#[test]
+fn child_of_storm() {
+    storm::child();
+}
+
+#[test]
+fn calls_direct() {
+    storm::who_dies_leaves_whole_messages(Executor::Direct, "child_of_storm");
+}
+
+#[test]
+fn calls_inline() {
+    storm::who_dies_leaves_whole_messages(Executor::Inline, "child_of_storm");
 }

@@ -276,7 +276,11 @@ impl Outgoing {
     // spec: AM-11
     pub(super) fn forget(&mut self, peer: PeerId) {
         self.drop_kept(peer);
-        *self.peer(peer) = Peer::default();
+        let Peer { landing, .. } = std::mem::take(self.peer(peer));
+        if let Some(landing) = landing {
+            let ended = self.port.deregister(&landing.region);
+            debug_assert!(ended.is_ok(), "it is registered: {ended:?}");
+        }
     }
 
     /// Sends as much of a long message as there is room for; true where that was all, false where

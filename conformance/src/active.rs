@@ -386,6 +386,72 @@ pub fn liars_are_cut_off(executor: Executor) {
     }
 }
 
+/// Records of any kind, most of them nearly right: nothing panics, nothing is written where a
+/// landing is not, and the far end can be used by others afterwards.
+// spec: AM-15, AM-7
+pub fn any_records_harm_nobody(executor: Executor) {
+    let mut dice = Dice::new(48);
+    for _ in 0..60 {
+        let world = World::open(executor);
+        let (near_id, far_id) = (world.initiator_id(), world.target_id());
+        let (mut liar, far) = world.split();
+        let mut far = Messenger::<Seen>::new(far);
+        far.register::<1>("one", keep::<1>).expect("a new name");
+        let mut seen = vec![];
+        for _ in 0..30 {
+            let (tag, record) = any_record(&mut dice);
+            match liar.send(far_id, tag, &record) {
+                Ok(()) | Err(PostError::Busy(_)) => {}
+                Err(PostError::Fault(_)) => break,
+            }
+            for _ in 0..dice.below(20) {
+                far.poll(&mut seen);
+                liar.progress();
+            }
+            while let Ok(Some(_)) = liar.try_recv(&mut [0; 1024]) {}
+        }
+        for _ in 0..1000 {
+            far.poll(&mut seen);
+        }
+        for (arguments, payload) in &seen {
+            assert!(arguments.len() == 1 && payload.len() <= 1 << 17);
+        }
+        far.failures().for_each(|failed| assert_eq!(failed.peer, near_id));
+        let two = far.register::<2>("two", keep::<2>);
+        assert!(two.is_ok());
+    }
+}
+
+/// A tag and bytes: of a record or of a message, with numbers that are small, exact, or wild.
+fn any_record(dice: &mut Dice) -> (u32, Vec<u8>) {
+    let id = Handler::<1>::named("one").id();
+    let tag = match dice.below(8) {
+        0 => id,
+        1 => dice.below(300) as u32,
+        _ => 1 + dice.below(9) as u32,
+    };
+    let words = 1 + dice.below(4);
+    let mut bytes = vec![];
+    for _ in 0..words {
+        let word = match dice.below(5) {
+            0 => u64::from(id),
+            1 => dice.below(6),
+            2 => 1 << dice.below(64),
+            3 => 1 << 17,
+            _ => dice.below(5000),
+        };
+        bytes.extend(word.to_le_bytes());
+    }
+    if tag == 1 {
+        bytes.truncate(16);
+        bytes.extend(b"one");
+    }
+    if dice.below(6) == 0 {
+        bytes.truncate(1 + dice.index(bytes.len()));
+    }
+    (tag, bytes)
+}
+
 const SENDERS: u16 = 3;
 const LONG: u64 = 60;
 

@@ -7,10 +7,10 @@
 //! ```
 //!
 //! The graph is the one that the example `ayre-pagerank` comes with, from `xfce4` on, or a file
-//! that `ayre-pagerank --write-edges` has written. A message brings vertices of one level; its handler
-//! marks those that are new. A level ends with a sync, behind which all its messages have been run;
-//! how many vertices it has found altogether, everybody tells everybody. Rank 0 has all levels sent
-//! to it, and compares them with those that it finds alone.
+//! that `ayre-pagerank --write-edges` has written. A message brings vertices of one level; its
+//! handler marks those that are new. A level ends with a sync, behind which all its messages have
+//! been run; how many vertices it has found altogether, everybody tells everybody. Rank 0 has all
+//! levels sent to it, and compares them with those that it finds alone.
 use ayre::active::{Handler, Messenger};
 use ayre::{PeerId, Port};
 use indicatif::ProgressBar;

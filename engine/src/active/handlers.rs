@@ -1,7 +1,8 @@
 //! The handlers of a messenger, by their ids.
 use super::outgoing::Call;
 use crate::error::SetupError;
-use ayre_proto::active::{ARGUMENTS_MAX, NAME_MAX, STATIC_IDS, id_of};
+use ayre_proto::active::record::is_handler;
+use ayre_proto::active::{ARGUMENTS_MAX, NAME_MAX, id_of};
 
 /// A handler that takes `N` arguments, as every process names it. Its id may travel in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,10 +20,11 @@ impl<const N: usize> Handler<N> {
         Self { id: id_of(name) }
     }
 
-    /// The handler of this id: a static one, or one that came in a message.
-    pub const fn with_id(id: u32) -> Self {
+    /// The handler of this id: a static one, or one that came in a message; none where no handler
+    /// can have it.
+    pub const fn with_id(id: u32) -> Option<Self> {
         let () = Self::FITS;
-        Self { id }
+        if is_handler(id) { Some(Self { id }) } else { None }
     }
 
     /// Its id.
@@ -67,14 +69,8 @@ impl<S> Handlers<S> {
         handler: Handler<N>,
         mut run: impl FnMut(&mut S, &mut Call<'_>, [u64; N], &[u8]) + Send + 'static,
     ) -> Result<usize, SetupError> {
-        match name {
-            Some(name) if name.is_empty() || name.len() > NAME_MAX => {
-                return Err(SetupError::Invalid("a handler's name has 1 to 64 bytes"));
-            }
-            None if !STATIC_IDS.contains(&handler.id) => {
-                return Err(SetupError::Invalid("a static id is from 16 to 255"));
-            }
-            _ => {}
+        if name.is_some_and(|name| name.is_empty() || name.len() > NAME_MAX) {
+            return Err(SetupError::Invalid("a handler's name has 1 to 64 bytes"));
         }
         if self.find(handler.id).is_some() {
             return Err(SetupError::Invalid("a handler of this id is registered"));

@@ -5,9 +5,9 @@ use super::peers::Name;
 use crate::error::{Busy, Fault, PostError, ReceiveError, SetupError};
 use crate::port::Port;
 use crate::wait::deadline;
-use ayre_proto::active::LONGEST;
 use ayre_proto::active::landing::is_landing;
 use ayre_proto::active::record::{Cause, Record};
+use ayre_proto::active::{LONGEST, STATIC_IDS};
 use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
@@ -30,7 +30,8 @@ impl MessengerOptions {
         Self { overflow: 16 << 20, landing: 1 << 17, longest: LONGEST }
     }
 
-    /// Bytes of messages that handlers have sent and that found no room: 16 MiB.
+    /// Bytes of messages that handlers have sent and that found no room: 16 MiB. One peer takes no
+    /// more than it leaves free for the others.
     // spec: AM-8
     pub const fn overflow(mut self, bytes: usize) -> Self {
         self.overflow = bytes;
@@ -151,7 +152,9 @@ impl<S> Messenger<S> {
         id: u32,
         run: impl FnMut(&mut S, &mut Call<'_>, [u64; N], &[u8]) + Send + 'static,
     ) -> Result<Handler<N>, SetupError> {
-        let handler = Handler::with_id(id);
+        let is_static = |handler: &Handler<N>| STATIC_IDS.contains(&handler.id());
+        let handler = Handler::with_id(id).filter(is_static);
+        let handler = handler.ok_or(SetupError::Invalid("a static id is from 16 to 255"))?;
         self.handlers.add(None, handler, run)?;
         Ok(handler)
     }

@@ -165,11 +165,15 @@ impl Outgoing {
     // spec: AM-8
     pub(super) fn keep(&mut self, to: PeerId, kept: Kept) -> Result<(), PostError> {
         let weight = kept.weight();
-        if self.kept + weight > self.options.overflow {
+        let free = self.options.overflow - self.kept;
+        let peer = self.peer(to);
+        // Who does not take what is his leaves as much room for the others.
+        if peer.weight + weight > free {
             return Err(Busy::OverflowFull.into());
         }
+        peer.weight += weight;
+        peer.kept.push_back(kept);
         self.kept += weight;
-        self.peer(to).kept.push_back(kept);
         (self.waits, self.is_restless) = (true, true);
         Ok(())
     }
@@ -235,7 +239,10 @@ impl Outgoing {
         while let Some(kept) = self.peer(to).kept.pop_front() {
             let weight = kept.weight();
             match self.send_kept(to, kept) {
-                Ok(None) => self.kept -= weight,
+                Ok(None) => {
+                    self.kept -= weight;
+                    self.peer(to).weight -= weight;
+                }
                 Ok(Some(waits)) => {
                     self.peer(to).kept.push_front(waits);
                     break;
@@ -268,8 +275,10 @@ impl Outgoing {
     }
 
     pub(super) fn drop_kept(&mut self, peer: PeerId) {
-        let kept = std::mem::take(&mut self.peer(peer).kept);
-        self.kept -= kept.iter().map(Kept::weight).sum::<usize>();
+        let peer = self.peer(peer);
+        peer.kept.clear();
+        let weight = std::mem::take(&mut peer.weight);
+        self.kept -= weight;
     }
 
     /// What is known of a peer that is gone.

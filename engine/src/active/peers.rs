@@ -26,6 +26,8 @@ pub(super) struct Peer {
     pub(super) syncs: u64,
     /// What waits to be sent, in order.
     pub(super) kept: VecDeque<Kept>,
+    /// What that counts for.
+    pub(super) weight: usize,
     /// A call is in the middle of a long message.
     pub(super) is_held: bool,
     pub(super) out: Out,

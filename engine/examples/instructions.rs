@@ -3,6 +3,7 @@
 //! Both ends are ports of this process, so that what is counted is the library's own work and no
 //! waiting. `cargo xtask instructions` runs it under callgrind with two counts; what differs is
 //! the cost of the operations between.
+use ayre::active::Messenger;
 use ayre::deposit::{Address, Deposit, InletOptions, Program, Register, X, Y, Z};
 use ayre::{
     Access, Combine, Config, Endpoint, EndpointOptions, Mode, Number, Options, Outgoing, PeerId,
@@ -57,6 +58,25 @@ impl Pair {
         self.near.send(self.to, 1, black_box(&data[..len])).expect("room");
         black_box(self.far.try_recv(&mut into)).expect("fits").expect("a message");
     }
+}
+
+/// A call, and the poll that runs its handler; or polls that find nothing.
+fn active(len: usize, called: bool, count: u64) {
+    let Pair { near, far, to, .. } = Pair::new(Mode::Direct);
+    let (mut near, mut far) = (Messenger::<u64>::new(near), Messenger::<u64>::new(far));
+    let add = far.register("add", |sum: &mut u64, _, [number], bytes| {
+        *sum += number + bytes.len() as u64;
+    });
+    let (add, data, mut sum) = (add.expect("a new name"), [7; 64], 0);
+    far.poll(&mut sum);
+    near.poll(&mut 0);
+    for number in 0..count {
+        if called {
+            near.call(&mut 0, to, add, [number], black_box(&data[..len])).expect("alive");
+        }
+        assert_eq!(far.poll(&mut sum), usize::from(called));
+    }
+    black_box(sum);
 }
 
 /// A port with many peers, none of which says anything.
@@ -280,6 +300,9 @@ fn main() {
         "message-8" => times(Box::new(|pair| pair.message(8))),
         "message-56" => times(Box::new(|pair| pair.message(56))),
         "message-64" => times(Box::new(|pair| pair.message(64))),
+        "active-8" => active(8, true, count),
+        "active-48" => active(48, true, count),
+        "active-poll" => active(0, false, count),
         "enqueue-32" => queue(&mut Pair::new(Mode::Direct), count),
         "poll-1-peer" => poll(1, Mode::Direct, count),
         "poll-64-peers" => poll(64, Mode::Direct, count),

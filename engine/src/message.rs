@@ -127,6 +127,21 @@ impl Port {
         self.try_recv_others(into)
     }
 
+    /// Another short one of the peer where one has just come, and no progress: one more look costs
+    /// little where there is one.
+    #[inline(always)]
+    pub(crate) fn try_recv_more(&mut self, into: &mut [u8]) -> Option<Message> {
+        let connection = self.connections.get_mut(self.mail_rota.hot)?.as_mut()?;
+        match connection.messages_in.take_short(Kind::Message, into) {
+            Probe::Taken((len, tag)) => {
+                let source = connection.peer;
+                self.took_mail();
+                Some(Message { source, tag, len })
+            }
+            _ => None,
+        }
+    }
+
     #[inline(always)]
     fn took_mail(&mut self) {
         if self.mail_rota.took(self.connections.len()) == Streak::Ends {

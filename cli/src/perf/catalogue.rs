@@ -9,6 +9,7 @@ use ayre::deposit::Deposit;
 use ayre::{Atomic, AtomicOp, Options, Port, RemoteRegion, Width};
 
 use super::case::{Case, Metric, Path};
+use super::ops::active::{Answered, Calls, Talk};
 use super::ops::carrier::{
     Carrier, ImmediatePut, Message, NotificationPut, Put, PutNotify, QueueRecord,
 };
@@ -116,6 +117,7 @@ impl Job {
                 loopbacks(&pair),
                 rates(&pair)?,
                 bandwidths(&pair),
+                active(path)?,
                 polls(path),
                 vec![Box::new(Wake::join(WAKE.on(path))?) as Box<dyn Case>],
             ];
@@ -138,6 +140,8 @@ const MESSAGES: &[usize] = &[8, 16, 24, 32, 40, 48, 56, 64, 256, 1 << 10];
 const NOTIFIED: &[usize] = &[8, 16, 24, 32, 40, 48, 56, 64, 1 << 10, 4 << 10];
 const PUTS: &[usize] = &[8, 16, 32, 64, 256, 1 << 10, 4 << 10];
 const BULK: &[usize] = &[4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, LARGEST];
+
+const ACTIVE_BULK: &[usize] = &[1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 
 const LATENCY: Label = Label {
     name: "",
@@ -363,6 +367,20 @@ fn bandwidths(pair: &Rc<Pair>) -> Cases {
         Box::new(OneSided::new(label("get-bandwidth", RawKind::MemcpyOut), pair, get)),
         Box::new(Stream { label: stream, pair: pair.clone(), carrier, two_way: false }),
     ]
+}
+
+/// The raw ring is a stream of two copies, in and out.
+fn active(path: Path) -> Result<Cases> {
+    let talk = Talk::join()?;
+    let label = |name, metric, sizes, raw| Label { name, metric, sizes, raw, ..LATENCY }.on(path);
+    let latency = label("active-latency", Metric::Latency, MESSAGES, RawKind::PingPong);
+    let rate = label("active-rate", Metric::Rate, &[8, 32, 56], RawKind::Ring);
+    let bandwidth = label("active-bandwidth", Metric::Bandwidth, ACTIVE_BULK, RawKind::Ring);
+    Ok(vec![
+        Box::new(Answered { label: latency, talk: talk.clone() }),
+        Box::new(Calls { label: rate, talk: talk.clone() }),
+        Box::new(Calls { label: bandwidth, talk }),
+    ])
 }
 
 fn polls(path: Path) -> Cases {

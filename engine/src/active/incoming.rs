@@ -4,7 +4,7 @@ use super::outgoing::{Call, Outgoing};
 use super::peers::{Landing, Name, Out, Peer};
 use crate::message::Message;
 use ayre_proto::active::landing::Piece;
-use ayre_proto::active::record::{Cause, Record, is_handler};
+use ayre_proto::active::record::{Cause, RECORD_BYTES, Record, is_handler};
 use ayre_proto::lane::Malformed;
 use ayre_proto::units::PeerId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -50,8 +50,11 @@ impl<S> Messenger<S> {
     #[inline(never)]
     fn take_record(&mut self, state: &mut S, message: &Message) -> bool {
         let Message { source, tag, len } = *message;
-        let buffer = *self.buffer;
-        match self.heed(state, source, Record::parse(tag, &buffer[..len])) {
+        // What is longer is none, and its first bytes alone are another.
+        let mut bytes = [0; RECORD_BYTES + 1];
+        let len = len.min(bytes.len());
+        bytes[..len].copy_from_slice(&self.buffer[..len]);
+        match self.heed(state, source, Record::parse(tag, &bytes[..len])) {
             Ok(ran) => ran,
             Err(Malformed) => {
                 self.out.port.end_malformed_lane(source);

@@ -307,11 +307,12 @@ impl<S> Messenger<S> {
     #[inline]
     pub fn poll(&mut self, state: &mut S) -> usize {
         self.out.drain();
-        let mut ran = 0;
-        for _ in 0..POLL_MAX {
-            // The buffer has room for the longest.
-            let Ok(Some(message)) = self.out.port.try_recv(&mut self.buffer[..]) else { break };
-            ran += usize::from(self.take(state, &message));
+        // The buffer has room for the longest.
+        let Ok(Some(first)) = self.out.port.try_recv(&mut self.buffer[..]) else { return 0 };
+        let mut ran = usize::from(self.take(state, &first));
+        for _ in 1..POLL_MAX {
+            let Some(next) = self.out.port.try_recv_more(&mut self.buffer[..]) else { break };
+            ran += usize::from(self.take(state, &next));
         }
         ran
     }

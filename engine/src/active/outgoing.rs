@@ -104,8 +104,17 @@ impl Outgoing {
         if self.peer(to).is_busy() {
             return Err(Busy::MessageLaneFull.into());
         }
-        let (tag, bytes) = body(id, arguments, payload);
-        self.port.send(to, tag, &bytes)
+        if arguments.is_empty() && payload.is_empty() {
+            let (tag, bytes) = Record::Empty(id).encode();
+            return self.port.send(to, tag, &bytes);
+        }
+        let mut bytes = [0; EAGER_MAX];
+        let (words, rest) = bytes.split_at_mut(8 * arguments.len());
+        for (bytes, word) in words.chunks_exact_mut(8).zip(arguments) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        rest[..payload.len()].copy_from_slice(payload);
+        self.port.send(to, id, &bytes[..8 * arguments.len() + payload.len()])
     }
 
     /// Tells a peer of the names that it does not know of.
@@ -210,8 +219,9 @@ impl Outgoing {
     #[inline(never)]
     fn drain_all(&mut self) {
         (self.waits, self.is_restless) = (false, false);
-        let present: Vec<_> = self.port.peers().collect();
-        for peer in present {
+        for index in 0..self.port.connections.len() {
+            let connection = self.port.connections[index].as_ref();
+            let Some(peer) = connection.map(|connection| connection.peer) else { continue };
             match self.drain_peer(peer) {
                 Ok(()) => self.waits |= !self.peer(peer).kept.is_empty(),
                 Err(PostError::Busy(_)) => (self.waits, self.is_restless) = (true, true),

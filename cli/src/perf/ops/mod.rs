@@ -8,6 +8,7 @@ use super::case::{Metric, Path};
 use super::raw::RawKind;
 use super::raw::spin::spin_until;
 
+pub(crate) mod active;
 pub(crate) mod carrier;
 pub(crate) mod crowd;
 pub(crate) mod deposit;

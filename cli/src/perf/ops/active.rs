@@ -1,0 +1,120 @@
+//! Active messages: calls that are answered, and calls that follow each other at once.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use ayre::active::{Handler, Messenger};
+use ayre::{PeerId, Port};
+
+use super::super::case::{Case, Metric, Path};
+use super::super::raw::{RawKind, Side};
+use super::{Label, labelled, poll_until};
+
+/// A messenger that several cases use, one at a time.
+pub(crate) struct Talk {
+    messenger: Messenger<u64>,
+    peer: PeerId,
+    count: Handler<0>,
+    answer: Handler<0>,
+    /// Handlers that have run, and that were waited for.
+    ran: u64,
+    awaited: u64,
+    data: Vec<u8>,
+}
+
+impl Talk {
+    /// Joins the job with a port of its own. Collective.
+    pub(crate) fn join() -> Result<Rc<RefCell<Self>>> {
+        let port = Port::join()?;
+        let peer = port.peer(1 - port.rank()).context("there are two ranks")?;
+        let mut messenger = Messenger::new(port);
+        let count = messenger.register("count", |ran: &mut u64, _, [], _: &[u8]| *ran += 1)?;
+        let answer = messenger.register("answer", move |ran: &mut u64, call, [], data| {
+            *ran += 1;
+            let answered = call.reply(count, [], data);
+            debug_assert!(answered.is_ok(), "the peer waits for it");
+        })?;
+        let mut ran = 0;
+        messenger.sync(&mut ran)?;
+        let (awaited, data) = (ran, Vec::new());
+        Ok(Rc::new(RefCell::new(Self { messenger, peer, count, answer, ran, awaited, data })))
+    }
+
+    fn call(&mut self, handler: Handler<0>) -> Result<()> {
+        Ok(self.messenger.call(&mut self.ran, self.peer, handler, [], &self.data)?)
+    }
+
+    /// Polls until so many more handlers have run; one poll may run some that are waited for later.
+    fn serve(&mut self, count: u64) -> Result<()> {
+        self.awaited += count;
+        poll_until(|| {
+            self.messenger.poll(&mut self.ran);
+            Ok(self.ran >= self.awaited)
+        })
+    }
+}
+
+/// A call whose handler answers by another; the latency of one way is half of it.
+pub(crate) struct Answered {
+    pub(crate) label: Label,
+    pub(crate) talk: Rc<RefCell<Talk>>,
+}
+
+impl Case for Answered {
+    labelled!();
+
+    fn operations(&self) -> u64 {
+        2
+    }
+
+    fn prepare(&mut self, _side: &Side<'_>, size: usize) -> Result<()> {
+        self.talk.borrow_mut().data = vec![0xa5; size];
+        Ok(())
+    }
+
+    fn run(&mut self, side: &Side<'_>, _size: usize, iterations: u64) -> Result<Duration> {
+        let talk = &mut *self.talk.borrow_mut();
+        let start = Instant::now();
+        if !side.measures() {
+            talk.serve(iterations)?;
+            return Ok(start.elapsed());
+        }
+        for _ in 0..iterations {
+            talk.call(talk.answer)?;
+            talk.serve(1)?;
+        }
+        Ok(start.elapsed())
+    }
+}
+
+/// Calls that follow each other at once; the last one is answered.
+pub(crate) struct Calls {
+    pub(crate) label: Label,
+    pub(crate) talk: Rc<RefCell<Talk>>,
+}
+
+impl Case for Calls {
+    labelled!();
+
+    fn prepare(&mut self, _side: &Side<'_>, size: usize) -> Result<()> {
+        self.talk.borrow_mut().data = vec![0xa5; size];
+        Ok(())
+    }
+
+    fn run(&mut self, side: &Side<'_>, _size: usize, iterations: u64) -> Result<Duration> {
+        let talk = &mut *self.talk.borrow_mut();
+        let start = Instant::now();
+        if !side.measures() {
+            talk.serve(iterations)?;
+            return Ok(start.elapsed());
+        }
+        for _ in 1..iterations {
+            talk.call(talk.count)?;
+        }
+        talk.call(talk.answer)?;
+        talk.serve(1)?;
+        Ok(start.elapsed())
+    }
+}

@@ -4,7 +4,8 @@ use crate::crowd::Crowd;
 use crate::seed::Dice;
 use crate::world::{ROUNDS, TARGET, World, insist};
 use ayre::active::{ARGUMENTS_MAX, Call, Cause, Failure, Handler, Messenger, MessengerOptions};
-use ayre::{Busy, Fault, Options, PeerId, Port, PostError, ReceiveError, Region, Rights};
+use ayre::{Busy, Fault, Options, PeerId, Port, PostError, ReceiveError, Region};
+use ayre::{RegionOptions, Rights};
 use std::thread::yield_now;
 
 /// What a handler was run with.
@@ -383,6 +384,44 @@ pub fn death_drops_what_is_not_whole(executor: Executor) {
     assert!(matches!(to_the_dead, Err(Fault::PeerDead | Fault::ForeignHandle)), "{to_the_dead:?}");
     let to_nobody = near.call(&mut at_near, PeerId(77), ask, [], b"");
     assert_eq!(to_nobody, Err(Fault::ForeignHandle));
+}
+
+/// A long call to who takes nothing ends with his death.
+// spec: AM-11
+pub fn a_long_call_ends_with_its_peer(executor: Executor) {
+    let world = World::open(executor);
+    let (near_id, far_id) = (world.initiator_id(), world.target_id());
+    let (near, mut far) = world.split();
+    std::thread::scope(|scope| {
+        let calling = scope.spawn(move || {
+            let mut near = Messenger::<Seen>::new(near);
+            let handler = Handler::<0>::named("nobody's");
+            near.call(&mut vec![], far_id, handler, [], &vec![1; 1 << 20])
+        });
+        expect_record(&mut far, 5);
+        let region = far.alloc(1 << 12, RegionOptions::new()).expect("memory is there");
+        let rights = Rights::WRITE;
+        far.share(near_id, &region, 0..1 << 12, rights, 0x6179_7265_0000_0001).expect("a grant");
+        insist(&mut far, |port| port.send(near_id, 6, &4096_u64.to_le_bytes()));
+        expect_record(&mut far, 2);
+        drop(far);
+        let ended = calling.join().expect("it does not panic");
+        assert_eq!(ended, Err(Fault::PeerDead));
+    });
+}
+
+/// Waits for a record of this tag.
+fn expect_record(port: &mut Port, tag: u32) {
+    for _ in 0..ROUNDS {
+        if let Ok(Some(message)) = port.try_recv(&mut [0; 1024])
+            && message.tag == tag
+        {
+            return;
+        }
+        port.progress();
+        yield_now();
+    }
+    panic!("no record {tag} has come");
 }
 
 /// Who breaks the protocol is cut off, and the memory of nobody changes.

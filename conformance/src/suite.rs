@@ -108,7 +108,8 @@ macro_rules! suite_of_ports {
                 a_panic_harms_its_message, replies_are_replied_to, handlers_do_not_wait,
                 floods_get_on, memory_comes_before_the_handler, death_drops_what_is_not_whole,
                 liars_are_cut_off, any_records_harm_nobody, long_messages_do_not_mix,
-                who_takes_nothing_leaves_room, a_landing_is_for_writing;
+                who_takes_nothing_leaves_room, a_landing_is_for_writing,
+                a_long_call_ends_with_its_peer;
             storm: every_question_comes_back;
             handles: names_are_of_a_pair;
             revocation: nothing_lands_after;

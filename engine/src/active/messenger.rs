@@ -266,7 +266,7 @@ impl<S> Messenger<S> {
         })?;
         // What handlers send to the peer meanwhile comes behind.
         self.out.peer(to).is_held = true;
-        let (mut sent, mut done) = (0, false);
+        let (mut sent, mut done, mut rounds) = (0, false, 0);
         let ended = loop {
             let ended = self.post_until(state, |out| {
                 done = out.advance(to, (id, &head.arguments), payload, &mut sent)?;
@@ -275,8 +275,9 @@ impl<S> Messenger<S> {
             if ended.is_err() || done {
                 break ended;
             }
-            self.poll(state);
-            std::hint::spin_loop();
+            if self.poll(state) == 0 {
+                self.out.port.pause(&mut rounds);
+            }
         };
         self.out.peer(to).is_held = false;
         self.out.stir();

@@ -312,6 +312,9 @@ impl Outgoing {
         payload: &[u8],
         sent: &mut usize,
     ) -> Result<bool, PostError> {
+        if !self.port.is_alive(to) {
+            return Err(Fault::PeerDead.into());
+        }
         if !self.find_landing(to)? {
             return Ok(false);
         }

@@ -141,8 +141,6 @@ const NOTIFIED: &[usize] = &[8, 16, 24, 32, 40, 48, 56, 64, 1 << 10, 4 << 10];
 const PUTS: &[usize] = &[8, 16, 32, 64, 256, 1 << 10, 4 << 10];
 const BULK: &[usize] = &[4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, LARGEST];
 
-const ACTIVE_BULK: &[usize] = &[1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
-
 const LATENCY: Label = Label {
     name: "",
     path: Path::Direct,
@@ -369,17 +367,14 @@ fn bandwidths(pair: &Rc<Pair>) -> Cases {
     ]
 }
 
-/// The raw ring is a stream of two copies, in and out.
 fn active(path: Path) -> Result<Cases> {
     let talk = Talk::join()?;
     let label = |name, metric, sizes, raw| Label { name, metric, sizes, raw, ..LATENCY }.on(path);
     let latency = label("active-latency", Metric::Latency, MESSAGES, RawKind::PingPong);
     let rate = label("active-rate", Metric::Rate, &[8, 32, 56], RawKind::Ring);
-    let bandwidth = label("active-bandwidth", Metric::Bandwidth, ACTIVE_BULK, RawKind::Ring);
     Ok(vec![
         Box::new(Answered { label: latency, talk: talk.clone() }),
-        Box::new(Calls { label: rate, talk: talk.clone() }),
-        Box::new(Calls { label: bandwidth, talk }),
+        Box::new(Calls { label: rate, talk }),
     ])
 }
 

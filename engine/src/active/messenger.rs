@@ -356,6 +356,17 @@ impl<S> Messenger<S> {
         Ok(())
     }
 
+    /// Waits until all that handlers have sent has gone out: for a program that will not poll for a
+    /// while. Runs handlers meanwhile.
+    // spec: AM-8
+    pub fn flush(&mut self, state: &mut S) {
+        while self.out.has_kept() {
+            if let Err(ReceiveError::PeerDied(peer)) = self.step(state, None) {
+                self.deaths.push_back(peer);
+            }
+        }
+    }
+
     /// One message or more, if only records; or what else ends a wait.
     fn step(&mut self, state: &mut S, until: Option<Instant>) -> Result<usize, ReceiveError> {
         let ran = self.poll(state);

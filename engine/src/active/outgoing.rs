@@ -284,6 +284,10 @@ impl Outgoing {
         }
     }
 
+    pub(super) fn has_kept(&self) -> bool {
+        self.kept > 0
+    }
+
     pub(super) fn drop_kept(&mut self, peer: PeerId) {
         let peer = self.peer(peer);
         peer.kept.clear();

@@ -79,6 +79,8 @@ impl Case for Answered {
         let start = Instant::now();
         if !side.measures() {
             talk.serve(iterations)?;
+            // A long answer takes more polls than the one that has run its handler.
+            talk.messenger.flush(&mut talk.ran);
             return Ok(start.elapsed());
         }
         for _ in 0..iterations {
@@ -108,6 +110,8 @@ impl Case for Calls {
         let start = Instant::now();
         if !side.measures() {
             talk.serve(iterations)?;
+            // A long answer takes more polls than the one that has run its handler.
+            talk.messenger.flush(&mut talk.ran);
             return Ok(start.elapsed());
         }
         for _ in 1..iterations {

@@ -122,7 +122,7 @@ impl Case for AppendIn {
         Ok(())
     }
 
-    fn run(&mut self, _side: &Side<'_>, _size: usize, iterations: u64) -> Result<Duration> {
+    fn run(&mut self, side: &Side<'_>, _size: usize, iterations: u64) -> Result<Duration> {
         let port = &mut *self.member.borrow_mut();
         let start = Instant::now();
         match &mut self.end {
@@ -143,7 +143,10 @@ impl Case for AppendIn {
                 }
             }
         }
-        Ok(start.elapsed())
+        let time = start.elapsed();
+        // The owner does not leave before the last answer was taken.
+        side.barrier();
+        Ok(time)
     }
 }
 

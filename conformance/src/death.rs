@@ -37,6 +37,24 @@ pub fn what_was_executed_has_not_faulted(executor: Executor) {
     assert_eq!(world.initiator().flush(target), Ok(()));
 }
 
+/// The same of a call that waits for its answer, while its target goes at once.
+// spec: LIFE-11, GET-2, ATOM-5
+pub fn the_last_answer_is_returned(executor: Executor) {
+    for _ in 0..40 {
+        let mut world = World::open(executor);
+        let Memory { region, remote, .. } = world.memory(8);
+        let (mut near, mut far) = world.split();
+        std::thread::scope(|scope| {
+            let calling = scope.spawn(move || near.fetch_add(&remote, 0, 7));
+            while region.load(0) != 7 {
+                far.progress();
+            }
+            drop(far);
+            assert_eq!(calling.join().expect("it does not panic"), Ok(0));
+        });
+    }
+}
+
 /// Every call that addresses the dead port says so; what else is wrong with it goes first.
 // spec: LIFE-10, LIFE-11, QUE-10, ERR-1, ERR-3
 pub fn later_calls_fault(executor: Executor) {

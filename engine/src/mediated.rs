@@ -124,7 +124,7 @@ impl Port {
             self.nudge(peer);
         }
         let outcome = awaited.map(|awaited| self.wait_answer(peer, awaited));
-        self.awaited = None;
+        self.stop_awaiting(peer);
         let (status, value) = outcome.unwrap_or((Status::Ok, 0));
         Ok(Posted { ticket, status, value })
     }
@@ -167,7 +167,7 @@ impl Port {
             self.nudge(peer);
         }
         let outcome = awaited.map(|awaited| self.wait_answer(peer, awaited));
-        self.awaited = None;
+        self.stop_awaiting(peer);
         let (status, value) = outcome.unwrap_or((Status::Ok, 0));
         Ok(Posted { ticket, status, value })
     }
@@ -261,7 +261,7 @@ impl Port {
         let answered = request.is_answered();
         if !self.has_request_room(peer, answered, len) {
             let room = self.wait_for(None, |port| {
-                port.take_answers(peer.index(), awaited.as_deref_mut());
+                port.take_awaited(peer, awaited.as_deref_mut());
                 let gone = !port.is_alive(peer);
                 (gone || port.has_request_room(peer, answered, len)).then_some(!gone)
             });
@@ -312,11 +312,28 @@ impl Port {
     // spec: GET-2, ATOM-5
     fn wait_answer(&mut self, peer: PeerId, mut awaited: Awaited<'_>) -> (Status, u64) {
         let outcome = self.wait_for(None, |port| {
-            port.take_answers(peer.index(), Some(&mut awaited));
+            port.take_awaited(peer, Some(&mut awaited));
             let ended = port.connection(peer).map_or(Some(Fault::PeerDead), |c| c.ended);
             awaited.outcome.or_else(|| ended.map(|why| (Status::Fault(why), 0)))
         });
         outcome.unwrap_or((Status::Fault(Fault::PeerDead), 0))
+    }
+
+    /// Takes in answers for a call that waits; where the peer has gone meanwhile, all that it had
+    /// answered, before the connection ends.
+    fn take_awaited(&mut self, peer: PeerId, mut awaited: Option<&mut Awaited<'_>>) {
+        self.take_answers(peer.index(), awaited.as_deref_mut());
+        if let Some(why) = self.awaited_ends.take() {
+            self.take_answers(peer.index(), awaited);
+            self.end_gone(peer, why);
+        }
+    }
+
+    fn stop_awaiting(&mut self, peer: PeerId) {
+        self.awaited = None;
+        if let Some(why) = self.awaited_ends.take() {
+            self.end_gone(peer, why);
+        }
     }
 }
 

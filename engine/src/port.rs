@@ -89,6 +89,8 @@ pub struct Port {
     pub(crate) polls: u32,
     /// The connection whose answers a blocking call takes in itself.
     pub(crate) awaited: Option<usize>,
+    /// Why that connection ends, once the call has taken what was answered before.
+    pub(crate) awaited_ends: Option<Fault>,
     pub(crate) counters: Counters,
     /// Deposit instructions that were taken apart lately.
     pub(crate) memo: Memo,
@@ -185,6 +187,7 @@ impl Port {
             died: Vec::new(),
             polls: 0,
             awaited: None,
+            awaited_ends: None,
             counters: Counters::default(),
             memo: Memo::default(),
             _not_sync: PhantomData,

@@ -143,16 +143,24 @@ impl Port {
             if connection.ended.is_some() {
                 continue;
             }
-            if let Err(why) = take_packets(connection) {
-                let peer = connection.peer;
-                // What it has executed has not faulted.
-                self.take_answers_of(index);
-                if why == Fault::Malformed {
-                    self.count_malformed();
-                }
-                self.end_connection(peer, why);
+            let peer = connection.peer;
+            match take_packets(connection) {
+                // What it has answered, only the call that waits for it can take.
+                Err(why) if self.awaited == Some(index) => self.awaited_ends = Some(why),
+                Err(why) => self.end_gone(peer, why),
+                Ok(()) => {}
             }
         }
+    }
+
+    /// Ends the connection of a peer that has gone, or that says what none says. What it has
+    /// executed has not faulted.
+    pub(crate) fn end_gone(&mut self, peer: PeerId, why: Fault) {
+        self.take_answers_of(peer.index());
+        if why == Fault::Malformed {
+            self.count_malformed();
+        }
+        self.end_connection(peer, why);
     }
 
     /// Whether something of another host waits for [`Port::service_control`].

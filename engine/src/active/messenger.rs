@@ -1,6 +1,6 @@
 //! A port that carries active messages.
 use super::handlers::{Handler, Handlers};
-use super::outgoing::{Call, Outgoing, long};
+use super::outgoing::{Call, Outgoing, bytes_of};
 use super::peers::Name;
 use crate::error::{Busy, Fault, PostError, ReceiveError, SetupError};
 use crate::port::Port;
@@ -255,10 +255,10 @@ impl<S> Messenger<S> {
         (id, arguments): (u32, &[u64]),
         payload: &[u8],
     ) -> Result<(), Fault> {
-        let head = long(id, arguments, &[]).map_err(fault_of)?;
         if payload.len() > LONGEST {
             return Err(Fault::TooLong);
         }
+        let arguments = bytes_of(arguments);
         self.post_until(state, |out| {
             out.announce(to)?;
             let is_free = !out.peer(to).is_busy();
@@ -269,7 +269,7 @@ impl<S> Messenger<S> {
         let (mut sent, mut done, mut rounds) = (0, false, 0);
         let ended = loop {
             let ended = self.post_until(state, |out| {
-                done = out.advance(to, (id, &head.arguments), payload, &mut sent)?;
+                done = out.advance(to, (id, &arguments), payload, &mut sent)?;
                 Ok(())
             });
             if ended.is_err() || done {
@@ -360,8 +360,13 @@ impl<S> Messenger<S> {
     /// while. Runs handlers meanwhile.
     // spec: AM-8
     pub fn flush(&mut self, state: &mut S) {
-        while self.out.has_kept() {
-            if let Err(ReceiveError::PeerDied(peer)) = self.step(state, None) {
+        loop {
+            // A poll may send the last of it: then nobody has anything to wake us for.
+            self.poll(state);
+            if !self.out.has_kept() {
+                return;
+            }
+            if let Err(ReceiveError::PeerDied(peer)) = self.rest(state, None) {
                 self.deaths.push_back(peer);
             }
         }
@@ -369,10 +374,14 @@ impl<S> Messenger<S> {
 
     /// One message or more, if only records; or what else ends a wait.
     fn step(&mut self, state: &mut S, until: Option<Instant>) -> Result<usize, ReceiveError> {
-        let ran = self.poll(state);
-        if ran > 0 {
-            return Ok(ran);
+        match self.poll(state) {
+            0 => self.rest(state, until),
+            ran => Ok(ran),
         }
+    }
+
+    /// The same after a poll that has run nothing.
+    fn rest(&mut self, state: &mut S, until: Option<Instant>) -> Result<usize, ReceiveError> {
         let mut timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
         let is_over = timeout.is_some_and(|left| left.is_zero());
         if self.out.is_restless {
@@ -405,12 +414,5 @@ impl<S> Messenger<S> {
     pub fn disconnect(&mut self, peer: PeerId) -> Result<(), Fault> {
         self.out.forget(peer);
         self.out.port.disconnect(peer)
-    }
-}
-
-fn fault_of(error: PostError) -> Fault {
-    match error {
-        PostError::Fault(fault) => fault,
-        PostError::Busy(_) => Fault::TooLong,
     }
 }

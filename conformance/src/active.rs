@@ -5,7 +5,7 @@ use crate::seed::Dice;
 use crate::world::{ROUNDS, TARGET, World, insist};
 use ayre::active::{ARGUMENTS_MAX, Call, Cause, Failure, Handler, Messenger, MessengerOptions};
 use ayre::{Busy, Fault, Options, PeerId, Port, PostError, ReceiveError, Region};
-use ayre::{RegionOptions, Rights};
+use std::sync::Mutex;
 use std::thread::yield_now;
 
 /// What a handler was run with.
@@ -246,6 +246,47 @@ pub fn handlers_do_not_wait(executor: Executor) {
     assert!(numbers.eq(0..refused));
 }
 
+/// Whoever will not poll for a while can wait for what its handlers have sent to have gone.
+// spec: AM-8
+pub fn a_flush_ends(executor: Executor) {
+    let ends = Ends::<u64>::open(executor);
+    let Ends { mut near, mut far, far_id, .. } = ends;
+    let heard = near.register("heard", |count: &mut u64, _, [], _: &[u8]| *count += 1);
+    let heard: Handler<0> = heard.expect("a new name");
+    let ask = far.register("ask", move |count: &mut u64, call, [], payload| {
+        *count += 1;
+        call.reply(heard, [], payload).expect("within the limit");
+    });
+    let ask: Handler<0> = ask.expect("a new name");
+    const CALLS: u64 = 60;
+    let flushed = Mutex::new(0);
+    std::thread::scope(|scope| {
+        let flushed = &flushed;
+        scope.spawn(move || {
+            let mut count = 0;
+            for round in 1..=CALLS {
+                let len = [10, 5000, 100_000][round as usize % 3];
+                near.call(&mut count, far_id, ask, [], &vec![1; len]).expect("it is alive");
+                near.serve_while(&mut count, |count| *count < round).expect("it is alive");
+                // Nothing that we send ends the flush; where we give up, our death does.
+                let ended = (0..ROUNDS).find(|_| {
+                    near.poll(&mut count);
+                    yield_now();
+                    *flushed.lock().expect("nobody panics with it") == round
+                });
+                assert!(ended.is_some(), "waited in vain: flush {round}");
+            }
+            near.into_port().leave().expect("all was sent");
+        });
+        let mut count = 0;
+        for round in 1..=CALLS {
+            far.serve_while(&mut count, |count| *count < round).expect("it is alive");
+            far.flush(&mut count);
+            *flushed.lock().expect("nobody panics with it") = round;
+        }
+    });
+}
+
 /// Both ends ask more than the lanes hold, and each question has an answer.
 // spec: AM-8, AM-9
 pub fn floods_get_on(executor: Executor) {
@@ -386,150 +427,6 @@ pub fn death_drops_what_is_not_whole(executor: Executor) {
     assert_eq!(to_nobody, Err(Fault::ForeignHandle));
 }
 
-/// A long call to who takes nothing ends with his death.
-// spec: AM-11
-pub fn a_long_call_ends_with_its_peer(executor: Executor) {
-    let world = World::open(executor);
-    let (near_id, far_id) = (world.initiator_id(), world.target_id());
-    let (near, mut far) = world.split();
-    std::thread::scope(|scope| {
-        let calling = scope.spawn(move || {
-            let mut near = Messenger::<Seen>::new(near);
-            let handler = Handler::<0>::named("nobody's");
-            near.call(&mut vec![], far_id, handler, [], &vec![1; 1 << 20])
-        });
-        expect_record(&mut far, 5);
-        let region = far.alloc(1 << 12, RegionOptions::new()).expect("memory is there");
-        let rights = Rights::WRITE;
-        far.share(near_id, &region, 0..1 << 12, rights, 0x6179_7265_0000_0001).expect("a grant");
-        insist(&mut far, |port| port.send(near_id, 6, &4096_u64.to_le_bytes()));
-        expect_record(&mut far, 2);
-        drop(far);
-        let ended = calling.join().expect("it does not panic");
-        assert_eq!(ended, Err(Fault::PeerDead));
-    });
-}
-
-/// Waits for a record of this tag.
-fn expect_record(port: &mut Port, tag: u32) {
-    for _ in 0..ROUNDS {
-        if let Ok(Some(message)) = port.try_recv(&mut [0; 1024])
-            && message.tag == tag
-        {
-            return;
-        }
-        port.progress();
-        yield_now();
-    }
-    panic!("no record {tag} has come");
-}
-
-/// Who breaks the protocol is cut off, and the memory of nobody changes.
-// spec: AM-15
-pub fn liars_are_cut_off(executor: Executor) {
-    let lies: [(u32, &[u64]); 14] = [
-        (0, &[0]),
-        (1, &[1 << 40, 0, 0]),
-        (1, &[300, 0]),
-        (2, &[300, 5000, 1000, 1]),
-        (2, &[3]),
-        (3, &[100]),
-        (4, &[100]),
-        (5, &[1]),
-        (5, &[0, 0]),
-        (6, &[4096]),
-        (7, &[300, 9]),
-        (8, &[7]),
-        (9, &[15]),
-        (10, &[0]),
-    ];
-    for (tag, words) in lies {
-        let world = World::open(executor);
-        let (near_id, far_id) = (world.initiator_id(), world.target_id());
-        let (mut liar, far) = world.split();
-        let mut far = Messenger::<Seen>::new(far);
-        let mut seen = vec![];
-        let lie: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        insist(&mut liar, |port| port.send(far_id, tag, &lie));
-        for _ in 0..ROUNDS {
-            if !far.port().is_alive(near_id) {
-                break;
-            }
-            far.poll(&mut seen);
-            liar.progress();
-            yield_now();
-        }
-        assert!(!far.port().is_alive(near_id), "{tag} {words:?}");
-        assert!(seen.is_empty());
-    }
-}
-
-/// Records of any kind, most of them nearly right: nothing panics, nothing is written where a
-/// landing is not, and the far end can be used by others afterwards.
-// spec: AM-15, AM-7
-pub fn any_records_harm_nobody(executor: Executor) {
-    let mut dice = Dice::new(48);
-    for _ in 0..60 {
-        let world = World::open(executor);
-        let (near_id, far_id) = (world.initiator_id(), world.target_id());
-        let (mut liar, far) = world.split();
-        let mut far = Messenger::<Seen>::new(far);
-        far.register::<1>("one", keep::<1>).expect("a new name");
-        let mut seen = vec![];
-        for _ in 0..30 {
-            let (tag, record) = any_record(&mut dice);
-            match liar.send(far_id, tag, &record) {
-                Ok(()) | Err(PostError::Busy(_)) => {}
-                Err(PostError::Fault(_)) => break,
-            }
-            for _ in 0..dice.below(20) {
-                far.poll(&mut seen);
-                liar.progress();
-            }
-            while let Ok(Some(_)) = liar.try_recv(&mut [0; 1024]) {}
-        }
-        for _ in 0..1000 {
-            far.poll(&mut seen);
-        }
-        for (arguments, payload) in &seen {
-            assert!(arguments.len() == 1 && payload.len() <= 1 << 17);
-        }
-        far.failures().for_each(|failed| assert_eq!(failed.peer, near_id));
-        let two = far.register::<2>("two", keep::<2>);
-        assert!(two.is_ok());
-    }
-}
-
-/// A tag and bytes: of a record or of a message, with numbers that are small, exact, or wild.
-fn any_record(dice: &mut Dice) -> (u32, Vec<u8>) {
-    let id = Handler::<1>::named("one").id();
-    let tag = match dice.below(8) {
-        0 => id,
-        1 => dice.below(300) as u32,
-        _ => 1 + dice.below(9) as u32,
-    };
-    let words = 1 + dice.below(4);
-    let mut bytes = vec![];
-    for _ in 0..words {
-        let word = match dice.below(5) {
-            0 => u64::from(id),
-            1 => dice.below(6),
-            2 => 1 << dice.below(64),
-            3 => 1 << 17,
-            _ => dice.below(5000),
-        };
-        bytes.extend(word.to_le_bytes());
-    }
-    if tag == 1 {
-        bytes.truncate(16);
-        bytes.extend(b"one");
-    }
-    if dice.below(6) == 0 {
-        bytes.truncate(1 + dice.index(bytes.len()));
-    }
-    (tag, bytes)
-}
-
 const SENDERS: u16 = 3;
 const LONG: u64 = 60;
 
@@ -579,33 +476,4 @@ fn send_long(port: Port, id: PeerId, handler: Handler<1>) {
 fn shape(source: PeerId, number: u64) -> (usize, u8) {
     let mixed = (number + 1).wrapping_mul(0x9e37_79b9 * u64::from(source.0));
     (mixed as usize % 90_000, mixed as u8)
-}
-
-/// A region of the right to write is all that a landing is.
-// spec: AM-12
-pub fn a_landing_is_for_writing(executor: Executor) {
-    let world = World::open(executor);
-    let (near_id, far_id) = (world.initiator_id(), world.target_id());
-    let (mut near, far) = world.split();
-    let mut far = Messenger::<Seen>::new(far);
-    let mut seen = vec![];
-    insist(&mut near, |port| port.send(far_id, 5, &[0; 8]));
-    let mut record = [0; 64];
-    let mut found = None;
-    for _ in 0..ROUNDS {
-        far.poll(&mut seen);
-        if let Ok(Some(message)) = near.try_recv(&mut record) {
-            found = Some((message.tag, message.len));
-            break;
-        }
-        yield_now();
-    }
-    assert_eq!(found, Some((6, 8)));
-    assert_eq!(u64::from_le_bytes(record[..8].try_into().expect("eight")), 1 << 17);
-    let landing = near.accept_region(far_id, 0x6179_7265_0000_0001).expect("it is handed over");
-    assert_eq!((landing.len(), landing.rights()), (1 << 17, Rights::WRITE));
-    let mut into = [0; 8];
-    let read = near.get(&landing, 0, &mut into, Options::new());
-    assert_eq!(read.map(drop), Err(Fault::Rights.into()));
-    assert!(far.port().is_alive(near_id));
 }

@@ -26,6 +26,7 @@ pub mod deposits;
 pub mod epochs;
 pub mod handles;
 pub mod inside;
+pub mod liars;
 pub mod locks;
 pub mod messages;
 pub mod notifications;

@@ -106,9 +106,11 @@ macro_rules! suite_of_ports {
             active:
                 handlers_get_what_was_sent, names_are_the_same_everywhere,
                 a_panic_harms_its_message, replies_are_replied_to, handlers_do_not_wait,
-                floods_get_on, memory_comes_before_the_handler, death_drops_what_is_not_whole,
-                liars_are_cut_off, any_records_harm_nobody, long_messages_do_not_mix,
-                who_takes_nothing_leaves_room, a_landing_is_for_writing,
+                a_flush_ends, floods_get_on, memory_comes_before_the_handler,
+                death_drops_what_is_not_whole, long_messages_do_not_mix,
+                who_takes_nothing_leaves_room;
+            liars:
+                liars_are_cut_off, any_records_harm_nobody, a_landing_is_for_writing,
                 a_long_call_ends_with_its_peer;
             storm: every_question_comes_back;
             handles: names_are_of_a_pair;
@@ -118,7 +120,7 @@ macro_rules! suite_of_ports {
             notifications: polls_in_turn_find_every_peer;
             death:
                 later_calls_fault, a_fault_goes_before_busy, what_is_under_way_ends,
-                what_was_executed_has_not_faulted,
+                what_was_executed_has_not_faulted, the_last_answer_is_returned,
                 blocked_calls_return, waits_end, accepting_ends, what_was_published_arrives,
                 leaving_flushes, a_wait_ends_with_the_last_peer,
                 what_has_arrived_comes_first, a_number_can_be_used_again,

@@ -3,7 +3,7 @@ use super::messenger::{Failure, Messenger};
 use super::outgoing::{Call, Outgoing};
 use super::peers::{Landing, Name, Out, Peer};
 use crate::message::Message;
-use ayre_proto::active::landing::Piece;
+use ayre_proto::active::landing::{Outward, Piece};
 use ayre_proto::active::record::{Cause, RECORD_BYTES, Record, is_handler};
 use ayre_proto::lane::Malformed;
 use ayre_proto::units::PeerId;
@@ -104,7 +104,7 @@ impl<S> Messenger<S> {
                 peer.wants = true;
             }
             Record::Landing(bytes) => match &mut self.out.peer(source).out {
-                out @ Out::Wanted => *out = Out::Promised(bytes),
+                out @ Out::Wanted => *out = Out::Promised(Outward::new(bytes)?),
                 _ => return Err(Malformed),
             },
         }

@@ -7,9 +7,9 @@ use crate::error::{Busy, Fault, PostError, SetupError};
 use crate::mem::region::RegionOptions;
 use crate::options::Options;
 use crate::port::Port;
-use ayre_proto::active::landing::{Inward, Outward};
+use ayre_proto::active::LONGEST;
+use ayre_proto::active::landing::Inward;
 use ayre_proto::active::record::{Cause, Record};
-use ayre_proto::active::{ARGUMENTS_MAX, LONGEST};
 use ayre_proto::limits::{EAGER_MAX, LINE_PAYLOAD};
 use ayre_proto::units::{PeerId, Rights};
 use std::collections::VecDeque;
@@ -83,13 +83,7 @@ impl Outgoing {
         if len > LINE_PAYLOAD {
             return self.post_slowly(to, handler.id(), &arguments, payload);
         }
-        let mut line = [0; LINE_PAYLOAD];
-        let (words, rest) = line.split_at_mut(8 * N);
-        for (bytes, word) in words.chunks_exact_mut(8).zip(arguments) {
-            bytes.copy_from_slice(&word.to_le_bytes());
-        }
-        rest[..payload.len()].copy_from_slice(payload);
-        self.port.send(to, handler.id(), &line[..len])
+        self.port.send(to, handler.id(), lay(&mut [0; LINE_PAYLOAD], &arguments, payload))
     }
 
     #[inline(never)]
@@ -104,17 +98,9 @@ impl Outgoing {
         if self.peer(to).is_busy() {
             return Err(Busy::MessageLaneFull.into());
         }
-        if arguments.is_empty() && payload.is_empty() {
-            let (tag, bytes) = Record::Empty(id).encode();
-            return self.port.send(to, tag, &bytes);
-        }
-        let mut bytes = [0; EAGER_MAX];
-        let (words, rest) = bytes.split_at_mut(8 * arguments.len());
-        for (bytes, word) in words.chunks_exact_mut(8).zip(arguments) {
-            bytes.copy_from_slice(&word.to_le_bytes());
-        }
-        rest[..payload.len()].copy_from_slice(payload);
-        self.port.send(to, id, &bytes[..8 * arguments.len() + payload.len()])
+        let mut buffer = [0; EAGER_MAX];
+        let (tag, bytes) = body(&mut buffer, id, arguments, payload);
+        self.port.send(to, tag, bytes)
     }
 
     /// Tells a peer of the names that it does not know of.
@@ -160,14 +146,18 @@ impl Outgoing {
                 Err(PostError::Busy(_)) => {}
                 done => return done,
             }
-            let (tag, bytes) = body(handler.id(), &arguments, payload);
-            return self.keep(to, Kept::Record { tag, bytes });
+            let mut buffer = [0; EAGER_MAX];
+            let (tag, bytes) = body(&mut buffer, handler.id(), &arguments, payload);
+            return self.keep(to, Kept::Record { tag, bytes: bytes.to_vec() });
         }
         if !self.port.is_alive(to) {
             return Err(Fault::PeerDead.into());
         }
-        let long = long(handler.id(), &arguments, payload)?;
-        self.keep(to, Kept::Long(long))
+        if payload.len() > LONGEST {
+            return Err(Fault::TooLong.into());
+        }
+        let (id, arguments) = (handler.id(), bytes_of(&arguments));
+        self.keep(to, Kept::Long(Long { id, arguments, payload: payload.to_vec(), sent: 0 }))
     }
 
     /// Keeps a message until it can go.
@@ -354,18 +344,21 @@ impl Outgoing {
                 self.peer(to).out = Out::Wanted;
                 Ok(false)
             }
-            Out::Promised(bytes) => {
+            Out::Promised(ref ring) => {
+                let ring = ring.clone();
                 if !self.port.has_offer(to, PacketKind::OfferRegion, LANDING) {
                     return Err(Busy::MessageLaneFull.into());
                 }
-                let lie = PostError::Fault(Fault::Malformed);
-                let region = self.port.accept_region(to, LANDING).map_err(|_| lie)?;
-                let ring = Outward::new(bytes).map_err(|_| lie)?;
-                if region.len() != bytes {
-                    return Err(lie);
+                match self.port.accept_region(to, LANDING) {
+                    Ok(region) if region.len() == ring.bytes() => {
+                        self.peer(to).out = Out::Open(Box::new((ring, region)));
+                        Ok(true)
+                    }
+                    _ => {
+                        self.port.end_malformed_lane(to);
+                        Err(Fault::PeerDead.into())
+                    }
                 }
-                self.peer(to).out = Out::Open(Box::new((ring, region)));
-                Ok(true)
             }
         }
     }
@@ -400,26 +393,37 @@ impl Outgoing {
     }
 }
 
-/// A record's tag and bytes.
-fn body(id: u32, arguments: &[u64], payload: &[u8]) -> (u32, Vec<u8>) {
-    if arguments.is_empty() && payload.is_empty() {
-        let (tag, bytes) = Record::Empty(id).encode();
-        return (tag, bytes.to_vec());
+/// Arguments and payload, one behind the other.
+#[inline(always)]
+fn lay<'a>(buffer: &'a mut [u8], arguments: &[u64], payload: &[u8]) -> &'a [u8] {
+    let len = 8 * arguments.len() + payload.len();
+    let (words, rest) = buffer[..len].split_at_mut(8 * arguments.len());
+    for (bytes, word) in words.chunks_exact_mut(8).zip(arguments) {
+        bytes.copy_from_slice(&word.to_le_bytes());
     }
-    let mut bytes = Vec::with_capacity(8 * arguments.len() + payload.len());
-    bytes.extend(arguments.iter().flat_map(|word| word.to_le_bytes()));
-    bytes.extend_from_slice(payload);
-    (id, bytes)
+    rest.copy_from_slice(payload);
+    &buffer[..len]
 }
 
-/// A long message with bytes of its own.
-pub(super) fn long(id: u32, arguments: &[u64], payload: &[u8]) -> Result<Long, PostError> {
-    debug_assert!(arguments.len() <= ARGUMENTS_MAX, "a handler has no more");
-    if payload.len() > LONGEST {
-        return Err(Fault::TooLong.into());
+/// A short message's tag and bytes.
+// spec: AM-15
+fn body<'a>(
+    buffer: &'a mut [u8; EAGER_MAX],
+    id: u32,
+    arguments: &[u64],
+    payload: &[u8],
+) -> (u32, &'a [u8]) {
+    if arguments.is_empty() && payload.is_empty() {
+        let (tag, bytes) = Record::Empty(id).encode();
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        return (tag, &buffer[..bytes.len()]);
     }
-    let arguments = arguments.iter().flat_map(|word| word.to_le_bytes()).collect();
-    Ok(Long { id, arguments, payload: payload.to_vec(), sent: 0 })
+    (id, lay(buffer, arguments, payload))
+}
+
+/// Arguments as they travel with a long message.
+pub(super) fn bytes_of(arguments: &[u64]) -> Vec<u8> {
+    arguments.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
 /// Who has called a handler, and the way out while it runs.

@@ -43,8 +43,8 @@ pub(super) enum Out {
     Unknown,
     /// It was asked for.
     Wanted,
-    /// It has so many bytes and is about to be handed over.
-    Promised(u64),
+    /// It is about to be handed over.
+    Promised(Outward),
     Open(Box<(Outward, RemoteRegion)>),
 }
 

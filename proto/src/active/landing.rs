@@ -39,6 +39,11 @@ impl Outward {
         if is_landing(bytes) { Ok(Self { bytes, put: 0, taken: 0 }) } else { Err(Malformed) }
     }
 
+    /// Bytes of the landing.
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// The next piece of what has so many bytes left, at least one; none while there is no room for
     /// a whole one. It stays the next one until it is put.
     // spec: AM-12, AM-13

@@ -9,7 +9,7 @@ use ayre::deposit::Deposit;
 use ayre::{Atomic, AtomicOp, Options, Port, RemoteRegion, Width};
 
 use super::case::{Case, Metric, Path};
-use super::ops::active::{Answered, Calls, Talk};
+use super::ops::active::{Calls, Talk};
 use super::ops::carrier::{
     Carrier, ImmediatePut, Message, NotificationPut, Put, PutNotify, QueueRecord,
 };
@@ -140,6 +140,8 @@ const MESSAGES: &[usize] = &[8, 16, 24, 32, 40, 48, 56, 64, 256, 1 << 10];
 const NOTIFIED: &[usize] = &[8, 16, 24, 32, 40, 48, 56, 64, 1 << 10, 4 << 10];
 const PUTS: &[usize] = &[8, 16, 32, 64, 256, 1 << 10, 4 << 10];
 const BULK: &[usize] = &[4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, LARGEST];
+
+const ACTIVE_BULK: &[usize] = &[1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 
 const LATENCY: Label = Label {
     name: "",
@@ -372,10 +374,12 @@ fn active(path: Path) -> Result<Cases> {
     let label = |name, metric, sizes, raw| Label { name, metric, sizes, raw, ..LATENCY }.on(path);
     let latency = label("active-latency", Metric::Latency, MESSAGES, RawKind::PingPong);
     let rate = label("active-rate", Metric::Rate, &[8, 32, 56], RawKind::Ring);
-    Ok(vec![
-        Box::new(Answered { label: latency, talk: talk.clone() }),
-        Box::new(Calls { label: rate, talk }),
-    ])
+    // The raw ring is a stream of two copies, in and out.
+    let bandwidth = label("active-bandwidth", Metric::Bandwidth, ACTIVE_BULK, RawKind::Ring);
+    let case = |label, each_answered| -> Box<dyn Case> {
+        Box::new(Calls { label, talk: talk.clone(), each_answered })
+    };
+    Ok(vec![case(latency, true), case(rate, false), case(bandwidth, false)])
 }
 
 fn polls(path: Path) -> Cases {

@@ -56,50 +56,21 @@ impl Talk {
     }
 }
 
-/// A call whose handler answers by another; the latency of one way is half of it.
-pub(crate) struct Answered {
-    pub(crate) label: Label,
-    pub(crate) talk: Rc<RefCell<Talk>>,
-}
-
-impl Case for Answered {
-    labelled!();
-
-    fn operations(&self) -> u64 {
-        2
-    }
-
-    fn prepare(&mut self, _side: &Side<'_>, size: usize) -> Result<()> {
-        self.talk.borrow_mut().data = vec![0xa5; size];
-        Ok(())
-    }
-
-    fn run(&mut self, side: &Side<'_>, _size: usize, iterations: u64) -> Result<Duration> {
-        let talk = &mut *self.talk.borrow_mut();
-        let start = Instant::now();
-        if !side.measures() {
-            talk.serve(iterations)?;
-            // A long answer takes more polls than the one that has run its handler.
-            talk.messenger.flush(&mut talk.ran);
-            return Ok(start.elapsed());
-        }
-        for _ in 0..iterations {
-            talk.call(talk.answer)?;
-            talk.serve(1)?;
-        }
-        Ok(start.elapsed())
-    }
-}
-
-/// Calls that follow each other at once; the last one is answered.
+/// Calls of rank 0. Where each is answered, the latency of one way is half of it; else they follow
+/// each other at once, and only the last one is answered.
 pub(crate) struct Calls {
     pub(crate) label: Label,
     pub(crate) talk: Rc<RefCell<Talk>>,
+    pub(crate) each_answered: bool,
 }
 
 impl Case for Calls {
     labelled!();
 
+    fn operations(&self) -> u64 {
+        if self.each_answered { 2 } else { 1 }
+    }
+
     fn prepare(&mut self, _side: &Side<'_>, size: usize) -> Result<()> {
         self.talk.borrow_mut().data = vec![0xa5; size];
         Ok(())
@@ -114,11 +85,14 @@ impl Case for Calls {
             talk.messenger.flush(&mut talk.ran);
             return Ok(start.elapsed());
         }
-        for _ in 1..iterations {
-            talk.call(talk.count)?;
+        for number in 1..=iterations {
+            if self.each_answered || number == iterations {
+                talk.call(talk.answer)?;
+                talk.serve(1)?;
+            } else {
+                talk.call(talk.count)?;
+            }
         }
-        talk.call(talk.answer)?;
-        talk.serve(1)?;
         Ok(start.elapsed())
     }
 }

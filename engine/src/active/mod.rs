@@ -28,7 +28,8 @@
 //! })?;
 //! let mut words = Words::default();
 //! messenger.sync(&mut words)?;
-//! let peer = messenger.port().peer(messenger.port().rank() ^ 1).ok_or("start two ranks")?;
+//! let other = messenger.port().rank() ^ 1;
+//! let peer = messenger.port().peer(other).ok_or("start two ranks")?;
 //! messenger.call(&mut words, peer, count, [], b"four words of text")?;
 //! messenger.serve_while(&mut words, |words| words.told < 4 || words.heard < 4)?;
 //! # Ok(())

@@ -392,6 +392,30 @@ pub fn memory_comes_before_the_handler(executor: Executor) {
     assert!(state.found.into_iter().eq(1..=500));
 }
 
+/// A sync has run what was sent before by who goes at once, short or long.
+// spec: AM-4, AM-11
+pub fn a_sync_runs_what_came_before(executor: Executor) {
+    for round in 0..30 {
+        let ends = Ends::<Seen>::open(executor);
+        let Ends { mut near, mut far, far_id, .. } = ends;
+        let seen = far.register::<0>("seen", keep::<0>).expect("a new name");
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut none = vec![];
+                let payload = vec![5; if round % 2 == 0 { 10 } else { 3000 }];
+                for _ in 0..5 {
+                    near.call(&mut none, far_id, seen, [], &payload).expect("it is alive");
+                }
+                near.sync(&mut none).expect("it is alive");
+                near.into_port().leave().expect("all was sent");
+            });
+            let mut found = vec![];
+            far.sync(&mut found).expect("it is alive");
+            assert_eq!(found.len(), 5, "round {round}");
+        });
+    }
+}
+
 /// What had come of a dead peer is run; nobody waits for the rest.
 // spec: AM-11
 pub fn death_drops_what_is_not_whole(executor: Executor) {

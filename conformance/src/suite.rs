@@ -106,9 +106,9 @@ macro_rules! suite_of_ports {
             active:
                 handlers_get_what_was_sent, names_are_the_same_everywhere,
                 a_panic_harms_its_message, replies_are_replied_to, handlers_do_not_wait,
-                a_flush_ends, floods_get_on, memory_comes_before_the_handler,
-                death_drops_what_is_not_whole, long_messages_do_not_mix,
-                who_takes_nothing_leaves_room;
+                a_flush_ends, a_sync_runs_what_came_before, floods_get_on,
+                memory_comes_before_the_handler, death_drops_what_is_not_whole,
+                long_messages_do_not_mix, who_takes_nothing_leaves_room;
             liars:
                 liars_are_cut_off, any_records_harm_nobody, a_landing_is_for_writing,
                 a_long_call_ends_with_its_peer;

@@ -262,6 +262,14 @@ impl Port {
         Ok(Some(Message { source, tag: status.tag, len }))
     }
 
+    /// Whether nothing comes from a peer any more: it is gone, and all that it had sent was taken.
+    // spec: MSG-10
+    pub(crate) fn is_silent(&mut self, peer: PeerId) -> bool {
+        self.connection_mut(peer).map_or(true, |connection| {
+            connection.ended.is_some() && connection.messages_in.peek().is_none()
+        })
+    }
+
     /// A lane that does not parse is not looked at again: its connection ends, lanes and all.
     // spec: ERR-6, LIFE-18
     #[cold]

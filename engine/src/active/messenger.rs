@@ -190,9 +190,10 @@ impl<S> Messenger<S> {
                 Err(fault) => return Err(fault),
             }
         }
+        // Of who has gone, all that he has sent is taken first.
         while peers
             .iter()
-            .any(|peer| self.out.port.is_alive(*peer) && self.out.peer(*peer).syncs < round)
+            .any(|peer| !self.out.port.is_silent(*peer) && self.out.peer(*peer).syncs < round)
         {
             if let Err(ReceiveError::PeerDied(peer)) = self.step(state, None) {
                 self.deaths.push_back(peer);

@@ -254,6 +254,10 @@ fn member(own: usize, line: &Line) {
     while !line.has_word() {
         member.go_on();
     }
+    line.hear();
+    // Who goes first is a death to those who still look.
+    line.say(0);
+    line.hear();
     drop(member);
     drop(windows);
     assert_eq!(held(), before);
@@ -275,6 +279,8 @@ fn one_round(ranks: &mut Vec<Process>, seed: u64) {
     ranks.remove(victim as usize).kill();
     assert!(!has_socket(&addresses[victim as usize]));
     ranks.iter().for_each(|rank| assert_eq!(rank.line.hear(), victim, "who has died"));
+    ranks.iter().for_each(|rank| rank.line.say(0));
+    ranks.iter().for_each(|rank| assert_eq!(rank.line.hear(), 0, "it looks no more"));
     ranks.iter().for_each(|rank| rank.line.say(0));
     ranks.iter_mut().for_each(Process::succeeds);
     assert!(!addresses.iter().any(has_socket));

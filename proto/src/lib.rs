@@ -21,6 +21,7 @@
 //! | [`matching`] | which matched message goes into which receive | spec/45 |
 //! | [`envelope`], [`touch`] | what endpoints tell each other | spec/46 |
 //! | [`deposit`] | messages that combine what sender and receiver know | spec/55 |
+//! | [`collective`] | who of a group sends what to whom, and the brackets of sums | spec/49 |
 //! | [`combine`] | what an update of an endpoint does to numbers | spec/46 |
 //! | [`link`] | the link between hosts: frames, channels, paths, pace | spec/85, 86, 91 |
 //!
@@ -33,6 +34,7 @@ extern crate alloc;
 
 pub mod active;
 pub mod alu;
+pub mod collective;
 pub mod combine;
 pub mod command;
 pub mod deposit;

@@ -53,6 +53,20 @@ pub enum Record<'a> {
     Sync(u64),
     /// A message without arguments and payload, to this id.
     Empty(u32),
+    /// Portions that were taken in all of a group's collectives.
+    Taken {
+        /// The group's id.
+        group: u32,
+        /// How many, round the last number.
+        taken: u32,
+    },
+    /// A group is given up.
+    GivenUp {
+        /// The group's id.
+        group: u32,
+        /// From this collective on.
+        since: u32,
+    },
 }
 
 const ANNOUNCE: u32 = 1;
@@ -64,6 +78,11 @@ const LANDING: u32 = 6;
 const FAILED: u32 = 7;
 const SYNC: u32 = 8;
 const EMPTY: u32 = 9;
+/// What a portion of a collective has instead of a handler's id.
+// spec: COLL-12
+pub const PORTION: u32 = 10;
+const TAKEN: u32 = 11;
+const GIVEN_UP: u32 = 12;
 
 /// Three words, and the arguments or the name.
 pub const RECORD_BYTES: usize = 24 + NAME_MAX;
@@ -99,6 +118,8 @@ impl<'a> Record<'a> {
             Self::Failed(id, cause) => (FAILED, [id.into(), cause as u64, 0], &[]),
             Self::Sync(round) => (SYNC, [round, 0, 0], &[]),
             Self::Empty(id) => (EMPTY, [id.into(), 0, 0], &[]),
+            Self::Taken { group, taken } => (TAKEN, [group.into(), taken.into(), 0], &[]),
+            Self::GivenUp { group, since } => (GIVEN_UP, [group.into(), since.into(), 0], &[]),
         };
         let mut bytes = Bytes::new();
         for word in &words[..words_of(tag)] {
@@ -123,7 +144,8 @@ impl<'a> Record<'a> {
         match tag {
             ANNOUNCE => announced(next(), next(), rest),
             LONG => {
-                let id = handler(next())?;
+                let id = number(next())?;
+                let id = if id == PORTION { id } else { handler(id.into())? };
                 let whole = rest.len().is_multiple_of(8) && rest.len() <= 8 * ARGUMENTS_MAX;
                 let long = Self::Long { id, total: next(), piece: next(), arguments: rest };
                 if whole { Ok(long) } else { Err(Malformed) }
@@ -135,6 +157,8 @@ impl<'a> Record<'a> {
             FAILED => Ok(Self::Failed(handler(next())?, cause(next())?)),
             SYNC => Ok(Self::Sync(next())),
             EMPTY => Ok(Self::Empty(handler(next())?)),
+            TAKEN => Ok(Self::Taken { group: number(next())?, taken: number(next())? }),
+            GIVEN_UP => Ok(Self::GivenUp { group: number(next())?, since: number(next())? }),
             _ => Err(Malformed),
         }
     }
@@ -143,7 +167,7 @@ impl<'a> Record<'a> {
 const fn words_of(tag: u32) -> usize {
     match tag {
         LONG => 3,
-        ANNOUNCE | FAILED => 2,
+        ANNOUNCE | FAILED | TAKEN | GIVEN_UP => 2,
         _ => 1,
     }
 }
@@ -158,6 +182,10 @@ fn announced(id: u64, arguments: u64, name: &[u8]) -> Result<Record<'_>, Malform
         }
         _ => Err(Malformed),
     }
+}
+
+fn number(word: u64) -> Result<u32, Malformed> {
+    u32::try_from(word).map_err(|_| Malformed)
 }
 
 fn handler(word: u64) -> Result<u32, Malformed> {

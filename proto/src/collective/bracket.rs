@@ -1,0 +1,26 @@
+//! Where the brackets of a sum are.
+//!
+//! ```text
+//!   6 members      ((0 1) (2 3)) (4 5)
+//!   7 members      ((0 1) (2 3)) ((4 5) 6)
+//! ```
+//!
+//! A group is cut at the greatest power of two below its number, and so is each part. Who combines
+//! in the order of the members keeps the parts that wait for their other half on a stack.
+
+/// How often the two topmost parts are combined once this member's is on top of the stack: at the
+/// last one there is one part left.
+// spec: COLL-7
+pub const fn closes(member: usize, members: usize) -> u32 {
+    if member + 1 == members {
+        // One part for each bit of the number of those before, and this one.
+        member.count_ones()
+    } else {
+        member.trailing_ones()
+    }
+}
+
+/// Parts that wait on the stack at most.
+pub const fn depth(members: usize) -> usize {
+    (usize::BITS - members.leading_zeros()) as usize
+}

@@ -1,0 +1,227 @@
+//! Collectives: what each member of a group sends to whom, in which order.
+//!
+//! ```text
+//!   Plan              steps of one member, one behind the other, of one or two phases
+//!    ├─ Rounds        everybody hears of everybody in log n rounds    barrier
+//!    ├─ Exchange      halves of the group swap what they have         allreduce, scan, allgather
+//!    ├─ Tree, Star    towards one member, or from it                  reduce, broadcast, ...
+//!    ├─ Spread, Ring  everybody to everybody, or to the neighbour     alltoall, allgather, ...
+//!    └─ Chain         one behind the other, block by block            broadcast, scan
+//! ```
+//!
+//! A plan is a machine of a few counters. It knows the number of members, its own, and whom the
+//! collective is about (the *root*); bytes and time are others' business. Sends wait for nobody and
+//! receives come in the order of the plan, so that what all members' plans do together does not
+//! depend on who is faster.
+//!
+//! Sums of numbers that round depend on where the brackets are. Every plan that reduces puts them
+//! where [`bracket`] says, whatever the schedule, except [`Ring`](Schedule::Ring).
+pub mod bracket;
+mod exchange;
+mod plan;
+pub mod portion;
+mod ring;
+mod spread;
+mod star;
+mod tree;
+
+pub use plan::{Plan, Task};
+pub use tree::subtree;
+
+/// Members of a group.
+// spec: COLL-1
+pub const MEMBERS_MAX: usize = 1024;
+
+/// What is done together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Collective {
+    /// Nobody goes on before all have come.
+    Barrier = 1,
+    /// The root's vector is everybody's.
+    Broadcast = 2,
+    /// All vectors, combined, are the root's.
+    Reduce = 3,
+    /// All vectors, combined, are everybody's.
+    Allreduce = 4,
+    /// Everybody has a block for the root.
+    Gather = 5,
+    /// The root has a block for everybody.
+    Scatter = 6,
+    /// Everybody has a block for everybody.
+    Allgather = 7,
+    /// Everybody has a block for each one.
+    Alltoall = 8,
+    /// Each has the vectors of those up to itself, combined.
+    Scan = 9,
+    /// Each has a block of all vectors, combined.
+    ReduceScatter = 10,
+}
+
+impl Collective {
+    /// Each once, in the order of their codes.
+    pub const ALL: [Self; 10] = [
+        Self::Barrier,
+        Self::Broadcast,
+        Self::Reduce,
+        Self::Allreduce,
+        Self::Gather,
+        Self::Scatter,
+        Self::Allgather,
+        Self::Alltoall,
+        Self::Scan,
+        Self::ReduceScatter,
+    ];
+
+    /// Whether it has a root.
+    pub const fn has_root(self) -> bool {
+        matches!(self, Self::Broadcast | Self::Reduce | Self::Gather | Self::Scatter)
+    }
+
+    /// Whether it combines numbers.
+    pub const fn combines(self) -> bool {
+        matches!(self, Self::Reduce | Self::Allreduce | Self::Scan | Self::ReduceScatter)
+    }
+}
+
+/// A way to do it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Schedule {
+    /// One member has to do with all others: two hops, and all the work is one's.
+    Star = 1,
+    /// Along a binomial tree: few messages, twice as many hops as the tree is high.
+    Tree = 2,
+    /// In rounds, with partners twice as far each time: few hops, everybody sends in each.
+    Doubling = 3,
+    /// Everybody to everybody: one hop, and each block goes the shortest way.
+    Spread = 4,
+    /// By neighbours, block by block: each has to do with two others only.
+    Ring = 5,
+}
+
+impl Schedule {
+    /// Each once, in the order of their codes.
+    pub const ALL: [Self; 5] = [Self::Star, Self::Tree, Self::Doubling, Self::Spread, Self::Ring];
+
+    /// Whether there is such a plan.
+    // spec: COLL-6
+    pub const fn can(self, collective: Collective) -> bool {
+        use Collective as C;
+        match self {
+            Self::Star => matches!(
+                collective,
+                C::Barrier | C::Broadcast | C::Reduce | C::Allreduce | C::Gather | C::Scatter
+            ),
+            Self::Tree => {
+                !matches!(collective, C::Allgather | C::Alltoall | C::Scan | C::ReduceScatter)
+            }
+            Self::Doubling => {
+                matches!(collective, C::Barrier | C::Allreduce | C::Allgather | C::Scan)
+            }
+            Self::Spread => {
+                matches!(collective, C::Allreduce | C::Allgather | C::Alltoall | C::ReduceScatter)
+            }
+            Self::Ring => matches!(
+                collective,
+                C::Broadcast | C::Allreduce | C::Allgather | C::Scan | C::ReduceScatter
+            ),
+        }
+    }
+
+    /// Whether its brackets are those of the others: else it is for what does not round.
+    // spec: COLL-7
+    pub const fn is_exact_only(self, collective: Collective) -> bool {
+        matches!(self, Self::Ring) && collective.combines()
+    }
+}
+
+/// Blocks one behind the other, from the first, and round the last: each member has one, and of a
+/// vector that is cut into blocks each a part as long as the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Blocks {
+    /// The first one's number.
+    pub first: usize,
+    /// How many.
+    pub count: usize,
+}
+
+impl Blocks {
+    /// No bytes, but the news.
+    pub const NONE: Self = Self { first: 0, count: 0 };
+
+    /// One of them.
+    pub const fn one(block: usize) -> Self {
+        Self { first: block, count: 1 }
+    }
+
+    /// All of a group of so many.
+    pub const fn all(members: usize) -> Self {
+        Self { first: 0, count: members }
+    }
+}
+
+/// What becomes of blocks that come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// They are the new ones.
+    Place,
+    /// They are combined with those that stand there, and are of members behind ours.
+    FoldAfter,
+    /// The same, of members before ours.
+    FoldBefore,
+    /// They are one member's: combined with those of members before it when the [`bracket`] closes.
+    Push,
+}
+
+/// What a member does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// Sends blocks as they stand.
+    Send {
+        /// To this member.
+        to: usize,
+        /// These.
+        blocks: Blocks,
+    },
+    /// Waits for blocks.
+    Receive {
+        /// From this member.
+        from: usize,
+        /// These.
+        blocks: Blocks,
+        /// What becomes of them.
+        action: Action,
+    },
+    /// Its own ones have their turn among those that are [pushed](Action::Push).
+    PushOwn {
+        /// These.
+        blocks: Blocks,
+    },
+}
+
+/// A member's place among so many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// Its number.
+    pub member: usize,
+    /// Members.
+    pub members: usize,
+}
+
+impl Place {
+    /// The member so many places on, round the last.
+    const fn on(self, distance: usize) -> usize {
+        (self.member + distance) % self.members
+    }
+
+    /// The member so many places back, round the first.
+    const fn back(self, distance: usize) -> usize {
+        (self.member + self.members - distance % self.members) % self.members
+    }
+
+    /// The same place, counted from a root.
+    const fn seen_from(self, root: usize) -> Self {
+        Self { member: self.back(root), members: self.members }
+    }
+}

@@ -1,0 +1,127 @@
+//! Portions: what the messages of a collective say before the bytes.
+use crate::lane::Malformed;
+
+/// Bytes of a header.
+pub const HEADER: usize = 16;
+
+/// What precedes the bytes of a portion.
+// spec: COLL-12
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The group's.
+    pub group: u32,
+    /// The collective's, counted in its group from 1, round the last.
+    pub sequence: u32,
+    /// What the sender means to do: [`signature`].
+    pub signature: u32,
+    /// Portions of this group that the sender has taken from the receiver in all, round the last.
+    pub taken: u32,
+}
+
+impl Header {
+    /// Its bytes.
+    #[inline]
+    pub fn encode(self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        let words = [self.group, self.sequence, self.signature, self.taken];
+        for (to, word) in bytes.chunks_exact_mut(4).zip(words) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// The header, and what comes behind.
+    #[inline]
+    pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), Malformed> {
+        let (header, rest) = bytes.split_first_chunk::<HEADER>().ok_or(Malformed)?;
+        let (words, _) = header.as_chunks::<4>();
+        let word = |at: usize| u32::from_le_bytes(words[at]);
+        let [group, sequence, signature, taken] = [word(0), word(1), word(2), word(3)];
+        Ok((Self { group, sequence, signature, taken }, rest))
+    }
+}
+
+/// A number that members who mean different things hardly share: of what is done (collective,
+/// schedule, root, numbers and what becomes of them) and of how many bytes.
+// spec: COLL-13
+#[inline]
+pub const fn signature(what: u64, bytes: u64) -> u32 {
+    let what = what.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = what ^ bytes.wrapping_mul(0xbf58_476d_1ce4_e5b9).rotate_left(32);
+    ((mixed ^ (mixed >> 29)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 32) as u32
+}
+
+/// Portions on their way between two members, in one direction: what a member may send and the
+/// other one has not taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    sent: u32,
+    /// Of these, as far as is known.
+    theirs: u32,
+    taken: u32,
+    /// What the other one was told of that.
+    told: u32,
+    /// Portions that have come and were not taken.
+    waiting: u32,
+}
+
+/// Portions that a member may send before the other one has taken the first.
+// spec: COLL-11
+pub const WINDOW: u32 = 32;
+
+impl Window {
+    /// Whether a portion may be sent.
+    #[inline]
+    pub const fn is_open(&self) -> bool {
+        self.sent.wrapping_sub(self.theirs) < WINDOW
+    }
+
+    /// Portions that were taken in all: what a portion that is sent now tells.
+    #[inline]
+    pub const fn taken(&self) -> u32 {
+        self.taken
+    }
+
+    /// A portion, or the news alone, is sent; returns what it tells.
+    #[inline]
+    pub const fn send(&mut self, is_portion: bool) -> u32 {
+        self.sent = self.sent.wrapping_add(is_portion as u32);
+        self.told = self.taken;
+        self.taken
+    }
+
+    /// The other one tells how much it has taken.
+    #[inline]
+    pub const fn on_taken(&mut self, taken: u32) -> Result<(), Malformed> {
+        // Counted from what was known: no more than is on its way.
+        if taken.wrapping_sub(self.theirs) > self.sent.wrapping_sub(self.theirs) {
+            return Err(Malformed);
+        }
+        self.theirs = taken;
+        Ok(())
+    }
+
+    /// A portion has come.
+    #[inline]
+    pub const fn on_portion(&mut self) -> Result<(), Malformed> {
+        if self.waiting == WINDOW {
+            return Err(Malformed);
+        }
+        self.waiting += 1;
+        Ok(())
+    }
+
+    /// A portion that had come is taken.
+    #[inline]
+    pub const fn take(&mut self) {
+        debug_assert!(self.waiting > 0, "it has come");
+        self.waiting -= 1;
+        self.taken = self.taken.wrapping_add(1);
+    }
+
+    /// Whether the other one must be told, as no portion has done so for long.
+    #[inline]
+    pub const fn is_due(&self) -> bool {
+        self.taken.wrapping_sub(self.told) >= WINDOW / 2
+    }
+}

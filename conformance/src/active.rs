@@ -2,6 +2,7 @@
 use crate::Executor;
 use crate::crowd::Crowd;
 use crate::seed::Dice;
+use crate::storm::mesh;
 use crate::world::{ROUNDS, TARGET, World, insist};
 use ayre::active::{ARGUMENTS_MAX, Call, Cause, Failure, Handler, Messenger, MessengerOptions};
 use ayre::{Busy, Fault, Options, PeerId, Port, PostError, ReceiveError, Region};
@@ -412,6 +413,26 @@ pub fn a_sync_runs_what_came_before(executor: Executor) {
             let mut found = vec![];
             far.sync(&mut found).expect("it is alive");
             assert_eq!(found.len(), 5, "round {round}");
+        });
+    }
+}
+
+/// A sync does not wait for one that leaves without, whenever it does.
+// spec: AM-4
+pub fn a_sync_ends_when_others_leave(executor: Executor) {
+    for round in 0..20 {
+        let one = |port: Port| {
+            let own = port.rank();
+            let mut messenger = Messenger::new(port);
+            if own > 0 {
+                (0..round).for_each(|_| yield_now());
+                return messenger.into_port().leave().expect("nothing is under way");
+            }
+            messenger.sync(&mut ()).expect("nothing but departures");
+        };
+        std::thread::scope(|scope| {
+            let ports = mesh(executor, 3).into_iter();
+            ports.for_each(|port| drop(scope.spawn(move || one(port))));
         });
     }
 }

@@ -2,7 +2,7 @@
 use crate::Executor;
 use crate::seed::Dice;
 use crate::world::{ROUNDS, World, insist};
-use ayre::active::{Call, Handler, Messenger};
+use ayre::active::{Call, Handler, Messenger, id_of};
 use ayre::{Fault, Options, Port, PostError, RegionOptions, Rights};
 use std::thread::yield_now;
 
@@ -91,6 +91,49 @@ pub fn liars_are_cut_off(executor: Executor) {
     }
 }
 
+/// Who lies about groups is cut off: portions that were never sent are taken, more come than there
+/// is room for, of more groups than there can be, or of one that he is no member of.
+// spec: COLL-11, COLL-14
+pub fn who_lies_about_groups_is_cut_off(executor: Executor) {
+    let portion = |group: u32, taken: u64| (10, [u64::from(group) | 1 << 32, taken << 32]);
+    let alone = id_of("alone");
+    let lies: [Vec<(u32, [u64; 2])>; 6] = [
+        vec![portion(7, 1)],
+        vec![portion(7, 0); 33],
+        (1..=65).map(|group| portion(group, 0)).collect(),
+        vec![portion(alone, 0)],
+        vec![portion(7, 0), (11, [7, 5])],
+        vec![(12, [1 << 40, 0])],
+    ];
+    for records in lies {
+        let world = World::open(executor);
+        let (near_id, far_id) = (world.initiator_id(), world.target_id());
+        let (mut liar, far) = world.split();
+        let mut far = Messenger::<Seen>::new(far);
+        let group = far.group("alone", &[far_id]).expect("of its own");
+        let mut seen = vec![];
+        let last = records.len() - 1;
+        for (number, (tag, words)) in records.into_iter().enumerate() {
+            assert!(far.port().is_alive(near_id), "{number} of {last}");
+            let record: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            insist(&mut liar, |port| {
+                far.poll(&mut seen);
+                port.send(far_id, tag, &record)
+            });
+        }
+        for _ in 0..ROUNDS {
+            if !far.port().is_alive(near_id) {
+                break;
+            }
+            far.poll(&mut seen);
+            liar.progress();
+            yield_now();
+        }
+        assert!(!far.port().is_alive(near_id));
+        far.barrier(&mut seen, group).expect("it needs nobody");
+    }
+}
+
 /// Records of any kind, most of them nearly right: nothing panics, nothing is written where a
 /// landing is not, and the far end can be used by others afterwards.
 // spec: AM-15, AM-7
@@ -133,7 +176,7 @@ fn any_record(dice: &mut Dice) -> (u32, Vec<u8>) {
     let tag = match dice.below(8) {
         0 => id,
         1 => dice.below(300) as u32,
-        _ => 1 + dice.below(9) as u32,
+        _ => 1 + dice.below(12) as u32,
     };
     let words = 1 + dice.below(4);
     let mut bytes = vec![];

@@ -20,6 +20,7 @@ pub mod active;
 pub mod atomics;
 pub mod batches;
 pub mod bounds;
+pub mod collectives;
 pub mod concurrency;
 pub mod death;
 pub mod deposits;

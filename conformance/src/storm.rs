@@ -30,7 +30,7 @@ struct Storm {
 /// do; messages of one member to another keep their order, short ones and long ones.
 // spec: AM-5, AM-8, AM-9, AM-12, AM-14
 pub fn every_question_comes_back(executor: Executor) {
-    let ports = mesh(executor);
+    let ports = mesh(executor, MEMBERS);
     let ran: u64 = std::thread::scope(|scope| {
         let start = |port| scope.spawn(move || member(port));
         let members: Vec<_> = ports.into_iter().map(start).collect();
@@ -102,10 +102,10 @@ fn member(port: Port) -> u64 {
     storm.run
 }
 
-/// As many ports as members, numbered from 0.
-fn mesh(executor: Executor) -> Vec<Port> {
+/// Ports that are all connected with each other, numbered from 0.
+pub(crate) fn mesh(executor: Executor, members: u16) -> Vec<Port> {
     let mut ports: Vec<(Port, Option<SocketAddr>)> = vec![];
-    for number in 0..MEMBERS {
+    for number in 0..members {
         let mut port = executor.open(number);
         let address = executor.open_net(&mut port);
         for (other, address) in &mut ports {

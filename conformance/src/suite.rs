@@ -106,13 +106,20 @@ macro_rules! suite_of_ports {
             active:
                 handlers_get_what_was_sent, names_are_the_same_everywhere,
                 a_panic_harms_its_message, replies_are_replied_to, handlers_do_not_wait,
-                a_flush_ends, a_sync_runs_what_came_before, floods_get_on,
+                a_flush_ends, a_sync_runs_what_came_before,
+                a_sync_ends_when_others_leave, floods_get_on,
                 memory_comes_before_the_handler, death_drops_what_is_not_whole,
                 long_messages_do_not_mix, who_takes_nothing_leaves_room;
             liars:
-                liars_are_cut_off, any_records_harm_nobody, a_landing_is_for_writing,
+                liars_are_cut_off, who_lies_about_groups_is_cut_off,
+                any_records_harm_nobody, a_landing_is_for_writing,
                 a_long_call_ends_with_its_peer;
             storm: every_question_comes_back;
+            collectives:
+                every_schedule_agrees_with_the_oracle, groups_do_not_mix,
+                collectives_overlap, lengths_differ, handlers_run_meanwhile,
+                early_portions_wait, who_does_another_thing_is_found, death_ends_collectives,
+                nonsense_is_refused;
             handles: names_are_of_a_pair;
             revocation: nothing_lands_after;
             room:

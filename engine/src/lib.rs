@@ -30,6 +30,7 @@ pub mod active;
 mod batch;
 mod bell;
 mod capability;
+pub mod collective;
 mod config;
 mod connection;
 mod control;

@@ -190,6 +190,21 @@ impl Port {
         self.wait_or_died(timeout, turns, |port| port.try_recv(into).transpose())
     }
 
+    /// The same; ends, as if its time were up, once there are more departures than the caller has
+    /// seen.
+    pub(crate) fn recv_or_departure(
+        &mut self,
+        into: &mut [u8],
+        timeout: Option<Duration>,
+        seen: u64,
+    ) -> Result<Message, ReceiveError> {
+        let turns = self.connections.len();
+        self.wait_or_died(timeout, turns, |port| match port.try_recv(into) {
+            Ok(None) if port.departures != seen => Some(Err(ReceiveError::TimedOut)),
+            found => found.transpose(),
+        })
+    }
+
     /// Waits for what `attempt` gives, or until a peer dies, or until the time is up. So many turns
     /// of `attempt` look at everything.
     // spec: WAIT-1, LIFE-11

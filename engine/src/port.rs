@@ -86,6 +86,8 @@ pub struct Port {
     pub(crate) barriers: u64,
     /// Peers whose death no wait has reported yet; each number stands here once at most.
     pub(crate) died: Vec<PeerId>,
+    /// Connections that have ended, however.
+    pub(crate) departures: u64,
     pub(crate) polls: u32,
     /// The connection whose answers a blocking call takes in itself.
     pub(crate) awaited: Option<usize>,
@@ -185,6 +187,7 @@ impl Port {
             size: 1,
             barriers: 0,
             died: Vec::new(),
+            departures: 0,
             polls: 0,
             awaited: None,
             awaited_ends: None,
@@ -227,6 +230,12 @@ impl Port {
         self.connection(peer).is_ok_and(|connection| connection.ended.is_none())
     }
 
+    /// Who is expected to send next.
+    #[inline]
+    pub(crate) fn look_first_at(&mut self, peer: PeerId) {
+        self.mail_rota.hot = peer.index();
+    }
+
     #[inline(always)]
     pub(crate) fn connection(&self, peer: PeerId) -> Result<&Connection, Fault> {
         self.connections.get(peer.index()).and_then(Option::as_ref).ok_or(Fault::ForeignHandle)
@@ -250,7 +259,9 @@ impl Port {
             return;
         }
         connection.ended = Some(why);
-        if let Executor::Mediated(_) = connection.executor {
+        let is_mediated = matches!(connection.executor, Executor::Mediated(_));
+        self.departures += 1;
+        if is_mediated {
             self.mediated -= 1;
             // What the peer had posted before it went is still carried out.
             let mut responder = self.responder();

@@ -2,9 +2,11 @@
 use super::messenger::{Failure, Messenger};
 use super::outgoing::{Call, Outgoing};
 use super::peers::{Landing, Name, Out, Peer};
+use crate::collective::running::PORTION_MAX;
 use crate::message::Message;
 use ayre_proto::active::landing::{Outward, Piece};
-use ayre_proto::active::record::{Cause, RECORD_BYTES, Record, is_handler};
+use ayre_proto::active::record::{Cause, PORTION, RECORD_BYTES, Record, is_handler};
+use ayre_proto::collective::portion::HEADER;
 use ayre_proto::lane::Malformed;
 use ayre_proto::units::PeerId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,6 +23,10 @@ impl<S> Messenger<S> {
         let Message { source, tag, len } = *message;
         if is_handler(tag) {
             return self.run_short(state, source, tag, len);
+        }
+        if tag == PORTION {
+            self.take_portion(source, len);
+            return false;
         }
         self.take_record(state, message)
     }
@@ -45,6 +51,14 @@ impl<S> Messenger<S> {
             self.out.fail(source, id, Cause::Panicked);
         }
         true
+    }
+
+    // spec: COLL-12
+    #[inline]
+    fn take_portion(&mut self, source: PeerId, len: usize) {
+        if self.groups.take(source, &self.buffer[..len]).is_err() {
+            self.out.port.end_malformed_lane(source);
+        }
     }
 
     #[inline(never)]
@@ -107,6 +121,8 @@ impl<S> Messenger<S> {
                 out @ Out::Wanted => *out = Out::Promised(Outward::new(bytes)?),
                 _ => return Err(Malformed),
             },
+            Record::Taken { group, taken } => self.groups.on_taken(source, group, taken)?,
+            Record::GivenUp { group, since } => self.groups.on_given_up(source, group, since)?,
         }
         self.out.stir();
         Ok(false)
@@ -119,6 +135,9 @@ impl<S> Messenger<S> {
         (id, arguments): (u32, &[u8]),
         total: u64,
     ) -> Result<(), Malformed> {
+        if id == PORTION && (total > PORTION_MAX as u64 || arguments.len() != HEADER) {
+            return Err(Malformed);
+        }
         let index = self.out.known(source, id, self.handlers.find(id));
         let takes = index.map(|index| usize::from(self.handlers.entry(index).arguments));
         let longest = self.out.options.longest as u64;
@@ -129,6 +148,7 @@ impl<S> Messenger<S> {
         landing.arguments.extend_from_slice(arguments);
         landing.len = 0;
         landing.dropped = match takes {
+            _ if id == PORTION => None,
             None => Some(Cause::Unknown),
             Some(takes) if 8 * takes != arguments.len() || total > longest => {
                 Some(Cause::Malformed)
@@ -148,6 +168,12 @@ impl<S> Messenger<S> {
         self.out.stir();
         let landing = self.out.peer(source).landing.as_mut().ok_or(Malformed)?;
         if landing.ring.left() > 0 {
+            return Ok(false);
+        }
+        if landing.id == PORTION {
+            let mut bytes = std::mem::take(&mut landing.payload);
+            bytes.truncate(landing.len);
+            self.groups.take_long(source, &landing.arguments, bytes)?;
             return Ok(false);
         }
         Ok(self.run_long(state, source))

@@ -2,6 +2,7 @@
 use super::handlers::{Handler, Handlers};
 use super::outgoing::{Call, Outgoing, bytes_of};
 use super::peers::Name;
+use crate::collective::group::Groups;
 use crate::error::{Busy, Fault, PostError, ReceiveError, SetupError};
 use crate::port::Port;
 use crate::wait::deadline;
@@ -80,9 +81,12 @@ pub struct Failure {
 // spec: AM-6
 pub struct Messenger<S> {
     pub(super) handlers: Handlers<S>,
-    pub(super) out: Outgoing,
+    pub(crate) out: Outgoing,
+    pub(crate) groups: Groups,
     pub(super) buffer: Box<[u8; EAGER_MAX]>,
-    pub(super) deaths: VecDeque<PeerId>,
+    pub(crate) deaths: VecDeque<PeerId>,
+    /// Connections that had ended when this last waited.
+    departures: u64,
     syncs: u64,
 }
 
@@ -98,7 +102,8 @@ impl<S> Messenger<S> {
     pub fn new(port: Port) -> Self {
         let out = Outgoing::new(port, MessengerOptions::new());
         let (handlers, deaths) = (Handlers::default(), VecDeque::new());
-        Self { handlers, out, buffer: Box::new([0; EAGER_MAX]), deaths, syncs: 0 }
+        let (groups, buffer) = (Groups::default(), Box::new([0; EAGER_MAX]));
+        Self { handlers, out, groups, buffer, deaths, departures: 0, syncs: 0 }
     }
 
     /// The same with other limits.
@@ -310,12 +315,16 @@ impl<S> Messenger<S> {
     pub fn poll(&mut self, state: &mut S) -> usize {
         self.out.drain();
         // The buffer has room for the longest.
-        let Ok(Some(first)) = self.out.port.try_recv(&mut self.buffer[..]) else { return 0 };
+        let Ok(Some(first)) = self.out.port.try_recv(&mut self.buffer[..]) else {
+            self.advance_started();
+            return 0;
+        };
         let mut ran = usize::from(self.take(state, &first));
         for _ in 1..POLL_MAX {
             let Some(next) = self.out.port.try_recv_more(&mut self.buffer[..]) else { break };
             ran += usize::from(self.take(state, &next));
         }
+        self.advance_started();
         ran
     }
 
@@ -382,7 +391,11 @@ impl<S> Messenger<S> {
     }
 
     /// The same after a poll that has run nothing.
-    fn rest(&mut self, state: &mut S, until: Option<Instant>) -> Result<usize, ReceiveError> {
+    pub(crate) fn rest(
+        &mut self,
+        state: &mut S,
+        until: Option<Instant>,
+    ) -> Result<usize, ReceiveError> {
         let mut timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
         let is_over = timeout.is_some_and(|left| left.is_zero());
         if self.out.is_restless {
@@ -391,10 +404,13 @@ impl<S> Messenger<S> {
             std::thread::yield_now();
             timeout = Some(Duration::ZERO);
         }
-        match self.out.port.recv(&mut self.buffer[..], timeout) {
+        // Who waits for a peer looks whether it has gone after each departure.
+        let seen = std::mem::replace(&mut self.departures, self.out.port.departures);
+        match self.out.port.recv_or_departure(&mut self.buffer[..], timeout, seen) {
             Ok(message) => Ok(usize::from(self.take(state, &message))),
             Err(ReceiveError::PeerDied(peer)) => {
                 self.out.forget(peer);
+                self.groups.on_death(peer);
                 Err(ReceiveError::PeerDied(peer))
             }
             Err(ReceiveError::TimedOut) if !is_over => Ok(0),
@@ -414,6 +430,7 @@ impl<S> Messenger<S> {
     /// As [`Port::disconnect`].
     pub fn disconnect(&mut self, peer: PeerId) -> Result<(), Fault> {
         self.out.forget(peer);
+        self.groups.on_death(peer);
         self.out.port.disconnect(peer)
     }
 }

@@ -38,7 +38,7 @@
 mod handlers;
 mod incoming;
 mod messenger;
-mod outgoing;
+pub(crate) mod outgoing;
 mod peers;
 
 pub use ayre_proto::active::record::Cause;

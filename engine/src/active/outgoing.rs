@@ -22,8 +22,8 @@ const FAILURES_MAX: usize = 1024;
 
 /// A messenger apart from its handlers, which send by it while they run.
 #[derive(Debug)]
-pub(super) struct Outgoing {
-    pub(super) port: Port,
+pub(crate) struct Outgoing {
+    pub(crate) port: Port,
     pub(super) options: MessengerOptions,
     /// By peer number.
     peers: Vec<Peer>,
@@ -55,7 +55,7 @@ impl Outgoing {
         }
     }
 
-    pub(super) fn peer(&mut self, peer: PeerId) -> &mut Peer {
+    pub(crate) fn peer(&mut self, peer: PeerId) -> &mut Peer {
         if peer.index() >= self.peers.len() {
             self.peers.resize_with(peer.index() + 1, Peer::default);
         }
@@ -164,17 +164,48 @@ impl Outgoing {
     // spec: AM-8
     pub(super) fn keep(&mut self, to: PeerId, kept: Kept) -> Result<(), PostError> {
         let weight = kept.weight();
-        let free = self.options.overflow - self.kept;
+        let free = self.options.overflow.saturating_sub(self.kept);
         let peer = self.peer(to);
         // Who does not take what is his leaves as much room for the others.
         if peer.weight + weight > free {
             return Err(Busy::OverflowFull.into());
         }
-        peer.weight += weight;
         peer.kept.push_back(kept);
-        self.kept += weight;
-        (self.waits, self.is_restless) = (true, true);
+        self.count_kept(to, weight);
         Ok(())
+    }
+
+    fn count_kept(&mut self, to: PeerId, weight: usize) {
+        self.peer(to).weight += weight;
+        self.kept += weight;
+        self.stir();
+    }
+
+    /// A record that its peer waits for, and of which there are few: it is kept beyond any limit.
+    // spec: COLL-9, COLL-11
+    pub(crate) fn owe(&mut self, to: PeerId, record: &Record<'_>) {
+        let (tag, bytes) = record.encode();
+        if !self.peer(to).is_busy() && self.port.send(to, tag, &bytes).is_ok() {
+            return;
+        }
+        if self.port.is_alive(to) {
+            let kept = Kept::Record { tag, bytes: bytes.to_vec() };
+            let weight = kept.weight();
+            self.peer(to).kept.push_back(kept);
+            self.count_kept(to, weight);
+        }
+    }
+
+    /// Keeps a message whose first bytes are sent, and which nobody else will send any more.
+    pub(crate) fn keep_rest(&mut self, to: PeerId, id: u32, payload: &[u8], sent: usize) {
+        self.peer(to).is_held = false;
+        if self.port.is_alive(to) {
+            let (arguments, payload) = (Vec::new(), payload.to_vec());
+            let kept = Kept::Long(Long { id, arguments, payload, sent });
+            let weight = kept.weight();
+            self.peer(to).kept.push_front(kept);
+            self.count_kept(to, weight);
+        }
     }
 
     /// A message was dropped.
@@ -202,7 +233,7 @@ impl Outgoing {
     }
 
     /// Something may be due: it is looked at before anybody sleeps.
-    pub(super) fn stir(&mut self) {
+    pub(crate) fn stir(&mut self) {
         (self.waits, self.is_restless) = (true, true);
     }
 
@@ -299,7 +330,7 @@ impl Outgoing {
     /// Sends as much of a long message as there is room for; true where that was all, false where
     /// the rest waits for a record of the peer.
     // spec: AM-12, AM-13
-    pub(super) fn advance(
+    pub(crate) fn advance(
         &mut self,
         to: PeerId,
         (id, arguments): (u32, &[u8]),

@@ -15,7 +15,7 @@ pub(super) struct Name {
 
 /// A peer.
 #[derive(Debug, Default)]
-pub(super) struct Peer {
+pub(crate) struct Peer {
     /// Names that it was told of, counted from the first.
     pub(super) told: usize,
     /// Handlers that it has announced.
@@ -29,7 +29,7 @@ pub(super) struct Peer {
     /// What that counts for.
     pub(super) weight: usize,
     /// A call is in the middle of a long message.
-    pub(super) is_held: bool,
+    pub(crate) is_held: bool,
     pub(super) out: Out,
     pub(super) landing: Option<Landing>,
     /// It has asked for a landing, and was not told of one yet.
@@ -100,7 +100,7 @@ impl Kept {
 impl Peer {
     /// Whether what is sent now must wait behind something.
     #[inline(always)]
-    pub(super) fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         !self.kept.is_empty() || self.is_held
     }
 }

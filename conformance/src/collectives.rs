@@ -1,0 +1,517 @@
+//! Collectives: all members together, against what one process computes.
+use crate::Executor;
+use crate::seed::{Dice, cases};
+use crate::storm::mesh;
+use crate::world::join;
+use ayre::active::Messenger;
+use ayre::collective::{Collective, Group, GroupError, Request, Schedule, Summand};
+use ayre::{Combine, PeerId, Port};
+use std::fmt::Debug;
+
+/// Ports, all connected with each other; groups are of some of them.
+const PORTS: u16 = 5;
+
+type Member = Messenger<Vec<u64>>;
+
+/// Runs the same at each of so many members, which know their numbers. Returns what they return.
+fn all<R: Send>(
+    executor: Executor,
+    members: u16,
+    run: impl Fn(&mut Member, usize) -> R + Sync,
+) -> Vec<R> {
+    let run = &run;
+    let one = move |port: Port| {
+        let own = port.rank();
+        let mut member = Messenger::new(port);
+        let result = run(&mut member, own);
+        // A member that has gone would be a dead one to those who are still at it.
+        member.sync(&mut Vec::new()).expect("nothing but deaths, which it survives");
+        result
+    };
+    std::thread::scope(|scope| {
+        let start = |port| scope.spawn(move || one(port));
+        let members: Vec<_> = mesh(executor, members).into_iter().map(start).collect();
+        members.into_iter().map(join).collect()
+    })
+}
+
+/// A number that can be made of another one and compared to the bit.
+trait Plain: Summand + Copy + PartialEq + Debug {
+    fn of(word: u64) -> Self;
+    /// As one process combines two of them.
+    fn combine(combine: Combine, left: Self, right: Self) -> Self;
+}
+
+macro_rules! plain {
+    ($($number:ty, $sum:expr, $product:expr;)*) => {
+        $(impl Plain for $number {
+            #[allow(clippy::cast_possible_truncation)]
+            fn of(word: u64) -> Self {
+                (word % 1_000_003) as Self / 7 as Self
+            }
+
+            fn combine(combine: Combine, left: Self, right: Self) -> Self {
+                match combine {
+                    Combine::Sum => $sum(left, right),
+                    Combine::Prod => $product(left, right),
+                    Combine::Min => if right < left { right } else { left },
+                    _ => if right > left { right } else { left },
+                }
+            }
+        })*
+    };
+}
+
+plain!(
+    u8, u8::wrapping_add, u8::wrapping_mul;
+    i16, i16::wrapping_add, i16::wrapping_mul;
+    i32, i32::wrapping_add, i32::wrapping_mul;
+    u64, u64::wrapping_add, u64::wrapping_mul;
+    f32, std::ops::Add::add, std::ops::Mul::mul;
+    f64, std::ops::Add::add, std::ops::Mul::mul;
+);
+
+/// The values of a member in a round.
+fn values<T: Plain>(round: u64, member: usize, len: usize) -> Vec<T> {
+    let mix = |at: u64| {
+        (round * 1_000 + member as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            ^ at.wrapping_mul(0xbf58_476d_1ce4_e5b9)
+    };
+    (0..len as u64).map(|at| T::of(mix(at) >> 11)).collect()
+}
+
+/// All members' values combined: cut at the greatest power of two below their number.
+fn combined<T: Plain>(combine: Combine, all: &[Vec<T>]) -> Vec<T> {
+    if let [one] = all {
+        return one.clone();
+    }
+    let (left, right) = all.split_at(all.len().next_power_of_two() / 2);
+    let (left, right) = (combined(combine, left), combined(combine, right));
+    left.into_iter().zip(right).map(|(left, right)| T::combine(combine, left, right)).collect()
+}
+
+/// One collective that all members do.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    number: u64,
+    collective: Collective,
+    schedule: Option<Schedule>,
+    combine: Combine,
+    root: usize,
+    len: usize,
+}
+
+impl Round {
+    fn draw(dice: &mut Dice, number: u64, members: usize) -> Self {
+        let collective = dice.pick(&Collective::ALL);
+        let can: Vec<_> = Schedule::ALL.into_iter().filter(|one| one.can(collective)).collect();
+        let schedule = (dice.below(4) > 0).then(|| dice.pick(&can));
+        let combine = dice.pick(&[Combine::Sum, Combine::Prod, Combine::Min, Combine::Max]);
+        let lens = [0, 1, 2, 3, 5, 64, 127, 128, 1000, 5000];
+        let len = if dice.below(12) == 0 { 60_000 } else { dice.pick(&lens) };
+        Self { number, collective, schedule, combine, root: dice.index(members), len }
+    }
+
+    /// Does it, and compares.
+    fn run<T: Plain>(self, member: &mut Member, group: Group, (own, members): (usize, usize)) {
+        let Self { number, collective, schedule, combine, root, len } = self;
+        member.fix_schedule(group, collective, schedule).expect("there is one");
+        let of = |who| values::<T>(number, who, len);
+        let everybody = |upto: usize| (0..upto).map(of).collect::<Vec<_>>();
+        let mut mine = of(own);
+        let state = &mut Vec::new();
+        let done = match collective {
+            Collective::Barrier => member.barrier(state, group),
+            Collective::Broadcast => {
+                let done = member.broadcast(state, group, root, &mut mine);
+                assert!(mine == of(root), "{self:?} at {own}");
+                done
+            }
+            Collective::Reduce => {
+                let done = member.reduce(state, group, (root, combine), &mut mine);
+                assert!(own != root || mine == combined(combine, &everybody(members)), "{self:?}");
+                done
+            }
+            Collective::Allreduce => {
+                let done = member.allreduce(state, group, combine, &mut mine);
+                assert!(mine == combined(combine, &everybody(members)), "{self:?} at {own}");
+                done
+            }
+            Collective::Scan => {
+                let done = member.scan(state, group, combine, &mut mine);
+                assert!(mine == combined(combine, &everybody(own + 1)), "{self:?} at {own}");
+                done
+            }
+            Collective::ReduceScatter => {
+                let done = member.reduce_scatter(state, group, combine, &mut mine);
+                let part = len * own / members..len * (own + 1) / members;
+                let due = combined(combine, &everybody(members));
+                assert!(mine[part.clone()] == due[part], "{self:?} at {own}");
+                done
+            }
+            _ => return self.move_blocks::<T>(member, group, (own, members)),
+        };
+        done.expect("all members do the same");
+    }
+
+    fn move_blocks<T: Plain>(self, member: &mut Member, group: Group, place: (usize, usize)) {
+        let Self { number, collective, root, len, .. } = self;
+        let (own, members) = place;
+        let state = &mut Vec::new();
+        let of = |who| values::<T>(number, who, len);
+        let whole = (0..members).flat_map(of).collect::<Vec<_>>();
+        let mut all = vec![T::of(0); if own == root { members * len } else { 0 }];
+        let done = match collective {
+            Collective::Gather => {
+                let done = member.gather(state, group, root, (&of(own), &mut all));
+                assert!(own != root || all == whole, "{self:?}");
+                done
+            }
+            Collective::Scatter => {
+                let from = if own == root { &whole[..] } else { &[] };
+                let mut mine = vec![T::of(0); len];
+                let done = member.scatter(state, group, root, (from, &mut mine));
+                assert!(mine == of(own), "{self:?} at {own}");
+                done
+            }
+            Collective::Allgather => {
+                let mut all = vec![T::of(0); members * len];
+                let done = member.allgather(state, group, &of(own), &mut all);
+                assert!(all == whole, "{self:?} at {own}");
+                done
+            }
+            _ => {
+                let out = |from| values::<T>(number, from, members * len);
+                let mut come = vec![T::of(0); members * len];
+                let done = member.alltoall(state, group, &out(own), &mut come);
+                let part = |from| out(from)[own * len..][..len].to_vec();
+                assert!(come == (0..members).flat_map(part).collect::<Vec<_>>(), "{self:?}");
+                done
+            }
+        };
+        done.expect("all members do the same");
+    }
+}
+
+/// Every collective, by any of its schedules, of any numbers and lengths and roots, in groups of
+/// any of the processes: to the bit what one process computes with the brackets of the contract.
+// spec: COLL-1, COLL-5, COLL-6, COLL-7, COLL-12
+pub fn every_schedule_agrees_with_the_oracle(executor: Executor) {
+    let plan = |list| {
+        let mut dice = Dice::new(list);
+        let members = 1 + dice.index(PORTS.into());
+        let mut ports: Vec<u16> = (0..PORTS).collect();
+        for at in (1..ports.len()).rev() {
+            ports.swap(at, dice.index(at + 1));
+        }
+        ports.truncate(members);
+        (ports, dice)
+    };
+    all(executor, PORTS, |member, own| {
+        for list in 0..4 {
+            let (ports, mut dice) = plan(list);
+            let Some(place) = ports.iter().position(|port| usize::from(*port) == own) else {
+                continue;
+            };
+            let members: Vec<_> = ports.iter().map(|port| PeerId(*port)).collect();
+            let group = member.group(&format!("group {list}"), &members).expect("members");
+            let place = (place, members.len());
+            for number in 0..cases(40) {
+                let round = Round::draw(&mut dice, number, members.len());
+                match dice.below(6) {
+                    0 => round.run::<u8>(member, group, place),
+                    1 => round.run::<i16>(member, group, place),
+                    2 => round.run::<i32>(member, group, place),
+                    3 => round.run::<u64>(member, group, place),
+                    4 => round.run::<f32>(member, group, place),
+                    _ => round.run::<f64>(member, group, place),
+                }
+            }
+        }
+    });
+}
+
+/// Two groups of the same members, used in different orders here and there.
+// spec: COLL-3
+pub fn groups_do_not_mix(executor: Executor) {
+    all(executor, 3, |member, own| {
+        let left = member.group_of_all("left").expect("a new name");
+        let right = member.group_of_all("right").expect("a new name");
+        for round in 0..50_u64 {
+            let one = Request::allreduce(Combine::Sum, vec![round, own as u64]);
+            let other = Request::allreduce(Combine::Max, vec![round, own as u64]);
+            // Each begins with the one that its number and the round say.
+            let (sums, greatest) = if (round + own as u64).is_multiple_of(2) {
+                let sums = member.start(left, one).expect("a group");
+                (sums, member.start(right, other).expect("a group"))
+            } else {
+                let greatest = member.start(right, other).expect("a group");
+                (member.start(left, one).expect("a group"), greatest)
+            };
+            let state = &mut Vec::new();
+            assert_eq!(member.finish(state, greatest), Ok(vec![round, 2]));
+            assert_eq!(member.finish(state, sums), Ok(vec![3 * round, 3]));
+        }
+    });
+}
+
+/// Collectives that are begun one after the other are done at once, and finished in any order.
+// spec: COLL-3, COLL-4
+pub fn collectives_overlap(executor: Executor) {
+    const MANY: u64 = 20;
+    all(executor, 4, |member, own| {
+        let group = member.group_of_all("all").expect("a new name");
+        let mut dice = Dice::new(own as u64);
+        let state = &mut Vec::new();
+        let mut started: Vec<_> = (0..MANY)
+            .map(|number| {
+                let len = (number * 611) as usize;
+                let (request, due) = match number % 3 {
+                    0 => {
+                        let root = number as usize % 4;
+                        let mine = vec![if own == root { number } else { 0 }; len];
+                        (Request::broadcast(root, mine), vec![number; len])
+                    }
+                    1 => {
+                        let mine = vec![own as u64; len];
+                        (Request::allreduce(Combine::Sum, mine), vec![6; len])
+                    }
+                    _ => {
+                        let all = vec![0; 4];
+                        (
+                            Request::allgather(vec![own as u64 + number], all),
+                            (number..number + 4).collect(),
+                        )
+                    }
+                };
+                (member.start(group, request).expect("a group"), due)
+            })
+            .collect();
+        while !started.is_empty() {
+            let (one, due) = started.swap_remove(dice.index(started.len()));
+            while dice.below(2) == 0 && !member.is_finished(&one) {
+                member.poll(state);
+            }
+            assert_eq!(member.finish(state, one), Ok(due));
+        }
+        // One that waits comes behind all that were begun.
+        member.barrier(state, group).expect("all are alive");
+    });
+}
+
+/// Members with different numbers of values, none among them.
+// spec: COLL-5
+pub fn lengths_differ(executor: Executor) {
+    const LENS: [usize; 4] = [3, 0, 700, 10_000];
+    all(executor, 4, |member, own| {
+        let group = member.group_of_all("all").expect("a new name");
+        let state = &mut Vec::new();
+        let of = |who: usize| values::<u64>(1, who, LENS[who]);
+        let whole: Vec<_> = (0..4).flat_map(of).collect();
+        let own_values = of(own);
+        for root in 0..4 {
+            for schedule in [Schedule::Star, Schedule::Tree] {
+                for collective in [Collective::Gather, Collective::Scatter] {
+                    member.fix_schedule(group, collective, Some(schedule)).expect("there is one");
+                }
+                let mut all = vec![0; if own == root { whole.len() } else { 0 }];
+                let gather = Request::gather(root, &own_values[..], &mut all[..]).lens(&LENS);
+                member.complete(state, group, gather).expect("all are alive");
+                assert!(own != root || all == whole);
+                let mut mine = vec![0; LENS[own]];
+                let scatter = Request::scatter(root, &all[..], &mut mine[..]).lens(&LENS);
+                member.complete(state, group, scatter).expect("all are alive");
+                assert!(mine == own_values, "{schedule:?} from {root} to {own}");
+            }
+        }
+        for schedule in [Schedule::Doubling, Schedule::Spread, Schedule::Ring] {
+            member
+                .fix_schedule(group, Collective::Allgather, Some(schedule))
+                .expect("there is one");
+            let mut all = vec![0; whole.len()];
+            let gather = Request::allgather(&own_values[..], &mut all[..]).lens(&LENS);
+            member.complete(state, group, gather).expect("all are alive");
+            assert!(all == whole, "{schedule:?}");
+        }
+        // From member a to member b there go 100 a + b numbers.
+        let sizes = |of: &dyn Fn(usize) -> (usize, usize)| -> Vec<usize> {
+            (0..4).map(of).map(|(from, to)| 100 * from + to).collect()
+        };
+        let (out, come) = (sizes(&|to| (own, to)), sizes(&|from| (from, own)));
+        let block = |from: usize, to: usize| vec![(10 * from + to) as u64; 100 * from + to];
+        let sent: Vec<_> = (0..4).flat_map(|to| block(own, to)).collect();
+        let mut found = vec![0; come.iter().sum()];
+        let request = Request::alltoall(&sent[..], &mut found[..]).out_and_in(&out, &come);
+        member.complete(state, group, request).expect("all are alive");
+        assert_eq!(found, (0..4).flat_map(|from| block(from, own)).collect::<Vec<_>>());
+    });
+}
+
+/// Handlers run while their process waits in a collective, and may call others.
+// spec: COLL-4, COLL-8
+pub fn handlers_run_meanwhile(executor: Executor) {
+    all(executor, 3, |member, own| {
+        let group = member.group_of_all("all").expect("a new name");
+        let keep = |seen: &mut Vec<u64>,
+                    _: &mut ayre::active::Call<'_>,
+                    [number]: [u64; 1],
+                    _: &[u8]| seen.push(number);
+        let told = member.register("told", keep).expect("a new name");
+        let ask = member.register("ask", move |_: &mut Vec<u64>, call, [number], payload| {
+            call.reply(told, [number], payload).expect("within the limit");
+        });
+        let ask = ask.expect("a new name");
+        let mut seen = Vec::new();
+        member.sync(&mut seen).expect("all are alive");
+        if own == 0 {
+            for number in 0..200 {
+                let to = PeerId(1 + number as u16 % 2);
+                member.call(&mut seen, to, ask, [number], &[7; 3000]).expect("it is alive");
+            }
+            member.serve_while(&mut seen, |seen| seen.len() < 200).expect("all are alive");
+            seen.sort_unstable();
+            assert!(seen.iter().copied().eq(0..200));
+        }
+        member.barrier(&mut seen, group).expect("all are alive");
+    });
+}
+
+/// What a fast member sends waits for slow ones, as much of it as the window has room for: also for
+/// one that has not made the group yet.
+// spec: COLL-1, COLL-11
+pub fn early_portions_wait(executor: Executor) {
+    all(executor, 3, |member, own| {
+        let state = &mut Vec::new();
+        let before = member.group_of_all("before").expect("a new name");
+        if own == 2 {
+            // The others are in the midst of it by then, as far as they get without this one.
+            for _ in 0..500 {
+                member.poll(state);
+                std::thread::yield_now();
+            }
+        }
+        let group = member.group_of_all("all").expect("a new name");
+        for round in 0..200_u64 {
+            let mut value = [if own == 0 { round } else { u64::MAX }; 9];
+            member.broadcast(state, group, 0, &mut value).expect("all are alive");
+            assert_eq!(value, [round; 9]);
+        }
+        member.barrier(state, before).expect("all are alive");
+    });
+}
+
+/// A member that does another collective, or with another number of values, is found out, and the
+/// group is given up by all. Other groups go on.
+// spec: COLL-10
+pub fn who_does_another_thing_is_found(executor: Executor) {
+    let ends = all(executor, 3, |member, own| {
+        let state = &mut Vec::new();
+        let other = member.group_of_all("other").expect("a new name");
+        let mut ends = vec![];
+        for (number, name) in ["number", "kind", "schedule", "operation"].into_iter().enumerate() {
+            let group = member.group_of_all(name).expect("a new name");
+            member.barrier(state, group).expect("all do the same");
+            let mut values = vec![1_u64; if number == 0 && own == 1 { 3 } else { 2 }];
+            let differs = own == 1;
+            if number == 2 && differs {
+                let tree = Some(Schedule::Tree);
+                member.fix_schedule(group, Collective::Allreduce, tree).expect("there is one");
+            }
+            let combine = if number == 3 && differs { Combine::Max } else { Combine::Sum };
+            let end = if number == 1 && differs {
+                member.scan(state, group, combine, &mut values)
+            } else {
+                member.allreduce(state, group, combine, &mut values)
+            };
+            let again = member.barrier(state, group);
+            assert!(again.is_err(), "{name}");
+            ends.push(end);
+            member.barrier(state, other).expect("this one is sound");
+        }
+        ends
+    });
+    for number in 0..ends[0].len() {
+        let of = |member: usize| ends[member][number];
+        let found = |end| matches!(end, Err(GroupError::Mismatch(_)));
+        assert!((0..3).any(|member| found(of(member))), "{ends:?}");
+        for member in 0..3 {
+            assert!(
+                matches!(of(member), Err(GroupError::Mismatch(_) | GroupError::GivenUp(_))),
+                "{ends:?}"
+            );
+        }
+    }
+}
+
+/// A member that dies ends collectives that need it, for all; those who are left go on as another
+/// group.
+// spec: COLL-9
+pub fn death_ends_collectives(executor: Executor) {
+    let ports = mesh(executor, 4);
+    let one = |port: Port| {
+        let own = port.rank();
+        let mut member: Member = Messenger::new(port);
+        let state = &mut Vec::new();
+        let group = member.group_of_all("all").expect("a new name");
+        for round in 0..20_u64 {
+            let mut sum = [round; 2000];
+            member.allreduce(state, group, Combine::Sum, &mut sum).expect("all are alive");
+            assert_eq!(sum, [4 * round; 2000]);
+        }
+        if own == 2 {
+            return;
+        }
+        let mut sum = [1_u64; 100];
+        let why = member.allreduce(state, group, Combine::Sum, &mut sum).expect_err("one has died");
+        let died = GroupError::PeerDied(PeerId(2));
+        assert!(why == died || matches!(why, GroupError::GivenUp(_)), "{why:?}");
+        assert!(member.barrier(state, group).is_err());
+        let left = [0, 1, 3].map(PeerId);
+        let group = member.group("left", &left).expect("these live");
+        let mut sum = [1_u64; 100];
+        member.allreduce(state, group, Combine::Sum, &mut sum).expect("all are alive");
+        assert_eq!(sum, [3; 100]);
+        // Nobody is taken for dead who has only gone.
+        member.sync(state).expect("all are alive");
+    };
+    std::thread::scope(|scope| {
+        let start = |port| scope.spawn(move || one(port));
+        let members: Vec<_> = ports.into_iter().map(start).collect();
+        members.into_iter().for_each(join);
+    });
+}
+
+/// What no group and no collective can be, is refused at once, and nobody hears of it.
+// spec: COLL-1, COLL-2, COLL-5, COLL-6
+pub fn nonsense_is_refused(executor: Executor) {
+    all(executor, 2, |member, own| {
+        let state = &mut Vec::new();
+        let (own_id, other_id) = (PeerId(own as u16), PeerId(1 - own as u16));
+        assert!(member.group("", &[own_id]).is_err());
+        assert!(member.group(&"n".repeat(65), &[own_id]).is_err());
+        assert!(member.group("not me", &[other_id]).is_err());
+        assert!(member.group("twice", &[own_id, other_id, own_id]).is_err());
+        assert!(member.group("stranger", &[own_id, PeerId(99)]).is_err());
+        let group = member.group_of_all("all").expect("a new name");
+        assert!(member.group_of_all("all").is_err(), "it has been made");
+        let invalid = |end: Result<(), GroupError>| {
+            assert!(matches!(end, Err(GroupError::Invalid(_))), "{end:?}");
+        };
+        let mut numbers = [0_u64; 3];
+        invalid(member.broadcast(state, group, 2, &mut numbers));
+        invalid(member.allgather(state, group, &[1_u64], &mut numbers));
+        invalid(member.alltoall(state, group, &[1_u64; 3], &mut numbers));
+        invalid(member.alltoall(state, group, &[1_u64; 4], &mut numbers[..2]));
+        invalid(member.allreduce(state, group, Combine::BOr, &mut [0.5]));
+        invalid(member.allreduce(state, group, Combine::Read, &mut numbers));
+        let mut come = [0_u64; 3];
+        let lens = Request::allgather(&numbers[..1], &mut come[..]).lens(&[1, 1, 1]);
+        invalid(member.complete(state, group, lens));
+        let lens = Request::allreduce(Combine::Sum, &mut numbers[..]).lens(&[1, 2]);
+        invalid(member.complete(state, group, lens));
+        invalid(member.fix_schedule(group, Collective::Alltoall, Some(Schedule::Star)));
+        // And all is as before.
+        member.allreduce(state, group, Combine::Sum, &mut numbers).expect("all are alive");
+        member.barrier(state, group).expect("all are alive");
+    });
+}

@@ -1,0 +1,400 @@
+//! The collectives of a messenger, as programs call them.
+use super::group::{Group, GroupError, Groups, Started, State};
+use super::request::Request;
+use super::running::{Progress, Running};
+use super::values::{Changed, Summand, Value};
+use crate::active::Messenger;
+use crate::error::{ReceiveError, SetupError};
+use ayre_proto::active::NAME_MAX;
+use ayre_proto::active::id_of;
+use ayre_proto::active::record::Record;
+use ayre_proto::collective::{Collective, MEMBERS_MAX, Schedule};
+use ayre_proto::combine::Combine;
+use ayre_proto::units::PeerId;
+use std::marker::PhantomData;
+
+/// A collective that was begun, on values of a type: to be [finished](Messenger::finish).
+#[must_use = "what was begun must be finished"]
+#[derive(Debug)]
+pub struct Unfinished<T> {
+    group: Group,
+    number: u64,
+    values: PhantomData<T>,
+}
+
+impl<S> Messenger<S> {
+    /// Makes a group of these processes, in this order, the own one among them. All members make it
+    /// under the same name, with the same members in the same order; nobody waits for the others.
+    ///
+    /// # Errors
+    /// [`SetupError::Invalid`] for a name or members that cannot be, or a name that is taken here.
+    // spec: COLL-1, COLL-2
+    pub fn group(&mut self, name: &str, members: &[PeerId]) -> Result<Group, SetupError> {
+        if name.is_empty() || name.len() > NAME_MAX {
+            return Err(SetupError::Invalid("a group's name has 1 to 64 bytes"));
+        }
+        let own = members.iter().position(|member| *member == self.out.port.id);
+        let own = own.ok_or(SetupError::Invalid("this process is no member"))?;
+        let mut sorted: Vec<_> = members.iter().map(|member| member.index()).collect();
+        sorted.sort_unstable();
+        if sorted.windows(2).any(|pair| pair[0] == pair[1]) || members.len() > MEMBERS_MAX {
+            return Err(SetupError::Invalid("members of a group are different ones, up to 1024"));
+        }
+        let id = self.out.port.id;
+        if members.iter().any(|member| *member != id && !self.out.port.is_alive(*member)) {
+            return Err(SetupError::PeerLeft);
+        }
+        let index = self.groups.make(id_of(name), members, own)?;
+        Ok(Group { index })
+    }
+
+    /// A group of this process and all its peers, in the order of their numbers: of a job, by rank.
+    ///
+    /// # Errors
+    /// As [`Messenger::group`].
+    // spec: COLL-1, COLL-2
+    pub fn group_of_all(&mut self, name: &str) -> Result<Group, SetupError> {
+        let own = self.out.port.id;
+        let others = self.out.port.peers().filter(|peer| *peer != own);
+        let mut members: Vec<_> = others.chain([own]).collect();
+        members.sort_unstable_by_key(|member| member.index());
+        self.group(name, &members)
+    }
+
+    /// Fixes the schedule by which a group does a collective, or leaves it to the messenger again.
+    /// All members must do the same. One that would bracket sums of floating-point numbers
+    /// otherwise is not used for these.
+    ///
+    /// # Errors
+    /// [`GroupError::Invalid`] where there is no such schedule.
+    // spec: COLL-6, COLL-7
+    pub fn fix_schedule(
+        &mut self,
+        group: Group,
+        collective: Collective,
+        schedule: Option<Schedule>,
+    ) -> Result<(), GroupError> {
+        if schedule.is_some_and(|schedule| !schedule.can(collective)) {
+            return Err(GroupError::Invalid("a schedule for this collective"));
+        }
+        self.groups.state(group)?.fixed[collective as usize] = schedule;
+        Ok(())
+    }
+
+    /// Waits until all members have come to this barrier.
+    ///
+    /// # Errors
+    /// Of all collectives: [`GroupError`], and the group is given up from this one on, unless it is
+    /// [`GroupError::Invalid`].
+    // spec: COLL-5
+    pub fn barrier(&mut self, state: &mut S, group: Group) -> Result<(), GroupError> {
+        self.complete(state, group, Request::barrier())
+    }
+
+    /// Gives the root's values to all.
+    ///
+    /// # Errors
+    /// As [`Messenger::barrier`].
+    // spec: COLL-5
+    pub fn broadcast<T: Value>(
+        &mut self,
+        state: &mut S,
+        group: Group,
+        root: usize,
+        values: &mut [T],
+    ) -> Result<(), GroupError> {
+        self.complete(state, group, Request::<T>::broadcast(root, values))
+    }
+
+    /// Combines the values of all members, number by number; they are the root's. What stands in
+    /// the others' is undefined then.
+    ///
+    /// # Errors
+    /// As [`Messenger::barrier`].
+    // spec: COLL-5, COLL-7
+    pub fn reduce<T: Summand>(
+        &mut self,
+        state: &mut S,
+        group: Group,
+        (root, combine): (usize, Combine),
+        values: &mut [T],
+    ) -> Result<(), GroupError> {
+        self.complete(state, group, Request::<T>::reduce(root, combine, values))
+    }
+
+    /// Combines the values of all members, number by number; they are everybody's.
+    ///
+    /// # Errors
+    /// As [`Messenger::barrier`].
+    // spec: COLL-5, COLL-7
+    pub fn allreduce<T: Summand>(
+        &mut self,
+        state: &mut S,
+        group: Group,
+        combine: Combine,
+        values: &mut [T],
+    ) -> Result<(), GroupError> {
+        self.complete(state, group, Request::<T>::allreduce(combine, values))
+    }
+
+    /// Combines the values of the members up to each one, itself included.
+    ///
+    /// # Errors
+    /// As [`Messenger::barrier`].
+    // spec: COLL-5, COLL-7
+    pub fn scan<T: Summand>(
+        &mut self,
+        state: &mut S,
+        group: Group,
+        combine: Combine,
+        values: &mut [T],
+    ) -> Result<(), GroupError> {
+        self.complete(state, group, Request::<T>::scan(combine, values))
+    }
+
+    /// Combines the values of all members; of n members and v values, member m gets those from
+    /// m v / n to (m + 1) v / n, where they stand. What stands elsewhere is undefined then.
+    ///
+    /// # Errors
+    /// As [`Messenger::barrier`].
+    // spec: COLL-5, COLL-7
+    pub fn reduce_scatter<T: Summand>(
+        &mut self,
+        state: &mut S,
+        group: Group,
+        combine: Combine,
+        values: &mut [T],
+    ) -> Result<(), GroupError> {
+        self.complete(state, group, Request::<T>::reduce_scatter(combine, values))
+    }
+
+    /// Brings each member's values to the root, in the order of the members; `all` is empty at the
+    /// others. For members with different numbers of values see [`Request::lens`].
+    ///
+    /// # Errors
+    /// As [`Messenger::barrier`].
+    // spec: COLL-5
+    pub fn gather<T: Value>(
+        &mut self,
+        state: &mut S,
+        group: Group,
+        root: usize,
+        (own, all): (&[T], &mut [T]),
+    ) -> Result<(), GroupError> {
+        self.complete(state, group, Request::<T>::gather(root, own, all))
+    }
+
+    /// Brings each member its part of the root's values, in the order of the members; `all` is
+    /// empty at the others. For parts of different lengths see [`Request::lens`].
+    ///
+    /// # Errors
+    /// As [`Messenger::barrier`].
+    // spec: COLL-5
+    pub fn scatter<T: Value>(
+        &mut self,
+        state: &mut S,
+        group: Group,
+        root: usize,
+        (all, own): (&[T], &mut [T]),
+    ) -> Result<(), GroupError> {
+        self.complete(state, group, Request::<T>::scatter(root, all, own))
+    }
+
+    /// Brings each member's values to all, in the order of the members.
+    ///
+    /// # Errors
+    /// As [`Messenger::barrier`].
+    // spec: COLL-5
+    pub fn allgather<T: Value>(
+        &mut self,
+        state: &mut S,
+        group: Group,
+        own: &[T],
+        all: &mut [T],
+    ) -> Result<(), GroupError> {
+        self.complete(state, group, Request::<T>::allgather(own, all))
+    }
+
+    /// Brings each member's part for each other one there: part m of `out` goes to member m, and
+    /// part m of `come` is from it. For parts of different lengths see [`Request::out_and_in`].
+    ///
+    /// # Errors
+    /// As [`Messenger::barrier`].
+    // spec: COLL-5
+    pub fn alltoall<T: Value>(
+        &mut self,
+        state: &mut S,
+        group: Group,
+        out: &[T],
+        come: &mut [T],
+    ) -> Result<(), GroupError> {
+        self.complete(state, group, Request::<T>::alltoall(out, come))
+    }
+
+    /// Does what a request says, and waits until it is done here. Runs handlers meanwhile.
+    ///
+    /// # Errors
+    /// As [`Messenger::barrier`].
+    // spec: COLL-4, COLL-8
+    pub fn complete<T>(
+        &mut self,
+        state: &mut S,
+        group: Group,
+        request: Request<'_, T>,
+    ) -> Result<(), GroupError> {
+        let mut running = request.parts.begin(self.groups.state(group)?)?;
+        let ended = self.drive(state, group, &mut running);
+        if let Err(why) = ended {
+            self.groups.states[group.index].give_up(&mut running, why, &mut self.out);
+            return Err(why);
+        }
+        running.work.finish();
+        Ok(())
+    }
+
+    fn drive(
+        &mut self,
+        state: &mut S,
+        group: Group,
+        running: &mut Running<'_>,
+    ) -> Result<(), GroupError> {
+        let mut rounds = 0;
+        loop {
+            self.groups.has_come = false;
+            match running.advance(&mut self.groups.states[group.index], &mut self.out)? {
+                Progress::Done => return Ok(()),
+                Progress::Waits(on) => self.wait_for_portion(state, on),
+                Progress::Busy => {
+                    self.poll(state);
+                    self.out.port.pause(&mut rounds);
+                }
+            }
+        }
+    }
+
+    /// Runs handlers until something has come for a collective, or may have.
+    fn wait_for_portion(&mut self, state: &mut S, on: PeerId) {
+        self.out.port.look_first_at(on);
+        self.poll(state);
+        if self.groups.has_come {
+            return;
+        }
+        match self.rest(state, None) {
+            Err(ReceiveError::PeerDied(peer)) => self.deaths.push_back(peer),
+            _ => self.advance_started(),
+        }
+    }
+
+    /// Begins what a request says, and goes on with it whenever the messenger polls. Collectives of
+    /// a group are begun in the same order at all members, those that wait included.
+    ///
+    /// # Errors
+    /// As [`Messenger::barrier`].
+    // spec: COLL-3, COLL-4
+    pub fn start<T>(
+        &mut self,
+        group: Group,
+        request: Request<'static, T>,
+    ) -> Result<Unfinished<T>, GroupError> {
+        let running = request.parts.begin(self.groups.state(group)?)?;
+        self.groups.requests += 1;
+        let number = self.groups.requests;
+        self.groups.states[group.index].started.push(Started { number, running, end: None });
+        (self.groups.has_started, self.groups.has_come) = (true, true);
+        self.advance_started();
+        Ok(Unfinished { group, number, values: PhantomData })
+    }
+
+    /// Whether what was begun has ended here.
+    // spec: COLL-4
+    pub fn is_finished<T>(&self, started: &Unfinished<T>) -> bool {
+        let group = &self.groups.states[started.group.index];
+        group.started.iter().any(|one| one.number == started.number && one.end.is_some())
+    }
+
+    /// Waits until what was begun has ended here, and gives back the values that it was to change,
+    /// empty where there are none or they were lent. Runs handlers meanwhile.
+    ///
+    /// # Errors
+    /// As [`Messenger::barrier`].
+    // spec: COLL-4
+    pub fn finish<T: Value>(
+        &mut self,
+        state: &mut S,
+        started: Unfinished<T>,
+    ) -> Result<Vec<T>, GroupError> {
+        let Unfinished { group, number, .. } = started;
+        loop {
+            self.groups.has_come = false;
+            self.advance_started();
+            let all = &mut self.groups.states[group.index].started;
+            let at = all.iter().position(|one| one.number == number);
+            let at = at.ok_or(GroupError::Invalid("a collective of this messenger"))?;
+            if let Some(end) = all[at].end {
+                let one = all.remove(at);
+                self.groups.has_started =
+                    self.groups.states.iter().any(|group| !group.started.is_empty());
+                end?;
+                let values = one.running.work.finish();
+                return Ok(values.and_then(Changed::into_vec).unwrap_or_default());
+            }
+            let own = self.out.port.id;
+            self.wait_for_portion(state, own);
+        }
+    }
+
+    /// Goes on with all that was begun and is not waited for.
+    #[inline]
+    pub(crate) fn advance_started(&mut self) {
+        if self.groups.has_started {
+            self.groups.advance_started(&mut self.out);
+        }
+    }
+}
+
+impl Groups {
+    fn state(&mut self, group: Group) -> Result<&mut State, GroupError> {
+        self.states.get_mut(group.index).ok_or(GroupError::Invalid("a group of this messenger"))
+    }
+
+    #[inline(never)]
+    fn advance_started(&mut self, out: &mut crate::active::outgoing::Outgoing) {
+        for state in &mut self.states {
+            let mut started = std::mem::take(&mut state.started);
+            for one in started.iter_mut().filter(|one| one.end.is_none()) {
+                one.end = match one.running.advance(state, out) {
+                    Ok(Progress::Waits(_) | Progress::Busy) => None,
+                    Ok(Progress::Done) => Some(Ok(())),
+                    Err(why) => {
+                        state.give_up(&mut one.running, why, out);
+                        Some(Err(why))
+                    }
+                };
+            }
+            state.started = started;
+        }
+    }
+}
+
+impl State {
+    /// From this collective on nothing is done any more, and all members are told.
+    // spec: COLL-9, COLL-10
+    fn give_up(
+        &mut self,
+        running: &mut Running<'_>,
+        why: GroupError,
+        out: &mut crate::active::outgoing::Outgoing,
+    ) {
+        running.give_up(self, out);
+        let since = running.sequence();
+        if self.given_up.is_none_or(|(earlier, _)| since.wrapping_sub(earlier) > u32::MAX / 2) {
+            self.given_up = Some((since, why));
+        }
+        let record = Record::GivenUp { group: self.id, since };
+        for (number, member) in self.members.iter().enumerate() {
+            if number != self.own {
+                out.owe(*member, &record);
+            }
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! The groups of a messenger, and the portions that have come for them.
+use super::running::Running;
+use crate::error::SetupError;
+use arrayvec::ArrayVec;
+use ayre_proto::collective::portion::{HEADER, Header, Window};
+use ayre_proto::collective::{Collective, Place, Schedule};
+use ayre_proto::lane::Malformed;
+use ayre_proto::limits::LINE_PAYLOAD;
+use ayre_proto::units::PeerId;
+use std::collections::VecDeque;
+
+/// Groups that portions may be for and the program has not made yet.
+// spec: COLL-14
+const UNMADE_MAX: usize = 64;
+
+/// A group of processes that act together, at one of its messengers.
+// spec: COLL-1
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Group {
+    pub(super) index: usize,
+}
+
+/// Why a collective was not done.
+// spec: COLL-9, COLL-10
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GroupError {
+    /// A member has died.
+    #[error("peer {} died", .0.index())]
+    PeerDied(PeerId),
+    /// A member does something else, or with another number of bytes.
+    #[error("peer {} does another collective", .0.index())]
+    Mismatch(PeerId),
+    /// A member has seen one of the errors above, and has told us.
+    #[error("peer {} has given the group up", .0.index())]
+    GivenUp(PeerId),
+    /// What was asked for contradicts itself.
+    #[error("invalid: {0}")]
+    Invalid(&'static str),
+}
+
+/// A portion that nobody has taken yet.
+#[derive(Debug)]
+pub(super) struct Arrived {
+    pub(super) sequence: u32,
+    pub(super) signature: u32,
+    pub(super) bytes: Portion,
+}
+
+/// Its bytes: most are few.
+#[derive(Debug)]
+pub(super) enum Portion {
+    Short(ArrayVec<u8, { LINE_PAYLOAD - HEADER }>),
+    Long(Vec<u8>),
+}
+
+impl Portion {
+    #[inline]
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Short(bytes) => bytes,
+            Self::Long(bytes) => bytes,
+        }
+    }
+}
+
+/// What is between this member and another one.
+#[derive(Debug, Default)]
+pub(super) struct Way {
+    pub(super) window: Window,
+    pub(super) inbox: VecDeque<Arrived>,
+    /// Nothing comes any more.
+    pub(super) is_gone: bool,
+}
+
+/// What was begun and is not waited for yet.
+#[derive(Debug)]
+pub(super) struct Started {
+    pub(super) number: u64,
+    pub(super) running: Running<'static>,
+    pub(super) end: Option<Result<(), GroupError>>,
+}
+
+/// A group.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) id: u32,
+    /// Empty until the program makes the group.
+    pub(super) members: Vec<PeerId>,
+    pub(super) own: usize,
+    /// Of the last collective that was begun.
+    pub(super) sequence: u32,
+    /// By peer number.
+    ways: Vec<Way>,
+    /// From this collective on it is given up, as this peer says.
+    pub(super) given_up: Option<(u32, GroupError)>,
+    pub(super) started: Vec<Started>,
+    /// What the program wants to have done how.
+    pub(super) fixed: [Option<Schedule>; Collective::ALL.len() + 1],
+}
+
+impl State {
+    fn new(id: u32) -> Self {
+        Self {
+            id,
+            members: Vec::new(),
+            own: 0,
+            sequence: 0,
+            ways: Vec::new(),
+            given_up: None,
+            started: Vec::new(),
+            fixed: [None; Collective::ALL.len() + 1],
+        }
+    }
+
+    #[inline]
+    pub(super) fn way(&mut self, peer: PeerId) -> &mut Way {
+        if peer.index() >= self.ways.len() {
+            self.ways.resize_with(peer.index() + 1, Way::default);
+        }
+        &mut self.ways[peer.index()]
+    }
+
+    pub(super) fn place(&self) -> Place {
+        Place { member: self.own, members: self.members.len() }
+    }
+
+    /// Whether a collective can still be done.
+    // spec: COLL-9
+    pub(super) fn check(&self, sequence: u32) -> Result<(), GroupError> {
+        match self.given_up {
+            // Counted round the last number.
+            Some((since, why)) if sequence.wrapping_sub(since) < u32::MAX / 2 => Err(why),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// All groups.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    pub(super) states: Vec<State>,
+    /// Something has come that a collective may wait for.
+    pub(super) has_come: bool,
+    /// A collective was begun and is not waited for yet.
+    pub(super) has_started: bool,
+    pub(super) requests: u64,
+}
+
+impl Groups {
+    /// Makes a group, of which some may have come already.
+    // spec: COLL-1, COLL-14
+    pub(super) fn make(
+        &mut self,
+        id: u32,
+        members: &[PeerId],
+        own: usize,
+    ) -> Result<usize, SetupError> {
+        let index = match self.find(id) {
+            Some(index) if self.states[index].members.is_empty() => index,
+            Some(_) => return Err(SetupError::Invalid("a group of this name has been made")),
+            None => {
+                self.states.push(State::new(id));
+                self.states.len() - 1
+            }
+        };
+        let state = &mut self.states[index];
+        (state.members, state.own) = (members.to_vec(), own);
+        // Who is no member has no business here.
+        for (peer, way) in state.ways.iter_mut().enumerate() {
+            if !members.iter().any(|member| member.index() == peer) {
+                *way = Way::default();
+            }
+        }
+        Ok(index)
+    }
+
+    #[inline]
+    fn find(&self, id: u32) -> Option<usize> {
+        self.states.iter().position(|state| state.id == id)
+    }
+
+    /// The group that a peer speaks of.
+    // spec: COLL-14
+    #[inline]
+    fn of(&mut self, source: PeerId, id: u32) -> Result<&mut State, Malformed> {
+        let index = match self.find(id) {
+            Some(index) => index,
+            None => {
+                let unmade = self.states.iter().filter(|state| state.members.is_empty());
+                if unmade.count() == UNMADE_MAX {
+                    return Err(Malformed);
+                }
+                self.states.push(State::new(id));
+                self.states.len() - 1
+            }
+        };
+        let state = &mut self.states[index];
+        let sound = state.members.is_empty() || state.members.contains(&source);
+        if sound { Ok(state) } else { Err(Malformed) }
+    }
+
+    /// A portion has come: its header, and its bytes behind.
+    // spec: COLL-11, COLL-12, COLL-14
+    #[inline]
+    pub(crate) fn take(&mut self, source: PeerId, bytes: &[u8]) -> Result<(), Malformed> {
+        let (header, bytes) = Header::parse(bytes)?;
+        let portion = match bytes.try_into() {
+            Ok(short) => Portion::Short(short),
+            Err(_) => Portion::Long(bytes.to_vec()),
+        };
+        self.arrive(source, header, portion)
+    }
+
+    /// The same of a long one.
+    pub(crate) fn take_long(
+        &mut self,
+        source: PeerId,
+        header: &[u8],
+        bytes: Vec<u8>,
+    ) -> Result<(), Malformed> {
+        let (header, rest) = Header::parse(header)?;
+        if !rest.is_empty() {
+            return Err(Malformed);
+        }
+        self.arrive(source, header, Portion::Long(bytes))
+    }
+
+    #[inline]
+    fn arrive(&mut self, source: PeerId, header: Header, bytes: Portion) -> Result<(), Malformed> {
+        let Header { group, sequence, signature, taken } = header;
+        let way = self.of(source, group)?.way(source);
+        way.window.on_taken(taken)?;
+        way.window.on_portion()?;
+        way.inbox.push_back(Arrived { sequence, signature, bytes });
+        self.has_come = true;
+        Ok(())
+    }
+
+    /// A member tells how many portions it has taken.
+    // spec: COLL-11
+    pub(crate) fn on_taken(
+        &mut self,
+        source: PeerId,
+        group: u32,
+        taken: u32,
+    ) -> Result<(), Malformed> {
+        self.of(source, group)?.way(source).window.on_taken(taken)?;
+        self.has_come = true;
+        Ok(())
+    }
+
+    /// A member gives a group up, from a collective on.
+    // spec: COLL-9
+    pub(crate) fn on_given_up(
+        &mut self,
+        source: PeerId,
+        group: u32,
+        since: u32,
+    ) -> Result<(), Malformed> {
+        let state = self.of(source, group)?;
+        state.given_up.get_or_insert((since, GroupError::GivenUp(source)));
+        self.has_come = true;
+        Ok(())
+    }
+
+    /// Nothing comes from a peer any more.
+    // spec: COLL-9
+    pub(crate) fn on_death(&mut self, peer: PeerId) {
+        for state in &mut self.states {
+            if state.members.is_empty() {
+                *state.way(peer) = Way::default();
+            } else if state.members.contains(&peer) {
+                state.way(peer).is_gone = true;
+            }
+        }
+        self.has_come = true;
+    }
+}

@@ -1,0 +1,120 @@
+//! Where blocks lie in a buffer.
+use ayre_proto::collective::Blocks;
+use std::ops::Range;
+
+/// The bytes of each block.
+#[derive(Clone, Debug)]
+pub(super) enum Layout {
+    /// A vector of so many elements, cut into as many blocks as there are members.
+    Vector { elements: usize, size: usize, blocks: usize },
+    /// Each where it says; one that is not held here has none.
+    Placed(Vec<Range<usize>>),
+}
+
+impl Layout {
+    /// Blocks of these lengths, one behind the other.
+    pub(super) fn in_order(lens: impl Iterator<Item = usize>) -> Self {
+        let mut at = 0;
+        let place = |len| {
+            let range = at..at + len;
+            at += len;
+            range
+        };
+        Self::Placed(lens.map(place).collect())
+    }
+
+    /// Of blocks of these lengths only those that are held, one behind the other.
+    pub(super) fn holding(lens: &[usize], held: Blocks) -> Self {
+        let mut ranges = vec![0..0; lens.len()];
+        let mut at = 0;
+        for block in held.first..held.first + held.count {
+            let block = block % lens.len();
+            ranges[block] = at..at + lens[block];
+            at += lens[block];
+        }
+        Self::Placed(ranges)
+    }
+
+    /// Bytes of all that is held.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Vector { elements, size, .. } => elements * size,
+            Self::Placed(ranges) => ranges.iter().map(Range::len).sum(),
+        }
+    }
+
+    pub(super) fn one(&self, block: usize) -> Range<usize> {
+        match self {
+            Self::Vector { elements, size, blocks } => {
+                let start = |block: usize| elements * block / blocks * size;
+                start(block)..start(block + 1)
+            }
+            Self::Placed(ranges) => ranges[block].clone(),
+        }
+    }
+
+    /// Blocks that lie one behind the other, as one.
+    #[inline]
+    pub(super) fn run(&self, Blocks { first, count }: Blocks) -> Option<Range<usize>> {
+        if count == 0 {
+            return Some(0..0);
+        }
+        match self {
+            Self::Vector { elements, size, blocks } if first == 0 && count == *blocks => {
+                Some(0..elements * size)
+            }
+            Self::Vector { blocks, .. } if first + count <= *blocks => {
+                Some(self.one(first).start..self.one(first + count - 1).end)
+            }
+            Self::Placed(ranges) if count == 1 => Some(ranges[first].clone()),
+            Self::Vector { .. } => None,
+            Self::Placed(ranges) => {
+                let at = |step: usize| &ranges[(first + step) % ranges.len()];
+                let joins = (1..count).all(|step| at(step - 1).end == at(step).start);
+                joins.then(|| at(0).start..at(count - 1).end)
+            }
+        }
+    }
+
+    /// The bytes of blocks, one range each.
+    pub(super) fn ranges(
+        &self,
+        Blocks { first, count }: Blocks,
+    ) -> impl Iterator<Item = Range<usize>> {
+        let blocks = match self {
+            Self::Vector { blocks, .. } => *blocks,
+            Self::Placed(ranges) => ranges.len(),
+        };
+        (first..first + count).map(move |block| self.one(block % blocks))
+    }
+
+    /// Bytes of blocks.
+    pub(super) fn len(&self, blocks: Blocks) -> usize {
+        match self.run(blocks) {
+            Some(range) => range.len(),
+            None => self.ranges(blocks).map(|range| range.len()).sum(),
+        }
+    }
+
+    /// Copies what comes to where the blocks lie, from so many bytes of them on.
+    pub(super) fn place(&self, blocks: Blocks, at: usize, mut bytes: &[u8], into: &mut [u8]) {
+        if let Some(range) = self.run(blocks) {
+            into[range][at..at + bytes.len()].copy_from_slice(bytes);
+            return;
+        }
+        let mut skip = at;
+        for range in self.ranges(blocks) {
+            let skipped = skip.min(range.len());
+            skip -= skipped;
+            let part = bytes.len().min(range.len() - skipped);
+            let (now, later) = bytes.split_at(part);
+            into[range][skipped..skipped + part].copy_from_slice(now);
+            bytes = later;
+        }
+    }
+
+    /// The blocks one behind the other, where they do not lie so.
+    pub(super) fn pack(&self, blocks: Blocks, from: &[u8]) -> Vec<u8> {
+        self.ranges(blocks).flat_map(|range| &from[range]).copied().collect()
+    }
+}

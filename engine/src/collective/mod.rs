@@ -1,0 +1,31 @@
+//! Collectives: what the members of a group do together.
+//!
+//! ```no_run
+//! use ayre::active::Messenger;
+//! use ayre::{Combine, Port};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut messenger = Messenger::new(Port::join()?); // started by `ayre run -n 4 -- program`
+//! let all = messenger.group_of_all("all")?;
+//! let mut sums = [1.0, messenger.port().rank() as f64];
+//! messenger.allreduce(&mut (), all, Combine::Sum, &mut sums)?;
+//! println!("{} processes, the sum of their numbers is {}", sums[0], sums[1]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A member's part is a [`Plan`](ayre_proto::collective::Plan) of sends and receives, which a
+//! `Running` carries out on bytes; what comes early waits at the group.
+mod calls;
+mod choose;
+pub(crate) mod group;
+mod layout;
+mod request;
+pub(crate) mod running;
+mod values;
+
+pub use ayre_proto::collective::{Collective, MEMBERS_MAX, Schedule};
+pub use calls::Unfinished;
+pub use group::{Group, GroupError};
+pub use request::Request;
+pub use values::{Source, Summand, Value, Values};

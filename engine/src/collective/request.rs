@@ -1,0 +1,356 @@
+//! What a member asks for: which collective, on which values.
+use super::choose::choose;
+use super::group::{GroupError, State};
+use super::layout::Layout;
+use super::running::{Held, Running, Work};
+use super::values::{Changed, Read, Source, Summand, Value, Values};
+use ayre_proto::collective::portion::signature;
+use ayre_proto::collective::{Blocks, Collective, Place, Plan, Schedule, Task, subtree};
+use ayre_proto::combine::{Combine, Number};
+use std::marker::PhantomData;
+
+/// A collective on values of a type, for [`Messenger::start`](crate::active::Messenger::start).
+/// The methods of the messenger that wait say what each one does.
+#[derive(Debug)]
+pub struct Request<'a, T> {
+    pub(super) parts: Parts<'a>,
+    values: PhantomData<T>,
+}
+
+#[derive(Debug)]
+pub(super) struct Parts<'a> {
+    collective: Collective,
+    root: usize,
+    size: usize,
+    combine: Option<(Combine, Number)>,
+    lens: Lens<'a>,
+    from: Option<Read<'a>>,
+    into: Option<Changed<'a>>,
+}
+
+/// Elements of each member's block.
+#[derive(Clone, Copy, Debug)]
+enum Lens<'a> {
+    /// The same number for all.
+    Equal,
+    /// These.
+    Each(&'a [usize]),
+    /// Those that are sent to, and those that come from.
+    Both(&'a [usize], &'a [usize]),
+}
+
+impl Lens<'_> {
+    const fn is_equal(&self) -> bool {
+        matches!(self, Self::Equal)
+    }
+}
+
+impl Request<'static, u8> {
+    /// See [`Messenger::barrier`](crate::active::Messenger::barrier).
+    pub fn barrier() -> Self {
+        Self::about(Collective::Barrier, 0)
+    }
+}
+
+impl<'a, T: Value> Request<'a, T> {
+    fn about(collective: Collective, root: usize) -> Self {
+        let (size, lens) = (size_of::<T>(), Lens::Equal);
+        let (combine, from, into) = (None, None, None);
+        let parts = Parts { collective, root, size, combine, lens, from, into };
+        Self { parts, values: PhantomData }
+    }
+
+    fn into(mut self, values: impl Into<Values<'a, T>>) -> Self {
+        self.parts.into = Some(values.into().0);
+        self
+    }
+
+    fn from(mut self, values: impl Into<Source<'a, T>>) -> Self {
+        self.parts.from = Some(values.into().0);
+        self
+    }
+
+    /// See [`Messenger::broadcast`](crate::active::Messenger::broadcast).
+    pub fn broadcast(root: usize, values: impl Into<Values<'a, T>>) -> Self {
+        Self::about(Collective::Broadcast, root).into(values)
+    }
+
+    /// See [`Messenger::gather`](crate::active::Messenger::gather).
+    pub fn gather(
+        root: usize,
+        own: impl Into<Source<'a, T>>,
+        all: impl Into<Values<'a, T>>,
+    ) -> Self {
+        Self::about(Collective::Gather, root).from(own).into(all)
+    }
+
+    /// See [`Messenger::scatter`](crate::active::Messenger::scatter).
+    pub fn scatter(
+        root: usize,
+        all: impl Into<Source<'a, T>>,
+        own: impl Into<Values<'a, T>>,
+    ) -> Self {
+        Self::about(Collective::Scatter, root).from(all).into(own)
+    }
+
+    /// See [`Messenger::allgather`](crate::active::Messenger::allgather).
+    pub fn allgather(own: impl Into<Source<'a, T>>, all: impl Into<Values<'a, T>>) -> Self {
+        Self::about(Collective::Allgather, 0).from(own).into(all)
+    }
+
+    /// See [`Messenger::alltoall`](crate::active::Messenger::alltoall).
+    pub fn alltoall(out: impl Into<Source<'a, T>>, come: impl Into<Values<'a, T>>) -> Self {
+        Self::about(Collective::Alltoall, 0).from(out).into(come)
+    }
+
+    /// Of a gather, scatter or allgather: members have blocks of so many values each, in their
+    /// order; all members must say the same.
+    pub const fn lens(mut self, lens: &'a [usize]) -> Self {
+        self.parts.lens = Lens::Each(lens);
+        self
+    }
+
+    /// Of an alltoall: so many values go to each member, and so many come from each.
+    pub const fn out_and_in(mut self, out: &'a [usize], come: &'a [usize]) -> Self {
+        self.parts.lens = Lens::Both(out, come);
+        self
+    }
+}
+
+impl<'a, T: Summand> Request<'a, T> {
+    fn combines(mut self, combine: Combine, values: impl Into<Values<'a, T>>) -> Self {
+        self.parts.combine = Some((combine, T::NUMBER));
+        self.into(values)
+    }
+
+    /// See [`Messenger::reduce`](crate::active::Messenger::reduce).
+    pub fn reduce(root: usize, combine: Combine, values: impl Into<Values<'a, T>>) -> Self {
+        Self::about(Collective::Reduce, root).combines(combine, values)
+    }
+
+    /// See [`Messenger::allreduce`](crate::active::Messenger::allreduce).
+    pub fn allreduce(combine: Combine, values: impl Into<Values<'a, T>>) -> Self {
+        Self::about(Collective::Allreduce, 0).combines(combine, values)
+    }
+
+    /// See [`Messenger::scan`](crate::active::Messenger::scan).
+    pub fn scan(combine: Combine, values: impl Into<Values<'a, T>>) -> Self {
+        Self::about(Collective::Scan, 0).combines(combine, values)
+    }
+
+    /// See [`Messenger::reduce_scatter`](crate::active::Messenger::reduce_scatter).
+    pub fn reduce_scatter(combine: Combine, values: impl Into<Values<'a, T>>) -> Self {
+        Self::about(Collective::ReduceScatter, 0).combines(combine, values)
+    }
+}
+
+impl<'a> Parts<'a> {
+    /// Begins it at a member of a group.
+    // spec: COLL-3, COLL-5, COLL-13
+    pub(super) fn begin(self, group: &mut State) -> Result<Running<'a>, GroupError> {
+        let place = group.place();
+        let is_exact = self.is_exact();
+        self.check(place)?;
+        let (collective, root) = (self.collective, self.root);
+        let bytes = self.signed_bytes();
+        let fixed = group.fixed[collective as usize];
+        let schedule = fixed.filter(|schedule| is_exact || !schedule.is_exact_only(collective));
+        let schedule =
+            schedule.unwrap_or_else(|| choose(collective, place.members, self.weight(place)));
+        let (combine, number) =
+            self.combine.map_or((0, 0), |(combine, number)| (combine.code(), number.code()));
+        let what = u64::from_le_bytes([
+            collective as u8,
+            schedule as u8,
+            combine,
+            number,
+            root as u8,
+            (root >> 8) as u8,
+            0,
+            0,
+        ]);
+        let plan = Plan::new(Task { collective, schedule, root }, place)
+            .ok_or(GroupError::Invalid("a root that is no member"))?;
+        let work = self.work(place, schedule);
+        group.check(group.sequence.wrapping_add(1))?;
+        group.sequence = group.sequence.wrapping_add(1);
+        Ok(Running::new(plan, (group.sequence, signature(what, bytes)), work))
+    }
+
+    /// Whether sums are the same wherever their brackets are.
+    fn is_exact(&self) -> bool {
+        self.combine.is_none_or(|(combine, number)| {
+            let rounds = matches!(number, Number::F32 | Number::F64);
+            !rounds
+                || !matches!(combine, Combine::Sum | Combine::Prod | Combine::Min | Combine::Max)
+        })
+    }
+
+    /// Bytes of the values that are changed.
+    fn bytes(&self) -> usize {
+        self.into.as_ref().map_or(0, |values| values.bytes().len())
+    }
+
+    /// Bytes by which a schedule is chosen, the same at all members: of a vector, or of a block.
+    fn weight(&self, place: Place) -> usize {
+        let from = || self.from.as_ref().map_or(0, |source| source.bytes().len());
+        let is_root = place.member == self.root;
+        match (self.lens, self.collective) {
+            (Lens::Each(lens), _) => lens.iter().sum::<usize>() * self.size / place.members,
+            (_, Collective::Gather | Collective::Allgather) => from(),
+            (_, Collective::Scatter) if is_root => from() / place.members,
+            (_, Collective::Alltoall) => 0,
+            _ => self.bytes(),
+        }
+    }
+
+    /// What all members must have the same number of.
+    fn signed_bytes(&self) -> u64 {
+        let is_vector = self.collective.combines() || self.collective == Collective::Broadcast;
+        if is_vector { self.bytes() as u64 } else { 0 }
+    }
+
+    /// Bytes of each member's block.
+    fn block_lens(&self, place: Place, block: usize) -> Vec<usize> {
+        match self.lens {
+            Lens::Equal => vec![block; place.members],
+            Lens::Each(lens) | Lens::Both(_, lens) => {
+                lens.iter().map(|len| len * self.size).collect()
+            }
+        }
+    }
+
+    /// Whether buffers are as long as they must be.
+    // spec: COLL-5
+    fn check(&self, place: Place) -> Result<(), GroupError> {
+        let (members, is_root) = (place.members, place.member == self.root);
+        let from = self.from.as_ref().map_or(0, |source| source.bytes().len());
+        let into = self.bytes();
+        let sum = |lens: &[usize]| lens.iter().sum::<usize>() * self.size;
+        let own = |lens: &[usize]| lens.get(place.member).map_or(0, |len| len * self.size);
+        let sound = match (self.collective, self.lens) {
+            (Collective::Alltoall, Lens::Equal) => {
+                from == into && into.is_multiple_of(members * self.size)
+            }
+            (Collective::Alltoall, Lens::Both(out, come)) => {
+                let both = out.len() == members && come.len() == members;
+                let same = both && out[place.member] == come[place.member];
+                same && from == sum(out) && into == sum(come)
+            }
+            (Collective::Gather, _) if !is_root => {
+                matches!(self.lens, Lens::Equal) || self.is_lens(members, from, own)
+            }
+            (Collective::Scatter, _) if !is_root => {
+                matches!(self.lens, Lens::Equal) || self.is_lens(members, into, own)
+            }
+            (Collective::Gather | Collective::Allgather, Lens::Equal) => into == from * members,
+            (Collective::Scatter, Lens::Equal) => from == into * members,
+            (Collective::Gather | Collective::Allgather, Lens::Each(lens)) => {
+                self.is_lens(members, from, own) && into == sum(lens)
+            }
+            (Collective::Scatter, Lens::Each(lens)) => {
+                self.is_lens(members, into, own) && from == sum(lens)
+            }
+            (_, lens) => lens.is_equal(),
+        };
+        let defined = self.combine.is_none_or(|(combine, number)| {
+            let plain = !combine.has_comparand() && combine.has_operand();
+            plain && combine != Combine::Write && combine.is_defined(number)
+        });
+        match (sound, defined) {
+            (true, true) => Ok(()),
+            (false, _) => Err(GroupError::Invalid("the lengths of buffers")),
+            _ => Err(GroupError::Invalid("a combination of such numbers")),
+        }
+    }
+
+    fn is_lens(&self, members: usize, own: usize, of: impl Fn(&[usize]) -> usize) -> bool {
+        matches!(self.lens, Lens::Each(lens) if lens.len() == members && of(lens) == own)
+    }
+
+    fn work(self, place: Place, schedule: Schedule) -> Work<'a> {
+        let members = place.members;
+        let (layout, from, held) = match self.collective {
+            Collective::Gather | Collective::Scatter => self.by_root(place, schedule),
+            Collective::Allgather => {
+                let own = self.from.as_ref().map_or(0, |own| own.bytes().len());
+                let layout = Layout::in_order(self.block_lens(place, own).into_iter());
+                self.with_own_placed(layout, place)
+            }
+            Collective::Alltoall => self.alltoall(place),
+            _ => {
+                let elements = self.bytes() / self.size.max(1);
+                let layout = Layout::Vector { elements, size: self.size, blocks: members };
+                let into = self.into.map_or(Held::Staged(Vec::new()), Held::Values);
+                let work = Work::new(layout, None, into, (self.combine, members));
+                let is_scan = self.collective == Collective::Scan;
+                return if is_scan { work.with_prefix() } else { work };
+            }
+        };
+        Work::new(layout, from, held, (None, members))
+    }
+
+    /// Copies this member's own block to where it belongs.
+    fn with_own_placed(self, layout: Layout, place: Place) -> Begun<'a> {
+        let (from, into) = (self.from, self.into);
+        let mut held = into.map_or(Held::Staged(vec![0; layout.bytes()]), Held::Values);
+        if let Some(own) = from {
+            held.bytes_mut()[layout.one(place.member)].copy_from_slice(own.bytes());
+        }
+        (layout, None, held)
+    }
+
+    fn alltoall(self, place: Place) -> Begun<'a> {
+        let block = self.bytes() / place.members;
+        let layout = Layout::in_order(self.block_lens(place, block).into_iter());
+        let out = match self.lens {
+            Lens::Both(out, _) => Layout::in_order(out.iter().map(|len| len * self.size)),
+            _ => layout.clone(),
+        };
+        let mut held = self.into.map_or(Held::Staged(Vec::new()), Held::Values);
+        let from = self.from.map(|source| {
+            let own = &source.bytes()[out.one(place.member)];
+            held.bytes_mut()[layout.one(place.member)].copy_from_slice(own);
+            (source, out)
+        });
+        (layout, from, held)
+    }
+
+    /// A gather or a scatter: who is not the root may hold blocks of others on their way.
+    fn by_root(self, place: Place, schedule: Schedule) -> Begun<'a> {
+        let is_gather = self.collective == Collective::Gather;
+        let own = if is_gather {
+            self.from.as_ref().map_or(0, |own| own.bytes().len())
+        } else {
+            self.bytes()
+        };
+        let lens = self.block_lens(place, own);
+        if place.member == self.root {
+            let layout = Layout::in_order(lens.into_iter());
+            if is_gather {
+                return self.with_own_placed(layout, place);
+            }
+            let mut held = self.into.map_or(Held::Staged(Vec::new()), Held::Values);
+            let from = self.from.map(|source| {
+                held.bytes_mut().copy_from_slice(&source.bytes()[layout.one(place.member)]);
+                (source, layout.clone())
+            });
+            return (layout, from, held);
+        }
+        let held = match schedule {
+            Schedule::Tree => subtree(place, self.root),
+            _ => Blocks::one(place.member),
+        };
+        let layout = Layout::holding(&lens, held);
+        if is_gather {
+            return Self { into: None, ..self }.with_own_placed(layout, place);
+        }
+        if held.count == 1 {
+            return (layout, None, self.into.map_or(Held::Staged(Vec::new()), Held::Values));
+        }
+        let (staged, own) = (vec![0; layout.bytes()], layout.one(place.member));
+        (layout, None, Held::Through { staged, own, values: self.into })
+    }
+}
+
+type Begun<'a> = (Layout, Option<(Read<'a>, Layout)>, Held<'a>);

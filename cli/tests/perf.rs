@@ -68,6 +68,8 @@ const OPERATIONS: &[&str] = &[
     "active-latency",
     "active-rate",
     "active-bandwidth",
+    "group-barrier-latency",
+    "allreduce-latency",
     "message-rate",
     "message-rate-two-way",
     "put-notify-rate",

@@ -4,6 +4,7 @@
 //! waiting. `cargo xtask instructions` runs it under callgrind with two counts; what differs is
 //! the cost of the operations between.
 use ayre::active::Messenger;
+use ayre::collective::Request;
 use ayre::deposit::{Address, Deposit, InletOptions, Program, Register, X, Y, Z};
 use ayre::{
     Access, Combine, Config, Endpoint, EndpointOptions, Mode, Number, Options, Outgoing, PeerId,
@@ -77,6 +78,21 @@ fn active(len: usize, called: bool, count: u64) {
         assert_eq!(far.poll(&mut sum), usize::from(called));
     }
     black_box(sum);
+}
+
+/// An allreduce of two: one has begun it, the other one does it in a call, the first one ends it.
+fn allreduce(count: u64) {
+    let Pair { near, far, .. } = Pair::new(Mode::Direct);
+    let (mut near, mut far) = (Messenger::<()>::new(near), Messenger::<()>::new(far));
+    let [at_near, at_far] =
+        [&mut near, &mut far].map(|end| end.group_of_all("all").expect("a new name"));
+    for number in 0..count {
+        let mut sum = [number];
+        let begun = far.start(at_far, Request::allreduce(Combine::Sum, vec![number]));
+        near.allreduce(&mut (), at_near, Combine::Sum, black_box(&mut sum)).expect("alive");
+        let theirs = far.finish(&mut (), begun.expect("a group"));
+        assert_eq!(theirs, Ok(sum.to_vec()));
+    }
 }
 
 /// A port with many peers, none of which says anything.
@@ -303,6 +319,7 @@ fn main() {
         "active-8" => active(8, true, count),
         "active-48" => active(48, true, count),
         "active-poll" => active(0, false, count),
+        "allreduce-8" => allreduce(count),
         "enqueue-32" => queue(&mut Pair::new(Mode::Direct), count),
         "poll-1-peer" => poll(1, Mode::Direct, count),
         "poll-64-peers" => poll(64, Mode::Direct, count),

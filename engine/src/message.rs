@@ -131,7 +131,13 @@ impl Port {
     /// little where there is one.
     #[inline(always)]
     pub(crate) fn try_recv_more(&mut self, into: &mut [u8]) -> Option<Message> {
-        let connection = self.connections.get_mut(self.mail_rota.hot)?.as_mut()?;
+        self.try_recv_short(PeerId(self.mail_rota.hot as u16), into)
+    }
+
+    /// A short one of this peer, and no progress.
+    #[inline(always)]
+    pub(crate) fn try_recv_short(&mut self, from: PeerId, into: &mut [u8]) -> Option<Message> {
+        let connection = self.connections.get_mut(from.index())?.as_mut()?;
         match connection.messages_in.take_short(Kind::Message, into) {
             Probe::Taken((len, tag)) => {
                 let source = connection.peer;

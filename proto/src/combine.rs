@@ -221,6 +221,14 @@ impl Combine {
         }
     }
 
+    /// Whether it makes one number of two, for such numbers.
+    // spec: COLL-5
+    #[inline]
+    pub const fn is_operation(self, number: Number) -> bool {
+        let takes_two = !matches!(self, Self::Read | Self::Write) && !self.has_comparand();
+        takes_two && self.is_defined(number)
+    }
+
     /// Makes of each number in memory what it says. Operand and comparand, where there are such,
     /// are as long as the memory; numbers for which there is none stay.
     // spec: ENV-29

@@ -13,6 +13,7 @@ use super::ops::active::{Calls, Talk};
 use super::ops::carrier::{
     Carrier, ImmediatePut, Message, NotificationPut, Put, PutNotify, QueueRecord,
 };
+use super::ops::collective::{Everybody, Together};
 use super::ops::crowd::{AllToAll, Barrier, FanIn, Ring};
 use super::ops::deposit::{AppendIn, endless};
 use super::ops::pair::{Member, Pair, place};
@@ -118,6 +119,7 @@ impl Job {
                 rates(&pair)?,
                 bandwidths(&pair),
                 active(path)?,
+                collectives(path)?,
                 polls(path),
                 vec![Box::new(Wake::join(WAKE.on(path))?) as Box<dyn Case>],
             ];
@@ -125,7 +127,11 @@ impl Job {
         }
         let member = Rc::new(RefCell::new(Port::join()?));
         match self {
-            Self::Crowd(ranks) => Ok(crowd(path, &member, ranks)),
+            Self::Crowd(ranks) => {
+                let mut cases = crowd(path, &member, ranks);
+                cases.extend(collectives(path)?);
+                Ok(cases)
+            }
             _ => Ok(vec![
                 Box::new(FanIn::join(FANNED_IN.on(path), &member)?),
                 Box::new(AppendIn::join(APPENDED_IN.on(path), &member)?),
@@ -380,6 +386,17 @@ fn active(path: Path) -> Result<Cases> {
         Box::new(Calls { label, talk: talk.clone(), each_answered })
     };
     Ok(vec![case(latency, true), case(rate, false), case(bandwidth, false)])
+}
+
+/// Beside an exchange of all ranks, which is the least that such a thing can take.
+fn collectives(path: Path) -> Result<Cases> {
+    let everybody = Everybody::join()?;
+    let case = |name, sizes| -> Box<dyn Case> {
+        let label = Label { name, sizes, raw: RawKind::Barrier, ..LATENCY }.on(path);
+        Box::new(Together { label, everybody: everybody.clone(), values: vec![] })
+    };
+    let lens = &[8, 32, 1 << 10];
+    Ok(vec![case("group-barrier-latency", &[0]), case("allreduce-latency", lens)])
 }
 
 fn polls(path: Path) -> Cases {

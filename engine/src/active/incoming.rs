@@ -19,7 +19,7 @@ const NAMES_MAX: usize = 4096;
 impl<S> Messenger<S> {
     /// Takes what lies in the buffer. True where a handler has run.
     #[inline(always)]
-    pub(super) fn take(&mut self, state: &mut S, message: &Message) -> bool {
+    pub(crate) fn take(&mut self, state: &mut S, message: &Message) -> bool {
         let Message { source, tag, len } = *message;
         if is_handler(tag) {
             return self.run_short(state, source, tag, len);
@@ -162,6 +162,14 @@ impl<S> Messenger<S> {
     fn take_piece(&mut self, state: &mut S, source: PeerId, len: u64) -> Result<bool, Malformed> {
         let landing = self.out.peer(source).landing.as_mut().ok_or(Malformed)?;
         let piece = landing.ring.take(len)?;
+        let is_whole = landing.len == 0 && landing.ring.left() == 0;
+        if is_whole
+            && landing.id == PORTION
+            && self.groups.take_landed(source, &landing.arguments, piece)?
+        {
+            self.out.stir();
+            return Ok(false);
+        }
         if landing.dropped.is_none() {
             landing.append(piece);
         }

@@ -83,7 +83,7 @@ pub struct Messenger<S> {
     pub(super) handlers: Handlers<S>,
     pub(crate) out: Outgoing,
     pub(crate) groups: Groups,
-    pub(super) buffer: Box<[u8; EAGER_MAX]>,
+    pub(crate) buffer: Box<[u8; EAGER_MAX]>,
     pub(crate) deaths: VecDeque<PeerId>,
     /// Connections that had ended when this last waited.
     departures: u64,

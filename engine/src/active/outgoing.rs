@@ -394,6 +394,13 @@ impl Outgoing {
         }
     }
 
+    /// Copies what a peer has put into its landing.
+    pub(crate) fn read_landing(&mut self, peer: PeerId, offset: u64, into: &mut [u8]) {
+        if let Some(landing) = &self.peer(peer).landing {
+            landing.region.read(offset as usize, into);
+        }
+    }
+
     // spec: AM-12
     fn make_landing(&mut self, peer: PeerId) -> Result<(), PostError> {
         let bytes = self.options.landing;

@@ -4,6 +4,7 @@ use super::request::Request;
 use super::running::{Progress, Running};
 use super::values::{Changed, Summand, Value};
 use crate::active::Messenger;
+use crate::active::outgoing::Outgoing;
 use crate::error::{ReceiveError, SetupError};
 use ayre_proto::active::NAME_MAX;
 use ayre_proto::active::id_of;
@@ -12,6 +13,10 @@ use ayre_proto::collective::{Collective, MEMBERS_MAX, Schedule};
 use ayre_proto::combine::Combine;
 use ayre_proto::units::PeerId;
 use std::marker::PhantomData;
+use zerocopy::IntoBytes;
+
+/// A handle of another messenger.
+pub(super) const NO_GROUP: GroupError = GroupError::Invalid("a group of this messenger");
 
 /// A collective that was begun, on values of a type: to be [finished](Messenger::finish).
 #[must_use = "what was begun must be finished"]
@@ -88,6 +93,9 @@ impl<S> Messenger<S> {
     /// [`GroupError::Invalid`].
     // spec: COLL-5
     pub fn barrier(&mut self, state: &mut S, group: Group) -> Result<(), GroupError> {
+        if self.is_short(group, Collective::Barrier, 0) {
+            return self.do_short(state, group, None, &mut []);
+        }
         self.complete(state, group, Request::barrier())
     }
 
@@ -134,6 +142,12 @@ impl<S> Messenger<S> {
         combine: Combine,
         values: &mut [T],
     ) -> Result<(), GroupError> {
+        let bytes = size_of_val(values);
+        let is_sound = combine.is_operation(T::NUMBER);
+        if is_sound && self.is_short(group, Collective::Allreduce, bytes) {
+            let operation = Some((combine, T::NUMBER));
+            return self.do_short(state, group, operation, values.as_mut_bytes());
+        }
         self.complete(state, group, Request::<T>::allreduce(combine, values))
     }
 
@@ -245,7 +259,9 @@ impl<S> Messenger<S> {
         let mut running = request.parts.begin(self.groups.state(group)?)?;
         let ended = self.drive(state, group, &mut running);
         if let Err(why) = ended {
-            self.groups.states[group.index].give_up(&mut running, why, &mut self.out);
+            let at = &mut self.groups.states[group.index];
+            running.give_up(at, &mut self.out);
+            at.give_up(running.sequence(), why, &mut self.out);
             return Err(why);
         }
         running.work.finish();
@@ -261,9 +277,17 @@ impl<S> Messenger<S> {
         let mut rounds = 0;
         loop {
             self.groups.has_come = false;
-            match running.advance(&mut self.groups.states[group.index], &mut self.out)? {
+            let progress = running.advance(&mut self.groups.states[group.index], &mut self.out);
+            if self.groups.has_landed {
+                self.groups.clear_landing(&mut self.out);
+            }
+            self.groups.awaited = None;
+            match progress? {
                 Progress::Done => return Ok(()),
-                Progress::Waits(on) => self.wait_for_portion(state, on),
+                Progress::Waits(on) => {
+                    self.groups.awaited = Some((group.index, on, running.sequence()));
+                    self.wait_for_portion(state, on);
+                }
                 Progress::Busy => {
                     self.poll(state);
                     self.out.port.pause(&mut rounds);
@@ -273,7 +297,7 @@ impl<S> Messenger<S> {
     }
 
     /// Runs handlers until something has come for a collective, or may have.
-    fn wait_for_portion(&mut self, state: &mut S, on: PeerId) {
+    pub(super) fn wait_for_portion(&mut self, state: &mut S, on: PeerId) {
         self.out.port.look_first_at(on);
         self.poll(state);
         if self.groups.has_come {
@@ -354,11 +378,11 @@ impl<S> Messenger<S> {
 
 impl Groups {
     fn state(&mut self, group: Group) -> Result<&mut State, GroupError> {
-        self.states.get_mut(group.index).ok_or(GroupError::Invalid("a group of this messenger"))
+        self.states.get_mut(group.index).ok_or(NO_GROUP)
     }
 
     #[inline(never)]
-    fn advance_started(&mut self, out: &mut crate::active::outgoing::Outgoing) {
+    fn advance_started(&mut self, out: &mut Outgoing) {
         for state in &mut self.states {
             let mut started = std::mem::take(&mut state.started);
             for one in started.iter_mut().filter(|one| one.end.is_none()) {
@@ -366,7 +390,8 @@ impl Groups {
                     Ok(Progress::Waits(_) | Progress::Busy) => None,
                     Ok(Progress::Done) => Some(Ok(())),
                     Err(why) => {
-                        state.give_up(&mut one.running, why, out);
+                        one.running.give_up(state, out);
+                        state.give_up(one.running.sequence(), why, out);
                         Some(Err(why))
                     }
                 };
@@ -379,14 +404,7 @@ impl Groups {
 impl State {
     /// From this collective on nothing is done any more, and all members are told.
     // spec: COLL-9, COLL-10
-    fn give_up(
-        &mut self,
-        running: &mut Running<'_>,
-        why: GroupError,
-        out: &mut crate::active::outgoing::Outgoing,
-    ) {
-        running.give_up(self, out);
-        let since = running.sequence();
+    pub(super) fn give_up(&mut self, since: u32, why: GroupError, out: &mut Outgoing) {
         if self.given_up.is_none_or(|(earlier, _)| since.wrapping_sub(earlier) > u32::MAX / 2) {
             self.given_up = Some((since, why));
         }

@@ -1,7 +1,9 @@
 //! The groups of a messenger, and the portions that have come for them.
 use super::running::Running;
+use crate::active::outgoing::Outgoing;
 use crate::error::SetupError;
 use arrayvec::ArrayVec;
+use ayre_proto::active::landing::Piece;
 use ayre_proto::collective::portion::{HEADER, Header, Window};
 use ayre_proto::collective::{Collective, Place, Schedule};
 use ayre_proto::lane::Malformed;
@@ -51,14 +53,17 @@ pub(super) struct Arrived {
 pub(super) enum Portion {
     Short(ArrayVec<u8, { LINE_PAYLOAD - HEADER }>),
     Long(Vec<u8>),
+    /// They lie in the landing yet, until the messenger polls again.
+    Landed(Piece),
 }
 
 impl Portion {
     #[inline]
-    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+    pub(super) fn len(&self) -> usize {
         match self {
-            Self::Short(bytes) => bytes,
-            Self::Long(bytes) => bytes,
+            Self::Short(bytes) => bytes.len(),
+            Self::Long(bytes) => bytes.len(),
+            Self::Landed(piece) => piece.len as usize,
         }
     }
 }
@@ -120,6 +125,38 @@ impl State {
         &mut self.ways[peer.index()]
     }
 
+    /// The number of the collective that begins.
+    // spec: COLL-3
+    #[inline]
+    pub(super) fn begin(&mut self) -> Result<u32, GroupError> {
+        let sequence = self.sequence.wrapping_add(1);
+        self.check(sequence)?;
+        self.sequence = sequence;
+        Ok(sequence)
+    }
+
+    /// A portion of this collective that has come; none where it has not yet.
+    // spec: COLL-9
+    pub(super) fn take_arrived(
+        &mut self,
+        peer: PeerId,
+        sequence: u32,
+        out: &mut Outgoing,
+    ) -> Result<Option<Arrived>, GroupError> {
+        let way = self.way(peer);
+        let is_it = |arrived: &Arrived| arrived.sequence == sequence;
+        let Some(at) = way.inbox.iter().position(is_it) else {
+            // Who has left tells nobody else.
+            let is_gone = way.is_gone || out.port.is_silent(peer);
+            self.check(sequence)?;
+            return if is_gone { Err(GroupError::PeerDied(peer)) } else { Ok(None) };
+        };
+        let arrived = way.inbox.remove(at);
+        way.window.take();
+        self.tell_taken(peer, out);
+        Ok(arrived)
+    }
+
     pub(super) fn place(&self) -> Place {
         Place { member: self.own, members: self.members.len() }
     }
@@ -141,6 +178,11 @@ pub(crate) struct Groups {
     pub(super) states: Vec<State>,
     /// Something has come that a collective may wait for.
     pub(super) has_come: bool,
+    /// Whose portions of which collective are awaited at this moment, so that they need not be
+    /// kept: the group, the member, the collective.
+    pub(super) awaited: Option<(usize, PeerId, u32)>,
+    /// Of these, some lie in a landing.
+    pub(super) has_landed: bool,
     /// A collective was begun and is not waited for yet.
     pub(super) has_started: bool,
     pub(super) requests: u64,
@@ -223,6 +265,38 @@ impl Groups {
             return Err(Malformed);
         }
         self.arrive(source, header, Portion::Long(bytes))
+    }
+
+    /// The same of one that lies in a landing and is awaited; false where it is not.
+    pub(crate) fn take_landed(
+        &mut self,
+        source: PeerId,
+        header: &[u8],
+        piece: Piece,
+    ) -> Result<bool, Malformed> {
+        let (header, _) = Header::parse(header)?;
+        let is_awaited = self.awaited.is_some_and(|(group, peer, sequence)| {
+            let it = (self.states[group].id, peer, sequence);
+            it == (header.group, source, header.sequence)
+        });
+        if is_awaited {
+            self.has_landed = true;
+            self.arrive(source, header, Portion::Landed(piece))?;
+        }
+        Ok(is_awaited)
+    }
+
+    /// Before the messenger polls again: what lies in a landing is kept elsewhere.
+    pub(super) fn clear_landing(&mut self, out: &mut Outgoing) {
+        self.has_landed = false;
+        let Some((group, peer, _)) = self.awaited else { return };
+        for arrived in &mut self.states[group].way(peer).inbox {
+            if let Portion::Landed(piece) = arrived.bytes {
+                let mut bytes = vec![0; piece.len as usize];
+                out.read_landing(peer, piece.offset, &mut bytes);
+                arrived.bytes = Portion::Long(bytes);
+            }
+        }
     }
 
     #[inline]

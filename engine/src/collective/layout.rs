@@ -5,8 +5,8 @@ use std::ops::Range;
 /// The bytes of each block.
 #[derive(Clone, Debug)]
 pub(super) enum Layout {
-    /// A vector of so many elements, cut into as many blocks as there are members.
-    Vector { elements: usize, size: usize, blocks: usize },
+    /// So many elements of a vector, from a byte on, cut into as many blocks as there are members.
+    Vector { start: usize, elements: usize, size: usize, blocks: usize },
     /// Each where it says; one that is not held here has none.
     Placed(Vec<Range<usize>>),
 }
@@ -35,6 +35,15 @@ impl Layout {
         Self::Placed(ranges)
     }
 
+    /// The part of a vector that comes behind this one, of its elements to the end; none behind
+    /// the last.
+    pub(super) fn next_chunk(&self, end: usize, chunk: usize) -> Option<Self> {
+        let Self::Vector { start, elements, size, blocks } = *self else { return None };
+        let start = start + elements * size;
+        let elements = elements_in(end.saturating_sub(start), chunk, size);
+        (elements > 0).then_some(Self::Vector { start, elements, size, blocks })
+    }
+
     /// Bytes of all that is held.
     pub(super) fn bytes(&self) -> usize {
         match self {
@@ -45,9 +54,9 @@ impl Layout {
 
     pub(super) fn one(&self, block: usize) -> Range<usize> {
         match self {
-            Self::Vector { elements, size, blocks } => {
-                let start = |block: usize| elements * block / blocks * size;
-                start(block)..start(block + 1)
+            Self::Vector { start, elements, size, blocks } => {
+                let at = |block: usize| start + elements * block / blocks * size;
+                at(block)..at(block + 1)
             }
             Self::Placed(ranges) => ranges[block].clone(),
         }
@@ -60,8 +69,8 @@ impl Layout {
             return Some(0..0);
         }
         match self {
-            Self::Vector { elements, size, blocks } if first == 0 && count == *blocks => {
-                Some(0..elements * size)
+            Self::Vector { start, elements, size, blocks } if first == 0 && count == *blocks => {
+                Some(*start..start + elements * size)
             }
             Self::Vector { blocks, .. } if first + count <= *blocks => {
                 Some(self.one(first).start..self.one(first + count - 1).end)
@@ -116,5 +125,13 @@ impl Layout {
     /// The blocks one behind the other, where they do not lie so.
     pub(super) fn pack(&self, blocks: Blocks, from: &[u8]) -> Vec<u8> {
         self.ranges(blocks).flat_map(|range| &from[range]).copied().collect()
+    }
+}
+
+/// As many elements as make a chunk of so many bytes: one at least, if any are left.
+pub(super) fn elements_in(bytes: usize, chunk: usize, size: usize) -> usize {
+    match bytes.checked_div(size) {
+        None | Some(0) => 0,
+        Some(elements) => elements.min((chunk / size).max(1)),
     }
 }

@@ -22,6 +22,7 @@ pub(crate) mod group;
 mod layout;
 mod request;
 pub(crate) mod running;
+mod short;
 mod values;
 
 pub use ayre_proto::collective::{Collective, MEMBERS_MAX, Schedule};

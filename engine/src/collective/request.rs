@@ -1,10 +1,10 @@
 //! What a member asks for: which collective, on which values.
 use super::choose::choose;
 use super::group::{GroupError, State};
-use super::layout::Layout;
-use super::running::{Held, Running, Work};
+use super::layout::{Layout, elements_in};
+use super::running::{Held, Running, Work, chunk_of};
 use super::values::{Changed, Read, Source, Summand, Value, Values};
-use ayre_proto::collective::portion::signature;
+use ayre_proto::collective::portion::{signature, what};
 use ayre_proto::collective::{Blocks, Collective, Place, Plan, Schedule, Task, subtree};
 use ayre_proto::combine::{Combine, Number};
 use std::marker::PhantomData;
@@ -157,24 +157,12 @@ impl<'a> Parts<'a> {
         let schedule = fixed.filter(|schedule| is_exact || !schedule.is_exact_only(collective));
         let schedule =
             schedule.unwrap_or_else(|| choose(collective, place.members, self.weight(place)));
-        let (combine, number) =
-            self.combine.map_or((0, 0), |(combine, number)| (combine.code(), number.code()));
-        let what = u64::from_le_bytes([
-            collective as u8,
-            schedule as u8,
-            combine,
-            number,
-            root as u8,
-            (root >> 8) as u8,
-            0,
-            0,
-        ]);
-        let plan = Plan::new(Task { collective, schedule, root }, place)
-            .ok_or(GroupError::Invalid("a root that is no member"))?;
-        let work = self.work(place, schedule);
-        group.check(group.sequence.wrapping_add(1))?;
-        group.sequence = group.sequence.wrapping_add(1);
-        Ok(Running::new(plan, (group.sequence, signature(what, bytes)), work))
+        let task = Task { collective, schedule, root };
+        let what = what(task, self.combine);
+        let plan = Plan::new(task, place).ok_or(GroupError::Invalid("a root that is no member"))?;
+        let work = self.work(place, task);
+        let sequence = group.begin()?;
+        Ok(Running::new((task, place), plan, (sequence, signature(what, bytes)), work))
     }
 
     /// Whether sums are the same wherever their brackets are.
@@ -253,10 +241,7 @@ impl<'a> Parts<'a> {
             }
             (_, lens) => lens.is_equal(),
         };
-        let defined = self.combine.is_none_or(|(combine, number)| {
-            let plain = !combine.has_comparand() && combine.has_operand();
-            plain && combine != Combine::Write && combine.is_defined(number)
-        });
+        let defined = self.combine.is_none_or(|(combine, number)| combine.is_operation(number));
         match (sound, defined) {
             (true, true) => Ok(()),
             (false, _) => Err(GroupError::Invalid("the lengths of buffers")),
@@ -268,10 +253,10 @@ impl<'a> Parts<'a> {
         matches!(self.lens, Lens::Each(lens) if lens.len() == members && of(lens) == own)
     }
 
-    fn work(self, place: Place, schedule: Schedule) -> Work<'a> {
+    fn work(self, place: Place, task: Task) -> Work<'a> {
         let members = place.members;
         let (layout, from, held) = match self.collective {
-            Collective::Gather | Collective::Scatter => self.by_root(place, schedule),
+            Collective::Gather | Collective::Scatter => self.by_root(place, task.schedule),
             Collective::Allgather => {
                 let own = self.from.as_ref().map_or(0, |own| own.bytes().len());
                 let layout = Layout::in_order(self.block_lens(place, own).into_iter());
@@ -279,8 +264,9 @@ impl<'a> Parts<'a> {
             }
             Collective::Alltoall => self.alltoall(place),
             _ => {
-                let elements = self.bytes() / self.size.max(1);
-                let layout = Layout::Vector { elements, size: self.size, blocks: members };
+                let size = self.size;
+                let elements = elements_in(self.bytes(), chunk_of(task, place), size);
+                let layout = Layout::Vector { start: 0, elements, size, blocks: members };
                 let into = self.into.map_or(Held::Staged(Vec::new()), Held::Values);
                 let work = Work::new(layout, None, into, (self.combine, members));
                 let is_scan = self.collective == Collective::Scan;

@@ -1,12 +1,15 @@
 //! A collective under way at one member: the steps of its plan, on bytes.
-use super::group::{Arrived, GroupError, State};
+use super::group::{GroupError, Portion, State};
 use super::layout::Layout;
 use super::values::{Changed, Read};
 use crate::active::outgoing::Outgoing;
 use crate::error::{Busy, PostError};
-use ayre_proto::active::record::{PORTION, Record};
+use ayre_proto::active::landing::Piece;
+use ayre_proto::active::record::PORTION;
 use ayre_proto::collective::portion::{HEADER, Header};
-use ayre_proto::collective::{Action, Blocks, Plan, Step, bracket};
+use ayre_proto::collective::{
+    Action, Blocks, Collective, Place, Plan, Schedule, Step, Task, bracket,
+};
 use ayre_proto::combine::{Combine, Number};
 use ayre_proto::limits::{EAGER_MAX, LINE_PAYLOAD};
 use ayre_proto::units::PeerId;
@@ -15,6 +18,21 @@ use std::ops::Range;
 /// Bytes of a portion at most: what a landing takes as one piece.
 // spec: COLL-12
 pub(crate) const PORTION_MAX: usize = 1 << 15;
+
+/// Bytes that are combined at a time out of a landing: what no peer can change meanwhile.
+const READ_MAX: usize = 4096;
+
+/// Bytes of a vector that are done at a time: where it is cut into blocks, each of these is a
+/// portion.
+// spec: COLL-15
+pub(super) const fn chunk_of(task: Task, place: Place) -> usize {
+    match (task.collective, task.schedule) {
+        // Which elements are whose is said of the whole.
+        (Collective::ReduceScatter, _) => usize::MAX,
+        (_, Schedule::Spread | Schedule::Ring) => PORTION_MAX * place.members,
+        _ => PORTION_MAX,
+    }
+}
 
 /// What a collective works on.
 #[derive(Debug)]
@@ -90,6 +108,9 @@ pub(super) enum Progress {
 /// A collective that was begun.
 #[derive(Debug)]
 pub(super) struct Running<'a> {
+    task: Task,
+    place: Place,
+    /// Of the chunk that is being done.
     plan: Plan,
     sequence: u32,
     signature: u32,
@@ -105,8 +126,15 @@ pub(super) struct Running<'a> {
 }
 
 impl<'a> Running<'a> {
-    pub(super) fn new(plan: Plan, (sequence, signature): (u32, u32), work: Work<'a>) -> Self {
+    pub(super) fn new(
+        (task, place): (Task, Place),
+        plan: Plan,
+        (sequence, signature): (u32, u32),
+        work: Work<'a>,
+    ) -> Self {
         Self {
+            task,
+            place,
             plan,
             sequence,
             signature,
@@ -135,6 +163,7 @@ impl<'a> Running<'a> {
                 Some(step) => step,
                 None => match self.plan.next() {
                     Some(step) => self.begin(step),
+                    None if self.next_chunk() => continue,
                     None => return Ok(Progress::Done),
                 },
             };
@@ -153,6 +182,20 @@ impl<'a> Running<'a> {
                 return Ok(progress);
             }
             self.step = None;
+        }
+    }
+
+    /// A long vector is done chunk by chunk, so that all that is under way stays in the caches, and
+    /// those far from its source get the first one early.
+    fn next_chunk(&mut self) -> bool {
+        let chunk = chunk_of(self.task, self.place);
+        let next = self.work.layout.next_chunk(self.work.held.bytes().len(), chunk);
+        match (next, Plan::new(self.task, self.place)) {
+            (Some(layout), Some(plan)) => {
+                (self.work.layout, self.plan) = (layout, plan);
+                true
+            }
+            _ => false,
         }
     }
 
@@ -222,30 +265,19 @@ impl<'a> Running<'a> {
         out: &mut Outgoing,
     ) -> Result<Progress, GroupError> {
         loop {
-            let id = group.id;
-            let way = group.way(peer);
-            let is_ours = |arrived: &Arrived| arrived.sequence == self.sequence;
-            let Some(at) = way.inbox.iter().position(is_ours) else {
-                // Who has left tells nobody else.
-                let is_gone = way.is_gone || out.port.is_silent(peer);
-                return if is_gone {
-                    Err(GroupError::PeerDied(peer))
-                } else {
-                    Ok(Progress::Waits(peer))
-                };
+            let Some(arrived) = group.take_arrived(peer, self.sequence, out)? else {
+                return Ok(Progress::Waits(peer));
             };
-            let mut arrived = way.inbox.remove(at).expect("it is there");
-            way.window.take();
-            if way.window.is_due() {
-                let taken = way.window.send(false);
-                out.owe(peer, &Record::Taken { group: id, taken });
-            }
-            let bytes = arrived.bytes.bytes_mut();
             let len = PORTION_MAX.min(self.len - self.at);
-            if arrived.signature != self.signature || bytes.len() != len {
+            if arrived.signature != self.signature || arrived.bytes.len() != len {
                 return Err(GroupError::Mismatch(peer));
             }
-            self.work.take((blocks, action), (self.at, self.len), bytes);
+            let (to, at) = ((blocks, action), (self.at, self.len));
+            match arrived.bytes {
+                Portion::Short(mut bytes) => self.work.take(to, at, &mut bytes),
+                Portion::Long(mut bytes) => self.work.take(to, at, &mut bytes),
+                Portion::Landed(piece) => self.work.take_landed(to, at, (peer, piece), out),
+            }
             if self.is_last(len) {
                 return Ok(Progress::Done);
             }
@@ -332,6 +364,27 @@ impl<'a> Work<'a> {
         let held = &mut self.held.bytes_mut()[range];
         combine.apply(number, bytes, held, &[]);
         held.copy_from_slice(bytes);
+    }
+
+    /// The same of a portion that lies in a landing yet.
+    fn take_landed(
+        &mut self,
+        (blocks, action): (Blocks, Action),
+        (at, len): (usize, usize),
+        (peer, piece): (PeerId, Piece),
+        out: &mut Outgoing,
+    ) {
+        let bytes = piece.len as usize;
+        if let (Action::Place, Some(range)) = (action, self.layout.run(blocks)) {
+            let into = &mut self.held.bytes_mut()[range][at..at + bytes];
+            return out.read_landing(peer, piece.offset, into);
+        }
+        let mut buffer = [0; READ_MAX];
+        for done in (0..bytes).step_by(READ_MAX) {
+            let read = &mut buffer[..READ_MAX.min(bytes - done)];
+            out.read_landing(peer, piece.offset + done as u64, read);
+            self.take((blocks, action), (at + done, len), read);
+        }
     }
 
     fn push_own(&mut self, blocks: Blocks) {

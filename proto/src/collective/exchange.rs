@@ -9,7 +9,7 @@ use super::{Action, Blocks, Place, Step};
 
 /// A machine of one member.
 #[derive(Clone, Debug)]
-pub(super) struct Exchange {
+pub struct Exchange {
     place: Place,
     /// Blocks are of members, and collected; else everybody's are combined.
     collects: bool,
@@ -19,7 +19,9 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    pub(super) const fn new(place: Place, collects: bool) -> Self {
+    /// The machine of a member: blocks are its own, and all are collected; or everybody has the
+    /// same ones, and they are combined.
+    pub const fn new(place: Place, collects: bool) -> Self {
         Self { place, collects, level: 0, turn: 0 }
     }
 
@@ -70,7 +72,8 @@ impl Iterator for Exchange {
             }
             (self.level, self.turn) = (self.level + 1, 0);
             return Some(if member < middle {
-                let from = middle + (member - low) % right;
+                let own = member - low;
+                let from = middle + if own < right { own } else { own % right };
                 let action = self.action(Action::FoldAfter);
                 Step::Receive { from, blocks: self.blocks(middle, high), action }
             } else {
@@ -84,14 +87,15 @@ impl Iterator for Exchange {
 
 /// Everybody hears of everybody: in each round from a member twice as far.
 #[derive(Clone, Debug)]
-pub(super) struct Rounds {
+pub struct Rounds {
     place: Place,
     distance: usize,
     has_sent: bool,
 }
 
 impl Rounds {
-    pub(super) const fn new(place: Place) -> Self {
+    /// The machine of a member.
+    pub const fn new(place: Place) -> Self {
         Self { place, distance: 1, has_sent: false }
     }
 }

@@ -25,6 +25,7 @@ mod spread;
 mod star;
 mod tree;
 
+pub use exchange::{Exchange, Rounds};
 pub use plan::{Plan, Task};
 pub use tree::subtree;
 
@@ -210,14 +211,19 @@ pub struct Place {
 }
 
 impl Place {
-    /// The member so many places on, round the last.
+    /// The member so many places on, round the last: once at most.
     const fn on(self, distance: usize) -> usize {
-        (self.member + distance) % self.members
+        self.once_round(self.member + distance)
     }
 
-    /// The member so many places back, round the first.
+    /// The member so many places back, round the first: once at most.
     const fn back(self, distance: usize) -> usize {
-        (self.member + self.members - distance % self.members) % self.members
+        self.once_round(self.member + self.members - distance)
+    }
+
+    /// Cheaper than a division.
+    const fn once_round(self, member: usize) -> usize {
+        if member >= self.members { member - self.members } else { member }
     }
 
     /// The same place, counted from a root.

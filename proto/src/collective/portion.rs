@@ -1,4 +1,6 @@
 //! Portions: what the messages of a collective say before the bytes.
+use super::Task;
+use crate::combine::{Combine, Number};
 use crate::lane::Malformed;
 
 /// Bytes of a header.
@@ -39,6 +41,19 @@ impl Header {
         let [group, sequence, signature, taken] = [word(0), word(1), word(2), word(3)];
         Ok((Self { group, sequence, signature, taken }, rest))
     }
+}
+
+/// What is done, in a word.
+// spec: COLL-13
+#[inline]
+pub const fn what(task: Task, operation: Option<(Combine, Number)>) -> u64 {
+    let (combine, number) = match operation {
+        Some((combine, number)) => (combine.code(), number.code()),
+        None => (0, 0),
+    };
+    let root = (task.root as u16).to_le_bytes();
+    let (collective, schedule) = (task.collective as u8, task.schedule as u8);
+    u64::from_le_bytes([collective, schedule, combine, number, root[0], root[1], 0, 0])
 }
 
 /// A number that members who mean different things hardly share: of what is done (collective,
@@ -111,12 +126,18 @@ impl Window {
         Ok(())
     }
 
+    /// A portion is taken as it comes.
+    #[inline]
+    pub const fn pass(&mut self) {
+        self.taken = self.taken.wrapping_add(1);
+    }
+
     /// A portion that had come is taken.
     #[inline]
     pub const fn take(&mut self) {
         debug_assert!(self.waiting > 0, "it has come");
         self.waiting -= 1;
-        self.taken = self.taken.wrapping_add(1);
+        self.pass();
     }
 
     /// Whether the other one must be told, as no portion has done so for long.

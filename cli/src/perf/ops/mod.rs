@@ -10,6 +10,7 @@ use super::raw::spin::spin_until;
 
 pub(crate) mod active;
 pub(crate) mod carrier;
+pub(crate) mod collective;
 pub(crate) mod crowd;
 pub(crate) mod deposit;
 pub(crate) mod pair;

@@ -1,0 +1,229 @@
+//! Barriers and short allreduces, in the fewest instructions: what a `Running` does, where each
+//! portion is one line and nobody starts anything beside it.
+use super::calls::NO_GROUP;
+use super::group::{Group, GroupError, Portion, State};
+use crate::active::Messenger;
+use crate::active::outgoing::Outgoing;
+use crate::error::PostError;
+use ayre_proto::active::record::{PORTION, Record};
+use ayre_proto::collective::portion::{HEADER, Header, signature, what};
+use ayre_proto::collective::{Action, Collective, Exchange, Rounds, Schedule, Step, Task};
+use ayre_proto::combine::{Combine, Number};
+use ayre_proto::limits::LINE_PAYLOAD;
+use ayre_proto::units::PeerId;
+
+/// Bytes of a vector that goes in one line with its header.
+pub(super) const SHORT_MAX: usize = LINE_PAYLOAD - HEADER;
+/// Looks at one peer's lane before others have their turn.
+const LOOKS: usize = 64;
+
+/// One under way.
+struct Short<'a> {
+    header: Header,
+    operation: Option<(Combine, Number)>,
+    bytes: &'a mut [u8],
+}
+
+impl<S> Messenger<S> {
+    /// Whether a collective of so many bytes can go this way.
+    pub(super) fn is_short(&self, group: Group, collective: Collective, bytes: usize) -> bool {
+        let fixed = |state: &State| state.fixed[collective as usize];
+        let state = self.groups.states.get(group.index);
+        let is_free =
+            state.is_some_and(|state| fixed(state).is_none_or(|one| one == Schedule::Doubling));
+        is_free && bytes <= SHORT_MAX
+    }
+
+    /// A barrier, or an allreduce of at most [`SHORT_MAX`] bytes, by doubling.
+    // spec: COLL-5, COLL-7, COLL-8
+    pub(super) fn do_short(
+        &mut self,
+        state: &mut S,
+        group: Group,
+        operation: Option<(Combine, Number)>,
+        bytes: &mut [u8],
+    ) -> Result<(), GroupError> {
+        let collective =
+            if operation.is_some() { Collective::Allreduce } else { Collective::Barrier };
+        let task = Task { collective, schedule: Schedule::Doubling, root: 0 };
+        let at = self.groups.states.get_mut(group.index).ok_or(NO_GROUP)?;
+        let place = at.place();
+        let sequence = at.begin()?;
+        let signature = signature(what(task, operation), bytes.len() as u64);
+        let header = Header { group: at.id, sequence, signature, taken: 0 };
+        let short = Short { header, operation, bytes };
+        match collective {
+            Collective::Barrier => self.follow(state, group, Rounds::new(place), short),
+            _ => self.follow(state, group, Exchange::new(place, false), short),
+        }
+    }
+
+    #[inline(always)]
+    fn follow(
+        &mut self,
+        state: &mut S,
+        group: Group,
+        plan: impl Iterator<Item = Step>,
+        mut short: Short<'_>,
+    ) -> Result<(), GroupError> {
+        for step in plan {
+            let ended = match step {
+                Step::Send { to, .. } => self.send_short(state, group, to, &short),
+                Step::Receive { from, action, .. } => {
+                    self.receive_short(state, group, (from, action), &mut short)
+                }
+                Step::PushOwn { .. } => Ok(()),
+            };
+            if let Err(why) = ended {
+                self.groups.states[group.index].give_up(short.header.sequence, why, &mut self.out);
+                return Err(why);
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn send_short(
+        &mut self,
+        state: &mut S,
+        group: Group,
+        to: usize,
+        short: &Short<'_>,
+    ) -> Result<(), GroupError> {
+        loop {
+            self.groups.has_come = false;
+            let at = &mut self.groups.states[group.index];
+            let peer = at.members[to];
+            if short.post(at, peer, &mut self.out)? {
+                return Ok(());
+            }
+            at.check(short.header.sequence)?;
+            self.out.stir();
+            self.wait_for_portion(state, peer);
+        }
+    }
+
+    #[inline(always)]
+    fn receive_short(
+        &mut self,
+        state: &mut S,
+        group: Group,
+        (from, action): (usize, Action),
+        short: &mut Short<'_>,
+    ) -> Result<(), GroupError> {
+        loop {
+            self.groups.has_come = false;
+            let at = &mut self.groups.states[group.index];
+            let peer = at.members[from];
+            if at.way(peer).inbox.is_empty() {
+                let buffer = &mut self.buffer[..LINE_PAYLOAD];
+                let found = (0..LOOKS).find_map(|_| self.out.port.try_recv_short(peer, buffer));
+                if let Some(message) = found {
+                    let bytes = &mut buffer[..message.len];
+                    if message.tag == PORTION && short.take(at, peer, action, bytes) {
+                        at.tell_taken(peer, &mut self.out);
+                        return Ok(());
+                    }
+                    // Something else, whose turn it is: what has come is run in order.
+                    self.take(state, &message);
+                    continue;
+                }
+            }
+            if short.take_arrived(at, peer, action, &mut self.out)? {
+                return Ok(());
+            }
+            self.wait_for_portion(state, peer);
+        }
+    }
+}
+
+impl Short<'_> {
+    /// True where it is sent, false where there is no room.
+    // spec: COLL-11, COLL-12
+    #[inline(always)]
+    fn post(&self, at: &mut State, peer: PeerId, out: &mut Outgoing) -> Result<bool, GroupError> {
+        let window = &mut at.way(peer).window;
+        if !window.is_open() || out.peer(peer).is_busy() {
+            return Ok(false);
+        }
+        let mut line = [0; LINE_PAYLOAD];
+        let header = Header { taken: window.taken(), ..self.header };
+        line[..HEADER].copy_from_slice(&header.encode());
+        let len = HEADER + self.bytes.len();
+        line[HEADER..len].copy_from_slice(self.bytes);
+        match out.port.send(peer, PORTION, &line[..len]) {
+            Ok(()) => {
+                window.send(true);
+                Ok(true)
+            }
+            Err(PostError::Busy(_)) => Ok(false),
+            Err(PostError::Fault(_)) => Err(GroupError::PeerDied(peer)),
+        }
+    }
+
+    /// Takes a portion as it comes, if it is the awaited one.
+    #[inline(always)]
+    fn take(&mut self, at: &mut State, peer: PeerId, action: Action, portion: &mut [u8]) -> bool {
+        let Ok((header, _)) = Header::parse(portion) else { return false };
+        let bytes = &mut portion[HEADER..];
+        let due = Header { taken: header.taken, ..self.header };
+        if header != due || bytes.len() != self.bytes.len() {
+            return false;
+        }
+        let window = &mut at.way(peer).window;
+        if window.on_taken(header.taken).is_err() {
+            return false;
+        }
+        window.pass();
+        self.combine(action, bytes);
+        true
+    }
+
+    /// Takes one that has come before.
+    // spec: COLL-9, COLL-10
+    #[inline(never)]
+    fn take_arrived(
+        &mut self,
+        at: &mut State,
+        peer: PeerId,
+        action: Action,
+        out: &mut Outgoing,
+    ) -> Result<bool, GroupError> {
+        let Some(arrived) = at.take_arrived(peer, self.header.sequence, out)? else {
+            return Ok(false);
+        };
+        let is_due = arrived.signature == self.header.signature;
+        match arrived.bytes {
+            Portion::Short(mut bytes) if is_due && bytes.len() == self.bytes.len() => {
+                self.combine(action, &mut bytes);
+                Ok(true)
+            }
+            _ => Err(GroupError::Mismatch(peer)),
+        }
+    }
+
+    #[inline(always)]
+    fn combine(&mut self, action: Action, bytes: &mut [u8]) {
+        let Some((combine, number)) = self.operation else { return };
+        if action == Action::FoldAfter {
+            combine.apply(number, self.bytes, bytes, &[]);
+        } else {
+            combine.apply(number, bytes, self.bytes, &[]);
+            self.bytes.copy_from_slice(bytes);
+        }
+    }
+}
+
+impl State {
+    /// What was taken is told, where no portion does so for long.
+    // spec: COLL-11
+    #[inline(always)]
+    pub(super) fn tell_taken(&mut self, peer: PeerId, out: &mut Outgoing) {
+        let group = self.id;
+        let window = &mut self.way(peer).window;
+        if window.is_due() {
+            let taken = window.send(false);
+            out.owe(peer, &Record::Taken { group, taken });
+        }
+    }
+}

@@ -17,7 +17,7 @@ static int by_value(const void *a, const void *b) {
 /* The median of batches of calls, in microseconds. */
 static void measure(const char *name, int bytes, void (*once)(int)) {
     double batches[BATCHES];
-    int count = bytes < 4096 ? 400 : 2 + (1 << 20) / bytes;
+    int count = bytes < 2048 ? 400 : 2 + (1 << 20) / bytes;
     for (int batch = 0; batch < BATCHES; batch++) {
         MPI_Barrier(MPI_COMM_WORLD);
         double start = MPI_Wtime();

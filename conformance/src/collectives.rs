@@ -197,18 +197,29 @@ impl Round {
 /// any of the processes: to the bit what one process computes with the brackets of the contract.
 // spec: COLL-1, COLL-5, COLL-6, COLL-7, COLL-12
 pub fn every_schedule_agrees_with_the_oracle(executor: Executor) {
+    agree_with_the_oracle(executor, PORTS, 4, cases(40));
+}
+
+/// The same of many more processes than there are processors.
+// spec: COLL-1, COLL-5, COLL-6, COLL-7
+pub fn large_groups_agree_with_the_oracle(executor: Executor, ports: u16) {
+    agree_with_the_oracle(executor, ports, 3, 15);
+}
+
+/// Groups of any of so many ports, each for so many rounds.
+fn agree_with_the_oracle(executor: Executor, ports: u16, groups: u64, rounds: u64) {
     let plan = |list| {
         let mut dice = Dice::new(list);
-        let members = 1 + dice.index(PORTS.into());
-        let mut ports: Vec<u16> = (0..PORTS).collect();
+        let members = 1 + dice.index(ports.into());
+        let mut ports: Vec<u16> = (0..ports).collect();
         for at in (1..ports.len()).rev() {
             ports.swap(at, dice.index(at + 1));
         }
         ports.truncate(members);
         (ports, dice)
     };
-    all(executor, PORTS, |member, own| {
-        for list in 0..4 {
+    all(executor, ports, |member, own| {
+        for list in 0..groups {
             let (ports, mut dice) = plan(list);
             let Some(place) = ports.iter().position(|port| usize::from(*port) == own) else {
                 continue;
@@ -216,7 +227,7 @@ pub fn every_schedule_agrees_with_the_oracle(executor: Executor) {
             let members: Vec<_> = ports.iter().map(|port| PeerId(*port)).collect();
             let group = member.group(&format!("group {list}"), &members).expect("members");
             let place = (place, members.len());
-            for number in 0..cases(40) {
+            for number in 0..rounds {
                 let round = Round::draw(&mut dice, number, members.len());
                 match dice.below(6) {
                     0 => round.run::<u8>(member, group, place),

@@ -28,6 +28,21 @@ mod direct {
     mod ports {
         ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Direct);
     }
+    mod crowd {
+        use ayre_conformance::Executor::Direct;
+        use ayre_conformance::collectives::large_groups_agree_with_the_oracle;
+
+        #[test]
+        fn large_groups() {
+            large_groups_agree_with_the_oracle(Direct, 18);
+        }
+
+        #[test]
+        #[ignore = "a minute, and 12,000 descriptors"]
+        fn the_largest_groups() {
+            large_groups_agree_with_the_oracle(Direct, 64);
+        }
+    }
 }
 
 /// Two ports, whose target performs operations in its own calls.

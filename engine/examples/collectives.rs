@@ -2,18 +2,18 @@
 //!
 //! ```sh
 //! cargo build --release -p ayre-cli -p ayre --bins --examples
-//! target/release/ayre run -n 4 -- target/release/examples/collectives
+//! target/release/ayre run -n 4 -- target/release/examples/collectives [CALLS]
 //! ```
 //!
-//! A line for each: its name and bytes, the median of batches, `us`. `bench/collectives.sh` puts
-//! them beside an MPI's.
+//! A line for each: its name and bytes, the median of batches of so many calls (4), fewer of long
+//! ones, `us`. `bench/collectives.sh` puts them beside an MPI's.
 use ayre::active::Messenger;
 use ayre::collective::{Group, GroupError};
 use ayre::{Combine, Port};
 use std::error::Error;
 use std::time::Instant;
 
-const BATCHES: usize = 9;
+const BATCHES: usize = 5;
 /// Bytes of vectors, and of blocks.
 const SIZES: [usize; 5] = [8, 1024, 16 << 10, 64 << 10, 1 << 20];
 
@@ -23,13 +23,15 @@ struct Member {
     all: Group,
     rank: usize,
     size: usize,
+    calls: usize,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let calls = std::env::args().nth(1).map_or(Ok(4), |text| text.parse())?;
     let mut messenger = Messenger::new(Port::join()?);
     let (rank, size) = (messenger.port().rank(), messenger.port().size());
     let all = messenger.group_of_all("all")?;
-    let mut member = Member { messenger, all, rank, size };
+    let mut member = Member { messenger, all, rank, size, calls };
     member.time("barrier", 0, |member| member.messenger.barrier(&mut (), member.all))?;
     for bytes in SIZES {
         member.vectors(bytes / 8)?;
@@ -89,7 +91,7 @@ impl Member {
         bytes: usize,
         mut once: impl FnMut(&mut Self) -> Result<(), GroupError>,
     ) -> Result<(), GroupError> {
-        let count = if bytes < 4096 { 400 } else { 2 + (1 << 20) / bytes };
+        let count = self.calls.min(2 + (1 << 20) / bytes.max(1));
         let mut batches = [0.0; BATCHES];
         for batch in &mut batches {
             self.messenger.barrier(&mut (), self.all)?;

@@ -109,6 +109,16 @@ fn reach() {
 }
 
 #[test]
+fn kmeans() {
+    check("kmeans", &[1, 2, 5], "the clusters that one process finds");
+}
+
+#[test]
+fn collectives() {
+    check("collectives", &[3], "all as computed alone");
+}
+
+#[test]
 fn lock() {
     check("lock", &[1, 2, 3], "ranks have added up to ");
 }

@@ -310,6 +310,34 @@ pub fn collectives_overlap(executor: Executor) {
     });
 }
 
+/// What one member has started and others have not leaves room for what they are waiting for.
+// spec: COLL-4, COLL-11, COLL-15
+pub fn later_ones_leave_room(executor: Executor) {
+    // Round a ring, each sends eight portions of a chunk to the same neighbour, who says nothing.
+    const MANY: usize = 9;
+    all(executor, 4, |member, own| {
+        let group = member.group_of_all("all").expect("a new name");
+        member.fix_schedule(group, Collective::Allgather, Some(Schedule::Ring)).expect("there is");
+        let state = &mut Vec::new();
+        let of = |number: usize, who| values::<u64>(number as u64, who, 40_000);
+        let due = |number| (0..4).flat_map(|who| of(number, who)).collect::<Vec<_>>();
+        let request = |number| Request::allgather(of(number, own), vec![0; 160_000]);
+        if own == 0 {
+            let started: Vec<_> = (0..MANY)
+                .map(|number| member.start(group, request(number)).expect("a group"))
+                .collect();
+            for (number, one) in started.into_iter().enumerate().rev() {
+                assert!(member.finish(state, one).expect("all are alive") == due(number));
+            }
+        } else {
+            for number in 0..MANY {
+                let one = member.start(group, request(number)).expect("a group");
+                assert!(member.finish(state, one).expect("all are alive") == due(number));
+            }
+        }
+    });
+}
+
 /// Members with different numbers of values, none among them.
 // spec: COLL-5
 pub fn lengths_differ(executor: Executor) {

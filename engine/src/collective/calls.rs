@@ -277,7 +277,9 @@ impl<S> Messenger<S> {
         let mut rounds = 0;
         loop {
             self.groups.has_come = false;
-            let progress = running.advance(&mut self.groups.states[group.index], &mut self.out);
+            let at = &mut self.groups.states[group.index];
+            running.is_oldest = at.is_clear();
+            let progress = running.advance(at, &mut self.out);
             if self.groups.has_landed {
                 self.groups.clear_landing(&mut self.out);
             }
@@ -385,7 +387,9 @@ impl Groups {
     fn advance_started(&mut self, out: &mut Outgoing) {
         for state in &mut self.states {
             let mut started = std::mem::take(&mut state.started);
-            for one in started.iter_mut().filter(|one| one.end.is_none()) {
+            let under_way = started.iter_mut().filter(|one| one.end.is_none());
+            for (earlier, one) in under_way.enumerate() {
+                one.running.is_oldest = earlier == 0;
                 one.end = match one.running.advance(state, out) {
                     Ok(Progress::Waits(_) | Progress::Busy) => None,
                     Ok(Progress::Done) => Some(Ok(())),

@@ -157,6 +157,12 @@ impl State {
         Ok(arrived)
     }
 
+    /// Whether nothing that was started is under way.
+    #[inline]
+    pub(super) fn is_clear(&self) -> bool {
+        self.started.iter().all(|one| one.end.is_some())
+    }
+
     pub(super) fn place(&self) -> Place {
         Place { member: self.own, members: self.members.len() }
     }

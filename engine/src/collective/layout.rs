@@ -44,6 +44,36 @@ impl Layout {
         (elements > 0).then_some(Self::Vector { start, elements, size, blocks })
     }
 
+    /// Where each block is, one by one.
+    pub(super) fn placed(self) -> Self {
+        match self {
+            Self::Vector { blocks, .. } => {
+                Self::Placed((0..blocks).map(|block| self.one(block)).collect())
+            }
+            placed => placed,
+        }
+    }
+
+    /// Of each block some bytes, from a byte of it on.
+    pub(super) fn slice(&self, at: usize, bytes: usize) -> Self {
+        let part = |range: &Range<usize>| {
+            let start = range.end.min(range.start + at);
+            start..range.end.min(start + bytes)
+        };
+        match self {
+            Self::Placed(ranges) => Self::Placed(ranges.iter().map(part).collect()),
+            Self::Vector { .. } => self.clone(),
+        }
+    }
+
+    /// Bytes of the longest block.
+    pub(super) fn longest(&self) -> usize {
+        match self {
+            Self::Placed(ranges) => ranges.iter().map(Range::len).max().unwrap_or(0),
+            Self::Vector { elements, size, .. } => elements * size,
+        }
+    }
+
     /// Bytes of all that is held.
     pub(super) fn bytes(&self) -> usize {
         match self {

@@ -254,7 +254,7 @@ impl<'a> Parts<'a> {
     }
 
     fn work(self, place: Place, task: Task) -> Work<'a> {
-        let members = place.members;
+        let (members, chunk) = (place.members, chunk_of(task, place));
         let (layout, from, held) = match self.collective {
             Collective::Gather | Collective::Scatter => self.by_root(place, task.schedule),
             Collective::Allgather => {
@@ -265,15 +265,20 @@ impl<'a> Parts<'a> {
             Collective::Alltoall => self.alltoall(place),
             _ => {
                 let size = self.size;
-                let elements = elements_in(self.bytes(), chunk_of(task, place), size);
+                let is_whole = self.collective == Collective::ReduceScatter;
+                let at_a_time = if is_whole { usize::MAX } else { chunk };
+                let elements = elements_in(self.bytes(), at_a_time, size);
                 let layout = Layout::Vector { start: 0, elements, size, blocks: members };
                 let into = self.into.map_or(Held::Staged(Vec::new()), Held::Values);
                 let work = Work::new(layout, None, into, (self.combine, members));
-                let is_scan = self.collective == Collective::Scan;
-                return if is_scan { work.with_prefix() } else { work };
+                return match self.collective {
+                    Collective::Scan => work.with_prefix(),
+                    Collective::ReduceScatter => work.in_chunks(chunk),
+                    _ => work,
+                };
             }
         };
-        Work::new(layout, from, held, (None, members))
+        Work::new(layout, from, held, (None, members)).in_chunks(chunk)
     }
 
     /// Copies this member's own block to where it belongs.

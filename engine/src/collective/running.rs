@@ -6,7 +6,7 @@ use crate::active::outgoing::Outgoing;
 use crate::error::{Busy, PostError};
 use ayre_proto::active::landing::Piece;
 use ayre_proto::active::record::PORTION;
-use ayre_proto::collective::portion::{HEADER, Header};
+use ayre_proto::collective::portion::{CHUNK, HEADER, Header};
 use ayre_proto::collective::{
     Action, Blocks, Collective, Place, Plan, Schedule, Step, Task, bracket,
 };
@@ -22,16 +22,22 @@ pub(crate) const PORTION_MAX: usize = 1 << 15;
 /// Bytes that are combined at a time out of a landing: what no peer can change meanwhile.
 const READ_MAX: usize = 4096;
 
-/// Bytes of a vector that are done at a time: where it is cut into blocks, each of these is a
-/// portion.
-// spec: COLL-15
+/// Bytes that are done at a time: of a vector, or of each block, so that no more portions than a
+/// window has are due from one member to another before anything is taken.
+// spec: COLL-11, COLL-15
 pub(super) const fn chunk_of(task: Task, place: Place) -> usize {
-    match (task.collective, task.schedule) {
-        // Which elements are whose is said of the whole.
-        (Collective::ReduceScatter, _) => usize::MAX,
-        (_, Schedule::Spread | Schedule::Ring) => PORTION_MAX * place.members,
-        _ => PORTION_MAX,
+    match (is_vector(task.collective), task.schedule) {
+        (false, _) => (PORTION_MAX * CHUNK as usize / place.members) & !63,
+        (true, Schedule::Spread | Schedule::Ring) => PORTION_MAX * place.members,
+        (true, _) => PORTION_MAX,
     }
+}
+
+/// Whether all members have vectors of the same number of elements, and it does not matter which
+/// of them are whose.
+const fn is_vector(collective: Collective) -> bool {
+    use Collective as C;
+    matches!(collective, C::Barrier | C::Broadcast | C::Reduce | C::Allreduce | C::Scan)
 }
 
 /// What a collective works on.
@@ -43,6 +49,8 @@ pub(super) struct Work<'a> {
     /// What comes, and goes on.
     held: Held<'a>,
     layout: Layout,
+    /// Where all of each block is, while `layout` and that of `from` say it of a chunk.
+    whole: Option<(Layout, Option<Layout>)>,
     combine: Option<(Combine, Number)>,
     /// Of a scan, what this member has so far of those up to itself.
     prefix: Option<Vec<u8>>,
@@ -112,9 +120,13 @@ pub(super) struct Running<'a> {
     place: Place,
     /// Of the chunk that is being done.
     plan: Plan,
+    /// Bytes of each block that are before this chunk.
+    done: usize,
     sequence: u32,
     signature: u32,
     pub(super) work: Work<'a>,
+    /// No earlier collective of the group is under way here.
+    pub(super) is_oldest: bool,
     step: Option<Step>,
     /// Bytes of the step, and how many of them are done.
     len: usize,
@@ -136,9 +148,11 @@ impl<'a> Running<'a> {
             task,
             place,
             plan,
+            done: 0,
             sequence,
             signature,
             work,
+            is_oldest: true,
             step: None,
             len: 0,
             at: 0,
@@ -162,6 +176,7 @@ impl<'a> Running<'a> {
             let step = match self.step {
                 Some(step) => step,
                 None => match self.plan.next() {
+                    Some(step) if self.is_idle(step) => continue,
                     Some(step) => self.begin(step),
                     None if self.next_chunk() => continue,
                     None => return Ok(Progress::Done),
@@ -185,18 +200,28 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// A long vector is done chunk by chunk, so that all that is under way stays in the caches, and
+    /// What is long is done chunk by chunk, so that all that is under way stays in the caches, and
     /// those far from its source get the first one early.
+    // spec: COLL-15
     fn next_chunk(&mut self) -> bool {
         let chunk = chunk_of(self.task, self.place);
-        let next = self.work.layout.next_chunk(self.work.held.bytes().len(), chunk);
-        match (next, Plan::new(self.task, self.place)) {
-            (Some(layout), Some(plan)) => {
-                (self.work.layout, self.plan) = (layout, plan);
+        self.done += chunk;
+        let is_left = match is_vector(self.task.collective) {
+            true => self.work.next_chunk(chunk),
+            false => self.work.slice(self.done, chunk),
+        };
+        match Plan::new(self.task, self.place) {
+            Some(plan) if is_left => {
+                self.plan = plan;
                 true
             }
             _ => false,
         }
+    }
+
+    /// Whether nothing is left of the blocks of a step: then it was done in an earlier chunk.
+    fn is_idle(&self, step: Step) -> bool {
+        self.done > 0 && self.work.len(step) == 0
     }
 
     fn begin(&mut self, step: Step) -> Step {
@@ -204,10 +229,7 @@ impl<'a> Running<'a> {
             step;
         self.step = Some(step);
         self.at = 0;
-        self.len = match step {
-            Step::Send { .. } => self.work.sends().1.len(blocks),
-            _ => self.work.layout.len(blocks),
-        };
+        self.len = self.work.len(step);
         if matches!(step, Step::Send { .. }) {
             let (bytes, layout) = self.work.sends();
             if layout.run(blocks).is_none() {
@@ -235,7 +257,7 @@ impl<'a> Running<'a> {
             let id = group.id;
             let window = &mut group.way(peer).window;
             let was_begun = self.half_sent.is_some();
-            if !was_begun && !window.is_open() {
+            if !was_begun && !window.is_open(self.is_oldest) {
                 return Ok(Progress::Waits(peer));
             }
             let len = PORTION_MAX.min(self.len - self.at);
@@ -312,7 +334,8 @@ impl<'a> Work<'a> {
         (combine, members): (Option<(Combine, Number)>, usize),
     ) -> Self {
         let (prefix, stack) = (None, Vec::new());
-        Self { from, held, layout, combine, prefix, stack, pushed: 0, members }
+        let whole = None;
+        Self { from, held, layout, whole, combine, prefix, stack, pushed: 0, members }
     }
 
     /// The same of a scan.
@@ -327,6 +350,47 @@ impl<'a> Work<'a> {
             self.held.bytes_mut().copy_from_slice(&prefix);
         }
         self.held.finish()
+    }
+
+    /// The first chunk of long blocks.
+    pub(super) fn in_chunks(mut self, chunk: usize) -> Self {
+        let from = self.from.as_ref().map(|(_, layout)| layout.clone());
+        let whole = self.layout.clone().placed();
+        if whole.longest().max(from.as_ref().map_or(0, Layout::longest)) > chunk {
+            self.whole = Some((whole, from));
+            self.slice(0, chunk);
+        }
+        self
+    }
+
+    /// The next chunk of each block; false where there is none.
+    fn slice(&mut self, at: usize, chunk: usize) -> bool {
+        let Some((layout, from)) = &self.whole else { return false };
+        let longest = from.as_ref().map_or(0, Layout::longest);
+        if at >= layout.longest().max(longest) {
+            return false;
+        }
+        self.layout = layout.slice(at, chunk);
+        if let (Some((_, layout)), Some(whole)) = (&mut self.from, from) {
+            *layout = whole.slice(at, chunk);
+        }
+        true
+    }
+
+    /// The next chunk of a vector; false where there is none.
+    fn next_chunk(&mut self, chunk: usize) -> bool {
+        let next = self.layout.next_chunk(self.held.bytes().len(), chunk);
+        let is_left = next.is_some();
+        next.into_iter().for_each(|layout| self.layout = layout);
+        is_left
+    }
+
+    /// Bytes of a step.
+    fn len(&self, step: Step) -> usize {
+        match step {
+            Step::Send { blocks, .. } => self.sends().1.len(blocks),
+            Step::Receive { blocks, .. } | Step::PushOwn { blocks } => self.layout.len(blocks),
+        }
     }
 
     /// What is sent, and where blocks lie in it.

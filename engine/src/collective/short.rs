@@ -142,8 +142,9 @@ impl Short<'_> {
     // spec: COLL-11, COLL-12
     #[inline(always)]
     fn post(&self, at: &mut State, peer: PeerId, out: &mut Outgoing) -> Result<bool, GroupError> {
+        let is_oldest = at.is_clear();
         let window = &mut at.way(peer).window;
-        if !window.is_open() || out.peer(peer).is_busy() {
+        if !window.is_open(is_oldest) || out.peer(peer).is_busy() {
             return Ok(false);
         }
         let mut line = [0; LINE_PAYLOAD];

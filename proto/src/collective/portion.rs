@@ -80,15 +80,20 @@ pub struct Window {
     waiting: u32,
 }
 
-/// Portions that a member may send before the other one has taken the first.
+/// Portions that a member may send before the other one has taken the first, of its oldest
+/// collective. Half of them where it has an older one under way, so that that finds room.
 // spec: COLL-11
-pub const WINDOW: u32 = 32;
+pub const WINDOW: u32 = 64;
+/// Portions of a chunk from one member to another at most, so that the oldest never waits for room.
+// spec: COLL-15
+pub const CHUNK: u32 = WINDOW / 2;
 
 impl Window {
-    /// Whether a portion may be sent.
+    /// Whether a portion may be sent, of the oldest collective that is under way here or another.
     #[inline]
-    pub const fn is_open(&self) -> bool {
-        self.sent.wrapping_sub(self.theirs) < WINDOW
+    pub const fn is_open(&self, is_oldest: bool) -> bool {
+        let room = if is_oldest { WINDOW } else { WINDOW - CHUNK };
+        self.sent.wrapping_sub(self.theirs) < room
     }
 
     /// Portions that were taken in all: what a portion that is sent now tells.
@@ -143,6 +148,6 @@ impl Window {
     /// Whether the other one must be told, as no portion has done so for long.
     #[inline]
     pub const fn is_due(&self) -> bool {
-        self.taken.wrapping_sub(self.told) >= WINDOW / 2
+        self.taken.wrapping_sub(self.told) >= WINDOW / 4
     }
 }

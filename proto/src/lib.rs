@@ -22,6 +22,7 @@
 //! | [`envelope`], [`touch`] | what endpoints tell each other | spec/46 |
 //! | [`deposit`] | messages that combine what sender and receiver know | spec/55 |
 //! | [`collective`] | who of a group sends what to whom, and the brackets of sums | spec/49 |
+//! | [`group`] | messages to all members of a group, in one order | spec/48 |
 //! | [`combine`] | what an update of an endpoint does to numbers | spec/46 |
 //! | [`link`] | the link between hosts: frames, channels, paths, pace | spec/85, 86, 91 |
 //!
@@ -41,6 +42,7 @@ pub mod deposit;
 pub mod envelope;
 pub mod execute;
 pub mod fault;
+pub mod group;
 pub mod lane;
 pub mod limits;
 pub mod link;

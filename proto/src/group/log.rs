@@ -1,0 +1,64 @@
+//! What a member keeps because another one may lack it.
+use super::Label;
+use alloc::collections::VecDeque;
+
+/// What has a ticket.
+#[derive(Debug)]
+pub(super) enum Item<P> {
+    Message(Label, P),
+    /// A view that is not open yet: there is only one, the last.
+    View,
+}
+
+/// The last items up to the highest ticket that a member has.
+#[derive(Debug)]
+pub(super) struct Log<P> {
+    have: u64,
+    items: VecDeque<Item<P>>,
+}
+
+impl<P> Log<P> {
+    /// Room for a window of messages, and a view; allocates.
+    // spec: GRP-18
+    pub(super) fn new(window: u64) -> Self {
+        Self { have: 0, items: VecDeque::with_capacity(window as usize + 1) }
+    }
+
+    /// The highest ticket; it and all before it were delivered.
+    pub(super) const fn have(&self) -> u64 {
+        self.have
+    }
+
+    /// All members have everything up to this ticket, for all that is known here.
+    pub(super) fn stable(&self) -> u64 {
+        self.have - self.items.len() as u64
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// A new member's begins behind this ticket.
+    pub(super) fn begin(&mut self, have: u64) {
+        self.items.clear();
+        self.have = have;
+    }
+
+    pub(super) fn push(&mut self, item: Item<P>) {
+        debug_assert!(self.items.len() < self.items.capacity(), "it was allocated when made");
+        self.have += 1;
+        self.items.push_back(item);
+    }
+
+    pub(super) fn get(&self, ticket: u64) -> &Item<P> {
+        &self.items[(ticket - self.stable() - 1) as usize]
+    }
+
+    /// Drops what all have.
+    // spec: GRP-11
+    pub(super) fn trim(&mut self, stable: u64) {
+        while self.stable() < stable {
+            self.items.pop_front();
+        }
+    }
+}

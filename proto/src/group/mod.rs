@@ -1,0 +1,351 @@
+//! Groups: messages to all members, in one order, while members come, go and die.
+//!
+//! ```text
+//!  multicast --> [outbox] -- request --> root: [queue] -- next ticket
+//!                                                            |
+//!                 deliver <-- [log] <-- tree ----------------'
+//!                                '----> tree, to two others
+//!
+//!  somebody joins, leaves or dies, or the root does and the next one leads:
+//!    stop, have        no message is under way any more; who leads knows what each one has
+//!    fetch, fill       all get what anybody has
+//!    view, have        the next view, a ticket like any other
+//!    go                all have it: who joined is in, who left is free, and messages go on
+//! ```
+//!
+//! A change of view does not use the tree, and all of them are made in this one way.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `view` | who is in it, in what order, and the tree |
+//! | `requests` | what is to be ordered: at its sender, and at the root |
+//! | `log` | what somebody may lack |
+//! | `order` | ordering, passing on, delivering, acknowledging |
+//! | `change` | changes of view, by the root or by who takes over |
+//! | `message` | what members tell each other |
+//! | `guest` | outsiders |
+mod change;
+mod guest;
+mod log;
+mod message;
+mod order;
+mod requests;
+mod view;
+
+pub use guest::{Answer, Guest};
+pub use message::{Bytes, MESSAGE_BYTES, Message};
+pub use requests::What;
+pub use view::{SEATS_MAX, Seat, Standing, View};
+
+use crate::lane::Malformed;
+use change::Change;
+use log::Log;
+use requests::{Outbox, Queue};
+use view::Circle;
+
+/// Names a member, or an outsider: one membership, not a port. Who comes back has another name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Member(pub u32);
+
+/// Which message it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Label {
+    /// Its place in the order of the group.
+    pub ticket: u64,
+    /// Its place in the order of its sender's requests.
+    pub number: u64,
+    /// The member that has sent it.
+    pub sender: Member,
+    /// Who had it sent: the sender, or an outsider whose door the sender is.
+    pub origin: Member,
+}
+
+/// What a member holds at most; the same at all members.
+// spec: GRP-18
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Messages that somebody may lack, 1 or more.
+    pub window: u16,
+    /// Requests of a member that are not ordered, 1 or more.
+    pub requests: u16,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { window: 64, requests: 8 }
+    }
+}
+
+/// Why a call has had no effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Too many requests wait; it may be repeated.
+    Busy,
+    /// One that is no member, or has said that it leaves.
+    Outside,
+}
+
+/// What a group causes.
+pub trait Effects<P> {
+    /// A message goes to this one; to a dead one, nowhere.
+    fn send(&mut self, to: Member, message: Message<'_, P>);
+    /// The next message.
+    fn deliver(&mut self, label: Label, payload: &P);
+    /// The next view, a ticket like those of messages.
+    fn view_changed(&mut self, ticket: u64, view: &View);
+    /// This one is no member, or will not be one: it has left, or was refused or taken for dead.
+    fn left(&mut self);
+    /// Whether this one's death was told.
+    fn is_dead(&self, who: Member) -> bool;
+}
+
+/// What one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    /// It has asked this member, its door.
+    Joining(Member),
+    /// It has a seat.
+    In,
+    /// It has none any more, and will have none.
+    Left,
+}
+
+/// One member of a group.
+#[derive(Debug)]
+pub struct Group<P> {
+    me: Member,
+    options: Options,
+    life: Life,
+    circle: Circle,
+    /// Messages of this view have been or may be ordered, for all that is known here.
+    opened: bool,
+    /// What comes along the tree is taken.
+    listening: bool,
+    log: Log<P>,
+    /// The parent was told that everything up to this ticket is here and below.
+    told: u64,
+    outbox: Outbox<P>,
+    /// Whom the outbox was sent to.
+    asked: Option<Member>,
+    queue: Queue<P>,
+    change: Change,
+}
+
+impl<P: Clone> Group<P> {
+    /// The first member of a new group: view 1, which has no ticket. Allocates.
+    // spec: GRP-1
+    pub fn found(me: Member, options: Options) -> Self {
+        let mut group = Self::new(me, Life::In, options);
+        let mut view = View { number: 1, ..View::default() };
+        view.seats.push(Seat { member: me, ..Seat::default() });
+        group.circle.adopt(&view, |_| false);
+        (group.opened, group.listening, group.asked) = (true, true, Some(me));
+        group.change.found();
+        group
+    }
+
+    /// One that asks a member to get it in. Allocates.
+    // spec: GRP-4
+    pub fn join(me: Member, door: Member, options: Options, effects: &mut impl Effects<P>) -> Self {
+        effects.send(door, Message::Join);
+        Self::new(me, Life::Joining(door), options)
+    }
+
+    fn new(me: Member, life: Life, options: Options) -> Self {
+        assert!(options.window > 0 && options.requests > 0, "something can be under way");
+        Self {
+            me,
+            options,
+            life,
+            circle: Circle::default(),
+            opened: false,
+            listening: false,
+            log: Log::new(options.window.into()),
+            told: 0,
+            outbox: Outbox::new(options.requests.into()),
+            asked: None,
+            queue: Queue::new(options.requests.into()),
+            change: Change::default(),
+        }
+    }
+
+    /// Sends a message to all members, this one too, and tells its number.
+    // spec: GRP-7, GRP-18
+    pub fn multicast(&mut self, payload: P, effects: &mut impl Effects<P>) -> Result<u64, Refusal> {
+        self.request(What::Message(self.me, payload), effects)
+    }
+
+    /// Leaves, behind all that this member has sent.
+    // spec: GRP-5
+    pub fn leave(&mut self, effects: &mut impl Effects<P>) -> Result<(), Refusal> {
+        self.request(What::Leave, effects).map(|_| ())
+    }
+
+    /// The view of this member; without seats where it has never been one.
+    pub const fn view(&self) -> &View {
+        &self.circle.view
+    }
+
+    /// Whether it is a member, or leaves and is not free yet.
+    pub fn is_in(&self) -> bool {
+        self.life == Life::In
+    }
+
+    /// The highest ticket that it has delivered.
+    pub const fn have(&self) -> u64 {
+        self.log.have()
+    }
+
+    /// Requests of its own that it has not seen ordered.
+    pub fn outstanding(&self) -> usize {
+        self.outbox.len()
+    }
+
+    /// Messages and views that it keeps for others, and requests that wait here for a ticket.
+    pub fn held(&self) -> (usize, usize) {
+        (self.log.len(), self.queue.len())
+    }
+
+    /// A message has come. What no member says changes nothing.
+    // spec: GRP-17
+    pub fn on_message(
+        &mut self,
+        from: Member,
+        message: Message<'_, P>,
+        effects: &mut impl Effects<P>,
+    ) -> Result<(), Malformed> {
+        match self.life {
+            Life::Joining(door) => self.on_answer(from, door, message, effects)?,
+            Life::Left => Self::turn_away(from, &message, effects),
+            Life::In if from == self.me => return Err(Malformed),
+            Life::In => match self.circle.find(from) {
+                Some(at) => self.on_seat(at, from, message, effects)?,
+                None => self.on_stranger(from, message, effects)?,
+            },
+        }
+        self.run(effects);
+        Ok(())
+    }
+
+    /// This one is dead; all that it had sent has come before.
+    // spec: GRP-13, GRP-14
+    pub fn on_death(&mut self, who: Member, effects: &mut impl Effects<P>) {
+        match self.life {
+            Life::Joining(door) if who == door => self.depart(effects),
+            Life::In => {
+                // It may live, cut off from here: then it is told, if anything can reach it.
+                effects.send(who, Message::Out);
+                self.lose(who, effects);
+                self.run(effects);
+            }
+            _ => {}
+        }
+    }
+
+    fn on_seat(
+        &mut self,
+        at: usize,
+        from: Member,
+        message: Message<'_, P>,
+        effects: &mut impl Effects<P>,
+    ) -> Result<(), Malformed> {
+        match message {
+            Message::Request { number, what } => self.on_request(at, number, what),
+            Message::Tree { view, stable, label, payload } => {
+                self.on_tree(from, (view, stable), label, payload, effects)
+            }
+            Message::Ack { view, ticket } => self.on_ack(at, view, ticket, effects),
+            Message::Stop { view } => self.on_stop(from, view, effects),
+            Message::Have { ticket } => self.on_have(at, ticket, effects),
+            // It has been told, or will be.
+            Message::Seek => Ok(()),
+            Message::Fetch { after } => self.on_fetch(from, after, effects),
+            Message::Fill { stable, label, payload } => {
+                self.on_fill(from, stable, label, payload, effects)
+            }
+            Message::View { ticket, view } => self.on_view(from, ticket, view, effects),
+            Message::Go { view } => self.on_go(from, view, effects),
+            Message::Gone => {
+                self.lose(from, effects);
+                Ok(())
+            }
+            Message::Out => {
+                self.depart(effects);
+                Ok(())
+            }
+            Message::Ask { payload } => self.on_ask(from, payload, effects),
+            Message::Join | Message::Done | Message::Refused => Err(Malformed),
+        }
+    }
+
+    /// From one that has no seat.
+    fn on_stranger(
+        &mut self,
+        from: Member,
+        message: Message<'_, P>,
+        effects: &mut impl Effects<P>,
+    ) -> Result<(), Malformed> {
+        match message {
+            Message::Join => {
+                if self.request(What::Join(from), effects).is_err() {
+                    effects.send(from, Message::Out);
+                }
+            }
+            Message::Ask { payload } => self.on_ask(from, payload, effects)?,
+            Message::Out | Message::Gone => {}
+            Message::Done | Message::Refused => return Err(Malformed),
+            // It was a member. Either it knows that it is none, or it was taken for dead.
+            _ => effects.send(from, Message::Out),
+        }
+        Ok(())
+    }
+
+    /// A message for all members, for an outsider.
+    // spec: GRP-20
+    fn on_ask(
+        &mut self,
+        from: Member,
+        payload: P,
+        effects: &mut impl Effects<P>,
+    ) -> Result<(), Malformed> {
+        if self.outbox.has_from(from) {
+            return Err(Malformed);
+        }
+        if self.request(What::Message(from, payload), effects).is_err() {
+            effects.send(from, Message::Refused);
+        }
+        Ok(())
+    }
+
+    /// What comes for one that has left.
+    fn turn_away(from: Member, message: &Message<'_, P>, effects: &mut impl Effects<P>) {
+        match *message {
+            Message::Join => effects.send(from, Message::Out),
+            Message::Ask { .. } => effects.send(from, Message::Refused),
+            Message::Have { .. } | Message::Stop { .. } | Message::Seek | Message::View { .. } => {
+                effects.send(from, Message::Gone);
+            }
+            _ => {}
+        }
+    }
+
+    /// Has no seat any more, or will not have one.
+    fn depart(&mut self, effects: &mut impl Effects<P>) {
+        self.life = Life::Left;
+        self.log.trim(self.log.have());
+        self.queue.clear();
+        for (_, what) in self.outbox.iter() {
+            match *what {
+                What::Join(waits) => effects.send(waits, Message::Gone),
+                What::Message(waits, _) if waits != self.me => effects.send(waits, Message::Gone),
+                _ => {}
+            }
+        }
+        self.outbox.clear();
+        // Those who thought that this one would lead.
+        for (seat, _) in self.circle.alive().filter(|(_, note)| note.known.is_some()) {
+            effects.send(seat.member, Message::Gone);
+        }
+        effects.left();
+    }
+}

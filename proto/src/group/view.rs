@@ -1,0 +1,172 @@
+//! Views: who is in a group, in what order, and the tree that messages go along.
+use super::Member;
+use arrayvec::ArrayVec;
+
+/// Seats of a view: a view fits one short message.
+// spec: GRP-2
+pub const SEATS_MAX: usize = 64;
+
+/// What a view means for one of its seats.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// It was a member and stays one.
+    #[default]
+    Stays,
+    /// It is no member any more: it delivers this view as its last.
+    Leaves,
+    /// It is a new member: it delivers this view as its first.
+    Joins,
+}
+
+/// A line of a view.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seat {
+    /// Whose it is.
+    pub member: Member,
+    /// What the view means for it.
+    pub standing: Standing,
+    /// The number of its last request that has been ordered.
+    pub ordered: u64,
+}
+
+/// Members in the order in which they joined, and those who leave by this view.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    pub(super) number: u64,
+    pub(super) seats: ArrayVec<Seat, SEATS_MAX>,
+}
+
+impl View {
+    /// Which view it is: each has the number of the one before it, plus one.
+    pub const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// All seats: members in their order, among them those who leave, and then those who join.
+    pub fn seats(&self) -> &[Seat] {
+        &self.seats
+    }
+
+    /// The members, the root first.
+    pub fn members(&self) -> impl Iterator<Item = Member> {
+        let members = self.seats.iter().filter(|seat| seat.standing != Standing::Leaves);
+        members.map(|seat| seat.member)
+    }
+
+    pub(super) fn find(&self, member: Member) -> Option<usize> {
+        self.seats.iter().position(|seat| seat.member == member)
+    }
+
+    /// From whom a member gets messages.
+    // spec: GRP-6
+    pub fn parent(&self, of: Member) -> Option<Member> {
+        let at = self.members().position(|member| member == of)?;
+        self.members().nth(at.checked_sub(1)? / 2)
+    }
+
+    /// To whom a member passes messages on.
+    // spec: GRP-6
+    pub fn children(&self, of: Member) -> impl Iterator<Item = Member> {
+        let at = self.members().position(|member| member == of).unwrap_or(SEATS_MAX);
+        self.members().skip(2 * at + 1).take(2)
+    }
+
+    /// Whether this can be the next view, for `me`: members stand in their order, some are missing,
+    /// and those who join come last. So that a lie cannot undo what was ordered, numbers only grow.
+    // spec: GRP-17
+    pub(super) fn follows(&self, old: &Self, me: Member) -> bool {
+        let mut before = old.seats.iter().filter(|seat| seat.standing != Standing::Leaves);
+        let sound = self.seats.iter().all(|seat| match seat.standing {
+            Standing::Joins => old.find(seat.member).is_none(),
+            _ => before
+                .find(|old| old.member == seat.member)
+                .is_some_and(|old| old.ordered <= seat.ordered),
+        });
+        let mine = self.find(me).map(|at| self.seats[at].standing);
+        let counted = old.number.checked_add(1) == Some(self.number);
+        sound && counted && mine.is_some_and(|standing| standing != Standing::Joins)
+    }
+}
+
+/// What a member notes about another one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Note {
+    /// It is dead, or has gone.
+    pub(super) dead: bool,
+    /// It has stopped, and told that it has everything up to this ticket.
+    pub(super) known: Option<u64>,
+    /// Up to this ticket, everything was sent to it by whoever leads the change.
+    pub(super) sent: u64,
+    /// Up to this ticket, it and those behind it in the tree have everything.
+    pub(super) acked: u64,
+    /// The number of its last request that came.
+    pub(super) queued: u64,
+}
+
+/// A view, and what a member notes about its seats.
+#[derive(Debug, Default)]
+pub(super) struct Circle {
+    pub(super) view: View,
+    notes: ArrayVec<Note, SEATS_MAX>,
+}
+
+impl Circle {
+    pub(super) fn find(&self, member: Member) -> Option<usize> {
+        self.view.find(member)
+    }
+
+    pub(super) fn seat(&mut self, at: usize) -> (&mut Seat, &mut Note) {
+        (&mut self.view.seats[at], &mut self.notes[at])
+    }
+
+    pub(super) fn note(&self, at: usize) -> &Note {
+        &self.notes[at]
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = (&Seat, &Note)> {
+        self.view.seats.iter().zip(&self.notes)
+    }
+
+    pub(super) fn notes_mut(&mut self) -> impl Iterator<Item = &mut Note> {
+        self.notes.iter_mut()
+    }
+
+    pub(super) fn alive(&self) -> impl Iterator<Item = (&Seat, &Note)> {
+        self.all().filter(|(_, note)| !note.dead)
+    }
+
+    /// Who leads: the oldest who lives. Until a view is open, those who leave by it count, so that
+    /// whoever has it and whoever has not agree.
+    // spec: GRP-14
+    pub(super) fn leader(&self) -> Option<Member> {
+        self.alive().map(|(seat, _)| seat.member).next()
+    }
+
+    /// Who leads once the view is open.
+    pub(super) fn heir(&self) -> Option<Member> {
+        let mut stay = self.alive().filter(|(seat, _)| seat.standing != Standing::Leaves);
+        stay.next().map(|(seat, _)| seat.member)
+    }
+
+    /// Takes up a view; what was noted about who stays stays.
+    pub(super) fn adopt(&mut self, view: &View, is_dead: impl Fn(Member) -> bool) {
+        let noted = |seat: &Seat| {
+            let old = self.view.find(seat.member).map(|at| self.notes[at]);
+            let mut note =
+                old.unwrap_or_else(|| Note { dead: is_dead(seat.member), ..Note::default() });
+            note.queued = note.queued.max(seat.ordered);
+            note
+        };
+        self.notes = view.seats.iter().map(noted).collect();
+        self.view = view.clone();
+    }
+
+    /// The view is open: who leaves has left, who joins is in, and all have everything up to here.
+    pub(super) fn open(&mut self, ticket: u64) {
+        let stays = |seat: &Seat| seat.standing != Standing::Leaves;
+        let kept = self.view.seats.iter().zip(&self.notes).filter(|(seat, _)| stays(seat));
+        self.notes = kept.map(|(_, note)| Note { acked: ticket, ..*note }).collect();
+        self.view.seats.retain(|seat| stays(seat));
+        self.view.seats.iter_mut().for_each(|seat| seat.standing = Standing::Stays);
+    }
+}

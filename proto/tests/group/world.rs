@@ -1,0 +1,404 @@
+//! Members, outsiders and the channels between them: everything follows from one seed.
+use super::dice::Dice;
+use super::net::{Net, Packet};
+use super::oracle::{Entry, Seen};
+use ayre_proto::group::{
+    Answer, Effects, Group, Guest, Label, Member, Message, Options, Refusal, View,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The group's name in messages.
+const ID: u32 = 0x6772_6f75;
+
+/// What a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Alive,
+    /// It lives, and all others take it for dead: nothing that it sends comes any more.
+    Exiled,
+    Dead,
+}
+
+pub(crate) struct Node {
+    pub(crate) state: State,
+    pub(crate) group: Option<Group<u64>>,
+    pub(crate) guest: Option<(usize, Guest)>,
+    /// What it asked its door to send, and was not told of.
+    pub(crate) asked: Option<u64>,
+    pub(crate) seen: Seen,
+    dead: BTreeSet<Member>,
+    is_slow: bool,
+    /// It dies after so many more messages.
+    fuse: Option<u64>,
+}
+
+/// How often things happened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) messages: u64,
+    pub(crate) views: u64,
+    pub(crate) joins: u64,
+    pub(crate) leaves: u64,
+    pub(crate) kills: u64,
+    /// Of these, of who led, in the eyes of anyone who lived.
+    pub(crate) roots: u64,
+    /// Of these, while somebody had stopped, or waited for a view to be open.
+    pub(crate) in_change: u64,
+    pub(crate) exiles: u64,
+    pub(crate) guests: u64,
+    pub(crate) busy: u64,
+    pub(crate) packets: u64,
+}
+
+impl Counts {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.messages += other.messages;
+        self.views += other.views;
+        self.joins += other.joins;
+        self.leaves += other.leaves;
+        self.kills += other.kills;
+        self.roots += other.roots;
+        self.in_change += other.in_change;
+        self.exiles += other.exiles;
+        self.guests += other.guests;
+        self.busy += other.busy;
+        self.packets += other.packets;
+    }
+}
+
+impl Counts {
+    /// Whether enough has happened in so many worlds that a fault would be seen.
+    pub(crate) const fn is_wide(&self, worlds: u64) -> bool {
+        self.messages > 50 * worlds
+            && self.joins > worlds
+            && self.leaves > worlds / 2
+            && self.kills > worlds
+            && self.roots > worlds / 2
+            && self.in_change > worlds / 10
+            && self.exiles > worlds / 20
+            && self.guests > worlds / 2
+            && self.busy > worlds
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) dice: Dice,
+    pub(crate) options: Options,
+    pub(crate) net: Net,
+    pub(crate) nodes: Vec<Node>,
+    /// Who was given which number for which payload.
+    sent: BTreeMap<u64, (Member, Option<u64>)>,
+    /// What outsiders were told of their messages, and by which door.
+    pub(crate) answers: BTreeMap<u64, (usize, Answer)>,
+    pub(crate) counts: Counts,
+}
+
+/// What a group causes at one node.
+struct Desk<'a> {
+    me: usize,
+    net: &'a mut Net,
+    seen: &'a mut Seen,
+    dead: &'a BTreeSet<Member>,
+    fuse: &'a mut Option<u64>,
+    is_heard: bool,
+    fresh: Vec<(u64, Entry)>,
+}
+
+impl Desk<'_> {
+    const fn is_burnt(&self) -> bool {
+        matches!(*self.fuse, Some(0))
+    }
+}
+
+impl Effects<u64> for Desk<'_> {
+    fn send(&mut self, to: Member, message: Message<'_, u64>) {
+        assert_ne!(to.0 as usize, self.me, "nobody sends to itself");
+        if self.is_burnt() {
+            return;
+        }
+        if let Some(left) = self.fuse {
+            *left -= 1;
+        }
+        if self.is_heard {
+            let (bytes, payload) = message.encode(ID);
+            let mut bytes = bytes.to_vec();
+            bytes.extend(payload.map(|payload| payload.to_le_bytes()).into_iter().flatten());
+            self.net.push(self.me, to.0 as usize, Packet::Message(bytes));
+        }
+    }
+
+    fn deliver(&mut self, label: Label, payload: &u64) {
+        if !self.is_burnt() {
+            self.fresh.push((label.ticket, self.seen.message(label, *payload)));
+        }
+    }
+
+    fn view_changed(&mut self, ticket: u64, view: &View) {
+        if !self.is_burnt() {
+            let me = Member(self.me as u32);
+            self.fresh.push((ticket, self.seen.view(me, ticket, view)));
+        }
+    }
+
+    fn left(&mut self) {
+        if !self.is_burnt() {
+            assert!(!self.seen.left, "it is told once");
+            self.seen.left = true;
+        }
+    }
+
+    fn is_dead(&self, who: Member) -> bool {
+        self.dead.contains(&who)
+    }
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, nodes: usize, options: Options) -> Self {
+        let mut dice = Dice(seed);
+        let node = |at| Node {
+            state: State::Alive,
+            group: None,
+            guest: None,
+            asked: None,
+            seen: Seen::default(),
+            dead: BTreeSet::new(),
+            is_slow: at > 0 && dice.percent(15),
+            fuse: None,
+        };
+        let mut nodes: Vec<_> = (0..nodes).map(node).collect();
+        nodes[0].group = Some(Group::found(Member(0), options));
+        nodes[0].seen = Seen::founder(Member(0));
+        Self {
+            net: Net::new(nodes.len()),
+            dice,
+            options,
+            nodes,
+            sent: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Lets a group do something, and checks what it causes.
+    fn with<R>(
+        &mut self,
+        at: usize,
+        act: impl FnOnce(&mut Option<Group<u64>>, &mut Desk<'_>) -> R,
+    ) -> R {
+        let node = &mut self.nodes[at];
+        let mut desk = Desk {
+            me: at,
+            net: &mut self.net,
+            seen: &mut node.seen,
+            dead: &node.dead,
+            fuse: &mut node.fuse,
+            is_heard: node.state == State::Alive,
+            fresh: Vec::new(),
+        };
+        let result = act(&mut node.group, &mut desk);
+        let fresh = desk.fresh;
+        if let Some(group) = &node.group {
+            let (items, requests) = group.held();
+            assert!(items <= usize::from(self.options.window) + 1, "too much is kept");
+            assert!(requests <= 64 * usize::from(self.options.requests));
+            assert!(group.outstanding() <= usize::from(self.options.requests));
+        }
+        if self.nodes[at].state == State::Alive {
+            fresh.into_iter().for_each(|(ticket, entry)| self.compare(at, ticket, &entry));
+        }
+        if self.nodes[at].fuse == Some(0) && self.nodes[at].state == State::Alive {
+            self.kill(at);
+        }
+        result
+    }
+
+    /// All who live have seen the same at this ticket.
+    fn compare(&mut self, at: usize, ticket: u64, entry: &Entry) {
+        let others = self.nodes.iter().enumerate().filter(|(other, node)| {
+            *other != at && node.state == State::Alive && node.seen.first > 0
+        });
+        for (other, node) in others {
+            if let Some(seen) = node.seen.at(ticket) {
+                assert_eq!(entry, seen, "at ticket {ticket}: {at} and {other}");
+            }
+        }
+        match entry {
+            Entry::Message { sender, number, origin, payload } => {
+                let (door, known) = self.sent[payload];
+                assert_eq!(door, *origin);
+                assert!(known.is_none_or(|known| *sender == *origin && known == *number));
+                self.counts.messages += 1;
+            }
+            Entry::View { .. } => self.counts.views += 1,
+        }
+    }
+
+    pub(crate) fn group(&self, at: usize) -> Option<&Group<u64>> {
+        self.nodes[at].group.as_ref()
+    }
+
+    /// Whether it lives and is a member, or leaves.
+    pub(crate) fn is_in(&self, at: usize) -> bool {
+        self.nodes[at].state == State::Alive && self.group(at).is_some_and(Group::is_in)
+    }
+
+    pub(crate) fn multicast(&mut self, at: usize) -> Result<u64, Refusal> {
+        let payload = self.dice.word();
+        let me = Member(at as u32);
+        self.sent.insert(payload, (me, None));
+        let sent =
+            self.with(at, |group, desk| group.as_mut().expect("a group").multicast(payload, desk));
+        match sent {
+            Ok(number) => {
+                self.sent.insert(payload, (me, Some(number)));
+            }
+            Err(_) => {
+                self.sent.remove(&payload);
+                self.counts.busy += 1;
+            }
+        }
+        sent
+    }
+
+    pub(crate) fn leave(&mut self, at: usize) {
+        let left = self.with(at, |group, desk| group.as_mut().expect("a group").leave(desk));
+        self.counts.leaves += u64::from(left.is_ok());
+    }
+
+    pub(crate) fn join(&mut self, at: usize, door: usize) {
+        let options = self.options;
+        self.counts.joins += 1;
+        self.with(at, |group, desk| {
+            *group = Some(Group::join(Member(at as u32), Member(door as u32), options, desk));
+        });
+    }
+
+    /// An outsider has a message sent.
+    pub(crate) fn ask(&mut self, at: usize, door: usize) {
+        let payload = self.dice.word();
+        let old = self.nodes[at].guest.take().filter(|(old, _)| self.is_in(*old));
+        let (door, mut guest) = old.unwrap_or((door, Guest::new(Member(door as u32))));
+        let node = &mut self.nodes[at];
+        if let Ok(message) = guest.ask(payload) {
+            self.counts.guests += 1;
+            self.sent.insert(payload, (Member(at as u32), None));
+            node.asked = Some(payload);
+            self.with(at, |_, desk| desk.send(Member(door as u32), message));
+        }
+        self.nodes[at].guest = Some((door, guest));
+    }
+
+    /// What a member was told to be sent has been delivered once where it lives, or has left.
+    pub(crate) fn check_sent(&self, times: &BTreeMap<u64, u32>) {
+        for (payload, (origin, number)) in &self.sent {
+            let node = &self.nodes[origin.0 as usize];
+            let must = node.state == State::Alive && number.is_some();
+            let is_whole = node.seen.leaves || node.group.as_ref().is_some_and(Group::is_in);
+            if must && is_whole {
+                assert_eq!(times.get(payload), Some(&1), "{origin:?}'s {number:?} is lost");
+            }
+        }
+    }
+
+    /// It stops, now or after so many messages more.
+    pub(crate) fn kill_after(&mut self, at: usize, messages: u64) {
+        self.nodes[at].fuse = Some(messages);
+        if messages == 0 {
+            self.kill(at);
+        }
+    }
+
+    fn kill(&mut self, at: usize) {
+        self.counts.kills += 1;
+        self.count_roots(at);
+        self.nodes[at].state = State::Dead;
+        self.net.drop_to(at);
+        self.tell_death(at);
+    }
+
+    fn count_roots(&mut self, at: usize) {
+        let me = Member(at as u32);
+        let in_eyes = |node: &Node| {
+            let group = node.group.as_ref().filter(|group| group.is_in())?;
+            let mut seats = group.view().seats().iter();
+            seats.find(|seat| !node.dead.contains(&seat.member)).map(|seat| seat.member)
+        };
+        let others = self.nodes.iter().enumerate().filter(|(other, _)| *other != at);
+        let led = others.filter(|(_, node)| in_eyes(node) == Some(me)).count();
+        self.counts.roots += u64::from(led > 0);
+        let numbers: BTreeSet<_> = self
+            .nodes
+            .iter()
+            .filter_map(|node| Some(node.group.as_ref()?.view().number()))
+            .collect();
+        self.counts.in_change += u64::from(led > 0 && numbers.len() > 1);
+    }
+
+    fn tell_death(&mut self, at: usize) {
+        for other in (0..self.nodes.len()).filter(|other| *other != at) {
+            if self.nodes[other].state != State::Dead {
+                self.net.push(at, other, Packet::Death);
+            }
+        }
+    }
+
+    /// All others take it for dead.
+    pub(crate) fn exile(&mut self, at: usize) {
+        self.counts.exiles += 1;
+        self.nodes[at].state = State::Exiled;
+        self.tell_death(at);
+    }
+
+    /// One packet comes. Whether there was one.
+    pub(crate) fn step(&mut self) -> bool {
+        let nodes = &self.nodes;
+        let popped = self.net.pop(&mut self.dice, |to| nodes[to].is_slow);
+        let Some((from, to, packet)) = popped else { return false };
+        self.receive(from, to, packet);
+        true
+    }
+
+    pub(crate) fn receive(&mut self, from: usize, to: usize, packet: Packet) {
+        self.counts.packets += 1;
+        let who = Member(from as u32);
+        if self.nodes[to].state == State::Dead {
+            return;
+        }
+        let bytes = match packet {
+            Packet::Message(bytes) => bytes,
+            Packet::Death => {
+                if std::env::var("TRACE").is_ok() {
+                    eprintln!("{from}->{to} death");
+                }
+                self.nodes[to].dead.insert(who);
+                if self.nodes[to].group.is_some() {
+                    self.with(to, |group, desk| {
+                        group.as_mut().expect("a group").on_death(who, desk);
+                    });
+                }
+                return;
+            }
+        };
+        let mut view = View::default();
+        let payload = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        let (id, message) = Message::parse(&bytes, &mut view, payload).expect("it was encoded");
+        assert_eq!(id, ID);
+        if std::env::var("TRACE").is_ok() {
+            eprintln!("{from}->{to} {message:?}");
+        }
+        if self.nodes[to].group.is_some() {
+            let described = format!("{message:?}");
+            let done = self.with(to, |group, desk| {
+                group.as_mut().expect("a group").on_message(who, message, desk)
+            });
+            assert_eq!(done, Ok(()), "{from} to {to}: {described}\n{:#?}", self.group(to));
+        } else if let Some((_, guest)) = &mut self.nodes[to].guest {
+            // An answer that a door before gave has nobody who waits for it.
+            if let Ok(answer) = guest.on_message(who, &message)
+                && let Some(payload) = self.nodes[to].asked.take()
+            {
+                self.answers.insert(payload, (from, answer));
+            }
+        }
+    }
+}

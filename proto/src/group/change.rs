@@ -204,7 +204,7 @@ impl<P: Clone> Group<P> {
         effects.view_changed(ticket, view);
     }
 
-    /// Messages of this view may be ordered: nobody lacks anything.
+    /// Messages of this view may be ordered: nobody lacks anything, and who leaves has left.
     // spec: GRP-5, GRP-11, GRP-12, GRP-15
     pub(super) fn open_view(&mut self, effects: &mut impl Effects<P>) {
         if self.opened {
@@ -219,6 +219,11 @@ impl<P: Clone> Group<P> {
         self.log.trim(self.told);
         self.circle.open(self.told);
         self.ask_again(effects);
+        if self.circle.view.members().next() != self.circle.leader() {
+            // Who should order messages has died meanwhile.
+            self.listening = false;
+            self.confirm(effects);
+        }
     }
 
     /// Messages are ordered from now on.
@@ -246,7 +251,8 @@ impl<P: Clone> Group<P> {
     pub(super) fn lose(&mut self, who: Member, effects: &mut impl Effects<P>) {
         let Some(at) = self.circle.find(who) else { return };
         let led = self.circle.leader();
-        let note = self.circle.seat(at).1;
+        let (seat, note) = self.circle.seat(at);
+        let leaves = seat.standing == Standing::Leaves;
         if note.dead {
             return;
         }
@@ -258,7 +264,8 @@ impl<P: Clone> Group<P> {
             self.change.fetching = None;
         }
         if led == Some(who) {
-            self.listening = false;
+            // One that leaves orders nothing in the view by which it leaves.
+            self.listening &= leaves;
             self.confirm(effects);
             if self.circle.leader() == Some(self.me) {
                 self.seek(effects);
@@ -334,7 +341,7 @@ impl<P: Clone> Group<P> {
         effects: &mut impl Effects<P>,
     ) -> Result<(), Malformed> {
         let is_kept = after >= self.log.stable() && after <= self.log.have();
-        if self.circle.leader() != Some(from) || self.listening || !is_kept {
+        if self.circle.leader() != Some(from) || !is_kept {
             return Err(Malformed);
         }
         self.send_log(from, after, effects);
@@ -418,14 +425,23 @@ impl<P: Clone> Group<P> {
         self.listening = true;
         self.open_view(effects);
         if self.life == Life::In && self.circle.leader() == Some(self.me) {
-            let is_calm = |note: &Note| !note.dead && note.known.is_none();
-            if self.circle.all().all(|(_, note)| is_calm(note)) {
-                self.start();
-            } else {
-                self.close(effects);
-            }
+            self.begin(effects);
         }
         Ok(())
+    }
+
+    /// This one leads from the beginning of a view on.
+    // spec: GRP-12, GRP-14
+    fn begin(&mut self, effects: &mut impl Effects<P>) {
+        let is_calm = |(_, note): (&Seat, &Note)| !note.dead && note.known.is_none();
+        if self.circle.view.members().next() != Some(self.me) {
+            // Who should lead has died. All learn that, and tell what they have.
+            self.seek(effects);
+        } else if self.circle.all().all(is_calm) {
+            self.start();
+        } else {
+            self.close(effects);
+        }
     }
 
     /// What comes for one that joins: its first view, or that there will be none.

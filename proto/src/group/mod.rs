@@ -342,8 +342,8 @@ impl<P: Clone> Group<P> {
             }
         }
         self.outbox.clear();
-        // Those who thought that this one would lead.
-        for (seat, _) in self.circle.alive().filter(|(_, note)| note.known.is_some()) {
+        // Whoever does not know that the view is open waits for this one.
+        for (seat, _) in self.circle.alive().filter(|(seat, _)| seat.member != self.me) {
             effects.send(seat.member, Message::Gone);
         }
         effects.left();

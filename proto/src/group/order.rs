@@ -130,6 +130,9 @@ impl<P: Clone> Group<P> {
             return Err(Malformed);
         }
         self.open_view(effects);
+        if !self.listening {
+            return Ok(());
+        }
         self.log.trim(stable);
         self.accept(label, payload, Some(stable), effects);
         self.acknowledge(effects);

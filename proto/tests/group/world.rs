@@ -206,7 +206,7 @@ impl World {
         if self.nodes[at].state == State::Alive {
             fresh.into_iter().for_each(|(ticket, entry)| self.compare(at, ticket, &entry));
         }
-        if self.nodes[at].fuse == Some(0) && self.nodes[at].state == State::Alive {
+        if self.nodes[at].fuse == Some(0) {
             self.kill(at);
         }
         result
@@ -309,9 +309,13 @@ impl World {
     }
 
     fn kill(&mut self, at: usize) {
+        let was = self.nodes[at].state;
+        self.nodes[at].state = State::Dead;
+        if was != State::Alive {
+            return;
+        }
         self.counts.kills += 1;
         self.count_roots(at);
-        self.nodes[at].state = State::Dead;
         self.net.drop_to(at);
         self.tell_death(at);
     }
@@ -391,7 +395,7 @@ impl World {
             let done = self.with(to, |group, desk| {
                 group.as_mut().expect("a group").on_message(who, message, desk)
             });
-            assert_eq!(done, Ok(()), "{from} to {to}: {described}\n{:#?}", self.group(to));
+            assert_eq!(done, Ok(()), "{from} to {to}: {described}\n{:?}", self.group(to));
         } else if let Some((_, guest)) = &mut self.nodes[to].guest {
             // An answer that a door before gave has nobody who waits for it.
             if let Ok(answer) = guest.on_message(who, &message)

@@ -21,11 +21,13 @@
 //! | `requests` | what is to be ordered: at its sender, and at the root |
 //! | `log` | what somebody may lack |
 //! | `order` | ordering, passing on, delivering, acknowledging |
-//! | `change` | changes of view, by the root or by who takes over |
+//! | `lead` | changes of view, by the root or by who takes over |
+//! | `follow` | the same at all others, and who leads |
 //! | `message` | what members tell each other |
 //! | `guest` | outsiders |
-mod change;
+mod follow;
 mod guest;
+mod lead;
 mod log;
 mod message;
 mod order;
@@ -38,7 +40,7 @@ pub use requests::What;
 pub use view::{SEATS_MAX, Seat, Standing, View};
 
 use crate::lane::Malformed;
-use change::Change;
+use lead::Change;
 use log::Log;
 use requests::{Outbox, Queue};
 use view::Circle;
@@ -140,7 +142,7 @@ impl<P: Clone> Group<P> {
         view.seats.push(Seat { member: me, ..Seat::default() });
         group.circle.adopt(&view, |_| false);
         (group.opened, group.listening, group.asked) = (true, true, Some(me));
-        group.change.found();
+        group.change.orders = true;
         group
     }
 

@@ -164,7 +164,7 @@ impl<P: Clone> Group<P> {
         if let Some(at) = self.circle.find(label.sender) {
             let (seat, note) = self.circle.seat(at);
             seat.ordered = label.number;
-            if note.queued >= label.number && !self.change.orders() {
+            if note.queued >= label.number && !self.change.orders {
                 // Its sender had asked again before anyone here knew that it was ordered.
                 self.queue.retain(|sender, number| sender != label.sender || number > label.number);
             }

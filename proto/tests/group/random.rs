@@ -22,20 +22,22 @@ struct Plan {
 impl Plan {
     fn new(dice: &mut Dice) -> Self {
         let nodes = if dice.percent(10) { 12 + dice.below(10) } else { 2 + dice.below(8) };
+        // Changes upon changes, with few messages between.
+        let is_storm = dice.percent(30);
         let often = |dice: &mut Dice, chance, most| {
             if dice.percent(chance) { 1 + dice.below(most) } else { 0 }
         };
         Self {
             nodes: nodes as usize,
-            steps: 300 + dice.below(700),
+            steps: if is_storm { 100 } else { 300 } + dice.below(700),
             options: Options {
                 window: [1, 2, 3, 8, 40, 64][dice.below(6) as usize],
                 requests: [1, 2, 8][dice.below(3) as usize],
             },
-            sends: 20 + dice.below(300),
-            joins: 10 + dice.below(60),
-            leaves: often(dice, 60, 20),
-            kills: often(dice, 70, 20),
+            sends: 20 + dice.below(if is_storm { 100 } else { 300 }),
+            joins: 10 + dice.below(if is_storm { 200 } else { 60 }),
+            leaves: often(dice, 60, if is_storm { 100 } else { 20 }),
+            kills: often(dice, 70, if is_storm { 60 } else { 20 }),
             exiles: often(dice, 15, 5),
             asks: often(dice, 30, 60),
         }

@@ -1,0 +1,241 @@
+//! Changes of view as members follow them, and whom they follow.
+use super::log::Item;
+use super::message::Message;
+use super::requests::What;
+use super::view::{Standing, View};
+use super::{Effects, Group, Label, Life, Member};
+use crate::lane::Malformed;
+
+impl<P: Clone> Group<P> {
+    /// Takes up the next view.
+    // spec: GRP-3
+    pub(super) fn adopt(&mut self, ticket: u64, view: &View, effects: &mut impl Effects<P>) {
+        self.circle.adopt(view, |who| effects.is_dead(who));
+        (self.opened, self.listening) = (false, true);
+        self.log.push(Item::View);
+        self.queue.retain(|sender, number| {
+            view.find(sender).is_some_and(|at| view.seats[at].ordered < number)
+        });
+        let mine = view.find(self.me).map_or(0, |at| view.seats[at].ordered);
+        while let Some(what) = self.outbox.pop_ordered(mine) {
+            match what {
+                What::Join(joiner) if view.find(joiner).is_none() => {
+                    effects.send(joiner, Message::Out);
+                }
+                _ => {}
+            }
+        }
+        effects.view_changed(ticket, view);
+    }
+
+    /// Messages of this view may be ordered: nobody lacks anything, and who leaves has left.
+    // spec: GRP-5, GRP-11, GRP-12, GRP-15
+    pub(super) fn open_view(&mut self, effects: &mut impl Effects<P>) {
+        if self.opened {
+            return;
+        }
+        if self.circle.view.members().all(|member| member != self.me) {
+            self.depart(effects);
+            return;
+        }
+        self.opened = true;
+        self.told = self.log.have();
+        self.log.trim(self.told);
+        self.circle.open(self.told);
+        self.ask_again(effects);
+        if self.circle.view.members().next() != self.circle.leader() {
+            // Who should order messages has died meanwhile.
+            self.listening = false;
+            self.confirm(effects);
+        }
+    }
+
+    /// This one is dead, or has gone. If it led, somebody else leads now, and is told what is here.
+    // spec: GRP-13, GRP-14
+    pub(super) fn lose(&mut self, who: Member, effects: &mut impl Effects<P>) {
+        let Some(at) = self.circle.find(who) else { return };
+        let led = self.circle.leader();
+        let (seat, note) = self.circle.seat(at);
+        let leaves = seat.standing == Standing::Leaves;
+        if note.dead {
+            return;
+        }
+        (note.dead, note.known) = (true, None);
+        if self.asked == Some(who) {
+            self.asked = None;
+        }
+        if self.change.fetching == Some(who) {
+            self.change.fetching = None;
+        }
+        if led == Some(who) {
+            // One that leaves orders nothing in the view by which it leaves.
+            self.listening &= leaves;
+            self.confirm(effects);
+            if self.circle.leader() == Some(self.me) {
+                self.seek(effects);
+            }
+        } else if self.change.orders {
+            self.close(effects);
+        }
+    }
+
+    /// Tells who leads what is here.
+    pub(super) fn confirm(&self, effects: &mut impl Effects<P>) {
+        if let Some(leader) = self.circle.leader().filter(|leader| *leader != self.me) {
+            effects.send(leader, Message::Have { ticket: self.log.have() });
+        }
+    }
+
+    /// Whether this one may say what is next: who leads, or who was asked by this one, who does.
+    fn may_fill(&self, from: Member) -> bool {
+        self.change.fetching.or_else(|| self.circle.leader()) == Some(from)
+    }
+
+    /// The root begins a change.
+    // spec: GRP-10
+    pub(super) fn on_stop(
+        &mut self,
+        from: Member,
+        view: u64,
+        effects: &mut impl Effects<P>,
+    ) -> Result<(), Malformed> {
+        let current = self.circle.view.number();
+        if view < current {
+            return Ok(());
+        }
+        // Where an heir leads, the view is open, and the word of who left has been overtaken.
+        let is_heir = !self.opened && self.circle.heir() == Some(from);
+        if view > current || self.circle.leader() != Some(from) && !is_heir {
+            return Err(Malformed);
+        }
+        self.open_view(effects);
+        if self.life == Life::Left {
+            return Ok(());
+        }
+        self.listening = false;
+        effects.send(from, Message::Have { ticket: self.log.have() });
+        Ok(())
+    }
+
+    /// Who leads lacks something.
+    // spec: GRP-14
+    pub(super) fn on_fetch(
+        &mut self,
+        from: Member,
+        after: u64,
+        effects: &mut impl Effects<P>,
+    ) -> Result<(), Malformed> {
+        let is_kept = after >= self.log.stable() && after <= self.log.have();
+        if self.circle.leader() != Some(from) || !is_kept {
+            return Err(Malformed);
+        }
+        self.send_log(from, after, effects);
+        Ok(())
+    }
+
+    /// A message that was lacking here.
+    // spec: GRP-10, GRP-9
+    pub(super) fn on_fill(
+        &mut self,
+        from: Member,
+        stable: u64,
+        label: Label,
+        payload: P,
+        effects: &mut impl Effects<P>,
+    ) -> Result<(), Malformed> {
+        if label.ticket <= self.log.have() {
+            return Ok(());
+        }
+        if !self.may_fill(from) || !self.is_next(&label, stable) {
+            return Err(Malformed);
+        }
+        // A message behind a view that is not open here: it was open elsewhere.
+        self.open_view(effects);
+        self.log.trim(stable);
+        self.accept(label, payload, None, effects);
+        self.confirm(effects);
+        Ok(())
+    }
+
+    /// The next view.
+    // spec: GRP-3, GRP-17
+    pub(super) fn on_view(
+        &mut self,
+        from: Member,
+        ticket: u64,
+        view: &View,
+        effects: &mut impl Effects<P>,
+    ) -> Result<(), Malformed> {
+        if ticket <= self.log.have() {
+            return Ok(());
+        }
+        let is_next = ticket == self.log.have() + 1 && view.follows(&self.circle.view, self.me);
+        if !self.may_fill(from) || !is_next {
+            return Err(Malformed);
+        }
+        self.open_view(effects);
+        self.adopt(ticket, view, effects);
+        self.confirm(effects);
+        Ok(())
+    }
+
+    /// The view is open.
+    // spec: GRP-12
+    pub(super) fn on_go(
+        &mut self,
+        from: Member,
+        view: u64,
+        effects: &mut impl Effects<P>,
+    ) -> Result<(), Malformed> {
+        let current = self.circle.view.number();
+        let leads = self.circle.leader() == Some(from);
+        if view > current || view == current && !self.opened && !leads {
+            return Err(Malformed);
+        }
+        if view < current || !leads {
+            return Ok(());
+        }
+        self.listening = true;
+        self.open_view(effects);
+        if self.life == Life::In && self.circle.leader() == Some(self.me) {
+            self.begin(effects);
+        }
+        Ok(())
+    }
+
+    /// What comes for one that joins: its first view, or that there will be none.
+    // spec: GRP-4
+    pub(super) fn on_answer(
+        &mut self,
+        from: Member,
+        door: Member,
+        message: Message<'_, P>,
+        effects: &mut impl Effects<P>,
+    ) -> Result<(), Malformed> {
+        match message {
+            Message::Out => self.depart(effects),
+            Message::Gone if from == door => self.depart(effects),
+            Message::View { ticket, view } => {
+                let seat = |who| view.find(who).map(|at| (at, view.seats[at].standing));
+                let (Some((leads, _)), Some((_, Standing::Joins))) = (seat(from), seat(self.me))
+                else {
+                    return Err(Malformed);
+                };
+                if ticket == 0 {
+                    return Err(Malformed);
+                }
+                self.life = Life::In;
+                self.log.begin(ticket - 1);
+                self.adopt(ticket, view, effects);
+                // Since this one leads, none before it does.
+                self.circle.notes_mut().take(leads).for_each(|note| note.dead = true);
+                effects.send(from, Message::Have { ticket });
+            }
+            Message::Join => effects.send(from, Message::Out),
+            Message::Ask { .. } => effects.send(from, Message::Refused),
+            Message::Seek => {}
+            _ => return Err(Malformed),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,240 @@
+//! Changes of view as who leads makes them: the root, or who takes over from it.
+use super::log::Item;
+use super::message::Message;
+use super::requests::What;
+use super::view::{Note, SEATS_MAX, Seat, Standing, View};
+use super::{Effects, Group, Life, Member};
+use crate::lane::Malformed;
+use arrayvec::ArrayVec;
+
+/// What who leads is about.
+#[derive(Debug, Default)]
+pub(super) struct Change {
+    /// No change is under way: this one orders messages.
+    pub(super) orders: bool,
+    /// There is to be another view even if nobody comes or goes.
+    due: bool,
+    /// Who was asked for what this one lacks.
+    pub(super) fetching: Option<Member>,
+}
+
+impl<P: Clone> Group<P> {
+    /// Does what can be done by who leads.
+    pub(super) fn run(&mut self, effects: &mut impl Effects<P>) {
+        while self.life == Life::In && self.circle.leader() == Some(self.me) {
+            let goes_on = if self.change.orders { self.order(effects) } else { self.step(effects) };
+            if !goes_on {
+                break;
+            }
+        }
+    }
+
+    /// The next step of a change, if nobody must be waited for. Whether there may be another one.
+    // spec: GRP-10, GRP-12, GRP-14
+    fn step(&mut self, effects: &mut impl Effects<P>) -> bool {
+        let is_heard = |(seat, note): (&Seat, &Note)| {
+            note.known.is_some() || seat.member == self.me || seat.standing == Standing::Joins
+        };
+        let are_heard = self.circle.alive().all(is_heard);
+        if !are_heard || !self.has_all(effects) || !self.fill(effects) {
+            return false;
+        }
+        if !self.opened {
+            return self.welcome(effects) && self.go(effects);
+        }
+        if self.change.due || self.circle.all().any(|(_, note)| note.dead) || self.is_change_asked()
+        {
+            self.make_view(effects);
+            return true;
+        }
+        self.start();
+        true
+    }
+
+    /// Whether nobody has what this one lacks. Else, it asks for it.
+    // spec: GRP-14
+    fn has_all(&mut self, effects: &mut impl Effects<P>) -> bool {
+        let known = self.circle.alive().filter_map(|(seat, note)| Some((note.known?, seat.member)));
+        let best = known.max_by_key(|(known, _)| *known);
+        let whom = best.filter(|best| best.0 > self.log.have()).map(|(_, member)| member);
+        if let Some(whom) = whom
+            && self.change.fetching.is_none()
+        {
+            self.change.fetching = Some(whom);
+            effects.send(whom, Message::Fetch { after: self.log.have() });
+        }
+        if whom.is_none() {
+            self.change.fetching = None;
+        }
+        whom.is_none()
+    }
+
+    /// Sends everybody what it lacks. Whether all have everything.
+    // spec: GRP-10
+    fn fill(&mut self, effects: &mut impl Effects<P>) -> bool {
+        let (have, stable) = (self.log.have(), self.log.stable());
+        let mut are_full = true;
+        for at in 0..self.circle.view.seats().len() {
+            let (seat, note) = self.circle.seat(at);
+            let (to, Some(known)) = (seat.member, note.known) else { continue };
+            let sent = known.max(note.sent).max(stable);
+            note.sent = have;
+            are_full &= known == have;
+            self.send_log(to, sent, effects);
+        }
+        are_full
+    }
+
+    /// Sends one member all that comes behind a ticket.
+    pub(super) fn send_log(&self, to: Member, after: u64, effects: &mut impl Effects<P>) {
+        let stable = self.log.stable();
+        for ticket in after + 1..=self.log.have() {
+            match self.log.get(ticket) {
+                Item::Message(label, payload) => {
+                    let (label, payload) = (*label, payload.clone());
+                    effects.send(to, Message::Fill { stable, label, payload });
+                }
+                Item::View => {
+                    effects.send(to, Message::View { ticket, view: &self.circle.view });
+                }
+            }
+        }
+    }
+
+    /// Gets those who join in, one after the other: who is in knows that all before it are. Whether
+    /// all are.
+    // spec: GRP-4
+    fn welcome(&mut self, effects: &mut impl Effects<P>) -> bool {
+        let ticket = self.log.have();
+        let is_missing = |(seat, note): (&Seat, &Note)| {
+            !note.dead && note.known.is_none() && seat.member != self.me
+        };
+        let Some(at) = self.circle.all().position(is_missing) else { return true };
+        let (seat, note) = self.circle.seat(at);
+        let to = seat.member;
+        if note.sent < ticket {
+            note.sent = ticket;
+            effects.send(to, Message::View { ticket, view: &self.circle.view });
+        }
+        false
+    }
+
+    /// All have the view. Those who leave are told first: who knows that it is open knows that
+    /// none of them leads any more. Then the others in their order, so that who will lead is told
+    /// before all who will follow it.
+    // spec: GRP-12
+    fn go(&mut self, effects: &mut impl Effects<P>) -> bool {
+        let view = self.circle.view.number();
+        for leaves in [true, false] {
+            for (seat, _) in self.circle.alive().filter(|(seat, _)| seat.member != self.me) {
+                if (seat.standing == Standing::Leaves) == leaves {
+                    effects.send(seat.member, Message::Go { view });
+                }
+            }
+        }
+        self.open_view(effects);
+        true
+    }
+
+    /// Whether the oldest request is about who is in the group.
+    fn is_change_asked(&self) -> bool {
+        self.queue.front().is_some_and(|request| request.what.is_change())
+    }
+
+    /// The next view: who is dead is missing, who asked to leave leaves, who asked to join joins if
+    /// there is room.
+    // spec: GRP-3, GRP-4, GRP-5, GRP-13
+    fn make_view(&mut self, effects: &mut impl Effects<P>) {
+        let mut view = View { number: self.circle.view.number() + 1, ..View::default() };
+        view.seats.extend(self.circle.alive().map(|(seat, _)| *seat));
+        let mut joiners = ArrayVec::<Member, SEATS_MAX>::new();
+        while let Some(request) = self.queue.front() {
+            if let Some(at) = view.find(request.sender) {
+                let seat = &mut view.seats[at];
+                match request.what {
+                    What::Message(..) => break,
+                    What::Leave => seat.standing = Standing::Leaves,
+                    What::Join(joiner) => joiners.push(joiner),
+                }
+                seat.ordered = request.number;
+            }
+            self.queue.pop();
+            if joiners.is_full() {
+                break;
+            }
+        }
+        for member in joiners {
+            let is_new = view.find(member).is_none() && !effects.is_dead(member);
+            if is_new && !view.seats.is_full() {
+                view.seats.push(Seat { member, standing: Standing::Joins, ordered: 0 });
+            }
+        }
+        self.change.due = false;
+        self.adopt(self.log.have() + 1, &view, effects);
+    }
+
+    /// This one leads from the beginning of a view on.
+    // spec: GRP-12, GRP-14
+    pub(super) fn begin(&mut self, effects: &mut impl Effects<P>) {
+        let is_calm = |(_, note): (&Seat, &Note)| !note.dead && note.known.is_none();
+        if self.circle.view.members().next() != Some(self.me) {
+            // Who should lead has died. All learn that, and tell what they have.
+            self.seek(effects);
+        } else if self.circle.all().all(is_calm) {
+            self.start();
+        } else {
+            self.close(effects);
+        }
+    }
+
+    /// Messages are ordered from now on.
+    fn start(&mut self) {
+        self.change.orders = true;
+        for note in self.circle.notes_mut() {
+            (note.known, note.sent) = (None, 0);
+        }
+    }
+
+    /// No more messages are ordered: the root begins a change.
+    // spec: GRP-10
+    pub(super) fn close(&mut self, effects: &mut impl Effects<P>) {
+        self.start();
+        self.change = Change { due: true, ..Change::default() };
+        self.listening = false;
+        let view = self.circle.view.number();
+        for (seat, _) in self.circle.alive().filter(|(seat, _)| seat.member != self.me) {
+            effects.send(seat.member, Message::Stop { view });
+        }
+    }
+
+    /// Who has gone, and nobody waits for it but this one, does not know that this one leads.
+    // spec: GRP-14
+    pub(super) fn seek(&self, effects: &mut impl Effects<P>) {
+        let silent = self.circle.alive().filter(|(_, note)| note.known.is_none());
+        for (seat, _) in silent.filter(|(seat, _)| seat.member != self.me) {
+            effects.send(seat.member, Message::Seek);
+        }
+    }
+
+    /// Somebody has stopped, and follows this one, or will when this one knows that it leads.
+    // spec: GRP-10, GRP-14
+    pub(super) fn on_have(
+        &mut self,
+        at: usize,
+        ticket: u64,
+        effects: &mut impl Effects<P>,
+    ) -> Result<(), Malformed> {
+        let most = self.log.have() + u64::from(self.options.window) + 1;
+        let least = self.log.stable();
+        let note = self.circle.seat(at).1;
+        if ticket < least || ticket > most || note.known.is_some_and(|known| ticket < known) {
+            return Err(Malformed);
+        }
+        note.known = Some(ticket);
+        if self.change.orders {
+            // It has lost who led before, and missed that this one does.
+            self.close(effects);
+        }
+        Ok(())
+    }
+}

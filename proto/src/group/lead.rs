@@ -151,15 +151,19 @@ impl<P: Clone> Group<P> {
         while let Some(request) = self.queue.front() {
             if let Some(at) = view.find(request.sender) {
                 let seat = &mut view.seats[at];
+                let mine = request.sender == self.me;
                 match request.what {
                     What::Message(..) => break,
+                    // If one that joins has given up, only who leads knows, and must not leave.
+                    What::Leave if mine && !joiners.is_empty() => break,
                     What::Leave => seat.standing = Standing::Leaves,
                     What::Join(joiner) => joiners.push(joiner),
                 }
                 seat.ordered = request.number;
             }
             self.queue.pop();
-            if joiners.is_full() {
+            let leaves = view.find(self.me).map(|at| view.seats[at].standing);
+            if joiners.is_full() || leaves == Some(Standing::Leaves) {
                 break;
             }
         }

@@ -1,1 +1,270 @@
-//! What a group refuses.
+//! What a group refuses, and that it changes nothing.
+use super::dice::Dice;
+use super::scripts::{members, settle};
+use super::world::World;
+use ayre_proto::group::{Label, Member, Message, Options, View, What};
+use ayre_proto::lane::Malformed;
+
+const OPTIONS: Options = Options { window: 4, requests: 2 };
+
+/// Five members, and a sixth process; member 1 has two children, 3 and 4. Some messages are there.
+fn group() -> World {
+    let mut world = members(5, 6, OPTIONS);
+    for at in [0, 1, 2, 1] {
+        world.multicast(at).expect("there is room");
+        settle(&mut world);
+    }
+    // From here on they are lied to.
+    world.checks = false;
+    world
+}
+
+fn refuses(world: &mut World, to: usize, cases: &[(&str, u32, Message<'_, u64>)]) {
+    for (why, from, message) in cases {
+        let (said, is_same) = world.offer(*from, to, message.clone());
+        assert_eq!(said, Err(Malformed), "{why}: {message:?}");
+        assert!(is_same, "{why} has changed something");
+    }
+}
+
+fn ignores(world: &mut World, to: usize, cases: &[(&str, u32, Message<'_, u64>)]) {
+    for (why, from, message) in cases {
+        assert_eq!(world.offer(*from, to, message.clone()), (Ok(()), true), "{why}: {message:?}");
+    }
+}
+
+/// A view as bytes say it.
+fn view(number: u64, masks: [u64; 2], seats: &[(u32, u64)]) -> View {
+    let words = [1, number, masks[0], masks[1]];
+    let mut bytes = vec![0, 0, 0, 0, 12, 0, 0, 0];
+    words.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+    for (member, ordered) in seats {
+        bytes.extend(member.to_le_bytes());
+        bytes.extend(ordered.to_le_bytes());
+    }
+    let mut view = View::default();
+    Message::parse(&bytes, &mut view, |_| 0_u64).expect("a good view");
+    view
+}
+
+// spec: GRP-17
+#[test]
+fn what_is_not_due_along_the_tree_is_refused() {
+    let mut world = group();
+    let member = world.group(1).expect("a member");
+    let (have, number) = (member.have(), member.view().number());
+    let seat = member.view().seats()[2];
+    let good =
+        Label { ticket: have + 1, number: seat.ordered + 1, sender: Member(2), origin: Member(2) };
+    let tree = |view, stable, label| Message::Tree { view, stable, label, payload: 1_u64 };
+    refuses(
+        &mut world,
+        1,
+        &[
+            ("not the parent", 2, tree(number, have, good)),
+            ("a later view", 0, tree(number + 1, have, good)),
+            ("no ticket", 0, tree(number, have, Label { ticket: 0, ..good })),
+            ("an old ticket", 0, tree(number, have, Label { ticket: have, ..good })),
+            ("a gap", 0, tree(number, have, Label { ticket: have + 2, ..good })),
+            ("an old number", 0, tree(number, have, Label { number: seat.ordered, ..good })),
+            ("a gap of numbers", 0, tree(number, have, Label { number: good.number + 1, ..good })),
+            ("no member's", 0, tree(number, have, Label { sender: Member(5), ..good })),
+            ("all have what is not here", 0, tree(number, have + 1, good)),
+            ("beyond the window", 0, tree(number, have - 4, good)),
+            ("not a child", 2, Message::Ack { view: number, ticket: have }),
+            ("what nobody has sent", 3, Message::Ack { view: number, ticket: have + 1 }),
+            ("less than before", 3, Message::Ack { view: number, ticket: have - 1 }),
+            ("a later view's", 3, Message::Ack { view: number + 1, ticket: have }),
+            ("from itself", 1, Message::Ack { view: number, ticket: have }),
+        ],
+    );
+    ignores(
+        &mut world,
+        1,
+        &[
+            ("a view before", 2, tree(number - 1, have, good)),
+            ("a view before", 2, Message::Ack { view: number - 1, ticket: have + 7 }),
+        ],
+    );
+    assert_eq!(world.offer(0, 1, tree(number, have, good)).0, Ok(()), "and this was good");
+}
+
+// spec: GRP-17
+#[test]
+fn what_is_not_due_in_a_change_is_refused() {
+    let mut world = group();
+    let member = world.group(1).expect("a member");
+    let (have, number) = (member.have(), member.view().number());
+    let ordered = member.view().seats()[2].ordered + 1;
+    let label = Label { ticket: have + 1, number: ordered, sender: Member(2), origin: Member(2) };
+    let fill = |label| Message::Fill { stable: have, label, payload: 1_u64 };
+    refuses(
+        &mut world,
+        1,
+        &[
+            ("not who leads", 2, Message::Stop { view: number }),
+            ("a later view", 0, Message::Stop { view: number + 1 }),
+            ("not who leads", 2, Message::Fetch { after: have }),
+            ("what is not here", 0, Message::Fetch { after: have + 1 }),
+            ("what was dropped", 0, Message::Fetch { after: have - 4 }),
+            ("more than can be", 2, Message::Have { ticket: have + 6 }),
+            ("less than all have", 2, Message::Have { ticket: have - 4 }),
+            ("not who leads", 2, fill(label)),
+            ("a gap", 0, fill(Label { ticket: have + 2, ..label })),
+            ("a gap of numbers", 0, fill(Label { number: label.number + 1, ..label })),
+            ("a later view", 0, Message::Go { view: number + 1 }),
+            ("from a member", 0, Message::Join),
+            ("no guest", 0, Message::Done),
+            ("no guest", 0, Message::Refused),
+            ("no guest", 5, Message::Done),
+        ],
+    );
+    ignores(
+        &mut world,
+        1,
+        &[
+            ("a view before", 0, Message::Stop { view: number - 1 }),
+            ("a view before", 0, Message::Go { view: number - 1 }),
+            ("an open view", 2, Message::Go { view: number }),
+            ("it is here", 0, fill(Label { ticket: have, ..label })),
+            ("the others are told anyway", 2, Message::Seek),
+            ("from a stranger", 9, Message::Out),
+            ("from a stranger", 9, Message::Gone),
+            ("from a stranger", 9, Message::Stop { view: number }),
+        ],
+    );
+    assert_eq!(world.offer(0, 1, fill(label)).0, Ok(()), "and this was good");
+}
+
+// spec: GRP-17, GRP-3
+#[test]
+fn a_view_that_cannot_be_the_next_is_refused() {
+    let mut world = group();
+    let member = world.group(1).expect("a member");
+    let (have, number) = (member.have(), member.view().number());
+    let seats: Vec<_> =
+        member.view().seats().iter().map(|seat| (seat.member.0, seat.ordered)).collect();
+    let [root, me, other, ..] = seats[..] else { panic!("five members: {seats:?}") };
+    let good = view(number + 1, [0b100, 0], &seats);
+    let bad = [
+        ("the same number", view(number, [0, 0], &seats)),
+        ("a gap of numbers", view(number + 2, [0, 0], &seats)),
+        ("without this one", view(number + 1, [0, 0], &[root, other])),
+        ("another order", view(number + 1, [0, 0], &[root, other, me])),
+        ("one that did not join", view(number + 1, [0, 0], &[root, me, (5, 0)])),
+        ("joins, and is in", view(number + 1, [0, 0b100], &[root, me, (4, 0)])),
+        ("this one joins, and is in", view(number + 1, [0, 0b10], &[root, (1, 0)])),
+        ("less was ordered", view(number + 1, [0, 0], &[root, (me.0, me.1 - 1)])),
+    ];
+    let next = |view| Message::View { ticket: have + 1, view };
+    for (why, view) in &bad {
+        refuses(&mut world, 1, &[(why, 0, next(view))]);
+    }
+    let gap = Message::View { ticket: have + 2, view: &good };
+    refuses(&mut world, 1, &[("not who leads", 2, next(&good)), ("a gap", 0, gap)]);
+    ignores(&mut world, 1, &[("it is here", 0, Message::View { ticket: have, view: &good })]);
+    assert_eq!(world.offer(0, 1, next(&good)).0, Ok(()), "and this was good");
+    refuses(&mut world, 1, &[("not who leads", 2, Message::Go { view: number + 1 })]);
+    assert_eq!(world.offer(0, 1, Message::Go { view: number + 1 }).0, Ok(()));
+}
+
+// spec: GRP-17, GRP-18, GRP-20
+#[test]
+fn requests_beyond_the_bound_are_refused() {
+    let mut world = group();
+    // So much is under way that nothing gets a ticket.
+    while world.multicast(0).is_ok() {}
+    let ordered = world.group(0).expect("a member").view().seats()[2].ordered;
+    let request = |number| Message::Request { number, what: What::Message(Member(2), 1_u64) };
+    refuses(&mut world, 0, &[("a gap", 2, request(ordered + 2))]);
+    ignores(&mut world, 0, &[("it is ordered", 2, request(ordered))]);
+    assert_eq!(world.offer(2, 0, request(ordered + 1)), (Ok(()), false));
+    assert_eq!(world.offer(2, 0, request(ordered + 2)), (Ok(()), false));
+    refuses(
+        &mut world,
+        0,
+        &[("the same", 2, request(ordered + 2)), ("too many", 2, request(ordered + 3))],
+    );
+    assert_eq!(world.offer(5, 1, Message::Ask { payload: 3 }), (Ok(()), false));
+    refuses(&mut world, 1, &[("one at a time", 5, Message::Ask { payload: 4 })]);
+}
+
+// spec: GRP-17, GRP-4
+#[test]
+fn one_that_joins_takes_its_first_view_only() {
+    let mut world = group();
+    world.join(5, 2);
+    let good = view(9, [0, 0b10], &[(0, 4), (5, 0)]);
+    let without = view(9, [0, 0], &[(0, 4)]);
+    let is_in = view(9, [0, 0], &[(0, 4), (5, 0)]);
+    refuses(
+        &mut world,
+        5,
+        &[
+            ("not in it", 0, Message::View { ticket: 7, view: &without }),
+            ("does not join", 0, Message::View { ticket: 7, view: &is_in }),
+            ("from nobody in it", 2, Message::View { ticket: 7, view: &good }),
+            ("no ticket", 0, Message::View { ticket: 0, view: &good }),
+            ("too early", 0, Message::Go { view: 9 }),
+            ("too early", 0, Message::Stop { view: 9 }),
+            ("not its door", 0, Message::Gone),
+        ],
+    );
+    assert_eq!(world.offer(0, 5, Message::View { ticket: 7, view: &good }).0, Ok(()));
+    assert_eq!(world.group(5).expect("a member").have(), 7);
+}
+
+/// Whatever comes, from whomever, a group goes on or refuses; what it refuses changes nothing.
+// spec: GRP-17, GRP-22
+#[test]
+fn any_message_is_taken_or_refused() {
+    let mut refused = 0;
+    for seed in 0..400 {
+        let mut dice = Dice(seed);
+        let mut world = group();
+        for _ in 0..60 {
+            if dice.percent(20) {
+                let at = dice.below(5) as usize;
+                let _ = world.multicast(at);
+            }
+            let message = any_message(&mut dice, world.group(1).expect("a member").have());
+            let mut view = View::default();
+            let payload = |_: &[u8]| 0_u64;
+            let Ok((_, message)) = Message::parse(&message, &mut view, payload) else { continue };
+            let (from, to) = (dice.below(7) as u32, dice.below(5) as usize);
+            let (said, is_same) = world.offer(from, to, message);
+            assert!(said.is_ok() || is_same, "it has changed something");
+            refused += u32::from(said.is_err());
+        }
+    }
+    assert!(refused > 5_000, "most are refused: {refused}");
+}
+
+/// A message with numbers that are near those that are due.
+fn any_message(dice: &mut Dice, have: u64) -> Vec<u8> {
+    let kind = 1 + dice.below(18) as u8;
+    let mut bytes = vec![0, 0, 0, 0, kind, 0, 0, 0];
+    let len = [0, 2, 2, 1, 5, 2, 1, 1, 0, 1, 4, 4, 1, 0, 0, 0, 0, 0, 0];
+    let mut word = |near: u64| {
+        let word = match dice.below(10) {
+            0 => dice.word(),
+            1 => dice.word() >> 1,
+            _ => (near + dice.below(4)).saturating_sub(2),
+        };
+        bytes.extend(word.to_le_bytes());
+    };
+    for at in 0..len[usize::from(kind) - 1] {
+        word(match (kind, at) {
+            (5, 0) | (6, 0) | (7 | 13, _) | (12, 1) => 5,
+            (5 | 11, 4 | 3) | (2..=4, _) | (12, 2 | 3) => 2,
+            _ => have,
+        });
+    }
+    if kind == 12 {
+        for member in 0..dice.below(7) as u32 {
+            bytes.extend(member.to_le_bytes());
+            bytes.extend(dice.below(6).to_le_bytes());
+        }
+    }
+    bytes
+}

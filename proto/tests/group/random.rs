@@ -17,11 +17,12 @@ struct Plan {
     kills: u64,
     exiles: u64,
     asks: u64,
+    ambush: u64,
 }
 
 impl Plan {
     fn new(dice: &mut Dice) -> Self {
-        let nodes = if dice.percent(10) { 12 + dice.below(10) } else { 2 + dice.below(8) };
+        let nodes = if dice.percent(10) { 12 + dice.below(10) } else { 2 + dice.below(10) };
         // Changes upon changes, with few messages between.
         let is_storm = dice.percent(30);
         let often = |dice: &mut Dice, chance, most| {
@@ -40,6 +41,7 @@ impl Plan {
             kills: often(dice, 70, if is_storm { 60 } else { 20 }),
             exiles: often(dice, 15, 5),
             asks: often(dice, 30, 60),
+            ambush: often(dice, 50, 40),
         }
     }
 }
@@ -171,6 +173,7 @@ fn run(seed: u64) -> Counts {
     let mut dice = Dice(seed ^ 0x5eed);
     let plan = Plan::new(&mut dice);
     let mut world = World::new(seed, plan.nodes, plan.options);
+    world.ambush = plan.ambush;
     for _ in 0..plan.steps {
         act(&mut world, &plan);
         for _ in 0..world.dice.below(5) {
@@ -195,7 +198,7 @@ fn all_members_see_the_same() {
         return;
     }
     let mut total = Counts::default();
-    let count = seeds(2_000);
+    let count = seeds(10_000);
     for seed in 0..count {
         let told = Told(seed);
         total.add(&run(seed));

@@ -1,1 +1,145 @@
 //! One thing after the other.
+use super::net::Packet;
+use super::oracle::Entry;
+use super::world::World;
+use ayre_proto::group::{Member, Message, Options, Refusal, SEATS_MAX, View};
+
+/// So many members, one after the other, and nothing under way.
+pub(crate) fn members(count: usize, nodes: usize, options: Options) -> World {
+    let mut world = World::new(7, nodes, options);
+    for at in 1..count {
+        world.join(at, at / 2);
+        settle(&mut world);
+    }
+    world
+}
+
+pub(crate) fn settle(world: &mut World) {
+    while world.step() {}
+}
+
+/// The next packet of a channel, as text.
+fn next(world: &mut World, from: usize, to: usize) -> Option<String> {
+    let packet = world.net.pop_from(from, to)?;
+    let text = match &packet {
+        Packet::Death => "death".to_owned(),
+        Packet::Message(bytes) => {
+            let mut view = View::default();
+            let (_, message) = Message::parse(bytes, &mut view, |_| 0).expect("it was encoded");
+            format!("{message:?}").split([' ', '(']).next().expect("a name").to_owned()
+        }
+    };
+    world.receive(from, to, packet);
+    Some(text)
+}
+
+// spec: GRP-2, GRP-4, GRP-6
+#[test]
+fn members_stand_in_their_order_and_a_message_goes_to_each_once() {
+    let mut world = members(10, 10, Options::default());
+    let order: Vec<_> = (0..10).map(Member).collect();
+    for at in 0..10 {
+        let view = world.group(at).expect("a member").view();
+        assert!(view.members().eq(order.iter().copied()));
+    }
+    world.multicast(7).expect("there is room");
+    assert_eq!(next(&mut world, 7, 0).as_deref(), Some("Request"));
+    // From the root on, each one gets it from its parent, and has passed it on when it has it.
+    for child in 1..10 {
+        let parent = (child - 1) / 2;
+        let before = world.nodes[child].seen.entries.len();
+        assert_eq!(next(&mut world, parent, child).as_deref(), Some("Tree"));
+        assert_eq!(world.nodes[child].seen.entries.len(), before + 1);
+        assert_eq!(next(&mut world, parent, child), None);
+    }
+    let is_all = |entry: &Entry| matches!(entry, Entry::Message { sender: Member(7), .. });
+    assert!(world.nodes.iter().all(|node| node.seen.entries.last().is_some_and(is_all)));
+}
+
+// spec: GRP-2, GRP-4
+#[test]
+fn a_group_that_is_full_turns_away() {
+    let mut world = World::new(7, SEATS_MAX + 3, Options::default());
+    for at in 1..SEATS_MAX + 3 {
+        world.join(at, 0);
+        settle(&mut world);
+    }
+    for at in 0..SEATS_MAX + 3 {
+        assert_eq!(world.is_in(at), at < SEATS_MAX);
+        assert_eq!(world.nodes[at].seen.left, at >= SEATS_MAX);
+    }
+    // A place is free as soon as somebody has left.
+    world.leave(5);
+    settle(&mut world);
+    assert_eq!(world.group(0).expect("a member").view().members().count(), SEATS_MAX - 1);
+}
+
+// spec: GRP-18, GRP-11
+#[test]
+fn what_is_kept_is_bounded_and_dropped_when_all_have_it() {
+    let options = Options { window: 4, requests: 3 };
+    let mut world = members(4, 4, options);
+    for _ in 0..3 {
+        assert!(world.multicast(2).is_ok());
+    }
+    assert_eq!(world.multicast(2), Err(Refusal::Busy));
+    for _ in 0..3 {
+        next(&mut world, 2, 0).expect("three requests");
+    }
+    // The root goes on by itself, up to its window: two others have nothing yet.
+    let sent = (0..10).filter(|_| world.multicast(0).is_ok()).count();
+    assert_eq!(sent, 1 + 3, "one has a ticket, three wait");
+    assert_eq!(world.group(0).expect("a member").held(), (4, 3));
+    settle(&mut world);
+    let root = world.group(0).expect("a member");
+    assert_eq!((root.held(), root.outstanding()), ((0, 0), 0));
+    // The others learn it with the next message.
+    world.multicast(0).expect("there is room");
+    settle(&mut world);
+    for at in 1..4 {
+        assert_eq!(world.group(at).expect("a member").held(), (1, 0));
+    }
+}
+
+/// The window of a deep tree never waits for acknowledgements that nobody sends.
+// spec: GRP-11, GRP-21
+#[test]
+fn a_deep_tree_goes_on() {
+    for window in [1, 15, 16, 31, 32, 64, 100] {
+        let mut world = members(SEATS_MAX, SEATS_MAX, Options { window, requests: 4 });
+        let before = world.group(0).expect("a member").have();
+        for _ in 0..100 {
+            while world.multicast(0).is_ok() {}
+            world.multicast(63).expect("all before was ordered");
+            settle(&mut world);
+            assert_eq!(world.group(63).expect("a member").outstanding(), 0, "window {window}");
+        }
+        assert!(world.group(63).expect("a member").have() >= before + 500);
+    }
+}
+
+/// The root leaves while one joins that gives up: the heir must not wait for it.
+// spec: GRP-4, GRP-5, GRP-21
+#[test]
+fn one_that_gives_up_does_not_hold_up_a_root_that_leaves() {
+    let mut world = members(3, 4, Options::default());
+    world.join(3, 2);
+    assert_eq!(next(&mut world, 3, 2).as_deref(), Some("Join"));
+    // The root hears of the wish to join when it wants to leave itself, and is about to stop all.
+    world.multicast(1).expect("there is room");
+    assert_eq!(next(&mut world, 2, 0).as_deref(), Some("Request"));
+    world.leave(0);
+    while next(&mut world, 1, 0).is_some() || next(&mut world, 2, 0).is_some() {
+        while next(&mut world, 0, 1).is_some() || next(&mut world, 0, 2).is_some() {}
+    }
+    world.kill_after(2, 0);
+    assert_eq!(next(&mut world, 2, 3).as_deref(), Some("death"));
+    assert!(world.nodes[3].seen.left, "its door is dead");
+    settle(&mut world);
+    assert!(world.nodes[0].seen.left);
+    world.multicast(1).expect("there is room");
+    settle(&mut world);
+    let heir = world.group(1).expect("a member");
+    assert!(heir.view().members().eq([Member(1)]));
+    assert_eq!(heir.outstanding(), 0);
+}

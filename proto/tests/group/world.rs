@@ -5,6 +5,7 @@ use super::oracle::{Entry, Seen};
 use ayre_proto::group::{
     Answer, Effects, Group, Guest, Label, Member, Message, Options, Refusal, View,
 };
+use ayre_proto::lane::Malformed;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The group's name in messages.
@@ -42,8 +43,8 @@ pub(crate) struct Counts {
     pub(crate) kills: u64,
     /// Of these, of who led, in the eyes of anyone who lived.
     pub(crate) roots: u64,
-    /// Of these, while somebody had stopped, or waited for a view to be open.
-    pub(crate) in_change: u64,
+    /// Of these, in the middle of a change.
+    pub(crate) ambushes: u64,
     pub(crate) exiles: u64,
     pub(crate) guests: u64,
     pub(crate) busy: u64,
@@ -58,7 +59,7 @@ impl Counts {
         self.leaves += other.leaves;
         self.kills += other.kills;
         self.roots += other.roots;
-        self.in_change += other.in_change;
+        self.ambushes += other.ambushes;
         self.exiles += other.exiles;
         self.guests += other.guests;
         self.busy += other.busy;
@@ -74,7 +75,7 @@ impl Counts {
             && self.leaves > worlds / 2
             && self.kills > worlds
             && self.roots > worlds / 2
-            && self.in_change > worlds / 10
+            && self.ambushes > worlds / 4
             && self.exiles > worlds / 20
             && self.guests > worlds / 2
             && self.busy > worlds
@@ -91,6 +92,10 @@ pub(crate) struct World {
     /// What outsiders were told of their messages, and by which door.
     pub(crate) answers: BTreeMap<u64, (usize, Answer)>,
     pub(crate) counts: Counts,
+    /// In a thousand messages of a change, after how many its sender or its receiver dies.
+    pub(crate) ambush: u64,
+    /// Nobody lies: what is sent arrives, and what is seen is checked.
+    pub(crate) checks: bool,
 }
 
 /// What a group causes at one node.
@@ -101,6 +106,7 @@ struct Desk<'a> {
     dead: &'a BTreeSet<Member>,
     fuse: &'a mut Option<u64>,
     is_heard: bool,
+    checks: bool,
     fresh: Vec<(u64, Entry)>,
 }
 
@@ -112,8 +118,8 @@ impl Desk<'_> {
 
 impl Effects<u64> for Desk<'_> {
     fn send(&mut self, to: Member, message: Message<'_, u64>) {
-        assert_ne!(to.0 as usize, self.me, "nobody sends to itself");
-        if self.is_burnt() {
+        assert!(!self.checks || to.0 as usize != self.me, "nobody sends to itself");
+        if self.is_burnt() || !self.checks {
             return;
         }
         if let Some(left) = self.fuse {
@@ -128,20 +134,20 @@ impl Effects<u64> for Desk<'_> {
     }
 
     fn deliver(&mut self, label: Label, payload: &u64) {
-        if !self.is_burnt() {
+        if !self.is_burnt() && self.checks {
             self.fresh.push((label.ticket, self.seen.message(label, *payload)));
         }
     }
 
     fn view_changed(&mut self, ticket: u64, view: &View) {
-        if !self.is_burnt() {
+        if !self.is_burnt() && self.checks {
             let me = Member(self.me as u32);
             self.fresh.push((ticket, self.seen.view(me, ticket, view)));
         }
     }
 
     fn left(&mut self) {
-        if !self.is_burnt() {
+        if !self.is_burnt() && self.checks {
             assert!(!self.seen.left, "it is told once");
             self.seen.left = true;
         }
@@ -176,6 +182,8 @@ impl World {
             sent: BTreeMap::new(),
             answers: BTreeMap::new(),
             counts: Counts::default(),
+            ambush: 0,
+            checks: true,
         }
     }
 
@@ -193,6 +201,7 @@ impl World {
             dead: &node.dead,
             fuse: &mut node.fuse,
             is_heard: node.state == State::Alive,
+            checks: self.checks,
             fresh: Vec::new(),
         };
         let result = act(&mut node.group, &mut desk);
@@ -277,7 +286,7 @@ impl World {
     pub(crate) fn ask(&mut self, at: usize, door: usize) {
         let payload = self.dice.word();
         let old = self.nodes[at].guest.take().filter(|(old, _)| self.is_in(*old));
-        let (door, mut guest) = old.unwrap_or((door, Guest::new(Member(door as u32))));
+        let (door, mut guest) = old.unwrap_or_else(|| (door, Guest::new(Member(door as u32))));
         let node = &mut self.nodes[at];
         if let Ok(message) = guest.ask(payload) {
             self.counts.guests += 1;
@@ -330,12 +339,6 @@ impl World {
         let others = self.nodes.iter().enumerate().filter(|(other, _)| *other != at);
         let led = others.filter(|(_, node)| in_eyes(node) == Some(me)).count();
         self.counts.roots += u64::from(led > 0);
-        let numbers: BTreeSet<_> = self
-            .nodes
-            .iter()
-            .filter_map(|node| Some(node.group.as_ref()?.view().number()))
-            .collect();
-        self.counts.in_change += u64::from(led > 0 && numbers.len() > 1);
     }
 
     fn tell_death(&mut self, at: usize) {
@@ -351,6 +354,20 @@ impl World {
         self.counts.exiles += 1;
         self.nodes[at].state = State::Exiled;
         self.tell_death(at);
+    }
+
+    /// A message comes that nobody has sent. What the group says, and whether nothing has changed.
+    pub(crate) fn offer(
+        &mut self,
+        from: u32,
+        to: usize,
+        message: Message<'_, u64>,
+    ) -> (Result<(), Malformed>, bool) {
+        let before = format!("{:?}", self.group(to));
+        let said = self.with(to, |group, desk| {
+            group.as_mut().expect("a group").on_message(Member(from), message, desk)
+        });
+        (said, before == format!("{:?}", self.group(to)))
     }
 
     /// One packet comes. Whether there was one.
@@ -371,9 +388,6 @@ impl World {
         let bytes = match packet {
             Packet::Message(bytes) => bytes,
             Packet::Death => {
-                if std::env::var("TRACE").is_ok() {
-                    eprintln!("{from}->{to} death");
-                }
                 self.nodes[to].dead.insert(who);
                 if self.nodes[to].group.is_some() {
                     self.with(to, |group, desk| {
@@ -387,9 +401,16 @@ impl World {
         let payload = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
         let (id, message) = Message::parse(&bytes, &mut view, payload).expect("it was encoded");
         assert_eq!(id, ID);
-        if std::env::var("TRACE").is_ok() {
-            eprintln!("{from}->{to} {message:?}");
-        }
+        let is_change = matches!(
+            message,
+            Message::Stop { .. }
+                | Message::Have { .. }
+                | Message::Seek
+                | Message::Fetch { .. }
+                | Message::Fill { .. }
+                | Message::View { .. }
+                | Message::Go { .. }
+        );
         if self.nodes[to].group.is_some() {
             let described = format!("{message:?}");
             let done = self.with(to, |group, desk| {
@@ -402,6 +423,14 @@ impl World {
                 && let Some(payload) = self.nodes[to].asked.take()
             {
                 self.answers.insert(payload, (from, answer));
+            }
+        }
+        if is_change && self.dice.below(1000) < self.ambush {
+            let victim = if self.dice.percent(50) { from } else { to };
+            let messages = self.dice.below(6);
+            if self.nodes[victim].state == State::Alive {
+                self.counts.ambushes += 1;
+                self.kill_after(victim, messages);
             }
         }
     }

@@ -61,9 +61,6 @@ impl<P: Clone> Group<P> {
             return;
         }
         (note.dead, note.known) = (true, None);
-        if self.asked == Some(who) {
-            self.asked = None;
-        }
         if self.change.fetching == Some(who) {
             self.change.fetching = None;
         }

@@ -214,14 +214,14 @@ impl<P: Clone> Group<P> {
         Ok(())
     }
 
-    /// Tells the parent what this one and all below it have, not at every ticket, but so often that
-    /// the delays of all levels of the tree stay below the window. The root may drop it.
+    /// Tells the parent what this one and all below it have: not every ticket, but the same ones at
+    /// all levels of the tree, so that none waits for another. The root may drop it.
     // spec: GRP-11
     fn acknowledge(&mut self, effects: &mut impl Effects<P>) {
         let view = &self.circle.view;
         let acked = |child| view.find(child).map(|at| self.circle.note(at).acked);
         let all = view.children(self.me).filter_map(acked).fold(self.log.have(), u64::min);
-        let step = (u64::from(self.options.window) / 16).max(1);
+        let step = (u64::from(self.options.window) / 4).max(1);
         match view.parent(self.me) {
             None => self.log.trim(all),
             Some(parent) if all >= self.told + step => {

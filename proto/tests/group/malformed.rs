@@ -108,7 +108,6 @@ fn what_is_not_due_in_a_change_is_refused() {
             ("what is not here", 0, Message::Fetch { after: have + 1 }),
             ("what was dropped", 0, Message::Fetch { after: have - 4 }),
             ("more than can be", 2, Message::Have { ticket: have + 6 }),
-            ("less than all have", 2, Message::Have { ticket: have - 4 }),
             ("not who leads", 2, fill(label)),
             ("a gap", 0, fill(Label { ticket: have + 2, ..label })),
             ("a gap of numbers", 0, fill(Label { number: label.number + 1, ..label })),

@@ -78,7 +78,9 @@ fn act(world: &mut World, plan: &Plan) {
             world.join(at, door);
         }
     } else if happens(plan.leaves) {
-        if let Some(at) = pick(world, World::is_in) {
+        let is_root = world.dice.percent(40);
+        if let Some(at) = pick(world, |world, at| world.is_in(at) && (!is_root || leads(world, at)))
+        {
             world.leave(at);
         }
     } else if happens(plan.asks) {
@@ -97,20 +99,38 @@ fn act(world: &mut World, plan: &Plan) {
     }
 }
 
-/// One dies, or several, at once or in the middle of what they send; often the one that leads.
+/// Whether it is the root, in the eyes of anyone who lives.
+fn leads(world: &World, at: usize) -> bool {
+    (0..world.nodes.len()).any(|other| {
+        world.is_in(other)
+            && world.group(other).and_then(|group| group.view().members().next())
+                == Some(Member(at as u32))
+    })
+}
+
+/// One dies, or several, at once or in the middle of what they send; often the root, or the root
+/// and the next ones, so that who takes over has less than others.
 fn kill_some(world: &mut World) {
+    let later = |world: &mut World| {
+        if world.dice.percent(50) { 0 } else { world.dice.below(12) }
+    };
+    if world.dice.percent(30) {
+        let Some(at) = pick(world, World::is_in) else { return };
+        let members: Vec<_> = world.group(at).expect("a member").view().members().collect();
+        let count = 1 + world.dice.below(3) as usize;
+        for member in members.iter().take(count) {
+            if world.is_in(member.0 as usize) {
+                let later = later(world);
+                world.kill_after(member.0 as usize, later);
+            }
+        }
+        return;
+    }
     for _ in 0..=world.dice.below(3) / 2 * world.dice.below(4) {
         let is_root = world.dice.percent(50);
-        let victim = pick(world, |world, at| {
-            let leads = |other: usize| {
-                world.is_in(other)
-                    && world.group(other).and_then(|group| group.view().members().next())
-                        == Some(Member(at as u32))
-            };
-            world.is_in(at) && (!is_root || (0..world.nodes.len()).any(leads))
-        });
+        let victim = pick(world, |world, at| world.is_in(at) && (!is_root || leads(world, at)));
         if let Some(victim) = victim {
-            let later = if world.dice.percent(50) { 0 } else { world.dice.below(12) };
+            let later = later(world);
             world.kill_after(victim, later);
         }
     }
@@ -160,6 +180,11 @@ fn check_end(world: &World) {
             Answer::Refused => assert!(!delivered(*payload), "it was refused"),
             Answer::Gone => {}
         }
+    }
+    for (at, node) in alive() {
+        let waits = node.asked.and(node.guest.as_ref()).map(|(door, _)| *door);
+        let is_answered = waits.is_none_or(|door| world.nodes[door].state != State::Alive);
+        assert!(is_answered, "{at} waits for its door");
     }
     for (at, node) in world.nodes.iter().enumerate() {
         let was_in = node.state == State::Exiled && node.group.is_some();

@@ -118,28 +118,50 @@ fn a_deep_tree_goes_on() {
     }
 }
 
-/// The root leaves while one joins that gives up: the heir must not wait for it.
+/// The root leaves, so does the door of one that joins, and the door dies: the one that joins gives
+/// up, and the heir must not wait for it.
 // spec: GRP-4, GRP-5, GRP-21
 #[test]
 fn one_that_gives_up_does_not_hold_up_a_root_that_leaves() {
-    let mut world = members(3, 4, Options::default());
-    world.join(3, 2);
-    assert_eq!(next(&mut world, 3, 2).as_deref(), Some("Join"));
-    // The root hears of the wish to join when it wants to leave itself, and is about to stop all.
-    world.multicast(1).expect("there is room");
-    assert_eq!(next(&mut world, 2, 0).as_deref(), Some("Request"));
-    world.leave(0);
-    while next(&mut world, 1, 0).is_some() || next(&mut world, 2, 0).is_some() {
-        while next(&mut world, 0, 1).is_some() || next(&mut world, 0, 2).is_some() {}
+    for root_is_first in [false, true] {
+        let mut world = members(3, 4, Options::default());
+        world.join(3, 2);
+        assert_eq!(next(&mut world, 3, 2).as_deref(), Some("Join"));
+        world.leave(2);
+        if root_is_first {
+            world.leave(0);
+        }
+        assert_eq!(next(&mut world, 2, 0).as_deref(), Some("Request"));
+        assert_eq!(next(&mut world, 2, 0).as_deref(), Some("Request"));
+        if !root_is_first {
+            world.leave(0);
+        }
+        while next(&mut world, 1, 0).is_some() || next(&mut world, 2, 0).is_some() {
+            while next(&mut world, 0, 1).is_some() || next(&mut world, 0, 2).is_some() {}
+        }
+        world.kill_after(2, 0);
+        assert_eq!(next(&mut world, 2, 3).as_deref(), Some("death"));
+        settle(&mut world);
+        assert!(world.nodes[0].seen.left && world.nodes[3].seen.left);
+        world.multicast(1).expect("there is room");
+        settle(&mut world);
+        let heir = world.group(1).expect("a member");
+        assert!(heir.view().members().eq([Member(1)]), "{:?}", heir.view());
+        assert_eq!(heir.outstanding(), 0);
     }
+}
+
+/// Whoever died before anybody asked for it is in no view.
+// spec: GRP-4, GRP-13
+#[test]
+fn the_dead_do_not_join() {
+    let mut world = members(2, 3, Options::default());
+    world.join(2, 1);
+    assert_eq!(next(&mut world, 2, 1).as_deref(), Some("Join"));
     world.kill_after(2, 0);
-    assert_eq!(next(&mut world, 2, 3).as_deref(), Some("death"));
-    assert!(world.nodes[3].seen.left, "its door is dead");
+    assert_eq!(next(&mut world, 2, 0).as_deref(), Some("death"));
     settle(&mut world);
-    assert!(world.nodes[0].seen.left);
-    world.multicast(1).expect("there is room");
-    settle(&mut world);
-    let heir = world.group(1).expect("a member");
-    assert!(heir.view().members().eq([Member(1)]));
-    assert_eq!(heir.outstanding(), 0);
+    let is_in = |entry: &Entry| matches!(entry, Entry::View { members, .. } if members.contains(&Member(2)));
+    assert!(!world.nodes.iter().any(|node| node.seen.entries.iter().any(is_in)));
+    assert_eq!(world.group(1).expect("a member").outstanding(), 0);
 }

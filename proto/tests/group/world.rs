@@ -411,6 +411,7 @@ impl World {
                 | Message::View { .. }
                 | Message::Go { .. }
         );
+        let is_fetch = matches!(message, Message::Fetch { .. });
         if self.nodes[to].group.is_some() {
             let described = format!("{message:?}");
             let done = self.with(to, |group, desk| {
@@ -425,7 +426,8 @@ impl World {
                 self.answers.insert(payload, (from, answer));
             }
         }
-        if is_change && self.dice.below(1000) < self.ambush {
+        let chance = if is_fetch { 10 * self.ambush } else { self.ambush };
+        if is_change && self.dice.below(1000) < chance {
             let victim = if self.dice.percent(50) { from } else { to };
             let messages = self.dice.below(6);
             if self.nodes[victim].state == State::Alive {

@@ -165,7 +165,7 @@ impl<P: Clone> Group<P> {
             let (seat, note) = self.circle.seat(at);
             seat.ordered = label.number;
             if note.queued >= label.number && !self.change.orders {
-                // Its sender had asked again before anyone here knew that it was ordered.
+                // Another one has ordered what was asked of this one: a root that lies.
                 self.queue.retain(|sender, number| sender != label.sender || number > label.number);
             }
             note.queued = note.queued.max(label.number);

@@ -188,6 +188,24 @@ fn requests_beyond_the_bound_are_refused() {
     refuses(&mut world, 1, &[("one at a time", 5, Message::Ask { payload: 4 })]);
 }
 
+/// A root that lies orders what was asked of another one: that one forgets it.
+// spec: GRP-15, GRP-18
+#[test]
+fn what_is_ordered_is_not_kept_to_be_ordered() {
+    let mut world = group();
+    let view = world.group(1).expect("a member").view();
+    let (view, ordered) = (view.number(), view.seats()[2].ordered);
+    for number in ordered + 1..ordered + 100 {
+        let have = world.group(1).expect("a member").have();
+        let label = Label { ticket: have + 1, number, sender: Member(2), origin: Member(2) };
+        let what = What::Message(Member(2), 1);
+        assert_eq!(world.offer(2, 1, Message::Request { number, what }).0, Ok(()));
+        let tree = Message::Tree { view, stable: have, label, payload: 1 };
+        assert_eq!(world.offer(0, 1, tree).0, Ok(()));
+    }
+    assert_eq!(world.group(1).expect("a member").held(), (1, 0));
+}
+
 // spec: GRP-17, GRP-4
 #[test]
 fn one_that_joins_takes_its_first_view_only() {

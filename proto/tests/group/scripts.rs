@@ -18,6 +18,19 @@ pub(crate) fn settle(world: &mut World) {
     while world.step() {}
 }
 
+/// Everything comes that these send to each other.
+fn exchange(world: &mut World, among: &[usize]) {
+    let mut goes_on = true;
+    while goes_on {
+        goes_on = false;
+        for from in among {
+            for to in among {
+                goes_on |= next(world, *from, *to).is_some();
+            }
+        }
+    }
+}
+
 /// The next packet of a channel, as text.
 fn next(world: &mut World, from: usize, to: usize) -> Option<String> {
     let packet = world.net.pop_from(from, to)?;
@@ -52,8 +65,8 @@ fn members_stand_in_their_order_and_a_message_goes_to_each_once() {
         assert_eq!(world.nodes[child].seen.entries.len(), before + 1);
         assert_eq!(next(&mut world, parent, child), None);
     }
-    let is_all = |entry: &Entry| matches!(entry, Entry::Message { sender: Member(7), .. });
-    assert!(world.nodes.iter().all(|node| node.seen.entries.last().is_some_and(is_all)));
+    let is_it = |entry: &Entry| matches!(entry, Entry::Message { sender: Member(7), .. });
+    assert!(world.nodes.iter().all(|node| node.seen.entries.last().is_some_and(is_it)));
 }
 
 // spec: GRP-2, GRP-4
@@ -136,9 +149,7 @@ fn one_that_gives_up_does_not_hold_up_a_root_that_leaves() {
         if !root_is_first {
             world.leave(0);
         }
-        while next(&mut world, 1, 0).is_some() || next(&mut world, 2, 0).is_some() {
-            while next(&mut world, 0, 1).is_some() || next(&mut world, 0, 2).is_some() {}
-        }
+        exchange(&mut world, &[0, 1, 2]);
         world.kill_after(2, 0);
         assert_eq!(next(&mut world, 2, 3).as_deref(), Some("death"));
         settle(&mut world);
@@ -164,4 +175,114 @@ fn the_dead_do_not_join() {
     let is_in = |entry: &Entry| matches!(entry, Entry::View { members, .. } if members.contains(&Member(2)));
     assert!(!world.nodes.iter().any(|node| node.seen.entries.iter().any(is_in)));
     assert_eq!(world.group(1).expect("a member").outstanding(), 0);
+}
+
+/// The root leaves and dies before it has told anybody that the view without it is open. Who leads
+/// now tells it, and orders messages, which come on other ways than the word of it.
+// spec: GRP-12, GRP-14
+#[test]
+fn a_message_may_come_before_the_word_that_its_view_is_open() {
+    let mut world = members(5, 5, Options::default());
+    world.leave(0);
+    for word in ["Stop", "View"] {
+        for at in 1..5 {
+            assert_eq!(next(&mut world, 0, at).as_deref(), Some(word));
+            if word == "Stop" {
+                assert_eq!(next(&mut world, at, 0).as_deref(), Some("Have"));
+            }
+        }
+    }
+    world.kill_after(0, 0);
+    for at in [2, 3, 4, 1] {
+        assert_eq!(next(&mut world, 0, at).as_deref(), Some("death"));
+    }
+    for at in [2, 3, 4] {
+        assert_eq!(next(&mut world, at, 1).as_deref(), Some("Have"));
+    }
+    world.multicast(1).expect("there is room");
+    exchange(&mut world, &[1, 2]);
+    let before = world.nodes[4].seen.entries.len();
+    assert_eq!(next(&mut world, 2, 4).as_deref(), Some("Tree"));
+    assert_eq!(world.nodes[4].seen.entries.len(), before + 1);
+    world.multicast(4).expect("there is room");
+    settle(&mut world);
+    assert_eq!(world.group(4).expect("a member").outstanding(), 0);
+}
+
+/// The root leaves, and dies when it has told only one that the view without it is open. The others
+/// do not know whether anybody leads, and say what they have; the one that leads tells them.
+// spec: GRP-12, GRP-14, GRP-21
+#[test]
+fn who_missed_that_a_view_is_open_is_told() {
+    let mut world = members(4, 4, Options::default());
+    world.leave(0);
+    for at in 1..4 {
+        assert_eq!(next(&mut world, 0, at).as_deref(), Some("Stop"));
+        assert_eq!(next(&mut world, at, 0).as_deref(), Some("Have"));
+    }
+    for at in 1..4 {
+        assert_eq!(next(&mut world, 0, at).as_deref(), Some("View"));
+    }
+    world.nodes[0].fuse = Some(1);
+    for at in 1..4 {
+        assert_eq!(next(&mut world, at, 0).as_deref(), Some("Have"));
+    }
+    assert_eq!(next(&mut world, 0, 1).as_deref(), Some("Go"));
+    world.multicast(3).expect("there is room");
+    settle(&mut world);
+    for at in 1..4 {
+        let group = world.group(at).expect("a member");
+        assert_eq!(group.outstanding(), 0, "{at} waits");
+        assert!(group.view().members().eq([1, 2, 3].map(Member)));
+    }
+}
+
+/// The root and the next one die; two others have a message that the one that leads then lacks, and
+/// the one that it asks dies, too.
+// spec: GRP-14, GRP-9
+#[test]
+fn who_leads_fetches_what_it_lacks() {
+    let mut world = members(5, 5, Options::default());
+    world.nodes[0].fuse = Some(1);
+    world.multicast(0).expect("there is room");
+    assert_eq!(next(&mut world, 0, 1).as_deref(), Some("Tree"));
+    world.kill_after(1, 0);
+    for to in [3, 4] {
+        assert_eq!(next(&mut world, 1, to).as_deref(), Some("Tree"));
+    }
+    let have = world.group(3).expect("a member").have();
+    assert_eq!(world.group(2).expect("a member").have(), have - 1);
+    for to in [2, 3, 4] {
+        for from in [0, 1] {
+            assert_eq!(next(&mut world, from, to).as_deref(), Some("death"));
+        }
+    }
+    for from in [3, 4] {
+        assert_eq!(next(&mut world, from, 2).as_deref(), Some("Have"));
+    }
+    world.kill_after(4, 0);
+    settle(&mut world);
+    for at in [2, 3] {
+        let group = world.group(at).expect("a member");
+        assert_eq!(group.have(), have + 1, "the message, and a view");
+        assert!(group.view().members().eq([2, 3].map(Member)));
+    }
+}
+
+/// One gives up to join, and only the root knows, which dies. Who leads then asks.
+// spec: GRP-4, GRP-14, GRP-21
+#[test]
+fn who_leads_asks_whom_it_has_not_heard() {
+    let mut world = members(3, 4, Options::default());
+    world.join(3, 2);
+    assert_eq!(next(&mut world, 3, 2).as_deref(), Some("Join"));
+    exchange(&mut world, &[0, 1, 2]);
+    world.kill_after(2, 0);
+    assert_eq!(next(&mut world, 2, 3).as_deref(), Some("death"));
+    assert_eq!(next(&mut world, 0, 3).as_deref(), Some("View"));
+    assert_eq!(next(&mut world, 3, 0).as_deref(), Some("Gone"));
+    world.kill_after(0, 0);
+    settle(&mut world);
+    let group = world.group(1).expect("a member");
+    assert!(group.view().members().eq([Member(1)]), "{:?}", group.view());
 }

@@ -30,7 +30,7 @@ pub(crate) struct Node {
     dead: BTreeSet<Member>,
     is_slow: bool,
     /// It dies after so many more messages.
-    fuse: Option<u64>,
+    pub(crate) fuse: Option<u64>,
 }
 
 /// How often things happened.

@@ -29,7 +29,7 @@ impl<P: Clone> Group<P> {
     }
 
     /// Messages of this view may be ordered: nobody lacks anything, and who leaves has left.
-    // spec: GRP-5, GRP-11, GRP-12, GRP-15
+    // spec: GRP-5, GRP-13, GRP-14, GRP-17
     pub(super) fn open_view(&mut self, effects: &mut impl Effects<P>) {
         if self.opened {
             return;
@@ -51,7 +51,7 @@ impl<P: Clone> Group<P> {
     }
 
     /// This one is dead, or has gone. If it led, somebody else leads now, and is told what is here.
-    // spec: GRP-13, GRP-14
+    // spec: GRP-15, GRP-16
     pub(super) fn lose(&mut self, who: Member, effects: &mut impl Effects<P>) {
         let Some(at) = self.circle.find(who) else { return };
         let led = self.circle.leader();
@@ -61,9 +61,6 @@ impl<P: Clone> Group<P> {
             return;
         }
         (note.dead, note.known) = (true, None);
-        if self.change.fetching == Some(who) {
-            self.change.fetching = None;
-        }
         if led == Some(who) {
             // One that leaves orders nothing in the view by which it leaves.
             self.listening &= leaves;
@@ -89,7 +86,7 @@ impl<P: Clone> Group<P> {
     }
 
     /// The root begins a change.
-    // spec: GRP-10
+    // spec: GRP-12
     pub(super) fn on_stop(
         &mut self,
         from: Member,
@@ -115,7 +112,7 @@ impl<P: Clone> Group<P> {
     }
 
     /// Who leads lacks something.
-    // spec: GRP-14
+    // spec: GRP-16
     pub(super) fn on_fetch(
         &mut self,
         from: Member,
@@ -131,7 +128,7 @@ impl<P: Clone> Group<P> {
     }
 
     /// A message that was lacking here.
-    // spec: GRP-10, GRP-9
+    // spec: GRP-9, GRP-12
     pub(super) fn on_fill(
         &mut self,
         from: Member,
@@ -155,7 +152,7 @@ impl<P: Clone> Group<P> {
     }
 
     /// The next view.
-    // spec: GRP-3, GRP-17
+    // spec: GRP-3, GRP-22
     pub(super) fn on_view(
         &mut self,
         from: Member,
@@ -177,7 +174,7 @@ impl<P: Clone> Group<P> {
     }
 
     /// The view is open.
-    // spec: GRP-12
+    // spec: GRP-14
     pub(super) fn on_go(
         &mut self,
         from: Member,

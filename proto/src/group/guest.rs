@@ -16,7 +16,7 @@ pub enum Answer {
 
 /// An outsider. It has one message under way at a time, so they keep their order. If its door dies,
 /// whether the message under way was ordered is not known; another door is another guest.
-// spec: GRP-20
+// spec: GRP-11
 #[derive(Debug)]
 pub struct Guest {
     door: Member,

@@ -30,7 +30,7 @@ impl<P: Clone> Group<P> {
     }
 
     /// The next step of a change, if nobody must be waited for. Whether there may be another one.
-    // spec: GRP-10, GRP-12, GRP-14
+    // spec: GRP-12, GRP-14, GRP-16
     fn step(&mut self, effects: &mut impl Effects<P>) -> bool {
         let is_heard = |(seat, note): (&Seat, &Note)| {
             note.known.is_some() || seat.member == self.me || seat.standing == Standing::Joins
@@ -51,26 +51,27 @@ impl<P: Clone> Group<P> {
         true
     }
 
-    /// Whether nobody has what this one lacks. Else, it asks for it.
-    // spec: GRP-14
+    /// Whether nobody has what this one lacks. Else, it asks one that has most, and waits for all
+    /// that this one has.
+    // spec: GRP-16
     fn has_all(&mut self, effects: &mut impl Effects<P>) -> bool {
+        let have = self.log.have();
         let known = self.circle.alive().filter_map(|(seat, note)| Some((note.known?, seat.member)));
-        let best = known.max_by_key(|(known, _)| *known);
-        let whom = best.filter(|best| best.0 > self.log.have()).map(|(_, member)| member);
-        if let Some(whom) = whom
-            && self.change.fetching.is_none()
-        {
-            self.change.fetching = Some(whom);
-            effects.send(whom, Message::Fetch { after: self.log.have() });
+        let more = known.filter(|(known, _)| *known > have);
+        let asked = self.change.fetching;
+        if asked.is_some() && more.clone().any(|(_, member)| asked == Some(member)) {
+            return false;
         }
-        if whom.is_none() {
-            self.change.fetching = None;
+        let best = more.max().map(|(_, member)| member);
+        self.change.fetching = best;
+        if let Some(best) = best {
+            effects.send(best, Message::Fetch { after: have });
         }
-        whom.is_none()
+        best.is_none()
     }
 
     /// Sends everybody what it lacks. Whether all have everything.
-    // spec: GRP-10
+    // spec: GRP-12
     fn fill(&mut self, effects: &mut impl Effects<P>) -> bool {
         let (have, stable) = (self.log.have(), self.log.stable());
         let mut are_full = true;
@@ -122,7 +123,7 @@ impl<P: Clone> Group<P> {
     /// All have the view. Those who leave are told first: who knows that it is open knows that
     /// none of them leads any more. Then the others in their order, so that who will lead is told
     /// before all who will follow it.
-    // spec: GRP-12
+    // spec: GRP-14
     fn go(&mut self, effects: &mut impl Effects<P>) -> bool {
         let view = self.circle.view.number();
         for leaves in [true, false] {
@@ -143,7 +144,7 @@ impl<P: Clone> Group<P> {
 
     /// The next view: who is dead is missing, who asked to leave leaves, who asked to join joins if
     /// there is room.
-    // spec: GRP-3, GRP-4, GRP-5, GRP-13
+    // spec: GRP-3, GRP-4, GRP-5, GRP-15
     fn make_view(&mut self, effects: &mut impl Effects<P>) {
         let mut view = View { number: self.circle.view.number() + 1, ..View::default() };
         view.seats.extend(self.circle.alive().map(|(seat, _)| *seat));
@@ -178,7 +179,7 @@ impl<P: Clone> Group<P> {
     }
 
     /// This one leads from the beginning of a view on.
-    // spec: GRP-12, GRP-14
+    // spec: GRP-14, GRP-16
     pub(super) fn begin(&mut self, effects: &mut impl Effects<P>) {
         let is_calm = |(_, note): (&Seat, &Note)| !note.dead && note.known.is_none();
         if self.circle.view.members().next() != Some(self.me) {
@@ -200,7 +201,7 @@ impl<P: Clone> Group<P> {
     }
 
     /// No more messages are ordered: the root begins a change.
-    // spec: GRP-10
+    // spec: GRP-12
     pub(super) fn close(&mut self, effects: &mut impl Effects<P>) {
         self.start();
         self.change = Change { due: true, ..Change::default() };
@@ -212,7 +213,7 @@ impl<P: Clone> Group<P> {
     }
 
     /// Who has gone, and nobody waits for it but this one, does not know that this one leads.
-    // spec: GRP-14
+    // spec: GRP-16
     pub(super) fn seek(&self, effects: &mut impl Effects<P>) {
         let silent = self.circle.alive().filter(|(_, note)| note.known.is_none());
         for (seat, _) in silent.filter(|(seat, _)| seat.member != self.me) {
@@ -221,7 +222,7 @@ impl<P: Clone> Group<P> {
     }
 
     /// Somebody has stopped, and follows this one, or will when this one knows that it leads.
-    // spec: GRP-10, GRP-14
+    // spec: GRP-12, GRP-16
     pub(super) fn on_have(
         &mut self,
         at: usize,

@@ -19,7 +19,7 @@ pub(super) struct Log<P> {
 
 impl<P> Log<P> {
     /// Room for a window of messages, and a view; allocates.
-    // spec: GRP-18
+    // spec: GRP-20
     pub(super) fn new(window: u64) -> Self {
         Self { have: 0, items: VecDeque::with_capacity(window as usize + 1) }
     }
@@ -55,7 +55,7 @@ impl<P> Log<P> {
     }
 
     /// Drops what all have.
-    // spec: GRP-11
+    // spec: GRP-13
     pub(super) fn trim(&mut self, stable: u64) {
         while self.stable() < stable {
             self.items.pop_front();

@@ -121,7 +121,7 @@ const _: () = assert!(MESSAGE_BYTES <= crate::limits::EAGER_MAX, "it fits one sh
 
 impl<'a, P> Message<'a, P> {
     /// Its bytes, and the payload that comes behind them.
-    // spec: GRP-22
+    // spec: GRP-21
     pub fn encode(&self, group: u32) -> (Bytes, Option<&P>) {
         let (kind, words, payload): (_, [u64; 5], _) = match self {
             Self::Join => (JOIN, [0; 5], None),
@@ -174,7 +174,7 @@ impl<'a, P> Message<'a, P> {
 
     /// Reads what a peer says, and the group that it says it to: total. A view goes into `scratch`,
     /// and a payload is what the caller makes of its bytes.
-    // spec: GRP-22
+    // spec: GRP-21
     pub fn parse(
         bytes: &[u8],
         scratch: &'a mut View,
@@ -272,7 +272,7 @@ fn masks(view: &View) -> [u64; 2] {
 }
 
 /// Each member has one seat, and those who join have the last ones and have ordered nothing.
-// spec: GRP-22
+// spec: GRP-21
 fn read_view(
     number: u64,
     [leave, join]: [u64; 2],

@@ -63,7 +63,7 @@ pub struct Label {
 }
 
 /// What a member holds at most; the same at all members.
-// spec: GRP-18
+// spec: GRP-20
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Messages that somebody may lack, 1 or more.
@@ -172,7 +172,7 @@ impl<P: Clone> Group<P> {
     }
 
     /// Sends a message to all members, this one too, and tells its number.
-    // spec: GRP-7, GRP-18
+    // spec: GRP-7, GRP-20
     pub fn multicast(&mut self, payload: P, effects: &mut impl Effects<P>) -> Result<u64, Refusal> {
         self.request(What::Message(self.me, payload), effects)
     }
@@ -209,7 +209,7 @@ impl<P: Clone> Group<P> {
     }
 
     /// A message has come. What no member says changes nothing.
-    // spec: GRP-17
+    // spec: GRP-22
     pub fn on_message(
         &mut self,
         from: Member,
@@ -230,7 +230,7 @@ impl<P: Clone> Group<P> {
     }
 
     /// This one is dead; all that it had sent has come before.
-    // spec: GRP-13, GRP-14
+    // spec: GRP-15, GRP-16
     pub fn on_death(&mut self, who: Member, effects: &mut impl Effects<P>) {
         match self.life {
             Life::Joining(door) if who == door => self.depart(effects),
@@ -303,7 +303,7 @@ impl<P: Clone> Group<P> {
     }
 
     /// A message for all members, for an outsider.
-    // spec: GRP-20
+    // spec: GRP-11
     fn on_ask(
         &mut self,
         from: Member,

@@ -9,7 +9,7 @@ use crate::lane::Malformed;
 impl<P: Clone> Group<P> {
     /// Notes what is to be ordered, and sends it to the root if there is one. While none leads, it
     /// waits here.
-    // spec: GRP-7, GRP-15
+    // spec: GRP-7, GRP-17
     pub(super) fn request(
         &mut self,
         what: What<P>,
@@ -33,7 +33,7 @@ impl<P: Clone> Group<P> {
 
     /// Sends the outbox to the root, where that is another one than before. What the one before had
     /// ordered is not in the outbox any more, so nothing is ordered twice.
-    // spec: GRP-15
+    // spec: GRP-17
     pub(super) fn ask_again(&mut self, effects: &mut impl Effects<P>) {
         let root = self.circle.leader();
         if root == self.asked {
@@ -87,22 +87,19 @@ impl<P: Clone> Group<P> {
     }
 
     /// The root orders the oldest request. Whether it has.
-    // spec: GRP-7, GRP-18
+    // spec: GRP-7, GRP-20
     pub(super) fn order(&mut self, effects: &mut impl Effects<P>) -> bool {
-        let Some(request) = self.queue.front() else { return false };
-        if request.what.is_change() {
+        let Some(Request { sender, number, what }) = self.queue.front() else { return false };
+        let What::Message(origin, payload) = what else {
             self.close(effects);
             return true;
-        }
+        };
         if self.log.have() - self.log.stable() >= u64::from(self.options.window) {
             return false;
         }
-        let Some(Request { sender, number, what: What::Message(origin, payload) }) =
-            self.queue.pop()
-        else {
-            return false;
-        };
-        let label = Label { ticket: self.log.have() + 1, number, sender, origin };
+        let (ticket, payload) = (self.log.have() + 1, payload.clone());
+        let label = Label { ticket, number: *number, sender: *sender, origin: *origin };
+        self.queue.pop();
         self.accept(label, payload, Some(self.log.stable()), effects);
         self.acknowledge(effects);
         true
@@ -141,7 +138,7 @@ impl<P: Clone> Group<P> {
 
     /// Whether a message can be the next one, and there is room for it where all have everything
     /// up to `stable`.
-    // spec: GRP-8, GRP-9, GRP-18
+    // spec: GRP-8, GRP-9, GRP-20
     pub(super) fn is_next(&self, label: &Label, stable: u64) -> bool {
         let seat = self.circle.find(label.sender).map(|at| &self.circle.view.seats[at]);
         label.ticket == self.log.have() + 1
@@ -153,7 +150,7 @@ impl<P: Clone> Group<P> {
 
     /// Takes the next message: keeps it, passes it on, where it came along the tree, and delivers
     /// it.
-    // spec: GRP-6, GRP-8, GRP-20
+    // spec: GRP-6, GRP-8, GRP-11
     pub(super) fn accept(
         &mut self,
         label: Label,
@@ -189,7 +186,7 @@ impl<P: Clone> Group<P> {
     }
 
     /// A child and all behind it have everything up to this ticket.
-    // spec: GRP-11
+    // spec: GRP-13
     pub(super) fn on_ack(
         &mut self,
         at: usize,
@@ -216,7 +213,7 @@ impl<P: Clone> Group<P> {
 
     /// Tells the parent what this one and all below it have: not every ticket, but the same ones at
     /// all levels of the tree, so that none waits for another. The root may drop it.
-    // spec: GRP-11
+    // spec: GRP-13
     fn acknowledge(&mut self, effects: &mut impl Effects<P>) {
         let view = &self.circle.view;
         let acked = |child| view.find(child).map(|at| self.circle.note(at).acked);

@@ -102,7 +102,7 @@ pub(super) struct Queue<P> {
 
 impl<P> Queue<P> {
     /// Allocates what all members together may have outstanding.
-    // spec: GRP-18
+    // spec: GRP-20
     pub(super) fn new(limit: usize) -> Self {
         Self { requests: VecDeque::with_capacity(limit * SEATS_MAX) }
     }

@@ -73,7 +73,7 @@ impl View {
 
     /// Whether this can be the next view, for `me`: members stand in their order, some are missing,
     /// and those who join come last. So that a lie cannot undo what was ordered, numbers only grow.
-    // spec: GRP-17
+    // spec: GRP-22
     pub(super) fn follows(&self, old: &Self, me: Member) -> bool {
         let mut before = old.seats.iter().filter(|seat| seat.standing != Standing::Leaves);
         let sound = self.seats.iter().all(|seat| match seat.standing {
@@ -123,7 +123,7 @@ impl Circle {
         &self.notes[at]
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = (&Seat, &Note)> {
+    pub(super) fn all(&self) -> impl Iterator<Item = (&Seat, &Note)> + Clone {
         self.view.seats.iter().zip(&self.notes)
     }
 
@@ -131,13 +131,13 @@ impl Circle {
         self.notes.iter_mut()
     }
 
-    pub(super) fn alive(&self) -> impl Iterator<Item = (&Seat, &Note)> {
+    pub(super) fn alive(&self) -> impl Iterator<Item = (&Seat, &Note)> + Clone {
         self.all().filter(|(_, note)| !note.dead)
     }
 
     /// Who leads: the oldest who lives. Until a view is open, those who leave by it count, so that
     /// whoever has it and whoever has not agree.
-    // spec: GRP-14
+    // spec: GRP-16
     pub(super) fn leader(&self) -> Option<Member> {
         self.alive().map(|(seat, _)| seat.member).next()
     }

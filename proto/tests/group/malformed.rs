@@ -47,7 +47,7 @@ fn view(number: u64, masks: [u64; 2], seats: &[(u32, u64)]) -> View {
     view
 }
 
-// spec: GRP-17
+// spec: GRP-22
 #[test]
 fn what_is_not_due_along_the_tree_is_refused() {
     let mut world = group();
@@ -89,7 +89,7 @@ fn what_is_not_due_along_the_tree_is_refused() {
     assert_eq!(world.offer(0, 1, tree(number, have, good)).0, Ok(()), "and this was good");
 }
 
-// spec: GRP-17
+// spec: GRP-22
 #[test]
 fn what_is_not_due_in_a_change_is_refused() {
     let mut world = group();
@@ -135,7 +135,7 @@ fn what_is_not_due_in_a_change_is_refused() {
     assert_eq!(world.offer(0, 1, fill(label)).0, Ok(()), "and this was good");
 }
 
-// spec: GRP-17, GRP-3
+// spec: GRP-3, GRP-22
 #[test]
 fn a_view_that_cannot_be_the_next_is_refused() {
     let mut world = group();
@@ -167,7 +167,7 @@ fn a_view_that_cannot_be_the_next_is_refused() {
     assert_eq!(world.offer(0, 1, Message::Go { view: number + 1 }).0, Ok(()));
 }
 
-// spec: GRP-17, GRP-18, GRP-20
+// spec: GRP-11, GRP-20, GRP-22
 #[test]
 fn requests_beyond_the_bound_are_refused() {
     let mut world = group();
@@ -189,7 +189,7 @@ fn requests_beyond_the_bound_are_refused() {
 }
 
 /// A root that lies orders what was asked of another one: that one forgets it.
-// spec: GRP-15, GRP-18
+// spec: GRP-17, GRP-20
 #[test]
 fn what_is_ordered_is_not_kept_to_be_ordered() {
     let mut world = group();
@@ -206,7 +206,7 @@ fn what_is_ordered_is_not_kept_to_be_ordered() {
     assert_eq!(world.group(1).expect("a member").held(), (1, 0));
 }
 
-// spec: GRP-17, GRP-4
+// spec: GRP-4, GRP-22
 #[test]
 fn one_that_joins_takes_its_first_view_only() {
     let mut world = group();
@@ -232,7 +232,7 @@ fn one_that_joins_takes_its_first_view_only() {
 }
 
 /// Whatever comes, from whomever, a group goes on or refuses; what it refuses changes nothing.
-// spec: GRP-17, GRP-22
+// spec: GRP-21, GRP-22
 #[test]
 fn any_message_is_taken_or_refused() {
     let mut refused = 0;

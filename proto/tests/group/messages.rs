@@ -30,7 +30,7 @@ fn seats(seats: &[(u32, u64)]) -> Vec<u8> {
     seats.iter().flat_map(seat).collect()
 }
 
-// spec: GRP-22
+// spec: GRP-21
 #[test]
 fn every_message_has_its_bytes() {
     let label = Label { ticket: 9, number: 3, sender: Member(5), origin: Member(6) };
@@ -77,7 +77,7 @@ fn every_message_has_its_bytes() {
     }
 }
 
-// spec: GRP-22, GRP-2
+// spec: GRP-2, GRP-21
 #[test]
 fn a_view_has_its_bytes() {
     let some = seats(&[(1, 10), (2, 20), (3, 30), (9, 0)]);
@@ -118,7 +118,7 @@ fn a_view_has_its_bytes() {
     }
 }
 
-// spec: GRP-22
+// spec: GRP-21
 #[test]
 fn any_bytes_are_one_message_or_none() {
     let mut dice = Dice(1);

@@ -87,7 +87,7 @@ fn a_group_that_is_full_turns_away() {
     assert_eq!(world.group(0).expect("a member").view().members().count(), SEATS_MAX - 1);
 }
 
-// spec: GRP-18, GRP-11
+// spec: GRP-13, GRP-20
 #[test]
 fn what_is_kept_is_bounded_and_dropped_when_all_have_it() {
     let options = Options { window: 4, requests: 3 };
@@ -115,7 +115,7 @@ fn what_is_kept_is_bounded_and_dropped_when_all_have_it() {
 }
 
 /// The window of a deep tree never waits for acknowledgements that nobody sends.
-// spec: GRP-11, GRP-21
+// spec: GRP-13, GRP-19
 #[test]
 fn a_deep_tree_goes_on() {
     for window in [1, 15, 16, 31, 32, 64, 100] {
@@ -133,7 +133,7 @@ fn a_deep_tree_goes_on() {
 
 /// The root leaves, so does the door of one that joins, and the door dies: the one that joins gives
 /// up, and the heir must not wait for it.
-// spec: GRP-4, GRP-5, GRP-21
+// spec: GRP-4, GRP-5, GRP-19
 #[test]
 fn one_that_gives_up_does_not_hold_up_a_root_that_leaves() {
     for root_is_first in [false, true] {
@@ -163,7 +163,7 @@ fn one_that_gives_up_does_not_hold_up_a_root_that_leaves() {
 }
 
 /// Whoever died before anybody asked for it is in no view.
-// spec: GRP-4, GRP-13
+// spec: GRP-4, GRP-15
 #[test]
 fn the_dead_do_not_join() {
     let mut world = members(2, 3, Options::default());
@@ -182,7 +182,7 @@ fn the_dead_do_not_join() {
 
 /// The root leaves and dies before it has told anybody that the view without it is open. Who leads
 /// now tells it, and orders messages, which come on other ways than the word of it.
-// spec: GRP-12, GRP-14
+// spec: GRP-14, GRP-16
 #[test]
 fn a_message_may_come_before_the_word_that_its_view_is_open() {
     let mut world = members(5, 5, Options::default());
@@ -214,7 +214,7 @@ fn a_message_may_come_before_the_word_that_its_view_is_open() {
 
 /// The root leaves, and dies when it has told only one that the view without it is open. The others
 /// do not know whether anybody leads, and say what they have; the one that leads tells them.
-// spec: GRP-12, GRP-14, GRP-21
+// spec: GRP-14, GRP-16, GRP-19
 #[test]
 fn who_missed_that_a_view_is_open_is_told() {
     let mut world = members(4, 4, Options::default());
@@ -242,7 +242,7 @@ fn who_missed_that_a_view_is_open_is_told() {
 
 /// The root and the next one die; two others have a message that the one that leads then lacks, and
 /// the one that it asks dies, too.
-// spec: GRP-14, GRP-9
+// spec: GRP-9, GRP-16
 #[test]
 fn who_leads_fetches_what_it_lacks() {
     let mut world = members(5, 5, Options::default());
@@ -273,7 +273,7 @@ fn who_leads_fetches_what_it_lacks() {
 }
 
 /// One gives up to join, and only the root knows, which dies. Who leads then asks.
-// spec: GRP-4, GRP-14, GRP-21
+// spec: GRP-4, GRP-16, GRP-19
 #[test]
 fn who_leads_asks_whom_it_has_not_heard() {
     let mut world = members(3, 4, Options::default());

@@ -88,6 +88,7 @@ pub struct Spin {
 impl Spin {
     /// A processor for each port: poll for some ten times what a wake-up costs.
     pub const DEDICATED: Self = Self { polls: 4_000, yields: 16 };
-    /// More ports than processors: whoever waits should make room at once.
-    pub const SHARED: Self = Self { polls: 100, yields: 4 };
+    /// More ports than processors: whoever waits makes room at once, and is asked again when the
+    /// others have had their turns, which is cheaper than sleeping and being woken.
+    pub const SHARED: Self = Self { polls: 8, yields: 64 };
 }

@@ -15,7 +15,7 @@ use ayre_proto::units::PeerId;
 /// Bytes of a vector that goes in one line with its header.
 pub(super) const SHORT_MAX: usize = LINE_PAYLOAD - HEADER;
 /// Looks at one peer's lane before others have their turn.
-const LOOKS: usize = 64;
+const LOOKS: u32 = 64;
 
 /// One under way.
 struct Short<'a> {
@@ -117,7 +117,8 @@ impl<S> Messenger<S> {
             let peer = at.members[from];
             if at.way(peer).inbox.is_empty() {
                 let buffer = &mut self.buffer[..LINE_PAYLOAD];
-                let found = (0..LOOKS).find_map(|_| self.out.port.try_recv_short(peer, buffer));
+                let looks = self.out.port.config.spin.polls.min(LOOKS);
+                let found = (0..looks).find_map(|_| self.out.port.try_recv_short(peer, buffer));
                 if let Some(message) = found {
                     let bytes = &mut buffer[..message.len];
                     if message.tag == PORTION && short.take(at, peer, action, bytes) {

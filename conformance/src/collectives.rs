@@ -3,7 +3,7 @@ use crate::Executor;
 use crate::seed::{Dice, cases};
 use crate::storm::mesh;
 use crate::world::join;
-use ayre::active::Messenger;
+use ayre::active::{Call, Messenger};
 use ayre::collective::{Collective, Group, GroupError, Request, Schedule, Summand};
 use ayre::{Combine, PeerId, Port};
 use std::fmt::Debug;
@@ -391,10 +391,8 @@ pub fn lengths_differ(executor: Executor) {
 pub fn handlers_run_meanwhile(executor: Executor) {
     all(executor, 3, |member, own| {
         let group = member.group_of_all("all").expect("a new name");
-        let keep = |seen: &mut Vec<u64>,
-                    _: &mut ayre::active::Call<'_>,
-                    [number]: [u64; 1],
-                    _: &[u8]| seen.push(number);
+        let keep =
+            |seen: &mut Vec<u64>, _: &mut Call<'_>, [number]: [u64; 1], _: &[u8]| seen.push(number);
         let told = member.register("told", keep).expect("a new name");
         let ask = member.register("ask", move |_: &mut Vec<u64>, call, [number], payload| {
             call.reply(told, [number], payload).expect("within the limit");
@@ -412,6 +410,30 @@ pub fn handlers_run_meanwhile(executor: Executor) {
             assert!(seen.iter().copied().eq(0..200));
         }
         member.barrier(&mut seen, group).expect("all are alive");
+    });
+}
+
+/// A lane that is full of messages delays a barrier until it is taken from, though nobody tells.
+// spec: COLL-5, COLL-8
+pub fn a_full_lane_delays_a_barrier(executor: Executor) {
+    all(executor, 3, |member, own| {
+        let group = member.group_of_all("all").expect("a new name");
+        let count = |seen: &mut Vec<u64>, _: &mut Call<'_>, []: [u64; 0], _: &[u8]| seen.push(0);
+        let count = member.register("count", count).expect("a new name");
+        let (mut seen, mut sent) = (Vec::new(), [0]);
+        member.sync(&mut seen).expect("all are alive");
+        match own {
+            0 => {
+                while member.try_call(PeerId(1), count, [], &[7; 30]).is_ok() && sent[0] < 10_000 {
+                    sent[0] += 1;
+                }
+            }
+            1 => (0..20_000).for_each(|_| std::thread::yield_now()),
+            _ => {}
+        }
+        member.barrier(&mut seen, group).expect("all are alive");
+        member.broadcast(&mut seen, group, 0, &mut sent).expect("all are alive");
+        assert!(own != 1 || seen.len() as u64 == sent[0]);
     });
 }
 

@@ -118,7 +118,7 @@ macro_rules! suite_of_ports {
             collectives:
                 every_schedule_agrees_with_the_oracle, groups_do_not_mix,
                 collectives_overlap, later_ones_leave_room, lengths_differ,
-                handlers_run_meanwhile,
+                handlers_run_meanwhile, a_full_lane_delays_a_barrier,
                 early_portions_wait, who_does_another_thing_is_found, death_ends_collectives,
                 nonsense_is_refused;
             handles: names_are_of_a_pair;

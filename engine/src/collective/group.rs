@@ -11,9 +11,9 @@ use ayre_proto::limits::LINE_PAYLOAD;
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
 
-/// Groups that portions may be for and the program has not made yet.
+/// Groups that a peer may speak of first and the program has not made yet.
 // spec: COLL-14
-const UNMADE_MAX: usize = 64;
+const UNMADE_MAX: usize = 16;
 
 /// A group of processes that act together, at one of its messengers.
 // spec: COLL-1
@@ -91,6 +91,8 @@ pub(super) struct State {
     pub(super) id: u32,
     /// Empty until the program makes the group.
     pub(super) members: Vec<PeerId>,
+    /// Who has spoken of it before the program made it.
+    opener: Option<PeerId>,
     pub(super) own: usize,
     /// Of the last collective that was begun.
     pub(super) sequence: u32,
@@ -104,10 +106,11 @@ pub(super) struct State {
 }
 
 impl State {
-    fn new(id: u32) -> Self {
+    fn new(id: u32, opener: Option<PeerId>) -> Self {
         Self {
             id,
             members: Vec::new(),
+            opener,
             own: 0,
             sequence: 0,
             ways: Vec::new(),
@@ -207,7 +210,7 @@ impl Groups {
             Some(index) if self.states[index].members.is_empty() => index,
             Some(_) => return Err(SetupError::Invalid("a group of this name has been made")),
             None => {
-                self.states.push(State::new(id));
+                self.states.push(State::new(id, None));
                 self.states.len() - 1
             }
         };
@@ -234,11 +237,12 @@ impl Groups {
         let index = match self.find(id) {
             Some(index) => index,
             None => {
-                let unmade = self.states.iter().filter(|state| state.members.is_empty());
-                if unmade.count() == UNMADE_MAX {
+                let is_his =
+                    |state: &&State| state.members.is_empty() && state.opener == Some(source);
+                if self.states.iter().filter(is_his).count() == UNMADE_MAX {
                     return Err(Malformed);
                 }
-                self.states.push(State::new(id));
+                self.states.push(State::new(id, Some(source)));
                 self.states.len() - 1
             }
         };

@@ -2,6 +2,7 @@
 //! portion is one line and nobody starts anything beside it.
 use super::calls::NO_GROUP;
 use super::group::{Group, GroupError, Portion, State};
+use super::running::Progress;
 use crate::active::Messenger;
 use crate::active::outgoing::Outgoing;
 use crate::error::PostError;
@@ -90,16 +91,23 @@ impl<S> Messenger<S> {
         to: usize,
         short: &Short<'_>,
     ) -> Result<(), GroupError> {
+        let mut rounds = 0;
         loop {
             self.groups.has_come = false;
             let at = &mut self.groups.states[group.index];
             let peer = at.members[to];
-            if short.post(at, peer, &mut self.out)? {
-                return Ok(());
+            match short.post(at, peer, &mut self.out)? {
+                Progress::Done => return Ok(()),
+                Progress::Waits(_) => {
+                    at.check(short.header.sequence)?;
+                    self.wait_for_portion(state, peer);
+                }
+                Progress::Busy => {
+                    at.check(short.header.sequence)?;
+                    self.poll(state);
+                    self.out.port.pause(&mut rounds);
+                }
             }
-            at.check(short.header.sequence)?;
-            self.out.stir();
-            self.wait_for_portion(state, peer);
         }
     }
 
@@ -139,14 +147,21 @@ impl<S> Messenger<S> {
 }
 
 impl Short<'_> {
-    /// True where it is sent, false where there is no room.
     // spec: COLL-11, COLL-12
     #[inline(always)]
-    fn post(&self, at: &mut State, peer: PeerId, out: &mut Outgoing) -> Result<bool, GroupError> {
+    fn post(
+        &self,
+        at: &mut State,
+        peer: PeerId,
+        out: &mut Outgoing,
+    ) -> Result<Progress, GroupError> {
         let is_oldest = at.is_clear();
         let window = &mut at.way(peer).window;
-        if !window.is_open(is_oldest) || out.peer(peer).is_busy() {
-            return Ok(false);
+        if !window.is_open(is_oldest) {
+            return Ok(Progress::Waits(peer));
+        }
+        if out.peer(peer).is_busy() {
+            return Ok(Progress::Busy);
         }
         let mut line = [0; LINE_PAYLOAD];
         let header = Header { taken: window.taken(), ..self.header };
@@ -156,9 +171,9 @@ impl Short<'_> {
         match out.port.send(peer, PORTION, &line[..len]) {
             Ok(()) => {
                 window.send(true);
-                Ok(true)
+                Ok(Progress::Done)
             }
-            Err(PostError::Busy(_)) => Ok(false),
+            Err(PostError::Busy(_)) => Ok(Progress::Busy),
             Err(PostError::Fault(_)) => Err(GroupError::PeerDied(peer)),
         }
     }

@@ -8,7 +8,6 @@ use crate::active::outgoing::Outgoing;
 use crate::error::{ReceiveError, SetupError};
 use ayre_proto::active::NAME_MAX;
 use ayre_proto::active::id_of;
-use ayre_proto::active::record::Record;
 use ayre_proto::collective::{Collective, MEMBERS_MAX, Schedule};
 use ayre_proto::combine::Combine;
 use ayre_proto::units::PeerId;
@@ -401,22 +400,6 @@ impl Groups {
                 };
             }
             state.started = started;
-        }
-    }
-}
-
-impl State {
-    /// From this collective on nothing is done any more, and all members are told.
-    // spec: COLL-9, COLL-10
-    pub(super) fn give_up(&mut self, since: u32, why: GroupError, out: &mut Outgoing) {
-        if self.given_up.is_none_or(|(earlier, _)| since.wrapping_sub(earlier) > u32::MAX / 2) {
-            self.given_up = Some((since, why));
-        }
-        let record = Record::GivenUp { group: self.id, since };
-        for (number, member) in self.members.iter().enumerate() {
-            if number != self.own {
-                out.owe(*member, &record);
-            }
         }
     }
 }

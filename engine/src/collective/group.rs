@@ -4,6 +4,7 @@ use crate::active::outgoing::Outgoing;
 use crate::error::SetupError;
 use arrayvec::ArrayVec;
 use ayre_proto::active::landing::Piece;
+use ayre_proto::active::record::Record;
 use ayre_proto::collective::portion::{HEADER, Header, Window};
 use ayre_proto::collective::{Collective, Place, Schedule};
 use ayre_proto::lane::Malformed;
@@ -73,6 +74,7 @@ impl Portion {
 pub(super) struct Way {
     pub(super) window: Window,
     pub(super) inbox: VecDeque<Arrived>,
+    is_of_member: bool,
     /// Nothing comes any more.
     pub(super) is_gone: bool,
 }
@@ -99,7 +101,7 @@ pub(super) struct State {
     /// By peer number.
     ways: Vec<Way>,
     /// From this collective on it is given up, as this peer says.
-    pub(super) given_up: Option<(u32, GroupError)>,
+    given_up: Option<(u32, GroupError)>,
     pub(super) started: Vec<Started>,
     /// What the program wants to have done how.
     pub(super) fixed: [Option<Schedule>; Collective::ALL.len() + 1],
@@ -174,11 +176,35 @@ impl State {
     // spec: COLL-9
     pub(super) fn check(&self, sequence: u32) -> Result<(), GroupError> {
         match self.given_up {
-            // Counted round the last number.
-            Some((since, why)) if sequence.wrapping_sub(since) < u32::MAX / 2 => Err(why),
+            Some((since, why)) if !is_before(sequence, since) => Err(why),
             _ => Ok(()),
         }
     }
+
+    /// The group is given up from a collective on; the earliest one counts.
+    // spec: COLL-9
+    fn note_given_up(&mut self, since: u32, why: GroupError) {
+        if self.given_up.is_none_or(|(known, _)| is_before(since, known)) {
+            self.given_up = Some((since, why));
+        }
+    }
+
+    /// This member gives the group up, and tells all others.
+    // spec: COLL-9
+    pub(super) fn give_up(&mut self, since: u32, why: GroupError, out: &mut Outgoing) {
+        self.note_given_up(since, why);
+        let record = Record::GivenUp { group: self.id, since };
+        for (number, member) in self.members.iter().enumerate() {
+            if number != self.own {
+                out.owe(*member, &record);
+            }
+        }
+    }
+}
+
+/// Whether a collective comes before another one: their numbers go round.
+const fn is_before(one: u32, other: u32) -> bool {
+    one.wrapping_sub(other) > u32::MAX / 2
 }
 
 /// All groups.
@@ -216,11 +242,10 @@ impl Groups {
         };
         let state = &mut self.states[index];
         (state.members, state.own) = (members.to_vec(), own);
+        members.iter().for_each(|member| state.way(*member).is_of_member = true);
         // Who is no member has no business here.
-        for (peer, way) in state.ways.iter_mut().enumerate() {
-            if !members.iter().any(|member| member.index() == peer) {
-                *way = Way::default();
-            }
+        for way in state.ways.iter_mut().filter(|way| !way.is_of_member) {
+            *way = Way::default();
         }
         Ok(index)
     }
@@ -247,7 +272,7 @@ impl Groups {
             }
         };
         let state = &mut self.states[index];
-        let sound = state.members.is_empty() || state.members.contains(&source);
+        let sound = state.members.is_empty() || state.way(source).is_of_member;
         if sound { Ok(state) } else { Err(Malformed) }
     }
 
@@ -342,7 +367,7 @@ impl Groups {
         since: u32,
     ) -> Result<(), Malformed> {
         let state = self.of(source, group)?;
-        state.given_up.get_or_insert((since, GroupError::GivenUp(source)));
+        state.note_given_up(since, GroupError::GivenUp(source));
         self.has_come = true;
         Ok(())
     }
@@ -353,10 +378,33 @@ impl Groups {
         for state in &mut self.states {
             if state.members.is_empty() {
                 *state.way(peer) = Way::default();
-            } else if state.members.contains(&peer) {
-                state.way(peer).is_gone = true;
+            } else {
+                let way = state.way(peer);
+                way.is_gone = way.is_of_member;
             }
         }
         self.has_come = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Members that give a group up at several collectives are heard in any order: nothing is done
+    /// from the earliest on, and all that is before it still is, also where numbers go round.
+    // spec: COLL-9
+    #[test]
+    fn the_earliest_who_gives_up_counts() {
+        for first in [7_u32, u32::MAX - 1] {
+            let (why, other) = (GroupError::Invalid("first"), GroupError::Invalid("second"));
+            let mut state = State::new(1, None);
+            state.note_given_up(first.wrapping_add(3), other);
+            state.note_given_up(first, why);
+            state.note_given_up(first.wrapping_add(1), other);
+            assert_eq!(state.check(first.wrapping_sub(1)), Ok(()));
+            assert_eq!(state.check(first), Err(why));
+            assert_eq!(state.check(first.wrapping_add(3)), Err(why));
+        }
     }
 }

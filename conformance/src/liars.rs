@@ -3,7 +3,7 @@ use crate::Executor;
 use crate::seed::Dice;
 use crate::world::{ROUNDS, World, insist};
 use ayre::active::{Call, Handler, Messenger, id_of};
-use ayre::{Fault, Options, Port, PostError, RegionOptions, Rights};
+use ayre::{Fault, Options, PeerId, Port, PostError, RegionOptions, Rights};
 use std::thread::yield_now;
 
 /// What a handler was run with: arguments, payload.
@@ -51,6 +51,20 @@ fn expect_record(port: &mut Port, tag: u32) {
     panic!("no record {tag} has come");
 }
 
+/// Whether a messenger takes no more from a peer, sooner or later.
+fn is_cut_off(
+    far: &mut Messenger<Seen>,
+    seen: &mut Seen,
+    (liar, near_id): (&mut Port, PeerId),
+) -> bool {
+    (0..ROUNDS).any(|_| {
+        far.poll(seen);
+        liar.progress();
+        yield_now();
+        !far.port().is_alive(near_id)
+    })
+}
+
 /// Who breaks the protocol is cut off, and the memory of nobody changes.
 // spec: AM-15
 pub fn liars_are_cut_off(executor: Executor) {
@@ -78,15 +92,7 @@ pub fn liars_are_cut_off(executor: Executor) {
         let mut seen = vec![];
         let lie: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         insist(&mut liar, |port| port.send(far_id, tag, &lie));
-        for _ in 0..ROUNDS {
-            if !far.port().is_alive(near_id) {
-                break;
-            }
-            far.poll(&mut seen);
-            liar.progress();
-            yield_now();
-        }
-        assert!(!far.port().is_alive(near_id), "{tag} {words:?}");
+        assert!(is_cut_off(&mut far, &mut seen, (&mut liar, near_id)), "{tag} {words:?}");
         assert!(seen.is_empty());
     }
 }
@@ -121,15 +127,7 @@ pub fn who_lies_about_groups_is_cut_off(executor: Executor) {
                 port.send(far_id, tag, &record)
             });
         }
-        for _ in 0..ROUNDS {
-            if !far.port().is_alive(near_id) {
-                break;
-            }
-            far.poll(&mut seen);
-            liar.progress();
-            yield_now();
-        }
-        assert!(!far.port().is_alive(near_id));
+        assert!(is_cut_off(&mut far, &mut seen, (&mut liar, near_id)));
         far.barrier(&mut seen, group).expect("it needs nobody");
     }
 }

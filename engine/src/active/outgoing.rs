@@ -163,21 +163,22 @@ impl Outgoing {
     /// Keeps a message until it can go.
     // spec: AM-8
     pub(super) fn keep(&mut self, to: PeerId, kept: Kept) -> Result<(), PostError> {
-        let weight = kept.weight();
         let free = self.options.overflow.saturating_sub(self.kept);
-        let peer = self.peer(to);
         // Who does not take what is his leaves as much room for the others.
-        if peer.weight + weight > free {
+        if self.peer(to).weight + kept.weight() > free {
             return Err(Busy::OverflowFull.into());
         }
-        peer.kept.push_back(kept);
-        self.count_kept(to, weight);
+        self.put_by(to, kept, VecDeque::push_back);
         Ok(())
     }
 
-    fn count_kept(&mut self, to: PeerId, weight: usize) {
-        self.peer(to).weight += weight;
+    /// Puts a message by, at an end of what waits for its peer.
+    fn put_by(&mut self, to: PeerId, kept: Kept, end: fn(&mut VecDeque<Kept>, Kept)) {
+        let weight = kept.weight();
         self.kept += weight;
+        let peer = self.peer(to);
+        peer.weight += weight;
+        end(&mut peer.kept, kept);
         self.stir();
     }
 
@@ -190,9 +191,7 @@ impl Outgoing {
         }
         if self.port.is_alive(to) {
             let kept = Kept::Record { tag, bytes: bytes.to_vec() };
-            let weight = kept.weight();
-            self.peer(to).kept.push_back(kept);
-            self.count_kept(to, weight);
+            self.put_by(to, kept, VecDeque::push_back);
         }
     }
 
@@ -202,9 +201,7 @@ impl Outgoing {
         if self.port.is_alive(to) {
             let (arguments, payload) = (Vec::new(), payload.to_vec());
             let kept = Kept::Long(Long { id, arguments, payload, sent });
-            let weight = kept.weight();
-            self.peer(to).kept.push_front(kept);
-            self.count_kept(to, weight);
+            self.put_by(to, kept, VecDeque::push_front);
         }
     }
 

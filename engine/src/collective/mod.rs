@@ -20,10 +20,12 @@ mod calls;
 mod choose;
 pub(crate) mod group;
 mod layout;
+mod portions;
 mod request;
 pub(crate) mod running;
 mod short;
 mod values;
+mod work;
 
 pub use ayre_proto::collective::{Collective, MEMBERS_MAX, Schedule};
 pub use calls::Unfinished;

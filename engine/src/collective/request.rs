@@ -2,8 +2,9 @@
 use super::choose::choose;
 use super::group::{GroupError, State};
 use super::layout::{Layout, elements_in};
-use super::running::{Held, Running, Work, chunk_of};
+use super::running::{Running, chunk_of};
 use super::values::{Changed, Read, Source, Summand, Value, Values};
+use super::work::{Held, Work};
 use ayre_proto::collective::portion::{signature, what};
 use ayre_proto::collective::{Blocks, Collective, Place, Plan, Schedule, Task, subtree};
 use ayre_proto::combine::{Combine, Number};
@@ -214,7 +215,10 @@ impl<'a> Parts<'a> {
         let (members, is_root) = (place.members, place.member == self.root);
         let from = self.from.as_ref().map_or(0, |source| source.bytes().len());
         let into = self.bytes();
-        let sum = |lens: &[usize]| lens.iter().sum::<usize>() * self.size;
+        let sum = |lens: &[usize]| {
+            let sum = lens.iter().try_fold(0_usize, |sum, len| sum.checked_add(*len));
+            sum.and_then(|sum| sum.checked_mul(self.size))
+        };
         let own = |lens: &[usize]| lens.get(place.member).map_or(0, |len| len * self.size);
         let sound = match (self.collective, self.lens) {
             (Collective::Alltoall, Lens::Equal) => {
@@ -223,7 +227,7 @@ impl<'a> Parts<'a> {
             (Collective::Alltoall, Lens::Both(out, come)) => {
                 let both = out.len() == members && come.len() == members;
                 let same = both && out[place.member] == come[place.member];
-                same && from == sum(out) && into == sum(come)
+                same && sum(out) == Some(from) && sum(come) == Some(into)
             }
             (Collective::Gather, _) if !is_root => {
                 matches!(self.lens, Lens::Equal) || self.is_lens(members, from, own)
@@ -234,10 +238,10 @@ impl<'a> Parts<'a> {
             (Collective::Gather | Collective::Allgather, Lens::Equal) => into == from * members,
             (Collective::Scatter, Lens::Equal) => from == into * members,
             (Collective::Gather | Collective::Allgather, Lens::Each(lens)) => {
-                self.is_lens(members, from, own) && into == sum(lens)
+                self.is_lens(members, from, own) && sum(lens) == Some(into)
             }
             (Collective::Scatter, Lens::Each(lens)) => {
-                self.is_lens(members, into, own) && from == sum(lens)
+                self.is_lens(members, into, own) && sum(lens) == Some(from)
             }
             (_, lens) => lens.is_equal(),
         };

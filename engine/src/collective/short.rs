@@ -163,12 +163,8 @@ impl Short<'_> {
         if out.peer(peer).is_busy() {
             return Ok(Progress::Busy);
         }
-        let mut line = [0; LINE_PAYLOAD];
         let header = Header { taken: window.taken(), ..self.header };
-        line[..HEADER].copy_from_slice(&header.encode());
-        let len = HEADER + self.bytes.len();
-        line[HEADER..len].copy_from_slice(self.bytes);
-        match out.port.send(peer, PORTION, &line[..len]) {
+        match out.post_line(peer, &header.encode(), self.bytes) {
             Ok(()) => {
                 window.send(true);
                 Ok(Progress::Done)

@@ -1,0 +1,79 @@
+//! Portions on their way out: a header and some bytes, short or long as messages are.
+use crate::active::outgoing::Outgoing;
+use crate::error::{Busy, PostError};
+use ayre_proto::active::record::PORTION;
+use ayre_proto::collective::portion::{HEADER, Header};
+use ayre_proto::limits::{EAGER_MAX, LINE_PAYLOAD};
+use ayre_proto::units::PeerId;
+
+impl Outgoing {
+    /// Sends a portion, or as much of a long one as there is room for: true where that was all,
+    /// false where the rest waits for a record of the peer.
+    // spec: COLL-12
+    #[inline]
+    pub(super) fn send_portion(
+        &mut self,
+        to: PeerId,
+        header: Header,
+        bytes: &[u8],
+        half_sent: &mut Option<usize>,
+    ) -> Result<bool, PostError> {
+        if half_sent.is_none() && self.peer(to).is_busy() {
+            return Err(Busy::MessageLaneFull.into());
+        }
+        let sent = self.post_portion(to, &header.encode(), bytes, half_sent);
+        if let Err(PostError::Busy(_)) = sent {
+            // Room in a lane wakes nobody.
+            self.stir();
+        }
+        sent
+    }
+
+    #[inline]
+    fn post_portion(
+        &mut self,
+        to: PeerId,
+        header: &[u8; HEADER],
+        bytes: &[u8],
+        half_sent: &mut Option<usize>,
+    ) -> Result<bool, PostError> {
+        let len = HEADER + bytes.len();
+        if len <= LINE_PAYLOAD {
+            return self.post_line(to, header, bytes).map(|()| true);
+        }
+        if len <= EAGER_MAX {
+            let record = &mut [0; EAGER_MAX];
+            return self.port.send(to, PORTION, lay(record, header, bytes)).map(|()| true);
+        }
+        let mut sent = half_sent.unwrap_or(0);
+        let advanced = self.advance(to, (PORTION, header), bytes, &mut sent);
+        *half_sent = (sent > 0 && !matches!(advanced, Ok(true))).then_some(sent);
+        // What others send to the peer meanwhile comes behind.
+        let is_held = half_sent.is_some();
+        if self.peer(to).is_held != is_held {
+            self.peer(to).is_held = is_held;
+            self.stir();
+        }
+        advanced
+    }
+
+    /// A portion that fits one line.
+    #[inline(always)]
+    pub(super) fn post_line(
+        &mut self,
+        to: PeerId,
+        header: &[u8; HEADER],
+        bytes: &[u8],
+    ) -> Result<(), PostError> {
+        self.port.send(to, PORTION, lay(&mut [0; LINE_PAYLOAD], header, bytes))
+    }
+}
+
+/// A header and what comes behind.
+#[inline(always)]
+fn lay<'a>(record: &'a mut [u8], header: &[u8; HEADER], bytes: &[u8]) -> &'a [u8] {
+    let len = HEADER + bytes.len();
+    record[..HEADER].copy_from_slice(header);
+    record[HEADER..len].copy_from_slice(bytes);
+    &record[..len]
+}

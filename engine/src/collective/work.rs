@@ -1,0 +1,237 @@
+//! What a collective works on: blocks of bytes, and the sums that are made of them.
+use super::layout::Layout;
+use super::values::{Changed, Read};
+use crate::active::outgoing::Outgoing;
+use ayre_proto::active::landing::Piece;
+use ayre_proto::collective::{Action, Blocks, Step, bracket};
+use ayre_proto::combine::{Combine, Number};
+use ayre_proto::units::PeerId;
+use std::ops::Range;
+
+/// Bytes that are combined at a time out of a landing: what no peer can change meanwhile.
+const READ_MAX: usize = 4096;
+
+/// What a collective works on.
+#[derive(Debug)]
+pub(super) struct Work<'a> {
+    /// What is sent, where that is not what comes: the root's of a scatter, everybody's of an
+    /// alltoall.
+    from: Option<(Read<'a>, Layout)>,
+    /// What comes, and goes on.
+    held: Held<'a>,
+    layout: Layout,
+    /// Where all of each block is, while `layout` and that of `from` say it of a chunk.
+    whole: Option<(Layout, Option<Layout>)>,
+    combine: Option<(Combine, Number)>,
+    /// Of a scan, what this member has so far of those up to itself.
+    prefix: Option<Vec<u8>>,
+    /// Parts of a sum that wait for the other half of their bracket.
+    stack: Vec<u8>,
+    pushed: usize,
+    members: usize,
+}
+
+/// The memory of a collective: the program's, or its own where a member holds others' blocks too.
+#[derive(Debug)]
+pub(super) enum Held<'a> {
+    Values(Changed<'a>),
+    Staged(Vec<u8>),
+    /// Of what is staged only its own goes to the program.
+    Through {
+        staged: Vec<u8>,
+        own: Range<usize>,
+        values: Option<Changed<'a>>,
+    },
+}
+
+impl<'a> Held<'a> {
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Values(values) => values.bytes(),
+            Self::Staged(bytes) | Self::Through { staged: bytes, .. } => bytes,
+        }
+    }
+
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Values(values) => values.bytes_mut(),
+            Self::Staged(bytes) | Self::Through { staged: bytes, .. } => bytes,
+        }
+    }
+
+    /// The program's values, when all is done.
+    fn finish(self) -> Option<Changed<'a>> {
+        match self {
+            Self::Values(values) => Some(values),
+            Self::Staged(_) => None,
+            Self::Through { staged, own, mut values } => {
+                values
+                    .iter_mut()
+                    .for_each(|into| into.bytes_mut().copy_from_slice(&staged[own.clone()]));
+                values
+            }
+        }
+    }
+}
+
+impl<'a> Work<'a> {
+    pub(super) fn new(
+        layout: Layout,
+        from: Option<(Read<'a>, Layout)>,
+        held: Held<'a>,
+        (combine, members): (Option<(Combine, Number)>, usize),
+    ) -> Self {
+        let (prefix, stack) = (None, Vec::new());
+        let whole = None;
+        Self { from, held, layout, whole, combine, prefix, stack, pushed: 0, members }
+    }
+
+    /// The same of a scan.
+    pub(super) fn with_prefix(mut self) -> Self {
+        self.prefix = Some(self.held.bytes().to_vec());
+        self
+    }
+
+    /// What the program gets.
+    pub(super) fn finish(mut self) -> Option<Changed<'a>> {
+        if let Some(prefix) = self.prefix.take() {
+            self.held.bytes_mut().copy_from_slice(&prefix);
+        }
+        self.held.finish()
+    }
+
+    /// The first chunk of long blocks.
+    pub(super) fn in_chunks(mut self, chunk: usize) -> Self {
+        let from = self.from.as_ref().map(|(_, layout)| layout.clone());
+        let whole = self.layout.clone().placed();
+        if whole.longest().max(from.as_ref().map_or(0, Layout::longest)) > chunk {
+            self.whole = Some((whole, from));
+            self.slice(0, chunk);
+        }
+        self
+    }
+
+    /// The next chunk of each block; false where there is none.
+    pub(super) fn slice(&mut self, at: usize, chunk: usize) -> bool {
+        let Some((layout, from)) = &self.whole else { return false };
+        let longest = from.as_ref().map_or(0, Layout::longest);
+        if at >= layout.longest().max(longest) {
+            return false;
+        }
+        self.layout = layout.slice(at, chunk);
+        if let (Some((_, layout)), Some(whole)) = (&mut self.from, from) {
+            *layout = whole.slice(at, chunk);
+        }
+        true
+    }
+
+    /// The next chunk of a vector; false where there is none.
+    pub(super) fn next_chunk(&mut self, chunk: usize) -> bool {
+        let next = self.layout.next_chunk(self.held.bytes().len(), chunk);
+        let is_left = next.is_some();
+        next.into_iter().for_each(|layout| self.layout = layout);
+        is_left
+    }
+
+    /// Bytes of a step.
+    pub(super) fn len(&self, step: Step) -> usize {
+        match step {
+            Step::Send { blocks, .. } => self.sends().1.len(blocks),
+            Step::Receive { blocks, .. } | Step::PushOwn { blocks } => self.layout.len(blocks),
+        }
+    }
+
+    /// What is sent, and where blocks lie in it.
+    pub(super) fn sends(&self) -> (&[u8], &Layout) {
+        match &self.from {
+            Some((source, layout)) => (source.bytes(), layout),
+            None => (self.held.bytes(), &self.layout),
+        }
+    }
+
+    /// A portion has come: from so many bytes of its blocks on, of so many.
+    pub(super) fn take(
+        &mut self,
+        (blocks, action): (Blocks, Action),
+        (at, len): (usize, usize),
+        bytes: &mut [u8],
+    ) {
+        if action == Action::Place {
+            return self.layout.place(blocks, at, bytes, self.held.bytes_mut());
+        }
+        if action == Action::Push {
+            return self.push(blocks, (at, len), bytes);
+        }
+        let Some((combine, number)) = self.combine else { return };
+        let first = self.layout.run(blocks).map_or(0, |range| range.start) + at;
+        let range = first..first + bytes.len();
+        if action == Action::FoldAfter {
+            return combine.apply(number, &mut self.held.bytes_mut()[range], bytes, &[]);
+        }
+        if let Some(prefix) = &mut self.prefix {
+            let mut before = bytes.to_vec();
+            combine.apply(number, &mut before, &prefix[range.clone()], &[]);
+            prefix[range.clone()].copy_from_slice(&before);
+        }
+        let held = &mut self.held.bytes_mut()[range];
+        combine.apply(number, bytes, held, &[]);
+        held.copy_from_slice(bytes);
+    }
+
+    /// The same of a portion that lies in a landing yet.
+    pub(super) fn take_landed(
+        &mut self,
+        (blocks, action): (Blocks, Action),
+        (at, len): (usize, usize),
+        (peer, piece): (PeerId, Piece),
+        out: &mut Outgoing,
+    ) {
+        let bytes = piece.len as usize;
+        if let (Action::Place, Some(range)) = (action, self.layout.run(blocks)) {
+            let into = &mut self.held.bytes_mut()[range][at..at + bytes];
+            return out.read_landing(peer, piece.offset, into);
+        }
+        let mut buffer = [0; READ_MAX];
+        for done in (0..bytes).step_by(READ_MAX) {
+            let read = &mut buffer[..READ_MAX.min(bytes - done)];
+            out.read_landing(peer, piece.offset + done as u64, read);
+            self.take((blocks, action), (at + done, len), read);
+        }
+    }
+
+    pub(super) fn push_own(&mut self, blocks: Blocks) {
+        let range = self.layout.run(blocks).unwrap_or(0..0);
+        let own = self.held.bytes()[range].to_vec();
+        self.push(blocks, (0, own.len()), &own);
+    }
+
+    /// Bytes of the part that goes on top of the stack: into the one there, where they are its
+    /// other half.
+    // spec: COLL-7
+    fn push(&mut self, blocks: Blocks, (at, len): (usize, usize), bytes: &[u8]) {
+        let Some((combine, number)) = self.combine else { return };
+        let closes = bracket::closes(self.pushed, self.members) as usize;
+        if closes == 0 {
+            self.stack.extend_from_slice(bytes);
+        } else {
+            let top = self.stack.len() - len + at;
+            combine.apply(number, &mut self.stack[top..top + bytes.len()], bytes, &[]);
+        }
+        if at + bytes.len() < len {
+            return;
+        }
+        for _ in 1..closes {
+            let from = self.stack.len() - 2 * len;
+            let (below, top) = self.stack.split_at_mut(from + len);
+            combine.apply(number, &mut below[from..], top, &[]);
+            self.stack.truncate(from + len);
+        }
+        self.pushed += 1;
+        if self.pushed == self.members {
+            self.pushed = 0;
+            let stack = std::mem::take(&mut self.stack);
+            let range = self.layout.run(blocks).unwrap_or(0..0);
+            self.held.bytes_mut()[range].copy_from_slice(&stack);
+        }
+    }
+}

@@ -174,6 +174,7 @@ impl<P: Clone> Group<P> {
                 view.seats.push(Seat { member, standing: Standing::Joins, ordered: 0 });
             }
         }
+        view.branches = effects.branches(&view);
         self.change.due = false;
         self.adopt(self.log.have() + 1, &view, effects);
     }

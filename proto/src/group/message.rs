@@ -108,7 +108,7 @@ const ASK: u8 = 16;
 const DONE: u8 = 17;
 const REFUSED: u8 = 18;
 
-/// Group, kind, and five words at most in front of a payload, or four in front of seats.
+/// Group, kind, and five words at most in front of a payload or of seats.
 const HEAD_BYTES: usize = 8 + 5 * 8;
 /// A member and a number.
 const SEAT_BYTES: usize = 12;
@@ -149,7 +149,7 @@ impl<'a, P> Message<'a, P> {
             }
             Self::View { ticket, view } => {
                 let [leave, join] = masks(view);
-                (VIEW, [*ticket, view.number, leave, join, 0], None)
+                (VIEW, [*ticket, view.number, leave, join, view.branches.into()], None)
             }
             Self::Go { view } => (GO, [*view, 0, 0, 0, 0], None),
             Self::Gone => (GONE, [0; 5], None),
@@ -217,7 +217,7 @@ impl<'a, P> Message<'a, P> {
             }
             VIEW => {
                 let ticket = counter(word())?;
-                read_view(counter(word())?, [word(), word()], rest, scratch)?;
+                read_view(counter(word())?, [word(), word(), word()], rest, scratch)?;
                 Self::View { ticket, view: scratch }
             }
             GO => Self::Go { view: counter(word())? },
@@ -236,8 +236,8 @@ const fn words_of(kind: u8) -> usize {
     match kind {
         JOIN | SEEK | GONE | OUT | ASK | DONE | REFUSED => 0,
         REQUEST_MESSAGE | REQUEST_JOIN | ACK => 2,
-        FILL | VIEW => 4,
-        TREE => 5,
+        FILL => 4,
+        TREE | VIEW => 5,
         _ => 1,
     }
 }
@@ -275,7 +275,7 @@ fn masks(view: &View) -> [u64; 2] {
 // spec: GRP-21
 fn read_view(
     number: u64,
-    [leave, join]: [u64; 2],
+    [leave, join, branches]: [u64; 3],
     bytes: &[u8],
     view: &mut View,
 ) -> Result<(), Malformed> {
@@ -285,10 +285,12 @@ fn read_view(
     }
     let all = u64::MAX >> (SEATS_MAX - seats.len());
     let are_last = join == 0 || all & !join == all & ((join & join.wrapping_neg()) - 1);
-    if (leave | join) & !all != 0 || leave & join != 0 || !are_last {
+    let is_tree = (1..=SEATS_MAX as u64).contains(&branches);
+    if (leave | join) & !all != 0 || leave & join != 0 || !are_last || !is_tree {
         return Err(Malformed);
     }
     view.number = number;
+    view.branches = branches as u8;
     view.seats.clear();
     for (seat, bit) in seats.iter().zip(0..) {
         let [a, b, c, d, ordered @ ..] = *seat;

@@ -99,6 +99,19 @@ pub trait Effects<P> {
     fn left(&mut self);
     /// Whether this one's death was told.
     fn is_dead(&self, who: Member) -> bool;
+    /// The next message goes along the tree, to all these.
+    fn spread(&mut self, to: impl Iterator<Item = Member>, message: Message<'_, P>)
+    where
+        P: Clone,
+    {
+        to.for_each(|child| self.send(child, message.clone()));
+    }
+    /// To how many others each member of a view is to pass messages on, from 1 to [`SEATS_MAX`]:
+    /// two, where nothing speaks for more.
+    // spec: GRP-6
+    fn branches(&self, _view: &View) -> u8 {
+        2
+    }
 }
 
 /// What one is.

@@ -173,11 +173,9 @@ impl<P: Clone> Group<P> {
         self.log.push(Item::Message(label, payload));
         let Item::Message(_, payload) = self.log.get(label.ticket) else { return };
         if let Some(stable) = stable {
-            let view = self.circle.view.number();
-            for child in self.circle.view.children(self.me) {
-                let payload = payload.clone();
-                effects.send(child, Message::Tree { view, stable, label, payload });
-            }
+            let (view, payload) = (&self.circle.view, payload.clone());
+            let message = Message::Tree { view: view.number(), stable, label, payload };
+            effects.spread(view.children(self.me), message);
         }
         effects.deliver(label, payload);
         if label.sender == self.me && label.origin != self.me {

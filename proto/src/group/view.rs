@@ -29,11 +29,22 @@ pub struct Seat {
     pub ordered: u64,
 }
 
+/// Branches of a tree, where nobody has a reason for more.
+const BRANCHES: u8 = 2;
+
 /// Members in the order in which they joined, and those who leave by this view.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
     pub(super) number: u64,
+    /// To so many others a member passes messages on.
+    pub(super) branches: u8,
     pub(super) seats: ArrayVec<Seat, SEATS_MAX>,
+}
+
+impl Default for View {
+    fn default() -> Self {
+        Self { number: 0, branches: BRANCHES, seats: ArrayVec::new() }
+    }
 }
 
 impl View {
@@ -61,14 +72,15 @@ impl View {
     // spec: GRP-6
     pub fn parent(&self, of: Member) -> Option<Member> {
         let at = self.members().position(|member| member == of)?;
-        self.members().nth(at.checked_sub(1)? / 2)
+        self.members().nth(at.checked_sub(1)? / usize::from(self.branches))
     }
 
     /// To whom a member passes messages on.
     // spec: GRP-6
     pub fn children(&self, of: Member) -> impl Iterator<Item = Member> {
         let at = self.members().position(|member| member == of).unwrap_or(SEATS_MAX);
-        self.members().skip(2 * at + 1).take(2)
+        let branches = usize::from(self.branches);
+        self.members().skip(branches * at + 1).take(branches)
     }
 
     /// Whether this can be the next view, for `me`: members stand in their order, some are missing,

@@ -35,7 +35,7 @@ fn ignores(world: &mut World, to: usize, cases: &[(&str, u32, Message<'_, u64>)]
 
 /// A view as bytes say it.
 fn view(number: u64, masks: [u64; 2], seats: &[(u32, u64)]) -> View {
-    let words = [1, number, masks[0], masks[1]];
+    let words = [1, number, masks[0], masks[1], 2];
     let mut bytes = vec![0, 0, 0, 0, 12, 0, 0, 0];
     words.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
     for (member, ordered) in seats {

@@ -81,12 +81,12 @@ fn every_message_has_its_bytes() {
 #[test]
 fn a_view_has_its_bytes() {
     let some = seats(&[(1, 10), (2, 20), (3, 30), (9, 0)]);
-    let bytes = head(12, &[77, 6, 0b0010, 0b1000], &some);
+    let bytes = head(12, &[77, 6, 0b0010, 0b1000, 2], &some);
     assert_eq!(
-        bytes[24..56],
+        bytes[24..64],
         [
-            2, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 10, 0, 0, 0, 0, 0, 0, 0, 2,
-            0, 0, 0
+            2, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 10,
+            0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0
         ]
     );
     let mut view = View::default();
@@ -97,21 +97,29 @@ fn a_view_has_its_bytes() {
     assert_eq!(view.members().collect::<Vec<_>>(), [1, 3, 9].map(Member));
 
     let all: Vec<_> = (0..65).map(|member| (member, 1)).collect();
-    let most = head(12, &[77, 6, u64::MAX, 0], &seats(&all[..64]));
+    let most = head(12, &[77, 6, u64::MAX, 0, 2], &seats(&all[..64]));
     assert!(parse(&most, &mut View::default()).is_ok());
     assert!(most.len() <= MESSAGE_BYTES);
     let bad = [
-        ("no seats", head(12, &[77, 6, 0, 0], &[])),
-        ("too many", head(12, &[77, 6, 0, 0], &seats(&all))),
-        ("half a seat", head(12, &[77, 6, 0, 0], &some[..18])),
-        ("leaves without a seat", head(12, &[77, 6, 0b1_0000, 0], &some)),
-        ("joins without a seat", head(12, &[77, 6, 0, 0b1_1000], &some)),
-        ("leaves and joins", head(12, &[77, 6, 0b1000, 0b1000], &some)),
-        ("not the last", head(12, &[77, 6, 0, 0b0100], &seats(&[(1, 0), (2, 0), (3, 0), (4, 0)]))),
-        ("has ordered", head(12, &[77, 6, 0, 0b1000], &seats(&[(1, 0), (2, 0), (3, 0), (4, 1)]))),
-        ("twice", head(12, &[77, 6, 0, 0], &seats(&[(1, 10), (2, 20), (1, 10)]))),
+        ("no branches", head(12, &[77, 6, 0, 0, 0], &some)),
+        ("too many branches", head(12, &[77, 6, 0, 0, 65], &some)),
+        ("no seats", head(12, &[77, 6, 0, 0, 2], &[])),
+        ("too many", head(12, &[77, 6, 0, 0, 2], &seats(&all))),
+        ("half a seat", head(12, &[77, 6, 0, 0, 2], &some[..18])),
+        ("leaves without a seat", head(12, &[77, 6, 0b1_0000, 0, 2], &some)),
+        ("joins without a seat", head(12, &[77, 6, 0, 0b1_1000, 2], &some)),
+        ("leaves and joins", head(12, &[77, 6, 0b1000, 0b1000, 2], &some)),
+        (
+            "not the last",
+            head(12, &[77, 6, 0, 0b0100, 2], &seats(&[(1, 0), (2, 0), (3, 0), (4, 0)])),
+        ),
+        (
+            "has ordered",
+            head(12, &[77, 6, 0, 0b1000, 2], &seats(&[(1, 0), (2, 0), (3, 0), (4, 1)])),
+        ),
+        ("twice", head(12, &[77, 6, 0, 0, 2], &seats(&[(1, 10), (2, 20), (1, 10)]))),
         ("beyond counts", head(12, &[77, 1 << 63, 0, 0], &some)),
-        ("ordered beyond counts", head(12, &[77, 6, 0, 0], &seats(&[(1, 1 << 63)]))),
+        ("ordered beyond counts", head(12, &[77, 6, 0, 0, 2], &seats(&[(1, 1 << 63)]))),
     ];
     for (why, bytes) in bad {
         assert_eq!(parse(&bytes, &mut View::default()), Err(Malformed), "{why}");

@@ -19,6 +19,7 @@ struct Plan {
     exiles: u64,
     asks: u64,
     ambush: u64,
+    branches: u8,
 }
 
 impl Plan {
@@ -43,6 +44,7 @@ impl Plan {
             exiles: often(dice, 15, 5),
             asks: often(dice, 30, 60),
             ambush: often(dice, 50, 40),
+            branches: [1, 2, 2, 3, 64][dice.below(5) as usize],
         }
     }
 }
@@ -199,6 +201,7 @@ fn run(seed: u64) -> Counts {
     let mut dice = Dice(seed ^ 0x5eed);
     let plan = Plan::new(&mut dice);
     let mut world = World::new(seed, plan.nodes, plan.options);
+    world.branches = plan.branches;
     world.ambush = plan.ambush;
     for _ in 0..plan.steps {
         act(&mut world, &plan);

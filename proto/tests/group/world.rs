@@ -94,6 +94,8 @@ pub(crate) struct World {
     pub(crate) counts: Counts,
     /// In a thousand messages of a change, after how many its sender or its receiver dies.
     pub(crate) ambush: u64,
+    /// Of the trees.
+    pub(crate) branches: u8,
     /// Nobody lies: what is sent arrives, and what is seen is checked.
     pub(crate) checks: bool,
 }
@@ -107,6 +109,7 @@ struct Desk<'a> {
     fuse: &'a mut Option<u64>,
     is_heard: bool,
     checks: bool,
+    branches: u8,
     fresh: Vec<(u64, Entry)>,
 }
 
@@ -156,6 +159,10 @@ impl Effects<u64> for Desk<'_> {
     fn is_dead(&self, who: Member) -> bool {
         self.dead.contains(&who)
     }
+
+    fn branches(&self, _: &View) -> u8 {
+        self.branches
+    }
 }
 
 impl World {
@@ -183,6 +190,7 @@ impl World {
             answers: BTreeMap::new(),
             counts: Counts::default(),
             ambush: 0,
+            branches: 2,
             checks: true,
         }
     }
@@ -202,6 +210,7 @@ impl World {
             fuse: &mut node.fuse,
             is_heard: node.state == State::Alive,
             checks: self.checks,
+            branches: self.branches,
             fresh: Vec::new(),
         };
         let result = act(&mut node.group, &mut desk);

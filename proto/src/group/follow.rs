@@ -225,7 +225,7 @@ impl<P: Clone> Group<P> {
                 self.circle.notes_mut().take(leads).for_each(|note| note.dead = true);
                 effects.send(from, Message::Have { ticket });
             }
-            Message::Join => effects.send(from, Message::Out),
+            Message::Join(_) => effects.send(from, Message::Out),
             Message::Ask { .. } => effects.send(from, Message::Refused),
             Message::Seek => {}
             _ => return Err(Malformed),

@@ -1,15 +1,15 @@
 //! What members of a group tell each other.
 use super::requests::What;
 use super::view::{SEATS_MAX, Seat, Standing, View};
-use super::{Label, Member};
+use super::{Label, Member, Options};
 use crate::lane::Malformed;
 use arrayvec::ArrayVec;
 
 /// A message of a group. The payload comes behind what [`Message::encode`] makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message<'a, P> {
-    /// To a door: its sender wants to be a member.
-    Join,
+    /// To a door: its sender wants to be a member, with these bounds.
+    Join(Options),
     /// To the root: this is to be ordered.
     Request {
         /// Requests of a member count from one.
@@ -124,7 +124,7 @@ impl<'a, P> Message<'a, P> {
     // spec: GRP-21
     pub fn encode(&self, group: u32) -> (Bytes, Option<&P>) {
         let (kind, words, payload): (_, [u64; 5], _) = match self {
-            Self::Join => (JOIN, [0; 5], None),
+            Self::Join(options) => (JOIN, [options.word(), 0, 0, 0, 0], None),
             Self::Request { number, what: What::Message(origin, payload) } => {
                 (REQUEST_MESSAGE, [*number, origin.0.into(), 0, 0, 0], Some(payload))
             }
@@ -191,7 +191,7 @@ impl<'a, P> Message<'a, P> {
             return Err(Malformed);
         }
         let message = match kind {
-            JOIN => Self::Join,
+            JOIN => Self::Join(Options::read(word())?),
             REQUEST_MESSAGE => {
                 let (number, origin) = (counter(word())?, member(word())?);
                 Self::Request { number, what: What::Message(origin, payload(rest)) }
@@ -234,7 +234,7 @@ impl<'a, P> Message<'a, P> {
 
 const fn words_of(kind: u8) -> usize {
     match kind {
-        JOIN | SEEK | GONE | OUT | ASK | DONE | REFUSED => 0,
+        SEEK | GONE | OUT | ASK | DONE | REFUSED => 0,
         REQUEST_MESSAGE | REQUEST_JOIN | ACK => 2,
         FILL => 4,
         TREE | VIEW => 5,
@@ -249,6 +249,18 @@ const fn counter(word: u64) -> Result<u64, Malformed> {
 
 fn member(word: u64) -> Result<Member, Malformed> {
     u32::try_from(word).map(Member).map_err(|_| Malformed)
+}
+
+impl Options {
+    fn word(&self) -> u64 {
+        u64::from(self.window) | u64::from(self.requests) << 16
+    }
+
+    fn read(word: u64) -> Result<Self, Malformed> {
+        let (window, requests) = (word as u16, (word >> 16) as u16);
+        let sound = word >> 32 == 0 && window > 0 && requests > 0;
+        if sound { Ok(Self { window, requests }) } else { Err(Malformed) }
+    }
 }
 
 impl Label {

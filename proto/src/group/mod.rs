@@ -162,7 +162,7 @@ impl<P: Clone> Group<P> {
     /// One that asks a member to get it in. Allocates.
     // spec: GRP-4
     pub fn join(me: Member, door: Member, options: Options, effects: &mut impl Effects<P>) -> Self {
-        effects.send(door, Message::Join);
+        effects.send(door, Message::Join(options));
         Self::new(me, Life::Joining(door), options)
     }
 
@@ -289,7 +289,7 @@ impl<P: Clone> Group<P> {
                 Ok(())
             }
             Message::Ask { payload } => self.on_ask(from, payload, effects),
-            Message::Join | Message::Done | Message::Refused => Err(Malformed),
+            Message::Join(_) | Message::Done | Message::Refused => Err(Malformed),
         }
     }
 
@@ -301,8 +301,9 @@ impl<P: Clone> Group<P> {
         effects: &mut impl Effects<P>,
     ) -> Result<(), Malformed> {
         match message {
-            Message::Join => {
-                if self.request(What::Join(from), effects).is_err() {
+            Message::Join(options) => {
+                let agrees = options == self.options;
+                if !agrees || self.request(What::Join(from), effects).is_err() {
                     effects.send(from, Message::Out);
                 }
             }
@@ -335,7 +336,7 @@ impl<P: Clone> Group<P> {
     /// What comes for one that has left.
     fn turn_away(from: Member, message: &Message<'_, P>, effects: &mut impl Effects<P>) {
         match *message {
-            Message::Join => effects.send(from, Message::Out),
+            Message::Join(_) => effects.send(from, Message::Out),
             Message::Ask { .. } => effects.send(from, Message::Refused),
             Message::Have { .. } | Message::Stop { .. } | Message::Seek | Message::View { .. } => {
                 effects.send(from, Message::Gone);

@@ -112,7 +112,7 @@ fn what_is_not_due_in_a_change_is_refused() {
             ("a gap", 0, fill(Label { ticket: have + 2, ..label })),
             ("a gap of numbers", 0, fill(Label { number: label.number + 1, ..label })),
             ("a later view", 0, Message::Go { view: number + 1 }),
-            ("from a member", 0, Message::Join),
+            ("from a member", 0, Message::Join(Options::default())),
             ("no guest", 0, Message::Done),
             ("no guest", 0, Message::Refused),
             ("no guest", 5, Message::Done),

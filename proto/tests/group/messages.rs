@@ -1,6 +1,6 @@
 //! The bytes of messages.
 use super::dice::Dice;
-use ayre_proto::group::{Label, MESSAGE_BYTES, Member, Message, View, What};
+use ayre_proto::group::{Label, MESSAGE_BYTES, Member, Message, Options, View, What};
 use ayre_proto::lane::Malformed;
 
 const GROUP: u32 = 0x0403_0201;
@@ -36,7 +36,7 @@ fn every_message_has_its_bytes() {
     let label = Label { ticket: 9, number: 3, sender: Member(5), origin: Member(6) };
     let (who, payload) = (5 | 6 << 32, vec![0xaa, 0xbb]);
     let cases: Vec<(Message<'_, Vec<u8>>, Vec<u8>, bool)> = vec![
-        (Message::Join, head(1, &[], &[]), false),
+        (Message::Join(Options::default()), head(1, &[8 << 16 | 64], &[]), false),
         (
             Message::Request { number: 7, what: What::Message(Member(6), payload.clone()) },
             head(2, &[7, 6], &payload),
@@ -101,6 +101,9 @@ fn a_view_has_its_bytes() {
     assert!(parse(&most, &mut View::default()).is_ok());
     assert!(most.len() <= MESSAGE_BYTES);
     let bad = [
+        ("no window", head(1, &[8 << 16], &[])),
+        ("no requests", head(1, &[64], &[])),
+        ("more than bounds", head(1, &[1 << 32 | 8 << 16 | 64], &[])),
         ("no branches", head(12, &[77, 6, 0, 0, 0], &some)),
         ("too many branches", head(12, &[77, 6, 0, 0, 65], &some)),
         ("no seats", head(12, &[77, 6, 0, 0, 2], &[])),
@@ -118,7 +121,7 @@ fn a_view_has_its_bytes() {
             head(12, &[77, 6, 0, 0b1000, 2], &seats(&[(1, 0), (2, 0), (3, 0), (4, 1)])),
         ),
         ("twice", head(12, &[77, 6, 0, 0, 2], &seats(&[(1, 10), (2, 20), (1, 10)]))),
-        ("beyond counts", head(12, &[77, 1 << 63, 0, 0], &some)),
+        ("beyond counts", head(12, &[77, 1 << 63, 0, 0, 2], &some)),
         ("ordered beyond counts", head(12, &[77, 6, 0, 0, 2], &seats(&[(1, 1 << 63)]))),
     ];
     for (why, bytes) in bad {

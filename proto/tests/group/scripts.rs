@@ -162,6 +162,19 @@ fn one_that_gives_up_does_not_hold_up_a_root_that_leaves() {
     }
 }
 
+/// Who would keep more or less than the others does not get in.
+// spec: GRP-4, GRP-20
+#[test]
+fn who_has_other_bounds_is_turned_away() {
+    let mut world = members(2, 3, Options::default());
+    world.options.window = 63;
+    world.join(2, 1);
+    assert_eq!(next(&mut world, 2, 1).as_deref(), Some("Join"));
+    assert_eq!(next(&mut world, 1, 2).as_deref(), Some("Out"));
+    assert!(world.nodes[2].seen.left);
+    assert_eq!(world.group(1).expect("a member").outstanding(), 0);
+}
+
 /// Whoever died before anybody asked for it is in no view.
 // spec: GRP-4, GRP-15
 #[test]

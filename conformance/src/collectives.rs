@@ -1,7 +1,7 @@
 //! Collectives: all members together, against what one process computes.
 use crate::Executor;
 use crate::seed::{Dice, cases};
-use crate::storm::mesh;
+use crate::storm::{self, mesh};
 use crate::world::join;
 use ayre::active::{Call, Messenger};
 use ayre::collective::{Collective, Group, GroupError, Request, Schedule, Summand};
@@ -13,26 +13,12 @@ const PORTS: u16 = 5;
 
 type Member = Messenger<Vec<u64>>;
 
-/// Runs the same at each of so many members, which know their numbers. Returns what they return.
 fn all<R: Send>(
     executor: Executor,
     members: u16,
     run: impl Fn(&mut Member, usize) -> R + Sync,
 ) -> Vec<R> {
-    let run = &run;
-    let one = move |port: Port| {
-        let own = port.rank();
-        let mut member = Messenger::new(port);
-        let result = run(&mut member, own);
-        // A member that has gone would be a dead one to those who are still at it.
-        member.sync(&mut Vec::new()).expect("nothing but deaths, which it survives");
-        result
-    };
-    std::thread::scope(|scope| {
-        let start = |port| scope.spawn(move || one(port));
-        let members: Vec<_> = mesh(executor, members).into_iter().map(start).collect();
-        members.into_iter().map(join).collect()
-    })
+    storm::all(executor, members, run)
 }
 
 /// A number that can be made of another one and compared to the bit.

@@ -3,6 +3,7 @@ use crate::Executor;
 use crate::seed::Dice;
 use crate::world::{ROUNDS, World, insist};
 use ayre::active::{Call, Handler, Messenger, id_of};
+use ayre::multicast::MulticastOptions;
 use ayre::{Fault, Options, PeerId, Port, PostError, RegionOptions, Rights};
 use std::thread::yield_now;
 
@@ -132,6 +133,57 @@ pub fn who_lies_about_groups_is_cut_off(executor: Executor) {
     }
 }
 
+/// What a member of a group says: its name and the other one's, the group, a kind, and words.
+fn said([from, to]: [u32; 2], group: u32, kind: u32, words: &[u64]) -> Vec<u8> {
+    let head = [from, to, group, kind].into_iter().flat_map(u32::to_le_bytes);
+    head.chain(words.iter().flat_map(|word| word.to_le_bytes())).collect()
+}
+
+/// Who speaks for another member, or of nothing that can be, is cut off. Who speaks to nobody is
+/// told so, or not answered.
+// spec: GRP-4, GRP-21, GRP-22, GRP-23
+pub fn who_lies_in_a_group_is_cut_off(executor: Executor) {
+    let group = id_of("group");
+    let bounds = 8 << 16 | 64;
+    for number in 0..9 {
+        let world = World::open(executor);
+        let (near_id, far_id) = (world.initiator_id(), world.target_id());
+        let (mut liar, far) = world.split();
+        let mut far = Messenger::<Seen>::new(far);
+        let mut seen = vec![];
+        far.found("group", MulticastOptions::new(), |_, _| ()).expect("a new name");
+        let (me, door) = (u32::from(near_id.0) | 7 << 10, u32::from(far_id.0));
+        let (lie, is_lie) = match number {
+            0 => (said([me + 1, door], group, 1, &[bounds]), true),
+            1 => (said([me, door + 1], group, 1, &[bounds]), true),
+            2 => (said([me, door], group, 1, &[0]), true),
+            3 => (said([me, door], group, 77, &[]), true),
+            4 => (said([me, door], group, 17, &[]), true),
+            5 => (said([me, door], group, 1, &[])[..12].to_vec(), true),
+            6 => (said([me, door], group + 1, 1, &[bounds]), false),
+            7 => (said([me, door | 99 << 10], group, 5, &[1, 0, 1, 1, 0]), false),
+            _ => (said([me, door], group, 5, &[1, 0, 1, 1, 0]), false),
+        };
+        insist(&mut liar, |port| port.send(far_id, 13, &lie));
+        if is_lie {
+            assert!(is_cut_off(&mut far, &mut seen, (&mut liar, near_id)), "{number}");
+            continue;
+        }
+        let mut answer = [0; 64];
+        // Who asks to join is turned away; who seems to think that it is a member is told, too.
+        let is_answered = number != 7;
+        let rounds = if is_answered { ROUNDS } else { 200 };
+        let answered = (0..rounds).find_map(|_| {
+            far.poll(&mut seen);
+            yield_now();
+            liar.try_recv(&mut answer).expect("it is short")
+        });
+        assert_eq!(answered.is_some(), is_answered, "{number}");
+        assert!(answered.is_none_or(|answer| answer.tag == 13));
+        assert!(far.port().is_alive(near_id));
+    }
+}
+
 /// Records of any kind, most of them nearly right: nothing panics, nothing is written where a
 /// landing is not, and the far end can be used by others afterwards.
 // spec: AM-15, AM-7
@@ -174,7 +226,7 @@ fn any_record(dice: &mut Dice) -> (u32, Vec<u8>) {
     let tag = match dice.below(8) {
         0 => id,
         1 => dice.below(300) as u32,
-        _ => 1 + dice.below(12) as u32,
+        _ => 1 + dice.below(13) as u32,
     };
     let words = 1 + dice.below(4);
     let mut bytes = vec![];

@@ -12,6 +12,7 @@
 pub mod crowd;
 pub mod data;
 mod model;
+pub mod multicast;
 pub mod seed;
 mod suite;
 pub mod world;

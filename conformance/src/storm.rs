@@ -102,6 +102,28 @@ fn member(port: Port) -> u64 {
     storm.run
 }
 
+/// Runs the same at each of so many members, which know their numbers. Returns what they return.
+pub(crate) fn all<S: Default, R: Send>(
+    executor: Executor,
+    members: u16,
+    run: impl Fn(&mut Messenger<S>, usize) -> R + Sync,
+) -> Vec<R> {
+    let run = &run;
+    let one = move |port: Port| {
+        let own = port.rank();
+        let mut member = Messenger::new(port);
+        let result = run(&mut member, own);
+        // A member that has gone would be a dead one to those who are still at it.
+        member.sync(&mut S::default()).expect("nothing but deaths, which it survives");
+        result
+    };
+    std::thread::scope(|scope| {
+        let start = |port| scope.spawn(move || one(port));
+        let members: Vec<_> = mesh(executor, members).into_iter().map(start).collect();
+        members.into_iter().map(join).collect()
+    })
+}
+
 /// Ports that are all connected with each other, numbered from 0.
 pub(crate) fn mesh(executor: Executor, members: u16) -> Vec<Port> {
     let mut ports: Vec<(Port, Option<SocketAddr>)> = vec![];

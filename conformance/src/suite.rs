@@ -112,6 +112,7 @@ macro_rules! suite_of_ports {
                 long_messages_do_not_mix, who_takes_nothing_leaves_room;
             liars:
                 liars_are_cut_off, who_lies_about_groups_is_cut_off,
+                who_lies_in_a_group_is_cut_off,
                 any_records_harm_nobody, a_landing_is_for_writing,
                 a_long_call_ends_with_its_peer;
             storm: every_question_comes_back;
@@ -121,6 +122,11 @@ macro_rules! suite_of_ports {
                 handlers_run_meanwhile, a_full_lane_delays_a_barrier,
                 early_portions_wait, who_does_another_thing_is_found, death_ends_collectives,
                 nonsense_is_refused;
+            multicast:
+                members_see_one_order, long_messages_keep_the_order,
+                who_leaves_has_seen_all_before, members_that_die_are_removed,
+                outsiders_send_through_a_door, joining_may_be_refused,
+                handlers_send_to_their_group;
             handles: names_are_of_a_pair;
             revocation: nothing_lands_after;
             room:

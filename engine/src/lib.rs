@@ -47,6 +47,7 @@ mod lock;
 mod mediated;
 mod mem;
 mod message;
+pub mod multicast;
 mod notification;
 mod ops;
 mod options;

@@ -285,8 +285,8 @@ impl Port {
 
     /// Whether nothing comes from a peer any more: it is gone, and all that it had sent was taken.
     // spec: MSG-10
-    pub(crate) fn is_silent(&mut self, peer: PeerId) -> bool {
-        self.connection_mut(peer).map_or(true, |connection| {
+    pub(crate) fn is_silent(&self, peer: PeerId) -> bool {
+        self.connection(peer).map_or(true, |connection| {
             connection.ended.is_some() && connection.messages_in.peek().is_none()
         })
     }

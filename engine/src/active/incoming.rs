@@ -1,11 +1,13 @@
 //! Taking records: running handlers, assembling long messages, hearing of names and landings.
+use super::handlers::Handlers;
 use super::messenger::{Failure, Messenger};
 use super::outgoing::{Call, Outgoing};
 use super::peers::{Landing, Name, Out, Peer};
 use crate::collective::running::PORTION_MAX;
 use crate::message::Message;
+use crate::multicast::{NUMBER, PAYLOAD_MAX};
 use ayre_proto::active::landing::{Outward, Piece};
-use ayre_proto::active::record::{Cause, PORTION, RECORD_BYTES, Record, is_handler};
+use ayre_proto::active::record::{Cause, GROUP, PORTION, RECORD_BYTES, Record, is_handler};
 use ayre_proto::collective::portion::HEADER;
 use ayre_proto::lane::Malformed;
 use ayre_proto::units::PeerId;
@@ -31,26 +33,19 @@ impl<S> Messenger<S> {
         self.take_record(state, message)
     }
 
-    // spec: AM-5, AM-7
     #[inline(always)]
     fn run_short(&mut self, state: &mut S, source: PeerId, id: u32, len: usize) -> bool {
-        let Some(index) = self.out.known(source, id, self.handlers.find(id)) else {
-            self.out.fail(source, id, Cause::Unknown);
-            return false;
-        };
-        let entry = self.handlers.entry(index);
-        let body = &self.buffer[..len];
-        let Some((arguments, payload)) = body.split_at_checked(8 * usize::from(entry.arguments))
-        else {
-            self.out.fail(source, id, Cause::Malformed);
-            return false;
-        };
-        let mut call = Call { out: &mut self.out, source };
-        let run = AssertUnwindSafe(|| (entry.run)(state, &mut call, arguments, payload));
-        if catch_unwind(run).is_err() {
-            self.out.fail(source, id, Cause::Panicked);
+        let Self { handlers, out, buffer, .. } = self;
+        run(handlers, out, state, (source, id), &buffer[..len])
+    }
+
+    /// Runs a message that a group has delivered.
+    // spec: GRP-23
+    pub(crate) fn run_delivered(&mut self, state: &mut S, source: PeerId, content: &[u8]) {
+        if let Some((id, body)) = content.split_first_chunk() {
+            let id = u32::from_le_bytes(*id);
+            run(&mut self.handlers, &mut self.out, state, (source, id), body);
         }
-        true
     }
 
     // spec: COLL-12
@@ -64,6 +59,9 @@ impl<S> Messenger<S> {
     #[inline(never)]
     fn take_record(&mut self, state: &mut S, message: &Message) -> bool {
         let Message { source, tag, len } = *message;
+        if tag == GROUP {
+            return self.take_said(state, source, len);
+        }
         // What is longer is none, and its first bytes alone are another.
         let mut bytes = [0; RECORD_BYTES + 1];
         let len = len.min(bytes.len());
@@ -75,6 +73,15 @@ impl<S> Messenger<S> {
                 false
             }
         }
+    }
+
+    /// What a member of a group says.
+    // spec: GRP-21, GRP-22
+    fn take_said(&mut self, state: &mut S, source: PeerId, len: usize) -> bool {
+        if self.out.hear(source, &self.buffer[..len], None).is_err() {
+            self.out.port.end_malformed_lane(source);
+        }
+        self.run_due(state) > 0
     }
 
     // spec: AM-15
@@ -138,6 +145,9 @@ impl<S> Messenger<S> {
         if id == PORTION && (total > PORTION_MAX as u64 || arguments.len() != HEADER) {
             return Err(Malformed);
         }
+        if id == GROUP && total > (PAYLOAD_MAX + NUMBER) as u64 {
+            return Err(Malformed);
+        }
         let index = self.out.known(source, id, self.handlers.find(id));
         let takes = index.map(|index| usize::from(self.handlers.entry(index).arguments));
         let longest = self.out.options.longest as u64;
@@ -148,7 +158,7 @@ impl<S> Messenger<S> {
         landing.arguments.extend_from_slice(arguments);
         landing.len = 0;
         landing.dropped = match takes {
-            _ if id == PORTION => None,
+            _ if matches!(id, PORTION | GROUP) => None,
             None => Some(Cause::Unknown),
             Some(takes) if 8 * takes != arguments.len() || total > longest => {
                 Some(Cause::Malformed)
@@ -184,6 +194,13 @@ impl<S> Messenger<S> {
             self.groups.take_long(source, &landing.arguments, bytes)?;
             return Ok(false);
         }
+        if landing.id == GROUP {
+            let (head, mut bytes) =
+                (landing.arguments.clone(), std::mem::take(&mut landing.payload));
+            bytes.truncate(landing.len);
+            self.out.hear(source, &head, Some(bytes))?;
+            return Ok(self.run_due(state) > 0);
+        }
         Ok(self.run_long(state, source))
     }
 
@@ -213,6 +230,33 @@ impl<S> Messenger<S> {
     }
 }
 
+/// Runs a handler on arguments and payload. True where there is one.
+// spec: AM-5, AM-7
+#[inline(always)]
+fn run<S>(
+    handlers: &mut Handlers<S>,
+    out: &mut Outgoing,
+    state: &mut S,
+    (source, id): (PeerId, u32),
+    body: &[u8],
+) -> bool {
+    let Some(index) = out.known(source, id, handlers.find(id)) else {
+        out.fail(source, id, Cause::Unknown);
+        return false;
+    };
+    let entry = handlers.entry(index);
+    let Some((arguments, payload)) = body.split_at_checked(8 * usize::from(entry.arguments)) else {
+        out.fail(source, id, Cause::Malformed);
+        return false;
+    };
+    let mut call = Call { out, source };
+    let run = AssertUnwindSafe(|| (entry.run)(state, &mut call, arguments, payload));
+    if catch_unwind(run).is_err() {
+        out.fail(source, id, Cause::Panicked);
+    }
+    true
+}
+
 impl Landing {
     /// Copies a piece to what has come before it.
     fn append(&mut self, piece: Piece) {
@@ -230,7 +274,7 @@ impl Outgoing {
     /// The place of a handler, unless its id is another one's at the peer.
     // spec: AM-3
     #[inline(always)]
-    fn known(&mut self, source: PeerId, id: u32, index: Option<usize>) -> Option<usize> {
+    pub(crate) fn known(&mut self, source: PeerId, id: u32, index: Option<usize>) -> Option<usize> {
         if self.conflicts && self.peer(source).conflicts.contains(&id) { None } else { index }
     }
 

@@ -4,6 +4,7 @@ use super::outgoing::{Call, Outgoing, bytes_of};
 use super::peers::Name;
 use crate::collective::group::Groups;
 use crate::error::{Busy, Fault, PostError, ReceiveError, SetupError};
+use crate::multicast::Watchers;
 use crate::port::Port;
 use crate::wait::deadline;
 use ayre_proto::active::landing::is_landing;
@@ -83,6 +84,7 @@ pub struct Messenger<S> {
     pub(super) handlers: Handlers<S>,
     pub(crate) out: Outgoing,
     pub(crate) groups: Groups,
+    pub(crate) watchers: Watchers<S>,
     pub(crate) buffer: Box<[u8; EAGER_MAX]>,
     pub(crate) deaths: VecDeque<PeerId>,
     /// Connections that had ended when this last waited.
@@ -102,8 +104,9 @@ impl<S> Messenger<S> {
     pub fn new(port: Port) -> Self {
         let out = Outgoing::new(port, MessengerOptions::new());
         let (handlers, deaths) = (Handlers::default(), VecDeque::new());
-        let (groups, buffer) = (Groups::default(), Box::new([0; EAGER_MAX]));
-        Self { handlers, out, groups, buffer, deaths, departures: 0, syncs: 0 }
+        let (groups, watchers) = (Groups::default(), Watchers::new());
+        let buffer = Box::new([0; EAGER_MAX]);
+        Self { handlers, out, groups, watchers, buffer, deaths, departures: 0, syncs: 0 }
     }
 
     /// The same with other limits.
@@ -313,19 +316,27 @@ impl<S> Messenger<S> {
     // spec: AM-6
     #[inline]
     pub fn poll(&mut self, state: &mut S) -> usize {
-        self.out.drain();
+        let caught_up = if self.out.waits() { self.catch_up(state) } else { 0 };
         // The buffer has room for the longest.
         let Ok(Some(first)) = self.out.port.try_recv(&mut self.buffer[..]) else {
             self.advance_started();
-            return 0;
+            self.out.heed_departures();
+            return caught_up;
         };
-        let mut ran = usize::from(self.take(state, &first));
+        let mut ran = caught_up + usize::from(self.take(state, &first));
         for _ in 1..POLL_MAX {
             let Some(next) = self.out.port.try_recv_more(&mut self.buffer[..]) else { break };
             ran += usize::from(self.take(state, &next));
         }
         self.advance_started();
         ran
+    }
+
+    /// Sends what is owed, and runs what groups have delivered outside of a poll.
+    #[inline(never)]
+    fn catch_up(&mut self, state: &mut S) -> usize {
+        self.out.drain();
+        self.run_due(state)
     }
 
     /// Waits until handlers have run, at most for `timeout`; sleeps where it takes long. Returns
@@ -411,6 +422,7 @@ impl<S> Messenger<S> {
             Err(ReceiveError::PeerDied(peer)) => {
                 self.out.forget(peer);
                 self.groups.on_death(peer);
+                self.out.heed_departures();
                 Err(ReceiveError::PeerDied(peer))
             }
             Err(ReceiveError::TimedOut) if !is_over => Ok(0),
@@ -431,6 +443,8 @@ impl<S> Messenger<S> {
     pub fn disconnect(&mut self, peer: PeerId) -> Result<(), Fault> {
         self.out.forget(peer);
         self.groups.on_death(peer);
-        self.out.port.disconnect(peer)
+        self.out.port.disconnect(peer)?;
+        self.out.heed_departures();
+        Ok(())
     }
 }

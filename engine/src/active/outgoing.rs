@@ -5,6 +5,7 @@ use super::peers::{Kept, Landing, Long, Name, Out, Peer};
 use crate::control::PacketKind;
 use crate::error::{Busy, Fault, PostError, SetupError};
 use crate::mem::region::RegionOptions;
+use crate::multicast::Clubs;
 use crate::options::Options;
 use crate::port::Port;
 use ayre_proto::active::LONGEST;
@@ -13,6 +14,7 @@ use ayre_proto::active::record::{Cause, Record};
 use ayre_proto::limits::{EAGER_MAX, LINE_PAYLOAD};
 use ayre_proto::units::{PeerId, Rights};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Under which landings are handed over.
 // spec: AM-12
@@ -38,6 +40,7 @@ pub(crate) struct Outgoing {
     /// Any peer has an id in conflict.
     pub(super) conflicts: bool,
     pub(super) failures: VecDeque<Failure>,
+    pub(crate) clubs: Clubs,
 }
 
 impl Outgoing {
@@ -52,6 +55,7 @@ impl Outgoing {
             waits: false,
             conflicts: false,
             failures: VecDeque::new(),
+            clubs: Clubs::default(),
         }
     }
 
@@ -157,7 +161,8 @@ impl Outgoing {
             return Err(Fault::TooLong.into());
         }
         let (id, arguments) = (handler.id(), bytes_of(&arguments));
-        self.keep(to, Kept::Long(Long { id, arguments, payload: payload.to_vec(), sent: 0 }))
+        let payload = Arc::new(payload.to_vec());
+        self.keep(to, Kept::Long(Long { id, arguments, payload, sent: 0 }))
     }
 
     /// Keeps a message until it can go.
@@ -186,7 +191,12 @@ impl Outgoing {
     // spec: COLL-9, COLL-11
     pub(crate) fn owe(&mut self, to: PeerId, record: &Record<'_>) {
         let (tag, bytes) = record.encode();
-        if !self.peer(to).is_busy() && self.port.send(to, tag, &bytes).is_ok() {
+        self.owe_bytes(to, tag, &bytes);
+    }
+
+    /// The same of any record.
+    pub(crate) fn owe_bytes(&mut self, to: PeerId, tag: u32, bytes: &[u8]) {
+        if !self.peer(to).is_busy() && self.port.send(to, tag, bytes).is_ok() {
             return;
         }
         if self.port.is_alive(to) {
@@ -195,11 +205,25 @@ impl Outgoing {
         }
     }
 
+    /// The same of a long message, whose payload others may be owed, too.
+    pub(crate) fn owe_long(
+        &mut self,
+        to: PeerId,
+        id: u32,
+        arguments: &[u8],
+        payload: Arc<Vec<u8>>,
+    ) {
+        if self.port.is_alive(to) {
+            let kept = Kept::Long(Long { id, arguments: arguments.to_vec(), payload, sent: 0 });
+            self.put_by(to, kept, VecDeque::push_back);
+        }
+    }
+
     /// Keeps a message whose first bytes are sent, and which nobody else will send any more.
     pub(crate) fn keep_rest(&mut self, to: PeerId, id: u32, payload: &[u8], sent: usize) {
         self.peer(to).is_held = false;
         if self.port.is_alive(to) {
-            let (arguments, payload) = (Vec::new(), payload.to_vec());
+            let (arguments, payload) = (Vec::new(), Arc::new(payload.to_vec()));
             let kept = Kept::Long(Long { id, arguments, payload, sent });
             self.put_by(to, kept, VecDeque::push_front);
         }
@@ -207,8 +231,11 @@ impl Outgoing {
 
     /// A message was dropped.
     // spec: AM-7
-    pub(super) fn fail(&mut self, peer: PeerId, handler: u32, cause: Cause) {
+    pub(crate) fn fail(&mut self, peer: PeerId, handler: u32, cause: Cause) {
         self.report(Failure { peer, handler, cause, is_ours: false });
+        if !self.port.is_alive(peer) {
+            return;
+        }
         let (tag, bytes) = Record::Failed(handler, cause).encode();
         // What a full overflow has no room for, nobody waits for.
         let _ = self.keep(peer, Kept::Record { tag, bytes: bytes.to_vec() });
@@ -221,12 +248,10 @@ impl Outgoing {
         self.failures.push_back(failure);
     }
 
-    /// A poll that something is kept for, or owed.
+    /// Whether something is kept or owed, or is to be run.
     #[inline(always)]
-    pub(super) fn drain(&mut self) {
-        if self.waits {
-            self.drain_all();
-        }
+    pub(super) fn waits(&self) -> bool {
+        self.waits
     }
 
     /// Something may be due: it is looked at before anybody sleeps.
@@ -234,8 +259,9 @@ impl Outgoing {
         (self.waits, self.is_restless) = (true, true);
     }
 
+    /// Sends what peers are owed, as far as they have room.
     #[inline(never)]
-    fn drain_all(&mut self) {
+    pub(super) fn drain(&mut self) {
         (self.waits, self.is_restless) = (false, false);
         for index in 0..self.port.connections.len() {
             let connection = self.port.connections[index].as_ref();
@@ -457,15 +483,15 @@ fn body<'a>(
 }
 
 /// Arguments as they travel with a long message.
-pub(super) fn bytes_of(arguments: &[u64]) -> Vec<u8> {
+pub(crate) fn bytes_of(arguments: &[u64]) -> Vec<u8> {
     arguments.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
 /// Who has called a handler, and the way out while it runs.
 #[derive(Debug)]
 pub struct Call<'a> {
-    pub(super) out: &'a mut Outgoing,
-    pub(super) source: PeerId,
+    pub(crate) out: &'a mut Outgoing,
+    pub(crate) source: PeerId,
 }
 
 impl Call<'_> {

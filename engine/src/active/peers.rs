@@ -4,6 +4,7 @@ use crate::mem::region::{Region, RemoteRegion};
 use ayre_proto::active::landing::{Inward, Outward};
 use ayre_proto::active::record::Cause;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// What an announcement says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +78,7 @@ pub(super) enum Kept {
 pub(super) struct Long {
     pub(super) id: u32,
     pub(super) arguments: Vec<u8>,
-    pub(super) payload: Vec<u8>,
+    pub(super) payload: Arc<Vec<u8>>,
     /// Bytes of the payload that are sent.
     pub(super) sent: usize,
 }

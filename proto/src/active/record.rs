@@ -81,6 +81,9 @@ const EMPTY: u32 = 9;
 /// What a portion of a collective has instead of a handler's id.
 // spec: COLL-12
 pub const PORTION: u32 = 10;
+/// What a member of a group says: see [`crate::group`].
+// spec: GRP-23
+pub const GROUP: u32 = 13;
 const TAKEN: u32 = 11;
 const GIVEN_UP: u32 = 12;
 
@@ -145,7 +148,8 @@ impl<'a> Record<'a> {
             ANNOUNCE => announced(next(), next(), rest),
             LONG => {
                 let id = number(next())?;
-                let id = if id == PORTION { id } else { handler(id.into())? };
+                let is_own = matches!(id, PORTION | GROUP);
+                let id = if is_own { id } else { handler(id.into())? };
                 let whole = rest.len().is_multiple_of(8) && rest.len() <= 8 * ARGUMENTS_MAX;
                 let long = Self::Long { id, total: next(), piece: next(), arguments: rest };
                 if whole { Ok(long) } else { Err(Malformed) }

@@ -209,6 +209,8 @@ impl<P: Clone> Group<P> {
         match message {
             Message::Out => self.depart(effects),
             Message::Gone if from == door => self.depart(effects),
+            // Its door has no room for one more request yet.
+            Message::Refused if from == door => effects.send(door, Message::Join(self.options)),
             Message::View { ticket, view } => {
                 let seat = |who| view.find(who).map(|at| (at, view.seats[at].standing));
                 let (Some((leads, _)), Some((_, Standing::Joins))) = (seat(from), seat(self.me))

@@ -85,7 +85,7 @@ pub enum Message<'a, P> {
     },
     /// From a door: the message has been ordered, and will be delivered by all.
     Done,
-    /// From a door: nothing has happened.
+    /// From a door: nothing has happened, and it may be asked again.
     Refused,
 }
 

@@ -231,7 +231,7 @@ impl<P: Clone> Group<P> {
     ) -> Result<(), Malformed> {
         match self.life {
             Life::Joining(door) => self.on_answer(from, door, message, effects)?,
-            Life::Left => Self::turn_away(from, &message, effects),
+            Life::Left => turn_away(from, &message, effects),
             Life::In if from == self.me => return Err(Malformed),
             Life::In => match self.circle.find(from) {
                 Some(at) => self.on_seat(at, from, message, effects)?,
@@ -302,9 +302,14 @@ impl<P: Clone> Group<P> {
     ) -> Result<(), Malformed> {
         match message {
             Message::Join(options) => {
-                let agrees = options == self.options;
-                if !agrees || self.request(What::Join(from), effects).is_err() {
-                    effects.send(from, Message::Out);
+                let end = match options == self.options {
+                    true => self.request(What::Join(from), effects),
+                    false => Err(Refusal::Outside),
+                };
+                match end {
+                    Ok(_) => {}
+                    Err(Refusal::Busy) => effects.send(from, Message::Refused),
+                    Err(Refusal::Outside) => effects.send(from, Message::Out),
                 }
             }
             Message::Ask { payload } => self.on_ask(from, payload, effects)?,
@@ -333,18 +338,6 @@ impl<P: Clone> Group<P> {
         Ok(())
     }
 
-    /// What comes for one that has left.
-    fn turn_away(from: Member, message: &Message<'_, P>, effects: &mut impl Effects<P>) {
-        match *message {
-            Message::Join(_) => effects.send(from, Message::Out),
-            Message::Ask { .. } => effects.send(from, Message::Refused),
-            Message::Have { .. } | Message::Stop { .. } | Message::Seek | Message::View { .. } => {
-                effects.send(from, Message::Gone);
-            }
-            _ => {}
-        }
-    }
-
     /// Has no seat any more, or will not have one.
     fn depart(&mut self, effects: &mut impl Effects<P>) {
         self.life = Life::Left;
@@ -363,5 +356,18 @@ impl<P: Clone> Group<P> {
             effects.send(seat.member, Message::Gone);
         }
         effects.left();
+    }
+}
+
+/// What comes for one that has left, or of which nobody has heard.
+// spec: GRP-4, GRP-11, GRP-16
+pub fn turn_away<P>(from: Member, message: &Message<'_, P>, effects: &mut impl Effects<P>) {
+    match *message {
+        Message::Join(_) => effects.send(from, Message::Out),
+        Message::Ask { .. } => effects.send(from, Message::Refused),
+        Message::Have { .. } | Message::Stop { .. } | Message::Seek | Message::View { .. } => {
+            effects.send(from, Message::Gone);
+        }
+        _ => {}
     }
 }

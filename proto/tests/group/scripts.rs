@@ -162,6 +162,20 @@ fn one_that_gives_up_does_not_hold_up_a_root_that_leaves() {
     }
 }
 
+/// A door that has no room for one more request is asked until it has.
+// spec: GRP-4, GRP-20
+#[test]
+fn a_busy_door_is_asked_again() {
+    let mut world = members(2, 3, Options { window: 64, requests: 1 });
+    world.multicast(1).expect("there is room");
+    world.join(2, 1);
+    assert_eq!(next(&mut world, 2, 1).as_deref(), Some("Join"));
+    assert_eq!(next(&mut world, 1, 2).as_deref(), Some("Refused"));
+    assert_eq!(next(&mut world, 2, 1).as_deref(), Some("Join"));
+    settle(&mut world);
+    assert!(world.is_in(2));
+}
+
 /// Who would keep more or less than the others does not get in.
 // spec: GRP-4, GRP-20
 #[test]

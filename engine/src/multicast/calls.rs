@@ -1,0 +1,350 @@
+//! Groups as programs use them.
+use super::PAYLOAD_MAX;
+use super::causes::Content;
+use super::club::{Visit, member_at, port_of};
+use super::hear::NUMBER;
+use crate::active::outgoing::{Outgoing, bytes_of};
+use crate::active::{Call, Handler, Messenger};
+use crate::error::{ReceiveError, SetupError};
+use ayre_proto::active::{NAME_MAX, id_of};
+use ayre_proto::group::{Answer, Guest, Member, Options, Refusal, Standing, View};
+use ayre_proto::units::PeerId;
+use std::sync::Arc;
+
+/// A membership of a messenger in a group.
+// spec: GRP-2
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Membership(Member);
+
+/// What has changed, at the same place among the messages at all members.
+// spec: GRP-3, GRP-5
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// The group has other members.
+    View {
+        /// Counts views of the group.
+        number: u64,
+        /// The place of the view among all messages and views of the group.
+        ticket: u64,
+        /// All members, the one that has been in longest first.
+        members: Vec<PeerId>,
+        /// Of these, who was in no view before.
+        joined: Vec<PeerId>,
+    },
+    /// This process is no member any more: it has left, or the others have taken it for dead.
+    Ended,
+}
+
+impl Change {
+    pub(super) fn view(ticket: u64, view: &View) -> Self {
+        let joined = view.seats().iter().filter(|seat| seat.standing == Standing::Joins);
+        Self::View {
+            number: view.number(),
+            ticket,
+            members: view.members().map(port_of).collect(),
+            joined: joined.map(|seat| port_of(seat.member)).collect(),
+        }
+    }
+}
+
+/// What runs at changes.
+pub(crate) type Watchers<S> = Vec<(Member, Box<dyn FnMut(&mut S, &Change) + Send>)>;
+
+/// Bounds of a group, the same at all members.
+// spec: GRP-20
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MulticastOptions(Options);
+
+impl MulticastOptions {
+    /// The defaults: see each.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Messages that somebody may lack yet, 1 or more: 64. Beyond these a message waits.
+    #[must_use]
+    pub const fn window(mut self, messages: u16) -> Self {
+        self.0.window = messages;
+        self
+    }
+
+    /// Messages of one member that have no place in the order yet, 1 or more: 8.
+    #[must_use]
+    pub const fn requests(mut self, messages: u16) -> Self {
+        self.0.requests = messages;
+        self
+    }
+
+    fn checked(self) -> Result<Options, SetupError> {
+        let sound = self.0.window > 0 && self.0.requests > 0;
+        sound.then_some(self.0).ok_or(SetupError::Invalid("a group has room for a message"))
+    }
+}
+
+/// Why something was not done with a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MulticastError {
+    /// There is no room yet; nothing has happened.
+    #[error("too many messages wait for their place in the order")]
+    Busy,
+    /// This process is no member, or leaves.
+    #[error("no member of the group")]
+    NoMember,
+    /// The peer is no member, has other bounds or no room, or the group is full.
+    #[error("peer {} refuses", .0.index())]
+    Refused(PeerId),
+    /// A member is not connected with this process, or the one that was asked has died.
+    #[error("peer {} or another member cannot be reached", .0.index())]
+    Unreachable(PeerId),
+    /// The member that was asked has gone: whether the message was delivered is not known.
+    #[error("peer {} has gone, perhaps after it had passed the message on", .0.index())]
+    Unknown(PeerId),
+    /// More than [`PAYLOAD_MAX`] bytes.
+    #[error("a message of more than {PAYLOAD_MAX} bytes")]
+    TooLong,
+    /// What was asked for contradicts itself.
+    #[error("invalid: {0}")]
+    Invalid(&'static str),
+}
+
+impl<S> Messenger<S> {
+    /// Founds a group, whose only member is this process. Others join through any member, or have
+    /// messages sent by one. All of them must know each other by the same numbers, as the processes
+    /// of a job do. `on_change` runs where members come and go.
+    ///
+    /// # Errors
+    /// [`SetupError::Invalid`] for a name that is empty, too long or taken here, and for bounds of
+    /// zero.
+    // spec: GRP-1
+    pub fn found(
+        &mut self,
+        name: &str,
+        options: MulticastOptions,
+        on_change: impl FnMut(&mut S, &Change) + Send + 'static,
+    ) -> Result<Membership, SetupError> {
+        let (id, options) = (self.new_club(name)?, options.checked()?);
+        let me = self.out.found_club(id, options);
+        self.watchers.push((me, Box::new(on_change)));
+        Ok(Membership(me))
+    }
+
+    /// Joins a group through one of its members. Waits until this process is in, or is refused, and
+    /// runs handlers meanwhile. It gets all messages behind the view that it is new in, which
+    /// `on_change` hears of first.
+    ///
+    /// # Errors
+    /// [`MulticastError::Refused`]; [`MulticastError::Unreachable`];
+    /// [`MulticastError::Invalid`] as for [`Messenger::found`].
+    // spec: GRP-4, GRP-24
+    pub fn join(
+        &mut self,
+        state: &mut S,
+        name: &str,
+        door: PeerId,
+        options: MulticastOptions,
+        on_change: impl FnMut(&mut S, &Change) + Send + 'static,
+    ) -> Result<Membership, MulticastError> {
+        let invalid = |_| MulticastError::Invalid("a name, or bounds");
+        let id = self.new_club(name).map_err(invalid)?;
+        let options = options.checked().map_err(invalid)?;
+        if !self.out.port.is_alive(door) || door == self.out.port.id {
+            return Err(MulticastError::Unreachable(door));
+        }
+        let me = self.out.join_club(id, member_at(door), options);
+        self.watchers.push((me, Box::new(on_change)));
+        let mut is_cut_off = false;
+        self.serve_until(state, |out| match out.clubs.find(me) {
+            Some(club) if !club.machine.is_in() => {
+                is_cut_off = club.machine.view().number() > 0;
+                false
+            }
+            _ => true,
+        });
+        let Some(club) = self.out.clubs.find(me) else {
+            let is_refused = self.out.port.is_alive(door) && !is_cut_off;
+            let why =
+                if is_refused { MulticastError::Refused } else { MulticastError::Unreachable };
+            return Err(why(door));
+        };
+        club.door = None;
+        Ok(Membership(me))
+    }
+
+    /// Sends a message to all members, this one among them; waits for room, and runs handlers
+    /// meanwhile. All members run it in the same order among all messages and changes of the group.
+    ///
+    /// # Errors
+    /// [`MulticastError::NoMember`], [`MulticastError::TooLong`].
+    // spec: GRP-7, GRP-8, GRP-9
+    pub fn multicast<const N: usize>(
+        &mut self,
+        state: &mut S,
+        group: Membership,
+        handler: Handler<N>,
+        arguments: [u64; N],
+        payload: &[u8],
+    ) -> Result<(), MulticastError> {
+        let content = content(handler, &arguments, payload)?;
+        let mut sent = Err(MulticastError::Busy);
+        self.serve_until(state, |out| {
+            sent = out.send_to_group(group, content.clone());
+            sent != Err(MulticastError::Busy)
+        });
+        self.run_due(state);
+        sent
+    }
+
+    /// The same where there is room, or nothing. Runs no handler.
+    ///
+    /// # Errors
+    /// [`MulticastError::Busy`]; as [`Messenger::multicast`].
+    // spec: GRP-20
+    pub fn try_multicast<const N: usize>(
+        &mut self,
+        group: Membership,
+        handler: Handler<N>,
+        arguments: [u64; N],
+        payload: &[u8],
+    ) -> Result<(), MulticastError> {
+        self.out.send_to_group(group, content(handler, &arguments, payload)?)
+    }
+
+    /// Has a member, the door, send a message to all members of its group: for a process that is
+    /// none. Waits until it has its place in the order, and runs handlers meanwhile.
+    ///
+    /// # Errors
+    /// [`MulticastError::Refused`], with nothing done; [`MulticastError::Unknown`];
+    /// [`MulticastError::Unreachable`], [`MulticastError::TooLong`].
+    // spec: GRP-11
+    pub fn multicast_through<const N: usize>(
+        &mut self,
+        state: &mut S,
+        (name, door): (&str, PeerId),
+        handler: Handler<N>,
+        arguments: [u64; N],
+        payload: &[u8],
+    ) -> Result<(), MulticastError> {
+        let content = content(handler, &arguments, payload)?;
+        if !self.out.port.is_alive(door) || door == self.out.port.id {
+            return Err(MulticastError::Unreachable(door));
+        }
+        self.out.visit(id_of(name), member_at(door), content);
+        let mut answer = None;
+        self.serve_until(state, |out| {
+            answer = out.clubs.visit.as_ref().and_then(|visit| visit.answer);
+            answer.is_some()
+        });
+        self.out.clubs.visit = None;
+        match answer {
+            Some(Answer::Done) => Ok(()),
+            Some(Answer::Refused) => Err(MulticastError::Refused(door)),
+            _ => Err(MulticastError::Unknown(door)),
+        }
+    }
+
+    /// Leaves, behind all that this process has sent. Waits until nobody needs it any more, and
+    /// runs handlers meanwhile.
+    ///
+    /// # Errors
+    /// [`MulticastError::NoMember`].
+    // spec: GRP-5
+    pub fn leave(&mut self, state: &mut S, group: Membership) -> Result<(), MulticastError> {
+        let Membership(me) = group;
+        let mut left = Err(Refusal::Busy);
+        self.serve_until(state, |out| {
+            let done = out.with_club(me, |machine, causes| machine.leave(causes));
+            left = done.unwrap_or(Err(Refusal::Outside));
+            left != Err(Refusal::Busy)
+        });
+        left.map_err(|_| MulticastError::NoMember)?;
+        self.serve_until(state, |out| out.clubs.find(me).is_none());
+        Ok(())
+    }
+
+    /// The members as this process knows them, the one that has been in longest first; none where
+    /// it is no member.
+    pub fn members(&mut self, group: Membership) -> Vec<PeerId> {
+        let club = self.out.clubs.find(group.0);
+        club.map_or(Vec::new(), |club| club.machine.view().members().map(port_of).collect())
+    }
+
+    fn new_club(&mut self, name: &str) -> Result<u32, SetupError> {
+        let id = id_of(name);
+        if name.is_empty() || name.len() > NAME_MAX {
+            return Err(SetupError::Invalid("a group's name has 1 to 64 bytes"));
+        }
+        if self.out.clubs.list.iter().any(|club| club.id == id) {
+            return Err(SetupError::Invalid("a member of a group of this name"));
+        }
+        Ok(id)
+    }
+
+    /// Runs handlers until something is so.
+    fn serve_until(&mut self, state: &mut S, mut is_so: impl FnMut(&mut Outgoing) -> bool) {
+        loop {
+            self.run_due(state);
+            if is_so(&mut self.out) {
+                return;
+            }
+            if self.poll(state) == 0
+                && !is_so(&mut self.out)
+                && let Err(ReceiveError::PeerDied(peer)) = self.rest(state, None)
+            {
+                self.deaths.push_back(peer);
+            }
+        }
+    }
+}
+
+impl Call<'_> {
+    /// Sends a message to all members of a group that this process is in, where there is room.
+    ///
+    /// # Errors
+    /// As [`Messenger::try_multicast`].
+    pub fn multicast<const N: usize>(
+        &mut self,
+        group: Membership,
+        handler: Handler<N>,
+        arguments: [u64; N],
+        payload: &[u8],
+    ) -> Result<(), MulticastError> {
+        self.out.send_to_group(group, content(handler, &arguments, payload)?)
+    }
+}
+
+impl Outgoing {
+    fn send_to_group(&mut self, group: Membership, content: Content) -> Result<(), MulticastError> {
+        let sent = self.with_club(group.0, |machine, causes| machine.multicast(content, causes));
+        match sent.unwrap_or(Err(Refusal::Outside)) {
+            Ok(_) => Ok(()),
+            Err(Refusal::Busy) => Err(MulticastError::Busy),
+            Err(Refusal::Outside) => Err(MulticastError::NoMember),
+        }
+    }
+
+    fn visit(&mut self, id: u32, door: Member, content: Content) {
+        let (me, mut guest) = (self.clubs.new_name(self.port.id), Guest::new(door));
+        if let Ok(message) = guest.ask(content) {
+            self.say(id, (me, door), &message);
+        }
+        self.clubs.visit = Some(Visit { id, me, door, guest, answer: None });
+    }
+}
+
+/// What all members get.
+fn content<const N: usize>(
+    handler: Handler<N>,
+    arguments: &[u64; N],
+    payload: &[u8],
+) -> Result<Content, MulticastError> {
+    if payload.len() > PAYLOAD_MAX - 8 * N {
+        return Err(MulticastError::TooLong);
+    }
+    let mut content = Vec::with_capacity(NUMBER + 8 * N + payload.len());
+    content.extend_from_slice(&handler.id().to_le_bytes());
+    content.extend_from_slice(&bytes_of(arguments));
+    content.extend_from_slice(payload);
+    Ok(Arc::new(content))
+}

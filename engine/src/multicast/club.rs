@@ -1,0 +1,197 @@
+//! The memberships of a messenger.
+use super::calls::Change;
+use super::causes::{Causes, Content};
+use crate::active::outgoing::Outgoing;
+use crate::random;
+use ayre_proto::group::{Answer, Group, Guest, Label, Member, Options, View};
+use ayre_proto::units::PeerId;
+use std::collections::VecDeque;
+
+/// Of a member's name, bits of its port's number; then come some by chance, and a count.
+// spec: GRP-2
+const NUMBER_BITS: u32 = 10;
+const CHANCE_BITS: u32 = 12;
+
+const _: () = assert!(ayre_proto::limits::PEERS_MAX <= 1 << NUMBER_BITS, "a name has its number");
+
+/// Whoever is a member at this port: so is a door called by those who do not know its name.
+pub(super) fn member_at(port: PeerId) -> Member {
+    Member(port.0.into())
+}
+
+fn is_nameless(member: Member) -> bool {
+    member.0 >> NUMBER_BITS == 0
+}
+
+/// The port of a member.
+pub(super) fn port_of(member: Member) -> PeerId {
+    PeerId((member.0 & ((1 << NUMBER_BITS) - 1)) as u16)
+}
+
+/// What is to be run here, in the order of the group.
+#[derive(Debug)]
+pub(super) enum Due {
+    Message(Label, Content),
+    Changed(Change),
+    Ended,
+}
+
+/// One membership.
+#[derive(Debug)]
+pub(super) struct Club {
+    pub(super) id: u32,
+    pub(super) me: Member,
+    /// Who is to get this one in, and the ports that were connected when it was asked.
+    pub(super) door: Option<(Member, Vec<PeerId>)>,
+    pub(super) machine: Group<Content>,
+    pub(super) due: VecDeque<Due>,
+    /// It is no member any more, or will not be one.
+    pub(super) has_ended: bool,
+}
+
+/// An outsider's message under way.
+#[derive(Debug)]
+pub(super) struct Visit {
+    pub(super) id: u32,
+    pub(super) me: Member,
+    pub(super) door: Member,
+    pub(super) guest: Guest,
+    pub(super) answer: Option<Answer>,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Clubs {
+    pub(super) list: Vec<Club>,
+    pub(super) visit: Option<Visit>,
+    /// Something is to be run.
+    pub(super) has_due: bool,
+    pub(super) scratch: View,
+    /// Departures that all members' machines know of.
+    heeded: u64,
+    names: Option<u32>,
+}
+
+impl Clubs {
+    /// A name that no membership has had, not even of a process that had this port's number before.
+    // spec: GRP-2
+    pub(super) fn new_name(&mut self, port: PeerId) -> Member {
+        let chance = || u32::from_le_bytes(random::bytes()) % (1 << CHANCE_BITS);
+        let last = self.names.unwrap_or_else(chance);
+        // The count goes round long after the first ones are forgotten.
+        let next = last.wrapping_add(1 << CHANCE_BITS) & (u32::MAX >> NUMBER_BITS);
+        let next = if next == 0 { 1 << CHANCE_BITS } else { next };
+        self.names = Some(next);
+        Member(u32::from(port.0) | next << NUMBER_BITS)
+    }
+
+    pub(super) fn find(&mut self, me: Member) -> Option<&mut Club> {
+        self.list.iter_mut().find(|club| club.me == me)
+    }
+
+    /// The membership that a message is for.
+    pub(super) fn addressed(&mut self, group: u32, to: Member) -> Option<&mut Club> {
+        let is_it = |club: &&mut Club| {
+            club.id == group && !club.has_ended && (club.me == to || is_nameless(to))
+        };
+        self.list.iter_mut().find(is_it)
+    }
+
+    /// The next thing to run, and for which membership.
+    pub(super) fn next_due(&mut self) -> Option<(Member, Due)> {
+        let next = self.list.iter_mut().find_map(|club| Some((club.me, club.due.pop_front()?)));
+        self.has_due = next.is_some();
+        next
+    }
+}
+
+impl Outgoing {
+    pub(super) fn found_club(&mut self, id: u32, options: Options) -> Member {
+        let me = self.clubs.new_name(self.port.id);
+        let machine = Group::found(me, options);
+        self.add_club(id, me, None, machine);
+        me
+    }
+
+    pub(super) fn join_club(&mut self, id: u32, door: Member, options: Options) -> Member {
+        let me = self.clubs.new_name(self.port.id);
+        let connected = self.port.peers().collect();
+        let mut due = VecDeque::new();
+        let mut causes = Causes { out: self, id, me, due: &mut due, has_ended: false };
+        let machine = Group::join(me, door, options, &mut causes);
+        self.add_club(id, me, Some((door, connected)), machine);
+        me
+    }
+
+    fn add_club(
+        &mut self,
+        id: u32,
+        me: Member,
+        door: Option<(Member, Vec<PeerId>)>,
+        machine: Group<Content>,
+    ) {
+        let due = VecDeque::new();
+        self.clubs.list.push(Club { id, me, door, machine, due, has_ended: false });
+    }
+
+    /// Lets a member's machine do something; none where it is no member.
+    pub(super) fn with_club<R>(
+        &mut self,
+        me: Member,
+        act: impl FnOnce(&mut Group<Content>, &mut Causes<'_>) -> R,
+    ) -> Option<R> {
+        let at = self.clubs.list.iter().position(|club| club.me == me && !club.has_ended)?;
+        let mut club = self.clubs.list.swap_remove(at);
+        let Club { id, machine, due, .. } = &mut club;
+        let mut causes = Causes { out: self, id: *id, me, due, has_ended: false };
+        let result = act(machine, &mut causes);
+        club.has_ended = causes.has_ended;
+        if club.has_ended {
+            club.due.push_back(Due::Ended);
+        }
+        if !club.due.is_empty() {
+            self.clubs.has_due = true;
+            self.stir();
+        }
+        self.clubs.list.push(club);
+        Some(result)
+    }
+
+    /// Tells machines of the deaths among their members, as soon as all has been taken that those
+    /// had sent.
+    // spec: GRP-15, GRP-16
+    #[inline(always)]
+    pub(crate) fn heed_departures(&mut self) {
+        if self.port.departures != self.clubs.heeded {
+            self.heed_all_departures();
+        }
+    }
+
+    #[inline(never)]
+    fn heed_all_departures(&mut self) {
+        let mut all = true;
+        let departures = self.port.departures;
+        let members: Vec<_> = self.clubs.list.iter().map(|club| club.me).collect();
+        for me in members {
+            let Some(club) = self.clubs.find(me) else { continue };
+            let seats = club.machine.view().seats().iter().map(|seat| seat.member);
+            let door = club.door.iter().map(|(door, _)| *door);
+            let others: Vec<_> = seats.chain(door).filter(|other| *other != me).collect();
+            for other in others {
+                if self.port.is_silent(port_of(other)) {
+                    self.with_club(me, |machine, causes| machine.on_death(other, causes));
+                } else {
+                    all &= self.port.is_alive(port_of(other));
+                }
+            }
+        }
+        if let Some(door) = self.clubs.visit.as_ref().map(|visit| visit.door)
+            && self.port.is_silent(port_of(door))
+        {
+            self.clubs.visit.iter_mut().for_each(|visit| visit.answer = Some(Answer::Gone));
+        }
+        if all {
+            self.clubs.heeded = departures;
+        }
+    }
+}

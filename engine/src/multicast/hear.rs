@@ -1,0 +1,130 @@
+//! What members say, as it comes, and running what groups deliver.
+use super::calls::Change;
+use super::causes::{Causes, Content, NAMES};
+use super::club::{Club, Due, Visit, port_of};
+use crate::active::Messenger;
+use crate::active::outgoing::Outgoing;
+use crate::port::Port;
+use ayre_proto::group::{Member, Message, turn_away};
+use ayre_proto::lane::Malformed;
+use ayre_proto::units::PeerId;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Bytes of a handler's number.
+pub(crate) const NUMBER: usize = 4;
+
+impl Outgoing {
+    /// A member says something; a content that has come apart from it is its payload.
+    // spec: GRP-21, GRP-22, GRP-23
+    pub(crate) fn hear(
+        &mut self,
+        source: PeerId,
+        said: &[u8],
+        content: Option<Vec<u8>>,
+    ) -> Result<(), Malformed> {
+        let (names, said) = said.split_first_chunk::<NAMES>().ok_or(Malformed)?;
+        let [from, to] = names.as_chunks::<4>().0 else { return Err(Malformed) };
+        let [from, to] = [from, to].map(|name| Member(u32::from_le_bytes(*name)));
+        if port_of(from) != source || port_of(to) != self.port.id || source == self.port.id {
+            return Err(Malformed);
+        }
+        let mut scratch = std::mem::take(&mut self.clubs.scratch);
+        let mut apart = content.map(Arc::new);
+        let message = Message::parse(said, &mut scratch, |rest| match apart.take() {
+            Some(content) => content,
+            None => Arc::new(rest.to_vec()),
+        });
+        let heard = match message {
+            Ok((group, message)) if apart.is_none() => {
+                self.heed_message(group, (from, to), message)
+            }
+            _ => Err(Malformed),
+        };
+        self.clubs.scratch = scratch;
+        heard
+    }
+
+    fn heed_message(
+        &mut self,
+        group: u32,
+        (from, to): (Member, Member),
+        message: Message<'_, Content>,
+    ) -> Result<(), Malformed> {
+        if let Some(club) = self.clubs.addressed(group, to) {
+            let me = club.me;
+            let from = club.door_or(from, &message);
+            let is_cut_off = club.is_cut_off(&message, &self.port);
+            let heard = self.with_club(me, |machine, causes| {
+                machine.on_message(from, message, causes)?;
+                if is_cut_off { machine.on_message(from, Message::Out, causes) } else { Ok(()) }
+            });
+            return heard.unwrap_or(Ok(()));
+        }
+        if let Some(visit) = &mut self.clubs.visit
+            && (visit.id, visit.me) == (group, to)
+        {
+            return visit.take(from, &message);
+        }
+        let (me, mut due) = (to, VecDeque::new());
+        let mut causes = Causes { out: self, id: group, me, due: &mut due, has_ended: false };
+        turn_away(from, &message, &mut causes);
+        Ok(())
+    }
+}
+
+impl Club {
+    /// Who says this: an answer of the door is of whom we have asked, whose name we do not know.
+    fn door_or(&self, from: Member, message: &Message<'_, Content>) -> Member {
+        let is_answer = matches!(message, Message::Gone | Message::Out | Message::Refused);
+        let door = self.door.as_ref().map(|(door, _)| *door);
+        door.filter(|door| is_answer && port_of(*door) == port_of(from)).unwrap_or(from)
+    }
+
+    /// Whether this one gets in and cannot reach all members. Then it leaves at once.
+    // spec: GRP-24
+    fn is_cut_off(&mut self, message: &Message<'_, Content>, port: &Port) -> bool {
+        let Message::View { view, .. } = message else { return false };
+        let Some((_, connected)) = &self.door else { return false };
+        let is_known = |port: PeerId| connected.contains(&port);
+        let mut others = view.members().filter(|member| *member != self.me).map(port_of);
+        others.any(|other| !is_known(other) && !port.is_alive(other))
+    }
+}
+
+impl Visit {
+    fn take(&mut self, from: Member, message: &Message<'_, Content>) -> Result<(), Malformed> {
+        let from = if port_of(from) == port_of(self.door) { self.door } else { from };
+        self.answer = Some(self.guest.on_message(from, message)?);
+        Ok(())
+    }
+}
+
+impl<S> Messenger<S> {
+    /// Runs what groups have delivered; returns how much that was.
+    // spec: GRP-9
+    pub(crate) fn run_due(&mut self, state: &mut S) -> usize {
+        let mut ran = 0;
+        while let Some((me, due)) = self.out.clubs.next_due() {
+            ran += 1;
+            match due {
+                Due::Message(label, content) => {
+                    self.run_delivered(state, port_of(label.origin), &content);
+                }
+                Due::Changed(change) => self.tell_change(state, me, &change),
+                Due::Ended => {
+                    self.tell_change(state, me, &Change::Ended);
+                    self.out.clubs.list.retain(|club| club.me != me);
+                    self.watchers.retain(|(of, _)| *of != me);
+                }
+            }
+        }
+        ran
+    }
+
+    fn tell_change(&mut self, state: &mut S, me: Member, change: &Change) {
+        if let Some((_, watch)) = self.watchers.iter_mut().find(|(of, _)| *of == me) {
+            watch(state, change);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Multicast: groups whose members come and go, and get the same messages in the same order.
+//!
+//! ```no_run
+//! use ayre::Port;
+//! use ayre::active::Messenger;
+//! use ayre::multicast::{Change, MulticastOptions};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut messenger = Messenger::new(Port::join()?); // started by `ayre run -n 4 -- program`
+//! let price = messenger.register("price", |seen: &mut Vec<u64>, _, [price], _| seen.push(price))?;
+//! let (mut seen, options) = (Vec::new(), MulticastOptions::new());
+//! let mut prices = None;
+//! if messenger.port().rank() == 0 {
+//!     prices = Some(messenger.found("prices", options, |_, _| ())?);
+//! }
+//! messenger.sync(&mut seen)?; // it is there, and can be joined
+//! let prices = match (prices, messenger.port().peer(0)) {
+//!     (Some(prices), _) => prices,
+//!     (None, Some(founder)) => {
+//!         messenger.join(&mut seen, "prices", founder, options, |_, change| {
+//!             if let Change::View { members, .. } = change {
+//!                 println!("we are {} now", members.len());
+//!             }
+//!         })?
+//!     }
+//!     _ => return Err("no job".into()),
+//! };
+//! messenger.multicast(&mut seen, prices, price, [42], &[])?;
+//! messenger.serve_while(&mut seen, |seen| seen.is_empty())?; // its own messages come, too
+//! messenger.leave(&mut seen, prices)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A member is a [`Group`](ayre_proto::group::Group), a machine; here are its messages, and the
+//! handlers that run when it delivers.
+//!
+//! ```text
+//!   multicast --> Group --> causes.rs --> short or long message to a member
+//!   handler <-- due <-- Group <-- hear.rs <--'
+//! ```
+mod calls;
+mod causes;
+mod club;
+mod hear;
+
+pub(crate) use calls::Watchers;
+pub use calls::{Change, Membership, MulticastError, MulticastOptions};
+pub(crate) use club::Clubs;
+pub(crate) use hear::NUMBER;
+
+/// Bytes of a payload at most, arguments included.
+// spec: GRP-23
+pub const PAYLOAD_MAX: usize = 1 << 20;

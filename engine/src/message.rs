@@ -196,19 +196,26 @@ impl Port {
         self.wait_or_died(timeout, turns, |port| port.try_recv(into).transpose())
     }
 
-    /// The same; ends, as if its time were up, once there are more departures than the caller has
-    /// seen.
-    pub(crate) fn recv_or_departure(
+    /// The same; ends, as if its time were up, once the caller sees something else that is new.
+    pub(crate) fn recv_or_news(
         &mut self,
         into: &mut [u8],
         timeout: Option<Duration>,
-        seen: u64,
+        has_news: impl Fn(&Self) -> bool,
     ) -> Result<Message, ReceiveError> {
         let turns = self.connections.len();
         self.wait_or_died(timeout, turns, |port| match port.try_recv(into) {
-            Ok(None) if port.departures != seen => Some(Err(ReceiveError::TimedOut)),
+            Ok(None) if has_news(port) => Some(Err(ReceiveError::TimedOut)),
             found => found.transpose(),
         })
+    }
+
+    /// After something was published apart from lanes: wakes a peer that sleeps.
+    #[inline(always)]
+    pub(crate) fn wake(&self, peer: PeerId) {
+        if let Ok(connection) = self.connection(peer) {
+            connection.link.kick(Sleeper::Port);
+        }
     }
 
     /// Waits for what `attempt` gives, or until a peer dies, or until the time is up. So many turns

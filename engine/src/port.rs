@@ -86,8 +86,8 @@ pub struct Port {
     pub(crate) barriers: u64,
     /// Peers whose death no wait has reported yet; each number stands here once at most.
     pub(crate) died: Vec<PeerId>,
-    /// Connections that have ended, however.
-    pub(crate) departures: u64,
+    /// Connections that have begun or ended, however.
+    pub(crate) peer_changes: u64,
     pub(crate) polls: u32,
     /// The connection whose answers a blocking call takes in itself.
     pub(crate) awaited: Option<usize>,
@@ -187,7 +187,7 @@ impl Port {
             size: 1,
             barriers: 0,
             died: Vec::new(),
-            departures: 0,
+            peer_changes: 0,
             polls: 0,
             awaited: None,
             awaited_ends: None,
@@ -260,7 +260,7 @@ impl Port {
         }
         connection.ended = Some(why);
         let is_mediated = matches!(connection.executor, Executor::Mediated(_));
-        self.departures += 1;
+        self.peer_changes += 1;
         if is_mediated {
             self.mediated -= 1;
             // What the peer had posted before it went is still carried out.

@@ -403,6 +403,7 @@ impl Port {
         let peer = agreed.peer;
         // A wait that named the number now would mean the wrong peer.
         self.died.retain(|died| *died != peer);
+        self.peer_changes += 1;
         let connection = Connection::new(agreed);
         if let Some(taken) = connection.notes_taken() {
             let Connection { link, inward, out, .. } = &connection;

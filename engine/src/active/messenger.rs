@@ -87,8 +87,8 @@ pub struct Messenger<S> {
     pub(crate) watchers: Watchers<S>,
     pub(crate) buffer: Box<[u8; EAGER_MAX]>,
     pub(crate) deaths: VecDeque<PeerId>,
-    /// Connections that had ended when this last waited.
-    departures: u64,
+    /// Connections that had begun or ended when this last waited.
+    peer_changes: u64,
     syncs: u64,
 }
 
@@ -106,7 +106,7 @@ impl<S> Messenger<S> {
         let (handlers, deaths) = (Handlers::default(), VecDeque::new());
         let (groups, watchers) = (Groups::default(), Watchers::new());
         let buffer = Box::new([0; EAGER_MAX]);
-        Self { handlers, out, groups, watchers, buffer, deaths, departures: 0, syncs: 0 }
+        Self { handlers, out, groups, watchers, buffer, deaths, peer_changes: 0, syncs: 0 }
     }
 
     /// The same with other limits.
@@ -316,11 +316,12 @@ impl<S> Messenger<S> {
     // spec: AM-6
     #[inline]
     pub fn poll(&mut self, state: &mut S) -> usize {
-        let caught_up = if self.out.waits() { self.catch_up(state) } else { 0 };
+        let has_more = self.out.waits() || self.out.clubs.has_boards;
+        let caught_up = if has_more { self.catch_up(state) } else { 0 };
         // The buffer has room for the longest.
         let Ok(Some(first)) = self.out.port.try_recv(&mut self.buffer[..]) else {
             self.advance_started();
-            self.out.heed_departures();
+            self.out.heed_peers();
             return caught_up;
         };
         let mut ran = caught_up + usize::from(self.take(state, &first));
@@ -329,13 +330,17 @@ impl<S> Messenger<S> {
             ran += usize::from(self.take(state, &next));
         }
         self.advance_started();
+        self.out.heed_peers();
         ran
     }
 
-    /// Sends what is owed, and runs what groups have delivered outside of a poll.
+    /// Sends what is owed, and runs what groups have delivered otherwise than by messages.
     #[inline(never)]
     fn catch_up(&mut self, state: &mut S) -> usize {
-        self.out.drain();
+        if self.out.waits() {
+            self.out.drain();
+        }
+        self.out.read_boards();
         self.run_due(state)
     }
 
@@ -415,14 +420,17 @@ impl<S> Messenger<S> {
             std::thread::yield_now();
             timeout = Some(Duration::ZERO);
         }
-        // Who waits for a peer looks whether it has gone after each departure.
-        let seen = std::mem::replace(&mut self.departures, self.out.port.departures);
-        match self.out.port.recv_or_departure(&mut self.buffer[..], timeout, seen) {
+        // Who waits for a peer looks whether it has gone after each change.
+        let seen = std::mem::replace(&mut self.peer_changes, self.out.port.peer_changes);
+        let Outgoing { port, clubs, .. } = &mut self.out;
+        let has_news =
+            |port: &Port| port.peer_changes != seen || clubs.has_boards && clubs.has_news();
+        match port.recv_or_news(&mut self.buffer[..], timeout, has_news) {
             Ok(message) => Ok(usize::from(self.take(state, &message))),
             Err(ReceiveError::PeerDied(peer)) => {
                 self.out.forget(peer);
                 self.groups.on_death(peer);
-                self.out.heed_departures();
+                self.out.heed_peers();
                 Err(ReceiveError::PeerDied(peer))
             }
             Err(ReceiveError::TimedOut) if !is_over => Ok(0),
@@ -444,7 +452,7 @@ impl<S> Messenger<S> {
         self.out.forget(peer);
         self.groups.on_death(peer);
         self.out.port.disconnect(peer)?;
-        self.out.heed_departures();
+        self.out.heed_peers();
         Ok(())
     }
 }

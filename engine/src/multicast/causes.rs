@@ -1,10 +1,12 @@
 //! What a group's machine causes: messages to members, and what is to be run here.
+use super::board::Board;
 use super::calls::Change;
 use super::club::{Due, port_of};
 use crate::active::outgoing::Outgoing;
+use crate::connection::Mode;
 use arrayvec::ArrayVec;
 use ayre_proto::active::record::GROUP;
-use ayre_proto::group::{Effects, Label, MESSAGE_BYTES, Member, Message, View};
+use ayre_proto::group::{Effects, Label, MESSAGE_BYTES, Member, Message, SEATS_MAX, View};
 use ayre_proto::limits::EAGER_MAX;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,7 +24,21 @@ pub(super) struct Causes<'a> {
     pub(super) id: u32,
     pub(super) me: Member,
     pub(super) due: &'a mut VecDeque<Due>,
+    pub(super) board: Option<&'a mut Board>,
     pub(super) has_ended: bool,
+    /// Members that a board would reach get messages one by one.
+    pub(super) wants_board: bool,
+}
+
+impl<'a> Causes<'a> {
+    pub(super) fn new(
+        out: &'a mut Outgoing,
+        (id, me): (u32, Member),
+        due: &'a mut VecDeque<Due>,
+        board: Option<&'a mut Board>,
+    ) -> Self {
+        Self { out, id, me, due, board, has_ended: false, wants_board: false }
+    }
 }
 
 impl Effects<Content> for Causes<'_> {
@@ -43,11 +59,50 @@ impl Effects<Content> for Causes<'_> {
     }
 
     fn is_dead(&self, who: Member) -> bool {
-        who != self.me && self.out.port.is_silent(port_of(who))
+        who != self.me && self.out.was_told_dead(who)
+    }
+
+    /// On this host, to all at once, where they read it.
+    // spec: GRP-6, GRP-25
+    fn spread(&mut self, to: impl Iterator<Item = Member>, message: Message<'_, Content>) {
+        let Message::Tree { view, stable, label, payload } = &message else { return };
+        let mut is_read = &[][..];
+        if let Some(board) = &mut self.board
+            && board.write((*view, *stable), label, payload)
+        {
+            is_read = &board.readers;
+        }
+        let mut readers = is_read.iter().peekable();
+        let mut are_left = false;
+        for child in to {
+            // Both are in the order in which they joined.
+            match readers.next_if(|reader| reader.member == child) {
+                Some(reader) if reader.reads => self.out.port.wake(port_of(child)),
+                known => {
+                    are_left |= known.is_none();
+                    self.out.say(self.id, (self.me, child), &message);
+                }
+            }
+        }
+        self.wants_board = are_left;
+    }
+
+    /// A root that reaches the memory of all others tells them all at once.
+    // spec: GRP-6, GRP-25
+    fn branches(&self, view: &View) -> u8 {
+        let mut others = view.seats().iter().map(|seat| seat.member).filter(|one| *one != self.me);
+        let reaches = |member| self.out.port.mode(port_of(member)) == Ok(Mode::Direct);
+        if others.all(reaches) { SEATS_MAX as u8 } else { 2 }
     }
 }
 
 impl Outgoing {
+    /// Says something about a board: a kind, and nothing else.
+    pub(super) fn say_kind(&mut self, group: u32, (from, to): (Member, Member), kind: u32) {
+        let words = [from.0, to.0, group, kind].map(u32::to_le_bytes);
+        self.owe_bytes(port_of(to), GROUP, words.as_flattened());
+    }
+
     /// Sends what a member says, or keeps it until there is room: a machine bounds how much it has
     /// under way. To who has died, nothing goes.
     // spec: GRP-23

@@ -1,4 +1,5 @@
 //! The memberships of a messenger.
+use super::board::{Board, Reading};
 use super::calls::Change;
 use super::causes::{Causes, Content};
 use crate::active::outgoing::Outgoing;
@@ -45,6 +46,10 @@ pub(super) struct Club {
     pub(super) door: Option<(Member, Vec<PeerId>)>,
     pub(super) machine: Group<Content>,
     pub(super) due: VecDeque<Due>,
+    /// While it is the root of members of this host.
+    pub(super) board: Option<Board>,
+    /// Of such a root.
+    pub(super) reading: Option<Reading>,
     /// It is no member any more, or will not be one.
     pub(super) has_ended: bool,
 }
@@ -66,9 +71,13 @@ pub(crate) struct Clubs {
     pub(super) visit: Option<Visit>,
     /// Something is to be run.
     pub(super) has_due: bool,
+    /// Some read a board.
+    pub(crate) has_boards: bool,
     pub(super) scratch: View,
-    /// Departures that all members' machines know of.
+    /// Comings and goings that all members' machines know of.
     heeded: u64,
+    /// By port, whether they were told that it has gone.
+    gone: Vec<bool>,
     names: Option<u32>,
 }
 
@@ -97,6 +106,24 @@ impl Clubs {
         self.list.iter_mut().find(is_it)
     }
 
+    /// Notes whether a port has gone; true where that is news.
+    fn set_gone(&mut self, port: PeerId, gone: bool) -> bool {
+        if self.gone.len() <= port.index() {
+            self.gone.resize(port.index() + 1, false);
+        }
+        std::mem::replace(&mut self.gone[port.index()], gone) != gone
+    }
+
+    pub(super) fn forget(&mut self, me: Member) {
+        self.list.retain(|club| club.me != me);
+        self.has_boards = self.list.iter().any(|club| club.reading.is_some());
+    }
+
+    /// Something can be read on a board.
+    pub(crate) fn has_news(&self) -> bool {
+        self.list.iter().any(|club| club.reading.as_ref().is_some_and(Reading::has_news))
+    }
+
     /// The next thing to run, and for which membership.
     pub(super) fn next_due(&mut self) -> Option<(Member, Due)> {
         let next = self.list.iter_mut().find_map(|club| Some((club.me, club.due.pop_front()?)));
@@ -117,7 +144,7 @@ impl Outgoing {
         let me = self.clubs.new_name(self.port.id);
         let connected = self.port.peers().collect();
         let mut due = VecDeque::new();
-        let mut causes = Causes { out: self, id, me, due: &mut due, has_ended: false };
+        let mut causes = Causes::new(self, (id, me), &mut due, None);
         let machine = Group::join(me, door, options, &mut causes);
         self.add_club(id, me, Some((door, connected)), machine);
         me
@@ -131,7 +158,9 @@ impl Outgoing {
         machine: Group<Content>,
     ) {
         let due = VecDeque::new();
-        self.clubs.list.push(Club { id, me, door, machine, due, has_ended: false });
+        let (board, reading) = (None, None);
+        let club = Club { id, me, door, machine, due, board, reading, has_ended: false };
+        self.clubs.list.push(club);
     }
 
     /// Lets a member's machine do something; none where it is no member.
@@ -142,12 +171,21 @@ impl Outgoing {
     ) -> Option<R> {
         let at = self.clubs.list.iter().position(|club| club.me == me && !club.has_ended)?;
         let mut club = self.clubs.list.swap_remove(at);
-        let Club { id, machine, due, .. } = &mut club;
-        let mut causes = Causes { out: self, id: *id, me, due, has_ended: false };
+        let Club { id, machine, due, board, .. } = &mut club;
+        let mut causes = Causes::new(self, (*id, me), due, board.as_mut());
         let result = act(machine, &mut causes);
-        club.has_ended = causes.has_ended;
+        let (has_ended, wants_board) = (causes.has_ended, causes.wants_board);
+        club.has_ended = has_ended;
+        if wants_board {
+            self.set_up_board(&mut club);
+        }
         if club.has_ended {
             club.due.push_back(Due::Ended);
+            club.reading = None;
+            club.board.take().into_iter().for_each(|board| board.close(&mut self.port));
+        }
+        if let Some(reading) = &mut club.reading {
+            reading.await_next(club.machine.next_of_tree());
         }
         if !club.due.is_empty() {
             self.clubs.has_due = true;
@@ -161,37 +199,53 @@ impl Outgoing {
     /// had sent.
     // spec: GRP-15, GRP-16
     #[inline(always)]
-    pub(crate) fn heed_departures(&mut self) {
-        if self.port.departures != self.clubs.heeded {
-            self.heed_all_departures();
+    pub(crate) fn heed_peers(&mut self) {
+        if self.port.peer_changes != self.clubs.heeded {
+            self.heed_all_peers();
         }
     }
 
     #[inline(never)]
-    fn heed_all_departures(&mut self) {
+    fn heed_all_peers(&mut self) {
+        let changes = self.port.peer_changes;
         let mut all = true;
-        let departures = self.port.departures;
+        for number in 0..self.port.connections.len() {
+            let port = PeerId(number as u16);
+            if !self.port.is_silent(port) {
+                all &= self.port.is_alive(port);
+                self.clubs.set_gone(port, false);
+            } else if self.clubs.set_gone(port, true) {
+                self.tell_of_death(port);
+            }
+        }
+        if all {
+            self.clubs.heeded = changes;
+        }
+    }
+
+    /// One after the other: a machine hears of a death before it asks whether somebody is dead.
+    fn tell_of_death(&mut self, port: PeerId) {
         let members: Vec<_> = self.clubs.list.iter().map(|club| club.me).collect();
         for me in members {
             let Some(club) = self.clubs.find(me) else { continue };
             let seats = club.machine.view().seats().iter().map(|seat| seat.member);
             let door = club.door.iter().map(|(door, _)| *door);
-            let others: Vec<_> = seats.chain(door).filter(|other| *other != me).collect();
-            for other in others {
-                if self.port.is_silent(port_of(other)) {
-                    self.with_club(me, |machine, causes| machine.on_death(other, causes));
-                } else {
-                    all &= self.port.is_alive(port_of(other));
-                }
+            let others = seats.chain(door).filter(|other| *other != me && port_of(*other) == port);
+            for other in others.collect::<Vec<_>>() {
+                self.with_club(me, |machine, causes| machine.on_death(other, causes));
             }
         }
-        if let Some(door) = self.clubs.visit.as_ref().map(|visit| visit.door)
-            && self.port.is_silent(port_of(door))
-        {
-            self.clubs.visit.iter_mut().for_each(|visit| visit.answer = Some(Answer::Gone));
-        }
-        if all {
-            self.clubs.heeded = departures;
+        let visit = self.clubs.visit.as_mut().filter(|visit| port_of(visit.door) == port);
+        visit.into_iter().for_each(|visit| visit.answer = Some(Answer::Gone));
+    }
+
+    /// Whether machines were told that a member has died.
+    // spec: GRP-15
+    pub(super) fn was_told_dead(&self, member: Member) -> bool {
+        let port = port_of(member);
+        match self.clubs.gone.get(port.index()) {
+            Some(gone) => *gone && !self.port.is_alive(port),
+            None => self.port.connection(port).is_err(),
         }
     }
 }

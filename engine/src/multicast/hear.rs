@@ -1,4 +1,5 @@
 //! What members say, as it comes, and running what groups deliver.
+use super::board::{BOARD, READS};
 use super::calls::Change;
 use super::causes::{Causes, Content, NAMES};
 use super::club::{Club, Due, Visit, port_of};
@@ -29,6 +30,13 @@ impl Outgoing {
         if port_of(from) != source || port_of(to) != self.port.id || source == self.port.id {
             return Err(Malformed);
         }
+        if let Some((group, kind)) = about_board(said) {
+            match kind {
+                BOARD => self.on_board(group, (from, to)),
+                _ => self.on_reads((from, to)),
+            }
+            return Ok(());
+        }
         let mut scratch = std::mem::take(&mut self.clubs.scratch);
         let mut apart = content.map(Arc::new);
         let message = Message::parse(said, &mut scratch, |rest| match apart.take() {
@@ -45,6 +53,15 @@ impl Outgoing {
         heard
     }
 
+    /// Whether a message has come by the board before: it was sent before this one had begun to
+    /// read.
+    // spec: GRP-25
+    fn is_here(&mut self, me: Member, message: &Message<'_, Content>) -> bool {
+        let Message::Tree { label, .. } = message else { return false };
+        let club = self.clubs.find(me).filter(|club| club.reading.is_some());
+        club.is_some_and(|club| label.ticket <= club.machine.have())
+    }
+
     fn heed_message(
         &mut self,
         group: u32,
@@ -55,6 +72,10 @@ impl Outgoing {
             let me = club.me;
             let from = club.door_or(from, &message);
             let is_cut_off = club.is_cut_off(&message, &self.port);
+            self.read_board(me)?;
+            if self.is_here(me, &message) {
+                return Ok(());
+            }
             let heard = self.with_club(me, |machine, causes| {
                 machine.on_message(from, message, causes)?;
                 if is_cut_off { machine.on_message(from, Message::Out, causes) } else { Ok(()) }
@@ -66,11 +87,18 @@ impl Outgoing {
         {
             return visit.take(from, &message);
         }
-        let (me, mut due) = (to, VecDeque::new());
-        let mut causes = Causes { out: self, id: group, me, due: &mut due, has_ended: false };
+        let mut due = VecDeque::new();
+        let mut causes = Causes::new(self, (group, to), &mut due, None);
         turn_away(from, &message, &mut causes);
         Ok(())
     }
+}
+
+/// The group and the kind of what is said about a board.
+fn about_board(said: &[u8]) -> Option<(u32, u32)> {
+    let [group, kind] = said.as_chunks::<4>().0 else { return None };
+    let [group, kind] = [group, kind].map(|word| u32::from_le_bytes(*word));
+    (said.len() == 8 && matches!(kind, BOARD | READS)).then_some((group, kind))
 }
 
 impl Club {
@@ -114,7 +142,7 @@ impl<S> Messenger<S> {
                 Due::Changed(change) => self.tell_change(state, me, &change),
                 Due::Ended => {
                     self.tell_change(state, me, &Change::Ended);
-                    self.out.clubs.list.retain(|club| club.me != me);
+                    self.out.clubs.forget(me);
                     self.watchers.retain(|(of, _)| *of != me);
                 }
             }

@@ -39,6 +39,7 @@
 //!   multicast --> Group --> causes.rs --> short or long message to a member
 //!   handler <-- due <-- Group <-- hear.rs <--'
 //! ```
+mod board;
 mod calls;
 mod causes;
 mod club;

@@ -211,6 +211,14 @@ impl<P: Clone> Group<P> {
         self.log.have()
     }
 
+    /// What may come along the tree next: from whom, of which view, by which ticket. None while
+    /// nothing may.
+    // spec: GRP-6, GRP-12
+    pub fn next_of_tree(&self) -> Option<(Member, u64, u64)> {
+        let parent = self.circle.view.parent(self.me).filter(|_| self.listening && self.is_in())?;
+        Some((parent, self.circle.view.number(), self.log.have() + 1))
+    }
+
     /// Requests of its own that it has not seen ordered.
     pub fn outstanding(&self) -> usize {
         self.outbox.len()

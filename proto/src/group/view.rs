@@ -53,6 +53,11 @@ impl View {
         self.number
     }
 
+    /// To how many others each member passes messages on.
+    pub const fn branches(&self) -> u8 {
+        self.branches
+    }
+
     /// All seats: members in their order, among them those who leave, and then those who join.
     pub fn seats(&self) -> &[Seat] {
         &self.seats

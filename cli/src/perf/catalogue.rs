@@ -16,6 +16,7 @@ use super::ops::carrier::{
 use super::ops::collective::{Everybody, Together};
 use super::ops::crowd::{AllToAll, Barrier, FanIn, Ring};
 use super::ops::deposit::{AppendIn, endless};
+use super::ops::multicast::{Audience, ToAll, Until};
 use super::ops::pair::{Member, Pair, place};
 use super::ops::poll::Poll;
 use super::ops::single::OneSided;
@@ -130,6 +131,7 @@ impl Job {
             Self::Crowd(ranks) => {
                 let mut cases = crowd(path, &member, ranks);
                 cases.extend(collectives(path)?);
+                cases.extend(multicasts(path)?);
                 Ok(cases)
             }
             _ => Ok(vec![
@@ -397,6 +399,22 @@ fn collectives(path: Path) -> Result<Cases> {
     };
     let lens = &[8, 32, 1 << 10];
     Ok(vec![case("group-barrier-latency", &[0]), case("allreduce-latency", lens)])
+}
+
+/// Rank 0 tells all others, as a group and one by one.
+fn multicasts(path: Path) -> Result<Cases> {
+    let audience = Audience::join()?;
+    let case = |name, is_to_group, until| -> Box<dyn Case> {
+        let sizes = &[8, 1 << 10, 16 << 10, 64 << 10];
+        let label = Label { name, sizes, raw: RawKind::Barrier, ..LATENCY }.on(path);
+        Box::new(ToAll { label, audience: audience.clone(), is_to_group, until })
+    };
+    Ok(vec![
+        case("multicast-sent", true, Until::Sent),
+        case("unicasts-sent", false, Until::Sent),
+        case("multicast-answered", true, Until::Answered),
+        case("unicasts-answered", false, Until::Answered),
+    ])
 }
 
 fn polls(path: Path) -> Cases {

@@ -483,7 +483,7 @@ fn body<'a>(
 }
 
 /// Arguments as they travel with a long message.
-pub(crate) fn bytes_of(arguments: &[u64]) -> Vec<u8> {
+pub(super) fn bytes_of(arguments: &[u64]) -> Vec<u8> {
     arguments.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 

@@ -9,8 +9,8 @@
 //! A member reads the slot of its next ticket and no other. The root writes over a message when all
 //! have it; what has no room goes to each member by itself. Where a member gets messages in both
 //! ways, the board's come first: see [`Outgoing::read_board`].
-use super::causes::Content;
 use super::club::{Club, port_of};
+use super::content::Content;
 use crate::active::outgoing::Outgoing;
 use crate::control::PacketKind;
 use crate::mem::region::{Region, RegionOptions, RemoteRegion};
@@ -20,7 +20,6 @@ use ayre_proto::group::{Label, Member, Message, SEATS_MAX};
 use ayre_proto::lane::Malformed;
 use ayre_proto::units::Rights;
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 #[cfg(test)]
 mod tests;
@@ -196,13 +195,22 @@ impl Reading {
             return Err(Malformed);
         }
         // Bytes of our own from here on: the root may write them again.
-        let mut content = vec![0; len as usize];
-        if let Some(memory) = &self.region.memory {
-            memory.mapping.read(place, &mut content);
-        }
+        let content = self.content(place, len as usize);
         let (sender, origin) = (Member(who as u32), Member((who >> 32) as u32));
         let label = Label { ticket, number, sender, origin };
-        Ok(Some(Entry { view, stable, label, content: Arc::new(content) }))
+        Ok(Some(Entry { view, stable, label, content }))
+    }
+
+    fn content(&self, place: u64, len: usize) -> Content {
+        let Some(memory) = &self.region.memory else { return Content::of([]) };
+        let mut short = [0; 64];
+        if let Some(short) = short.get_mut(..len) {
+            memory.mapping.read(place, short);
+            return Content::of([short]);
+        }
+        let mut long = vec![0; len];
+        memory.mapping.read(place, &mut long);
+        Content::from(long)
     }
 }
 
@@ -288,8 +296,7 @@ impl Outgoing {
     /// The same of all boards.
     #[inline(never)]
     pub(crate) fn read_boards(&mut self) {
-        let has_news = |club: &&Club| club.reading.as_ref().is_some_and(Reading::has_news);
-        while let Some(club) = self.clubs.list.iter().find(has_news) {
+        while let Some(club) = self.clubs.with_news() {
             let me = club.me;
             let Some(root) = club.reading.as_ref().map(|reading| reading.root) else { return };
             let (before, is_sound) = (club.machine.have(), self.read_board(me).is_ok());

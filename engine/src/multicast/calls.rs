@@ -1,15 +1,13 @@
 //! Groups as programs use them.
 use super::PAYLOAD_MAX;
-use super::causes::Content;
 use super::club::{Visit, member_at, port_of};
-use super::hear::NUMBER;
-use crate::active::outgoing::{Outgoing, bytes_of};
+use super::content::Content;
+use crate::active::outgoing::Outgoing;
 use crate::active::{Call, Handler, Messenger};
 use crate::error::{ReceiveError, SetupError};
 use ayre_proto::active::{NAME_MAX, id_of};
 use ayre_proto::group::{Answer, Guest, Member, Options, Refusal, Standing, View};
 use ayre_proto::units::PeerId;
-use std::sync::Arc;
 
 /// A membership of a messenger in a group.
 // spec: GRP-2
@@ -342,9 +340,6 @@ fn content<const N: usize>(
     if payload.len() > PAYLOAD_MAX - 8 * N {
         return Err(MulticastError::TooLong);
     }
-    let mut content = Vec::with_capacity(NUMBER + 8 * N + payload.len());
-    content.extend_from_slice(&handler.id().to_le_bytes());
-    content.extend_from_slice(&bytes_of(arguments));
-    content.extend_from_slice(payload);
-    Ok(Arc::new(content))
+    let arguments = arguments.map(u64::to_le_bytes);
+    Ok(Content::of([&handler.id().to_le_bytes(), arguments.as_flattened(), payload]))
 }

@@ -2,6 +2,7 @@
 use super::board::Board;
 use super::calls::Change;
 use super::club::{Due, port_of};
+use super::content::Content;
 use crate::active::outgoing::Outgoing;
 use crate::connection::Mode;
 use arrayvec::ArrayVec;
@@ -9,11 +10,6 @@ use ayre_proto::active::record::GROUP;
 use ayre_proto::group::{Effects, Label, MESSAGE_BYTES, Member, Message, SEATS_MAX, View};
 use ayre_proto::limits::EAGER_MAX;
 use std::collections::VecDeque;
-use std::sync::Arc;
-
-/// A handler's number, its arguments and the payload, one behind the other: shared by all for whom
-/// it is kept.
-pub(super) type Content = Arc<Vec<u8>>;
 
 /// Bytes of the names of sender and receiver, in front of what a machine says.
 pub(super) const NAMES: usize = 8;
@@ -113,22 +109,19 @@ impl Outgoing {
         message: &Message<'_, Content>,
     ) {
         let (bytes, content) = message.encode(group);
+        let shared = content.and_then(Content::shared);
         let mut head = ArrayVec::<u8, { NAMES + MESSAGE_BYTES }>::new();
         for part in [&from.0.to_le_bytes()[..], &to.0.to_le_bytes(), &bytes] {
             head.try_extend_from_slice(part).expect("there is room for names and a message");
         }
         let to = port_of(to);
-        match content {
-            Some(content) if head.len() + content.len() > EAGER_MAX => {
-                self.owe_long(to, GROUP, &head, content.clone());
-            }
-            content => {
-                let mut record = ArrayVec::<u8, EAGER_MAX>::new();
-                for part in [&head[..], content.map_or(&[], |content| content)] {
-                    record.try_extend_from_slice(part).expect("it has been measured");
-                }
-                self.owe_bytes(to, GROUP, &record);
-            }
+        let content = content.map_or(&[][..], |content| content);
+        let mut record = ArrayVec::<u8, EAGER_MAX>::new();
+        let fits =
+            [&head[..], content].iter().all(|part| record.try_extend_from_slice(part).is_ok());
+        match shared.filter(|_| !fits) {
+            Some(shared) => self.owe_long(to, GROUP, &head, shared),
+            None => self.owe_bytes(to, GROUP, &record),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The memberships of a messenger.
 use super::board::{Board, Reading};
 use super::calls::Change;
-use super::causes::{Causes, Content};
+use super::causes::Causes;
+use super::content::Content;
 use crate::active::outgoing::Outgoing;
 use crate::random;
 use ayre_proto::group::{Answer, Group, Guest, Label, Member, Options, View};
@@ -67,13 +68,14 @@ pub(super) struct Visit {
 /// All of them.
 #[derive(Debug, Default)]
 pub(crate) struct Clubs {
-    pub(super) list: Vec<Club>,
+    pub(super) list: Vec<Box<Club>>,
     pub(super) visit: Option<Visit>,
     /// Something is to be run.
     pub(super) has_due: bool,
     /// Some read a board.
     pub(crate) has_boards: bool,
-    pub(super) scratch: View,
+    /// Where views are read to; none while one is.
+    pub(super) scratch: Option<Box<View>>,
     /// Comings and goings that all members' machines know of.
     heeded: u64,
     /// By port, whether they were told that it has gone.
@@ -95,7 +97,7 @@ impl Clubs {
     }
 
     pub(super) fn find(&mut self, me: Member) -> Option<&mut Club> {
-        self.list.iter_mut().find(|club| club.me == me)
+        self.list.iter_mut().map(Box::as_mut).find(|club| club.me == me)
     }
 
     /// The membership that a message is for.
@@ -103,7 +105,7 @@ impl Clubs {
         let is_it = |club: &&mut Club| {
             club.id == group && !club.has_ended && (club.me == to || is_nameless(to))
         };
-        self.list.iter_mut().find(is_it)
+        self.list.iter_mut().map(Box::as_mut).find(is_it)
     }
 
     /// Notes whether a port has gone; true where that is news.
@@ -119,9 +121,16 @@ impl Clubs {
         self.has_boards = self.list.iter().any(|club| club.reading.is_some());
     }
 
+    /// One that can read something on a board.
+    #[inline]
+    pub(super) fn with_news(&self) -> Option<&Club> {
+        let has_news = |club: &&Club| club.reading.as_ref().is_some_and(Reading::has_news);
+        self.list.iter().map(Box::as_ref).find(has_news)
+    }
+
     /// Something can be read on a board.
     pub(crate) fn has_news(&self) -> bool {
-        self.list.iter().any(|club| club.reading.as_ref().is_some_and(Reading::has_news))
+        self.with_news().is_some()
     }
 
     /// The next thing to run, and for which membership.
@@ -160,7 +169,7 @@ impl Outgoing {
         let due = VecDeque::new();
         let (board, reading) = (None, None);
         let club = Club { id, me, door, machine, due, board, reading, has_ended: false };
-        self.clubs.list.push(club);
+        self.clubs.list.push(Box::new(club));
     }
 
     /// Lets a member's machine do something; none where it is no member.
@@ -171,7 +180,7 @@ impl Outgoing {
     ) -> Option<R> {
         let at = self.clubs.list.iter().position(|club| club.me == me && !club.has_ended)?;
         let mut club = self.clubs.list.swap_remove(at);
-        let Club { id, machine, due, board, .. } = &mut club;
+        let Club { id, machine, due, board, .. } = &mut *club;
         let mut causes = Causes::new(self, (*id, me), due, board.as_mut());
         let result = act(machine, &mut causes);
         let (has_ended, wants_board) = (causes.has_ended, causes.wants_board);

@@ -1,8 +1,9 @@
 //! What members say, as it comes, and running what groups deliver.
 use super::board::{BOARD, READS};
 use super::calls::Change;
-use super::causes::{Causes, Content, NAMES};
+use super::causes::{Causes, NAMES};
 use super::club::{Club, Due, Visit, port_of};
+use super::content::Content;
 use crate::active::Messenger;
 use crate::active::outgoing::Outgoing;
 use crate::port::Port;
@@ -10,7 +11,6 @@ use ayre_proto::group::{Member, Message, turn_away};
 use ayre_proto::lane::Malformed;
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 /// Bytes of a handler's number.
 pub(crate) const NUMBER: usize = 4;
@@ -37,11 +37,11 @@ impl Outgoing {
             }
             return Ok(());
         }
-        let mut scratch = std::mem::take(&mut self.clubs.scratch);
-        let mut apart = content.map(Arc::new);
+        let mut scratch = self.clubs.scratch.take().unwrap_or_default();
+        let mut apart = content.map(Content::from);
         let message = Message::parse(said, &mut scratch, |rest| match apart.take() {
             Some(content) => content,
-            None => Arc::new(rest.to_vec()),
+            None => Content::of([rest]),
         });
         let heard = match message {
             Ok((group, message)) if apart.is_none() => {
@@ -49,7 +49,7 @@ impl Outgoing {
             }
             _ => Err(Malformed),
         };
-        self.clubs.scratch = scratch;
+        self.clubs.scratch = Some(scratch);
         heard
     }
 

@@ -43,6 +43,7 @@ mod board;
 mod calls;
 mod causes;
 mod club;
+mod content;
 mod hear;
 
 pub(crate) use calls::Watchers;

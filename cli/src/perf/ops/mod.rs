@@ -13,6 +13,7 @@ pub(crate) mod carrier;
 pub(crate) mod collective;
 pub(crate) mod crowd;
 pub(crate) mod deposit;
+pub(crate) mod multicast;
 pub(crate) mod pair;
 pub(crate) mod poll;
 pub(crate) mod single;

@@ -21,7 +21,8 @@ fn label(ticket: u64) -> Label {
 }
 
 fn content(ticket: u64, len: usize) -> Content {
-    Arc::new((0..len as u64).map(|at| (at * 3 + ticket) as u8).collect())
+    let bytes: Vec<_> = (0..len as u64).map(|at| (at * 3 + ticket) as u8).collect();
+    Content::of([&bytes])
 }
 
 /// Messages of all lengths come as they were written, each once, over many rounds of slots and of

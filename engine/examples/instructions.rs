@@ -3,9 +3,10 @@
 //! Both ends are ports of this process, so that what is counted is the library's own work and no
 //! waiting. `cargo xtask instructions` runs it under callgrind with two counts; what differs is
 //! the cost of the operations between.
-use ayre::active::Messenger;
+use ayre::active::{Call, Messenger};
 use ayre::collective::Request;
 use ayre::deposit::{Address, Deposit, InletOptions, Program, Register, X, Y, Z};
+use ayre::multicast::MulticastOptions;
 use ayre::{
     Access, Combine, Config, Endpoint, EndpointOptions, Mode, Number, Options, Outgoing, PeerId,
     Port, Receive, RegionOptions, RemoteId, RemoteQueue, RemoteRegion, Rights, Span, Spans, Spin,
@@ -92,6 +93,50 @@ fn allreduce(count: u64) {
         near.allreduce(&mut (), at_near, Combine::Sum, black_box(&mut sum)).expect("alive");
         let theirs = far.finish(&mut (), begun.expect("a group"));
         assert_eq!(theirs, Ok(sum.to_vec()));
+    }
+}
+
+/// A message of a root to two others, and both take it.
+fn multicast(count: u64) {
+    let (root, mut others) = idle_port(2, Mode::Direct);
+    let path = std::env::temp_dir().join(format!("ayre-multicast-{}", std::process::id()));
+    let (first, second) = others.split_at_mut(1);
+    first[0].listen(&path).expect("listens");
+    std::thread::scope(|scope| {
+        scope.spawn(|| second[0].connect(&path).expect("connects"));
+        first[0].accept().expect("accepts");
+    });
+    let _ = std::fs::remove_file(path);
+    let options = MulticastOptions::new();
+    let heard = |heard: &mut u64, _: &mut Call<'_>, [number]: [u64; 1], _: &[u8]| *heard += number;
+    let mut root = Messenger::new(root);
+    let hear = root.register("hear", heard).expect("a new name");
+    let (name, mut counts) = ("all", [0; 3]);
+    let all = root.found(name, options, |_, _| ()).expect("a new name");
+    let mut others = others.into_iter().map(|port| {
+        let mut other = Messenger::new(port);
+        other.register("hear", heard).expect("a new name");
+        let joining = std::thread::spawn(move || {
+            let founder = other.port().peer(0).expect("connected");
+            other.join(&mut 0, name, founder, options, |_, _| ()).expect("it has room");
+            other
+        });
+        while !joining.is_finished() {
+            root.poll(&mut 0);
+        }
+        joining.join().expect("a member")
+    });
+    let mut others = [others.next(), others.next()].map(|other| other.expect("two"));
+    for _ in 0..count {
+        root.multicast(&mut counts[0], all, hear, [1], black_box(&[])).expect("a member");
+        for (other, count) in others.iter_mut().zip(&mut counts[1..]) {
+            other.poll(count);
+        }
+        root.poll(&mut counts[0]);
+    }
+    while counts.iter().any(|heard| *heard < count) {
+        others.iter_mut().zip(&mut counts[1..]).for_each(|(other, count)| _ = other.poll(count));
+        root.poll(&mut counts[0]);
     }
 }
 
@@ -320,6 +365,7 @@ fn main() {
         "active-48" => active(48, true, count),
         "active-poll" => active(0, false, count),
         "allreduce-8" => allreduce(count),
+        "multicast-8" => multicast(count),
         "enqueue-32" => queue(&mut Pair::new(Mode::Direct), count),
         "poll-1-peer" => poll(1, Mode::Direct, count),
         "poll-64-peers" => poll(64, Mode::Direct, count),

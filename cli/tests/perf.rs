@@ -66,6 +66,7 @@ const OPERATIONS: &[&str] = &[
     "compare-swap-latency",
     "fcaa-latency",
     "active-latency",
+    "active-long-latency",
     "active-rate",
     "active-bandwidth",
     "group-barrier-latency",

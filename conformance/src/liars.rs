@@ -270,9 +270,9 @@ pub fn a_landing_is_for_writing(executor: Executor) {
         yield_now();
     }
     assert_eq!(found, Some((6, 8)));
-    assert_eq!(u64::from_le_bytes(record[..8].try_into().expect("eight")), 1 << 17);
+    assert_eq!(u64::from_le_bytes(record[..8].try_into().expect("eight")), 1 << 20);
     let landing = near.accept_region(far_id, 0x6179_7265_0000_0001).expect("it is handed over");
-    assert_eq!((landing.len(), landing.rights()), (1 << 17, Rights::WRITE));
+    assert_eq!((landing.len(), landing.rights()), (1 << 20, Rights::WRITE));
     let mut into = [0; 8];
     let read = near.get(&landing, 0, &mut into, Options::new());
     assert_eq!(read.map(drop), Err(Fault::Rights.into()));

@@ -383,11 +383,12 @@ fn active(path: Path) -> Result<Cases> {
     let latency = label("active-latency", Metric::Latency, MESSAGES, RawKind::PingPong);
     let rate = label("active-rate", Metric::Rate, &[8, 32, 56], RawKind::Ring);
     // The raw ring is a stream of two copies, in and out.
+    let long = label("active-long-latency", Metric::Latency, ACTIVE_BULK, RawKind::PingPong);
     let bandwidth = label("active-bandwidth", Metric::Bandwidth, ACTIVE_BULK, RawKind::Ring);
     let case = |label, each_answered| -> Box<dyn Case> {
         Box::new(Calls { label, talk: talk.clone(), each_answered })
     };
-    Ok(vec![case(latency, true), case(rate, false), case(bandwidth, false)])
+    Ok(vec![case(latency, true), case(long, true), case(rate, false), case(bandwidth, false)])
 }
 
 /// Beside an exchange of all ranks, which is the least that such a thing can take.

@@ -22,14 +22,15 @@ const POLL_MAX: usize = 16;
 #[derive(Clone, Debug)]
 pub struct MessengerOptions {
     pub(super) overflow: usize,
-    pub(super) landing: usize,
+    /// None: as many as suits the number of peers.
+    pub(super) landing: Option<usize>,
     pub(super) longest: usize,
 }
 
 impl MessengerOptions {
     /// The defaults: see each.
     pub const fn new() -> Self {
-        Self { overflow: 16 << 20, landing: 1 << 17, longest: LONGEST }
+        Self { overflow: 16 << 20, landing: None, longest: LONGEST }
     }
 
     /// Bytes of messages that handlers have sent and that found no room: 16 MiB. One peer takes no
@@ -41,10 +42,10 @@ impl MessengerOptions {
     }
 
     /// Bytes of memory for each peer that sends long messages, a power of two from 4 KiB to 16 MiB:
-    /// 128 KiB.
+    /// 1 MiB for the first 16 of them, 128 KiB for each one more.
     // spec: AM-12
     pub const fn landing(mut self, bytes: usize) -> Self {
-        self.landing = bytes;
+        self.landing = Some(bytes);
         self
     }
 
@@ -114,7 +115,8 @@ impl<S> Messenger<S> {
     /// # Errors
     /// [`SetupError::Invalid`].
     pub fn with_options(port: Port, options: MessengerOptions) -> Result<Self, SetupError> {
-        if !is_landing(options.landing as u64) || options.longest > LONGEST {
+        let is_sound = options.landing.is_none_or(|bytes| is_landing(bytes as u64));
+        if !is_sound || options.longest > LONGEST {
             return Err(SetupError::Invalid("limits of a messenger"));
         }
         let mut messenger = Self::new(port);

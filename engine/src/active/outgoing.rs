@@ -19,6 +19,14 @@ use std::sync::Arc;
 /// Under which landings are handed over.
 // spec: AM-12
 const LANDING: u64 = 0x6179_7265_0000_0001;
+/// Bytes of a landing where there are few of them: so many that what one processor has written is
+/// out of its first-level cache, from where others fetch it slowly, when the other one reads it.
+const LANDING_WIDE: usize = 1 << 20;
+/// How many are that large, and bytes of all others.
+const WIDE_MAX: usize = 16;
+const LANDING_NARROW: usize = 1 << 17;
+/// Bytes of a piece at most: of a message of two of them, both ends copy at the same time.
+const PIECE_MAX: u64 = 1 << 15;
 /// Failures that nobody has asked for yet; of further ones the oldest is forgotten.
 const FAILURES_MAX: usize = 1024;
 
@@ -367,7 +375,7 @@ impl Outgoing {
             return Ok(false);
         }
         // A poll waits for nobody: what a peer must take in between is put as pieces of its own.
-        let longest = self.port.longest_put_at_once(to);
+        let longest = self.port.longest_put_at_once(to).min(PIECE_MAX);
         let Self { port, peers, .. } = self;
         let Out::Open(landing) = &mut peers[to.index()].out else { return Ok(false) };
         let (ring, region) = &mut **landing;
@@ -426,12 +434,17 @@ impl Outgoing {
 
     // spec: AM-12
     fn make_landing(&mut self, peer: PeerId) -> Result<(), PostError> {
-        let bytes = self.options.landing;
-        if self.peer(peer).landing.is_none() {
-            let landing = self.share_landing(peer, bytes);
-            let landing = landing.map_err(|_| PostError::Busy(Busy::MessageLaneFull))?;
-            self.peer(peer).landing = Some(landing);
-        }
+        let bytes = match &self.peer(peer).landing {
+            Some(landing) => landing.region.len(),
+            None => {
+                let others = self.peers.iter().filter(|peer| peer.landing.is_some()).count();
+                let bytes = self.options.landing.unwrap_or_else(|| landing_beside(others));
+                let landing = self.share_landing(peer, bytes);
+                let landing = landing.map_err(|_| PostError::Busy(Busy::MessageLaneFull))?;
+                self.peer(peer).landing = Some(landing);
+                bytes
+            }
+        };
         let (tag, record) = Record::Landing(bytes as u64).encode();
         self.port.send(peer, tag, &record)?;
         self.peer(peer).wants = false;
@@ -452,6 +465,12 @@ impl Outgoing {
             dropped: None,
         })
     }
+}
+
+/// Bytes of a landing beside so many others.
+// spec: AM-12
+const fn landing_beside(others: usize) -> usize {
+    if others < WIDE_MAX { LANDING_WIDE } else { LANDING_NARROW }
 }
 
 /// Arguments and payload, one behind the other.
@@ -530,5 +549,17 @@ impl Call<'_> {
         payload: &[u8],
     ) -> Result<(), PostError> {
         self.out.send(to, handler, arguments, payload)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    // spec: AM-12
+    #[test]
+    fn landings_are_smaller_where_there_are_many() {
+        assert!([0, 15].iter().all(|others| landing_beside(*others) == 1 << 20));
+        assert!([16, 4095].iter().all(|others| landing_beside(*others) == 1 << 17));
     }
 }

@@ -26,6 +26,10 @@ pub fn a_long_call_ends_with_its_peer(executor: Executor) {
             let handler = Handler::<0>::named("nobody's");
             near.call(&mut vec![], far_id, handler, [], &vec![1; 1 << 20])
         });
+        if executor == Executor::Tuned {
+            expect_record(&mut far, 16);
+            insist(&mut far, |port| port.send(near_id, 17, &0_u64.to_le_bytes()));
+        }
         expect_record(&mut far, 5);
         let region = far.alloc(1 << 12, RegionOptions::new()).expect("memory is there");
         let rights = Rights::WRITE;
@@ -226,7 +230,7 @@ fn any_record(dice: &mut Dice) -> (u32, Vec<u8>) {
     let tag = match dice.below(8) {
         0 => id,
         1 => dice.below(300) as u32,
-        _ => 1 + dice.below(13) as u32,
+        _ => 1 + dice.below(17) as u32,
     };
     let words = 1 + dice.below(4);
     let mut bytes = vec![];

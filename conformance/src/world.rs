@@ -1,4 +1,5 @@
 //! The two ends that a case works with, and how the far one gets to do its part.
+use ayre::tuning::{Step, Tuning, Use};
 use ayre::{
     Classes, Config, Fault, Grant, Message, Mode, NetOptions, Notification, Operation, PeerId,
     Port, PostError, Region, RegionOptions, RemoteRegion, Rights, Spin,
@@ -18,6 +19,8 @@ pub enum Executor {
     MediatedLoopback,
     /// Two ports, direct: the target's calls are not needed.
     Direct,
+    /// The same, and many bytes are moved by each use's other method: streamed, read by the kernel.
+    Tuned,
     /// Two ports, mediated: operations are performed in the target's own calls.
     Inline,
     /// Two ports, mediated: the target has started its engine thread.
@@ -41,7 +44,7 @@ impl Executor {
     /// How the ports are configured.
     pub fn mode(self) -> Mode {
         match self {
-            Self::Loopback | Self::Direct => Mode::Direct,
+            Self::Loopback | Self::Direct | Self::Tuned => Mode::Direct,
             _ => Mode::Mediated,
         }
     }
@@ -96,8 +99,18 @@ impl Executor {
 
     /// Waits give way early: the cases run on whatever processors there are, several at a time.
     fn config(self, number: u16) -> Config {
-        Config::new().mode(self.mode()).number(number).spin(Spin::SHARED).linger(LINGER)
+        let config = Config::new().mode(self.mode()).number(number).spin(Spin::SHARED);
+        let tuning = if self == Self::Tuned { tuned() } else { Tuning::new() };
+        config.linger(LINGER).tuning(tuning)
     }
+}
+
+/// Each use by its other method, whatever the size.
+fn tuned() -> Tuning {
+    Use::ALL.into_iter().fold(Tuning::new(), |tuning, of| {
+        let step = Step { from: 0, method: of.methods()[1] };
+        tuning.with_steps(of, vec![step]).expect("a step")
+    })
 }
 
 /// Long enough for what goes through memory of this host; in some cases nobody is there to answer.

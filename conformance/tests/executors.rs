@@ -45,6 +45,16 @@ mod direct {
     }
 }
 
+/// The same, and many bytes are moved by other methods.
+mod tuned {
+    mod all {
+        ayre_conformance::suite!(ayre_conformance::Executor::Tuned);
+    }
+    mod ports {
+        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Tuned);
+    }
+}
+
 /// Two ports, whose target performs operations in its own calls.
 mod inline {
     mod all {

@@ -1,5 +1,7 @@
 //! Run-time choices of a port, with defaults that suit most programs.
 use crate::connection::{Mode, Name};
+use crate::tuning::Tuning;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How a port is opened.
@@ -11,6 +13,8 @@ pub struct Config {
     pub(crate) revoke_grace: Duration,
     pub(crate) spin: Spin,
     pub(crate) linger: Duration,
+    /// None: what is found when the port is opened.
+    pub(crate) tuning: Option<Arc<Tuning>>,
     /// Peers have names and no numbers, and the port gives them its own.
     pub(crate) name: Option<Name>,
 }
@@ -25,6 +29,7 @@ impl Config {
             revoke_grace: Duration::from_millis(100),
             spin: Spin::DEDICATED,
             linger: Duration::from_secs(1),
+            tuning: None,
             name: None,
         }
     }
@@ -59,6 +64,13 @@ impl Config {
     /// How long a port that is dropped stays to bring what it has posted to other hosts.
     pub const fn linger(mut self, linger: Duration) -> Self {
         self.linger = linger;
+        self
+    }
+
+    /// By which methods many bytes are moved, instead of what [`crate::tuning::found`] finds.
+    // spec: INJ-4
+    pub fn tuning(mut self, tuning: Tuning) -> Self {
+        self.tuning = Some(Arc::new(tuning));
         self
     }
 

@@ -59,6 +59,7 @@ mod responder;
 mod setup;
 mod sync;
 mod sys;
+pub mod tuning;
 mod wait;
 mod wire;
 

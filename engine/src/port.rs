@@ -148,9 +148,14 @@ impl Port {
     /// Opens a port without peers.
     ///
     /// # Errors
-    /// [`SetupError::Os`] where the system refuses memory files, eventfds or epoll.
-    pub fn open(config: Config) -> Result<Self, SetupError> {
+    /// [`SetupError::Os`] where the system refuses memory files, eventfds or epoll;
+    /// [`SetupError::Environment`] where `AYRE_TUNING` names a file that cannot be used.
+    // spec: INJ-4
+    pub fn open(mut config: Config) -> Result<Self, SetupError> {
         crate::mem::fence::expedited();
+        if config.tuning.is_none() {
+            config = config.tuning(crate::tuning::found()?.tuning);
+        }
         let (sleep, own_bell) = (Sleep::new()?, Arc::new(own_bell()?));
         sleep.watch_own(own_bell.as_fd())?;
         let any_news = Arc::new(AtomicBool::new(false));

@@ -2,8 +2,9 @@
 use super::handlers::Handlers;
 use super::messenger::{Failure, Messenger};
 use super::outgoing::{Call, Outgoing};
-use super::peers::{Landing, Name, Out, Peer};
+use super::peers::{Coming, Landing, Name, Out, Peer};
 use crate::collective::running::PORTION_MAX;
+use crate::mem::region::Region;
 use crate::message::Message;
 use crate::multicast::{NUMBER, PAYLOAD_MAX};
 use ayre_proto::active::landing::{Outward, Piece};
@@ -109,10 +110,17 @@ impl<S> Messenger<S> {
             }
             Record::Empty(id) => return Ok(self.run_short(state, source, id, 0)),
             Record::Long { id, total, piece, arguments } => {
+                let landing = self.out.peer(source).landing.as_mut().ok_or(Malformed)?;
+                landing.ring.begin(total)?;
                 self.begin_long(source, (id, arguments), total)?;
                 return self.take_piece(state, source, piece);
             }
             Record::Piece(len) => return self.take_piece(state, source, len),
+            Record::Pull { id, total, address, arguments } => {
+                self.begin_long(source, (id, arguments), total)?;
+                return self.pull(state, source, (address, total));
+            }
+            Record::Pulled(is_whole) => self.out.pulled(source, is_whole)?,
             Record::Room(taken) => match &mut self.out.peer(source).out {
                 Out::Open(landing) => landing.0.on_room(taken)?,
                 _ => return Err(Malformed),
@@ -151,13 +159,12 @@ impl<S> Messenger<S> {
         let index = self.out.known(source, id, self.handlers.find(id));
         let takes = index.map(|index| usize::from(self.handlers.entry(index).arguments));
         let longest = self.out.options.longest as u64;
-        let landing = self.out.peer(source).landing.as_mut().ok_or(Malformed)?;
-        landing.ring.begin(total)?;
-        landing.id = id;
-        landing.arguments.clear();
-        landing.arguments.extend_from_slice(arguments);
-        landing.len = 0;
-        landing.dropped = match takes {
+        let coming = &mut self.out.peer(source).coming;
+        coming.id = id;
+        coming.arguments.clear();
+        coming.arguments.extend_from_slice(arguments);
+        coming.len = 0;
+        coming.dropped = match takes {
             _ if matches!(id, PORTION | GROUP) => None,
             None => Some(Cause::Unknown),
             Some(takes) if 8 * takes != arguments.len() || total > longest => {
@@ -170,51 +177,71 @@ impl<S> Messenger<S> {
 
     // spec: AM-5, AM-12
     fn take_piece(&mut self, state: &mut S, source: PeerId, len: u64) -> Result<bool, Malformed> {
-        let landing = self.out.peer(source).landing.as_mut().ok_or(Malformed)?;
-        let piece = landing.ring.take(len)?;
-        let is_whole = landing.len == 0 && landing.ring.left() == 0;
+        let Peer { landing, coming, .. } = self.out.peer(source);
+        let Some(Landing { region, ring, .. }) = landing else { return Err(Malformed) };
+        let piece = ring.take(len)?;
+        let is_last = ring.left() == 0;
+        let is_whole = coming.len == 0 && is_last;
         if is_whole
-            && landing.id == PORTION
-            && self.groups.take_landed(source, &landing.arguments, piece)?
+            && coming.id == PORTION
+            && self.groups.take_landed(source, &coming.arguments, piece)?
         {
             self.out.stir();
             return Ok(false);
         }
-        if landing.dropped.is_none() {
-            landing.append(piece);
+        if coming.dropped.is_none() {
+            coming.append(region, piece);
         }
         self.out.stir();
-        let landing = self.out.peer(source).landing.as_mut().ok_or(Malformed)?;
-        if landing.ring.left() > 0 {
+        if !is_last {
             return Ok(false);
         }
-        if landing.id == PORTION {
-            let mut bytes = std::mem::take(&mut landing.payload);
-            bytes.truncate(landing.len);
-            self.groups.take_long(source, &landing.arguments, bytes)?;
+        let coming = &mut self.out.peer(source).coming;
+        if coming.id == PORTION {
+            let mut bytes = std::mem::take(&mut coming.payload);
+            bytes.truncate(coming.len);
+            self.groups.take_long(source, &coming.arguments, bytes)?;
             return Ok(false);
         }
-        if landing.id == GROUP {
-            let (head, mut bytes) =
-                (landing.arguments.clone(), std::mem::take(&mut landing.payload));
-            bytes.truncate(landing.len);
+        if coming.id == GROUP {
+            let (head, mut bytes) = (coming.arguments.clone(), std::mem::take(&mut coming.payload));
+            bytes.truncate(coming.len);
             self.out.hear(source, &head, Some(bytes))?;
             return Ok(self.run_due(state) > 0);
         }
         Ok(self.run_long(state, source))
     }
 
+    /// A message that is to be read where its sender has it.
+    // spec: INJ-6, INJ-7
+    fn pull(
+        &mut self,
+        state: &mut S,
+        source: PeerId,
+        (address, total): (u64, u64),
+    ) -> Result<bool, Malformed> {
+        let peer = self.out.peer(source);
+        let is_amid = peer.landing.as_ref().is_some_and(|landing| landing.ring.left() > 0);
+        if total == 0 || is_amid || peer.pulled.is_some() {
+            return Err(Malformed);
+        }
+        let is_wanted = peer.coming.dropped.is_none();
+        let is_whole = !is_wanted || self.out.read_at(source, address, total as usize);
+        self.out.peer(source).pulled = Some(is_whole);
+        self.out.tell_pulled(source);
+        Ok(is_whole && self.run_long(state, source))
+    }
+
     // spec: AM-5, AM-7
     fn run_long(&mut self, state: &mut S, source: PeerId) -> bool {
-        let Some(landing) = self.out.peer(source).landing.as_mut() else { return false };
-        let Landing { id, arguments, payload, len, dropped, .. } = landing;
+        let Coming { id, arguments, payload, len, dropped } = &mut self.out.peer(source).coming;
         let (id, len, dropped) = (*id, *len, *dropped);
-        let (arguments, mut payload) = (std::mem::take(arguments), std::mem::take(payload));
         let index = self.handlers.find(id);
         let (Some(index), None) = (index, dropped) else {
             self.out.fail(source, id, dropped.unwrap_or(Cause::Unknown));
             return false;
         };
+        let (arguments, mut payload) = (std::mem::take(arguments), std::mem::take(payload));
         let entry = self.handlers.entry(index);
         let mut call = Call { out: &mut self.out, source };
         let run = AssertUnwindSafe(|| (entry.run)(state, &mut call, &arguments, &payload[..len]));
@@ -223,9 +250,7 @@ impl<S> Messenger<S> {
         }
         payload.truncate(KEPT_MAX);
         payload.shrink_to_fit();
-        if let Some(landing) = &mut self.out.peer(source).landing {
-            landing.payload = payload;
-        }
+        self.out.peer(source).coming.payload = payload;
         true
     }
 }
@@ -257,15 +282,15 @@ fn run<S>(
     true
 }
 
-impl Landing {
+impl Coming {
     /// Copies a piece to what has come before it.
-    fn append(&mut self, piece: Piece) {
+    fn append(&mut self, landing: &Region, piece: Piece) {
         let (at, end) = (self.len, self.len + piece.len as usize);
         if end > self.payload.len() {
             // No more than has come: what its sender says of the rest, it may not keep.
             self.payload.resize(end.max(2 * at), 0);
         }
-        self.region.read(piece.offset as usize, &mut self.payload[at..end]);
+        landing.read(piece.offset as usize, &mut self.payload[at..end]);
         self.len = end;
     }
 }

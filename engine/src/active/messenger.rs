@@ -130,7 +130,8 @@ impl<S> Messenger<S> {
     }
 
     /// Gives the port back. What was kept for peers is lost.
-    pub fn into_port(self) -> Port {
+    pub fn into_port(mut self) -> Port {
+        self.out.leave_to_peers();
         self.out.port
     }
 
@@ -151,7 +152,7 @@ impl<S> Messenger<S> {
         Ok(handler)
     }
 
-    /// Registers a handler under an id that is the same everywhere by agreement, from 16 to 255: it
+    /// Registers a handler under an id that is the same everywhere by agreement, from 32 to 255: it
     /// can be called before anybody has heard of anybody's names.
     ///
     /// # Errors
@@ -164,7 +165,7 @@ impl<S> Messenger<S> {
     ) -> Result<Handler<N>, SetupError> {
         let is_static = |handler: &Handler<N>| STATIC_IDS.contains(&handler.id());
         let handler = Handler::with_id(id).filter(is_static);
-        let handler = handler.ok_or(SetupError::Invalid("a static id is from 16 to 255"))?;
+        let handler = handler.ok_or(SetupError::Invalid("a static id is from 32 to 255"))?;
         self.handlers.add(None, handler, run)?;
         Ok(handler)
     }

@@ -1,7 +1,8 @@
 //! Active messages: handlers by name, run at their destination with what a message brings.
 //!
 //! ```text
-//!   call, Call::reply --> outgoing.rs --> short message, or puts to the peer's landing
+//!   call, Call::reply --> outgoing.rs --> short message, or puts to the peer's landing,
+//!                               or read by the peer where it lies (pulling.rs)
 //!   poll <-- handler <-- incoming.rs <--'
 //! ```
 //!
@@ -40,6 +41,7 @@ mod incoming;
 mod messenger;
 pub(crate) mod outgoing;
 mod peers;
+mod pulling;
 
 pub use ayre_proto::active::record::Cause;
 pub use ayre_proto::active::{ARGUMENTS_MAX, LONGEST, NAME_MAX, STATIC_IDS, id_of};

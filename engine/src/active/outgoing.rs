@@ -36,7 +36,7 @@ pub(crate) struct Outgoing {
     pub(crate) port: Port,
     pub(super) options: MessengerOptions,
     /// By peer number.
-    peers: Vec<Peer>,
+    pub(super) peers: Vec<Peer>,
     /// What is announced.
     names: Vec<Name>,
     /// What kept messages count for.
@@ -295,6 +295,7 @@ impl Outgoing {
             self.port.send(to, tag, &bytes)?;
             self.peer(to).landing.iter_mut().for_each(|landing| landing.ring.told(taken));
         }
+        self.tell_pulled(to);
         if self.peer(to).is_held {
             return Ok(());
         }
@@ -370,6 +371,9 @@ impl Outgoing {
     ) -> Result<bool, PostError> {
         if !self.port.is_alive(to) {
             return Err(Fault::PeerDead.into());
+        }
+        if let Some(done) = self.have_pulled(to, (id, arguments), payload, sent)? {
+            return Ok(done);
         }
         if !self.find_landing(to)? {
             return Ok(false);
@@ -454,16 +458,7 @@ impl Outgoing {
     fn share_landing(&mut self, peer: PeerId, bytes: usize) -> Result<Landing, SetupError> {
         let region = self.port.alloc(bytes, RegionOptions::new())?;
         let grant = self.port.share(peer, &region, 0..bytes, Rights::WRITE, LANDING)?;
-        Ok(Landing {
-            region,
-            _grant: grant,
-            ring: Inward::new(bytes as u64),
-            id: 0,
-            arguments: Vec::new(),
-            payload: Vec::new(),
-            len: 0,
-            dropped: None,
-        })
+        Ok(Landing { region, _grant: grant, ring: Inward::new(bytes as u64) })
     }
 }
 

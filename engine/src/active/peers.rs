@@ -1,5 +1,6 @@
 //! What a messenger knows of each peer.
 use crate::capability::Grant;
+use crate::mem::inject::Process;
 use crate::mem::region::{Region, RemoteRegion};
 use ayre_proto::active::landing::{Inward, Outward};
 use ayre_proto::active::record::Cause;
@@ -33,6 +34,14 @@ pub(crate) struct Peer {
     pub(crate) is_held: bool,
     pub(super) out: Out,
     pub(super) landing: Option<Landing>,
+    /// The long message that is coming.
+    pub(super) coming: Coming,
+    /// How far a message of ours is that the peer is to read in our memory.
+    pub(super) pull: Pull,
+    /// Whose memory it is that messages of the peer's lie in; none before the first of them.
+    pub(super) process: Option<Option<Process>>,
+    /// What the peer is to be told of the last one.
+    pub(super) pulled: Option<bool>,
     /// It has asked for a landing, and was not told of one yet.
     pub(super) wants: bool,
 }
@@ -49,6 +58,20 @@ pub(super) enum Out {
     Open(Box<(Outward, RemoteRegion)>),
 }
 
+/// Of a message that lies in our memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Pull {
+    /// There is none.
+    #[default]
+    Idle,
+    /// The peer was told where it lies, and may be reading it.
+    Asked,
+    /// The peer has read it.
+    Taken,
+    /// The peer cannot read in our memory: all messages go by the landing.
+    Refused,
+}
+
 /// Our landing for the peer.
 #[derive(Debug)]
 pub(super) struct Landing {
@@ -56,7 +79,11 @@ pub(super) struct Landing {
     /// For as long as the landing stands.
     pub(super) _grant: Grant,
     pub(super) ring: Inward,
-    /// The message that is being assembled.
+}
+
+/// A long message that is being assembled.
+#[derive(Debug, Default)]
+pub(super) struct Coming {
     pub(super) id: u32,
     pub(super) arguments: Vec<u8>,
     /// Its first bytes are those that have come; the rest is of messages before.

@@ -3,10 +3,15 @@
 //! A peer may write the same bytes at the same time. Whatever it writes, any bit pattern is a valid
 //! byte, nothing here branches on them, and bounds come from our own numbers, so such a race can
 //! only change the data that the two disagree about.
+use super::inject::copy_streaming;
 use super::map::Mapping;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::tuning::{Method, Use};
 use ayre_proto::alu::{Atomic, AtomicOp, Fetched, Width};
 use std::ptr;
+
+/// Bytes of a copy that is short, whatever was measured.
+const TUNED_MIN: usize = 512;
 
 impl Mapping {
     #[inline(always)]
@@ -30,15 +35,16 @@ impl Mapping {
         let to = self.range_mut(offset, from.len());
         // SAFETY: `to` has room for from.len() bytes; `from` is a Rust slice and so lies outside
         // the mapping, to which no references exist.
-        unsafe { copy(from.as_ptr(), to, from.len()) }
+        unsafe { copy(from.as_ptr(), to, from.len(), || self.method(Use::Put, from.len())) }
     }
 
     /// Copies bytes out.
     #[inline(always)]
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) {
         let from = self.range(offset, into.len());
+        let len = into.len();
         // SAFETY: as in write, with the roles exchanged.
-        unsafe { copy(from, into.as_mut_ptr(), into.len()) }
+        unsafe { copy(from, into.as_mut_ptr(), len, || self.method(Use::Get, len)) }
     }
 
     /// Copies bytes out to an address.
@@ -129,12 +135,13 @@ pub(super) unsafe fn copy_any(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// Copies with a few wide moves where a call would cost more than the copy.
+/// Copies with a few wide moves where a call would cost more than the copy, and many bytes by the
+/// method that is told.
 ///
 /// # Safety
 /// `from` must be readable and `to` writable for `len` bytes, and they must not overlap.
 #[inline(always)]
-unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
+unsafe fn copy(from: *const u8, to: *mut u8, len: usize, method: impl FnOnce() -> Method) {
     // SAFETY: every access below stays within len bytes of its pointer: the second of each pair of
     // moves ends exactly at len. The caller vouches for the ranges.
     unsafe {
@@ -143,6 +150,7 @@ unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
             9..=16 => move_ends::<1>(from, to, len),
             17..=32 => move_ends::<2>(from, to, len),
             33..=64 => move_ends::<4>(from, to, len),
+            _ if len >= TUNED_MIN && method() == Method::Streaming => copy_streaming(from, to, len),
             _ => ptr::copy_nonoverlapping(from, to, len),
         }
     }

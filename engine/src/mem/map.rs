@@ -1,11 +1,13 @@
 //! Mappings of memory files, and memory of the program taken under the same roof.
 use crate::error::SetupError;
+use crate::tuning::{Method, Tuning, Use};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
     MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, ftruncate,
 };
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// What statfs says of files of huge pages.
 const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
@@ -19,6 +21,8 @@ pub(crate) struct Mapping {
     len: usize,
     writable: bool,
     backing: Backing,
+    /// By which methods many bytes are copied in and out; none: as usual.
+    tuning: Option<Arc<Tuning>>,
 }
 
 #[derive(Debug)]
@@ -120,6 +124,24 @@ impl Mapping {
         Ok(mapping)
     }
 
+    /// The same memory, many bytes of which are moved as a machine's cut-offs say.
+    // spec: INJ-2
+    pub(crate) fn tuned(mut self, tuning: &Arc<Tuning>) -> Self {
+        let has_steps = |of| !tuning.steps(of).is_empty();
+        let matters = has_steps(Use::Put) || has_steps(Use::Get);
+        self.tuning = matters.then(|| tuning.clone());
+        self
+    }
+
+    /// By which method so many bytes are copied.
+    #[inline]
+    pub(super) fn method(&self, of: Use, bytes: usize) -> Method {
+        match &self.tuning {
+            None => of.methods()[0],
+            Some(tuning) => tuning.method(of, bytes as u64),
+        }
+    }
+
     fn map(file: BorrowedFd<'_>, len: usize, writable: bool) -> rustix::io::Result<Self> {
         let protection =
             if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
@@ -127,7 +149,7 @@ impl Mapping {
         let base =
             unsafe { mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, file, 0) }?;
         let base = NonNull::new(base.cast::<u8>()).expect("mmap never returns null without FIXED");
-        Ok(Self { base, len, writable, backing: Backing::File })
+        Ok(Self { base, len, writable, backing: Backing::File, tuning: None })
     }
 
     /// Makes every page present, so that no operation faults. Kernels before 5.14 lack the advice;
@@ -144,7 +166,7 @@ impl Mapping {
     pub(crate) fn of_words(mut words: Vec<u64>) -> Self {
         let len = words.len() * 8;
         let base = NonNull::new(words.as_mut_ptr().cast::<u8>()).expect("a Vec is never null");
-        Self { base, len, writable: true, backing: Backing::Words { _words: words } }
+        Self { base, len, writable: true, backing: Backing::Words { _words: words }, tuning: None }
     }
 
     /// Takes memory that the program keeps.
@@ -153,7 +175,7 @@ impl Mapping {
     /// `base..base + len` must be valid for reads and writes, and no Rust reference may be used to
     /// access it, as long as the mapping lives.
     pub(crate) unsafe fn of_raw(base: NonNull<u8>, len: usize) -> Self {
-        Self { base, len, writable: true, backing: Backing::Borrowed }
+        Self { base, len, writable: true, backing: Backing::Borrowed, tuning: None }
     }
 
     /// Puts another file's pages at this mapping's address, atomically: peers that still map the

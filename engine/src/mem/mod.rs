@@ -35,6 +35,7 @@ pub(crate) mod bytes;
 pub(crate) mod depot;
 pub(crate) mod exposed;
 pub(crate) mod fence;
+pub(crate) mod inject;
 pub(crate) mod lane;
 pub(crate) mod layout;
 pub(crate) mod map;

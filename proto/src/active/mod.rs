@@ -19,7 +19,7 @@ pub const ARGUMENTS_MAX: usize = 8;
 pub const LONGEST: usize = 1 << 26;
 /// Ids that have no name and are no record's: chosen by programs, the same everywhere.
 // spec: AM-1
-pub const STATIC_IDS: core::ops::RangeInclusive<u32> = 16..=255;
+pub const STATIC_IDS: core::ops::RangeInclusive<u32> = 32..=255;
 
 /// The id of a name.
 // spec: AM-1

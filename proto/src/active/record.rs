@@ -67,6 +67,19 @@ pub enum Record<'a> {
         /// From this collective on.
         since: u32,
     },
+    /// A long message lies in its sender's memory, for the receiver to read there.
+    Pull {
+        /// The handler's id.
+        id: u32,
+        /// Bytes of the payload.
+        total: u64,
+        /// Where it begins, as its sender counts.
+        address: u64,
+        /// The arguments, in bytes.
+        arguments: &'a [u8],
+    },
+    /// Whether that was read, whole; else it is to come by the landing, and so are all others.
+    Pulled(bool),
 }
 
 const ANNOUNCE: u32 = 1;
@@ -86,6 +99,8 @@ pub const PORTION: u32 = 10;
 pub const GROUP: u32 = 13;
 const TAKEN: u32 = 11;
 const GIVEN_UP: u32 = 12;
+const PULL: u32 = 16;
+const PULLED: u32 = 17;
 
 /// Three words, and the arguments or the name.
 pub const RECORD_BYTES: usize = 24 + NAME_MAX;
@@ -114,6 +129,10 @@ impl<'a> Record<'a> {
             Self::Long { id, total, piece, arguments } => {
                 (LONG, [id.into(), total, piece], arguments)
             }
+            Self::Pull { id, total, address, arguments } => {
+                (PULL, [id.into(), total, address], arguments)
+            }
+            Self::Pulled(is_whole) => (PULLED, [is_whole.into(), 0, 0], &[]),
             Self::Piece(len) => (PIECE, [len, 0, 0], &[]),
             Self::Room(taken) => (ROOM, [taken, 0, 0], &[]),
             Self::Want => (WANT, [0; 3], &[]),
@@ -140,7 +159,7 @@ impl<'a> Record<'a> {
             .chunks_exact(8)
             .map(|word| u64::from_le_bytes(word.try_into().expect("chunks of eight")));
         let mut next = || word.next().unwrap_or(0);
-        let takes_bytes = tag == ANNOUNCE || tag == LONG;
+        let takes_bytes = matches!(tag, ANNOUNCE | LONG | PULL);
         if !takes_bytes && !rest.is_empty() {
             return Err(Malformed);
         }
@@ -150,10 +169,18 @@ impl<'a> Record<'a> {
                 let id = number(next())?;
                 let is_own = matches!(id, PORTION | GROUP);
                 let id = if is_own { id } else { handler(id.into())? };
-                let whole = rest.len().is_multiple_of(8) && rest.len() <= 8 * ARGUMENTS_MAX;
-                let long = Self::Long { id, total: next(), piece: next(), arguments: rest };
-                if whole { Ok(long) } else { Err(Malformed) }
+                let arguments = arguments(rest)?;
+                Ok(Self::Long { id, total: next(), piece: next(), arguments })
             }
+            PULL => {
+                let (id, arguments) = (handler(next())?, arguments(rest)?);
+                Ok(Self::Pull { id, total: next(), address: next(), arguments })
+            }
+            PULLED => match next() {
+                0 => Ok(Self::Pulled(false)),
+                1 => Ok(Self::Pulled(true)),
+                _ => Err(Malformed),
+            },
             PIECE => Ok(Self::Piece(next())),
             ROOM => Ok(Self::Room(next())),
             WANT if next() == 0 => Ok(Self::Want),
@@ -170,7 +197,7 @@ impl<'a> Record<'a> {
 
 const fn words_of(tag: u32) -> usize {
     match tag {
-        LONG => 3,
+        LONG | PULL => 3,
         ANNOUNCE | FAILED | TAKEN | GIVEN_UP => 2,
         _ => 1,
     }
@@ -186,6 +213,11 @@ fn announced(id: u64, arguments: u64, name: &[u8]) -> Result<Record<'_>, Malform
         }
         _ => Err(Malformed),
     }
+}
+
+const fn arguments(bytes: &[u8]) -> Result<&[u8], Malformed> {
+    let sound = bytes.len().is_multiple_of(8) && bytes.len() <= 8 * ARGUMENTS_MAX;
+    if sound { Ok(bytes) } else { Err(Malformed) }
 }
 
 fn number(word: u64) -> Result<u32, Malformed> {

@@ -1,0 +1,124 @@
+//! Long messages that the receiver reads where they lie: one copy, by the kernel.
+//!
+//! ```text
+//!   sender                                receiver
+//!     pull: id, length, address ------->    process_vm_readv; is the sender still there?
+//!     keeps the bytes as they are           yes: pulled 1, handler
+//!     until it is told       <----------    no, or refused: pulled 0, and by the landing then
+//! ```
+use super::outgoing::Outgoing;
+use super::peers::Pull;
+use crate::connection::Mode;
+use crate::error::PostError;
+use crate::mem::inject::Process;
+use crate::tuning::{Method, Use};
+use ayre_proto::active::record::{Record, is_handler};
+use ayre_proto::lane::Malformed;
+use ayre_proto::units::PeerId;
+use rustix::net::sockopt::socket_peercred;
+
+impl Outgoing {
+    /// Has the peer read a message in this process's memory, where that is the fastest way: whether
+    /// it has; none where the message goes by the landing.
+    // spec: INJ-2, INJ-7
+    pub(super) fn have_pulled(
+        &mut self,
+        to: PeerId,
+        (id, arguments): (u32, &[u8]),
+        payload: &[u8],
+        sent: &mut usize,
+    ) -> Result<Option<bool>, PostError> {
+        let pull = self.peer(to).pull;
+        match pull {
+            Pull::Refused => Ok(None),
+            Pull::Asked => Ok(Some(false)),
+            Pull::Taken => {
+                self.peer(to).pull = Pull::Idle;
+                *sent = payload.len();
+                Ok(Some(true))
+            }
+            Pull::Idle if *sent > 0 || !is_handler(id) => Ok(None),
+            Pull::Idle if self.method(to, payload.len()) != Method::Kernel => Ok(None),
+            Pull::Idle => {
+                let (total, address) = (payload.len() as u64, payload.as_ptr().addr() as u64);
+                let (tag, bytes) = Record::Pull { id, total, address, arguments }.encode();
+                self.port.send(to, tag, &bytes)?;
+                self.peer(to).pull = Pull::Asked;
+                Ok(Some(false))
+            }
+        }
+    }
+
+    fn method(&self, to: PeerId, len: usize) -> Method {
+        let tuning = self.port.config.tuning.as_ref();
+        match (self.port.mode(to), tuning) {
+            (Ok(Mode::Direct), Some(tuning)) => tuning.method(Use::Message, len as u64),
+            _ => Method::Pipeline,
+        }
+    }
+
+    /// The peer says whether it has read our message.
+    // spec: INJ-7
+    pub(super) fn pulled(&mut self, peer: PeerId, is_whole: bool) -> Result<(), Malformed> {
+        let pull = &mut self.peer(peer).pull;
+        if *pull != Pull::Asked {
+            return Err(Malformed);
+        }
+        *pull = if is_whole { Pull::Taken } else { Pull::Refused };
+        Ok(())
+    }
+
+    /// Tells a peer whether its message was read, if it is to be told and has room.
+    // spec: AM-14
+    pub(super) fn tell_pulled(&mut self, to: PeerId) {
+        let Some(is_whole) = self.peer(to).pulled else { return };
+        let (tag, bytes) = Record::Pulled(is_whole).encode();
+        match self.port.send(to, tag, &bytes) {
+            Err(PostError::Busy(_)) => self.stir(),
+            _ => self.peer(to).pulled = None,
+        }
+    }
+
+    /// Reads a message where its sender has it. False where that cannot be: then what was read may
+    /// be anything.
+    // spec: INJ-6
+    pub(super) fn read_at(&mut self, source: PeerId, address: u64, len: usize) -> bool {
+        let mut payload = std::mem::take(&mut self.peer(source).coming.payload);
+        if payload.len() < len {
+            // Not grown: of what lies there nothing is to be kept, and new memory is zeros.
+            payload = vec![0; len];
+        }
+        let is_read = match self.process_of(source) {
+            Some(process) => process.read(address, &mut payload[..len]),
+            None => false,
+        };
+        if is_read {
+            let coming = &mut self.peer(source).coming;
+            (coming.payload, coming.len) = (payload, len);
+        }
+        // A sender that has left may have used the memory for other things.
+        self.port.progress();
+        is_read && self.port.is_alive(source)
+    }
+
+    /// What peers may be reading stays where it is for good: nobody else will wait for them.
+    // spec: INJ-7
+    pub(super) fn leave_to_peers(&mut self) {
+        for peer in self.peers.iter_mut().filter(|peer| peer.pull == Pull::Asked) {
+            std::mem::forget(peer.kept.pop_front());
+        }
+    }
+
+    /// The process that a peer on a direct connection is.
+    fn process_of(&mut self, peer: PeerId) -> Option<&Process> {
+        if self.peer(peer).process.is_none() {
+            let connection = self.port.connection(peer).ok()?;
+            let is_direct = connection.mode() == Mode::Direct;
+            let socket = connection.control().socket().filter(|_| is_direct);
+            let credentials = socket.and_then(|socket| socket_peercred(socket).ok());
+            let process = credentials.and_then(|credentials| Process::open(credentials.pid));
+            self.peer(peer).process = Some(process);
+        }
+        self.peer(peer).process.as_ref()?.as_ref()
+    }
+}

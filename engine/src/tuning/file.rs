@@ -1,0 +1,219 @@
+//! The file that cut-offs are kept in, and where it is looked for.
+use super::{Step, Tuning, Use};
+use crate::error::SetupError;
+use std::fmt::{self, Display, Formatter};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The variable that names another file, or says `none`.
+const VARIABLE: &str = "AYRE_TUNING";
+/// Of all users of the machine.
+const SYSTEM: &str = "/etc/ayre/tuning.toml";
+
+/// Why a file has no cut-offs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct TuningError(String);
+
+/// Where cut-offs come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// No file: they are those of [`Tuning::new`].
+    BuiltIn,
+    /// This one.
+    File(PathBuf),
+    /// This one is there but cannot be used, and they are the built-in ones.
+    Ignored(PathBuf, TuningError),
+}
+
+/// What a port takes whose program does not say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The cut-offs.
+    pub tuning: Tuning,
+    /// Where they come from.
+    pub origin: Origin,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    #[serde(default)]
+    put: Vec<Step>,
+    #[serde(default)]
+    get: Vec<Step>,
+    #[serde(default)]
+    message: Vec<Step>,
+}
+
+impl FromStr for Tuning {
+    type Err = TuningError;
+
+    // spec: INJ-3
+    fn from_str(text: &str) -> Result<Self, TuningError> {
+        let wrong = |error: toml::de::Error| TuningError(error.to_string().trim_end().to_owned());
+        let Content { put, get, message } = toml::from_str(text).map_err(wrong)?;
+        let uses = Use::ALL.into_iter().zip([put, get, message]);
+        uses.into_iter().try_fold(Self::new(), |tuning, (of, steps)| {
+            let with = tuning.with_steps(of, steps);
+            with.map_err(|why| TuningError(format!("{}: {why}", of.name())))
+        })
+    }
+}
+
+impl Display for Tuning {
+    // spec: INJ-3
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for of in Use::ALL {
+            let steps = self.steps(of).iter().map(|Step { from, method }| {
+                format!("{{ from = {from}, method = \"{}\" }}", method.name())
+            });
+            writeln!(f, "{} = [{}]", of.name(), steps.collect::<Vec<_>>().join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// The file of this user, if he has a place for such files.
+// spec: INJ-4
+pub fn file_of_user() -> Option<PathBuf> {
+    let named = |name| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let config = named("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
+    let config = config.or_else(|| Some(named("HOME")?.join(".config")))?;
+    Some(config.join("ayre/tuning.toml"))
+}
+
+/// What a port takes whose program does not say: of the file that the variable names, of the
+/// user's, of the machine's, or the built-in ones.
+///
+/// # Errors
+/// [`SetupError::Environment`] where the file that the variable names cannot be used.
+// spec: INJ-4
+pub fn found() -> Result<Found, SetupError> {
+    let files = file_of_user().into_iter().chain([PathBuf::from(SYSTEM)]);
+    match std::env::var_os(VARIABLE) {
+        None => Ok(first_of(files)),
+        Some(value) if value == "none" || value.is_empty() => Ok(Found::built_in(Origin::BuiltIn)),
+        Some(path) => named(Path::new(&path)),
+    }
+}
+
+/// The file that the user has named: what is wrong with it, he wants to know.
+fn named(path: &Path) -> Result<Found, SetupError> {
+    let wrong = |why: &dyn Display| {
+        SetupError::Environment(format!("{VARIABLE}={}: {why}", path.display()))
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    let tuning = text.parse().map_err(|error| wrong(&error))?;
+    Ok(Found { tuning, origin: Origin::File(path.to_owned()) })
+}
+
+/// Of the first file that is there. One that cannot be used stops no program.
+fn first_of(files: impl Iterator<Item = PathBuf>) -> Found {
+    for path in files {
+        match std::fs::read_to_string(&path) {
+            Err(error) if is_missing(&error) => {}
+            Err(error) => {
+                let why = TuningError(error.to_string());
+                return Found::built_in(Origin::Ignored(path, why));
+            }
+            Ok(text) => {
+                return match text.parse() {
+                    Ok(tuning) => Found { tuning, origin: Origin::File(path) },
+                    Err(why) => Found::built_in(Origin::Ignored(path, why)),
+                };
+            }
+        }
+    }
+    Found::built_in(Origin::BuiltIn)
+}
+
+fn is_missing(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory)
+}
+
+impl Found {
+    fn built_in(origin: Origin) -> Self {
+        Self { tuning: Tuning::new(), origin }
+    }
+}
+
+impl Display for Origin {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BuiltIn => write!(f, "built in"),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Ignored(path, why) => {
+                let why = why.0.replace('\n', " ");
+                write!(f, "built in; {} is ignored: {why}", path.display())
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::Method;
+    use super::*;
+
+    fn tuned() -> Tuning {
+        let steps = vec![
+            Step { from: 65536, method: Method::Streaming },
+            Step { from: 1 << 20, method: Method::Cached },
+        ];
+        let tuning = Tuning::new().with_steps(Use::Put, steps).unwrap();
+        let steps = vec![Step { from: 1 << 24, method: Method::Kernel }];
+        tuning.with_steps(Use::Message, steps).unwrap()
+    }
+
+    // spec: INJ-3
+    #[test]
+    fn what_is_written_is_read() {
+        for tuning in [Tuning::new(), tuned()] {
+            assert_eq!(tuning.to_string().parse(), Ok(tuning));
+        }
+        assert_eq!("# nothing\n".parse(), Ok(Tuning::new()));
+    }
+
+    // spec: INJ-3
+    #[test]
+    fn nonsense_is_refused_with_its_reason() {
+        for (text, why) in [
+            ("put = 3", "put"),
+            ("puts = []", "puts"),
+            ("put = [{ from = -1, method = \"cached\" }]", "from"),
+            ("put = [{ from = 1, method = \"fast\" }]", "fast"),
+            ("put = [{ from = 1, method = \"cached\", to = 2 }]", "to"),
+            ("get = [{ from = 1, method = \"kernel\" }]", "get: a method"),
+            ("\0", "1"),
+        ] {
+            let error = text.parse::<Tuning>().unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+
+    // spec: INJ-4
+    #[test]
+    fn the_first_file_counts_and_a_bad_one_stops_nobody() {
+        let folder = std::env::temp_dir().join(format!("ayre-tuning-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let [good, bad, none] = ["good", "bad", "none"].map(|name| folder.join(name));
+        std::fs::write(&good, tuned().to_string()).unwrap();
+        std::fs::write(&bad, "put = 3").unwrap();
+        let of = |files: &[&PathBuf]| first_of(files.iter().map(|path| (*path).clone()));
+        let right = Found { tuning: tuned(), origin: Origin::File(good.clone()) };
+        assert_eq!(of(&[&good, &bad]), right);
+        assert_eq!(of(&[&none, &good]), right);
+        assert_eq!(of(&[&none]), Found::built_in(Origin::BuiltIn));
+        let ignored = of(&[&bad, &good]);
+        assert_eq!(ignored.tuning, Tuning::new());
+        assert!(ignored.origin.to_string().contains("is ignored"), "{}", ignored.origin);
+        assert_eq!(named(&good).unwrap(), right);
+        for path in [&bad, &none] {
+            let error = named(path).unwrap_err().to_string();
+            assert!(error.contains("AYRE_TUNING=") && error.contains("ayre-tuning-"), "{error}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

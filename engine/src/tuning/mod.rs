@@ -1,0 +1,223 @@
+//! Which method moves how many bytes: cut-offs, as measured on a machine.
+//!
+//! ```text
+//!   measured:  1K 2K ... 512K 1M ... 16M         a file, or a program's own
+//!                 |  the fastest of each size       |
+//!                 '--> [{ from, method }, ...] <----'
+//!                        one look for each operation that is long enough
+//! ```
+mod file;
+
+pub use file::{Found, Origin, TuningError, file_of_user, found};
+
+/// How bytes are moved.
+// spec: INJ-1
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// An ordinary copy, through the caches.
+    Cached,
+    /// A copy with non-temporal stores, past them.
+    Streaming,
+    /// Pieces through memory that both ends share: two copies, at the same time.
+    Pipeline,
+    /// The receiver has the kernel copy from the sender's own memory: one copy.
+    Kernel,
+}
+
+impl Method {
+    /// Its name in the file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cached => "cached",
+            Self::Streaming => "streaming",
+            Self::Pipeline => "pipeline",
+            Self::Kernel => "kernel",
+        }
+    }
+}
+
+/// What bytes are moved for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Use {
+    /// A put of the program's bytes to a peer's memory, on a direct connection.
+    Put,
+    /// A get into the program's bytes, on a direct connection.
+    Get,
+    /// A long active message between processes of one host, on a direct connection.
+    Message,
+}
+
+impl Use {
+    /// All, in the order of the file.
+    pub const ALL: [Self; 3] = [Self::Put, Self::Get, Self::Message];
+
+    /// Its name in the file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Put => "put",
+            Self::Get => "get",
+            Self::Message => "message",
+        }
+    }
+
+    /// What it can be done by; first, what it is done by where nothing else was measured.
+    // spec: INJ-2
+    pub const fn methods(self) -> &'static [Method] {
+        match self {
+            Self::Put | Self::Get => &[Method::Cached, Method::Streaming],
+            Self::Message => &[Method::Pipeline, Method::Kernel],
+        }
+    }
+}
+
+/// From so many bytes on, this method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Bytes.
+    pub from: u64,
+    /// The method.
+    pub method: Method,
+}
+
+/// How long each method of a use took for operations of one size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// The size in bytes.
+    pub bytes: u64,
+    /// Nanoseconds of an operation; a method that cannot be used here is left out.
+    pub times: Vec<(Method, f64)>,
+}
+
+/// Of the time of the first method, what another one must not exceed to be chosen: less is noise.
+const NOISE: f64 = 0.97;
+/// Steps of a use.
+const STEPS_MAX: usize = 16;
+
+impl Measured {
+    /// The fastest method, or the use's first one where that is as fast but for noise.
+    // spec: INJ-5
+    pub fn best(&self, of: Use) -> Method {
+        let first = of.methods()[0];
+        let weigh = |&(method, time): &(Method, f64)| match method == first {
+            true => time * NOISE,
+            false => time,
+        };
+        let best = self.times.iter().min_by(|a, b| weigh(a).total_cmp(&weigh(b)));
+        best.map_or(first, |(method, _)| *method)
+    }
+}
+
+/// The cut-offs of all uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tuning {
+    steps: [Vec<Step>; 3],
+}
+
+impl Tuning {
+    /// The built-in cut-offs: each use by its first method, whatever the size.
+    pub const fn new() -> Self {
+        Self { steps: [const { Vec::new() }; 3] }
+    }
+
+    /// The steps of a use, ascending.
+    pub fn steps(&self, of: Use) -> &[Step] {
+        &self.steps[of as usize]
+    }
+
+    /// With these steps of a use.
+    ///
+    /// # Errors
+    /// What is wrong with them: not ascending, too many, or a method that the use does not have.
+    // spec: INJ-2
+    pub fn with_steps(mut self, of: Use, steps: Vec<Step>) -> Result<Self, &'static str> {
+        if steps.len() > STEPS_MAX {
+            return Err("more than 16 steps");
+        }
+        if !steps.is_sorted_by(|before, after| before.from < after.from) {
+            return Err("steps are not in the order of their sizes");
+        }
+        if steps.iter().any(|step| !of.methods().contains(&step.method)) {
+            return Err("a method that this use does not have");
+        }
+        self.steps[of as usize] = steps;
+        Ok(self)
+    }
+
+    /// With what was measured of a use, sizes ascending: each size is a step where its best method
+    /// is another one than that of the size before.
+    // spec: INJ-5
+    pub fn with_measured(mut self, of: Use, rows: &[Measured]) -> Self {
+        let mut last = of.methods()[0];
+        let mut steps = Vec::new();
+        for row in rows {
+            let method = row.best(of);
+            if method != last && steps.len() < STEPS_MAX {
+                steps.push(Step { from: row.bytes, method });
+                last = method;
+            }
+        }
+        self.steps[of as usize] = steps;
+        self
+    }
+
+    /// By which method so many bytes are moved.
+    // spec: INJ-2
+    #[inline]
+    pub fn method(&self, of: Use, bytes: u64) -> Method {
+        let steps = self.steps[of as usize].iter();
+        let step = steps.rev().find(|step| step.from <= bytes);
+        step.map_or_else(|| of.methods()[0], |step| step.method)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use Method::{Cached, Kernel, Pipeline, Streaming};
+
+    fn row(bytes: u64, cached: f64, streaming: f64) -> Measured {
+        Measured { bytes, times: vec![(Cached, cached), (Streaming, streaming)] }
+    }
+
+    // spec: INJ-5
+    #[test]
+    fn each_size_has_the_method_that_was_fastest() {
+        let rows = [
+            row(1024, 100.0, 300.0),
+            row(2048, 200.0, 150.0),
+            row(4096, 400.0, 300.0),
+            row(8192, 800.0, 900.0),
+            row(16384, 1600.0, 1590.0),
+            row(32768, 3200.0, 2000.0),
+        ];
+        let tuning = Tuning::new().with_measured(Use::Put, &rows);
+        for row in &rows {
+            let fastest = row.times.iter().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
+            // One percent is noise, and no reason to leave the first method.
+            let expected = if row.bytes == 16384 { Cached } else { fastest.0 };
+            assert_eq!(tuning.method(Use::Put, row.bytes), expected, "{}", row.bytes);
+        }
+        let between = [(0, Cached), (2047, Cached), (4095, Streaming), (9000, Cached)];
+        for (bytes, method) in between.into_iter().chain([(u64::MAX, Streaming)]) {
+            assert_eq!(tuning.method(Use::Put, bytes), method, "{bytes}");
+        }
+        assert_eq!(tuning.method(Use::Get, 32768), Cached, "nothing was measured");
+    }
+
+    // spec: INJ-2, INJ-5
+    #[test]
+    fn what_cannot_be_used_is_not_chosen() {
+        let row = Measured { bytes: 1 << 20, times: vec![(Pipeline, 5.0)] };
+        assert_eq!(row.best(Use::Message), Pipeline);
+        assert_eq!(Measured { bytes: 1, times: vec![] }.best(Use::Get), Cached);
+        let with = |steps: &[Step]| Tuning::new().with_steps(Use::Put, steps.to_vec());
+        let step = |from, method| Step { from, method };
+        assert!(with(&[step(5, Streaming), step(9, Cached)]).is_ok());
+        assert!(with(&[step(5, Kernel)]).is_err());
+        assert!(with(&[step(5, Streaming), step(5, Cached)]).is_err());
+        let many: Vec<_> = (0..17).map(|at| step(at, Streaming)).collect();
+        assert!(with(&many[..16]).is_ok() && with(&many).is_err());
+    }
+}

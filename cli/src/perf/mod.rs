@@ -21,7 +21,7 @@ mod ops;
 mod raw;
 mod report;
 mod runner;
-mod stats;
+pub(crate) mod stats;
 
 use case::{Case, Path};
 use catalogue::Job;

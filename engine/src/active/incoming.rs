@@ -2,7 +2,7 @@
 use super::handlers::Handlers;
 use super::messenger::{Failure, Messenger};
 use super::outgoing::{Call, Outgoing};
-use super::peers::{Coming, Landing, Name, Out, Peer};
+use super::peers::{Coming, Landing, Name, Out, Payload, Peer};
 use crate::collective::running::PORTION_MAX;
 use crate::mem::region::Region;
 use crate::message::Message;
@@ -14,7 +14,8 @@ use ayre_proto::lane::Malformed;
 use ayre_proto::units::PeerId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Bytes that the memory of a peer's long messages keeps between two of them.
+/// Bytes that the memory of a peer's long messages keeps in any case; more, as long as a message
+/// takes a quarter of them.
 const KEPT_MAX: usize = 1 << 20;
 /// Names that a peer may announce.
 const NAMES_MAX: usize = 4096;
@@ -181,11 +182,12 @@ impl<S> Messenger<S> {
         let Some(Landing { region, ring, .. }) = landing else { return Err(Malformed) };
         let piece = ring.take(len)?;
         let is_last = ring.left() == 0;
-        let is_whole = coming.len == 0 && is_last;
-        if is_whole
-            && coming.id == PORTION
-            && self.groups.take_landed(source, &coming.arguments, piece)?
-        {
+        if coming.id == PORTION && coming.len == 0 && is_last {
+            if !self.groups.take_landed(source, &coming.arguments, piece)? {
+                let mut bytes = vec![0; piece.len as usize];
+                region.read(piece.offset as usize, &mut bytes);
+                self.groups.take_long(source, &coming.arguments, bytes)?;
+            }
             self.out.stir();
             return Ok(false);
         }
@@ -198,15 +200,13 @@ impl<S> Messenger<S> {
         }
         let coming = &mut self.out.peer(source).coming;
         if coming.id == PORTION {
-            let mut bytes = std::mem::take(&mut coming.payload);
-            bytes.truncate(coming.len);
+            let bytes = coming.payload[..coming.len].to_vec();
             self.groups.take_long(source, &coming.arguments, bytes)?;
             return Ok(false);
         }
         if coming.id == GROUP {
-            let (head, mut bytes) = (coming.arguments.clone(), std::mem::take(&mut coming.payload));
-            bytes.truncate(coming.len);
-            self.out.hear(source, &head, Some(bytes))?;
+            let (head, content) = (coming.arguments.clone(), coming.payload[..coming.len].to_vec());
+            self.out.hear(source, &head, Some(content))?;
             return Ok(self.run_due(state) > 0);
         }
         Ok(self.run_long(state, source))
@@ -241,15 +241,18 @@ impl<S> Messenger<S> {
             self.out.fail(source, id, dropped.unwrap_or(Cause::Unknown));
             return false;
         };
-        let (arguments, mut payload) = (std::mem::take(arguments), std::mem::take(payload));
+        let (arguments, mut payload) =
+            (std::mem::take(arguments), std::mem::replace(payload, Payload::new(64)));
         let entry = self.handlers.entry(index);
         let mut call = Call { out: &mut self.out, source };
         let run = AssertUnwindSafe(|| (entry.run)(state, &mut call, &arguments, &payload[..len]));
         if catch_unwind(run).is_err() {
             self.out.fail(source, id, Cause::Panicked);
         }
-        payload.truncate(KEPT_MAX);
-        payload.shrink_to_fit();
+        if len < payload.len() / 4 {
+            payload.truncate(len.max(KEPT_MAX));
+            payload.shrink_to_fit();
+        }
         self.out.peer(source).coming.payload = payload;
         true
     }

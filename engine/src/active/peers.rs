@@ -2,6 +2,7 @@
 use crate::capability::Grant;
 use crate::mem::inject::Process;
 use crate::mem::region::{Region, RemoteRegion};
+use aligned_vec::{AVec, ConstAlign};
 use ayre_proto::active::landing::{Inward, Outward};
 use ayre_proto::active::record::Cause;
 use std::collections::VecDeque;
@@ -58,6 +59,16 @@ pub(super) enum Out {
     Open(Box<(Outward, RemoteRegion)>),
 }
 
+impl Default for Coming {
+    fn default() -> Self {
+        let (arguments, payload) = (Vec::new(), Payload::new(64));
+        Self { id: 0, arguments, payload, len: 0, dropped: None }
+    }
+}
+
+/// Begins at a line: copies to elsewhere are slower.
+pub(super) type Payload = AVec<u8, ConstAlign<64>>;
+
 /// Of a message that lies in our memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Pull {
@@ -82,12 +93,12 @@ pub(super) struct Landing {
 }
 
 /// A long message that is being assembled.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Coming {
     pub(super) id: u32,
     pub(super) arguments: Vec<u8>,
     /// Its first bytes are those that have come; the rest is of messages before.
-    pub(super) payload: Vec<u8>,
+    pub(super) payload: Payload,
     pub(super) len: usize,
     /// It is too long, or to nobody: its pieces are taken and forgotten.
     pub(super) dropped: Option<Cause>,

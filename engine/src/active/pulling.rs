@@ -7,7 +7,7 @@
 //!     until it is told       <----------    no, or refused: pulled 0, and by the landing then
 //! ```
 use super::outgoing::Outgoing;
-use super::peers::Pull;
+use super::peers::{Payload, Pull};
 use crate::connection::Mode;
 use crate::error::PostError;
 use crate::mem::inject::Process;
@@ -83,10 +83,12 @@ impl Outgoing {
     /// be anything.
     // spec: INJ-6
     pub(super) fn read_at(&mut self, source: PeerId, address: u64, len: usize) -> bool {
-        let mut payload = std::mem::take(&mut self.peer(source).coming.payload);
+        let payload = &mut self.peer(source).coming.payload;
+        let mut payload = std::mem::replace(payload, Payload::new(64));
         if payload.len() < len {
-            // Not grown: of what lies there nothing is to be kept, and new memory is zeros.
-            payload = vec![0; len];
+            // Not grown: of what lies there nothing is to be kept.
+            payload.clear();
+            payload.resize(len, 0);
         }
         let is_read = match self.process_of(source) {
             Some(process) => process.read(address, &mut payload[..len]),

@@ -9,6 +9,7 @@ use ayre::active::{Handler, Messenger};
 use ayre::{PeerId, Port};
 
 use super::super::case::{Case, Metric, Path};
+use super::super::raw::buffer::Buffer;
 use super::super::raw::{RawKind, Side};
 use super::{Label, labelled, poll_until};
 
@@ -23,7 +24,7 @@ pub(crate) struct Talk {
     /// Handlers that have run, and that were waited for.
     ran: u64,
     awaited: u64,
-    data: Vec<u8>,
+    data: Buffer,
 }
 
 impl Talk {
@@ -45,7 +46,7 @@ impl Talk {
         })?;
         let mut ran = 0;
         messenger.sync(&mut ran)?;
-        let (awaited, data) = (ran, Vec::new());
+        let (awaited, data) = (ran, Buffer::default());
         Ok(Rc::new(RefCell::new(Self {
             messenger,
             peer,
@@ -88,7 +89,7 @@ impl Case for Calls {
     }
 
     fn prepare(&mut self, _side: &Side<'_>, size: usize) -> Result<()> {
-        self.talk.borrow_mut().data = vec![0xa5; size];
+        self.talk.borrow_mut().data = Buffer::new(size);
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::Result;
+use ayre::tuning::{Found, found};
 use serde::Serialize;
 
 use self::machine::Fact;
@@ -44,6 +45,16 @@ struct Report {
     machine: Vec<Fact>,
     probes: Vec<Probe>,
     paths: Vec<Path>,
+    tuning: Cutoffs,
+}
+
+/// By which methods many bytes are moved.
+#[derive(Serialize)]
+struct Cutoffs {
+    /// The file they are from, or why from none.
+    origin: String,
+    /// In the words of the file.
+    steps: Vec<String>,
 }
 
 /// The path that connections to one kind of peer take.
@@ -59,7 +70,7 @@ impl Report {
     fn make() -> Self {
         let probes = probe::probes();
         let paths = paths(&probes);
-        Self { machine: machine::facts(), probes, paths }
+        Self { machine: machine::facts(), probes, paths, tuning: cutoffs() }
     }
 
     fn text(is_json: bool) -> Result<String> {
@@ -85,7 +96,20 @@ impl Display for Report {
         for path in &self.paths {
             writeln!(f, "{}: {} ({})", path.peer, path.choice.unwrap_or("none"), path.reason)?;
         }
-        Ok(())
+        writeln!(f, "\ncut-offs: {}", self.tuning.origin)?;
+        self.tuning.steps.iter().try_for_each(|line| writeln!(f, "  {line}"))
+    }
+}
+
+/// What a port takes whose program does not say. One that cannot be opened for them is told here.
+// spec: INJ-4
+fn cutoffs() -> Cutoffs {
+    match found() {
+        Ok(Found { tuning, origin }) => Cutoffs {
+            origin: origin.to_string(),
+            steps: tuning.to_string().lines().map(str::to_owned).collect(),
+        },
+        Err(error) => Cutoffs { origin: format!("no port can be opened: {error}"), steps: vec![] },
     }
 }
 

@@ -6,6 +6,7 @@ mod perf;
 mod run;
 mod sys;
 mod top;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -34,6 +35,8 @@ enum Command {
     Perf(perf::Args),
     /// Tell what this machine offers and which path connections would take
     Info(info::Args),
+    /// Measure the methods of moving many bytes, and store from where on each is the fastest
+    Tune(tune::Args),
     /// Turn deposit instructions from text into words, one a line
     Asm(deposit::Args),
     /// Turn the words of deposit instructions and messages into text
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Command::Agent => run::serve(),
         Command::Perf(args) => perf::run(args),
         Command::Info(args) => info::run(&args),
+        Command::Tune(args) => tune::run(&args),
         Command::Asm(args) => deposit::assemble(&args),
         Command::Disasm(args) => deposit::disassemble(&args),
         Command::Top(args) => top::run(&args),

@@ -83,6 +83,9 @@ impl Outgoing {
     /// be anything.
     // spec: INJ-6
     pub(super) fn read_at(&mut self, source: PeerId, address: u64, len: usize) -> bool {
+        if self.process_of(source).is_none() {
+            return false;
+        }
         let payload = &mut self.peer(source).coming.payload;
         let mut payload = std::mem::replace(payload, Payload::new(64));
         if payload.len() < len {
@@ -90,10 +93,8 @@ impl Outgoing {
             payload.clear();
             payload.resize(len, 0);
         }
-        let is_read = match self.process_of(source) {
-            Some(process) => process.read(address, &mut payload[..len]),
-            None => false,
-        };
+        let process = self.process_of(source);
+        let is_read = process.is_some_and(|process| process.read(address, &mut payload[..len]));
         if is_read {
             let coming = &mut self.peer(source).coming;
             (coming.payload, coming.len) = (payload, len);

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 /// Tells the child whom to connect to.
 const ADDRESS: &str = "AYRE_CONFORMANCE_ADDRESS";
-/// Tells the child how.
-const MEDIATED: &str = "AYRE_CONFORMANCE_MEDIATED";
+/// Tells the child how: the executor's name.
+const EXECUTOR: &str = "AYRE_CONFORMANCE_EXECUTOR";
 /// Messages after which the child is killed.
 const ENOUGH: u32 = 500;
 const SLOT: usize = 128;
@@ -80,7 +80,7 @@ pub(crate) fn start(test_of_child: &str, path: &Path, executor: Executor) -> Chi
     Command::new(program)
         .args([test_of_child, "--exact", "--nocapture"])
         .env(ADDRESS, path)
-        .env(MEDIATED, if executor == Executor::Direct { "0" } else { "1" })
+        .env(EXECUTOR, format!("{executor:?}"))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -94,8 +94,11 @@ pub(crate) fn address() -> Option<String> {
 
 /// How the parent wants to be connected with.
 pub(crate) fn executor() -> Executor {
-    let mediated = std::env::var(MEDIATED).is_ok_and(|text| text == "1");
-    if mediated { Executor::Inline } else { Executor::Direct }
+    match std::env::var(EXECUTOR).as_deref() {
+        Ok("Direct") => Executor::Direct,
+        Ok("Tuned") => Executor::Tuned,
+        _ => Executor::Inline,
+    }
 }
 
 /// Takes one of each kind, and checks that it is the next one, whole. Whether there was any.

@@ -47,3 +47,9 @@ fn calls_direct() {
 fn calls_inline() {
     storm::who_dies_leaves_whole_messages(Executor::Inline, "child_of_storm");
 }
+
+/// Long messages are read out of a process that is killed meanwhile.
+#[test]
+fn calls_tuned() {
+    storm::who_dies_leaves_whole_messages(Executor::Tuned, "child_of_storm");
+}

@@ -8,7 +8,9 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use ayre::active::{Handler, Messenger};
 use ayre::tuning::{Measured, Method, Step, Tuning, Use};
-use ayre::{Config, Grant, Options, PeerId, Port, Region, RegionOptions, RemoteRegion, Rights};
+use ayre::{
+    Config, EAGER_MAX, Grant, Options, PeerId, Port, Region, RegionOptions, RemoteRegion, Rights,
+};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::perf::stats::median;
@@ -43,7 +45,7 @@ pub(super) fn measure(of: Use, effort: Effort) -> Result<Vec<Measured>> {
     thread::scope(|scope| {
         let serving = scope.spawn(move || -> Result<()> {
             sched_setaffinity(None, &cores[1])?;
-            for size in sizes() {
+            for size in sizes(of) {
                 for _ in 0..WARM + effort.turns {
                     far.iter_mut().try_for_each(|end| end.serve(size))?;
                 }
@@ -52,7 +54,7 @@ pub(super) fn measure(of: Use, effort: Effort) -> Result<Vec<Measured>> {
         });
         let before = sched_getaffinity(None)?;
         sched_setaffinity(None, &cores[0])?;
-        let rows = sizes().map(|size| row(of, &mut near, size, effort)).collect::<Result<_>>();
+        let rows = sizes(of).map(|size| row(of, &mut near, size, effort)).collect::<Result<_>>();
         sched_setaffinity(None, &before)?;
         // A serving end that has failed is the reason why this one did.
         drop(near);
@@ -76,8 +78,10 @@ fn row(of: Use, ends: &mut [Near], size: usize, effort: Effort) -> Result<Measur
     Ok(Measured { bytes: size as u64, times })
 }
 
-fn sizes() -> impl Iterator<Item = usize> {
-    (SMALLEST.ilog2()..=LARGEST.ilog2()).map(|power| 1 << power)
+/// Messages that fit into a record are not long.
+fn sizes(of: Use) -> impl Iterator<Item = usize> {
+    let sizes = (SMALLEST.ilog2()..=LARGEST.ilog2()).map(|power| 1 << power);
+    sizes.filter(move |size| of != Use::Message || *size > EAGER_MAX)
 }
 
 /// The first two processors that this process may use.

@@ -23,6 +23,7 @@
 //! | [`deposit`] | messages that combine what sender and receiver know | spec/55 |
 //! | [`collective`] | who of a group sends what to whom, and the brackets of sums | spec/49 |
 //! | [`group`] | messages to all members of a group, in one order | spec/48 |
+//! | [`stream`] | pipelines of stages at several ports, with credit for each hop | spec/50 |
 //! | [`combine`] | what an update of an endpoint does to numbers | spec/46 |
 //! | [`link`] | the link between hosts: frames, channels, paths, pace | spec/85, 86, 91 |
 //!
@@ -51,6 +52,7 @@ pub mod matching;
 pub mod notify;
 pub mod pending;
 pub mod segment;
+pub mod stream;
 pub mod touch;
 pub mod units;
 pub mod xlate;

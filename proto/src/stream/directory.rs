@@ -1,0 +1,85 @@
+//! The forwarding directory: entries are set and cleared while items flow.
+use super::{Answer, Effects, End, Entry, Message, Name, Row, Streams};
+use crate::units::PeerId;
+
+impl Streams {
+    /// Sets an entry, or replaces one. What was sent before goes the old way, all else the new one.
+    // spec: PIPE-4, PIPE-6, PIPE-7, PIPE-16
+    pub fn set(&mut self, by: PeerId, name: Name, entry: Entry, fx: &mut impl Effects) -> Answer {
+        let old = self.directory.get(name);
+        if !self.may_change(by, old) {
+            return Answer::Denied;
+        }
+        let leads = |other: &&(Name, Row)| other.0 != name && other.1.entry.to == entry.to;
+        let is_led_to = self.leads.get(entry.to).is_some();
+        if is_led_to || self.directory.rows().any(|row| leads(&row)) {
+            return Answer::Taken;
+        }
+        let has = self.directory.rows().filter(|(_, row)| row.by == by).count();
+        if old.is_none() && !self.admits(by, has, self.directory.free()) {
+            return Answer::Full;
+        }
+        self.directory.put(name, Row { entry, by });
+        self.cut(name, fx);
+        Answer::Done
+    }
+
+    /// Clears an entry, or only one that no stream uses. What was sent before has gone its way.
+    // spec: PIPE-6, PIPE-7
+    pub fn unset(
+        &mut self,
+        by: PeerId,
+        name: Name,
+        if_unused: bool,
+        fx: &mut impl Effects,
+    ) -> Answer {
+        let old = self.directory.get(name);
+        if !self.may_change(by, old) {
+            return Answer::Denied;
+        }
+        if old.is_none() {
+            return Answer::Unknown;
+        }
+        if if_unused && self.fed.get(name).is_some() {
+            return Answer::Taken;
+        }
+        self.directory.remove(name);
+        self.cut(name, fx);
+        Answer::Done
+    }
+
+    // spec: PIPE-6
+    fn may_change(&self, by: PeerId, old: Option<Row>) -> bool {
+        by == self.me || self.is_open && old.is_none_or(|row| row.by == by)
+    }
+
+    /// Nothing more goes the way that a stream has had.
+    // spec: PIPE-7
+    fn cut(&mut self, name: Name, fx: &mut impl Effects) {
+        let Some(place) = self.fed.get(name) else { return };
+        let Some(stream) = self.streams.get_mut(place) else { return };
+        if let Some(hop) = stream.hop
+            && self.hops.get(hop).is_some_and(|hop| !hop.has_ended)
+        {
+            stream.hop = None;
+            self.end_hop(hop, End::Cut, fx);
+        }
+        self.ready.push(place);
+    }
+
+    /// Says behind the last item of a hop how it ends.
+    // spec: PIPE-13
+    pub(super) fn end_hop(&mut self, hop: u16, end: End, fx: &mut impl Effects) {
+        let Some(hop) = self.hops.get_mut(hop) else { return };
+        hop.has_ended = true;
+        match hop.target {
+            None => fx.tell(hop.to.peer, Message::End { number: hop.to.number, end }),
+            Some(target) => {
+                if let Some(stream) = self.streams.get_mut(target) {
+                    stream.end = Some(end);
+                    self.ready.push(target);
+                }
+            }
+        }
+    }
+}

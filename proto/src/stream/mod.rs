@@ -1,0 +1,398 @@
+//! Streams: pipelines of stages at several ports, which items go along in order.
+//!
+//! ```text
+//!              port A                       port B                        port C
+//!   program -> [emitted] -- entry: B --> [arrived] stage [emitted] -- entry: C --> [arrived] stage
+//!                  ^                        | ^
+//!                  '------- credit ---------' '-- entry: B itself: what was emitted is next
+//! ```
+//!
+//! This machine is what one port knows and decides. It holds numbers; the items lie in two queues
+//! for each stream, which its user keeps: those that have arrived, and those that were emitted.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `table` | tables of fixed size |
+//! | `directory` | entries: set, cleared, replaced |
+//! | `arrival` | what peers say |
+//! | `flow` | whose turn it is: running stages, passing on, ending |
+//! | `message` | what ports tell each other |
+mod arrival;
+mod directory;
+mod flow;
+mod message;
+mod table;
+
+pub use message::{Bytes, MESSAGE_BYTES, Message};
+
+use crate::units::PeerId;
+use table::{Line, Slab, Table};
+
+/// Bytes of the longest item.
+// spec: PIPE-2
+pub const ITEM_MAX: usize = 1 << 20;
+/// Units that may be under way on a stream, to one port.
+// spec: PIPE-8
+pub const WINDOW: u8 = 32;
+
+/// What an item counts for.
+// spec: PIPE-8
+pub const fn weight(bytes: usize) -> u8 {
+    let units = 1 + bytes / 4096;
+    if units < WINDOW as usize / 2 { units as u8 } else { WINDOW / 2 }
+}
+
+/// Names a stream at a port: by who feeds it, which may be the port itself, and a number.
+// spec: PIPE-3
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name {
+    /// Who feeds it; in an entry, who is fed.
+    pub peer: PeerId,
+    /// Which of these.
+    pub number: u32,
+}
+
+/// What is done with the items of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Who takes them, by the hash of its name.
+    pub stage: u32,
+    /// What it is to do.
+    pub arguments: [u64; 4],
+    /// An entry must lead on from there: it is not the last one.
+    pub goes_on: bool,
+}
+
+/// An entry of a forwarding directory: the whole header of what goes out.
+// spec: PIPE-4
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The next port, and the stream's number there.
+    pub to: Name,
+    /// The next stage, and what it is told.
+    pub way: Way,
+    /// It serves any number of streams, one after the other, and not only the next one.
+    pub lasts: bool,
+}
+
+/// Why a stream has failed.
+// spec: PIPE-14
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Why {
+    /// A stage has panicked.
+    Panicked = 2,
+    /// There is no stage of this name.
+    UnknownStage = 3,
+    /// No entry says where an item goes that was emitted, or where the stream goes on.
+    Nowhere = 4,
+    /// The next stream is fed already.
+    Taken = 5,
+    /// There is no room for a stream.
+    Full = 6,
+    /// The next port is not connected.
+    Unreachable = 7,
+    /// A port has died.
+    PeerDied = 8,
+    /// Its source has given it up.
+    Cancelled = 9,
+}
+
+impl Why {
+    const ALL: [Self; 8] = [
+        Self::Panicked,
+        Self::UnknownStage,
+        Self::Nowhere,
+        Self::Taken,
+        Self::Full,
+        Self::Unreachable,
+        Self::PeerDied,
+        Self::Cancelled,
+    ];
+
+    fn from_word(word: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|why| *why as u32 == word)
+    }
+}
+
+/// Why and where a stream has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Failure {
+    /// Why.
+    pub why: Why,
+    /// At which port; which port, where one died.
+    pub at: PeerId,
+}
+
+/// What comes behind the last item.
+// spec: PIPE-13
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum End {
+    /// That was all.
+    Closed,
+    /// That was all that goes this way: an entry was cleared or replaced.
+    Cut,
+    /// More was to come.
+    Failed(Failure),
+}
+
+/// What becomes of a change to a directory.
+// spec: PIPE-6
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Answer {
+    /// It is done.
+    Done = 0,
+    /// Nobody but the port itself, or who has set the entry, may do this.
+    Denied = 1,
+    /// There is no room for an entry.
+    Full = 2,
+    /// What the entry leads to is fed already, or the entry itself is in use.
+    Taken = 3,
+    /// There is no such entry.
+    Unknown = 4,
+}
+
+impl Answer {
+    fn from_word(word: u32) -> Option<Self> {
+        let all = [Self::Done, Self::Denied, Self::Full, Self::Taken, Self::Unknown];
+        all.into_iter().find(|answer| *answer as u32 == word)
+    }
+}
+
+/// What a stage is run for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// The oldest item that has arrived.
+    Item,
+    /// What comes behind the last one. After a failure nothing that is emitted goes anywhere.
+    End(End),
+}
+
+/// The queues of streams, by the place that a stream has; the stages; and what streams cause.
+pub trait Effects {
+    /// What the oldest item counts for that has arrived.
+    fn arrived(&self, place: u16) -> Option<u8>;
+    /// What the oldest item counts for that was emitted.
+    fn emitted(&self, place: u16) -> Option<u8>;
+    /// Whether a peer can take an item now.
+    fn has_room(&self, peer: PeerId) -> bool;
+    /// Whether a peer is connected.
+    fn is_connected(&self, peer: PeerId) -> bool;
+    /// Whether there is such a stage.
+    fn has_stage(&self, stage: u32) -> bool;
+
+    /// Runs a stage; what it emits is behind all that was emitted.
+    fn run(&mut self, place: u16, of: (Name, Way), input: Input) -> Result<(), Why>;
+    /// The oldest item that one has emitted is the only one that has arrived at the other.
+    fn pass(&mut self, from: u16, to: u16);
+    /// The oldest item that was emitted goes to this port, as one of this number.
+    fn send(&mut self, place: u16, to: Name);
+    /// A message goes to a peer; to a dead one, nowhere.
+    fn tell(&mut self, peer: PeerId, message: Message);
+    /// The program's own stream of this number is over.
+    fn over(&mut self, number: u32, how: Result<(), Failure>);
+    /// Nothing is kept for this place any more.
+    fn clear(&mut self, place: u16);
+}
+
+/// Limits of a port's streams.
+// spec: PIPE-16
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Streams at once, those that only lead away among them, 1 or more.
+    pub streams: u16,
+    /// Entries of the directory.
+    pub entries: u16,
+    /// Units under way on a stream, 2 or more; the same at all ports.
+    pub window: u8,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { streams: 1024, entries: 1024, window: WINDOW }
+    }
+}
+
+/// Who feeds a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Feeder {
+    Program,
+    Peer,
+    /// A hop of another stream of this port.
+    Hop(u16),
+    /// One that has died.
+    Gone,
+}
+
+/// How far a stream has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    /// Its stage takes items.
+    Flows,
+    /// Its stage has heard of the end.
+    Heard,
+    /// The next one was told.
+    Passed,
+}
+
+/// A stream that this port is a part of.
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    name: Name,
+    way: Way,
+    feeder: Feeder,
+    /// Units that its feeder has sent and was not told to have back.
+    taken: u8,
+    /// Of these, what was run.
+    owed: u8,
+    end: Option<End>,
+    phase: Phase,
+    /// Where what it emits goes now.
+    hop: Option<u16>,
+    /// Hops that are not over; all but one were cut.
+    hops: u16,
+}
+
+/// From a stream of this port to the next stage.
+#[derive(Clone, Copy, Debug)]
+struct Hop {
+    to: Name,
+    /// Whose it is, unless that is over.
+    stream: Option<u16>,
+    /// The next stream, at this port.
+    target: Option<u16>,
+    /// Units that may be sent.
+    free: u8,
+    /// The next stage was told of an end.
+    has_ended: bool,
+}
+
+/// An entry, and who has set it.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    entry: Entry,
+    by: PeerId,
+}
+
+/// The streams of one port.
+#[derive(Debug)]
+pub struct Streams {
+    me: PeerId,
+    options: Options,
+    /// Peers may change the directory.
+    is_open: bool,
+    directory: Table<Name, Row>,
+    streams: Slab<Stream>,
+    /// Those that are fed.
+    fed: Table<Name, u16>,
+    hops: Slab<Hop>,
+    /// By what they lead to.
+    leads: Table<Name, u16>,
+    /// Whose turn it is before all others.
+    current: Option<u16>,
+    ready: Line,
+    /// Those for whose next port there was no room.
+    held: Line,
+}
+
+impl Streams {
+    /// The streams of a port of this name. Allocates.
+    pub fn new(me: PeerId, options: Options) -> Self {
+        assert!(options.streams > 0 && options.window >= 2, "something can be under way");
+        let (streams, entries) = (usize::from(options.streams), usize::from(options.entries));
+        Self {
+            me,
+            options,
+            is_open: true,
+            directory: Table::new(entries),
+            streams: Slab::new(streams),
+            fed: Table::new(streams),
+            hops: Slab::new(streams),
+            leads: Table::new(streams),
+            current: None,
+            ready: Line::new(streams),
+            held: Line::new(streams),
+        }
+    }
+
+    /// Whether peers may change the directory: they may, until this says otherwise.
+    // spec: PIPE-6
+    pub fn let_peers_set(&mut self, may: bool) {
+        self.is_open = may;
+    }
+
+    /// The program feeds a stream: its place. What is emitted there goes where the entry says.
+    // spec: PIPE-3, PIPE-5
+    pub fn open(&mut self, number: u32) -> Result<u16, Why> {
+        let name = Name { peer: self.me, number };
+        if self.directory.get(name).is_none() {
+            return Err(Why::Nowhere);
+        }
+        self.begin(name, Way { stage: 0, arguments: [0; 4], goes_on: true }, Feeder::Program)
+    }
+
+    /// The program has emitted something, if it was not refused it: see [`Effects::emitted`].
+    pub fn feed(&mut self, place: u16) {
+        self.ready.push(place);
+    }
+
+    /// The program has emitted all.
+    // spec: PIPE-13
+    pub fn close(&mut self, place: u16) {
+        if let Some(stream) = self.streams.get_mut(place) {
+            stream.end.get_or_insert(End::Closed);
+            self.ready.push(place);
+        }
+    }
+
+    /// The program gives its stream up.
+    // spec: PIPE-14
+    pub fn cancel(&mut self, place: u16, fx: &mut impl Effects) {
+        self.fail(place, Failure { why: Why::Cancelled, at: self.me }, fx);
+    }
+
+    /// Streams that this port is a part of, and hops that lead away from it.
+    pub fn len(&self) -> (usize, usize) {
+        (self.streams.len(), self.hops.len())
+    }
+
+    /// Entries of the directory.
+    pub fn entries(&self) -> impl Iterator<Item = (Name, Entry)> {
+        self.directory.rows().map(|(name, row)| (*name, row.entry))
+    }
+
+    /// Whether it is part of none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == (0, 0)
+    }
+
+    /// Whether there is something to do for [`Streams::advance`].
+    pub fn is_due(&self) -> bool {
+        self.current.is_some() || !self.ready.is_empty() || !self.held.is_empty()
+    }
+
+    /// Whether a peer may have one more of what it has so many of: no more than it leaves free.
+    // spec: PIPE-16
+    fn admits(&self, peer: PeerId, has: usize, free: usize) -> bool {
+        free > 0 && (peer == self.me || has < free)
+    }
+
+    /// A stream is fed from now on.
+    // spec: PIPE-5, PIPE-16
+    fn begin(&mut self, name: Name, way: Way, feeder: Feeder) -> Result<u16, Why> {
+        if self.fed.get(name).is_some() {
+            return Err(Why::Taken);
+        }
+        let has = self.streams.iter().filter(|(_, stream)| stream.name.peer == name.peer).count();
+        let place = self.streams.next().ok_or(Why::Full)?;
+        if !self.admits(name.peer, has, self.streams.free()) {
+            return Err(Why::Full);
+        }
+        let (taken, owed, hops) = (0, 0, 0);
+        let (end, phase, hop) = (None, Phase::Flows, None);
+        self.streams.put(place, Stream { name, way, feeder, taken, owed, end, phase, hop, hops });
+        self.fed.put(name, place);
+        Ok(place)
+    }
+}

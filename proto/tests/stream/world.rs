@@ -1,0 +1,142 @@
+//! Ports and the channels between them.
+use super::dice::Dice;
+use super::node::{Node, Packet};
+use ayre_proto::lane::Malformed;
+use ayre_proto::stream::{Answer, Effects, Entry, Message, Name, Options};
+use ayre_proto::units::PeerId;
+use std::collections::{BTreeMap, VecDeque};
+
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) dice: Dice,
+    /// Those that live.
+    pub(crate) nodes: BTreeMap<PeerId, Node>,
+    channels: BTreeMap<(PeerId, PeerId), VecDeque<Packet>>,
+    /// What became of requests.
+    pub(crate) answers: BTreeMap<u32, Answer>,
+    requests: u32,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, ports: u16, options: Options) -> Self {
+        let nodes = (0..ports).map(|port| (PeerId(port), Node::new(PeerId(port), options)));
+        Self {
+            dice: Dice(seed),
+            nodes: nodes.collect(),
+            channels: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            requests: 0,
+        }
+    }
+
+    pub(crate) fn node(&mut self, port: PeerId) -> &mut Node {
+        self.nodes.get_mut(&port).expect("it lives")
+    }
+
+    /// What a port has sent is under way.
+    pub(crate) fn post(&mut self, from: PeerId) {
+        let Some(node) = self.nodes.get_mut(&from) else { return };
+        for (to, packet) in std::mem::take(&mut node.side.out) {
+            assert_ne!(from, to, "no port sends anything to itself");
+            if self.nodes.contains_key(&to) {
+                self.channels.entry((from, to)).or_default().push_back(packet);
+            }
+        }
+    }
+
+    pub(crate) fn advance(&mut self, port: PeerId, turns: usize) -> bool {
+        let is_due = self.nodes.get_mut(&port).is_some_and(|node| node.advance(turns));
+        self.post(port);
+        is_due
+    }
+
+    /// An entry is to be set, or cleared, by a port that may be the one itself; at once, or if no
+    /// stream uses it.
+    pub(crate) fn ask(
+        &mut self,
+        by: PeerId,
+        at: PeerId,
+        name: Name,
+        entry: Result<Entry, bool>,
+    ) -> u32 {
+        self.requests += 1;
+        let request = self.requests;
+        let message = match entry {
+            Ok(entry) => Message::Set { request, name, entry },
+            Err(if_unused) => Message::Clear { request, name, if_unused },
+        };
+        let Some(node) = self.nodes.get_mut(&by) else { return request };
+        if by == at {
+            let answer = match entry {
+                Ok(entry) => node.streams.set(by, name, entry, &mut node.side),
+                Err(if_unused) => node.streams.unset(by, name, if_unused, &mut node.side),
+            };
+            self.answers.insert(request, answer);
+        } else {
+            node.side.tell(at, message);
+        }
+        self.post(by);
+        request
+    }
+
+    /// The next packet of a channel comes.
+    pub(crate) fn deliver(&mut self, from: PeerId, to: PeerId) -> Result<(), Malformed> {
+        let Some(packet) = self.channels.get_mut(&(from, to)).and_then(VecDeque::pop_front) else {
+            return Ok(());
+        };
+        let Some(Node { streams, side }) = self.nodes.get_mut(&to) else { return Ok(()) };
+        match packet {
+            Packet::Item(number, item) => {
+                if let Some(place) = streams.on_item(from, number, item.weight)? {
+                    side.arrive(place, item);
+                }
+            }
+            Packet::Message(bytes) => match Message::parse(&bytes)? {
+                Message::Answer { request, answer } => {
+                    self.answers.insert(request, answer);
+                }
+                message => streams.on_message(from, message, side)?,
+            },
+            Packet::Death => {
+                side.gone.insert(from);
+                streams.on_death(from, side);
+            }
+        }
+        self.post(to);
+        Ok(())
+    }
+
+    /// Channels that something is under way on.
+    pub(crate) fn busy(&self) -> Vec<(PeerId, PeerId)> {
+        let busy = self.channels.iter().filter(|(_, packets)| !packets.is_empty());
+        busy.map(|(channel, _)| *channel).collect()
+    }
+
+    /// A port dies: what it has sent before comes, nothing goes to it.
+    pub(crate) fn kill(&mut self, port: PeerId) {
+        self.nodes.remove(&port);
+        self.channels.retain(|(_, to), _| *to != port);
+        for to in self.nodes.keys() {
+            self.channels.entry((port, *to)).or_default().push_back(Packet::Death);
+        }
+    }
+
+    /// Delivers and advances until nothing happens any more; says how many rounds that took.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..1_000_000 {
+            let ports: Vec<_> = self.nodes.keys().copied().collect();
+            let mut is_due = false;
+            for port in ports {
+                is_due |= self.advance(port, 8);
+            }
+            let busy = self.busy();
+            if busy.is_empty() && !is_due {
+                return;
+            }
+            for (from, to) in busy {
+                self.deliver(from, to).expect("nobody lies");
+            }
+        }
+        panic!("it does not settle");
+    }
+}

@@ -41,6 +41,7 @@ pub mod revocation;
 pub mod rights;
 pub mod room;
 pub mod storm;
+pub mod streams;
 pub mod strided;
 pub mod transfers;
 pub mod visibility;

@@ -127,6 +127,10 @@ macro_rules! suite_of_ports {
                 who_leaves_has_seen_all_before, members_that_die_are_removed,
                 outsiders_send_through_a_door, joining_may_be_refused,
                 handlers_send_to_their_group;
+            streams:
+                items_go_through_all_stages, streams_do_not_mix, a_slow_sink_stops_its_source,
+                entries_change_while_items_flow, failures_are_told_at_both_ends,
+                entries_have_owners, death_ends_streams, who_lies_about_streams_is_cut_off;
             handles: names_are_of_a_pair;
             revocation: nothing_lands_after;
             room:

@@ -57,6 +57,7 @@ mod queue;
 mod random;
 mod responder;
 mod setup;
+pub mod stream;
 mod sync;
 mod sys;
 pub mod tuning;

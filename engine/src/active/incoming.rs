@@ -8,9 +8,12 @@ use crate::mem::region::Region;
 use crate::message::Message;
 use crate::multicast::{NUMBER, PAYLOAD_MAX};
 use ayre_proto::active::landing::{Outward, Piece};
-use ayre_proto::active::record::{Cause, GROUP, PORTION, RECORD_BYTES, Record, is_handler};
+use ayre_proto::active::record::{
+    Cause, GROUP, ITEM, PORTION, RECORD_BYTES, Record, STREAM, is_handler,
+};
 use ayre_proto::collective::portion::HEADER;
 use ayre_proto::lane::Malformed;
+use ayre_proto::stream::ITEM_MAX;
 use ayre_proto::units::PeerId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -31,6 +34,9 @@ impl<S> Messenger<S> {
         if tag == PORTION {
             self.take_portion(source, len);
             return false;
+        }
+        if tag == ITEM || tag == STREAM {
+            return self.take_stream(state, (source, tag), len) > 0;
         }
         self.take_record(state, message)
     }
@@ -157,6 +163,9 @@ impl<S> Messenger<S> {
         if id == GROUP && total > (PAYLOAD_MAX + NUMBER) as u64 {
             return Err(Malformed);
         }
+        if id == ITEM && (total > ITEM_MAX as u64 || arguments.len() != 8) {
+            return Err(Malformed);
+        }
         let index = self.out.known(source, id, self.handlers.find(id));
         let takes = index.map(|index| usize::from(self.handlers.entry(index).arguments));
         let longest = self.out.options.longest as u64;
@@ -166,7 +175,7 @@ impl<S> Messenger<S> {
         coming.arguments.extend_from_slice(arguments);
         coming.len = 0;
         coming.dropped = match takes {
-            _ if matches!(id, PORTION | GROUP) => None,
+            _ if !is_handler(id) => None,
             None => Some(Cause::Unknown),
             Some(takes) if 8 * takes != arguments.len() || total > longest => {
                 Some(Cause::Malformed)
@@ -208,6 +217,11 @@ impl<S> Messenger<S> {
             let (head, content) = (coming.arguments.clone(), coming.payload[..coming.len].to_vec());
             self.out.hear(source, &head, Some(content))?;
             return Ok(self.run_due(state) > 0);
+        }
+        if coming.id == ITEM {
+            let (argument, item) =
+                (coming.arguments.clone(), coming.payload[..coming.len].to_vec());
+            return Ok(self.take_long_item(state, source, &argument, item)? > 0);
         }
         Ok(self.run_long(state, source))
     }

@@ -6,6 +6,7 @@ use crate::collective::group::Groups;
 use crate::error::{Busy, Fault, PostError, ReceiveError, SetupError};
 use crate::multicast::Watchers;
 use crate::port::Port;
+use crate::stream::state::Streams;
 use crate::wait::deadline;
 use ayre_proto::active::landing::is_landing;
 use ayre_proto::active::record::{Cause, Record};
@@ -86,6 +87,7 @@ pub struct Messenger<S> {
     pub(crate) out: Outgoing,
     pub(crate) groups: Groups,
     pub(crate) watchers: Watchers<S>,
+    pub(crate) streams: Streams<S>,
     pub(crate) buffer: Box<[u8; EAGER_MAX]>,
     pub(crate) deaths: VecDeque<PeerId>,
     /// Connections that had begun or ended when this last waited.
@@ -106,8 +108,9 @@ impl<S> Messenger<S> {
         let out = Outgoing::new(port, MessengerOptions::new());
         let (handlers, deaths) = (Handlers::default(), VecDeque::new());
         let (groups, watchers) = (Groups::default(), Watchers::new());
-        let buffer = Box::new([0; EAGER_MAX]);
-        Self { handlers, out, groups, watchers, buffer, deaths, peer_changes: 0, syncs: 0 }
+        let (streams, buffer) = (Streams::default(), Box::new([0; EAGER_MAX]));
+        let (peer_changes, syncs) = (0, 0);
+        Self { handlers, out, groups, watchers, streams, buffer, deaths, peer_changes, syncs }
     }
 
     /// The same with other limits.
@@ -325,7 +328,7 @@ impl<S> Messenger<S> {
         let Ok(Some(first)) = self.out.port.try_recv(&mut self.buffer[..]) else {
             self.advance_started();
             self.out.heed_peers();
-            return caught_up;
+            return caught_up + self.advance_streams(state);
         };
         let mut ran = caught_up + usize::from(self.take(state, &first));
         for _ in 1..POLL_MAX {
@@ -334,7 +337,7 @@ impl<S> Messenger<S> {
         }
         self.advance_started();
         self.out.heed_peers();
-        ran
+        ran + self.advance_streams(state)
     }
 
     /// Sends what is owed, and runs what groups have delivered otherwise than by messages.
@@ -434,6 +437,7 @@ impl<S> Messenger<S> {
                 self.out.forget(peer);
                 self.groups.on_death(peer);
                 self.out.heed_peers();
+                self.streams.on_death(peer);
                 Err(ReceiveError::PeerDied(peer))
             }
             Err(ReceiveError::TimedOut) if !is_over => Ok(0),
@@ -454,6 +458,7 @@ impl<S> Messenger<S> {
     pub fn disconnect(&mut self, peer: PeerId) -> Result<(), Fault> {
         self.out.forget(peer);
         self.groups.on_death(peer);
+        self.streams.on_death(peer);
         self.out.port.disconnect(peer)?;
         self.out.heed_peers();
         Ok(())

@@ -204,12 +204,8 @@ impl Outgoing {
 
     /// The same of any record.
     pub(crate) fn owe_bytes(&mut self, to: PeerId, tag: u32, bytes: &[u8]) {
-        if !self.peer(to).is_busy() && self.port.send(to, tag, bytes).is_ok() {
-            return;
-        }
-        if self.port.is_alive(to) {
-            let kept = Kept::Record { tag, bytes: bytes.to_vec() };
-            self.put_by(to, kept, VecDeque::push_back);
+        if self.peer(to).is_busy() || self.port.send(to, tag, bytes).is_err() {
+            self.owe_kept(to, Kept::Record { tag, bytes: bytes.to_vec() });
         }
     }
 
@@ -221,10 +217,19 @@ impl Outgoing {
         arguments: &[u8],
         payload: Arc<Vec<u8>>,
     ) {
+        let arguments = arguments.to_vec();
+        self.owe_kept(to, Kept::Long(Long { id, arguments, payload, sent: 0 }));
+    }
+
+    fn owe_kept(&mut self, to: PeerId, kept: Kept) {
         if self.port.is_alive(to) {
-            let kept = Kept::Long(Long { id, arguments: arguments.to_vec(), payload, sent: 0 });
             self.put_by(to, kept, VecDeque::push_back);
         }
+    }
+
+    /// Whether a peer takes a message before anything that is kept for it.
+    pub(crate) fn takes_at_once(&self, to: PeerId) -> bool {
+        self.peers.get(to.index()).is_none_or(|peer| !peer.is_busy())
     }
 
     /// Keeps a message whose first bytes are sent, and which nobody else will send any more.

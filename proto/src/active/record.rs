@@ -97,6 +97,11 @@ pub const PORTION: u32 = 10;
 /// What a member of a group says: see [`crate::group`].
 // spec: GRP-23
 pub const GROUP: u32 = 13;
+/// What an item of a stream has instead of a handler's id, and all else that is said of streams.
+// spec: PIPE-18
+pub const ITEM: u32 = 14;
+/// See [`ITEM`].
+pub const STREAM: u32 = 15;
 const TAKEN: u32 = 11;
 const GIVEN_UP: u32 = 12;
 const PULL: u32 = 16;
@@ -167,7 +172,7 @@ impl<'a> Record<'a> {
             ANNOUNCE => announced(next(), next(), rest),
             LONG => {
                 let id = number(next())?;
-                let is_own = matches!(id, PORTION | GROUP);
+                let is_own = matches!(id, PORTION | GROUP | ITEM);
                 let id = if is_own { id } else { handler(id.into())? };
                 let arguments = arguments(rest)?;
                 Ok(Self::Long { id, total: next(), piece: next(), arguments })

@@ -48,6 +48,14 @@ impl Streams {
         Answer::Done
     }
 
+    /// Clears an entry of the port's own, if no stream uses it.
+    // spec: PIPE-6
+    pub fn unset_unused(&mut self, name: Name) {
+        if self.fed.get(name).is_none() {
+            self.directory.remove(name);
+        }
+    }
+
     // spec: PIPE-6
     fn may_change(&self, by: PeerId, old: Option<Row>) -> bool {
         by == self.me || self.is_open && old.is_none_or(|row| row.by == by)

@@ -110,8 +110,27 @@ impl Why {
         Self::Cancelled,
     ];
 
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Panicked => "a stage has panicked",
+            Self::UnknownStage => "there is no such stage",
+            Self::Nowhere => "no entry says where it goes on",
+            Self::Taken => "the next stream is fed already",
+            Self::Full => "there is no room for a stream",
+            Self::Unreachable => "the next port is not connected",
+            Self::PeerDied => "it has died",
+            Self::Cancelled => "its source has given it up",
+        }
+    }
+
     fn from_word(word: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|why| *why as u32 == word)
+    }
+}
+
+impl core::fmt::Display for Why {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.text())
     }
 }
 

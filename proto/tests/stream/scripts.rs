@@ -1,7 +1,9 @@
 //! Single promises, step by step.
-use super::node::{MAP, SINK, TRIPLE};
+use super::node::{MAP, Node, SINK, TRIPLE};
 use super::world::World;
-use ayre_proto::stream::{Answer, Effects, End, Entry, Failure, Name, Options, Way, Why, weight};
+use ayre_proto::stream::{
+    Answer, Effects, End, Entry, Failure, Message, Name, Options, Way, Why, weight,
+};
 use ayre_proto::units::PeerId;
 
 const A: PeerId = PeerId(0);
@@ -264,6 +266,66 @@ fn deaths_are_heard_by_idle_streams() {
     let died = Failure { why: Why::PeerDied, at: B };
     assert_eq!(world.node(A).side.overs[&1], Err(died));
     assert_eq!(world.node(A).streams.entries().count(), 0);
+}
+
+/// A port that has died comes back under its number while a stream that it has fed still waits: the
+/// new one has nothing to do with the old one, nor has its entry.
+// spec: PIPE-3, PIPE-15
+#[test]
+fn a_port_that_returns_is_another_one() {
+    let mut world = world(8, 4);
+    lay(&mut world, A, name(A, 1), entry(B, 2, MAP));
+    lay(&mut world, B, name(A, 2), entry(C, 3, SINK));
+    let place = world.node(A).streams.open(1).expect("an entry");
+    let pushed = push(&mut world, A, place, &[A, B], 1000);
+    let Node { streams, side } = world.node(B);
+    streams.on_death(A, side);
+    let again = Message::Open { number: 2, way: entry(B, 2, MAP).way };
+    assert_eq!(streams.on_message(A, again, side), Ok(()), "the number is free");
+    lay(&mut world, B, name(A, 2), entry(C, 4, SINK));
+    let died = Failure { why: Why::PeerDied, at: A };
+    world.settle();
+    let sinks = &world.node(C).side.sinks;
+    assert_eq!(sinks[&(3, 0)].ends, [End::Failed(died)]);
+    assert!((4..=pushed as usize).contains(&sinks[&(3, 0)].values.len()), "what came");
+    assert!(!sinks.contains_key(&(4, 0)), "another's entry");
+    assert_eq!(world.node(B).streams.len(), (1, 0), "the new one");
+}
+
+/// The same where the old stream has no way yet: what it emits goes nowhere, and not where the new
+/// one's goes.
+// spec: PIPE-15
+#[test]
+fn who_has_died_has_no_entry() {
+    let mut world = world(8, 4);
+    lay(&mut world, A, name(A, 1), entry(B, 2, MAP));
+    lay(&mut world, B, name(A, 2), entry(C, 3, SINK));
+    let place = world.node(A).streams.open(1).expect("an entry");
+    push(&mut world, A, place, &[A], 2);
+    let Node { streams, side } = world.node(B);
+    streams.on_death(A, side);
+    lay(&mut world, B, name(A, 2), entry(C, 4, SINK));
+    world.settle();
+    assert!(world.node(C).side.sinks.is_empty());
+    assert!(world.node(B).streams.is_empty());
+}
+
+/// An entry does not lead where a stream leads that was cut and is not over yet.
+// spec: PIPE-5
+#[test]
+fn a_number_is_free_when_its_stream_is_over() {
+    let mut world = world(8, 4);
+    lay(&mut world, A, name(A, 1), entry(B, 2, SINK));
+    let place = world.node(A).streams.open(1).expect("an entry");
+    push(&mut world, A, place, &[A], 3);
+    lay(&mut world, A, name(A, 1), entry(C, 3, SINK));
+    let early = world.ask(A, A, name(A, 1), Ok(entry(B, 2, SINK)));
+    assert_eq!(world.answers[&early], Answer::Taken);
+    world.settle();
+    lay(&mut world, A, name(A, 1), entry(B, 2, SINK));
+    world.node(A).streams.close(place);
+    world.settle();
+    assert_eq!(world.node(B).side.sinks[&(2, 0)].ends, [End::Cut, End::Closed]);
 }
 
 /// Longer items count for more, but two always fit into a window.

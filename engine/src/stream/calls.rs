@@ -1,0 +1,183 @@
+//! Streams, as programs call them.
+use super::effects::{Flow, Input, Registered, Stage};
+use super::lay::Laid;
+use crate::active::Messenger;
+use crate::error::{ReceiveError, SetupError};
+use ayre_proto::active::NAME_MAX;
+use ayre_proto::stream::{Answer, Failure, ITEM_MAX};
+use ayre_proto::units::PeerId;
+
+/// The source of a stream, which is to be [closed](Messenger::close).
+#[must_use = "a stream ends when it is closed"]
+#[derive(Debug)]
+pub struct Stream {
+    pub(super) number: u32,
+    pub(super) place: u16,
+    pub(super) laid: Laid,
+}
+
+/// Why a stream has ended before its time, or could not be laid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StreamError {
+    /// It has failed at a port.
+    // spec: PIPE-14
+    #[error("the stream has failed at port {}: {}", .0.at.index(), .0.why)]
+    Failed(Failure),
+    /// A port does not set, or clear, an entry.
+    // spec: PIPE-6
+    #[error("port {} does not change its directory: {:?}", .0.index(), .1)]
+    Refused(PeerId, Answer),
+    /// The item is longer than [`ITEM_MAX`].
+    #[error("an item has at most {ITEM_MAX} bytes")]
+    TooLong,
+}
+
+/// Why an item was not pushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PushError {
+    /// There is no room: the next port, or a later one, is behind.
+    #[error("the stream has no room")]
+    Busy,
+    /// There will be none.
+    #[error(transparent)]
+    Ended(#[from] StreamError),
+}
+
+impl<S> Messenger<S> {
+    /// Registers a stage. It is run in the calls that run handlers.
+    ///
+    /// # Errors
+    /// [`SetupError::Invalid`] for a name that is empty, too long or taken.
+    // spec: PIPE-2, PIPE-19
+    pub fn stage(
+        &mut self,
+        name: &str,
+        run: impl FnMut(&mut S, &mut Flow<'_>, Input<'_>) + Send + 'static,
+    ) -> Result<Stage, SetupError> {
+        if name.is_empty() || name.len() > NAME_MAX {
+            return Err(SetupError::Invalid("a stage's name has 1 to 64 bytes"));
+        }
+        let stage = Stage::named(name);
+        if self.streams.stages.iter().any(|registered| registered.id == stage.id) {
+            return Err(SetupError::Invalid("a stage of this name is registered"));
+        }
+        self.streams.stages.push(Registered { id: stage.id, run: Box::new(run) });
+        Ok(stage)
+    }
+
+    /// Begins a stream whose entry stands in this port's directory, under its own name and this
+    /// number.
+    ///
+    /// # Errors
+    /// [`StreamError::Failed`] where there is no entry, the stream is fed already, or no room.
+    // spec: PIPE-3, PIPE-5
+    pub fn open_stream(&mut self, state: &mut S, number: u32) -> Result<Stream, StreamError> {
+        let at = self.out.port.id;
+        let (place, _) =
+            self.streams.with((state, &mut self.out), |machine, _| machine.open(number));
+        let place = place.map_err(|why| StreamError::Failed(Failure { why, at }))?;
+        self.streams.overs.remove(&number);
+        Ok(Stream { number, place, laid: Laid::default() })
+    }
+
+    /// Pushes an item; waits for room, running handlers and stages.
+    ///
+    /// # Errors
+    /// [`StreamError::TooLong`]; [`StreamError::Failed`] when the stream has ended.
+    // spec: PIPE-9, PIPE-19
+    pub fn push(
+        &mut self,
+        state: &mut S,
+        stream: &Stream,
+        item: impl Into<Vec<u8>>,
+    ) -> Result<(), StreamError> {
+        let item = item.into();
+        self.wait_until(state, |messenger| messenger.has_room(stream).unwrap_or(true));
+        self.has_room(stream)?;
+        self.put_in(state, stream, item)
+    }
+
+    /// Pushes an item, or nothing. Runs no handler, but stages of this port.
+    ///
+    /// # Errors
+    /// [`PushError::Busy`] with nothing done; else as [`Messenger::push`].
+    // spec: PIPE-9, PIPE-19
+    pub fn try_push(
+        &mut self,
+        state: &mut S,
+        stream: &Stream,
+        item: impl Into<Vec<u8>>,
+    ) -> Result<(), PushError> {
+        if !self.has_room(stream)? {
+            return Err(PushError::Busy);
+        }
+        Ok(self.put_in(state, stream, item.into())?)
+    }
+
+    fn put_in(&mut self, state: &mut S, stream: &Stream, item: Vec<u8>) -> Result<(), StreamError> {
+        if item.len() > ITEM_MAX {
+            return Err(StreamError::TooLong);
+        }
+        self.streams.with((&mut *state, &mut self.out), |machine, side| {
+            side.queue(stream.place).emitted.push_back(item);
+            machine.feed(stream.place);
+        });
+        self.streams.advance(state, &mut self.out);
+        Ok(())
+    }
+
+    /// Ends a stream behind its last item, and waits until its sink has heard of it, running
+    /// handlers and stages.
+    ///
+    /// # Errors
+    /// [`StreamError::Failed`]: something has not come to the sink, or not all.
+    // spec: PIPE-13
+    pub fn close(&mut self, state: &mut S, stream: Stream) -> Result<(), StreamError> {
+        if !self.streams.overs.contains_key(&stream.number) {
+            self.streams
+                .with((&mut *state, &mut self.out), |machine, _| machine.close(stream.place));
+            self.streams.advance(state, &mut self.out);
+        }
+        let number = stream.number;
+        self.wait_until(state, |messenger| messenger.streams.overs.contains_key(&number));
+        let ended = self.streams.overs.remove(&number).unwrap_or(Ok(()));
+        self.forget_laid(stream.laid, ended.is_ok());
+        ended.map_err(StreamError::Failed)
+    }
+
+    /// Gives a stream up: all its stages hear that it was cancelled.
+    // spec: PIPE-14
+    pub fn cancel(&mut self, state: &mut S, stream: Stream) {
+        if self.streams.overs.remove(&stream.number).is_none() {
+            self.streams.with((&mut *state, &mut self.out), |machine, side| {
+                machine.cancel(stream.place, side);
+            });
+            self.streams.overs.remove(&stream.number);
+            self.streams.advance(state, &mut self.out);
+        }
+        self.forget_laid(stream.laid, false);
+    }
+
+    /// Whether a stream takes an item, unless it has ended.
+    fn has_room(&self, stream: &Stream) -> Result<bool, StreamError> {
+        match self.streams.overs.get(&stream.number) {
+            Some(Err(failure)) => Err(StreamError::Failed(*failure)),
+            _ => Ok(self.streams.is_clear(stream.place)),
+        }
+    }
+
+    /// Polls, and sleeps, until something holds.
+    pub(super) fn wait_until(&mut self, state: &mut S, mut holds: impl FnMut(&mut Self) -> bool) {
+        loop {
+            if holds(self) {
+                return;
+            }
+            if self.poll(state) > 0 || holds(self) {
+                continue;
+            }
+            if let Err(ReceiveError::PeerDied(peer)) = self.rest(state, None) {
+                self.deaths.push_back(peer);
+            }
+        }
+    }
+}

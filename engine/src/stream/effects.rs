@@ -1,0 +1,196 @@
+//! Stages, and what the machine of a port's streams causes: runs, and messages to peers.
+use super::state::{Queue, meet};
+use crate::active::outgoing::Outgoing;
+use ayre_proto::active::id_of;
+use ayre_proto::active::record::{ITEM, STREAM};
+use ayre_proto::limits::EAGER_MAX;
+use ayre_proto::stream::{Effects, End, Failure, ITEM_MAX, Message, Name, Way, Why, weight};
+use ayre_proto::units::PeerId;
+use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Bytes of an item in a record, behind the stream's number.
+pub(super) const SHORT_MAX: usize = EAGER_MAX - 4;
+
+/// A stage, as every process names it.
+// spec: PIPE-2
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stage {
+    pub(super) id: u32,
+}
+
+impl Stage {
+    /// The stage of this name, wherever it is registered.
+    pub const fn named(name: &str) -> Self {
+        Self { id: id_of(name) }
+    }
+
+    /// By which it is known to other processes.
+    pub const fn id(self) -> u32 {
+        self.id
+    }
+}
+
+/// What a stage is run with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input<'a> {
+    /// An item.
+    Item(&'a [u8]),
+    /// There are no more, and why. What is emitted now is the last; after a failure it is lost.
+    // spec: PIPE-13
+    End(End),
+}
+
+/// The stream that a stage is run for, and the way out.
+#[derive(Debug)]
+pub struct Flow<'a> {
+    name: Name,
+    way: Way,
+    emitted: &'a mut VecDeque<Vec<u8>>,
+}
+
+impl Flow<'_> {
+    /// Sends an item on: where, the port's forwarding directory says. It waits for its turn.
+    ///
+    /// # Panics
+    /// If it is longer than [`ITEM_MAX`].
+    // spec: PIPE-2
+    #[track_caller]
+    pub fn emit(&mut self, item: impl Into<Vec<u8>>) {
+        let item = item.into();
+        assert!(item.len() <= ITEM_MAX, "an item has at most 2^20 bytes");
+        self.emitted.push_back(item);
+    }
+
+    /// What the entry that leads to this stage tells it.
+    // spec: PIPE-4
+    pub fn arguments(&self) -> [u64; 4] {
+        self.way.arguments
+    }
+
+    /// The stream: at this port there is no other one of this name at the same time.
+    // spec: PIPE-3
+    pub fn name(&self) -> Name {
+        self.name
+    }
+}
+
+/// What a stage does.
+pub(super) type Run<S> = Box<dyn FnMut(&mut S, &mut Flow<'_>, Input<'_>) + Send>;
+
+/// A registered stage.
+pub(super) struct Registered<S> {
+    pub(super) id: u32,
+    pub(super) run: Run<S>,
+}
+
+/// What the machine works on.
+pub(super) struct Side<'a, S> {
+    pub(super) state: &'a mut S,
+    pub(super) out: &'a mut Outgoing,
+    pub(super) stages: &'a mut [Registered<S>],
+    pub(super) queues: &'a mut Vec<Queue>,
+    pub(super) overs: &'a mut HashMap<u32, Result<(), Failure>>,
+    pub(super) met: &'a mut Vec<bool>,
+    pub(super) ran: &'a mut usize,
+}
+
+impl<S> Side<'_, S> {
+    pub(super) fn queue(&mut self, place: u16) -> &mut Queue {
+        let place = usize::from(place);
+        if place >= self.queues.len() {
+            self.queues.resize_with(place + 1, Queue::default);
+        }
+        &mut self.queues[place]
+    }
+}
+
+fn oldest(queue: Option<&VecDeque<Vec<u8>>>) -> Option<u8> {
+    queue.and_then(VecDeque::front).map(|item| weight(item.len()))
+}
+
+impl<S> Effects for Side<'_, S> {
+    fn arrived(&self, place: u16) -> Option<u8> {
+        oldest(self.queues.get(usize::from(place)).map(|queue| &queue.arrived))
+    }
+
+    fn emitted(&self, place: u16) -> Option<u8> {
+        oldest(self.queues.get(usize::from(place)).map(|queue| &queue.emitted))
+    }
+
+    fn has_room(&self, peer: PeerId) -> bool {
+        self.out.takes_at_once(peer)
+    }
+
+    fn is_connected(&self, peer: PeerId) -> bool {
+        self.out.port.is_alive(peer)
+    }
+
+    fn has_stage(&self, stage: u32) -> bool {
+        self.stages.iter().any(|registered| registered.id == stage)
+    }
+
+    // spec: PIPE-2, PIPE-14
+    fn run(
+        &mut self,
+        place: u16,
+        (name, way): (Name, Way),
+        input: ayre_proto::stream::Input,
+    ) -> Result<(), Why> {
+        use ayre_proto::stream::Input as Due;
+        let item = match input {
+            Due::Item => self.queue(place).arrived.pop_front(),
+            Due::End(_) => None,
+        };
+        let found = self.stages.iter().position(|registered| registered.id == way.stage);
+        let mut emitted = std::mem::take(&mut self.queue(place).emitted);
+        let before = emitted.len();
+        let run = &mut self.stages[found.ok_or(Why::UnknownStage)?].run;
+        let mut flow = Flow { name, way, emitted: &mut emitted };
+        let state = &mut *self.state;
+        let input = match input {
+            Due::Item => Input::Item(item.as_deref().unwrap_or_default()),
+            Due::End(end) => Input::End(end),
+        };
+        let ended = catch_unwind(AssertUnwindSafe(|| run(state, &mut flow, input)));
+        *self.ran += 1;
+        if matches!(input, Input::End(End::Failed(_))) {
+            emitted.truncate(before);
+        }
+        self.queue(place).emitted = emitted;
+        ended.map_err(|_| Why::Panicked)
+    }
+
+    fn pass(&mut self, from: u16, to: u16) {
+        let item = self.queue(from).emitted.pop_front();
+        self.queue(to).arrived.extend(item);
+    }
+
+    // spec: PIPE-18
+    fn send(&mut self, place: u16, to: Name) {
+        let Some(item) = self.queue(place).emitted.pop_front() else { return };
+        if item.len() > SHORT_MAX {
+            let argument = u64::from(to.number).to_le_bytes();
+            return self.out.owe_long(to.peer, ITEM, &argument, Arc::new(item));
+        }
+        let (mut record, len) = ([0; EAGER_MAX], 4 + item.len());
+        record[..4].copy_from_slice(&to.number.to_le_bytes());
+        record[4..len].copy_from_slice(&item);
+        self.out.owe_bytes(to.peer, ITEM, &record[..len]);
+    }
+
+    // spec: PIPE-18
+    fn tell(&mut self, peer: PeerId, message: Message) {
+        meet(self.met, peer, true);
+        self.out.owe_bytes(peer, STREAM, &message.encode());
+    }
+
+    fn over(&mut self, number: u32, how: Result<(), Failure>) {
+        self.overs.insert(number, how);
+    }
+
+    fn clear(&mut self, place: u16) {
+        *self.queue(place) = Queue::default();
+    }
+}

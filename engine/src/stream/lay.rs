@@ -1,0 +1,219 @@
+//! Forwarding directories, the own one and those of peers, and whole pipelines.
+use super::calls::{Stream, StreamError};
+use super::effects::Stage;
+use super::state::Asked;
+use crate::active::Messenger;
+use ayre_proto::active::record::STREAM;
+use ayre_proto::stream::{Answer, Failure, Message, Name, Way, Why};
+use ayre_proto::units::PeerId;
+
+/// An entry of a forwarding directory: where a stream goes on, and what is done there.
+// spec: PIPE-4
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    entry: ayre_proto::stream::Entry,
+}
+
+impl Entry {
+    /// To a stage of a port, as a stream of this number there. It lasts until it is cleared, and
+    /// the stage may be the last one.
+    pub const fn new(to: PeerId, number: u32, stage: Stage) -> Self {
+        let (to, arguments) = (Name { peer: to, number }, [0; 4]);
+        let way = Way { stage: stage.id, arguments, goes_on: false };
+        Self { entry: ayre_proto::stream::Entry { to, way, lasts: true } }
+    }
+
+    /// What the stage is told.
+    pub const fn arguments(mut self, arguments: [u64; 4]) -> Self {
+        self.entry.way.arguments = arguments;
+        self
+    }
+
+    /// The stage is not the last one: without an entry there, the stream has failed.
+    pub const fn goes_on(mut self) -> Self {
+        self.entry.way.goes_on = true;
+        self
+    }
+
+    /// It goes with the first stream that it has served.
+    pub const fn once(mut self) -> Self {
+        self.entry.lasts = false;
+        self
+    }
+}
+
+/// A stage of a pipeline to be laid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    peer: PeerId,
+    stage: Stage,
+    arguments: [u64; 4],
+}
+
+impl Hop {
+    /// A stage at a port, which may be the same as before, or the messenger's own.
+    pub const fn new(peer: PeerId, stage: Stage) -> Self {
+        Self { peer, stage, arguments: [0; 4] }
+    }
+
+    /// What it is told.
+    pub const fn arguments(mut self, arguments: [u64; 4]) -> Self {
+        self.arguments = arguments;
+        self
+    }
+}
+
+/// What was laid for a stream.
+#[derive(Debug, Default)]
+pub(super) struct Laid {
+    first: u16,
+    /// Numbers from the first on, round the last one.
+    pub(super) len: u16,
+    entries: Vec<(PeerId, Name)>,
+}
+
+impl Laid {
+    pub(super) fn new(first: u16, len: u16) -> Self {
+        Self { first, len, entries: Vec::new() }
+    }
+
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u16> + use<> {
+        let first = self.first;
+        (0..self.len).map(move |at| first.wrapping_add(at))
+    }
+}
+
+impl<S> Messenger<S> {
+    /// Whether peers may set and clear entries here: they may, until this says otherwise.
+    // spec: PIPE-6
+    pub fn let_peers_set_entries(&mut self, may: bool) {
+        self.streams.let_peers_set(may);
+    }
+
+    /// Sets or replaces an entry of a port's directory, and waits for the answer, running handlers
+    /// and stages. What was sent before goes the old way.
+    ///
+    /// # Errors
+    /// [`StreamError::Refused`]; [`StreamError::Failed`] where the port has died.
+    // spec: PIPE-6, PIPE-7
+    pub fn set_entry(
+        &mut self,
+        state: &mut S,
+        at: PeerId,
+        name: Name,
+        entry: Entry,
+    ) -> Result<(), StreamError> {
+        let entry = entry.entry;
+        if at != self.out.port.id {
+            return self.ask(state, at, |request| Message::Set { request, name, entry });
+        }
+        let (answer, _) = self
+            .streams
+            .with((&mut *state, &mut self.out), |machine, side| machine.set(at, name, entry, side));
+        self.streams.advance(state, &mut self.out);
+        judge(at, answer)
+    }
+
+    /// Clears an entry of a port's directory, in the same way.
+    ///
+    /// # Errors
+    /// As [`Messenger::set_entry`].
+    // spec: PIPE-6, PIPE-7
+    pub fn clear_entry(
+        &mut self,
+        state: &mut S,
+        at: PeerId,
+        name: Name,
+    ) -> Result<(), StreamError> {
+        if at != self.out.port.id {
+            let clear = |request| Message::Clear { request, name, if_unused: false };
+            return self.ask(state, at, clear);
+        }
+        let (answer, _) = self.streams.with((&mut *state, &mut self.out), |machine, side| {
+            machine.unset(at, name, false, side)
+        });
+        self.streams.advance(state, &mut self.out);
+        judge(at, answer)
+    }
+
+    /// Lays a pipeline: sets the entries for one stream, from its last stage to the first, and
+    /// opens it. They go with it.
+    ///
+    /// # Errors
+    /// As [`Messenger::set_entry`], and [`StreamError::Failed`] where this port has no room.
+    // spec: PIPE-1, PIPE-4
+    pub fn stream(&mut self, state: &mut S, hops: &[Hop]) -> Result<Stream, StreamError> {
+        let own = self.out.port.id;
+        let full = StreamError::Failed(Failure { why: Why::Full, at: own });
+        let mut laid = self.streams.take_numbers(hops.len() + 1).ok_or(full)?;
+        let number = |at: u16| u32::from(own.0) << 16 | u32::from(laid.first.wrapping_add(at));
+        let first = number(0);
+        // Who feeds a stage, who has it, and under which number.
+        let mut feeder = own;
+        let mut ways = Vec::new();
+        for (at, hop) in (0..).zip(hops) {
+            let port = u16::checked_sub(at, 1).map_or(own, |at| hops[usize::from(at)].peer);
+            let name = Name { peer: feeder, number: number(at) };
+            let mut entry = Entry::new(hop.peer, number(at + 1), hop.stage);
+            entry = entry.arguments(hop.arguments).once();
+            let is_last = usize::from(at) + 1 == hops.len();
+            ways.push((port, name, if is_last { entry } else { entry.goes_on() }));
+            feeder = port;
+        }
+        let mut ended = Ok(());
+        for (port, name, entry) in ways.into_iter().rev() {
+            ended = ended.and_then(|()| self.set_entry(state, port, name, entry));
+            if ended.is_ok() {
+                laid.entries.push((port, name));
+            }
+        }
+        match ended.and_then(|()| self.open_stream(state, first)) {
+            Ok(stream) => Ok(Stream { laid, ..stream }),
+            Err(error) => {
+                self.forget_laid(laid, false);
+                Err(error)
+            }
+        }
+    }
+
+    /// A stream is over: its numbers are free, and what was set where it has not got is cleared.
+    // spec: PIPE-6
+    pub(super) fn forget_laid(&mut self, laid: Laid, is_used: bool) {
+        self.streams.give_numbers(&laid);
+        for (at, name) in laid.entries.into_iter().filter(|_| !is_used) {
+            if at == self.out.port.id {
+                self.streams.clear_unused(name);
+            } else if self.out.port.is_alive(at) {
+                let request = self.streams.request(at, Asked::Forgotten);
+                let message = Message::Clear { request, name, if_unused: true };
+                self.out.owe_bytes(at, STREAM, &message.encode());
+            }
+        }
+    }
+
+    /// Asks a peer for a change of its directory.
+    fn ask(
+        &mut self,
+        state: &mut S,
+        at: PeerId,
+        message: impl FnOnce(u32) -> Message,
+    ) -> Result<(), StreamError> {
+        let failed = |why| StreamError::Failed(Failure { why, at });
+        if !self.out.port.is_alive(at) {
+            return Err(failed(Why::Unreachable));
+        }
+        let request = self.streams.request(at, Asked::Waits);
+        self.out.owe_bytes(at, STREAM, &message(request).encode());
+        self.wait_until(state, |messenger| {
+            !messenger.streams.waits_for(request) || messenger.out.port.is_silent(at)
+        });
+        match self.streams.requests.remove(&request) {
+            Some((_, Asked::Answered(answer))) => judge(at, answer),
+            _ => Err(failed(Why::PeerDied)),
+        }
+    }
+}
+
+fn judge(at: PeerId, answer: Answer) -> Result<(), StreamError> {
+    if answer == Answer::Done { Ok(()) } else { Err(StreamError::Refused(at, answer)) }
+}

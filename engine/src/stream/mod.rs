@@ -1,0 +1,54 @@
+//! Streams: pipelines of stages at several ports, which items go along in order.
+//!
+//! ```text
+//!   push --> [emitted] --> out.rs --> short message, or a long one --> [arrived] --> stage
+//!                             ^                                                        |
+//!                             '------------------ [emitted] <--------------------------'
+//! ```
+//!
+//! Lines of a text, split at one rank, counted at another:
+//!
+//! ```no_run
+//! use ayre::Port;
+//! use ayre::active::Messenger;
+//! use ayre::stream::{Hop, Input, Stage};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut messenger = Messenger::new(Port::join()?); // started by `ayre run -n 3 -- program`
+//! let split = messenger.stage("split", |_: &mut Option<u64>, flow, input| {
+//!     if let Input::Item(line) = input {
+//!         line.split(|byte| *byte == b' ').for_each(|word| flow.emit(word));
+//!     }
+//! })?;
+//! let mut words = 0;
+//! let count = messenger.stage("count", move |all: &mut Option<u64>, _, input| match input {
+//!     Input::Item(_) => words += 1,
+//!     Input::End(_) => *all = Some(words),
+//! })?;
+//! let mut all = None;
+//! messenger.sync(&mut all)?; // everybody has its stages
+//! let peer = |messenger: &mut Messenger<_>, rank| messenger.port().peer(rank);
+//! match (messenger.port().rank(), peer(&mut messenger, 1), peer(&mut messenger, 2)) {
+//!     (0, Some(first), Some(second)) => {
+//!         let hops = [Hop::new(first, split), Hop::new(second, count)];
+//!         let stream = messenger.stream(&mut all, &hops)?;
+//!         messenger.push(&mut all, &stream, "four words of text")?;
+//!         messenger.close(&mut all, stream)?;
+//!     }
+//!     (2, ..) => messenger.serve_while(&mut all, Option::is_none)?,
+//!     _ => {}
+//! }
+//! messenger.sync(&mut all)?;
+//! # Ok(())
+//! # }
+//! ```
+mod calls;
+mod effects;
+mod incoming;
+mod lay;
+pub(crate) mod state;
+
+pub use ayre_proto::stream::{Answer, End, Failure, ITEM_MAX, Name, Why};
+pub use calls::{PushError, Stream, StreamError};
+pub use effects::{Flow, Input, Stage};
+pub use lay::{Entry, Hop};

@@ -1,0 +1,234 @@
+//! What a messenger keeps for streams.
+use super::effects::{Registered, Side};
+use super::lay::Laid;
+use crate::active::outgoing::Outgoing;
+use ayre_proto::lane::Malformed;
+use ayre_proto::stream::{Answer, Failure, Name, Options, Streams as Machine};
+use ayre_proto::units::PeerId;
+use std::collections::{HashMap, HashSet, VecDeque};
+
+/// Items of a stream.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    /// They wait for its stage.
+    pub(super) arrived: VecDeque<Vec<u8>>,
+    /// They wait for room at the next one.
+    pub(super) emitted: VecDeque<Vec<u8>>,
+}
+
+/// What a peer was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    Waits,
+    Answered(Answer),
+    /// Nobody wants to know.
+    Forgotten,
+}
+
+/// The streams of a messenger.
+pub(crate) struct Streams<S> {
+    pub(super) stages: Vec<Registered<S>>,
+    /// None until somebody speaks of streams.
+    machine: Option<Box<Machine>>,
+    queues: Vec<Queue>,
+    /// How this port's own streams have ended, by number.
+    pub(super) overs: HashMap<u32, Result<(), Failure>>,
+    /// What peers were asked.
+    pub(super) requests: HashMap<u32, (PeerId, Asked)>,
+    last_request: u32,
+    /// Numbers of streams that this messenger has laid.
+    numbers: HashSet<u16>,
+    last_number: u16,
+    may_peers_set: bool,
+    /// Peers that have gone, and that the machine was not told of.
+    gone: Vec<PeerId>,
+    /// Whether a peer is looked at when some have gone, by its number.
+    met: Vec<bool>,
+    /// Connections that had ended when it was.
+    peer_changes: u64,
+}
+
+impl<S> Default for Streams<S> {
+    fn default() -> Self {
+        Self {
+            stages: Vec::new(),
+            machine: None,
+            queues: Vec::new(),
+            overs: HashMap::new(),
+            requests: HashMap::new(),
+            last_request: 0,
+            numbers: HashSet::new(),
+            last_number: 0,
+            may_peers_set: true,
+            gone: Vec::new(),
+            met: Vec::new(),
+            peer_changes: 0,
+        }
+    }
+}
+
+/// Turns of the machine in one poll.
+// spec: PIPE-11
+const TURNS: usize = 64;
+
+impl<S> Streams<S> {
+    /// Does something with the machine.
+    pub(super) fn with<R>(
+        &mut self,
+        (state, out): (&mut S, &mut Outgoing),
+        f: impl FnOnce(&mut Machine, &mut Side<'_, S>) -> R,
+    ) -> (R, usize) {
+        let machine = self.machine.get_or_insert_with(|| {
+            let mut machine = Box::new(Machine::new(out.port.id, Options::default()));
+            machine.let_peers_set(self.may_peers_set);
+            machine
+        });
+        let mut ran = 0;
+        let (queues, overs, met) = (&mut self.queues, &mut self.overs, &mut self.met);
+        let (stages, ran_here) = (&mut self.stages[..], &mut ran);
+        let mut side = Side { state, out, stages, queues, overs, met, ran: ran_here };
+        let result = f(machine, &mut side);
+        (result, ran)
+    }
+
+    /// Whether a poll has something to do for streams.
+    #[inline(always)]
+    pub(crate) fn is_due(&self, out: &Outgoing) -> bool {
+        self.machine.as_ref().is_some_and(|machine| {
+            machine.is_due() || !self.gone.is_empty() || self.peer_changes != out.port.peer_changes
+        })
+    }
+
+    /// Goes on; returns how many stages were run.
+    pub(crate) fn advance(&mut self, state: &mut S, out: &mut Outgoing) -> usize {
+        let buried = self.bury(state, out);
+        let (is_due, ran) =
+            self.with((&mut *state, &mut *out), |machine, side| machine.advance(TURNS, side));
+        if is_due {
+            out.stir();
+        }
+        buried + ran
+    }
+
+    /// A peer has spoken of streams, or was told of them.
+    pub(super) fn met(&mut self, peer: PeerId, is_here: bool) {
+        meet(&mut self.met, peer, is_here);
+    }
+
+    /// A peer has gone: the next poll deals with it.
+    pub(crate) fn on_death(&mut self, peer: PeerId) {
+        if self.machine.is_some() {
+            self.gone.push(peer);
+        }
+    }
+
+    /// Ends what goes through peers that have died, when all that they had sent is taken.
+    // spec: PIPE-15
+    pub(super) fn bury(&mut self, state: &mut S, out: &mut Outgoing) -> usize {
+        let changes = out.port.peer_changes;
+        if self.peer_changes != changes {
+            let mut is_all = true;
+            let met = (0..).map(PeerId).zip(&self.met).filter(|(_, met)| **met);
+            for (peer, _) in met {
+                match (out.port.is_alive(peer), out.port.is_silent(peer)) {
+                    (true, _) => {}
+                    (false, true) => self.gone.push(peer),
+                    (false, false) => is_all = false,
+                }
+            }
+            if is_all {
+                self.peer_changes = changes;
+            }
+        }
+        let mut ran = 0;
+        for peer in std::mem::take(&mut self.gone) {
+            self.met(peer, false);
+            let is_his = |asked: &(PeerId, Asked)| *asked == (peer, Asked::Forgotten);
+            self.requests.retain(|_, asked| !is_his(asked));
+            ran += self
+                .with((&mut *state, &mut *out), |machine, side| {
+                    machine.on_death(peer, side);
+                })
+                .1;
+        }
+        ran
+    }
+
+    pub(super) fn let_peers_set(&mut self, may: bool) {
+        self.may_peers_set = may;
+        self.machine.iter_mut().for_each(|machine| machine.let_peers_set(may));
+    }
+
+    /// Clears an entry of the own directory that no stream uses.
+    pub(super) fn clear_unused(&mut self, name: Name) {
+        self.machine.iter_mut().for_each(|machine| machine.unset_unused(name));
+    }
+
+    /// A number for what a peer is asked.
+    pub(super) fn request(&mut self, peer: PeerId, asked: Asked) -> u32 {
+        while self.requests.contains_key(&self.last_request) {
+            self.last_request = self.last_request.wrapping_add(1);
+        }
+        self.requests.insert(self.last_request, (peer, asked));
+        self.last_request
+    }
+
+    pub(super) fn waits_for(&self, request: u32) -> bool {
+        matches!(self.requests.get(&request), Some((_, Asked::Waits)))
+    }
+
+    /// A peer answers what it was asked.
+    // spec: PIPE-17
+    pub(super) fn on_answer(
+        &mut self,
+        source: PeerId,
+        request: u32,
+        answer: Answer,
+    ) -> Result<(), Malformed> {
+        match self.requests.get_mut(&request) {
+            Some((peer, asked @ Asked::Waits)) if *peer == source => {
+                *asked = Asked::Answered(answer);
+            }
+            Some((peer, Asked::Forgotten)) if *peer == source => {
+                self.requests.remove(&request);
+            }
+            _ => return Err(Malformed),
+        }
+        Ok(())
+    }
+
+    /// Numbers for so many streams, that no stream has which is not over.
+    pub(super) fn take_numbers(&mut self, len: usize) -> Option<Laid> {
+        let len = u16::try_from(len).ok()?;
+        let mut free = 0;
+        for _ in 0..1 << 16 {
+            self.last_number = self.last_number.wrapping_add(1);
+            free = if self.numbers.contains(&self.last_number) { 0 } else { free + 1 };
+            if free == len {
+                let laid = Laid::new(self.last_number.wrapping_sub(len - 1), len);
+                self.numbers.extend(laid.numbers());
+                return Some(laid);
+            }
+        }
+        None
+    }
+
+    pub(super) fn give_numbers(&mut self, laid: &Laid) {
+        for number in laid.numbers() {
+            self.numbers.remove(&number);
+        }
+    }
+
+    /// Whether the program's stream has emitted all that was pushed into it.
+    pub(super) fn is_clear(&self, place: u16) -> bool {
+        self.queues.get(usize::from(place)).is_none_or(|queue| queue.emitted.is_empty())
+    }
+}
+
+/// Whether a peer is one to be looked at, by its number.
+pub(super) fn meet(met: &mut Vec<bool>, peer: PeerId, is_here: bool) {
+    if peer.index() >= met.len() {
+        met.resize(peer.index() + 1, false);
+    }
+    met[peer.index()] = is_here;
+}

@@ -278,7 +278,7 @@ pub fn a_slow_sink_stops_its_source(executor: Executor) {
         }
     }
     assert_eq!(seen[1].of(6).len(), 1000, "the other one goes on");
-    assert!((33..=66).contains(&to_slow), "two windows, and what waits between: {to_slow}");
+    assert!((129..=258).contains(&to_slow), "two windows, and what waits between: {to_slow}");
     for _ in 0..ROUNDS {
         poll(&mut members[..3], &mut seen);
         yield_now();

@@ -103,6 +103,12 @@ fn word_count() {
     check("word_count", &[1, 3], "counted as one process counts them");
 }
 
+// spec: PIPE-1, PIPE-13
+#[test]
+fn pipeline() {
+    check("pipeline", &[1, 2, 3], "counted as one process counts them");
+}
+
 #[test]
 fn reach() {
     check("reach", &[1, 3], "as far as one process finds them");

@@ -33,12 +33,12 @@ use table::{Line, Slab, Table};
 pub const ITEM_MAX: usize = 1 << 20;
 /// Units that may be under way on a stream, to one port.
 // spec: PIPE-8
-pub const WINDOW: u8 = 32;
+pub const WINDOW: u8 = 128;
 
 /// What an item counts for.
 // spec: PIPE-8
 pub const fn weight(bytes: usize) -> u8 {
-    let units = 1 + bytes / 4096;
+    let units = 1 + bytes / 1024;
     if units < WINDOW as usize / 2 { units as u8 } else { WINDOW / 2 }
 }
 

@@ -24,7 +24,7 @@ fn run(seed: u64) -> usize {
     let mut dice = Dice(seed);
     let ports = 1 + dice.below(8) as u16;
     let is_tight = dice.percent(20);
-    let window = [2, 3, 4, 8, 32][dice.below(5) as usize];
+    let window = [2, 3, 4, 8, 128][dice.below(5) as usize];
     let (streams, entries) = if is_tight { (6, 10) } else { (200, 200) };
     let mut world = World::new(seed, ports, Options { streams, entries, window });
     let kills = if dice.percent(40) { dice.below(4) } else { 0 };

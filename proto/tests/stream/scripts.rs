@@ -332,6 +332,6 @@ fn a_number_is_free_when_its_stream_is_over() {
 // spec: PIPE-8
 #[test]
 fn weights() {
-    let weights: Vec<_> = [0, 4095, 4096, 50_000, 1 << 20].into_iter().map(weight).collect();
-    assert_eq!(weights, [1, 1, 2, 13, 16]);
+    let weights: Vec<_> = [0, 1023, 1024, 50_000, 1 << 20].into_iter().map(weight).collect();
+    assert_eq!(weights, [1, 1, 2, 49, 64]);
 }

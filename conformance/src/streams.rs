@@ -543,3 +543,27 @@ pub fn who_lies_about_streams_is_cut_off(executor: Executor) {
         assert_ne!(far.port().is_alive(near_id), is_lie, "{records:?}");
     }
 }
+
+/// Who asks on and on, and takes no answer, is cut off before he is owed without end.
+// spec: PIPE-17
+pub fn who_takes_no_answers_is_cut_off(executor: Executor) {
+    let world = World::open(executor);
+    let (near_id, far_id) = (world.initiator_id(), world.target_id());
+    let (mut liar, far) = world.split();
+    let (mut far, mut seen) = (member(far), Seen::default());
+    let clear: Vec<u8> = [6, 0, 0, 0, 0].into_iter().flat_map(u32::to_le_bytes).collect();
+    let mut asked = 0;
+    for _ in 0..ROUNDS {
+        if !far.port().is_alive(near_id) {
+            break;
+        }
+        // It does not even receive what lies in its lane.
+        if liar.send(far_id, 15, &clear).is_ok() {
+            asked += 1;
+        }
+        far.poll(&mut seen);
+        liar.progress();
+    }
+    assert!(!far.port().is_alive(near_id), "{asked} questions");
+    assert!((16_384..30_000).contains(&asked), "{asked} questions");
+}

@@ -227,6 +227,13 @@ impl Outgoing {
         }
     }
 
+    /// Whether more than so many records of this tag wait for a peer to take something.
+    pub(crate) fn owes_more(&self, to: PeerId, tag: u32, most: usize) -> bool {
+        let is_one = |kept: &&Kept| matches!(kept, Kept::Record { tag: of, .. } if *of == tag);
+        let kept = self.peers.get(to.index()).map(|peer| &peer.kept);
+        kept.is_some_and(|kept| kept.len() > most && kept.iter().filter(is_one).count() > most)
+    }
+
     /// Whether a peer takes a message before anything that is kept for it.
     pub(crate) fn takes_at_once(&self, to: PeerId) -> bool {
         self.peers.get(to.index()).is_none_or(|peer| !peer.is_busy())

@@ -1,9 +1,13 @@
 //! Taking what peers say of streams, and their items.
 use crate::active::Messenger;
-use ayre_proto::active::record::ITEM;
+use ayre_proto::active::record::{ITEM, STREAM};
 use ayre_proto::lane::Malformed;
 use ayre_proto::stream::{Message, weight};
 use ayre_proto::units::PeerId;
+
+/// Messages that a peer may be owed: more than streams and entries that it can have need.
+// spec: PIPE-17
+const OWED_MAX: usize = 16_384;
 
 impl<S> Messenger<S> {
     /// Takes a record of a stream that lies in the buffer; returns how many stages were run.
@@ -24,6 +28,7 @@ impl<S> Messenger<S> {
                 self.take_item(state, source, number, item)
             }
             None if tag == ITEM => Err(Malformed),
+            _ if self.out.owes_more(source, STREAM, OWED_MAX) => Err(Malformed),
             _ => Message::parse(bytes).and_then(|message| self.hear(state, source, message)),
         };
         let ran = taken.unwrap_or_else(|Malformed| {

@@ -376,6 +376,10 @@ pub fn failures_are_told_at_both_ends(executor: Executor) {
         let stream = member.stream(seen, &hops).expect("there is room");
         member.push(seen, &stream, *b"some").expect("it goes on");
         member.cancel(seen, stream);
+        let hops = [hop(1, TOTAL, 0), hop(2, SINK, 4)];
+        let stream = member.stream(seen, &hops).expect("there is room");
+        member.push(seen, &stream, *b"some").expect("it goes on");
+        member.cancel(seen, stream);
 
         let hops = [hop(1, APPEND, 0), hop(2, Stage::named("nobody's"), 0)];
         let stream = member.stream(seen, &hops).expect("there is room");
@@ -401,6 +405,7 @@ pub fn failures_are_told_at_both_ends(executor: Executor) {
     assert_eq!((sink.of(2), sink.end(2)), (vec![&b"good"[..]], Some(End::Failed(panicked))));
     let cancelled = Failure { why: Why::Cancelled, at: PeerId(0) };
     assert!(sink.end(3).is_none_or(|end| end == End::Failed(cancelled)), "{:?}", sink.ends);
+    assert!(sink.of(4).is_empty(), "what a failure makes a stage emit is lost");
 }
 
 /// A port has its directory changed by whom it lets, and nobody touches another's entries.
@@ -469,6 +474,40 @@ pub fn death_ends_streams(executor: Executor) {
         assert!(items.into_iter().zip(numbers).all(|(item, expected)| item == expected));
         assert_eq!((seen[3].of(2).len(), seen[3].end(2)), (100, Some(End::Closed)));
     });
+}
+
+/// Programs that only poll, and never wait, hear of a death, too.
+// spec: PIPE-15
+pub fn polls_notice_deaths(executor: Executor) {
+    let mut members: Vec<_> = mesh(executor, 3).into_iter().map(member).collect();
+    let mut seen: Vec<_> = (0..3).map(|_| Seen::default()).collect();
+    let name = |peer, number| Name { peer: PeerId(peer), number };
+    let first = Entry::new(PeerId(1), 2, APPEND);
+    let second = Entry::new(PeerId(2), 3, SINK).arguments([3, 0, 0, 0]);
+    members[0].set_entry(&mut seen[0], PeerId(0), name(0, 1), first).expect("there is room");
+    members[1].set_entry(&mut seen[1], PeerId(1), name(0, 2), second).expect("there is room");
+    let stream = members[0].open_stream(&mut seen[0], 1).expect("an entry");
+    members[0].try_push(&mut seen[0], &stream, *b"one").expect("there is room");
+    let mut ended = None;
+    for _ in 0..ROUNDS {
+        poll(&mut members, &mut seen);
+        yield_now();
+        if members.len() == 3 && !seen[2].items.is_empty() {
+            // The first and the last one are left.
+            drop((members.remove(1), seen.remove(1)));
+        }
+        if members.len() == 2 && ended.is_none() {
+            let pushed = members[0].try_push(&mut seen[0], &stream, *b"more");
+            ended = pushed.err().filter(|error| *error != PushError::Busy);
+        }
+        if ended.is_some() && members.len() == 2 && !seen[1].ends.is_empty() {
+            break;
+        }
+    }
+    let died = Failure { why: Why::PeerDied, at: PeerId(1) };
+    assert_eq!(ended, Some(PushError::Ended(StreamError::Failed(died))));
+    assert_eq!(seen[1].end(3), Some(End::Failed(died)));
+    members[0].cancel(&mut seen[0], stream);
 }
 
 fn while_alive(member: &mut Member, seen: &mut Seen, holds: impl Fn(&Seen) -> bool) {
@@ -560,6 +599,8 @@ pub fn who_takes_no_answers_is_cut_off(executor: Executor) {
         // It does not even receive what lies in its lane.
         if liar.send(far_id, 15, &clear).is_ok() {
             asked += 1;
+        } else {
+            yield_now();
         }
         far.poll(&mut seen);
         liar.progress();

@@ -9,6 +9,9 @@
 //!    └─ Chain         one behind the other, block by block            broadcast, scan
 //! ```
 //!
+//! [`forecast`] runs all members' plans in virtual time, to find the schedule that does without
+//! links which others load.
+//!
 //! A plan is a machine of a few counters. It knows the number of members, its own, and whom the
 //! collective is about (the *root*); bytes and time are others' business. Sends wait for nobody and
 //! receives come in the order of the plan, so that what all members' plans do together does not
@@ -18,6 +21,7 @@
 //! where [`bracket`] says, whatever the schedule, except [`Ring`](Schedule::Ring).
 pub mod bracket;
 mod exchange;
+pub mod forecast;
 mod plan;
 pub mod portion;
 mod ring;

@@ -11,9 +11,10 @@ use std::fmt::Debug;
 /// Ports, all connected with each other; groups are of some of them.
 const PORTS: u16 = 5;
 
-type Member = Messenger<Vec<u64>>;
+pub(crate) type Member = Messenger<Vec<u64>>;
 
-fn all<R: Send>(
+/// Runs the same at each of so many members: see [`storm::all`].
+pub(crate) fn all<R: Send>(
     executor: Executor,
     members: u16,
     run: impl Fn(&mut Member, usize) -> R + Sync,
@@ -22,7 +23,7 @@ fn all<R: Send>(
 }
 
 /// A number that can be made of another one and compared to the bit.
-trait Plain: Summand + Copy + PartialEq + Debug {
+pub(crate) trait Plain: Summand + Copy + PartialEq + Debug {
     fn of(word: u64) -> Self;
     /// As one process combines two of them.
     fn combine(combine: Combine, left: Self, right: Self) -> Self;
@@ -78,7 +79,7 @@ fn combined<T: Plain>(combine: Combine, all: &[Vec<T>]) -> Vec<T> {
 
 /// One collective that all members do.
 #[derive(Clone, Copy, Debug)]
-struct Round {
+pub(crate) struct Round {
     number: u64,
     collective: Collective,
     schedule: Option<Schedule>,
@@ -88,7 +89,7 @@ struct Round {
 }
 
 impl Round {
-    fn draw(dice: &mut Dice, number: u64, members: usize) -> Self {
+    pub(crate) fn draw(dice: &mut Dice, number: u64, members: usize) -> Self {
         let collective = dice.pick(&Collective::ALL);
         let can: Vec<_> = Schedule::ALL.into_iter().filter(|one| one.can(collective)).collect();
         let schedule = (dice.below(4) > 0).then(|| dice.pick(&can));
@@ -99,7 +100,12 @@ impl Round {
     }
 
     /// Does it, and compares.
-    fn run<T: Plain>(self, member: &mut Member, group: Group, (own, members): (usize, usize)) {
+    pub(crate) fn run<T: Plain>(
+        self,
+        member: &mut Member,
+        group: Group,
+        (own, members): (usize, usize),
+    ) {
         let Self { number, collective, schedule, combine, root, len } = self;
         member.fix_schedule(group, collective, schedule).expect("there is one");
         let of = |who| values::<T>(number, who, len);

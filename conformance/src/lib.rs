@@ -18,6 +18,7 @@ mod suite;
 pub mod world;
 
 pub mod active;
+pub mod adaptive;
 pub mod atomics;
 pub mod batches;
 pub mod bounds;

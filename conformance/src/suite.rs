@@ -122,6 +122,9 @@ macro_rules! suite_of_ports {
                 handlers_run_meanwhile, a_full_lane_delays_a_barrier,
                 early_portions_wait, who_does_another_thing_is_found, death_ends_collectives,
                 nonsense_is_refused;
+            adaptive:
+                groups_that_adapt_agree_with_the_oracle, a_busy_link_is_avoided,
+                recordings_tell_the_last_calls;
             multicast:
                 members_see_one_order, long_messages_keep_the_order,
                 who_leaves_has_seen_all_before, members_that_die_are_removed,

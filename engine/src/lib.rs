@@ -93,7 +93,7 @@ pub use options::{Destination, LocalSlice, Options, Source};
 pub use port::Port;
 pub use queue::{Queue, Record, RemoteQueue};
 pub use wire::{
-    AgainReport, BuffersReport, CreditReport, LinkChannel, LinkReport, LinkState, NetReport,
-    PathReport, PathState, WireReport, WireReports, wire_reports,
+    AgainReport, BuffersReport, CreditReport, LinkChannel, LinkLoad, LinkReport, LinkState,
+    NetReport, PathReport, PathState, WireReport, WireReports, wire_reports,
 };
 pub use wire::{NetOptions, Partition, Plan, PlanError};

@@ -130,6 +130,8 @@ fn the_usual_schedule_is_kept_unless_another_is_clearly_better() {
         group.best((C::Allreduce, 0), (usual, is_exact), |_| whole(64))
     };
     assert_eq!(best(&mut group, S::Doubling, true), S::Doubling);
+    assert_eq!(best(&mut group, S::Tree, true), S::Tree, "nothing is to be avoided");
+    group.set(1, 2, Cost { message_ns: 999, byte_ps: 0 });
     assert_eq!(best(&mut group, S::Tree, true), S::Doubling, "two rounds in place of four");
     // Only by an eighth, and by a little more.
     for (message_ns, due) in [(6_428, S::Doubling), (6_429, S::Star)] {

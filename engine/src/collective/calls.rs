@@ -255,6 +255,19 @@ impl<S> Messenger<S> {
         group: Group,
         request: Request<'_, T>,
     ) -> Result<(), GroupError> {
+        if self.is_watched(group) {
+            return self.complete_watched(state, group, request);
+        }
+        self.carry_out(state, group, request)
+    }
+
+    /// The same of a group that nobody watches.
+    pub(super) fn carry_out<T>(
+        &mut self,
+        state: &mut S,
+        group: Group,
+        request: Request<'_, T>,
+    ) -> Result<(), GroupError> {
         let mut running = request.parts.begin(self.groups.state(group)?)?;
         let ended = self.drive(state, group, &mut running);
         if let Err(why) = ended {
@@ -378,7 +391,7 @@ impl<S> Messenger<S> {
 }
 
 impl Groups {
-    fn state(&mut self, group: Group) -> Result<&mut State, GroupError> {
+    pub(super) fn state(&mut self, group: Group) -> Result<&mut State, GroupError> {
         self.states.get_mut(group.index).ok_or(NO_GROUP)
     }
 

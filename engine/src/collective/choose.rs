@@ -1,13 +1,32 @@
 //! Which schedule serves a collective best.
-use ayre_proto::collective::{Collective, Schedule};
+use super::group::State;
+use ayre_proto::collective::{Collective, Schedule, Task};
 
 /// Bytes of a vector from which all links, or processors, are worth being used at once.
 const LONG: usize = 16 << 10;
 
-/// The schedule for so many members, and so many bytes of a vector or of a block: the same at all
-/// members.
-// spec: COLL-6
-pub(super) fn choose(collective: Collective, members: usize, bytes: usize) -> Schedule {
+impl State {
+    /// The schedule for a collective about a root, of so many bytes of a vector or of a block: the
+    /// one that the program has fixed, or what links are loaded with, or the usual one. The same at
+    /// all members.
+    // spec: COLL-6, COLL-7, COLL-17
+    pub(super) fn schedule(
+        &mut self,
+        (collective, root): (Collective, usize),
+        is_exact: bool,
+        bytes: usize,
+    ) -> Schedule {
+        let fixed = self.fixed[collective as usize];
+        let fixed = fixed.filter(|schedule| is_exact || !schedule.is_exact_only(collective));
+        let usual = fixed.unwrap_or_else(|| choose(collective, self.members.len(), bytes));
+        let Some(watch) = &mut self.watch else { return usual };
+        let usual = Task { collective, schedule: usual, root };
+        watch.choose(usual, (fixed.is_some(), is_exact), bytes)
+    }
+}
+
+/// The schedule for so many members, and so many bytes, where all links are alike.
+fn choose(collective: Collective, members: usize, bytes: usize) -> Schedule {
     let is_long = bytes >= LONG;
     match collective {
         Collective::Barrier => Schedule::Doubling,

@@ -1,4 +1,5 @@
 //! The groups of a messenger, and the portions that have come for them.
+use super::adapt::Watch;
 use super::running::Running;
 use crate::active::outgoing::Outgoing;
 use crate::error::SetupError;
@@ -105,6 +106,8 @@ pub(super) struct State {
     pub(super) started: Vec<Started>,
     /// What the program wants to have done how.
     pub(super) fixed: [Option<Schedule>; Collective::ALL.len() + 1],
+    /// Of a group that adapts, or is recorded.
+    pub(super) watch: Option<Box<Watch>>,
 }
 
 impl State {
@@ -119,6 +122,7 @@ impl State {
             given_up: None,
             started: Vec::new(),
             fixed: [None; Collective::ALL.len() + 1],
+            watch: None,
         }
     }
 

@@ -16,11 +16,13 @@
 //!
 //! A member's part is a [`Plan`](ayre_proto::collective::Plan) of sends and receives, which a
 //! `Running` carries out on bytes; what comes early waits at the group.
+mod adapt;
 mod calls;
 mod choose;
 pub(crate) mod group;
 mod layout;
 mod portions;
+mod recorder;
 mod request;
 pub(crate) mod running;
 mod short;
@@ -30,5 +32,6 @@ mod work;
 pub use ayre_proto::collective::{Collective, MEMBERS_MAX, Schedule};
 pub use calls::Unfinished;
 pub use group::{Group, GroupError};
+pub use recorder::{LinkUse, RecordedCall};
 pub use request::Request;
 pub use values::{Source, Summand, Value, Values};

@@ -30,9 +30,10 @@ impl<S> Messenger<S> {
     pub(super) fn is_short(&self, group: Group, collective: Collective, bytes: usize) -> bool {
         let fixed = |state: &State| state.fixed[collective as usize];
         let state = self.groups.states.get(group.index);
-        let is_free =
-            state.is_some_and(|state| fixed(state).is_none_or(|one| one == Schedule::Doubling));
-        is_free && bytes <= SHORT_MAX
+        let is_free = |state: &State| {
+            fixed(state).is_none_or(|one| one == Schedule::Doubling) && state.watch.is_none()
+        };
+        state.is_some_and(is_free) && bytes <= SHORT_MAX
     }
 
     /// A barrier, or an allreduce of at most [`SHORT_MAX`] bytes, by doubling.

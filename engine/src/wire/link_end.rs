@@ -135,9 +135,14 @@ impl LinkEnd {
         self.line.frames.left(Channel::Posted)
     }
 
+    /// Frames that are ready to go.
+    pub(crate) fn ready(&self) -> usize {
+        self.line.frames.ready()
+    }
+
     /// Whether a train of frames is ready to go.
     pub(crate) fn is_laden(&self) -> bool {
-        self.line.frames.ready() >= TRAIN
+        self.ready() >= TRAIN
     }
 
     /// See [`Carrier::post`].

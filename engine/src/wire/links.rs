@@ -264,7 +264,7 @@ impl Links {
         }
     }
 
-    fn open(&self, peer: PeerId) -> Option<&LinkEnd> {
+    pub(super) fn open(&self, peer: PeerId) -> Option<&LinkEnd> {
         match self.slots.get(self.index_of(peer)) {
             Some(Slot::Open(link)) => Some(link),
             _ => None,

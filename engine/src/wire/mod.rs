@@ -59,8 +59,8 @@ use self::net::{Inbox, Net};
 pub use self::options::NetOptions;
 pub use self::plan::{Plan, PlanError};
 pub use self::report::{
-    AgainReport, BuffersReport, CreditReport, LinkChannel, LinkReport, LinkState, NetReport,
-    PathReport, PathState, WireReport,
+    AgainReport, BuffersReport, CreditReport, LinkChannel, LinkLoad, LinkReport, LinkState,
+    NetReport, PathReport, PathState, WireReport,
 };
 use crate::connection::Agreement;
 use crate::control::poll_until;

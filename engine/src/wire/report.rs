@@ -4,6 +4,7 @@ use super::net::{Net, NetCounters};
 use super::pool::Counts;
 use super::{Wire, WireCounters, lock};
 use crate::port::Port;
+use ayre_proto::link::WINDOW;
 use ayre_proto::link::congestion::ONE;
 use ayre_proto::link::end::End;
 use ayre_proto::link::frame::Channel;
@@ -93,6 +94,22 @@ pub struct LinkReport {
     pub credit: Vec<CreditReport>,
     /// Nanoseconds for which nothing was heard of the peer.
     pub silent_ns: u64,
+}
+
+/// What is on a link at this moment: what a program can ask for at each step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LinkLoad {
+    /// Frames with a payload that were sent since the link began, those sent again included.
+    pub sent: u64,
+    /// Frames that are under way, or ready to go.
+    pub waiting: u32,
+    /// Frames that may be under way at a time.
+    pub window: u32,
+    /// Bytes of a frame.
+    pub frame: u32,
+    /// Smoothed round trip in nanoseconds; 0 before the first answer.
+    pub round_trip_ns: u64,
 }
 
 /// Whether a link is open.
@@ -266,6 +283,17 @@ impl Port {
         self.wire.get().map_or_else(Vec::new, links)
     }
 
+    /// What is on the links with these peers at this moment: none where there is no link with one.
+    /// It takes a lock and copies a few numbers of each.
+    // spec: COLL-18
+    pub fn link_loads(&self, peers: &[PeerId], into: &mut [Option<LinkLoad>]) {
+        let wire = self.wire.get().map(|wire| lock(wire));
+        for (peer, load) in peers.iter().zip(into) {
+            let link = wire.as_ref().and_then(|wire| wire.links.open(*peer));
+            *load = link.map(link_load);
+        }
+    }
+
     /// The same with what concerns no link; none before the port is open to other hosts.
     // spec: WIRE-8
     pub fn wire_report(&self) -> Option<WireReport> {
@@ -337,6 +365,19 @@ impl Wire {
             Some(PathReport { from, to, state, sent, delivered, lost, deaths, returns })
         };
         (0..).zip(link.ways()).filter_map(report).collect()
+    }
+}
+
+fn link_load(link: &LinkEnd) -> LinkLoad {
+    let machine = &link.machine;
+    let counters = machine.counters();
+    let again = counters.overtaken + counters.asked_for + counters.timed_out + counters.resynced;
+    LinkLoad {
+        sent: counters.sent + again,
+        waiting: machine.in_flight() + link.ready() as u32,
+        window: (machine.window() / ONE).clamp(1, WINDOW),
+        frame: link.record_max() as u32,
+        round_trip_ns: machine.rtt().smoothed().unwrap_or(0),
     }
 }
 

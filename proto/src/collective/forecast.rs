@@ -131,8 +131,9 @@ impl Forecast {
         Some(time.saturating_add(u64::try_from(each).unwrap_or(u64::MAX)))
     }
 
-    /// The schedule that a collective takes the least time by: the usual one, unless another is
-    /// better by an eighth. Those with other brackets are for what does not round.
+    /// The schedule that a collective takes the least time by: the usual one where all links are
+    /// alike, and unless another is better by an eighth. Those with other brackets are for what
+    /// does not round.
     // spec: COLL-7, COLL-16
     pub fn best(
         &mut self,
@@ -140,6 +141,9 @@ impl Forecast {
         (usual, is_exact): (Schedule, bool),
         volume: impl Fn(Schedule) -> Volume,
     ) -> Schedule {
+        if self.is_even() {
+            return usual;
+        }
         let mut time = |schedule: Schedule| {
             self.time(Task { collective, schedule, root }, volume(schedule)).unwrap_or(u64::MAX)
         };
@@ -151,6 +155,15 @@ impl Forecast {
         let others = Schedule::ALL.into_iter().filter(may).map(|one| (time(one), one));
         let best = others.min_by_key(|(time, _)| *time);
         best.filter(|(time, _)| *time < limit).map_or(usual, |(_, one)| one)
+    }
+
+    /// Whether all links cost the same.
+    fn is_even(&self) -> bool {
+        let members = self.members.len();
+        let mut others = (0..self.links.len()).filter(|at| at / members != at % members);
+        let cost = |at: usize| self.links[at].cost;
+        let first = others.next().map(cost);
+        others.all(|at| Some(cost(at)) == first)
     }
 
     fn run(&mut self, task: Task, volume: Volume) -> Option<u64> {

@@ -1,0 +1,180 @@
+//! Groups that adapt, and recordings of what they do.
+use crate::Executor;
+use crate::collectives::{Member, Round, all};
+use crate::seed::{Dice, cases};
+use ayre::collective::{Collective, Group, GroupError, Request, Schedule};
+use ayre::{Combine, Options, PeerId, PostError, RegionOptions, RemoteRegion, Rights};
+use std::num::NonZeroU32;
+
+/// Members of each group.
+const MEMBERS: u16 = 4;
+/// Puts at a time, more than a link has under way.
+const PUTS: u32 = 100;
+/// Calls after which something that is due must have come.
+const CALLS: u32 = 20_000;
+
+const fn every(calls: u32) -> Option<NonZeroU32> {
+    NonZeroU32::new(calls)
+}
+
+/// Which collective was done how, as one member has recorded it.
+fn recorded(member: &Member, group: Group) -> Vec<(u32, Collective, Schedule, usize)> {
+    let calls = member.recording(group);
+    calls.map(|call| (call.number, call.collective, call.schedule, call.bytes)).collect()
+}
+
+/// Whatever a group that adapts chooses, all its members choose it, and the results are the same;
+/// what the program fixes stays so, and what is not waited for is done too.
+// spec: COLL-4, COLL-5, COLL-6, COLL-7, COLL-17
+pub fn groups_that_adapt_agree_with_the_oracle(executor: Executor) {
+    let rounds = cases(60);
+    let recordings = all(executor, MEMBERS, |member, own| {
+        let group = member.group_of_all("all").expect("a new name");
+        let state = &mut Vec::new();
+        member.adapt(state, group, every(3)).expect("all do");
+        member.record(group, 1000).expect("few calls");
+        let mut dice = Dice::new(0);
+        for number in 0..rounds {
+            let round = Round::draw(&mut dice, number, MEMBERS.into());
+            match dice.below(3) {
+                0 => round.run::<u8>(member, group, (own, MEMBERS.into())),
+                1 => round.run::<u64>(member, group, (own, MEMBERS.into())),
+                _ => round.run::<f64>(member, group, (own, MEMBERS.into())),
+            }
+            let late = Request::allreduce(Combine::Sum, vec![number, own as u64]);
+            let late = member.start(group, late).expect("a group");
+            if dice.below(10) == 0 {
+                member.adapt(state, group, every(1 + number as u32 % 4)).expect("all do");
+            }
+            assert_eq!(member.finish(state, late), Ok(vec![4 * number, 6]));
+        }
+        member.adapt(state, group, None).expect("all do");
+        member.barrier(state, group).expect("all do");
+        recorded(member, group)
+    });
+    assert_eq!(recordings[0].len() as u64, rounds + 1);
+    assert!(recordings[0].iter().all(|(_, collective, schedule, _)| schedule.can(*collective)));
+    // The bytes of who is not the root of a gather are others.
+    let known = |calls: &[(u32, Collective, Schedule, usize)]| {
+        calls.iter().map(|(number, what, how, _)| (*number, *what, *how)).collect::<Vec<_>>()
+    };
+    assert!(recordings.iter().all(|one| known(one) == known(&recordings[0])));
+}
+
+/// Puts from member 1 to member 3, as many as there is room for.
+fn load(member: &mut Member, to: &RemoteRegion) {
+    for _ in 0..PUTS {
+        match member.port().put(to, 0, &[7; 1024][..], Options::new()) {
+            Ok(_) => {}
+            Err(PostError::Busy(_)) => return,
+            Err(PostError::Fault(fault)) => panic!("{fault:?}"),
+        }
+    }
+}
+
+/// Memory of member 3, at member 1.
+fn lend(member: &mut Member, own: usize) -> (Option<ayre::Region>, Option<RemoteRegion>) {
+    match own {
+        1 => (None, Some(member.port().accept_region(PeerId(3), 5).expect("it is handed over"))),
+        3 => {
+            let region = member.port().alloc(4096, RegionOptions::new()).expect("memory");
+            let granted = member.port().share(PeerId(1), &region, 0..4096, Rights::all(), 5);
+            granted.expect("a valid grant");
+            (Some(region), None)
+        }
+        _ => (None, None),
+    }
+}
+
+/// A link that is full of what one member puts is seen by all, who do without it: the star, of
+/// which nobody but member 0 has to do with others. A link of this host has no counters.
+// spec: COLL-17, COLL-18
+pub fn a_busy_link_is_avoided(executor: Executor) {
+    let found = all(executor, MEMBERS, |member, own| {
+        let group = member.group_of_all("all").expect("a new name");
+        let state = &mut Vec::new();
+        let (_region, remote) = lend(member, own);
+        member.barrier(state, group).expect("all do");
+        member.record(group, 1).expect("one call");
+        member.adapt(state, group, every(4)).expect("all do");
+        for calls in 0..CALLS {
+            if let Some(remote) = &remote {
+                load(member, remote);
+            }
+            let mut sums = [1.5, own as f64];
+            member.allreduce(state, group, Combine::Sum, &mut sums).expect("all do");
+            assert!(sums == [6.0, 6.0], "by any schedule");
+            let call = member.recording(group).next().expect("it was recorded");
+            let others = (0..call.links.len()).filter(|to| *to != own);
+            let is_seen = call.links[3].waiting > 0;
+            if !executor.is_wire() {
+                assert!(others.clone().all(|to| call.links[to] == Default::default()));
+                assert_eq!(call.schedule, Schedule::Doubling);
+                if calls == 20 {
+                    return true;
+                }
+            } else if own == 1 && !is_seen && executor == Executor::Wire {
+                panic!("nobody but this member's polls takes what it has put: {call:?}");
+            }
+            if !matches!(call.schedule, Schedule::Doubling | Schedule::Spread) {
+                return true;
+            }
+        }
+        false
+    });
+    assert!(found.into_iter().all(|found| found), "the schedule is still the usual one");
+}
+
+/// A recording has the last calls that waited and ended well, and is a text; none costs nothing.
+// spec: COLL-18
+pub fn recordings_tell_the_last_calls(executor: Executor) {
+    all(executor, 3, |member, own| {
+        let group = member.group_of_all("all").expect("a new name");
+        let state = &mut Vec::new();
+        member.barrier(state, group).expect("all do");
+        assert_eq!(member.recording(group).count(), 0);
+        member.record(group, 4).expect("few calls");
+        assert_eq!(member.recording(group).count(), 0);
+        for len in 1..=6 {
+            let mut values = vec![own as u64; len];
+            member.allreduce(state, group, Combine::Max, &mut values).expect("all do");
+            assert_eq!(values, vec![2; len]);
+            let started = member.start(group, Request::barrier()).expect("a group");
+            assert_eq!(member.finish(state, started), Ok(vec![]));
+        }
+        // The first was collective 2, and each other one a barrier that nobody has waited for so.
+        let due = (3..=6)
+            .map(|len| (2 * len, Collective::Allreduce, Schedule::Doubling, 8 * len as usize));
+        assert_eq!(recorded(member, group), due.collect::<Vec<_>>());
+        let calls: Vec<_> =
+            member.recording(group).map(|call| (call.begin_ns, call.time_ns)).collect();
+        assert!(
+            calls.windows(2).all(|two| two[0].0 + two[0].1 <= two[1].0),
+            "one by one: {calls:?}"
+        );
+        let mut text = vec![];
+        member.write_recording(group, &mut text).expect("memory is there");
+        let text = String::from_utf8(text).expect("a text");
+        let lines: Vec<Vec<_>> = text.lines().map(|line| line.split('\t').collect()).collect();
+        assert_eq!(lines[0], [format!("# ayre recording 1: member {own} of 3; ns, bytes, frames")]);
+        let first = format!("sent:{own}>{}", usize::from(own == 0));
+        assert_eq!(
+            lines[1][..6],
+            ["number", "begin_ns", "time_ns", "collective", "schedule", "bytes"]
+        );
+        assert_eq!((lines[1][6], lines[1].len()), (&*first, 12));
+        assert_eq!(
+            (lines[2][0], lines[2][3..6].join(" ")),
+            ("6", "Allreduce Doubling 24".to_owned())
+        );
+        assert!(lines.len() == 6 && lines[2..].iter().all(|line| line.len() == 12));
+        if executor.is_wire() {
+            let sent = |line: &Vec<&str>| line[6..8].iter().any(|sent| *sent != "0");
+            assert!(lines[2..].iter().any(sent), "frames were sent: {text}");
+        }
+        member.record(group, 0).expect("no calls");
+        assert_eq!(member.recording(group).count(), 0);
+        assert!(matches!(member.record(group, usize::MAX), Err(GroupError::Invalid(_))));
+        member.barrier(state, group).expect("all do");
+    });
+}

@@ -1,0 +1,395 @@
+//! Groups that choose their schedules by what their links are loaded with.
+//!
+//! ```text
+//!   links of each member --> its row --> allgather --> table, the same at all --> forecast
+//!   at each call            message, byte               of the links              of each schedule
+//! ```
+//!
+//! The allgather is begun in one call and taken in so many calls later, so that nobody waits for
+//! it. It goes from everybody to everybody: a link that no schedule uses at present is looked at
+//! all the same.
+use super::calls::{NO_GROUP, Unfinished};
+use super::group::{Group, GroupError, State};
+use super::recorder::Recorder;
+use super::request::Request;
+use super::running::chunk_of;
+use crate::active::Messenger;
+use crate::port::Port;
+use crate::wire::LinkLoad;
+use ayre_proto::collective::forecast::{Cost, FORECAST_MAX, Forecast, Volume};
+use ayre_proto::collective::{Collective, Place, Schedule, Task};
+use ayre_proto::units::PeerId;
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::time::Instant;
+
+/// What a portion costs who sends it, and who takes it.
+const ENDS: Cost = Cost { message_ns: 1000, byte_ps: 200 };
+/// What a link costs through memory of this host, which has no counters: always the same.
+const MEMORY: Cost = Cost { message_ns: 300, byte_ps: 100 };
+/// The round trip of a link that has not been used yet.
+const ROUND_TRIP_NS: u64 = 100_000;
+/// A look at a link counts for a quarter of what is known of it.
+const SMOOTH: u64 = 4;
+/// What waits on a link is kept in parts of a frame.
+const PARTS: u64 = 256;
+
+/// A group whose calls are watched, at one of its members.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    /// On the links to the members, when they were looked at last; none to itself.
+    loads: Vec<Option<LinkLoad>>,
+    /// The same when the last call began.
+    before: Vec<Option<LinkLoad>>,
+    /// Frames that wait on each, smoothed, in parts.
+    waiting: Vec<u64>,
+    adaptive: Option<Adaptive>,
+    pub(super) recorder: Option<Recorder>,
+    /// What was begun last, and of how many bytes.
+    begun: Option<(Task, usize)>,
+}
+
+#[derive(Debug)]
+struct Adaptive {
+    every: NonZeroU32,
+    /// Calls until the table is renewed.
+    left: u32,
+    forecast: Forecast,
+    place: Place,
+    /// What was chosen since then, by powers of two of bytes.
+    chosen: HashMap<(Collective, usize, bool, u32), Schedule>,
+    /// Rows under way.
+    exchange: Option<Unfinished<u32>>,
+}
+
+impl<S> Messenger<S> {
+    /// Lets a group choose its schedules by what its links are loaded with, and tell its members
+    /// so with every so many calls; none: as usual again. Waits until all members have called this,
+    /// with the same number. From then on all members wait for a collective, or none does.
+    ///
+    /// A collective of which the program has fixed the schedule is done by that.
+    ///
+    /// # Errors
+    /// As [`Messenger::barrier`]; a group that adapts has up to 64 members.
+    // spec: COLL-17
+    pub fn adapt(
+        &mut self,
+        state: &mut S,
+        group: Group,
+        every: Option<NonZeroU32>,
+    ) -> Result<(), GroupError> {
+        self.take_rows(state, group)?;
+        let at = self.groups.state(group)?;
+        let place = at.place();
+        if every.is_some() && place.members > FORECAST_MAX {
+            return Err(GroupError::Invalid("a group that adapts has up to 64 members"));
+        }
+        let adaptive = every.and_then(|every| Adaptive::new(every, place));
+        let has_adaptive = adaptive.is_some();
+        at.watch_mut().adaptive = adaptive;
+        at.unwatch();
+        if has_adaptive {
+            self.look_at_links(group);
+            self.send_row(group)?;
+            self.take_rows(state, group)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn is_watched(&self, group: Group) -> bool {
+        self.groups.states.get(group.index).is_some_and(|at| at.watch.is_some())
+    }
+
+    /// A collective of a group that is watched.
+    // spec: COLL-17, COLL-18
+    #[cold]
+    pub(super) fn complete_watched<T>(
+        &mut self,
+        state: &mut S,
+        group: Group,
+        request: Request<'_, T>,
+    ) -> Result<(), GroupError> {
+        self.look_at_links(group);
+        if self.watch(group)?.is_due() {
+            self.take_rows(state, group)?;
+            self.send_row(group)?;
+        }
+        let watch = self.watch(group)?;
+        watch.before.clone_from(&watch.loads);
+        let begin = Instant::now();
+        self.carry_out(state, group, request)?;
+        let end = Instant::now();
+        self.look_at_links(group);
+        let at = self.groups.state(group)?;
+        let number = at.sequence;
+        let watch = at.watch.as_deref_mut().ok_or(NO_GROUP)?;
+        if let (Some(recorder), Some(begun)) = (&mut watch.recorder, watch.begun) {
+            recorder.note((number, begun), (begin, end), (&watch.before, &watch.loads));
+        }
+        Ok(())
+    }
+
+    fn watch(&mut self, group: Group) -> Result<&mut Watch, GroupError> {
+        self.groups.state(group)?.watch.as_deref_mut().ok_or(NO_GROUP)
+    }
+
+    pub(super) fn look_at_links(&mut self, group: Group) {
+        let at = &mut self.groups.states[group.index];
+        if let Some(watch) = &mut at.watch {
+            watch.look(&self.out.port, &at.members);
+        }
+    }
+
+    /// Begins to tell all members what the links of this one cost.
+    fn send_row(&mut self, group: Group) -> Result<(), GroupError> {
+        let place = self.groups.state(group)?.place();
+        let row = self.watch(group)?.row(place.member);
+        let all = vec![0; row.len() * place.members];
+        let request = Request::<u32>::allgather(row, all).by(Schedule::Spread);
+        let begun = self.start(group, request)?;
+        if let Some(adaptive) = &mut self.watch(group)?.adaptive {
+            adaptive.exchange = Some(begun);
+        }
+        Ok(())
+    }
+
+    /// Waits for what all members have told, if that is under way, and believes it.
+    fn take_rows(&mut self, state: &mut S, group: Group) -> Result<(), GroupError> {
+        let watch = self.groups.state(group)?.watch.as_deref_mut();
+        let adaptive = watch.and_then(|watch| watch.adaptive.as_mut());
+        let Some(begun) = adaptive.and_then(|adaptive| adaptive.exchange.take()) else {
+            return Ok(());
+        };
+        let rows = self.finish(state, begun)?;
+        if let Some(adaptive) = &mut self.watch(group)?.adaptive {
+            adaptive.learn(&rows);
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    pub(super) fn watch_mut(&mut self) -> &mut Watch {
+        let members = self.members.len();
+        self.watch.get_or_insert_with(|| Box::new(Watch::new(members)))
+    }
+
+    /// Nobody watches any more, unless there is a reason to.
+    pub(super) fn unwatch(&mut self) {
+        let is_idle = |watch: &mut Box<Watch>| watch.adaptive.is_none() && watch.recorder.is_none();
+        self.watch.take_if(is_idle);
+    }
+}
+
+impl Watch {
+    fn new(members: usize) -> Self {
+        Self { loads: vec![None; members], waiting: vec![0; members], ..Self::default() }
+    }
+
+    fn look(&mut self, port: &Port, members: &[PeerId]) {
+        port.link_loads(members, &mut self.loads);
+        for (load, waiting) in self.loads.iter().zip(&mut self.waiting) {
+            let now = load.map_or(0, |load| u64::from(load.waiting) * PARTS);
+            *waiting = (*waiting * (SMOOTH - 1) + now) / SMOOTH;
+        }
+    }
+
+    /// What the links from this member cost, as it is told: two words for each member.
+    // spec: COLL-17
+    fn row(&self, own: usize) -> Vec<u32> {
+        let links = self.loads.iter().zip(&self.waiting).enumerate();
+        let cost = |(to, (load, waiting)): (usize, (&Option<LinkLoad>, &u64))| match load {
+            _ if to == own => Cost::default(),
+            Some(load) => cost(load, *waiting),
+            None => MEMORY,
+        };
+        links.map(cost).flat_map(|cost| [cost.message_ns, cost.byte_ps]).collect()
+    }
+
+    /// Whether the table is to be renewed before this call.
+    fn is_due(&mut self) -> bool {
+        let Some(adaptive) = &mut self.adaptive else { return false };
+        adaptive.left -= 1;
+        let is_due = adaptive.left == 0;
+        if is_due {
+            adaptive.left = adaptive.every.get();
+        }
+        is_due
+    }
+
+    /// The schedule of what begins now.
+    // spec: COLL-17
+    pub(super) fn choose(
+        &mut self,
+        usual: Task,
+        (is_fixed, is_exact): (bool, bool),
+        bytes: usize,
+    ) -> Schedule {
+        let schedule = match &mut self.adaptive {
+            Some(adaptive) if !is_fixed => adaptive.choose(usual, is_exact, bytes),
+            _ => usual.schedule,
+        };
+        self.begun = Some((Task { schedule, ..usual }, bytes));
+        schedule
+    }
+}
+
+impl Adaptive {
+    fn new(every: NonZeroU32, place: Place) -> Option<Self> {
+        let forecast = Forecast::new(place.members, ENDS)?;
+        let (left, chosen, exchange) = (every.get(), HashMap::new(), None);
+        Some(Self { every, left, forecast, place, chosen, exchange })
+    }
+
+    fn learn(&mut self, rows: &[u32]) {
+        self.chosen.clear();
+        let members = self.place.members;
+        for (at, [message_ns, byte_ps]) in rows.as_chunks().0.iter().enumerate() {
+            let cost = Cost { message_ns: *message_ns, byte_ps: *byte_ps };
+            self.forecast.set(at / members, at % members, cost);
+        }
+    }
+
+    fn choose(&mut self, usual: Task, is_exact: bool, bytes: usize) -> Schedule {
+        let Task { collective, schedule, root } = usual;
+        let bytes = bytes.next_power_of_two();
+        let Self { forecast, place, chosen, .. } = self;
+        let volume = |schedule| volume(Task { schedule, ..usual }, *place, bytes);
+        let best = || forecast.best((collective, root), (schedule, is_exact), volume);
+        *chosen.entry((collective, root, is_exact, bytes.ilog2())).or_insert_with(best)
+    }
+}
+
+/// How long it takes for a message, and for a byte more, on a link where so much waits.
+// spec: COLL-17
+fn cost(load: &LinkLoad, waiting: u64) -> Cost {
+    let round_trip = match load.round_trip_ns {
+        0 => ROUND_TRIP_NS,
+        known => known,
+    };
+    // Each window of frames takes a round trip.
+    let window = u64::from(load.window.max(1));
+    let queue = round_trip * waiting / (window * PARTS);
+    let byte = round_trip * 1000 / (window * u64::from(load.frame.max(1)));
+    let word = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+    Cost {
+        message_ns: word(round_trip / 2 + queue),
+        byte_ps: word(byte + byte * waiting / (window * PARTS)),
+    }
+}
+
+/// Bytes that a forecast is about: of a vector, or of each block.
+fn volume(task: Task, place: Place, bytes: usize) -> Volume {
+    let chunk = chunk_of(task, place) as u64;
+    // Its chunks are of blocks, though it has a vector.
+    let is_cut = task.collective == Collective::ReduceScatter;
+    let blocks = if is_cut { place.members as u64 } else { 1 };
+    Volume { bytes: bytes as u64, chunk: chunk * blocks }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use ayre_proto::collective::MEMBERS_MAX;
+
+    const IDLE: LinkLoad =
+        LinkLoad { sent: 0, waiting: 0, window: 32, frame: 1000, round_trip_ns: 64_000 };
+
+    fn watch(members: usize) -> Watch {
+        let mut watch = Watch::new(members);
+        watch.loads[1..].fill(Some(IDLE));
+        watch
+    }
+
+    // spec: COLL-17
+    #[test]
+    fn what_waits_costs_its_share_of_a_round_trip() {
+        let is = |load: &LinkLoad, waiting, message_ns, byte_ps| {
+            assert_eq!(cost(load, waiting * PARTS), Cost { message_ns, byte_ps });
+        };
+        is(&IDLE, 0, 32_000, 2000);
+        is(&IDLE, 32, 32_000 + 64_000, 4000);
+        is(&IDLE, 160, 32_000 + 5 * 64_000, 12_000);
+        is(&LinkLoad { round_trip_ns: 0, ..IDLE }, 0, 50_000, 3125);
+        is(&LinkLoad { round_trip_ns: 60_000_000_000, ..IDLE }, 192, u32::MAX, u32::MAX);
+        assert!(cost(&LinkLoad::default(), 1).message_ns > 0, "of no window there is one frame");
+    }
+
+    // spec: COLL-17
+    #[test]
+    fn a_row_has_two_words_for_each_member() {
+        let mut watch = watch(4);
+        watch.loads[2] = None;
+        watch.waiting[3] = 8 * PARTS;
+        assert_eq!(watch.row(0), [0, 0, 32_000, 2000, 300, 100, 48_000, 2500]);
+    }
+
+    // spec: COLL-17
+    #[test]
+    fn the_table_is_due_with_each_so_many_calls() {
+        let mut watch = watch(2);
+        assert!((0..10).all(|_| !watch.is_due()), "it does not adapt");
+        let place = Place { member: 0, members: 2 };
+        watch.adaptive = NonZeroU32::new(3).and_then(|every| Adaptive::new(every, place));
+        let due: Vec<_> = (0..9).map(|_| watch.is_due()).collect();
+        assert_eq!(due, [false, false, true].repeat(3));
+        let place = Place { member: 0, members: MEMBERS_MAX };
+        assert!(Adaptive::new(NonZeroU32::MIN, place).is_none());
+    }
+
+    /// Four members' rows, with one link on which so much waits.
+    fn rows(busy: (usize, usize), waiting: u64) -> Vec<u32> {
+        let row = |own: usize| {
+            let mut watch = watch(4);
+            watch.loads[0] = Some(IDLE);
+            if own == busy.0 {
+                watch.waiting[busy.1] = waiting * PARTS;
+            }
+            watch.row(own)
+        };
+        (0..4).flat_map(row).collect()
+    }
+
+    // spec: COLL-6, COLL-7, COLL-17
+    #[test]
+    fn schedules_do_without_a_link_while_it_is_busy() {
+        use {Collective as C, Schedule as S};
+        let mut watch = watch(4);
+        let place = Place { member: 2, members: 4 };
+        watch.adaptive = NonZeroU32::new(1).and_then(|every| Adaptive::new(every, place));
+        let task = |collective, schedule| Task { collective, schedule, root: 0 };
+        let learn = |watch: &mut Watch, busy, waiting| {
+            watch.adaptive.as_mut().expect("it adapts").learn(&rows(busy, waiting));
+        };
+        let sum = task(C::Allreduce, S::Doubling);
+        learn(&mut watch, (1, 3), 0);
+        assert_eq!(watch.choose(sum, (false, true), 64), S::Doubling);
+        learn(&mut watch, (1, 3), 64);
+        assert_eq!(watch.choose(sum, (false, true), 64), S::Star);
+        assert_eq!(watch.begun, Some((task(C::Allreduce, S::Star), 64)));
+        assert_eq!(watch.choose(sum, (true, true), 64), S::Doubling, "the program has fixed it");
+        learn(&mut watch, (2, 0), 400);
+        assert_eq!(watch.choose(sum, (false, true), 64), S::Ring);
+        assert_eq!(watch.choose(sum, (false, false), 64), S::Doubling, "the ring rounds otherwise");
+        let gather = task(C::Gather, S::Tree);
+        assert_eq!(watch.choose(gather, (false, true), 1000), S::Tree, "all need that link");
+        learn(&mut watch, (3, 2), 400);
+        assert_eq!(watch.choose(gather, (false, true), 1000), S::Star);
+        learn(&mut watch, (3, 2), 0);
+        assert_eq!(watch.choose(sum, (false, true), 0), S::Doubling);
+        watch.adaptive = None;
+        assert_eq!(watch.choose(sum, (false, true), 64), S::Doubling);
+    }
+
+    // spec: COLL-15
+    #[test]
+    fn chunks_of_a_reduce_scatter_are_of_all_blocks() {
+        let place = Place { member: 0, members: 4 };
+        let of = |collective, schedule| volume(Task { collective, schedule, root: 0 }, place, 5);
+        let whole = of(Collective::ReduceScatter, Schedule::Spread);
+        assert_eq!(whole, Volume { bytes: 5, chunk: 32 << 15 });
+        let block = of(Collective::Gather, Schedule::Star);
+        assert_eq!(block, Volume { bytes: 5, chunk: 8 << 15 });
+    }
+}

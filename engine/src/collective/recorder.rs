@@ -1,0 +1,177 @@
+//! What the calls of a group took, and what was on its links meanwhile.
+//!
+//! A ring of the last calls, in memory that is there from the start. As text a recording is lines
+//! of columns, with a tab between two of them; `ayre study` reads those of all members.
+use super::group::{Group, GroupError};
+use crate::active::Messenger;
+use crate::wire::LinkLoad;
+use ayre_proto::collective::{Collective, Schedule, Task};
+use std::io::{self, Write};
+use std::time::Instant;
+
+/// Calls that a recorder keeps at most.
+const CALLS_MAX: usize = 1 << 24;
+
+/// What was on a link during a call, from this member to another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LinkUse {
+    /// Frames with a payload that were sent during the call, whoever's they are.
+    pub sent: u64,
+    /// Frames that waited or were under way when it began.
+    pub waiting: u32,
+    /// Smoothed round trip at its end, in nanoseconds.
+    pub round_trip_ns: u64,
+}
+
+/// A call that was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RecordedCall<'a> {
+    /// Which collective of the group, the same at all members.
+    pub number: u32,
+    /// When it began, in nanoseconds since the recording did.
+    pub begin_ns: u64,
+    /// How long it took here, in nanoseconds.
+    pub time_ns: u64,
+    /// What.
+    pub collective: Collective,
+    /// How.
+    pub schedule: Schedule,
+    /// Bytes of the vector, or of a block.
+    pub bytes: usize,
+    /// To each member, in their order; nothing to this one, and to those of this host.
+    pub links: &'a [LinkUse],
+}
+
+/// The last calls of a group.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    since: Instant,
+    capacity: usize,
+    /// Calls that were noted in all.
+    noted: usize,
+    calls: Vec<Entry>,
+    /// Of each call one to each member.
+    links: Vec<LinkUse>,
+    members: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    number: u32,
+    begin_ns: u64,
+    time_ns: u64,
+    task: Task,
+    bytes: usize,
+}
+
+impl<S> Messenger<S> {
+    /// Records the last calls of a group, so many of them, from now on; none: no longer. Only calls
+    /// that wait, and end well. It is this member's own affair.
+    ///
+    /// # Errors
+    /// [`GroupError::Invalid`].
+    // spec: COLL-18
+    pub fn record(&mut self, group: Group, calls: usize) -> Result<(), GroupError> {
+        if calls > CALLS_MAX {
+            return Err(GroupError::Invalid("a recording has up to 2^24 calls"));
+        }
+        let at = self.groups.state(group)?;
+        let members = at.members.len();
+        at.watch_mut().recorder = (calls > 0).then(|| Recorder::new(calls, members));
+        at.unwatch();
+        self.look_at_links(group);
+        Ok(())
+    }
+
+    /// What was recorded of a group, from the oldest call on.
+    // spec: COLL-18
+    pub fn recording(&self, group: Group) -> impl Iterator<Item = RecordedCall<'_>> {
+        let at = self.groups.states.get(group.index);
+        let watch = at.and_then(|at| at.watch.as_deref());
+        watch.and_then(|watch| watch.recorder.as_ref()).into_iter().flat_map(Recorder::calls)
+    }
+
+    /// Writes what was recorded of a group as text, for `ayre study`.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    // spec: COLL-18
+    pub fn write_recording(&self, group: Group, into: &mut impl Write) -> io::Result<()> {
+        let Some(at) = self.groups.states.get(group.index) else { return Ok(()) };
+        let (own, members) = (at.own, at.members.len());
+        let others: Vec<_> = (0..members).filter(|to| *to != own).collect();
+        writeln!(into, "# ayre recording 1: member {own} of {members}; ns, bytes, frames")?;
+        write!(into, "number\tbegin_ns\ttime_ns\tcollective\tschedule\tbytes")?;
+        for name in ["sent", "waiting", "round_trip_ns"] {
+            others.iter().try_for_each(|to| write!(into, "\t{name}:{own}>{to}"))?;
+        }
+        writeln!(into)?;
+        for call in self.recording(group) {
+            let RecordedCall { number, begin_ns, time_ns, collective, schedule, bytes, links } =
+                call;
+            write!(into, "{number}\t{begin_ns}\t{time_ns}\t{collective:?}\t{schedule:?}\t{bytes}")?;
+            let uses = || others.iter().map(|to| links[*to]);
+            uses().try_for_each(|link| write!(into, "\t{}", link.sent))?;
+            uses().try_for_each(|link| write!(into, "\t{}", link.waiting))?;
+            uses().try_for_each(|link| write!(into, "\t{}", link.round_trip_ns))?;
+            writeln!(into)?;
+        }
+        into.flush()
+    }
+}
+
+impl Recorder {
+    fn new(capacity: usize, members: usize) -> Self {
+        Self {
+            since: Instant::now(),
+            capacity,
+            noted: 0,
+            calls: Vec::with_capacity(capacity),
+            links: vec![LinkUse::default(); capacity * members],
+            members,
+        }
+    }
+
+    /// A call has ended, with what was on the links before and after it.
+    // spec: COLL-18
+    pub(super) fn note(
+        &mut self,
+        (number, (task, bytes)): (u32, (Task, usize)),
+        (begin, end): (Instant, Instant),
+        (before, after): (&[Option<LinkLoad>], &[Option<LinkLoad>]),
+    ) {
+        let place = self.noted % self.capacity;
+        self.noted += 1;
+        let begin_ns = (begin - self.since).as_nanos() as u64;
+        let time_ns = (end - begin).as_nanos() as u64;
+        let entry = Entry { number, begin_ns, time_ns, task, bytes };
+        match self.calls.get_mut(place) {
+            Some(old) => *old = entry,
+            None => self.calls.push(entry),
+        }
+        let links = &mut self.links[place * self.members..][..self.members];
+        for (link, loads) in links.iter_mut().zip(before.iter().zip(after)) {
+            *link = match loads {
+                (Some(before), Some(after)) => LinkUse {
+                    sent: after.sent.saturating_sub(before.sent),
+                    waiting: before.waiting,
+                    round_trip_ns: after.round_trip_ns,
+                },
+                _ => LinkUse::default(),
+            };
+        }
+    }
+
+    fn calls(&self) -> impl Iterator<Item = RecordedCall<'_>> {
+        let oldest = if self.noted > self.capacity { self.noted % self.capacity } else { 0 };
+        let places = (oldest..self.calls.len()).chain(0..oldest);
+        places.map(|place| {
+            let Entry { number, begin_ns, time_ns, task, bytes } = self.calls[place];
+            let Task { collective, schedule, .. } = task;
+            let links = &self.links[place * self.members..][..self.members];
+            RecordedCall { number, begin_ns, time_ns, collective, schedule, bytes, links }
+        })
+    }
+}

@@ -4,6 +4,7 @@ mod deposit;
 mod info;
 mod perf;
 mod run;
+mod study;
 mod sys;
 mod top;
 mod tune;
@@ -43,6 +44,8 @@ enum Command {
     Disasm(deposit::Args),
     /// Watch the links that running processes have with other hosts
     Top(top::Args),
+    /// Study recordings of collectives: which loads of links go with slow calls
+    Study(study::Args),
 }
 
 fn main() -> ExitCode {
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Command::Asm(args) => deposit::assemble(&args),
         Command::Disasm(args) => deposit::disassemble(&args),
         Command::Top(args) => top::run(&args),
+        Command::Study(args) => study::run(&args),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("ayre: {error:#}");

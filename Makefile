@@ -8,7 +8,7 @@ MINUTES ?= 60
 
 .DEFAULT_GOAL := help
 .PHONY: help check test demo demo-net demo-mpi demo-mpi-net consumers bench bench-net \
-	bench-collectives bench-fabric bench-mpi bench-mpi-net provider soak install-deps
+	bench-adaptive bench-collectives bench-fabric bench-mpi bench-mpi-net provider soak install-deps
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +53,10 @@ bench-net: ## The same over the network, beside UDP and TCP: two namespaces, as 
 bench-fabric: ## Ayre as a provider beside libfabric's own, and the machine's limits: ROUNDS=7
 	@scripts/deps.sh cargo cc fi_info
 	@bench/fabric.sh
+
+bench-adaptive: ## Schedules chosen by what links are loaded with, beside fixed ones: ROUNDS=4
+	@scripts/deps.sh cargo cc
+	@bench/adaptive.sh
 
 bench-collectives: ## Collectives beside Open MPI's, on 2, 4 and 8 ranks: ROUNDS=7
 	@scripts/deps.sh cargo cc mpicc.openmpi mpirun.openmpi

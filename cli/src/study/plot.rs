@@ -7,7 +7,7 @@ use std::fmt::Write;
 const COLOURS: [&str; 8] =
     ["#0072b2", "#e69f00", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#000000", "#f0e442"];
 /// Axes of a star at most.
-pub(super) const AXES_MAX: usize = 36;
+pub(super) const AXES_MAX: usize = 24;
 /// Pixels of a star with its names.
 const STAR: f64 = 340.0;
 

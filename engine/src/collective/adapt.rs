@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The allgather is begun in one call and taken in so many calls later, so that nobody waits for
-//! it. It goes from everybody to everybody: a link that no schedule uses at present is looked at
-//! all the same.
+//! it. It does without loaded links, too. What is known of a link that nobody uses is forgotten
+//! little by little, so that it is tried again.
 use super::calls::{NO_GROUP, Unfinished};
 use super::group::{Group, GroupError, State};
 use super::recorder::Recorder;
@@ -29,8 +29,8 @@ const ENDS: Cost = Cost { message_ns: 1000, byte_ps: 200 };
 const MEMORY: Cost = Cost { message_ns: 300, byte_ps: 100 };
 /// The round trip of a link that has not been used yet.
 const ROUND_TRIP_NS: u64 = 100_000;
-/// A look at a link counts for a quarter of what is known of it.
-const SMOOTH: u64 = 4;
+/// With each row, a quarter of what is known of a link that nobody uses is forgotten.
+const FORGET: u64 = 4;
 /// What waits on a link is kept in parts of a frame.
 const PARTS: u64 = 256;
 
@@ -43,6 +43,9 @@ pub(super) struct Watch {
     before: Vec<Option<LinkLoad>>,
     /// Frames that wait on each, smoothed, in parts.
     waiting: Vec<u64>,
+    /// Frames that were sent on each, and the round trip that was believed, when the row was told
+    /// last.
+    told: Vec<(u64, u64)>,
     adaptive: Option<Adaptive>,
     pub(super) recorder: Option<Recorder>,
     /// What was begun last, and of how many bytes.
@@ -90,6 +93,7 @@ impl<S> Messenger<S> {
         at.unwatch();
         if has_adaptive {
             self.look_at_links(group);
+            self.watch(group)?.learn();
             self.send_row(group)?;
             self.take_rows(state, group)?;
         }
@@ -111,6 +115,7 @@ impl<S> Messenger<S> {
         request: Request<'_, T>,
     ) -> Result<(), GroupError> {
         self.look_at_links(group);
+        self.watch(group)?.learn();
         if self.watch(group)?.is_due() {
             self.take_rows(state, group)?;
             self.send_row(group)?;
@@ -146,7 +151,7 @@ impl<S> Messenger<S> {
         let place = self.groups.state(group)?.place();
         let row = self.watch(group)?.row(place.member);
         let all = vec![0; row.len() * place.members];
-        let request = Request::<u32>::allgather(row, all).by(Schedule::Spread);
+        let request = Request::<u32>::allgather(row, all);
         let begun = self.start(group, request)?;
         if let Some(adaptive) = &mut self.watch(group)?.adaptive {
             adaptive.exchange = Some(begun);
@@ -184,27 +189,32 @@ impl State {
 
 impl Watch {
     fn new(members: usize) -> Self {
-        Self { loads: vec![None; members], waiting: vec![0; members], ..Self::default() }
+        let (loads, waiting) = (vec![None; members], vec![0; members]);
+        Self { loads, waiting, told: vec![(0, 0); members], ..Self::default() }
     }
 
     fn look(&mut self, port: &Port, members: &[PeerId]) {
         port.link_loads(members, &mut self.loads);
+    }
+
+    /// What waits before a call begins is what its portions come behind.
+    fn learn(&mut self) {
         for (load, waiting) in self.loads.iter().zip(&mut self.waiting) {
             let now = load.map_or(0, |load| u64::from(load.waiting) * PARTS);
-            *waiting = (*waiting * (SMOOTH - 1) + now) / SMOOTH;
+            *waiting = u64::midpoint(*waiting, now);
         }
     }
 
     /// What the links from this member cost, as it is told: two words for each member.
     // spec: COLL-17
-    fn row(&self, own: usize) -> Vec<u32> {
-        let links = self.loads.iter().zip(&self.waiting).enumerate();
-        let cost = |(to, (load, waiting)): (usize, (&Option<LinkLoad>, &u64))| match load {
+    fn row(&mut self, own: usize) -> Vec<u32> {
+        let Self { loads, waiting, told, .. } = self;
+        let of = |to: usize| match loads[to] {
             _ if to == own => Cost::default(),
-            Some(load) => cost(load, *waiting),
+            Some(load) => cost(&load.believed(&mut told[to]), waiting[to]),
             None => MEMORY,
         };
-        links.map(cost).flat_map(|cost| [cost.message_ns, cost.byte_ps]).collect()
+        (0..loads.len()).map(of).flat_map(|cost| [cost.message_ns, cost.byte_ps]).collect()
     }
 
     /// Whether the table is to be renewed before this call.
@@ -261,6 +271,20 @@ impl Adaptive {
     }
 }
 
+impl LinkLoad {
+    /// With a round trip that is the nearer to the shortest one the longer nothing was sent.
+    fn believed(self, (sent, round_trip): &mut (u64, u64)) -> Self {
+        let is_used = self.sent != *sent || *round_trip == 0;
+        let excess = round_trip.saturating_sub(self.shortest_ns);
+        *round_trip = match is_used {
+            true => self.round_trip_ns,
+            false => self.shortest_ns + excess - excess / FORGET,
+        };
+        *sent = self.sent;
+        Self { round_trip_ns: *round_trip, ..self }
+    }
+}
+
 /// How long it takes for a message, and for a byte more, on a link where so much waits.
 // spec: COLL-17
 fn cost(load: &LinkLoad, waiting: u64) -> Cost {
@@ -293,8 +317,14 @@ mod tests {
     use super::*;
     use ayre_proto::collective::MEMBERS_MAX;
 
-    const IDLE: LinkLoad =
-        LinkLoad { sent: 0, waiting: 0, window: 32, frame: 1000, round_trip_ns: 64_000 };
+    const IDLE: LinkLoad = LinkLoad {
+        sent: 0,
+        waiting: 0,
+        window: 32,
+        frame: 1000,
+        round_trip_ns: 64_000,
+        shortest_ns: 64_000,
+    };
 
     fn watch(members: usize) -> Watch {
         let mut watch = Watch::new(members);
@@ -323,6 +353,18 @@ mod tests {
         watch.loads[2] = None;
         watch.waiting[3] = 8 * PARTS;
         assert_eq!(watch.row(0), [0, 0, 32_000, 2000, 300, 100, 48_000, 2500]);
+    }
+
+    // spec: COLL-17
+    #[test]
+    fn what_is_not_used_is_forgotten() {
+        let mut told = (0, 0);
+        let busy = LinkLoad { sent: 1, round_trip_ns: 164_000, ..IDLE };
+        let mut believed = |load: LinkLoad| load.believed(&mut told).round_trip_ns;
+        assert_eq!(believed(busy), 164_000);
+        assert_eq!([believed(busy), believed(busy)], [139_000, 120_250]);
+        assert_eq!(believed(LinkLoad { sent: 2, ..busy }), 164_000);
+        assert!((0..40).map(|_| believed(LinkLoad { sent: 2, ..busy })).last() < Some(64_010));
     }
 
     // spec: COLL-17

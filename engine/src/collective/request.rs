@@ -24,7 +24,6 @@ pub(super) struct Parts<'a> {
     size: usize,
     combine: Option<(Combine, Number)>,
     lens: Lens<'a>,
-    by: Option<Schedule>,
     from: Option<Read<'a>>,
     into: Option<Changed<'a>>,
 }
@@ -57,7 +56,7 @@ impl<'a, T: Value> Request<'a, T> {
     fn about(collective: Collective, root: usize) -> Self {
         let (size, lens) = (size_of::<T>(), Lens::Equal);
         let (combine, from, into) = (None, None, None);
-        let parts = Parts { collective, root, size, combine, lens, by: None, from, into };
+        let parts = Parts { collective, root, size, combine, lens, from, into };
         Self { parts, values: PhantomData }
     }
 
@@ -111,12 +110,6 @@ impl<'a, T: Value> Request<'a, T> {
         self
     }
 
-    /// By this schedule, whatever the group's is.
-    pub(super) const fn by(mut self, schedule: Schedule) -> Self {
-        self.parts.by = Some(schedule);
-        self
-    }
-
     /// Of an alltoall: so many values go to each member, and so many come from each.
     pub const fn out_and_in(mut self, out: &'a [usize], come: &'a [usize]) -> Self {
         self.parts.lens = Lens::Both(out, come);
@@ -161,8 +154,7 @@ impl<'a> Parts<'a> {
         let (collective, root) = (self.collective, self.root);
         let bytes = self.signed_bytes();
         let weight = self.weight(place);
-        let schedule =
-            self.by.unwrap_or_else(|| group.schedule((collective, root), is_exact, weight));
+        let schedule = group.schedule((collective, root), is_exact, weight);
         let task = Task { collective, schedule, root };
         let what = what(task, self.combine);
         let plan = Plan::new(task, place).ok_or(GroupError::Invalid("a root that is no member"))?;

@@ -110,6 +110,8 @@ pub struct LinkLoad {
     pub frame: u32,
     /// Smoothed round trip in nanoseconds; 0 before the first answer.
     pub round_trip_ns: u64,
+    /// The shortest round trip of late, likewise.
+    pub shortest_ns: u64,
 }
 
 /// Whether a link is open.
@@ -378,6 +380,7 @@ fn link_load(link: &LinkEnd) -> LinkLoad {
         window: (machine.window() / ONE).clamp(1, WINDOW),
         frame: link.record_max() as u32,
         round_trip_ns: machine.rtt().smoothed().unwrap_or(0),
+        shortest_ns: machine.rtt().shortest().unwrap_or(0),
     }
 }
 

@@ -81,12 +81,16 @@ fn active(len: usize, called: bool, count: u64) {
     black_box(sum);
 }
 
-/// An allreduce of two: one has begun it, the other one does it in a call, the first one ends it.
-fn allreduce(count: u64) {
+/// An allreduce of two: one has begun it, the other one does it in a call, which may be recorded,
+/// the first one ends it.
+fn allreduce(is_recorded: bool, count: u64) {
     let Pair { near, far, .. } = Pair::new(Mode::Direct);
     let (mut near, mut far) = (Messenger::<()>::new(near), Messenger::<()>::new(far));
     let [at_near, at_far] =
         [&mut near, &mut far].map(|end| end.group_of_all("all").expect("a new name"));
+    if is_recorded {
+        near.record(at_near, 1000).expect("few calls");
+    }
     for number in 0..count {
         let mut sum = [number];
         let begun = far.start(at_far, Request::allreduce(Combine::Sum, vec![number]));
@@ -364,7 +368,8 @@ fn main() {
         "active-8" => active(8, true, count),
         "active-48" => active(48, true, count),
         "active-poll" => active(0, false, count),
-        "allreduce-8" => allreduce(count),
+        "allreduce-8" => allreduce(false, count),
+        "allreduce-8-recorded" => allreduce(true, count),
         "multicast-8" => multicast(count),
         "enqueue-32" => queue(&mut Pair::new(Mode::Direct), count),
         "poll-1-peer" => poll(1, Mode::Direct, count),

@@ -117,29 +117,29 @@ fn multicast(count: u64) {
     let hear = root.register("hear", heard).expect("a new name");
     let (name, mut counts) = ("all", [0; 3]);
     let all = root.found(name, options, |_, _| ()).expect("a new name");
-    let mut others = others.into_iter().map(|port| {
-        let mut other = Messenger::new(port);
-        other.register("hear", heard).expect("a new name");
+    let mut members = Vec::new();
+    for port in others {
         let joining = std::thread::spawn(move || {
+            let mut other = Messenger::new(port);
+            other.register("hear", heard).expect("a new name");
             let founder = other.port().peer(0).expect("connected");
             other.join(&mut 0, name, founder, options, |_, _| ()).expect("it has room");
             other
         });
         while !joining.is_finished() {
             root.poll(&mut 0);
+            members.iter_mut().for_each(|member: &mut Messenger<u64>| _ = member.poll(&mut 0));
+            std::thread::yield_now();
         }
-        joining.join().expect("a member")
-    });
-    let mut others = [others.next(), others.next()].map(|other| other.expect("two"));
+        members.push(joining.join().expect("a member"));
+    }
     for _ in 0..count {
         root.multicast(&mut counts[0], all, hear, [1], black_box(&[])).expect("a member");
-        for (other, count) in others.iter_mut().zip(&mut counts[1..]) {
-            other.poll(count);
-        }
+        members.iter_mut().zip(&mut counts[1..]).for_each(|(member, count)| _ = member.poll(count));
         root.poll(&mut counts[0]);
     }
     while counts.iter().any(|heard| *heard < count) {
-        others.iter_mut().zip(&mut counts[1..]).for_each(|(other, count)| _ = other.poll(count));
+        members.iter_mut().zip(&mut counts[1..]).for_each(|(member, count)| _ = member.poll(count));
         root.poll(&mut counts[0]);
     }
 }

@@ -185,11 +185,13 @@ impl<S> Messenger<S> {
         payload: &[u8],
     ) -> Result<(), MulticastError> {
         let content = content(handler, &arguments, payload)?;
-        let mut sent = Err(MulticastError::Busy);
-        self.serve_until(state, |out| {
-            sent = out.send_to_group(group, content.clone());
-            sent != Err(MulticastError::Busy)
-        });
+        let mut sent = self.out.send_to_group(group, content.clone());
+        if sent == Err(MulticastError::Busy) {
+            self.serve_until(state, |out| {
+                sent = out.send_to_group(group, content.clone());
+                sent != Err(MulticastError::Busy)
+            });
+        }
         self.run_due(state);
         sent
     }
@@ -206,7 +208,7 @@ impl<S> Messenger<S> {
         arguments: [u64; N],
         payload: &[u8],
     ) -> Result<(), MulticastError> {
-        self.out.send_to_group(group, content(handler, &arguments, payload)?)
+        self.out.send_to_group_later(group, content(handler, &arguments, payload)?)
     }
 
     /// Has a member, the door, send a message to all members of its group: for a process that is
@@ -308,11 +310,21 @@ impl Call<'_> {
         arguments: [u64; N],
         payload: &[u8],
     ) -> Result<(), MulticastError> {
-        self.out.send_to_group(group, content(handler, &arguments, payload)?)
+        self.out.send_to_group_later(group, content(handler, &arguments, payload)?)
     }
 }
 
 impl Outgoing {
+    /// Where nobody runs at once what this has delivered.
+    fn send_to_group_later(
+        &mut self,
+        group: Membership,
+        content: Content,
+    ) -> Result<(), MulticastError> {
+        self.stir();
+        self.send_to_group(group, content)
+    }
+
     fn send_to_group(&mut self, group: Membership, content: Content) -> Result<(), MulticastError> {
         let sent = self.with_club(group.0, |machine, causes| machine.multicast(content, causes));
         match sent.unwrap_or(Err(Refusal::Outside)) {

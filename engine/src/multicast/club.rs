@@ -196,10 +196,7 @@ impl Outgoing {
         if let Some(reading) = &mut club.reading {
             reading.await_next(club.machine.next_of_tree());
         }
-        if !club.due.is_empty() {
-            self.clubs.has_due = true;
-            self.stir();
-        }
+        self.clubs.has_due |= !club.due.is_empty();
         self.clubs.list.push(club);
         Some(result)
     }
@@ -244,6 +241,7 @@ impl Outgoing {
                 self.with_club(me, |machine, causes| machine.on_death(other, causes));
             }
         }
+        self.stir();
         let visit = self.clubs.visit.as_mut().filter(|visit| port_of(visit.door) == port);
         visit.into_iter().for_each(|visit| visit.answer = Some(Answer::Gone));
     }

@@ -97,6 +97,7 @@ pub fn a_busy_link_is_avoided(executor: Executor) {
         member.barrier(state, group).expect("all do");
         member.record(group, 1).expect("one call");
         member.adapt(state, group, every(4)).expect("all do");
+        let mut is_seen = false;
         for calls in 0..CALLS {
             if let Some(remote) = &remote {
                 load(member, remote);
@@ -106,17 +107,16 @@ pub fn a_busy_link_is_avoided(executor: Executor) {
             assert!(sums == [6.0, 6.0], "by any schedule");
             let call = member.recording(group).next().expect("it was recorded");
             let others = (0..call.links.len()).filter(|to| *to != own);
-            let is_seen = call.links[3].waiting > 0;
+            is_seen |= call.links[3].waiting > 0;
             if !executor.is_wire() {
                 assert!(others.clone().all(|to| call.links[to] == Default::default()));
                 assert_eq!(call.schedule, Schedule::Doubling);
                 if calls == 20 {
                     return true;
                 }
-            } else if own == 1 && !is_seen && executor == Executor::Wire {
-                panic!("nobody but this member's polls takes what it has put: {call:?}");
-            }
-            if !matches!(call.schedule, Schedule::Doubling | Schedule::Spread) {
+            } else if !matches!(call.schedule, Schedule::Doubling | Schedule::Spread) {
+                // What this member has put is on its way while it calls, most of the time.
+                assert!(own != 1 || is_seen, "{call:?}");
                 return true;
             }
         }

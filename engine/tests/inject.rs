@@ -111,8 +111,8 @@ fn record(port: &mut Port, tags: &[u32], mut poll: impl FnMut() -> usize) -> (u3
 }
 
 const WANT: u32 = 5;
-const PULL: u32 = 13;
-const PULLED: u32 = 14;
+const PULL: u32 = 16;
+const PULLED: u32 = 17;
 
 fn words(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()

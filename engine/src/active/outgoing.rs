@@ -234,6 +234,11 @@ impl Outgoing {
         kept.is_some_and(|kept| kept.len() > most && kept.iter().filter(is_one).count() > most)
     }
 
+    /// Whether a peer is owed more than so many messages.
+    pub(crate) fn owes_beyond(&self, to: PeerId, most: usize) -> bool {
+        self.peers.get(to.index()).is_some_and(|peer| peer.kept.len() > most)
+    }
+
     /// Whether a peer takes a message before anything that is kept for it.
     pub(crate) fn takes_at_once(&self, to: PeerId) -> bool {
         self.peers.get(to.index()).is_none_or(|peer| !peer.is_busy())

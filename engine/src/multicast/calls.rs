@@ -30,7 +30,8 @@ pub enum Change {
         /// Of these, who was in no view before.
         joined: Vec<PeerId>,
     },
-    /// This process is no member any more: it has left, or the others have taken it for dead.
+    /// This process is no member any more, or has not become one: it has left, was refused, or the
+    /// others have taken it for dead.
     Ended,
 }
 

@@ -14,6 +14,9 @@ use std::collections::VecDeque;
 /// Bytes of the names of sender and receiver, in front of what a machine says.
 pub(super) const NAMES: usize = 8;
 
+/// Messages that a peer may be owed: more than any window has need of.
+const OWED_MAX: usize = 1 << 18;
+
 /// The effects of one membership's machine.
 pub(super) struct Causes<'a> {
     pub(super) out: &'a mut Outgoing,
@@ -115,6 +118,10 @@ impl Outgoing {
             head.try_extend_from_slice(part).expect("there is room for names and a message");
         }
         let to = port_of(to);
+        if self.owes_beyond(to, OWED_MAX) {
+            // It asks again and again, and takes no answer.
+            return self.port.end_malformed_lane(to);
+        }
         let content = content.map_or(&[][..], |content| content);
         let mut record = ArrayVec::<u8, EAGER_MAX>::new();
         let fits =

@@ -19,7 +19,6 @@ impl<S> Messenger<S> {
         (source, tag): (PeerId, u32),
         len: usize,
     ) -> usize {
-        let buried = self.streams.bury(state, &mut self.out);
         self.streams.met(source, true);
         let bytes = &self.buffer[..len];
         let taken = match bytes.split_first_chunk() {
@@ -35,7 +34,8 @@ impl<S> Messenger<S> {
             self.out.port.end_malformed_lane(source);
             0
         });
-        buried + ran
+        // Not before: this may be the last that one says who has gone.
+        ran + self.streams.bury(state, &mut self.out)
     }
 
     /// The same of one that has come by the landing.

@@ -128,7 +128,7 @@ proptest! {
     /// A record is what its bytes say; of any other bytes, nothing is made.
     // spec: AM-15
     #[test]
-    fn records_are_read_as_written(tag in 0..12_u32, bytes in vec(any::<u8>(), 0..100)) {
+    fn records_are_read_as_written(tag in 0..18_u32, bytes in vec(any::<u8>(), 0..100)) {
         if let Ok(record) = Record::parse(tag, &bytes) {
             let (again, written) = record.encode();
             prop_assert_eq!((again, &written[..]), (tag, &bytes[..]));
@@ -148,11 +148,15 @@ fn every_record_survives() {
         Record::Room(u64::MAX),
         Record::Want,
         Record::Landing(1 << 17),
-        Record::Failed(16, Cause::Unknown),
-        Record::Failed(16, Cause::Malformed),
+        Record::Failed(32, Cause::Unknown),
+        Record::Failed(32, Cause::Malformed),
         Record::Failed(u32::MAX, Cause::Panicked),
         Record::Sync(1),
         Record::Empty(255),
+        Record::Taken { group: 1, taken: u32::MAX },
+        Record::GivenUp { group: u32::MAX, since: 1 },
+        Record::Pull { id: 300, total: 1, address: u64::MAX, arguments: &arguments },
+        Record::Pulled(true),
     ];
     for record in records {
         let (tag, bytes) = record.encode();

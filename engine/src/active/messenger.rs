@@ -388,6 +388,25 @@ impl<S> Messenger<S> {
         Ok(())
     }
 
+    /// Polls, and sleeps, until something holds. Where it does, it is not asked again: it may have
+    /// been done by asking.
+    pub(crate) fn wait_until(&mut self, state: &mut S, mut holds: impl FnMut(&mut Self) -> bool) {
+        loop {
+            if holds(self) {
+                return;
+            }
+            if self.poll(state) > 0 {
+                continue;
+            }
+            if holds(self) {
+                return;
+            }
+            if let Err(ReceiveError::PeerDied(peer)) = self.rest(state, None) {
+                self.deaths.push_back(peer);
+            }
+        }
+    }
+
     /// Waits until all that handlers have sent has gone out: for a program that will not poll for a
     /// while. Runs handlers meanwhile.
     // spec: AM-8

@@ -13,7 +13,7 @@ use super::club::{Club, port_of};
 use super::content::Content;
 use crate::active::outgoing::Outgoing;
 use crate::control::PacketKind;
-use crate::mem::region::{Region, RegionOptions, RemoteRegion};
+use crate::mem::region::{PeerMemory, Region, RegionOptions, RemoteRegion};
 use crate::port::Port;
 use crate::sync::Ordering;
 use ayre_proto::group::{Label, Member, Message, SEATS_MAX};
@@ -158,7 +158,9 @@ impl Reading {
     /// None where the memory is not mapped, or is too short.
     pub(super) fn new(root: Member, region: RemoteRegion) -> Option<Self> {
         let fits = region.len() == BYTES as u64 && region.cover.base == 0 && region.start == 0;
-        (fits && region.memory.is_some()).then_some(Self { root, region, awaited: None })
+        let is_mapped = |memory: &PeerMemory| memory.mapping.len() >= BYTES;
+        let is_here = fits && region.memory.as_ref().is_some_and(is_mapped);
+        is_here.then_some(Self { root, region, awaited: None })
     }
 
     /// What can come next: from whom, of which view, by which ticket.

@@ -4,7 +4,7 @@ use super::club::{Visit, member_at, port_of};
 use super::content::Content;
 use crate::active::outgoing::Outgoing;
 use crate::active::{Call, Handler, Messenger};
-use crate::error::{ReceiveError, SetupError};
+use crate::error::SetupError;
 use ayre_proto::active::{NAME_MAX, id_of};
 use ayre_proto::group::{Answer, Guest, Member, Options, Refusal, Standing, View};
 use ayre_proto::units::PeerId;
@@ -154,7 +154,7 @@ impl<S> Messenger<S> {
         let me = self.out.join_club(id, member_at(door), options);
         self.watchers.push((me, Box::new(on_change)));
         let mut is_cut_off = false;
-        self.serve_until(state, |out| match out.clubs.find(me) {
+        self.wait_until(state, |messenger| match messenger.out.clubs.find(me) {
             Some(club) if !club.machine.is_in() => {
                 is_cut_off = club.machine.view().number() > 0;
                 false
@@ -188,8 +188,8 @@ impl<S> Messenger<S> {
         let content = content(handler, &arguments, payload)?;
         let mut sent = self.out.send_to_group(group, content.clone());
         if sent == Err(MulticastError::Busy) {
-            self.serve_until(state, |out| {
-                sent = out.send_to_group(group, content.clone());
+            self.wait_until(state, |messenger| {
+                sent = messenger.out.send_to_group(group, content.clone());
                 sent != Err(MulticastError::Busy)
             });
         }
@@ -233,8 +233,8 @@ impl<S> Messenger<S> {
         }
         self.out.visit(id_of(name), member_at(door), content);
         let mut answer = None;
-        self.serve_until(state, |out| {
-            answer = out.clubs.visit.as_ref().and_then(|visit| visit.answer);
+        self.wait_until(state, |messenger| {
+            answer = messenger.out.clubs.visit.as_ref().and_then(|visit| visit.answer);
             answer.is_some()
         });
         self.out.clubs.visit = None;
@@ -254,13 +254,14 @@ impl<S> Messenger<S> {
     pub fn leave(&mut self, state: &mut S, group: Membership) -> Result<(), MulticastError> {
         let Membership(me) = group;
         let mut left = Err(Refusal::Busy);
-        self.serve_until(state, |out| {
-            let done = out.with_club(me, |machine, causes| machine.leave(causes));
+        self.wait_until(state, |messenger| {
+            let done = messenger.out.with_club(me, |machine, causes| machine.leave(causes));
             left = done.unwrap_or(Err(Refusal::Outside));
             left != Err(Refusal::Busy)
         });
         left.map_err(|_| MulticastError::NoMember)?;
-        self.serve_until(state, |out| out.clubs.find(me).is_none());
+        self.run_due(state);
+        self.wait_until(state, |messenger| messenger.out.clubs.find(me).is_none());
         Ok(())
     }
 
@@ -280,22 +281,6 @@ impl<S> Messenger<S> {
             return Err(SetupError::Invalid("a member of a group of this name"));
         }
         Ok(id)
-    }
-
-    /// Runs handlers until something is so.
-    fn serve_until(&mut self, state: &mut S, mut is_so: impl FnMut(&mut Outgoing) -> bool) {
-        loop {
-            self.run_due(state);
-            if is_so(&mut self.out) {
-                return;
-            }
-            if self.poll(state) == 0
-                && !is_so(&mut self.out)
-                && let Err(ReceiveError::PeerDied(peer)) = self.rest(state, None)
-            {
-                self.deaths.push_back(peer);
-            }
-        }
     }
 }
 

@@ -53,13 +53,21 @@ impl Outgoing {
         heard
     }
 
-    /// Whether a message has come by the board before: it was sent before this one had begun to
-    /// read.
+    /// Before the root of a board is heard otherwise, the board is read. Whether it has said this
+    /// there already: it was sent before this member had begun to read.
     // spec: GRP-25
-    fn is_here(&mut self, me: Member, message: &Message<'_, Content>) -> bool {
-        let Message::Tree { label, .. } = message else { return false };
-        let club = self.clubs.find(me).filter(|club| club.reading.is_some());
-        club.is_some_and(|club| label.ticket <= club.machine.have())
+    fn was_on_board(
+        &mut self,
+        (root, me): (Member, Member),
+        message: &Message<'_, Content>,
+    ) -> Result<bool, Malformed> {
+        let reads = |club: &mut Club| club.reading.as_ref().is_some_and(|one| one.root == root);
+        if !self.clubs.find(me).is_some_and(reads) {
+            return Ok(false);
+        }
+        self.read_board(me)?;
+        let Message::Tree { label, .. } = message else { return Ok(false) };
+        Ok(self.clubs.find(me).is_some_and(|club| label.ticket <= club.machine.have()))
     }
 
     fn heed_message(
@@ -72,8 +80,7 @@ impl Outgoing {
             let me = club.me;
             let from = club.door_or(from, &message);
             let is_cut_off = club.is_cut_off(&message, &self.port);
-            self.read_board(me)?;
-            if self.is_here(me, &message) {
+            if self.was_on_board((from, me), &message)? {
                 return Ok(());
             }
             let heard = self.with_club(me, |machine, causes| {

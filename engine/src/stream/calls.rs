@@ -2,7 +2,7 @@
 use super::effects::{Flow, Input, Registered, Stage};
 use super::lay::Laid;
 use crate::active::Messenger;
-use crate::error::{ReceiveError, SetupError};
+use crate::error::SetupError;
 use ayre_proto::active::NAME_MAX;
 use ayre_proto::stream::{Answer, Failure, ITEM_MAX};
 use ayre_proto::units::PeerId;
@@ -163,21 +163,6 @@ impl<S> Messenger<S> {
         match self.streams.overs.get(&stream.number) {
             Some(Err(failure)) => Err(StreamError::Failed(*failure)),
             _ => Ok(self.streams.is_clear(stream.place)),
-        }
-    }
-
-    /// Polls, and sleeps, until something holds.
-    pub(super) fn wait_until(&mut self, state: &mut S, mut holds: impl FnMut(&mut Self) -> bool) {
-        loop {
-            if holds(self) {
-                return;
-            }
-            if self.poll(state) > 0 || holds(self) {
-                continue;
-            }
-            if let Err(ReceiveError::PeerDied(peer)) = self.rest(state, None) {
-                self.deaths.push_back(peer);
-            }
         }
     }
 }

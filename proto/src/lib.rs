@@ -24,6 +24,7 @@
 //! | [`collective`] | who of a group sends what to whom, and the brackets of sums | spec/49 |
 //! | [`group`] | messages to all members of a group, in one order | spec/48 |
 //! | [`stream`] | pipelines of stages at several ports, with credit for each hop | spec/50 |
+//! | [`logical`] | logical channels: whose turn it is, and room for each | spec/52 |
 //! | [`combine`] | what an update of an endpoint does to numbers | spec/46 |
 //! | [`link`] | the link between hosts: frames, channels, paths, pace | spec/85, 86, 91 |
 //!
@@ -48,6 +49,7 @@ pub mod lane;
 pub mod limits;
 pub mod link;
 pub mod lock;
+pub mod logical;
 pub mod matching;
 pub mod notify;
 pub mod pending;

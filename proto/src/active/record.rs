@@ -80,6 +80,13 @@ pub enum Record<'a> {
     },
     /// Whether that was read, whole; else it is to come by the landing, and so are all others.
     Pulled(bool),
+    /// How much of a logical channel was given back in all.
+    Back {
+        /// The channel's number.
+        number: u8,
+        /// How much: see [`crate::logical`].
+        back: u64,
+    },
 }
 
 const ANNOUNCE: u32 = 1;
@@ -106,6 +113,10 @@ const TAKEN: u32 = 11;
 const GIVEN_UP: u32 = 12;
 const PULL: u32 = 16;
 const PULLED: u32 = 17;
+/// What a message of a logical channel has instead of a handler's id, which it brings along.
+// spec: CHAN-8
+pub const CHANNEL: u32 = 18;
+const BACK: u32 = 19;
 
 /// Three words, and the arguments or the name.
 pub const RECORD_BYTES: usize = 24 + NAME_MAX;
@@ -138,6 +149,7 @@ impl<'a> Record<'a> {
                 (PULL, [id.into(), total, address], arguments)
             }
             Self::Pulled(is_whole) => (PULLED, [is_whole.into(), 0, 0], &[]),
+            Self::Back { number, back } => (BACK, [number.into(), back, 0], &[]),
             Self::Piece(len) => (PIECE, [len, 0, 0], &[]),
             Self::Room(taken) => (ROOM, [taken, 0, 0], &[]),
             Self::Want => (WANT, [0; 3], &[]),
@@ -172,7 +184,7 @@ impl<'a> Record<'a> {
             ANNOUNCE => announced(next(), next(), rest),
             LONG => {
                 let id = number(next())?;
-                let is_own = matches!(id, PORTION | GROUP | ITEM);
+                let is_own = matches!(id, PORTION | GROUP | ITEM | CHANNEL);
                 let id = if is_own { id } else { handler(id.into())? };
                 let arguments = arguments(rest)?;
                 Ok(Self::Long { id, total: next(), piece: next(), arguments })
@@ -184,6 +196,10 @@ impl<'a> Record<'a> {
             PULLED => match next() {
                 0 => Ok(Self::Pulled(false)),
                 1 => Ok(Self::Pulled(true)),
+                _ => Err(Malformed),
+            },
+            BACK => match u8::try_from(next()) {
+                Ok(number @ 1..) => Ok(Self::Back { number, back: next() }),
                 _ => Err(Malformed),
             },
             PIECE => Ok(Self::Piece(next())),
@@ -203,7 +219,7 @@ impl<'a> Record<'a> {
 const fn words_of(tag: u32) -> usize {
     match tag {
         LONG | PULL => 3,
-        ANNOUNCE | FAILED | TAKEN | GIVEN_UP => 2,
+        ANNOUNCE | FAILED | TAKEN | GIVEN_UP | BACK => 2,
         _ => 1,
     }
 }

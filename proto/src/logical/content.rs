@@ -1,0 +1,91 @@
+//! What stands before the bytes of a message, or of a part of one.
+use crate::active::record::is_handler;
+use crate::lane::Malformed;
+
+/// Bytes of a head.
+pub(super) const HEAD_BYTES: usize = 8;
+
+/// Which channel, and whose message begins.
+///
+/// ```text
+///  63           32 31           9   8   7        0
+/// +---------------+--------------+-----+----------+
+/// | handler's id  |    zeros     | 1st |  number  |
+/// +---------------+--------------+-----+----------+
+/// ```
+// spec: CHAN-8
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The channel's number.
+    pub number: u8,
+    /// The handler of the message that begins here; none where one goes on.
+    pub begins: Option<u32>,
+}
+
+/// What goes along with a part of a longer message.
+// spec: CHAN-8
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// It is the first one: of so many bytes, for this handler.
+    First {
+        /// The handler's id.
+        id: u32,
+        /// Bytes of the message.
+        total: u64,
+    },
+    /// It is a later one.
+    Later,
+}
+
+impl Head {
+    /// As it travels.
+    pub const fn encode(self) -> [u8; HEAD_BYTES] {
+        let (id, first) = match self.begins {
+            Some(id) => (id, 1),
+            None => (0, 0),
+        };
+        ((id as u64) << 32 | first << 8 | self.number as u64).to_le_bytes()
+    }
+
+    /// Reads what a peer says: total.
+    // spec: CHAN-9
+    pub fn parse(bytes: [u8; HEAD_BYTES]) -> Result<Self, Malformed> {
+        let word = u64::from_le_bytes(bytes);
+        let (number, id) = (word as u8, (word >> 32) as u32);
+        let begins = match (word as u32) >> 8 {
+            0 if id == 0 => None,
+            1 if is_handler(id) => Some(id),
+            _ => return Err(Malformed),
+        };
+        if number == 0 { Err(Malformed) } else { Ok(Self { number, begins }) }
+    }
+}
+
+impl Start {
+    /// The words that travel with a part on this channel, and how many they are.
+    pub const fn encode(self, number: u8) -> ([u8; 2 * HEAD_BYTES], usize) {
+        let (begins, total) = match self {
+            Self::First { id, total } => (Some(id), total),
+            Self::Later => (None, 0),
+        };
+        let (head, total) = (Head { number, begins }.encode(), total.to_le_bytes());
+        let mut words = [0; 2 * HEAD_BYTES];
+        words.first_chunk_mut::<HEAD_BYTES>().expect("two words").copy_from_slice(&head);
+        words.last_chunk_mut::<HEAD_BYTES>().expect("two words").copy_from_slice(&total);
+        (words, if begins.is_some() { 2 * HEAD_BYTES } else { HEAD_BYTES })
+    }
+
+    /// Reads them: total.
+    // spec: CHAN-9
+    pub fn parse(words: &[u8]) -> Result<(u8, Self), Malformed> {
+        let (head, total) = words.split_first_chunk().ok_or(Malformed)?;
+        let Head { number, begins } = Head::parse(*head)?;
+        match (begins, <[u8; HEAD_BYTES]>::try_from(total)) {
+            (Some(id), Ok(total)) => {
+                Ok((number, Self::First { id, total: u64::from_le_bytes(total) }))
+            }
+            (None, _) if total.is_empty() => Ok((number, Self::Later)),
+            _ => Err(Malformed),
+        }
+    }
+}

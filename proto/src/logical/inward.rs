@@ -1,0 +1,184 @@
+//! A receiver's end of all channels of one peer.
+use super::{PLACES, SHORT_MAX, WINDOW, cost};
+use crate::lane::Malformed;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+
+/// Part of a window of which the sender is told at the latest when it was given back.
+const PART: u64 = 4;
+/// Messages longer than this are given back while they come: they could exceed a window.
+// spec: CHAN-10
+const LARGE: u64 = WINDOW / 2;
+
+/// How much of each channel has come, and was given back.
+#[derive(Clone, Debug)]
+pub struct Inward {
+    lines: Box<[Line; PLACES]>,
+    /// Bytes that large messages may take at the same time.
+    room: u64,
+    /// Channels on which a large message waits for that.
+    waiting: VecDeque<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    /// What has come, what of it was given back, and what of this the sender was told.
+    came: u64,
+    back: u64,
+    told: u64,
+    /// Messages that have come whole and were not run.
+    whole: u64,
+    coming: Option<Coming>,
+}
+
+/// A message of which a part is still to come.
+#[derive(Clone, Copy, Debug)]
+struct Coming {
+    total: u64,
+    len: u64,
+    /// What its parts count for that were not given back.
+    kept: u64,
+    place: Room,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    /// It has its place in the window.
+    Window,
+    /// It waits for a place among large messages.
+    Waits,
+    Large,
+    /// It is thrown away as it comes.
+    None,
+}
+
+/// What is given back when a message was run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    kept: u64,
+    large: u64,
+}
+
+impl Inward {
+    /// Nothing has come; large messages may have so many bytes in all.
+    pub fn new(room: u64) -> Self {
+        let line = Line { came: 0, back: 0, told: 0, whole: 0, coming: None };
+        Self { lines: Box::new([line; PLACES]), room, waiting: VecDeque::new() }
+    }
+
+    /// A message has come in one part.
+    // spec: CHAN-3, CHAN-9
+    pub fn on_short(&mut self, number: u8, bytes: u64) -> Result<Due, Malformed> {
+        if self.lines[usize::from(number)].coming.is_some() || bytes > SHORT_MAX as u64 {
+            return Err(Malformed);
+        }
+        self.count(number, bytes)?;
+        self.lines[usize::from(number)].whole += 1;
+        Ok(Due { kept: cost(bytes), large: 0 })
+    }
+
+    /// The first part of a longer one comes; `is_wanted` says whether it is taken at all.
+    // spec: CHAN-9, CHAN-10
+    pub fn begin(&mut self, number: u8, total: u64, is_wanted: bool) -> Result<(), Malformed> {
+        let line = &mut self.lines[usize::from(number)];
+        if line.coming.is_some() || total <= SHORT_MAX as u64 {
+            return Err(Malformed);
+        }
+        let place = match total {
+            _ if !is_wanted => Room::None,
+            0..=LARGE => Room::Window,
+            _ => Room::Waits,
+        };
+        line.coming = Some(Coming { total, len: 0, kept: 0, place });
+        if place == Room::Waits {
+            self.waiting.push_back(number);
+            self.admit();
+        }
+        Ok(())
+    }
+
+    /// A part comes, of so many bytes; what is due, if it is the last.
+    // spec: CHAN-3, CHAN-9, CHAN-10
+    pub fn on_part(&mut self, number: u8, bytes: u64) -> Result<Option<Due>, Malformed> {
+        let coming = self.lines[usize::from(number)].coming;
+        let is_sound = coming.is_some_and(|one| (1..=one.total - one.len).contains(&bytes));
+        if !is_sound {
+            return Err(Malformed);
+        }
+        self.count(number, bytes)?;
+        let line = &mut self.lines[usize::from(number)];
+        let Some(coming) = &mut line.coming else { return Err(Malformed) };
+        coming.len += bytes;
+        match coming.place {
+            Room::Window | Room::Waits => coming.kept += cost(bytes),
+            Room::Large | Room::None => line.back += cost(bytes),
+        }
+        if coming.len < coming.total {
+            return Ok(None);
+        }
+        let Coming { total, kept, place, .. } = *coming;
+        line.coming = None;
+        line.whole += 1;
+        Ok(Some(Due { kept, large: if place == Room::Large { total } else { 0 } }))
+    }
+
+    /// The bytes of a part are there, within the window that the sender knows of.
+    fn count(&mut self, number: u8, bytes: u64) -> Result<(), Malformed> {
+        let line = &mut self.lines[usize::from(number)];
+        let came = line.came + cost(bytes);
+        if number == 0 || came - line.told > WINDOW {
+            return Err(Malformed);
+        }
+        line.came = came;
+        Ok(())
+    }
+
+    /// A message was run, or dropped.
+    // spec: CHAN-3
+    pub fn ran(&mut self, number: u8, due: Due) {
+        let line = &mut self.lines[usize::from(number)];
+        line.whole -= 1;
+        line.back += due.kept;
+        self.room += due.large;
+        if !self.waiting.is_empty() {
+            self.admit();
+        }
+    }
+
+    /// Gives places to large messages, the first that waits first, if all before it on its channel
+    /// have been run.
+    // spec: CHAN-10
+    fn admit(&mut self) {
+        let (room, lines) = (&mut self.room, &mut self.lines);
+        let mut is_full = false;
+        self.waiting.retain(|number| {
+            let line = &mut lines[usize::from(*number)];
+            let coming = line.coming.as_mut().filter(|coming| coming.place == Room::Waits);
+            // It had room enough in its window.
+            let Some(coming) = coming else { return false };
+            if is_full || line.whole > 0 {
+                return true;
+            }
+            is_full = coming.total > *room;
+            if is_full {
+                return true;
+            }
+            *room -= coming.total;
+            coming.place = Room::Large;
+            line.back += core::mem::take(&mut coming.kept);
+            false
+        });
+    }
+
+    /// What the sender is to be told of a channel.
+    // spec: CHAN-3
+    pub fn due(&self, number: u8) -> Option<u64> {
+        let Line { back, told, .. } = self.lines[usize::from(number)];
+        if back - told < WINDOW / PART { None } else { Some(back) }
+    }
+
+    /// The sender was told.
+    pub fn told(&mut self, number: u8, back: u64) {
+        self.lines[usize::from(number)].told = back;
+    }
+}

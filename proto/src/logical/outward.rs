@@ -1,0 +1,149 @@
+//! A sender's end of all channels to one peer.
+use super::{PART_MAX, PART_MIN, PLACES, SHORT_MAX, Turns, WINDOW, cost};
+use crate::lane::Malformed;
+use alloc::boxed::Box;
+
+/// Which channel sends next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Its number.
+    pub number: u8,
+    /// Bytes that a part of a long message has at most.
+    pub most: u64,
+}
+
+/// What each channel may send, and whose turn it is. What is to be sent lies elsewhere.
+#[derive(Clone, Debug)]
+pub struct Outward {
+    turns: Turns,
+    lines: Box<[Line; PLACES]>,
+    /// Bit by bit, channels that wait for room in the landing.
+    stalled: [u64; PLACES / 64],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    sent: u64,
+    /// Of this, what the receiver has given back.
+    back: u64,
+    /// What the next part needs; nothing waits where it is 0.
+    needs: u64,
+}
+
+impl Line {
+    const fn free(&self) -> u64 {
+        WINDOW - (self.sent - self.back)
+    }
+}
+
+/// What the next part of a message needs, of which so many bytes are left, of so many.
+// spec: CHAN-4, CHAN-8
+fn need(left: u64, total: u64) -> u64 {
+    if total > SHORT_MAX as u64 { cost(left.min(PART_MIN)) } else { cost(left) }
+}
+
+impl Default for Outward {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Outward {
+    /// Nothing was sent.
+    pub fn new() -> Self {
+        let line = Line { sent: 0, back: 0, needs: 0 };
+        Self { turns: Turns::new(), lines: Box::new([line; PLACES]), stalled: [0; _] }
+    }
+
+    /// See [`Turns::set`].
+    pub fn set(&mut self, number: u8, priority: u8, weight: u8) {
+        self.turns.set(number, priority, weight);
+    }
+
+    /// Whether a message of so many bytes may go at once: nobody waits for a turn, nothing waits on
+    /// its channel, and it has room. It was sent then.
+    // spec: CHAN-4
+    #[inline]
+    pub fn send_at_once(&mut self, number: u8, bytes: u64) -> bool {
+        let line = &mut self.lines[usize::from(number)];
+        let may = self.turns.is_empty() && line.needs == 0 && line.free() >= cost(bytes);
+        if may {
+            line.sent += cost(bytes);
+        }
+        may
+    }
+
+    /// It was not, after all.
+    pub fn take_back(&mut self, number: u8, bytes: u64) {
+        self.lines[usize::from(number)].sent -= cost(bytes);
+    }
+
+    /// The first message that waits on a channel has so many bytes.
+    pub fn offer(&mut self, number: u8, bytes: u64) {
+        self.await_turn(number, need(bytes, bytes));
+    }
+
+    fn await_turn(&mut self, number: u8, needs: u64) {
+        let line = &mut self.lines[usize::from(number)];
+        line.needs = needs;
+        let is_stalled = self.stalled[usize::from(number) / 64] >> (number % 64) & 1 == 1;
+        if needs > 0 && line.free() >= needs && !is_stalled {
+            self.turns.ready(number);
+        } else {
+            self.turns.rest(number);
+        }
+    }
+
+    /// Whose turn it is.
+    // spec: CHAN-5, CHAN-6
+    pub fn next(&self) -> Option<Turn> {
+        let (number, left) = self.turns.next()?;
+        let free = self.lines[usize::from(number)].free();
+        Some(Turn { number, most: free.min(left.max(PART_MIN)).min(PART_MAX) })
+    }
+
+    /// The channel whose turn it is has sent so many bytes of a message of `total`, and has `left`
+    /// of it, or none; `then` is the length of the next one on the channel.
+    // spec: CHAN-3, CHAN-6
+    pub fn sent(&mut self, bytes: u64, (left, total): (u64, u64), then: Option<u64>) {
+        let Some((number, _)) = self.turns.next() else { return };
+        self.lines[usize::from(number)].sent += cost(bytes);
+        self.turns.did(cost(bytes));
+        let needs = if left > 0 { need(left, total) } else { then.map_or(0, |len| need(len, len)) };
+        self.await_turn(number, needs);
+    }
+
+    /// The landing has no room for what this channel is to send: others have their turns.
+    // spec: CHAN-5
+    pub fn stall(&mut self, number: u8) {
+        self.stalled[usize::from(number) / 64] |= 1 << (number % 64);
+        self.turns.rest(number);
+    }
+
+    /// The landing has room again.
+    pub fn resume(&mut self) {
+        for word in 0..self.stalled.len() {
+            let mut bits = core::mem::take(&mut self.stalled[word]);
+            while bits != 0 {
+                let number = (64 * word) as u8 + bits.trailing_zeros() as u8;
+                bits &= bits - 1;
+                self.await_turn(number, self.lines[usize::from(number)].needs);
+            }
+        }
+    }
+
+    /// The receiver says how much of a channel it has given back in all.
+    // spec: CHAN-3, CHAN-9
+    pub fn on_back(&mut self, number: u8, back: u64) -> Result<(), Malformed> {
+        let line = &mut self.lines[usize::from(number)];
+        if number == 0 || back < line.back || back > line.sent {
+            return Err(Malformed);
+        }
+        line.back = back;
+        let needs = line.needs;
+        if needs > 0 {
+            self.await_turn(number, needs);
+        }
+        Ok(())
+    }
+}

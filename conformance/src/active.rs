@@ -13,21 +13,21 @@ use std::thread::yield_now;
 type Seen = Vec<(Vec<u64>, Vec<u8>)>;
 
 /// A messenger at each end.
-struct Ends<S> {
-    near: Messenger<S>,
-    far: Messenger<S>,
-    at_near: S,
-    at_far: S,
-    near_id: PeerId,
-    far_id: PeerId,
+pub(crate) struct Ends<S> {
+    pub(crate) near: Messenger<S>,
+    pub(crate) far: Messenger<S>,
+    pub(crate) at_near: S,
+    pub(crate) at_far: S,
+    pub(crate) near_id: PeerId,
+    pub(crate) far_id: PeerId,
 }
 
 impl<S: Default + Send> Ends<S> {
-    fn open(executor: Executor) -> Self {
+    pub(crate) fn open(executor: Executor) -> Self {
         Self::with_options(executor, MessengerOptions::new())
     }
 
-    fn with_options(executor: Executor, options: MessengerOptions) -> Self {
+    pub(crate) fn with_options(executor: Executor, options: MessengerOptions) -> Self {
         let world = World::open(executor);
         let (near_id, far_id) = (world.initiator_id(), world.target_id());
         let (near, far) = world.split();
@@ -37,7 +37,7 @@ impl<S: Default + Send> Ends<S> {
     }
 
     /// Polls both ends until `done`.
-    fn until(&mut self, what: &str, mut done: impl FnMut(&mut Self) -> bool) {
+    pub(crate) fn until(&mut self, what: &str, mut done: impl FnMut(&mut Self) -> bool) {
         for _ in 0..ROUNDS {
             if done(self) {
                 return;
@@ -69,7 +69,7 @@ fn keep<const N: usize>(seen: &mut Seen, _: &mut Call<'_>, arguments: [u64; N], 
     seen.push((arguments.to_vec(), payload.to_vec()));
 }
 
-fn bytes(dice: &mut Dice, len: usize) -> Vec<u8> {
+pub(crate) fn bytes(dice: &mut Dice, len: usize) -> Vec<u8> {
     let first = dice.below(256);
     (0..len).map(|at| (first as usize + at * 7 + at / 251) as u8).collect()
 }

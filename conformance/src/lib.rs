@@ -22,6 +22,7 @@ pub mod adaptive;
 pub mod atomics;
 pub mod batches;
 pub mod bounds;
+pub mod channels;
 pub mod collectives;
 pub mod concurrency;
 pub mod death;

@@ -115,6 +115,13 @@ macro_rules! suite_of_ports {
                 who_lies_in_a_group_is_cut_off,
                 any_records_harm_nobody, a_landing_is_for_writing,
                 a_long_call_ends_with_its_peer;
+            channels:
+                messages_arrive_by_all_channels, a_full_channel_delays_nobody,
+                what_is_urgent_goes_first, weights_are_shares,
+                short_messages_pass_long_ones, one_channel_is_polled,
+                what_goes_by_no_channel_has_its_turn, answers_go_by_channels,
+                what_nobody_handles_is_told, death_ends_what_waits,
+                who_lies_about_channels_is_cut_off;
             storm: every_question_comes_back;
             collectives:
                 every_schedule_agrees_with_the_oracle, groups_do_not_mix,

@@ -31,11 +31,14 @@ pub enum Busy {
     /// A messenger keeps as much for its peers as it may.
     #[error("the messenger's overflow is full")]
     OverflowFull,
+    /// As much waits for the peer by this channel as may.
+    #[error("the channel's queue is full")]
+    ChannelFull,
 }
 
 impl Busy {
     /// How many reasons there are.
-    pub(crate) const COUNT: usize = Self::OverflowFull as usize + 1;
+    pub(crate) const COUNT: usize = Self::ChannelFull as usize + 1;
 }
 
 /// An operation was not posted.

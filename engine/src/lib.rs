@@ -44,6 +44,7 @@ pub mod fuzzing;
 mod job;
 mod local;
 mod lock;
+pub mod logical;
 mod mediated;
 mod mem;
 mod message;

@@ -9,7 +9,7 @@ use crate::message::Message;
 use crate::multicast::{NUMBER, PAYLOAD_MAX};
 use ayre_proto::active::landing::{Outward, Piece};
 use ayre_proto::active::record::{
-    Cause, GROUP, ITEM, PORTION, RECORD_BYTES, Record, STREAM, is_handler,
+    CHANNEL, Cause, GROUP, ITEM, PORTION, RECORD_BYTES, Record, STREAM, is_handler,
 };
 use ayre_proto::collective::portion::HEADER;
 use ayre_proto::lane::Malformed;
@@ -31,6 +31,10 @@ impl<S> Messenger<S> {
         if is_handler(tag) {
             return self.run_short(state, source, tag, len);
         }
+        if tag == CHANNEL {
+            self.take_by_channel(source, len);
+            return false;
+        }
         if tag == PORTION {
             self.take_portion(source, len);
             return false;
@@ -45,6 +49,18 @@ impl<S> Messenger<S> {
     fn run_short(&mut self, state: &mut S, source: PeerId, id: u32, len: usize) -> bool {
         let Self { handlers, out, buffer, .. } = self;
         run(handlers, out, state, (source, id), &buffer[..len])
+    }
+
+    /// Runs a message that has come by a channel.
+    // spec: CHAN-2
+    pub(crate) fn run_body(&mut self, state: &mut S, from: (PeerId, u32), body: &[u8]) -> bool {
+        run(&mut self.handlers, &mut self.out, state, from, body)
+    }
+
+    /// Bytes of the arguments that a peer's messages to a handler have; none where it has none.
+    pub(crate) fn arguments_of(&mut self, source: PeerId, id: u32) -> Option<u64> {
+        let index = self.out.known(source, id, self.handlers.find(id))?;
+        Some(8 * u64::from(self.handlers.entry(index).arguments))
     }
 
     /// Runs a message that a group has delivered.
@@ -119,6 +135,12 @@ impl<S> Messenger<S> {
             Record::Long { id, total, piece, arguments } => {
                 let landing = self.out.peer(source).landing.as_mut().ok_or(Malformed)?;
                 landing.ring.begin(total)?;
+                if id == CHANNEL {
+                    let piece = landing.ring.take(if piece == total { piece } else { 0 })?;
+                    self.take_part(source, arguments, piece)?;
+                    self.out.stir();
+                    return Ok(false);
+                }
                 self.begin_long(source, (id, arguments), total)?;
                 return self.take_piece(state, source, piece);
             }
@@ -127,6 +149,7 @@ impl<S> Messenger<S> {
                 self.begin_long(source, (id, arguments), total)?;
                 return self.pull(state, source, (address, total));
             }
+            Record::Back { number, back } => self.out.on_back(source, number, back)?,
             Record::Pulled(is_whole) => self.out.pulled(source, is_whole)?,
             Record::Room(taken) => match &mut self.out.peer(source).out {
                 Out::Open(landing) => landing.0.on_room(taken)?,

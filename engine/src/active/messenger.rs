@@ -4,6 +4,7 @@ use super::outgoing::{Call, Outgoing, bytes_of};
 use super::peers::Name;
 use crate::collective::group::Groups;
 use crate::error::{Busy, Fault, PostError, ReceiveError, SetupError};
+use crate::logical::Inbox;
 use crate::multicast::Watchers;
 use crate::port::Port;
 use crate::stream::state::Streams;
@@ -88,6 +89,7 @@ pub struct Messenger<S> {
     pub(crate) groups: Groups,
     pub(crate) watchers: Watchers<S>,
     pub(crate) streams: Streams<S>,
+    pub(crate) inbox: Inbox,
     pub(crate) buffer: Box<[u8; EAGER_MAX]>,
     pub(crate) deaths: VecDeque<PeerId>,
     /// Connections that had begun or ended when this last waited.
@@ -108,9 +110,20 @@ impl<S> Messenger<S> {
         let out = Outgoing::new(port, MessengerOptions::new());
         let (handlers, deaths) = (Handlers::default(), VecDeque::new());
         let (groups, watchers) = (Groups::default(), Watchers::new());
-        let (streams, buffer) = (Streams::default(), Box::new([0; EAGER_MAX]));
-        let (peer_changes, syncs) = (0, 0);
-        Self { handlers, out, groups, watchers, streams, buffer, deaths, peer_changes, syncs }
+        let (streams, inbox) = (Streams::default(), Inbox::default());
+        let (buffer, peer_changes, syncs) = (Box::new([0; EAGER_MAX]), 0, 0);
+        Self {
+            handlers,
+            out,
+            groups,
+            watchers,
+            streams,
+            inbox,
+            buffer,
+            deaths,
+            peer_changes,
+            syncs,
+        }
     }
 
     /// The same with other limits.
@@ -237,7 +250,7 @@ impl<S> Messenger<S> {
             Ok(()) => Ok(()),
             Err(PostError::Fault(fault)) => Err(fault),
             Err(PostError::Busy(_)) => {
-                self.post_until(state, |out| out.post(to, handler, arguments, payload))
+                self.post_until(state, |out| out.post_in_turn(to, handler, arguments, payload))
             }
         }
     }
@@ -258,7 +271,10 @@ impl<S> Messenger<S> {
         if 8 * N + payload.len() > EAGER_MAX {
             return Err(Fault::TooLong.into());
         }
-        self.out.post(to, handler, arguments, payload)
+        match self.out.post(to, handler, arguments, payload) {
+            Err(PostError::Busy(_)) => self.out.post_in_turn(to, handler, arguments, payload),
+            posted => posted,
+        }
     }
 
     // spec: AM-9, AM-12
@@ -300,7 +316,7 @@ impl<S> Messenger<S> {
     }
 
     /// Posts something, running handlers until there is room.
-    fn post_until(
+    pub(crate) fn post_until(
         &mut self,
         state: &mut S,
         mut post: impl FnMut(&mut Outgoing) -> Result<(), PostError>,
@@ -322,18 +338,18 @@ impl<S> Messenger<S> {
     // spec: AM-6
     #[inline]
     pub fn poll(&mut self, state: &mut S) -> usize {
-        let has_more = self.out.waits() || self.out.clubs.has_boards;
-        let caught_up = if has_more { self.catch_up(state) } else { 0 };
+        let has_more = self.out.waits() || self.out.clubs.has_boards || self.inbox.is_due();
+        let mut ran = if has_more { self.catch_up(state) } else { 0 };
         // The buffer has room for the longest.
-        let Ok(Some(first)) = self.out.port.try_recv(&mut self.buffer[..]) else {
-            self.advance_started();
-            self.out.heed_peers();
-            return caught_up + self.advance_streams(state);
-        };
-        let mut ran = caught_up + usize::from(self.take(state, &first));
-        for _ in 1..POLL_MAX {
-            let Some(next) = self.out.port.try_recv_more(&mut self.buffer[..]) else { break };
-            ran += usize::from(self.take(state, &next));
+        if let Ok(Some(first)) = self.out.port.try_recv(&mut self.buffer[..]) {
+            ran += usize::from(self.take(state, &first));
+            for _ in 1..POLL_MAX {
+                let Some(next) = self.out.port.try_recv_more(&mut self.buffer[..]) else { break };
+                ran += usize::from(self.take(state, &next));
+            }
+            if self.inbox.is_due() {
+                ran += self.run_by_channels(state);
+            }
         }
         self.advance_started();
         self.out.heed_peers();
@@ -347,7 +363,8 @@ impl<S> Messenger<S> {
             self.out.drain();
         }
         self.out.read_boards();
-        self.run_due(state)
+        let ran = self.run_due(state);
+        if self.inbox.is_due() { ran + self.run_by_channels(state) } else { ran }
     }
 
     /// Waits until handlers have run, at most for `timeout`; sleeps where it takes long. Returns
@@ -407,7 +424,7 @@ impl<S> Messenger<S> {
         }
     }
 
-    /// Waits until all that handlers have sent has gone out: for a program that will not poll for a
+    /// Waits until all that handlers have sent, and what waits by channels, has gone out: for a program that will not poll for a
     /// while. Runs handlers meanwhile.
     // spec: AM-8
     pub fn flush(&mut self, state: &mut S) {

@@ -4,6 +4,7 @@ use super::messenger::{Failure, MessengerOptions};
 use super::peers::{Kept, Landing, Long, Name, Out, Peer};
 use crate::control::PacketKind;
 use crate::error::{Busy, Fault, PostError, SetupError};
+use crate::logical::Logical;
 use crate::mem::region::RegionOptions;
 use crate::multicast::Clubs;
 use crate::options::Options;
@@ -36,7 +37,7 @@ pub(crate) struct Outgoing {
     pub(crate) port: Port,
     pub(super) options: MessengerOptions,
     /// By peer number.
-    pub(super) peers: Vec<Peer>,
+    pub(crate) peers: Vec<Peer>,
     /// What is announced.
     names: Vec<Name>,
     /// What kept messages count for.
@@ -49,6 +50,7 @@ pub(crate) struct Outgoing {
     pub(super) conflicts: bool,
     pub(super) failures: VecDeque<Failure>,
     pub(crate) clubs: Clubs,
+    pub(crate) logical: Logical,
 }
 
 impl Outgoing {
@@ -64,6 +66,7 @@ impl Outgoing {
             conflicts: false,
             failures: VecDeque::new(),
             clubs: Clubs::default(),
+            logical: Logical::default(),
         }
     }
 
@@ -98,6 +101,22 @@ impl Outgoing {
         self.port.send(to, handler.id(), lay(&mut [0; LINE_PAYLOAD], &arguments, payload))
     }
 
+    /// The same, where a message that finds no room has its turn before what waits by channels.
+    #[inline(never)]
+    pub(super) fn post_in_turn<const N: usize>(
+        &mut self,
+        to: PeerId,
+        handler: Handler<N>,
+        arguments: [u64; N],
+        payload: &[u8],
+    ) -> Result<(), PostError> {
+        let posted = self.post(to, handler, arguments, payload);
+        if let Err(PostError::Busy(_)) = posted {
+            self.peer(to).is_wanted = true;
+        }
+        posted
+    }
+
     #[inline(never)]
     fn post_slowly(
         &mut self,
@@ -124,6 +143,21 @@ impl Outgoing {
             self.peer(to).told += 1;
         }
         Ok(())
+    }
+
+    /// Whether a peer knows all names.
+    pub(crate) fn is_told(&self, peer: PeerId) -> bool {
+        self.told(peer) == self.names.len()
+    }
+
+    /// Whether a long message to a peer has begun and is not sent whole.
+    pub(crate) fn is_amid_long(&mut self, to: PeerId) -> bool {
+        self.peer(to).is_amid_long()
+    }
+
+    /// Bytes of the longest payload that is taken.
+    pub(crate) const fn longest(&self) -> usize {
+        self.options.longest
     }
 
     fn told(&self, peer: PeerId) -> usize {
@@ -292,9 +326,16 @@ impl Outgoing {
             let connection = self.port.connections[index].as_ref();
             let Some(peer) = connection.map(|connection| connection.peer) else { continue };
             match self.drain_peer(peer) {
-                Ok(()) => self.waits |= !self.peer(peer).kept.is_empty(),
+                Ok(()) => {
+                    let is_ready = self.logical.is_ready(peer);
+                    self.waits |= is_ready || !self.peer(peer).kept.is_empty();
+                    self.is_restless |= is_ready;
+                }
                 Err(PostError::Busy(_)) => (self.waits, self.is_restless) = (true, true),
-                Err(PostError::Fault(_)) => self.drop_kept(peer),
+                Err(PostError::Fault(_)) => {
+                    self.drop_kept(peer);
+                    self.logical.drop_waiting(peer);
+                }
             }
         }
     }
@@ -313,6 +354,19 @@ impl Outgoing {
             self.peer(to).landing.iter_mut().for_each(|landing| landing.ring.told(taken));
         }
         self.tell_pulled(to);
+        self.give_back(to)?;
+        let peer = self.peer(to);
+        let others_wait = std::mem::take(&mut peer.is_wanted) || !peer.kept.is_empty();
+        if others_wait && self.logical.takes_turn(to) {
+            self.drain_channels(to, 1)?;
+        }
+        self.drain_kept(to)?;
+        if others_wait { Ok(()) } else { self.drain_channels(to, usize::MAX) }
+    }
+
+    /// Sends what was kept.
+    // spec: AM-8
+    fn drain_kept(&mut self, to: PeerId) -> Result<(), PostError> {
         if self.peer(to).is_held {
             return Ok(());
         }
@@ -355,7 +409,7 @@ impl Outgoing {
     }
 
     pub(super) fn has_kept(&self) -> bool {
-        self.kept > 0
+        self.kept > 0 || self.logical.waits()
     }
 
     pub(super) fn drop_kept(&mut self, peer: PeerId) {
@@ -369,6 +423,7 @@ impl Outgoing {
     // spec: AM-11
     pub(super) fn forget(&mut self, peer: PeerId) {
         self.drop_kept(peer);
+        self.logical.forget(peer);
         let Peer { landing, .. } = std::mem::take(self.peer(peer));
         if let Some(landing) = landing {
             let ended = self.port.deregister(&landing.region);
@@ -417,7 +472,7 @@ impl Outgoing {
 
     /// Whether the peer's landing is there; it is asked for, and taken, if not.
     // spec: AM-12
-    fn find_landing(&mut self, to: PeerId) -> Result<bool, PostError> {
+    pub(crate) fn find_landing(&mut self, to: PeerId) -> Result<bool, PostError> {
         match self.peer(to).out {
             Out::Open(_) => Ok(true),
             Out::Wanted => Ok(false),
@@ -487,7 +542,7 @@ const fn landing_beside(others: usize) -> usize {
 
 /// Arguments and payload, one behind the other.
 #[inline(always)]
-fn lay<'a>(buffer: &'a mut [u8], arguments: &[u64], payload: &[u8]) -> &'a [u8] {
+pub(crate) fn lay<'a>(buffer: &'a mut [u8], arguments: &[u64], payload: &[u8]) -> &'a [u8] {
     let len = 8 * arguments.len() + payload.len();
     let (words, rest) = buffer[..len].split_at_mut(8 * arguments.len());
     for (bytes, word) in words.chunks_exact_mut(8).zip(arguments) {

@@ -33,6 +33,8 @@ pub(crate) struct Peer {
     pub(super) weight: usize,
     /// A call is in the middle of a long message.
     pub(crate) is_held: bool,
+    /// The program has found no room for a message by no channel.
+    pub(super) is_wanted: bool,
     pub(super) out: Out,
     pub(super) landing: Option<Landing>,
     /// The long message that is coming.
@@ -141,5 +143,24 @@ impl Peer {
     #[inline(always)]
     pub(crate) fn is_busy(&self) -> bool {
         !self.kept.is_empty() || self.is_held
+    }
+
+    /// Whether a long message has begun and is not sent whole.
+    pub(super) fn is_amid_long(&self) -> bool {
+        let first = self.kept.front();
+        self.is_held || first.is_some_and(|kept| matches!(kept, Kept::Long(long) if long.sent > 0))
+    }
+
+    /// Our landing for the peer.
+    pub(crate) fn landing(&self) -> Option<&Region> {
+        self.landing.as_ref().map(|landing| &landing.region)
+    }
+
+    /// The peer's landing, where it is open, and room in it.
+    pub(crate) fn landing_out(&mut self) -> Option<(&mut Outward, &mut RemoteRegion)> {
+        match &mut self.out {
+            Out::Open(landing) => Some((&mut landing.0, &mut landing.1)),
+            _ => None,
+        }
     }
 }

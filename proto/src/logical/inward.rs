@@ -133,16 +133,19 @@ impl Inward {
         Ok(())
     }
 
-    /// A message was run, or dropped.
+    /// A message was run, or dropped. True where what comes by other channels was given back by
+    /// that, too.
     // spec: CHAN-3
-    pub fn ran(&mut self, number: u8, due: Due) {
+    pub fn ran(&mut self, number: u8, due: Due) -> bool {
         let line = &mut self.lines[usize::from(number)];
         line.whole -= 1;
         line.back += due.kept;
         self.room += due.large;
-        if !self.waiting.is_empty() {
+        let waits = !self.waiting.is_empty();
+        if waits {
             self.admit();
         }
+        waits
     }
 
     /// Gives places to large messages, the first that waits first, if all before it on its channel

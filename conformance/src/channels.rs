@@ -1,0 +1,419 @@
+//! Logical channels: each keeps its order, and none is in the way of another.
+use crate::Executor;
+use crate::active::{Ends, bytes};
+use crate::seed::Dice;
+use crate::storm::mesh;
+use crate::world::{ROUNDS, World, join};
+use ayre::active::{Call, Cause, Failure, Handler, Messenger, MessengerOptions};
+use ayre::logical::{Channel, ChannelOptions};
+use ayre::{Busy, Fault, PeerId, PostError, ReceiveError};
+use std::thread::yield_now;
+
+/// What has been run: by which channel it was said to come, which one of these, and its bytes.
+#[derive(Default)]
+struct Seen {
+    messages: Vec<(u64, u64, Vec<u8>)>,
+    is_done: bool,
+}
+
+impl Seen {
+    fn of(&self, channel: u64) -> Vec<u64> {
+        let its = self.messages.iter().filter(|(by, ..)| *by == channel);
+        its.map(|(_, number, _)| *number).collect()
+    }
+}
+
+const KEEP: Handler<2> = Handler::named("keep");
+const DONE: Handler<0> = Handler::named("done");
+
+fn keep(seen: &mut Seen, _: &mut Call<'_>, [channel, number]: [u64; 2], payload: &[u8]) {
+    seen.messages.push((channel, number, payload.to_vec()));
+}
+
+fn register(messenger: &mut Messenger<Seen>) {
+    messenger.register("keep", keep).expect("a new name");
+    let done = |seen: &mut Seen, _: &mut Call<'_>, []: [u64; 0], _: &[u8]| seen.is_done = true;
+    messenger.register("done", done).expect("a new name");
+}
+
+fn ends(executor: Executor) -> Ends<Seen> {
+    let mut ends = Ends::open(executor);
+    register(&mut ends.near);
+    register(&mut ends.far);
+    ends
+}
+
+fn channel(number: u8) -> Channel {
+    Channel::with_number(number).expect("not 0")
+}
+
+fn numbers(end: u64) -> Vec<u64> {
+    (0..end).collect()
+}
+
+/// A message by a channel, and another one if the channel's queue is full.
+fn send(ends: &mut Ends<Seen>, by: u8, number: u64, payload: &[u8]) {
+    let arguments = [u64::from(by), number];
+    ends.until("room in the queue", |ends| {
+        let to = ends.far_id;
+        let sent = ends.near.on(channel(by)).try_call(to, KEEP, arguments, payload);
+        assert!(matches!(sent, Ok(()) | Err(PostError::Busy(Busy::ChannelFull))), "{sent:?}");
+        sent.is_ok()
+    });
+}
+
+/// Messages of all sizes come whole, once, and in the order of their channel.
+// spec: CHAN-1, CHAN-2, CHAN-8, CHAN-10
+pub fn messages_arrive_by_all_channels(executor: Executor) {
+    let options = MessengerOptions::new().longest(1 << 20);
+    let mut ends = Ends::with_options(executor, options);
+    register(&mut ends.near);
+    register(&mut ends.far);
+    let by = [1, 2, 7, 255];
+    for (number, priority) in [(2, 3), (7, 7)] {
+        ends.near.open_channel(number, ChannelOptions::new().priority(priority)).expect("sound");
+    }
+    let (mut dice, mut sent) = (Dice::new(executor as u64), [const { vec![] }; 4]);
+    for _ in 0..200 {
+        let which = dice.below(4) as usize;
+        let len = match dice.below(20) {
+            0..12 => dice.below(90),
+            12..17 => dice.below(3000),
+            17..19 => dice.below(200_000),
+            _ => dice.below(1 << 20),
+        };
+        let payload = bytes(&mut dice, len as usize);
+        send(&mut ends, by[which], sent[which].len() as u64, &payload);
+        sent[which].push(payload);
+    }
+    ends.until("all messages", |ends| ends.at_far.messages.len() == 200);
+    for (which, by) in by.into_iter().enumerate() {
+        assert_eq!(ends.at_far.of(by.into()), numbers(sent[which].len() as u64));
+    }
+    for (by, number, payload) in &ends.at_far.messages {
+        let which = [1, 2, 7, 255].iter().position(|one| one == by).expect("one of them");
+        assert!(*payload == sent[which][*number as usize], "{number} by {by}");
+    }
+    assert_eq!(ends.near.failures().count() + ends.far.failures().count(), 0);
+}
+
+/// What nobody takes fills its window and its queue; other channels, and what goes by none, go on.
+// spec: CHAN-3, CHAN-4, CHAN-5, CHAN-11
+pub fn a_full_channel_delays_nobody(executor: Executor) {
+    let mut ends = ends(executor);
+    ends.near.open_channel(1, ChannelOptions::new().priority(7).room(100_000)).expect("sound");
+    ends.far.hold(channel(1));
+    let mut sent = 0;
+    // A window and a queue, less one message each at the most.
+    ends.until("it is full", |ends| {
+        let to = ends.far_id;
+        let full = Err(PostError::Busy(Busy::ChannelFull));
+        let tried = ends.near.on(channel(1)).try_call(to, KEEP, [1, sent], &[1; 1000]);
+        assert!(tried == full || tried.is_ok(), "{tried:?}");
+        sent += u64::from(tried.is_ok());
+        tried == full && sent >= (262_144 / 1016 - 1) + (100_000 / 1016 - 1)
+    });
+    assert!(sent <= 362_144 / 1016, "no more than a window and a queue: {sent}");
+    let to = ends.far_id;
+    assert!((90_000..=110_000).contains(&ends.near.backlog(to, channel(1))));
+    for number in 0..500 {
+        send(&mut ends, 2, number, &[2; 500]);
+    }
+    ends.until("a long one", |ends| {
+        let to = ends.far_id;
+        ends.near.on(channel(3)).try_call(to, KEEP, [3, 0], &[3; 100_000]).is_ok()
+    });
+    ends.until("by none", |ends| ends.near.try_call(ends.far_id, KEEP, [0, 0], &[]).is_ok());
+    ends.until("all others", |ends| ends.at_far.messages.len() == 502);
+    assert_eq!(ends.at_far.of(1), [0; 0]);
+    assert_eq!(ends.at_far.of(2), numbers(500));
+    ends.far.release(channel(1));
+    ends.until("what was held", |ends| ends.at_far.messages.len() as u64 == 502 + sent);
+    assert_eq!(ends.at_far.of(1), numbers(sent));
+}
+
+/// Sends by some channels what the far end holds, in turn, and has it run when all has come.
+fn run_at_once(ends: &mut Ends<Seen>, by: &[u8], each: u64) {
+    by.iter().for_each(|by| ends.far.hold(channel(*by)));
+    for number in 0..each {
+        by.iter().for_each(|by| send(ends, *by, number, &[0; 1000]));
+    }
+    let to = ends.far_id;
+    ends.until("all is sent", |ends| by.iter().all(|by| ends.near.backlog(to, channel(*by)) == 0));
+    ends.until("room", |ends| ends.near.try_call(to, DONE, [], &[]).is_ok());
+    ends.until("the last one", |ends| ends.at_far.is_done);
+    by.iter().for_each(|by| ends.far.release(channel(*by)));
+    let all = each as usize * by.len();
+    ends.until("all is run", |ends| ends.at_far.messages.len() == all);
+}
+
+/// By priority, of what has come.
+// spec: CHAN-6
+pub fn what_is_urgent_goes_first(executor: Executor) {
+    let mut ends = ends(executor);
+    for (number, priority) in [(1, 0), (2, 7), (3, 3)] {
+        ends.far.open_channel(number, ChannelOptions::new().priority(priority)).expect("sound");
+    }
+    run_at_once(&mut ends, &[1, 2, 3], 60);
+    let order: Vec<_> = ends.at_far.messages.iter().map(|(by, ..)| *by).collect();
+    assert_eq!(order, [[2; 60], [3; 60], [1; 60]].concat());
+}
+
+/// By weight, within a turn.
+// spec: CHAN-6
+pub fn weights_are_shares(executor: Executor) {
+    let mut ends = ends(executor);
+    for (number, weight) in [(1, 1), (2, 3)] {
+        ends.far.open_channel(number, ChannelOptions::new().weight(weight)).expect("sound");
+    }
+    run_at_once(&mut ends, &[1, 2], 120);
+    let first = ends.at_far.messages[..100].iter().filter(|(by, ..)| *by == 1).count();
+    // Turns are of 8 and of 25 messages.
+    assert!((17..=33).contains(&first), "{first} of 100");
+}
+
+/// A long message goes in parts, and what is short and urgent between them.
+// spec: CHAN-5, CHAN-6, CHAN-8
+pub fn short_messages_pass_long_ones(executor: Executor) {
+    let mut ends = ends(executor);
+    ends.near.open_channel(2, ChannelOptions::new().priority(1)).expect("sound");
+    let (to, long) = (ends.far_id, vec![1; 4 << 20]);
+    ends.near.on(channel(1)).try_call(to, KEEP, [1, 0], &long).expect("one always fits");
+    ends.near.on(channel(2)).try_call(to, KEEP, [2, 0], b"now").expect("there is room");
+    ends.until("both", |ends| ends.at_far.messages.len() == 2);
+    assert_eq!(ends.at_far.messages[0], (2, 0, b"now".to_vec()));
+    assert!(ends.at_far.messages[1].2 == long);
+}
+
+/// Who polls for one channel hears of no other.
+// spec: CHAN-11
+pub fn one_channel_is_polled(executor: Executor) {
+    let mut ends = ends(executor);
+    ends.far.hold(channel(2));
+    for number in 0..50 {
+        send(&mut ends, 2, number, &[]);
+    }
+    let to = ends.far_id;
+    for number in 0..50 {
+        let sent = ends.near.on(channel(1)).try_call(to, KEEP, [1, number], &[]);
+        sent.expect("its queue has room");
+    }
+    for _ in 0..ROUNDS {
+        if ends.at_far.of(2).len() == 50 && ends.near.backlog(to, channel(1)) == 0 {
+            break;
+        }
+        ends.far.poll_only(&mut ends.at_far, channel(2));
+        ends.near.poll(&mut ends.at_near);
+        yield_now();
+    }
+    assert_eq!((ends.at_far.of(2), ends.at_far.of(1)), (numbers(50), vec![]));
+    ends.until("the others", |ends| ends.at_far.of(1).len() == 50);
+}
+
+/// However much waits by channels.
+// spec: CHAN-5
+pub fn what_goes_by_no_channel_has_its_turn(executor: Executor) {
+    let mut ends = ends(executor);
+    let to = ends.far_id;
+    let room = ChannelOptions::new().priority(7).room(8 << 20);
+    ends.near.open_channel(1, room).expect("sound");
+    let mut sent = 0;
+    while ends.near.on(channel(1)).try_call(to, KEEP, [1, sent], &[0; 1000]).is_ok() {
+        sent += 1;
+    }
+    for number in 0..20 {
+        ends.until("room for one by none", |ends| {
+            ends.near.try_call(to, KEEP, [0, number], &[0; 500]).is_ok()
+        });
+    }
+    ends.until("those by none", |ends| ends.at_far.of(0).len() == 20);
+    assert!(ends.at_far.of(1).len() < sent as usize, "they have not waited for all");
+    ends.until("all", |ends| ends.at_far.of(1).len() as u64 == sent);
+    assert_eq!(ends.at_far.of(0), numbers(20));
+}
+
+/// Answers to answers among all, by channels with little room: what is refused is asked again.
+// spec: CHAN-2, CHAN-4
+pub fn answers_go_by_channels(executor: Executor) {
+    const MEMBERS: u16 = 3;
+    const QUESTIONS: u64 = 200;
+    /// Asked, and how often it is still to be answered; and answers that are still expected.
+    #[derive(Default)]
+    struct Asked {
+        missed: Vec<(PeerId, [u64; 2])>,
+        ended: u64,
+    }
+    const ASK: Handler<2> = Handler::named("ask");
+    let ask = |asked: &mut Asked, call: &mut Call<'_>, [by, left]: [u64; 2], payload: &[u8]| {
+        if left == 0 {
+            asked.ended += 1;
+        } else if call.on(channel(by as u8)).reply(ASK, [by, left - 1], payload).is_err() {
+            asked.missed.push((call.source(), [by, left - 1]));
+        }
+    };
+    let one = |port| {
+        let (mut member, mut asked) = (Messenger::new(port), Asked::default());
+        member.register("ask", ask).expect("a new name");
+        for number in 1..=3 {
+            let options = ChannelOptions::new().priority(number % 3).room(2000);
+            member.open_channel(number, options).expect("sound");
+        }
+        member.sync(&mut asked).expect("all live");
+        let own = member.port().rank() as u16;
+        let others = (0..MEMBERS).filter(|peer| *peer != own).map(PeerId);
+        for number in 0..QUESTIONS {
+            for peer in others.clone() {
+                let (by, len) = (1 + number % 3, [0, 300, 3000][number as usize / 3 % 3]);
+                let sent = member.on(channel(by as u8)).call(
+                    &mut asked,
+                    peer,
+                    ASK,
+                    [by, 4],
+                    &vec![0; len],
+                );
+                sent.expect("it lives");
+            }
+        }
+        // Each question has its last answer, the fourth, where it was asked.
+        while asked.ended < QUESTIONS * u64::from(MEMBERS - 1) {
+            if member.poll(&mut asked) == 0 {
+                yield_now();
+            }
+            for (peer, arguments) in std::mem::take(&mut asked.missed) {
+                let by = channel(arguments[0] as u8);
+                if member.on(by).try_call(peer, ASK, arguments, &[]).is_err() {
+                    asked.missed.push((peer, arguments));
+                }
+            }
+        }
+        member.flush(&mut asked);
+        member.sync(&mut asked).expect("all live");
+        while !asked.missed.is_empty() {
+            let (peer, arguments) = asked.missed.pop().expect("one");
+            let by = channel(arguments[0] as u8);
+            member.on(by).call(&mut asked, peer, ASK, arguments, &[]).expect("it lives");
+        }
+        asked.ended
+    };
+    std::thread::scope(|scope| {
+        let start = |port| scope.spawn(move || one(port));
+        let members: Vec<_> = mesh(executor, MEMBERS).into_iter().map(start).collect();
+        for member in members {
+            assert_eq!(join(member), QUESTIONS * u64::from(MEMBERS - 1));
+        }
+    });
+}
+
+/// Who sends to nobody is told, as without channels, and so is who sends more than is taken; those
+/// behind are run.
+// spec: CHAN-2, CHAN-10
+pub fn what_nobody_handles_is_told(executor: Executor) {
+    let options = MessengerOptions::new().longest(1 << 16);
+    let mut ends = Ends::with_options(executor, options);
+    register(&mut ends.near);
+    register(&mut ends.far);
+    const NOBODY: Handler<1> = Handler::named("nobody");
+    let to = ends.far_id;
+    let long = vec![0; 300_000];
+    ends.near.on(channel(1)).try_call(to, NOBODY, [1], b"short").expect("there is room");
+    ends.near.on(channel(1)).try_call(to, NOBODY, [1], &long).expect("one fits");
+    ends.until("room", |ends| ends.near.on(channel(1)).try_call(to, KEEP, [1, 0], &long).is_ok());
+    send(&mut ends, 1, 1, b"run");
+    ends.until("the last one", |ends| !ends.at_far.messages.is_empty());
+    assert_eq!(ends.at_far.of(1), [1]);
+    let mut told = vec![];
+    ends.until("what has failed", |ends| {
+        told.extend(ends.near.failures());
+        told.len() == 3
+    });
+    let failure = |handler, cause| Failure { peer: to, handler, cause, is_ours: true };
+    let nobody = failure(NOBODY.id(), Cause::Unknown);
+    assert_eq!(told, [nobody, nobody, failure(KEEP.id(), Cause::Malformed)]);
+}
+
+/// What waits for a peer that dies is forgotten, and what has come whole is run.
+// spec: CHAN-2
+pub fn death_ends_what_waits(executor: Executor) {
+    let mut ends = ends(executor);
+    ends.near.hold(channel(1));
+    let (near, far) = (ends.near_id, ends.far_id);
+    ends.until("room", |ends| {
+        ends.far.on(channel(1)).try_call(near, KEEP, [1, 0], b"held").is_ok()
+    });
+    ends.until("a sign", |ends| ends.far.try_call(near, DONE, [], &[]).is_ok());
+    ends.until("it has come", |ends| ends.at_near.is_done);
+    for number in 0..500 {
+        let sent = ends.near.on(channel(2)).try_call(far, KEEP, [2, number], &[0; 1000]);
+        assert!(matches!(sent, Ok(()) | Err(PostError::Busy(Busy::ChannelFull))), "{sent:?}");
+    }
+    let Ends { mut near, far: gone, mut at_near, .. } = ends;
+    drop(gone);
+    loop {
+        match near.wait(&mut at_near, None) {
+            Err(ReceiveError::PeerDied(peer)) => break assert_eq!(peer, far),
+            other => assert!(other.is_ok(), "{other:?}"),
+        }
+    }
+    assert_eq!(near.backlog(far, channel(2)), 0);
+    let late = near.on(channel(2)).try_call(far, KEEP, [2, 0], &[]);
+    assert_eq!(late, Err(PostError::Fault(Fault::PeerDead)));
+    assert_eq!(
+        near.on(channel(2)).call(&mut at_near, far, KEEP, [2, 0], &[]),
+        Err(Fault::PeerDead)
+    );
+    near.flush(&mut at_near);
+    near.release(channel(1));
+    near.poll(&mut at_near);
+    assert_eq!(at_near.messages, [(1, 0, b"held".to_vec())]);
+}
+
+/// Who breaks the protocol of channels is cut off.
+// spec: CHAN-9
+pub fn who_lies_about_channels_is_cut_off(executor: Executor) {
+    let head = |number: u8, first: u8, id: u32| {
+        let mut head = vec![number, first, 0, 0];
+        head.extend_from_slice(&id.to_le_bytes());
+        head
+    };
+    let back = |number: u64, bytes: u64| (19, [number.to_le_bytes(), bytes.to_le_bytes()].concat());
+    let good = (18, [head(1, 1, KEEP.id()), vec![0; 16]].concat());
+    let lies = [
+        (false, vec![good.clone(); 3]),
+        (true, vec![(18, vec![1, 1, 0])]),
+        (true, vec![(18, head(0, 1, KEEP.id()))]),
+        (true, vec![(18, head(1, 0, 0))]),
+        (true, vec![(18, head(1, 3, KEEP.id()))]),
+        (true, vec![(18, head(1, 1, 31))]),
+        (true, vec![back(1, 1)]),
+        (true, vec![good.clone(), back(1, 1)]),
+        (true, vec![back(0, 0)]),
+        (true, vec![good; 4097]),
+    ];
+    for (is_lie, records) in lies {
+        let world = World::open(executor);
+        let (near_id, far_id) = (world.initiator_id(), world.target_id());
+        let (mut liar, far) = world.split();
+        let (mut far, mut seen) = (Messenger::new(far), Seen::default());
+        register(&mut far);
+        if records.len() > 1000 {
+            // More than a window, of which nothing is given back.
+            far.hold(channel(1));
+        }
+        let mut left = &records[..];
+        for _ in 0..ROUNDS {
+            let is_over = left.is_empty() && seen.messages.len() == 3;
+            if !far.port().is_alive(near_id) || is_over {
+                break;
+            }
+            if let Some((tag, record)) = left.first()
+                && liar.send(far_id, *tag, record).is_ok()
+            {
+                left = &left[1..];
+            }
+            far.poll(&mut seen);
+            liar.progress();
+            yield_now();
+        }
+        assert_ne!(far.port().is_alive(near_id), is_lie, "{:?}", records.last());
+    }
+}

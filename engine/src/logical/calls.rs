@@ -1,0 +1,214 @@
+//! What a program does with channels.
+use crate::active::{Call, Handler, Messenger};
+use crate::error::{Fault, PostError, SetupError};
+use ayre_proto::logical::{NUMBERS, PRIORITIES, WEIGHT_MAX};
+use ayre_proto::units::PeerId;
+
+/// A channel, as both ends know it.
+// spec: CHAN-1
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Channel {
+    pub(super) number: u8,
+}
+
+impl Channel {
+    /// The channel of this number; there are those from 1 to 255.
+    pub const fn with_number(number: u8) -> Option<Self> {
+        if number == 0 { None } else { Some(Self { number }) }
+    }
+
+    /// Its number.
+    pub const fn number(self) -> u8 {
+        self.number
+    }
+}
+
+/// How a channel is served at this end.
+#[derive(Clone, Copy, Debug)]
+pub struct ChannelOptions {
+    pub(super) priority: u8,
+    pub(super) weight: u8,
+    pub(super) room: usize,
+}
+
+impl ChannelOptions {
+    /// The defaults: see each.
+    pub const fn new() -> Self {
+        Self { priority: 0, weight: 1, room: 1 << 20 }
+    }
+
+    /// 0 (default) to 7: channels of higher priority are served before others, always.
+    // spec: CHAN-6
+    pub const fn priority(mut self, priority: u8) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// 1 (default) to 16: the share among channels of the same priority.
+    // spec: CHAN-6
+    pub const fn weight(mut self, weight: u8) -> Self {
+        self.weight = weight;
+        self
+    }
+
+    /// Bytes of messages that wait for one peer by this channel: 1 MiB. One message always fits.
+    // spec: CHAN-4
+    pub const fn room(mut self, bytes: usize) -> Self {
+        self.room = bytes;
+        self
+    }
+}
+
+impl Default for ChannelOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A messenger, or a handler's way out, that sends by a channel.
+#[derive(Debug)]
+pub struct On<'a, T> {
+    by: &'a mut T,
+    channel: Channel,
+}
+
+impl<S> Messenger<S> {
+    /// Says how a channel is served at this end, for all peers; what was said before of the same
+    /// one holds no more.
+    ///
+    /// # Errors
+    /// [`SetupError::Invalid`] beyond the limits.
+    // spec: CHAN-1, CHAN-6
+    pub fn open_channel(
+        &mut self,
+        number: u8,
+        options: ChannelOptions,
+    ) -> Result<Channel, SetupError> {
+        let is_sound = options.priority < PRIORITIES && (1..=WEIGHT_MAX).contains(&options.weight);
+        if !NUMBERS.contains(&number) || !is_sound {
+            return Err(SetupError::Invalid("a channel's number, priority or weight"));
+        }
+        self.out.logical.set(number, options);
+        self.inbox.set(number, options);
+        Ok(Channel { number })
+    }
+
+    /// The messenger, sending by a channel.
+    pub const fn on(&mut self, channel: Channel) -> On<'_, Self> {
+        On { by: self, channel }
+    }
+
+    /// What comes by a channel is not run any more, and when its window is full it stays at its
+    /// senders. Other channels go on.
+    // spec: CHAN-11
+    pub fn hold(&mut self, channel: Channel) {
+        self.inbox.hold(channel.number);
+    }
+
+    /// What comes by a channel is run again, and what has come.
+    // spec: CHAN-11
+    pub fn release(&mut self, channel: Channel) {
+        self.inbox.release(channel.number);
+        self.out.stir();
+    }
+
+    /// Takes what has come, and runs what came by this channel, held or not, and what came by none.
+    /// Never blocks. Returns how many were run.
+    // spec: CHAN-11
+    pub fn poll_only(&mut self, state: &mut S, channel: Channel) -> usize {
+        self.inbox.only = Some(channel.number);
+        let ran = self.poll(state);
+        self.inbox.only = None;
+        ran
+    }
+
+    /// Bytes of messages that wait here for a peer by a channel.
+    // spec: CHAN-4
+    pub fn backlog(&mut self, peer: PeerId, channel: Channel) -> usize {
+        self.out.logical.ends(peer).map_or(0, |ends| ends.backlog(channel.number))
+    }
+}
+
+impl<S> On<'_, Messenger<S>> {
+    /// Sends a message of any length by the channel; waits, running handlers, until it has gone or
+    /// there is room for it to wait in.
+    ///
+    /// # Errors
+    /// As [`Messenger::call`].
+    // spec: CHAN-2, CHAN-4
+    #[inline]
+    pub fn call<const N: usize>(
+        &mut self,
+        state: &mut S,
+        to: PeerId,
+        handler: Handler<N>,
+        arguments: [u64; N],
+        payload: &[u8],
+    ) -> Result<(), Fault> {
+        let at = (to, self.channel.number);
+        match self.by.out.send_by(at, handler.id(), &arguments, payload) {
+            Ok(()) => Ok(()),
+            Err(PostError::Fault(fault)) => Err(fault),
+            Err(PostError::Busy(_)) => {
+                self.by.post_until(state, |out| out.send_by(at, handler.id(), &arguments, payload))
+            }
+        }
+    }
+
+    /// The same where there is room for the message to wait in, or nothing. Runs no handler.
+    ///
+    /// # Errors
+    /// [`Busy::ChannelFull`](crate::Busy::ChannelFull) with nothing done; [`Fault`]s as [`Messenger::call`]'s.
+    // spec: CHAN-4
+    #[inline]
+    pub fn try_call<const N: usize>(
+        &mut self,
+        to: PeerId,
+        handler: Handler<N>,
+        arguments: [u64; N],
+        payload: &[u8],
+    ) -> Result<(), PostError> {
+        self.by.out.send_by((to, self.channel.number), handler.id(), &arguments, payload)
+    }
+}
+
+impl<'a> Call<'a> {
+    /// The way out, by a channel.
+    pub const fn on(&mut self, channel: Channel) -> On<'_, Self> {
+        On { by: self, channel }
+    }
+}
+
+impl On<'_, Call<'_>> {
+    /// Sends a message by the channel to who has sent this one.
+    ///
+    /// # Errors
+    /// As [`On::send`].
+    // spec: CHAN-2, CHAN-4
+    #[inline]
+    pub fn reply<const N: usize>(
+        &mut self,
+        handler: Handler<N>,
+        arguments: [u64; N],
+        payload: &[u8],
+    ) -> Result<(), PostError> {
+        self.send(self.by.source(), handler, arguments, payload)
+    }
+
+    /// Sends a message by the channel to anyone. Never blocks.
+    ///
+    /// # Errors
+    /// [`Busy::ChannelFull`](crate::Busy::ChannelFull) where what waits for that peer by the channel leaves no room; faults
+    /// as [`Call::send`]'s.
+    // spec: CHAN-2, CHAN-4
+    #[inline]
+    pub fn send<const N: usize>(
+        &mut self,
+        to: PeerId,
+        handler: Handler<N>,
+        arguments: [u64; N],
+        payload: &[u8],
+    ) -> Result<(), PostError> {
+        self.by.out.send_by((to, self.channel.number), handler.id(), &arguments, payload)
+    }
+}

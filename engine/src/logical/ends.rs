@@ -1,0 +1,162 @@
+//! What a messenger keeps of the channels of each peer.
+use super::calls::ChannelOptions;
+use ayre_proto::active::ARGUMENTS_MAX;
+use ayre_proto::active::record::Cause;
+use ayre_proto::logical::{Inward, Outward};
+use ayre_proto::units::PeerId;
+use std::collections::{BTreeMap, VecDeque};
+
+/// The channels of a messenger that its handlers send by, too.
+#[derive(Debug, Default)]
+pub(crate) struct Logical {
+    /// What the program has said of channels, by number.
+    pub(super) options: BTreeMap<u8, ChannelOptions>,
+    /// By peer number; none before the first message by a channel.
+    ends: Vec<Option<Box<Ends>>>,
+    /// How many there have been.
+    serial: u32,
+}
+
+/// Both ends here of a peer's channels.
+#[derive(Debug)]
+pub(super) struct Ends {
+    pub(super) outward: Outward,
+    /// By channel number.
+    queues: Vec<Queue>,
+    pub(super) inward: Inward,
+    pub(super) coming: BTreeMap<u8, Coming>,
+    /// Channels of which the peer is to be told.
+    pub(super) dues: Vec<u8>,
+    /// A peer that was lost and found again has other ones.
+    pub(super) serial: u32,
+    /// Whether the last pass in which others waited, too, was theirs alone.
+    has_yielded: bool,
+}
+
+/// What waits at its sender.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    pub(super) messages: VecDeque<Waiting>,
+    pub(super) bytes: usize,
+}
+
+/// A message that waits.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) id: u32,
+    /// Arguments and payload.
+    pub(super) content: Vec<u8>,
+    pub(super) sent: usize,
+}
+
+/// A message that comes in parts.
+#[derive(Debug)]
+pub(super) struct Coming {
+    pub(super) id: u32,
+    pub(super) content: Vec<u8>,
+    /// It is to nobody, or too long: its parts are taken and forgotten.
+    pub(super) dropped: Option<Cause>,
+}
+
+impl Logical {
+    pub(super) fn ends(&mut self, peer: PeerId) -> Option<&mut Ends> {
+        self.ends.get_mut(peer.index())?.as_deref_mut()
+    }
+
+    /// The same, made if there are none; `longest` is what is taken in one message.
+    pub(super) fn ends_or_new(&mut self, peer: PeerId, longest: usize) -> &mut Ends {
+        if peer.index() >= self.ends.len() {
+            self.ends.resize_with(peer.index() + 1, || None);
+        }
+        let Self { options, ends, serial } = self;
+        ends[peer.index()].get_or_insert_with(|| {
+            *serial = serial.wrapping_add(1);
+            Box::new(Ends::new(options, longest, *serial))
+        })
+    }
+
+    pub(super) fn set(&mut self, number: u8, options: ChannelOptions) {
+        for ends in self.ends.iter_mut().flatten() {
+            ends.outward.set(number, options.priority, options.weight);
+        }
+        self.options.insert(number, options);
+    }
+
+    /// Whether anything waits to be sent.
+    pub(crate) fn waits(&self) -> bool {
+        let mut queues = self.ends.iter().flatten().flat_map(|ends| &ends.queues);
+        queues.any(|queue| !queue.messages.is_empty())
+    }
+
+    /// Whether anything may be sent to a peer when it has room.
+    pub(crate) fn is_ready(&mut self, peer: PeerId) -> bool {
+        self.ends(peer).is_some_and(|ends| !ends.dues.is_empty() || ends.outward.next().is_some())
+    }
+
+    /// Whether channels have this pass, where something else waits for the same room: every other
+    /// one.
+    pub(crate) fn takes_turn(&mut self, peer: PeerId) -> bool {
+        let Some(ends) = self.ends(peer) else { return false };
+        ends.has_yielded = !ends.has_yielded;
+        !ends.has_yielded
+    }
+
+    /// What waits for a peer is lost: it has gone.
+    pub(crate) fn drop_waiting(&mut self, peer: PeerId) {
+        if let Some(ends) = self.ends(peer) {
+            (ends.outward, ends.queues, ends.dues) = (Outward::new(), Vec::new(), Vec::new());
+        }
+    }
+
+    pub(crate) fn forget(&mut self, peer: PeerId) {
+        if let Some(ends) = self.ends.get_mut(peer.index()) {
+            *ends = None;
+        }
+    }
+}
+
+impl Ends {
+    fn new(options: &BTreeMap<u8, ChannelOptions>, longest: usize, serial: u32) -> Self {
+        let mut outward = Outward::new();
+        for (number, options) in options {
+            outward.set(*number, options.priority, options.weight);
+        }
+        Self {
+            outward,
+            queues: Vec::new(),
+            inward: Inward::new((longest + 8 * ARGUMENTS_MAX) as u64),
+            coming: BTreeMap::new(),
+            dues: Vec::new(),
+            serial,
+            has_yielded: false,
+        }
+    }
+
+    pub(super) fn queue(&mut self, number: u8) -> &mut Queue {
+        if usize::from(number) >= self.queues.len() {
+            self.queues.resize_with(usize::from(number) + 1, Queue::default);
+        }
+        &mut self.queues[usize::from(number)]
+    }
+
+    /// What waits on a channel, in bytes.
+    pub(super) fn backlog(&self, number: u8) -> usize {
+        self.queues.get(usize::from(number)).map_or(0, |queue| queue.bytes)
+    }
+
+    /// Whether its peer is to be told of a channel; it will be.
+    pub(super) fn heed_due(&mut self, number: u8) -> bool {
+        let is_due = self.inward.due(number).is_some();
+        if is_due && !self.dues.contains(&number) {
+            self.dues.push(number);
+        }
+        is_due
+    }
+}
+
+impl Queue {
+    /// Bytes of the first message.
+    pub(super) fn first(&self) -> Option<u64> {
+        self.messages.front().map(|message| message.content.len() as u64)
+    }
+}

@@ -1,0 +1,42 @@
+//! Logical channels: ways of their own for messages, so that none waits for what goes by another.
+//!
+//! ```text
+//!   On::call --> [queue of the channel] --> sending.rs: whose turn it is --> record, or a piece of the landing
+//!   handler <--- [queue of the channel] <-- receiving.rs: whose turn it is <--'
+//! ```
+//!
+//! Bulk data in the background, and what must not wait for it:
+//!
+//! ```no_run
+//! use ayre::Port;
+//! use ayre::active::Messenger;
+//! use ayre::logical::ChannelOptions;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut messenger = Messenger::new(Port::join()?); // started by `ayre run -n 2 -- program`
+//! let bulk = messenger.open_channel(1, ChannelOptions::new())?;
+//! let urgent = messenger.open_channel(2, ChannelOptions::new().priority(7))?;
+//! let store = messenger.register("store", |stored: &mut usize, _, [], data| *stored += data.len())?;
+//! let stop = messenger.register("stop", |stored: &mut usize, call, [], _| {
+//!     println!("told by {} to stop at {stored}", call.source());
+//! })?;
+//! let mut stored = 0;
+//! messenger.sync(&mut stored)?;
+//! let other = messenger.port().rank() ^ 1;
+//! let peer = messenger.port().peer(other).ok_or("start two ranks")?;
+//! messenger.on(bulk).call(&mut stored, peer, store, [], &vec![0; 1 << 20])?;
+//! messenger.on(urgent).call(&mut stored, peer, stop, [], &[])?;
+//! messenger.flush(&mut stored);
+//! messenger.sync(&mut stored)?;
+//! # Ok(())
+//! # }
+//! ```
+mod calls;
+mod ends;
+mod inbox;
+mod receiving;
+mod sending;
+
+pub use calls::{Channel, ChannelOptions, On};
+pub(crate) use ends::Logical;
+pub(crate) use inbox::Inbox;

@@ -1,0 +1,169 @@
+//! Taking what comes by channels, and running it in turns.
+use super::ends::{Coming, Ends};
+use super::inbox::Arrived;
+use crate::active::Messenger;
+use crate::active::outgoing::Outgoing;
+use crate::mem::region::Region;
+use ayre_proto::active::landing::Piece;
+use ayre_proto::active::record::Cause;
+use ayre_proto::lane::Malformed;
+use ayre_proto::logical::{Due, Head, Start};
+use ayre_proto::units::PeerId;
+
+/// Records that a poll takes before it runs messages of channels: more than a lane holds, so that
+/// what came last is among them.
+const LOOK_MAX: usize = 64;
+/// Messages of channels that one poll runs.
+const RUN_MAX: usize = 16;
+
+impl<S> Messenger<S> {
+    /// Takes a message of a channel that lies in the buffer.
+    // spec: CHAN-8, CHAN-9
+    #[inline(never)]
+    pub(crate) fn take_by_channel(&mut self, source: PeerId, len: usize) {
+        if self.queue_short(source, len).is_err() {
+            self.out.port.end_malformed_lane(source);
+        }
+    }
+
+    fn queue_short(&mut self, source: PeerId, len: usize) -> Result<(), Malformed> {
+        let (head, bytes) = self.buffer[..len].split_first_chunk().ok_or(Malformed)?;
+        let Head { number, begins } = Head::parse(*head)?;
+        let id = begins.ok_or(Malformed)?;
+        let longest = self.out.longest();
+        let ends = self.out.logical.ends_or_new(source, longest);
+        let due = ends.inward.on_short(number, bytes.len() as u64)?;
+        let mut content = self.inbox.buffer();
+        content.extend_from_slice(bytes);
+        let serial = ends.serial;
+        self.inbox.push(number, Arrived { source, serial, id, content, due });
+        Ok(())
+    }
+
+    /// Takes a part of a long message, which lies in the landing.
+    // spec: CHAN-8, CHAN-9
+    pub(crate) fn take_part(
+        &mut self,
+        source: PeerId,
+        words: &[u8],
+        piece: Piece,
+    ) -> Result<(), Malformed> {
+        let (number, start) = Start::parse(words)?;
+        if let Start::First { id, total } = start {
+            self.begin_by_channel(source, (number, id), total)?;
+        }
+        let (ends, landing) = self.out.ends_and_landing(source).ok_or(Malformed)?;
+        let whole = ends.inward.on_part(number, piece.len)?;
+        let coming = ends.coming.get_mut(&number).ok_or(Malformed)?;
+        if coming.dropped.is_none() {
+            append(&mut coming.content, landing, piece);
+        }
+        let serial = ends.serial;
+        if ends.heed_due(number) {
+            self.out.stir();
+        }
+        if let Some(due) = whole
+            && let Some(coming) =
+                self.out.logical.ends(source).and_then(|ends| ends.coming.remove(&number))
+        {
+            self.arrive(number, (source, serial), coming, due);
+        }
+        Ok(())
+    }
+
+    fn begin_by_channel(
+        &mut self,
+        source: PeerId,
+        (number, id): (u8, u32),
+        total: u64,
+    ) -> Result<(), Malformed> {
+        let arguments = self.arguments_of(source, id);
+        let longest = self.out.longest();
+        let dropped = match arguments {
+            None => Some(Cause::Unknown),
+            Some(bytes) if total < bytes || total - bytes > longest as u64 => {
+                Some(Cause::Malformed)
+            }
+            Some(_) => None,
+        };
+        let ends = self.out.logical.ends_or_new(source, longest);
+        ends.inward.begin(number, total, dropped.is_none())?;
+        let content = Vec::new();
+        ends.coming.insert(number, Coming { id, content, dropped });
+        Ok(())
+    }
+
+    /// A message has come whole.
+    // spec: CHAN-2
+    fn arrive(&mut self, number: u8, (source, serial): (PeerId, u32), coming: Coming, due: Due) {
+        let Coming { id, content, dropped } = coming;
+        match dropped {
+            Some(cause) => {
+                self.out.fail(source, id, cause);
+                self.out.ran_by_channel((source, serial), number, due);
+            }
+            None => self.inbox.push(number, Arrived { source, serial, id, content, due }),
+        }
+    }
+
+    /// Looks at what else has come, and runs what is next. Returns how many were run.
+    // spec: CHAN-6, CHAN-11
+    #[inline(never)]
+    pub(crate) fn run_by_channels(&mut self, state: &mut S) -> usize {
+        let mut ran = 0;
+        for _ in 0..LOOK_MAX {
+            let Some(next) = self.out.port.try_recv_more(&mut self.buffer[..]) else { break };
+            ran += usize::from(self.take(state, &next));
+        }
+        for _ in 0..RUN_MAX {
+            let Some((number, message)) = self.inbox.pop() else { break };
+            let Arrived { source, serial, id, content, due } = message;
+            ran += usize::from(self.run_body(state, (source, id), &content));
+            self.inbox.take_back(content);
+            self.out.ran_by_channel((source, serial), number, due);
+        }
+        if self.inbox.is_due() {
+            self.out.stir();
+        }
+        ran
+    }
+}
+
+impl Outgoing {
+    /// A message was run, or dropped: its room is given back.
+    // spec: CHAN-3
+    fn ran_by_channel(&mut self, (source, serial): (PeerId, u32), number: u8, due: Due) {
+        let Some(ends) = self.logical.ends(source).filter(|ends| ends.serial == serial) else {
+            return;
+        };
+        let others_too = ends.inward.ran(number, due);
+        let mut is_due = ends.heed_due(number);
+        if others_too {
+            let coming: Vec<_> = ends.coming.keys().copied().collect();
+            coming.into_iter().for_each(|other| is_due |= ends.heed_due(other));
+        }
+        if is_due {
+            self.stir();
+        }
+    }
+
+    /// A peer says how much of a channel it has given back.
+    // spec: CHAN-3, CHAN-9
+    pub(crate) fn on_back(&mut self, from: PeerId, number: u8, back: u64) -> Result<(), Malformed> {
+        let ends = self.logical.ends(from).ok_or(Malformed)?;
+        ends.outward.on_back(number, back)
+    }
+
+    fn ends_and_landing(&mut self, source: PeerId) -> Option<(&mut Ends, &Region)> {
+        let landing = self.peers.get(source.index())?.landing()?;
+        Some((self.logical.ends(source)?, landing))
+    }
+}
+
+/// Copies a piece of a landing behind what has come before it.
+fn append(content: &mut Vec<u8>, landing: &Region, piece: Piece) {
+    let at = content.len();
+    // No more than has come: what its sender says of the rest, it may not keep.
+    content.resize(at + piece.len as usize, 0);
+    landing.read(piece.offset as usize, &mut content[at..]);
+}

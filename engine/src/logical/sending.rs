@@ -1,0 +1,197 @@
+//! Sending by channels: at once where nothing waits, else in turns.
+use super::ends::{Ends, Waiting};
+use crate::active::outgoing::{Outgoing, lay};
+use crate::error::{Busy, Fault, PostError};
+use crate::options::Options;
+use ayre_proto::active::LONGEST;
+use ayre_proto::active::record::{CHANNEL, Record};
+use ayre_proto::limits::{EAGER_MAX, LINE_PAYLOAD};
+use ayre_proto::logical::{Head, SHORT_MAX, Start, Turn};
+use ayre_proto::units::PeerId;
+
+/// Bytes of a head.
+const HEAD: usize = EAGER_MAX - SHORT_MAX;
+/// Bytes of a message that fits into a line with its head.
+const LINE_MAX: usize = LINE_PAYLOAD - HEAD;
+
+impl Outgoing {
+    /// A message by a channel: sent, or put into the channel's queue.
+    // spec: CHAN-2, CHAN-4, CHAN-8
+    pub(super) fn send_by(
+        &mut self,
+        (to, number): (PeerId, u8),
+        id: u32,
+        arguments: &[u64],
+        payload: &[u8],
+    ) -> Result<(), PostError> {
+        let len = 8 * arguments.len() + payload.len();
+        if payload.len() > LONGEST {
+            return Err(Fault::TooLong.into());
+        }
+        if len <= SHORT_MAX && self.is_told(to) {
+            let longest = self.longest();
+            let ends = self.logical.ends_or_new(to, longest);
+            if ends.outward.send_at_once(number, len as u64) {
+                let sent = if len <= LINE_MAX {
+                    self.send_short::<LINE_PAYLOAD>(to, (number, id), arguments, payload)
+                } else {
+                    self.send_short::<EAGER_MAX>(to, (number, id), arguments, payload)
+                };
+                let Err(error) = sent else { return Ok(()) };
+                if let Some(ends) = self.logical.ends(to) {
+                    ends.outward.take_back(number, len as u64);
+                }
+                if let PostError::Fault(_) = error {
+                    return sent;
+                }
+            }
+        }
+        self.enqueue((to, number), id, arguments, payload)
+    }
+
+    /// A message in one record; `BYTES` has room for it.
+    #[inline(always)]
+    fn send_short<const BYTES: usize>(
+        &mut self,
+        to: PeerId,
+        (number, id): (u8, u32),
+        arguments: &[u64],
+        payload: &[u8],
+    ) -> Result<(), PostError> {
+        let mut buffer = [0; BYTES];
+        let (head, rest) = buffer.split_at_mut(HEAD);
+        head.copy_from_slice(&Head { number, begins: Some(id) }.encode());
+        let len = HEAD + lay(rest, arguments, payload).len();
+        self.port.send(to, CHANNEL, &buffer[..len])
+    }
+
+    // spec: CHAN-4
+    #[inline(never)]
+    fn enqueue(
+        &mut self,
+        (to, number): (PeerId, u8),
+        id: u32,
+        arguments: &[u64],
+        payload: &[u8],
+    ) -> Result<(), PostError> {
+        if !self.port.is_alive(to) {
+            return Err(Fault::PeerDead.into());
+        }
+        let room = self.logical.options.get(&number).copied().unwrap_or_default().room;
+        let len = 8 * arguments.len() + payload.len();
+        let longest = self.longest();
+        let ends = self.logical.ends_or_new(to, longest);
+        let queue = ends.queue(number);
+        if !queue.messages.is_empty() && queue.bytes + len > room {
+            return Err(Busy::ChannelFull.into());
+        }
+        let mut content = vec![0; len];
+        lay(&mut content, arguments, payload);
+        queue.bytes += len;
+        queue.messages.push_back(Waiting { id, content, sent: 0 });
+        if queue.messages.len() == 1 {
+            ends.outward.offer(number, len as u64);
+        }
+        self.stir();
+        Ok(())
+    }
+
+    /// Tells a peer how much of its channels was given back.
+    // spec: CHAN-3
+    pub(crate) fn give_back(&mut self, to: PeerId) -> Result<(), PostError> {
+        let Self { logical, port, .. } = self;
+        let Some(ends) = logical.ends(to) else { return Ok(()) };
+        while let Some(number) = ends.dues.last().copied() {
+            if let Some(back) = ends.inward.due(number) {
+                let (tag, bytes) = Record::Back { number, back }.encode();
+                port.send(to, tag, &bytes)?;
+                ends.inward.told(number, back);
+            }
+            ends.dues.pop();
+        }
+        Ok(())
+    }
+
+    /// Sends what waits by channels for a peer, so many records at most, as far as it has room.
+    // spec: CHAN-5, CHAN-6
+    pub(crate) fn drain_channels(&mut self, to: PeerId, most: usize) -> Result<(), PostError> {
+        let Some(ends) = self.logical.ends(to) else { return Ok(()) };
+        ends.outward.resume();
+        let mut sent = 0;
+        while sent < most
+            && let Some(turn) = self.logical.ends(to).and_then(|ends| ends.outward.next())
+        {
+            sent += usize::from(self.take_turn(to, turn)?);
+        }
+        Ok(())
+    }
+
+    /// One record of the channel whose turn it is; false where another one has the next turn.
+    fn take_turn(&mut self, to: PeerId, turn: Turn) -> Result<bool, PostError> {
+        let Self { logical, port, .. } = self;
+        let Some(ends) = logical.ends(to) else { return Ok(false) };
+        let Some(Waiting { id, content, .. }) = ends.queue(turn.number).messages.front() else {
+            debug_assert!(false, "who has a turn has a message");
+            return Ok(false);
+        };
+        if content.len() > SHORT_MAX {
+            return self.send_part(to, turn);
+        }
+        let (mut buffer, len) = ([0; EAGER_MAX], HEAD + content.len());
+        buffer[..HEAD].copy_from_slice(&Head { number: turn.number, begins: Some(*id) }.encode());
+        buffer[HEAD..len].copy_from_slice(content);
+        port.send(to, CHANNEL, &buffer[..len])?;
+        ends.went(turn.number, len - HEAD);
+        Ok(true)
+    }
+
+    /// The next part of a long message, one piece of the landing.
+    // spec: CHAN-8
+    fn send_part(&mut self, to: PeerId, turn: Turn) -> Result<bool, PostError> {
+        let is_free = !self.is_amid_long(to) && self.find_landing(to)?;
+        let longest = self.port.longest_put_at_once(to).min(turn.most);
+        let Self { logical, port, peers, .. } = self;
+        let Some(ends) = logical.ends(to) else { return Ok(false) };
+        let landing = peers[to.index()].landing_out().filter(|_| is_free);
+        let number = turn.number;
+        let queue = ends.queue(number);
+        let Some(Waiting { id, content, sent }) = queue.messages.front() else { return Ok(false) };
+        let left = (content.len() - sent) as u64;
+        let next = landing.and_then(|(ring, region)| {
+            ring.next(left.min(longest)).map(|piece| (ring, region, piece))
+        });
+        let Some((ring, region, piece)) = next else {
+            ends.outward.stall(number);
+            return Ok(false);
+        };
+        port.put(&*region, piece.offset, &content[*sent..][..piece.len as usize], Options::new())?;
+        let start = match *sent {
+            0 => Start::First { id: *id, total: content.len() as u64 },
+            _ => Start::Later,
+        };
+        let (words, len) = start.encode(number);
+        let (total, piece_len, arguments) = (piece.len, piece.len, &words[..len]);
+        let record = Record::Long { id: CHANNEL, total, piece: piece_len, arguments };
+        let (tag, bytes) = record.encode();
+        port.send(to, tag, &bytes)?;
+        ring.put(piece);
+        ends.went(number, piece.len as usize);
+        Ok(true)
+    }
+}
+
+impl Ends {
+    /// So many bytes of the first message of a channel are sent.
+    fn went(&mut self, number: u8, bytes: usize) {
+        let queue = self.queue(number);
+        let Some(first) = queue.messages.front_mut() else { return };
+        first.sent += bytes;
+        let (left, total) = (first.content.len() - first.sent, first.content.len());
+        queue.bytes -= bytes;
+        if left == 0 {
+            queue.messages.pop_front();
+        }
+        let then = queue.first();
+        self.outward.sent(bytes as u64, (left as u64, total as u64), then);
+    }
+}

@@ -6,6 +6,7 @@
 use ayre::active::{Call, Messenger};
 use ayre::collective::Request;
 use ayre::deposit::{Address, Deposit, InletOptions, Program, Register, X, Y, Z};
+use ayre::logical::Channel;
 use ayre::multicast::MulticastOptions;
 use ayre::{
     Access, Combine, Config, Endpoint, EndpointOptions, Mode, Number, Options, Outgoing, PeerId,
@@ -77,6 +78,30 @@ fn active(len: usize, called: bool, count: u64) {
             near.call(&mut 0, to, add, [number], black_box(&data[..len])).expect("alive");
         }
         assert_eq!(far.poll(&mut sum), usize::from(called));
+    }
+    black_box(sum);
+}
+
+/// The same by a logical channel, beside so many others that have something held and nothing to do.
+fn by_channel(others: u8, count: u64) {
+    let Pair { near, far, to, .. } = Pair::new(Mode::Direct);
+    let (mut near, mut far) = (Messenger::<u64>::new(near), Messenger::<u64>::new(far));
+    let add = far.register("add", |sum: &mut u64, _, [number], _| *sum += number);
+    let (add, mut sum) = (add.expect("a new name"), 0);
+    far.poll(&mut sum);
+    near.poll(&mut 0);
+    let channels = (1..=1 + others).filter_map(Channel::with_number);
+    for other in channels.clone().skip(1) {
+        far.hold(other);
+        near.on(other).call(&mut 0, to, add, [1], &[]).expect("alive");
+        far.poll(&mut sum);
+    }
+    let channel = channels.clone().next().expect("the first one");
+    for number in 0..count {
+        near.on(channel).call(&mut 0, to, add, [number], &[]).expect("alive");
+        assert_eq!(far.poll(&mut sum), 1);
+        // It hears of room.
+        near.poll(&mut 0);
     }
     black_box(sum);
 }
@@ -368,6 +393,8 @@ fn main() {
         "active-8" => active(8, true, count),
         "active-48" => active(48, true, count),
         "active-poll" => active(0, false, count),
+        "channel-8" => by_channel(0, count),
+        "channel-8-of-200" => by_channel(199, count),
         "allreduce-8" => allreduce(false, count),
         "allreduce-8-recorded" => allreduce(true, count),
         "multicast-8" => multicast(count),

@@ -9,7 +9,7 @@ use ayre::deposit::Deposit;
 use ayre::{Atomic, AtomicOp, Options, Port, RemoteRegion, Width};
 
 use super::case::{Case, Metric, Path};
-use super::ops::active::{Calls, Talk};
+use super::ops::active::{Beside, Calls, Talk, Urgent};
 use super::ops::carrier::{
     Carrier, ImmediatePut, Message, NotificationPut, Put, PutNotify, QueueRecord,
 };
@@ -388,7 +388,19 @@ fn active(path: Path) -> Result<Cases> {
     let case = |label, each_answered| -> Box<dyn Case> {
         Box::new(Calls { label, talk: talk.clone(), each_answered })
     };
-    Ok(vec![case(latency, true), case(long, true), case(rate, false), case(bandwidth, false)])
+    let urgent = |name, beside| -> Box<dyn Case> {
+        let label = label(name, Metric::Latency, WORD, RawKind::PingPong);
+        Box::new(Urgent { label, talk: talk.clone(), beside })
+    };
+    Ok(vec![
+        case(latency, true),
+        case(long, true),
+        case(rate, false),
+        case(bandwidth, false),
+        urgent("channel-latency", Beside::Nothing),
+        urgent("channel-beside-bulk", Beside::Bulk),
+        urgent("channel-behind-bulk", Beside::Behind),
+    ])
 }
 
 /// Beside an exchange of all ranks, which is the least that such a thing can take.

@@ -338,8 +338,7 @@ impl<S> Messenger<S> {
     // spec: AM-6
     #[inline]
     pub fn poll(&mut self, state: &mut S) -> usize {
-        let has_more = self.out.waits() || self.out.clubs.has_boards || self.inbox.is_due();
-        let mut ran = if has_more { self.catch_up(state) } else { 0 };
+        let mut ran = if self.out.has_more() { self.catch_up(state) } else { 0 };
         // The buffer has room for the longest.
         if let Ok(Some(first)) = self.out.port.try_recv(&mut self.buffer[..]) {
             ran += usize::from(self.take(state, &first));
@@ -347,24 +346,36 @@ impl<S> Messenger<S> {
                 let Some(next) = self.out.port.try_recv_more(&mut self.buffer[..]) else { break };
                 ran += usize::from(self.take(state, &next));
             }
-            if self.inbox.is_due() {
-                ran += self.run_by_channels(state);
+            if self.out.has_more() {
+                ran += self.go_on(state);
             }
         }
-        self.advance_started();
-        self.out.heed_peers();
-        ran + self.advance_streams(state)
+        ran
     }
 
-    /// Sends what is owed, and runs what groups have delivered otherwise than by messages.
+    /// Sends what is owed, and goes on.
     #[inline(never)]
     fn catch_up(&mut self, state: &mut S) -> usize {
-        if self.out.waits() {
+        if self.out.owes {
             self.out.drain();
         }
+        self.go_on(state)
+    }
+
+    /// Runs what has come otherwise than as a message of its own, and goes on with what has begun.
+    /// Returns how many were run.
+    #[inline(never)]
+    fn go_on(&mut self, state: &mut S) -> usize {
         self.out.read_boards();
-        let ran = self.run_due(state);
-        if self.inbox.is_due() { ran + self.run_by_channels(state) } else { ran }
+        let mut ran = self.run_due(state);
+        ran += self.run_by_channels(state);
+        self.advance_started();
+        self.out.heed_peers();
+        ran += self.advance_streams(state);
+        let has_begun = self.groups.has_started || self.out.clubs.has_boards;
+        let is_due = self.inbox.is_due() || self.streams.is_due(&self.out);
+        self.out.has_more = self.out.owes || has_begun || is_due;
+        ran
     }
 
     /// Waits until handlers have run, at most for `timeout`; sleeps where it takes long. Returns
@@ -424,8 +435,8 @@ impl<S> Messenger<S> {
         }
     }
 
-    /// Waits until all that handlers have sent, and what waits by channels, has gone out: for a program that will not poll for a
-    /// while. Runs handlers meanwhile.
+    /// Waits until all that handlers have sent, and what waits by channels, has gone out: for a
+    /// program that will not poll for a while. Runs handlers meanwhile.
     // spec: AM-8
     pub fn flush(&mut self, state: &mut S) {
         loop {
@@ -474,6 +485,7 @@ impl<S> Messenger<S> {
                 self.groups.on_death(peer);
                 self.out.heed_peers();
                 self.streams.on_death(peer);
+                self.out.has_more = true;
                 Err(ReceiveError::PeerDied(peer))
             }
             Err(ReceiveError::TimedOut) if !is_over => Ok(0),
@@ -495,6 +507,7 @@ impl<S> Messenger<S> {
         self.out.forget(peer);
         self.groups.on_death(peer);
         self.streams.on_death(peer);
+        self.out.has_more = true;
         self.out.port.disconnect(peer)?;
         self.out.heed_peers();
         Ok(())

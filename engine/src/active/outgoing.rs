@@ -44,8 +44,10 @@ pub(crate) struct Outgoing {
     kept: usize,
     /// Something waits for room in a lane, which nobody tells of.
     pub(super) is_restless: bool,
-    /// Something waits at all.
-    waits: bool,
+    /// Something is owed to a peer, as far as is known.
+    pub(super) owes: bool,
+    /// A poll has more to do than to take what has come.
+    pub(crate) has_more: bool,
     /// Any peer has an id in conflict.
     pub(super) conflicts: bool,
     pub(super) failures: VecDeque<Failure>,
@@ -62,7 +64,8 @@ impl Outgoing {
             names: Vec::new(),
             kept: 0,
             is_restless: false,
-            waits: false,
+            owes: false,
+            has_more: false,
             conflicts: false,
             failures: VecDeque::new(),
             clubs: Clubs::default(),
@@ -175,7 +178,7 @@ impl Outgoing {
             }
         }
         self.names.push(name);
-        (self.waits, self.is_restless) = (true, true);
+        self.stir();
     }
 
     /// A message from within a handler: sent or kept.
@@ -307,31 +310,31 @@ impl Outgoing {
         self.failures.push_back(failure);
     }
 
-    /// Whether something is kept or owed, or is to be run.
+    /// Whether a poll is to look at more than what has come.
     #[inline(always)]
-    pub(super) fn waits(&self) -> bool {
-        self.waits
+    pub(super) fn has_more(&self) -> bool {
+        self.has_more || self.port.peer_changes != self.clubs.heeded
     }
 
     /// Something may be due: it is looked at before anybody sleeps.
     pub(crate) fn stir(&mut self) {
-        (self.waits, self.is_restless) = (true, true);
+        (self.owes, self.is_restless, self.has_more) = (true, true, true);
     }
 
     /// Sends what peers are owed, as far as they have room.
     #[inline(never)]
     pub(super) fn drain(&mut self) {
-        (self.waits, self.is_restless) = (false, false);
+        (self.owes, self.is_restless) = (false, false);
         for index in 0..self.port.connections.len() {
             let connection = self.port.connections[index].as_ref();
             let Some(peer) = connection.map(|connection| connection.peer) else { continue };
             match self.drain_peer(peer) {
                 Ok(()) => {
                     let is_ready = self.logical.is_ready(peer);
-                    self.waits |= is_ready || !self.peer(peer).kept.is_empty();
+                    self.owes |= is_ready || !self.peer(peer).kept.is_empty();
                     self.is_restless |= is_ready;
                 }
-                Err(PostError::Busy(_)) => (self.waits, self.is_restless) = (true, true),
+                Err(PostError::Busy(_)) => (self.owes, self.is_restless) = (true, true),
                 Err(PostError::Fault(_)) => {
                     self.drop_kept(peer);
                     self.logical.drop_waiting(peer);

@@ -339,6 +339,7 @@ impl<S> Messenger<S> {
         let number = self.groups.requests;
         self.groups.states[group.index].started.push(Started { number, running, end: None });
         (self.groups.has_started, self.groups.has_come) = (true, true);
+        self.out.has_more = true;
         self.advance_started();
         Ok(Unfinished { group, number, values: PhantomData })
     }

@@ -223,7 +223,7 @@ pub(crate) struct Groups {
     /// Of these, some lie in a landing.
     pub(super) has_landed: bool,
     /// A collective was begun and is not waited for yet.
-    pub(super) has_started: bool,
+    pub(crate) has_started: bool,
     pub(super) requests: u64,
 }
 

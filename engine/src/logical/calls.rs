@@ -109,7 +109,7 @@ impl<S> Messenger<S> {
     // spec: CHAN-11
     pub fn release(&mut self, channel: Channel) {
         self.inbox.release(channel.number);
-        self.out.stir();
+        self.out.has_more = true;
     }
 
     /// Takes what has come, and runs what came by this channel, held or not, and what came by none.
@@ -117,7 +117,7 @@ impl<S> Messenger<S> {
     // spec: CHAN-11
     pub fn poll_only(&mut self, state: &mut S, channel: Channel) -> usize {
         self.inbox.only = Some(channel.number);
-        let ran = self.poll(state);
+        let ran = self.poll(state) + self.run_by_channels(state);
         self.inbox.only = None;
         ran
     }

@@ -37,6 +37,7 @@ impl<S> Messenger<S> {
         content.extend_from_slice(bytes);
         let serial = ends.serial;
         self.inbox.push(number, Arrived { source, serial, id, content, due });
+        self.out.has_more = true;
         Ok(())
     }
 
@@ -102,14 +103,19 @@ impl<S> Messenger<S> {
                 self.out.fail(source, id, cause);
                 self.out.ran_by_channel((source, serial), number, due);
             }
-            None => self.inbox.push(number, Arrived { source, serial, id, content, due }),
+            None => {
+                self.inbox.push(number, Arrived { source, serial, id, content, due });
+                self.out.has_more = true;
+            }
         }
     }
 
     /// Looks at what else has come, and runs what is next. Returns how many were run.
     // spec: CHAN-6, CHAN-11
-    #[inline(never)]
     pub(crate) fn run_by_channels(&mut self, state: &mut S) -> usize {
+        if !self.inbox.is_due() {
+            return 0;
+        }
         let mut ran = 0;
         for _ in 0..LOOK_MAX {
             let Some(next) = self.out.port.try_recv_more(&mut self.buffer[..]) else { break };
@@ -121,9 +127,6 @@ impl<S> Messenger<S> {
             ran += usize::from(self.run_body(state, (source, id), &content));
             self.inbox.take_back(content);
             self.out.ran_by_channel((source, serial), number, due);
-        }
-        if self.inbox.is_due() {
-            self.out.stir();
         }
         ran
     }

@@ -13,6 +13,8 @@ use ayre_proto::units::PeerId;
 const HEAD: usize = EAGER_MAX - SHORT_MAX;
 /// Bytes of a message that fits into a line with its head.
 const LINE_MAX: usize = LINE_PAYLOAD - HEAD;
+/// Bytes that a poll sends by channels to one peer, before it looks at what has come.
+const PASS_MAX: usize = 1 << 16;
 
 impl Outgoing {
     /// A message by a channel: sent, or put into the channel's queue.
@@ -117,22 +119,25 @@ impl Outgoing {
     pub(crate) fn drain_channels(&mut self, to: PeerId, most: usize) -> Result<(), PostError> {
         let Some(ends) = self.logical.ends(to) else { return Ok(()) };
         ends.outward.resume();
-        let mut sent = 0;
-        while sent < most
+        let (mut records, mut bytes) = (0, 0);
+        while records < most
+            && bytes < PASS_MAX
             && let Some(turn) = self.logical.ends(to).and_then(|ends| ends.outward.next())
         {
-            sent += usize::from(self.take_turn(to, turn)?);
+            bytes += self.take_turn(to, turn)?;
+            records += 1;
         }
         Ok(())
     }
 
-    /// One record of the channel whose turn it is; false where another one has the next turn.
-    fn take_turn(&mut self, to: PeerId, turn: Turn) -> Result<bool, PostError> {
+    /// One record of the channel whose turn it is: how many bytes it has sent; none where it cannot
+    /// go on, and another one has the next turn.
+    fn take_turn(&mut self, to: PeerId, turn: Turn) -> Result<usize, PostError> {
         let Self { logical, port, .. } = self;
-        let Some(ends) = logical.ends(to) else { return Ok(false) };
+        let Some(ends) = logical.ends(to) else { return Ok(0) };
         let Some(Waiting { id, content, .. }) = ends.queue(turn.number).messages.front() else {
             debug_assert!(false, "who has a turn has a message");
-            return Ok(false);
+            return Ok(0);
         };
         if content.len() > SHORT_MAX {
             return self.send_part(to, turn);
@@ -142,27 +147,27 @@ impl Outgoing {
         buffer[HEAD..len].copy_from_slice(content);
         port.send(to, CHANNEL, &buffer[..len])?;
         ends.went(turn.number, len - HEAD);
-        Ok(true)
+        Ok(len)
     }
 
     /// The next part of a long message, one piece of the landing.
     // spec: CHAN-8
-    fn send_part(&mut self, to: PeerId, turn: Turn) -> Result<bool, PostError> {
+    fn send_part(&mut self, to: PeerId, turn: Turn) -> Result<usize, PostError> {
         let is_free = !self.is_amid_long(to) && self.find_landing(to)?;
         let longest = self.port.longest_put_at_once(to).min(turn.most);
         let Self { logical, port, peers, .. } = self;
-        let Some(ends) = logical.ends(to) else { return Ok(false) };
+        let Some(ends) = logical.ends(to) else { return Ok(0) };
         let landing = peers[to.index()].landing_out().filter(|_| is_free);
         let number = turn.number;
         let queue = ends.queue(number);
-        let Some(Waiting { id, content, sent }) = queue.messages.front() else { return Ok(false) };
+        let Some(Waiting { id, content, sent }) = queue.messages.front() else { return Ok(0) };
         let left = (content.len() - sent) as u64;
         let next = landing.and_then(|(ring, region)| {
             ring.next(left.min(longest)).map(|piece| (ring, region, piece))
         });
         let Some((ring, region, piece)) = next else {
             ends.outward.stall(number);
-            return Ok(false);
+            return Ok(0);
         };
         port.put(&*region, piece.offset, &content[*sent..][..piece.len as usize], Options::new())?;
         let start = match *sent {
@@ -176,7 +181,7 @@ impl Outgoing {
         port.send(to, tag, &bytes)?;
         ring.put(piece);
         ends.went(number, piece.len as usize);
-        Ok(true)
+        Ok(piece.len as usize)
     }
 }
 

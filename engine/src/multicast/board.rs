@@ -260,6 +260,7 @@ impl Outgoing {
         let Some(club) = self.clubs.find(me).filter(|_| reading.is_some()) else { return };
         club.reading = reading;
         self.clubs.has_boards = true;
+        self.has_more = true;
         self.with_club(me, |_, _| ());
         self.say_kind(group, (me, from), READS);
     }

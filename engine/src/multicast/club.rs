@@ -77,7 +77,7 @@ pub(crate) struct Clubs {
     /// Where views are read to; none while one is.
     pub(super) scratch: Option<Box<View>>,
     /// Comings and goings that all members' machines know of.
-    heeded: u64,
+    pub(crate) heeded: u64,
     /// By port, whether they were told that it has gone.
     gone: Vec<bool>,
     names: Option<u32>,

@@ -88,6 +88,7 @@ impl<S> Streams<S> {
         let (stages, ran_here) = (&mut self.stages[..], &mut ran);
         let mut side = Side { state, out, stages, queues, overs, met, ran: ran_here };
         let result = f(machine, &mut side);
+        side.out.has_more |= machine.is_due();
         (result, ran)
     }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use ayre::active::{Handler, Messenger};
+use ayre::logical::{Channel, ChannelOptions};
 use ayre::{PeerId, Port};
 
 use super::super::case::{Case, Metric, Path};
@@ -21,6 +22,10 @@ pub(crate) struct Talk {
     answer: Handler<0>,
     /// Answers without what it was sent: that all has come.
     confirm: Handler<0>,
+    /// Takes bulk data, and does nothing.
+    sink: Handler<0>,
+    bulk: Channel,
+    urgent: Channel,
     /// Handlers that have run, and that were waited for.
     ran: u64,
     awaited: u64,
@@ -44,6 +49,9 @@ impl Talk {
             let answered = call.reply(count, [], &[]);
             debug_assert!(answered.is_ok(), "the peer waits for it");
         })?;
+        let sink = messenger.register("sink", |_: &mut u64, _, [], _| ())?;
+        let bulk = messenger.open_channel(1, ChannelOptions::new())?;
+        let urgent = messenger.open_channel(2, ChannelOptions::new().priority(7))?;
         let mut ran = 0;
         messenger.sync(&mut ran)?;
         let (awaited, data) = (ran, Buffer::default());
@@ -53,6 +61,9 @@ impl Talk {
             count,
             answer,
             confirm,
+            sink,
+            bulk,
+            urgent,
             ran,
             awaited,
             data,
@@ -111,5 +122,64 @@ impl Case for Calls {
             }
         }
         Ok(start.elapsed())
+    }
+}
+
+/// What waits for its answer, and by which way; bulk data waits to go by another one all the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// By an urgent channel, and there is no bulk data.
+    Nothing,
+    /// By an urgent channel.
+    Bulk,
+    /// By the channel of the bulk data itself.
+    Behind,
+}
+
+/// Calls of rank 0 by a channel, each answered: half of the time until then.
+pub(crate) struct Urgent {
+    pub(crate) label: Label,
+    pub(crate) talk: Rc<RefCell<Talk>>,
+    pub(crate) beside: Beside,
+}
+
+/// Bytes of a message of bulk data.
+const BULK_BYTES: usize = 64 << 10;
+
+impl Case for Urgent {
+    labelled!();
+
+    fn operations(&self) -> u64 {
+        2
+    }
+
+    fn prepare(&mut self, _side: &Side<'_>, size: usize) -> Result<()> {
+        self.talk.borrow_mut().data = Buffer::new(size);
+        Ok(())
+    }
+
+    fn run(&mut self, side: &Side<'_>, _size: usize, iterations: u64) -> Result<Duration> {
+        let talk = &mut *self.talk.borrow_mut();
+        let mut elapsed = Duration::ZERO;
+        if !side.measures() {
+            talk.serve(iterations)?;
+            talk.messenger.flush(&mut talk.ran);
+            return Ok(elapsed);
+        }
+        let by = if self.beside == Beside::Behind { talk.bulk } else { talk.urgent };
+        let bulk = vec![0; BULK_BYTES];
+        for _ in 0..iterations {
+            let mut bulk_waits = self.beside != Beside::Nothing;
+            while bulk_waits {
+                let sent = talk.messenger.on(talk.bulk).try_call(talk.peer, talk.sink, [], &bulk);
+                bulk_waits = sent.is_ok();
+            }
+            let start = Instant::now();
+            talk.messenger.on(by).call(&mut talk.ran, talk.peer, talk.answer, [], &talk.data)?;
+            talk.serve(1)?;
+            elapsed += start.elapsed();
+        }
+        talk.messenger.flush(&mut talk.ran);
+        Ok(elapsed)
     }
 }

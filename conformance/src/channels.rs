@@ -6,7 +6,7 @@ use crate::storm::mesh;
 use crate::world::{ROUNDS, World, join};
 use ayre::active::{Call, Cause, Failure, Handler, Messenger, MessengerOptions};
 use ayre::logical::{Channel, ChannelOptions};
-use ayre::{Busy, Fault, PeerId, PostError, ReceiveError};
+use ayre::{Busy, Fault, PeerId, Port, PostError, ReceiveError};
 use std::thread::yield_now;
 
 /// What has been run: by which channel it was said to come, which one of these, and its bytes.
@@ -232,18 +232,22 @@ pub fn what_goes_by_no_channel_has_its_turn(executor: Executor) {
     assert_eq!(ends.at_far.of(0), numbers(20));
 }
 
-/// Answers to answers among all, by channels with little room: what is refused is asked again.
-// spec: CHAN-2, CHAN-4
-pub fn answers_go_by_channels(executor: Executor) {
-    const MEMBERS: u16 = 3;
-    const QUESTIONS: u64 = 200;
-    /// Asked, and how often it is still to be answered; and answers that are still expected.
-    #[derive(Default)]
-    struct Asked {
-        missed: Vec<(PeerId, [u64; 2])>,
-        ended: u64,
-    }
-    const ASK: Handler<2> = Handler::named("ask");
+const MEMBERS: u16 = 3;
+const QUESTIONS: u64 = 200;
+const ASK: Handler<2> = Handler::named("ask");
+const OVER: Handler<0> = Handler::named("over");
+
+/// What found no room, last answers that have come, and who has all of his.
+#[derive(Default)]
+struct Asked {
+    missed: Vec<(PeerId, [u64; 2])>,
+    ended: u64,
+    over: u16,
+}
+
+/// Asks all others, and answers them and their answers: how many last answers have come.
+fn ask_all(port: Port) -> u64 {
+    let (mut member, mut asked) = (Messenger::new(port), Asked::default());
     let ask = |asked: &mut Asked, call: &mut Call<'_>, [by, left]: [u64; 2], payload: &[u8]| {
         if left == 0 {
             asked.ended += 1;
@@ -251,52 +255,52 @@ pub fn answers_go_by_channels(executor: Executor) {
             asked.missed.push((call.source(), [by, left - 1]));
         }
     };
-    let one = |port| {
-        let (mut member, mut asked) = (Messenger::new(port), Asked::default());
-        member.register("ask", ask).expect("a new name");
-        for number in 1..=3 {
-            let options = ChannelOptions::new().priority(number % 3).room(2000);
-            member.open_channel(number, options).expect("sound");
+    member.register("ask", ask).expect("a new name");
+    let over = |asked: &mut Asked, _: &mut Call<'_>, []: [u64; 0], _: &[u8]| asked.over += 1;
+    member.register("over", over).expect("a new name");
+    for number in 1..=3 {
+        let options = ChannelOptions::new().priority(number % 3).room(2000);
+        member.open_channel(number, options).expect("sound");
+    }
+    member.sync(&mut asked).expect("all live");
+    let own = member.port().rank() as u16;
+    let others = (0..MEMBERS).filter(|peer| *peer != own).map(PeerId);
+    for number in 0..QUESTIONS {
+        let (by, len) = (1 + number % 3, [0, 300, 3000][number as usize / 3 % 3]);
+        for peer in others.clone() {
+            let mut way = member.on(channel(by as u8));
+            way.call(&mut asked, peer, ASK, [by, 4], &vec![0; len]).expect("it lives");
         }
-        member.sync(&mut asked).expect("all live");
-        let own = member.port().rank() as u16;
-        let others = (0..MEMBERS).filter(|peer| *peer != own).map(PeerId);
-        for number in 0..QUESTIONS {
-            for peer in others.clone() {
-                let (by, len) = (1 + number % 3, [0, 300, 3000][number as usize / 3 % 3]);
-                let sent = member.on(channel(by as u8)).call(
-                    &mut asked,
-                    peer,
-                    ASK,
-                    [by, 4],
-                    &vec![0; len],
-                );
-                sent.expect("it lives");
-            }
+    }
+    // The last answer of a question comes to who was asked; meanwhile others need ours.
+    let mut is_over = false;
+    while asked.over < MEMBERS - 1 || !is_over {
+        if member.poll(&mut asked) == 0 {
+            yield_now();
         }
-        // Each question has its last answer, the fourth, where it was asked.
-        while asked.ended < QUESTIONS * u64::from(MEMBERS - 1) {
-            if member.poll(&mut asked) == 0 {
-                yield_now();
-            }
-            for (peer, arguments) in std::mem::take(&mut asked.missed) {
-                let by = channel(arguments[0] as u8);
-                if member.on(by).try_call(peer, ASK, arguments, &[]).is_err() {
-                    asked.missed.push((peer, arguments));
-                }
-            }
-        }
-        member.flush(&mut asked);
-        member.sync(&mut asked).expect("all live");
-        while !asked.missed.is_empty() {
-            let (peer, arguments) = asked.missed.pop().expect("one");
+        for (peer, arguments) in std::mem::take(&mut asked.missed) {
             let by = channel(arguments[0] as u8);
-            member.on(by).call(&mut asked, peer, ASK, arguments, &[]).expect("it lives");
+            if member.on(by).try_call(peer, ASK, arguments, &[]).is_err() {
+                asked.missed.push((peer, arguments));
+            }
         }
-        asked.ended
-    };
+        if !is_over && asked.ended == QUESTIONS * u64::from(MEMBERS - 1) {
+            is_over = true;
+            for peer in others.clone() {
+                member.call(&mut asked, peer, OVER, [], &[]).expect("it lives");
+            }
+        }
+    }
+    member.sync(&mut asked).expect("all live");
+    assert_eq!(asked.missed, []);
+    asked.ended
+}
+
+/// Answers to answers among all, by channels with little room: what is refused is asked again.
+// spec: CHAN-2, CHAN-4
+pub fn answers_go_by_channels(executor: Executor) {
     std::thread::scope(|scope| {
-        let start = |port| scope.spawn(move || one(port));
+        let start = |port| scope.spawn(move || ask_all(port));
         let members: Vec<_> = mesh(executor, MEMBERS).into_iter().map(start).collect();
         for member in members {
             assert_eq!(join(member), QUESTIONS * u64::from(MEMBERS - 1));

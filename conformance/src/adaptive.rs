@@ -86,8 +86,8 @@ fn lend(member: &mut Member, own: usize) -> (Option<ayre::Region>, Option<Remote
     }
 }
 
-/// A link that is full of what one member puts is seen by all, who do without it: the star, of
-/// which nobody but member 0 has to do with others. A link of this host has no counters.
+/// A link that is full of what one member puts is seen by all, who do without it: they choose
+/// another schedule than the usual ones. A link of this host has no counters.
 // spec: COLL-17, COLL-18
 pub fn a_busy_link_is_avoided(executor: Executor) {
     let found = all(executor, MEMBERS, |member, own| {
@@ -102,21 +102,22 @@ pub fn a_busy_link_is_avoided(executor: Executor) {
             if let Some(remote) = &remote {
                 load(member, remote);
             }
-            let mut sums = [1.5, own as f64];
+            let mut sums = [1.5, own as f64, if is_seen { 1.0 } else { 0.0 }];
             member.allreduce(state, group, Combine::Sum, &mut sums).expect("all do");
-            assert!(sums == [6.0, 6.0], "by any schedule");
+            assert!(sums[..2] == [6.0, 6.0], "by any schedule");
             let call = member.recording(group).next().expect("it was recorded");
             let others = (0..call.links.len()).filter(|to| *to != own);
-            is_seen |= call.links[3].waiting > 0;
+            // Of what this member has put, a part is on its way when it calls, most of the time.
+            is_seen |= own == 1 && call.links[3].waiting > 0;
             if !executor.is_wire() {
                 assert!(others.clone().all(|to| call.links[to] == Default::default()));
                 assert_eq!(call.schedule, Schedule::Doubling);
                 if calls == 20 {
                     return true;
                 }
-            } else if !matches!(call.schedule, Schedule::Doubling | Schedule::Spread) {
-                // What this member has put is on its way while it calls, most of the time.
-                assert!(own != 1 || is_seen, "{call:?}");
+            } else if sums[2] > 0.0
+                && !matches!(call.schedule, Schedule::Doubling | Schedule::Spread)
+            {
                 return true;
             }
         }

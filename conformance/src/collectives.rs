@@ -7,6 +7,8 @@ use ayre::active::{Call, Messenger};
 use ayre::collective::{Collective, Group, GroupError, Request, Schedule, Summand};
 use ayre::{Combine, PeerId, Port};
 use std::fmt::Debug;
+use std::sync::Barrier;
+use std::thread::yield_now;
 
 /// Ports, all connected with each other; groups are of some of them.
 const PORTS: u16 = 5;
@@ -408,6 +410,7 @@ pub fn handlers_run_meanwhile(executor: Executor) {
 /// A lane that is full of messages delays a barrier until it is taken from, though nobody tells.
 // spec: COLL-5, COLL-8
 pub fn a_full_lane_delays_a_barrier(executor: Executor) {
+    let is_full = Barrier::new(2);
     all(executor, 3, |member, own| {
         let group = member.group_of_all("all").expect("a new name");
         let count = |seen: &mut Vec<u64>, _: &mut Call<'_>, []: [u64; 0], _: &[u8]| seen.push(0);
@@ -419,8 +422,13 @@ pub fn a_full_lane_delays_a_barrier(executor: Executor) {
                 while member.try_call(PeerId(1), count, [], &[7; 30]).is_ok() && sent[0] < 10_000 {
                     sent[0] += 1;
                 }
+                is_full.wait();
             }
-            1 => (0..20_000).for_each(|_| std::thread::yield_now()),
+            1 => {
+                is_full.wait();
+                // The other one is in the barrier by then, most of the time.
+                (0..100).for_each(|_| yield_now());
+            }
             _ => {}
         }
         member.barrier(&mut seen, group).expect("all are alive");
@@ -440,7 +448,7 @@ pub fn early_portions_wait(executor: Executor) {
             // The others are in the midst of it by then, as far as they get without this one.
             for _ in 0..500 {
                 member.poll(state);
-                std::thread::yield_now();
+                yield_now();
             }
         }
         let group = member.group_of_all("all").expect("a new name");

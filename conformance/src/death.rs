@@ -3,13 +3,14 @@ use crate::Executor;
 use crate::crowd::Crowd;
 use crate::data::{assert_same, contents, pattern};
 use crate::world::{
-    Memory, TARGET, World, fault_of, join, next_message, next_notification, serve_until,
+    Memory, ROUNDS, TARGET, World, fault_of, join, next_message, next_notification, serve_until,
     take_notifications,
 };
 use ayre::{
     Atomic, AtomicOp, Busy, Fault, Notification, Options, PeerId, Port, PostError, ReceiveError,
     RegionOptions, RemoteRegion, Rights, SetupError, Status, Width,
 };
+use std::thread::yield_now;
 use std::time::Duration;
 
 const ADD: Atomic = Atomic { width: Width::W64, op: AtomicOp::Add, operand: 1, compare: 0 };
@@ -259,7 +260,7 @@ pub fn what_was_published_arrives(executor: Executor) {
 /// Receives five messages, notifications and records, with their data.
 fn receive_all(port: &mut Port, queue: &mut ayre::Queue, source: PeerId, check: impl Fn(u32)) {
     let (mut messages, mut notes, mut records) = (0, 0, 0);
-    for _ in 0..1_000_000 {
+    for _ in 0..ROUNDS {
         if let Some(message) = next_message(port, &mut [0; 20]) {
             assert_eq!((message.source, message.tag), (source, messages));
             check(message.tag);
@@ -279,6 +280,7 @@ fn receive_all(port: &mut Port, queue: &mut ayre::Queue, source: PeerId, check: 
             return;
         }
         port.progress();
+        yield_now();
     }
     panic!("{messages} messages, {notes} notifications, {records} records of five each");
 }

@@ -101,7 +101,13 @@ impl Executor {
     fn config(self, number: u16) -> Config {
         let config = Config::new().mode(self.mode()).number(number).spin(Spin::SHARED);
         let tuning = if self == Self::Tuned { tuned() } else { Tuning::new() };
-        config.linger(LINGER).tuning(tuning)
+        config.linger(self.linger()).tuning(tuning)
+    }
+
+    /// How long a port that goes waits until what it has posted is confirmed. Engine threads
+    /// confirm it, as soon as the system runs them; without them there may be nobody to.
+    fn linger(self) -> Duration {
+        Duration::from_millis(if matches!(self, Self::Sealed | Self::Lossy) { 3000 } else { 50 })
     }
 }
 
@@ -113,8 +119,6 @@ fn tuned() -> Tuning {
     })
 }
 
-/// Long enough for what goes through memory of this host; in some cases nobody is there to answer.
-const LINGER: Duration = Duration::from_millis(50);
 /// Some port of the loopback interface.
 const ANY: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 

@@ -5,9 +5,10 @@
 //! ```
 //!
 //! The guard may be missing. [`run`](super::run) decides the same, and whatever this does not know.
-use super::instruction::{Address, Instruction, Kind, Op, Primitive, Relation, Slot, Source, Test};
+use super::instruction::Instruction;
 use super::machine::Inlet;
 use super::message::Message;
+use super::primitive::{Address, Kind, Op, Primitive, Relation, Slot, Source, Test};
 use crate::units::Rights;
 
 /// A stored instruction that appends, and takes nothing of its registers from messages.

@@ -5,8 +5,9 @@
 //! ```text
 //!   read x, y, z  ->  address, op 1, op 2, test: in the instruction's order  ->  write, write
 //! ```
-use super::instruction::{Address, Instruction, Kind, Primitive, RegisterOp, Slot, Source, Test};
+use super::instruction::Instruction;
 use super::message::{Form, Mask, Message, Name};
+use super::primitive::{Address, Kind, Primitive, RegisterOp, Slot, Source, Test};
 use super::{SEQUENCE_MAX, WRITES_MAX};
 use crate::fault::Fault;
 use crate::units::Rights;

@@ -11,7 +11,8 @@
 //!
 //! All of this precedes the data and has a check of its own, so that a receiver can decide before
 //! the data has come.
-use super::instruction::{Instruction, Slot};
+use super::instruction::Instruction;
+use super::primitive::Slot;
 use super::{DATA_MAX, SEQUENCE_MAX};
 use crate::command::COMMAND_BYTES;
 use crate::fault::Fault;

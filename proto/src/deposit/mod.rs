@@ -14,14 +14,16 @@ pub mod append;
 pub mod instruction;
 pub mod machine;
 pub mod message;
+pub mod primitive;
 pub mod program;
 pub mod standing;
 pub mod text;
 
 pub use append::{Append, Appended};
-pub use instruction::{Address, Instruction, Kind, Op, Relation, Slot, Source};
+pub use instruction::Instruction;
 pub use machine::{Depot, Inlet, Outcome, Protection, Stored, Transfer, Window, Writes, run};
 pub use message::{Form, Mask, Message};
+pub use primitive::{Address, Kind, Op, Relation, Slot, Source};
 pub use program::Program;
 pub use standing::Standing;
 

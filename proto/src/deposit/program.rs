@@ -26,10 +26,9 @@
 //! let _ = Program::new().then(X.add(Y)).then(Y.add(OPERAND)).then(X.add(Y));
 //! ```
 use super::SEQUENCE_MAX;
-use super::instruction::{
-    Address, Bits, Instruction, Kind, Op, RegisterOp, Relation, Slot, Source, Supplied, Test,
-};
+use super::instruction::{Bits, Instruction, Supplied};
 use super::machine::Stored;
+use super::primitive::{Address, Kind, Op, RegisterOp, Relation, Slot, Source, Test};
 use crate::fault::Fault;
 
 /// The register that addresses go by.

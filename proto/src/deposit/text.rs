@@ -9,11 +9,9 @@
 //! Clauses stand in the order in which they run; `entry`, `next`, `masked`, `give` and `operand =`
 //! anywhere. `r7` is a register of the instruction's choice, `$x`, `$y` and `$z` are those that the
 //! message names. What begins with `#` is a comment.
-use super::instruction::{
-    Address, Bits, Instruction, Kind, Op, Primitive, RegisterOp, Relation, Slot, Source, Supplied,
-    Test,
-};
+use super::instruction::{Bits, Instruction, Supplied};
 use super::machine::Stored;
+use super::primitive::{Address, Kind, Op, Primitive, RegisterOp, Relation, Slot, Source, Test};
 use core::fmt;
 
 /// What is wrong with a line.

@@ -14,6 +14,8 @@
 //!
 //! Without arguments it reads the contract and the pages of this repository. Where there are fewer
 //! than three ranks, they take turns. Rank 0 compares what it prints with what it counts alone.
+mod files;
+
 use ayre::active::Messenger;
 use ayre::stream::{Flow, Hop, Input};
 use ayre::{PeerId, Port};
@@ -51,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut table = Table::default();
     messenger.sync(&mut table)?;
     if rank == 0 {
-        let files = files()?;
+        let files = files::named_or_in(&["spec", "docs"])?;
         let peer = |rank: usize| PeerId((rank % size) as u16);
         let hops = [
             Hop::new(peer(1), split),
@@ -153,30 +155,4 @@ fn words(text: &[u8]) -> impl Iterator<Item = Vec<u8>> {
 
 fn read(file: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
     fs::read(file).map_err(|error| format!("{}: {error}", file.display()).into())
-}
-
-fn files() -> Result<Vec<PathBuf>, Box<dyn Error>> {
-    let given: Vec<_> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    if !given.is_empty() {
-        return Ok(given);
-    }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut files = vec![];
-    for directory in ["spec", "docs"] {
-        find(&root.join(directory), &mut files)?;
-    }
-    files.sort();
-    Ok(files)
-}
-
-fn find(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            find(&path, files)?;
-        } else {
-            files.push(path);
-        }
-    }
-    Ok(())
 }

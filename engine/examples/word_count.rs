@@ -10,6 +10,8 @@
 //! batch of words; its handler counts them, in polls of a rank that is reading files itself. Rank 0
 //! then has all counts sent to it, in messages as long as they are, and compares them with what it
 //! counts alone.
+mod files;
+
 use ayre::active::{Handler, Messenger};
 use ayre::{PeerId, Port};
 use indicatif::ProgressBar;
@@ -42,7 +44,7 @@ impl Words {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let files = files()?;
+    let files = files::named_or_in(&["spec", "docs", "proto/src", "engine/src"])?;
     let port = Port::join()?;
     let (rank, size) = (port.rank(), port.size());
     let mut messenger = Messenger::new(port);
@@ -179,30 +181,4 @@ fn read(file: &Path) -> Result<String, Box<dyn Error>> {
 
 fn bar(rank: usize, files: usize) -> ProgressBar {
     if rank == 0 { ProgressBar::new(files as u64) } else { ProgressBar::hidden() }
-}
-
-fn files() -> Result<Vec<PathBuf>, Box<dyn Error>> {
-    let given: Vec<_> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    if !given.is_empty() {
-        return Ok(given);
-    }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut files = vec![];
-    for directory in ["spec", "docs", "proto/src", "engine/src"] {
-        find(&root.join(directory), &mut files)?;
-    }
-    files.sort();
-    Ok(files)
-}
-
-fn find(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            find(&path, files)?;
-        } else {
-            files.push(path);
-        }
-    }
-    Ok(())
 }

@@ -7,6 +7,8 @@
 //! ```
 //!
 //! Without arguments it counts the words of the contract, this repository's `spec/`.
+mod files;
+
 use ayre::{PeerId, Port, PostError, Queue, RemoteQueue};
 use std::collections::HashMap;
 use std::error::Error;
@@ -21,7 +23,7 @@ const SHOWN: usize = 5;
 type Counts = HashMap<String, u64>;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let files = files()?;
+    let files = files::named_or_in(&["spec"])?;
     let mut port = Port::join()?;
     let (rank, producers) = (port.rank(), port.size() - 1);
     if producers == 0 {
@@ -44,19 +46,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     port.barrier()?;
     Ok(())
-}
-
-/// The files named on the command line, else those of `spec/`.
-fn files() -> Result<Vec<PathBuf>, Box<dyn Error>> {
-    let named: Vec<_> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    if !named.is_empty() {
-        return Ok(named);
-    }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../spec");
-    let entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
-    let mut files = entries.collect::<Result<Vec<_>, std::io::Error>>()?;
-    files.sort();
-    Ok(files)
 }
 
 /// Enqueues the lines of a file, long ones in parts that end with a word.

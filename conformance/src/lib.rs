@@ -43,6 +43,7 @@ pub mod revocation;
 pub mod rights;
 pub mod room;
 pub mod storm;
+pub mod stream_liars;
 pub mod streams;
 pub mod strided;
 pub mod transfers;

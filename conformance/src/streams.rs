@@ -2,7 +2,7 @@
 use crate::Executor;
 use crate::seed::Dice;
 use crate::storm::mesh;
-use crate::world::{ROUNDS, World, insist, join};
+use crate::world::{ROUNDS, join};
 use ayre::active::{Call, Handler, Messenger};
 use ayre::stream::{
     Answer, End, Entry, Failure, Flow, Hop, ITEM_MAX, Input, Name, PushError, Stage, StreamError,
@@ -13,13 +13,13 @@ use std::thread::yield_now;
 
 /// What a member has seen.
 #[derive(Default)]
-struct Seen {
+pub(crate) struct Seen {
     /// What has come to its sinks, by the number that they were told.
     items: Vec<(u64, Vec<u8>)>,
     ends: Vec<(u64, End)>,
     /// Items that were passed on.
     passed: usize,
-    is_done: bool,
+    pub(crate) is_done: bool,
 }
 
 impl Seen {
@@ -36,14 +36,14 @@ impl Seen {
     }
 }
 
-type Member = Messenger<Seen>;
+pub(crate) type Member = Messenger<Seen>;
 
 const APPEND: Stage = Stage::named("append");
 const TWICE: Stage = Stage::named("twice");
 const TOTAL: Stage = Stage::named("total");
 const PICKY: Stage = Stage::named("picky");
-const SINK: Stage = Stage::named("sink");
-const DONE: Handler<0> = Handler::named("done");
+pub(crate) const SINK: Stage = Stage::named("sink");
+pub(crate) const DONE: Handler<0> = Handler::named("done");
 
 /// Adds a byte to each item: which one, it is told.
 fn append(seen: &mut Seen, flow: &mut Flow<'_>, input: Input<'_>) {
@@ -89,7 +89,7 @@ fn sink(seen: &mut Seen, flow: &mut Flow<'_>, input: Input<'_>) {
     }
 }
 
-fn member(port: Port) -> Member {
+pub(crate) fn member(port: Port) -> Member {
     let mut member = Messenger::new(port);
     assert_eq!(member.stage("append", append).expect("a new name"), APPEND);
     member.stage("twice", twice).expect("a new name");
@@ -538,76 +538,4 @@ fn feed(member: &mut Member, seen: &mut Seen, died: Failure) {
     for peer in [2, 3] {
         member.call(seen, PeerId(peer), DONE, [], b"").expect("it lives");
     }
-}
-
-/// Tags and bytes.
-type Records = Vec<(u32, Vec<u8>)>;
-
-/// Who breaks the protocol of streams is cut off; what may have crossed a stop is dropped.
-// spec: PIPE-17, PIPE-18
-pub fn who_lies_about_streams_is_cut_off(executor: Executor) {
-    let words =
-        |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|word| word.to_le_bytes()).collect() };
-    let open = [&words(&[1, 5, SINK.id(), 0])[..], &[0; 32]].concat();
-    let item = || (14, words(&[5, 1]));
-    let lies: [(bool, Records); 8] = [
-        (false, vec![item(), (15, words(&[3, 5, 0, 0]))]),
-        (false, vec![(15, open.clone()), item()]),
-        (true, vec![(15, open.clone()), (15, open)]),
-        (true, vec![(14, vec![1, 2, 3])]),
-        (true, vec![(15, vec![0])]),
-        (true, vec![(15, words(&[2, 5, 1]))]),
-        (true, vec![(15, words(&[4, 5, 0, 0]))]),
-        (true, vec![(15, words(&[7, 0, 0]))]),
-    ];
-    for (is_lie, mut records) in lies {
-        if !is_lie {
-            records.push((9, u64::from(DONE.id()).to_le_bytes().to_vec()));
-        }
-        let world = World::open(executor);
-        let (near_id, far_id) = (world.initiator_id(), world.target_id());
-        let (mut liar, far) = world.split();
-        let (mut far, mut seen) = (member(far), Seen::default());
-        for (tag, record) in &records {
-            insist(&mut liar, |port| {
-                far.poll(&mut seen);
-                port.send(far_id, *tag, record)
-            });
-        }
-        for _ in 0..ROUNDS {
-            if !far.port().is_alive(near_id) || seen.is_done {
-                break;
-            }
-            far.poll(&mut seen);
-            liar.progress();
-            yield_now();
-        }
-        assert_ne!(far.port().is_alive(near_id), is_lie, "{records:?}");
-    }
-}
-
-/// Who asks on and on, and takes no answer, is cut off before he is owed without end.
-// spec: PIPE-17
-pub fn who_takes_no_answers_is_cut_off(executor: Executor) {
-    let world = World::open(executor);
-    let (near_id, far_id) = (world.initiator_id(), world.target_id());
-    let (mut liar, far) = world.split();
-    let (mut far, mut seen) = (member(far), Seen::default());
-    let clear: Vec<u8> = [6, 0, 0, 0, 0].into_iter().flat_map(u32::to_le_bytes).collect();
-    let mut asked = 0;
-    for _ in 0..ROUNDS {
-        if !far.port().is_alive(near_id) {
-            break;
-        }
-        // It does not even receive what lies in its lane.
-        if liar.send(far_id, 15, &clear).is_ok() {
-            asked += 1;
-        } else {
-            yield_now();
-        }
-        far.poll(&mut seen);
-        liar.progress();
-    }
-    assert!(!far.port().is_alive(near_id), "{asked} questions");
-    assert!((16_384..30_000).contains(&asked), "{asked} questions");
 }

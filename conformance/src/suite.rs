@@ -140,8 +140,8 @@ macro_rules! suite_of_ports {
             streams:
                 items_go_through_all_stages, streams_do_not_mix, a_slow_sink_stops_its_source,
                 entries_change_while_items_flow, failures_are_told_at_both_ends,
-                entries_have_owners, death_ends_streams, who_lies_about_streams_is_cut_off,
-                who_takes_no_answers_is_cut_off, polls_notice_deaths;
+                entries_have_owners, death_ends_streams, polls_notice_deaths;
+            stream_liars: who_lies_about_streams_is_cut_off, who_takes_no_answers_is_cut_off;
             handles: names_are_of_a_pair;
             revocation: nothing_lands_after;
             room:

@@ -22,6 +22,7 @@ macro_rules! suite {
                 put_copies_exactly, put_lets_its_buffer_go, get_copies_exactly,
                 regions_are_local_buffers, get_into_a_region_lands_with_its_completer,
                 immediate_put_stores_a_word, no_bytes_are_a_transfer;
+            visibility: only_a_flush_tells;
             strided:
                 put_strided_writes_rows, get_strided_reads_rows, strided_bounds_cover_all_rows,
                 rows_do_not_land_on_each_other;
@@ -90,7 +91,8 @@ macro_rules! suite_of_ports {
         ayre_conformance::tests_of! { $executor;
             visibility:
                 data_comes_before_its_completer, data_comes_before_a_later_message,
-                data_comes_before_a_later_flag, gets_find_what_was_written_before_a_message,
+                data_comes_before_a_later_flag, bytes_under_way_are_old_or_new,
+                gets_find_what_was_written_before_a_message,
                 a_stream_of_puts_is_never_behind_its_signals,
                 flushed_data_comes_before_a_later_record;
             concurrency:

@@ -1,6 +1,6 @@
 //! What a port may rely on having seen, with both ends at work at the same time.
 use crate::Executor;
-use crate::data::{assert_same, pattern};
+use crate::data::{assert_same, contents, pattern};
 use crate::world::{Memory, World, insist};
 use ayre::{Notification, Options, Port, Region};
 use std::thread::yield_now;
@@ -135,6 +135,53 @@ pub fn data_comes_before_a_later_flag(executor: Executor) {
             }
         },
     );
+}
+
+/// Whoever looks at memory while it is put to finds each byte old or new, in no certain order, and
+/// none that goes back to what was put before.
+// spec: ORD-5, ORD-1, PUT-1
+pub fn bytes_under_way_are_old_or_new(executor: Executor) {
+    const LEN: usize = 20_000;
+    const LAST: u8 = 60;
+    let mut world = World::open(executor);
+    let Memory { region, remote, .. } = world.memory(LEN);
+    let target = world.target_id();
+    world.both(
+        |port| {
+            for value in 1..=LAST {
+                insist(port, |port| port.put(&remote, 0, &[value; LEN], Options::new()));
+            }
+            assert_eq!(port.flush(target), Ok(()));
+        },
+        |port| {
+            let (mut seen, mut found) = (vec![0; LEN], vec![0; LEN]);
+            while seen.iter().any(|value| *value < LAST) {
+                port.progress();
+                region.read(0, &mut found);
+                let goes_back = seen.iter().zip(&found).position(|(seen, found)| found < seen);
+                assert_eq!(goes_back, None, "a byte of a put before");
+                assert!(found.iter().all(|value| *value <= LAST), "a byte that nobody put");
+                std::mem::swap(&mut seen, &mut found);
+            }
+        },
+    );
+    assert_eq!(contents(&region), [LAST; LEN]);
+}
+
+/// Whether an operation has happened when its call returns is the executor's affair: a flush tells.
+// spec: ORD-10, ORD-9
+pub fn only_a_flush_tells(executor: Executor) {
+    let mut world = World::open(executor);
+    let Memory { region, remote, .. } = world.memory(8);
+    for value in 1..=200 {
+        world.post(|port| port.put_immediate(&remote, 0, value, Options::new()));
+        let found = region.load(0);
+        // Where nobody but the target's calls perform it, it has not.
+        let may_be_done = executor != Executor::Inline;
+        assert!(found == value - 1 || found == value && may_be_done, "{found}");
+        world.settle_ok();
+        assert_eq!(region.load(0), value);
+    }
 }
 
 /// What the owner wrote before it sent a message is what a later get and a later atomic find.

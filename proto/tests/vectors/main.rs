@@ -9,6 +9,7 @@ mod command;
 mod deposit;
 mod envelope;
 mod frame;
+mod group;
 mod lane;
 mod lock;
 mod matching;
@@ -22,6 +23,7 @@ mod script;
 mod segment;
 mod sender;
 mod status;
+mod stream;
 mod touch;
 mod xlate;
 
@@ -143,6 +145,18 @@ const ALL: &[Vectors] = &[
         header: deposit::HEADER,
         machine: deposit::machine,
         script: deposit::script,
+    },
+    Vectors {
+        name: "group",
+        header: group::HEADER,
+        machine: group::machine,
+        script: group::script,
+    },
+    Vectors {
+        name: "stream",
+        header: stream::HEADER,
+        machine: stream::machine,
+        script: stream::script,
     },
     Vectors { name: "lock", header: lock::HEADER, machine: lock::machine, script: lock::script },
 ];

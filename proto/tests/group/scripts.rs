@@ -1,22 +1,8 @@
 //! One thing after the other.
 use super::net::Packet;
 use super::oracle::Entry;
-use super::world::World;
+use super::world::{World, members};
 use ayre_proto::group::{Member, Message, Options, Refusal, SEATS_MAX, View};
-
-/// So many members, one after the other, and nothing under way.
-pub(crate) fn members(count: usize, nodes: usize, options: Options) -> World {
-    let mut world = World::new(7, nodes, options);
-    for at in 1..count {
-        world.join(at, at / 2);
-        settle(&mut world);
-    }
-    world
-}
-
-pub(crate) fn settle(world: &mut World) {
-    while world.step() {}
-}
 
 /// Everything comes that these send to each other.
 fn exchange(world: &mut World, among: &[usize]) {
@@ -75,7 +61,7 @@ fn a_group_that_is_full_turns_away() {
     let mut world = World::new(7, SEATS_MAX + 3, Options::default());
     for at in 1..SEATS_MAX + 3 {
         world.join(at, 0);
-        settle(&mut world);
+        world.settle();
     }
     for at in 0..SEATS_MAX + 3 {
         assert_eq!(world.is_in(at), at < SEATS_MAX);
@@ -83,7 +69,7 @@ fn a_group_that_is_full_turns_away() {
     }
     // A place is free as soon as somebody has left.
     world.leave(5);
-    settle(&mut world);
+    world.settle();
     assert_eq!(world.group(0).expect("a member").view().members().count(), SEATS_MAX - 1);
 }
 
@@ -103,12 +89,12 @@ fn what_is_kept_is_bounded_and_dropped_when_all_have_it() {
     let sent = (0..10).filter(|_| world.multicast(0).is_ok()).count();
     assert_eq!(sent, 1 + 3, "one has a ticket, three wait");
     assert_eq!(world.group(0).expect("a member").held(), (4, 3));
-    settle(&mut world);
+    world.settle();
     let root = world.group(0).expect("a member");
     assert_eq!((root.held(), root.outstanding()), ((0, 0), 0));
     // The others learn it with the next message.
     world.multicast(0).expect("there is room");
-    settle(&mut world);
+    world.settle();
     for at in 1..4 {
         assert_eq!(world.group(at).expect("a member").held(), (1, 0));
     }
@@ -124,7 +110,7 @@ fn a_deep_tree_goes_on() {
         for _ in 0..100 {
             while world.multicast(0).is_ok() {}
             world.multicast(63).expect("all before was ordered");
-            settle(&mut world);
+            world.settle();
             assert_eq!(world.group(63).expect("a member").outstanding(), 0, "window {window}");
         }
         assert!(world.group(63).expect("a member").have() >= before + 500);
@@ -152,10 +138,10 @@ fn one_that_gives_up_does_not_hold_up_a_root_that_leaves() {
         exchange(&mut world, &[0, 1, 2]);
         world.kill_after(2, 0);
         assert_eq!(next(&mut world, 2, 3).as_deref(), Some("death"));
-        settle(&mut world);
+        world.settle();
         assert!(world.nodes[0].seen.left && world.nodes[3].seen.left);
         world.multicast(1).expect("there is room");
-        settle(&mut world);
+        world.settle();
         let heir = world.group(1).expect("a member");
         assert!(heir.view().members().eq([Member(1)]), "{:?}", heir.view());
         assert_eq!(heir.outstanding(), 0);
@@ -172,7 +158,7 @@ fn a_busy_door_is_asked_again() {
     assert_eq!(next(&mut world, 2, 1).as_deref(), Some("Join"));
     assert_eq!(next(&mut world, 1, 2).as_deref(), Some("Refused"));
     assert_eq!(next(&mut world, 2, 1).as_deref(), Some("Join"));
-    settle(&mut world);
+    world.settle();
     assert!(world.is_in(2));
 }
 
@@ -198,7 +184,7 @@ fn the_dead_do_not_join() {
     assert_eq!(next(&mut world, 2, 1).as_deref(), Some("Join"));
     world.kill_after(2, 0);
     assert_eq!(next(&mut world, 2, 0).as_deref(), Some("death"));
-    settle(&mut world);
+    world.settle();
     let is_two = |entry: &Entry| {
         let Entry::View { members, .. } = entry else { return false };
         members.contains(&Member(2))
@@ -235,7 +221,7 @@ fn a_message_may_come_before_the_word_that_its_view_is_open() {
     assert_eq!(next(&mut world, 2, 4).as_deref(), Some("Tree"));
     assert_eq!(world.nodes[4].seen.entries.len(), before + 1);
     world.multicast(4).expect("there is room");
-    settle(&mut world);
+    world.settle();
     assert_eq!(world.group(4).expect("a member").outstanding(), 0);
 }
 
@@ -259,7 +245,7 @@ fn who_missed_that_a_view_is_open_is_told() {
     }
     assert_eq!(next(&mut world, 0, 1).as_deref(), Some("Go"));
     world.multicast(3).expect("there is room");
-    settle(&mut world);
+    world.settle();
     for at in 1..4 {
         let group = world.group(at).expect("a member");
         assert_eq!(group.outstanding(), 0, "{at} waits");
@@ -291,7 +277,7 @@ fn who_leads_fetches_what_it_lacks() {
         assert_eq!(next(&mut world, from, 2).as_deref(), Some("Have"));
     }
     world.kill_after(4, 0);
-    settle(&mut world);
+    world.settle();
     for at in [2, 3] {
         let group = world.group(at).expect("a member");
         assert_eq!(group.have(), have + 1, "the message, and a view");
@@ -313,7 +299,7 @@ fn who_leads_asks_whom_it_has_not_heard() {
     world.nodes[0].fuse = Some(1);
     assert_eq!(next(&mut world, 3, 0).as_deref(), Some("Gone"));
     assert_eq!(next(&mut world, 0, 1).as_deref(), Some("Go"));
-    settle(&mut world);
+    world.settle();
     let group = world.group(1).expect("a member");
     assert!(group.view().members().eq([Member(1)]), "{:?}", group.view());
 }

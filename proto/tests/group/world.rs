@@ -165,6 +165,16 @@ impl Effects<u64> for Desk<'_> {
     }
 }
 
+/// So many members, one after the other, and nothing under way.
+pub(crate) fn members(count: usize, nodes: usize, options: Options) -> World {
+    let mut world = World::new(7, nodes, options);
+    for at in 1..count {
+        world.join(at, at / 2);
+        world.settle();
+    }
+    world
+}
+
 impl World {
     pub(crate) fn new(seed: u64, nodes: usize, options: Options) -> Self {
         let mut dice = Dice(seed);
@@ -386,6 +396,16 @@ impl World {
         let Some((from, to, packet)) = popped else { return false };
         self.receive(from, to, packet);
         true
+    }
+
+    /// Everything comes that is under way.
+    pub(crate) fn settle(&mut self) {
+        while self.step() {}
+    }
+
+    /// One is told that another is dead.
+    pub(crate) fn lose(&mut self, at: usize, who: usize) {
+        self.receive(who, at, Packet::Death);
     }
 
     pub(crate) fn receive(&mut self, from: usize, to: usize, packet: Packet) {

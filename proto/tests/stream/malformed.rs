@@ -1,5 +1,6 @@
 //! What no correct peer says.
 use super::dice::Dice;
+use super::hostile::play;
 use super::node::{MAP, Node, SINK};
 use ayre_proto::lane::Malformed;
 use ayre_proto::stream::{Answer, End, Entry, Failure, Message, Name, Options, Way, Why};
@@ -104,4 +105,17 @@ fn lies_are_found() {
     assert_eq!(streams.on_message(PEER, end, &mut side), Ok(()));
     assert_eq!(streams.on_message(PEER, end, &mut side), Err(Malformed));
     assert_eq!(streams.on_item(PEER, 5, 1), Err(Malformed), "behind the end");
+}
+
+/// Whatever comes, from whomever, a port goes on, and nothing stays of who is found out.
+// spec: PIPE-15, PIPE-16, PIPE-17, PIPE-18
+#[test]
+fn anything_is_taken_or_refused() {
+    let mut found_out = 0;
+    for seed in 0..2000 {
+        let mut dice = Dice(seed);
+        let bytes: Vec<_> = (0..1000).map(|_| dice.word() as u8).collect();
+        found_out += play(&bytes);
+    }
+    assert!(found_out > 2000, "few are found out: {found_out}");
 }

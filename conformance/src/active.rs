@@ -3,7 +3,7 @@ use crate::Executor;
 use crate::crowd::Crowd;
 use crate::seed::Dice;
 use crate::storm::mesh;
-use crate::world::{ROUNDS, TARGET, World, insist};
+use crate::world::{ROUNDS, TARGET, World, give_way, insist};
 use ayre::active::{ARGUMENTS_MAX, Call, Cause, Failure, Handler, Messenger, MessengerOptions};
 use ayre::{Busy, Fault, Options, PeerId, Port, PostError, ReceiveError, Region};
 use std::sync::Mutex;
@@ -38,13 +38,13 @@ impl<S: Default + Send> Ends<S> {
 
     /// Polls both ends until `done`.
     pub(crate) fn until(&mut self, what: &str, mut done: impl FnMut(&mut Self) -> bool) {
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
             if done(self) {
                 return;
             }
             self.far.poll(&mut self.at_far);
             self.near.poll(&mut self.at_near);
-            yield_now();
+            give_way(round);
         }
         panic!("waited in vain: {what}");
     }

@@ -1,6 +1,6 @@
 //! One target with several initiators, each in a thread of its own.
 use crate::Executor;
-use crate::world::{ROUNDS, TARGET, join, or_close};
+use crate::world::{ROUNDS, TARGET, give_way, join, or_close};
 use ayre::{PeerId, Port, Region, RemoteQueue, RemoteRegion, Rights};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -133,13 +133,13 @@ impl Crowd {
     /// # Panics
     /// Where it never does; `what` says what was waited for.
     pub fn until<T>(&mut self, what: &str, mut attempt: impl FnMut(&mut Self) -> Option<T>) -> T {
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
             if let Some(value) = attempt(self) {
                 return value;
             }
             self.target.progress();
             self.initiators.iter_mut().for_each(Port::progress);
-            yield_now();
+            give_way(round);
         }
         panic!("waited in vain: {what}");
     }

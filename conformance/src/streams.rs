@@ -2,14 +2,13 @@
 use crate::Executor;
 use crate::seed::Dice;
 use crate::storm::mesh;
-use crate::world::{ROUNDS, join};
+use crate::world::{ROUNDS, give_way, join};
 use ayre::active::{Call, Handler, Messenger};
 use ayre::stream::{
     Answer, End, Entry, Failure, Flow, Hop, ITEM_MAX, Input, Name, PushError, Stage, StreamError,
     Why,
 };
 use ayre::{PeerId, Port, ReceiveError};
-use std::thread::yield_now;
 
 /// What a member has seen.
 #[derive(Default)]
@@ -262,7 +261,7 @@ pub fn a_slow_sink_stops_its_source(executor: Executor) {
     let mut open = |number| members[0].open_stream(&mut seen[0], number).expect("an entry");
     let (slow, quick) = (open(1), open(4));
     let (mut to_slow, mut to_quick, mut still) = (0, 0_u64, 0);
-    for _ in 0..ROUNDS {
+    for round in 0..ROUNDS {
         match members[0].try_push(&mut seen[0], &slow, bytes(8, to_slow)) {
             Ok(()) => (to_slow, still) = (to_slow + 1, 0),
             Err(error) => assert_eq!(error, PushError::Busy),
@@ -272,16 +271,16 @@ pub fn a_slow_sink_stops_its_source(executor: Executor) {
             to_quick += 1;
         }
         poll(&mut members[..2], &mut seen);
-        yield_now();
+        give_way(round);
         if seen[1].items.len() == 1000 && still > 10_000 {
             break;
         }
     }
     assert_eq!(seen[1].of(6).len(), 1000, "the other one goes on");
     assert!((129..=258).contains(&to_slow), "two windows, and what waits between: {to_slow}");
-    for _ in 0..ROUNDS {
+    for round in 0..ROUNDS {
         poll(&mut members[..3], &mut seen);
-        yield_now();
+        give_way(round);
         if seen[2].items.len() == to_slow {
             break;
         }
@@ -491,10 +490,8 @@ pub fn polls_notice_deaths(executor: Executor) {
     let mut ended = None;
     for round in 0..ROUNDS {
         poll(&mut members, &mut seen);
-        // Seldom: of 65536 polls one looks, and who else computes is long at it each time.
-        if round % 64 == 0 {
-            yield_now();
-        }
+        // Of 65536 polls one looks.
+        give_way(round);
         if members.len() == 3 && !seen[2].items.is_empty() {
             // The first and the last one are left.
             drop((members.remove(1), seen.remove(1)));

@@ -304,12 +304,12 @@ impl World {
     /// # Panics
     /// Where it never does; `what` says what was waited for.
     pub fn until<T>(&mut self, what: &str, mut attempt: impl FnMut(&mut Self) -> Option<T>) -> T {
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
             if let Some(value) = attempt(self) {
                 return value;
             }
             self.serve();
-            yield_now();
+            give_way(round);
         }
         panic!("waited in vain: {what}");
     }
@@ -336,6 +336,13 @@ impl World {
             }
         }
         raised
+    }
+}
+
+/// Gives way now and then, as whoever computes on this processor takes long at it each time.
+pub(crate) fn give_way(round: u32) {
+    if round.is_multiple_of(16) {
+        yield_now();
     }
 }
 

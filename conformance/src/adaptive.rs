@@ -2,6 +2,7 @@
 use crate::Executor;
 use crate::collectives::{Member, Round, all};
 use crate::seed::{Dice, cases};
+use crate::world::insist;
 use ayre::collective::{Collective, Group, GroupError, Request, Schedule};
 use ayre::{Combine, Options, PeerId, PostError, RegionOptions, RemoteRegion, Rights};
 use std::num::NonZeroU32;
@@ -124,6 +125,59 @@ pub fn a_busy_link_is_avoided(executor: Executor) {
         false
     });
     assert!(found.into_iter().all(|found| found), "the schedule is still the usual one");
+}
+
+/// Who begins to adapt tells at once what its links are loaded with, and waits until all have.
+// spec: COLL-17
+pub fn who_begins_to_adapt_tells_at_once(executor: Executor) {
+    let found = all(executor, MEMBERS, |member, own| {
+        let group = member.group_of_all("all").expect("a new name");
+        let state = &mut Vec::new();
+        let (_region, remote) = lend(member, own);
+        member.barrier(state, group).expect("all do");
+        member.record(group, 1).expect("one call");
+        for _ in 0..if executor.is_wire() { CALLS } else { 20 } {
+            if let Some(remote) = &remote {
+                load(member, remote);
+            }
+            // What is told later on is of no use to this call.
+            member.adapt(state, group, every(u32::MAX)).expect("all do");
+            member.allreduce(state, group, Combine::Sum, &mut [own as f64]).expect("all do");
+            let call = member.recording(group).next().expect("it was recorded");
+            if !matches!(call.schedule, Schedule::Doubling | Schedule::Spread) {
+                return true;
+            }
+        }
+        false
+    });
+    assert!(found.into_iter().all(|found| found == executor.is_wire()), "links of a network");
+}
+
+/// What has come before a call begins is not counted as sent in it.
+// spec: COLL-18
+pub fn what_went_before_is_not_of_the_call(executor: Executor) {
+    all(executor, MEMBERS, |member, own| {
+        let group = member.group_of_all("all").expect("a new name");
+        let state = &mut Vec::new();
+        let (_region, remote) = lend(member, own);
+        member.barrier(state, group).expect("all do");
+        member.record(group, 8).expect("few calls");
+        for _ in 0..5 {
+            if let Some(remote) = &remote {
+                // Of the longest frames there are, this takes more than the calls do.
+                for _ in 0..4 * PUTS {
+                    insist(member.port(), |port| {
+                        port.put(remote, 0, &[7; 4096][..], Options::new())
+                    });
+                }
+                assert_eq!(member.port().flush(remote.peer()), Ok(()));
+            }
+            member.allreduce(state, group, Combine::Sum, &mut [own as f64]).expect("all do");
+        }
+        let sent: Vec<_> = member.recording(group).map(|call| call.links[3].sent).collect();
+        assert_eq!(sent.len(), 5);
+        assert!(sent.iter().all(|sent| *sent < 16), "by {own}: {sent:?}");
+    });
 }
 
 /// A recording has the last calls that waited and ended well, and is a text; none costs nothing.

@@ -133,6 +133,7 @@ macro_rules! suite_of_ports {
                 nonsense_is_refused;
             adaptive:
                 groups_that_adapt_agree_with_the_oracle, a_busy_link_is_avoided,
+                who_begins_to_adapt_tells_at_once, what_went_before_is_not_of_the_call,
                 recordings_tell_the_last_calls;
             multicast:
                 members_see_one_order, long_messages_keep_the_order,

@@ -357,6 +357,39 @@ mod tests {
 
     // spec: COLL-17
     #[test]
+    fn what_waits_is_smoothed() {
+        let mut watch = watch(3);
+        let mut learn = |waiting| {
+            watch.loads[1] = Some(LinkLoad { waiting, ..IDLE });
+            watch.learn();
+            watch.waiting.clone()
+        };
+        assert_eq!(learn(8), [0, 4 * PARTS, 0]);
+        assert_eq!(learn(8), [0, 6 * PARTS, 0]);
+        assert_eq!(learn(0), [0, 3 * PARTS, 0]);
+        watch.loads[1] = None;
+        watch.learn();
+        assert_eq!(watch.waiting[1], 3 * PARTS / 2, "nothing waits on what is no link");
+    }
+
+    /// The round trip of each link is that of when the row was told last.
+    // spec: COLL-17
+    #[test]
+    fn rows_forget_links_one_by_one() {
+        let mut watch = watch(3);
+        let busy = |sent| Some(LinkLoad { sent, round_trip_ns: 164_000, ..IDLE });
+        let mut tell = |loads: [Option<LinkLoad>; 2]| {
+            watch.loads[1..].copy_from_slice(&loads);
+            let row = watch.row(0);
+            [row[2], row[4]]
+        };
+        assert_eq!(tell([busy(1), busy(1)]), [82_000, 82_000]);
+        assert_eq!(tell([busy(2), busy(1)]), [82_000, 69_500]);
+        assert_eq!(tell([busy(2), busy(1)]), [69_500, 60_125]);
+    }
+
+    // spec: COLL-17
+    #[test]
     fn what_is_not_used_is_forgotten() {
         let mut told = (0, 0);
         let busy = LinkLoad { sent: 1, round_trip_ns: 164_000, ..IDLE };
@@ -365,6 +398,8 @@ mod tests {
         assert_eq!([believed(busy), believed(busy)], [139_000, 120_250]);
         assert_eq!(believed(LinkLoad { sent: 2, ..busy }), 164_000);
         assert!((0..40).map(|_| believed(LinkLoad { sent: 2, ..busy })).last() < Some(64_010));
+        let unused = LinkLoad { sent: 0, ..busy };
+        assert_eq!(unused.believed(&mut (0, 0)).round_trip_ns, 164_000, "it was not told before");
     }
 
     // spec: COLL-17
@@ -378,6 +413,23 @@ mod tests {
         assert_eq!(due, [false, false, true].repeat(3));
         let place = Place { member: 0, members: MEMBERS_MAX };
         assert!(Adaptive::new(NonZeroU32::MIN, place).is_none());
+    }
+
+    // spec: COLL-17, COLL-18
+    #[test]
+    fn who_watches_for_a_reason_goes_on() {
+        let mut state = State::new(1, None);
+        state.watch_mut().recorder = Some(Recorder::new(1, 0));
+        state.unwatch();
+        assert!(state.watch.is_some(), "it records");
+        let place = Place { member: 0, members: 2 };
+        state.watch_mut().adaptive = Adaptive::new(NonZeroU32::MIN, place);
+        state.watch_mut().recorder = None;
+        state.unwatch();
+        assert!(state.watch.is_some(), "it adapts");
+        state.watch_mut().adaptive = None;
+        state.unwatch();
+        assert!(state.watch.is_none());
     }
 
     /// Four members' rows, with one link on which so much waits.
@@ -422,6 +474,34 @@ mod tests {
         assert_eq!(watch.choose(sum, (false, true), 0), S::Doubling);
         watch.adaptive = None;
         assert_eq!(watch.choose(sum, (false, true), 64), S::Doubling);
+    }
+
+    /// What was chosen stays until the table is renewed, for as many bytes up to a power of two,
+    /// and for nothing else.
+    // spec: COLL-7, COLL-17
+    #[test]
+    fn choices_are_remembered_apart() {
+        use {Collective as C, Schedule as S};
+        let place = Place { member: 2, members: 4 };
+        let mut adaptive = Adaptive::new(NonZeroU32::MIN, place).expect("few members");
+        let sum = Task { collective: C::Allreduce, schedule: S::Doubling, root: 0 };
+        let gather = |root| Task { collective: C::Gather, schedule: S::Tree, root };
+        adaptive.learn(&rows((3, 2), 400));
+        assert_eq!(adaptive.choose(sum, true, 33), S::Star);
+        assert_eq!(adaptive.choose(gather(0), true, 1000), S::Star);
+        assert_eq!(adaptive.choose(gather(2), true, 1000), S::Tree, "all need that link");
+        assert_eq!(adaptive.choose(Task { root: 2, ..sum }, true, 1000), S::Doubling);
+        assert_eq!(adaptive.chosen.len(), 4);
+        // The table says otherwise now, but nothing was told to all.
+        let rows = rows((3, 2), 0);
+        for (at, cost) in rows.as_chunks().0.iter().enumerate() {
+            let [message_ns, byte_ps] = *cost;
+            adaptive.forecast.set(at / 4, at % 4, Cost { message_ns, byte_ps });
+        }
+        assert_eq!(adaptive.choose(sum, true, 64), S::Star, "as it was for 33 bytes");
+        assert_eq!(adaptive.choose(sum, true, 65), S::Doubling);
+        adaptive.learn(&rows);
+        assert_eq!(adaptive.choose(sum, true, 64), S::Doubling);
     }
 
     // spec: COLL-15

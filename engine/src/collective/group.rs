@@ -111,7 +111,7 @@ pub(super) struct State {
 }
 
 impl State {
-    fn new(id: u32, opener: Option<PeerId>) -> Self {
+    pub(super) fn new(id: u32, opener: Option<PeerId>) -> Self {
         Self {
             id,
             members: Vec::new(),

@@ -123,7 +123,7 @@ impl<S> Messenger<S> {
 }
 
 impl Recorder {
-    fn new(capacity: usize, members: usize) -> Self {
+    pub(super) fn new(capacity: usize, members: usize) -> Self {
         Self {
             since: Instant::now(),
             capacity,
@@ -173,5 +173,64 @@ impl Recorder {
             let links = &self.links[place * self.members..][..self.members];
             RecordedCall { number, begin_ns, time_ns, collective, schedule, bytes, links }
         })
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const TASK: Task = Task { collective: Collective::Gather, schedule: Schedule::Tree, root: 1 };
+
+    fn load(sent: u64, waiting: u32, round_trip_ns: u64) -> Option<LinkLoad> {
+        Some(LinkLoad { sent, waiting, round_trip_ns, ..LinkLoad::default() })
+    }
+
+    /// Notes calls of these numbers, each a microsecond long and two behind the one before.
+    fn recorder(capacity: usize, numbers: std::ops::Range<u32>) -> Recorder {
+        let mut recorder = Recorder::new(capacity, 2);
+        for number in numbers {
+            let begin = recorder.since + Duration::from_micros(u64::from(number) * 3);
+            let of = (number, (TASK, number as usize * 10));
+            let links = ([None, load(0, 0, 0)], [None, load(number.into(), 0, 0)]);
+            recorder.note(of, (begin, begin + Duration::from_micros(1)), (&links.0, &links.1));
+        }
+        recorder
+    }
+
+    // spec: COLL-18
+    #[test]
+    fn the_last_calls_are_kept_in_their_order() {
+        for count in 0..9 {
+            let recorder = recorder(3, 0..count);
+            let calls: Vec<_> = recorder.calls().collect();
+            let numbers: Vec<_> = calls.iter().map(|call| call.number).collect();
+            assert_eq!(numbers, (count.saturating_sub(3)..count).collect::<Vec<_>>());
+            for call in calls {
+                let number = u64::from(call.number);
+                assert_eq!((call.begin_ns, call.time_ns), (number * 3000, 1000));
+                assert_eq!(call.bytes, call.number as usize * 10);
+                assert_eq!((call.collective, call.schedule), (TASK.collective, TASK.schedule));
+                assert_eq!(call.links[1].sent, number, "what lies beside it is its own");
+            }
+        }
+    }
+
+    // spec: COLL-18
+    #[test]
+    fn what_was_on_a_link_is_of_the_call() {
+        let mut recorder = Recorder::new(1, 3);
+        let mut note = |before: [Option<LinkLoad>; 3], after: [Option<LinkLoad>; 3]| {
+            let now = recorder.since;
+            recorder.note((0, (TASK, 0)), (now, now), (&before, &after));
+            recorder.calls().next().expect("it was noted").links.to_vec()
+        };
+        let of = |sent, waiting, round_trip_ns| LinkUse { sent, waiting, round_trip_ns };
+        let found = note([None, load(5, 7, 100), load(9, 0, 0)], [None, load(8, 2, 300), None]);
+        assert_eq!(found, [LinkUse::default(), of(3, 7, 300), LinkUse::default()]);
+        // A link that was opened anew counts from nothing.
+        let found = note([None, None, load(9, 1, 50)], [None, load(8, 2, 300), load(4, 0, 60)]);
+        assert_eq!(found, [LinkUse::default(), LinkUse::default(), of(0, 1, 60)]);
     }
 }

@@ -1,5 +1,5 @@
 //! Taking records: running handlers, assembling long messages, hearing of names and landings.
-use super::handlers::Handlers;
+use super::handlers::{Entry, Handlers};
 use super::messenger::{Failure, Messenger};
 use super::outgoing::{Call, Outgoing};
 use super::peers::{Coming, Landing, Name, Out, Payload, Peer};
@@ -48,7 +48,7 @@ impl<S> Messenger<S> {
     #[inline(always)]
     fn run_short(&mut self, state: &mut S, source: PeerId, id: u32, len: usize) -> bool {
         let Self { handlers, out, buffer, .. } = self;
-        run(handlers, out, state, (source, id), &buffer[..len])
+        run(handlers, out, state, (source, id), |at| buffer[..len].split_at_checked(at))
     }
 
     /// Runs a message that has come by a channel.
@@ -68,8 +68,18 @@ impl<S> Messenger<S> {
     pub(crate) fn run_delivered(&mut self, state: &mut S, source: PeerId, content: &[u8]) {
         if let Some((id, body)) = content.split_first_chunk() {
             let id = u32::from_le_bytes(*id);
-            run(&mut self.handlers, &mut self.out, state, (source, id), body);
+            let split = |at| body.split_at_checked(at);
+            run(&mut self.handlers, &mut self.out, state, (source, id), split);
         }
+    }
+
+    /// Runs a message that this port has sent to a group, where it lies.
+    // spec: GRP-23
+    pub(crate) fn run_own(&mut self, state: &mut S, id: u32, (arguments, payload): (&[u8], &[u8])) {
+        let Self { handlers, out, .. } = self;
+        let source = out.port.id;
+        let split = |len| (len == arguments.len()).then_some((arguments, payload));
+        run(handlers, out, state, (source, id), split);
     }
 
     // spec: COLL-12
@@ -280,12 +290,8 @@ impl<S> Messenger<S> {
         };
         let (arguments, mut payload) =
             (std::mem::take(arguments), std::mem::replace(payload, Payload::new(64)));
-        let entry = self.handlers.entry(index);
-        let mut call = Call { out: &mut self.out, source };
-        let run = AssertUnwindSafe(|| (entry.run)(state, &mut call, &arguments, &payload[..len]));
-        if catch_unwind(run).is_err() {
-            self.out.fail(source, id, Cause::Panicked);
-        }
+        let body = (&arguments[..], &payload[..len]);
+        run_entry(self.handlers.entry(index), &mut self.out, state, source, body);
         if len < payload.len() / 4 {
             payload.truncate(len.max(KEPT_MAX));
             payload.shrink_to_fit();
@@ -295,31 +301,43 @@ impl<S> Messenger<S> {
     }
 }
 
-/// Runs a handler on arguments and payload. True where there is one.
+/// Runs a handler on arguments and payload, as they are split for so many bytes of arguments. True
+/// where there is one.
 // spec: AM-5, AM-7
 #[inline(always)]
-fn run<S>(
+fn run<'a, S>(
     handlers: &mut Handlers<S>,
     out: &mut Outgoing,
     state: &mut S,
     (source, id): (PeerId, u32),
-    body: &[u8],
+    split: impl FnOnce(usize) -> Option<(&'a [u8], &'a [u8])>,
 ) -> bool {
     let Some(index) = out.known(source, id, handlers.find(id)) else {
         out.fail(source, id, Cause::Unknown);
         return false;
     };
     let entry = handlers.entry(index);
-    let Some((arguments, payload)) = body.split_at_checked(8 * usize::from(entry.arguments)) else {
+    let Some(body) = split(8 * usize::from(entry.arguments)) else {
         out.fail(source, id, Cause::Malformed);
         return false;
     };
+    run_entry(entry, out, state, source, body);
+    true
+}
+
+#[inline(always)]
+fn run_entry<S>(
+    entry: &mut Entry<S>,
+    out: &mut Outgoing,
+    state: &mut S,
+    source: PeerId,
+    (arguments, payload): (&[u8], &[u8]),
+) {
     let mut call = Call { out, source };
     let run = AssertUnwindSafe(|| (entry.run)(state, &mut call, arguments, payload));
     if catch_unwind(run).is_err() {
-        out.fail(source, id, Cause::Panicked);
+        out.fail(source, entry.id, Cause::Panicked);
     }
-    true
 }
 
 impl Coming {

@@ -366,8 +366,7 @@ impl<S> Messenger<S> {
     /// Returns how many were run.
     #[inline(never)]
     fn go_on(&mut self, state: &mut S) -> usize {
-        self.out.read_boards();
-        let mut ran = self.run_due(state);
+        let mut ran = self.read_boards(state) + self.run_due(state);
         ran += self.run_by_channels(state);
         self.advance_started();
         self.out.heed_peers();

@@ -38,6 +38,21 @@ impl Mapping {
         unsafe { copy(from.as_ptr(), to, from.len(), || self.method(Use::Put, from.len())) }
     }
 
+    /// Copies these in, one behind the other.
+    // spec: ORD-5
+    #[inline(always)]
+    pub(crate) fn write_all<const N: usize>(&self, offset: u64, from: [&[u8]; N]) {
+        let mut to = self.range_mut(offset, from.iter().map(|part| part.len()).sum());
+        for part in from {
+            let len = part.len();
+            // SAFETY: `to` has room for what is left of the parts, which are Rust slices, as above.
+            unsafe {
+                copy(part.as_ptr(), to, len, || self.method(Use::Put, len));
+                to = to.add(len);
+            }
+        }
+    }
+
     /// Copies bytes out.
     #[inline(always)]
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) {

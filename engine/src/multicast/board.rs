@@ -1,35 +1,49 @@
 //! Boards: memory of a root that all members of its host read, so that a message is written once.
 //!
 //! ```text
-//!   64 slots of 1 KiB, by ticket     ticket | view | stable | number | who | bytes | place
-//!                                    the content, where it is short
-//!   256 KiB behind them              longer contents, one behind the other, round and round
+//!   64 lines, by ticket    ticket | number | who | bytes, stable, view
+//!                          the content, or where it is
+//!   64 KiB behind them     contents of up to 960 bytes, by ticket
+//!   1 MiB behind those     longer contents, one behind the other, round and round
 //! ```
 //!
-//! A member reads the slot of its next ticket and no other. The root writes over a message when all
-//! have it; what has no room goes to each member by itself. Where a member gets messages in both
-//! ways, the board's come first: see [`Outgoing::read_board`].
-use super::club::{Club, port_of};
-use super::content::Content;
+//! A member reads the line of its next ticket and no other, which is all where a message is short.
+//! The root writes over a message when all have it, and so nobody needs another copy of what
+//! somebody may lack. What has no room goes to each member by itself. Where a member gets messages
+//! in both ways, the board's come first: see [`Outgoing::read_board`].
+use super::causes::Causes;
+use super::club::{Buffer, Club, Clubs, port_of};
+use super::content::{Kept, Place, copy_of};
 use crate::active::outgoing::Outgoing;
 use crate::control::PacketKind;
+use crate::mem::map::Mapping;
 use crate::mem::region::{PeerMemory, Region, RegionOptions, RemoteRegion};
 use crate::port::Port;
 use crate::sync::Ordering;
-use ayre_proto::group::{Label, Member, Message, SEATS_MAX};
+use ayre_proto::group::{Group, Label, Member, Message, Refusal, SEATS_MAX};
 use ayre_proto::lane::Malformed;
-use ayre_proto::units::Rights;
+use ayre_proto::units::{PeerId, Rights};
 use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
 
 #[cfg(test)]
 mod tests;
 
-const SLOTS: u64 = 64;
-const SLOT: usize = 1024;
-const WORDS: usize = 7;
-const SHORT_MAX: usize = SLOT - 8 * WORDS;
-const LONG_START: u64 = SLOTS * SLOT as u64;
-const LONG: u64 = 256 << 10;
+const LINES: u64 = 64;
+const LINE: usize = 64;
+/// The ticket, and behind it the other words of a line's head.
+const TICKET: usize = 8;
+const HEAD: usize = TICKET + 24;
+/// Bytes of a content that has room in its line.
+const SHORT_MAX: usize = LINE - HEAD;
+/// Bytes for each content that is not long.
+const PART: u64 = 1024;
+const PART_MAX: usize = 960;
+const PARTS_START: u64 = LINES * LINE as u64;
+const LONG_START: u64 = PARTS_START + LINES * PART;
+const LONG: u64 = 1 << 20;
+const QUARTER: u64 = LONG / 4;
 const BYTES: usize = (LONG_START + LONG) as usize;
 
 /// The root has handed over its board.
@@ -42,34 +56,36 @@ pub(super) const fn name_of(group: u32) -> u64 {
     0x6179_7266 << 32 | group as u64
 }
 
-const fn slot_of(ticket: u64) -> u64 {
-    ticket % SLOTS * SLOT as u64
+const fn line_of(ticket: u64) -> u64 {
+    ticket % LINES * LINE as u64
 }
 
 /// A message on the board.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) view: u64,
     pub(super) stable: u64,
     pub(super) label: Label,
-    pub(super) content: Content,
+    pub(super) place: Place,
 }
 
 /// One to whom a board was handed over.
 #[derive(Debug)]
-pub(super) struct Reader {
-    pub(super) member: Member,
+struct Reader {
+    member: Member,
     /// It has said that it reads.
-    pub(super) reads: bool,
+    reads: bool,
 }
 
 /// A root's board.
 #[derive(Debug)]
 pub(super) struct Board {
     region: Region,
-    /// In the order in which they joined.
-    pub(super) readers: Vec<Reader>,
-    tickets: [u64; SLOTS as usize],
+    /// All others of a view, in the order in which they joined.
+    readers: Vec<Reader>,
+    view: u64,
+    /// They all read.
+    is_read: bool,
     /// Longer contents that somebody may lack: their tickets, and where they end.
     long: VecDeque<(u64, u64)>,
     /// Where longer contents begin and end, counted from the first ever.
@@ -81,7 +97,7 @@ impl Board {
     fn new(port: &mut Port) -> Option<Self> {
         let region = port.alloc(BYTES, RegionOptions::new()).ok()?;
         let (readers, long) = (Vec::new(), VecDeque::new());
-        Some(Self { region, readers, tickets: [0; SLOTS as usize], long, first: 0, end: 0 })
+        Some(Self { region, readers, view: 0, is_read: false, long, first: 0, end: 0 })
     }
 
     /// It is the root's no more, or the group's.
@@ -95,39 +111,75 @@ impl Board {
         port.share(port_of(to), &self.region, 0..BYTES, Rights::READ, name_of(group)).is_ok()
     }
 
-    /// Writes a message, if nobody lacks what it is written over.
+    /// Whether it was handed to all others of this view.
+    pub(super) const fn is_of(&self, view: u64) -> bool {
+        self.view == view
+    }
+
+    /// Whether they all read.
+    pub(super) const fn is_read(&self) -> bool {
+        self.is_read
+    }
+
+    /// Who has it, and whether it reads.
+    pub(super) fn readers(&self) -> impl Iterator<Item = (Member, bool)> {
+        self.readers.iter().map(|reader| (reader.member, reader.reads))
+    }
+
+    fn note_reads(&mut self, member: Member) {
+        let mut readers = self.readers.iter_mut();
+        readers.by_ref().filter(|one| one.member == member).for_each(|one| one.reads = true);
+        self.is_read = self.readers.iter().all(|reader| reader.reads);
+    }
+
+    pub(super) fn memory(&self) -> &Mapping {
+        self.region.mapping()
+    }
+
+    /// Writes a message, if nobody lacks what it is written over, and tells where its content is.
     // spec: GRP-25
+    #[inline(always)]
     pub(super) fn write(
         &mut self,
         (view, stable): (u64, u64),
         label: &Label,
-        content: &Content,
-    ) -> bool {
-        let slot = slot_of(label.ticket);
-        let Some(place) = self.place(stable, slot, (label.ticket, content.len() as u64)) else {
-            return false;
-        };
-        let mapping = self.region.mapping();
-        mapping.write(place, content);
-        let who = u64::from(label.sender.0) | u64::from(label.origin.0) << 32;
-        let words = [view, stable, label.number, who, content.len() as u64, place];
-        for (at, word) in (1..).zip(words) {
-            mapping.word(slot + 8 * at).store(word, Ordering::Relaxed);
-        }
-        // BOARD-R1: whoever sees the ticket sees the message.
-        mapping.word(slot).store(label.ticket, Ordering::Release);
-        self.tickets[(label.ticket % SLOTS) as usize] = label.ticket;
-        true
-    }
-
-    /// Where a content goes; none where there is no room.
-    fn place(&mut self, stable: u64, slot: u64, (ticket, len): (u64, u64)) -> Option<u64> {
-        if self.tickets[(ticket % SLOTS) as usize] > stable {
+        parts: [&[u8]; 3],
+    ) -> Option<Place> {
+        let lacking = label.ticket - stable;
+        if lacking > LINES {
             return None;
         }
-        if len <= SHORT_MAX as u64 {
-            return Some(slot + 8 * WORDS as u64);
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        let line = line_of(label.ticket);
+        let who = u64::from(label.sender.0) | u64::from(label.origin.0) << 32;
+        let rest = len as u64 | lacking << 32 | view << 48;
+        let words = [label.number, who, rest].map(u64::to_le_bytes);
+        let mut at = line + HEAD as u64;
+        let head = line + TICKET as u64;
+        if len > SHORT_MAX {
+            at = self.place(stable, label.ticket, parts)?;
+            let mapping = self.region.mapping();
+            mapping.write_all(at, parts);
+            mapping.write_all(head, [words.as_flattened(), &at.to_le_bytes()]);
+        } else {
+            let [one, two, three] = parts;
+            self.region.mapping().write_all(head, [words.as_flattened(), one, two, three]);
         }
+        // BOARD-R1: whoever sees the ticket sees the message.
+        self.region.mapping().word(line).store(label.ticket, Ordering::Release);
+        Some(Place { at: at as u32, len: len as u32 })
+    }
+
+    /// Where a content goes that is not in its line; none where there is no room. A payload begins
+    /// at a multiple of 64, as that of a program mostly does, so that it is copied fast.
+    #[inline(never)]
+    fn place(&mut self, stable: u64, ticket: u64, parts: [&[u8]; 3]) -> Option<u64> {
+        let [before, payload] = [parts[0].len() + parts[1].len(), parts[2].len()];
+        let gap = if payload > 0 { before.wrapping_neg() % LINE } else { 0 };
+        if before + payload <= PART_MAX {
+            return Some(PARTS_START + ticket % LINES * PART + gap as u64);
+        }
+        let len = (gap + before + payload) as u64;
         while let Some((_, end)) = self.long.pop_front_if(|(ticket, _)| *ticket <= stable) {
             self.first = end;
         }
@@ -139,9 +191,9 @@ impl Board {
         if at + len - self.first > LONG {
             return None;
         }
-        self.end = (at + len).next_multiple_of(64);
+        self.end = (at + len).next_multiple_of(LINE as u64);
         self.long.push_back((ticket, self.end));
-        Some(LONG_START + at % LONG)
+        Some(LONG_START + at % LONG + gap as u64)
     }
 }
 
@@ -149,18 +201,20 @@ impl Board {
 #[derive(Debug)]
 pub(super) struct Reading {
     pub(super) root: Member,
-    region: RemoteRegion,
+    memory: Arc<Mapping>,
     /// The next message of this view, while there can be one.
     awaited: Option<(u64, u64)>,
+    /// In which quarter the last longer content ended that was acknowledged.
+    quarter: u64,
 }
 
 impl Reading {
     /// None where the memory is not mapped, or is too short.
-    pub(super) fn new(root: Member, region: RemoteRegion) -> Option<Self> {
+    pub(super) fn new(root: Member, region: &RemoteRegion) -> Option<Self> {
         let fits = region.len() == BYTES as u64 && region.cover.base == 0 && region.start == 0;
-        let is_mapped = |memory: &PeerMemory| memory.mapping.len() >= BYTES;
-        let is_here = fits && region.memory.as_ref().is_some_and(is_mapped);
-        is_here.then_some(Self { root, region, awaited: None })
+        let is_mapped = |memory: &&PeerMemory| fits && memory.mapping.len() >= BYTES;
+        let memory = region.memory.as_ref().filter(is_mapped)?.mapping.clone();
+        Some(Self { root, memory, awaited: None, quarter: 0 })
     }
 
     /// What can come next: from whom, of which view, by which ticket.
@@ -169,50 +223,55 @@ impl Reading {
         self.awaited = next.map(|(_, view, ticket)| (view, ticket));
     }
 
-    #[inline(always)]
-    fn word(&self, at: u64) -> u64 {
-        let memory = self.region.memory.as_ref();
-        // BOARD-A1: pairs with the ticket's store, BOARD-R1.
-        memory.map_or(0, |memory| memory.mapping.word(at).load(Ordering::Acquire))
+    pub(super) fn memory(&self) -> &Mapping {
+        &self.memory
     }
 
     /// Whether the next message is there.
     #[inline(always)]
     pub(super) fn has_news(&self) -> bool {
-        self.awaited.is_some_and(|(_, ticket)| self.word(slot_of(ticket)) == ticket)
+        // BOARD-A1: pairs with the ticket's store, BOARD-R1.
+        let ticket_in = |line| self.memory.word(line).load(Ordering::Acquire);
+        self.awaited.is_some_and(|(_, ticket)| ticket_in(line_of(ticket)) == ticket)
     }
 
-    /// The next message, if it is there and of the view that is open.
+    /// The next message, if it is there and can be one of the view that is open.
     // spec: GRP-25
-    pub(super) fn take(&self) -> Result<Option<Entry>, Malformed> {
+    #[inline(always)]
+    pub(super) fn next(&self) -> Result<Option<Entry>, Malformed> {
         let Some((view, ticket)) = self.awaited.filter(|_| self.has_news()) else {
             return Ok(None);
         };
-        let slot = slot_of(ticket);
-        let [entry_view, stable, number, who, len, place] =
-            [1, 2, 3, 4, 5, 6].map(|at| self.word(slot + 8 * at));
-        let is_short = len <= SHORT_MAX as u64 && place == slot + 8 * WORDS as u64;
-        let is_long = len <= LONG && (LONG_START..=BYTES as u64 - len).contains(&place);
-        if entry_view != view || !is_short && !is_long || (stable | number) >> 63 != 0 {
+        let (line, mut words) = (line_of(ticket), [[0; 8]; 3]);
+        self.memory.read(line + TICKET as u64, words.as_flattened_mut());
+        let [number, who, rest] = words.map(u64::from_le_bytes);
+        let (len, lacking) = (u64::from(rest as u32), rest >> 32 & 0xffff);
+        let mut at = line + HEAD as u64;
+        let mut is_sound = rest >> 48 == view & 0xffff && (1..=ticket).contains(&lacking);
+        if len > SHORT_MAX as u64 {
+            let mut place = [0; 8];
+            self.memory.read(at, &mut place);
+            at = u64::from_le_bytes(place);
+            is_sound &= len <= LONG && (PARTS_START..=BYTES as u64 - len).contains(&at);
+        }
+        if !is_sound || number >> 63 != 0 {
             return Err(Malformed);
         }
-        // Bytes of our own from here on: the root may write them again.
-        let content = self.content(place, len as usize);
         let (sender, origin) = (Member(who as u32), Member((who >> 32) as u32));
         let label = Label { ticket, number, sender, origin };
-        Ok(Some(Entry { view, stable, label, content }))
+        let place = Place { at: at as u32, len: len as u32 };
+        Ok(Some(Entry { view, stable: ticket - lacking, label, place }))
     }
 
-    fn content(&self, place: u64, len: usize) -> Content {
-        let Some(memory) = &self.region.memory else { return Content::of([]) };
-        let mut short = [0; 64];
-        if let Some(short) = short.get_mut(..len) {
-            memory.mapping.read(place, short);
-            return Content::of([short]);
-        }
-        let mut long = vec![0; len];
-        memory.mapping.read(place, &mut long);
-        Content::from(long)
+    /// Whether the root is to be told soon that a content was read: there is little room for long
+    /// ones.
+    // spec: GRP-25
+    #[inline]
+    fn fills_quarter(&mut self, place: Place) -> bool {
+        let Some(start) = u64::from(place.at).checked_sub(LONG_START) else { return false };
+        let end = start + u64::from(place.len);
+        let before = std::mem::replace(&mut self.quarter, end / QUARTER);
+        before != self.quarter || u64::from(place.len) > QUARTER
     }
 }
 
@@ -221,7 +280,7 @@ impl Outgoing {
     /// have none yet.
     // spec: GRP-25
     pub(super) fn set_up_board(&mut self, club: &mut Club) {
-        let Club { id, me, machine, board, .. } = club;
+        let Club { id, me, machine, board, reading, .. } = club;
         let view = machine.view();
         if usize::from(view.branches()) < SEATS_MAX || view.members().count() <= 2 {
             return;
@@ -230,6 +289,8 @@ impl Outgoing {
             *board = Board::new(&mut self.port);
         }
         let Some(board) = board else { return };
+        // What the root before had written, nobody lacks any more.
+        *reading = None;
         let old = std::mem::take(&mut board.readers);
         for member in view.members().filter(|member| member != me) {
             let reads = match old.iter().find(|reader| reader.member == member) {
@@ -244,6 +305,8 @@ impl Outgoing {
             };
             board.readers.push(Reader { member, reads });
         }
+        board.view = view.number();
+        board.is_read = board.readers.iter().all(|reader| reader.reads);
     }
 
     /// The root has handed over its board.
@@ -256,7 +319,7 @@ impl Outgoing {
             return;
         }
         let region = self.port.accept_region(peer, name).ok();
-        let reading = region.and_then(|region| Reading::new(from, region));
+        let reading = region.and_then(|region| Reading::new(from, &region));
         let Some(club) = self.clubs.find(me).filter(|_| reading.is_some()) else { return };
         club.reading = reading;
         self.clubs.has_boards = true;
@@ -268,48 +331,118 @@ impl Outgoing {
     /// A member reads the board from now on.
     // spec: GRP-25
     pub(super) fn on_reads(&mut self, (from, me): (Member, Member)) {
-        let club = self.clubs.find(me);
-        let board = club.and_then(|club| club.board.as_mut());
-        let mut readers = board.into_iter().flat_map(|board| &mut board.readers);
-        if let Some(reader) = readers.find(|reader| reader.member == from) {
-            reader.reads = true;
+        let board = self.clubs.find(me).and_then(|club| club.board.as_mut());
+        board.into_iter().for_each(|board| board.note_reads(from));
+    }
+
+    /// Writes a root's own message to its board, where nothing is before it and all others read;
+    /// its caller delivers it here. False where it must go another way.
+    ///
+    /// # Errors
+    /// Busy: it goes by the board when all have read more.
+    // spec: GRP-20, GRP-25
+    #[inline(always)]
+    pub(super) fn write_own(&mut self, me: Member, parts: [&[u8]; 3]) -> Result<bool, Refusal> {
+        let Self { port, clubs, .. } = self;
+        let has_due = clubs.has_due;
+        let Some(Club { machine, board: Some(board), .. }) = clubs.find(me).filter(|_| !has_due)
+        else {
+            return Ok(false);
+        };
+        let mut is_full = false;
+        let is_sent = machine.multicast_at_once(|view, stable, label| {
+            if !board.is_read() || !board.is_of(view.number()) {
+                return None;
+            }
+            let place = board.write((view.number(), stable), &label, parts);
+            let len: usize = parts.iter().map(|part| part.len()).sum();
+            is_full = place.is_none() && len as u64 <= QUARTER;
+            place.map(Kept::OnBoard)
+        });
+        if is_full {
+            return Err(Refusal::Busy);
+        }
+        if is_sent {
+            board.readers().for_each(|(reader, _)| port.wake(port_of(reader)));
+        }
+        Ok(is_sent)
+    }
+
+    /// Takes the next message of any board, and copies it once, to the buffer: who has sent it, and
+    /// where it is.
+    // spec: GRP-25
+    #[inline(never)]
+    pub(super) fn take_next(&mut self) -> Option<(PeerId, Range<usize>)> {
+        let Clubs { list, buffer, .. } = &mut self.clubs;
+        let (me, machine, reading) = list.iter_mut().find_map(|club| {
+            let Club { me, machine, reading, .. } = &mut **club;
+            let reading = reading.as_mut().filter(|reading| reading.has_news())?;
+            Some((*me, machine, reading))
+        })?;
+        let root = reading.root;
+        let Ok(Some(entry)) = reading.next() else { return self.end_reading(root) };
+        let Entry { view, stable, label, place } = entry;
+        let len = place.len as usize;
+        // As it lies on the board, from a multiple of 64 on: so it is copied fast.
+        let start = place.at as usize % LINE;
+        let range = start..start + len;
+        let buffer = buffer.get_or_insert_with(|| Buffer::new(0));
+        if buffer.len() < range.end {
+            buffer.resize(range.end, 0);
+        }
+        reading.memory().read(place.at.into(), &mut buffer[range.clone()]);
+        let kept = Kept::OnBoard(place);
+        if len <= PART_MAX && machine.take_at_once((view, stable), label, kept) {
+            reading.awaited = Some((view, label.ticket + 1));
+            return Some((port_of(label.origin), range));
+        }
+        match self.take_entry((root, me), entry, Kept::OnBoard(place)) {
+            Ok(is_taken) => is_taken.then_some((port_of(label.origin), range)),
+            Err(Malformed) => self.end_reading(root),
         }
     }
 
-    /// Takes what has come on a board. Before a member heeds what its root says otherwise, it takes
-    /// all that the root had written before.
+    /// There is something on a root's board that cannot be there.
+    #[inline(never)]
+    fn end_reading<T>(&mut self, root: Member) -> Option<T> {
+        self.port.end_malformed_lane(port_of(root));
+        None
+    }
+
+    /// Has the machine take the next message of a board; true where it was due.
+    // spec: GRP-25
+    fn take_entry(
+        &mut self,
+        (root, me): (Member, Member),
+        entry: Entry,
+        payload: Kept,
+    ) -> Result<bool, Malformed> {
+        let Entry { view, stable, label, place } = entry;
+        let reading = self.clubs.find(me).and_then(|club| club.reading.as_mut());
+        let is_filled = reading.is_some_and(|reading| reading.fills_quarter(place));
+        let message = Message::Tree { view, stable, label, payload };
+        let take = |machine: &mut Group<Kept>, causes: &mut Causes<'_>| {
+            machine.on_message(root, message, causes)?;
+            if is_filled {
+                machine.acknowledge_early(causes);
+            }
+            Ok(machine.have() >= label.ticket)
+        };
+        self.with_club(me, take).unwrap_or(Ok(false))
+    }
+
+    /// Before a member heeds what its root says otherwise, it takes all that the root had written
+    /// before.
     // spec: GRP-25
     pub(super) fn read_board(&mut self, me: Member) -> Result<(), Malformed> {
-        while let Some((root, entry)) = self.next_on_board(me)? {
-            let Entry { view, stable, label, content: payload } = entry;
-            let message = Message::Tree { view, stable, label, payload };
-            let heard =
-                self.with_club(me, |machine, causes| machine.on_message(root, message, causes));
-            heard.unwrap_or(Ok(()))?;
+        while let Some(reading) = self.clubs.find(me).and_then(|club| club.reading.as_ref()) {
+            let (root, Some(entry)) = (reading.root, reading.next()?) else { break };
+            // Bytes of our own: it is run later, and the root may write over them.
+            let payload = Kept::Own(copy_of(reading.memory(), entry.place));
+            if !self.take_entry((root, me), entry, payload)? {
+                break;
+            }
         }
         Ok(())
-    }
-
-    fn next_on_board(&mut self, me: Member) -> Result<Option<(Member, Entry)>, Malformed> {
-        let reading = self.clubs.find(me).and_then(|club| club.reading.as_ref());
-        let Some(reading) = reading else { return Ok(None) };
-        Ok(reading.take()?.map(|entry| (reading.root, entry)))
-    }
-
-    /// The same of all boards.
-    #[inline(never)]
-    pub(crate) fn read_boards(&mut self) {
-        while let Some(club) = self.clubs.with_news() {
-            let me = club.me;
-            let Some(root) = club.reading.as_ref().map(|reading| reading.root) else { return };
-            let (before, is_sound) = (club.machine.have(), self.read_board(me).is_ok());
-            let is_moved = self.clubs.find(me).is_some_and(|club| club.machine.have() > before);
-            if !is_sound {
-                self.port.end_malformed_lane(port_of(root));
-            }
-            if !is_sound || !is_moved {
-                return;
-            }
-        }
     }
 }

@@ -1,12 +1,13 @@
 //! Groups as programs use them.
 use super::PAYLOAD_MAX;
+use super::causes::Causes;
 use super::club::{Visit, member_at, port_of};
-use super::content::Content;
+use super::content::{Content, Kept};
 use crate::active::outgoing::Outgoing;
 use crate::active::{Call, Handler, Messenger};
 use crate::error::SetupError;
 use ayre_proto::active::{NAME_MAX, id_of};
-use ayre_proto::group::{Answer, Guest, Member, Options, Refusal, Standing, View};
+use ayre_proto::group::{Answer, Group, Guest, Member, Options, Refusal, Standing, View};
 use ayre_proto::units::PeerId;
 
 /// A membership of a messenger in a group.
@@ -185,15 +186,30 @@ impl<S> Messenger<S> {
         arguments: [u64; N],
         payload: &[u8],
     ) -> Result<(), MulticastError> {
-        let content = content(handler, &arguments, payload)?;
-        let mut sent = self.out.send_to_group(group, content.clone());
-        if sent == Err(MulticastError::Busy) {
-            self.wait_until(state, |messenger| {
-                sent = messenger.out.send_to_group(group, content.clone());
-                sent != Err(MulticastError::Busy)
-            });
+        let said = Said::new(handler, arguments, payload)?;
+        let sent = match self.out.send_to_group(group, &said) {
+            Err(MulticastError::Busy) => self.send_when_free(state, group, &said),
+            sent => sent,
+        };
+        if sent? {
+            self.run_own(state, said.id, (said.arguments.as_flattened(), said.payload));
         }
         self.run_due(state);
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn send_when_free<const N: usize>(
+        &mut self,
+        state: &mut S,
+        group: Membership,
+        said: &Said<'_, N>,
+    ) -> Result<bool, MulticastError> {
+        let mut sent = Err(MulticastError::Busy);
+        self.wait_until(state, |messenger| {
+            sent = messenger.out.send_to_group(group, said);
+            sent != Err(MulticastError::Busy)
+        });
         sent
     }
 
@@ -209,7 +225,7 @@ impl<S> Messenger<S> {
         arguments: [u64; N],
         payload: &[u8],
     ) -> Result<(), MulticastError> {
-        self.out.send_to_group_later(group, content(handler, &arguments, payload)?)
+        self.out.send_to_group_later(group, handler, arguments, payload)
     }
 
     /// Has a member, the door, send a message to all members of its group: for a process that is
@@ -227,11 +243,11 @@ impl<S> Messenger<S> {
         arguments: [u64; N],
         payload: &[u8],
     ) -> Result<(), MulticastError> {
-        let content = content(handler, &arguments, payload)?;
+        let said = Said::new(handler, arguments, payload)?;
         if !self.out.port.is_alive(door) || door == self.out.port.id {
             return Err(MulticastError::Unreachable(door));
         }
-        self.out.visit(id_of(name), member_at(door), content);
+        self.out.visit(id_of(name), member_at(door), &said.content());
         let mut answer = None;
         self.wait_until(state, |messenger| {
             answer = messenger.out.clubs.visit.as_ref().and_then(|visit| visit.answer);
@@ -296,48 +312,86 @@ impl Call<'_> {
         arguments: [u64; N],
         payload: &[u8],
     ) -> Result<(), MulticastError> {
-        self.out.send_to_group_later(group, content(handler, &arguments, payload)?)
+        self.out.send_to_group_later(group, handler, arguments, payload)
+    }
+}
+
+/// What all members get: a handler's number, its arguments and the payload.
+struct Said<'a, const N: usize> {
+    id: u32,
+    arguments: [[u8; 8]; N],
+    payload: &'a [u8],
+}
+
+impl<'a, const N: usize> Said<'a, N> {
+    fn new(
+        handler: Handler<N>,
+        arguments: [u64; N],
+        payload: &'a [u8],
+    ) -> Result<Self, MulticastError> {
+        if payload.len() > PAYLOAD_MAX - 8 * N {
+            return Err(MulticastError::TooLong);
+        }
+        Ok(Self { id: handler.id(), arguments: arguments.map(u64::to_le_bytes), payload })
+    }
+
+    #[inline(never)]
+    fn content(&self) -> Content {
+        let parts = [&self.id.to_le_bytes()[..], self.arguments.as_flattened(), self.payload];
+        parts.concat().into()
     }
 }
 
 impl Outgoing {
     /// Where nobody runs at once what this has delivered.
-    fn send_to_group_later(
+    fn send_to_group_later<const N: usize>(
         &mut self,
         group: Membership,
-        content: Content,
+        handler: Handler<N>,
+        arguments: [u64; N],
+        payload: &[u8],
     ) -> Result<(), MulticastError> {
+        let said = Said::new(handler, arguments, payload)?;
         self.stir();
-        self.send_to_group(group, content)
-    }
-
-    fn send_to_group(&mut self, group: Membership, content: Content) -> Result<(), MulticastError> {
-        let sent = self.with_club(group.0, |machine, causes| machine.multicast(content, causes));
-        match sent.unwrap_or(Err(Refusal::Outside)) {
-            Ok(_) => Ok(()),
-            Err(Refusal::Busy) => Err(MulticastError::Busy),
-            Err(Refusal::Outside) => Err(MulticastError::NoMember),
+        if self.send_to_group(group, &said)? {
+            self.deliver_later(group.0, said.content());
         }
+        Ok(())
     }
 
-    fn visit(&mut self, id: u32, door: Member, content: Content) {
+    /// True where its caller is to deliver it here.
+    #[inline]
+    fn send_to_group<const N: usize>(
+        &mut self,
+        group: Membership,
+        said: &Said<'_, N>,
+    ) -> Result<bool, MulticastError> {
+        let number = said.id.to_le_bytes();
+        let sent =
+            match self.write_own(group.0, [&number, said.arguments.as_flattened(), said.payload]) {
+                Ok(false) => self.request(group.0, said.content()).map(|()| false),
+                sent => sent,
+            };
+        sent.map_err(|refusal| match refusal {
+            Refusal::Busy => MulticastError::Busy,
+            Refusal::Outside => MulticastError::NoMember,
+        })
+    }
+
+    /// The long way: by the machine, to a root wherever it is.
+    #[inline(never)]
+    fn request(&mut self, me: Member, content: Content) -> Result<(), Refusal> {
+        let ask = |machine: &mut Group<Kept>, causes: &mut Causes<'_>| {
+            machine.multicast(Kept::Own(content), causes).map(|_| ())
+        };
+        self.with_club(me, ask).unwrap_or(Err(Refusal::Outside))
+    }
+
+    fn visit(&mut self, id: u32, door: Member, content: &Content) {
         let (me, mut guest) = (self.clubs.new_name(self.port.id), Guest::new(door));
-        if let Ok(message) = guest.ask(content) {
-            self.say(id, (me, door), &message);
+        if let Ok(message) = guest.ask(()) {
+            self.say((me, door), &message.encode(id).0, Some(content));
         }
         self.clubs.visit = Some(Visit { id, me, door, guest, answer: None });
     }
-}
-
-/// What all members get.
-fn content<const N: usize>(
-    handler: Handler<N>,
-    arguments: &[u64; N],
-    payload: &[u8],
-) -> Result<Content, MulticastError> {
-    if payload.len() > PAYLOAD_MAX - 8 * N {
-        return Err(MulticastError::TooLong);
-    }
-    let arguments = arguments.map(u64::to_le_bytes);
-    Ok(Content::of([&handler.id().to_le_bytes(), arguments.as_flattened(), payload]))
 }

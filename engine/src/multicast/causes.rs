@@ -1,13 +1,13 @@
 //! What a group's machine causes: messages to members, and what is to be run here.
-use super::board::Board;
+use super::board::{Board, Reading};
 use super::calls::Change;
 use super::club::{Due, port_of};
-use super::content::Content;
+use super::content::{Content, Kept, copy_of};
 use crate::active::outgoing::Outgoing;
 use crate::connection::Mode;
 use arrayvec::ArrayVec;
 use ayre_proto::active::record::GROUP;
-use ayre_proto::group::{Effects, Label, MESSAGE_BYTES, Member, Message, SEATS_MAX, View};
+use ayre_proto::group::{Bytes, Effects, Label, MESSAGE_BYTES, Member, Message, SEATS_MAX, View};
 use ayre_proto::limits::EAGER_MAX;
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 pub(super) const NAMES: usize = 8;
 
 /// Messages that a peer may be owed: more than any window has need of.
-const OWED_MAX: usize = 1 << 18;
+pub(super) const OWED_MAX: usize = 1 << 18;
 
 /// The effects of one membership's machine.
 pub(super) struct Causes<'a> {
@@ -24,8 +24,9 @@ pub(super) struct Causes<'a> {
     pub(super) me: Member,
     pub(super) due: &'a mut VecDeque<Due>,
     pub(super) board: Option<&'a mut Board>,
+    pub(super) reading: Option<&'a Reading>,
     pub(super) has_ended: bool,
-    /// Members that a board would reach get messages one by one.
+    /// A message of a view has gone to members that have not been offered a board in it.
     pub(super) wants_board: bool,
 }
 
@@ -34,19 +35,37 @@ impl<'a> Causes<'a> {
         out: &'a mut Outgoing,
         (id, me): (u32, Member),
         due: &'a mut VecDeque<Due>,
-        board: Option<&'a mut Board>,
     ) -> Self {
-        Self { out, id, me, due, board, has_ended: false, wants_board: false }
+        let (board, reading, has_ended, wants_board) = (None, None, false, false);
+        Self { out, id, me, due, board, reading, has_ended, wants_board }
+    }
+
+    /// What a machine has kept, wherever it is.
+    fn content(&self, kept: &Kept) -> Content {
+        let place = match kept {
+            Kept::Own(content) => return content.clone(),
+            Kept::OnBoard(place) => *place,
+        };
+        let board = self.board.as_ref().map(|board| board.memory());
+        let memory = self.reading.map(Reading::memory).or(board);
+        debug_assert!(memory.is_some(), "what is kept on a board is of this view");
+        memory.map_or_else(Content::default, |memory| copy_of(memory, place))
     }
 }
 
-impl Effects<Content> for Causes<'_> {
-    fn send(&mut self, to: Member, message: Message<'_, Content>) {
-        self.out.say(self.id, (self.me, to), &message);
+impl Effects<Kept> for Causes<'_> {
+    fn send(&mut self, to: Member, message: Message<'_, Kept>) {
+        let (bytes, kept) = message.encode(self.id);
+        let content = kept.map(|kept| self.content(kept));
+        self.out.say((self.me, to), &bytes, content.as_ref());
     }
 
-    fn deliver(&mut self, label: Label, payload: &Content) {
-        self.due.push_back(Due::Message(label, payload.clone()));
+    fn deliver(&mut self, label: Label, payload: Kept) {
+        match payload {
+            Kept::Own(content) => self.due.push_back(Due::Message(port_of(label.origin), content)),
+            // Who has read it runs it at once.
+            Kept::OnBoard(_) => {}
+        }
     }
 
     fn view_changed(&mut self, ticket: u64, view: &View) {
@@ -63,27 +82,33 @@ impl Effects<Content> for Causes<'_> {
 
     /// On this host, to all at once, where they read it.
     // spec: GRP-6, GRP-25
-    fn spread(&mut self, to: impl Iterator<Item = Member>, message: Message<'_, Content>) {
-        let Message::Tree { view, stable, label, payload } = &message else { return };
-        let mut is_read = &[][..];
-        if let Some(board) = &mut self.board
-            && board.write((*view, *stable), label, payload)
-        {
-            is_read = &board.readers;
+    fn spread(
+        &mut self,
+        to: impl Iterator<Item = Member>,
+        (view, stable): (u64, u64),
+        label: Label,
+        payload: &Kept,
+    ) -> Kept {
+        let content = self.content(payload);
+        let (bytes, _) = Message::Tree { view, stable, label, payload: () }.encode(self.id);
+        let mut place = None;
+        match &mut self.board {
+            Some(board) if board.is_of(view) => {
+                place = board.write((view, stable), &label, [&content, &[], &[]]);
+            }
+            _ => self.wants_board = true,
         }
-        let mut readers = is_read.iter().peekable();
-        let mut are_left = false;
-        for child in to {
-            // Both are in the order in which they joined.
-            match readers.next_if(|reader| reader.member == child) {
-                Some(reader) if reader.reads => self.out.port.wake(port_of(child)),
-                known => {
-                    are_left |= known.is_none();
-                    self.out.say(self.id, (self.me, child), &message);
-                }
+        let (Some(place), Some(board)) = (place, &self.board) else {
+            to.for_each(|child| self.out.say((self.me, child), &bytes, Some(&content)));
+            return payload.clone();
+        };
+        for (reader, reads) in board.readers() {
+            match reads {
+                true => self.out.port.wake(port_of(reader)),
+                false => self.out.say((self.me, reader), &bytes, Some(&content)),
             }
         }
-        self.wants_board = are_left;
+        Kept::OnBoard(place)
     }
 
     /// A root that reaches the memory of all others tells them all at once.
@@ -107,27 +132,27 @@ impl Outgoing {
     // spec: GRP-23
     pub(super) fn say(
         &mut self,
-        group: u32,
         (from, to): (Member, Member),
-        message: &Message<'_, Content>,
+        bytes: &Bytes,
+        content: Option<&Content>,
     ) {
-        let (bytes, content) = message.encode(group);
-        let shared = content.and_then(Content::shared);
         let mut head = ArrayVec::<u8, { NAMES + MESSAGE_BYTES }>::new();
-        for part in [&from.0.to_le_bytes()[..], &to.0.to_le_bytes(), &bytes] {
+        for part in [&from.0.to_le_bytes()[..], &to.0.to_le_bytes(), bytes] {
             head.try_extend_from_slice(part).expect("there is room for names and a message");
         }
         let to = port_of(to);
         if self.owes_beyond(to, OWED_MAX) {
             // It asks again and again, and takes no answer.
-            return self.port.end_malformed_lane(to);
+            if self.port.is_alive(to) {
+                self.port.end_malformed_lane(to);
+            }
+            return;
         }
-        let content = content.map_or(&[][..], |content| content);
+        let bytes = content.map_or(&[][..], |content| content);
         let mut record = ArrayVec::<u8, EAGER_MAX>::new();
-        let fits =
-            [&head[..], content].iter().all(|part| record.try_extend_from_slice(part).is_ok());
-        match shared.filter(|_| !fits) {
-            Some(shared) => self.owe_long(to, GROUP, &head, shared),
+        let fits = [&head[..], bytes].iter().all(|part| record.try_extend_from_slice(part).is_ok());
+        match content.filter(|_| !fits) {
+            Some(content) => self.owe_long(to, GROUP, &head, content.clone()),
             None => self.owe_bytes(to, GROUP, &record),
         }
     }

@@ -2,10 +2,11 @@
 use super::board::{Board, Reading};
 use super::calls::Change;
 use super::causes::Causes;
-use super::content::Content;
+use super::content::{Content, Kept};
 use crate::active::outgoing::Outgoing;
 use crate::random;
-use ayre_proto::group::{Answer, Group, Guest, Label, Member, Options, View};
+use aligned_vec::{AVec, ConstAlign};
+use ayre_proto::group::{Answer, Group, Guest, Member, Options, View};
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
 
@@ -30,10 +31,13 @@ pub(super) fn port_of(member: Member) -> PeerId {
     PeerId((member.0 & ((1 << NUMBER_BITS) - 1)) as u16)
 }
 
+/// Bytes that begin at a multiple of 64.
+pub(super) type Buffer = AVec<u8, ConstAlign<64>>;
+
 /// What is to be run here, in the order of the group.
 #[derive(Debug)]
 pub(super) enum Due {
-    Message(Label, Content),
+    Message(PeerId, Content),
     Changed(Change),
     Ended,
 }
@@ -45,7 +49,7 @@ pub(super) struct Club {
     pub(super) me: Member,
     /// Who is to get this one in, and the ports that were connected when it was asked.
     pub(super) door: Option<(Member, Vec<PeerId>)>,
-    pub(super) machine: Group<Content>,
+    pub(super) machine: Group<Kept>,
     pub(super) due: VecDeque<Due>,
     /// While it is the root of members of this host.
     pub(super) board: Option<Board>,
@@ -76,6 +80,8 @@ pub(crate) struct Clubs {
     pub(crate) has_boards: bool,
     /// Where views are read to; none while one is.
     pub(super) scratch: Option<Box<View>>,
+    /// Where messages are copied to from a board; none while one is run.
+    pub(super) buffer: Option<Buffer>,
     /// Comings and goings that all members' machines know of.
     pub(crate) heeded: u64,
     /// By port, whether they were told that it has gone.
@@ -121,22 +127,15 @@ impl Clubs {
         self.has_boards = self.list.iter().any(|club| club.reading.is_some());
     }
 
-    /// One that can read something on a board.
-    #[inline]
-    pub(super) fn with_news(&self) -> Option<&Club> {
-        let has_news = |club: &&Club| club.reading.as_ref().is_some_and(Reading::has_news);
-        self.list.iter().map(Box::as_ref).find(has_news)
-    }
-
     /// Something can be read on a board.
     pub(crate) fn has_news(&self) -> bool {
-        self.with_news().is_some()
+        self.list.iter().any(|club| club.reading.as_ref().is_some_and(Reading::has_news))
     }
 
     /// The next thing to run, and for which membership.
     pub(super) fn next_due(&mut self) -> Option<(Member, Due)> {
         let next = self.list.iter_mut().find_map(|club| Some((club.me, club.due.pop_front()?)));
-        self.has_due = next.is_some();
+        self.has_due = self.list.iter().any(|club| !club.due.is_empty());
         next
     }
 }
@@ -153,10 +152,18 @@ impl Outgoing {
         let me = self.clubs.new_name(self.port.id);
         let connected = self.port.peers().collect();
         let mut due = VecDeque::new();
-        let mut causes = Causes::new(self, (id, me), &mut due, None);
+        let mut causes = Causes::new(self, (id, me), &mut due);
         let machine = Group::join(me, door, options, &mut causes);
         self.add_club(id, me, Some((door, connected)), machine);
         me
+    }
+
+    /// What was sent by the board is to be run here, too.
+    pub(super) fn deliver_later(&mut self, me: Member, content: Content) {
+        if let Some(club) = self.clubs.find(me) {
+            club.due.push_back(Due::Message(self.port.id, content));
+            self.clubs.has_due = true;
+        }
     }
 
     fn add_club(
@@ -164,7 +171,7 @@ impl Outgoing {
         id: u32,
         me: Member,
         door: Option<(Member, Vec<PeerId>)>,
-        machine: Group<Content>,
+        machine: Group<Kept>,
     ) {
         let due = VecDeque::new();
         let (board, reading) = (None, None);
@@ -176,12 +183,13 @@ impl Outgoing {
     pub(super) fn with_club<R>(
         &mut self,
         me: Member,
-        act: impl FnOnce(&mut Group<Content>, &mut Causes<'_>) -> R,
+        act: impl FnOnce(&mut Group<Kept>, &mut Causes<'_>) -> R,
     ) -> Option<R> {
         let at = self.clubs.list.iter().position(|club| club.me == me && !club.has_ended)?;
         let mut club = self.clubs.list.swap_remove(at);
-        let Club { id, machine, due, board, .. } = &mut *club;
-        let mut causes = Causes::new(self, (*id, me), due, board.as_mut());
+        let Club { id, machine, due, board, reading, .. } = &mut *club;
+        let mut causes = Causes::new(self, (*id, me), due);
+        (causes.board, causes.reading) = (board.as_mut(), reading.as_ref());
         let result = act(machine, &mut causes);
         let (has_ended, wants_board) = (causes.has_ended, causes.wants_board);
         club.has_ended = has_ended;

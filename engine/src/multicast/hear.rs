@@ -3,7 +3,7 @@ use super::board::{BOARD, READS};
 use super::calls::Change;
 use super::causes::{Causes, NAMES};
 use super::club::{Club, Due, Visit, port_of};
-use super::content::Content;
+use super::content::{Content, Kept};
 use crate::active::Messenger;
 use crate::active::outgoing::Outgoing;
 use crate::port::Port;
@@ -11,6 +11,9 @@ use ayre_proto::group::{Member, Message, turn_away};
 use ayre_proto::lane::Malformed;
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
+
+/// Messages on boards that one poll takes.
+const READ_MAX: usize = 64;
 
 /// Bytes of a handler's number.
 pub(crate) const NUMBER: usize = 4;
@@ -38,10 +41,10 @@ impl Outgoing {
             return Ok(());
         }
         let mut scratch = self.clubs.scratch.take().unwrap_or_default();
-        let mut apart = content.map(Content::from);
+        let mut apart = content.map(Content::new);
         let message = Message::parse(said, &mut scratch, |rest| match apart.take() {
-            Some(content) => content,
-            None => Content::of([rest]),
+            Some(content) => Kept::Own(content),
+            None => Kept::Own(Content::new(rest.to_vec())),
         });
         let heard = match message {
             Ok((group, message)) if apart.is_none() => {
@@ -59,7 +62,7 @@ impl Outgoing {
     fn was_on_board(
         &mut self,
         (root, me): (Member, Member),
-        message: &Message<'_, Content>,
+        message: &Message<'_, Kept>,
     ) -> Result<bool, Malformed> {
         let reads = |club: &mut Club| club.reading.as_ref().is_some_and(|one| one.root == root);
         if !self.clubs.find(me).is_some_and(reads) {
@@ -74,7 +77,7 @@ impl Outgoing {
         &mut self,
         group: u32,
         (from, to): (Member, Member),
-        message: Message<'_, Content>,
+        message: Message<'_, Kept>,
     ) -> Result<(), Malformed> {
         if let Some(club) = self.clubs.addressed(group, to) {
             let me = club.me;
@@ -95,7 +98,7 @@ impl Outgoing {
             return visit.take(from, &message);
         }
         let mut due = VecDeque::new();
-        let mut causes = Causes::new(self, (group, to), &mut due, None);
+        let mut causes = Causes::new(self, (group, to), &mut due);
         turn_away(from, &message, &mut causes);
         Ok(())
     }
@@ -110,7 +113,7 @@ fn about_board(said: &[u8]) -> Option<(u32, u32)> {
 
 impl Club {
     /// Who says this: an answer of the door is of whom we have asked, whose name we do not know.
-    fn door_or(&self, from: Member, message: &Message<'_, Content>) -> Member {
+    fn door_or(&self, from: Member, message: &Message<'_, Kept>) -> Member {
         let is_answer = matches!(message, Message::Gone | Message::Out | Message::Refused);
         let door = self.door.as_ref().map(|(door, _)| *door);
         door.filter(|door| is_answer && port_of(*door) == port_of(from)).unwrap_or(from)
@@ -118,7 +121,7 @@ impl Club {
 
     /// Whether this one gets in and cannot reach all members. Then it leaves at once.
     // spec: GRP-24
-    fn is_cut_off(&mut self, message: &Message<'_, Content>, port: &Port) -> bool {
+    fn is_cut_off(&mut self, message: &Message<'_, Kept>, port: &Port) -> bool {
         let Message::View { view, .. } = message else { return false };
         let Some((_, connected)) = &self.door else { return false };
         let is_known = |port: PeerId| connected.contains(&port);
@@ -128,7 +131,7 @@ impl Club {
 }
 
 impl Visit {
-    fn take(&mut self, from: Member, message: &Message<'_, Content>) -> Result<(), Malformed> {
+    fn take(&mut self, from: Member, message: &Message<'_, Kept>) -> Result<(), Malformed> {
         let from = if port_of(from) == port_of(self.door) { self.door } else { from };
         self.answer = Some(self.guest.on_message(from, message)?);
         Ok(())
@@ -138,14 +141,18 @@ impl Visit {
 impl<S> Messenger<S> {
     /// Runs what groups have delivered; returns how much that was.
     // spec: GRP-9
+    #[inline]
     pub(crate) fn run_due(&mut self, state: &mut S) -> usize {
+        if self.out.clubs.has_due { self.run_all_due(state) } else { 0 }
+    }
+
+    #[inline(never)]
+    fn run_all_due(&mut self, state: &mut S) -> usize {
         let mut ran = 0;
         while let Some((me, due)) = self.out.clubs.next_due() {
             ran += 1;
             match due {
-                Due::Message(label, content) => {
-                    self.run_delivered(state, port_of(label.origin), &content);
-                }
+                Due::Message(origin, content) => self.run_delivered(state, origin, &content),
                 Due::Changed(change) => self.tell_change(state, me, &change),
                 Due::Ended => {
                     self.tell_change(state, me, &Change::Ended);
@@ -153,6 +160,23 @@ impl<S> Messenger<S> {
                     self.watchers.retain(|(of, _)| *of != me);
                 }
             }
+        }
+        ran
+    }
+
+    /// Runs what has come on boards; returns how much that was.
+    // spec: GRP-9, GRP-25
+    #[inline]
+    pub(crate) fn read_boards(&mut self, state: &mut S) -> usize {
+        let mut ran = 0;
+        while ran < READ_MAX && self.out.clubs.has_news() {
+            // What was delivered before comes first.
+            ran += self.run_due(state);
+            let Some((origin, place)) = self.out.take_next() else { break };
+            let Some(buffer) = self.out.clubs.buffer.take() else { break };
+            self.run_delivered(state, origin, &buffer[place]);
+            self.out.clubs.buffer = Some(buffer);
+            ran += 1;
         }
         ran
     }

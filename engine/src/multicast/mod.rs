@@ -39,12 +39,21 @@
 //!   multicast --> Group --> causes.rs --> short or long message to a member
 //!   handler <-- due <-- Group <-- hear.rs <--'
 //! ```
+//!
+//! Where a root has a board that all others read, its own messages go a shorter way.
+//!
+//! ```text
+//!   multicast --> Group gives a ticket --> board.rs: the board --> handler, where the message lies
+//!   handler <-- buffer <-- board.rs, Group takes the ticket <--'
+//! ```
 mod board;
 mod calls;
 mod causes;
 mod club;
 mod content;
 mod hear;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 pub(crate) use calls::Watchers;
 pub use calls::{Change, Membership, MulticastError, MulticastOptions};

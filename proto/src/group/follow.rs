@@ -11,6 +11,7 @@ impl<P: Clone> Group<P> {
     // spec: GRP-3
     pub(super) fn adopt(&mut self, ticket: u64, view: &View, effects: &mut impl Effects<P>) {
         self.circle.adopt(view, |who| effects.is_dead(who));
+        self.branch = view.branch(self.me);
         (self.opened, self.listening) = (false, true);
         self.log.push(Item::View);
         self.queue.retain(|sender, number| {

@@ -21,6 +21,7 @@
 //! | `requests` | what is to be ordered: at its sender, and at the root |
 //! | `log` | what somebody may lack |
 //! | `order` | ordering, passing on, delivering, acknowledging |
+//! | `short` | the same in fewer steps, where nothing but messages is under way |
 //! | `lead` | changes of view, by the root or by who takes over |
 //! | `follow` | the same at all others, and who leads |
 //! | `message` | what members tell each other |
@@ -32,6 +33,7 @@ mod log;
 mod message;
 mod order;
 mod requests;
+mod short;
 mod view;
 
 pub use guest::{Answer, Guest};
@@ -43,7 +45,7 @@ use crate::lane::Malformed;
 use lead::Change;
 use log::Log;
 use requests::{Outbox, Queue};
-use view::Circle;
+use view::{Branch, Circle};
 
 /// Names a member, or an outsider: one membership, not a port. Who comes back has another name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -92,19 +94,29 @@ pub trait Effects<P> {
     /// A message goes to this one; to a dead one, nowhere.
     fn send(&mut self, to: Member, message: Message<'_, P>);
     /// The next message.
-    fn deliver(&mut self, label: Label, payload: &P);
+    fn deliver(&mut self, label: Label, payload: P);
     /// The next view, a ticket like those of messages.
     fn view_changed(&mut self, ticket: u64, view: &View);
     /// This one is no member, or will not be one: it has left, or was refused or taken for dead.
     fn left(&mut self);
     /// Whether this one's death was told.
     fn is_dead(&self, who: Member) -> bool;
-    /// The next message goes along the tree, to all these.
-    fn spread(&mut self, to: impl Iterator<Item = Member>, message: Message<'_, P>)
+    /// The next message goes along the tree, to all these: with its view, and up to which ticket
+    /// all have everything. Returns what is kept of it, for who may lack it.
+    fn spread(
+        &mut self,
+        to: impl Iterator<Item = Member>,
+        (view, stable): (u64, u64),
+        label: Label,
+        payload: &P,
+    ) -> P
     where
         P: Clone,
     {
-        to.for_each(|child| self.send(child, message.clone()));
+        for child in to {
+            self.send(child, Message::Tree { view, stable, label, payload: payload.clone() });
+        }
+        payload.clone()
     }
     /// To how many others each member of a view is to pass messages on, from 1 to [`SEATS_MAX`]:
     /// two, where nothing speaks for more.
@@ -136,6 +148,8 @@ pub struct Group<P> {
     opened: bool,
     /// What comes along the tree is taken.
     listening: bool,
+    /// Its place in the tree.
+    branch: Branch,
     log: Log<P>,
     /// The parent was told that everything up to this ticket is here and below.
     told: u64,
@@ -154,6 +168,7 @@ impl<P: Clone> Group<P> {
         let mut view = View { number: 1, ..View::default() };
         view.seats.push(Seat { member: me, ..Seat::default() });
         group.circle.adopt(&view, |_| false);
+        group.branch = view.branch(me);
         (group.opened, group.listening, group.asked) = (true, true, Some(me));
         group.change.orders = true;
         group
@@ -175,6 +190,7 @@ impl<P: Clone> Group<P> {
             circle: Circle::default(),
             opened: false,
             listening: false,
+            branch: Branch::default(),
             log: Log::new(options.window.into()),
             told: 0,
             outbox: Outbox::new(options.requests.into()),
@@ -215,7 +231,7 @@ impl<P: Clone> Group<P> {
     /// nothing may.
     // spec: GRP-6, GRP-12
     pub fn next_of_tree(&self) -> Option<(Member, u64, u64)> {
-        let parent = self.circle.view.parent(self.me).filter(|_| self.listening && self.is_in())?;
+        let parent = self.branch.parent.filter(|_| self.listening && self.is_in())?;
         Some((parent, self.circle.view.number(), self.log.have() + 1))
     }
 

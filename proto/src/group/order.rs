@@ -6,6 +6,10 @@ use super::view::Standing;
 use super::{Effects, Group, Label, Life, Member, Refusal};
 use crate::lane::Malformed;
 
+/// A member tells its parent what it has after so many tickets at most, however wide the window.
+// spec: GRP-13
+const STRIDE_MAX: u64 = 16;
+
 impl<P: Clone> Group<P> {
     /// Notes what is to be ordered, and sends it to the root if there is one. While none leads, it
     /// waits here.
@@ -89,20 +93,36 @@ impl<P: Clone> Group<P> {
     /// The root orders the oldest request. Whether it has.
     // spec: GRP-7, GRP-20
     pub(super) fn order(&mut self, effects: &mut impl Effects<P>) -> bool {
-        let Some(Request { sender, number, what }) = self.queue.front() else { return false };
-        let What::Message(origin, payload) = what else {
+        let Some(oldest) = self.queue.front() else { return false };
+        if oldest.what.is_change() {
             self.close(effects);
             return true;
-        };
-        if self.log.have() - self.log.stable() >= u64::from(self.options.window) {
+        }
+        if !self.has_room() {
             return false;
         }
-        let (ticket, payload) = (self.log.have() + 1, payload.clone());
-        let label = Label { ticket, number: *number, sender: *sender, origin: *origin };
-        self.queue.pop();
+        let Some(Request { sender, number, what: What::Message(origin, payload) }) =
+            self.queue.pop()
+        else {
+            return false;
+        };
+        let label = Label { ticket: self.log.have() + 1, number, sender, origin };
         self.accept(label, payload, Some(self.log.stable()), effects);
-        self.acknowledge(effects);
+        self.trim_alone();
         true
+    }
+
+    /// Whether one more message may be under way.
+    // spec: GRP-20
+    pub(super) fn has_room(&self) -> bool {
+        self.log.have() - self.log.stable() < u64::from(self.options.window)
+    }
+
+    /// Who is alone keeps nothing for others.
+    pub(super) fn trim_alone(&mut self) {
+        if self.branch.children.is_empty() {
+            self.log.trim(self.log.have());
+        }
     }
 
     /// The next message, from the parent.
@@ -116,7 +136,7 @@ impl<P: Clone> Group<P> {
         effects: &mut impl Effects<P>,
     ) -> Result<(), Malformed> {
         let current = self.circle.view.number();
-        if view > current || view == current && self.circle.view.parent(self.me) != Some(from) {
+        if view > current || view == current && self.branch.parent != Some(from) {
             return Err(Malformed);
         }
         if view < current || !self.listening {
@@ -144,7 +164,7 @@ impl<P: Clone> Group<P> {
         label.ticket == self.log.have() + 1
             && stable <= self.log.have()
             && label.ticket - stable <= u64::from(self.options.window)
-            && self.circle.view.members().any(|member| member == self.me)
+            && self.branch.is_in
             && seat.is_some_and(|seat| label.number == seat.ordered + 1)
     }
 
@@ -170,13 +190,15 @@ impl<P: Clone> Group<P> {
         if label.sender == self.me {
             self.outbox.pop_ordered(label.number);
         }
-        self.log.push(Item::Message(label, payload));
-        let Item::Message(_, payload) = self.log.get(label.ticket) else { return };
-        if let Some(stable) = stable {
-            let (view, payload) = (&self.circle.view, payload.clone());
-            let message = Message::Tree { view: view.number(), stable, label, payload };
-            effects.spread(view.children(self.me), message);
-        }
+        let (view, places) = (&self.circle.view, &self.branch.children);
+        let kept = match stable {
+            Some(stable) if !places.is_empty() => {
+                let children = view.members().skip(places.start).take(places.len());
+                effects.spread(children, (view.number(), stable), label, &payload)
+            }
+            _ => payload.clone(),
+        };
+        self.log.push(Item::Message(label, kept));
         effects.deliver(label, payload);
         if label.sender == self.me && label.origin != self.me {
             effects.send(label.origin, Message::Done);
@@ -196,11 +218,9 @@ impl<P: Clone> Group<P> {
         if view < current {
             return Ok(());
         }
-        let (seat, _) = self.circle.seat(at);
-        let child = seat.member;
-        let is_child = self.circle.view.children(self.me).any(|other| other == child);
+        // In a view that is open, seats are members.
+        let sound = view == current && self.opened && self.branch.children.contains(&at);
         let note = self.circle.seat(at).1;
-        let sound = view == current && self.opened && is_child;
         if !sound || ticket < note.acked || ticket > self.log.have() {
             return Err(Malformed);
         }
@@ -213,17 +233,34 @@ impl<P: Clone> Group<P> {
     /// all levels of the tree, so that none waits for another. The root may drop it.
     // spec: GRP-13
     fn acknowledge(&mut self, effects: &mut impl Effects<P>) {
-        let view = &self.circle.view;
-        let acked = |child| view.find(child).map(|at| self.circle.note(at).acked);
-        let all = view.children(self.me).filter_map(acked).fold(self.log.have(), u64::min);
-        let step = (u64::from(self.options.window) / 4).max(1);
-        match view.parent(self.me) {
+        let have = self.log.have();
+        let all = self.circle.acked(&self.branch.children).map_or(have, |acked| acked.min(have));
+        let stride = self.stride();
+        match self.branch.parent {
             None => self.log.trim(all),
-            Some(parent) if all >= self.told + step => {
-                self.told = all;
-                effects.send(parent, Message::Ack { view: view.number(), ticket: all });
-            }
+            Some(parent) if all >= self.told + stride => self.tell(parent, all, effects),
             Some(_) => {}
+        }
+    }
+
+    /// After so many tickets the parent is told.
+    pub(super) fn stride(&self) -> u64 {
+        (u64::from(self.options.window) / 4).clamp(1, STRIDE_MAX)
+    }
+
+    fn tell(&mut self, parent: Member, ticket: u64, effects: &mut impl Effects<P>) {
+        self.told = ticket;
+        effects.send(parent, Message::Ack { view: self.circle.view.number(), ticket });
+    }
+
+    /// Tells the parent at once what is here, for one that passes nothing on.
+    // spec: GRP-13
+    pub fn acknowledge_early(&mut self, effects: &mut impl Effects<P>) {
+        let is_leaf = self.opened && self.listening && self.branch.children.is_empty();
+        if let Some(parent) = self.branch.parent.filter(|_| is_leaf && self.is_in())
+            && self.told < self.log.have()
+        {
+            self.tell(parent, self.log.have(), effects);
         }
     }
 }

@@ -60,6 +60,16 @@ impl<P> Outbox<P> {
         waiting.any(|what| matches!(what, What::Message(origin, _) if *origin == outsider))
     }
 
+    /// Whether nothing waits, and something may be added.
+    pub(super) fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && !self.leaves
+    }
+
+    /// One is ordered before it waits.
+    pub(super) const fn skip(&mut self) {
+        self.last += 1;
+    }
+
     /// Adds one, and gives it its number.
     pub(super) fn push(&mut self, what: What<P>) -> u64 {
         debug_assert!(!self.is_full(), "the caller has looked");
@@ -127,6 +137,10 @@ impl<P> Queue<P> {
 
     pub(super) fn len(&self) -> usize {
         self.requests.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.requests.is_empty()
     }
 
     pub(super) fn clear(&mut self) {

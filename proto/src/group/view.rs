@@ -1,6 +1,7 @@
 //! Views: who is in a group, in what order, and the tree that messages go along.
 use super::Member;
 use arrayvec::ArrayVec;
+use core::ops::Range;
 
 /// Seats of a view: a view fits one short message.
 // spec: GRP-2
@@ -73,19 +74,17 @@ impl View {
         self.seats.iter().position(|seat| seat.member == member)
     }
 
-    /// From whom a member gets messages.
+    /// Where one stands in the tree.
     // spec: GRP-6
-    pub fn parent(&self, of: Member) -> Option<Member> {
-        let at = self.members().position(|member| member == of)?;
-        self.members().nth(at.checked_sub(1)? / usize::from(self.branches))
-    }
-
-    /// To whom a member passes messages on.
-    // spec: GRP-6
-    pub fn children(&self, of: Member) -> impl Iterator<Item = Member> {
-        let at = self.members().position(|member| member == of).unwrap_or(SEATS_MAX);
+    pub(super) fn branch(&self, of: Member) -> Branch {
+        let count = self.members().count();
+        let Some(at) = self.members().position(|member| member == of) else {
+            return Branch::default();
+        };
         let branches = usize::from(self.branches);
-        self.members().skip(branches * at + 1).take(branches)
+        let first = count.min(branches * at + 1);
+        let parent = at.checked_sub(1).and_then(|before| self.members().nth(before / branches));
+        Branch { is_in: true, parent, children: first..count.min(first + branches) }
     }
 
     /// Whether this can be the next view, for `me`: members stand in their order, some are missing,
@@ -103,6 +102,17 @@ impl View {
         let counted = old.number.checked_add(1) == Some(self.number);
         sound && counted && mine.is_some_and(|standing| standing != Standing::Joins)
     }
+}
+
+/// Where one stands in the tree of a view.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Branch {
+    /// It is a member, and does not leave by the view.
+    pub(super) is_in: bool,
+    /// From whom it gets messages.
+    pub(super) parent: Option<Member>,
+    /// To whom it passes them on, by their places among the members.
+    pub(super) children: Range<usize>,
 }
 
 /// What a member notes about another one.
@@ -132,12 +142,9 @@ impl Circle {
         self.view.find(member)
     }
 
+    #[inline]
     pub(super) fn seat(&mut self, at: usize) -> (&mut Seat, &mut Note) {
         (&mut self.view.seats[at], &mut self.notes[at])
-    }
-
-    pub(super) fn note(&self, at: usize) -> &Note {
-        &self.notes[at]
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = (&Seat, &Note)> + Clone {
@@ -150,6 +157,12 @@ impl Circle {
 
     pub(super) fn alive(&self) -> impl Iterator<Item = (&Seat, &Note)> + Clone {
         self.all().filter(|(_, note)| !note.dead)
+    }
+
+    /// Up to which ticket all of these have everything, in a view that is open: there, seats are
+    /// members.
+    pub(super) fn acked(&self, places: &Range<usize>) -> Option<u64> {
+        self.notes[places.clone()].iter().map(|note| note.acked).min()
     }
 
     /// Who leads: the oldest who lives. Until a view is open, those who leave by it count, so that

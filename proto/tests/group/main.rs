@@ -10,4 +10,5 @@ mod random;
 #[path = "../common/script.rs"]
 mod script;
 mod scripts;
+mod short;
 mod world;

@@ -100,6 +100,22 @@ fn what_is_kept_is_bounded_and_dropped_when_all_have_it() {
     }
 }
 
+/// A member acknowledges each quarter of a window, and not each message.
+// spec: GRP-13
+#[test]
+fn acknowledgements_are_few() {
+    for (window, each) in [(4, 1), (16, 4), (64, 16), (1000, 16)] {
+        let mut world = members(2, 2, Options { window, requests: 4 });
+        let mut acknowledged = 0;
+        for _ in 0..96 {
+            world.multicast(0).expect("there is room");
+            assert_eq!(next(&mut world, 0, 1).as_deref(), Some("Tree"));
+            acknowledged += u64::from(next(&mut world, 1, 0).as_deref() == Some("Ack"));
+        }
+        assert_eq!(acknowledged, 96 / each, "window {window}");
+    }
+}
+
 /// The window of a deep tree never waits for acknowledgements that nobody sends.
 // spec: GRP-13, GRP-19
 #[test]

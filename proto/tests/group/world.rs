@@ -2,6 +2,7 @@
 use super::dice::Dice;
 use super::net::{Net, Packet};
 use super::oracle::{Entry, Seen};
+use super::short;
 use ayre_proto::group::{
     Answer, Effects, Group, Guest, Label, Member, Message, Options, Refusal, View,
 };
@@ -37,6 +38,8 @@ pub(crate) struct Node {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) messages: u64,
+    /// Of these, that went the short way at their root, or were taken so.
+    pub(crate) short: u64,
     pub(crate) views: u64,
     pub(crate) joins: u64,
     pub(crate) leaves: u64,
@@ -54,6 +57,7 @@ pub(crate) struct Counts {
 impl Counts {
     pub(crate) fn add(&mut self, other: &Self) {
         self.messages += other.messages;
+        self.short += other.short;
         self.views += other.views;
         self.joins += other.joins;
         self.leaves += other.leaves;
@@ -96,6 +100,8 @@ pub(crate) struct World {
     pub(crate) ambush: u64,
     /// Of the trees.
     pub(crate) branches: u8,
+    /// Members go the short way where they can.
+    pub(crate) is_short: bool,
     /// Nobody lies: what is sent arrives, and what is seen is checked.
     pub(crate) checks: bool,
 }
@@ -136,9 +142,9 @@ impl Effects<u64> for Desk<'_> {
         }
     }
 
-    fn deliver(&mut self, label: Label, payload: &u64) {
+    fn deliver(&mut self, label: Label, payload: u64) {
         if !self.is_burnt() && self.checks {
-            self.fresh.push((label.ticket, self.seen.message(label, *payload)));
+            self.fresh.push((label.ticket, self.seen.message(label, payload)));
         }
     }
 
@@ -201,6 +207,7 @@ impl World {
             counts: Counts::default(),
             ambush: 0,
             branches: 2,
+            is_short: false,
             checks: true,
         }
     }
@@ -274,8 +281,10 @@ impl World {
         let payload = self.dice.word();
         let me = Member(at as u32);
         self.sent.insert(payload, (me, None));
-        let sent =
-            self.with(at, |group, desk| group.as_mut().expect("a group").multicast(payload, desk));
+        let said = (payload, self.is_short);
+        let (sent, is_short) = self
+            .with(at, |group, desk| short::multicast(group.as_mut().expect("a group"), said, desk));
+        self.counts.short += u64::from(is_short);
         match sent {
             Ok(number) => {
                 self.sent.insert(payload, (me, Some(number)));
@@ -443,9 +452,15 @@ impl World {
         let is_fetch = matches!(message, Message::Fetch { .. });
         if self.nodes[to].group.is_some() {
             let described = format!("{message:?}");
-            let done = self.with(to, |group, desk| {
-                group.as_mut().expect("a group").on_message(who, message, desk)
+            let may_be_short = self.is_short;
+            let (done, is_short) = self.with(to, |group, desk| {
+                let group = group.as_mut().expect("a group");
+                match may_be_short && short::take(group, who, &message, desk) {
+                    true => (Ok(()), true),
+                    false => (group.on_message(who, message, desk), false),
+                }
             });
+            self.counts.short += u64::from(is_short);
             assert_eq!(done, Ok(()), "{from} to {to}: {described}\n{:?}", self.group(to));
         } else if let Some((_, guest)) = &mut self.nodes[to].guest {
             // An answer that a door before gave has nobody who waits for it.

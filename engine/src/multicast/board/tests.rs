@@ -12,68 +12,116 @@ fn pair() -> ((Board, Port), (Reading, Port)) {
     let board = Board::new(&mut root).expect("memory");
     assert!(board.share(&mut root, GROUP, Member(1 | 1 << 10)));
     let region = member.accept_region(port_of(ROOT), name_of(GROUP)).expect("it was offered");
-    let reading = Reading::new(ROOT, region).expect("it is mapped");
+    let reading = Reading::new(ROOT, &region).expect("it is mapped");
     ((board, root), (reading, member))
+}
+
+impl Board {
+    /// A ticket, and nothing that goes with it.
+    pub(in super::super) fn scribble(&mut self, ticket: u64) {
+        let line = line_of(ticket) as usize;
+        (0..HEAD).step_by(8).rev().for_each(|at| self.region.store(line + at, u64::MAX));
+        self.region.store(line, ticket);
+    }
 }
 
 fn label(ticket: u64) -> Label {
     Label { ticket, number: ticket + 7, sender: ROOT, origin: Member(9) }
 }
 
-fn content(ticket: u64, len: usize) -> Content {
-    let bytes: Vec<_> = (0..len as u64).map(|at| (at * 3 + ticket) as u8).collect();
-    Content::of([&bytes])
+fn content(ticket: u64, len: usize) -> Vec<u8> {
+    (0..len as u64).map(|at| (at * 3 + ticket) as u8).collect()
 }
 
-/// Messages of all lengths come as they were written, each once, over many rounds of slots and of
+/// Writes a message in three parts; false where it has no room.
+fn write(board: &mut Board, stable: u64, ticket: u64, len: usize) -> bool {
+    let content = content(ticket, len);
+    let (one, rest) = content.split_at(len.min(4));
+    let (two, three) = rest.split_at(rest.len() / 3);
+    board.write((2, stable), &label(ticket), [one, two, three]).is_some()
+}
+
+/// The next message, and its bytes.
+fn read(reading: &mut Reading, ticket: u64) -> (Entry, Vec<u8>) {
+    reading.await_next(Some((ROOT, 2, ticket)));
+    let entry = reading.next().expect("no lie").expect("it is there");
+    (entry, copy_of(reading.memory(), entry.place).to_vec())
+}
+
+/// Messages of all lengths come as they were written, each once, over many rounds of lines and of
 /// the memory for long ones.
 // spec: GRP-25
 #[test]
 fn what_is_written_is_read_in_its_order() {
     let ((mut board, _root), (mut reading, _member)) = pair();
-    let lens = [0, 1, 56, SHORT_MAX, SHORT_MAX + 1, 5000, 100_000, 64, 200_000];
+    let lens =
+        [0, 1, SHORT_MAX, SHORT_MAX + 1, 300, PART_MAX, PART_MAX + 1, 5000, 100_000, 64, 800_000];
     for ticket in 1..1000 {
         let len = lens[ticket as usize % lens.len()];
         reading.await_next(Some((ROOT, 2, ticket)));
         assert!(!reading.has_news(), "{ticket} is not written");
-        assert!(board.write((2, ticket - 1), &label(ticket), &content(ticket, len)));
-        let entry = reading.take().expect("no lie").expect("it is there");
+        assert!(write(&mut board, ticket - 1, ticket, len));
+        let (entry, bytes) = read(&mut reading, ticket);
         assert_eq!((entry.view, entry.stable), (2, ticket - 1));
-        assert_eq!((entry.label, &entry.content), (label(ticket), &content(ticket, len)));
+        assert_eq!((entry.label, bytes), (label(ticket), content(ticket, len)));
     }
     // From another one than the root of the board, nothing is awaited.
     reading.await_next(Some((Member(5), 2, 999)));
     assert!(!reading.has_news());
 }
 
-/// What somebody may lack is not written over: neither a slot nor a long content.
+/// What somebody may lack is not written over: neither a line nor a long content.
 // spec: GRP-25
 #[test]
 fn what_somebody_lacks_stays() {
     let ((mut board, _root), (mut reading, _member)) = pair();
-    for ticket in 1..=SLOTS {
-        assert!(board.write((2, 0), &label(ticket), &content(ticket, 8)));
+    for ticket in 1..=LINES {
+        assert!(write(&mut board, 0, ticket, 8));
     }
-    assert!(!board.write((2, 0), &label(SLOTS + 1), &content(0, 8)));
-    assert!(board.write((2, 1), &label(SLOTS + 1), &content(0, 8)));
-    assert!(!board.write((2, 1), &label(SLOTS + 2), &content(0, 8)));
-    reading.await_next(Some((ROOT, 2, 2)));
-    assert_eq!(reading.take().expect("no lie").expect("it is there").label, label(2));
+    assert!(!write(&mut board, 0, LINES + 1, 8));
+    assert!(write(&mut board, 1, LINES + 1, 8));
+    assert!(!write(&mut board, 1, LINES + 2, 8));
+    assert_eq!(read(&mut reading, 2).0.label, label(2));
 
-    let (stable, quarter) = (SLOTS + 1, LONG as usize / 4);
+    let (stable, quarter) = (LINES + 1, QUARTER as usize - LINE);
     for ticket in stable + 1..=stable + 4 {
-        assert!(board.write((2, stable), &label(ticket), &content(ticket, quarter)));
+        assert!(write(&mut board, stable, ticket, quarter));
     }
     let next = stable + 5;
-    assert!(!board.write((2, stable), &label(next), &content(next, quarter)));
-    assert!(board.write((2, stable + 1), &label(next), &content(next, quarter)));
+    assert!(!write(&mut board, stable, next, quarter));
+    assert!(write(&mut board, stable + 1, next, quarter));
     for ticket in stable + 2..=next {
-        reading.await_next(Some((ROOT, 2, ticket)));
-        let entry = reading.take().expect("no lie").expect("it is there");
-        assert_eq!(entry.content, content(ticket, quarter));
+        assert_eq!(read(&mut reading, ticket).1, content(ticket, quarter));
     }
-    let longer = content(0, LONG as usize + 1);
-    assert!(!board.write((2, next), &label(next + 1), &longer));
+    assert!(!write(&mut board, next, next + 1, LONG as usize + 1));
+}
+
+/// Where a member has read all and has acknowledged what it must, there is room for whatever has
+/// to wait for room.
+// spec: GRP-26
+#[test]
+fn who_has_read_all_leaves_room() {
+    let ((mut board, _root), (mut reading, _member)) = pair();
+    let (mut stable, mut dice) = (0, 7_u64);
+    let mut below = |most: u64| {
+        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (dice >> 33) % most
+    };
+    let mut early = 0;
+    for ticket in 1..5000 {
+        let len = match below(4) {
+            0 => QUARTER - below(3) * 64,
+            1 => below(QUARTER + 1),
+            _ => below(40_000),
+        };
+        assert!(write(&mut board, stable, ticket, len as usize), "{len} bytes at {ticket}");
+        let (entry, _) = read(&mut reading, ticket);
+        if reading.fills_quarter(entry.place) {
+            (stable, early) = (ticket, early + 1);
+        }
+        stable = stable.max(ticket.saturating_sub(15));
+    }
+    assert!((1000..4000).contains(&early), "some are acknowledged: {early}");
 }
 
 /// A root that writes nonsense is found out.
@@ -81,21 +129,24 @@ fn what_somebody_lacks_stays() {
 #[test]
 fn nonsense_is_malformed() {
     let ((mut board, _root), (mut reading, _member)) = pair();
-    let lies: [(u64, u64); 9] = [
-        (1, 3),
-        (2, 1 << 63),
-        (3, 1 << 63),
-        (5, 1 << 40),
-        (5, SHORT_MAX as u64 + 1),
-        (5, u64::MAX),
-        (6, 0),
-        (6, BYTES as u64 - 3),
-        (6, u64::MAX - 2),
+    let (long, good) = (5000, 2 << 48 | 1 << 32);
+    let lies: [(u64, u64, usize); 11] = [
+        (1, 1 << 63, 8),
+        (3, good | (SHORT_MAX as u64 + 1), 32),
+        (3, good | u64::from(u32::MAX), 8),
+        (3, (good & !(1 << 32)) | 8, 8),
+        (3, 2 << 48 | 100 << 32 | 8, 8),
+        (3, 3 << 48 | 1 << 32 | 8, 8),
+        (3, good | (LONG + 1), long),
+        (4, 0, long),
+        (4, PARTS_START - 1, 100),
+        (4, BYTES as u64 - 4999, long),
+        (4, u64::MAX - 2, long),
     ];
-    for (ticket, (word, lie)) in (1..).zip(lies) {
-        assert!(board.write((2, ticket - 1), &label(ticket), &content(ticket, 8)));
-        board.region.store((slot_of(ticket) + 8 * word) as usize, lie);
+    for (ticket, (word, lie, len)) in (1..).zip(lies) {
+        assert!(write(&mut board, ticket - 1, ticket, len));
+        board.region.store((line_of(ticket) + 8 * word) as usize, lie);
         reading.await_next(Some((ROOT, 2, ticket)));
-        assert!(reading.take().is_err(), "{word} says {lie}");
+        assert!(reading.next().is_err(), "{word} says {lie}");
     }
 }

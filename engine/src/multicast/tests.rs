@@ -1,0 +1,228 @@
+//! Members on one host, whose root has a board, driven step by step by one thread.
+use super::causes::OWED_MAX;
+use super::club::member_at;
+use super::*;
+use crate::active::{Call, Handler, Messenger, id_of};
+use crate::config::Config;
+use crate::port::Port;
+use ayre_proto::group::{Member, Message, Options};
+use ayre_proto::units::PeerId;
+
+const NAME: &str = "all";
+
+/// The numbers and payloads that a member has seen.
+type Seen = Vec<(u64, Vec<u8>)>;
+
+/// Messages go to a root and two others.
+struct Trio {
+    members: Vec<Messenger<Seen>>,
+    groups: Vec<Membership>,
+    seen: Vec<Seen>,
+    hear: Handler<1>,
+}
+
+fn connected(count: u16) -> Vec<Port> {
+    let path = std::env::temp_dir().join(format!("ayre-trio-{}-{count}", std::process::id()));
+    let open = |number| Port::open(Config::new().number(number)).expect("a port");
+    let mut ports: Vec<_> = (0..count).map(open).collect();
+    for first in 0..ports.len() - 1 {
+        let (one, others) = ports[first..].split_first_mut().expect("there is one");
+        one.listen(&path).expect("listens");
+        for other in others {
+            std::thread::scope(|scope| {
+                scope.spawn(|| other.connect(&path).expect("connects"));
+                one.accept().expect("accepts");
+            });
+        }
+        let _ = std::fs::remove_file(&path);
+    }
+    ports
+}
+
+fn messenger(port: Port) -> Messenger<Seen> {
+    let mut messenger = Messenger::new(port);
+    let hear = |seen: &mut Seen, _: &mut Call<'_>, [number]: [u64; 1], payload: &[u8]| {
+        seen.push((number, payload.to_vec()));
+    };
+    messenger.register("hear", hear).expect("a new name");
+    messenger
+}
+
+impl Trio {
+    fn new() -> Self {
+        let mut members: Vec<_> = connected(3).into_iter().map(messenger).collect();
+        let options = MulticastOptions::new();
+        let founded = members[0].found(NAME, options, |_, _| ()).expect("a new name");
+        let mut trio = Self {
+            members: Vec::new(),
+            groups: vec![founded],
+            seen: vec![Seen::new(); 3],
+            hear: Handler::named("hear"),
+        };
+        let joining = members.split_off(1);
+        trio.members = members;
+        for mut member in joining {
+            let join = std::thread::spawn(move || {
+                let joined = member.join(&mut vec![], NAME, PeerId(0), options, |_, _| ());
+                (member, joined.expect("there is room"))
+            });
+            while !join.is_finished() {
+                trio.poll(0..trio.members.len());
+            }
+            let (member, group) = join.join().expect("a member");
+            trio.members.push(member);
+            trio.groups.push(group);
+        }
+        // It begins to read when it has got a message otherwise.
+        trio.members[0].try_multicast(founded, trio.hear, [0], &[]).expect("there is room");
+        while !trio.members[0].out.clubs.list[0].board.as_ref().is_some_and(|one| one.is_read()) {
+            trio.poll(0..3);
+        }
+        trio.poll_until(0..3, 1);
+        trio
+    }
+
+    fn poll(&mut self, which: std::ops::Range<usize>) {
+        let all = self.members.iter_mut().zip(&mut self.seen);
+        for (member, seen) in all.skip(which.start).take(which.len()) {
+            // Deaths are looked for now and then only, otherwise.
+            member.port().progress();
+            member.poll(seen);
+        }
+        std::thread::yield_now();
+    }
+
+    /// Until each of them has seen so many.
+    fn poll_until(&mut self, which: std::ops::Range<usize>, count: usize) {
+        while self.seen[which.clone()].iter().any(|seen| seen.len() < count) {
+            self.poll(which.clone());
+        }
+    }
+
+    /// A message of one's own: its payload follows from its number and length.
+    fn send(&mut self, from: usize, number: u64, len: usize) -> Result<(), MulticastError> {
+        let payload = payload(number, len);
+        self.members[from].try_multicast(self.groups[from], self.hear, [number], &payload)
+    }
+}
+
+fn payload(number: u64, len: usize) -> Vec<u8> {
+    (0..len as u64).map(|at| (at * 7 + number) as u8).collect()
+}
+
+/// Whatever its length, a message is at all members what it was, whether it is run at once, later,
+/// or comes from who is not the root.
+// spec: GRP-9, GRP-25, GRP-26
+#[test]
+fn messages_of_all_lengths_come_by_the_board() {
+    let mut trio = Trio::new();
+    let lens = [0, 1, 8, 44, 980, 981, 4000, 70_000, 300_000, 1 << 20];
+    let lens = || lens.iter().map(|len| (*len).min(PAYLOAD_MAX - 8));
+    let mut count = 1;
+    for (number, len) in (1..).zip(lens().chain(lens())) {
+        let from = number as usize % 3;
+        if from == 0 {
+            // It runs here before it returns.
+            let (group, hear) = (trio.groups[0], trio.hear);
+            let (root, seen) = (&mut trio.members[0], &mut trio.seen[0]);
+            let sent = root.multicast(seen, group, hear, [number], &payload(number, len));
+            sent.expect("a member");
+            assert_eq!(trio.seen[0].len(), count + 1);
+        } else {
+            trio.send(from, number, len).expect("there is room");
+        }
+        count += 1;
+        trio.poll_until(0..3, count);
+        let expected = (number, payload(number, len));
+        assert!(trio.seen.iter().all(|seen| seen.last() == Some(&expected)), "{len} of {from}");
+    }
+}
+
+/// A member that reads nothing holds up the root, which has written nothing over.
+// spec: GRP-20, GRP-25, GRP-26
+#[test]
+fn a_root_waits_for_room() {
+    for (len, least, most) in [(8, 64, 80), (60_000, 12, 17)] {
+        let mut trio = Trio::new();
+        let mut sent = 0;
+        loop {
+            match trio.send(0, sent, len) {
+                Ok(()) => sent += 1,
+                Err(why) => break assert_eq!(why, MulticastError::Busy),
+            }
+            trio.poll(0..2);
+            assert!(sent < 1000, "{len} bytes: nobody holds it up");
+        }
+        assert!((least..=most).contains(&sent), "{sent} of {len} bytes");
+        trio.poll_until(0..3, 1 + sent as usize);
+        // All were read, and nothing else has to be said: there is room.
+        trio.poll(0..3);
+        trio.send(0, sent, len).expect("all have read");
+        trio.poll_until(0..3, 2 + sent as usize);
+        for seen in &trio.seen {
+            let expected = (0..=sent).map(|number| (number, payload(number, len)));
+            assert!(seen[1..].iter().cloned().eq(expected), "{len} bytes");
+        }
+    }
+}
+
+/// What a dead root had written, and one survivor has read, the other one gets from it.
+// spec: GRP-9, GRP-10, GRP-25
+#[test]
+fn what_is_on_the_board_of_a_dead_root_comes_to_all() {
+    let lens = [8, 500, 70_000, 20, 990];
+    let mut trio = Trio::new();
+    for (number, len) in (1..).zip(lens) {
+        trio.send(0, number, len).expect("there is room");
+    }
+    trio.poll_until(1..2, 1 + lens.len());
+    // This one looks at the board no more.
+    trio.members[2].out.clubs.list[0].reading = None;
+    assert_eq!(trio.seen[2].len(), 1);
+    drop(trio.members.remove(0));
+    trio.seen.remove(0);
+    trio.poll_until(0..2, 1 + lens.len());
+    let expected = (1..).zip(lens).map(|(number, len)| (number, payload(number, len)));
+    assert!(trio.seen[1][1..].iter().cloned().eq(expected));
+    assert_eq!(trio.seen[0], trio.seen[1]);
+}
+
+/// A root that writes what cannot be on its board is cut off, and the others go on.
+// spec: GRP-15, GRP-25
+#[test]
+fn a_root_that_lies_on_its_board_is_cut_off() {
+    let mut trio = Trio::new();
+    trio.send(0, 1, 8).expect("there is room");
+    trio.poll_until(1..3, 2);
+    let root = &mut trio.members[0].out.clubs.list[0];
+    root.board.as_mut().expect("a board").scribble(root.machine.have() + 1);
+    let root = PeerId(0);
+    let trusts = |member: &mut Messenger<Seen>| member.port().is_alive(root);
+    while trio.members[1..].iter_mut().any(trusts) {
+        trio.poll(1..3);
+    }
+    trio.send(2, 2, 8).expect("there is room");
+    trio.poll_until(1..3, 3);
+    assert!(trio.seen[1..].iter().all(|seen| seen.last() == Some(&(2, payload(2, 8)))));
+}
+
+/// Who asks again and again, and takes no answer, is cut off.
+// spec: GRP-23
+#[test]
+fn who_takes_no_answer_is_cut_off() {
+    let mut ports = connected(2).into_iter().map(messenger);
+    let (mut far, _liar) = (ports.next().expect("one"), ports.next().expect("another"));
+    far.found(NAME, MulticastOptions::new(), |_, _| ()).expect("a new name");
+    let liar = PeerId(1);
+    let ask = Message::<()>::Join(Options { window: 1, requests: 1 });
+    let names = [Member(1 | 5 << 10).0, member_at(PeerId(0)).0].map(u32::to_le_bytes);
+    let said = [names.as_flattened(), &ask.encode(id_of(NAME)).0].concat();
+    for _ in 0..OWED_MAX {
+        far.out.hear(liar, &said, None).expect("it is no lie");
+    }
+    assert!(far.port().is_alive(liar), "there may be as many answers");
+    for _ in 0..1000 {
+        far.out.hear(liar, &said, None).expect("it is no lie");
+    }
+    assert!(!far.port().is_alive(liar));
+}

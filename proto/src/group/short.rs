@@ -1,0 +1,58 @@
+//! The short way of messages: while nothing but messages is under way, a root orders its own, and a
+//! member that passes nothing on takes the next one, in a few steps. They do what `order` does.
+use super::log::Item;
+use super::view::View;
+use super::{Group, Label, Life};
+
+impl<P: Clone> Group<P> {
+    /// Orders a message of its own at once, if this one is the root and nothing waits for a ticket
+    /// before it. `spread` is what [`Effects::spread`](super::Effects::spread) is, and tells what
+    /// is kept; where it gives nothing, nothing has happened. The caller delivers the message here.
+    /// False where it must go the long way.
+    // spec: GRP-7, GRP-8, GRP-20
+    #[inline]
+    pub fn multicast_at_once(
+        &mut self,
+        spread: impl FnOnce(&View, u64, Label) -> Option<P>,
+    ) -> bool {
+        let is_idle = self.queue.is_empty() && self.outbox.is_idle();
+        if !self.change.orders || !is_idle || self.life != Life::In || !self.has_room() {
+            return false;
+        }
+        let (ticket, number) = (self.log.have() + 1, self.outbox.last() + 1);
+        let label = Label { ticket, number, sender: self.me, origin: self.me };
+        let Some(kept) = spread(&self.circle.view, self.log.stable(), label) else { return false };
+        self.outbox.skip();
+        // Who orders is the first.
+        let (seat, note) = self.circle.seat(0);
+        debug_assert_eq!(seat.member, self.me, "the root orders");
+        (seat.ordered, note.queued) = (number, number);
+        self.log.push(Item::Message(label, kept));
+        self.trim_alone();
+        true
+    }
+
+    /// Takes what has come along the tree from the parent, if that is the next message, and nothing
+    /// is to be said of it to anybody. The caller delivers it. False where nothing has happened:
+    /// then [`Group::on_message`] says what it is.
+    // spec: GRP-6, GRP-8, GRP-9
+    #[inline]
+    pub fn take_at_once(&mut self, (view, stable): (u64, u64), label: Label, kept: P) -> bool {
+        let is_leaf = self.branch.parent.is_some() && self.branch.children.is_empty();
+        let is_open = self.opened && self.listening && view == self.circle.view.number();
+        let is_told = label.ticket >= self.told + self.stride() || label.sender == self.me;
+        if !is_leaf || !is_open || is_told || self.life != Life::In || !self.is_next(&label, stable)
+        {
+            return false;
+        }
+        let Some(at) = self.circle.find(label.sender) else { return false };
+        let (seat, note) = self.circle.seat(at);
+        if note.queued >= label.number {
+            return false;
+        }
+        (seat.ordered, note.queued) = (label.number, label.number);
+        self.log.trim(stable);
+        self.log.push(Item::Message(label, kept));
+        true
+    }
+}

@@ -19,11 +19,10 @@ impl<P: Clone> Group<P> {
         });
         let mine = view.find(self.me).map_or(0, |at| view.seats[at].ordered);
         while let Some(what) = self.outbox.pop_ordered(mine) {
-            match what {
-                What::Join(joiner) if view.find(joiner).is_none() => {
-                    effects.send(joiner, Message::Out);
-                }
-                _ => {}
+            if let What::Join(joiner) = what
+                && view.find(joiner).is_none()
+            {
+                effects.send(joiner, Message::Out);
             }
         }
         effects.view_changed(ticket, view);
@@ -81,9 +80,20 @@ impl<P: Clone> Group<P> {
         }
     }
 
-    /// Whether this one may say what is next: who leads, or who was asked by this one, who does.
-    fn may_fill(&self, from: Member) -> bool {
-        self.change.fetching.or_else(|| self.circle.leader()) == Some(from)
+    /// Whether a ticket lacks here. Who may say what has it is who leads, or who was asked by this
+    /// one, who does; and it must be the next.
+    // spec: GRP-22
+    fn lacks(
+        &self,
+        from: Member,
+        ticket: u64,
+        is_next: impl FnOnce(&Self) -> bool,
+    ) -> Result<bool, Malformed> {
+        if ticket <= self.log.have() {
+            return Ok(false);
+        }
+        let says = self.change.fetching.or_else(|| self.circle.leader());
+        if says == Some(from) && is_next(self) { Ok(true) } else { Err(Malformed) }
     }
 
     /// The root begins a change.
@@ -138,11 +148,8 @@ impl<P: Clone> Group<P> {
         payload: P,
         effects: &mut impl Effects<P>,
     ) -> Result<(), Malformed> {
-        if label.ticket <= self.log.have() {
+        if !self.lacks(from, label.ticket, |group| group.is_next(&label, stable))? {
             return Ok(());
-        }
-        if !self.may_fill(from) || !self.is_next(&label, stable) {
-            return Err(Malformed);
         }
         // A message behind a view that is not open here: it was open elsewhere.
         self.open_view(effects);
@@ -161,12 +168,11 @@ impl<P: Clone> Group<P> {
         view: &View,
         effects: &mut impl Effects<P>,
     ) -> Result<(), Malformed> {
-        if ticket <= self.log.have() {
+        let is_next = |group: &Self| {
+            ticket == group.log.have() + 1 && view.follows(&group.circle.view, group.me)
+        };
+        if !self.lacks(from, ticket, is_next)? {
             return Ok(());
-        }
-        let is_next = ticket == self.log.have() + 1 && view.follows(&self.circle.view, self.me);
-        if !self.may_fill(from) || !is_next {
-            return Err(Malformed);
         }
         self.open_view(effects);
         self.adopt(ticket, view, effects);

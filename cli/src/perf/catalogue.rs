@@ -40,11 +40,19 @@ pub(crate) enum Job {
 
 type Cases = Vec<Box<dyn Case>>;
 
+/// Whether a case is asked for in which one rank tells all others.
+fn tells_all(args: &Args) -> bool {
+    TO_ALL.iter().any(|case| args.asks_for(case))
+}
+
 /// The names of the cases of the producers: their jobs need not start where none is asked for.
 const QUEUE_RATE: &str = "queue-rate";
 const FAN_IN: &str = "raw-fan-in";
 const APPEND_RATE: &str = "append-shared-rate";
 const LOCKED: &str = "raw-locked-queue";
+/// Of the cases where one rank tells all others.
+const TO_ALL: [&str; 4] =
+    ["multicast-sent", "unicasts-sent", "multicast-answered", "unicasts-answered"];
 
 impl Job {
     /// Those that the user asked for, one after the other.
@@ -53,6 +61,10 @@ impl Job {
             Some(2) => vec![Self::Crowd(2)],
             Some(procs) => vec![Self::Crowd(2), Self::Crowd(procs)],
             None if args.net.is_on() => vec![Self::Pair],
+            None if tells_all(args) => {
+                let audiences = [4, 8, 16].map(Self::Crowd);
+                [Self::Pair].into_iter().chain(audiences).collect()
+            }
             None if args.asks_for(APPEND_RATE) || args.asks_for(LOCKED) => {
                 let producers = [2, 4, 8].map(Self::Producers);
                 [Self::Pair].into_iter().chain(producers).collect()
@@ -69,6 +81,7 @@ impl Job {
         match (args.procs, ranks) {
             (Some(_), _) => Self::Crowd(ranks),
             (None, 2) => Self::Pair,
+            (None, _) if tells_all(args) => Self::Crowd(ranks),
             (None, _) => Self::Producers(ranks - 1),
         }
     }
@@ -422,11 +435,12 @@ fn multicasts(path: Path) -> Result<Cases> {
         let label = Label { name, sizes, raw: RawKind::Barrier, ..LATENCY }.on(path);
         Box::new(ToAll { label, audience: audience.clone(), is_to_group, until })
     };
+    let [sent, sent_singly, answered, answered_singly] = TO_ALL;
     Ok(vec![
-        case("multicast-sent", true, Until::Sent),
-        case("unicasts-sent", false, Until::Sent),
-        case("multicast-answered", true, Until::Answered),
-        case("unicasts-answered", false, Until::Answered),
+        case(sent, true, Until::Sent),
+        case(sent_singly, false, Until::Sent),
+        case(answered, true, Until::Answered),
+        case(answered_singly, false, Until::Answered),
     ])
 }
 

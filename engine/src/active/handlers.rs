@@ -1,5 +1,5 @@
 //! The handlers of a messenger, by their ids.
-use super::outgoing::Call;
+use super::call::Call;
 use crate::error::SetupError;
 use ayre_proto::active::record::is_handler;
 use ayre_proto::active::{ARGUMENTS_MAX, NAME_MAX, id_of};

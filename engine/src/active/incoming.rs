@@ -1,7 +1,8 @@
 //! Taking records: running handlers, assembling long messages, hearing of names and landings.
+use super::call::Call;
 use super::handlers::{Entry, Handlers};
 use super::messenger::{Failure, Messenger};
-use super::outgoing::{Call, Outgoing};
+use super::outgoing::Outgoing;
 use super::peers::{Coming, Landing, Name, Out, Payload, Peer};
 use crate::collective::running::PORTION_MAX;
 use crate::mem::region::Region;
@@ -54,7 +55,8 @@ impl<S> Messenger<S> {
     /// Runs a message that has come by a channel.
     // spec: CHAN-2
     pub(crate) fn run_body(&mut self, state: &mut S, from: (PeerId, u32), body: &[u8]) -> bool {
-        run(&mut self.handlers, &mut self.out, state, from, body)
+        let split = |at| body.split_at_checked(at);
+        run(&mut self.handlers, &mut self.out, state, from, split)
     }
 
     /// Bytes of the arguments that a peer's messages to a handler have; none where it has none.
@@ -67,9 +69,7 @@ impl<S> Messenger<S> {
     // spec: GRP-23
     pub(crate) fn run_delivered(&mut self, state: &mut S, source: PeerId, content: &[u8]) {
         if let Some((id, body)) = content.split_first_chunk() {
-            let id = u32::from_le_bytes(*id);
-            let split = |at| body.split_at_checked(at);
-            run(&mut self.handlers, &mut self.out, state, (source, id), split);
+            self.run_body(state, (source, u32::from_le_bytes(*id)), body);
         }
     }
 

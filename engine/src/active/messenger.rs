@@ -1,6 +1,7 @@
 //! A port that carries active messages.
+use super::call::Call;
 use super::handlers::{Handler, Handlers};
-use super::outgoing::{Call, Outgoing, bytes_of};
+use super::outgoing::{Outgoing, bytes_of};
 use super::peers::Name;
 use crate::collective::group::Groups;
 use crate::error::{Busy, Fault, PostError, ReceiveError, SetupError};

@@ -36,6 +36,7 @@
 //! # Ok(())
 //! # }
 //! ```
+mod call;
 mod handlers;
 mod incoming;
 mod messenger;
@@ -45,6 +46,6 @@ mod pulling;
 
 pub use ayre_proto::active::record::Cause;
 pub use ayre_proto::active::{ARGUMENTS_MAX, LONGEST, NAME_MAX, STATIC_IDS, id_of};
+pub use call::Call;
 pub use handlers::Handler;
 pub use messenger::{Failure, Messenger, MessengerOptions};
-pub use outgoing::Call;

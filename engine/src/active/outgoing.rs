@@ -183,7 +183,7 @@ impl Outgoing {
 
     /// A message from within a handler: sent or kept.
     // spec: AM-8
-    fn send<const N: usize>(
+    pub(super) fn send<const N: usize>(
         &mut self,
         to: PeerId,
         handler: Handler<N>,
@@ -574,52 +574,6 @@ fn body<'a>(
 /// Arguments as they travel with a long message.
 pub(super) fn bytes_of(arguments: &[u64]) -> Vec<u8> {
     arguments.iter().flat_map(|word| word.to_le_bytes()).collect()
-}
-
-/// Who has called a handler, and the way out while it runs.
-#[derive(Debug)]
-pub struct Call<'a> {
-    pub(crate) out: &'a mut Outgoing,
-    pub(crate) source: PeerId,
-}
-
-impl Call<'_> {
-    /// Who has sent the message.
-    pub fn source(&self) -> PeerId {
-        self.source
-    }
-
-    /// Sends a message to who has sent this one.
-    ///
-    /// # Errors
-    /// As [`Call::send`].
-    // spec: AM-8
-    #[inline]
-    pub fn reply<const N: usize>(
-        &mut self,
-        handler: Handler<N>,
-        arguments: [u64; N],
-        payload: &[u8],
-    ) -> Result<(), PostError> {
-        self.out.send(self.source, handler, arguments, payload)
-    }
-
-    /// Sends a message to anyone. Never blocks: what finds no room is kept, and goes out in order.
-    ///
-    /// # Errors
-    /// [`Busy::OverflowFull`] beyond the messenger's limit; [`Fault::TooLong`],
-    /// [`Fault::PeerDead`], [`Fault::ForeignHandle`] for an unknown peer.
-    // spec: AM-8
-    #[inline]
-    pub fn send<const N: usize>(
-        &mut self,
-        to: PeerId,
-        handler: Handler<N>,
-        arguments: [u64; N],
-        payload: &[u8],
-    ) -> Result<(), PostError> {
-        self.out.send(to, handler, arguments, payload)
-    }
 }
 
 #[cfg(all(test, not(loom)))]

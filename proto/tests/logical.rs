@@ -154,8 +154,8 @@ impl Pair {
 }
 
 /// Whatever is sent is run, once and in the order of its channel, though the receiver holds some
-/// channels for long, the landing is full now and then, and the pipe takes little; none that is held
-/// keeps more than its window and one large message, nor stops another.
+/// channels for long, the landing is full now and then, and the pipe takes little; none that is
+/// held keeps more than its window and one large message, nor stops another.
 // spec: CHAN-2, CHAN-3, CHAN-4, CHAN-5, CHAN-10
 #[test]
 fn random_traffic() {

@@ -158,7 +158,8 @@ impl<S> On<'_, Messenger<S>> {
     /// The same where there is room for the message to wait in, or nothing. Runs no handler.
     ///
     /// # Errors
-    /// [`Busy::ChannelFull`](crate::Busy::ChannelFull) with nothing done; [`Fault`]s as [`Messenger::call`]'s.
+    /// [`Busy::ChannelFull`](crate::Busy::ChannelFull) with nothing done; [`Fault`]s as
+    /// [`Messenger::call`]'s.
     // spec: CHAN-4
     #[inline]
     pub fn try_call<const N: usize>(
@@ -198,8 +199,8 @@ impl On<'_, Call<'_>> {
     /// Sends a message by the channel to anyone. Never blocks.
     ///
     /// # Errors
-    /// [`Busy::ChannelFull`](crate::Busy::ChannelFull) where what waits for that peer by the channel leaves no room; faults
-    /// as [`Call::send`]'s.
+    /// [`Busy::ChannelFull`](crate::Busy::ChannelFull) where what waits for that peer by the
+    /// channel leaves no room; faults as [`Call::send`]'s.
     // spec: CHAN-2, CHAN-4
     #[inline]
     pub fn send<const N: usize>(

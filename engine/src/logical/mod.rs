@@ -1,8 +1,8 @@
 //! Logical channels: ways of their own for messages, so that none waits for what goes by another.
 //!
 //! ```text
-//!   On::call --> [queue of the channel] --> sending.rs: whose turn it is --> record, or a piece of the landing
-//!   handler <--- [queue of the channel] <-- receiving.rs: whose turn it is <--'
+//!   On::call --> [queue] --> sending.rs: whose turn it is --> record, or a piece of the landing
+//!   handler <--- [queue] <-- receiving.rs: whose turn it is <--'
 //! ```
 //!
 //! Bulk data in the background, and what must not wait for it:
@@ -16,7 +16,9 @@
 //! let mut messenger = Messenger::new(Port::join()?); // started by `ayre run -n 2 -- program`
 //! let bulk = messenger.open_channel(1, ChannelOptions::new())?;
 //! let urgent = messenger.open_channel(2, ChannelOptions::new().priority(7))?;
-//! let store = messenger.register("store", |stored: &mut usize, _, [], data| *stored += data.len())?;
+//! let store = messenger.register("store", |stored: &mut usize, _, [], data| {
+//!     *stored += data.len();
+//! })?;
 //! let stop = messenger.register("stop", |stored: &mut usize, call, [], _| {
 //!     println!("told by {} to stop at {stored}", call.source());
 //! })?;

@@ -75,16 +75,23 @@ impl Lists {
         self.nodes[slot as usize].next
     }
 
-    /// Adds a slot as the youngest of its key.
+    /// Adds a slot as the youngest of its key, and returns the oldest, if it was there.
     #[inline(always)]
-    pub(super) fn append(&mut self, bucket: usize, slot: u32, same: impl Fn(u32) -> bool) {
+    pub(super) fn append(&mut self, bucket: usize, slot: u32, same: impl Fn(u32) -> bool) -> u32 {
         let head = self.first(bucket, same);
         if head == NONE {
             let other = self.buckets[bucket];
             self.nodes[slot as usize] = Node { next: NONE, prev: slot, other };
             self.buckets[bucket] = slot;
-            return;
+            return NONE;
         }
+        self.append_behind(head, slot);
+        head
+    }
+
+    /// The same where the oldest of its key is known.
+    #[inline(always)]
+    pub(super) fn append_behind(&mut self, head: u32, slot: u32) {
         let last = self.nodes[head as usize].prev;
         self.nodes[last as usize].next = slot;
         self.nodes[slot as usize] = Node { next: NONE, prev: last, other: NONE };
@@ -102,6 +109,7 @@ impl Lists {
     }
 
     /// The same for one that is not the bucket's first.
+    #[inline(never)]
     fn remove_further(&mut self, bucket: usize, slot: u32) {
         let Node { next, prev, .. } = self.nodes[slot as usize];
         // The youngest one has no successor, so this tells the oldest one, too.

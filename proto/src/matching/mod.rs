@@ -259,7 +259,7 @@ impl Matcher {
         self.check_source(message.source);
         let label = message.label();
         let accepts =
-            self.receives.lone(label).or_else(|| self.receives.oldest(&self.masks, label));
+            self.receives.at_hand(label).or_else(|| self.receives.oldest(&self.masks, label));
         if let Some(slot) = accepts {
             return Arrive::Matched(self.receives.fill(slot, message.len));
         }

@@ -29,6 +29,11 @@ impl Posted {
         self.number == number && (mask.alike(label, self.label) || number == ODD as u32)
     }
 
+    #[inline(always)]
+    const fn accepts(&self, label: Label) -> bool {
+        self.mask.alike(self.label, label)
+    }
+
     /// Puts a message of `len` bytes into the buffer.
     // spec: MATCH-10, MATCH-11
     #[inline(always)]
@@ -50,6 +55,9 @@ pub(super) struct Receives {
     /// The only receive there is stands here and in no list: what most programs post, they wait
     /// for. It is put into its list when the next one comes.
     lone: u32,
+    /// The oldest of those that look like the one that was posted last, if there are several and
+    /// all that stand in lists have one mask: the next message is likely to go there.
+    recent: u32,
     /// How many in lists have each mask; at last, how many have none of the table's.
     counts: [u32; MASKS_MAX + 1],
     /// A bit for each of these counts that is not 0.
@@ -59,7 +67,7 @@ pub(super) struct Receives {
 impl Receives {
     pub(super) fn new(slots: u32) -> Self {
         let (table, lists) = (Table::new(slots), Lists::new(slots, 2 * slots));
-        Self { table, lists, lone: NONE, counts: [0; MASKS_MAX + 1], used: 0 }
+        Self { table, lists, lone: NONE, recent: NONE, counts: [0; MASKS_MAX + 1], used: 0 }
     }
 
     pub(super) const fn table(&self) -> &Table<Posted> {
@@ -87,10 +95,30 @@ impl Receives {
         let id = self.table.insert(posted)?;
         if self.table.len() == 1 {
             self.lone = id.slot;
+        } else if self.is_like_recent(mask, number, label) {
+            self.append_to_recent(id.slot);
         } else {
             self.list(masks, id.slot);
         }
         Some(id)
+    }
+
+    #[inline(always)]
+    fn is_like_recent(&self, mask: Mask, number: u32, label: Label) -> bool {
+        if self.recent == NONE {
+            return false;
+        }
+        let recent = self.table.at(self.recent);
+        recent.number == number && mask.alike(label, recent.label)
+    }
+
+    /// What [`Receives::list`] does with one that looks like the recent ones.
+    #[inline(always)]
+    fn append_to_recent(&mut self, slot: u32) {
+        let Posted { bucket, number, .. } = *self.table.at(self.recent);
+        self.table.at_mut(slot).bucket = bucket;
+        self.counts[number as usize] += 1;
+        self.lists.append_behind(self.recent, slot);
     }
 
     /// Puts a receive into its list; the one that has been alone so far is so no longer.
@@ -100,30 +128,43 @@ impl Receives {
             let lone = core::mem::replace(&mut self.lone, NONE);
             self.append(masks, lone);
         }
-        self.append(masks, slot);
+        self.recent = self.append(masks, slot);
+        if self.recent != NONE && !self.is_of_one_mask() {
+            self.recent = NONE;
+        }
     }
 
+    /// Puts a receive into its list, and returns the oldest that was there.
     #[inline(always)]
-    fn append(&mut self, masks: &Masks, slot: u32) {
-        let &Posted { label, mask, number, .. } = self.table.at(slot);
-        let bucket = match number as usize {
+    fn append(&mut self, masks: &Masks, slot: u32) -> u32 {
+        let Posted { label, mask, number, bucket, .. } = self.table.at_mut(slot);
+        let (label, mask, number) = (*label, *mask, *number);
+        let place = match number as usize {
             ODD => self.lists.further(),
             number => self.lists.bucket(masks.hash(number, label)),
         };
-        self.table.at_mut(slot).bucket = bucket as u32;
+        *bucket = place as u32;
         self.counts[number as usize] += 1;
         self.used |= 1 << number;
         let table = &self.table;
-        self.lists.append(bucket, slot, |slot| table.at(slot).is_like(mask, number, label));
+        let same = |slot| table.at(slot).is_like(mask, number, label);
+        self.lists.append(place, slot, same)
     }
 
-    /// The receive that waits alone, if there is such a one and it accepts a message.
+    /// The oldest receive that accepts a message, where that is known without a search.
     // spec: MATCH-3
     #[inline(always)]
-    pub(super) fn lone(&self, label: Label) -> Option<u32> {
-        let posted = self.table.at(self.lone);
-        let accepts = self.lone != NONE && posted.mask.alike(posted.label, label);
-        accepts.then_some(self.lone)
+    pub(super) fn at_hand(&self, label: Label) -> Option<u32> {
+        // One of them is none.
+        let slot = self.lone | self.recent;
+        let accepts = slot != NONE && self.table.at(slot).accepts(label);
+        accepts.then_some(slot)
+    }
+
+    /// Whether all that stand in lists have one of the table's masks, and the same.
+    #[inline(always)]
+    const fn is_of_one_mask(&self) -> bool {
+        self.used & self.used.wrapping_sub(1) == 0 && self.used < 1 << ODD
     }
 
     /// The oldest receive in a list that accepts a message.
@@ -131,7 +172,7 @@ impl Receives {
     #[inline(never)]
     pub(super) fn oldest(&self, masks: &Masks, label: Label) -> Option<u32> {
         let used = self.used;
-        if used & used.wrapping_sub(1) == 0 && used < 1 << ODD {
+        if self.is_of_one_mask() {
             // None at all, or one mask's.
             let number = used.trailing_zeros() as usize;
             let slot = if used == 0 { NONE } else { self.first(masks, number, label) };
@@ -171,7 +212,7 @@ impl Receives {
         let mut slot = self.lists.first(self.lists.further(), |_| true);
         while slot != NONE {
             let posted = self.table.at(slot);
-            if posted.mask.alike(label, posted.label) {
+            if posted.accepts(label) {
                 break;
             }
             slot = self.lists.after(slot);
@@ -208,9 +249,12 @@ impl Receives {
         }
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn unlist(&mut self, slot: u32) {
         let &Posted { bucket, number, .. } = self.table.at(slot);
+        if slot == self.recent {
+            self.recent = self.lists.after(slot);
+        }
         self.lists.remove(bucket as usize, slot);
         let count = &mut self.counts[number as usize];
         *count -= 1;

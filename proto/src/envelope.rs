@@ -143,10 +143,16 @@ impl Envelope {
     /// What the record of a short message that nobody waits for says; none of any other record.
     #[inline(always)]
     pub const fn of_short(tag: u32, [match_tag, data]: [u64; SHORT_WORDS]) -> Option<Self> {
-        if tag & !(TAGGED | WITH_DATA) != SHORT {
+        if !Self::is_of_short(tag) {
             return None;
         }
         Some(Self::read(tag, [match_tag, data, 0, 0, 0]))
+    }
+
+    /// Whether a record of this tag is a short message that nobody waits for.
+    #[inline(always)]
+    pub const fn is_of_short(tag: u32) -> bool {
+        tag & !(TAGGED | WITH_DATA) == SHORT
     }
 
     /// Tag and head of the record of a short message that nobody waits for.

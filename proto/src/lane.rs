@@ -22,7 +22,7 @@
 //!
 //! The reader returns room by publishing how many lines it has consumed in all; cumulative counts
 //! survive any loss of an earlier one (QFC credits, FORTH prototype).
-use crate::limits::{LANE_LINES_MAX, LINE_PAYLOAD, RECORD_MAX};
+use crate::limits::{LANE_LINES_MAX, LANE_LINES_MIN, LINE_PAYLOAD, RECORD_MAX};
 use core::iter::from_fn;
 
 /// What a record is.
@@ -255,7 +255,18 @@ impl Receiver {
     /// Positions of the lines behind the next one, in lane order.
     #[inline(always)]
     pub fn positions_behind(&self) -> impl Iterator<Item = u32> {
-        let Self { lines, step, mut position, .. } = *self;
+        self.positions_from(self.position)
+    }
+
+    /// Positions of the lines behind the one that is worth sending for.
+    #[inline(always)]
+    pub fn positions_ahead(&self) -> impl Iterator<Item = u32> {
+        self.positions_from(self.position_ahead())
+    }
+
+    #[inline(always)]
+    fn positions_from(&self, mut position: u32) -> impl Iterator<Item = u32> {
+        let Self { lines, step, .. } = *self;
         from_fn(move || {
             position = following(position, step, lines);
             Some(position)
@@ -281,6 +292,19 @@ impl Receiver {
         let expected = self.sequence() as u32 | (kind as u32) << 16;
         let len = (word as u32 >> 20) as usize;
         if word as u32 & 0xf_ffff == expected && len <= LINE_PAYLOAD {
+            Some((len, (word >> 32) as u32))
+        } else {
+            None
+        }
+    }
+
+    /// The same of a record that takes several lines, as many as any lane has at most.
+    #[inline(always)]
+    pub const fn long(&self, word: u64, kind: Kind) -> Option<(usize, u32)> {
+        let expected = self.sequence() as u32 | (kind as u32) << 16;
+        let len = (word as u32 >> 20) as usize;
+        let fits = len > LINE_PAYLOAD && len <= LINE_PAYLOAD * LANE_LINES_MIN;
+        if word as u32 & 0xf_ffff == expected && fits {
             Some((len, (word >> 32) as u32))
         } else {
             None

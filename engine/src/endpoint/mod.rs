@@ -74,7 +74,7 @@ const POLLS_PER_CALL: u32 = 16;
 /// between two that look at others, too.
 const POLLS_PER_TURN: u32 = 2;
 /// The same of an endpoint with one connection, which has nowhere else to look.
-const POLLS_ALONE: u32 = 64;
+const POLLS_ALONE: u32 = 128;
 /// Polls that find nothing between two looks at what need not be done at each, and between two at
 /// which a crowded endpoint lets others run.
 const POLLS_PER_PAUSE: u32 = 4;
@@ -320,6 +320,7 @@ impl Endpoint {
                 self.attend(true);
             }
         } else {
+            self.send_for_lines();
             self.idle = self.idle.wrapping_add(1);
             if self.idle.is_multiple_of(POLLS_PER_PAUSE) {
                 self.pause();
@@ -397,6 +398,15 @@ impl Endpoint {
     fn has_come(&self, index: usize) -> Option<bool> {
         let connection = self.port.connections.get(index).and_then(Option::as_ref)?;
         Some(connection.messages_in.has_come())
+    }
+
+    /// Sends for all lines of the next message where something came last, if it is likely to have
+    /// several: they come as soon as the one that a poll looks at.
+    #[inline(always)]
+    fn send_for_lines(&self) {
+        if let Some(Some(connection)) = self.port.connections.get(self.hot) {
+            connection.messages_in.send_for_rest();
+        }
     }
 
     #[inline(never)]

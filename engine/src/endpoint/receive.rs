@@ -10,7 +10,7 @@ use crate::message::is_due;
 use crate::sync::Ordering;
 use ayre_proto::envelope::{ENVELOPE_WORDS, Envelope, Record, SHORT_WORDS};
 use ayre_proto::lane::{Kind, Malformed, Status};
-use ayre_proto::limits::LINE_PAYLOAD;
+use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::matching::{Arrive, Message, Place};
 
 /// Where a message comes from, and what is said of it.
@@ -72,7 +72,12 @@ impl Endpoint {
         is_further: bool,
         tell: &mut impl FnMut(End),
     ) -> bool {
-        if let Some(taken) = self.take_line(index, is_further, tell) {
+        if let Some(taken) = self.take_line::<false>(index, is_further, tell) {
+            return taken;
+        }
+        if self.is_of_lines(index)
+            && let Some(taken) = self.take_lines(index, is_further, tell)
+        {
             return taken;
         }
         // One copy of all that is not taken most.
@@ -80,11 +85,11 @@ impl Endpoint {
         self.take_any(index, &mut tell)
     }
 
-    /// The record at the head, if it is one line, a short message that a receive waits for, or that
-    /// can be kept: what is taken most. The other methods do the same for any record; none says
-    /// that they have to.
+    /// The record at the head, if it is a short message of one line, or of several, that a receive
+    /// waits for, or that can be kept: what is taken most. [`Endpoint::take_any`] does the same for
+    /// any record; none says that it has to.
     #[inline(always)]
-    fn take_line(
+    fn take_line<const SEVERAL: bool>(
         &mut self,
         index: usize,
         is_further: bool,
@@ -92,18 +97,25 @@ impl Endpoint {
     ) -> Option<bool> {
         let Self { port, by_peer, bodies, receives, tagged, plain, .. } = self;
         let Some(Some(connection)) = port.connections.get_mut(index) else { return Some(false) };
-        let lane = &mut connection.messages_in;
-        let (len, tag) = match lane.peek_short(Kind::GatedMessage) {
+        let (lane, kind) = (&mut connection.messages_in, Kind::GatedMessage);
+        let found = if SEVERAL { lane.peek_long(kind) } else { lane.peek_short(kind) };
+        let (size, tag) = match found {
             Probe::Nothing => return Some(false),
-            Probe::Taken(line) => line,
+            Probe::Taken(record) => record,
             Probe::Other => return None,
         };
         if is_further {
             lane.send_for_ahead();
         }
+        if SEVERAL {
+            lane.send_for_rest_of(size, is_further);
+        }
         let [posted, head @ ..] = lane.head::<{ 1 + SHORT_WORDS }>();
         let envelope = Envelope::of_short(tag, head)?;
-        let len = len.checked_sub((1 + SHORT_WORDS) * 8)?;
+        let len = size.checked_sub((1 + SHORT_WORDS) * 8)?;
+        if SEVERAL && len > EAGER_MAX {
+            return None;
+        }
         // DONE-A1: see is_due().
         if connection.served.load(Ordering::Acquire) < posted {
             return None;
@@ -116,7 +128,7 @@ impl Endpoint {
             Arrive::Unexpected(_) => {
                 // A copy that is made here: nothing is stored for it above.
                 let Origin { source, envelope, len, answer } = origin;
-                self.keep_line(index, &Origin { source, envelope, len, answer });
+                self.keep_line((index, size), &Origin { source, envelope, len, answer });
                 return Some(true);
             }
             Arrive::Busy => return Some(false),
@@ -125,10 +137,17 @@ impl Endpoint {
         let incoming = &mut receives[key];
         incoming.released |= released;
         match incoming.into.first_mut(offset as usize, len as usize) {
+            Some(piece) if SEVERAL => lane.copy(1 + SHORT_WORDS, piece),
             Some(piece) => lane.copy_short(1 + SHORT_WORDS, piece),
             None => take_apart(lane, &mut incoming.into, (offset, len)),
         }
-        lane.consume_short();
+        if SEVERAL {
+            lane.consume_len(size);
+            // Each poll is a whole one for some time, and sends for the lines of the next one.
+            self.patience = 0;
+        } else {
+            lane.consume_short();
+        }
         let (context, is_last) = (incoming.context, incoming.released && incoming.coming == 0);
         if is_last {
             receives.free(key);
@@ -138,12 +157,33 @@ impl Endpoint {
         Some(true)
     }
 
-    /// Keeps the message of one line at the head.
+    /// Whether the record at the head, which has come, is a short message of several lines.
+    #[inline(always)]
+    fn is_of_lines(&self, index: usize) -> bool {
+        let Some(Some(connection)) = self.port.connections.get(index) else { return false };
+        match connection.messages_in.peek_long(Kind::GatedMessage) {
+            Probe::Taken((_, tag)) => Envelope::is_of_short(tag),
+            _ => false,
+        }
+    }
+
+    /// Not a part of what takes one line, so that that is short.
     #[inline(never)]
-    fn keep_line(&mut self, index: usize, origin: &Origin) {
+    fn take_lines(
+        &mut self,
+        index: usize,
+        is_further: bool,
+        tell: &mut impl FnMut(End),
+    ) -> Option<bool> {
+        self.take_line::<true>(index, is_further, tell)
+    }
+
+    /// Keeps the short message at the head, whose record is of `size` bytes.
+    #[inline(never)]
+    fn keep_line(&mut self, (index, size): (usize, usize), origin: &Origin) {
         self.keep_short(index, 1 + SHORT_WORDS, origin);
         if let Some(Some(connection)) = self.port.connections.get_mut(index) {
-            connection.messages_in.consume_short();
+            connection.messages_in.consume_len(size);
         }
     }
 
@@ -422,12 +462,12 @@ impl Endpoint {
     }
 }
 
-/// Copies the message of one line into several spans, as much of it as is said.
+/// Copies a short message into several spans, as much of it as is said.
 #[inline(never)]
 fn take_apart(lane: &LaneReceiver, into: &mut Spans, (offset, len): (u64, u64)) {
-    let mut bytes = [0; LINE_PAYLOAD];
+    let mut bytes = [0; EAGER_MAX];
     let bytes = &mut bytes[..len as usize];
-    lane.copy_short(1 + SHORT_WORDS, bytes);
+    lane.copy(1 + SHORT_WORDS, bytes);
     into.write(offset as usize, bytes);
 }
 

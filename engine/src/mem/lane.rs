@@ -1,7 +1,7 @@
 //! Lanes over shared memory: `proto::lane`'s machines with real lines.
 use super::map::Mapping;
-use super::prefetch;
 use super::word::Word;
+use super::prefetch;
 use crate::sync::{AtomicU64, Ordering};
 use ayre_proto::lane::{Kind, Malformed, Receiver, Sender, Status, lines_for};
 use ayre_proto::limits::{LINE, LINE_PAYLOAD};
@@ -298,6 +298,17 @@ impl<W: Words> LaneReceiver<W> {
         self.machine.short(word, kind).map_or(Probe::Other, Probe::Taken)
     }
 
+    /// The same where it takes several lines.
+    #[inline(always)]
+    pub(crate) fn peek_long(&self, kind: Kind) -> Probe<(usize, u32)> {
+        // LANE-A1: a status word with the expected number makes the whole record visible (LANE-R1).
+        let word = self.words.line(self.machine.position())[0].load(Ordering::Acquire);
+        if !self.machine.arrived(word) {
+            return Probe::Nothing;
+        }
+        self.machine.long(word, kind).map_or(Probe::Other, Probe::Taken)
+    }
+
     /// Takes the record at the head into `into`, where it is of this kind, lies in one line and
     /// fits. The other methods do the same, step by step, for any record.
     #[inline(always)]
@@ -367,6 +378,19 @@ impl<W: Words> LaneReceiver<W> {
         self.consume_lines(1);
     }
 
+    /// Sends for the lines behind the first one of the record at the head, which is of `len` bytes:
+    /// several transfers at a time take as long as one. Those of one that comes right behind
+    /// another were sent for with an earlier one; then for those of a later one.
+    #[inline(always)]
+    pub(crate) fn send_for_rest_of(&self, len: usize, is_further: bool) {
+        let lines = lines_for(len) - 1;
+        if is_further {
+            self.send_for(lines, self.machine.positions_ahead());
+        } else {
+            self.send_for(lines, self.machine.positions_behind());
+        }
+    }
+
     /// Sends for a line further on. Where records come one behind the other, that is worth it;
     /// where they do not, it would take lines from under the writer's hands.
     #[inline(always)]
@@ -402,22 +426,32 @@ impl<W: Words> LaneReceiver<W> {
     /// While the next record is waited for: sends for the lines behind its first one, if it is
     /// likely to have any, so that they come along with it.
     #[inline(always)]
-    fn send_for_rest(&self) {
+    pub(crate) fn send_for_rest(&self) {
         if self.last_lines > 1 {
-            self.send_for(self.last_lines.min(SENT_FOR_MAX) - 1);
+            self.send_for_likely();
         }
     }
 
     #[inline(never)]
-    fn send_for(&self, lines: u32) {
-        for position in self.machine.positions_behind().take(lines as usize) {
+    fn send_for_likely(&self) {
+        self.send_for(self.last_lines.min(SENT_FOR_MAX) - 1, self.machine.positions_behind());
+    }
+
+    #[inline(always)]
+    fn send_for(&self, lines: u32, positions: impl Iterator<Item = u32>) {
+        for position in positions.take(lines as usize) {
             prefetch(self.words.line(position).as_ptr().addr());
         }
     }
 
     /// Gives the lines of the record at the head back.
     pub(crate) fn consume(&mut self, status: &Status) {
-        self.last_lines = lines_for(status.len as usize);
+        self.consume_len(status.len as usize);
+    }
+
+    /// The same of a record of `len` bytes.
+    pub(crate) fn consume_len(&mut self, len: usize) {
+        self.last_lines = lines_for(len);
         self.consume_lines(self.last_lines);
     }
 

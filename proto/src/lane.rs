@@ -154,6 +154,8 @@ const fn assert_lines(lines: u32) {
 pub struct Sender {
     lines: u32,
     step: u32,
+    /// Positions to the line that is sent for while one is written.
+    ahead: u32,
     position: u32,
     /// Lines written in all.
     sent: u32,
@@ -164,7 +166,8 @@ pub struct Sender {
 impl Sender {
     /// A lane of `lines` empty lines.
     pub const fn new(lines: u32) -> Self {
-        Self { lines, step: step(lines), position: 0, sent: 0, limit: lines }
+        let (step, ahead) = (step(lines), AHEAD * step(lines) % lines);
+        Self { lines, step, ahead, position: 0, sent: 0, limit: lines }
     }
 
     /// Lines known to be free; more may be, see [`Sender::on_cursor`].
@@ -177,6 +180,16 @@ impl Sender {
     #[inline(always)]
     pub const fn lines(&self) -> u32 {
         self.lines
+    }
+
+    /// Position of the line a few lines behind the next one, which is worth sending for, where it
+    /// is known to be free.
+    #[inline(always)]
+    pub const fn position_ahead(&self) -> Option<u32> {
+        if self.free() <= AHEAD {
+            return None;
+        }
+        Some(following(self.position, self.ahead, self.lines))
     }
 
     /// Takes in the reader's count of consumed lines. A count that the reader cannot have reached

@@ -134,6 +134,17 @@ impl Ring {
         let steps = self.consumed % self.lines();
         let position = steps * u64::from(step(self.sender.lines())) % self.lines();
         assert_eq!(u64::from(self.receiver.position()), position);
+        self.check_ahead();
+    }
+
+    /// The line that the writer sends for is free, and comes some lines later.
+    fn check_ahead(&self) {
+        let mut sender = self.sender.clone();
+        let (room, ahead) = (sender.free(), sender.position_ahead());
+        let comes = (0..room).map(|_| sender.take().0).position(|position| Some(position) == ahead);
+        assert_eq!(comes.is_some(), ahead.is_some(), "it is free");
+        assert!(comes.is_none_or(|comes| comes > 0), "the next one is stored to at once");
+        assert!(ahead.is_some() || room < 8, "there are some behind the next one");
     }
 }
 

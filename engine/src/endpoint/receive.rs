@@ -104,6 +104,7 @@ impl Endpoint {
             Probe::Taken(record) => record,
             Probe::Other => return None,
         };
+        connection.messages_out.is_further = false;
         if is_further {
             lane.send_for_ahead();
         }

@@ -243,6 +243,7 @@ impl Endpoint {
         if let Executor::Mediated(end) = &connection.executor {
             head[0] = end.pending.posted();
         }
+        connection.messages_out.send_for_ahead();
         let pushed = connection.messages_out.push((Kind::GatedMessage, tag), head, bytes);
         if pushed.is_err() {
             self.port.make_room(peer);

@@ -1,7 +1,7 @@
 //! Lanes over shared memory: `proto::lane`'s machines with real lines.
 use super::map::Mapping;
 use super::word::Word;
-use super::prefetch;
+use super::{prefetch, prefetch_to_write};
 use crate::sync::{AtomicU64, Ordering};
 use ayre_proto::lane::{Kind, Malformed, Receiver, Sender, Status, lines_for};
 use ayre_proto::limits::{LINE, LINE_PAYLOAD};
@@ -59,7 +59,7 @@ impl LaneMemory {
     }
 
     pub(crate) fn sender(self) -> LaneSender {
-        LaneSender { machine: Sender::new(self.count), words: self }
+        LaneSender { machine: Sender::new(self.count), is_further: false, words: self }
     }
 
     pub(crate) fn receiver(self) -> LaneReceiver {
@@ -91,13 +91,16 @@ pub(crate) struct Full;
 #[derive(Debug)]
 pub(crate) struct LaneSender<W = LaneMemory> {
     machine: Sender,
+    /// Something was pushed, and nothing taken from the reader since: what is pushed next is likely
+    /// to be one of many. Only said of lanes whose owner sends for lines ahead.
+    pub(crate) is_further: bool,
     words: W,
 }
 
 impl<W: Words> LaneSender<W> {
     #[cfg(all(loom, test))]
     pub(crate) fn over(words: W, lines: u32) -> Self {
-        Self { machine: Sender::new(lines), words }
+        Self { machine: Sender::new(lines), is_further: false, words }
     }
 
     /// Longest record that this lane can ever take.
@@ -185,6 +188,20 @@ impl<W: Words> LaneSender<W> {
         // LANE-R1: the record and everything stored before it, for whoever sees this word.
         line[0].store(status.encode(), Ordering::Release);
         Ok(())
+    }
+
+    /// Before a record is pushed: sends for a later line, where records go one behind the other. A
+    /// processor waits for the lines it stores to one after the other, and has few of them in view
+    /// where much else is stored in between. Where the reader answers each record, that would take
+    /// lines from under its hands.
+    #[inline(always)]
+    pub(crate) fn send_for_ahead(&mut self) {
+        if self.is_further
+            && let Some(position) = self.machine.position_ahead()
+        {
+            prefetch_to_write(self.words.line(position).as_ptr().addr());
+        }
+        self.is_further = true;
     }
 
     /// Writes all lines of a record but the first; returns what belongs there.

@@ -61,3 +61,17 @@ pub(crate) fn prefetch(address: usize) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = address;
 }
+
+/// The same for a line that will be written soon: whoever has it gives it up.
+#[inline(always)]
+pub(crate) fn prefetch_to_write(address: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: as above; processors that do not know it take it for one that does nothing.
+    unsafe {
+        std::arch::asm!(
+            "prefetchw [{}]", in(reg) address, options(nostack, preserves_flags, readonly)
+        );
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}

@@ -219,7 +219,7 @@ static void open_endpoint(const char *provider) {
 
 /* Each with its processor. */
 static void measure(const char *provider) {
-    static const size_t sizes[] = {8, 512, 4096, 16384, 65536, LONGEST};
+    static const size_t sizes[] = {8, 64, 512, 4096, 16384, 65536, LONGEST};
     int is_raw = strcmp(provider, "raw") == 0;
     void (*turns)(size_t) = is_raw ? raw_blocks : there_and_back;
     void (*stream)(size_t) = is_raw ? raw_stream : many;
@@ -231,8 +231,8 @@ static void measure(const char *provider) {
         void (*once)(size_t) = is_raw && sizes[i] < LINE ? raw_line : turns;
         report("one-way", sizes[i], seconds(once, sizes[i], count) / 2 * 1e9, "ns");
     }
-    if (!is_raw)
-        report("rate", 8, WINDOW / seconds(stream, 8, 300) / 1e6, "M/s");
+    for (size_t bytes = 8; !is_raw && bytes <= 64; bytes *= 8)
+        report("rate", bytes, WINDOW / seconds(stream, bytes, 300) / 1e6, "M/s");
     for (size_t bytes = 4096; bytes <= LONGEST; bytes *= 16) {
         int count = 2 + (int)((1 << 21) / bytes);
         double each = seconds(stream, bytes, count) / WINDOW;

@@ -100,12 +100,13 @@ static void allreduce(size_t unused) {
 }
 
 static void messages(void) {
-    static const size_t sizes[] = {8, 512, 4096, 16384, 65536, 1 << 20, LONGEST};
+    static const size_t sizes[] = {8, 64, 512, 4096, 16384, 65536, 1 << 20, LONGEST};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         int count = sizes[i] < 2048 ? 10000 : 20 + (1 << 25) / (int)(sizes[i] + 16384);
         report("one-way", sizes[i], seconds(there_and_back, sizes[i], count) / 2 * 1e6, "us");
     }
-    report("rate", 8, WINDOW / seconds(many, 8, 500) / 1e6, "M/s");
+    for (size_t bytes = 8; bytes <= 64; bytes *= 8)
+        report("rate", bytes, WINDOW / seconds(many, bytes, 500) / 1e6, "M/s");
     for (size_t bytes = 4096; bytes <= 1 << 20; bytes *= 16) {
         int count = 2 + (int)((1 << 22) / bytes);
         report("stream", bytes, (double)(WINDOW * bytes) / seconds(many, bytes, count) / 1e9, "GB/s");

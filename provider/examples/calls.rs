@@ -10,6 +10,9 @@ use common::{Opened, call};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
+/// Messages that are on their way at a time.
+const WINDOW: usize = 64;
+
 /// Two endpoints that know each other, and have talked.
 fn ends(opened: &Opened, wishes: &Wishes) -> [End; 2] {
     let ends = End::pair(opened, wishes);
@@ -45,6 +48,18 @@ fn take([_, far]: &[End; 2]) {
     while read() != 1 {}
 }
 
+/// A window of receives, their messages, and the completions, as many in a read as there are.
+fn window(ends: &[End; 2], bytes: &[u8], into: &mut [u8]) {
+    (0..WINDOW).for_each(|_| receive(ends, into));
+    (0..WINDOW).for_each(|_| send(ends, bytes));
+    let mut entries = [[0_u64; 8]; WINDOW];
+    let mut left = WINDOW;
+    while left > 0 {
+        let read = call!(ends[1].cq, ops.read(entries.as_mut_ptr().cast::<c_void>(), left));
+        left -= usize::try_from(read).unwrap_or(0);
+    }
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let case = arguments.next().expect("CASE COUNT");
@@ -60,6 +75,9 @@ fn main() {
             send(&ends, &bytes);
             take(&ends);
         }),
+        "tagged-8-windows" => {
+            (0..count / WINDOW as u64).for_each(|_| window(&ends, &bytes, &mut into));
+        }
         "empty-read" => (0..count).for_each(|_| give_time(&ends[1])),
         other => panic!("no case {other}"),
     }

@@ -35,8 +35,9 @@ impl Call<'_> {
     /// Sends a message to anyone. Never blocks: what finds no room is kept, and goes out in order.
     ///
     /// # Errors
-    /// [`Busy::OverflowFull`] beyond the messenger's limit; [`Fault::TooLong`],
-    /// [`Fault::PeerDead`], [`Fault::ForeignHandle`] for an unknown peer.
+    /// [`Busy`](crate::Busy) (OverflowFull) beyond the messenger's limit; a fault
+    /// ([`TooLong`](crate::Fault::TooLong), [`PeerDead`](crate::Fault::PeerDead), or
+    /// [`ForeignHandle`](crate::Fault::ForeignHandle) for an unknown peer).
     // spec: AM-8
     #[inline]
     pub fn send<const N: usize>(

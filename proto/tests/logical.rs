@@ -360,6 +360,10 @@ fn lies_are_malformed() {
     outward.on_back(3, 64).expect("a part of it");
     assert_eq!(outward.on_back(3, 63), Err(Malformed), "less than before");
     assert_eq!(outward.on_back(0, 0), Err(Malformed), "no channel");
+    outward.offer(3, 100);
+    outward.clear();
+    assert_eq!(outward.next(), None, "it is lost");
+    outward.on_back(3, 100).expect("what was sent before");
 }
 
 /// Heads and the words of parts are read as they were written, and all else is refused.

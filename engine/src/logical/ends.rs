@@ -104,7 +104,9 @@ impl Logical {
     /// What waits for a peer is lost: it has gone.
     pub(crate) fn drop_waiting(&mut self, peer: PeerId) {
         if let Some(ends) = self.ends(peer) {
-            (ends.outward, ends.queues, ends.dues) = (Outward::new(), Vec::new(), Vec::new());
+            // What it has said before counts on: it lies in front of messages that are still run.
+            ends.outward.clear();
+            (ends.queues, ends.dues) = (Vec::new(), Vec::new());
         }
     }
 

@@ -1,5 +1,5 @@
 //! A sender's end of all channels to one peer.
-use super::{PART_MAX, PART_MIN, PLACES, SHORT_MAX, Turns, WINDOW, cost};
+use super::{NUMBERS, PART_MAX, PART_MIN, PLACES, SHORT_MAX, Turns, WINDOW, cost};
 use crate::lane::Malformed;
 use alloc::boxed::Box;
 
@@ -111,6 +111,11 @@ impl Outward {
         self.turns.did(cost(bytes));
         let needs = if left > 0 { need(left, total) } else { then.map_or(0, |len| need(len, len)) };
         self.await_turn(number, needs);
+    }
+
+    /// Nothing waits any more on any channel. What was sent counts on.
+    pub fn clear(&mut self) {
+        NUMBERS.for_each(|number| self.await_turn(number, 0));
     }
 
     /// The landing has no room for what this channel is to send: others have their turns.

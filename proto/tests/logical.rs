@@ -231,7 +231,9 @@ fn served(turns: &mut Turns, rounds: usize, cost: impl Fn(u8) -> u64) -> [u64; 2
     let mut served = [0; 256];
     for _ in 0..rounds {
         let (number, left) = turns.next().expect("all are ready");
-        let cost = cost(number).min(left);
+        // What is short is never cut.
+        let cost = cost(number);
+        let cost = if cost > SHORT_MAX as u64 { cost.min(left) } else { cost };
         served[usize::from(number)] += cost;
         turns.did(cost);
     }
@@ -285,6 +287,13 @@ fn priorities_are_strict() {
     turns.set(1, 5, 1);
     turns.ready(4);
     assert_eq!(next(&turns), 1, "it is still ready");
+    turns.set(4, 5, 2);
+    turns.did(1);
+    turns.rest(1);
+    turns.ready(1);
+    assert_eq!(turns.next(), Some((4, 2 * u64::from(SHARE))));
+    turns.did(2 * u64::from(SHARE));
+    assert_eq!(turns.next(), Some((1, u64::from(SHARE))), "a whole turn");
 }
 
 /// Turns and a plain list, in random order, agree on who is next.
@@ -350,8 +359,10 @@ fn lies_are_malformed() {
     inward.on_short(2, 8).expect("another channel");
     let mut inward = Inward::new(1 << 20);
     let all = (0..WINDOW / 64).map(|_| inward.on_short(7, 0)).collect::<Result<Vec<_>, _>>();
-    all.expect("within the window");
+    let all = all.expect("within the window");
     assert_eq!(inward.on_short(7, 0), Err(Malformed), "beyond the window");
+    inward.ran(7, all[0]);
+    assert_eq!(inward.on_short(7, 0), Err(Malformed), "beyond what it was told of");
     assert_eq!(inward.due(7), None, "nothing was run");
 
     let mut outward = Outward::new();

@@ -257,7 +257,7 @@ fn weights_are_shares() {
         let ideal = all * u64::from(weight) / 24;
         let off = served[usize::from(number)].abs_diff(ideal);
         assert!(
-            off <= u64::from(SHARE) * 32,
+            off <= 2 * u64::from(SHARE) * u64::from(weight),
             "{number}: {} of {all}, {ideal}",
             served[usize::from(number)]
         );

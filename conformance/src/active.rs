@@ -46,7 +46,9 @@ impl<S: Default + Send> Ends<S> {
             self.near.poll(&mut self.at_near);
             give_way(round);
         }
-        panic!("waited in vain: {what}");
+        let lives =
+            [self.near.port().is_alive(self.far_id), self.far.port().is_alive(self.near_id)];
+        panic!("waited in vain: {what}; whether they know each other alive: {lives:?}");
     }
 
     /// Posts a message of the near end's; the far end polls meanwhile.

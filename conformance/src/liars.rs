@@ -230,16 +230,18 @@ fn any_record(dice: &mut Dice) -> (u32, Vec<u8>) {
     let tag = match dice.below(8) {
         0 => id,
         1 => dice.below(300) as u32,
-        _ => 1 + dice.below(17) as u32,
+        _ => 1 + dice.below(19) as u32,
     };
     let words = 1 + dice.below(4);
     let mut bytes = vec![];
     for _ in 0..words {
-        let word = match dice.below(5) {
+        let word = match dice.below(7) {
             0 => u64::from(id),
-            1 => dice.below(6),
-            2 => 1 << dice.below(64),
-            3 => 1 << 17,
+            // As a message by a channel, or a part of one, begins.
+            1 => u64::from(id) << 32 | dice.below(2) << 8 | dice.below(4),
+            2 => dice.below(6),
+            3 => 1 << dice.below(64),
+            4 => 1 << 17,
             _ => dice.below(5000),
         };
         bytes.extend(word.to_le_bytes());

@@ -20,7 +20,7 @@
 //!     *stored += data.len();
 //! })?;
 //! let stop = messenger.register("stop", |stored: &mut usize, call, [], _| {
-//!     println!("told by {} to stop at {stored}", call.source());
+//!     println!("told by {:?} to stop at {stored}", call.source());
 //! })?;
 //! let mut stored = 0;
 //! messenger.sync(&mut stored)?;

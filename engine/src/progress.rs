@@ -64,6 +64,8 @@ impl Port {
         if self.engine.is_none() {
             self.pump();
             self.serve_in_turn();
+        } else {
+            self.wake_for_room();
         }
         // Relaxed: the lock orders what the flag stands for.
         if self.any_news.load(Ordering::Relaxed) {
@@ -74,6 +76,21 @@ impl Port {
         self.take_answers_of(hot);
         if turn != hot && self.take_answers_of(turn) {
             self.answers_rota.hot = turn;
+        }
+    }
+
+    /// Peers of other hosts hear by the engine thread of lines that were given back, and some wait
+    /// for them: nobody else wakes it for that.
+    // spec: WIRE-3
+    fn wake_for_room(&mut self) {
+        let turn = self.commands_rota.turn(self.connections.len());
+        for index in [self.mail_rota.hot, turn] {
+            if let Some(Some(connection)) = self.connections.get_mut(index)
+                && connection.messages_in.has_given_back()
+                && connection.is_carried()
+            {
+                connection.link.kick(Sleeper::Port);
+            }
         }
     }
 

@@ -362,6 +362,11 @@ impl Receiver {
         Some(self.consumed)
     }
 
+    /// What the writer has been told of, in all.
+    pub const fn published(&self) -> u32 {
+        self.published
+    }
+
     /// The writer may have the lines before this count back: for a reader that passes lines on, and
     /// gives them back only once they were consumed where they went. A count beyond what was
     /// consumed here, or before what was given back, is refused and changes nothing.

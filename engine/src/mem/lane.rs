@@ -63,7 +63,7 @@ impl LaneMemory {
     }
 
     pub(crate) fn receiver(self) -> LaneReceiver {
-        LaneReceiver { machine: Receiver::new(self.count), last_lines: 1, words: self }
+        LaneReceiver { machine: Receiver::new(self.count), last_lines: 1, seen: 0, words: self }
     }
 }
 
@@ -265,13 +265,15 @@ pub(crate) struct LaneReceiver<W = LaneMemory> {
     machine: Receiver,
     /// Of the last record; the next one is likely to take as many.
     last_lines: u32,
+    /// Of what was given back, what somebody has looked at.
+    seen: u32,
     words: W,
 }
 
 impl<W: Words> LaneReceiver<W> {
     #[cfg(all(loom, test))]
     pub(crate) fn over(words: W, lines: u32) -> Self {
-        Self { machine: Receiver::new(lines), last_lines: 1, words }
+        Self { machine: Receiver::new(lines), last_lines: 1, seen: 0, words }
     }
 
     /// Lines of the whole lane.
@@ -459,6 +461,13 @@ impl<W: Words> LaneReceiver<W> {
         for position in positions.take(lines as usize) {
             prefetch(self.words.line(position).as_ptr().addr());
         }
+    }
+
+    /// Whether lines were given back since this was last asked.
+    #[inline]
+    pub(crate) fn has_given_back(&mut self) -> bool {
+        let published = self.machine.published();
+        std::mem::replace(&mut self.seen, published) != published
     }
 
     /// Gives the lines of the record at the head back.

@@ -339,7 +339,10 @@ impl<S> Messenger<S> {
     // spec: AM-6
     #[inline]
     pub fn poll(&mut self, state: &mut S) -> usize {
-        let mut ran = if self.out.has_more() { self.catch_up(state) } else { 0 };
+        if self.out.owes {
+            self.out.drain();
+        }
+        let mut ran = 0;
         // The buffer has room for the longest.
         if let Ok(Some(first)) = self.out.port.try_recv(&mut self.buffer[..]) {
             ran += usize::from(self.take(state, &first));
@@ -347,20 +350,8 @@ impl<S> Messenger<S> {
                 let Some(next) = self.out.port.try_recv_more(&mut self.buffer[..]) else { break };
                 ran += usize::from(self.take(state, &next));
             }
-            if self.out.has_more() {
-                ran += self.go_on(state);
-            }
         }
-        ran
-    }
-
-    /// Sends what is owed, and goes on.
-    #[inline(never)]
-    fn catch_up(&mut self, state: &mut S) -> usize {
-        if self.out.owes {
-            self.out.drain();
-        }
-        self.go_on(state)
+        if self.out.has_more() { ran + self.go_on(state) } else { ran }
     }
 
     /// Runs what has come otherwise than as a message of its own, and goes on with what has begun.

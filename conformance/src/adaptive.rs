@@ -4,7 +4,7 @@ use crate::collectives::{Member, Round, all};
 use crate::seed::{Dice, cases};
 use crate::world::insist;
 use ayre::collective::{Collective, Group, GroupError, Request, Schedule};
-use ayre::{Combine, Options, PeerId, PostError, RegionOptions, RemoteRegion, Rights};
+use ayre::{Combine, Options, PeerId, PostError, Region, RegionOptions, RemoteRegion, Rights};
 use std::num::NonZeroU32;
 
 /// Members of each group.
@@ -74,7 +74,7 @@ fn load(member: &mut Member, to: &RemoteRegion) {
 }
 
 /// Memory of member 3, at member 1.
-fn lend(member: &mut Member, own: usize) -> (Option<ayre::Region>, Option<RemoteRegion>) {
+fn lend(member: &mut Member, own: usize) -> (Option<Region>, Option<RemoteRegion>) {
     match own {
         1 => (None, Some(member.port().accept_region(PeerId(3), 5).expect("it is handed over"))),
         3 => {
@@ -87,16 +87,26 @@ fn lend(member: &mut Member, own: usize) -> (Option<ayre::Region>, Option<Remote
     }
 }
 
+/// A group that records so many calls, one of whose links can be loaded.
+fn begin(
+    member: &mut Member,
+    state: &mut Vec<u64>,
+    (own, calls): (usize, usize),
+) -> (Group, (Option<Region>, Option<RemoteRegion>)) {
+    let group = member.group_of_all("all").expect("a new name");
+    let lent = lend(member, own);
+    member.barrier(state, group).expect("all do");
+    member.record(group, calls).expect("few calls");
+    (group, lent)
+}
+
 /// A link that is full of what one member puts is seen by all, who do without it: they choose
 /// another schedule than the usual ones. A link of this host has no counters.
 // spec: COLL-17, COLL-18
 pub fn a_busy_link_is_avoided(executor: Executor) {
     let found = all(executor, MEMBERS, |member, own| {
-        let group = member.group_of_all("all").expect("a new name");
         let state = &mut Vec::new();
-        let (_region, remote) = lend(member, own);
-        member.barrier(state, group).expect("all do");
-        member.record(group, 1).expect("one call");
+        let (group, (_region, remote)) = begin(member, state, (own, 1));
         member.adapt(state, group, every(4)).expect("all do");
         let mut is_seen = false;
         for calls in 0..CALLS {
@@ -131,11 +141,8 @@ pub fn a_busy_link_is_avoided(executor: Executor) {
 // spec: COLL-17
 pub fn who_begins_to_adapt_tells_at_once(executor: Executor) {
     let found = all(executor, MEMBERS, |member, own| {
-        let group = member.group_of_all("all").expect("a new name");
         let state = &mut Vec::new();
-        let (_region, remote) = lend(member, own);
-        member.barrier(state, group).expect("all do");
-        member.record(group, 1).expect("one call");
+        let (group, (_region, remote)) = begin(member, state, (own, 1));
         for _ in 0..if executor.is_wire() { CALLS } else { 20 } {
             if let Some(remote) = &remote {
                 load(member, remote);
@@ -157,11 +164,8 @@ pub fn who_begins_to_adapt_tells_at_once(executor: Executor) {
 // spec: COLL-18
 pub fn what_went_before_is_not_of_the_call(executor: Executor) {
     all(executor, MEMBERS, |member, own| {
-        let group = member.group_of_all("all").expect("a new name");
         let state = &mut Vec::new();
-        let (_region, remote) = lend(member, own);
-        member.barrier(state, group).expect("all do");
-        member.record(group, 8).expect("few calls");
+        let (group, (_region, remote)) = begin(member, state, (own, 8));
         for _ in 0..5 {
             if let Some(remote) = &remote {
                 // Of the longest frames there are, this takes more than the calls do.

@@ -3,7 +3,7 @@ use crate::Executor;
 use crate::active::{Ends, bytes};
 use crate::seed::Dice;
 use crate::storm::mesh;
-use crate::world::{ROUNDS, World, join};
+use crate::world::{ROUNDS, World, give_way, join};
 use ayre::active::{Call, Cause, Failure, Handler, Messenger, MessengerOptions};
 use ayre::logical::{Channel, ChannelOptions};
 use ayre::{Busy, Fault, PeerId, Port, PostError, ReceiveError};
@@ -198,13 +198,13 @@ pub fn one_channel_is_polled(executor: Executor) {
         let sent = ends.near.on(channel(1)).try_call(to, KEEP, [1, number], &[]);
         sent.expect("its queue has room");
     }
-    for _ in 0..ROUNDS {
+    for round in 0..ROUNDS {
         if ends.at_far.of(2).len() == 50 && ends.near.backlog(to, channel(1)) == 0 {
             break;
         }
         ends.far.poll_only(&mut ends.at_far, channel(2));
         ends.near.poll(&mut ends.at_near);
-        yield_now();
+        give_way(round);
     }
     assert_eq!((ends.at_far.of(2), ends.at_far.of(1)), (numbers(50), vec![]));
     ends.until("the others", |ends| ends.at_far.of(1).len() == 50);
@@ -404,7 +404,7 @@ pub fn who_lies_about_channels_is_cut_off(executor: Executor) {
             far.hold(channel(1));
         }
         let mut left = &records[..];
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
             let is_over = left.is_empty() && seen.messages.len() == 3;
             if !far.port().is_alive(near_id) || is_over {
                 break;
@@ -416,7 +416,7 @@ pub fn who_lies_about_channels_is_cut_off(executor: Executor) {
             }
             far.poll(&mut seen);
             liar.progress();
-            yield_now();
+            give_way(round);
         }
         assert_ne!(far.port().is_alive(near_id), is_lie, "{:?}", records.last());
     }

@@ -108,22 +108,17 @@ impl<S> std::fmt::Debug for Messenger<S> {
 impl<S> Messenger<S> {
     /// Takes a port, whose short messages are the messenger's from now on.
     pub fn new(port: Port) -> Self {
-        let out = Outgoing::new(port, MessengerOptions::new());
-        let (handlers, deaths) = (Handlers::default(), VecDeque::new());
-        let (groups, watchers) = (Groups::default(), Watchers::new());
-        let (streams, inbox) = (Streams::default(), Inbox::default());
-        let (buffer, peer_changes, syncs) = (Box::new([0; EAGER_MAX]), 0, 0);
         Self {
-            handlers,
-            out,
-            groups,
-            watchers,
-            streams,
-            inbox,
-            buffer,
-            deaths,
-            peer_changes,
-            syncs,
+            handlers: Handlers::default(),
+            out: Outgoing::new(port, MessengerOptions::new()),
+            groups: Groups::default(),
+            watchers: Watchers::new(),
+            streams: Streams::default(),
+            inbox: Inbox::default(),
+            buffer: Box::new([0; EAGER_MAX]),
+            deaths: VecDeque::new(),
+            peer_changes: 0,
+            syncs: 0,
         }
     }
 
@@ -250,9 +245,10 @@ impl<S> Messenger<S> {
         match self.out.post(to, handler, arguments, payload) {
             Ok(()) => Ok(()),
             Err(PostError::Fault(fault)) => Err(fault),
-            Err(PostError::Busy(_)) => {
-                self.post_until(state, |out| out.post_in_turn(to, handler, arguments, payload))
-            }
+            Err(PostError::Busy(_)) => self.post_until(state, |out| {
+                out.want(to);
+                out.post(to, handler, arguments, payload)
+            }),
         }
     }
 
@@ -272,10 +268,11 @@ impl<S> Messenger<S> {
         if 8 * N + payload.len() > EAGER_MAX {
             return Err(Fault::TooLong.into());
         }
-        match self.out.post(to, handler, arguments, payload) {
-            Err(PostError::Busy(_)) => self.out.post_in_turn(to, handler, arguments, payload),
-            posted => posted,
+        let posted = self.out.post(to, handler, arguments, payload);
+        if let Err(PostError::Busy(_)) = posted {
+            self.out.want(to);
         }
+        posted
     }
 
     // spec: AM-9, AM-12

@@ -104,20 +104,10 @@ impl Outgoing {
         self.port.send(to, handler.id(), lay(&mut [0; LINE_PAYLOAD], &arguments, payload))
     }
 
-    /// The same, where a message that finds no room has its turn before what waits by channels.
+    /// A message has found no room: the next one has its turn before what waits by channels.
     #[inline(never)]
-    pub(super) fn post_in_turn<const N: usize>(
-        &mut self,
-        to: PeerId,
-        handler: Handler<N>,
-        arguments: [u64; N],
-        payload: &[u8],
-    ) -> Result<(), PostError> {
-        let posted = self.post(to, handler, arguments, payload);
-        if let Err(PostError::Busy(_)) = posted {
-            self.peer(to).is_wanted = true;
-        }
-        posted
+    pub(super) fn want(&mut self, to: PeerId) {
+        self.peer(to).is_wanted = true;
     }
 
     #[inline(never)]

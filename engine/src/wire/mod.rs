@@ -178,9 +178,9 @@ impl Wire {
     // spec: PROG-4
     pub(crate) fn pump(&mut self) -> Pumped {
         let now = self.now();
-        let (came, count) = self.receive(now);
-        // A lone datagram goes to the program at once: it may answer, and so acknowledge.
-        self.put_off = count == 1 && came.from.is_some() && !self.put_off;
+        let came = self.receive(now);
+        // What has come goes to the program at once: it may answer, and so acknowledge.
+        self.put_off = came.from.is_some() && !self.put_off;
         if self.put_off {
             return came;
         }
@@ -192,7 +192,7 @@ impl Wire {
     /// The same with all peers.
     pub(crate) fn pump_all(&mut self) -> Pumped {
         let now = self.now();
-        let (came, _) = self.receive(now);
+        let came = self.receive(now);
         let served = self.links.serve_all(now);
         self.send(now);
         came.and(served)
@@ -344,15 +344,13 @@ impl Wire {
     }
 
     /// Before anything is done by the clock, so that nobody is taken for silent whose word waits.
-    /// Says how many datagrams came, too.
-    fn receive(&mut self, now: u64) -> (Pumped, usize) {
-        let (mut pumped, mut count) = (Pumped::default(), 0);
+    fn receive(&mut self, now: u64) -> Pumped {
+        let mut pumped = Pumped::default();
         self.pumped_at = now;
         let Self { nets, inbox, links, datagram_max, .. } = self;
         for (index, net) in nets.iter_mut().enumerate() {
             inbox.clear();
             net.receive(inbox, now);
-            count += inbox.len();
             for number in 0..inbox.len() {
                 let (to, datagram) = inbox.get(number);
                 let longest = || net.datagram_max(to).min(*datagram_max);
@@ -360,7 +358,7 @@ impl Wire {
                     pumped.and(links.on_datagram((Way { net: index, to }, longest), datagram, now));
             }
         }
-        (pumped, count)
+        pumped
     }
 
     fn send(&mut self, now: u64) {

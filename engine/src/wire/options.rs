@@ -78,10 +78,11 @@ impl NetOptions {
         self
     }
 
-    /// Sends and receives Ethernet frames of its own, by the interfaces that have the addresses,
-    /// instead of UDP: half the time for a small message, where all ports are on one Ethernet and
-    /// have the capability `CAP_NET_RAW`. Ports of either kind do not hear each other.
-    // spec: NET-6
+    /// Sends and receives Ethernet frames of its own, by the interfaces that have the addresses:
+    /// half the time for a small message, where all ports are on one Ethernet and have the
+    /// capability `CAP_NET_RAW`. Much at once goes by UDP, where that gets through. Ports that have
+    /// UDP alone are not heard.
+    // spec: NET-6, NET-7
     pub fn ethernet(mut self) -> Self {
         self.is_ethernet = true;
         self

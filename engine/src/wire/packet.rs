@@ -1,17 +1,19 @@
 //! Datagrams straight over Ethernet, beside the system's IP and UDP: a small one takes half the
-//! time, and to find that none has come takes no call.
+//! time, and to find that none has come takes no call. Trains go by UDP where that gets through.
 //!
-//! The price: it needs the right to open packet sockets (CAP_NET_RAW), it reaches hosts of the same
-//! Ethernet only, and it knows no trains. Addresses stay those of IP and UDP, so that a link does
-//! not notice; see spec/92 for the format.
+//! The price: it needs the right to open packet sockets (CAP_NET_RAW), and it reaches hosts of the
+//! same Ethernet only. Addresses stay those of IP and UDP, so that a link does not notice; see
+//! spec/92 for the format.
 mod ring;
 mod sieve;
+mod trains;
 
 use crate::wire::net::{Inbox, Net, NetCounters, Outbox};
 use crate::wire::udp;
 use nix::errno::Errno;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::sys::socket::{self, LinkAddr, MsgFlags, MultiHeaders};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::net::{AddressFamily, Protocol, RawProtocol, RecvFlags};
 use rustix::net::{SocketFlags, SocketType};
 use std::collections::HashMap;
@@ -21,6 +23,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use ring::{Found, Ring, SLOTS};
+use trains::{Front, Trains};
 
 /// Of Ethernet: for local experiments, which no other protocol may be taken for.
 const ETHERTYPE: u16 = 0x88b5;
@@ -54,8 +57,10 @@ const EVERYBODY: Mac = [0xff; MAC_BYTES];
 pub(crate) struct Packet {
     socket: OwnedFd,
     ring: Ring,
-    /// A UDP socket that nobody uses: as long as it is there, the port is nobody else's.
-    _claim: OwnedFd,
+    /// Its UDP socket claims the port, too: as long as it is there, that is nobody else's.
+    trains: Trains,
+    /// Can be read when either socket can.
+    epoll: OwnedFd,
     local: SocketAddr,
     mac: Mac,
     /// Where hosts were last heard from.
@@ -80,18 +85,22 @@ impl Packet {
     pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
         let link = link_of(address.ip())?;
         let mac = link.addr().ok_or(io::ErrorKind::Unsupported)?;
-        let claim = udp::open(address)?;
-        rustix::net::bind(&claim, &address)?;
-        let local = SocketAddr::try_from(rustix::net::getsockname(&claim)?)?;
+        let trains = Trains::bind(address)?;
+        let local = trains.local();
         let socket = open()?;
         udp::enlarge(&socket);
         sieve::hear_only(&socket, local)?;
         let ring = Ring::of(&socket)?;
         socket::bind(socket.as_raw_fd(), &link)?;
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        for one in [socket.as_fd(), trains.as_fd()] {
+            epoll::add(&epoll, one, EventData::new_u64(0), EventFlags::IN)?;
+        }
         Ok(Self {
             socket,
             ring,
-            _claim: claim,
+            trains,
+            epoll,
             local,
             mac,
             neighbours: HashMap::new(),
@@ -126,9 +135,19 @@ impl Packet {
 
     /// Sends the front of the outbox, one call; says whether the system takes more.
     // spec: NET-3
-    fn send_front(&mut self, outbox: &mut Outbox) -> bool {
+    fn send_front(&mut self, outbox: &mut Outbox, now: u64) -> bool {
+        match self.trains.send_front(outbox, now) {
+            Front::Frames(count) => self.send_frames(outbox, count),
+            Front::Gone => true,
+            Front::Waits => false,
+        }
+    }
+
+    /// Sends some of the first `count` datagrams as frames.
+    fn send_frames(&mut self, outbox: &mut Outbox, count: usize) -> bool {
         self.counters.calls += 1;
-        let fitting = outbox.iter().take(BATCH_MAX).take_while(|(_, bytes)| bytes.len() <= LONGEST);
+        let count = count.min(BATCH_MAX);
+        let fitting = outbox.iter().take(count).take_while(|(_, bytes)| bytes.len() <= LONGEST);
         let fitting = fitting.count();
         let sent = match fitting {
             0 => Err(Errno::EMSGSIZE),
@@ -180,8 +199,17 @@ impl Packet {
         Ok(socket::sendmmsg(socket, &mut headers, &frames, to, [], flags)?.count())
     }
 
+    /// Tells a port that its UDP is heard here.
+    // spec: NET-7
+    fn say_hears(&mut self, to: SocketAddr) {
+        self.counters.calls += 1;
+        // Where it does not go, it is said again.
+        let sent = socket::send(self.socket.as_raw_fd(), &self.head(to, 0), MsgFlags::empty());
+        self.counters.hints += u64::from(sent.is_err());
+    }
+
     /// Receives one frame; says whether there was one, for this port or not.
-    fn receive_one(&mut self, inbox: &mut Inbox) -> bool {
+    fn receive_one(&mut self, inbox: &mut Inbox, now: u64) -> bool {
         let Some(room) = inbox.room() else { return false };
         let Some(found) = self.ring.take(room) else {
             self.look_in_vain();
@@ -203,6 +231,10 @@ impl Packet {
         self.counters.received += 1;
         self.counters.received_bytes += letter.datagram.len() as u64;
         self.hear(letter.from.ip(), letter.mac);
+        if letter.datagram.is_empty() {
+            self.trains.on_hears(letter.from, now);
+            return true;
+        }
         inbox.accept_at(letter.from, letter.datagram);
         true
     }
@@ -235,24 +267,29 @@ impl Net for Packet {
     fn send(&mut self, outbox: &mut Outbox, now: u64) {
         self.retry = None;
         while !outbox.is_empty() {
-            if !self.send_front(outbox) {
+            if !self.send_front(outbox, now) {
                 self.retry = Some(now + RETRY_NANOS);
                 return;
             }
         }
     }
 
-    fn receive(&mut self, inbox: &mut Inbox, _now: u64) {
+    fn receive(&mut self, inbox: &mut Inbox, now: u64) {
+        let Self { trains, neighbours, .. } = self;
+        let is_known = |port: SocketAddr| neighbours.contains_key(&port.ip());
+        if let Some(heard) = trains.receive(inbox, now, is_known) {
+            self.say_hears(heard);
+        }
         // No more than wait at a time: frames that are of no use could go on for ever.
         for _ in 0..SLOTS {
-            if !self.receive_one(inbox) {
+            if !self.receive_one(inbox, now) {
                 return;
             }
         }
     }
 
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.epoll.as_fd()
     }
 
     fn deadline(&self) -> Option<u64> {
@@ -264,12 +301,13 @@ impl Net for Packet {
     }
 
     fn datagram_max(&self, to: SocketAddr) -> usize {
-        udp::route_mtu(self.local, to)
-            .map_or(DATAGRAM_SURE, |mtu| (mtu as usize).saturating_sub(HEADER_BYTES).min(LONGEST))
+        let frame = udp::route_mtu(self.local, to)
+            .map_or(DATAGRAM_SURE, |mtu| (mtu as usize).saturating_sub(HEADER_BYTES).min(LONGEST));
+        frame.min(self.trains.datagram_max(to))
     }
 
     fn counters(&self) -> NetCounters {
-        self.counters
+        self.counters.and(self.trains.counters())
     }
 }
 

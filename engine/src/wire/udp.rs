@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 /// Datagrams of a train: what every system that knows trains takes.
-const TRAIN_DATAGRAMS: usize = 64;
+pub(crate) const TRAIN_DATAGRAMS: usize = 64;
 /// From so many datagrams on, none of them in a train, one call for all is cheaper than one each.
 const BATCH_MIN: usize = 4;
 /// What the system is asked to buffer, each way; it grants what it may.
@@ -66,7 +66,7 @@ impl Udp {
     }
 
     /// Sends the front of the outbox, one call. Ends when the system takes no more.
-    fn send_front(&mut self, outbox: &mut Outbox) -> Result<(), Full> {
+    pub(crate) fn send_front(&mut self, outbox: &mut Outbox) -> Result<(), Full> {
         let count_max = if self.trains { TRAIN_DATAGRAMS } else { 1 };
         let Some(train) = outbox.front(count_max, DATAGRAM_MAX) else { return Ok(()) };
         self.counters.calls += 1;
@@ -84,6 +84,13 @@ impl Udp {
             Err(Errno::EINVAL | Errno::EIO | Errno::EMSGSIZE) => self.send_unjoined(outbox),
             sent => self.settle(outbox, train.count, sent),
         }
+    }
+
+    /// Sends the first datagram, which stays in the outbox. Whether it goes, nobody hears.
+    pub(crate) fn send_copy(&mut self, outbox: &Outbox) {
+        self.counters.calls += 1;
+        let sent = send_first(&self.sockets, outbox);
+        self.counters.hints += u64::from(sent.is_err());
     }
 
     /// A connected socket reports by the next call that nobody was there for an earlier datagram.
@@ -187,7 +194,7 @@ impl Udp {
 }
 
 /// The system takes no more datagrams for now.
-struct Full;
+pub(crate) struct Full;
 
 impl Net for Udp {
     fn send(&mut self, outbox: &mut Outbox, now: u64) {

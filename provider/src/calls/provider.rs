@@ -60,8 +60,8 @@ const PARAMETERS: [(&CStr, Parameter, &CStr); 5] = [
     (
         ETHERNET,
         Parameter::Choice,
-        c"Between hosts of one Ethernet, frames of its own in place of UDP, on all of them: short \
-          messages take less time, long ones more; takes CAP_NET_RAW (no)",
+        c"Between hosts of one Ethernet, frames of its own for short messages, on all of \
+          them, which takes half the time and CAP_NET_RAW (no)",
     ),
     (
         FAULTS,

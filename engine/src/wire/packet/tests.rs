@@ -162,7 +162,7 @@ fn datagrams_come_whole_in_order_and_only_where_they_are_meant_for() {
     let (nobody, _) = pair().unwrap();
     let longest = here.datagram_max(there.local());
     assert_eq!(longest, LONGEST);
-    let mut sent: Vec<_> = (0..300).map(|number| vec![number as u8; number]).collect();
+    let mut sent: Vec<_> = (1..300).map(|number| vec![number as u8; number]).collect();
     sent.push(vec![1; longest]);
     let mut outbox = Outbox::new();
     outbox.push(there.local(), |buffer| buffer.resize(buffer.len() + longest + 1, 0));
@@ -171,12 +171,12 @@ fn datagrams_come_whole_in_order_and_only_where_they_are_meant_for() {
         outbox.push(there.local(), |buffer| buffer.extend_from_slice(bytes));
     }
     here.send(&mut outbox, 0);
-    assert_eq!((here.counters().dropped, here.counters().sent), (1, 302));
+    assert_eq!((here.counters().dropped, here.counters().sent), (1, 301));
     assert!(here.counters().calls < 10, "many go with one call");
     let got = take(&mut there, sent.len());
     assert!(got.iter().all(|(from, _)| *from == here.local()));
     assert!(got.into_iter().map(|(_, bytes)| bytes).eq(sent));
-    assert_eq!(there.counters().received, 301);
+    assert_eq!(there.counters().received, 300);
 
     let mut outbox = Outbox::new();
     outbox.push(here.local(), |buffer| buffer.extend_from_slice(b"answer"));
@@ -273,4 +273,99 @@ fn a_port_belongs_to_one() {
 fn an_address_of_nobody_here_is_refused() {
     let error = Packet::bind(([192, 0, 2, 1], 1).into()).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::AddrNotAvailable);
+}
+
+/// Twenty datagrams that can be a train.
+fn train(number: u8) -> Vec<Vec<u8>> {
+    vec![vec![number; 640]; 20]
+}
+
+/// All that has come by now.
+fn look(net: &mut Packet, now: u64) -> Vec<Vec<u8>> {
+    let (mut inbox, mut taken) = (Inbox::new(), Vec::new());
+    loop {
+        net.receive(&mut inbox, now);
+        if inbox.is_empty() {
+            return taken;
+        }
+        taken.extend((0..inbox.len()).map(|index| inbox.get(index).1.to_vec()));
+        inbox.clear();
+    }
+}
+
+fn send_at(net: &mut Packet, now: u64, to: SocketAddr, datagrams: &[Vec<u8>]) {
+    let mut outbox = Outbox::new();
+    for bytes in datagrams {
+        outbox.push(to, |buffer| buffer.extend_from_slice(bytes));
+    }
+    net.send(&mut outbox, now);
+    assert!(outbox.is_empty(), "the system took all");
+}
+
+// spec: NET-7
+#[test]
+fn trains_go_by_udp_where_that_is_heard() {
+    let Some((mut here, mut there)) = pair() else { return };
+    let millis = |count: u64| 1_000_000 * count;
+    let by_udp = |net: &Packet| net.trains.counters().sent;
+    // Nobody knows whether it is heard: frames, and a probe, which comes first.
+    send_at(&mut here, millis(1), there.local(), &train(1));
+    assert_eq!(by_udp(&here), 0);
+    let first = look(&mut there, millis(1));
+    assert_eq!(first, vec![vec![1; 640]; 21], "one of them twice");
+    // It cannot be told to a host that was not heard before; it is tried again.
+    send_at(&mut here, millis(10), there.local(), &train(2));
+    assert_eq!(look(&mut there, millis(10)).len(), 21);
+    assert_eq!(look(&mut here, millis(10)), Vec::<Vec<u8>>::new(), "it says so, and no more");
+    send_at(&mut here, millis(11), there.local(), &train(3));
+    assert_eq!(by_udp(&here), 20);
+    assert_eq!(look(&mut there, millis(11)), train(3), "once");
+    // What was said holds for a second.
+    send_at(&mut here, millis(1009), there.local(), &train(4));
+    send_at(&mut here, millis(1010), there.local(), &train(5));
+    assert_eq!(by_udp(&here), 40);
+    let mut last = look(&mut there, millis(1010));
+    last.dedup();
+    assert_eq!(last, [vec![4; 640], vec![5; 640]]);
+}
+
+// spec: NET-7
+#[test]
+fn trains_go_as_frames_where_udp_is_not_heard() {
+    let Some((mut here, mut there)) = pair() else { return };
+    for round in 0..61 {
+        send_at(&mut here, 100_000 * round, there.local(), &train(9));
+        // At this time of its clock it does not look at UDP.
+        assert_eq!(look(&mut there, 0), train(9));
+    }
+    let counters = here.trains.counters();
+    assert_eq!((counters.sent, counters.calls), (0, 2), "a probe each 5 ms");
+}
+
+// spec: NET-7
+#[test]
+fn sleepers_wake_for_trains() {
+    let Some((mut here, mut there)) = pair() else { return };
+    here.trains.on_hears(there.local(), 0);
+    send_at(&mut here, 0, there.local(), &train(1));
+    assert_eq!(look(&mut there, 0), train(1), "what nobody asked for is not believed");
+    here.trains.on_hears(there.local(), 0);
+    send_at(&mut here, 0, there.local(), &train(2));
+    assert_eq!(here.trains.counters().sent, 20);
+    wait(&there);
+    let probe = vec![vec![1; 640]];
+    assert_eq!(look(&mut there, 1_000_000), [probe, train(2)].concat());
+}
+
+// spec: NET-7
+#[test]
+fn who_is_not_known_is_told_nothing_and_takes_little() {
+    let Some((mut here, mut there)) = pair() else { return };
+    for _ in 0..20 {
+        let stranger = std::net::UdpSocket::bind(("127.0.0.1", 0)).expect("a socket");
+        stranger.send_to(&[1; 100], there.local()).expect("it is this host's");
+    }
+    assert_eq!(look(&mut there, 1_000_000_000).len(), 20, "whose they are, the link finds out");
+    assert_eq!(there.counters().calls, there.trains.counters().calls, "no frame was sent");
+    assert!(look(&mut here, 0).is_empty());
 }

@@ -68,6 +68,7 @@ use crate::error::SetupError;
 use crate::mediated::Ask;
 use crate::mem::page::Sleeper;
 use ayre_proto::link::open::Opening;
+use ayre_proto::link::receive::UNSAID_MAX;
 use ayre_proto::units::PeerId;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{BorrowedFd, OwnedFd};
@@ -178,9 +179,10 @@ impl Wire {
     // spec: PROG-4
     pub(crate) fn pump(&mut self) -> Pumped {
         let now = self.now();
-        let came = self.receive(now);
+        let (came, count) = self.receive(now);
         // What has come goes to the program at once: it may answer, and so acknowledge.
-        self.put_off = came.from.is_some() && !self.put_off;
+        let is_little = count < UNSAID_MAX as usize;
+        self.put_off = came.from.is_some() && is_little && !self.put_off;
         if self.put_off {
             return came;
         }
@@ -192,7 +194,7 @@ impl Wire {
     /// The same with all peers.
     pub(crate) fn pump_all(&mut self) -> Pumped {
         let now = self.now();
-        let came = self.receive(now);
+        let (came, _) = self.receive(now);
         let served = self.links.serve_all(now);
         self.send(now);
         came.and(served)
@@ -344,13 +346,15 @@ impl Wire {
     }
 
     /// Before anything is done by the clock, so that nobody is taken for silent whose word waits.
-    fn receive(&mut self, now: u64) -> Pumped {
-        let mut pumped = Pumped::default();
+    /// Says how many datagrams came, too.
+    fn receive(&mut self, now: u64) -> (Pumped, usize) {
+        let (mut pumped, mut count) = (Pumped::default(), 0);
         self.pumped_at = now;
         let Self { nets, inbox, links, datagram_max, .. } = self;
         for (index, net) in nets.iter_mut().enumerate() {
             inbox.clear();
             net.receive(inbox, now);
+            count += inbox.len();
             for number in 0..inbox.len() {
                 let (to, datagram) = inbox.get(number);
                 let longest = || net.datagram_max(to).min(*datagram_max);
@@ -358,7 +362,7 @@ impl Wire {
                     pumped.and(links.on_datagram((Way { net: index, to }, longest), datagram, now));
             }
         }
-        pumped
+        (pumped, count)
     }
 
     fn send(&mut self, now: u64) {

@@ -17,8 +17,10 @@ use crate::lane::Malformed;
 /// overtaken by on several paths.
 // spec: LINK-10
 pub const AHEAD_MAX: u32 = 3;
-/// Frames that may be unsaid: a quarter of what the sender can have under way.
-const UNSAID_MAX: u32 = WINDOW / 4;
+/// Frames after which it is said at once that they have come: a quarter of what the sender can have
+/// under way.
+// spec: LINK-13
+pub const UNSAID_MAX: u32 = WINDOW / 4;
 /// Times the interval between two requests for the same frame is doubled at most.
 const NACKS_DOUBLED: u32 = 6;
 

@@ -105,7 +105,9 @@ launch() {
             MPIR_CVAR_CH4_NETMOD=ofi MPIR_CVAR_NOLOCAL=1 "$@"
         ;;
     esac
-    timeout -k 5 1200 env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "$@"
+    # The path: processes that tests start must find the tests, too.
+    timeout -k 5 1200 env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+        PYTHONPATH="${tests:-}" "$@"
 }
 
 # The environment of Python that has an MPI's mpi4py.
@@ -123,7 +125,7 @@ suite() {
     # shellcheck disable=SC2016
     launch "$mpi" "$transport" "$ranks" sh -c \
         'log=$1; shift; exec "$@" >"$log.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" 2>&1' - "$log" \
-        "$python" -u "$sets/suite.py" "$tests" -v --no-numpy -e spawn -e dynproc "$@" \
+        "$python" -u "$sets/suite.py" -v --no-numpy -e spawn -e dynproc "$@" \
         >"$log" 2>&1 || true
 }
 

@@ -4,6 +4,7 @@ use crate::control::{self, Channel};
 use crate::deposit::Expected;
 use crate::error::{Fault, SetupError};
 use crate::mem::fence::Fencing;
+use crate::mem::inject::Process;
 use crate::mem::lane::{LaneReceiver, LaneSender};
 use crate::mem::layout::{Control, Direction, LaneSizes};
 use crate::mem::map::Mapping;
@@ -16,6 +17,7 @@ use ayre_proto::notify::Notification;
 use ayre_proto::pending::Pending;
 use ayre_proto::segment::Shape;
 use ayre_proto::units::{Key, PeerId};
+use rustix::net::sockopt::socket_peercred;
 use std::sync::Arc;
 
 /// Who performs operations on the target's memory.
@@ -244,6 +246,12 @@ impl Connection {
             Executor::Direct(_) => Mode::Direct,
             Executor::Mediated(_) => Mode::Mediated,
         }
+    }
+
+    /// The process of the peer, whose memory the kernel may let us read; none of a loopback, of one
+    /// on another host, and of one that could not stop us in any case.
+    pub(crate) fn process(&self) -> Option<Process> {
+        Process::of_equal(socket_peercred(self.control().socket()?).ok()?)
     }
 
     /// Whether operations can go straight to the peer's memory.

@@ -9,7 +9,7 @@ use attacker::{Attacker, Lane};
 use ayre_proto::envelope::{LONG_MAX, Record};
 use ayre_proto::lane::Kind;
 use ayre_proto::limits::EAGER_MAX;
-use scene::{ASKED, LIARS_ID, Scene, WANTED, envelope, say};
+use scene::{ASKED, LIARS_ID, Scene, WANTED, envelope, poll_until, say};
 
 const HUGE: [u64; 4] = [1 << 63, u64::MAX, u64::MAX - 63, (1 << 63) - 64];
 /// Bytes of a ring.
@@ -140,6 +140,27 @@ fn what_is_out_of_turn() {
         }
         say(&mut scene.liar, &Record::Done { id }, &[]);
     });
+}
+
+/// What cannot be read where it is said to lie is asked for like anything else.
+// spec: INJ-6, ENV-18
+#[test]
+fn messages_that_lie_nowhere() {
+    for address in [8, 4096, HUGE[0], HUGE[1], HUGE[2], HUGE[3]] {
+        let mut scene = Scene::new(false);
+        let mut into = [0, 1].map(|_| vec![0; ASKED]);
+        // By turns at first, so that one of two is to be read there.
+        for (line, into) in (2..).zip(&mut into) {
+            let (id, len) = (50 + line, ASKED as u64);
+            let ask = Record::Ask { envelope: envelope(77), id, answered: false, len, address };
+            say(&mut scene.liar, &ask, &[]);
+            scene.receive_of_liar(77, into);
+            let Scene { victim, ends, liar, .. } = &mut scene;
+            let is_go = || liar.heard(line)[1] == id && liar.heard(line)[3] == len;
+            poll_until(victim, ends, |_, _| is_go());
+        }
+        assert!(into.iter().flatten().all(|byte| *byte == 0), "nothing has come");
+    }
 }
 
 // spec: ENV-17, ENV-18

@@ -62,7 +62,7 @@ fn any_record(random: &mut Random) -> Record {
     match random.below(9) {
         0 => Record::Short { envelope, answer },
         1 | 2 => Record::Long { envelope, answer, len: a, place: b },
-        3 => Record::Ask { envelope, id: a, answered: answer.is_some(), len: b },
+        3 => Record::Ask { envelope, id: a, answered: answer.is_some(), len: b, address: c },
         4 => Record::Go { id: a, to: b, len: c },
         5 => Record::Part { to: a, len: b, place: c },
         6 => Record::PartHere { to: a },

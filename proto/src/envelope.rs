@@ -7,7 +7,7 @@
 //!   short, answered
 //!               tag    data   id     bytes
 //!   long        tag    data   id     length   place       the message lies in the ring
-//!   ask         tag    data   id     length               the message waits for its receive
+//!   ask         tag    data   id     length   address     the message waits for its receive
 //!   go          id     peer's id     length               so many bytes of it are wanted
 //!   part        peer's id     length   place              in the ring
 //!   part here   peer's id     bytes
@@ -69,6 +69,8 @@ pub enum Record {
         answered: bool,
         /// Bytes.
         len: u64,
+        /// Where they begin in the sender's memory; 0 where they are not to be read there.
+        address: u64,
     },
     /// An asked message is wanted.
     Go {
@@ -178,9 +180,10 @@ impl Record {
                 let head = [tag, data, or_zero(*answer), *len, *place];
                 (LONG | envelope.flags() | answered(answer.is_some()), head, 5)
             }
-            Self::Ask { envelope, id, answered: is_answered, len } => {
+            Self::Ask { envelope, id, answered: is_answered, len, address } => {
                 let [tag, data] = envelope.words();
-                (ASK | envelope.flags() | answered(*is_answered), [tag, data, *id, *len, 0], 4)
+                let head = [tag, data, *id, *len, *address];
+                (ASK | envelope.flags() | answered(*is_answered), head, 5)
             }
             Self::Go { id, to, len } => (GO, [*id, *to, *len, 0, 0], 3),
             Self::Part { to, len, place } => (PART, [*to, *len, *place, 0, 0], 3),
@@ -217,7 +220,10 @@ impl Record {
             LONG if d <= LONG_MAX as u64 => {
                 (Self::Long { envelope, answer, len: d, place: e }, 5, false)
             }
-            ASK => (Self::Ask { envelope, id: c, answered: is_answered, len: d }, 4, false),
+            ASK => {
+                let answered = is_answered;
+                (Self::Ask { envelope, id: c, answered, len: d, address: e }, 5, false)
+            }
             GO => (Self::Go { id: a, to: b, len: c }, 3, false),
             PART => (Self::Part { to: a, len: b, place: c }, 3, false),
             PART_HERE => (Self::PartHere { to: a }, 1, true),

@@ -26,8 +26,11 @@ fn record() -> impl Strategy<Value = Record> {
         (envelope(), answer(), long_len, word()).prop_map(|(envelope, answer, len, place)| {
             Record::Long { envelope, answer, len, place }
         }),
-        (envelope(), word(), any::<bool>(), word())
-            .prop_map(|(envelope, id, answered, len)| Record::Ask { envelope, id, answered, len }),
+        (envelope(), word(), any::<bool>(), word(), word()).prop_map(
+            |(envelope, id, answered, len, address)| {
+                Record::Ask { envelope, id, answered, len, address }
+            }
+        ),
         (word(), word(), word()).prop_map(|(id, to, len)| Record::Go { id, to, len }),
         (word(), word(), word()).prop_map(|(to, len, place)| Record::Part { to, len, place }),
         word().prop_map(|to| Record::PartHere { to }),
@@ -46,7 +49,7 @@ fn table(tag: u32) -> Option<(usize, bool, u32)> {
         (1, 0) => Some((2, true, 0x70)),
         (1, _) => Some((3, true, 0x70)),
         (2, _) => Some((5, false, 0x70)),
-        (3, _) => Some((4, false, 0x70)),
+        (3, _) => Some((5, false, 0x70)),
         (4 | 5, _) => Some((3, false, 0)),
         (6, _) => Some((1, true, 0)),
         (7, _) => Some((1, false, 0)),

@@ -15,7 +15,6 @@ use crate::tuning::{Method, Use};
 use ayre_proto::active::record::{Record, is_handler};
 use ayre_proto::lane::Malformed;
 use ayre_proto::units::PeerId;
-use rustix::net::sockopt::socket_peercred;
 
 impl Outgoing {
     /// Has the peer read a message in this process's memory, where that is the fastest way: whether
@@ -117,9 +116,7 @@ impl Outgoing {
         if self.peer(peer).process.is_none() {
             let connection = self.port.connection(peer).ok()?;
             let is_direct = connection.mode() == Mode::Direct;
-            let socket = connection.control().socket().filter(|_| is_direct);
-            let credentials = socket.and_then(|socket| socket_peercred(socket).ok());
-            let process = credentials.and_then(|credentials| Process::open(credentials.pid));
+            let process = if is_direct { connection.process() } else { None };
             self.peer(peer).process = Some(process);
         }
         self.peer(peer).process.as_ref()?.as_ref()

@@ -78,6 +78,7 @@ impl Endpoint {
             ring_in: None,
             replies: VecDeque::new(),
             toucher: Toucher::default(),
+            process: None,
         });
         let remote = RemoteId(index as u32);
         self.by_name.insert(address.name(), remote);

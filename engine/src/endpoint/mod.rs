@@ -4,7 +4,8 @@
 //! ```text
 //!   send -----> short: a record of the lane          --> matched: copied to the receive's memory
 //!          |--> long: the ring, and a record         --> not: kept until a receive takes it
-//!          '--> longer: asks, and when a receive has matched goes through the ring in parts
+//!          '--> longer: asks, and when a receive has matched goes through the ring in parts, or
+//!                       is read where it lies
 //! ```
 //!
 //! | file | subject |
@@ -15,6 +16,7 @@
 //! | `meet.rs` | connections that come about while the program goes on |
 //! | `send.rs` | messages on their way out |
 //! | `receive.rs` | what comes, and what becomes of it |
+//! | `fetch.rs` | what is read where its sender has it |
 //! | `posted.rs` | receives: post, look, take back |
 //! | `windows.rs` | memory that remotes may touch, by key |
 //! | `touch.rs` | writes, reads and updates of remotes' windows, and their answers |
@@ -22,6 +24,7 @@
 //! | `rest.rs` | sleeping until something comes |
 //! | `slots.rs` | what is under way, by key |
 mod address;
+mod fetch;
 mod links;
 mod meet;
 mod options;
@@ -47,8 +50,10 @@ use crate::connection::{Connection, Name};
 use crate::counters::Counters;
 use crate::error::{Fault, SetupError};
 use crate::job::host_processors;
+use crate::mem::inject::Process;
 use crate::mem::ring::{RingReceiver, RingSender};
 use crate::port::Port;
+use crate::tuning::Trials;
 use ayre_proto::limits::{EAGER_MAX, LANE_LINES_MAX};
 use ayre_proto::matching::{Matcher, Sizes};
 use ayre_proto::units::PeerId;
@@ -164,6 +169,8 @@ struct Remote {
     /// What it is to be answered when there is room.
     replies: VecDeque<Reply>,
     toucher: Toucher,
+    /// Whose memory it is that messages wait in for their receives; none before the first of them.
+    process: Option<Option<Process>>,
 }
 
 /// An endpoint; see the module.
@@ -181,6 +188,7 @@ pub struct Endpoint {
     bodies: Slab<Body>,
     departing: Slab<Departing>,
     transfers: Slab<Transfer>,
+    trials: Trials,
     touching: Slab<Touching>,
     windows: Option<Windows>,
     /// What goes in parts, when there is room.
@@ -240,6 +248,7 @@ impl Endpoint {
             bodies: Slab::new(),
             departing: Slab::new(),
             transfers: Slab::new(),
+            trials: Trials::default(),
             touching: Slab::new(),
             windows: None,
             streams: VecDeque::new(),
@@ -506,7 +515,7 @@ impl Endpoint {
             self.replies -= known.replies.len();
             known.replies.clear();
             (known.peer, known.open) = (None, None);
-            (known.ring_in, known.ring_out) = (None, None);
+            (known.ring_in, known.ring_out, known.process) = (None, None, None);
             known.standing = Standing::Ended(why);
             self.end_touched(remote);
         }

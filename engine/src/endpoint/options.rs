@@ -5,6 +5,7 @@ use crate::connection::Mode;
 use crate::error::SetupError;
 use crate::job::host_addresses;
 use crate::port::Port;
+use crate::tuning::Tuning;
 use crate::wire::{NetOptions, Partition, Plan};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ pub struct EndpointOptions {
     pub(super) spin: Spin,
     pub(super) linger: Duration,
     is_apart: bool,
+    tuning: Option<Tuning>,
     pub(super) reach: Option<ReachOptions>,
 }
 
@@ -41,6 +43,7 @@ impl EndpointOptions {
             spin: Spin::DEDICATED,
             linger: Duration::from_secs(1),
             is_apart: false,
+            tuning: None,
             reach: Some(reach),
         }
     }
@@ -54,6 +57,12 @@ impl EndpointOptions {
     /// default.
     pub fn linger(self, linger: Duration) -> Self {
         Self { linger, ..self }
+    }
+
+    /// By which methods long messages come, instead of what [`crate::tuning::found`] finds.
+    // spec: INJ-4
+    pub fn tuning(self, tuning: Tuning) -> Self {
+        Self { tuning: Some(tuning), ..self }
     }
 
     /// Meets endpoints of this host as it does those of other ones, over the network: for tests and
@@ -118,6 +127,10 @@ impl EndpointOptions {
         if let Some(reach) = &self.reach {
             config = config.setup_timeout(reach.silence.saturating_mul(SILENCES_PER_CALL));
         }
+        let config = match &self.tuning {
+            Some(tuning) => config.tuning(tuning.clone()),
+            None => config,
+        };
         let config = config.mode(Mode::Mediated).spin(self.spin).linger(self.linger);
         let mut port = Port::open(config)?;
         port.listen_at(&address.socket()?)?;

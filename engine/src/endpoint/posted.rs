@@ -1,5 +1,5 @@
 //! Receives: posting them, looking for what has come, taking them back.
-use super::receive::{Origin, Transfer};
+use super::receive::{Origin, There, Transfer};
 use super::{Context, End, Endpoint, Received, RemoteId, What};
 use crate::error::{Busy, Fault, PostError};
 use crate::mem::span::Spans;
@@ -57,9 +57,7 @@ pub(super) struct Body {
 pub(super) enum BodyPlace {
     Here(Box<[u8]>),
     /// With its sender, who has asked.
-    There {
-        id: u64,
-    },
+    There(There),
 }
 
 impl Endpoint {
@@ -142,8 +140,8 @@ impl Endpoint {
                 let end = self.arrived((key, offset, len), &origin);
                 self.ended.push_back(end);
             }
-            BodyPlace::There { id } => {
-                self.want(Transfer { receive: key, origin, offset, len, got: 0 }, id);
+            BodyPlace::There(there) => {
+                self.want(Transfer::new((key, offset, len), &origin, there));
             }
         }
     }
@@ -195,7 +193,7 @@ impl Endpoint {
         let Some(message) = self.matcher(is_tagged).take(id) else { return false };
         let Body { origin, place } = self.bodies.remove(message.handle as usize);
         let refused = match place {
-            BodyPlace::There { id } => Some(Record::Go { id, to: u64::MAX, len: 0 }),
+            BodyPlace::There(there) => Some(Record::Go { id: there.id, to: u64::MAX, len: 0 }),
             BodyPlace::Here(_) => None,
         };
         let done = origin.answer.map(|id| Record::Done { id });

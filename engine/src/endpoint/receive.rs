@@ -1,5 +1,6 @@
 //! What comes from peers, and what becomes of it.
 use super::posted::{Body, BodyPlace};
+use super::send::Stream;
 use super::touch::key_of;
 use super::{End, Endpoint, RemoteId, What};
 use crate::error::Fault;
@@ -8,10 +9,12 @@ use crate::mem::ring::RingReceiver;
 use crate::mem::span::Spans;
 use crate::message::is_due;
 use crate::sync::Ordering;
+use crate::tuning::Method;
 use ayre_proto::envelope::{ENVELOPE_WORDS, Envelope, Record, SHORT_WORDS};
 use ayre_proto::lane::{Kind, Malformed, Status};
 use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::matching::{Arrive, Message, Place};
+use std::time::Instant;
 
 /// Where a message comes from, and what is said of it.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +47,19 @@ pub(super) struct Transfer {
     /// Bytes that were asked for.
     pub(super) len: u64,
     pub(super) got: u64,
+    /// Where its sender has it.
+    pub(super) there: There,
+    /// Since when it is timed, and how much had come by then.
+    pub(super) timed: Option<(Instant, u64)>,
+}
+
+/// Where a message is that waits for its receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct There {
+    /// Its sender's name of it.
+    pub(super) id: u64,
+    /// Where it begins in the sender's memory; 0 where it is not to be read there.
+    pub(super) address: u64,
 }
 
 /// Where a part begins.
@@ -261,9 +277,10 @@ impl Endpoint {
                 let origin = Origin { source, envelope, len, answer };
                 self.take_long(place, &origin, tell)?
             }
-            Record::Ask { envelope, id, answered, len } => {
+            Record::Ask { envelope, id, answered, len, address } => {
                 let answer = answered.then_some(id);
-                self.take_ask(id, &Origin { source, envelope, len, answer })
+                let origin = Origin { source, envelope, len, answer };
+                self.take_ask(There { id, address }, &origin)
             }
             Record::Go { id, to, len } => known(self.on_go(source, id, (to, len), tell))?,
             Record::Done { id } => known(match key_of(id) {
@@ -382,15 +399,15 @@ impl Endpoint {
     }
 
     /// A message that is still with its sender.
-    fn take_ask(&mut self, id: u64, origin: &Origin) -> Taken {
+    fn take_ask(&mut self, there: There, origin: &Origin) -> Taken {
         match self.arrive(origin, false) {
             Arrive::Matched(Place { handle, offset, len, .. }) => {
                 let receive = handle as usize;
                 self.receives[receive].coming += 1;
-                self.want(Transfer { receive, origin: *origin, offset, len, got: 0 }, id);
+                self.want(Transfer::new((receive, offset, len), origin, there));
             }
             Arrive::Unexpected(_) => {
-                let place = BodyPlace::There { id };
+                let place = BodyPlace::There(there);
                 self.bodies.insert(Body { origin: *origin, place });
             }
             Arrive::Busy => return Taken::NotYet,
@@ -398,17 +415,30 @@ impl Endpoint {
         Taken::Yes
     }
 
-    /// Asks a message's sender for it.
-    pub(super) fn want(&mut self, transfer: Transfer, id: u64) {
-        let (source, len) = (transfer.origin.source, transfer.len);
-        if len == 0 {
-            let Transfer { receive, origin, offset, .. } = transfer;
-            self.reply(source, Record::Go { id, to: u64::MAX, len: 0 });
-            let end = self.arrived((receive, offset, 0), &origin);
+    /// Gets a message from its sender.
+    pub(super) fn want(&mut self, transfer: Transfer) {
+        if transfer.len == 0 {
+            let end = self.has_all(&transfer);
             return self.ended.push_back(end);
         }
-        let to = self.transfers.insert(transfer) as u64;
-        self.reply(source, Record::Go { id, to, len });
+        let is_to_fetch = self.is_to_fetch(&transfer);
+        let to = self.transfers.insert(transfer);
+        if is_to_fetch { self.streams.push_back(Stream::Fetch(to)) } else { self.ask_for(to) }
+    }
+
+    /// Asks a message's sender for it.
+    pub(super) fn ask_for(&mut self, to: usize) {
+        let Transfer { origin, there, len, .. } = &self.transfers[to];
+        let go = Record::Go { id: there.id, to: to as u64, len: *len };
+        self.reply(origin.source, go);
+    }
+
+    /// Nothing of a message is to be sent, for all is here that is wanted.
+    // spec: ENV-18
+    pub(super) fn has_all(&mut self, transfer: &Transfer) -> End {
+        let Transfer { receive, origin, offset, len, there, .. } = transfer;
+        self.reply(origin.source, Record::Go { id: there.id, to: u64::MAX, len: 0 });
+        self.arrived((*receive, *offset, *len), origin)
     }
 
     /// The next part of a message that is wanted, or of what was asked of a window.
@@ -436,15 +466,19 @@ impl Endpoint {
         copy_part((into, at), len as usize, (lane, ring), place)?;
         transfer.got += len;
         if transfer.got == transfer.len {
-            let Transfer { receive, origin, offset, len, .. } = transfers.remove(to as usize);
+            let transfer = transfers.remove(to as usize);
+            self.note(Method::Pipeline, &transfer);
+            let Transfer { receive, origin, offset, len, .. } = transfer;
             tell(self.arrived((receive, offset, len), &origin));
+        } else if transfer.timed.is_none() && transfer.there.address != 0 {
+            transfer.timed = Some((Instant::now(), transfer.got));
         }
         Ok(Taken::Yes)
     }
 
     /// What was coming from a remote comes no more.
     pub(super) fn end_transfers(&mut self, from: RemoteId, why: Fault) {
-        let Self { transfers, receives, ended, .. } = self;
+        let Self { transfers, receives, ended, streams, .. } = self;
         transfers.retain(|_, transfer| {
             let stays = transfer.origin.source != from;
             if !stays {
@@ -460,6 +494,21 @@ impl Endpoint {
             }
             stays
         });
+        streams.retain(|stream| match stream {
+            Stream::Fetch(key) => transfers.contains(*key),
+            _ => true,
+        });
+    }
+}
+
+impl Transfer {
+    /// Into a receive, from so many bytes on, so many.
+    pub(super) fn new(
+        (receive, offset, len): (usize, u64, u64),
+        origin: &Origin,
+        there: There,
+    ) -> Self {
+        Self { receive, origin: *origin, offset, len, got: 0, there, timed: None }
     }
 }
 

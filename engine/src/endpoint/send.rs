@@ -65,6 +65,8 @@ pub(super) enum Stream {
     Write(usize),
     /// What a remote reads.
     Reads(RemoteId),
+    /// A message that is read where its sender has it.
+    Fetch(usize),
 }
 
 /// What a remote is to be answered, and the bytes that belong to it.
@@ -149,7 +151,8 @@ impl Endpoint {
             self.push_record(peer, &record, &[])?;
             true
         } else {
-            let ask = Record::Ask { envelope, id: entry, answered: delivered, len: len as u64 };
+            let (len, address) = (len as u64, self.address_of(peer, bytes));
+            let ask = Record::Ask { envelope, id: entry, answered: delivered, len, address };
             self.push_record(peer, &ask, &[])?;
             false
         };
@@ -316,6 +319,7 @@ impl Endpoint {
                 Stream::Message(key) => self.push_stream(key, tell),
                 Stream::Write(key) => self.push_write_on(key),
                 Stream::Reads(to) => self.push_reads(to, tell),
+                Stream::Fetch(key) => self.fetch(key, tell),
             };
             any |= has_gone;
             if is_over {

@@ -7,8 +7,9 @@
 //! Non-temporal stores are ordered by no release, so a fence ends each streaming copy: what is
 //! stored behind it is seen behind it.
 use rustix::fd::OwnedFd;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use std::ptr;
+use rustix::net::UCred;
+use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
+use std::{fs, ptr};
 
 /// Bytes below which streaming has nothing to win over an ordinary copy.
 const STREAMED_MIN: usize = 256;
@@ -63,8 +64,19 @@ pub(crate) struct Process {
 }
 
 impl Process {
+    /// The process with these credentials, if it has the same user and sees the same processes as
+    /// this one. Pages that never come could make who reads them wait for good; of such a process
+    /// that is nothing new, for it may kill this one.
+    // spec: INJ-9
+    pub(crate) fn of_equal(other: UCred) -> Option<Self> {
+        let namespace = |of: &str| fs::read_link(format!("/proc/{of}/ns/pid")).ok();
+        let pid = other.pid.as_raw_nonzero().to_string();
+        let is_equal = other.uid == geteuid() && namespace(&pid)? == namespace("self")?;
+        if is_equal { Self::open(other.pid) } else { None }
+    }
+
     /// The process of this number, which lives now.
-    pub(crate) fn open(pid: Pid) -> Option<Self> {
+    fn open(pid: Pid) -> Option<Self> {
         let life = pidfd_open(pid, PidfdFlags::empty()).ok()?;
         Some(Self { pid, life })
     }
@@ -138,6 +150,17 @@ mod tests {
         }
         assert!(!own.read(8, &mut [0; 8]), "nothing lies there");
         assert!(!own.read(u64::MAX - 3, &mut [0; 8]), "nor there");
+    }
+
+    // spec: INJ-9
+    #[cfg(not(miri))]
+    #[test]
+    fn only_what_could_stop_us_is_read() {
+        let pid = rustix::process::getpid();
+        let of = |uid| UCred { pid, uid, gid: rustix::process::getgid() };
+        assert!(Process::of_equal(of(geteuid())).is_some());
+        let other = rustix::process::Uid::from_raw(geteuid().as_raw() + 1);
+        assert!(Process::of_equal(of(other)).is_none());
     }
 
     // spec: INJ-6

@@ -44,6 +44,8 @@ struct Content {
     get: Vec<Step>,
     #[serde(default)]
     message: Vec<Step>,
+    #[serde(default)]
+    receive: Vec<Step>,
 }
 
 impl FromStr for Tuning {
@@ -52,8 +54,8 @@ impl FromStr for Tuning {
     // spec: INJ-3
     fn from_str(text: &str) -> Result<Self, TuningError> {
         let wrong = |error: toml::de::Error| TuningError(error.to_string().trim_end().to_owned());
-        let Content { put, get, message } = toml::from_str(text).map_err(wrong)?;
-        let uses = Use::ALL.into_iter().zip([put, get, message]);
+        let Content { put, get, message, receive } = toml::from_str(text).map_err(wrong)?;
+        let uses = Use::ALL.into_iter().zip([put, get, message, receive]);
         uses.into_iter().try_fold(Self::new(), |tuning, (of, steps)| {
             let with = tuning.with_steps(of, steps);
             with.map_err(|why| TuningError(format!("{}: {why}", of.name())))

@@ -7,6 +7,9 @@
 //!                        one look for each operation that is long enough
 //! ```
 mod file;
+mod trials;
+
+pub(crate) use trials::Trials;
 
 pub use file::{Found, Origin, TuningError, file_of_user, found};
 
@@ -46,11 +49,17 @@ pub enum Use {
     Get,
     /// A long active message between processes of one host, on a direct connection.
     Message,
+    /// A message of an endpoint that waits for its receive, between processes of one host. Without
+    /// steps, each endpoint finds out for itself what is the fastest.
+    Receive,
 }
 
 impl Use {
     /// All, in the order of the file.
-    pub const ALL: [Self; 3] = [Self::Put, Self::Get, Self::Message];
+    pub const ALL: [Self; 4] = [Self::Put, Self::Get, Self::Message, Self::Receive];
+
+    /// Those that `ayre tune` measures.
+    pub const MEASURED: [Self; 3] = [Self::Put, Self::Get, Self::Message];
 
     /// Its name in the file.
     pub const fn name(self) -> &'static str {
@@ -58,6 +67,7 @@ impl Use {
             Self::Put => "put",
             Self::Get => "get",
             Self::Message => "message",
+            Self::Receive => "receive",
         }
     }
 
@@ -66,7 +76,7 @@ impl Use {
     pub const fn methods(self) -> &'static [Method] {
         match self {
             Self::Put | Self::Get => &[Method::Cached, Method::Streaming],
-            Self::Message => &[Method::Pipeline, Method::Kernel],
+            Self::Message | Self::Receive => &[Method::Pipeline, Method::Kernel],
         }
     }
 }
@@ -112,13 +122,13 @@ impl Measured {
 /// The cut-offs of all uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tuning {
-    steps: [Vec<Step>; 3],
+    steps: [Vec<Step>; Use::ALL.len()],
 }
 
 impl Tuning {
     /// The built-in cut-offs: each use by its first method, whatever the size.
     pub const fn new() -> Self {
-        Self { steps: [const { Vec::new() }; 3] }
+        Self { steps: [const { Vec::new() }; Use::ALL.len()] }
     }
 
     /// The steps of a use, ascending.

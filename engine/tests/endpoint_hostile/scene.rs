@@ -218,6 +218,12 @@ impl Scene {
         scene
     }
 
+    /// One more receive of a message of the liar's.
+    pub(crate) fn receive_of_liar(&mut self, tag: u64, into: &mut [u8]) {
+        let receive = receive(Some(self.remote), tag, span(into), tag);
+        self.victim.receive(receive).expect("there is room");
+    }
+
     fn begin_with_liar(&mut self, in_parts: bool) {
         let Self { from_liar, waiting, from_any, .. } = self;
         let places = match in_parts {
@@ -233,7 +239,8 @@ impl Scene {
         ];
         receives.into_iter().for_each(|it| self.victim.receive(it).expect("there is room"));
         let (id, len) = (LIARS_ID, 4000);
-        let ask = Record::Ask { envelope: envelope(COMING_TAG), id, answered: false, len };
+        let envelope = envelope(COMING_TAG);
+        let ask = Record::Ask { envelope, id, answered: false, len, address: 0 };
         say(&mut self.liar, &ask, &[]);
         let liar = &self.liar;
         let is_go = || liar.heard(1)[1] == LIARS_ID && liar.heard(1)[3] == WANTED as u64;

@@ -13,7 +13,7 @@ HEAD is the tag of the lane's record, and five words
 RECORD is one of
   short TAG DATA ANSWER
   long TAG DATA ANSWER LENGTH PLACE
-  ask TAG DATA ID ANSWERED LENGTH
+  ask TAG DATA ID ANSWERED LENGTH ADDRESS
   go ID TO LENGTH
   part TO LENGTH PLACE
   here TO
@@ -37,8 +37,9 @@ fn show(record: &Record) -> String {
         Record::Long { envelope, answer, len, place } => {
             format!("long {} {} {len:x} {place:x}", of(envelope), maybe(*answer))
         }
-        Record::Ask { envelope, id, answered, len } => {
-            format!("ask {} {id:x} {:x} {len:x}", of(envelope), u8::from(*answered))
+        Record::Ask { envelope, id, answered, len, address } => {
+            let answered = u8::from(*answered);
+            format!("ask {} {id:x} {answered:x} {len:x} {address:x}", of(envelope))
         }
         Record::Go { id, to, len } => format!("go {id:x} {to:x} {len:x}"),
         Record::Part { to, len, place } => format!("part {to:x} {len:x} {place:x}"),
@@ -63,6 +64,7 @@ fn read(fields: &mut Fields<'_>) -> Record {
             id: fields.number(),
             answered: fields.number::<u8>() == 1,
             len: fields.number(),
+            address: fields.number(),
         },
         "go" => Record::Go { id: fields.number(), to: fields.number(), len: fields.number() },
         "part" => {
@@ -117,8 +119,8 @@ pub(crate) fn script(s: &mut Script) {
                 both_ways(s, &format!("short {tag} {data} {answer}"), 0x30);
                 both_ways(s, &format!("long {tag} {data} {answer} 4000 7fffffffffffffc0"), 0);
             }
-            both_ways(s, &format!("ask {tag} {data} 5 0 4001"), 0);
-            both_ways(s, &format!("ask {tag} {data} 5 1 ffffffffffffffff"), 0);
+            both_ways(s, &format!("ask {tag} {data} 5 0 4001 0"), 0);
+            both_ways(s, &format!("ask {tag} {data} 5 1 ffffffffffffffff 7fff12345678"), 0);
         }
     }
     for record in ["go 1 2 3", "go 0 ffffffffffffffff 0", "part 1 40 80", "done 9", "refused 9 4"] {

@@ -17,6 +17,8 @@ pub struct Config {
     pub(crate) tuning: Option<Arc<Tuning>>,
     /// Peers have names and no numbers, and the port gives them its own.
     pub(crate) name: Option<Name>,
+    /// Bytes of the rings of connections with named peers; none: what is best here.
+    pub(crate) ring: Option<u32>,
 }
 
 impl Config {
@@ -31,6 +33,7 @@ impl Config {
             linger: Duration::from_secs(1),
             tuning: None,
             name: None,
+            ring: None,
         }
     }
 

@@ -17,7 +17,7 @@ use crate::control::{self, Channel, Packet, PacketKind};
 use crate::error::SetupError;
 use crate::mem::fence::{Fencing, expedited};
 use crate::mem::layout::{Direction, LaneSizes};
-use crate::mem::map::{Mapping, Pages, memory_file, seal_seals};
+use crate::mem::map::Mapping;
 use crate::mem::page::{PeerPage, Sleeper};
 use crate::port::Port;
 use crate::responder::Served;
@@ -39,6 +39,9 @@ pub(crate) const VERSION: u64 = 4;
 /// In place of a number, where there is none.
 const NO_NUMBER: u64 = u64::MAX;
 const BACKLOG: i32 = 1024;
+/// Connections of an endpoint that are few: their rings are wide.
+// spec: LIM-4
+const FEW: usize = 16;
 /// Callers that have not said Hello yet; beyond these the oldest are turned away.
 const CALLERS_MAX: usize = 64;
 /// Steps of accepting once its time is over: a knock and a word of each who can be waiting then.
@@ -235,8 +238,7 @@ impl Port {
         let (socket, other) = control_pair()?;
         let (bells, rung) = Bells::pair()?;
         let link = link(socket, PeerPage::new(self.page.file())?, &rung, true);
-        let file = connection_file(sizes)?;
-        let mapping = Arc::new(Mapping::own(file.as_fd(), sizes.file_len())?);
+        let (_, mapping) = sizes.make_file()?;
         let (out, _) = Direction::pair(&mapping, sizes);
         let inward = out.clone();
         let peer = self.add(Agreement::here(bells, self.id, (mode, link), (out, inward)))?;
@@ -333,7 +335,7 @@ impl Port {
         let mediated = theirs.mode == Mode::Mediated || self.config.mode == Mode::Mediated;
         let mode = if mediated { Mode::Mediated } else { Mode::Direct };
         let sizes = self.sizes_for(mode);
-        let file = connection_file(sizes)?;
+        let (file, mapping) = sizes.make_file()?;
         let link = link(socket, page, &bells, theirs.expedited);
         let ours = self.half(mode, Says::Welcome(sizes));
         let fds = [self.page.file(), file.as_fd()];
@@ -341,7 +343,6 @@ impl Port {
         link.control
             .send(PacketKind::Welcome, ours.words(), &fds)
             .map_err(|_| SetupError::PeerLeft)?;
-        let mapping = Arc::new(Mapping::own(file.as_fd(), sizes.file_len())?);
         let (out, inward) = Direction::pair(&mapping, sizes);
         self.add(Agreement::here(bells, number, (mode, link), (out, inward)))
     }
@@ -352,7 +353,11 @@ impl Port {
     }
 
     fn sizes_for(&self, mode: Mode) -> LaneSizes {
-        if self.config.name.is_some() { LaneSizes::ENDPOINT } else { lane_sizes(mode) }
+        if self.config.name.is_none() {
+            return lane_sizes(mode);
+        }
+        let is_of_few = self.connections.iter().flatten().count() < FEW;
+        LaneSizes::endpoint(self.config.ring.unwrap_or_else(|| LaneSizes::ring_for(is_of_few)))
     }
 
     /// The number that a peer has here: what it says, or the next one that is free. Endpoints keep
@@ -590,11 +595,4 @@ fn expect(packet: &Packet, kind: PacketKind) -> Result<Half, SetupError> {
         found if found == kind => Half::parse(&packet.words, kind),
         _ => Err(SetupError::Protocol("packet out of turn")),
     }
-}
-
-// spec: LANE-9
-fn connection_file(sizes: LaneSizes) -> Result<OwnedFd, SetupError> {
-    let file = memory_file(sizes.file_len(), Pages::Ordinary)?;
-    seal_seals(file.as_fd())?;
-    Ok(file)
 }

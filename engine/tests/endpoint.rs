@@ -1,7 +1,7 @@
 //! Endpoints: messages that go to the receives they match.
 use ayre::{
-    Address, Context, End, Endpoint, Fault, Outgoing, PostError, Receive, Received, RemoteId, Sent,
-    Span, Spans, Spin, What,
+    Address, Context, End, Endpoint, EndpointOptions, Fault, Outgoing, PostError, Receive,
+    Received, RemoteId, Sent, SetupError, Span, Spans, Spin, What,
 };
 
 /// An endpoint and what has ended at it.
@@ -430,5 +430,14 @@ fn await_token(endpoint: &mut Endpoint, room: &mut [u8]) {
     let mut got = 0;
     while got == 0 {
         endpoint.progress(|end| got += usize::from(matches!(end.what, What::Received(_))));
+    }
+}
+
+// spec: LIM-4
+#[test]
+fn a_ring_that_cannot_be_is_refused() {
+    for bytes in [0, 1 << 14, 100_000, (1 << 20) + 1, 1 << 25, usize::MAX] {
+        let opened = Endpoint::open_with(&EndpointOptions::new().local().ring(bytes));
+        assert!(matches!(opened, Err(SetupError::Invalid(_))), "{bytes}");
     }
 }

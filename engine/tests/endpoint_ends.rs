@@ -1,8 +1,8 @@
 //! How messages end where something comes between: a death, a sender that is forgotten, a receive
 //! without room, others that keep sending.
 use ayre::{
-    Address, Busy, Context, End, Endpoint, Fault, Outgoing, PostError, Receive, RemoteId, Sent,
-    Span, Spans, Spin, What,
+    Address, Busy, Context, End, Endpoint, EndpointOptions, Fault, Outgoing, PostError, Receive,
+    RemoteId, Sent, Span, Spans, Spin, What,
 };
 
 const POLLS: usize = 20_000;
@@ -28,7 +28,9 @@ struct Side {
 
 impl Side {
     fn open() -> Self {
-        Self { endpoint: Endpoint::open(Spin::SHARED).expect("an endpoint"), ends: Vec::new() }
+        // So narrow that some megabytes fill it.
+        let options = EndpointOptions::new().spin(Spin::SHARED).ring(1 << 18);
+        Self { endpoint: Endpoint::open_with(&options).expect("an endpoint"), ends: Vec::new() }
     }
 
     fn poll(&mut self) {

@@ -10,8 +10,8 @@ use attacker::{
     sealed_file, send,
 };
 use ayre::{
-    Access, Busy, Combine, End, Endpoint, Fault, Number, PostError, Receive, RemoteId, Sent, Spans,
-    Spin, Spot, Update, Window, Windows, Write,
+    Access, Busy, Combine, End, Endpoint, EndpointOptions, Fault, Number, PostError, Receive,
+    RemoteId, Sent, Spans, Spin, Spot, Update, Window, Windows, Write,
 };
 use ayre_proto::envelope::{Envelope, Record};
 use ayre_proto::lane::Kind;
@@ -277,7 +277,8 @@ fn welcome(victim: &mut Endpoint, name: [u64; 2], layout: Layout) -> Result<Sent
 // spec: ENV-6
 #[test]
 fn a_ring_that_is_too_short_is_refused() {
-    let mut victim = Endpoint::open(Spin::SHARED).expect("an endpoint");
+    let options = EndpointOptions::new().spin(Spin::SHARED).ring(1 << 18);
+    let mut victim = Endpoint::open_with(&options).expect("an endpoint");
     let layout = |ring| Layout { paired: 128, response: 64, ring };
     assert_eq!(welcome(&mut victim, [1, 2], layout(1 << 15)), Ok(Sent::Gone));
     for (index, ring) in [0, 1 << 12, 1 << 14].into_iter().enumerate() {

@@ -45,7 +45,8 @@ impl MessengerOptions {
     }
 
     /// Bytes of memory for each peer that sends long messages, a power of two from 4 KiB to 16 MiB:
-    /// 1 MiB for the first 16 of them, 128 KiB for each one more.
+    /// from 1 to 4 MiB for the first 16 of them, as this machine's caches are, 128 KiB for each one
+    /// more.
     // spec: AM-12
     pub const fn landing(mut self, bytes: usize) -> Self {
         self.landing = Some(bytes);

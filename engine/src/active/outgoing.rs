@@ -9,6 +9,7 @@ use crate::mem::region::RegionOptions;
 use crate::multicast::Clubs;
 use crate::options::Options;
 use crate::port::Port;
+use crate::tuning::stream_width;
 use ayre_proto::active::LONGEST;
 use ayre_proto::active::landing::Inward;
 use ayre_proto::active::record::{Cause, Record};
@@ -20,10 +21,7 @@ use std::sync::Arc;
 /// Under which landings are handed over.
 // spec: AM-12
 const LANDING: u64 = 0x6179_7265_0000_0001;
-/// Bytes of a landing where there are few of them: so many that what one processor has written is
-/// out of its first-level cache, from where others fetch it slowly, when the other one reads it.
-const LANDING_WIDE: usize = 1 << 20;
-/// How many are that large, and bytes of all others.
+/// How many landings are as wide as streams are at best, and bytes of all others.
 const WIDE_MAX: usize = 16;
 const LANDING_NARROW: usize = 1 << 17;
 /// Bytes of a piece at most: of a message of two of them, both ends copy at the same time.
@@ -529,8 +527,8 @@ impl Outgoing {
 
 /// Bytes of a landing beside so many others.
 // spec: AM-12
-const fn landing_beside(others: usize) -> usize {
-    if others < WIDE_MAX { LANDING_WIDE } else { LANDING_NARROW }
+fn landing_beside(others: usize) -> usize {
+    if others < WIDE_MAX { stream_width() } else { LANDING_NARROW }
 }
 
 /// Arguments and payload, one behind the other.
@@ -573,7 +571,7 @@ mod tests {
     // spec: AM-12
     #[test]
     fn landings_are_smaller_where_there_are_many() {
-        assert!([0, 15].iter().all(|others| landing_beside(*others) == 1 << 20));
+        assert!([0, 15].iter().all(|others| landing_beside(*others) == stream_width()));
         assert!([16, 4095].iter().all(|others| landing_beside(*others) == 1 << 17));
     }
 }

@@ -7,6 +7,7 @@ use crate::job::host_addresses;
 use crate::port::Port;
 use crate::tuning::Tuning;
 use crate::wire::{NetOptions, Partition, Plan};
+use ayre_proto::envelope::LONG_MAX;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,6 +22,7 @@ pub struct EndpointOptions {
     pub(super) linger: Duration,
     is_apart: bool,
     tuning: Option<Tuning>,
+    ring: Option<usize>,
     pub(super) reach: Option<ReachOptions>,
 }
 
@@ -44,6 +46,7 @@ impl EndpointOptions {
             linger: Duration::from_secs(1),
             is_apart: false,
             tuning: None,
+            ring: None,
             reach: Some(reach),
         }
     }
@@ -63,6 +66,14 @@ impl EndpointOptions {
     // spec: INJ-4
     pub fn tuning(self, tuning: Tuning) -> Self {
         Self { tuning: Some(tuning), ..self }
+    }
+
+    /// Bytes of the ring, in each direction, of connections that it accepts from its host, a power
+    /// of two from 32 KiB to 16 MiB: by default from 1 to 4 MiB for the first 16, as this machine's
+    /// caches are, and 256 KiB for later ones. A ring takes as much memory as was used of it.
+    // spec: LIM-4
+    pub fn ring(self, bytes: usize) -> Self {
+        Self { ring: Some(bytes), ..self }
     }
 
     /// Meets endpoints of this host as it does those of other ones, over the network: for tests and
@@ -122,8 +133,9 @@ impl EndpointOptions {
 
     /// A port that others of this host, and perhaps of other ones, find at this address.
     pub(super) fn open_port(&self) -> Result<(Port, Address), SetupError> {
+        let ring = self.ring.map(ring_bytes).transpose()?;
         let address = if self.is_apart { Address::apart() } else { Address::new() }?;
-        let mut config = Config { name: Some(address.name()), ..Config::new() };
+        let mut config = Config { name: Some(address.name()), ring, ..Config::new() };
         if let Some(reach) = &self.reach {
             config = config.setup_timeout(reach.silence.saturating_mul(SILENCES_PER_CALL));
         }
@@ -147,6 +159,12 @@ impl EndpointOptions {
         }
         self
     }
+}
+
+/// Bytes of a ring as asked for, if there can be one that takes all long messages.
+fn ring_bytes(bytes: usize) -> Result<u32, SetupError> {
+    let is_sound = bytes.is_power_of_two() && (2 * LONG_MAX..=16 << 20).contains(&bytes);
+    if is_sound { Ok(bytes as u32) } else { Err(SetupError::Invalid("bytes of a ring")) }
 }
 
 impl ReachOptions {

@@ -17,15 +17,20 @@
 //! fetch the neighbour of a line along with it, which in a dense ring means that reader and writer
 //! keep taking lines from each other. In which order lines are taken, `proto::lane::step` says.
 use super::lane::{LaneMemory, Lines};
-use super::map::{Mapping, Pages, round_to_pages};
+use super::map::{Mapping, Pages, memory_file, round_to_pages, seal_seals};
 use super::ring::RingMemory;
 use super::word::Word;
+use crate::error::SetupError;
+use crate::tuning::stream_width;
 use ayre_proto::limits::{LANE_LINES_MAX, LANE_LINES_MIN, LINE};
+use rustix::fd::{AsFd, OwnedFd};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 const CONTROL_LINES: usize = 8;
-/// Bytes of a ring.
+/// Bytes of a ring where there are many, or where a link is slower than any.
+const RING_NARROW: u32 = 1 << 18;
+/// Bytes that a ring may have.
 const RING_BYTES: RangeInclusive<u32> = 1 << 12..=1 << 24;
 
 /// Lines of each lane of one direction.
@@ -46,15 +51,21 @@ impl LaneSizes {
     /// Mediated, in the same 6 KiB: 2 x 28 lines and 32 of responses.
     pub(crate) const MEDIATED: Self = Self { paired: 28, response: 32, ring: 0 };
 
-    /// Between endpoints of one host: 7 KB of messages, and a ring for what is longer that stays in
-    /// a processor's cache.
-    pub(crate) const ENDPOINT: Self = Self { paired: 128, response: 64, ring: 1 << 18 };
+    /// Between endpoints of one host: 7 KB of messages, and a ring for what is longer.
+    pub(crate) const fn endpoint(ring: u32) -> Self {
+        Self { paired: 128, response: 64, ring }
+    }
+
+    /// Bytes of the ring of one connection of few, as wide as streams are at best, or of many.
+    pub(crate) fn ring_for(is_of_few: bool) -> u32 {
+        if is_of_few { stream_width() as u32 } else { RING_NARROW }
+    }
 
     /// On the wire, whose round trip is long: 57 KB of messages, 28 KB of responses. Requests take
     /// no lane there.
     pub(crate) const CARRIED: Self = Self { paired: 1024, response: 512, ring: 0 };
     /// The same between endpoints.
-    pub(crate) const CARRIED_ENDPOINT: Self = Self { ring: Self::ENDPOINT.ring, ..Self::CARRIED };
+    pub(crate) const CARRIED_ENDPOINT: Self = Self { ring: RING_NARROW, ..Self::CARRIED };
 
     /// Whether lanes of these sizes work; sizes may come from a peer.
     pub(crate) fn valid(&self) -> bool {
@@ -70,6 +81,18 @@ impl LaneSizes {
 
     fn lane_lines(&self) -> usize {
         CONTROL_LINES + 2 * self.paired as usize + self.response as usize
+    }
+
+    /// A connection file, and its memory. The pages of rings come when they are used: few use all
+    /// that there is room for.
+    // spec: LANE-9
+    pub(crate) fn make_file(&self) -> Result<(OwnedFd, Arc<Mapping>), SetupError> {
+        let file = memory_file(self.file_len(), Pages::Ordinary)?;
+        seal_seals(file.as_fd())?;
+        let (whole, lanes) = (self.lines() * LINE, self.lane_lines() * LINE);
+        let present = [0..lanes, whole..whole + lanes];
+        let mapping = Mapping::own_in_part(file.as_fd(), self.file_len(), present)?;
+        Ok((file, Arc::new(mapping)))
     }
 
     /// Bytes of the whole connection file.

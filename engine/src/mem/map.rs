@@ -6,6 +6,7 @@ use rustix::fs::{
     MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, ftruncate,
 };
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -90,7 +91,18 @@ impl Mapping {
     /// Maps a file that we made, for reading and writing, with every page present.
     pub(crate) fn own(file: BorrowedFd<'_>, len: usize) -> Result<Self, SetupError> {
         let mapping = Self::map(file, len, true).map_err(SetupError::os("mmap"))?;
-        mapping.populate();
+        mapping.populate(0..len);
+        Ok(mapping)
+    }
+
+    /// The same with the pages of these bytes present; others come when they are first touched.
+    pub(crate) fn own_in_part(
+        file: BorrowedFd<'_>,
+        len: usize,
+        present: impl IntoIterator<Item = Range<usize>>,
+    ) -> Result<Self, SetupError> {
+        let mapping = Self::map(file, len, true).map_err(SetupError::os("mmap"))?;
+        present.into_iter().for_each(|bytes| mapping.populate(bytes));
         Ok(mapping)
     }
 
@@ -119,7 +131,7 @@ impl Mapping {
         }
         let mapping = Self::map(file, len, writable).map_err(SetupError::os("mmap"))?;
         if stat.st_blocks as u64 * BLOCK >= len as u64 {
-            mapping.populate();
+            mapping.populate(0..len);
         }
         Ok(mapping)
     }
@@ -152,14 +164,16 @@ impl Mapping {
         Ok(Self { base, len, writable, backing: Backing::File, tuning: None })
     }
 
-    /// Makes every page present, so that no operation faults. Kernels before 5.14 lack the advice;
-    /// there the pages come with the first access.
+    /// Makes the pages of these bytes present, so that no operation there faults. Kernels before
+    /// 5.14 lack the advice; there the pages come with the first access.
     // spec: REG-1
-    fn populate(&self) {
+    fn populate(&self, bytes: Range<usize>) {
         let advice =
             if self.writable { Advice::LinuxPopulateWrite } else { Advice::LinuxPopulateRead };
-        // SAFETY: the range is our mapping; populating changes no content.
-        let _ = unsafe { madvise(self.base.as_ptr().cast(), self.len, advice) };
+        let first = bytes.start / rustix::param::page_size() * rustix::param::page_size();
+        assert!(first <= bytes.end && bytes.end <= self.len, "bytes of this mapping");
+        // SAFETY: the range is of our mapping; populating changes no content.
+        let _ = unsafe { madvise(self.base.as_ptr().add(first).cast(), bytes.end - first, advice) };
     }
 
     /// Takes memory that the program gives up.
@@ -188,7 +202,7 @@ impl Mapping {
         // into it (module rules), so replacing its pages breaks no aliasing.
         unsafe { mmap(self.base.as_ptr().cast(), self.len, protection, flags, file.as_fd(), 0) }
             .map_err(SetupError::os("mmap over a region"))?;
-        self.populate();
+        self.populate(0..self.len);
         Ok(())
     }
 

@@ -6,9 +6,11 @@
 //!                 '--> [{ from, method }, ...] <----'
 //!                        one look for each operation that is long enough
 //! ```
+mod caches;
 mod file;
 mod trials;
 
+pub(crate) use caches::stream_width;
 pub(crate) use trials::Trials;
 
 pub use file::{Found, Origin, TuningError, file_of_user, found};

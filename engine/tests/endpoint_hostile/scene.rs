@@ -2,7 +2,8 @@
 #![allow(dead_code, reason = "each test program uses other parts of it")]
 use crate::attacker::{Attacker, Begun, HELLO, Lane, Parts, VERSION, control_socket};
 use ayre::{
-    Address, End, Endpoint, Fault, Outgoing, Receive, RemoteId, Sent, Span, Spans, Spin, What,
+    Address, End, Endpoint, EndpointOptions, Fault, Outgoing, Receive, RemoteId, Sent, Span, Spans,
+    Spin, What,
 };
 use ayre_proto::envelope::{Envelope, Record};
 use ayre_proto::lane::Kind;
@@ -167,7 +168,8 @@ fn receive(source: Option<RemoteId>, tag: u64, into: Spans, name: u64) -> Receiv
 
 /// Two endpoints that have met.
 fn two() -> ([Endpoint; 2], [RemoteId; 2]) {
-    let mut ends = [0, 1].map(|_| Endpoint::open(Spin::SHARED).expect("an endpoint"));
+    let options = EndpointOptions::new().spin(Spin::SHARED).ring(1 << 18);
+    let mut ends = [0, 1].map(|_| Endpoint::open_with(&options).expect("an endpoint"));
     let addresses = ends.each_ref().map(Endpoint::address);
     let others = [0, 1].map(|at| ends[at].remote(&addresses[1 - at]).expect("a neighbour"));
     let mut bytes = [1];

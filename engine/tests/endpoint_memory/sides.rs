@@ -1,8 +1,8 @@
 //! Two endpoints, or one and itself, of which one touches the other's windows.
 #![allow(dead_code, reason = "each test program uses other parts of it")]
 use ayre::{
-    Context, End, Endpoint, Fault, Outgoing, PostError, RemoteId, Span, Spans, Spin, Spot, Touched,
-    Update, What, Windows, Write,
+    Context, End, Endpoint, EndpointOptions, Fault, Outgoing, PostError, RemoteId, Span, Spans,
+    Spin, Spot, Touched, Update, What, Windows, Write,
 };
 use std::collections::VecDeque;
 
@@ -39,10 +39,15 @@ pub(crate) struct Sides {
     pub(crate) far_ends: Vec<End>,
 }
 
+/// With a ring so narrow that little fills it.
+fn open() -> Endpoint {
+    let options = EndpointOptions::new().spin(Spin::SHARED).ring(1 << 18);
+    Endpoint::open_with(&options).expect("an endpoint")
+}
+
 impl Sides {
     pub(crate) fn new(to_itself: bool) -> Self {
-        let [mut near, mut far] =
-            [0, 1].map(|_| Endpoint::open(Spin::SHARED).expect("an endpoint"));
+        let [mut near, mut far] = [0, 1].map(|_| open());
         let [at_near, at_far] = [near.address(), far.address()];
         let windows = Windows::new();
         let (to, back) = if to_itself {
@@ -148,7 +153,7 @@ impl Sides {
 
     /// The far one dies, and another one is there in its place.
     pub(crate) fn replace_far(&mut self) {
-        self.far = Endpoint::open(Spin::SHARED).expect("an endpoint");
+        self.far = open();
         self.near.wake();
     }
 

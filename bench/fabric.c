@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LONGEST = 1 << 20, WINDOW = 64, BATCHES = 15, LINE = 64, SLOT = 16 << 10, SLOTS = 4 };
+enum { LONGEST = 1 << 20, WINDOW = 64, BATCHES = 15, LINE = 64, SLOT = 16 << 10, SLOTS = 128 };
 
 /* What the two processes share besides the provider. */
 struct line {

@@ -488,7 +488,7 @@ fn a_reader_that_takes_nothing_does_not_keep_a_job_from_being_killed() {
     let mut job = Running::start(hosts.launcher(&["--hosts", "a", "--grace", "0"], script));
     let processes = job.processes(1);
     // From here on, nobody reads: soon the launcher cannot even be told how the ranks have ended.
-    job.signal(Signal::INT);
+    job.signal(Signal::TERM);
     assert!(matches!(job.launcher.wait().unwrap().code(), Some(125 | 137)));
     processes.iter().flatten().for_each(|(_, process)| assert_ends(process));
     hosts.assert_nothing_left();

@@ -257,7 +257,7 @@ fn any_record(dice: &mut Dice) -> (u32, Vec<u8>) {
 }
 
 /// A region of the right to write is all that a landing is.
-// spec: AM-12
+// spec: AM-12, LIM-4
 pub fn a_landing_is_for_writing(executor: Executor) {
     let world = World::open(executor);
     let (near_id, far_id) = (world.initiator_id(), world.target_id());
@@ -276,9 +276,10 @@ pub fn a_landing_is_for_writing(executor: Executor) {
         yield_now();
     }
     assert_eq!(found, Some((6, 8)));
-    assert_eq!(u64::from_le_bytes(record[..8].try_into().expect("eight")), 1 << 20);
+    let bytes = u64::from_le_bytes(record[..8].try_into().expect("eight")) as usize;
+    assert!(bytes.is_power_of_two() && (1 << 20..=1 << 22).contains(&bytes), "{bytes}");
     let landing = near.accept_region(far_id, 0x6179_7265_0000_0001).expect("it is handed over");
-    assert_eq!((landing.len(), landing.rights()), (1 << 20, Rights::WRITE));
+    assert_eq!((landing.len() as usize, landing.rights()), (bytes, Rights::WRITE));
     let mut into = [0; 8];
     let read = near.get(&landing, 0, &mut into, Options::new());
     assert_eq!(read.map(drop), Err(Fault::Rights.into()));

@@ -28,7 +28,7 @@ impl Endpoint {
 
     /// Whether a message is to be read where it lies.
     // spec: INJ-2, INJ-8
-    pub(super) fn is_to_fetch(&mut self, transfer: &Transfer) -> bool {
+    pub(super) fn is_to_fetch(&mut self, transfer: &mut Transfer) -> bool {
         let (source, len) = (transfer.origin.source, transfer.len);
         if transfer.there.address == 0 || !self.is_readable(source) {
             return false;
@@ -37,7 +37,10 @@ impl Endpoint {
         let fixed = tuning.filter(|tuning| !tuning.steps(Use::Receive).is_empty());
         let method = match fixed {
             Some(tuning) => tuning.method(Use::Receive, len),
-            None => self.trials.choose(len),
+            None => {
+                transfer.since = Some(Instant::now());
+                self.trials.choose(len)
+            }
         };
         method == Method::Kernel
     }
@@ -58,7 +61,6 @@ impl Endpoint {
         let Self { transfers, receives, remotes, .. } = self;
         let Some(transfer) = transfers.get_mut(key) else { return (false, true) };
         let source = transfer.origin.source.index();
-        transfer.timed.get_or_insert_with(|| (Instant::now(), 0));
         let max = PIECE_MAX.min((transfer.len - transfer.got) as usize);
         let at = (transfer.offset + transfer.got) as usize;
         let piece = receives[transfer.receive].into.piece_mut(at, max);
@@ -66,7 +68,7 @@ impl Endpoint {
         let process = remotes[source].process.as_ref().and_then(Option::as_ref);
         if !process.is_some_and(|process| process.read(address, piece)) {
             remotes[source].process = Some(None);
-            (transfer.got, transfer.timed) = (0, None);
+            (transfer.got, transfer.since) = (0, None);
             self.ask_for(key);
             return (true, true);
         }
@@ -92,11 +94,12 @@ impl Endpoint {
         peer.is_some_and(|peer| self.port.is_alive(peer))
     }
 
-    /// How long a message has taken.
+    /// How long a message has taken: since it was wanted, or the last one before it was here.
     pub(super) fn note(&mut self, method: Method, transfer: &Transfer) {
-        if let Some((since, before)) = transfer.timed {
-            let took = (since.elapsed(), transfer.len - before);
-            self.trials.note(method, transfer.len, took);
-        }
+        let Some(since) = transfer.since else { return };
+        let now = Instant::now();
+        let before = self.last_timed.replace(now);
+        let since = before.map_or(since, |before| before.max(since));
+        self.trials.note(method, transfer.len, now - since);
     }
 }

@@ -64,6 +64,7 @@ use send::{Departing, Reply, Stream};
 use slab::Slab;
 use slots::Slots;
 use std::collections::{HashMap, VecDeque};
+use std::time::Instant;
 use touch::Touching;
 use touched::Toucher;
 
@@ -189,6 +190,8 @@ pub struct Endpoint {
     departing: Slab<Departing>,
     transfers: Slab<Transfer>,
     trials: Trials,
+    /// When the last message was here that was timed.
+    last_timed: Option<Instant>,
     touching: Slab<Touching>,
     windows: Option<Windows>,
     /// What goes in parts, when there is room.
@@ -249,6 +252,7 @@ impl Endpoint {
             departing: Slab::new(),
             transfers: Slab::new(),
             trials: Trials::default(),
+            last_timed: None,
             touching: Slab::new(),
             windows: None,
             streams: VecDeque::new(),

@@ -49,8 +49,8 @@ pub(super) struct Transfer {
     pub(super) got: u64,
     /// Where its sender has it.
     pub(super) there: There,
-    /// Since when it is timed, and how much had come by then.
-    pub(super) timed: Option<(Instant, u64)>,
+    /// Since when it is wanted, where that is timed.
+    pub(super) since: Option<Instant>,
 }
 
 /// Where a message is that waits for its receive.
@@ -416,12 +416,12 @@ impl Endpoint {
     }
 
     /// Gets a message from its sender.
-    pub(super) fn want(&mut self, transfer: Transfer) {
+    pub(super) fn want(&mut self, mut transfer: Transfer) {
         if transfer.len == 0 {
             let end = self.has_all(&transfer);
             return self.ended.push_back(end);
         }
-        let is_to_fetch = self.is_to_fetch(&transfer);
+        let is_to_fetch = self.is_to_fetch(&mut transfer);
         let to = self.transfers.insert(transfer);
         if is_to_fetch { self.streams.push_back(Stream::Fetch(to)) } else { self.ask_for(to) }
     }
@@ -470,8 +470,6 @@ impl Endpoint {
             self.note(Method::Pipeline, &transfer);
             let Transfer { receive, origin, offset, len, .. } = transfer;
             tell(self.arrived((receive, offset, len), &origin));
-        } else if transfer.timed.is_none() && transfer.there.address != 0 {
-            transfer.timed = Some((Instant::now(), transfer.got));
         }
         Ok(Taken::Yes)
     }
@@ -508,7 +506,7 @@ impl Transfer {
         origin: &Origin,
         there: There,
     ) -> Self {
-        Self { receive, origin: *origin, offset, len, got: 0, there, timed: None }
+        Self { receive, origin: *origin, offset, len, got: 0, there, since: None }
     }
 }
 

@@ -251,33 +251,39 @@ impl Combine {
 
     fn calculate(self, number: Number, memory: &mut [u8], operand: &[u8]) {
         match number {
-            Number::I8 => each(memory, operand, |old, new| self.of::<i8>(old, new)),
-            Number::U8 => each(memory, operand, |old, new| self.of::<u8>(old, new)),
-            Number::I16 => each(memory, operand, |old, new| self.of::<i16>(old, new)),
-            Number::U16 => each(memory, operand, |old, new| self.of::<u16>(old, new)),
-            Number::I32 => each(memory, operand, |old, new| self.of::<i32>(old, new)),
-            Number::U32 => each(memory, operand, |old, new| self.of::<u32>(old, new)),
-            Number::I64 => each(memory, operand, |old, new| self.of::<i64>(old, new)),
-            Number::U64 => each(memory, operand, |old, new| self.of::<u64>(old, new)),
-            Number::F32 => each(memory, operand, |old, new| self.of::<f32>(old, new)),
-            Number::F64 => each(memory, operand, |old, new| self.of::<f64>(old, new)),
-            Number::C32 => each(memory, operand, |old, new| self.of::<Complex<f32>>(old, new)),
-            Number::C64 => each(memory, operand, |old, new| self.of::<Complex<f64>>(old, new)),
+            Number::I8 => self.on::<i8>(memory, operand),
+            Number::U8 => self.on::<u8>(memory, operand),
+            Number::I16 => self.on::<i16>(memory, operand),
+            Number::U16 => self.on::<u16>(memory, operand),
+            Number::I32 => self.on::<i32>(memory, operand),
+            Number::U32 => self.on::<u32>(memory, operand),
+            Number::I64 => self.on::<i64>(memory, operand),
+            Number::U64 => self.on::<u64>(memory, operand),
+            Number::F32 => self.on::<f32>(memory, operand),
+            Number::F64 => self.on::<f64>(memory, operand),
+            Number::C32 => self.on::<Complex<f32>>(memory, operand),
+            Number::C64 => self.on::<Complex<f64>>(memory, operand),
         }
     }
 
-    fn of<T: Element>(self, old: T, new: T) -> T {
+    /// A loop for each, so that a processor does several numbers at a time.
+    fn on<T: Element>(self, memory: &mut [u8], operand: &[u8]) {
+        let pick = |old: T, new: T, order| if new.order(old) == Some(order) { new } else { old };
         match self {
-            Self::Min if new.order(old) == Some(Ordering::Less) => new,
-            Self::Max if new.order(old) == Some(Ordering::Greater) => new,
-            Self::Sum => old.sum(new),
-            Self::Prod => old.product(new),
-            Self::LOr => T::of_truth(old.truth() | new.truth()),
-            Self::LAnd => T::of_truth(old.truth() & new.truth()),
-            Self::LXor => T::of_truth(old.truth() ^ new.truth()),
-            _ => old,
+            Self::Min => each(memory, operand, |old, new| pick(old, new, Ordering::Less)),
+            Self::Max => each(memory, operand, |old, new| pick(old, new, Ordering::Greater)),
+            Self::Sum => each(memory, operand, T::sum),
+            Self::Prod => each(memory, operand, T::product),
+            Self::LOr => truths::<T>(memory, operand, |old, new| old | new),
+            Self::LAnd => truths::<T>(memory, operand, |old, new| old & new),
+            Self::LXor => truths::<T>(memory, operand, |old, new| old ^ new),
+            _ => {}
         }
     }
+}
+
+fn truths<T: Element>(memory: &mut [u8], operand: &[u8], what: impl Fn(bool, bool) -> bool) {
+    each(memory, operand, |old: T, new| T::of_truth(what(old.truth(), new.truth())));
 }
 
 fn bytewise(memory: &mut [u8], operand: &[u8], what: impl Fn(u8, u8) -> u8) {

@@ -26,23 +26,22 @@ impl Endpoint {
         whole.map_or(0, |whole| whole.as_ptr().addr() as u64)
     }
 
-    /// Whether a message is to be read where it lies.
+    /// By which method a message is to come.
     // spec: INJ-2, INJ-8
-    pub(super) fn is_to_fetch(&mut self, transfer: &mut Transfer) -> bool {
+    pub(super) fn choose(&mut self, transfer: &mut Transfer) {
         let (source, len) = (transfer.origin.source, transfer.len);
         if transfer.there.address == 0 || !self.is_readable(source) {
-            return false;
+            return;
         }
         let tuning = self.port.config.tuning.as_ref();
         let fixed = tuning.filter(|tuning| !tuning.steps(Use::Receive).is_empty());
-        let method = match fixed {
+        transfer.by = match fixed {
             Some(tuning) => tuning.method(Use::Receive, len),
             None => {
                 transfer.since = Some(Instant::now());
                 self.trials.choose(len)
             }
         };
-        method == Method::Kernel
     }
 
     /// Whether the kernel lets us read a remote's memory, as far as is known.
@@ -68,7 +67,7 @@ impl Endpoint {
         let process = remotes[source].process.as_ref().and_then(Option::as_ref);
         if !process.is_some_and(|process| process.read(address, piece)) {
             remotes[source].process = Some(None);
-            (transfer.got, transfer.since) = (0, None);
+            (transfer.by, transfer.got, transfer.since) = (Method::Pipeline, 0, None);
             self.ask_for(key);
             return (true, true);
         }
@@ -80,7 +79,7 @@ impl Endpoint {
         self.port.service_control();
         if self.is_there(key) {
             let transfer = self.transfers.remove(key);
-            self.note(Method::Kernel, &transfer);
+            self.note(&transfer);
             let end = self.has_all(&transfer);
             tell(end);
         }
@@ -95,11 +94,11 @@ impl Endpoint {
     }
 
     /// How long a message has taken: since it was wanted, or the last one before it was here.
-    pub(super) fn note(&mut self, method: Method, transfer: &Transfer) {
+    pub(super) fn note(&mut self, transfer: &Transfer) {
         let Some(since) = transfer.since else { return };
         let now = Instant::now();
         let before = self.last_timed.replace(now);
         let since = before.map_or(since, |before| before.max(since));
-        self.trials.note(method, transfer.len, now - since);
+        self.trials.note(transfer.by, transfer.len, now - since);
     }
 }

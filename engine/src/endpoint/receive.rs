@@ -49,6 +49,8 @@ pub(super) struct Transfer {
     pub(super) got: u64,
     /// Where its sender has it.
     pub(super) there: There,
+    /// How it comes.
+    pub(super) by: Method,
     /// Since when it is wanted, where that is timed.
     pub(super) since: Option<Instant>,
 }
@@ -421,9 +423,13 @@ impl Endpoint {
             let end = self.has_all(&transfer);
             return self.ended.push_back(end);
         }
-        let is_to_fetch = self.is_to_fetch(&mut transfer);
+        self.choose(&mut transfer);
+        let by = transfer.by;
         let to = self.transfers.insert(transfer);
-        if is_to_fetch { self.streams.push_back(Stream::Fetch(to)) } else { self.ask_for(to) }
+        match by {
+            Method::Kernel => self.streams.push_back(Stream::Fetch(to)),
+            _ => self.ask_for(to),
+        }
     }
 
     /// Asks a message's sender for it.
@@ -456,7 +462,9 @@ impl Endpoint {
         let Self { port, transfers, receives, remotes, .. } = self;
         let transfer = transfers.get_mut(to as usize).ok_or(Malformed)?;
         let fits = len > 0 && len <= transfer.len - transfer.got;
-        if transfer.origin.source != source || !fits {
+        // Of what is read where it lies, nothing was asked for.
+        let is_due = transfer.origin.source == source && transfer.by == Method::Pipeline;
+        if !is_due || !fits {
             return Err(Malformed);
         }
         let into = &mut receives[transfer.receive].into;
@@ -467,7 +475,7 @@ impl Endpoint {
         transfer.got += len;
         if transfer.got == transfer.len {
             let transfer = transfers.remove(to as usize);
-            self.note(Method::Pipeline, &transfer);
+            self.note(&transfer);
             let Transfer { receive, origin, offset, len, .. } = transfer;
             tell(self.arrived((receive, offset, len), &origin));
         }
@@ -506,7 +514,16 @@ impl Transfer {
         origin: &Origin,
         there: There,
     ) -> Self {
-        Self { receive, origin: *origin, offset, len, got: 0, there, since: None }
+        Self {
+            receive,
+            origin: *origin,
+            offset,
+            len,
+            got: 0,
+            there,
+            by: Method::Pipeline,
+            since: None,
+        }
     }
 }
 

@@ -57,7 +57,7 @@ impl Endpoint {
     /// Reads the next piece of a message: whether it has, and whether nothing is left to be read.
     // spec: ENV-18, INJ-6
     pub(super) fn fetch(&mut self, key: usize, tell: &mut impl FnMut(End)) -> (bool, bool) {
-        let Self { transfers, receives, remotes, .. } = self;
+        let Self { transfers, receives, remotes, trials, .. } = self;
         let Some(transfer) = transfers.get_mut(key) else { return (false, true) };
         let source = transfer.origin.source.index();
         let max = PIECE_MAX.min((transfer.len - transfer.got) as usize);
@@ -67,6 +67,7 @@ impl Endpoint {
         let process = remotes[source].process.as_ref().and_then(Option::as_ref);
         if !process.is_some_and(|process| process.read(address, piece)) {
             remotes[source].process = Some(None);
+            transfer.since.iter().for_each(|_| trials.drop_one(transfer.len));
             (transfer.by, transfer.got, transfer.since) = (Method::Pipeline, 0, None);
             self.ask_for(key);
             return (true, true);

@@ -484,10 +484,11 @@ impl Endpoint {
 
     /// What was coming from a remote comes no more.
     pub(super) fn end_transfers(&mut self, from: RemoteId, why: Fault) {
-        let Self { transfers, receives, ended, streams, .. } = self;
+        let Self { transfers, receives, ended, streams, trials, .. } = self;
         transfers.retain(|_, transfer| {
             let stays = transfer.origin.source != from;
             if !stays {
+                transfer.since.iter().for_each(|_| trials.drop_one(transfer.len));
                 let incoming = &mut receives[transfer.receive];
                 incoming.coming -= 1;
                 let released = incoming.released && incoming.coming == 0;

@@ -92,6 +92,16 @@ impl Trials {
         RIVALS[by]
     }
 
+    /// A message of so many bytes does not come, or not by the method chosen.
+    // spec: INJ-8
+    pub(crate) fn drop_one(&mut self, bytes: u64) {
+        let Class { round, under_way, .. } = &mut self.classes[class_of(bytes)];
+        *under_way = under_way.saturating_sub(1);
+        if *under_way == 0 {
+            *round = Round::default();
+        }
+    }
+
     /// A message of so many bytes has come, and has taken so long.
     // spec: INJ-8
     pub(crate) fn note(&mut self, method: Method, bytes: u64, took: Duration) {
@@ -183,6 +193,9 @@ mod tests {
             trials.note(method, 1 << 16, Duration::from_nanos(5000));
         }
         assert_eq!((first, trials.classes[class_of(1 << 16)].rounds), (Kernel, 22));
+        trials.drop_one(1 << 16);
+        let Class { round, under_way, .. } = &trials.classes[class_of(1 << 16)];
+        assert_eq!((round.by, *under_way), (None, 0));
     }
 
     // spec: INJ-8

@@ -149,7 +149,6 @@ fn messages_that_lie_nowhere() {
     for address in [8, 4096, HUGE[0], HUGE[1], HUGE[2], HUGE[3]] {
         let mut scene = Scene::new(false);
         let mut into = [0, 1].map(|_| vec![0; ASKED]);
-        // By turns at first, so that one of two is to be read there.
         for (line, into) in (2..).zip(&mut into) {
             let (id, len) = (50 + line, ASKED as u64);
             let ask = Record::Ask { envelope: envelope(77), id, answered: false, len, address };
@@ -160,6 +159,28 @@ fn messages_that_lie_nowhere() {
             poll_until(victim, ends, |_, _| is_go());
         }
         assert!(into.iter().flatten().all(|byte| *byte == 0), "nothing has come");
+    }
+}
+
+/// Of what is read where it lies, a piece at a time, no parts come.
+// spec: ENV-17, ENV-18
+#[test]
+fn parts_of_what_is_read() {
+    let mut from = vec![7; 8 << 20];
+    let address = from.as_mut_ptr().addr() as u64;
+    for to in 0..6 {
+        let mut scene = Scene::new(false);
+        if to == scene.wanted {
+            continue;
+        }
+        let (len, mut into) = (from.len() as u64, vec![0; from.len()]);
+        scene.receive_of_liar(77, &mut into);
+        let ask = Record::Ask { envelope: envelope(77), id: 50, answered: false, len, address };
+        say(&mut scene.liar, &ask, &[]);
+        scene.victim.progress(|end| panic!("it is not whole: {end:?}"));
+        say(&mut scene.liar, &Record::Part { to, len: 64, place: 0 }, &[]);
+        let Scene { victim, ends, .. } = &mut scene;
+        poll_until(victim, ends, |victim, _| victim.counters().malformed() == 1);
     }
 }
 

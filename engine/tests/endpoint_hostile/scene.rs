@@ -1,6 +1,7 @@
 //! An endpoint with something of every kind under way, with an honest endpoint and with a liar.
 #![allow(dead_code, reason = "each test program uses other parts of it")]
 use crate::attacker::{Attacker, Begun, HELLO, Lane, Parts, VERSION, control_socket};
+use ayre::tuning::{Method, Step, Tuning, Use};
 use ayre::{
     Address, End, Endpoint, EndpointOptions, Fault, Outgoing, Receive, RemoteId, Sent, Span, Spans,
     Spin, What,
@@ -168,7 +169,9 @@ fn receive(source: Option<RemoteId>, tag: u64, into: Spans, name: u64) -> Receiv
 
 /// Two endpoints that have met.
 fn two() -> ([Endpoint; 2], [RemoteId; 2]) {
-    let options = EndpointOptions::new().spin(Spin::SHARED).ring(1 << 18);
+    let step = Step { from: 0, method: Method::Kernel };
+    let tuning = Tuning::new().with_steps(Use::Receive, vec![step]).expect("a step");
+    let options = EndpointOptions::new().spin(Spin::SHARED).ring(1 << 18).tuning(tuning);
     let mut ends = [0, 1].map(|_| Endpoint::open_with(&options).expect("an endpoint"));
     let addresses = ends.each_ref().map(Endpoint::address);
     let others = [0, 1].map(|at| ends[at].remote(&addresses[1 - at]).expect("a neighbour"));
@@ -258,9 +261,13 @@ impl Scene {
         honest.receive(theirs).expect("there is room");
         let ours = receive(None, ITS_OWN, span(near), FROM_HONEST);
         victim.receive(ours).expect("there is room");
-        let sent = victim.send(self.to_honest, &outgoing(bytes, TO_HONEST));
+        // In two pieces, which nobody reads where they lie.
+        let (first, second) = bytes.split_at_mut(ASKED / 2);
+        let pieces = Spans::new([first, second].map(whole)).expect("two are few");
+        let in_pieces = |name| Outgoing { bytes: pieces.clone(), ..outgoing(&mut [], name) };
+        let sent = victim.send(self.to_honest, &in_pieces(TO_HONEST));
         assert_eq!(sent, Ok(Sent::UnderWay));
-        let sent = honest.send(back, &outgoing(bytes, ITS_OWN));
+        let sent = honest.send(back, &in_pieces(ITS_OWN));
         assert_eq!(sent, Ok(Sent::UnderWay));
         for _ in 0..100 {
             victim.progress(|end| ends.push(end));

@@ -4,6 +4,7 @@ use ayre::{
     Address, Busy, Context, End, Endpoint, EndpointOptions, Fault, Outgoing, PostError, Receive,
     RemoteId, Sent, Span, Spans, Spin, What,
 };
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 const POLLS: usize = 20_000;
 
@@ -326,6 +327,46 @@ fn who_rests_hears_the_answer_to_its_call() {
         near.endpoint.wait(None, |_| ());
     }
     assert_eq!(thread.join().expect("it ends"), [1]);
+}
+
+/// Whether what rests is to wake.
+fn has_rung(side: &Side) -> bool {
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let bell = side.endpoint.as_fd();
+    poll(&mut [PollFd::new(&bell, PollFlags::IN)], Some(&at_once)).expect("a descriptor") > 0
+}
+
+// spec: ENV-9
+#[test]
+fn what_is_posted_to_who_rests_wakes_it_where_more_is_to_be_done() {
+    let [mut near, mut far] = [0, 1].map(|_| Side::open());
+    let remote = near.remote(&far);
+    let mut rooms = [vec![0; 100], vec![0; 1 << 20]];
+    for (context, room) in (5..).zip(&mut rooms) {
+        let len = room.len();
+        let mut bytes = vec![context as u8; len];
+        let sent = send([&mut near, &mut far], remote, &message(&mut bytes, context, false));
+        poll_until([&mut far], |[far]| far.endpoint.find(None, Some((1, 0))).is_some());
+        poll_until([&mut far], |[far]| far.endpoint.rest(|_| ()));
+        assert!(!has_rung(&far));
+        far.endpoint.receive(receive(None, room, context)).expect("there is room");
+        if sent == Sent::UnderWay && !has_rung(&far) {
+            // It has asked for what it does not read itself.
+            poll_until([&mut near, &mut far], |[_, far]| has_rung(far));
+        }
+        assert!(has_rung(&far), "{len} bytes");
+        far.endpoint.wake();
+        poll_until([&mut near, &mut far], |[_, far]| far.ends.len() == context as usize - 4);
+        assert_eq!(*room, bytes);
+    }
+    let mut room = [0];
+    far.endpoint.receive(receive(None, &mut room, 7)).expect("there is room");
+    poll_until([&mut far], |[far]| far.endpoint.rest(|_| ()));
+    assert!(!has_rung(&far), "it waits");
+    assert!(far.endpoint.cancel(|context| context == 7));
+    assert!(has_rung(&far));
+    far.endpoint.wake();
+    poll_until([&mut far], |[far]| far.ends.len() == 3);
 }
 
 // spec: MATCH-9

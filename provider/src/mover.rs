@@ -1,8 +1,9 @@
 //! Automatic progress: a thread that moves a domain's data while its program does not call.
 //!
 //! It sleeps in the endpoints' bells when nothing is under way. To a program that makes progress
-//! itself it leaves the endpoints: the first call wakes it, and then it only looks now and then
+//! itself it leaves an endpoint: the first call wakes it, and then it only looks now and then
 //! whether the calls go on. So those who poll hardly notice it, and who rings them need not ring.
+//! In the bells of the other endpoints it sleeps meanwhile.
 
 use crate::code::{Code, Outcome};
 use crate::source::{Source, Tended};
@@ -31,9 +32,16 @@ struct Running {
 
 /// What the thread looks after.
 struct Charge {
-    sources: Mutex<Vec<Arc<dyn Source>>>,
+    wards: Mutex<Vec<Ward>>,
     wait: Arc<Wait>,
     is_over: OnceLock<()>,
+}
+
+/// One of those.
+struct Ward {
+    source: Arc<dyn Source>,
+    /// Its bell ends the thread's sleep.
+    is_watched: bool,
 }
 
 /// What has become of a look at everything.
@@ -58,10 +66,9 @@ impl Mover {
             none => none.insert(Running::start()?),
         };
         let charge = &running.charge;
-        if let Some(descriptor) = source.descriptor() {
-            charge.wait.watch(descriptor)?;
-        }
-        charge.sources().push(Arc::clone(source));
+        let mut ward = Ward { source: Arc::clone(source), is_watched: false };
+        ward.watch(&charge.wait)?;
+        charge.wards().push(ward);
         charge.wait.ring();
         Ok(())
     }
@@ -69,14 +76,14 @@ impl Mover {
     /// When this returns, the thread does not use the source any more.
     pub(crate) fn remove(&self, source: &Arc<dyn Source>) {
         if let Some(running) = &*self.running() {
-            running.charge.sources().retain(|known| !Arc::ptr_eq(known, source));
+            running.charge.wards().retain(|ward| !Arc::ptr_eq(&ward.source, source));
         }
     }
 
     /// Ends the thread.
     pub(crate) fn stop(&self) {
         if let Some(Running { charge, thread }) = self.running().take() {
-            charge.end(&thread);
+            charge.end();
             // It does not panic: that would have ended the process.
             let _ = thread.join();
         }
@@ -87,7 +94,7 @@ impl Mover {
     pub(crate) fn try_stop(&self) {
         let Ok(running) = self.running.try_lock() else { return };
         let Some(Running { charge, thread }) = &*running else { return };
-        charge.end(thread);
+        charge.end();
         let deadline = Instant::now() + FAREWELL;
         while !thread.is_finished() && Instant::now() < deadline {
             thread::yield_now();
@@ -102,7 +109,7 @@ impl Mover {
 impl Running {
     fn start() -> Outcome<Self> {
         let wait = Wait::with_descriptor()?;
-        let charge = Arc::new(Charge { sources: Mutex::default(), wait, is_over: OnceLock::new() });
+        let charge = Arc::new(Charge { wards: Mutex::default(), wait, is_over: OnceLock::new() });
         let its = Arc::clone(&charge);
         let thread = thread::Builder::new().name("ayre-mover".into());
         // The program's handlers are for its own threads.
@@ -113,14 +120,13 @@ impl Running {
 }
 
 impl Charge {
-    fn sources(&self) -> MutexGuard<'_, Vec<Arc<dyn Source>>> {
-        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
+    fn wards(&self) -> MutexGuard<'_, Vec<Ward>> {
+        self.wards.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn end(&self, thread: &JoinHandle<()>) {
+    fn end(&self) {
         self.is_over.get_or_init(|| ());
         self.wait.ring();
-        thread.thread().unpark();
     }
 
     fn look_after(&self) {
@@ -129,7 +135,9 @@ impl Charge {
             match self.round() {
                 // Peers may share the processor.
                 Round::Busy => thread::yield_now(),
-                Round::Left => thread::park_timeout(NAP),
+                Round::Left => {
+                    self.wait.sleep(over, Some(Instant::now() + NAP));
+                }
                 Round::Quiet => {
                     self.wait.sleep(over, None);
                 }
@@ -137,25 +145,57 @@ impl Charge {
         }
     }
 
-    /// Sources are taken out only between rounds, so that none is used when it has been.
+    /// Wards are taken out only between rounds, so that none is used when it has been.
     fn round(&self) -> Round {
-        let sources = self.sources();
-        let (mut any_moved, mut any_left) = (false, false);
-        for source in &*sources {
-            match source.tend() {
-                Tended::Moved => any_moved = true,
-                Tended::Left => any_left = true,
-                Tended::Idle => {}
+        let mut wards = self.wards();
+        let (mut any_busy, mut any_left) = (false, false);
+        for ward in &mut *wards {
+            match ward.look_after(&self.wait) {
+                Round::Busy => any_busy = true,
+                Round::Left => any_left = true,
+                Round::Quiet => {}
             }
         }
-        if any_moved {
-            Round::Busy
-        } else if any_left {
-            Round::Left
-        } else if sources.iter().all(|source| source.leave(&self.wait)) {
-            Round::Quiet
-        } else {
-            Round::Busy
+        match (any_busy, any_left) {
+            (true, _) => Round::Busy,
+            (_, true) => Round::Left,
+            _ => Round::Quiet,
         }
+    }
+}
+
+impl Ward {
+    fn look_after(&mut self, wait: &Arc<Wait>) -> Round {
+        match self.source.tend() {
+            Tended::Moved => Round::Busy,
+            Tended::Left => {
+                // What rings it concerns the program alone.
+                self.unwatch(wait);
+                Round::Left
+            }
+            // One that cannot be slept for is looked at as often as those that are left.
+            Tended::Idle if self.watch(wait).is_err() => Round::Left,
+            Tended::Idle if self.source.leave(wait) => Round::Quiet,
+            Tended::Idle => Round::Busy,
+        }
+    }
+
+    fn watch(&mut self, wait: &Wait) -> Outcome {
+        if let Some(descriptor) = self.source.descriptor()
+            && !self.is_watched
+        {
+            wait.watch(descriptor)?;
+        }
+        self.is_watched = true;
+        Ok(())
+    }
+
+    fn unwatch(&mut self, wait: &Wait) {
+        if let Some(descriptor) = self.source.descriptor()
+            && self.is_watched
+        {
+            wait.unwatch(descriptor);
+        }
+        self.is_watched = false;
     }
 }

@@ -137,6 +137,14 @@ impl Wait {
         }
     }
 
+    /// No longer wakes them for it.
+    pub(crate) fn unwatch(&self, descriptor: BorrowedFd<'_>) {
+        if let Some(descriptors) = &self.descriptors {
+            // It is not there where `watch` was refused.
+            let _ = epoll::delete(&descriptors.gatherer, descriptor);
+        }
+    }
+
     /// Sleeps, or yields where there is no descriptor, unless a watch has ended since `over` was
     /// taken; false when a signal has come.
     pub(crate) fn sleep(&self, over: u64, deadline: Option<Instant>) -> bool {

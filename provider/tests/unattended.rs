@@ -41,9 +41,13 @@ fn recv(end: &End, into: &mut [u8], context: usize) {
     assert_eq!(posted, 0);
 }
 
+fn piece(bytes: &[u8]) -> libc::iovec {
+    libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
+}
+
 /// Sends so that the message has ended only when it is where it belongs.
 fn send_delivered(end: &End, bytes: &[u8], all: &[End]) {
-    let iov = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let iov = piece(bytes);
     let message = Msg { msg_iov: (&raw const iov).cast(), iov_count: 1, addr: 0, ..blank() };
     let send = || call!(end.ep, msg.sendmsg(&message, DELIVERY_COMPLETE | COMPLETION));
     assert_eq!(until_taken(all, send), 0);
@@ -74,6 +78,76 @@ fn a_message_arrives_while_the_receiver_sleeps_elsewhere() {
     assert_eq!((told.op_context as usize, told.len), (5, LONG));
     let [near] = near;
     near.close();
+    far.close();
+}
+
+#[test]
+fn a_message_leaves_while_the_sender_sleeps_elsewhere() {
+    let (manual, auto) = (Wishes::default().opened(), automatic().opened());
+    let [near, far] = strangers(&manual, &auto, &automatic());
+    let near = [near];
+    for round in 0..40 {
+        let (bytes, mut room) = (pattern(LONG << 2, round), vec![0; LONG << 2]);
+        // What lies in pieces nobody reads where it lies.
+        let pieces: Vec<_> = bytes.chunks(bytes.len() / (1 + round % 2)).map(piece).collect();
+        let (iov, count) = (pieces.as_ptr().cast(), pieces.len());
+        let send = || call!(far.ep, msg.sendv(iov, null_mut(), count, 0, null_mut()));
+        assert_eq!(until_taken(&near, send), 0);
+        recv(&near[0], &mut room, round);
+        let (told, _) = next(&near[0], &[]);
+        assert_eq!((told.op_context as usize, told.len), (round, bytes.len()));
+        assert!(room == bytes, "round {round}");
+    }
+    // None of them was read, which would have made progress.
+    for _ in 0..40 {
+        assert_eq!(next(&far, &near).0.flags & SEND, SEND);
+    }
+    let [near] = near;
+    near.close();
+    far.close();
+}
+
+#[test]
+fn a_receive_that_is_posted_late_is_filled_while_its_program_sleeps_elsewhere() {
+    let (manual, auto) = (Wishes::default().opened(), automatic().opened());
+    let [near, far] = strangers(&manual, &auto, &automatic());
+    let near = [near];
+    for round in 0..60 {
+        let (bytes, mut room) = (pattern(LONG, round), vec![0; LONG]);
+        let iov = piece(&bytes);
+        let message = MsgTagged { msg_iov: (&raw const iov).cast(), iov_count: 1, ..blank() };
+        let send = || call!(near[0].ep, tagged.sendmsg(&message, DELIVERY_COMPLETE | COMPLETION));
+        assert_eq!(until_taken(&near, send), 0);
+        // What is sent later and has arrived says that the long one waits there.
+        recv(&far, &mut [0], round);
+        send_delivered(&near[0], &[1], &near);
+        assert_eq!(next(&near[0], &near).0.flags & TAGGED, 0);
+        let (start, none) = (room.as_mut_ptr().cast(), null_mut());
+        assert_eq!(call!(far.ep, tagged.recv(start, LONG, none, ADDR_UNSPEC, 0, 0, null_mut())), 0);
+        assert_eq!(next(&near[0], &near).0.flags & TAGGED, TAGGED);
+        assert!(room == bytes, "round {round}");
+    }
+    let [near] = near;
+    near.close();
+    far.close();
+}
+
+#[test]
+fn who_is_not_polled_is_served_beside_one_that_is() {
+    let (manual, auto) = (Wishes::default().opened(), automatic().opened());
+    let [near, far] = strangers(&manual, &auto, &automatic());
+    let polled = [near, End::new(&auto, &automatic())];
+    for round in 0..200 {
+        let len = [8, 700, 9000, 100_000, LONG][round % 5];
+        let (bytes, mut room) = (pattern(len, round), vec![0; len]);
+        recv(&far, &mut room, round);
+        send_delivered(&polled[0], &bytes, &polled);
+        next(&polled[0], &polled);
+        let (told, _) = next(&far, &[]);
+        assert_eq!((told.op_context as usize, told.len), (round, len));
+        assert!(room == bytes, "round {round}");
+    }
+    polled.into_iter().for_each(End::close);
     far.close();
 }
 
@@ -137,6 +211,10 @@ fn a_program_of_its_own() {
     end.close();
     let auto = automatic().opened();
     let ends = End::pair(&auto, &automatic());
+    // It is there before it has said what it is called.
+    while movers() == 0 {
+        thread::yield_now();
+    }
     assert_eq!(movers(), 1, "one for a domain");
     if what == "closes" {
         ends.into_iter().for_each(End::close);

@@ -104,6 +104,7 @@ impl Endpoint {
         let known = self.remotes.remove(remote.index());
         self.by_name.remove(&known.address.name());
         self.look_about();
+        self.stir();
         true
     }
 

@@ -221,6 +221,8 @@ pub struct Endpoint {
     staging: Box<[u8; EAGER_MAX]>,
     /// Ends that the program has not been told yet.
     ended: VecDeque<End>,
+    /// From [`Endpoint::rest`] to [`Endpoint::wake`].
+    rests: bool,
 }
 
 impl Endpoint {
@@ -272,6 +274,7 @@ impl Endpoint {
             found: 0,
             staging: Box::new([0; EAGER_MAX]),
             ended: VecDeque::new(),
+            rests: false,
         })
     }
 
@@ -333,7 +336,7 @@ impl Endpoint {
             self.idle_before = self.idle;
             self.found = self.found.wrapping_add(1);
             if self.found.is_multiple_of(POLLS_PER_MEETING) {
-                self.attend(true);
+                self.attend();
             }
         } else {
             self.send_for_lines();
@@ -440,23 +443,26 @@ impl Endpoint {
     /// Nothing has come for some polls.
     #[inline(never)]
     fn pause(&mut self) {
-        self.attend(false);
+        let between = if self.calls > 0 { POLLS_PER_CALL } else { POLLS_PER_MEETING };
+        if self.idle.is_multiple_of(between) {
+            self.attend();
+        } else if !self.port.died.is_empty() {
+            self.mourn();
+        }
         if self.empty() >= POLLS_PER_PAUSE {
             self.make_way();
         }
     }
 
-    /// What need not be done at each poll; who sends all the time does not put it off.
+    /// What [`Endpoint::progress`] does only now and then, however much comes: hears who calls, who
+    /// has answered, and who has died. For those who know that a program polls seldom. What ends by
+    /// it is told by the next poll.
     // spec: ENV-14
-    fn attend(&mut self, is_busy: bool) {
-        let between = if self.calls > 0 { POLLS_PER_CALL } else { POLLS_PER_MEETING };
-        let is_time = is_busy || self.idle.is_multiple_of(between);
-        if is_time {
-            self.port.progress_lanes();
-            self.port.service_control();
-            self.meet();
-            self.look_about();
-        }
+    pub fn attend(&mut self) {
+        self.port.progress_lanes();
+        self.port.service_control();
+        self.meet();
+        self.look_about();
         if !self.port.died.is_empty() {
             self.mourn();
         }

@@ -138,7 +138,7 @@ impl Endpoint {
                 let incoming = &mut self.receives[key];
                 incoming.into.write(offset as usize, &bytes[..len as usize]);
                 let end = self.arrived((key, offset, len), &origin);
-                self.ended.push_back(end);
+                self.end_later(end);
             }
             BodyPlace::There(there) => {
                 self.want(Transfer::new((key, offset, len), &origin, there));
@@ -217,10 +217,10 @@ impl Endpoint {
         let incoming = &mut self.receives[key];
         (incoming.id, incoming.released) = (None, true);
         let context = incoming.context;
-        self.ended.push_back(End { context, what: What::Cancelled, result: Ok(()) });
         if incoming.coming == 0 {
             self.receives.free(key);
         }
+        self.end_later(End { context, what: What::Cancelled, result: Ok(()) });
         true
     }
 

@@ -421,15 +421,24 @@ impl Endpoint {
     pub(super) fn want(&mut self, mut transfer: Transfer) {
         if transfer.len == 0 {
             let end = self.has_all(&transfer);
-            return self.ended.push_back(end);
+            return self.end_later(end);
         }
         self.choose(&mut transfer);
         let by = transfer.by;
         let to = self.transfers.insert(transfer);
         match by {
-            Method::Kernel => self.streams.push_back(Stream::Fetch(to)),
+            Method::Kernel => {
+                self.streams.push_back(Stream::Fetch(to));
+                self.stir();
+            }
             _ => self.ask_for(to),
         }
+    }
+
+    /// The next poll tells it.
+    pub(super) fn end_later(&mut self, end: End) {
+        self.ended.push_back(end);
+        self.stir();
     }
 
     /// Asks a message's sender for it.

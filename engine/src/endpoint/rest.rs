@@ -1,7 +1,8 @@
 //! Sleeping until something comes.
 use super::{End, Endpoint, Remote};
+use crate::bell::ring_own;
 use crate::mem::fence;
-use rustix::fd::BorrowedFd;
+use rustix::fd::{AsFd, BorrowedFd};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -24,7 +25,8 @@ impl Endpoint {
 
     /// Says that the program is about to sleep, so that whoever sends rings. False where something
     /// has come already, or is to be done: then it must not sleep. It ends with the next
-    /// [`Endpoint::wake`].
+    /// [`Endpoint::wake`]. What is posted meanwhile rings, too, where more is to be done for it or
+    /// its end to be told.
     // spec: ENV-9
     pub fn rest(&mut self, mut tell: impl FnMut(End)) -> bool {
         if !self.streams.is_empty() || self.replies > 0 {
@@ -46,11 +48,21 @@ impl Endpoint {
             return false;
         }
         self.port.set_alarm(true);
+        self.rests = true;
         true
+    }
+
+    /// Something was put off to the next poll, for which nobody else rings.
+    // spec: ENV-9
+    pub(super) fn stir(&self) {
+        if self.rests {
+            ring_own(self.port.own_bell.as_fd());
+        }
     }
 
     /// The program no longer sleeps.
     pub fn wake(&mut self) {
+        self.rests = false;
         self.port.announce_sleep(false);
         self.port.set_alarm(false);
         self.port.service_control();

@@ -278,6 +278,7 @@ impl Endpoint {
         }
         self.remotes[to.index()].replies.push_back((record, bytes.into()));
         self.replies += 1;
+        self.stir();
     }
 
     fn push_replies(&mut self, to: RemoteId) -> bool {

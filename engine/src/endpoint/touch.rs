@@ -194,6 +194,7 @@ impl Endpoint {
         // spec: ENV-30
         self.remotes[remote.index()].open = None;
         self.streams.push_back(Stream::Write(key));
+        self.stir();
         Ok(if inject { Sent::Gone } else { Sent::UnderWay })
     }
 

@@ -20,6 +20,7 @@ use crate::sys::cell::{Guard, Policy};
 use crate::sys::object::Object;
 use crate::wait::Wait;
 use ayre::{End, Fault, Found, PostError, Received, RemoteId, TouchKind, Touched, What};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::thread::{Pid, gettid};
 use std::hint::black_box;
@@ -219,6 +220,11 @@ impl<L: Policy> State<L> {
         }
     }
 
+    /// The domain's thread sleeps, and whoever sends rings for it.
+    fn is_mover_asleep(&self) -> bool {
+        self.sleepers.iter().any(|sleeper| matches!(sleeper, Sleeper::Mover(_)))
+    }
+
     fn rest(&mut self) -> bool {
         let Self { endpoint, tx, rx, peers, counting, .. } = self;
         endpoint.rest(|end| tell(end, (&mut *tx, &mut *rx), peers, counting.as_ref()))
@@ -262,6 +268,13 @@ impl<L: Policy> State<L> {
             PostError::Fault(fault) => code_of(fault),
         }
     }
+}
+
+/// Whether a bell has rung.
+fn has_rung(bell: &OwnedFd) -> bool {
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    // Who cannot be told looks.
+    poll(&mut [PollFd::new(bell, PollFlags::IN)], Some(&at_once)) != Ok(0)
 }
 
 /// The error number of a fault.
@@ -411,7 +424,15 @@ impl<L: Policy> Source for Core<L> {
     fn tend(&self) -> Tended {
         self.state.with(|state| {
             if std::mem::take(&mut state.is_polled) {
+                // Rings that come while somebody sleeps are his.
+                match state.sleepers.is_empty() {
+                    true => state.endpoint.attend(),
+                    false => state.rouse(None),
+                }
                 return Tended::Left;
+            }
+            if state.is_mover_asleep() && !has_rung(&self.bell) {
+                return Tended::Idle;
             }
             if !state.sleepers.is_empty() {
                 state.rouse(None);
@@ -422,8 +443,9 @@ impl<L: Policy> Source for Core<L> {
 
     fn leave(&self, wait: &Arc<Wait>) -> bool {
         self.state.with(|state| {
-            let sleeps = state.rest();
-            if sleeps {
+            let is_asleep = state.is_mover_asleep();
+            let sleeps = is_asleep || state.rest();
+            if sleeps && !is_asleep {
                 state.sleepers.push(Sleeper::Mover(Arc::clone(wait)));
             }
             sleeps

@@ -57,7 +57,9 @@ impl Endpoint {
             Some(known) => {
                 // It may have called before anybody had handed over its address.
                 let known = *known;
-                self.remotes[known.index()].address = *address;
+                let is_neighbour = self.is_neighbour(address);
+                let remote = &mut self.remotes[known.index()];
+                (remote.address, remote.is_neighbour) = (*address, is_neighbour);
                 self.look_about();
                 Ok(known)
             }
@@ -69,8 +71,10 @@ impl Endpoint {
         if self.remotes.len() >= super::REMOTES_MAX {
             return Err(SetupError::Exhausted("endpoint number"));
         }
+        let is_neighbour = self.is_neighbour(&address);
         let index = self.remotes.insert(Remote {
             address,
+            is_neighbour,
             standing: Standing::Strangers,
             peer: None,
             open: None,

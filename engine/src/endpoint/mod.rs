@@ -21,9 +21,11 @@
 //! | `windows.rs` | memory that remotes may touch, by key |
 //! | `touch.rs` | writes, reads and updates of remotes' windows, and their answers |
 //! | `touched.rs` | what remotes do to our windows |
-//! | `rest.rs` | sleeping until something comes |
+//! | `rest.rs` | letting others run, and sleeping until something comes |
+//! | `crowd.rs` | how many wait for this host's processors |
 //! | `slots.rs` | what is under way, by key |
 mod address;
+mod crowd;
 mod fetch;
 mod links;
 mod meet;
@@ -160,6 +162,8 @@ pub struct Received {
 #[derive(Debug)]
 struct Remote {
     address: Address,
+    /// It is one of another process of this host.
+    is_neighbour: bool,
     standing: Standing,
     /// Where it is connected.
     peer: Option<PeerId>,
@@ -211,9 +215,12 @@ pub struct Endpoint {
     /// A poll looks nowhere else than where something came last, but for each of which the number
     /// has none of these bits: see [`Endpoint::look_about`].
     patience: u32,
-    /// Other endpoints of this host that it knows, and the host's processors.
+    /// Endpoints of this host's other processes that it knows, threads of this one that poll, and
+    /// the host's processors.
     neighbours: usize,
+    pollers: usize,
     processors: usize,
+    _place: crowd::Place,
     /// Whether the last yield has let somebody run who yields, too.
     is_shared: bool,
     /// Polls that found something.
@@ -269,7 +276,9 @@ impl Endpoint {
             idle_before: 0,
             patience: 0,
             neighbours: 0,
+            pollers: 1,
             processors: host_processors(),
+            _place: crowd::Place::take(address.name()),
             is_shared: false,
             found: 0,
             staging: Box::new([0; EAGER_MAX]),
@@ -359,7 +368,7 @@ impl Endpoint {
     // spec: ENV-5
     #[inline(never)]
     fn look_about(&mut self) {
-        let neighbours = self.remotes.iter().filter(|(_, remote)| self.is_neighbour(remote));
+        let neighbours = self.remotes.iter().filter(|(_, remote)| remote.is_neighbour);
         self.neighbours = neighbours.count();
         let connections = self.port.connections.iter().flatten().count();
         self.patience = if self.is_linked(self.hot) {
@@ -445,6 +454,7 @@ impl Endpoint {
     fn pause(&mut self) {
         let between = if self.calls > 0 { POLLS_PER_CALL } else { POLLS_PER_MEETING };
         if self.idle.is_multiple_of(between) {
+            self.pollers = crowd::polls();
             self.attend();
         } else if !self.port.died.is_empty() {
             self.mourn();

@@ -1,5 +1,5 @@
-//! Sleeping until something comes.
-use super::{End, Endpoint, Remote};
+//! Letting others run, and sleeping until something comes.
+use super::{Address, End, Endpoint, crowd};
 use crate::bell::ring_own;
 use crate::mem::fence;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -98,14 +98,13 @@ impl Endpoint {
         self.ended.extend(ends);
     }
 
-    /// Whether this host has as many other endpoints that this one knows as processors.
-    pub(super) fn is_crowded(&self) -> bool {
-        self.neighbours >= self.processors
+    pub(super) fn is_neighbour(&self, address: &Address) -> bool {
+        address.is_with(&self.address) && !crowd::is_here(address.name())
     }
 
-    pub(super) fn is_neighbour(&self, remote: &Remote) -> bool {
-        let Remote { address, .. } = remote;
-        address.is_with(&self.address) && address.name() != self.address.name()
+    /// Whether more wait for this host's processors, as far as is known, than it has.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.neighbours + self.pollers > self.processors
     }
 
     /// Sleeps until something comes, or until `deadline`; tells what ends. May return before.

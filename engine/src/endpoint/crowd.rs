@@ -1,0 +1,84 @@
+//! How many wait for the processors of this host, as far as an endpoint can know: other processes'
+//! endpoints that it knows, and the threads of this process that poll some.
+//!
+//! A thread counts for a while after it has polled, and once, however many endpoints it polls. So
+//! an endpoint of this process is no neighbour: whoever polls it is counted anyhow.
+use crate::connection::Name;
+use std::collections::HashSet;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+
+/// For how long a thread counts. In a crowd its polls are far between.
+const RECENTLY: Duration = Duration::from_millis(100);
+
+/// What the endpoints of a process know of each other.
+#[derive(Default)]
+struct Crowd {
+    names: HashSet<Name>,
+    threads: Threads,
+}
+
+/// Who has polled, and when last.
+#[derive(Default)]
+struct Threads(Vec<(ThreadId, Instant)>);
+
+impl Threads {
+    /// One polls. How many do.
+    fn polls(&mut self, thread: ThreadId, now: Instant) -> usize {
+        self.0.retain(|(other, at)| *other != thread && now - *at < RECENTLY);
+        self.0.push((thread, now));
+        self.0.len()
+    }
+}
+
+static CROWD: LazyLock<Mutex<Crowd>> = LazyLock::new(Mutex::default);
+
+fn crowd() -> MutexGuard<'static, Crowd> {
+    CROWD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An endpoint's place among those of its process.
+#[derive(Debug)]
+pub(super) struct Place(Name);
+
+impl Place {
+    pub(super) fn take(name: Name) -> Self {
+        crowd().names.insert(name);
+        Self(name)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        crowd().names.remove(&self.0);
+    }
+}
+
+/// Whether an endpoint is one of this process.
+pub(super) fn is_here(name: Name) -> bool {
+    crowd().names.contains(&name)
+}
+
+/// This thread polls. How many threads do.
+pub(super) fn polls() -> usize {
+    let own = thread::current().id();
+    crowd().threads.polls(own, Instant::now())
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    // spec: ENV-5
+    #[test]
+    fn threads_count_once_each_and_not_for_ever() {
+        let ids = [(); 3].map(|()| thread::spawn(|| thread::current().id()).join().unwrap());
+        let (mut threads, start) = (Threads::default(), Instant::now());
+        let mut at =
+            |thread: usize, when: u32| threads.polls(ids[thread], start + RECENTLY / 4 * when);
+        assert_eq!([at(0, 0), at(0, 1), at(1, 1), at(0, 2), at(2, 3)], [1, 1, 2, 2, 3]);
+        assert_eq!(at(2, 5), 2, "the second has not polled since");
+        assert_eq!(at(2, 6), 1);
+    }
+}

@@ -39,9 +39,6 @@ pub(crate) const VERSION: u64 = 4;
 /// In place of a number, where there is none.
 const NO_NUMBER: u64 = u64::MAX;
 const BACKLOG: i32 = 1024;
-/// Connections of an endpoint that are few: their rings are wide.
-// spec: LIM-4
-const FEW: usize = 16;
 /// Callers that have not said Hello yet; beyond these the oldest are turned away.
 const CALLERS_MAX: usize = 64;
 /// Steps of accepting once its time is over: a knock and a word of each who can be waiting then.
@@ -356,8 +353,8 @@ impl Port {
         if self.config.name.is_none() {
             return lane_sizes(mode);
         }
-        let is_of_few = self.connections.iter().flatten().count() < FEW;
-        LaneSizes::endpoint(self.config.ring.unwrap_or_else(|| LaneSizes::ring_for(is_of_few)))
+        let others = self.connections.iter().flatten().count();
+        LaneSizes::endpoint(self.config.ring.unwrap_or_else(|| LaneSizes::ring_beside(others)))
     }
 
     /// The number that a peer has here: what it says, or the next one that is free. Endpoints keep

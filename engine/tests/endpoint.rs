@@ -1,4 +1,5 @@
 //! Endpoints: messages that go to the receives they match.
+use ayre::tuning::{Method, Step, Tuning, Use};
 use ayre::{
     Address, Context, End, Endpoint, EndpointOptions, Fault, Outgoing, PostError, Receive,
     Received, RemoteId, Sent, SetupError, Span, Spans, Spin, What,
@@ -22,8 +23,11 @@ impl Side {
     }
 
     fn receive(&mut self, tag: Option<(u64, u64)>, into: &mut [u8], context: Context) {
-        let receive =
-            Receive { source: Some(self.other), tag, into: span(into), context, many: None };
+        self.receive_into(tag, span(into), context);
+    }
+
+    fn receive_into(&mut self, tag: Option<(u64, u64)>, into: Spans, context: Context) {
+        let receive = Receive { source: Some(self.other), tag, into, context, many: None };
         self.endpoint.receive(receive).expect("there is room");
     }
 }
@@ -34,7 +38,19 @@ fn span(bytes: &mut [u8]) -> Spans {
 }
 
 fn pair() -> [Side; 2] {
-    let ends = [0, 1].map(|_| Endpoint::open(Spin::SHARED).expect("an endpoint"));
+    pair_with(&EndpointOptions::new())
+}
+
+/// Two that get long messages by one method.
+fn pair_by(method: Method) -> [Side; 2] {
+    let step = Step { from: 0, method };
+    let tuning = Tuning::new().with_steps(Use::Receive, vec![step]).expect("a step");
+    pair_with(&EndpointOptions::new().tuning(tuning))
+}
+
+fn pair_with(options: &EndpointOptions) -> [Side; 2] {
+    let options = options.clone().spin(Spin::SHARED);
+    let ends = [0, 1].map(|_| Endpoint::open_with(&options).expect("an endpoint"));
     let addresses = ends.each_ref().map(Endpoint::address);
     let others = [addresses[1], addresses[0]];
     let mut index = 0;
@@ -170,29 +186,21 @@ fn what_does_not_fit_is_cut_and_said() {
     }
 }
 
+/// In three, of which one is short.
+fn cut(bytes: &mut [u8]) -> Spans {
+    let (first, rest) = bytes.split_at_mut(bytes.len() / 3);
+    let (second, third) = rest.split_at_mut(7);
+    // SAFETY: as span().
+    let piece = |part: &mut [u8]| unsafe { Span::new(part.as_mut_ptr(), part.len()) };
+    Spans::new([first, second, third].map(piece)).expect("three are few")
+}
+
 #[test]
 fn many_spans_are_gathered_and_scattered() {
     let mut sides = pair();
     for len in [90, 6000, 90_000] {
         let (mut from, mut into) = (pattern(len, 1), vec![0; len]);
-        let cut = |bytes: &mut [u8]| {
-            let (first, rest) = bytes.split_at_mut(len / 3);
-            let (second, third) = rest.split_at_mut(7);
-            // SAFETY: as span().
-            Spans::new(
-                [first, second, third]
-                    .map(|part| unsafe { Span::new(part.as_mut_ptr(), part.len()) }),
-            )
-            .unwrap()
-        };
-        let receive = Receive {
-            source: None,
-            tag: Some((1, 0)),
-            into: cut(&mut into),
-            context: 1,
-            many: None,
-        };
-        sides[1].endpoint.receive(receive).unwrap();
+        sides[1].receive_into(Some((1, 0)), cut(&mut into), 1);
         let bytes = cut(&mut from);
         let [near, far] = &mut sides;
         let _ = send([near, far], &Outgoing { bytes, ..message(1, &mut []) });
@@ -440,4 +448,75 @@ fn a_ring_that_cannot_be_is_refused() {
         let opened = Endpoint::open_with(&EndpointOptions::new().local().ring(bytes));
         assert!(matches!(opened, Err(SetupError::Invalid(_))), "{bytes}");
     }
+}
+
+const TAG: u64 = 5;
+
+/// A message, and what becomes of it where its receive waits, or comes later; into one span, or
+/// into several.
+fn bring(sides: &mut [Side; 2], (len, room): (usize, usize), form: usize) {
+    let (mut from, mut into) = (pattern(len, form), vec![0xee; room]);
+    let spans = if form & 1 > 0 { cut(&mut into) } else { span(&mut into) };
+    let outgoing = Outgoing { delivered: form & 2 > 0, ..message(TAG, &mut from) };
+    let [near, far] = sides;
+    if form & 4 > 0 {
+        assert_eq!(send([near, far], &outgoing), Sent::UnderWay);
+        (0..100).for_each(|_| far.progress());
+        far.receive_into(Some((TAG, 0)), spans, 1);
+    } else {
+        far.receive_into(Some((TAG, 0)), spans, 1);
+        assert_eq!(send([near, far], &outgoing), Sent::UnderWay);
+    }
+    until(sides, |sides| sides.iter().all(|side| side.ends.len() == 1));
+    let placed = len.min(room);
+    let got = received(&sides[1].ends.pop().unwrap());
+    assert_eq!((got.len, got.placed), (len as u64, placed as u64), "{len} {form}");
+    assert!(into[..placed] == from[..placed], "{len} bytes, {form}");
+    assert!(into[placed..].iter().all(|byte| *byte == 0xee), "{len} bytes, {form}");
+    let sent = sides[0].ends.pop().unwrap();
+    assert_eq!((sent.what, sent.result), (What::Sent, Ok(())));
+}
+
+// spec: INJ-1, INJ-2, ENV-18
+#[test]
+fn every_method_brings_the_same() {
+    for mut sides in [pair_by(Method::Kernel), pair_by(Method::Pipeline), pair()] {
+        for len in [16_385, 20_001, 65_536, 1 << 20, (1 << 20) + 1, 5_000_003] {
+            for form in 0..8 {
+                bring(&mut sides, (len, len + 5), form);
+                bring(&mut sides, (len, len - 1000), form);
+            }
+            bring(&mut sides, (len, 1), 0);
+        }
+    }
+}
+
+// spec: ENV-18, INJ-2
+#[test]
+fn what_is_read_there_takes_nothing_of_its_sender() {
+    for (method, comes) in [(Method::Kernel, true), (Method::Pipeline, false)] {
+        let [mut near, mut far] = pair_by(method);
+        let (mut from, mut into) = (pattern(100_000, 3), vec![0; 100_000]);
+        far.receive(Some((TAG, 0)), &mut into, 1);
+        assert_eq!(send([&mut near, &mut far], &message(TAG, &mut from)), Sent::UnderWay);
+        (0..100_000).for_each(|_| far.progress());
+        assert_eq!(far.ends.len() == 1, comes, "{method:?}");
+        assert_eq!(into == from, comes, "{method:?}");
+    }
+}
+
+/// Who forgets its peer may use the memory for other things: none of that is taken for a message.
+// spec: INJ-6, ENV-8
+#[test]
+fn what_was_a_message_is_none_once_its_sender_has_left() {
+    let mut sides = pair_by(Method::Kernel);
+    let (mut from, mut into) = (pattern(100_000, 3), vec![0; 100_000]);
+    let [near, far] = &mut sides;
+    assert_eq!(send([near, far], &message(TAG, &mut from)), Sent::UnderWay);
+    (0..100).for_each(|_| far.progress());
+    near.endpoint.forget(near.other);
+    from.fill(0xbb);
+    far.receive(Some((TAG, 0)), &mut into, 1);
+    until(&mut sides, |sides| !sides[1].ends.is_empty());
+    assert_eq!(sides[1].ends[0].result, Err(Fault::PeerDead));
 }

@@ -9,7 +9,7 @@ use crate::mem::region::RegionOptions;
 use crate::multicast::Clubs;
 use crate::options::Options;
 use crate::port::Port;
-use crate::tuning::stream_width;
+use crate::tuning::stream_width_beside;
 use ayre_proto::active::LONGEST;
 use ayre_proto::active::landing::Inward;
 use ayre_proto::active::record::{Cause, Record};
@@ -21,8 +21,8 @@ use std::sync::Arc;
 /// Under which landings are handed over.
 // spec: AM-12
 const LANDING: u64 = 0x6179_7265_0000_0001;
-/// How many landings are as wide as streams are at best, and bytes of all others.
-const WIDE_MAX: usize = 16;
+/// Bytes of each of many landings.
+// spec: AM-12
 const LANDING_NARROW: usize = 1 << 17;
 /// Bytes of a piece at most: of a message of two of them, both ends copy at the same time.
 const PIECE_MAX: u64 = 1 << 15;
@@ -505,7 +505,8 @@ impl Outgoing {
             Some(landing) => landing.region.len(),
             None => {
                 let others = self.peers.iter().filter(|peer| peer.landing.is_some()).count();
-                let bytes = self.options.landing.unwrap_or_else(|| landing_beside(others));
+                let asked = self.options.landing;
+                let bytes = asked.unwrap_or_else(|| stream_width_beside(others, LANDING_NARROW));
                 let landing = self.share_landing(peer, bytes);
                 let landing = landing.map_err(|_| PostError::Busy(Busy::MessageLaneFull))?;
                 self.peer(peer).landing = Some(landing);
@@ -523,12 +524,6 @@ impl Outgoing {
         let grant = self.port.share(peer, &region, 0..bytes, Rights::WRITE, LANDING)?;
         Ok(Landing { region, _grant: grant, ring: Inward::new(bytes as u64) })
     }
-}
-
-/// Bytes of a landing beside so many others.
-// spec: AM-12
-fn landing_beside(others: usize) -> usize {
-    if others < WIDE_MAX { stream_width() } else { LANDING_NARROW }
 }
 
 /// Arguments and payload, one behind the other.
@@ -562,16 +557,4 @@ fn body<'a>(
 /// Arguments as they travel with a long message.
 pub(super) fn bytes_of(arguments: &[u64]) -> Vec<u8> {
     arguments.iter().flat_map(|word| word.to_le_bytes()).collect()
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    // spec: AM-12
-    #[test]
-    fn landings_are_smaller_where_there_are_many() {
-        assert!([0, 15].iter().all(|others| landing_beside(*others) == stream_width()));
-        assert!([16, 4095].iter().all(|others| landing_beside(*others) == 1 << 17));
-    }
 }

@@ -10,6 +10,7 @@ use crate::wire::{NetOptions, Partition, Plan};
 use ayre_proto::envelope::LONG_MAX;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A call may be unanswered so many times as long as a peer may be silent.
@@ -135,14 +136,11 @@ impl EndpointOptions {
     pub(super) fn open_port(&self) -> Result<(Port, Address), SetupError> {
         let ring = self.ring.map(ring_bytes).transpose()?;
         let address = if self.is_apart { Address::apart() } else { Address::new() }?;
-        let mut config = Config { name: Some(address.name()), ring, ..Config::new() };
+        let (name, tuning) = (Some(address.name()), self.tuning.clone().map(Arc::new));
+        let mut config = Config { name, ring, tuning, ..Config::new() };
         if let Some(reach) = &self.reach {
             config = config.setup_timeout(reach.silence.saturating_mul(SILENCES_PER_CALL));
         }
-        let config = match &self.tuning {
-            Some(tuning) => config.tuning(tuning.clone()),
-            None => config,
-        };
         let config = config.mode(Mode::Mediated).spin(self.spin).linger(self.linger);
         let mut port = Port::open(config)?;
         port.listen_at(&address.socket()?)?;

@@ -21,7 +21,7 @@ use super::map::{Mapping, Pages, memory_file, round_to_pages, seal_seals};
 use super::ring::RingMemory;
 use super::word::Word;
 use crate::error::SetupError;
-use crate::tuning::stream_width;
+use crate::tuning::stream_width_beside;
 use ayre_proto::limits::{LANE_LINES_MAX, LANE_LINES_MIN, LINE};
 use rustix::fd::{AsFd, OwnedFd};
 use std::ops::RangeInclusive;
@@ -56,9 +56,10 @@ impl LaneSizes {
         Self { paired: 128, response: 64, ring }
     }
 
-    /// Bytes of the ring of one connection of few, as wide as streams are at best, or of many.
-    pub(crate) fn ring_for(is_of_few: bool) -> u32 {
-        if is_of_few { stream_width() as u32 } else { RING_NARROW }
+    /// Bytes of the ring of a connection beside so many others.
+    // spec: LIM-4
+    pub(crate) fn ring_beside(others: usize) -> u32 {
+        stream_width_beside(others, RING_NARROW as usize) as u32
     }
 
     /// On the wire, whose round trip is long: 57 KB of messages, 28 KB of responses. Requests take

@@ -12,12 +12,21 @@ const WIDTHS: [usize; 2] = [1 << 20, 1 << 22];
 /// caches. What it has written is then in the cache that they share when the other one reads it,
 /// from where it comes several times as fast as from the writer's own.
 // spec: LIM-4
-pub(crate) fn stream_width() -> usize {
+fn stream_width() -> usize {
     static WIDTH: OnceLock<usize> = OnceLock::new();
     *WIDTH.get_or_init(|| {
         let said = fs::read_to_string("/sys/devices/system/cpu/cpu0/cache/index2/size");
         width_for(said.ok().and_then(|said| kilobytes(&said)).unwrap_or(USUAL))
     })
+}
+
+/// How many streams of a port or an endpoint are as wide as they are at best.
+// spec: LIM-4, AM-12
+const FEW: usize = 16;
+
+/// The same of one beside so many others: of many, each is narrow.
+pub(crate) fn stream_width_beside(others: usize, narrow: usize) -> usize {
+    if others < FEW { stream_width() } else { narrow }
 }
 
 /// Bytes, as the system says them: `1024K`.
@@ -44,5 +53,12 @@ mod tests {
         assert_eq!([2 << 20, usize::MAX].map(width_for), [4 << 20; 2]);
         assert_eq!(["", "K", "1M", "-1K", "99999999999999999999K"].map(kilobytes), [None; 5]);
         assert!(stream_width().is_power_of_two());
+    }
+
+    // spec: LIM-4, AM-12
+    #[test]
+    fn streams_are_narrower_where_there_are_many() {
+        assert_eq!([0, 15].map(|others| stream_width_beside(others, 7)), [stream_width(); 2]);
+        assert_eq!([16, 4095].map(|others| stream_width_beside(others, 7)), [7; 2]);
     }
 }

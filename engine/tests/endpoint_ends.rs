@@ -308,6 +308,38 @@ fn who_sends_all_the_time_keeps_nobody_out() {
     panic!("a caller is heard");
 }
 
+/// Throws away all that waits for a receive; whether something of this remote was among it.
+fn throw_away(side: &mut Side, of: RemoteId) -> bool {
+    let any = side.endpoint.find(Some(of), Some((1, 0))).is_some();
+    while let Some(found) = side.endpoint.find(None, Some((1, 0))) {
+        assert!(side.endpoint.discard(true, found.id));
+    }
+    any
+}
+
+// spec: ENV-14
+#[test]
+fn who_sends_all_the_time_hides_nobody() {
+    let [mut near, mut far, mut other] = [0, 1, 2].map(|_| Side::open());
+    let (remote, to_far) = (near.remote(&far), other.remote(&far));
+    for (sender, remote) in [(&mut other, to_far), (&mut near, remote)] {
+        let from = far.remote(sender);
+        let _ = send([sender, &mut far], remote, &message(&mut [1], 1, false));
+        poll_until([&mut far], |[far]| throw_away(far, from));
+    }
+    let from = far.remote(&other);
+    let sent = other.endpoint.send(to_far, &message(&mut [2], 1, false));
+    assert_eq!(sent.expect("there is room"), Sent::Gone);
+    let mut polls = 0;
+    while !throw_away(&mut far, from) {
+        let sent = near.endpoint.send(remote, &message(&mut [1], 1, false));
+        assert_eq!(sent.expect("there is room"), Sent::Gone);
+        assert!(far.endpoint.progress(|_| ()), "something has come");
+        polls += 1;
+        assert!(polls <= 16, "who sent before is not looked at");
+    }
+}
+
 // spec: ENV-9
 #[test]
 fn who_rests_hears_the_answer_to_its_call() {

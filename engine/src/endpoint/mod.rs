@@ -81,7 +81,9 @@ const POLLS_PER_CALL: u32 = 16;
 /// Polls of an endpoint with several connections that find nothing, where something came last,
 /// between two that look at others, too.
 const POLLS_PER_TURN: u32 = 2;
-/// The same of an endpoint with one connection, which has nowhere else to look.
+/// Polls that find something where something came last between two that look at others, too.
+const FINDS_PER_TURN: u32 = 16;
+/// As [`POLLS_PER_TURN`], of an endpoint with one connection, which has nowhere else to look.
 const POLLS_ALONE: u32 = 128;
 /// Polls that find nothing between two looks at what need not be done at each, and between two at
 /// which a crowded endpoint lets others run.
@@ -344,8 +346,8 @@ impl Endpoint {
         if any {
             self.idle_before = self.idle;
             self.found = self.found.wrapping_add(1);
-            if self.found.is_multiple_of(POLLS_PER_MEETING) {
-                self.attend();
+            if self.found.is_multiple_of(FINDS_PER_TURN) {
+                self.look_elsewhere(tell);
             }
         } else {
             self.send_for_lines();
@@ -356,6 +358,19 @@ impl Endpoint {
         }
         any |= !self.ended.is_empty() && self.tell_ended(tell);
         any
+    }
+
+    /// However much comes where something came last, others are looked at, too.
+    // spec: ENV-14
+    #[inline(never)]
+    fn look_elsewhere(&mut self, tell: &mut impl FnMut(End)) {
+        self.take_turns(tell);
+        if let Some(peer) = self.port.pump() {
+            self.take_some(peer.index(), tell);
+        }
+        if self.found.is_multiple_of(POLLS_PER_MEETING) {
+            self.attend();
+        }
     }
 
     /// Polls in a row that have found nothing.

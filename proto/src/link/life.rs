@@ -30,12 +30,12 @@ impl Config {
     /// takes to find another way. Five times are enough where every second frame is lost.
     pub const RACK: Self = Self { silence: 3_000_000_000, closes: 5 };
 
-    /// Between two probes while nothing is wrong.
+    /// Between a sign of life and a probe while nothing is wrong.
     const fn interval(&self) -> u64 {
         self.silence / 4
     }
 
-    /// Between two probes at most while something may be, and between two requests.
+    /// Between two probes at most while one is not answered, and between two requests.
     pub(super) const fn quick(&self) -> u64 {
         self.silence / 32
     }
@@ -223,8 +223,9 @@ impl Life {
             // A flood of hints is looked into no more often than one.
             return self.after_last(timeout).map_or(since, |next| next.max(since));
         }
-        let last = self.told_at.map_or(self.heard_at, |at| at.max(self.heard_at));
-        last.saturating_add(self.config.interval())
+        // One that is lost is not missed for a quarter of the silence: three would be all there are.
+        let again = (self.told > 0).then(|| self.after_last(timeout)).flatten();
+        again.unwrap_or_else(|| self.heard_at.saturating_add(self.config.interval()))
     }
 
     /// The timeout after what was sent last, doubled for each that was not answered.

@@ -301,17 +301,12 @@ fn a_credit_that_is_lost() {
 // spec: LINK-17
 #[test]
 fn a_silence() {
-    Play::linked().run(
-        "3200  a > probe
-         3200  b > probe
-         6400  a > probe
-         6400  b > probe
-         9600  a > probe
-         9600  b > probe
-         12799 a is Open
+    let probes = [3200, 3300, 3500].into_iter().chain((3900..12800).step_by(400));
+    let probes = probes.map(|at| format!("{at} a > probe\n{at} b > probe\n"));
+    let end = "12799 a is Open
          12800 a is Closed(Silent)
-         12800 b is Closed(Silent)",
-    );
+         12800 b is Closed(Silent)";
+    Play::linked().run(&probes.chain([end.to_owned()]).collect::<String>());
 }
 
 /// The other side was started anew: it knows nothing of the link, and says so; it is asked more

@@ -1,6 +1,6 @@
 //! One target with several initiators, each in a thread of its own.
 use crate::Executor;
-use crate::world::{ROUNDS, TARGET, give_way, join, or_close};
+use crate::world::{Net, ROUNDS, TARGET, give_way, join, or_close};
 use ayre::{PeerId, Port, Region, RemoteQueue, RemoteRegion, Rights};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -12,6 +12,7 @@ use std::thread::yield_now;
 #[derive(Debug)]
 pub struct Crowd {
     executor: Executor,
+    net: Net,
     path: PathBuf,
     address: Option<SocketAddr>,
     /// The port in the middle.
@@ -33,8 +34,9 @@ impl Crowd {
         let mut target = executor.open(TARGET.0);
         let path = socket_path();
         target.listen(&path).expect("a socket path");
-        let address = executor.open_net(&mut target);
-        let mut crowd = Self { executor, path, address, target, initiators: vec![] };
+        let net = executor.net();
+        let address = net.open(&mut target);
+        let mut crowd = Self { executor, net, path, address, target, initiators: vec![] };
         for number in 0..initiators {
             let port = crowd.connect(FIRST + number);
             crowd.initiators.push(port);
@@ -51,11 +53,11 @@ impl Crowd {
 
     /// A new port that is connected with the target.
     fn connect(&mut self, number: u16) -> Port {
-        let Self { executor, path, address, target, .. } = self;
+        let Self { executor, net, path, address, target, .. } = self;
         std::thread::scope(|scope| {
             let connecting = scope.spawn(|| {
                 let mut port = executor.open(number);
-                executor.open_net(&mut port);
+                net.open(&mut port);
                 let connected = match address {
                     Some(address) => port.connect_net(&[*address]),
                     None => port.connect(path),

@@ -126,10 +126,11 @@ pub(crate) fn all<S: Default, R: Send>(
 
 /// Ports that are all connected with each other, numbered from 0.
 pub(crate) fn mesh(executor: Executor, members: u16) -> Vec<Port> {
+    let net = executor.net();
     let mut ports: Vec<(Port, Option<SocketAddr>)> = vec![];
     for number in 0..members {
         let mut port = executor.open(number);
-        let address = executor.open_net(&mut port);
+        let address = net.open(&mut port);
         for (other, address) in &mut ports {
             connect(&mut port, other, *address);
         }

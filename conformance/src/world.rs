@@ -2,7 +2,7 @@
 use ayre::tuning::{Step, Tuning, Use};
 use ayre::{
     Classes, Config, Fault, Grant, Message, Mode, NetOptions, Notification, Operation, PeerId,
-    Port, PostError, Region, RegionOptions, RemoteRegion, Rights, Spin,
+    Port, PostError, Region, RegionOptions, RemoteRegion, Rights, Simulation, Spin,
 };
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::ops::Range;
@@ -32,10 +32,17 @@ pub enum Executor {
     Sealed,
     /// The same, through a network that loses, repeats, reorders and damages.
     Lossy,
+    /// Through a simulated network that does all of that, by its own clock, and without engine
+    /// threads.
+    Simulated,
 }
 
 /// What the network does to each datagram of a lossy executor.
 const FAULTS: &str = "loss=20%,dup=2%,reorder=5%,corrupt=1%,seed=7";
+
+/// The same of a simulated network, whose datagrams take so long.
+const SIMULATED_FAULTS: &str = "loss=5%,dup=2%,reorder=5%,corrupt=1%,jitter=5us,seed=7";
+const LATENCY: Duration = Duration::from_micros(5);
 
 /// What the ports of a sealed executor hold.
 const KEY: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
@@ -51,16 +58,16 @@ impl Executor {
 
     /// Whether the ports are connected through the network.
     pub fn is_wire(self) -> bool {
-        self.net().is_some()
+        matches!(self, Self::Wire | Self::Sealed | Self::Lossy | Self::Simulated)
     }
 
     /// Whether the target is served in its own calls and nowhere else.
     pub fn is_inline(self) -> bool {
-        matches!(self, Self::Inline | Self::Wire)
+        matches!(self, Self::Inline | Self::Wire | Self::Simulated)
     }
 
-    /// How ports are open to other hosts.
-    fn net(self) -> Option<NetOptions> {
+    /// How ports of one world are open to other hosts.
+    pub fn net(self) -> Net {
         let options = match self {
             Self::Wire => NetOptions::plain(),
             Self::Sealed => NetOptions::sealed(KEY).expect("a key"),
@@ -68,15 +75,13 @@ impl Executor {
                 let sealed = NetOptions::sealed(KEY).expect("a key");
                 sealed.faults(FAULTS.parse().expect("a plan"))
             }
-            _ => return None,
+            Self::Simulated => {
+                let plain = NetOptions::plain().simulated(&Simulation::new(LATENCY));
+                plain.faults(SIMULATED_FAULTS.parse().expect("a plan"))
+            }
+            _ => return Net(None),
         };
-        Some(options.at(ANY))
-    }
-
-    /// Opens a port to other hosts, if this executor has any: its address.
-    pub fn open_net(self, port: &mut Port) -> Option<SocketAddr> {
-        let options = self.net()?;
-        Some(port.open_net(&options).expect("an address of this host")[0])
+        Net(Some(options.at(ANY)))
     }
 
     /// Starts the engine threads that this executor has: at a target, and over the network at
@@ -108,6 +113,18 @@ impl Executor {
     /// confirm it, as soon as the system runs them; without them there may be nobody to.
     fn linger(self) -> Duration {
         Duration::from_millis(if matches!(self, Self::Sealed | Self::Lossy) { 3000 } else { 50 })
+    }
+}
+
+/// What the ports of one world have in common to be open to other hosts, if they are.
+#[derive(Clone, Debug)]
+pub struct Net(Option<NetOptions>);
+
+impl Net {
+    /// Opens a port to other hosts, if there are any: its address.
+    pub fn open(&self, port: &mut Port) -> Option<SocketAddr> {
+        let options = self.0.as_ref()?;
+        Some(port.open_net(options).expect("an address of this host")[0])
     }
 }
 
@@ -350,8 +367,9 @@ pub(crate) fn give_way(round: u32) {
 fn linked(executor: Executor, near: Config, far: Config) -> (Port, Port) {
     let open = |config| Port::open(config).expect("a port opens");
     let (mut near, mut far) = (open(near), open(far));
-    executor.open_net(&mut near);
-    let address = executor.open_net(&mut far).expect("a wire");
+    let net = executor.net();
+    net.open(&mut near);
+    let address = net.open(&mut far).expect("a wire");
     std::thread::scope(|scope| {
         let connecting =
             scope.spawn(|| near.connect_net(&[address]).expect("the far port accepts"));

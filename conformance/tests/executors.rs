@@ -107,6 +107,19 @@ mod lossy {
     }
 }
 
+/// Two ports of a simulated network that errs, without engine threads.
+mod simulated {
+    mod all {
+        ayre_conformance::suite!(ayre_conformance::Executor::Simulated);
+    }
+    mod ports {
+        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Simulated);
+    }
+    mod mediated {
+        ayre_conformance::suite_of_mediated!(ayre_conformance::Executor::Simulated);
+    }
+}
+
 /// Two ports, whose target performs operations in its engine's thread.
 mod engine {
     mod all {

@@ -1,8 +1,9 @@
 //! The port's side of the wire: opening it, links with peers, sleeping on it, and its part in the
 //! port's progress.
 use super::callee::Callee;
+use super::clock::Clock;
 use super::drive::drive;
-use super::keeper::{Keeper, Kept};
+use super::keeper::{Keeper, Kept, Tended};
 use super::links::{Arrived, Identity};
 use super::opening::NO_NUMBER;
 use super::options::NetOptions;
@@ -55,7 +56,8 @@ impl Port {
         if options.datagram_max < DATAGRAM_LEAST {
             return Err(SetupError::Invalid("a datagram has at least 1232 bytes"));
         }
-        let nets = options.nets()?;
+        let clock = options.clock();
+        let nets = options.nets(&clock)?;
         let addresses = nets.iter().map(|net| net.local()).collect();
         let identity = Identity {
             number: endpoint.as_ref().map_or(self.id.0, |_| NO_NUMBER),
@@ -65,7 +67,8 @@ impl Port {
             any_mail: self.any_mail.clone(),
             responder: self.responder.clone(),
         };
-        self.watch_wire(Wire::new(nets, identity, options.datagram_max)?, options.silence)?;
+        let wire = Wire::new((nets, clock), identity, options.datagram_max)?;
+        self.watch_wire(wire, options.silence)?;
         Ok(addresses)
     }
 
@@ -82,19 +85,29 @@ impl Port {
                 self.sleep.watch_net(net)?;
             }
         }
-        let kept = Kept {
-            wire: self.wire.clone(),
-            page: self.page.clone(),
-            own_bell: self.own_bell.clone(),
-            owner: Owner::this(self.id),
-            // An endpoint leaves no files behind, however it ends.
-            window: self.config.name.is_none().then(|| Window::open(self.identity)).flatten(),
-        };
-        self.keeper = Some(Keeper::start(kept, silence / KEEPS_PER_SILENCE)?);
+        self.keeper = Some(self.keeper(&wire.clock, silence / KEEPS_PER_SILENCE)?);
         self.mediated += 1;
         let set = self.wire.set(wire.into());
         debug_assert!(set.is_ok(), "there was none");
         Ok(())
+    }
+
+    fn keeper(&self, clock: &Clock, interval: Duration) -> Result<Keeper, SetupError> {
+        let tended = Tended {
+            wire: self.wire.clone(),
+            page: self.page.clone(),
+            own_bell: self.own_bell.clone(),
+        };
+        if let Clock::Simulated(seat) = clock {
+            return Ok(Keeper::of_seat(seat, tended));
+        }
+        let kept = Kept {
+            tended,
+            owner: Owner::this(self.id),
+            // An endpoint leaves no files behind, however it ends.
+            window: self.config.name.is_none().then(|| Window::open(self.identity)).flatten(),
+        };
+        Keeper::start(kept, interval)
     }
 
     /// Connects to the port of another host that is open at one of these addresses, waiting until
@@ -121,6 +134,15 @@ impl Port {
         // The opening has a deadline of its own, and this one behind it.
         let deadline = Instant::now() + self.config.setup_timeout + Duration::from_secs(1);
         let outcome = self.wait_wire(deadline, |wire| wire.outcome(begun.index))?;
+        self.conclude_connect_net(begun, outcome)
+    }
+
+    /// The opening has ended.
+    pub(super) fn conclude_connect_net(
+        &mut self,
+        begun: BegunLink,
+        outcome: Opening,
+    ) -> Result<PeerId, SetupError> {
         let wire = self.wire.get().ok_or(NOT_OPEN)?;
         match outcome {
             Opening::Accepted => {

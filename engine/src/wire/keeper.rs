@@ -1,29 +1,61 @@
 //! Keeps links alive while their port's program computes and polls nothing: peers would take it for
 //! dead, and what they send would be lost.
 use super::report::Owner;
+use super::simulation::Seat;
 use super::window::Window;
-use super::{Wire, lock};
+use super::{Pumped, Wire, lock};
 use crate::bell::{own_bell, ring_own};
 use crate::error::SetupError;
 use crate::mem::page::{OwnPage, Sleeper};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A thread that pumps a wire when nobody else has for a while.
+/// Who pumps a wire when nobody else has for a while.
 #[derive(Debug)]
-pub(crate) struct Keeper {
-    stop: Arc<OwnedFd>,
-    thread: JoinHandle<()>,
+pub(crate) enum Keeper {
+    /// A thread of the port's own.
+    Thread {
+        /// Ends it.
+        stop: Arc<OwnedFd>,
+        thread: JoinHandle<()>,
+    },
+    /// Whoever looks at the same simulation.
+    Simulation(Arc<Seat>),
 }
 
-/// What it needs of the port.
-pub(super) struct Kept {
+/// A wire that is pumped for a port whose program does not.
+#[derive(Debug)]
+pub(super) struct Tended {
     pub(super) wire: Arc<OnceLock<Mutex<Wire>>>,
     pub(super) page: Arc<OwnPage>,
     pub(super) own_bell: Arc<OwnedFd>,
+}
+
+impl Tended {
+    /// Pumps, unless somebody does just now.
+    pub(super) fn tend(&self) {
+        let pumped = match self.wire.get().map(Mutex::try_lock) {
+            Some(Ok(mut wire)) => wire.tend(),
+            Some(Err(TryLockError::Poisoned(wire))) => wire.into_inner().tend(),
+            Some(Err(TryLockError::WouldBlock)) | None => return,
+        };
+        self.tell(pumped);
+    }
+
+    /// The port may have been about to wake for what is taken already.
+    fn tell(&self, pumped: Pumped) {
+        if pumped.any() && self.page.is_asleep(Sleeper::Port) {
+            ring_own(self.own_bell.as_fd());
+        }
+    }
+}
+
+/// What a keeper's thread needs of the port.
+pub(super) struct Kept {
+    pub(super) tended: Tended,
     pub(super) owner: Owner,
     /// Where others look at the links, if there is a place for it.
     pub(super) window: Option<Window>,
@@ -39,13 +71,25 @@ impl Keeper {
             .name("ayre-keeper".into())
             .spawn(move || kept.run(&seen, interval))
             .map_err(|_| SetupError::Exhausted("thread"))?;
-        Ok(Self { stop, thread })
+        Ok(Self::Thread { stop, thread })
+    }
+
+    /// Whoever looks at the simulation where this seat is.
+    // spec: NET-10
+    pub(super) fn of_seat(seat: &Arc<Seat>, tended: Tended) -> Self {
+        seat.tend(tended);
+        Self::Simulation(seat.clone())
     }
 
     pub(crate) fn stop(self) {
-        ring_own(self.stop.as_fd());
-        if self.thread.join().is_err() {
-            debug_assert!(false, "the keeper's thread panicked");
+        match self {
+            Self::Thread { stop, thread } => {
+                ring_own(stop.as_fd());
+                if thread.join().is_err() {
+                    debug_assert!(false, "the keeper's thread panicked");
+                }
+            }
+            Self::Simulation(seat) => seat.tend_no_more(),
         }
     }
 }
@@ -53,11 +97,9 @@ impl Keeper {
 impl Kept {
     fn run(mut self, stop: &OwnedFd, interval: Duration) {
         while self.wait(stop, interval) {
-            let Some(wire) = self.wire.get() else { continue };
-            if lock(wire).pump_if_idle(interval).any() && self.page.is_asleep(Sleeper::Port) {
-                // It may have been about to wake for what is taken already.
-                ring_own(self.own_bell.as_fd());
-            }
+            let Some(wire) = self.tended.wire.get() else { continue };
+            let pumped = lock(wire).pump_if_idle(interval);
+            self.tended.tell(pumped);
             if let Some(window) = &mut self.window {
                 window.serve(|| self.owner.report(wire));
             }

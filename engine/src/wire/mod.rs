@@ -5,7 +5,8 @@
 //!   carrier                  lanes <-> records                       spec/89
 //!   link_end                 records <-> frames: proto::link         spec/85, 86, 91
 //!   seal                     frames <-> sealed datagrams             spec/88
-//!   net                      datagrams: UDP, with or without faults  spec/92
+//!   net                      datagrams: UDP, Ethernet, simulated;
+//!                            with or without faults                  spec/92
 //! ```
 //!
 //! Everything happens in [`Wire::pump`], which never blocks: the port's thread calls it where it
@@ -15,6 +16,7 @@ mod attach;
 mod callee;
 mod calls;
 mod carrier;
+mod clock;
 mod counts;
 mod crc;
 mod drive;
@@ -30,6 +32,7 @@ mod link_end;
 mod links;
 mod look;
 mod mail;
+mod mesh;
 mod net;
 mod opening;
 mod options;
@@ -40,6 +43,7 @@ mod pool;
 mod queues;
 mod report;
 mod seal;
+mod simulation;
 mod udp;
 mod window;
 
@@ -47,6 +51,7 @@ pub(crate) use self::alarm::Alarm;
 pub(crate) use self::attach::BegunLink;
 pub(crate) use self::callee::{Callee, Secret};
 use self::carrier::Full;
+use self::clock::Clock;
 pub use self::faults::Partition;
 pub(crate) use self::frames::FRAMES_MAX;
 pub(crate) use self::keeper::Keeper;
@@ -62,6 +67,7 @@ pub use self::report::{
     AgainReport, BuffersReport, CreditReport, LinkChannel, LinkLoad, LinkReport, LinkState,
     NetReport, PathReport, PathState, WireReport,
 };
+pub use self::simulation::Simulation;
 use crate::connection::Agreement;
 use crate::control::poll_until;
 use crate::error::SetupError;
@@ -82,8 +88,7 @@ pub(crate) struct Wire {
     nets: Vec<Box<dyn Net>>,
     inbox: Inbox,
     links: Links,
-    /// When this wire's clock began.
-    epoch: Instant,
+    clock: Clock,
     pumped_at: u64,
     /// What a datagram has brought was handed on before the link was served.
     put_off: bool,
@@ -127,17 +132,17 @@ pub(crate) fn lock(wire: &Mutex<Wire>) -> MutexGuard<'_, Wire> {
 }
 
 impl Wire {
-    pub(crate) fn new(
-        nets: Vec<Box<dyn Net>>,
+    fn new(
+        (nets, clock): (Vec<Box<dyn Net>>, Clock),
         identity: Identity,
         datagram_max: usize,
     ) -> Result<Self, SetupError> {
-        let links = Links::new(identity, nets.len(), 0)?;
+        let links = Links::new(identity, nets.len(), clock.now())?;
         Ok(Self {
             nets,
             inbox: Inbox::new(),
             links,
-            epoch: Instant::now(),
+            clock,
             pumped_at: 0,
             put_off: false,
             datagram_max,
@@ -167,11 +172,7 @@ impl Wire {
 
     /// Nanoseconds of this wire's clock.
     fn now(&self) -> u64 {
-        self.epoch.elapsed().as_nanos() as u64
-    }
-
-    fn at(&self, time: u64) -> Option<Instant> {
-        self.epoch.checked_add(Duration::from_nanos(time))
+        self.clock.now()
     }
 
     /// One poll's share: sends what ports have published and takes what has come, with the peer
@@ -188,11 +189,26 @@ impl Wire {
         }
         let served = self.links.serve_in_turn(now);
         self.send(now);
+        self.clock.looked(|| self.due());
         came.and(served)
     }
 
     /// The same with all peers.
     pub(crate) fn pump_all(&mut self) -> Pumped {
+        let pumped = self.pump_each();
+        self.clock.looked(|| self.due());
+        pumped
+    }
+
+    /// The same, by somebody who does so for the port.
+    // spec: WIRE-7
+    fn tend(&mut self) -> Pumped {
+        let pumped = self.pump_each();
+        self.clock.tended(self.due());
+        pumped
+    }
+
+    fn pump_each(&mut self) -> Pumped {
         let now = self.now();
         let (came, _) = self.receive(now);
         let served = self.links.serve_all(now);
@@ -208,9 +224,13 @@ impl Wire {
 
     /// When the next pump is due though nothing comes.
     pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.clock.instant(self.due())
+    }
+
+    /// The same, by this wire's clock.
+    fn due(&self) -> Option<u64> {
         let nets = self.nets.iter().filter_map(|net| net.deadline());
-        let next = nets.chain([self.links.deadline()]).min().filter(|at| *at != u64::MAX)?;
-        self.at(next)
+        nets.chain([self.links.deadline()]).min().filter(|at| *at != u64::MAX)
     }
 
     /// The port has published something for this peer: it goes at once if nothing is under way to

@@ -1,4 +1,5 @@
 //! How a port is open to other hosts.
+use super::clock::Clock;
 use super::faults::{Faults, Partition};
 use super::handshake::JobKey;
 use super::net::Net;
@@ -6,6 +7,7 @@ use super::opening::Protection;
 use super::packet::Packet;
 use super::pcap::Capture;
 use super::plan::Plan;
+use super::simulation::Simulation;
 use super::udp::Udp;
 use crate::error::SetupError;
 use rustix::io::Errno;
@@ -28,6 +30,7 @@ pub struct NetOptions {
     pub(super) partition: Partition,
     pub(super) capture: Option<PathBuf>,
     pub(super) is_ethernet: bool,
+    pub(super) simulation: Option<Simulation>,
 }
 
 impl NetOptions {
@@ -68,6 +71,7 @@ impl NetOptions {
             partition: Partition::new(),
             capture: None,
             is_ethernet: false,
+            simulation: None,
         }
     }
 
@@ -85,6 +89,14 @@ impl NetOptions {
     // spec: NET-6, NET-7
     pub fn ethernet(mut self) -> Self {
         self.is_ethernet = true;
+        self
+    }
+
+    /// Takes its addresses in this simulated network instead of one of this host's, and goes by its
+    /// clock. [`NetOptions::ethernet`] changes nothing there.
+    // spec: NET-8
+    pub fn simulated(mut self, simulation: &Simulation) -> Self {
+        self.simulation = Some(simulation.clone());
         self
     }
 
@@ -123,16 +135,25 @@ impl NetOptions {
         self
     }
 
-    /// The nets that these options describe.
-    pub(super) fn nets(&self) -> Result<Vec<Box<dyn Net>>, SetupError> {
-        self.at.iter().enumerate().map(|(index, at)| self.net(index, *at)).collect()
+    /// The clock of these nets.
+    pub(super) fn clock(&self) -> Clock {
+        match &self.simulation {
+            Some(simulation) => Clock::Simulated(simulation.take_seat()),
+            None => Clock::system(),
+        }
     }
 
-    fn net(&self, index: usize, at: SocketAddr) -> Result<Box<dyn Net>, SetupError> {
+    /// The nets that these options describe.
+    pub(super) fn nets(&self, clock: &Clock) -> Result<Vec<Box<dyn Net>>, SetupError> {
+        self.at.iter().enumerate().map(|(index, at)| self.net(index, *at, clock)).collect()
+    }
+
+    fn net(&self, index: usize, at: SocketAddr, clock: &Clock) -> Result<Box<dyn Net>, SetupError> {
         let failed = os("open a socket to other hosts");
-        let net: Box<dyn Net> = match self.is_ethernet {
-            true => Box::new(Packet::bind(at).map_err(failed)?),
-            false => Box::new(Udp::bind(at).map_err(failed)?),
+        let net: Box<dyn Net> = match clock {
+            Clock::Simulated(seat) => Box::new(seat.bind(at).map_err(failed)?),
+            Clock::System(_) if self.is_ethernet => Box::new(Packet::bind(at).map_err(failed)?),
+            Clock::System(_) => Box::new(Udp::bind(at).map_err(failed)?),
         };
         let net: Box<dyn Net> = match &self.capture {
             None => net,

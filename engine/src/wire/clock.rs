@@ -1,0 +1,50 @@
+//! What time it is on a wire.
+use super::simulation::Seat;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A clock that counts nanoseconds and never goes back.
+#[derive(Debug)]
+pub(super) enum Clock {
+    /// The system's, which began at this instant.
+    System(Instant),
+    /// A simulation's, where this wire has a seat.
+    Simulated(Arc<Seat>),
+}
+
+impl Clock {
+    /// The system's, which begins now.
+    pub(super) fn system() -> Self {
+        Self::System(Instant::now())
+    }
+
+    pub(super) fn now(&self) -> u64 {
+        match self {
+            Self::System(epoch) => epoch.elapsed().as_nanos() as u64,
+            Self::Simulated(seat) => seat.now(),
+        }
+    }
+
+    /// Until when who sleeps for this wire may sleep; `due` is by this clock. None: for ever.
+    pub(super) fn instant(&self, due: Option<u64>) -> Option<Instant> {
+        match self {
+            Self::System(epoch) => epoch.checked_add(Duration::from_nanos(due?)),
+            Self::Simulated(seat) => Some(seat.instant()),
+        }
+    }
+
+    /// The port has looked, and has nothing more to do before `due` unless something comes.
+    #[inline]
+    pub(super) fn looked(&self, due: impl FnOnce() -> Option<u64>) {
+        if let Self::Simulated(seat) = self {
+            seat.looked(due());
+        }
+    }
+
+    /// The same where somebody else has looked for the port.
+    pub(super) fn tended(&self, due: Option<u64>) {
+        if let Self::Simulated(seat) = self {
+            seat.tended(due);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Simulated networks: ports of one process, and a clock that only their looks drive.
+//!
+//! ```text
+//!   port a        port b         each sends and looks, by polls, as over any network
+//!     |  seat       |  seat
+//!     v             v
+//!   field: now, flights by when they are due, what has arrived and was not taken
+//! ```
+//!
+//! Time stands still while any port has something to do. Once each has looked in vain, it goes on
+//! to the next moment at which something is due: a datagram arrives, or a timer of a link's ends.
+//! So what a program computes takes no time, and the same polls, plans and seeds take the same
+//! course, however busy the machine is.
+//!
+//! A port whose program does not poll would stop the time for all others. Those that have looked
+//! for long in vain look for it instead (WIRE-7), and then time goes no faster than the system's:
+//! nobody is taken for dead because the program of another port is fast.
+mod field;
+
+use self::field::{Field, Rest};
+use super::keeper::Tended;
+use super::net::{DATAGRAM_MAX, Inbox, Net, NetCounters, Outbox};
+use crate::bell::own_bell;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// A network in this process's memory, with a clock of its own. Clones are the same network.
+///
+/// Ports join it by [`NetOptions::simulated`](crate::NetOptions::simulated), or all at once by
+/// [`Simulation::mesh`]. They do what they do over any network: the same links, frames, repair,
+/// encryption. A datagram arrives a fixed time after it was sent; losses, jitter and rates are
+/// those of a port's plan ([`NetOptions::faults`](crate::NetOptions::faults)).
+///
+/// Time stands still while a port has something to do, and jumps to what is due next once all have
+/// looked in vain. Where one thread polls all ports, the same program with the same seeds takes the
+/// same course, which [`Simulation::course`] shows; calls that block, engine threads and several
+/// threads work too, but in whatever order the system runs them. What is no business of the
+/// network keeps the system's clock: timeouts that calls are given, groups that adapt.
+// spec: NET-8, NET-9, NET-10
+#[derive(Clone)]
+pub struct Simulation {
+    world: Arc<World>,
+}
+
+struct World {
+    latency: u64,
+    field: Mutex<Field>,
+}
+
+impl World {
+    fn field(&self) -> MutexGuard<'_, Field> {
+        self.field.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Simulation {
+    /// A network over which a datagram takes so long, without the faults that a port may add.
+    pub fn new(latency: Duration) -> Self {
+        let latency = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
+        Self { world: Arc::new(World { latency, field: Mutex::new(Field::new()) }) }
+    }
+
+    /// The time since the network began, by its clock.
+    pub fn now(&self) -> Duration {
+        Duration::from_nanos(self.world.field().now())
+    }
+
+    /// Datagrams that have arrived.
+    pub fn datagrams(&self) -> u64 {
+        self.world.field().arrived()
+    }
+
+    /// A fingerprint of when datagrams have arrived, from where, to where and how long they were:
+    /// of two runs of one program that have the same, links have done the same.
+    pub fn course(&self) -> u64 {
+        self.world.field().course()
+    }
+
+    /// A place for one more port.
+    pub(super) fn take_seat(&self) -> Arc<Seat> {
+        let number = self.world.field().seat();
+        Arc::new(Seat { world: self.world.clone(), number })
+    }
+}
+
+impl fmt::Debug for Simulation {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Simulation").field("now", &self.now()).finish_non_exhaustive()
+    }
+}
+
+/// One port's place in a simulation; it is free again when this is dropped.
+pub(crate) struct Seat {
+    world: Arc<World>,
+    number: usize,
+}
+
+impl Seat {
+    pub(super) fn now(&self) -> u64 {
+        self.world.field().now()
+    }
+
+    /// When a sleeper is to look again.
+    pub(super) fn instant(&self) -> Instant {
+        self.world.field().wake_by()
+    }
+
+    /// The port has looked. Looks for those that have not for long, too.
+    pub(super) fn looked(&self, due: Option<u64>) {
+        let neglected = {
+            let mut field = self.world.field();
+            field.rest(self.number, due, Rest::Until);
+            if field.go_on() { Vec::new() } else { field.neglected() }
+        };
+        neglected.iter().for_each(|tended| tended.tend());
+    }
+
+    /// Somebody else has looked for the port.
+    pub(super) fn tended(&self, due: Option<u64>) {
+        self.world.field().rest(self.number, due, Rest::Tended);
+    }
+
+    /// From here on others may look for the port.
+    pub(super) fn tend(&self, tended: Tended) {
+        self.world.field().tend(self.number, Some(Arc::new(tended)));
+    }
+
+    /// From here on nobody else does.
+    pub(super) fn tend_no_more(&self) {
+        let tended = self.world.field().tend(self.number, None);
+        // Outside the lock, which the wire takes that may go with it.
+        drop(tended);
+    }
+
+    /// Takes an address; port 0 has a free one chosen.
+    ///
+    /// # Errors
+    /// The address is taken.
+    pub(super) fn bind(self: &Arc<Self>, at: SocketAddr) -> io::Result<Simulated> {
+        let never = own_bell().map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let local = self.world.field().bind(self.number, at).ok_or(io::ErrorKind::AddrInUse)?;
+        Ok(Simulated { seat: self.clone(), local, never, counters: NetCounters::default() })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let gone = self.world.field().leave(self.number);
+        drop(gone);
+    }
+}
+
+impl fmt::Debug for Seat {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("Seat").field(&self.number).finish()
+    }
+}
+
+/// An address in a simulated network.
+#[derive(Debug)]
+pub(super) struct Simulated {
+    seat: Arc<Seat>,
+    local: SocketAddr,
+    /// Says nothing: a port of a simulation looks by itself.
+    never: OwnedFd,
+    counters: NetCounters,
+}
+
+impl Net for Simulated {
+    fn send(&mut self, outbox: &mut Outbox, _now: u64) {
+        let mut field = self.seat.world.field();
+        for (to, bytes) in outbox.iter() {
+            let is_sent =
+                field.launch(self.seat.number, self.seat.world.latency, (self.local, to), bytes);
+            self.counters.dropped += u64::from(!is_sent);
+            self.counters.sent += u64::from(is_sent);
+            self.counters.sent_bytes += if is_sent { bytes.len() as u64 } else { 0 };
+        }
+        outbox.clear();
+    }
+
+    fn receive(&mut self, inbox: &mut Inbox, _now: u64) {
+        let mut field = self.seat.world.field();
+        while let Some(room) = inbox.room() {
+            let Some((from, bytes)) = field.take(self.local) else { return };
+            room[..bytes.len()].copy_from_slice(&bytes);
+            inbox.accept(from, bytes.len(), bytes.len());
+            self.counters.received += 1;
+            self.counters.received_bytes += bytes.len() as u64;
+        }
+    }
+
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.never.as_fd()
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        None
+    }
+
+    fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    fn datagram_max(&self, _to: SocketAddr) -> usize {
+        DATAGRAM_MAX
+    }
+
+    fn counters(&self) -> NetCounters {
+        self.counters
+    }
+}

@@ -1,0 +1,198 @@
+//! Simulated networks: what they promise of time, and that a run can be repeated.
+use ayre::{Config, NetOptions, Partition, PeerId, Port, SetupError, Simulation};
+use std::time::Duration;
+
+const LATENCY: Duration = Duration::from_micros(3);
+const KEY: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+/// Messages from each port to each.
+const MESSAGES: u8 = 100;
+/// Polls of both ports after which what does not come is taken never to.
+const ROUNDS: usize = 1_000_000;
+
+fn mesh(simulation: &Simulation, options: &NetOptions, count: u16) -> Vec<Port> {
+    let configs = (0..count).map(|number| Config::new().number(number));
+    simulation.mesh(options, configs).expect("all connect")
+}
+
+/// Takes all messages that have come; how many.
+fn take(port: &mut Port, next: &mut [u8]) -> usize {
+    let mut byte = [0; 8];
+    let mut count = 0;
+    while let Some(message) = port.try_recv(&mut byte).expect("it is long enough") {
+        let next = &mut next[message.source.index()];
+        assert_eq!(byte[0], *next, "in order, once");
+        (*next, count) = (*next + 1, count + 1);
+    }
+    count
+}
+
+/// Sends from each port to each, polls all in turn until all has come, and says what the network
+/// has done: its course, its time, its datagrams.
+fn course_of(options: &NetOptions) -> (u64, Duration, u64) {
+    let simulation = Simulation::new(LATENCY);
+    let mut ports = mesh(&simulation, options, 4);
+    let count = ports.len();
+    let mut next = vec![vec![0; count]; count];
+    let (mut sent, mut missing) = (0, count * (count - 1) * usize::from(MESSAGES));
+    while missing > 0 {
+        for (own, port) in ports.iter_mut().enumerate() {
+            for to in (0..count as u16).filter(|to| usize::from(*to) != own && sent < MESSAGES) {
+                port.send(PeerId(to), 0, &[sent]).expect("there is room");
+            }
+            port.progress();
+            missing -= take(port, &mut next[own]);
+        }
+        sent = MESSAGES.min(sent + 1);
+    }
+    (simulation.course(), simulation.now(), simulation.datagrams())
+}
+
+// spec: NET-8, NET-9
+#[test]
+fn the_same_seeds_take_the_same_course() {
+    let bad = "loss=10%,dup=3%,reorder=5%,corrupt=2%,jitter=20us,rate=1Gbit";
+    for options in [NetOptions::plain(), NetOptions::sealed(KEY).expect("a key")] {
+        let run = |seed: u64| {
+            let plan = format!("{bad},seed={seed}").parse().expect("a plan");
+            course_of(&options.clone().faults(plan))
+        };
+        let first = run(1);
+        assert_eq!(first, run(1));
+        assert_ne!(first, run(2));
+    }
+}
+
+// spec: NET-8, NET-9
+#[test]
+fn a_datagram_takes_the_latency_and_nothing_else_does() {
+    let simulation = Simulation::new(LATENCY);
+    let [mut near, mut far] = pair(&simulation, &NetOptions::plain());
+    for _ in 0..100 {
+        let (begin, before) = (simulation.now(), simulation.datagrams());
+        near.send(PeerId(1), 0, b"now").expect("there is room");
+        while simulation.datagrams() == before {
+            assert!(simulation.now() < begin + LATENCY);
+            near.progress();
+            far.progress();
+        }
+        assert_eq!(simulation.now() - begin, LATENCY);
+        let mut text = [0; 8];
+        let come = (0..ROUNDS).find_map(|_| far.try_recv(&mut text).expect("it is long enough"));
+        assert!(come.is_some_and(|come| come.len == 3));
+        settle(&mut near, &mut far);
+    }
+}
+
+fn pair(simulation: &Simulation, options: &NetOptions) -> [Port; 2] {
+    let ports = mesh(simulation, options, 2);
+    ports.try_into().expect("two ports")
+}
+
+/// Polls both until nothing more is posted, and what was said of it has been heard.
+fn settle(near: &mut Port, far: &mut Port) {
+    for _ in 0..32 {
+        near.progress();
+        far.progress();
+    }
+}
+
+// spec: NET-9
+#[test]
+fn time_stands_still_while_a_port_has_to_look() {
+    let simulation = Simulation::new(LATENCY);
+    let [mut near, mut far] = pair(&simulation, &NetOptions::plain());
+    settle(&mut near, &mut far);
+    // Until something is due at the near port, of which there is always something: its link shows
+    // that it is alive.
+    for _ in 0..16 {
+        far.progress();
+    }
+    let stands = simulation.now();
+    for _ in 0..8 {
+        far.progress();
+        assert_eq!(simulation.now(), stands);
+    }
+    settle(&mut near, &mut far);
+    assert!(simulation.now() > stands);
+}
+
+// spec: NET-10, WIRE-7
+#[test]
+fn who_does_not_poll_is_looked_for_and_not_taken_for_dead() {
+    let silence = Duration::from_millis(50);
+    let simulation = Simulation::new(LATENCY);
+    let [mut near, mut far] = pair(&simulation, &NetOptions::plain().silence(silence));
+    near.send(PeerId(1), 0, b"are you there?").expect("there is room");
+    let end = simulation.now() + 4 * silence;
+    while simulation.now() < end {
+        near.progress();
+        std::thread::yield_now();
+    }
+    assert!(near.is_alive(PeerId(1)), "others have looked for it");
+    let mut text = [0; 32];
+    let come = (0..ROUNDS).find_map(|_| far.try_recv(&mut text).expect("it is long enough"));
+    assert!(come.is_some());
+}
+
+/// Nothing but signs of life, on a network that loses every fifth: for the fifty minutes that a
+/// thousand silences are.
+// spec: LINK-17
+#[test]
+fn an_idle_link_outlives_much_loss() {
+    let simulation = Simulation::new(LATENCY);
+    let options = NetOptions::plain().faults("loss=20%,seed=3".parse().expect("a plan"));
+    let [mut near, mut far] = pair(&simulation, &options);
+    while simulation.now() < Duration::from_secs(3000) {
+        settle(&mut near, &mut far);
+        assert!(near.is_alive(PeerId(1)) && far.is_alive(PeerId(0)), "{:?}", simulation.now());
+    }
+}
+
+// spec: NET-9, LINK-17
+#[test]
+fn who_is_cut_off_is_taken_for_dead_in_no_time() {
+    let (simulation, cable) = (Simulation::new(LATENCY), Partition::new());
+    let hour = Duration::from_secs(3600);
+    let options = NetOptions::plain().silence(hour).partition(&cable);
+    let [mut near, mut far] = pair(&simulation, &options);
+    cable.cut();
+    let begin = simulation.now();
+    let is_over = |near: &Port, far: &Port| !near.is_alive(PeerId(1)) && !far.is_alive(PeerId(0));
+    let over = (0..ROUNDS).find(|_| {
+        near.progress();
+        far.progress();
+        is_over(&near, &far)
+    });
+    assert!(over.is_some(), "both notice");
+    let after = simulation.now() - begin;
+    assert!(
+        after >= hour / 2 && after <= 2 * hour,
+        "the silence is of the network's clock: {after:?}"
+    );
+}
+
+#[test]
+fn nobody_answers_where_nobody_is() {
+    let simulation = Simulation::new(LATENCY);
+    let mut port = Port::open(Config::new()).expect("a port opens");
+    let at = "10.0.0.1:7".parse().expect("an address");
+    let options = NetOptions::plain().simulated(&simulation).at(at);
+    assert_eq!(port.open_net(&options).expect("it is free"), [at]);
+    let nobody = "10.0.0.2:7".parse().expect("an address");
+    let asked = port.connect_net(&[nobody]);
+    assert!(matches!(asked, Err(SetupError::TimedOut(_))), "{asked:?}");
+}
+
+#[test]
+fn an_address_has_one_port_at_a_time() {
+    let simulation = Simulation::new(LATENCY);
+    let open = || {
+        let mut port = Port::open(Config::new()).expect("a port opens");
+        let at = "10.0.0.1:7".parse().expect("an address");
+        port.open_net(&NetOptions::plain().simulated(&simulation).at(at)).map(|_| port)
+    };
+    let first = open().expect("it is free");
+    assert!(matches!(open(), Err(SetupError::Os { .. })));
+    drop(first);
+    open().expect("it is free again");
+}

@@ -223,7 +223,7 @@ impl Life {
             // A flood of hints is looked into no more often than one.
             return self.after_last(timeout).map_or(since, |next| next.max(since));
         }
-        // One that is lost is not missed for a quarter of the silence: three would be all there are.
+        // What is lost must not be missed for a quarter of the silence: three would be all.
         let again = (self.told > 0).then(|| self.after_last(timeout)).flatten();
         again.unwrap_or_else(|| self.heard_at.saturating_add(self.config.interval()))
     }

@@ -83,6 +83,7 @@ fn active(len: usize, called: bool, count: u64) {
 }
 
 /// The same by a logical channel, beside so many others that have something held and nothing to do.
+// spec: CHAN-7
 fn by_channel(others: u8, count: u64) {
     let Pair { near, far, to, .. } = Pair::new(Mode::Direct);
     let (mut near, mut far) = (Messenger::<u64>::new(near), Messenger::<u64>::new(far));

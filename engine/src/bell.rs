@@ -83,6 +83,12 @@ pub(crate) fn own_bell() -> Result<OwnedFd, SetupError> {
     eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(SetupError::os("eventfd"))
 }
 
+/// Takes all rings of such a bell.
+pub(crate) fn hush_own(bell: BorrowedFd<'_>) {
+    // None is as well.
+    let _ = rustix::io::read(bell, &mut [0; 8]);
+}
+
 pub(crate) fn ring_own(bell: BorrowedFd<'_>) {
     // A full counter wakes as well.
     let _ = rustix::io::write(bell, &1u64.to_ne_bytes());

@@ -56,7 +56,7 @@ impl Port {
         if options.datagram_max < DATAGRAM_LEAST {
             return Err(SetupError::Invalid("a datagram has at least 1232 bytes"));
         }
-        let clock = options.clock();
+        let clock = options.clock()?;
         let nets = options.nets(&clock)?;
         let addresses = nets.iter().map(|net| net.local()).collect();
         let identity = Identity {

@@ -45,9 +45,14 @@ impl Tended {
         self.tell(pumped);
     }
 
+    /// Whether the port sleeps, and so will look when it is woken.
+    pub(super) fn is_asleep(&self) -> bool {
+        self.page.is_asleep(Sleeper::Port)
+    }
+
     /// The port may have been about to wake for what is taken already.
     fn tell(&self, pumped: Pumped) {
-        if pumped.any() && self.page.is_asleep(Sleeper::Port) {
+        if pumped.any() && self.is_asleep() {
             ring_own(self.own_bell.as_fd());
         }
     }

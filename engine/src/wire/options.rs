@@ -136,11 +136,11 @@ impl NetOptions {
     }
 
     /// The clock of these nets.
-    pub(super) fn clock(&self) -> Clock {
-        match &self.simulation {
-            Some(simulation) => Clock::Simulated(simulation.take_seat()),
+    pub(super) fn clock(&self) -> Result<Clock, SetupError> {
+        Ok(match &self.simulation {
+            Some(simulation) => Clock::Simulated(simulation.take_seat()?),
             None => Clock::system(),
-        }
+        })
     }
 
     /// The nets that these options describe.

@@ -21,7 +21,9 @@ use self::field::{Field, Rest};
 use super::keeper::Tended;
 use super::net::{DATAGRAM_MAX, Inbox, Net, NetCounters, Outbox};
 use crate::bell::own_bell;
+use crate::error::SetupError;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::fcntl_dupfd_cloexec;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -81,9 +83,10 @@ impl Simulation {
     }
 
     /// A place for one more port.
-    pub(super) fn take_seat(&self) -> Arc<Seat> {
-        let number = self.world.field().seat();
-        Arc::new(Seat { world: self.world.clone(), number })
+    pub(super) fn take_seat(&self) -> Result<Arc<Seat>, SetupError> {
+        let bell = Arc::new(own_bell()?);
+        let number = self.world.field().seat(bell.clone());
+        Ok(Arc::new(Seat { world: self.world.clone(), number, bell }))
     }
 }
 
@@ -97,6 +100,8 @@ impl fmt::Debug for Simulation {
 pub(crate) struct Seat {
     world: Arc<World>,
     number: usize,
+    /// Rung when the port has something to do.
+    bell: Arc<OwnedFd>,
 }
 
 impl Seat {
@@ -106,7 +111,7 @@ impl Seat {
 
     /// When a sleeper is to look again.
     pub(super) fn instant(&self) -> Instant {
-        self.world.field().wake_by()
+        self.world.field().wake_by(self.number)
     }
 
     /// The port has looked. Looks for those that have not for long, too.
@@ -141,9 +146,10 @@ impl Seat {
     /// # Errors
     /// The address is taken.
     pub(super) fn bind(self: &Arc<Self>, at: SocketAddr) -> io::Result<Simulated> {
-        let never = own_bell().map_err(|_| io::ErrorKind::OutOfMemory)?;
+        // Whoever watches several addresses of a port watches several descriptors.
+        let bell = fcntl_dupfd_cloexec(&*self.bell, 0)?;
         let local = self.world.field().bind(self.number, at).ok_or(io::ErrorKind::AddrInUse)?;
-        Ok(Simulated { seat: self.clone(), local, never, counters: NetCounters::default() })
+        Ok(Simulated { seat: self.clone(), local, bell, counters: NetCounters::default() })
     }
 }
 
@@ -165,8 +171,8 @@ impl fmt::Debug for Seat {
 pub(super) struct Simulated {
     seat: Arc<Seat>,
     local: SocketAddr,
-    /// Says nothing: a port of a simulation looks by itself.
-    never: OwnedFd,
+    /// The port's.
+    bell: OwnedFd,
     counters: NetCounters,
 }
 
@@ -195,7 +201,7 @@ impl Net for Simulated {
     }
 
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.never.as_fd()
+        self.bell.as_fd()
     }
 
     fn deadline(&self) -> Option<u64> {
@@ -212,5 +218,81 @@ impl Net for Simulated {
 
     fn counters(&self) -> NetCounters {
         self.counters
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    const LATENCY: Duration = Duration::from_micros(3);
+
+    fn net(simulation: &Simulation) -> Simulated {
+        let seat = simulation.take_seat().expect("a seat");
+        seat.bind(([10, 0, 0, 1], 0).into()).expect("an address")
+    }
+
+    fn can_be_read(net: &Simulated) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(net.as_fd(), PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).expect("a descriptor");
+        !fds[0].revents().is_empty()
+    }
+
+    fn send(net: &mut Simulated, to: SocketAddr) {
+        let mut outbox = Outbox::new();
+        outbox.push(to, |bytes| bytes.extend_from_slice(b"datagram"));
+        net.send(&mut outbox, 0);
+    }
+
+    // spec: NET-8, NET-9, NET-10
+    #[test]
+    fn what_arrives_wakes_until_it_is_taken() {
+        let simulation = Simulation::new(LATENCY);
+        let [mut near, mut far] = [net(&simulation), net(&simulation)];
+        [&near, &far].map(|net| net.seat.looked(None));
+        send(&mut near, far.local());
+        assert!(!can_be_read(&far), "it is on its way");
+        // The first look ends what was done before.
+        [(); 2].map(|()| near.seat.looked(None));
+        assert_eq!((simulation.now(), can_be_read(&far)), (LATENCY, true));
+        let mut inbox = Inbox::new();
+        far.receive(&mut inbox, 0);
+        let (from, bytes) = inbox.get(0);
+        assert_eq!((from, &*bytes), (near.local(), &b"datagram"[..]));
+        far.seat.looked(None);
+        assert!(!can_be_read(&far));
+    }
+
+    // spec: NET-9
+    #[test]
+    fn what_is_due_wakes_and_nothing_else_does() {
+        let simulation = Simulation::new(LATENCY);
+        let [near, far] = [net(&simulation), net(&simulation)];
+        far.seat.looked(Some(7000));
+        near.seat.looked(Some(9000));
+        assert_eq!(simulation.now(), Duration::from_nanos(7000));
+        assert!(can_be_read(&far) && !can_be_read(&near));
+        (0..8).for_each(|_| near.seat.looked(None));
+        assert_eq!(simulation.now(), Duration::from_nanos(7000), "it waits for the far one");
+        far.seat.looked(None);
+        assert!(!can_be_read(&far));
+    }
+
+    // spec: NET-8
+    #[test]
+    fn what_is_sent_to_nobody_and_beyond_the_limit_is_lost() {
+        let simulation = Simulation::new(LATENCY);
+        let [mut near, far] = [net(&simulation), net(&simulation)];
+        send(&mut near, ([10, 0, 0, 9], 9).into());
+        (0..field::FLIGHTS_MAX).for_each(|_| send(&mut near, far.local()));
+        assert_eq!(near.counters().dropped, 1, "one more than there is room for");
+        [&far, &near, &near].map(|net| net.seat.looked(None));
+        send(&mut near, far.local());
+        assert_eq!(near.counters().dropped, 1, "who is nobody leaves room");
+        assert_eq!(simulation.datagrams(), field::FLIGHTS_MAX as u64 - 1);
+        drop(far);
+        send(&mut near, ([10, 0, 0, 9], 9).into());
+        assert_eq!(near.counters().dropped, 1, "and so does who has gone");
     }
 }

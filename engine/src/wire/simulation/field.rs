@@ -1,5 +1,7 @@
 //! The state of a simulated network, and when its time goes on.
+use crate::bell::{hush_own, ring_own};
 use crate::wire::keeper::Tended;
+use rustix::fd::{AsFd, OwnedFd};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::SocketAddr;
@@ -11,10 +13,10 @@ use std::time::{Duration, Instant};
 const TICK: u64 = 1000;
 /// Looks of each other port, on average, after which one that has not looked is looked for.
 const PATIENCE: u64 = 16;
-/// How long a sleeper waits for ports that nobody looks for, such as one that is being opened.
-const NAP: Duration = Duration::from_micros(50);
+/// How long a sleeper waits for others that are about to look before it counts as one more look.
+const NAP: Duration = Duration::from_micros(200);
 /// Datagrams on their way, or not taken, at a time; what is sent beyond is lost.
-const FLIGHTS_MAX: usize = 1 << 16;
+pub(super) const FLIGHTS_MAX: usize = 1 << 16;
 /// The first port that is chosen where any will do.
 const FIRST_PORT: u16 = 49152;
 
@@ -40,6 +42,31 @@ struct Member {
     /// The looks of all until its own last one.
     looks: u64,
     tended: Option<Arc<Tended>>,
+    /// Wakes it where it sleeps.
+    bell: Arc<OwnedFd>,
+    is_rung: bool,
+}
+
+impl Member {
+    fn is_awake(&self) -> bool {
+        self.rest == Rest::Awake || self.waiting > 0
+    }
+
+    /// It has something to do.
+    fn wake(&mut self) {
+        if !self.is_rung {
+            ring_own(self.bell.as_fd());
+            self.is_rung = true;
+        }
+    }
+
+    /// It has looked.
+    fn hush(&mut self) {
+        if self.is_rung && self.waiting == 0 {
+            hush_own(self.bell.as_fd());
+            self.is_rung = false;
+        }
+    }
 }
 
 /// An address, and what has arrived there.
@@ -109,8 +136,8 @@ impl Field {
         self.course
     }
 
-    /// Makes a new seat: its number.
-    pub(super) fn seat(&mut self) -> usize {
+    /// Makes a new seat, with a bell that wakes its port: its number.
+    pub(super) fn seat(&mut self, bell: Arc<OwnedFd>) -> usize {
         self.seats += 1;
         let member = Member {
             rest: Rest::Awake,
@@ -118,6 +145,8 @@ impl Field {
             waiting: 0,
             looks: self.looks,
             tended: None,
+            bell,
+            is_rung: false,
         };
         self.members.insert(self.seats, member);
         self.seats
@@ -197,6 +226,7 @@ impl Field {
         if is_own {
             member.looks = self.looks;
         }
+        member.hush();
         let was_busy = std::mem::take(&mut member.is_busy);
         member.rest = if was_busy { Rest::Awake } else { as_a(until) };
     }
@@ -210,6 +240,7 @@ impl Field {
         for member in self.members.values_mut() {
             if matches!(member.rest, Rest::Until(until) | Rest::Tended(until) if until <= next) {
                 member.rest = Rest::Awake;
+                member.wake();
             }
         }
         self.deliver();
@@ -244,14 +275,23 @@ impl Field {
         (next != u64::MAX).then_some((next, is_tended))
     }
 
-    /// When a port is to look again that sleeps: it has waited for the others for long enough.
+    /// Until when a port may sleep, which is woken when it has something to do. Of the others, those
+    /// that sleep are woken, too; who does not has been waited for for long enough.
     // spec: NET-10
-    pub(super) fn wake_by(&mut self) -> Instant {
-        self.looks += self.patience();
-        if !self.neglected().is_empty() {
-            return Instant::now();
+    pub(super) fn wake_by(&mut self, seat: usize) -> Instant {
+        let (looks, patience) = (self.looks, self.patience());
+        let mut is_pressing = false;
+        for (number, member) in self.members.iter_mut().filter(|(_, member)| member.is_awake()) {
+            let will_look = || member.tended.as_ref().is_none_or(|tended| tended.is_asleep());
+            if *number == seat {
+                is_pressing = true;
+            } else if !will_look() {
+                is_pressing = true;
+                member.looks = member.looks.min(looks.saturating_sub(patience));
+            }
         }
         match self.due() {
+            _ if is_pressing => Instant::now(),
             Some((next, true)) => self.since + Duration::from_nanos(next - self.now),
             Some((_, false)) => Instant::now(),
             None => Instant::now() + NAP,
@@ -262,10 +302,8 @@ impl Field {
     // spec: NET-10
     pub(super) fn neglected(&self) -> Vec<Arc<Tended>> {
         let patience = self.patience();
-        let is_neglected = |member: &&Member| {
-            let is_awake = member.rest == Rest::Awake || member.waiting > 0;
-            is_awake && self.looks - member.looks >= patience
-        };
+        let is_neglected =
+            |member: &&Member| member.is_awake() && self.looks - member.looks >= patience;
         let neglected = self.members.values().filter(is_neglected);
         neglected.filter_map(|member| member.tended.clone()).collect()
     }
@@ -286,6 +324,7 @@ impl Field {
             };
             if let Some(member) = self.members.get_mut(&place.member) {
                 member.waiting += 1;
+                member.wake();
             }
             self.arrived += 1;
             let words = [self.now, number(from), number(to), bytes.len() as u64];

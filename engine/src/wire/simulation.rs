@@ -250,11 +250,11 @@ mod tests {
     fn what_arrives_wakes_until_it_is_taken() {
         let simulation = Simulation::new(LATENCY);
         let [mut near, mut far] = [net(&simulation), net(&simulation)];
-        [&near, &far].map(|net| net.seat.looked(None));
+        [&near, &far].into_iter().for_each(|net| net.seat.looked(None));
         send(&mut near, far.local());
         assert!(!can_be_read(&far), "it is on its way");
         // The first look ends what was done before.
-        [(); 2].map(|()| near.seat.looked(None));
+        (0..2).for_each(|_| near.seat.looked(None));
         assert_eq!((simulation.now(), can_be_read(&far)), (LATENCY, true));
         let mut inbox = Inbox::new();
         far.receive(&mut inbox, 0);
@@ -287,7 +287,7 @@ mod tests {
         send(&mut near, ([10, 0, 0, 9], 9).into());
         (0..field::FLIGHTS_MAX).for_each(|_| send(&mut near, far.local()));
         assert_eq!(near.counters().dropped, 1, "one more than there is room for");
-        [&far, &near, &near].map(|net| net.seat.looked(None));
+        [&far, &near, &near].into_iter().for_each(|net| net.seat.looked(None));
         send(&mut near, far.local());
         assert_eq!(near.counters().dropped, 1, "who is nobody leaves room");
         assert_eq!(simulation.datagrams(), field::FLIGHTS_MAX as u64 - 1);

@@ -275,8 +275,8 @@ impl Field {
         (next != u64::MAX).then_some((next, is_tended))
     }
 
-    /// Until when a port may sleep, which is woken when it has something to do. Of the others, those
-    /// that sleep are woken, too; who does not has been waited for for long enough.
+    /// Until when a port may sleep, which is woken when it has something to do. Others that sleep
+    /// are woken, too; those that do not have been waited for for long enough.
     // spec: NET-10
     pub(super) fn wake_by(&mut self, seat: usize) -> Instant {
         let (looks, patience) = (self.looks, self.patience());

@@ -1,6 +1,6 @@
 //! What loss costs, on a network that is nothing but memory and a clock: two ports in one thread,
-//! and 32 MiB from one to the other. Each row is run twice and takes the same course both times, on
-//! any machine and however busy it is.
+//! and 32 MiB from one to the other. Each row is run twice and takes the same course both times,
+//! however busy the machine is.
 //!
 //! ```sh
 //! cargo run --release -p ayre --example simulated

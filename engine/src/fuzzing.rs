@@ -135,7 +135,7 @@ fn write(count: u32, steps: &[u8]) {
         // Relaxed: there is one thread.
         arena.mapping.word(0).store(word(step, 1), Ordering::Relaxed);
         if step[0].is_multiple_of(2) {
-            let _ = lane.push_short((Kind::Message, 1), &data[..len]);
+            let _ = lane.push_short((Kind::Message, 1), [], &data[..len]);
         } else {
             let pushed = lane.push((Kind::Command, 1), [word(step, 3); 6], &data[..len]);
             assert!(pushed.is_err() || len + 48 <= lane.capacity(), "what never fits");

@@ -35,14 +35,27 @@ impl Port {
     // spec: MSG-2, MSG-4
     #[inline(always)]
     pub fn send(&mut self, to: PeerId, tag: u32, data: &[u8]) -> Result<(), PostError> {
-        if let Some(Some(connection)) = self.connections.get_mut(to.index())
-            && connection.is_open_direct()
-            && connection.messages_out.push_short((Kind::Message, tag), data)
-        {
+        if self.send_line(to, tag, [], data) { Ok(()) } else { self.send_any(to, tag, data) }
+    }
+
+    /// Sends a message of `head` words followed by `data`, if it fits one line that is free and the
+    /// connection is direct: what is sent most. [`Port::send`] does the same for any message.
+    // spec: MSG-2, MSG-4
+    #[inline(always)]
+    pub(crate) fn send_line<const H: usize>(
+        &mut self,
+        to: PeerId,
+        tag: u32,
+        head: [u64; H],
+        data: &[u8],
+    ) -> bool {
+        let Some(Some(connection)) = self.connections.get_mut(to.index()) else { return false };
+        let has_gone = connection.is_open_direct()
+            && connection.messages_out.push_short((Kind::Message, tag), head, data);
+        if has_gone {
             connection.link.kick(Sleeper::Port);
-            return Ok(());
         }
-        self.send_any(to, tag, data)
+        has_gone
     }
 
     /// Messages of any length, to any peer.
@@ -112,39 +125,43 @@ impl Port {
     // spec: MSG-3, NOTI-13
     #[inline(always)]
     pub fn try_recv(&mut self, into: &mut [u8]) -> Result<Option<Message>, ReceiveError> {
-        let hot = self.mail_rota.hot;
-        if let Some(Some(connection)) = self.connections.get_mut(hot) {
-            match connection.messages_in.take_short(Kind::Message, into) {
-                Probe::Nothing => {}
-                Probe::Taken((len, tag)) => {
-                    let source = connection.peer;
-                    self.took_mail();
-                    return Ok(Some(Message { source, tag, len }));
-                }
-                Probe::Other => return self.try_recv_long(into),
-            }
+        match self.try_recv_hot(into) {
+            Probe::Taken(message) => Ok(Some(message)),
+            probe => self.try_recv_rest(&probe, into),
         }
-        self.try_recv_others(into)
     }
 
-    /// Another short one of the peer where one has just come, and no progress: one more look costs
-    /// little where there is one.
+    /// The rest of a poll that has found no short message where one came last.
     #[inline(always)]
-    pub(crate) fn try_recv_more(&mut self, into: &mut [u8]) -> Option<Message> {
-        self.try_recv_short(PeerId(self.mail_rota.hot as u16), into)
+    pub(crate) fn try_recv_rest(
+        &mut self,
+        probe: &Probe<Message>,
+        into: &mut [u8],
+    ) -> Result<Option<Message>, ReceiveError> {
+        match probe {
+            Probe::Other => self.try_recv_long(into),
+            _ => self.try_recv_others(into),
+        }
     }
 
-    /// A short one of this peer, and no progress.
+    /// A short one of the peer where one came last, and no progress.
     #[inline(always)]
-    pub(crate) fn try_recv_short(&mut self, from: PeerId, into: &mut [u8]) -> Option<Message> {
-        let connection = self.connections.get_mut(from.index())?.as_mut()?;
+    pub(crate) fn try_recv_hot(&mut self, into: &mut [u8]) -> Probe<Message> {
+        self.try_recv_short(self.mail_rota.hot, into)
+    }
+
+    /// A short one of the peer of this number, and no progress.
+    #[inline(always)]
+    pub(crate) fn try_recv_short(&mut self, from: usize, into: &mut [u8]) -> Probe<Message> {
+        let Some(Some(connection)) = self.connections.get_mut(from) else { return Probe::Nothing };
         match connection.messages_in.take_short(Kind::Message, into) {
             Probe::Taken((len, tag)) => {
                 let source = connection.peer;
                 self.took_mail();
-                Some(Message { source, tag, len })
+                Probe::Taken(Message { source, tag, len })
             }
-            _ => None,
+            Probe::Nothing => Probe::Nothing,
+            Probe::Other => Probe::Other,
         }
     }
 

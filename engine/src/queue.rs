@@ -165,7 +165,7 @@ impl Port {
             return Err(why.into());
         }
         let lane = &mut queue.lane;
-        if !lane.push_short((Kind::Record, 0), record)
+        if !lane.push_short((Kind::Record, 0), [], record)
             && lane.push((Kind::Record, 0), [], record).is_err()
         {
             self.make_room(queue.peer);

@@ -6,6 +6,8 @@ use super::peers::Name;
 use crate::collective::group::Groups;
 use crate::error::{Busy, Fault, PostError, ReceiveError, SetupError};
 use crate::logical::Inbox;
+use crate::mem::lane::Probe;
+use crate::message::Message;
 use crate::multicast::Watchers;
 use crate::port::Port;
 use crate::stream::state::Streams;
@@ -94,6 +96,8 @@ pub struct Messenger<S> {
     pub(crate) inbox: Inbox,
     pub(crate) buffer: Box<[u8; EAGER_MAX]>,
     pub(crate) deaths: VecDeque<PeerId>,
+    /// The last poll has found a message where one came last.
+    is_stream: bool,
     /// Connections that had begun or ended when this last waited.
     peer_changes: u64,
     syncs: u64,
@@ -118,6 +122,7 @@ impl<S> Messenger<S> {
             inbox: Inbox::default(),
             buffer: Box::new([0; EAGER_MAX]),
             deaths: VecDeque::new(),
+            is_stream: false,
             peer_changes: 0,
             syncs: 0,
         }
@@ -340,16 +345,46 @@ impl<S> Messenger<S> {
         if self.out.owes {
             self.out.drain();
         }
-        let mut ran = 0;
-        // The buffer has room for the longest.
-        if let Ok(Some(first)) = self.out.port.try_recv(&mut self.buffer[..]) {
-            ran += usize::from(self.take(state, &first));
-            for _ in 1..POLL_MAX {
-                let Some(next) = self.out.port.try_recv_more(&mut self.buffer[..]) else { break };
-                ran += usize::from(self.take(state, &next));
+        let ran = match self.out.port.try_recv_hot(&mut self.buffer[..]) {
+            Probe::Taken(first) => {
+                let ran = usize::from(self.take(state, &first));
+                if self.is_stream { ran + self.take_more(state) } else { self.begin_stream(ran) }
             }
-        }
+            probe => {
+                self.is_stream = false;
+                // The buffer has room for the longest.
+                match self.out.port.try_recv_rest(&probe, &mut self.buffer[..]) {
+                    Ok(Some(message)) => self.take_other(state, &message),
+                    _ => 0,
+                }
+            }
+        };
         if self.out.has_more() { ran + self.go_on(state) } else { ran }
+    }
+
+    /// Looks for more only where polls find something one after the other: a look at a line that
+    /// somebody is about to write makes him wait.
+    #[inline(always)]
+    fn take_more(&mut self, state: &mut S) -> usize {
+        let mut ran = 0;
+        for _ in 1..POLL_MAX {
+            let found = self.out.port.try_recv_hot(&mut self.buffer[..]);
+            let Probe::Taken(next) = found else { break };
+            ran += usize::from(self.take(state, &next));
+        }
+        ran
+    }
+
+    #[inline(always)]
+    fn begin_stream(&mut self, ran: usize) -> usize {
+        self.is_stream = true;
+        ran
+    }
+
+    /// What has not come as a short message where one came last.
+    #[inline(never)]
+    fn take_other(&mut self, state: &mut S, message: &Message) -> usize {
+        usize::from(self.take(state, message))
     }
 
     /// Runs what has come otherwise than as a message of its own, and goes on with what has begun.

@@ -13,7 +13,7 @@ use crate::tuning::stream_width_beside;
 use ayre_proto::active::LONGEST;
 use ayre_proto::active::landing::Inward;
 use ayre_proto::active::record::{Cause, Record};
-use ayre_proto::limits::{EAGER_MAX, LINE_PAYLOAD};
+use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::units::{PeerId, Rights};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -96,10 +96,10 @@ impl Outgoing {
         if N == 0 {
             return self.port.send(to, handler.id(), payload);
         }
-        if len > LINE_PAYLOAD {
-            return self.post_slowly(to, handler.id(), &arguments, payload);
+        if self.port.send_line(to, handler.id(), arguments, payload) {
+            return Ok(());
         }
-        self.port.send(to, handler.id(), lay(&mut [0; LINE_PAYLOAD], &arguments, payload))
+        self.post_slowly(to, handler.id(), &arguments, payload)
     }
 
     /// A message has found no room: the next one has its turn before what waits by channels.

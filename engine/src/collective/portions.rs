@@ -5,6 +5,7 @@ use ayre_proto::active::record::PORTION;
 use ayre_proto::collective::portion::{HEADER, Header};
 use ayre_proto::limits::{EAGER_MAX, LINE_PAYLOAD};
 use ayre_proto::units::PeerId;
+use std::array::from_fn;
 
 impl Outgoing {
     /// Sends a portion, or as much of a long one as there is room for: true where that was all,
@@ -65,6 +66,11 @@ impl Outgoing {
         header: &[u8; HEADER],
         bytes: &[u8],
     ) -> Result<(), PostError> {
+        let (words, _) = header.as_chunks::<8>();
+        let head: [u64; HEADER / 8] = from_fn(|at| u64::from_le_bytes(words[at]));
+        if self.port.send_line(to, PORTION, head, bytes) {
+            return Ok(());
+        }
         self.port.send(to, PORTION, lay(&mut [0; LINE_PAYLOAD], header, bytes))
     }
 }

@@ -127,7 +127,8 @@ impl<S> Messenger<S> {
             if at.way(peer).inbox.is_empty() {
                 let buffer = &mut self.buffer[..LINE_PAYLOAD];
                 let looks = self.out.port.config.spin.polls.min(LOOKS);
-                let found = (0..looks).find_map(|_| self.out.port.try_recv_short(peer, buffer));
+                let found = (0..looks)
+                    .find_map(|_| self.out.port.try_recv_short(peer.index(), buffer).taken());
                 if let Some(message) = found {
                     let bytes = &mut buffer[..message.len];
                     if message.tag == PORTION && short.take(at, peer, action, bytes) {

@@ -3,6 +3,7 @@ use super::ends::{Coming, Ends};
 use super::inbox::Arrived;
 use crate::active::Messenger;
 use crate::active::outgoing::Outgoing;
+use crate::mem::lane::Probe;
 use crate::mem::region::Region;
 use ayre_proto::active::landing::Piece;
 use ayre_proto::active::record::Cause;
@@ -118,7 +119,8 @@ impl<S> Messenger<S> {
         }
         let mut ran = 0;
         for _ in 0..LOOK_MAX {
-            let Some(next) = self.out.port.try_recv_more(&mut self.buffer[..]) else { break };
+            let found = self.out.port.try_recv_hot(&mut self.buffer[..]);
+            let Probe::Taken(next) = found else { break };
             ran += usize::from(self.take(state, &next));
         }
         for _ in 0..RUN_MAX {

@@ -146,18 +146,25 @@ impl<W: Words> LaneSender<W> {
         if self.machine.free() >= lines { Ok(()) } else { Err(Full) }
     }
 
-    /// Writes a record of 1 to 56 bytes, in one line, if it is that short and a line is known to be
-    /// free. [`LaneSender::push`] does the same for any record.
+    /// Writes a record of `head` words followed by `data`, 1 to 56 bytes, in one line, if it is that
+    /// short and a line is known to be free. [`LaneSender::push`] does the same for any record.
     // spec: LANE-3, ORD-2, ORD-12
     #[inline(always)]
-    pub(crate) fn push_short(&mut self, (kind, tag): (Kind, u32), data: &[u8]) -> bool {
-        if data.len().wrapping_sub(1) >= LINE_PAYLOAD || self.machine.free() == 0 {
+    pub(crate) fn push_short<const H: usize>(
+        &mut self,
+        (kind, tag): (Kind, u32),
+        head: [u64; H],
+        data: &[u8],
+    ) -> bool {
+        let len = H * 8 + data.len();
+        if len.wrapping_sub(1) >= LINE_PAYLOAD || self.machine.free() == 0 {
             return false;
         }
         let (position, sequence) = self.machine.take();
         let line = self.words.line(position);
-        store_bytes(line, 1, data);
-        let status = Status { sequence, kind, len: data.len() as u32, tag };
+        store_head(line, head);
+        store_bytes(line, 1 + H, data);
+        let status = Status { sequence, kind, len: len as u32, tag };
         // LANE-R1: the record and everything stored before it, for whoever sees this word.
         line[0].store(status.encode(), Ordering::Release);
         true
@@ -179,10 +186,7 @@ impl<W: Words> LaneSender<W> {
         let first =
             if len <= LINE_PAYLOAD { data } else { self.push_rest(data, LINE_PAYLOAD - H * 8) };
         let line = self.words.line(position);
-        for index in 0..H {
-            // Relaxed: published by LANE-R1 below.
-            line[1 + index].store(head[index], Ordering::Relaxed);
-        }
+        store_head(line, head);
         store_bytes(line, 1 + H, first);
         let status = Status { sequence, kind, len: len as u32, tag };
         // LANE-R1: the record and everything stored before it, for whoever sees this word.
@@ -227,6 +231,15 @@ impl<W: Words> LaneSender<W> {
     }
 }
 
+/// Stores the words behind the status word.
+#[inline(always)]
+fn store_head<const H: usize>(line: &Line, head: [u64; H]) {
+    for index in 0..H {
+        // Relaxed: published by LANE-R1.
+        line[1 + index].store(head[index], Ordering::Relaxed);
+    }
+}
+
 /// Stores at most 56 bytes from word `first` on.
 #[inline(always)]
 fn store_bytes(line: &Line, first: usize, bytes: &[u8]) {
@@ -254,6 +267,15 @@ pub(crate) enum Probe<T> {
     Taken(T),
     /// A record has arrived that takes more steps, or is malformed.
     Other,
+}
+
+impl<T> Probe<T> {
+    pub(crate) fn taken(self) -> Option<T> {
+        match self {
+            Self::Taken(found) => Some(found),
+            _ => None,
+        }
+    }
 }
 
 /// Lines of a record that are sent for before it has come.

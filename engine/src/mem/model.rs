@@ -201,7 +201,7 @@ fn lane(mutant: Mutant) {
             }
             writer.plain(before, len).for_each(Plain::write);
             let (status, data) = ((Kind::Message, record as u32), payload(record, len));
-            let is_short = lane.push_short(status, &data);
+            let is_short = lane.push_short(status, [], &data);
             assert_eq!(is_short, len <= LINE_PAYLOAD, "room was reserved");
             if !is_short {
                 lane.push(status, [], &data).expect("room was reserved");

@@ -2,7 +2,6 @@
 use crate::Executor;
 use crate::world::{Net, ROUNDS, TARGET, give_way, join, or_close};
 use ayre::{PeerId, Port, Region, RemoteQueue, RemoteRegion, Rights};
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -114,19 +113,22 @@ impl Crowd {
         std::thread::scope(|scope| {
             let work = &work;
             let start = |(port, state)| scope.spawn(move || work(port, state));
-            let mut working: VecDeque<_> = initiators.iter_mut().zip(states).map(start).collect();
-            let mut results = vec![];
-            while let Some(thread) = working.front() {
-                if thread.is_finished() {
-                    let thread = working.pop_front().expect("it is at the front");
-                    results.push(or_close(*executor, target, |_| join(thread)));
+            let mut threads: Vec<_> =
+                initiators.iter_mut().zip(states).map(|begun| Some(start(begun))).collect();
+            let mut results: Vec<_> = threads.iter().map(|_| None).collect();
+            // Whichever ends: others may wait for ever for one that has panicked.
+            while results.iter().any(Option::is_none) {
+                for (thread, result) in threads.iter_mut().zip(&mut results) {
+                    if let Some(thread) = thread.take_if(|thread| thread.is_finished()) {
+                        *result = Some(or_close(*executor, target, |_| join(thread)));
+                    }
                 }
                 serve(target);
                 target.progress();
                 yield_now();
             }
             serve(target);
-            results
+            results.into_iter().flatten().collect()
         })
     }
 

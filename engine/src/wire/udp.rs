@@ -23,8 +23,11 @@ const BATCH_MIN: usize = 4;
 const BUFFER_BYTES: usize = 8 << 20;
 /// When to try again after the system took no more: 64 datagrams of 1500 bytes at 10 Gbit/s.
 const RETRY_NANOS: u64 = 80_000;
-/// Empty looks at the socket where something came last before all are asked.
+/// Empty looks at the socket where something came last before all are asked, and looks that have
+/// found something there.
+// spec: NET-11
 const IDLE_MAX: u32 = 8;
+const FOUND_MAX: u32 = 16;
 /// What goes everywhere: the least MTU of IPv6 less its headers.
 const DATAGRAM_SURE: usize = 1280 - IPV6_HEADERS;
 /// Room for the one control message that the system sends: the length of a train's datagrams.
@@ -38,9 +41,11 @@ pub(crate) struct Udp {
     trains: bool,
     /// Whether the last look found something, so that there may be more.
     dense: bool,
-    /// The socket where something came last, and empty looks at it since.
+    /// The socket where something came last, empty looks at it since, and others since all were
+    /// asked.
     hot: usize,
     idle: u32,
+    found: u32,
     /// Set while the system takes no more.
     retry: Option<u64>,
     counters: NetCounters,
@@ -60,6 +65,7 @@ impl Udp {
             dense: false,
             hot: 0,
             idle: 0,
+            found: 0,
             retry: None,
             counters: NetCounters::default(),
         })
@@ -168,6 +174,16 @@ impl Udp {
         self.dense = inbox.is_full();
     }
 
+    /// Receives what those sockets have that have something.
+    fn receive_from_all(&mut self, inbox: &mut Inbox) {
+        self.found = 0;
+        self.counters.calls += 1;
+        for place in self.sockets.ready().places() {
+            self.receive_from(*place, inbox);
+            self.hot = *place;
+        }
+    }
+
     /// Receives one train, or one datagram. Returns how many came; none if nothing is there.
     fn receive_some(&mut self, place: usize, inbox: &mut Inbox) -> usize {
         let Some(room) = inbox.room() else { return 0 };
@@ -208,19 +224,18 @@ impl Net for Udp {
     }
 
     fn receive(&mut self, inbox: &mut Inbox, _now: u64) {
+        if self.found >= FOUND_MAX && !self.sockets.is_one() {
+            return self.receive_from_all(inbox);
+        }
         self.receive_from(self.hot, inbox);
         if !inbox.is_empty() {
             self.idle = 0;
+            self.found = self.found.saturating_add(1);
             return;
         }
         self.idle = self.idle.wrapping_add(1);
-        if self.sockets.is_one() || !self.idle.is_multiple_of(IDLE_MAX) {
-            return;
-        }
-        self.counters.calls += 1;
-        for place in self.sockets.ready().places() {
-            self.receive_from(*place, inbox);
-            self.hot = *place;
+        if self.idle.is_multiple_of(IDLE_MAX) && !self.sockets.is_one() {
+            self.receive_from_all(inbox);
         }
     }
 
@@ -442,6 +457,28 @@ mod tests {
             let stranger = Udp::bind(here.local());
             assert!(stranger.is_err(), "the port is not shared with others");
         }
+    }
+
+    // spec: NET-11
+    #[test]
+    fn however_much_comes_from_one_others_are_heard() {
+        let (mut here, mut eager) = pair("127.0.0.1:0");
+        let mut other = Udp::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        for _ in 0..100 {
+            here.send(&mut outbox(&[(eager.local(), vec![1])]), 0);
+        }
+        let mut inbox = Inbox::new();
+        let mut hears = |net: &mut Udp, whom: SocketAddr| {
+            eager.send(&mut outbox(&[(net.local(), vec![2])]), 0);
+            inbox.clear();
+            net.receive(&mut inbox, 0);
+            (0..inbox.len()).any(|index| inbox.get(index).0 == whom)
+        };
+        while here.hot == 0 {
+            hears(&mut here, other.local());
+        }
+        other.send(&mut outbox(&[(here.local(), vec![3])]), 0);
+        assert!((0..=FOUND_MAX).any(|_| hears(&mut here, other.local())), "within 17 looks");
     }
 
     #[test]

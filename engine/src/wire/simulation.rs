@@ -17,7 +17,7 @@
 //! nobody is taken for dead because the program of another port is fast.
 mod field;
 
-use self::field::{Field, Rest};
+use self::field::Field;
 use super::keeper::Tended;
 use super::net::{DATAGRAM_MAX, Inbox, Net, NetCounters, Outbox};
 use crate::bell::own_bell;
@@ -118,7 +118,7 @@ impl Seat {
     pub(super) fn looked(&self, due: Option<u64>) {
         let neglected = {
             let mut field = self.world.field();
-            field.rest(self.number, due, Rest::Until);
+            field.looked(self.number, due);
             if field.go_on() { Vec::new() } else { field.neglected() }
         };
         neglected.iter().for_each(|tended| tended.tend());
@@ -126,7 +126,7 @@ impl Seat {
 
     /// Somebody else has looked for the port.
     pub(super) fn tended(&self, due: Option<u64>) {
-        self.world.field().rest(self.number, due, Rest::Tended);
+        self.world.field().tended(self.number, due);
     }
 
     /// From here on others may look for the port.

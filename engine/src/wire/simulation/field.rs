@@ -22,7 +22,7 @@ const FIRST_PORT: u16 = 49152;
 
 /// When a port has something to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rest {
+enum Rest {
     /// It has to look.
     Awake,
     /// It has looked, and has nothing to do before this time.
@@ -60,12 +60,14 @@ impl Member {
         }
     }
 
-    /// It has looked.
-    fn hush(&mut self) {
+    /// It was looked at; it has to be once more where that has done something.
+    fn rest_as(&mut self, rest: Rest) {
         if self.is_rung && self.waiting == 0 {
             hush_own(self.bell.as_fd());
             self.is_rung = false;
         }
+        let was_busy = std::mem::take(&mut self.is_busy);
+        self.rest = if was_busy { Rest::Awake } else { rest };
     }
 }
 
@@ -217,18 +219,26 @@ impl Field {
         Some(taken)
     }
 
-    /// A port has looked, or was looked for, and has nothing to do before `due`.
-    pub(super) fn rest(&mut self, seat: usize, due: Option<u64>, as_a: fn(u64) -> Rest) {
-        let until = due.unwrap_or(u64::MAX).max(self.now + TICK);
-        let is_own = as_a(until) == Rest::Until(until);
-        self.looks += u64::from(is_own);
-        let Some(member) = self.members.get_mut(&seat) else { return };
-        if is_own {
-            member.looks = self.looks;
+    /// A port has looked, and has nothing to do before `due`.
+    pub(super) fn looked(&mut self, seat: usize, due: Option<u64>) {
+        self.looks += 1;
+        let (looks, until) = (self.looks, self.until(due));
+        if let Some(member) = self.members.get_mut(&seat) {
+            member.looks = looks;
+            member.rest_as(Rest::Until(until));
         }
-        member.hush();
-        let was_busy = std::mem::take(&mut member.is_busy);
-        member.rest = if was_busy { Rest::Awake } else { as_a(until) };
+    }
+
+    /// The same of a port for which another one has looked.
+    pub(super) fn tended(&mut self, seat: usize, due: Option<u64>) {
+        let until = self.until(due);
+        if let Some(member) = self.members.get_mut(&seat) {
+            member.rest_as(Rest::Tended(until));
+        }
+    }
+
+    fn until(&self, due: Option<u64>) -> u64 {
+        due.unwrap_or(u64::MAX).max(self.now + TICK)
     }
 
     /// Goes on to the next moment, if time may.

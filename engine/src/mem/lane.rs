@@ -146,8 +146,8 @@ impl<W: Words> LaneSender<W> {
         if self.machine.free() >= lines { Ok(()) } else { Err(Full) }
     }
 
-    /// Writes a record of `head` words followed by `data`, 1 to 56 bytes, in one line, if it is that
-    /// short and a line is known to be free. [`LaneSender::push`] does the same for any record.
+    /// Writes a record of `head` words followed by `data`, in all 1 to 56 bytes, in one line, if it
+    /// is that short and a line is known to be free. [`LaneSender::push`] does so for any record.
     // spec: LANE-3, ORD-2, ORD-12
     #[inline(always)]
     pub(crate) fn push_short<const H: usize>(

@@ -38,15 +38,19 @@ impl<P: Clone> Group<P> {
             self.depart(effects);
             return;
         }
+        self.tell_who_missed(effects);
         self.opened = true;
         self.told = self.log.have();
         self.log.trim(self.told);
-        self.circle.open(self.told);
+        let seeker = self.circle.open(self.told);
         self.ask_again(effects);
         if self.circle.view.members().next() != self.circle.leader() {
             // Who should order messages has died meanwhile.
             self.listening = false;
             self.confirm(effects);
+        }
+        if let Some(seeker) = seeker {
+            self.heed_seek(seeker, effects);
         }
     }
 
@@ -74,9 +78,46 @@ impl<P: Clone> Group<P> {
     }
 
     /// Tells who leads what is here.
-    pub(super) fn confirm(&self, effects: &mut impl Effects<P>) {
+    pub(super) fn confirm(&mut self, effects: &mut impl Effects<P>) {
         if let Some(leader) = self.circle.leader().filter(|leader| *leader != self.me) {
-            effects.send(leader, Message::Have { ticket: self.log.have() });
+            self.confirm_to(leader, effects);
+        }
+    }
+
+    fn confirm_to(&mut self, leader: Member, effects: &mut impl Effects<P>) {
+        self.confirmed = Some(leader);
+        effects.send(leader, Message::Have { ticket: self.log.have() });
+    }
+
+    /// Who leads has not heard what is here. It was told, or will be, when the death is heard of by
+    /// which it leads. But somebody may leave by a view, tell this one that it is open, and die
+    /// before who leads hears the same: this one does not heed the death of who has left.
+    // spec: GRP-16
+    pub(super) fn on_seek(&mut self, at: usize, effects: &mut impl Effects<P>) {
+        self.circle.seat(at).1.seeks = !self.opened;
+        if self.opened {
+            let from = self.circle.seat(at).0.member;
+            self.heed_seek(from, effects);
+        }
+    }
+
+    /// It goes on listening: nothing is ordered in the view before who leads knows that it is open.
+    fn heed_seek(&mut self, from: Member, effects: &mut impl Effects<P>) {
+        let leader = self.circle.leader();
+        if leader == Some(from) && self.confirmed != leader {
+            self.confirm(effects);
+        }
+    }
+
+    /// The view is open, but the word of that which went to one that leaves may be lost, with who
+    /// led. Then it has told this one what it has, or has sought it.
+    // spec: GRP-5, GRP-16
+    fn tell_who_missed(&mut self, effects: &mut impl Effects<P>) {
+        for (seat, note) in self.circle.alive() {
+            let waits = note.seeks || note.known.is_some();
+            if seat.standing == Standing::Leaves && seat.member != self.me && waits {
+                effects.send(seat.member, Message::Out);
+            }
         }
     }
 
@@ -118,7 +159,7 @@ impl<P: Clone> Group<P> {
             return Ok(());
         }
         self.listening = false;
-        effects.send(from, Message::Have { ticket: self.log.have() });
+        self.confirm_to(from, effects);
         Ok(())
     }
 
@@ -204,6 +245,14 @@ impl<P: Clone> Group<P> {
         Ok(())
     }
 
+    /// Who was taken for dead before this one was in may live, as in [`Group::on_death`].
+    // spec: GRP-18
+    fn tell_the_dead(&self, effects: &mut impl Effects<P>) {
+        for (seat, _) in self.circle.all().filter(|(_, note)| note.dead) {
+            effects.send(seat.member, Message::Out);
+        }
+    }
+
     /// What comes for one that joins: its first view, or that there will be none.
     // spec: GRP-4
     pub(super) fn on_answer(
@@ -230,9 +279,10 @@ impl<P: Clone> Group<P> {
                 self.life = Life::In;
                 self.log.begin(ticket - 1);
                 self.adopt(ticket, view, effects);
+                self.tell_the_dead(effects);
                 // Since this one leads, none before it does.
                 self.circle.notes_mut().take(leads).for_each(|note| note.dead = true);
-                effects.send(from, Message::Have { ticket });
+                self.confirm_to(from, effects);
             }
             Message::Join(_) => effects.send(from, Message::Out),
             Message::Ask { .. } => effects.send(from, Message::Refused),

@@ -133,6 +133,7 @@ impl<P: Clone> Group<P> {
                 }
             }
         }
+        self.circle.forget_leavers();
         self.open_view(effects);
         true
     }

@@ -148,6 +148,8 @@ pub struct Group<P> {
     opened: bool,
     /// What comes along the tree is taken.
     listening: bool,
+    /// Whom this one has told last what it has.
+    confirmed: Option<Member>,
     /// Its place in the tree.
     branch: Branch,
     log: Log<P>,
@@ -190,6 +192,7 @@ impl<P: Clone> Group<P> {
             circle: Circle::default(),
             opened: false,
             listening: false,
+            confirmed: None,
             branch: Branch::default(),
             log: Log::new(options.window.into()),
             told: 0,
@@ -296,8 +299,10 @@ impl<P: Clone> Group<P> {
             Message::Ack { view, ticket } => self.on_ack(at, view, ticket, effects),
             Message::Stop { view } => self.on_stop(from, view, effects),
             Message::Have { ticket } => self.on_have(at, ticket, effects),
-            // It has been told, or will be.
-            Message::Seek => Ok(()),
+            Message::Seek => {
+                self.on_seek(at, effects);
+                Ok(())
+            }
             Message::Fetch { after } => self.on_fetch(from, after, effects),
             Message::Fill { stable, label, payload } => {
                 self.on_fill(from, stable, label, payload, effects)

@@ -128,6 +128,8 @@ pub(super) struct Note {
     pub(super) acked: u64,
     /// The number of its last request that came.
     pub(super) queued: u64,
+    /// It has sought this one, as one that leads, before the view was open here.
+    pub(super) seeks: bool,
 }
 
 /// A view, and what a member notes about its seats.
@@ -191,12 +193,25 @@ impl Circle {
         self.view = view.clone();
     }
 
+    /// Those who leave have been told that the view is open, and wait for this one no more.
+    pub(super) fn forget_leavers(&mut self) {
+        let leaves = |(seat, _): &(&Seat, &mut Note)| seat.standing == Standing::Leaves;
+        for (_, note) in self.view.seats.iter().zip(&mut self.notes).filter(leaves) {
+            (note.known, note.seeks) = (None, false);
+        }
+    }
+
     /// The view is open: who leaves has left, who joins is in, and all have everything up to here.
-    pub(super) fn open(&mut self, ticket: u64) {
+    /// Who leads now, if it has sought this one before.
+    pub(super) fn open(&mut self, ticket: u64) -> Option<Member> {
         let stays = |seat: &Seat| seat.standing != Standing::Leaves;
         let kept = self.view.seats.iter().zip(&self.notes).filter(|(seat, _)| stays(seat));
         self.notes = kept.map(|(_, note)| Note { acked: ticket, ..*note }).collect();
         self.view.seats.retain(|seat| stays(seat));
         self.view.seats.iter_mut().for_each(|seat| seat.standing = Standing::Stays);
+        let seeker =
+            self.alive().next().filter(|(_, note)| note.seeks).map(|(seat, _)| seat.member);
+        self.notes.iter_mut().for_each(|note| note.seeks = false);
+        seeker
     }
 }

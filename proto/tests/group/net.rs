@@ -69,6 +69,23 @@ impl Net {
         packet
     }
 
+    /// Of what this one has sent, the last may be lost: to each other as much as the dice say.
+    pub(crate) fn lose_from(&mut self, from: usize, dice: &mut Dice) {
+        for to in 0..self.nodes {
+            let channel = from * self.nodes + to;
+            let len = self.channels[channel].len();
+            if len > 0 && dice.percent(30) {
+                let kept = dice.below(len as u64) as usize;
+                let last = self.take_all(channel);
+                last.into_iter().take(kept).for_each(|packet| self.push(from, to, packet));
+            }
+        }
+    }
+
+    fn take_all(&mut self, channel: usize) -> Vec<Packet> {
+        (0..self.channels[channel].len()).map(|_| self.take(channel)).collect()
+    }
+
     /// Nothing comes to this one any more.
     pub(crate) fn drop_to(&mut self, to: usize) {
         for from in 0..self.nodes {

@@ -205,6 +205,7 @@ pub(crate) fn run(seed: u64, is_short: bool) -> World {
     world.branches = plan.branches;
     world.ambush = plan.ambush;
     world.is_short = is_short;
+    world.is_lossy = seed / 2 % 2 == 1;
     for _ in 0..plan.steps {
         act(&mut world, &plan);
         for _ in 0..world.dice.below(5) {

@@ -241,6 +241,73 @@ fn a_message_may_come_before_the_word_that_its_view_is_open() {
     assert_eq!(world.group(4).expect("a member").outstanding(), 0);
 }
 
+/// The root leaves and dies, and of its word that the view without it is open, what went to the one
+/// that leads now is lost: over a network, what the dead have said last comes to some.
+// spec: GRP-14, GRP-16, GRP-19
+#[test]
+fn who_leads_may_be_the_only_one_that_has_missed_that_a_view_is_open() {
+    for is_sought_early in [false, true] {
+        let mut world = members(4, 4, Options::default());
+        world.leave(0);
+        for word in ["Stop", "View"] {
+            for at in 1..4 {
+                assert_eq!(next(&mut world, 0, at).as_deref(), Some(word));
+            }
+            (1..4).for_each(|at| assert_eq!(next(&mut world, at, 0).as_deref(), Some("Have")));
+        }
+        world.kill_after(0, 0);
+        let lost = [world.net.pop_from(0, 1), world.net.pop_from(0, 1)];
+        assert!(lost.iter().all(|packet| matches!(packet, Some(Packet::Message(_)))), "go, gone");
+        let lead = |world: &mut World| {
+            assert_eq!(next(world, 0, 1).as_deref(), Some("death"));
+            for at in [2, 3] {
+                assert_eq!(next(world, 1, at).as_deref(), Some("Seek"));
+            }
+        };
+        if is_sought_early {
+            lead(&mut world);
+        }
+        for at in [2, 3] {
+            assert_eq!(next(&mut world, 0, at).as_deref(), Some("Go"));
+        }
+        if !is_sought_early {
+            lead(&mut world);
+        }
+        world.multicast(2).expect("there is room");
+        world.settle();
+        for at in 1..4 {
+            let member = world.group(at).expect("a member");
+            assert_eq!((member.outstanding(), member.have()), (0, world.nodes[1].seen.next() - 1));
+        }
+    }
+}
+
+/// One leaves, and the root dies when its word that the view is open is lost but for one member,
+/// and a message of that view has come. Who leads learns of the view by the message.
+// spec: GRP-5, GRP-14, GRP-16, GRP-19
+#[test]
+fn who_learns_late_that_a_view_is_open_tells_who_has_left_by_it() {
+    let mut world = members(4, 4, Options::default());
+    world.leave(3);
+    assert_eq!(next(&mut world, 3, 0).as_deref(), Some("Request"));
+    for word in ["Stop", "View"] {
+        for at in 1..4 {
+            assert_eq!(next(&mut world, 0, at).as_deref(), Some(word));
+        }
+        (1..4).for_each(|at| assert_eq!(next(&mut world, at, 0).as_deref(), Some("Have")));
+    }
+    world.multicast(0).expect("there is room");
+    world.kill_after(0, 0);
+    for at in [1, 3] {
+        while let Some(Packet::Message(_)) = world.net.pop_from(0, at) {}
+        world.net.push(0, at, Packet::Death);
+    }
+    world.settle();
+    assert!(world.nodes[3].seen.left, "it is free");
+    assert_eq!(world.nodes[1].seen.next(), world.nodes[2].seen.next());
+    assert_eq!(world.nodes[1].seen.members, [1, 2].map(Member));
+}
+
 /// The root leaves, and dies when it has told only one that the view without it is open. The others
 /// do not know whether anybody leads, and say what they have; the one that leads tells them.
 // spec: GRP-14, GRP-16, GRP-19

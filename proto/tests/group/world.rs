@@ -100,6 +100,8 @@ pub(crate) struct World {
     pub(crate) ambush: u64,
     /// Of the trees.
     pub(crate) branches: u8,
+    /// What is under way from who dies may be lost, to some and not to others.
+    pub(crate) is_lossy: bool,
     /// Members go the short way where they can.
     pub(crate) is_short: bool,
     /// Nobody lies: what is sent arrives, and what is seen is checked.
@@ -207,6 +209,7 @@ impl World {
             counts: Counts::default(),
             ambush: 0,
             branches: 2,
+            is_lossy: false,
             is_short: false,
             checks: true,
         }
@@ -354,6 +357,9 @@ impl World {
         self.counts.kills += 1;
         self.count_roots(at);
         self.net.drop_to(at);
+        if self.is_lossy {
+            self.net.lose_from(at, &mut self.dice);
+        }
         self.tell_death(at);
     }
 

@@ -109,6 +109,15 @@ pub enum MulticastError {
     Invalid(&'static str),
 }
 
+impl MulticastError {
+    fn of(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Busy => Self::Busy,
+            Refusal::Outside => Self::NoMember,
+        }
+    }
+}
+
 impl<S> Messenger<S> {
     /// Founds a group, whose only member is this process. Others join through any member, or have
     /// messages sent by one. All of them must know each other by the same numbers, as the processes
@@ -146,6 +155,37 @@ impl<S> Messenger<S> {
         options: MulticastOptions,
         on_change: impl FnMut(&mut S, &Change) + Send + 'static,
     ) -> Result<Membership, MulticastError> {
+        let group = self.begin_join(name, door, options, on_change)?;
+        let mut is_cut_off = false;
+        self.wait_until(state, |messenger| match messenger.out.clubs.find(group.0) {
+            Some(club) if !club.machine.is_in() => {
+                is_cut_off = club.machine.view().number() > 0;
+                false
+            }
+            _ => true,
+        });
+        if self.out.clubs.find(group.0).is_some() {
+            return Ok(group);
+        }
+        let is_refused = self.out.port.is_alive(door) && !is_cut_off;
+        let why = if is_refused { MulticastError::Refused } else { MulticastError::Unreachable };
+        Err(why(door))
+    }
+
+    /// The same without waiting: polls get this process in, and `on_change` hears of the view that
+    /// it is new in, or of [`Change::Ended`] where it does not become a member. Until then it is
+    /// none.
+    ///
+    /// # Errors
+    /// [`MulticastError::Unreachable`]; [`MulticastError::Invalid`] as for [`Messenger::found`].
+    // spec: GRP-4, GRP-24
+    pub fn begin_join(
+        &mut self,
+        name: &str,
+        door: PeerId,
+        options: MulticastOptions,
+        on_change: impl FnMut(&mut S, &Change) + Send + 'static,
+    ) -> Result<Membership, MulticastError> {
         let invalid = |_| MulticastError::Invalid("a name, or bounds");
         let id = self.new_club(name).map_err(invalid)?;
         let options = options.checked().map_err(invalid)?;
@@ -154,21 +194,6 @@ impl<S> Messenger<S> {
         }
         let me = self.out.join_club(id, member_at(door), options);
         self.watchers.push((me, Box::new(on_change)));
-        let mut is_cut_off = false;
-        self.wait_until(state, |messenger| match messenger.out.clubs.find(me) {
-            Some(club) if !club.machine.is_in() => {
-                is_cut_off = club.machine.view().number() > 0;
-                false
-            }
-            _ => true,
-        });
-        let Some(club) = self.out.clubs.find(me) else {
-            let is_refused = self.out.port.is_alive(door) && !is_cut_off;
-            let why =
-                if is_refused { MulticastError::Refused } else { MulticastError::Unreachable };
-            return Err(why(door));
-        };
-        club.door = None;
         Ok(Membership(me))
     }
 
@@ -268,17 +293,27 @@ impl<S> Messenger<S> {
     /// [`MulticastError::NoMember`].
     // spec: GRP-5
     pub fn leave(&mut self, state: &mut S, group: Membership) -> Result<(), MulticastError> {
-        let Membership(me) = group;
-        let mut left = Err(Refusal::Busy);
+        let mut left = Err(MulticastError::Busy);
         self.wait_until(state, |messenger| {
-            let done = messenger.out.with_club(me, |machine, causes| machine.leave(causes));
-            left = done.unwrap_or(Err(Refusal::Outside));
-            left != Err(Refusal::Busy)
+            left = messenger.begin_leave(group);
+            left != Err(MulticastError::Busy)
         });
-        left.map_err(|_| MulticastError::NoMember)?;
+        left?;
         self.run_due(state);
-        self.wait_until(state, |messenger| messenger.out.clubs.find(me).is_none());
+        self.wait_until(state, |messenger| messenger.out.clubs.find(group.0).is_none());
         Ok(())
+    }
+
+    /// The same without waiting: polls go on with it, and `on_change` hears of [`Change::Ended`]
+    /// when nobody needs this process any more.
+    ///
+    /// # Errors
+    /// [`MulticastError::Busy`], with nothing done; [`MulticastError::NoMember`].
+    // spec: GRP-5
+    pub fn begin_leave(&mut self, group: Membership) -> Result<(), MulticastError> {
+        self.out.stir();
+        let left = self.out.with_club(group.0, |machine, causes| machine.leave(causes));
+        left.unwrap_or(Err(Refusal::Outside)).map_err(MulticastError::of)
     }
 
     /// The members as this process knows them, the one that has been in longest first; none where
@@ -372,10 +407,7 @@ impl Outgoing {
                 Ok(false) => self.request(group.0, said.content()).map(|()| false),
                 sent => sent,
             };
-        sent.map_err(|refusal| match refusal {
-            Refusal::Busy => MulticastError::Busy,
-            Refusal::Outside => MulticastError::NoMember,
-        })
+        sent.map_err(MulticastError::of)
     }
 
     /// The long way: by the machine, to a root wherever it is.

@@ -47,7 +47,8 @@ pub(super) enum Due {
 pub(super) struct Club {
     pub(super) id: u32,
     pub(super) me: Member,
-    /// Who is to get this one in, and the ports that were connected when it was asked.
+    /// Who is to get this one in, and the ports that were connected when it was asked; none once
+    /// it is in.
     pub(super) door: Option<(Member, Vec<PeerId>)>,
     pub(super) machine: Group<Kept>,
     pub(super) due: VecDeque<Due>,
@@ -193,6 +194,9 @@ impl Outgoing {
         let result = act(machine, &mut causes);
         let (has_ended, wants_board) = (causes.has_ended, causes.wants_board);
         club.has_ended = has_ended;
+        if club.machine.is_in() {
+            club.door = None;
+        }
         if wants_board {
             self.set_up_board(&mut club);
         }

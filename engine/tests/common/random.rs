@@ -47,8 +47,12 @@ pub fn fill(bytes: &mut [u8], from: u64, to: u64, sequence: u64) {
 }
 
 /// Seeds of as many rounds as a test makes: always the same, or with `AYRE_SOAK=rounds` that many
-/// others.
+/// others, or with `AYRE_SEED=seed` that one alone.
 pub fn iterations(usual: u64) -> Range<u64> {
+    if let Ok(text) = std::env::var("AYRE_SEED") {
+        let seed: u64 = text.parse().expect("AYRE_SEED is a number");
+        return seed..seed + 1;
+    }
     let Some(rounds) = soak_rounds() else { return 0..usual };
     let start = std::hash::RandomState::new().build_hasher().finish() >> 1;
     eprintln!("soak: {rounds} rounds from seed {start}");

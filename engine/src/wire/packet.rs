@@ -67,6 +67,8 @@ pub(crate) struct Packet {
     neighbours: HashMap<IpAddr, Mac>,
     /// The frame that is being sent alone.
     frame: Vec<u8>,
+    /// Trains have left no room for frames when both were looked at last.
+    owes_frames: bool,
     /// Looks that found nothing, since the system was last asked what it has to say.
     vain: u32,
     /// Set while the system takes no more.
@@ -105,6 +107,7 @@ impl Packet {
             mac,
             neighbours: HashMap::new(),
             frame: Vec::new(),
+            owes_frames: false,
             vain: 0,
             retry: None,
             counters: NetCounters::default(),
@@ -239,6 +242,23 @@ impl Packet {
         true
     }
 
+    fn receive_trains(&mut self, inbox: &mut Inbox, now: u64) {
+        let Self { trains, neighbours, .. } = self;
+        let is_known = |port: SocketAddr| neighbours.contains_key(&port.ip());
+        if let Some(heard) = trains.receive(inbox, now, is_known) {
+            self.say_hears(heard);
+        }
+    }
+
+    fn receive_frames(&mut self, inbox: &mut Inbox, now: u64) {
+        // No more than wait at a time: frames that are of no use could go on for ever.
+        for _ in 0..SLOTS {
+            if !self.receive_one(inbox, now) {
+                return;
+            }
+        }
+    }
+
     /// What the system has to say beside frames (a cable was pulled) would wake a sleeper again and
     /// again until somebody hears it, and nobody calls the system to receive: so it is asked now
     /// and then.
@@ -274,17 +294,15 @@ impl Net for Packet {
         }
     }
 
+    // spec: NET-11
     fn receive(&mut self, inbox: &mut Inbox, now: u64) {
-        let Self { trains, neighbours, .. } = self;
-        let is_known = |port: SocketAddr| neighbours.contains_key(&port.ip());
-        if let Some(heard) = trains.receive(inbox, now, is_known) {
-            self.say_hears(heard);
-        }
-        // No more than wait at a time: frames that are of no use could go on for ever.
-        for _ in 0..SLOTS {
-            if !self.receive_one(inbox, now) {
-                return;
-            }
+        if std::mem::take(&mut self.owes_frames) {
+            self.receive_frames(inbox, now);
+            self.receive_trains(inbox, now);
+        } else {
+            self.receive_trains(inbox, now);
+            self.owes_frames = inbox.is_full();
+            self.receive_frames(inbox, now);
         }
     }
 

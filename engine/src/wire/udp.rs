@@ -41,8 +41,7 @@ pub(crate) struct Udp {
     trains: bool,
     /// Whether the last look found something, so that there may be more.
     dense: bool,
-    /// The socket where something came last, empty looks at it since, and others since all were
-    /// asked.
+    /// The socket where something came last, and looks at it: empty ones, and others.
     hot: usize,
     idle: u32,
     found: u32,
@@ -227,8 +226,9 @@ impl Net for Udp {
         if self.found >= FOUND_MAX && !self.sockets.is_one() {
             return self.receive_from_all(inbox);
         }
+        let before = inbox.len();
         self.receive_from(self.hot, inbox);
-        if !inbox.is_empty() {
+        if inbox.len() > before {
             self.idle = 0;
             self.found = self.found.saturating_add(1);
             return;

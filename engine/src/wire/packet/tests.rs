@@ -342,6 +342,26 @@ fn trains_go_as_frames_where_udp_is_not_heard() {
     assert_eq!((counters.sent, counters.calls), (0, 2), "a probe each 5 ms");
 }
 
+// spec: NET-11
+#[test]
+fn frames_are_heard_while_trains_fill_each_look() {
+    let Some((mut here, mut there)) = pair() else { return };
+    let mut other = Packet::bind(([127, 0, 0, 1], 0).into()).unwrap();
+    send_at(&mut here, 0, there.local(), &train(1));
+    look(&mut there, 1_000_000);
+    here.trains.on_hears(there.local(), 0);
+    send_at(&mut here, 0, there.local(), &vec![vec![2; 640]; 1000]);
+    assert_eq!(here.trains.counters().sent, 1000);
+    send(&mut other, there.local(), &[vec![3; 8]]);
+    let mut inbox = Inbox::new();
+    let mut hears = || {
+        inbox.clear();
+        there.receive(&mut inbox, 1_000_000);
+        (0..inbox.len()).any(|index| inbox.get(index).0 == other.local())
+    };
+    assert_eq!([hears(), hears()], [false, true], "trains fill the first look");
+}
+
 // spec: NET-7
 #[test]
 fn sleepers_wake_for_trains() {

@@ -125,8 +125,9 @@ impl Trains {
             return None;
         }
         self.looked_at = now;
+        let before = inbox.len();
         self.udp.receive(inbox, now);
-        if inbox.is_empty() {
+        if inbox.len() == before {
             self.warm = self.warm.saturating_sub(1);
             return None;
         }

@@ -4,8 +4,9 @@ mod common;
 
 use ayre::active::{Call, Handler, Messenger};
 use ayre::multicast::{Change, Membership, MulticastError, MulticastOptions};
-use ayre::{Config, NetOptions, PeerId, Simulation};
+use ayre::{PeerId, Simulation};
 use common::random::{Random, iterations};
+use common::simulated::{Named, bad_mesh};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -136,13 +137,7 @@ struct Run {
 impl Run {
     fn new(seed: u64) -> Self {
         let mut dice = Random::new(seed);
-        let loss = dice.below(8);
-        let plan = format!("loss={loss}%,dup=2%,reorder=5%,corrupt=1%,jitter=20us,seed={seed}");
-        let options = NetOptions::plain().silence(Duration::from_millis(50));
-        let options = options.faults(plan.parse().expect("a plan"));
-        let simulation = Simulation::new(Duration::from_micros(5));
-        let configs = (0..PORTS as u16).map(|n| Config::new().number(n).linger(Duration::ZERO));
-        let ports = simulation.mesh(&options, configs).expect("all connect");
+        let (simulation, ports) = bad_mesh(&mut dice, seed, PORTS as u16);
         let members = ports.into_iter().map(|port| {
             let mut messenger = Messenger::new(port);
             let hear = |seen: &mut Seen, call: &mut Call<'_>, [number]: [u64; 1], _: &[u8]| {
@@ -269,17 +264,6 @@ fn note(order: &mut BTreeMap<u64, Entry>, seen: &Seen) {
     let Some(first) = seen.first else { return };
     for (ticket, entry) in (first..).zip(&seen.entries) {
         assert_eq!(order.entry(ticket).or_insert_with(|| entry.clone()), entry, "at {ticket}");
-    }
-}
-
-/// Says which run has failed.
-struct Named(u64);
-
-impl Drop for Named {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("AYRE_SEED={} brings this back", self.0);
-        }
     }
 }
 

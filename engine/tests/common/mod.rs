@@ -15,6 +15,7 @@ pub mod net;
 pub mod net_hosts;
 pub mod ports;
 pub mod random;
+pub mod simulated;
 pub mod system;
 pub mod watchdog;
 

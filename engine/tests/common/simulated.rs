@@ -1,0 +1,29 @@
+//! Ports on a simulated network, and runs that a seed brings back.
+use super::random::Random;
+use ayre::{Config, NetOptions, Port, Simulation};
+use std::time::Duration;
+
+/// A network that loses, repeats, reorders and damages, and so many ports on it, each connected
+/// with each.
+pub fn bad_mesh(dice: &mut Random, seed: u64, ports: u16) -> (Simulation, Vec<Port>) {
+    let loss = dice.below(8);
+    let plan = format!("loss={loss}%,dup=2%,reorder=5%,corrupt=1%,jitter=20us,seed={seed}");
+    let options = NetOptions::plain().silence(Duration::from_millis(50));
+    let options = options.faults(plan.parse().expect("a plan"));
+    let simulation = Simulation::new(Duration::from_micros(5));
+    let configs = (0..ports).map(|number| Config::new().number(number).linger(Duration::ZERO));
+    let ports = simulation.mesh(&options, configs).expect("all connect");
+    (simulation, ports)
+}
+
+/// Says which run has failed.
+#[derive(Debug)]
+pub struct Named(pub u64);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("AYRE_SEED={} brings this back", self.0);
+        }
+    }
+}

@@ -112,12 +112,18 @@ impl World {
         busy.map(|(channel, _)| *channel).collect()
     }
 
-    /// A port dies: what it has sent before comes, nothing goes to it.
+    /// A port dies: nothing goes to it, and of what it has sent last, each other one may get more or
+    /// less.
     pub(crate) fn kill(&mut self, port: PeerId) {
         self.nodes.remove(&port);
         self.channels.retain(|(_, to), _| *to != port);
         for to in self.nodes.keys() {
-            self.channels.entry((port, *to)).or_default().push_back(Packet::Death);
+            let channel = self.channels.entry((port, *to)).or_default();
+            if self.dice.percent(30) {
+                let kept = self.dice.below(channel.len() as u64 + 1) as usize;
+                channel.truncate(kept);
+            }
+            channel.push_back(Packet::Death);
         }
     }
 

@@ -151,7 +151,7 @@ impl<P: Clone> Group<P> {
         }
         // Where an heir leads, the view is open, and the word of who left has been overtaken.
         let is_heir = !self.opened && self.circle.heir() == Some(from);
-        if view > current || self.circle.leader() != Some(from) && !is_heir {
+        if self.circle.leader() != Some(from) && !is_heir {
             return Err(Malformed);
         }
         self.open_view(effects);
@@ -231,7 +231,7 @@ impl<P: Clone> Group<P> {
     ) -> Result<(), Malformed> {
         let current = self.circle.view.number();
         let leads = self.circle.leader() == Some(from);
-        if view > current || view == current && !self.opened && !leads {
+        if view == current && !self.opened && !leads {
             return Err(Malformed);
         }
         if view < current || !leads {

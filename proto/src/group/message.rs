@@ -120,6 +120,15 @@ pub type Bytes = ArrayVec<u8, MESSAGE_BYTES>;
 const _: () = assert!(MESSAGE_BYTES <= crate::limits::EAGER_MAX, "it fits one short message");
 
 impl<'a, P> Message<'a, P> {
+    /// The view that it is about, where all who live have that.
+    pub(super) const fn view(&self) -> Option<u64> {
+        match *self {
+            Self::Tree { view, .. } | Self::Ack { view, .. } => Some(view),
+            Self::Stop { view } | Self::Go { view } => Some(view),
+            _ => None,
+        }
+    }
+
     /// Its bytes, and the payload that comes behind them.
     // spec: GRP-21
     pub fn encode(&self, group: u32) -> (Bytes, Option<&P>) {

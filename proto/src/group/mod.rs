@@ -291,6 +291,11 @@ impl<P: Clone> Group<P> {
         message: Message<'_, P>,
         effects: &mut impl Effects<P>,
     ) -> Result<(), Malformed> {
+        if message.view().is_some_and(|view| view > self.circle.view.number()) {
+            // All who live have a view before it is spoken of: this one was taken for dead.
+            self.depart(effects);
+            return Ok(());
+        }
         match message {
             Message::Request { number, what } => self.on_request(at, number, what),
             Message::Tree { view, stable, label, payload } => {

@@ -112,8 +112,8 @@ impl World {
         busy.map(|(channel, _)| *channel).collect()
     }
 
-    /// A port dies: nothing goes to it, and of what it has sent last, each other one may get more or
-    /// less.
+    /// A port dies: nothing goes to it, and of what it has sent last, each other one may get more
+    /// or less.
     pub(crate) fn kill(&mut self, port: PeerId) {
         self.nodes.remove(&port);
         self.channels.retain(|(_, to), _| *to != port);

@@ -97,7 +97,7 @@ pub struct Messenger<S> {
     pub(crate) buffer: Box<[u8; EAGER_MAX]>,
     pub(crate) deaths: VecDeque<PeerId>,
     /// The last poll has found a message where one came last.
-    is_stream: bool,
+    has_found: bool,
     /// Connections that had begun or ended when this last waited.
     peer_changes: u64,
     syncs: u64,
@@ -122,7 +122,7 @@ impl<S> Messenger<S> {
             inbox: Inbox::default(),
             buffer: Box::new([0; EAGER_MAX]),
             deaths: VecDeque::new(),
-            is_stream: false,
+            has_found: false,
             peer_changes: 0,
             syncs: 0,
         }
@@ -348,10 +348,12 @@ impl<S> Messenger<S> {
         let ran = match self.out.port.try_recv_hot(&mut self.buffer[..]) {
             Probe::Taken(first) => {
                 let ran = usize::from(self.take(state, &first));
-                if self.is_stream { ran + self.take_more(state) } else { self.begin_stream(ran) }
+                // A look at a line that somebody is about to write makes him wait.
+                let in_a_row = std::mem::replace(&mut self.has_found, true);
+                if in_a_row { ran + self.take_more(state) } else { ran }
             }
             probe => {
-                self.is_stream = false;
+                self.has_found = false;
                 // The buffer has room for the longest.
                 match self.out.port.try_recv_rest(&probe, &mut self.buffer[..]) {
                     Ok(Some(message)) => self.take_other(state, &message),
@@ -362,8 +364,7 @@ impl<S> Messenger<S> {
         if self.out.has_more() { ran + self.go_on(state) } else { ran }
     }
 
-    /// Looks for more only where polls find something one after the other: a look at a line that
-    /// somebody is about to write makes him wait.
+    /// Takes what comes right behind a message, where polls find something one after the other.
     #[inline(always)]
     fn take_more(&mut self, state: &mut S) -> usize {
         let mut ran = 0;
@@ -372,12 +373,6 @@ impl<S> Messenger<S> {
             let Probe::Taken(next) = found else { break };
             ran += usize::from(self.take(state, &next));
         }
-        ran
-    }
-
-    #[inline(always)]
-    fn begin_stream(&mut self, ran: usize) -> usize {
-        self.is_stream = true;
         ran
     }
 

@@ -6,7 +6,7 @@ use ayre::active::Messenger;
 use ayre::collective::{Group, GroupError, Request, Unfinished};
 use ayre::{Combine, Simulation};
 use common::random::{Random, iterations};
-use common::simulated::{Named, bad_mesh};
+use common::simulated::{Named, ROUNDS_PER_PROGRESS, assert_repeatable, bad_mesh};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -16,8 +16,6 @@ const CALLS: u64 = 16;
 const BEGUN_MAX: usize = 4;
 /// Rounds, in each of which each member is polled once, after which what has not ended never does.
 const PATIENCE: usize = 400_000;
-/// Rounds after which each member hears of deaths, which polls do seldom.
-const ROUNDS_PER_PROGRESS: usize = 64;
 /// Bits of the greatest number of values.
 const LENGTH_BITS: u64 = 13;
 
@@ -198,8 +196,5 @@ fn what_was_begun_ends_whoever_dies() {
 // spec: NET-8, NET-9
 #[test]
 fn a_seed_brings_the_same_run_back() {
-    for seed in iterations(3) {
-        let _named = Named(seed);
-        assert_eq!(Run::new(seed).go(), Run::new(seed).go());
-    }
+    assert_repeatable(|seed| Run::new(seed).go());
 }

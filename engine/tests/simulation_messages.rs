@@ -5,7 +5,7 @@ mod common;
 use ayre::active::{Call, Handler, Messenger};
 use ayre::{PeerId, PostError, Simulation};
 use common::random::{Random, fill, iterations};
-use common::simulated::{Named, bad_mesh};
+use common::simulated::{Named, ROUNDS_PER_PROGRESS, assert_repeatable, bad_mesh};
 use std::time::Duration;
 
 const PORTS: usize = 5;
@@ -13,8 +13,6 @@ const PORTS: usize = 5;
 const ROUNDS: usize = 4000;
 /// Rounds after which what has not come by then is taken never to.
 const PATIENCE: usize = 400_000;
-/// Rounds after which each port hears of deaths, which polls do seldom.
-const ROUNDS_PER_PROGRESS: usize = 64;
 /// Answers that a port may wait for from another one.
 const OPEN_MAX: u64 = 4;
 /// Bits of the longest answer's length.
@@ -166,8 +164,5 @@ fn answers_come_whole_once_and_in_order_whoever_dies() {
 // spec: NET-8, NET-9
 #[test]
 fn a_seed_brings_the_same_run_back() {
-    for seed in iterations(3) {
-        let _named = Named(seed);
-        assert_eq!(Run::new(seed).go(), Run::new(seed).go());
-    }
+    assert_repeatable(|seed| Run::new(seed).go());
 }

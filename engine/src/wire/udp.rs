@@ -23,10 +23,10 @@ const BATCH_MIN: usize = 4;
 const BUFFER_BYTES: usize = 8 << 20;
 /// When to try again after the system took no more: 64 datagrams of 1500 bytes at 10 Gbit/s.
 const RETRY_NANOS: u64 = 80_000;
-/// Empty looks at the socket where something came last before all are asked, and looks that have
-/// found something there.
-// spec: NET-11
+/// Empty looks at the socket where something came last before all are asked.
 const IDLE_MAX: u32 = 8;
+/// Looks there that have found something before all are asked.
+// spec: NET-11
 const FOUND_MAX: u32 = 16;
 /// What goes everywhere: the least MTU of IPv6 less its headers.
 const DATAGRAM_SURE: usize = 1280 - IPV6_HEADERS;

@@ -1,7 +1,11 @@
 //! Ports on a simulated network, and runs that a seed brings back.
-use super::random::Random;
+use super::random::{Random, iterations};
 use ayre::{Config, NetOptions, Port, Simulation};
+use std::fmt::Debug;
 use std::time::Duration;
+
+/// Rounds of polls after which each port is to make progress, too: polls hear of deaths seldom.
+pub const ROUNDS_PER_PROGRESS: usize = 64;
 
 /// A network that loses, repeats, reorders and damages, and so many ports on it, each connected
 /// with each.
@@ -25,5 +29,13 @@ impl Drop for Named {
         if std::thread::panicking() {
             eprintln!("AYRE_SEED={} brings this back", self.0);
         }
+    }
+}
+
+/// Some seeds, each run twice, have the same outcome both times.
+pub fn assert_repeatable<T: PartialEq + Debug>(run: impl Fn(u64) -> T) {
+    for seed in iterations(3) {
+        let _named = Named(seed);
+        assert_eq!(run(seed), run(seed));
     }
 }

@@ -8,7 +8,17 @@ set -eu
 
 say() { echo "deps: $*"; }
 
-has() { command -v "$1" >/dev/null 2>&1; }
+# A tool is there when it can do what it is wanted for: Debian has the compiler of an MPI, and
+# libfabric's tools, without the headers that programs need.
+has() {
+    command -v "$1" >/dev/null 2>&1 || return 1
+    case "$1" in
+    fi_info) has_header cc rdma/fabric.h ;;
+    mpicc.openmpi) has_header mpicc.openmpi mpi.h ;;
+    esac
+}
+
+has_header() { echo "#include <$2>" | "$1" -E -x c - >/dev/null 2>&1; }
 
 package_of() {
     case "$1" in

@@ -5,25 +5,25 @@
 //!   records --> filling --> ready --> sent --> arrived
 //!                 one      some    a window     free
 //! ```
+use super::counts::is_after;
 use super::crc::crc32c;
 use super::early::Early;
 use super::net::{Bytes, LINE_BYTES, zeros};
-use ayre_proto::link::WINDOW;
 use ayre_proto::link::frame::{
     CHANNELS, Channel, Digest, Flags, HEAD_BYTES, HEADER_BYTES, Packer, RecordKind,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Frames of a channel that are ready to go: two windows.
+/// Frames of a channel that are ready to go: a few trains.
 // spec: LIM-1, WIRE-9
-pub(crate) const FRAMES_MAX: usize = 2 * WINDOW as usize;
+pub(crate) const FRAMES_MAX: usize = 128;
 
 /// Shortest payload that is filled up.
 const FILLED_LEAST: usize = 512;
 
 /// The frames of one link: of each channel at most two windows, those that are ready, and one that
-/// is filled.
+/// is filled. There is memory for as many as have been there at a time.
 #[derive(Debug)]
 pub(crate) struct Frames {
     /// Bytes of the longest payload.
@@ -37,8 +37,12 @@ pub(crate) struct Frames {
 struct Queues {
     filling: Option<Filling>,
     ready: VecDeque<(Frame, Early)>,
-    sent: [Option<Frame>; WINDOW as usize],
-    kept: [Kept; WINDOW as usize],
+    /// From the oldest that has not arrived on, which has this number.
+    sent: VecDeque<Frame>,
+    oldest: u32,
+    /// From the one whose turn it is to be taken on, as far as there are any.
+    kept: VecDeque<Kept>,
+    turn: u32,
 }
 
 #[derive(Debug)]
@@ -89,8 +93,10 @@ impl Frames {
         let queues = || Queues {
             filling: None,
             ready: VecDeque::new(),
-            sent: std::array::from_fn(|_| None),
-            kept: std::array::from_fn(|_| Kept::default()),
+            sent: VecDeque::new(),
+            oldest: 0,
+            kept: VecDeque::new(),
+            turn: 0,
         };
         Self { room, channels: Box::new(std::array::from_fn(|_| queues())), free: Vec::new() }
     }
@@ -198,35 +204,67 @@ impl Frames {
         let (frame, early) = queues.ready.pop_front().expect("a frame was begun");
         let flags = if early.holds(executed) { Flags::EARLY } else { Flags::empty() };
         let digest = frame.digest;
-        queues.sent[slot(seq)] = Some(frame);
+        if queues.sent.is_empty() {
+            queues.oldest = seq;
+        }
+        queues.sent.push_back(frame);
         (digest, flags)
     }
 
     /// A frame that was sent and has not arrived.
     pub(crate) fn sent(&mut self, channel: Channel, seq: u32) -> &mut Frame {
-        let sent = &mut self.channels[channel.index()].sent[slot(seq)];
-        sent.as_mut().expect("a frame is kept until it has arrived")
+        let Queues { sent, oldest, .. } = &mut self.channels[channel.index()];
+        let sent = sent.get_mut(seq.wrapping_sub(*oldest) as usize);
+        sent.expect("a frame is kept until it has arrived")
     }
 
-    /// It has arrived.
-    pub(crate) fn arrived(&mut self, channel: Channel, seq: u32) {
-        if let Some(frame) = self.channels[channel.index()].sent[slot(seq)].take() {
+    /// The oldest frame that was sent has arrived.
+    pub(crate) fn arrived(&mut self, channel: Channel) {
+        let Queues { sent, oldest, .. } = &mut self.channels[channel.index()];
+        if let Some(frame) = sent.pop_front() {
+            *oldest = oldest.wrapping_add(1);
             self.free.push(frame.bytes);
         }
     }
 
     /// Keeps what came before its turn, or could not all be taken yet.
     pub(crate) fn keep(&mut self, channel: Channel, seq: u32, kept: Kept) {
-        self.channels[channel.index()].kept[slot(seq)] = kept;
+        self.channels[channel.index()].keep(seq, kept);
     }
 
-    /// Takes out what was kept.
+    /// Takes out what was kept of the frame whose turn it is.
     pub(crate) fn take_kept(&mut self, channel: Channel, seq: u32) -> Kept {
-        std::mem::take(&mut self.channels[channel.index()].kept[slot(seq)])
+        self.channels[channel.index()].take_kept(seq)
     }
 
     fn of(&self, channel: Channel) -> &Queues {
         &self.channels[channel.index()]
+    }
+}
+
+impl Queues {
+    fn keep(&mut self, seq: u32, kept: Kept) {
+        if self.kept.is_empty() {
+            self.turn = seq;
+        }
+        while is_after(self.turn, seq) {
+            self.turn = self.turn.wrapping_sub(1);
+            self.kept.push_front(Kept::default());
+        }
+        let place = seq.wrapping_sub(self.turn) as usize;
+        if place >= self.kept.len() {
+            self.kept.resize_with(place + 1, Kept::default);
+        }
+        self.kept[place] = kept;
+    }
+
+    fn take_kept(&mut self, seq: u32) -> Kept {
+        // Those before were taken as they came.
+        while is_after(seq, self.turn) && self.kept.pop_front().is_some() {
+            self.turn = self.turn.wrapping_add(1);
+        }
+        self.turn = self.turn.wrapping_add(1);
+        self.kept.pop_front().unwrap_or_default()
     }
 }
 
@@ -251,10 +289,6 @@ fn fill_up(frame: &mut Bytes, len: usize) -> usize {
     let filler = packer.reserve((RecordKind::Filler, 0), [], gap - HEAD_BYTES);
     filler.expect("the gap lies in the frame").fill(0);
     packer.payload().len()
-}
-
-const fn slot(seq: u32) -> usize {
-    (seq % WINDOW) as usize
 }
 
 #[cfg(all(test, not(loom)))]

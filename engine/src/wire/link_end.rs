@@ -546,7 +546,7 @@ impl EndEffects for Sending<'_> {
         });
     }
 
-    fn arrived(&mut self, channel: Channel, seq: u32) {
-        self.line.frames.arrived(channel, seq);
+    fn arrived(&mut self, channel: Channel, _seq: u32) {
+        self.line.frames.arrived(channel);
     }
 }

@@ -6,7 +6,7 @@
 -- ports are. The preference "UDP port" takes all datagrams of a port for frames, damaged ones too.
 local ayre = Proto("ayre", "Ayre link")
 
-local HEADER_BYTES = 88
+local HEADER_BYTES = 96
 local HEAD_BYTES = 8
 local VERSION = 1
 local ECHO = 4
@@ -38,7 +38,7 @@ local f = {
     seq = ProtoField.uint32("ayre.seq", "Number", base.DEC),
     stamp = ProtoField.uint32("ayre.stamp", "Stamp", base.DEC),
     sack_channel = ProtoField.uint8("ayre.sack.channel", "Sack of channel", base.DEC, CHANNELS),
-    sack = ProtoField.uint64("ayre.sack", "Sack", base.HEX),
+    sack = ProtoField.bytes("ayre.sack", "Sack, lowest byte first"),
     echo = ProtoField.uint32("ayre.echo", "Echo", base.DEC),
     held = ProtoField.uint32("ayre.held", "Held (ns)", base.DEC),
     echo_path = ProtoField.uint8("ayre.echo.path", "Echo of path"),
@@ -139,14 +139,14 @@ local function add_header(buffer, tree)
         add_channel(buffer, tree, number)
     end
     tree:add_le(f.sack_channel, buffer(6, 1))
-    tree:add_le(f.sack, buffer(64, 8))
+    tree:add(f.sack, buffer(64, 16))
     if math.floor(buffer(1, 1):uint() / 4 / ECHO) % 2 == 1 then
-        tree:add_le(f.echo, buffer(72, 4))
-        tree:add_le(f.held, buffer(76, 4))
+        tree:add_le(f.echo, buffer(80, 4))
+        tree:add_le(f.held, buffer(84, 4))
         tree:add_le(f.echo_path, buffer(3, 1))
     end
-    tree:add_le(f.payload_crc, buffer(80, 4))
-    tree:add_le(f.crc, buffer(84, 4))
+    tree:add_le(f.payload_crc, buffer(88, 4))
+    tree:add_le(f.crc, buffer(92, 4))
 end
 
 -- Adds the record at the front and returns its name and what lies behind it, or nothing.

@@ -211,7 +211,7 @@ fn forged(world: &World) -> Vec<Vec<u8>> {
         let next = Header {
             packet: header.packet + 200,
             payload: Digest::of(&message, crc32c),
-            sack: Sack { arrived: u64::MAX, ..header.sack },
+            sack: Sack { arrived: u128::MAX, ..header.sack },
             ..header
         };
         let forgeries = [

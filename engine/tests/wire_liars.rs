@@ -411,8 +411,8 @@ fn any_lie(liar: &mut Liar, random: &mut Random) {
     if random.below(4) == 0 {
         let at = random.below(3) as usize;
         header.ack[at] = header.ack[at].wrapping_add(random.below(3) as u32);
-        header.limit[at] = header.ack[at].wrapping_add(random.below(66) as u32);
-        let arrived = random.word() >> random.below(64);
+        header.limit[at] = header.ack[at].wrapping_add(random.below(130) as u32);
+        let arrived = u128::from(random.word()) << 64 >> random.below(128);
         header.sack = Sack { channel: Channel::ALL[at], arrived };
     }
     let number = 1 + random.below(6) as u32;

@@ -38,7 +38,7 @@ struct Faults {
 enum Packet {
     Data { seq: u32, content: u64 },
     Ask,
-    Said { ack: u32, sack: u64, limit: u32, nack: bool },
+    Said { ack: u32, sack: u128, limit: u32, nack: bool },
 }
 
 #[derive(Debug, Default)]
@@ -329,7 +329,12 @@ proptest! {
         first in prop::sample::select(&FIRSTS[..]),
         frames in 0..=WINDOW,
         said in prop::collection::vec(
-            (-80..80i64, prop_oneof![Just(0), any::<u64>(), 0..64u64], -80..140i64, any::<bool>()),
+            (
+                -160..160i64,
+                prop_oneof![Just(0), any::<u128>(), 0..64u128],
+                -160..280i64,
+                any::<bool>(),
+            ),
             1..20,
         ),
     ) {
@@ -360,7 +365,7 @@ proptest! {
     fn a_sender_without_credit_gets_nothing(
         first in prop::sample::select(&FIRSTS[..]),
         given in 0..=WINDOW,
-        seqs in prop::collection::vec(-100..100i64, 1..100),
+        seqs in prop::collection::vec(-100..200i64, 1..100),
     ) {
         let mut receiver = Receiver::new(Repair::Selective, first);
         receiver.give(given, 0);

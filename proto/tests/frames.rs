@@ -58,7 +58,7 @@ fn headers(payload: &[u8]) -> impl Strategy<Value = Header> + use<> {
     let link = (any::<u32>(), any::<u32>(), word());
     let frame = (word(), any::<u32>(), any::<u32>());
     let cumulative = any::<([u32; CHANNELS], [u32; CHANNELS])>();
-    let news = (channels(), word(), echoes());
+    let news = (channels(), any::<u128>(), echoes());
     (says, link, frame, cumulative, news).prop_map(
         move |((kind, channel, flags, path), link, frame, (ack, limit), news)| {
             let (flags, sack) = (Flags::from_bits_truncate(flags), (news.0, news.1));
@@ -218,14 +218,14 @@ proptest! {
         let mut bytes = header.encode(crc);
         let is_echo = header.echo.is_some();
         prop_assert_eq!((bytes[1] >> 6, bytes[7]), (0, 0));
-        prop_assert!(is_echo || bytes[3] == 0 && bytes[72..80] == [0; 8]);
+        prop_assert!(is_echo || bytes[3] == 0 && bytes[80..88] == [0; 8]);
         (bytes[1], bytes[7]) = (bytes[1] | flags << 6, first);
         if !is_echo {
             bytes[3] = first;
-            bytes[72..80].copy_from_slice(&echo.to_le_bytes());
+            bytes[80..88].copy_from_slice(&echo.to_le_bytes());
         }
-        let sum = crc(&bytes[..84]);
-        bytes[84..].copy_from_slice(&sum.to_le_bytes());
+        let sum = crc(&bytes[..92]);
+        bytes[92..].copy_from_slice(&sum.to_le_bytes());
         prop_assert_eq!(Header::parse(&bytes, crc), Ok(header));
     }
 

@@ -3,9 +3,9 @@
 #[path = "common/dice.rs"]
 mod dice;
 
-use ayre_proto::link::Repair;
 use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, Heard};
 use ayre_proto::link::frame::{CHANNELS, Channel, Digest, Echo, Flags, Header, Kind, Sack};
+use ayre_proto::link::{Repair, WINDOW};
 use dice::{Dice, seeds};
 use std::collections::BTreeSet;
 
@@ -72,7 +72,7 @@ fn lie(dice: &mut Dice, packet: u64, end: &End, now: u64) -> Header {
         limit: ack.map(|ack| near(dice, ack)),
         sack: Sack {
             channel: Channel::ALL[dice.below(3) as usize],
-            arrived: dice.word() >> dice.below(64),
+            arrived: u128::from(dice.word()) << 64 >> dice.below(128),
         },
         echo,
         payload: Digest { len: dice.below(3) as u16, crc: 0 },
@@ -124,7 +124,7 @@ fn lied_to(seed: u64) -> u64 {
         assert!(end.in_flight() as usize <= wire.under_way.len());
         for channel in Channel::ALL {
             let sent = wire.under_way.iter().filter(|(index, _)| *index == channel.index());
-            assert!(sent.count() <= 64, "as many as the window holds");
+            assert!(sent.count() <= WINDOW as usize, "as many as the window holds");
         }
     }
     assert!(wire.frames <= 2 * HEADERS, "{} frames: a lie is no lever", wire.frames);

@@ -1,7 +1,7 @@
 //! A frame: one datagram of a link, a header and the records of one channel.
 //!
 //! ```text
-//! header, 88 bytes, eleven little-endian words
+//! header, 96 bytes, twelve little-endian words
 //!          63       56 55       48 47             32 31       24 23     16 15   10 9 8 7  4 3  0
 //!          +-----------+-----------+-----------------+-----------+---------+-------+---+----+----+
 //!  word 0  | 0         | sack chan |     length      | echo path |  path   | flags |ch.|kind|ver.|
@@ -13,9 +13,10 @@
 //!  word 5  | ack of channel 1, 32                    | ack of channel 0, 32                      |
 //!  word 6  | limit of channel 0, 32                  | ack of channel 2, 32                      |
 //!  word 7  | limit of channel 2, 32                  | limit of channel 1, 32                    |
-//!  word 8  | sack 64                                                                             |
-//!  word 9  | held 32                                 | echo 32                                   |
-//!  word 10 | CRC of the 84 bytes before, 32          | CRC of the payload, 32                    |
+//!  word 8  | sack 128, its lower half                                                            |
+//!  word 9  |           its upper half                                                            |
+//!  word 10 | held 32                                 | echo 32                                   |
+//!  word 11 | CRC of the 92 bytes before, 32          | CRC of the payload, 32                    |
 //!          +-----------------------------------------+-------------------------------------------+
 //!
 //! record, 8 bytes and its own, then zeros up to a multiple of 8
@@ -35,7 +36,7 @@ use core::array;
 use core::ops::RangeInclusive;
 
 /// Bytes of a frame before its payload.
-pub const HEADER_BYTES: usize = 88;
+pub const HEADER_BYTES: usize = 96;
 /// Longest payload: the most whole words whose bytes the length field can count.
 pub const PAYLOAD_MAX: usize = u16::MAX as usize & !7;
 /// Bytes of a record before its own.
@@ -143,7 +144,7 @@ pub struct Sack {
     /// Which channel.
     pub channel: Channel,
     /// Bit i: frame `ack + 1 + i` of this channel has arrived.
-    pub arrived: u64,
+    pub arrived: u128,
 }
 
 /// What the sender knows of the newest frame that it received.
@@ -241,7 +242,8 @@ impl Header {
             pair(ack0, ack1),
             pair(ack2, limit0),
             pair(limit1, limit2),
-            self.sack.arrived,
+            self.sack.arrived as u64,
+            (self.sack.arrived >> 64) as u64,
             pair(echo, held),
             pair(self.payload.crc, 0),
         ]
@@ -271,14 +273,15 @@ impl Header {
         let bytes: &[u8; HEADER_BYTES] = bytes.first_chunk().ok_or(Malformed)?;
         let (places, _) = bytes.as_chunks();
         let words: [u64; WORDS] = array::from_fn(|index| u64::from_le_bytes(places[index]));
-        if high(words[10]) != crc(&bytes[..CRC_AT]) {
+        if high(words[WORDS - 1]) != crc(&bytes[..CRC_AT]) {
             return Err(Malformed);
         }
         Self::from_words(&words).ok_or(Malformed)
     }
 
     const fn from_words(words: &[u64; WORDS]) -> Option<Self> {
-        let [first, ends, token, packet, number, acks, both, limits, arrived, echo, sums] = *words;
+        let [first, ends, token, packet, number, acks, both, limits, sack0, sack1, echo, sums] =
+            *words;
         let [of_kind, of_channel, path, echo_path, len0, len1, of_sack, _] = first.to_le_bytes();
         let echo = match of_channel >> 2 & ECHO {
             0 => None,
@@ -304,7 +307,7 @@ impl Header {
             stamp: high(number),
             ack: [low(acks), high(acks), low(both)],
             limit: [high(both), low(limits), high(limits)],
-            sack: Sack { channel: sack_channel, arrived },
+            sack: Sack { channel: sack_channel, arrived: sack0 as u128 | (sack1 as u128) << 64 },
             echo,
             payload: Digest { len: u16::from_le_bytes([len0, len1]), crc: low(sums) },
         })

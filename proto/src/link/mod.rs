@@ -45,7 +45,7 @@ pub mod send;
 /// Frames of one channel that are under way at a time; what a [`receive::Receiver`] can put in
 /// order, and what an acknowledgement can tell apart.
 // spec: LINK-6
-pub const WINDOW: u32 = 64;
+pub const WINDOW: u32 = 128;
 
 /// Paths of a link, as places in a table.
 const PATHS: usize = frame::PATHS_MAX as usize;

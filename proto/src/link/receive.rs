@@ -17,10 +17,10 @@ use crate::lane::Malformed;
 /// overtaken by on several paths.
 // spec: LINK-10
 pub const AHEAD_MAX: u32 = 3;
-/// Frames after which it is said at once that they have come: a quarter of what the sender can have
+/// Frames after which it is said at once that they have come: an eighth of what the sender can have
 /// under way.
 // spec: LINK-13
-pub const UNSAID_MAX: u32 = WINDOW / 4;
+pub const UNSAID_MAX: u32 = WINDOW / 8;
 /// Times the interval between two requests for the same frame is doubled at most.
 const NACKS_DOUBLED: u32 = 6;
 
@@ -50,7 +50,7 @@ pub struct Receiver {
     limit: u32,
     told: u32,
     /// Bit i: frame `expected + 1 + i` is kept.
-    ahead: u64,
+    ahead: u128,
     /// Frames that have come ahead of the one that is missed.
     passed: u32,
     /// Requests for it.
@@ -105,7 +105,7 @@ impl Receiver {
     }
 
     /// Which frames behind the expected one have arrived: bit i is frame `expected + 1 + i`.
-    pub const fn sack(&self) -> u64 {
+    pub const fn sack(&self) -> u128 {
         self.ahead
     }
 

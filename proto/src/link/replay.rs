@@ -1,7 +1,7 @@
 //! Which packets have come: a window over their numbers, so that none is taken in twice.
 
 /// Numbers behind the highest one that are told apart; what is older counts as seen.
-pub const REPLAY_WINDOW: u64 = 256;
+pub const REPLAY_WINDOW: u64 = 512;
 const WORDS: usize = (REPLAY_WINDOW / 64) as usize;
 
 /// The packets of one direction of a link that have come (as RFC 4303's anti-replay window).

@@ -44,7 +44,7 @@ pub struct Ack {
     /// All frames before this one have arrived.
     pub ack: u32,
     /// Bit i: frame `ack + 1 + i` has arrived too.
-    pub sack: u64,
+    pub sack: u128,
     /// Frames before this one may be sent.
     pub limit: u32,
     /// The receiver misses frame `ack`, and should have seen what was sent before this time.
@@ -97,8 +97,8 @@ pub struct Sender {
     /// The receiver has room for those before.
     limit: u32,
     /// Bit i of each: frame `acked + i`.
-    arrived: u64,
-    lost: u64,
+    arrived: u128,
+    lost: u128,
     /// By number modulo the window.
     last: [Transmission; WINDOW as usize],
     /// By path, the newest transmission that has arrived.
@@ -171,7 +171,7 @@ impl Sender {
     /// The oldest frame that must be sent again.
     pub const fn lost(&self) -> Option<u32> {
         match self.lost.trailing_zeros() {
-            u64::BITS => None,
+            u128::BITS => None,
             ahead => Some(self.acked.wrapping_add(ahead)),
         }
     }
@@ -293,7 +293,7 @@ impl Sender {
             let old = precedes(said.ack, self.acked);
             return if old { Ok(None) } else { Err(Malformed) };
         }
-        let unsent = if ahead == sent { u64::MAX } else { !mask(sent - ahead - 1) };
+        let unsent = if ahead == sent { u128::MAX } else { !mask(sent - ahead - 1) };
         let room = said.limit.wrapping_sub(said.ack);
         let honest = said.sack & unsent == 0 && room <= WINDOW;
         if honest { Ok(Some(ahead)) } else { Err(Malformed) }
@@ -324,13 +324,13 @@ impl Sender {
     }
 
     /// The frames in flight of which this is so.
-    fn those(&self, is_so: impl FnMut(&u32) -> bool) -> u64 {
+    fn those(&self, is_so: impl FnMut(&u32) -> bool) -> u128 {
         let those = numbers(self.acked, self.in_flight_mask()).filter(is_so);
         those.fold(0, |mask, seq| mask | 1 << seq.wrapping_sub(self.acked))
     }
 
     /// Takes these frames in flight for lost; going back, all behind the first of them too.
-    fn lose_those(&mut self, frames: u64, why: Loss, fx: &mut impl SendEffects) {
+    fn lose_those(&mut self, frames: u128, why: Loss, fx: &mut impl SendEffects) {
         if frames != 0 {
             match self.repair {
                 Repair::Selective => self.lose(frames & self.in_flight_mask(), why, fx),
@@ -350,7 +350,7 @@ impl Sender {
         self.lose(frames & !self.arrived & !self.lost, why, fx);
     }
 
-    fn lose(&mut self, frames: u64, why: Loss, fx: &mut impl SendEffects) {
+    fn lose(&mut self, frames: u128, why: Loss, fx: &mut impl SendEffects) {
         self.lost |= frames;
         for seq in numbers(self.acked, frames) {
             fx.lost(seq, self.last[slot(seq)], why);
@@ -358,29 +358,29 @@ impl Sender {
     }
 
     /// Sent, not taken for lost, and not known to have arrived.
-    const fn in_flight_mask(&self) -> u64 {
+    const fn in_flight_mask(&self) -> u128 {
         self.sent_mask() & !self.arrived & !self.lost
     }
 
-    const fn sent_mask(&self) -> u64 {
+    const fn sent_mask(&self) -> u128 {
         mask(self.next.wrapping_sub(self.acked))
     }
 }
 
 /// The lowest `count` bits.
-const fn mask(count: u32) -> u64 {
-    if count >= u64::BITS { u64::MAX } else { (1 << count) - 1 }
+const fn mask(count: u32) -> u128 {
+    if count >= u128::BITS { u128::MAX } else { (1 << count) - 1 }
 }
 
-const fn shifted(mask: u64, count: u32) -> u64 {
-    if count >= u64::BITS { 0 } else { mask >> count }
+const fn shifted(mask: u128, count: u32) -> u128 {
+    if count >= u128::BITS { 0 } else { mask >> count }
 }
 
 /// The numbers behind `first` that a mask names.
-fn numbers(first: u32, mut mask: u64) -> impl Iterator<Item = u32> {
+fn numbers(first: u32, mut mask: u128) -> impl Iterator<Item = u32> {
     core::iter::from_fn(move || {
         let ahead = mask.trailing_zeros();
         mask &= mask.wrapping_sub(1);
-        (ahead < u64::BITS).then(|| first.wrapping_add(ahead))
+        (ahead < u128::BITS).then(|| first.wrapping_add(ahead))
     })
 }

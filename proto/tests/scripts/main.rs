@@ -103,12 +103,12 @@ fn telling_what_has_arrived() {
         "0    a sends 1
          0    a > data 0
          10   b < data 0
-         30   b > room 1 to 64
-         40   a < room 1 to 64
+         30   b > room 1 to 128
+         40   a < room 1 to 128
          50   a sends 16
          {sent}
          {got}
-         60   b > room 17 to 64",
+         60   b > room 17 to 128",
         sent = (1..17).map(|nth| format!("50 a > data {nth}\n")).collect::<String>(),
         got = (1..17).map(|nth| format!("60 b < data {nth}\n")).collect::<String>(),
     ));
@@ -128,21 +128,21 @@ fn a_frame_that_is_overtaken() {
          10   a > data 4
          20   b x data 0
          20   b < data 1
-         20   b > room 0 and 1 to 64
+         20   b > room 0 and 1 to 128
          21   b < data 2
-         21   b > room 0 and 1,2 to 64
+         21   b > room 0 and 1,2 to 128
          22   b < data 3
-         22   b > room 0 and 1,2,3 to 64 misses it
+         22   b > room 0 and 1,2,3 to 128 misses it
          29   b < data 4
-         29   b > room 0 and 1,2,3,4 to 64
-         30   a < room 0 and 1 to 64
-         31   a < room 0 and 1,2 to 64
-         32   a < room 0 and 1,2,3 to 64 misses it
+         29   b > room 0 and 1,2,3,4 to 128
+         30   a < room 0 and 1 to 128
+         31   a < room 0 and 1,2 to 128
+         32   a < room 0 and 1,2,3 to 128 misses it
          32   a > data 0
-         39   a < room 0 and 1,2,3,4 to 64
+         39   a < room 0 and 1,2,3,4 to 128
          42   b < data 0
-         42   b > room 5 to 64
-         52   a < room 5 to 64",
+         42   b > room 5 to 128
+         52   a < room 5 to 128",
     );
 }
 
@@ -158,15 +158,15 @@ fn two_later_frames_tell_something() {
          10   a > data 2
          20   b x data 0
          20   b < data 1
-         20   b > room 0 and 1 to 64
+         20   b > room 0 and 1 to 128
          20   b < data 2
-         20   b > room 0 and 1,2 to 64
-         30   a < room 0 and 1 to 64
-         30   a < room 0 and 1,2 to 64
+         20   b > room 0 and 1,2 to 128
+         30   a < room 0 and 1 to 128
+         30   a < room 0 and 1,2 to 128
          35   a > data 0
          45   b < data 0
-         45   b > room 3 to 64
-         55   a < room 3 to 64",
+         45   b > room 3 to 128
+         55   a < room 3 to 128",
     );
 }
 
@@ -187,21 +187,21 @@ fn requests_for_a_frame() {
          10   a > data 7
          11   a restarts
          20   b < data 1
-         20   b > room 0 and 1 to 64
+         20   b > room 0 and 1 to 128
          20   b < data 2
-         20   b > room 0 and 1,2 to 64
+         20   b > room 0 and 1,2 to 128
          20   b < data 3
-         20   b > room 0 and 1,2,3 to 64 misses it
+         20   b > room 0 and 1,2,3 to 128 misses it
          119  b < data 4
-         119  b > room 0 and 1,2,3,4 to 64
+         119  b > room 0 and 1,2,3,4 to 128
          120  b < data 5
-         120  b > room 0 and 1,2,3,4,5 to 64 misses it
+         120  b > room 0 and 1,2,3,4,5 to 128 misses it
          319  b < data 6
-         319  b > room 0 and 1,2,3,4,5,6 to 64
+         319  b > room 0 and 1,2,3,4,5,6 to 128
          320  b < data 7
-         320  b > room 0 and 1,2,3,4,5,6,7 to 64 misses it
+         320  b > room 0 and 1,2,3,4,5,6,7 to 128 misses it
          330  b < data 0
-         330  b > room 8 to 64",
+         330  b > room 8 to 128",
     );
 }
 
@@ -217,8 +217,8 @@ fn a_frame_that_times_out() {
          110  b x data 0
          300  a > data 0
          310  b < data 0
-         330  b > room 1 to 64
-         340  a < room 1 to 64",
+         330  b > room 1 to 128
+         340  a < room 1 to 128",
     );
 }
 
@@ -232,20 +232,20 @@ fn a_tail_that_is_lost() {
         "10   a sends 1
          10   a > data 0
          20   b < data 0
-         40   b > room 1 to 64
-         50   a < room 1 to 64
+         40   b > room 1 to 128
+         50   a < room 1 to 128
          60   a sends 1
          60   a > data 1
          70   b < data 1
-         90   b > room 2 to 64
-         100  a < room 2 to 64
+         90   b > room 2 to 128
+         100  a < room 2 to 128
          110  a sends 1
          110  a > data 2
          120  b x data 2
          180  a > data 2
          190  b < data 2
-         210  b > room 3 to 64
-         220  a < room 3 to 64",
+         210  b > room 3 to 128
+         220  a < room 3 to 128",
     );
 }
 
@@ -258,12 +258,12 @@ fn a_frame_that_comes_again() {
          0    a > data 0
          10   b = data 0
          20   b < data 0
-         30   b > room 1 to 64
-         40   a x room 1 to 64
+         30   b > room 1 to 128
+         40   a x room 1 to 128
          100  a > data 0
          110  b < data 0
-         110  b > room 1 to 64
-         120  a < room 1 to 64",
+         110  b > room 1 to 128
+         120  a < room 1 to 128",
     );
 }
 
@@ -417,24 +417,24 @@ fn a_warm_reset() {
          0    a > data 2
          10   b x data 0
          10   b < data 1
-         10   b > room 0 and 1 to 64
+         10   b > room 0 and 1 to 128
          11   b < data 2
-         11   b > room 0 and 1,2 to 64
+         11   b > room 0 and 1,2 to 128
          12   b loses its mind
          12   b > resync 1
-         20   a < room 0 and 1 to 64
+         20   a < room 0 and 1 to 128
          22   a < resync 1
          22   a > resync 1 answer
          22   a > data 0
          22   a > data 1
          22   a > data 2
-         25   a < room 0 and 1,2 to 64
+         25   a < room 0 and 1,2 to 128
          32   b x resync 1 answer
          32   b < data 0
          33   b < data 1
          34   b < data 2
-         52   b > room 3 to 64
-         62   a < room 3 to 64
+         52   b > room 3 to 128
+         62   a < room 3 to 128
          112  b > resync 1
          122  a < resync 1
          122  a > resync 1 answer
@@ -460,22 +460,22 @@ fn frames_of_two_paths() {
          10   a > data 7 by 1
          20   b < data 0
          20   b < data 2
-         20   b > room 1 and 2 to 64 by 1
+         20   b > room 1 and 2 to 128 by 1
          20   b < data 4
-         20   b > room 1 and 2,4 to 64
+         20   b > room 1 and 2,4 to 128
          20   b < data 6
-         20   b > room 1 and 2,4,6 to 64 misses it by 1
-         30   a < room 1 and 2 to 64 by 1
-         30   a < room 1 and 2,4 to 64
-         30   a < room 1 and 2,4,6 to 64 misses it by 1
+         20   b > room 1 and 2,4,6 to 128 misses it by 1
+         30   a < room 1 and 2 to 128 by 1
+         30   a < room 1 and 2,4 to 128
+         30   a < room 1 and 2,4,6 to 128 misses it by 1
          60   b < data 1 by 1
-         60   b > room 3 and 4,6 to 64
+         60   b > room 3 and 4,6 to 128
          60   b < data 3 by 1
-         60   b > room 5 and 6 to 64 by 1
+         60   b > room 5 and 6 to 128 by 1
          60   b < data 5 by 1
-         60   b > room 7 to 64
+         60   b > room 7 to 128
          60   b < data 7 by 1
-         80   b > room 8 to 64 by 1
-         90   a < room 8 to 64 by 1",
+         80   b > room 8 to 128 by 1
+         90   a < room 8 to 128 by 1",
     );
 }

@@ -154,9 +154,9 @@ impl Play {
         let second = if paths > 1 { " by 1" } else { "" };
         for (from, to, path) in [("a", "b", second), ("b", "a", "")] {
             play.lines(&format!(
-                "0 {from} gives 64
-                 0 {from} > room 0 to 64{path}
-                 0 {to} < room 0 to 64{path}"
+                "0 {from} gives 128
+                 0 {from} > room 0 to 128{path}
+                 0 {to} < room 0 to 128{path}"
             ));
         }
         play
@@ -397,7 +397,7 @@ fn describe(header: &Header) -> String {
 }
 
 /// Frames that a sack names.
-fn named(ack: u32, arrived: u64) -> String {
-    let named = (0..64).filter(|bit| arrived >> bit & 1 == 1);
+fn named(ack: u32, arrived: u128) -> String {
+    let named = (0..128).filter(|bit| arrived >> bit & 1 == 1);
     named.map(|bit| (ack + 1 + bit).to_string()).collect::<Vec<_>>().join(",")
 }

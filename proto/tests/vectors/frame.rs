@@ -155,7 +155,8 @@ fn headers(s: &mut Script) {
     for (kind, _) in FRAME_KINDS {
         for (channel, _) in CHANNELS {
             let (flags, path) = (s.random.pick(&[0, 1, 2, 3, 8]), s.random.below(4));
-            let sack = format!("{} {:x}", s.random.pick(CHANNELS).0, s.random.edge());
+            let arrived = u128::from(s.random.edge()) << s.random.below(65);
+            let sack = format!("{} {arrived:x}", s.random.pick(CHANNELS).0);
             let echo = s.random.pick(&["- - -", "5 6 0", "ffffffff 80000000 3"]);
             let len = s.random.pick(&[0, 0, 8, 24]);
             let payload = any_bytes(s, len);

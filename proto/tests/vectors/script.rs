@@ -18,18 +18,18 @@ impl<'a> Fields<'a> {
     }
 
     /// The next input as a hexadecimal number that fits the type asked for.
-    pub(crate) fn number<T: TryFrom<u64>>(&mut self) -> T {
+    pub(crate) fn number<T: TryFrom<u128>>(&mut self) -> T {
         number(self.text())
     }
 
     /// The same, or none for `-`.
-    pub(crate) fn maybe<T: TryFrom<u64>>(&mut self) -> Option<T> {
+    pub(crate) fn maybe<T: TryFrom<u128>>(&mut self) -> Option<T> {
         Some(self.text()).filter(|text| *text != "-").map(number)
     }
 }
 
-fn number<T: TryFrom<u64>>(text: &str) -> T {
-    let number = u64::from_str_radix(text, 16).ok().and_then(|number| number.try_into().ok());
+fn number<T: TryFrom<u128>>(text: &str) -> T {
+    let number = u128::from_str_radix(text, 16).ok().and_then(|number| number.try_into().ok());
     number.unwrap_or_else(|| panic!("{text} is no number that fits"))
 }
 

@@ -144,6 +144,7 @@ pub(crate) fn script(s: &mut Script) {
         s.run(step);
     }
     malformed(s);
+    whole_window(s);
     repair(s, "selective");
     repair(s, "go-back-n");
     overtaken(s, "selective");
@@ -170,13 +171,31 @@ pub(crate) fn script(s: &mut Script) {
 fn malformed(s: &mut Script) {
     s.section("what no correct peer says");
     for step in
-        ["sender selective 0", "ack 0 0 41 - -", "ack 0 0 40 - -", "send 1 0 1", "send 2 0 2"]
+        ["sender selective 0", "ack 0 0 81 - -", "ack 0 0 80 - -", "send 1 0 1", "send 2 0 2"]
     {
         s.run(step);
     }
     for step in
-        ["ack 3 0 40 - -", "ack 0 2 40 - -", "ack 2 1 40 - -", "ack 1 0 42 - -", "ack 0 1 40 - -"]
+        ["ack 3 0 80 - -", "ack 0 2 80 - -", "ack 2 1 80 - -", "ack 1 0 82 - -", "ack 0 1 80 - -"]
     {
+        s.run(step);
+    }
+}
+
+fn whole_window(s: &mut Script) {
+    s.section("a whole window, of which the first frame is lost");
+    s.run("sender selective 0");
+    s.run("ack 0 0 80 - -");
+    for number in 1..=0x80 {
+        s.run(format!("send {number:x} 0 {number:x}"));
+    }
+    for step in [
+        "send 81 0 81",
+        "ack 0 ffffffffffffffffffffffffffffffff 80 - -",
+        "ack 0 7fffffffffffffffffffffffffffffff 80 - -",
+        "resend 82 0 81",
+        "ack 80 0 100 - -",
+    ] {
         s.run(step);
     }
 }

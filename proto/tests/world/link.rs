@@ -47,7 +47,7 @@ struct Traffic {
     /// Records that were taken in.
     delivered: u64,
     /// Records that are kept before their turn: bit i is record `delivered + 1 + i`.
-    kept: u64,
+    kept: u128,
     /// Buffers that were given, and those that came back.
     given: u64,
     returned: u64,
@@ -156,7 +156,7 @@ impl Link {
             }
             Ok(Arrival::Dropped) => assert_eq!(self.agreed.repair, Repair::GoBackN),
             Ok(Arrival::Duplicate) => {
-                let is_kept = behind < 64 && traffic.kept >> behind & 1 == 1;
+                let is_kept = behind < u64::from(WINDOW) && traffic.kept >> behind & 1 == 1;
                 let is_here = nth < traffic.delivered || is_kept;
                 assert!(is_here || !self.is_honest, "{:?}: nothing is missed", self.ends);
             }
@@ -302,13 +302,16 @@ fn lie(dice: &mut Dice, truth: Header) -> Header {
     let mut lie = truth;
     let near = |dice: &mut Dice, number: u32| match dice.below(6) {
         0 => dice.word() as u32,
-        1 => number.wrapping_sub(dice.below(70) as u32),
-        _ => number.wrapping_add(dice.below(70) as u32),
+        1 => number.wrapping_sub(dice.below(140) as u32),
+        _ => number.wrapping_add(dice.below(140) as u32),
     };
     match dice.below(7) {
         0 => lie.ack = lie.ack.map(|ack| near(dice, ack)),
         1 => lie.limit = lie.limit.map(|limit| near(dice, limit)),
-        2 => lie.sack = Sack { arrived: dice.word() >> dice.below(64), ..lie.sack },
+        2 => {
+            lie.sack =
+                Sack { arrived: u128::from(dice.word()) << 64 >> dice.below(128), ..lie.sack }
+        }
         3 => lie.seq = near(dice, lie.seq),
         4 => lie.stamp = near(dice, lie.stamp),
         5 => lie.flags |= Flags::NACK,

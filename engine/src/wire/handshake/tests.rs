@@ -1,6 +1,7 @@
 //! Handshakes between holders of a key, strangers, and whoever changes what is under way.
 use super::super::seal::{PREFIX_BYTES, TAG_BYTES};
 use super::*;
+use ayre_proto::link::frame::HEADER_BYTES;
 use proptest::prelude::*;
 use snow::params::{CipherChoice, DHChoice, HashChoice, NoiseParams};
 use snow::resolvers::{CryptoResolver, DefaultResolver};
@@ -95,7 +96,7 @@ fn shake(key: &JobKey) -> ([Keys; 2], [Vec<u8>; 2]) {
 
 /// A frame of nothing but what its prefix repeats, in a datagram.
 fn datagram(packet: u64) -> Vec<u8> {
-    let mut bytes = vec![0; PREFIX_BYTES + 88 + TAG_BYTES];
+    let mut bytes = vec![0; PREFIX_BYTES + HEADER_BYTES + TAG_BYTES];
     bytes[16 + 24..16 + 32].copy_from_slice(&packet.to_le_bytes());
     bytes
 }

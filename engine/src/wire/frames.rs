@@ -237,6 +237,12 @@ impl Frames {
         self.channels[channel.index()].take_kept(seq)
     }
 
+    /// It is this frame's turn to be taken: nothing is kept of those before, whatever became of
+    /// them.
+    pub(crate) fn pass(&mut self, channel: Channel, turn: u32) {
+        self.channels[channel.index()].pass(turn);
+    }
+
     fn of(&self, channel: Channel) -> &Queues {
         &self.channels[channel.index()]
     }
@@ -259,12 +265,14 @@ impl Queues {
     }
 
     fn take_kept(&mut self, seq: u32) -> Kept {
-        // Those before were taken as they came.
-        while is_after(seq, self.turn) && self.kept.pop_front().is_some() {
+        let place = seq.wrapping_sub(self.turn) as usize;
+        self.kept.get_mut(place).map(std::mem::take).unwrap_or_default()
+    }
+
+    fn pass(&mut self, turn: u32) {
+        while is_after(turn, self.turn) && self.kept.pop_front().is_some() {
             self.turn = self.turn.wrapping_add(1);
         }
-        self.turn = self.turn.wrapping_add(1);
-        self.kept.pop_front().unwrap_or_default()
     }
 }
 
@@ -315,6 +323,29 @@ mod tests {
             assert!(rest.iter().all(|record| record.kind == RecordKind::Filler));
             assert!(rest.iter().all(|record| record.bytes.iter().all(|byte| *byte == 0)));
         }
+    }
+
+    #[test]
+    fn what_is_kept_is_taken_in_its_turn_and_forgotten_with_it() {
+        let mut frames = Frames::new(256);
+        let kept = |byte| Kept { bytes: Box::new([byte]), is_placed: false };
+        let first = u32::MAX - 1;
+        let seq = |ahead| first.wrapping_add(ahead);
+        for ahead in [3, 1, 5] {
+            frames.keep(Channel::Posted, seq(ahead), kept(ahead as u8));
+        }
+        frames.pass(Channel::Posted, seq(1));
+        assert_eq!(*frames.take_kept(Channel::Posted, seq(1)).bytes, [1]);
+        assert!(frames.take_kept(Channel::Posted, seq(2)).bytes.is_empty(), "it has not come");
+        frames.pass(Channel::Posted, seq(3));
+        assert_eq!(*frames.take_kept(Channel::Posted, seq(3)).bytes, [3]);
+        // The fifth is not asked for: it was forgotten, and has come again in its turn.
+        for ahead in 4..10_000 {
+            frames.pass(Channel::Posted, seq(ahead));
+        }
+        frames.keep(Channel::Posted, seq(10_001), kept(7));
+        assert_eq!(*frames.take_kept(Channel::Posted, seq(10_001)).bytes, [7]);
+        assert_eq!(frames.of(Channel::Posted).kept.len(), 1, "no places for those before");
     }
 
     #[test]

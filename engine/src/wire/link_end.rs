@@ -429,6 +429,7 @@ impl LinkEnd {
         self.deadline = now;
         self.machine.take(channel, 1);
         let receiver = self.machine.receiver(channel);
+        self.line.frames.pass(channel, receiver.taken());
         let left = receiver.limit().wrapping_sub(receiver.taken());
         let more = self.share.renew(channel, left, now);
         self.machine.give(channel, more, now);

@@ -104,8 +104,7 @@ impl Config {
     /// - Five timeouts in a row: by then the wait has grown thirtyfold, and the network is not
     ///   crowded but broken or broken down.
     /// - Windows from 1/1024 frame, a thousand links to one; initially 8 frames, so that eight
-    ///   newcomers at once fit a shallow buffer; at most 256, two
-    ///   channels of 128 in flight.
+    ///   newcomers at once fit a shallow buffer; at most 256, what two channels have in flight.
     pub const RACK: Self = Self {
         base_target: 50_000,
         scaling: Scaling { range: 50_000, start: ONE / 8, end: 16 * ONE },

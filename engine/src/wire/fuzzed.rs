@@ -289,7 +289,8 @@ fn altered(mut header: Header, script: &mut Script<'_>) -> Header {
             }
             6 => {
                 let channel = Channel::ALL[usize::from(near as u8 % 3)];
-                header.sack = Sack { channel, arrived: u128::from(script.word()) << 32 };
+                header.sack =
+                    Sack { channel, arrived: u128::from(script.word()) << (script.byte() % 65) };
             }
             _ => {
                 header.flags = Flags::from_bits_truncate(near as u8);

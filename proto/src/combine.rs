@@ -64,14 +64,14 @@ impl Number {
         }
     }
 
-    /// Bytes.
+    /// Bytes: a power of two, and said as one, so that dividing by it is a shift.
     pub const fn size(self) -> usize {
-        match self {
-            Self::I8 | Self::U8 => 1,
-            Self::I16 | Self::U16 => 2,
-            Self::I32 | Self::U32 | Self::F32 => 4,
-            Self::I64 | Self::U64 | Self::F64 | Self::C32 => 8,
-            Self::C64 => 16,
+        1 << match self {
+            Self::I8 | Self::U8 => 0,
+            Self::I16 | Self::U16 => 1,
+            Self::I32 | Self::U32 | Self::F32 => 2,
+            Self::I64 | Self::U64 | Self::F64 | Self::C32 => 3,
+            Self::C64 => 4,
         }
     }
 

@@ -4,9 +4,10 @@ use crate::connection::Executor;
 use crate::error::{Busy, Fault, PostError};
 use crate::mem::page::Sleeper;
 use crate::mem::span::Spans;
+use arrayvec::ArrayVec;
 use ayre_proto::envelope::{ENVELOPE_WORDS, Envelope, LONG_MAX, Record};
 use ayre_proto::lane::Kind;
-use ayre_proto::limits::LINE;
+use ayre_proto::limits::{EAGER_MAX, LINE};
 use ayre_proto::units::PeerId;
 
 /// Longest message that travels in the lane.
@@ -20,6 +21,16 @@ pub(super) const PART_MAX: usize = 32 << 10;
 const PARTS: usize = 8;
 /// Shorter parts cost more than they gain.
 const PART_MIN: usize = 8 << 10;
+
+/// So many bytes, at most those of the longest record, that are written next. No more are cleared:
+/// what is touched most has eight.
+#[inline(always)]
+pub(super) fn zeros(len: usize) -> ArrayVec<u8, EAGER_MAX> {
+    static ZEROS: [u8; EAGER_MAX] = [0; EAGER_MAX];
+    let mut bytes = ArrayVec::new();
+    bytes.try_extend_from_slice(&ZEROS[..len]).expect("as many as there is room for");
+    bytes
+}
 
 /// A message to be sent.
 #[derive(Clone, Debug)]

@@ -1,13 +1,12 @@
 //! Touching remotes' windows: writes, reads and updates on their way out, and their answers.
 use super::receive::{PartPlace, copy_part};
-use super::send::{PART_MAX, SHORT_MAX, Stream, UNDER_WAY_MAX};
+use super::send::{PART_MAX, SHORT_MAX, Stream, UNDER_WAY_MAX, zeros};
 use super::{Context, End, Endpoint, RemoteId, Sent, What};
 use crate::error::{Busy, Fault, PostError};
 use crate::mem::span::Spans;
 use ayre_proto::combine::{Combine, Number};
 use ayre_proto::envelope::LONG_MAX;
 use ayre_proto::lane::Malformed;
-use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::touch::{Calculation, Touch};
 use ayre_proto::units::PeerId;
 
@@ -226,14 +225,13 @@ impl Endpoint {
         let what = update.calculation()?;
         let peer = self.may_touch(at.remote)?;
         let Spot { remote, key, address } = at;
-        let mut staged = [0; EAGER_MAX];
-        let (operand, rest) = staged.split_at_mut(what.operand_len());
+        let mut staged = zeros(what.operand_len() + what.comparand_len());
+        let (operand, compare) = staged.split_at_mut(what.operand_len());
         update.operand.read(0, operand);
-        update.compare.read(0, &mut rest[..what.comparand_len()]);
-        let staged = &staged[..what.operand_len() + what.comparand_len()];
+        update.compare.read(0, compare);
         let id = name_of(self.touching.vacant_key());
         let touch = Touch::Update { key, address, id, what, data: update.data };
-        self.push_touch(peer, &touch, staged)?;
+        self.push_touch(peer, &touch, &staged)?;
         let stage = match &update.result {
             Some(into) if !into.is_empty() => Stage::Coming { into: into.clone(), got: 0 },
             _ => Stage::Answer,

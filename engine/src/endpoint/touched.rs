@@ -1,13 +1,12 @@
 //! What remotes do to our windows, and what they are answered.
 use super::receive::{PartPlace, Taken};
-use super::send::{PART_MAX, SHORT_MAX, Stream, UNDER_WAY_MAX};
+use super::send::{PART_MAX, SHORT_MAX, Stream, UNDER_WAY_MAX, zeros};
 use super::windows::{Claim, Windows};
 use super::{End, Endpoint, RemoteId, What};
 use crate::error::Fault;
 use crate::mem::exposed::Exposed;
 use ayre_proto::envelope::Record;
 use ayre_proto::lane::{Malformed, Status};
-use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::touch::{Access, Calculation, TOUCH_WORDS, Touch};
 use std::collections::VecDeque;
 
@@ -110,10 +109,9 @@ impl Endpoint {
             Touch::Update { key, address, id, what, data } => {
                 let len = what.len() as u64;
                 let claim = Claim { key, address, len, access: what.access() };
-                let mut staged = [0; EAGER_MAX];
-                let operands = &mut staged[..bytes as usize];
-                connection.messages_in.copy(skip, operands);
-                let done = self.take_update(source, (&claim, id), &what, operands);
+                let mut operands = zeros(bytes as usize);
+                connection.messages_in.copy(skip, &mut operands);
+                let done = self.take_update(source, (&claim, id), &what, &operands);
                 let kind = if what.tells { TouchKind::Fetched } else { TouchKind::Updated };
                 if done {
                     tell(touched((source, kind), &claim, data));
@@ -191,11 +189,10 @@ impl Endpoint {
             }
             return Ok(());
         }
-        let mut staged = [0; SHORT_MAX];
-        let bytes = &mut staged[..claim.len as usize];
-        match perform(&self.windows, &claim, |memory, at| memory.read(at, bytes)) {
+        let mut bytes = zeros(claim.len as usize);
+        match perform(&self.windows, &claim, |memory, at| memory.read(at, &mut bytes)) {
             Ok(()) => {
-                self.answer_with(source, id, bytes);
+                self.answer_with(source, id, &bytes);
                 tell(touched((source, TouchKind::Read), &claim, None));
             }
             Err(why) => self.answer(source, id, Err(why)),
@@ -213,20 +210,17 @@ impl Endpoint {
         operands: &[u8],
     ) -> bool {
         let (operand, compare) = operands.split_at(what.operand_len());
-        let mut staged = [0; EAGER_MAX];
-        let old = &mut staged[..what.len()];
+        let mut old = zeros(what.len());
         let done = perform(&self.windows, claim, |memory, at| {
-            memory.read(at, old);
-            let mut staged = [0; EAGER_MAX];
-            let new = &mut staged[..old.len()];
-            new.copy_from_slice(old);
-            what.op.apply(what.number, new, operand, compare);
+            memory.read(at, &mut old);
+            let mut new = old.clone();
+            what.op.apply(what.number, &mut new, operand, compare);
             if new != old {
-                memory.write(at, new);
+                memory.write(at, &new);
             }
         });
         match done {
-            Ok(()) if what.tells => self.answer_with(source, id, old),
+            Ok(()) if what.tells => self.answer_with(source, id, &old),
             done => self.answer(source, id, done),
         }
         done.is_ok()

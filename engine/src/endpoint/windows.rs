@@ -3,7 +3,7 @@ use crate::error::Fault;
 use crate::mem::exposed::Exposed;
 use crate::mem::span::Span;
 use ayre_proto::touch::Access;
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Windows that are open at a time.
@@ -57,6 +57,7 @@ pub struct Windows {
 /// What is open in a set.
 #[derive(Debug, Default)]
 struct Table {
+    /// Keys are the program's own choice, so that nobody else can make them meet.
     open: HashMap<u64, Open>,
 }
 

@@ -242,6 +242,13 @@ have_begun() { [ "$(find "$1" -name '[0-2]' | wc -l)" -eq 3 ]; }
 
 has_ended() { ! kill -0 "$1" 2>/dev/null; }
 
+# told FOLDER START: how long after that the last of the others had its error, if it lived to say
+# so. The launcher ends the job, some launchers a second later.
+told() {
+    last=$(for rank in 0 2; do date -r "$1/$rank.told" +%s%3N; done 2>/dev/null | sort -n | tail -1)
+    echo "${last:+the others knew after $((last - $2)) ms, }"
+}
+
 # killed MPI: of three ranks that do nothing but talk, one is killed.
 killed() {
     mpi="$1" begun="$work/begun-$1"
@@ -279,7 +286,7 @@ killed() {
     if [ "$(wc -l <"$work/sockets")" -lt 3 ]; then
         ends 0 1 0 "it does not run over Ayre"
     elif [ -z "$left" ]; then
-        ends 1 0 0 "the job has ended after $took ms, nothing is left"
+        ends 1 0 0 "$(told "$begun" "$start")the job ended after $took ms"
     else
         ends 0 1 0 "left behind:"
         echo "$left" | sed 's/^/    /'

@@ -9,12 +9,13 @@ use ayre::deposit::{Address, Deposit, InletOptions, Program, Register, X, Y, Z};
 use ayre::logical::Channel;
 use ayre::multicast::MulticastOptions;
 use ayre::{
-    Access, Combine, Config, Endpoint, EndpointOptions, Mode, Number, Options, Outgoing, PeerId,
-    Port, Receive, RegionOptions, RemoteId, RemoteQueue, RemoteRegion, Rights, Span, Spans, Spin,
-    Spot, Update, Window, Windows, Write,
+    Access, Combine, Config, Endpoint, EndpointOptions, Mode, NetOptions, Number, Options,
+    Outgoing, PeerId, Port, Receive, RegionOptions, RemoteId, RemoteQueue, RemoteRegion, Rights,
+    Simulation, Span, Spans, Spin, Spot, Update, Window, Windows, Write,
 };
 use ayre_proto::matching::{self, Arrive, Matcher, Message, Pattern, Post, Sizes};
 use std::hint::black_box;
+use std::time::Duration;
 
 struct Pair {
     near: Port,
@@ -167,6 +168,33 @@ fn multicast(count: u64) {
     while counts.iter().any(|heard| *heard < count) {
         members.iter_mut().zip(&mut counts[1..]).for_each(|(member, count)| _ = member.poll(count));
         root.poll(&mut counts[0]);
+    }
+}
+
+/// Puts of so many bytes over a link, as many under way as there is room for: what they go through
+/// between the program and the network, which is memory here, and what answers them. Both ends.
+fn linked(len: usize, count: u64) {
+    let simulation = Simulation::new(Duration::from_micros(10));
+    let configs = [0, 1].map(|number| Config::new().number(number));
+    let ports = simulation.mesh(&NetOptions::plain(), configs).expect("two ports");
+    let [mut near, mut far]: [Port; 2] = ports.try_into().expect("two ports");
+    let region = far.alloc(4096, RegionOptions::new()).expect("a page");
+    far.share(PeerId(0), &region, 0..4096, Rights::all(), 0).expect("shared");
+    let mut serve = |near: &mut Port| {
+        near.progress();
+        far.progress();
+    };
+    // In so many polls what was shared arrives.
+    (0..1000).for_each(|_| serve(&mut near));
+    let remote = near.accept_region(PeerId(1), 0).expect("it has arrived");
+    let data = [7; 2048];
+    for _ in 0..count {
+        while near.put(&remote, 0, black_box(&data[..len]), Options::new()).is_err() {
+            serve(&mut near);
+        }
+    }
+    while !near.is_flushed(PeerId(1)) {
+        serve(&mut near);
     }
 }
 
@@ -423,6 +451,8 @@ fn main() {
         "write-8" => written(count),
         "read-8" => read(count),
         "update-8" => updated(count),
+        "linked-put-8" => linked(8, count),
+        "linked-put-1300" => linked(1300, count),
         "tagged-poll" => {
             let mut ends = endpoints();
             (0..count).for_each(|_| assert!(!ends.0.progress(|_| ())));

@@ -3,12 +3,13 @@
 //! A producer has frames to send, a consumer takes them when it likes, and between them lies a
 //! network that loses, repeats, delays and reorders in both directions. Checked all the way: each
 //! frame is delivered once and in order, no buffer is used that was not given, what is told of each
-//! frame adds up; and once the faults stop, everything arrives.
+//! frame adds up, what is said of those in flight is what looking at each of them says; and once the
+//! faults stop, everything arrives.
 #[path = "common/dice.rs"]
 mod dice;
 
 use ayre_proto::link::receive::{Arrival, Receiver};
-use ayre_proto::link::send::{Ack, Loss, SendEffects, Sender, Transmission, Wait};
+use ayre_proto::link::send::{Ack, Loss, OVERTAKEN, SendEffects, Sender, Transmission, Wait};
 use ayre_proto::link::{Repair, WINDOW};
 use dice::{Dice, seeds};
 use proptest::prelude::*;
@@ -46,11 +47,14 @@ struct Told {
     arrived: Vec<u32>,
     freed: Vec<u32>,
     lost: Vec<(u32, Loss)>,
+    /// Of those that arrived.
+    transmissions: Vec<Transmission>,
 }
 
 impl SendEffects for Told {
-    fn arrived(&mut self, seq: u32, _: Transmission) {
+    fn arrived(&mut self, seq: u32, transmission: Transmission) {
         self.arrived.push(seq);
+        self.transmissions.push(transmission);
     }
 
     fn freed(&mut self, seq: u32) {
@@ -77,6 +81,9 @@ struct World {
     /// Content of frames that have not arrived, as far as the sender knows: its buffers.
     buffers: BTreeMap<u32, u64>,
     produced: u64,
+    /// Frames in flight, by how many came before them; and the newest that arrived of each path.
+    flying: BTreeMap<u64, Transmission>,
+    newest: [u32; 4],
     asked_at: u64,
     receiver: Receiver,
     kept: BTreeMap<u32, u64>,
@@ -103,6 +110,8 @@ impl World {
             path: 0,
             buffers: BTreeMap::new(),
             produced: 0,
+            flying: BTreeMap::new(),
+            newest: [0; 4],
             asked_at: 0,
             receiver: Receiver::new(repair, first),
             kept: BTreeMap::new(),
@@ -146,6 +155,16 @@ impl World {
             let transmission = self.launch(Packet::Data { seq, content });
             self.transmissions += 1;
             self.sender.resend(transmission);
+            self.flying.insert(content, transmission);
+        }
+        if self.dice.percent(1)
+            && let Some((_, seq)) = self.sender.eldest()
+        {
+            let content = self.buffers[&seq];
+            let transmission = self.launch(Packet::Data { seq, content });
+            self.transmissions += 1;
+            let before = self.sender.repeat(seq, transmission);
+            assert_eq!(self.flying.insert(content, transmission), Some(before));
         }
         while self.produced < frames && self.sender.room() > 0 {
             // The number is the sender's to give; it is the count of frames, whose content says it.
@@ -154,6 +173,7 @@ impl World {
             self.transmissions += 1;
             assert_eq!(self.sender.send(transmission), seq);
             self.buffers.insert(seq, content);
+            self.flying.insert(content, transmission);
             self.produced += 1;
         }
         let waits = self.produced < frames && self.sender.in_flight() == 0;
@@ -196,6 +216,7 @@ impl World {
                 let mut told = Told::default();
                 let said = Ack { ack, sack, limit, nack, heard: None };
                 self.sender.on_ack(&said, &mut told).expect("an honest receiver");
+                self.hear(&told);
                 for seq in told.arrived {
                     let content = self.buffers.remove(&seq).expect("a frame arrives once");
                     assert!(self.confirmed.insert(content));
@@ -205,6 +226,42 @@ impl World {
                 assert!(told.lost.iter().all(|(seq, _)| self.buffers.contains_key(seq)));
             }
         }
+    }
+
+    /// What is told of frames in flight; what is said of those that still are is what looking at each
+    /// of them says.
+    // spec: LINK-8
+    fn hear(&mut self, told: &Told) {
+        if told.arrived.is_empty() && told.lost.is_empty() {
+            return;
+        }
+        for Transmission { path, number, .. } in &told.transmissions {
+            let newest = &mut self.newest[usize::from(*path)];
+            *newest = (*newest).max(*number);
+        }
+        for seq in told.arrived.iter().chain(told.lost.iter().map(|(seq, _)| seq)) {
+            self.flying.remove(&self.buffers[seq]);
+        }
+        let eldest = self.flying.iter().min_by_key(|(_, transmission)| transmission.at);
+        let eldest = eldest.map(|(frame, transmission)| (transmission.at, self.number(*frame)));
+        assert_eq!(self.sender.eldest(), eldest);
+        assert_eq!(self.sender.in_flight() as usize, self.flying.len());
+        assert_eq!(self.sender.deadline(WAIT), self.wait_ends());
+        assert!(self.flying.values().all(|flying| self.overtakers(flying) < OVERTAKEN));
+    }
+
+    /// How far the newest transmission that arrived is ahead of this one of the same path.
+    fn overtakers(&self, flying: &Transmission) -> u32 {
+        self.newest[usize::from(flying.path)].saturating_sub(flying.number)
+    }
+
+    /// When a frame in flight has been waited for.
+    fn wait_ends(&self) -> Option<u64> {
+        let ends = self.flying.values().map(|flying| match self.overtakers(flying) {
+            0 => flying.at + WAIT.timeout,
+            _ => flying.at + WAIT.overtaken,
+        });
+        ends.min()
     }
 
     fn take_in(&mut self, seq: u32, content: u64) {
@@ -259,6 +316,9 @@ impl World {
             }
             let mut told = Told::default();
             self.sender.on_time(self.now, WAIT, &mut told);
+            self.hear(&told);
+            let due = self.sender.deadline(WAIT);
+            assert!(due.is_none_or(|at| at > self.now), "whoever is late is lost");
         }
         assert_eq!(self.delivered, frames);
         assert!(self.buffers.is_empty() && self.sender.is_idle());

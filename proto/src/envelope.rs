@@ -27,7 +27,10 @@ pub const ENVELOPE_WORDS: usize = 5;
 pub const SHORT_WORDS: usize = 2;
 
 /// Bytes of the longest message in the ring; longer ones wait for their receive.
-pub const LONG_MAX: usize = 16 << 10;
+pub const LONG_MAX: usize = 64 << 10;
+/// The same for a message to an endpoint of the same host, where to ask takes no time and what
+/// waits can be copied once.
+pub const LONG_MAX_HERE: usize = 16 << 10;
 
 /// What the sender says of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::control::Packet;
 use crate::error::{Busy, Fault, PostError, SetupError};
 use crate::setup::{Begun, Hello, hear_hello};
 use crate::wire::{Arrived, BegunLink};
-use ayre_proto::envelope::LONG_MAX;
+use ayre_proto::envelope::LONG_MAX_HERE;
 use ayre_proto::units::PeerId;
 use rustix::fd::{AsFd, OwnedFd};
 use std::collections::VecDeque;
@@ -355,7 +355,7 @@ impl Endpoint {
         let Ok(connection) = self.port.connection(peer) else { return };
         let known = &mut self.remotes[remote.index()];
         known.ring_out = connection.out.ring().map(|ring| ring.sender());
-        let is_long = known.ring_out.as_ref().is_some_and(|ring| ring.longest() >= LONG_MAX);
+        let is_long = known.ring_out.as_ref().is_some_and(|ring| ring.longest() >= LONG_MAX_HERE);
         let takes_all = is_long && connection.messages_out.lines() >= LINES_MIN;
         if !takes_all && !connection.is_carried() {
             return self.too_short(remote, peer);

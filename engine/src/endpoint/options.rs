@@ -7,7 +7,7 @@ use crate::job::host_addresses;
 use crate::port::Port;
 use crate::tuning::Tuning;
 use crate::wire::{NetOptions, Partition, Plan};
-use ayre_proto::envelope::LONG_MAX;
+use ayre_proto::envelope::LONG_MAX_HERE;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -161,7 +161,7 @@ impl EndpointOptions {
 
 /// Bytes of a ring as asked for, if there can be one that takes all long messages.
 fn ring_bytes(bytes: usize) -> Result<u32, SetupError> {
-    let is_sound = bytes.is_power_of_two() && (2 * LONG_MAX..=16 << 20).contains(&bytes);
+    let is_sound = bytes.is_power_of_two() && (2 * LONG_MAX_HERE..=16 << 20).contains(&bytes);
     if is_sound { Ok(bytes as u32) } else { Err(SetupError::Invalid("bytes of a ring")) }
 }
 

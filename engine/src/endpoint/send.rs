@@ -5,7 +5,7 @@ use crate::error::{Busy, Fault, PostError};
 use crate::mem::page::Sleeper;
 use crate::mem::span::Spans;
 use arrayvec::ArrayVec;
-use ayre_proto::envelope::{ENVELOPE_WORDS, Envelope, LONG_MAX, Record};
+use ayre_proto::envelope::{ENVELOPE_WORDS, Envelope, LONG_MAX, LONG_MAX_HERE, Record};
 use ayre_proto::lane::Kind;
 use ayre_proto::limits::{EAGER_MAX, LINE};
 use ayre_proto::units::PeerId;
@@ -97,7 +97,7 @@ impl Endpoint {
     /// Longest message that leaves at once, its memory included: nothing of it is needed when
     /// [`Endpoint::send`] returns.
     pub const fn inject_max() -> usize {
-        LONG_MAX
+        LONG_MAX_HERE
     }
 
     /// Sends a message. Messages to one endpoint arrive in the order in which they were sent.
@@ -155,9 +155,7 @@ impl Endpoint {
             bytes.read(0, &mut staged[..len]);
             self.push_record(peer, &Record::Short { envelope, answer }, &staged[..len])?;
             true
-        } else if len <= LONG_MAX
-            && let Some(place) = self.write_ring(to, peer, bytes)?
-        {
+        } else if let Some(place) = self.write_ring(to, peer, bytes)? {
             let record = Record::Long { envelope, answer, len: len as u64, place };
             self.push_record(peer, &record, &[])?;
             true
@@ -176,14 +174,19 @@ impl Endpoint {
         Ok(Sent::UnderWay)
     }
 
-    /// Copies a message into the ring; none where there is no such ring. There is room in the lane
-    /// for its record.
+    /// Copies a message into the ring, if it may go there before its receive is known: none where it
+    /// has to ask. There is room in the lane for its record.
+    // spec: ENV-3
     fn write_ring(
         &mut self,
         to: RemoteId,
         peer: PeerId,
         bytes: &Spans,
     ) -> Result<Option<u64>, PostError> {
+        let is_linked = self.port.connection(peer)?.is_carried();
+        if bytes.len() > if is_linked { LONG_MAX } else { LONG_MAX_HERE } {
+            return Ok(None);
+        }
         self.reserve(peer)?;
         let ring = self.remotes[to.index()].ring_out.as_mut();
         let Some(ring) = ring.filter(|ring| bytes.len() <= ring.longest()) else {
@@ -197,7 +200,10 @@ impl Endpoint {
                 ring.write(&whole)
             }
         };
-        place.map(Some).ok_or_else(|| Busy::MessageLaneFull.into())
+        match place {
+            None if bytes.len() <= LONG_MAX_HERE => Err(Busy::MessageLaneFull.into()),
+            place => Ok(place),
+        }
     }
 
     /// Whether all has ended that was posted to a remote: messages that had to be answered, writes,

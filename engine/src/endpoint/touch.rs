@@ -5,7 +5,6 @@ use super::{Context, End, Endpoint, RemoteId, Sent, What};
 use crate::error::{Busy, Fault, PostError};
 use crate::mem::span::Spans;
 use ayre_proto::combine::{Combine, Number};
-use ayre_proto::envelope::LONG_MAX;
 use ayre_proto::lane::Malformed;
 use ayre_proto::touch::{Calculation, Touch};
 use ayre_proto::units::PeerId;
@@ -158,7 +157,7 @@ impl Endpoint {
     // spec: ENV-24, ENV-25
     pub fn write(&mut self, to: Spot, write: &Write) -> Result<Sent, PostError> {
         let Write { ref bytes, data, context, inject } = *write;
-        if inject && bytes.len() > LONG_MAX {
+        if inject && bytes.len() > Self::inject_max() {
             return Err(Fault::TooLong.into());
         }
         let peer = self.may_touch(to.remote)?;

@@ -4,8 +4,9 @@
 //! A thread counts for a while after it has polled, and once, however many endpoints it polls. So
 //! an endpoint of this process is no neighbour: whoever polls it is counted anyhow.
 use crate::connection::Name;
-use std::collections::HashSet;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use crate::sync::{AtomicU32, Ordering};
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ const RECENTLY: Duration = Duration::from_millis(100);
 /// What the endpoints of a process know of each other.
 #[derive(Default)]
 struct Crowd {
-    names: HashSet<Name>,
+    finds: HashMap<Name, Arc<AtomicU32>>,
     threads: Threads,
 }
 
@@ -40,24 +41,48 @@ fn crowd() -> MutexGuard<'static, Crowd> {
 
 /// An endpoint's place among those of its process.
 #[derive(Debug)]
-pub(super) struct Place(Name);
+pub(super) struct Place {
+    name: Name,
+    /// Polls of the endpoint that found something: only it counts them.
+    finds: Arc<AtomicU32>,
+    /// Those of all others, when they were added up last.
+    others: u32,
+}
 
 impl Place {
     pub(super) fn take(name: Name) -> Self {
-        crowd().names.insert(name);
-        Self(name)
+        let finds = Arc::new(AtomicU32::new(0));
+        crowd().finds.insert(name, Arc::clone(&finds));
+        Self { name, finds, others: 0 }
+    }
+
+    /// A poll has found something: the how many-th.
+    #[inline(always)]
+    pub(super) fn find(&self) -> u32 {
+        let finds = self.finds.load(Ordering::Relaxed).wrapping_add(1);
+        self.finds.store(finds, Ordering::Relaxed);
+        finds
+    }
+
+    /// Whether other endpoints of this process have found something since this was asked last.
+    pub(super) fn have_others_found(&mut self) -> bool {
+        let crowd = crowd();
+        let others = crowd.finds.iter().filter(|(name, _)| **name != self.name);
+        let finds = others.map(|(_, finds)| finds.load(Ordering::Relaxed));
+        let finds = finds.fold(0, u32::wrapping_add);
+        std::mem::replace(&mut self.others, finds) != finds
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        crowd().names.remove(&self.0);
+        crowd().finds.remove(&self.name);
     }
 }
 
 /// Whether an endpoint is one of this process.
 pub(super) fn is_here(name: Name) -> bool {
-    crowd().names.contains(&name)
+    crowd().finds.contains_key(&name)
 }
 
 /// This thread polls. How many threads do.

@@ -88,7 +88,7 @@ const POLLS_ALONE: u32 = 128;
 /// Polls that find nothing between two looks at what need not be done at each, and between two at
 /// which a crowded endpoint lets others run.
 const POLLS_PER_PAUSE: u32 = 4;
-/// And before it sleeps instead.
+/// And before it sleeps instead, if no other endpoint of its process has found something.
 const POLLS_BEFORE_NAP: u32 = 1 << 14;
 /// Other connections that a poll looks at. Not one: where a processor is shared, a poll may be all
 /// that an endpoint does in its time.
@@ -222,11 +222,9 @@ pub struct Endpoint {
     neighbours: usize,
     pollers: usize,
     processors: usize,
-    _place: crowd::Place,
+    place: crowd::Place,
     /// Whether the last yield has let somebody run who yields, too.
     is_shared: bool,
-    /// Polls that found something.
-    found: u32,
     staging: Box<[u8; EAGER_MAX]>,
     /// Ends that the program has not been told yet.
     ended: VecDeque<End>,
@@ -280,9 +278,8 @@ impl Endpoint {
             neighbours: 0,
             pollers: 1,
             processors: host_processors(),
-            _place: crowd::Place::take(address.name()),
+            place: crowd::Place::take(address.name()),
             is_shared: false,
-            found: 0,
             staging: Box::new([0; EAGER_MAX]),
             ended: VecDeque::new(),
             rests: false,
@@ -345,9 +342,9 @@ impl Endpoint {
         }
         if any {
             self.idle_before = self.idle;
-            self.found = self.found.wrapping_add(1);
-            if self.found.is_multiple_of(FINDS_PER_TURN) {
-                self.look_elsewhere(tell);
+            let finds = self.place.find();
+            if finds.is_multiple_of(FINDS_PER_TURN) {
+                self.look_elsewhere(finds, tell);
             }
         } else {
             self.send_for_lines();
@@ -363,12 +360,12 @@ impl Endpoint {
     /// However much comes where something came last, others are looked at, too.
     // spec: ENV-14
     #[inline(never)]
-    fn look_elsewhere(&mut self, tell: &mut impl FnMut(End)) {
+    fn look_elsewhere(&mut self, finds: u32, tell: &mut impl FnMut(End)) {
         self.take_turns(tell);
         if let Some(peer) = self.port.pump() {
             self.take_some(peer.index(), tell);
         }
-        if self.found.is_multiple_of(POLLS_PER_MEETING) {
+        if finds.is_multiple_of(POLLS_PER_MEETING) {
             self.attend();
         }
     }

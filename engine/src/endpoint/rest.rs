@@ -81,7 +81,7 @@ impl Endpoint {
         if !is_crowded && (self.port.linked == 0 || !is_turn) {
             return;
         }
-        if self.empty() < super::POLLS_BEFORE_NAP {
+        if self.empty() < super::POLLS_BEFORE_NAP || self.is_needed_elsewhere() {
             if is_crowded {
                 return std::thread::yield_now();
             }
@@ -96,6 +96,17 @@ impl Endpoint {
             self.wake();
         }
         self.ended.extend(ends);
+    }
+
+    /// Whether this is no time to sleep, nor soon: a thread may poll several endpoints, and sleeping
+    /// at one that nobody talks to would keep it from the others.
+    // spec: ENV-5
+    fn is_needed_elsewhere(&mut self) -> bool {
+        let is_needed = self.place.have_others_found();
+        if is_needed {
+            self.idle_before = self.idle;
+        }
+        is_needed
     }
 
     pub(super) fn is_neighbour(&self, address: &Address) -> bool {

@@ -3,8 +3,8 @@
 //! A producer has frames to send, a consumer takes them when it likes, and between them lies a
 //! network that loses, repeats, delays and reorders in both directions. Checked all the way: each
 //! frame is delivered once and in order, no buffer is used that was not given, what is told of each
-//! frame adds up, what is said of those in flight is what looking at each of them says; and once the
-//! faults stop, everything arrives.
+//! frame adds up, what is said of those in flight is what looking at each of them says; and once
+//! the faults stop, everything arrives.
 #[path = "common/dice.rs"]
 mod dice;
 
@@ -228,8 +228,8 @@ impl World {
         }
     }
 
-    /// What is told of frames in flight; what is said of those that still are is what looking at each
-    /// of them says.
+    /// What is told of frames in flight; what is said of those that still are is what looking at
+    /// each of them says.
     // spec: LINK-8
     fn hear(&mut self, told: &Told) {
         if told.arrived.is_empty() && told.lost.is_empty() {

@@ -98,8 +98,8 @@ impl Endpoint {
         self.ended.extend(ends);
     }
 
-    /// Whether this is no time to sleep, nor soon: a thread may poll several endpoints, and sleeping
-    /// at one that nobody talks to would keep it from the others.
+    /// Whether this is no time to sleep, nor soon: a thread may poll several endpoints, and to
+    /// sleep at one that nobody talks to would keep it from the others.
     // spec: ENV-5
     fn is_needed_elsewhere(&mut self) -> bool {
         let is_needed = self.place.have_others_found();

@@ -174,8 +174,8 @@ impl Endpoint {
         Ok(Sent::UnderWay)
     }
 
-    /// Copies a message into the ring, if it may go there before its receive is known: none where it
-    /// has to ask. There is room in the lane for its record.
+    /// Copies a message into the ring, if it may go there before its receive is known; none where
+    /// it has to ask. There is room in the lane for its record.
     // spec: ENV-3
     fn write_ring(
         &mut self,

@@ -117,7 +117,7 @@ pub(crate) fn script(s: &mut Script) {
         for data in ["-", "ffffffffffffffff"] {
             for answer in ["-", "0", "7"] {
                 both_ways(s, &format!("short {tag} {data} {answer}"), 0x30);
-                both_ways(s, &format!("long {tag} {data} {answer} 4000 7fffffffffffffc0"), 0);
+                both_ways(s, &format!("long {tag} {data} {answer} 10000 7fffffffffffffc0"), 0);
             }
             both_ways(s, &format!("ask {tag} {data} 5 0 4001 0"), 0);
             both_ways(s, &format!("ask {tag} {data} 5 1 ffffffffffffffff 7fff12345678"), 0);
@@ -142,7 +142,7 @@ pub(crate) fn script(s: &mut Script) {
         }
     }
     s.section("the longest long one, and longer ones");
-    for len in [0x4000, 0x4001, 1 << 63, u64::MAX] {
+    for len in [0x1_0000, 0x1_0001, 1 << 63, u64::MAX] {
         s.run(format!("parse 2 1 2 3 {len:x} 0 28"));
     }
     s.section("refusals");

@@ -1,7 +1,8 @@
 /* What an MPI program sees of its transport: one round of each measure, a line each: name, value,
  * unit. bench/mpi.sh runs rounds over several transports by turns and compares them.
  *
- * Two ranks:  messages there and back, in windows; puts, gets and fetch-and-ops on a window.
+ * Two ranks:  messages there and back, the shortest also in multiples of what a line of memory takes,
+ *             if the ranks share any; messages in windows; puts, gets and fetch-and-ops on a window.
  * More ranks: barrier and allreduce. */
 #include <mpi.h>
 #include <stdio.h>
@@ -99,12 +100,58 @@ static void allreduce(size_t unused) {
     MPI_Allreduce(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
 
+/* A line of memory that goes there and back: below that no message can be. */
+struct line {
+    _Alignas(64) volatile long turn;
+};
+static struct line *lines;
+
+static void line_there_and_back(size_t unused) {
+    static long turn;
+    (void)unused;
+    turn++;
+    if (rank == 0)
+        lines[0].turn = turn;
+    while (lines[!rank].turn != turn)
+        ;
+    if (rank == 1)
+        lines[1].turn = turn;
+}
+
+/* Seconds that a line takes one way; 0 where the ranks share no memory. */
+static double line_seconds(void) {
+    MPI_Comm host;
+    MPI_Win shared;
+    MPI_Aint bytes;
+    int unit, here;
+    double taken = 0;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host);
+    MPI_Comm_size(host, &here);
+    if (here == ranks) {
+        bytes = rank == 0 ? 4096 : 0;
+        MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, host, &lines, &shared);
+        MPI_Win_shared_query(shared, 0, &bytes, &unit, &lines);
+        if (rank == 0)
+            lines[0].turn = lines[1].turn = 0;
+        taken = seconds(line_there_and_back, 0, 10000) / 2;
+        MPI_Win_free(&shared);
+    }
+    MPI_Comm_free(&host);
+    return taken;
+}
+
 static void messages(void) {
+    double line = line_seconds();
     static const size_t sizes[] = {8, 64, 512, 4096, 16384, 65536, 1 << 20, LONGEST};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         int count = sizes[i] < 2048 ? 10000 : 20 + (1 << 25) / (int)(sizes[i] + 16384);
-        report("one-way", sizes[i], seconds(there_and_back, sizes[i], count) / 2 * 1e6, "us");
+        double taken = seconds(there_and_back, sizes[i], count) / 2;
+        report("one-way", sizes[i], taken * 1e6, "us");
+        if (sizes[i] == 8 && line > 0)
+            report("one-way-of-line", 8, taken / line, "x");
     }
+    if (line > 0)
+        report("line", 0, line * 1e6, "us");
     for (size_t bytes = 8; bytes <= 64; bytes *= 8)
         report("rate", bytes, WINDOW / seconds(many, bytes, 500) / 1e6, "M/s");
     for (size_t bytes = 4096; bytes <= 1 << 20; bytes *= 16) {

@@ -505,6 +505,47 @@ fn what_is_read_there_takes_nothing_of_its_sender() {
     }
 }
 
+/// Sends so many messages, of which the receives wait: which of them have gone at once.
+fn gone(sides: &mut [Side; 2], len: usize, count: usize) -> Vec<bool> {
+    let (mut from, mut into) = (pattern(len, 1), vec![0; len]);
+    let sent = (0..count).map(|_| {
+        sides[1].receive(Some((TAG, 0)), &mut into, 1);
+        let [near, far] = sides;
+        let sent = send([near, far], &message(TAG, &mut from));
+        until(sides, |sides| sides[1].ends.len() == 1);
+        assert_eq!(received(&sides[1].ends.pop().unwrap()).placed, len as u64);
+        assert!(into == from);
+        until(sides, |sides| sent == Sent::Gone || sides[0].ends.len() == 1);
+        sides[0].ends.clear();
+        into.fill(0);
+        sent == Sent::Gone
+    });
+    sent.collect()
+}
+
+// spec: ENV-3
+#[test]
+fn what_is_wanted_by_the_ring_again_and_again_goes_before_it_is_wanted() {
+    let mut sides = pair_by(Method::Pipeline);
+    let rounds = [vec![false; 65], vec![true; 1024], vec![false; 65], vec![true; 10]].concat();
+    assert_eq!(gone(&mut sides, 16_385, rounds.len()), rounds);
+    // Longer ones ask, and say nothing of these.
+    assert_eq!(gone(&mut sides, 65_537, 3), [false; 3]);
+    assert_eq!(gone(&mut sides, 65_536, 3), [true; 3]);
+    // Without room in the ring they ask, too, as nobody need be told to try again.
+    let mut from = pattern(65_536, 1);
+    let sends = (0..1000).map(|_| sides[0].try_send(&message(TAG, &mut from)));
+    let sent: Vec<_> = sends.take_while(Result::is_ok).map(Result::unwrap).collect();
+    assert_eq!((sent[0], sent.last()), (Sent::Gone, Some(&Sent::UnderWay)));
+}
+
+// spec: ENV-3
+#[test]
+fn what_is_read_where_it_lies_asks() {
+    let mut sides = pair_by(Method::Kernel);
+    assert_eq!(gone(&mut sides, 65_536, 200), vec![false; 200]);
+}
+
 /// Who forgets its peer may use the memory for other things: none of that is taken for a message.
 // spec: INJ-6, ENV-8
 #[test]

@@ -3,6 +3,7 @@
 //! Who wants to send calls; the other side answers when it makes progress. Where two call each
 //! other, the call of the greater name counts. An endpoint of another host is called by asking for
 //! a link with it; which of two links counts then, the links themselves settle.
+use super::ahead::Ahead;
 use super::touched::Toucher;
 use super::{Address, Endpoint, Remote, RemoteId};
 use crate::connection::Name;
@@ -79,6 +80,7 @@ impl Endpoint {
             peer: None,
             open: None,
             ring_out: None,
+            ahead: Ahead::default(),
             ring_in: None,
             replies: VecDeque::new(),
             toucher: Toucher::default(),

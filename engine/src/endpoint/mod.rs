@@ -15,6 +15,7 @@
 //! | `links.rs` | when links with other hosts are looked at |
 //! | `meet.rs` | connections that come about while the program goes on |
 //! | `send.rs` | messages on their way out |
+//! | `ahead.rs` | messages that go before they are wanted |
 //! | `receive.rs` | what comes, and what becomes of it |
 //! | `fetch.rs` | what is read where its sender has it |
 //! | `posted.rs` | receives: post, look, take back |
@@ -25,6 +26,7 @@
 //! | `crowd.rs` | how many wait for this host's processors |
 //! | `slots.rs` | what is under way, by key |
 mod address;
+mod ahead;
 mod crowd;
 mod fetch;
 mod links;
@@ -56,6 +58,7 @@ use crate::mem::inject::Process;
 use crate::mem::ring::{RingReceiver, RingSender};
 use crate::port::Port;
 use crate::tuning::Trials;
+use ahead::Ahead;
 use ayre_proto::limits::{EAGER_MAX, LANE_LINES_MAX};
 use ayre_proto::matching::{Matcher, Sizes};
 use ayre_proto::units::PeerId;
@@ -172,6 +175,7 @@ struct Remote {
     /// The same, while something may be posted to it: not while a long write leaves.
     open: Option<PeerId>,
     ring_out: Option<RingSender>,
+    ahead: Ahead,
     ring_in: Option<RingReceiver>,
     /// What it is to be answered when there is room.
     replies: VecDeque<Reply>,

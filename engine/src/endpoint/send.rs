@@ -1,5 +1,5 @@
 //! Messages on their way out.
-use super::{Context, End, Endpoint, RemoteId, What};
+use super::{Context, End, Endpoint, Remote, RemoteId, What};
 use crate::connection::Executor;
 use crate::error::{Busy, Fault, PostError};
 use crate::mem::page::Sleeper;
@@ -184,12 +184,13 @@ impl Endpoint {
         bytes: &Spans,
     ) -> Result<Option<u64>, PostError> {
         let is_linked = self.port.connection(peer)?.is_carried();
-        if bytes.len() > if is_linked { LONG_MAX } else { LONG_MAX_HERE } {
+        let ahead = self.remotes[to.index()].ahead;
+        if bytes.len() > if is_linked { LONG_MAX } else { ahead.longest() } {
             return Ok(None);
         }
         self.reserve(peer)?;
-        let ring = self.remotes[to.index()].ring_out.as_mut();
-        let Some(ring) = ring.filter(|ring| bytes.len() <= ring.longest()) else {
+        let Remote { ring_out, ahead, .. } = &mut self.remotes[to.index()];
+        let Some(ring) = ring_out.as_mut().filter(|ring| bytes.len() <= ring.longest()) else {
             return Ok(None);
         };
         let place = match bytes.whole() {
@@ -202,7 +203,11 @@ impl Endpoint {
         };
         match place {
             None if bytes.len() <= LONG_MAX_HERE => Err(Busy::MessageLaneFull.into()),
-            place => Ok(place),
+            None => Ok(None),
+            Some(place) => {
+                ahead.on_gone(bytes.len());
+                Ok(Some(place))
+            }
         }
     }
 
@@ -421,6 +426,9 @@ impl Endpoint {
             return false;
         }
         departing.stage = Stage::Wanted { to, at: 0, len: len as usize };
+        if let Some(remote) = self.remotes.get_mut(from.index()) {
+            remote.ahead.on_answer(departing.bytes.len(), len > 0);
+        }
         // Nothing goes, so that it may be said to be done with the next record.
         match len {
             0 => self.all_gone(key, tell),

@@ -1,0 +1,41 @@
+//! Messages that go into the ring before a receive wants them.
+use ayre_proto::envelope::{LONG_MAX, LONG_MAX_HERE};
+
+/// Messages in a row that were wanted by the ring, until more go without asking: more than a
+/// receiver tries by one method before it has decided (INJ-8).
+const ENOUGH: u32 = 65;
+/// Messages that go so until as many ask again, in case the receiver has changed its mind. They ask
+/// together: one that asks among others that do not is wanted behind all of those, and its receiver
+/// would find the ring slow.
+const UNASKED_MAX: u32 = 1024;
+
+/// How an endpoint of this host has taken messages that asked, of lengths between what always goes
+/// at once and what never does: by the ring, or read where they lie, which only it knows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ahead {
+    wanted: u32,
+    unasked: u32,
+}
+
+impl Ahead {
+    /// Bytes of the longest message that goes before it is wanted, while the ring has room.
+    // spec: ENV-3
+    pub(super) fn longest(self) -> usize {
+        if self.wanted == ENOUGH { LONG_MAX } else { LONG_MAX_HERE }
+    }
+
+    /// A message has gone before it was wanted.
+    pub(super) fn on_gone(&mut self, len: usize) {
+        self.unasked += u32::from(len > LONG_MAX_HERE);
+        if self.unasked == UNASKED_MAX {
+            *self = Self::default();
+        }
+    }
+
+    /// What a message has asked for has come: that it is wanted, or that it was read, or is not.
+    pub(super) fn on_answer(&mut self, len: usize, is_wanted: bool) {
+        if len <= LONG_MAX {
+            self.wanted = if is_wanted { ENOUGH.min(self.wanted + 1) } else { 0 };
+        }
+    }
+}

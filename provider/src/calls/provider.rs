@@ -12,7 +12,7 @@ use crate::registry::{self, Entity};
 use crate::sys::core::Parameter;
 use crate::sys::object::Object;
 use crate::sys::{copy, core, tree};
-use ayre::{EndpointOptions, Ethernet};
+use ayre::EndpointOptions;
 use std::cell::UnsafeCell;
 use std::error::Error;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -60,8 +60,8 @@ const PARAMETERS: [(&CStr, Parameter, &CStr); 5] = [
     (
         ETHERNET,
         Parameter::Choice,
-        c"Between hosts of one Ethernet, frames of its own for short messages, which takes half \
-          the time and CAP_NET_RAW: yes, or it is an error; no (where ranks may)",
+        c"Between hosts of one Ethernet, frames of its own for short messages, on all of \
+          them, which takes half the time and CAP_NET_RAW (no)",
     ),
     (
         FAULTS,
@@ -106,11 +106,7 @@ pub(crate) fn endpoint_options() -> Outcome<EndpointOptions> {
         tell(LOG_EP_CTRL, format_args!("{why}"));
         Code::INVALID
     })?;
-    Ok(match core::choice_parameter(CARD.0.get(), ETHERNET) {
-        None => options,
-        Some(true) => options.ethernet(Ethernet::Required),
-        Some(false) => options.ethernet(Ethernet::Never),
-    })
+    Ok(if is_chosen(ETHERNET) { options.ethernet() } else { options })
 }
 
 fn options(

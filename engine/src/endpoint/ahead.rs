@@ -1,9 +1,10 @@
 //! Messages that go into the ring before a receive wants them.
+use crate::tuning::ROUND;
 use ayre_proto::envelope::{LONG_MAX, LONG_MAX_HERE};
 
 /// Messages in a row that were wanted by the ring, until more go without asking: more than a
 /// receiver tries by one method before it has decided (INJ-8).
-const ENOUGH: u32 = 65;
+const ENOUGH: u32 = ROUND + 1;
 /// Messages that go so until as many ask again, in case the receiver has changed its mind. They ask
 /// together: one that asks among others that do not is wanted behind all of those, and its receiver
 /// would find the ring slow.

@@ -11,7 +11,7 @@ mod file;
 mod trials;
 
 pub(crate) use caches::stream_width_beside;
-pub(crate) use trials::Trials;
+pub(crate) use trials::{ROUND, Trials};
 
 pub use file::{Found, Origin, TuningError, file_of_user, found};
 

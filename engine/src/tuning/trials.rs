@@ -12,7 +12,7 @@ const FIRST: u32 = 8;
 const AGAIN: u32 = 256;
 const CHANCES: u32 = 3;
 /// Messages of the longest round.
-const ROUND: u32 = 64;
+pub(crate) const ROUND: u32 = 64;
 /// Rounds by a method that count, by their median: some were disturbed.
 const RECENT: usize = 5;
 /// Bytes that come by the first method before anything is compared: until then what it goes through

@@ -15,7 +15,7 @@ use crate::mem::fence;
 use crate::mem::page::Sleeper;
 use crate::port::Port;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -128,8 +128,8 @@ impl Sleep {
 
     /// Sleeps until something happens, at most until `deadline`, and takes what has rung.
     pub(crate) fn sleep(&self, deadline: Option<Instant>) {
-        let mut events = [MaybeUninit::uninit(); EVENTS];
-        self.take(self.wait(&mut events, deadline));
+        self.doze(deadline);
+        self.take(self.happened(&mut [MaybeUninit::uninit(); EVENTS]));
     }
 
     /// Takes what has rung, without sleeping. Returns whether a control channel has something. All
@@ -140,7 +140,7 @@ impl Sleep {
         let looks = (self.watched().bells.len() + 2).div_ceil(EVENTS);
         let mut events = [MaybeUninit::uninit(); EVENTS];
         for _ in 0..looks {
-            let happened = self.wait(&mut events, Some(Instant::now()));
+            let happened = self.happened(&mut events);
             let (control, all) = (self.take(happened), happened.len() < EVENTS);
             if control || all {
                 return control;
@@ -150,22 +150,26 @@ impl Sleep {
     }
 
     /// Sleeps as well, but takes nothing: the next sleep ends at once, unless somebody has by then.
-    pub(crate) fn doze(&self, deadline: Option<Instant>) {
-        self.wait(&mut [MaybeUninit::uninit()], deadline);
-    }
-
+    ///
+    /// In poll(2), since epoll_wait(2) knows whole milliseconds only, and rounds up: what a link
+    /// has to do after 20 us would wait fifty times as long.
     // spec: WAIT-4
-    fn wait<'a>(
-        &self,
-        events: &'a mut [MaybeUninit<Event>],
-        deadline: Option<Instant>,
-    ) -> &'a [Event] {
+    pub(crate) fn doze(&self, deadline: Option<Instant>) {
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         let timeout = left.map(|left| Timespec {
             tv_sec: left.as_secs().min(1 << 40) as i64,
             tv_nsec: i64::from(left.subsec_nanos()),
         });
-        match epoll::wait(&self.epoll, events, timeout.as_ref()) {
+        match poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => unreachable!("poll on our own epoll: {errno}"),
+        }
+    }
+
+    /// What has happened that was not taken, as much of it as there is room for.
+    fn happened<'a>(&self, events: &'a mut [MaybeUninit<Event>]) -> &'a [Event] {
+        const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+        match epoll::wait(&self.epoll, events, Some(&AT_ONCE)) {
             Ok((events, _)) => events,
             Err(Errno::INTR) => &[],
             Err(errno) => unreachable!("epoll_wait on our own epoll: {errno}"),

@@ -1,22 +1,22 @@
 //! An endpoint that knows of more processes than there are processors, and what it does to whoever
 //! polls it.
+mod common;
+
 use ayre::{Address, Endpoint, EndpointOptions, Outgoing, Receive, Span, Spans, Spin};
+use common::system::sleeps;
+use std::time::{Duration, Instant};
 
 /// Polls that find nothing, after which an endpoint of a crowd sleeps.
 const PATIENCE: u64 = 1 << 14;
+/// How long, and so for how long it is awake before the next time; and times.
+const NAP: Duration = Duration::from_micros(250);
+const NAPS: u64 = 50;
 /// More processes than any host has processors.
 const NEIGHBOURS: u64 = 1 << 10;
 
 fn open() -> Endpoint {
     let options = EndpointOptions::new().spin(Spin::SHARED).local();
     Endpoint::open_with(&options).expect("an endpoint")
-}
-
-/// How often this thread has slept.
-fn sleeps() -> u64 {
-    let status = std::fs::read_to_string("/proc/thread-self/status").expect("this thread's");
-    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-    line.and_then(|count| count.trim().parse().ok()).expect("a count")
 }
 
 fn poll(endpoint: &mut Endpoint, times: u64) -> usize {
@@ -56,12 +56,14 @@ fn who_polls_two_sleeps_at_neither_while_one_of_them_has_something_to_do() {
     }
     let slept = sleeps() - before;
     assert!(slept < 100, "{slept} times, in polls enough for ten thousand");
-    // Where nobody has anything to do, it does.
-    let before = sleeps();
+    // Where nobody has anything to do, it does; but it is awake for as long as it sleeps.
+    let (before, since) = (sleeps(), Instant::now());
     let mut rounds = 0;
-    while sleeps() < before + 100 {
+    while sleeps() < before + NAPS {
         poll(&mut idle, 400);
         rounds += 1;
-        assert!(rounds < 10 * PATIENCE / 400, "it never sleeps");
+        assert!(rounds < 100 * PATIENCE, "it never sleeps");
     }
+    let least = 2 * NAP * (NAPS as u32 - 1);
+    assert!(since.elapsed() >= least, "{NAPS} naps, of which each takes {NAP:?}");
 }

@@ -2,9 +2,11 @@
 //! endpoints that it knows, and the threads of this process that poll some.
 //!
 //! A thread counts for a while after it has polled, and once, however many endpoints it polls. So
-//! an endpoint of this process is no neighbour: whoever polls it is counted anyhow.
+//! an endpoint of this process is no neighbour: whoever polls it is counted anyhow. And it naps once
+//! for all of them.
 use crate::connection::Name;
 use crate::sync::{AtomicU32, Ordering};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
@@ -78,6 +80,21 @@ impl Drop for Place {
     fn drop(&mut self) {
         crowd().finds.remove(&self.name);
     }
+}
+
+thread_local! {
+    /// When this thread has ended its last nap, at whichever endpoint.
+    static NAPPED: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// This thread has napped.
+pub(super) fn has_napped() {
+    NAPPED.set(Some(Instant::now()));
+}
+
+/// Whether it has been awake for so long since, if ever.
+pub(super) fn is_awake_for(time: Duration) -> bool {
+    NAPPED.get().is_none_or(|at| at.elapsed() >= time)
 }
 
 /// Whether an endpoint is one of this process.

@@ -305,7 +305,8 @@ impl Endpoint {
     ///
     /// Where this host has more endpoints that know each other than processors, one whose polls
     /// find nothing yields its processor, and after long sleeps for up to a quarter of a
-    /// millisecond, until something comes: what it waits for is to be done there.
+    /// millisecond, until something comes: what it waits for is to be done there. A program that
+    /// has work of its own between polls loses at most half of its time by that.
     // spec: ENV-5
     #[inline(always)]
     pub fn progress(&mut self, tell: impl FnMut(End)) -> bool {

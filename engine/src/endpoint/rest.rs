@@ -77,23 +77,35 @@ impl Endpoint {
     #[cold]
     pub(super) fn make_way(&mut self) {
         let is_crowded = self.is_crowded();
-        let is_turn = self.is_shared || self.idle.is_multiple_of(POLLS_PER_LINKED_YIELD);
-        if !is_crowded && (self.port.linked == 0 || !is_turn) {
-            return;
+        if is_crowded && self.may_nap() {
+            return self.nap();
         }
-        if self.empty() < super::POLLS_BEFORE_NAP || self.is_needed_elsewhere() {
-            if is_crowded {
-                return std::thread::yield_now();
-            }
+        if is_crowded {
+            return std::thread::yield_now();
+        }
+        let is_turn = self.is_shared || self.idle.is_multiple_of(POLLS_PER_LINKED_YIELD);
+        if self.port.linked > 0 && is_turn {
             let before = Instant::now();
             std::thread::yield_now();
             self.is_shared = SHARED.contains(&before.elapsed());
-            return;
         }
+    }
+
+    /// A program that polls may do so between steps of its own, and cannot be told from one that
+    /// waits: naps keep it from them for half of its time at the most.
+    // spec: ENV-5
+    fn may_nap(&mut self) -> bool {
+        self.empty() >= super::POLLS_BEFORE_NAP
+            && !self.is_needed_elsewhere()
+            && crowd::is_awake_for(NAP)
+    }
+
+    fn nap(&mut self) {
         let mut ends = Vec::new();
         if self.rest(|end| ends.push(end)) {
             self.port.sleep.doze(self.port.wake_by(Some(Instant::now() + NAP)));
             self.wake();
+            crowd::has_napped();
         }
         self.ended.extend(ends);
     }

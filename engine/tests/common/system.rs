@@ -132,3 +132,10 @@ pub fn held() -> Held {
         threads: fs::read_dir("/proc/self/task").expect("own threads").count(),
     }
 }
+
+/// How often this thread has slept.
+pub fn sleeps() -> u64 {
+    let status = fs::read_to_string("/proc/thread-self/status").expect("this thread's");
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.and_then(|count| count.trim().parse().ok()).expect("a count")
+}

@@ -1,9 +1,10 @@
 //! What takes unsafe code, besides memory: descriptors that a process was started with, claims on
-//! numbers of a file, a library that is there only where the launcher's is, and instructions that
-//! not every processor has.
+//! numbers of a file, a library that is there only where the launcher's is, instructions that not
+//! every processor has, and a receive that says how long the datagrams of a train are.
 pub(crate) mod claim;
 mod crc;
 pub(crate) mod pmix;
+pub(crate) mod train;
 
 pub(crate) use self::crc::crc32c;
 use rustix::fd::{FromRawFd, OwnedFd, RawFd};

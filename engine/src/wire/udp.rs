@@ -8,10 +8,9 @@ use self::sockets::Sockets;
 use crate::wire::net::{DATAGRAM_MAX, IPV4_HEADERS, IPV6_HEADERS};
 use crate::wire::net::{Inbox, Net, NetCounters, Outbox, Train};
 use nix::errno::Errno;
-use nix::sys::socket::{self, ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage};
-use nix::sys::socket::{MultiHeaders, SockaddrLike};
+use nix::sys::socket::{self, ControlMessage, MsgFlags, MultiHeaders, SockaddrStorage};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
@@ -30,8 +29,6 @@ const IDLE_MAX: u32 = 8;
 const FOUND_MAX: u32 = 16;
 /// What goes everywhere: the least MTU of IPv6 less its headers.
 const DATAGRAM_SURE: usize = 1280 - IPV6_HEADERS;
-/// Room for the one control message that the system sends: the length of a train's datagrams.
-const CONTROL_BYTES: usize = 64;
 
 /// A UDP port.
 #[derive(Debug)]
@@ -187,14 +184,15 @@ impl Udp {
     fn receive_some(&mut self, place: usize, inbox: &mut Inbox) -> usize {
         let Some(room) = inbox.room() else { return 0 };
         self.counters.calls += 1;
-        match receive_train(self.sockets.get(place), room) {
-            Ok(Some((from, len, segment))) => {
+        match self.sockets.receive(place, room) {
+            Ok(Some((from, came))) => {
+                let (len, segment) = (came.len, came.segment);
                 let count = inbox.accept(from, len, segment);
                 self.counters.received += count as u64;
                 self.counters.received_bytes += len as u64;
                 count
             }
-            Err(Errno::EAGAIN) => 0,
+            Err(rustix::io::Errno::AGAIN) => 0,
             Ok(None) => {
                 self.counters.dropped += 1;
                 0
@@ -331,39 +329,6 @@ fn send_each(socket: &OwnedFd, outbox: &Outbox, count: usize) -> Result<usize, E
         .unzip();
     let fd = socket.as_raw_fd();
     Ok(socket::sendmmsg(fd, &mut headers, &bytes, to, [], MsgFlags::empty())?.count())
-}
-
-/// Where a train came from, how many bytes it has, and how many each datagram of it but the last.
-/// `None` if something came that cannot be used.
-fn receive_train(
-    socket: &OwnedFd,
-    room: &mut [u8],
-) -> Result<Option<(SocketAddr, usize, usize)>, Errno> {
-    let mut control = [0; CONTROL_BYTES];
-    let mut room = [IoSliceMut::new(room)];
-    let message = socket::recvmsg::<SockaddrStorage>(
-        socket.as_raw_fd(),
-        &mut room,
-        Some(&mut control),
-        MsgFlags::empty(),
-    )?;
-    let mut segment = message.bytes;
-    for part in message.cmsgs()? {
-        if let ControlMessageOwned::UdpGroSegments(bytes) = part {
-            segment = usize::try_from(bytes).unwrap_or(0);
-        }
-    }
-    let from = message.address.as_ref().and_then(address);
-    let is_whole = !message.flags.contains(MsgFlags::MSG_TRUNC);
-    Ok(from.filter(|_| is_whole).map(|from| (from, message.bytes, segment)))
-}
-
-fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
-    match storage.family()? {
-        socket::AddressFamily::Inet => Some(SocketAddr::from(*storage.as_sockaddr_in()?)),
-        socket::AddressFamily::Inet6 => Some(SocketAddr::from(*storage.as_sockaddr_in6()?)),
-        _ => None,
-    }
 }
 
 #[cfg(all(test, not(loom)))]

@@ -6,10 +6,12 @@
 //! that nobody else can tell; the system gives it what its peer sends, and all else to the other
 //! one. Nobody else may share the port: sockets allow that only while one is added.
 use super::{enlarge, open};
+use crate::sys::train::{Train, receive_train};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::UdpGroSegment;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_reuseaddr;
 use std::io;
 use std::mem::MaybeUninit;
@@ -29,11 +31,19 @@ pub(super) struct Sockets {
     /// The first is for everybody.
     sockets: Vec<OwnedFd>,
     /// Whom those behind the first are connected to.
-    peers: Vec<SocketAddr>,
+    peers: Vec<Peer>,
     /// Can be read when one of them can.
     epoll: OwnedFd,
     /// Whom the last calls were for, and how many of them.
     streak: (Option<SocketAddr>, u32),
+}
+
+/// Whom a socket is connected to.
+#[derive(Debug)]
+struct Peer {
+    address: SocketAddr,
+    /// What came to it before it was connected, from whomever, was taken.
+    is_alone: bool,
 }
 
 /// Sockets that can be read, by their places.
@@ -77,14 +87,30 @@ impl Sockets {
         &self.sockets[0]
     }
 
-    /// The socket of a place.
-    pub(super) fn get(&self, place: usize) -> &OwnedFd {
-        &self.sockets[place]
+    /// Receives one train, or one datagram, from the socket of a place, and says from whom; none of
+    /// what cannot be used.
+    ///
+    /// # Errors
+    /// What the system says, and `AGAIN` where nothing is there.
+    #[inline]
+    pub(super) fn receive(
+        &mut self,
+        place: usize,
+        room: &mut [u8],
+    ) -> Result<Option<(SocketAddr, Train)>, Errno> {
+        let mut peer = place.checked_sub(1).and_then(|at| self.peers.get_mut(at));
+        let known = peer.as_ref().filter(|peer| peer.is_alone).map(|peer| peer.address);
+        let received = receive_train(self.sockets[place].as_fd(), room, known.is_none());
+        if let (Some(peer), Err(Errno::AGAIN)) = (&mut peer, &received) {
+            peer.is_alone = true;
+        }
+        let train = received?;
+        Ok(known.or(train.from).filter(|_| train.is_whole).map(|from| (from, train)))
     }
 
     /// The socket that is connected to this destination, if one is.
     pub(super) fn connected(&self, to: SocketAddr) -> Option<&OwnedFd> {
-        let place = self.peers.iter().position(|peer| *peer == to)?;
+        let place = self.peers.iter().position(|peer| peer.address == to)?;
         Some(&self.sockets[place + 1])
     }
 
@@ -105,7 +131,7 @@ impl Sockets {
         let socket = open(to)?;
         let joined = self.share_port(&socket, true).and_then(|()| {
             rustix::net::bind(&socket, &self.local)?;
-            // What comes to it before it is connected may be anybody's, and says whose it is.
+            // What comes to it before it is connected may be anybody's.
             rustix::net::connect(&socket, &to)?;
             Ok(())
         });
@@ -114,7 +140,7 @@ impl Sockets {
         prepare(&socket);
         watch(&self.epoll, &socket, self.sockets.len())?;
         self.sockets.push(socket);
-        self.peers.push(to);
+        self.peers.push(Peer { address: to, is_alone: false });
         Ok(())
     }
 

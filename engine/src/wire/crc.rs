@@ -2,7 +2,7 @@
 use crate::sys;
 
 /// From so many bytes on, what the library does with wide registers is faster.
-const LONG: usize = 4096;
+const LONG: usize = 1024;
 
 /// The CRC that frames carry.
 // spec: FRAME-4

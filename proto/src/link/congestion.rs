@@ -116,6 +116,16 @@ impl Config {
         window: Windows { min: ONE / 1024, initial: 8 * ONE, max: 256 * ONE },
     };
 
+    /// The delay that a window of this size aims at.
+    // spec: CONG-4
+    const fn target_delay(&self, window: u32) -> u64 {
+        let Scaling { range, start, end } = self.scaling;
+        let (most, least) = (inverse_root(start), inverse_root(end));
+        let window = if window < start { start } else { window };
+        let own = inverse_root(if window > end { end } else { window });
+        self.base_target + range * (own - least) / (most - least)
+    }
+
     const fn assert_sound(&self) {
         let Windows { min, initial, max } = self.window;
         assert!(0 < min && min <= initial && initial <= max, "windows are in order");
@@ -135,6 +145,9 @@ pub struct Swift {
     config: Config,
     /// In units of 1/`ONE` frame, within its bounds.
     window: u32,
+    /// The window that the target delay was found for, and that delay: roots take long, and most
+    /// windows are what they were.
+    aim: (u32, u64),
     /// The last delay, from 1 to `ROUND_TRIP_MAX`.
     round_trip: u64,
     /// For a delay or a timeout.
@@ -156,6 +169,7 @@ impl Swift {
         Self {
             config,
             window: config.window.initial,
+            aim: (config.window.initial, config.target_delay(config.window.initial)),
             round_trip: config.base_target,
             last_decrease: None,
             least: config.window.min,
@@ -171,13 +185,10 @@ impl Swift {
         self.window
     }
 
-    /// The delay that a window of this size aims at.
-    // spec: CONG-4
-    pub fn target_delay(&self) -> u64 {
-        let Scaling { range, start, end } = self.config.scaling;
-        let (most, least) = (inverse_root(start), inverse_root(end));
-        let own = inverse_root(self.window.clamp(start, end));
-        self.config.base_target + range * (own - least) / (most - least)
+    /// The delay that the window aims at.
+    pub const fn target_delay(&self) -> u64 {
+        let (window, target) = self.aim;
+        if window == self.window { target } else { self.config.target_delay(self.window) }
     }
 
     /// `frames` frames were acknowledged, none being allowed, the newest after `delay`: a round
@@ -190,6 +201,7 @@ impl Swift {
             self.timeouts = 0;
         }
         let target = self.target_delay();
+        self.aim = (self.window, target);
         if self.round_trip < target {
             if self.was_full(now) {
                 self.grow(frames);

@@ -330,8 +330,12 @@ fn masks(count: u64) {
 /// Two endpoints that are connected, and how the first one names the second.
 fn endpoints() -> (Endpoint, Endpoint, RemoteId) {
     // Without a network nobody else of this process does anything.
-    let options = EndpointOptions::new().spin(Spin::SHARED).local();
-    let [mut near, mut far] = [0, 1].map(|_| Endpoint::open_with(&options).expect("an endpoint"));
+    introduced(&EndpointOptions::new().spin(Spin::SHARED).local())
+}
+
+/// The same, of two that are opened so.
+fn introduced(options: &EndpointOptions) -> (Endpoint, Endpoint, RemoteId) {
+    let [mut near, mut far] = [0, 1].map(|_| Endpoint::open_with(options).expect("an endpoint"));
     let to = near.remote(&far.address()).expect("an endpoint of this host");
     let hello = Outgoing {
         tag: Some(1),
@@ -363,6 +367,34 @@ fn tagged(len: usize, count: u64) {
         let mut ends = 0;
         far.progress(|end| ends += u32::from(end.result.is_ok()));
         assert_eq!(ends, 1);
+    }
+}
+
+/// A message over a link, its receive, and the polls that find it, back and forth: what it goes
+/// through before and behind the calls of the system, which are not counted. The system carries it.
+fn tagged_over_link(len: usize, count: u64) {
+    let options = EndpointOptions::new().spin(Spin::SHARED).at([127, 0, 0, 1].into());
+    let (mut near, mut far, to) = introduced(&options.plain().apart());
+    let back = far.remote(&near.address()).expect("the other one");
+    let [from, into] = [0, 1].map(|_| Span::of_static(vec![7; len].leak()));
+    for turn in 0..count {
+        let (source, target, to) =
+            if turn % 2 == 0 { (&mut near, &mut far, to) } else { (&mut far, &mut near, back) };
+        let tag = Some((7, 0));
+        let (none, into, context, many) = (None, into.into(), 1, None);
+        target.receive(Receive { source: none, tag, into, context, many }).expect("room");
+        let (tag, bytes, delivered) = (Some(7), from.into(), false);
+        let message = Outgoing { tag, data: None, bytes, context: 2, delivered };
+        while source.send(to, &message).is_err() {
+            source.progress(|_| ());
+        }
+        let mut ends = 0;
+        while ends == 0 {
+            target.progress(|end| ends += u32::from(end.result.is_ok()));
+            if ends == 0 {
+                source.progress(|_| ());
+            }
+        }
     }
 }
 
@@ -451,6 +483,7 @@ fn main() {
         "write-8" => written(count),
         "read-8" => read(count),
         "update-8" => updated(count),
+        "linked-tagged-8" => tagged_over_link(8, count),
         "linked-put-8" => linked(8, count),
         "linked-put-1300" => linked(1300, count),
         "tagged-poll" => {

@@ -97,4 +97,4 @@ pub use wire::{
     AgainReport, BuffersReport, CreditReport, LinkChannel, LinkLoad, LinkReport, LinkState,
     NetReport, PathReport, PathState, WireReport, WireReports, wire_reports,
 };
-pub use wire::{NetOptions, Partition, Plan, PlanError, Simulation};
+pub use wire::{Ethernet, NetOptions, Partition, Plan, PlanError, Simulation};

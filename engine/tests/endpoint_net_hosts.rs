@@ -3,7 +3,7 @@ mod common;
 #[path = "endpoint_net/sides.rs"]
 mod sides;
 
-use ayre::{Address, EndpointOptions, Fault, PostError, RemoteId, Spin};
+use ayre::{Address, EndpointOptions, Ethernet, Fault, PostError, RemoteId, Spin};
 use common::net_hosts::{Hosts, enter};
 use common::{Line, Process, with_processes};
 use sides::{Side, message, pattern, receive};
@@ -13,8 +13,12 @@ use std::time::Duration;
 const COUNT: u64 = 200;
 /// A silence that is soon over.
 const HASTY: Duration = Duration::from_millis(400);
-/// A network that is not UDP.
+/// A network of UDP alone, and one with frames beside it: where they are not named, there are
+/// frames if this process may.
+const UDP: &str = "udp";
 const ETHERNET: &str = "ethernet";
+/// One of every two processes has UDP alone.
+const MIXED: &str = "mixed";
 /// How long a message is, by its number.
 const SIZES: [usize; 5] = [8, 40, 600, 20_000, 70_000];
 
@@ -30,11 +34,14 @@ fn hear(line: &Line) -> Address {
     Address::from_bytes(&bytes).expect("an address")
 }
 
-fn open() -> Side {
+fn open(number: u64) -> Side {
     enter(&std::env::var("HOST").expect("a host"));
     let options = EndpointOptions::new().spin(Spin::SHARED).silence(HASTY * 10);
     Side::open(&match std::env::var("NET").as_deref() {
-        Ok(ETHERNET) => options.ethernet(),
+        Ok(UDP) => options.ethernet(Ethernet::Never),
+        Ok(MIXED) if number % 2 == 1 => options.ethernet(Ethernet::Never),
+        Ok(MIXED) => options.ethernet(Ethernet::Required),
+        Ok(ETHERNET) => options.ethernet(Ethernet::Required),
         Ok(plan) => options.faults(plan.parse().expect("a plan")),
         Err(_) => options,
     })
@@ -42,7 +49,7 @@ fn open() -> Side {
 
 /// A process of the test.
 fn member(number: u64, line: &Line) {
-    let mut side = open();
+    let mut side = open(number);
     say(line, &side.address());
     let others: Vec<_> = (0..2).map(|_| hear(line)).collect();
     let others: Vec<_> =
@@ -130,7 +137,8 @@ fn processes_of_two_hosts() {
                     net.map(|net| command.env("NET", net));
                 })
             };
-            for net in [None, Some("loss=5%"), Some("loss=20%,reorder=5%"), Some(ETHERNET)] {
+            let lossy = ["loss=5%", "loss=20%,reorder=5%"].map(Some);
+            for net in [None, Some(UDP), Some(ETHERNET), Some(MIXED)].into_iter().chain(lossy) {
                 three(net, &hosts, start);
             }
         },

@@ -277,6 +277,9 @@ fn what_a_launcher_says_wrongly_in_the_environment_is_named() {
             spoilt((0, 1), "AYRE_PROTECTION=none", &|command| {
                 command.env("AYRE_PROTECTION", "none");
             });
+            spoilt((0, 1), "AYRE_ETHERNET=maybe", &|command| {
+                command.env("AYRE_ETHERNET", "maybe");
+            });
             // No socket is behind the number, and no launcher behind the other variables.
             for fd in ["", "x", "0x", "-1", "1000"] {
                 spoilt((0, 1), "AYRE_JOB is not set", &|command| {

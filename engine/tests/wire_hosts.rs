@@ -2,8 +2,8 @@
 //! repeat and damage what they carry, are pulled, and whose processes are killed.
 mod common;
 
-use ayre::{Atomic, AtomicOp, Classes, Fault, NetOptions, Options, PeerId, Plan, Port, PostError};
-use ayre::{Region, RegionOptions, RemoteRegion, Rights, Status, Width};
+use ayre::{Atomic, AtomicOp, Classes, Ethernet, Fault, NetOptions, Options, PeerId, Plan, Port};
+use ayre::{PostError, Region, RegionOptions, RemoteRegion, Rights, Status, Width};
 use common::net::{KEY, open};
 use common::net_hosts::{Hosts, address, enter};
 use common::ports::{post, tell, told};
@@ -89,9 +89,8 @@ fn port(number: u16, at: &[SocketAddr]) -> Port {
         true => NetOptions::sealed(KEY).expect("a key"),
     };
     options = options.silence(Duration::from_millis(setting("SILENCE")));
-    if setting("ETHERNET") {
-        options = options.ethernet();
-    }
+    let frames = setting("ETHERNET");
+    options = options.ethernet(if frames { Ethernet::Required } else { Ethernet::Never });
     let plan: Plan = setting("FAULTS");
     if plan != Plan::new() {
         options = options.faults(plan);

@@ -6,7 +6,7 @@ use crate::error::SetupError;
 use crate::job::host_addresses;
 use crate::port::Port;
 use crate::tuning::Tuning;
-use crate::wire::{NetOptions, Partition, Plan};
+use crate::wire::{Ethernet, NetOptions, Partition, Plan};
 use ayre_proto::envelope::LONG_MAX_HERE;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -101,11 +101,11 @@ impl EndpointOptions {
         self.with(|reach| reach.is_plain = true)
     }
 
-    /// Meets other hosts straight over the Ethernet that all of them share; see
-    /// [`NetOptions::ethernet`]. Endpoints that are reached so meet only their like.
+    /// Whether short messages go straight over Ethernet to other hosts of the same one; see
+    /// [`NetOptions::ethernet`].
     // spec: NET-6
-    pub fn ethernet(self) -> Self {
-        self.with(|reach| reach.net = reach.net.clone().ethernet())
+    pub fn ethernet(self, ethernet: Ethernet) -> Self {
+        self.with(|reach| reach.net = reach.net.clone().ethernet(ethernet))
     }
 
     /// How long an endpoint of another host may be silent, though it is asked for a sign of life,

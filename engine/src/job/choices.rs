@@ -2,7 +2,7 @@
 use super::{wrong, wrong_variable};
 use crate::connection::Mode;
 use crate::error::SetupError;
-use crate::wire::Plan;
+use crate::wire::{Ethernet, Plan};
 use std::net::IpAddr;
 
 /// The variables that every launcher hands on.
@@ -13,6 +13,7 @@ pub(super) struct Choices {
     pub(super) plain: bool,
     /// Where to be open to other hosts: interfaces, networks or addresses, one for each path.
     pub(super) net: Vec<String>,
+    pub(super) ethernet: Ethernet,
     /// What is done to what is sent there.
     pub(super) faults: Option<Plan>,
 }
@@ -30,11 +31,17 @@ impl Choices {
             Ok("plain") => true,
             Ok(other) => return Err(wrong(format!("AYRE_PROTECTION={other}"))),
         };
+        let ethernet = match std::env::var("AYRE_ETHERNET").as_deref() {
+            Err(_) => Ethernet::IfAllowed,
+            Ok("never") => Ethernet::Never,
+            Ok("required") => Ethernet::Required,
+            Ok(other) => return Err(wrong(format!("AYRE_ETHERNET={other}"))),
+        };
         let net = std::env::var("AYRE_NET").unwrap_or_default();
         let net = net.split(',').filter(|text| !text.is_empty()).map(str::to_owned).collect();
         let faults = std::env::var("AYRE_FAULTS").ok().map(|text| text.parse()).transpose();
         let faults = faults.map_err(|_| wrong_variable("AYRE_FAULTS"))?;
-        Ok(Self { mode, plain, net, faults })
+        Ok(Self { mode, plain, net, ethernet, faults })
     }
 
     /// The places in `net`, where the launcher has put addresses there.

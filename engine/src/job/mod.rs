@@ -146,6 +146,7 @@ impl Port {
         for address in job.route.addresses(&job.choices)? {
             options = options.at(SocketAddr::new(address, 0));
         }
+        options = options.ethernet(job.choices.ethernet);
         if let Some(plan) = job.choices.faults {
             options = options.faults(plan);
         }

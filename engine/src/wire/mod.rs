@@ -61,7 +61,7 @@ use self::links::{Identity, Links};
 pub use self::look::{WireReports, wire_reports};
 pub(crate) use self::mail::Mail;
 use self::net::{Inbox, Net};
-pub use self::options::NetOptions;
+pub use self::options::{Ethernet, NetOptions};
 pub use self::plan::{Plan, PlanError};
 pub use self::report::{
     AgainReport, BuffersReport, CreditReport, LinkChannel, LinkLoad, LinkReport, LinkState,

@@ -351,6 +351,15 @@ impl Inbox {
         (*from, &mut self.bytes[range.clone()])
     }
 
+    /// Forgets one datagram.
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many.
+    pub(crate) fn remove(&mut self, index: usize) {
+        self.arrivals.remove(index);
+    }
+
     /// Whether it takes no more.
     pub(crate) fn is_full(&self) -> bool {
         self.arrivals.len() >= INBOX_ENOUGH || self.bytes.len() - self.used() < ROOM

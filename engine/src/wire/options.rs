@@ -19,6 +19,21 @@ use std::time::Duration;
 /// with jumbo frames.
 const DATAGRAM_MAX: usize = 8972;
 
+/// Whether a port sends short datagrams straight over Ethernet, past the system's IP and UDP: half
+/// the time for a small message. All else goes by UDP, as does all to ports that do not answer
+/// frames, so that ports of any kind understand each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ethernet {
+    /// UDP alone.
+    Never,
+    /// Where this process may open packet sockets (it has the capability `CAP_NET_RAW`), the
+    /// interface is one of Ethernet, and the other port is on the same one, by its address.
+    #[default]
+    IfAllowed,
+    /// To open the port fails where this process may not, or has no Ethernet there.
+    Required,
+}
+
 /// How a port is open to ports of other hosts.
 #[derive(Clone, Debug)]
 pub struct NetOptions {
@@ -29,7 +44,7 @@ pub struct NetOptions {
     pub(super) faults: Option<Plan>,
     pub(super) partition: Partition,
     pub(super) capture: Option<PathBuf>,
-    pub(super) is_ethernet: bool,
+    pub(super) ethernet: Ethernet,
     pub(super) simulation: Option<Simulation>,
 }
 
@@ -70,7 +85,7 @@ impl NetOptions {
             faults: None,
             partition: Partition::new(),
             capture: None,
-            is_ethernet: false,
+            ethernet: Ethernet::default(),
             simulation: None,
         }
     }
@@ -82,13 +97,12 @@ impl NetOptions {
         self
     }
 
-    /// Sends and receives Ethernet frames of its own, by the interfaces that have the addresses:
-    /// half the time for a small message, where all ports are on one Ethernet and have the
-    /// capability `CAP_NET_RAW`. Much at once goes by UDP, where that gets through. Ports that have
-    /// UDP alone are not heard.
+    /// Whether short datagrams go in frames of Ethernet of its own, by the interfaces that have the
+    /// addresses, to those ports of the same Ethernet that answer them: by default, where this
+    /// process may.
     // spec: NET-6, NET-7
-    pub fn ethernet(mut self) -> Self {
-        self.is_ethernet = true;
+    pub fn ethernet(mut self, ethernet: Ethernet) -> Self {
+        self.ethernet = ethernet;
         self
     }
 
@@ -152,8 +166,11 @@ impl NetOptions {
         let failed = os("open a socket to other hosts");
         let net: Box<dyn Net> = match clock {
             Clock::Simulated(seat) => Box::new(seat.bind(at).map_err(failed)?),
-            Clock::System(_) if self.is_ethernet => Box::new(Packet::bind(at).map_err(failed)?),
-            Clock::System(_) => Box::new(Udp::bind(at).map_err(failed)?),
+            Clock::System(_) => match self.ethernet {
+                Ethernet::Never => Box::new(Udp::bind(at).map_err(failed)?),
+                Ethernet::IfAllowed => Box::new(Packet::beside(at).map_err(failed)?),
+                Ethernet::Required => Box::new(Packet::bind(at).map_err(failed)?),
+            },
         };
         let net: Box<dyn Net> = match &self.capture {
             None => net,

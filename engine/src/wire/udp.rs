@@ -15,13 +15,13 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 /// Datagrams of a train: what every system that knows trains takes.
-pub(crate) const TRAIN_DATAGRAMS: usize = 64;
+const TRAIN_DATAGRAMS: usize = 64;
 /// From so many datagrams on, none of them in a train, one call for all is cheaper than one each.
 const BATCH_MIN: usize = 4;
 /// What the system is asked to buffer, each way; it grants what it may.
 const BUFFER_BYTES: usize = 8 << 20;
 /// When to try again after the system took no more: 64 datagrams of 1500 bytes at 10 Gbit/s.
-const RETRY_NANOS: u64 = 80_000;
+pub(crate) const RETRY_NANOS: u64 = 80_000;
 /// Empty looks at the socket where something came last before all are asked.
 const IDLE_MAX: u32 = 8;
 /// Looks there that have found something before all are asked.
@@ -88,10 +88,10 @@ impl Udp {
         }
     }
 
-    /// Sends the first datagram, which stays in the outbox. Whether it goes, nobody hears.
-    pub(crate) fn send_copy(&mut self, outbox: &Outbox) {
+    /// Sends a datagram beside those of the outbox. Whether it goes, nobody hears.
+    pub(crate) fn say(&mut self, to: SocketAddr, bytes: &[u8]) {
         self.counters.calls += 1;
-        let sent = send_first(&self.sockets, outbox);
+        let sent = rustix::net::sendto(self.sockets.common(), bytes, SendFlags::empty(), &to);
         self.counters.hints += u64::from(sent.is_err());
     }
 

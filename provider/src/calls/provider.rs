@@ -12,7 +12,7 @@ use crate::registry::{self, Entity};
 use crate::sys::core::Parameter;
 use crate::sys::object::Object;
 use crate::sys::{copy, core, tree};
-use ayre::EndpointOptions;
+use ayre::{EndpointOptions, Ethernet};
 use std::cell::UnsafeCell;
 use std::error::Error;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -60,8 +60,8 @@ const PARAMETERS: [(&CStr, Parameter, &CStr); 5] = [
     (
         ETHERNET,
         Parameter::Choice,
-        c"Between hosts of one Ethernet, frames of its own for short messages, on all of \
-          them, which takes half the time and CAP_NET_RAW (no)",
+        c"Between hosts of one Ethernet, frames of its own for short messages, which takes half \
+          the time and CAP_NET_RAW: yes, or it is an error; no (where ranks may)",
     ),
     (
         FAULTS,
@@ -106,7 +106,11 @@ pub(crate) fn endpoint_options() -> Outcome<EndpointOptions> {
         tell(LOG_EP_CTRL, format_args!("{why}"));
         Code::INVALID
     })?;
-    Ok(if is_chosen(ETHERNET) { options.ethernet() } else { options })
+    Ok(match core::choice_parameter(CARD.0.get(), ETHERNET) {
+        None => options,
+        Some(true) => options.ethernet(Ethernet::Required),
+        Some(false) => options.ethernet(Ethernet::Never),
+    })
 }
 
 fn options(

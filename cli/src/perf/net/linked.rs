@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::Result;
-use ayre::{Config, NetOptions, PeerId, Port, RegionOptions, Rights, Spin};
+use ayre::{Config, Ethernet, NetOptions, PeerId, Port, RegionOptions, Rights, Spin};
 
 use super::super::case::Path;
 use super::super::ops::pair::{End, Pair, place};
@@ -54,7 +54,8 @@ pub(super) fn join(
     protection: Protection,
     spin: Spin,
 ) -> Result<Rc<Pair>> {
-    let change = |net: NetOptions| if options.ethernet { net.ethernet() } else { net };
+    let ethernet = if options.ethernet { Ethernet::Required } else { Ethernet::Never };
+    let change = |net: NetOptions| net.ethernet(ethernet);
     join_over(side, (options, protection), spin, change)
 }
 

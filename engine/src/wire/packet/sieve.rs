@@ -2,7 +2,7 @@
 //!
 //! The system asks a program of ours (classic BPF) before it copies a frame, so that ports of one
 //! host cost each other nothing and do not fill each other's slots.
-use super::{ETHERNET_BYTES, sixth};
+use super::frames::{ETHERNET_BYTES, sixth};
 use libc::{sock_filter, sock_fprog};
 use nix::sys::socket::setsockopt;
 use nix::{setsockopt_impl, sockopt_impl};

@@ -1,6 +1,11 @@
 //! Frames of an Ethernet between ports of this host.
+use super::frames::*;
+use super::ring::Found;
 use super::*;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::SendFlags;
+use std::net::{IpAddr, Ipv6Addr};
+use std::ops::Range;
 
 fn frame(to: SocketAddr, from: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut frame = vec![0xff; MAC_BYTES];
@@ -22,7 +27,7 @@ fn a_frame_reads_as_it_was_laid_and_padding_is_left_out() {
     assert_eq!(bytes[14..32], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 0, 0, 1, 0x34, 0x12]);
     bytes.extend([0; 30]);
     let letter = Letter::read(&bytes).unwrap();
-    assert_eq!((letter.to, letter.from, letter.mac), (to, from, [2, 0, 0, 0, 0, 9]));
+    assert_eq!((letter.to, letter.from), (to, from));
     assert_eq!(bytes[letter.datagram], *b"payload");
     let sixth = |port| SocketAddr::new("fd00::7".parse().unwrap(), port);
     let letter = Letter::read(&frame(sixth(1), sixth(2), b"")).unwrap();
@@ -37,8 +42,9 @@ fn a_frame_that_is_cut_short_is_none() {
     assert!(Letter::read(&bytes).is_some());
 }
 
-/// Two ports on the loopback interface, if this process may open packet sockets.
-fn pair() -> Option<(Packet, Packet)> {
+/// Two ports on the loopback interface, if this process may open packet sockets, that know nothing
+/// of each other.
+fn pair_of_strangers() -> Option<(Packet, Packet)> {
     let open = || Packet::bind(([127, 0, 0, 1], 0).into());
     match open() {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -49,10 +55,36 @@ fn pair() -> Option<(Packet, Packet)> {
     }
 }
 
+/// The same, that know that they hear frames.
+fn pair() -> Option<(Packet, Packet)> {
+    let (mut here, mut there) = pair_of_strangers()?;
+    get_acquainted(&mut here, &mut there);
+    get_acquainted(&mut there, &mut here);
+    Some((here, there))
+}
+
+fn get_acquainted(here: &mut Packet, there: &mut Packet) {
+    send(here, there.local(), &[vec![0]]);
+    take(there, 1);
+    while here.ears.mac(there.local(), 1, 0).is_none() {
+        wait(here);
+        here.receive(&mut Inbox::new(), 0);
+    }
+}
+
+fn frames(net: &Packet) -> &Frames {
+    let Beside::Open(frames) = &net.beside else { panic!("no packet socket") };
+    frames
+}
+
 fn take(net: &mut Packet, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
     let (mut inbox, mut taken) = (Inbox::new(), Vec::new());
-    while taken.len() < count {
-        net.receive(&mut inbox, 0);
+    // Each look is one at UDP, too.
+    for look in 0.. {
+        if taken.len() >= count {
+            break;
+        }
+        net.receive(&mut inbox, look * LOOK_NANOS);
         taken.extend((0..inbox.len()).map(|index| {
             let (from, bytes) = inbox.get(index);
             (from, bytes.to_vec())
@@ -88,17 +120,18 @@ fn long_frames_and_short_ones_come_in_order() {
     let Some((mut here, mut there)) = pair() else { return };
     // Around the length from which on a frame finds no room in a slot.
     let mut sent: Vec<_> = (1900..2010).map(|len| vec![len as u8; len]).collect();
-    sent.extend([5, 9000, 6, 7, 30_000, 8, 65_000, 2].map(|len| vec![1; len]));
+    sent.extend([5, 9000, 6, 7, 30_000, 9, 65_000, 2].map(|len| vec![1; len]));
     send(&mut here, there.local(), &sent);
     let got = take(&mut there, sent.len());
     assert!(got.into_iter().map(|(_, bytes)| bytes).eq(sent));
-    let calls = there.counters().calls;
+    let calls = frames(&there).counters().calls;
     assert!((1..110).contains(&calls), "{calls}: only long ones take a call");
 }
 
 #[test]
 fn slots_are_used_again_and_to_find_them_empty_takes_no_call() {
     let Some((mut here, mut there)) = pair() else { return };
+    let calls = frames(&there).counters().calls;
     for burst in 0..3 * SLOTS as u32 / 100 {
         let sent = numbered(100 * burst..100 * (burst + 1));
         send(&mut here, there.local(), &sent);
@@ -107,7 +140,7 @@ fn slots_are_used_again_and_to_find_them_empty_takes_no_call() {
     }
     let mut inbox = Inbox::new();
     there.receive(&mut inbox, 0);
-    assert_eq!((inbox.len(), there.counters().calls), (0, 0));
+    assert_eq!((inbox.len(), frames(&there).counters().calls), (0, calls));
 }
 
 // spec: NET-1
@@ -128,7 +161,7 @@ fn what_finds_no_slot_is_lost_and_what_comes_later_is_not() {
 // spec: NET-6
 #[test]
 fn what_is_for_other_ports_takes_no_slot() {
-    let Some((mut here, there)) = pair() else { return };
+    let Some((here, there)) = pair() else { return };
     let (other, sixth) = loop {
         let other = Packet::bind(([127, 0, 0, 1], 0).into()).unwrap();
         // The same port of another address, unless somebody has it.
@@ -142,15 +175,21 @@ fn what_is_for_other_ports_takes_no_slot() {
         nets.rotate_left(1);
         // Its own frame comes last: what is found first shows whether others were let in.
         for net in &nets {
-            send(&mut here, net.local(), &[vec![1]]);
+            let frame = frame(net.local(), here.local(), &[1]);
+            rustix::net::send(&frames(&here).socket, &frame, SendFlags::empty()).expect("it goes");
         }
         let [.., last] = &mut nets;
         wait(last);
-        let mut frame = [0; 2048];
-        let Some(Found::Frame(len)) = last.ring.take(&mut frame) else { panic!("a frame") };
-        assert_eq!(Letter::read(&frame[..len]).unwrap().to, last.local());
+        let mut room = [0; 2048];
+        let local = last.local();
+        let ring = |net: &mut Packet, room: &mut [u8]| match &mut net.beside {
+            Beside::Open(frames) => frames.ring.take(room),
+            _ => panic!("no packet socket"),
+        };
+        let Some(Found::Frame(len)) = ring(last, &mut room) else { panic!("a frame") };
+        assert_eq!(Letter::read(&room[..len]).unwrap().to, local);
         for net in &mut nets {
-            while net.ring.take(&mut frame).is_some() {}
+            while ring(net, &mut room).is_some() {}
         }
     }
 }
@@ -159,42 +198,44 @@ fn what_is_for_other_ports_takes_no_slot() {
 #[test]
 fn datagrams_come_whole_in_order_and_only_where_they_are_meant_for() {
     let Some((mut here, mut there)) = pair() else { return };
-    let (nobody, _) = pair().unwrap();
-    let longest = here.datagram_max(there.local());
-    assert_eq!(longest, LONGEST);
-    let mut sent: Vec<_> = (1..300).map(|number| vec![number as u8; number]).collect();
-    sent.push(vec![1; longest]);
-    let mut outbox = Outbox::new();
-    outbox.push(there.local(), |buffer| buffer.resize(buffer.len() + longest + 1, 0));
-    outbox.push(nobody.local(), |buffer| buffer.push(9));
-    for bytes in &sent {
-        outbox.push(there.local(), |buffer| buffer.extend_from_slice(bytes));
-    }
-    here.send(&mut outbox, 0);
-    assert_eq!((here.counters().dropped, here.counters().sent), (1, 301));
-    assert!(here.counters().calls < 10, "many go with one call");
+    let before = here.counters();
+    // Those of links are longer than questions and answers.
+    let sent: Vec<_> = (17..316).map(|number| vec![number as u8; number]).collect();
+    send(&mut here, there.local(), &sent);
+    let frames_sent = here.counters();
+    assert_eq!((frames_sent.dropped, frames_sent.sent - before.sent), (0, 299));
+    assert!(frames_sent.calls - before.calls < 10, "many go with one call");
     let got = take(&mut there, sent.len());
     assert!(got.iter().all(|(from, _)| *from == here.local()));
     assert!(got.into_iter().map(|(_, bytes)| bytes).eq(sent));
-    assert_eq!(there.counters().received, 300);
 
-    let mut outbox = Outbox::new();
-    outbox.push(here.local(), |buffer| buffer.extend_from_slice(b"answer"));
-    there.send(&mut outbox, 0);
+    // What is too long for a frame goes by UDP, and what is too long for that does not.
+    let longest = here.datagram_max(there.local());
+    assert!(longest > frames(&here).longest(there.local()));
+    send(&mut here, there.local(), &[vec![1; longest + 1], vec![2; longest]]);
+    assert_eq!(here.counters().dropped, 1);
+    assert_eq!(take(&mut there, 1), [(here.local(), vec![2; longest])]);
+    let nobody = pair().unwrap().0.local();
+    send(&mut here, nobody, &[vec![9]]);
+    send(&mut there, here.local(), &[b"answer".to_vec()]);
     assert_eq!(take(&mut here, 1), [(there.local(), b"answer".to_vec())]);
+    assert!(look(&mut there, MILLI).is_empty());
 }
 
-// spec: NET-6
+// spec: NET-6, NET-7
 #[test]
-fn a_neighbour_is_sent_to_alone_once_it_was_heard() {
-    let Some((mut here, mut there)) = pair() else { return };
-    let mac = |net: &Packet, to| net.head(to, 0)[..MAC_BYTES].to_vec();
-    assert_eq!(mac(&there, here.local()), EVERYBODY);
-    let mut outbox = Outbox::new();
-    outbox.push(there.local(), |buffer| buffer.push(1));
-    here.send(&mut outbox, 0);
-    take(&mut there, 1);
-    assert_eq!(mac(&there, here.local()), here.mac);
+fn everybody_is_asked_and_then_who_has_answered_alone_is_sent_to() {
+    let Some((mut here, mut there)) = pair_of_strangers() else { return };
+    let to = there.local();
+    assert_eq!(Ears::default().question(to, 0, || 100).map(|(_, mac)| mac), Some(None));
+    get_acquainted(&mut here, &mut there);
+    assert_eq!(
+        here.ears.question(to, 100 * MILLI, || 100).map(|(_, mac)| mac),
+        Some(Some(frames(&there).mac()))
+    );
+    let mac = here.ears.mac(to, 100, 0).expect("it has answered");
+    assert_eq!(mac, frames(&there).mac());
+    assert_eq!(frames(&here).head((to, mac), 1)[..MAC_BYTES], mac);
 }
 
 /// Runs `ip`, of the package iproute2; says whether it did what it was told.
@@ -252,13 +293,16 @@ fn what_is_too_long_for_the_interface_is_dropped_alone() {
         assert!(ip(&format!("-n {name} link set lo mtu 1500 up")));
         let (mut here, mut there) = pair().unwrap();
         let longest = here.datagram_max(there.local());
-        assert_eq!(longest, 1500 - HEADER_BYTES);
-        let sent = [8, longest, longest + 1, 9, longest, 10].map(|len| vec![3; len]);
-        send(&mut here, there.local(), &sent);
+        let framed = frames(&here).longest(there.local());
+        assert_eq!((longest, framed), (1472, 1500 - HEADER_BYTES));
+        let sent = here.counters().sent;
+        let lengths = [9, framed, longest + 1, framed + 1, longest, 10];
+        send(&mut here, there.local(), &lengths.map(|len| vec![3; len]));
         let counters = here.counters();
-        assert_eq!((counters.sent, counters.dropped), (5, 1));
-        let got = take(&mut there, 5).into_iter().map(|(_, bytes)| bytes.len());
-        assert!(got.eq([8, longest, 9, longest, 10]));
+        assert_eq!((counters.sent - sent, counters.dropped), (5, 1));
+        let mut got: Vec<_> = take(&mut there, 5).iter().map(|(_, bytes)| bytes.len()).collect();
+        got.sort_unstable();
+        assert_eq!(got, [9, 10, framed, framed + 1, longest]);
     });
 }
 
@@ -302,61 +346,121 @@ fn send_at(net: &mut Packet, now: u64, to: SocketAddr, datagrams: &[Vec<u8>]) {
     assert!(outbox.is_empty(), "the system took all");
 }
 
+const MILLI: u64 = 1_000_000;
+
 // spec: NET-7
 #[test]
-fn trains_go_by_udp_where_that_is_heard() {
-    let Some((mut here, mut there)) = pair() else { return };
-    let millis = |count: u64| 1_000_000 * count;
-    let by_udp = |net: &Packet| net.trains.counters().sent;
-    // Nobody knows whether it is heard: frames, and a probe, which comes first.
-    send_at(&mut here, millis(1), there.local(), &train(1));
-    assert_eq!(by_udp(&here), 0);
-    let first = look(&mut there, millis(1));
-    assert_eq!(first, vec![vec![1; 640]; 21], "one of them twice");
-    // It cannot be told to a host that was not heard before; it is tried again.
-    send_at(&mut here, millis(10), there.local(), &train(2));
-    assert_eq!(look(&mut there, millis(10)).len(), 21);
-    assert_eq!(look(&mut here, millis(10)), Vec::<Vec<u8>>::new(), "it says so, and no more");
-    send_at(&mut here, millis(11), there.local(), &train(3));
-    assert_eq!(by_udp(&here), 20);
-    assert_eq!(look(&mut there, millis(11)), train(3), "once");
-    // What was said holds for a second.
-    send_at(&mut here, millis(1009), there.local(), &train(4));
-    send_at(&mut here, millis(1010), there.local(), &train(5));
-    assert_eq!(by_udp(&here), 40);
-    let mut last = look(&mut there, millis(1010));
-    last.dedup();
-    assert_eq!(last, [vec![4; 640], vec![5; 640]]);
+fn frames_go_to_who_has_answered_and_for_as_long_as_that_holds() {
+    let Some((mut here, mut there)) = pair_of_strangers() else { return };
+    let to = there.local();
+    send_at(&mut here, 0, to, &[vec![1]]);
+    assert_eq!((frames(&here).counters().sent, here.udp.counters().sent), (0, 1));
+    assert_eq!(look(&mut there, 0), [vec![1]], "a question is nothing for a link");
+    assert!(look(&mut here, 0).is_empty(), "nor is its answer");
+    send_at(&mut here, 1, to, &[vec![2]]);
+    assert_eq!((frames(&here).counters().sent, here.udp.counters().sent), (1, 1));
+    assert_eq!(look(&mut there, 1), [vec![2]]);
+    // Long ones, trains, and everything after a silence go by UDP.
+    let longest = frames(&here).longest(to);
+    send_at(&mut here, 2, to, &[vec![3; longest + 1]]);
+    send_at(&mut here, 2, to, &train(4));
+    send_at(&mut here, 500 * MILLI, to, &[vec![5]]);
+    assert_eq!(frames(&here).counters().sent, 1);
+    assert_eq!(look(&mut there, 500 * MILLI).len(), 22);
+    assert!(look(&mut here, 500 * MILLI).is_empty());
+    send_at(&mut here, 500 * MILLI, to, &[vec![6]]);
+    assert_eq!(frames(&here).counters().sent, 2, "it has answered again");
 }
 
 // spec: NET-7
 #[test]
-fn trains_go_as_frames_where_udp_is_not_heard() {
-    let Some((mut here, mut there)) = pair() else { return };
-    for round in 0..61 {
-        send_at(&mut here, 100_000 * round, there.local(), &train(9));
-        // At this time of its clock it does not look at UDP.
-        assert_eq!(look(&mut there, 0), train(9));
+fn who_has_udp_alone_is_sent_udp_and_understood() {
+    let Some((mut here, _)) = pair_of_strangers() else { return };
+    let mut plain = Udp::bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let mut inbox = Inbox::new();
+    for round in 0..100 {
+        send_at(&mut here, round * 100_000, plain.local(), &[vec![1]]);
+        inbox.clear();
+        plain.receive(&mut inbox, 0);
+        assert_eq!((inbox.len(), inbox.get(0).0), (1, here.local()));
+        let mut outbox = Outbox::new();
+        outbox.push(here.local(), |buffer| buffer.push(2));
+        plain.send(&mut outbox, 0);
+        assert_eq!(look(&mut here, round * 100_000), [vec![2]]);
     }
-    let counters = here.trains.counters();
-    assert_eq!((counters.sent, counters.calls), (0, 2), "a probe each 5 ms");
+    assert_eq!(frames(&here).counters().sent, 0);
+    assert_eq!(frames(&here).counters().calls, 2, "it was asked twice in 10 ms");
+}
+
+// spec: NET-7
+#[test]
+fn answers_that_nobody_asked_for_are_datagrams_like_any() {
+    let Some((mut here, there)) = pair_of_strangers() else { return };
+    let mut liar = Udp::bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let forged = answer(1, [2; MAC_BYTES]);
+    send_at(&mut here, 0, there.local(), &[vec![1]]);
+    for _ in 0..3 {
+        liar.say(here.local(), &forged);
+        assert_eq!(look(&mut here, 0), [forged.to_vec()], "whose it is, the link finds out");
+    }
+    send_at(&mut here, 0, liar.local(), &[vec![1]]);
+    liar.say(here.local(), &forged);
+    assert_eq!(look(&mut here, 0), [forged.to_vec()], "it does not know the number");
+    assert_eq!(here.ears.mac(there.local(), 1, 0), None);
+    assert_eq!(here.ears.mac(liar.local(), 1, 0), None);
+}
+
+// spec: NET-7
+#[test]
+fn so_many_questions_are_answered_and_no_more() {
+    let Some((here, mut there)) = pair() else { return };
+    let mut victim = Udp::bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let question = frame(there.local(), victim.local(), &7_u64.to_le_bytes());
+    for _ in 0..100 {
+        rustix::net::send(&frames(&here).socket, &question, SendFlags::empty()).expect("it goes");
+    }
+    wait(&there);
+    assert!(look(&mut there, MILLI).is_empty());
+    assert!(look(&mut there, MILLI).is_empty());
+    let (mut inbox, mut count) = (Inbox::new(), 0);
+    loop {
+        victim.receive(&mut inbox, 0);
+        if inbox.is_empty() {
+            break;
+        }
+        for index in 0..inbox.len() {
+            assert_eq!(inbox.get(index).1, answer(7, frames(&there).mac()));
+            count += 1;
+        }
+        inbox.clear();
+    }
+    assert_eq!(count, ANSWERS_MAX);
+}
+
+// spec: NET-7
+#[test]
+fn hosts_beyond_the_ethernet_are_not_asked() {
+    let Some((mut here, _)) = pair_of_strangers() else { return };
+    assert!(frames(&here).is_near([127, 9, 9, 9].into()));
+    assert!(!frames(&here).is_near([128, 0, 0, 1].into()));
+    assert!(!frames(&here).is_near(IpAddr::from([0x7f00, 0, 0, 0, 0, 0, 0, 1])));
+    send_at(&mut here, 0, ([128, 0, 0, 1], 9).into(), &[vec![1]]);
+    assert_eq!(frames(&here).counters().calls, 0);
 }
 
 // spec: NET-11
 #[test]
 fn frames_are_heard_while_trains_fill_each_look() {
     let Some((mut here, mut there)) = pair() else { return };
-    let mut other = Packet::bind(([127, 0, 0, 1], 0).into()).unwrap();
-    send_at(&mut here, 0, there.local(), &train(1));
-    look(&mut there, 1_000_000);
-    here.trains.on_hears(there.local(), 0);
+    let Some((mut other, _)) = pair() else { return };
+    get_acquainted(&mut other, &mut there);
     send_at(&mut here, 0, there.local(), &vec![vec![2; 640]; 1000]);
-    assert_eq!(here.trains.counters().sent, 1000);
-    send(&mut other, there.local(), &[vec![3; 8]]);
+    assert_eq!(here.udp.counters().sent, 1000 + 1);
+    send(&mut other, there.local(), &[vec![3; 9]]);
     let mut inbox = Inbox::new();
     let mut hears = || {
         inbox.clear();
-        there.receive(&mut inbox, 1_000_000);
+        there.receive(&mut inbox, MILLI);
         (0..inbox.len()).any(|index| inbox.get(index).0 == other.local())
     };
     assert_eq!([hears(), hears()], [false, true], "trains fill the first look");
@@ -364,28 +468,46 @@ fn frames_are_heard_while_trains_fill_each_look() {
 
 // spec: NET-7
 #[test]
-fn sleepers_wake_for_trains() {
+fn udp_is_heard_after_frames_have_come() {
     let Some((mut here, mut there)) = pair() else { return };
-    here.trains.on_hears(there.local(), 0);
-    send_at(&mut here, 0, there.local(), &train(1));
-    assert_eq!(look(&mut there, 0), train(1), "what nobody asked for is not believed");
-    here.trains.on_hears(there.local(), 0);
+    send_at(&mut here, 0, there.local(), &[vec![1]]);
+    assert_eq!(look(&mut there, 0), [vec![1]]);
+    // So many looks find nothing, and UDP is looked at no more at each.
+    (0..WARM_LOOKS).for_each(|_| assert!(look(&mut there, 0).is_empty()));
+    let calls = there.counters().calls;
+    assert!(look(&mut there, 0).is_empty());
+    assert_eq!(there.counters().calls, calls);
     send_at(&mut here, 0, there.local(), &train(2));
-    assert_eq!(here.trains.counters().sent, 20);
+    assert!(look(&mut there, LOOK_NANOS - 1).is_empty());
     wait(&there);
-    let probe = vec![vec![1; 640]];
-    assert_eq!(look(&mut there, 1_000_000), [probe, train(2)].concat());
+    assert_eq!(look(&mut there, LOOK_NANOS), train(2));
+    send_at(&mut here, 0, there.local(), &train(3));
+    assert_eq!(look(&mut there, LOOK_NANOS), train(3), "where something came there may be more");
 }
 
-// spec: NET-7
+// spec: NET-6, NET-7
 #[test]
-fn who_is_not_known_is_told_nothing_and_takes_little() {
-    let Some((mut here, mut there)) = pair() else { return };
-    for _ in 0..20 {
-        let stranger = std::net::UdpSocket::bind(("127.0.0.1", 0)).expect("a socket");
-        stranger.send_to(&[1; 100], there.local()).expect("it is this host's");
-    }
-    assert_eq!(look(&mut there, 1_000_000_000).len(), 20, "whose they are, the link finds out");
-    assert_eq!(there.counters().calls, there.trains.counters().calls, "no frame was sent");
-    assert!(look(&mut here, 0).is_empty());
+fn a_socket_for_frames_is_opened_for_who_is_near() {
+    on_a_host('c', |name| {
+        assert!(ip(&format!("-n {name} link set lo up")));
+        assert!(ip(&format!("-n {name} link add eth0 type veth peer name eth1")));
+        assert!(ip(&format!("-n {name} address add 10.9.0.1/24 dev eth0")));
+        assert!(ip(&format!("-n {name} link set eth0 up")));
+        let mut net = Packet::beside(([10, 9, 0, 1], 0).into()).unwrap();
+        assert!(matches!(net.beside, Beside::Later), "nothing was sent");
+        send_at(&mut net, 0, ([10, 9, 0, 2], 9).into(), &[vec![1]]);
+        assert_eq!(frames(&net).longest(([10, 9, 0, 2], 9).into()), 1500 - HEADER_BYTES);
+        let many: Vec<_> =
+            (1..SOCKETS_MAX).map(|_| Packet::bind(([10, 9, 0, 1], 0).into()).unwrap()).collect();
+        assert_eq!(sockets_here(), SOCKETS_MAX);
+        let mut late = Packet::beside(([10, 9, 0, 1], 0).into()).unwrap();
+        send_at(&mut late, 0, ([10, 9, 0, 2], 9).into(), &[vec![1]]);
+        assert!(matches!(late.beside, Beside::Never), "there are many");
+        drop(many);
+        let mut everywhere = Packet::beside(([0, 0, 0, 0], 0).into()).unwrap();
+        send_at(&mut everywhere, 0, ([10, 9, 0, 2], 9).into(), &[vec![1]]);
+        assert!(matches!(everywhere.beside, Beside::Never), "it is of no interface");
+    });
+    let net = Packet::beside(([127, 0, 0, 1], 0).into()).unwrap();
+    assert!(matches!(net.beside, Beside::Never));
 }

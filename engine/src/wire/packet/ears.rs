@@ -1,0 +1,208 @@
+//! Which ports hear frames of ours.
+//!
+//! ```text
+//!   this port                                     the other port
+//!      | --- datagrams by UDP -------------------------> |
+//!      | --- a question, as a frame to everybody ------> |
+//!      | <-- its answer by UDP: the question's number, - |
+//!      |     and the MAC of its interface                |
+//!      | --- short datagrams as frames to that MAC ----> |
+//! ```
+//!
+//! Frames may be forbidden where UDP is not, and only the other side knows what arrives; so it is
+//! asked again and again, and what it has said does not hold for long. A number is the answer's
+//! proof that the question was heard: nobody else can have frames sent to where they are lost.
+use super::Mac;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+/// For how long an answer holds.
+// spec: NET-7
+const HEARS_NANOS: u64 = 500_000_000;
+/// Time between two questions: to who has answered, to who has not been asked, and the longest, to
+/// who does not answer. It doubles from each to the next.
+// spec: NET-7
+const AGAIN_NANOS: u64 = 100_000_000;
+const FIRST_NANOS: u64 = 5_000_000;
+const LAST_NANOS: u64 = 5_000_000_000;
+/// Ports that are remembered.
+// spec: LIM-1
+const EARS_MAX: usize = 4096;
+
+/// What is known of other ports.
+#[derive(Debug, Default)]
+pub(super) struct Ears {
+    known: HashMap<SocketAddr, Ear>,
+}
+
+/// What is known of one.
+#[derive(Debug)]
+struct Ear {
+    /// What its answer must name.
+    number: u64,
+    /// The MAC that it has answered with, and when last.
+    heard: Option<(Mac, u64)>,
+    asked: Option<u64>,
+    /// The time from the last question to the next.
+    pause: u64,
+    /// Bytes of the longest datagram that goes to it in a frame.
+    longest: usize,
+}
+
+impl Ear {
+    fn hears(&self, now: u64) -> Option<Mac> {
+        let (mac, at) = self.heard?;
+        (now.saturating_sub(at) < HEARS_NANOS).then_some(mac)
+    }
+}
+
+impl Ears {
+    /// Where a frame with a datagram of so many bytes goes to this port; none, if that is not known
+    /// to hear it.
+    // spec: NET-7
+    #[inline]
+    pub(super) fn mac(&self, port: SocketAddr, len: usize, now: u64) -> Option<Mac> {
+        self.known.get(&port).filter(|ear| len <= ear.longest)?.hears(now)
+    }
+
+    /// The number of the question that is due to this port, and the MAC that it has had; to one
+    /// that is new, datagrams of so many bytes go.
+    // spec: NET-7
+    #[inline]
+    pub(super) fn question(
+        &mut self,
+        port: SocketAddr,
+        now: u64,
+        longest: impl FnOnce() -> usize,
+    ) -> Option<(u64, Option<Mac>)> {
+        let ear = match self.known.get_mut(&port) {
+            Some(ear) => ear,
+            None => self.learn(port, now, longest)?,
+        };
+        if ear.asked.is_some_and(|at| now.saturating_sub(at) < ear.pause) {
+            return None;
+        }
+        if ear.asked.replace(now).is_some() {
+            ear.pause = (2 * ear.pause).min(LAST_NANOS);
+        }
+        Some((ear.number, ear.hears(now)))
+    }
+
+    /// A port says that it has heard a question: whether it can have.
+    // spec: NET-7
+    pub(super) fn on_answer(
+        &mut self,
+        from: SocketAddr,
+        (number, mac): (u64, Mac),
+        now: u64,
+    ) -> bool {
+        let asked = self.known.get_mut(&from);
+        let Some(ear) = asked.filter(|ear| ear.asked.is_some() && ear.number == number) else {
+            return false;
+        };
+        ear.heard = Some((mac, now));
+        ear.pause = AGAIN_NANOS;
+        true
+    }
+
+    /// Remembers a port; none where there are too many that hear.
+    #[cold]
+    fn learn(
+        &mut self,
+        port: SocketAddr,
+        now: u64,
+        longest: impl FnOnce() -> usize,
+    ) -> Option<&mut Ear> {
+        if self.known.len() >= EARS_MAX {
+            self.known.retain(|_, ear| ear.hears(now).is_some());
+        }
+        if self.known.len() >= EARS_MAX {
+            return None;
+        }
+        let number = u64::from_le_bytes(crate::random::bytes());
+        let (heard, asked, pause) = (None, None, FIRST_NANOS);
+        let ear = Ear { number, heard, asked, pause, longest: longest() };
+        Some(self.known.entry(port).or_insert(ear))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const MAC: Mac = [2, 0, 0, 0, 0, 1];
+
+    fn port(number: usize) -> SocketAddr {
+        ([10, 0, 0, 1], number as u16).into()
+    }
+
+    fn question(ears: &mut Ears, port: SocketAddr, now: u64) -> Option<(u64, Option<Mac>)> {
+        ears.question(port, now, || 1462)
+    }
+
+    // spec: NET-7
+    #[test]
+    fn who_answers_hears_for_a_while_and_is_asked_again_before_it_is_over() {
+        let mut ears = Ears::default();
+        let (number, mac) = question(&mut ears, port(1), 0).expect("it was never asked");
+        assert_eq!((mac, ears.mac(port(1), 1462, 0)), (None, None));
+        assert!(!ears.on_answer(port(1), (number ^ 1, MAC), 0), "another number");
+        assert!(!ears.on_answer(port(2), (number, MAC), 0), "another port");
+        assert_eq!(ears.mac(port(1), 1462, 0), None);
+        assert!(ears.on_answer(port(1), (number, MAC), 10));
+        assert_eq!(ears.mac(port(1), 1462, 9 + HEARS_NANOS), Some(MAC));
+        assert_eq!(ears.mac(port(1), 1463, 10), None, "that is too long for a frame");
+        assert_eq!(ears.mac(port(1), 1462, 10 + HEARS_NANOS), None);
+        let asked = (0..HEARS_NANOS).step_by(1_000_000).filter_map(|now| {
+            let (number, mac) = question(&mut ears, port(1), now)?;
+            assert_eq!(mac, Some(MAC));
+            ears.on_answer(port(1), (number, MAC), now).then_some(())
+        });
+        assert_eq!(asked.count(), 4, "some may be lost");
+    }
+
+    // spec: NET-7
+    #[test]
+    fn who_does_not_answer_is_asked_ever_less() {
+        let mut ears = Ears::default();
+        let ends = [100_000_000, 60_000_000_000, 600_000_000_000];
+        let mut now = 0;
+        let asked = ends.map(|end| {
+            let before = now;
+            now = end;
+            let times = (before..end).step_by(1_000_000);
+            times.filter(|now| question(&mut ears, port(1), *now).is_some()).count()
+        });
+        assert_eq!(asked, [5, 16, 108]);
+    }
+
+    // spec: NET-7
+    #[test]
+    fn nobody_answers_who_was_not_asked() {
+        let mut ears = Ears::default();
+        ears.learn(port(1), 0, || 1462).expect("room").number = 7;
+        assert!(!ears.on_answer(port(1), (7, MAC), 0));
+        assert_eq!(ears.mac(port(1), 1462, 0), None);
+    }
+
+    // spec: NET-7, LIM-1
+    #[test]
+    fn ports_that_are_remembered_are_bounded_and_those_that_hear_stay() {
+        let mut ears = Ears::default();
+        for number in 0..3 * EARS_MAX {
+            let (question, _) = question(&mut ears, port(number), 0).expect("others make room");
+            if number == 7 {
+                assert!(ears.on_answer(port(7), (question, MAC), 0));
+            }
+        }
+        assert!(ears.known.len() <= EARS_MAX);
+        assert_eq!(ears.mac(port(7), 1462, 0), Some(MAC));
+        for number in 0..2 * EARS_MAX {
+            if let Some((question, _)) = question(&mut ears, port(number), 0) {
+                ears.on_answer(port(number), (question, MAC), 0);
+            }
+        }
+        assert!(question(&mut ears, port(3 * EARS_MAX), 0).is_none(), "all of them hear");
+        assert!(question(&mut ears, port(3 * EARS_MAX), HEARS_NANOS).is_some());
+    }
+}

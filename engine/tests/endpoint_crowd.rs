@@ -4,13 +4,9 @@ mod common;
 
 use ayre::{Address, Endpoint, EndpointOptions, Outgoing, Receive, Span, Spans, Spin};
 use common::system::sleeps;
-use std::time::{Duration, Instant};
 
 /// Polls that find nothing, after which an endpoint of a crowd sleeps.
 const PATIENCE: u64 = 1 << 14;
-/// How long, and so for how long it is awake before the next time; and times.
-const NAP: Duration = Duration::from_micros(250);
-const NAPS: u64 = 50;
 /// More processes than any host has processors.
 const NEIGHBOURS: u64 = 1 << 10;
 
@@ -56,14 +52,12 @@ fn who_polls_two_sleeps_at_neither_while_one_of_them_has_something_to_do() {
     }
     let slept = sleeps() - before;
     assert!(slept < 100, "{slept} times, in polls enough for ten thousand");
-    // Where nobody has anything to do, it does; but it is awake for as long as it sleeps.
-    let (before, since) = (sleeps(), Instant::now());
+    // Where nobody has anything to do, it does.
+    let before = sleeps();
     let mut rounds = 0;
-    while sleeps() < before + NAPS {
+    while sleeps() < before + 10 {
         poll(&mut idle, 400);
         rounds += 1;
-        assert!(rounds < 100 * PATIENCE, "it never sleeps");
+        assert!(rounds < 100 * PATIENCE / 400, "it never sleeps");
     }
-    let least = 2 * NAP * (NAPS as u32 - 1);
-    assert!(since.elapsed() >= least, "{NAPS} naps, of which each takes {NAP:?}");
 }

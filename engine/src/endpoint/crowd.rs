@@ -2,8 +2,7 @@
 //! endpoints that it knows, and the threads of this process that poll some.
 //!
 //! A thread counts for a while after it has polled, and once, however many endpoints it polls. So
-//! an endpoint of this process is no neighbour: whoever polls it is counted anyhow. And it naps once
-//! for all of them.
+//! an endpoint of this process is no neighbour: whoever polls it is counted anyhow.
 use crate::connection::Name;
 use crate::sync::{AtomicU32, Ordering};
 use std::cell::Cell;
@@ -83,18 +82,22 @@ impl Drop for Place {
 }
 
 thread_local! {
-    /// When this thread has ended its last nap, at whichever endpoint.
+    /// When this thread's last nap was over, at whichever endpoint.
     static NAPPED: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// This thread has napped.
+/// This thread's nap is over.
 pub(super) fn has_napped() {
     NAPPED.set(Some(Instant::now()));
 }
 
-/// Whether it has been awake for so long since, if ever.
-pub(super) fn is_awake_for(time: Duration) -> bool {
-    NAPPED.get().is_none_or(|at| at.elapsed() >= time)
+/// Whether this thread may nap for so long: it has been awake for as long.
+pub(super) fn may_nap(nap: Duration) -> bool {
+    NAPPED.get().is_none_or(|over| is_earned(over, Instant::now(), nap))
+}
+
+fn is_earned(over: Instant, now: Instant, nap: Duration) -> bool {
+    now.saturating_duration_since(over) >= nap
 }
 
 /// Whether an endpoint is one of this process.
@@ -122,5 +125,18 @@ mod tests {
         assert_eq!([at(0, 0), at(0, 1), at(1, 1), at(0, 2), at(2, 3)], [1, 1, 2, 2, 3]);
         assert_eq!(at(2, 5), 2, "the second has not polled since");
         assert_eq!(at(2, 6), 1);
+    }
+
+    // spec: ENV-5
+    #[test]
+    fn who_has_napped_is_awake_for_as_long_whichever_endpoint_it_polls() {
+        let (nap, over) = (Duration::from_micros(250), Instant::now());
+        assert!(!is_earned(over, over, nap) && !is_earned(over, over + nap * 99 / 100, nap));
+        assert!(is_earned(over, over + nap, nap));
+        let ages = Duration::from_secs(1 << 20);
+        assert!(may_nap(ages), "it never has");
+        has_napped();
+        assert!(!may_nap(ages) && may_nap(Duration::ZERO));
+        thread::spawn(move || assert!(may_nap(ages), "another thread never has")).join().unwrap();
     }
 }

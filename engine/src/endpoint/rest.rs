@@ -97,7 +97,7 @@ impl Endpoint {
     fn may_nap(&mut self) -> bool {
         self.empty() >= super::POLLS_BEFORE_NAP
             && !self.is_needed_elsewhere()
-            && crowd::is_awake_for(NAP)
+            && crowd::may_nap(NAP)
     }
 
     fn nap(&mut self) {

@@ -14,6 +14,7 @@ use ayre_proto::envelope::{ENVELOPE_WORDS, Envelope, Record, SHORT_WORDS};
 use ayre_proto::lane::{Kind, Malformed, Status};
 use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::matching::{Arrive, Message, Place};
+use ayre_proto::touch::Touch;
 use std::time::Instant;
 
 /// Where a message comes from, and what is said of it.
@@ -264,11 +265,12 @@ impl Endpoint {
         if status.kind != Kind::GatedMessage {
             return Err(Malformed);
         }
-        let Ok((record, words)) = Record::parse(status.tag, head, len) else {
+        if Touch::is_one(status.tag) {
             let taken = self.take_touch((index, source), status, tell)?;
             self.consume(index, status);
             return Ok(taken);
-        };
+        }
+        let (record, words) = Record::parse(status.tag, head, len)?;
         let bytes = len - words * 8;
         let taken = match record {
             Record::Short { envelope, answer } => {

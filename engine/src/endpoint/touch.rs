@@ -4,8 +4,10 @@ use super::send::{PART_MAX, SHORT_MAX, Stream, UNDER_WAY_MAX, zeros};
 use super::{Context, End, Endpoint, RemoteId, Sent, What};
 use crate::error::{Busy, Fault, PostError};
 use crate::mem::span::Spans;
+use arrayvec::ArrayVec;
 use ayre_proto::combine::{Combine, Number};
 use ayre_proto::lane::Malformed;
+use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::touch::{Calculation, Touch};
 use ayre_proto::units::PeerId;
 
@@ -133,6 +135,15 @@ impl Update {
         }
         Ok(what)
     }
+
+    /// Operands, then comparands.
+    fn staged(&self, what: &Calculation) -> ArrayVec<u8, EAGER_MAX> {
+        let mut staged = zeros(what.operand_len() + what.comparand_len());
+        let (operand, compare) = staged.split_at_mut(what.operand_len());
+        self.operand.read(0, operand);
+        self.compare.read(0, compare);
+        staged
+    }
 }
 
 impl Endpoint {
@@ -224,13 +235,12 @@ impl Endpoint {
         let what = update.calculation()?;
         let peer = self.may_touch(at.remote)?;
         let Spot { remote, key, address } = at;
-        let mut staged = zeros(what.operand_len() + what.comparand_len());
-        let (operand, compare) = staged.split_at_mut(what.operand_len());
-        update.operand.read(0, operand);
-        update.compare.read(0, compare);
         let id = name_of(self.touching.vacant_key());
         let touch = Touch::Update { key, address, id, what, data: update.data };
-        self.push_touch(peer, &touch, &staged)?;
+        match update.operand.whole() {
+            Some(operand) if update.compare.is_empty() => self.push_touch(peer, &touch, operand)?,
+            _ => self.push_touch(peer, &touch, &update.staged(&what))?,
+        }
         let stage = match &update.result {
             Some(into) if !into.is_empty() => Stage::Coming { into: into.clone(), got: 0 },
             _ => Stage::Answer,

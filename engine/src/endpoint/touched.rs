@@ -109,9 +109,7 @@ impl Endpoint {
             Touch::Update { key, address, id, what, data } => {
                 let len = what.len() as u64;
                 let claim = Claim { key, address, len, access: what.access() };
-                let mut operands = zeros(bytes as usize);
-                connection.messages_in.copy(skip, &mut operands);
-                let done = self.take_update(source, (&claim, id), &what, &operands);
+                let done = self.take_update((index, source), (&claim, id), &what, skip)?;
                 let kind = if what.tells { TouchKind::Fetched } else { TouchKind::Updated };
                 if done {
                     tell(touched((source, kind), &claim, data));
@@ -200,30 +198,37 @@ impl Endpoint {
         Ok(())
     }
 
-    /// An update: whether it was done.
+    /// An update, whose operands lie in the lane: whether it was done. Most are of one number.
     // spec: ENV-28
     fn take_update(
         &mut self,
-        source: RemoteId,
+        (index, source): (usize, RemoteId),
         (claim, id): (&Claim, u64),
         what: &Calculation,
-        operands: &[u8],
-    ) -> bool {
-        let (operand, compare) = operands.split_at(what.operand_len());
-        let mut old = zeros(what.len());
-        let done = perform(&self.windows, claim, |memory, at| {
-            memory.read(at, &mut old);
-            let mut new = old.clone();
-            what.op.apply(what.number, &mut new, operand, compare);
-            if new != old {
-                memory.write(at, &new);
-            }
-        });
-        match done {
-            Ok(()) if what.tells => self.answer_with(source, id, &old),
-            done => self.answer(source, id, done),
+        skip: usize,
+    ) -> Result<bool, Malformed> {
+        let Self { windows, port, .. } = self;
+        let lane = &port.connections[index].as_ref().ok_or(Malformed)?.messages_in;
+        let operand_len = what.operand_len() + what.comparand_len();
+        let done = if (operand_len, what.len()) == (8, 8) {
+            let mut operand = [0; 8];
+            lane.copy_short(skip, &mut operand);
+            let done = update(windows, claim, what, (&operand, [0; 8]));
+            done.map(|old| self.tell_updated((source, id), what, &old))
+        } else {
+            let mut operands = zeros(operand_len);
+            lane.copy(skip, &mut operands);
+            let done = update(windows, claim, what, (&operands, zeros(what.len())));
+            done.map(|old| self.tell_updated((source, id), what, &old))
+        };
+        if let Err(why) = done {
+            self.answer(source, id, Err(why));
         }
-        done.is_ok()
+        Ok(done.is_ok())
+    }
+
+    fn tell_updated(&mut self, (to, id): (RemoteId, u64), what: &Calculation, old: &[u8]) {
+        self.answer_with(to, id, if what.tells { old } else { &[] });
     }
 
     fn answer(&mut self, to: RemoteId, id: u64, done: Result<(), Fault>) {
@@ -312,12 +317,33 @@ impl Endpoint {
 }
 
 /// As [`Windows::perform`], of an endpoint that may have none.
+#[inline(always)]
 fn perform<T>(
     windows: &Option<Windows>,
     claim: &Claim,
     what: impl FnOnce(&Exposed, u64) -> T,
 ) -> Result<T, Fault> {
     windows.as_ref().ok_or(Fault::UnknownKey)?.perform(claim, what)
+}
+
+/// Updates a window's numbers with these operands: what was there, in a place as long.
+#[inline(always)]
+fn update<A: AsMut<[u8]> + Clone + PartialEq>(
+    windows: &Option<Windows>,
+    claim: &Claim,
+    what: &Calculation,
+    (operands, mut old): (&[u8], A),
+) -> Result<A, Fault> {
+    let (operand, compare) = operands.split_at(what.operand_len());
+    perform(windows, claim, |memory, at| {
+        memory.read(at, old.as_mut());
+        let mut new = old.clone();
+        what.op.apply(what.number, new.as_mut(), operand, compare);
+        if new != old {
+            memory.write(at, new.as_mut());
+        }
+        old
+    })
 }
 
 // spec: ENV-31

@@ -131,6 +131,7 @@ impl Windows {
     /// Does something to the memory of a claim, while no endpoint touches any of these windows or
     /// of those beside them, nor is one withdrawn.
     // spec: ENV-22, ENV-23, ENV-28
+    #[inline(always)]
     pub(super) fn perform<T>(
         &self,
         claim: &Claim,

@@ -137,6 +137,7 @@ impl Mapping {
 ///
 /// # Safety
 /// `from` must be readable and `to` writable for `len` bytes.
+#[inline]
 pub(super) unsafe fn copy_any(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: each access covers exactly len bytes, for which the caller vouches.
     unsafe {

@@ -25,19 +25,47 @@ impl Exposed {
     }
 
     /// Copies bytes in.
+    #[inline]
     pub(crate) fn write(&self, at: u64, from: &[u8]) {
+        match self.in_first(at, from.len()) {
+            // SAFETY: it has so many bytes, which are writable, as the right to write is given to
+            // such only.
+            Some(place) => unsafe { bytes::copy_any(from.as_ptr(), place, from.len()) },
+            None => self.write_apart(at, from),
+        }
+    }
+
+    /// Copies bytes out.
+    #[inline]
+    pub(crate) fn read(&self, at: u64, into: &mut [u8]) {
+        match self.in_first(at, into.len()) {
+            // SAFETY: as in write, with the roles exchanged.
+            Some(place) => unsafe { bytes::copy_any(place, into.as_mut_ptr(), into.len()) },
+            None => self.read_apart(at, into),
+        }
+    }
+
+    /// Where a range is that lies in the first part, as nearly all do.
+    #[inline]
+    fn in_first(&self, at: u64, len: usize) -> Option<*mut u8> {
+        let first = self.parts.first()?;
+        let end = at.checked_add(len as u64)?;
+        (end <= first.len() as u64).then(|| first.address().wrapping_add(at as usize))
+    }
+
+    #[inline(never)]
+    fn write_apart(&self, at: u64, from: &[u8]) {
         let mut from = from;
         self.each(at, from.len(), |part, len| {
             let (now, rest) = from.split_at(len);
-            // SAFETY: the part has len bytes, which each() has found; they are writable, as the
-            // right to write is given to such only.
+            // SAFETY: the part has len bytes, which each() has found, writable ones as above.
             unsafe { bytes::copy_any(now.as_ptr(), part, len) };
             from = rest;
         });
     }
 
-    /// Copies bytes out.
-    pub(crate) fn read(&self, at: u64, into: &mut [u8]) {
+    #[inline(never)]
+    fn read_apart(&self, at: u64, into: &mut [u8]) {
         let mut done = 0;
         self.each(at, into.len(), |part, len| {
             let now = &mut into[done..done + len];
@@ -84,5 +112,32 @@ impl Exposed {
             left -= now;
             at = 0;
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Two parts of eight bytes, with as many between them that are not exposed.
+    #[test]
+    fn a_range_goes_on_in_the_next_part_and_touches_nothing_in_between() {
+        let start = Box::leak(Box::new([0_u8; 24])).as_mut_ptr();
+        // SAFETY: the memory is given up for good.
+        let part = |at: usize| unsafe { Span::new(start.add(at), 8) };
+        let memory = Exposed::new(vec![part(0), part(16)]).expect("as long as can be");
+        for at in 0..=12_u8 {
+            let written: [u8; 4] = std::array::from_fn(|index| at + index as u8);
+            memory.write(at.into(), &written);
+            let mut read = [0; 4];
+            memory.read(at.into(), &mut read);
+            assert_eq!(read, written);
+        }
+        let mut all = [0; 16];
+        memory.read(0, &mut all);
+        assert_eq!(all, std::array::from_fn(|index| index as u8));
+        // SAFETY: nobody else touches it.
+        let between = unsafe { std::slice::from_raw_parts(start.add(8), 8) };
+        assert_eq!(between, [0; 8]);
     }
 }

@@ -441,7 +441,17 @@ impl<W: Words> LaneReceiver<W> {
 
     /// Copies the bytes behind `skip` head words of the record at the head into `into`.
     // spec: ERR-8
+    #[inline]
     pub(crate) fn copy(&self, skip: usize, into: &mut [u8]) {
+        let room = LINE_PAYLOAD - skip * 8;
+        if into.len() <= room {
+            return self.copy_short(skip, into);
+        }
+        self.copy_lines(skip, into);
+    }
+
+    #[inline(never)]
+    fn copy_lines(&self, skip: usize, into: &mut [u8]) {
         let room = LINE_PAYLOAD - skip * 8;
         let (first, rest) = into.split_at_mut(room.min(into.len()));
         let line = self.words.line(self.machine.position());

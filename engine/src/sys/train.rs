@@ -1,5 +1,7 @@
-//! Receiving trains of datagrams: what is called all the time while nothing comes, with nothing
-//! around it.
+//! Sending and receiving trains of datagrams, with nothing around it: receiving is called all the
+//! time while nothing comes.
+use arrayvec::ArrayVec;
+use nix::sys::socket::{SockaddrLike, SockaddrStorage};
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io::Errno;
 use std::mem::zeroed;
@@ -15,6 +17,59 @@ pub(crate) struct Train {
     pub(crate) segment: usize,
     /// Whether there was room for all of it.
     pub(crate) is_whole: bool,
+}
+
+/// Datagrams of a train: what every system that knows trains takes.
+pub(crate) const TRAIN_MAX: usize = 64;
+
+/// The control message that makes datagrams of what is sent: a number, the length of each.
+#[repr(C)]
+struct Order {
+    head: libc::cmsghdr,
+    segment: u16,
+    _padding: [u16; 3],
+}
+
+/// Sends datagrams with one call, each of `segment` bytes, but for the last one, which may be
+/// shorter: to `to`, or to whomever the socket is connected to. The first [`TRAIN_MAX`] of them go.
+///
+/// What lies one behind the other goes as one piece: the system copies each piece by itself, and a
+/// long one twice as fast as many short ones.
+///
+/// # Errors
+/// What the system says, and `AGAIN` where it takes no more.
+pub(crate) fn send_train<'a>(
+    socket: BorrowedFd<'_>,
+    to: Option<&SockaddrStorage>,
+    segment: u16,
+    datagrams: impl Iterator<Item = &'a [u8]>,
+) -> Result<(), Errno> {
+    let mut pieces = ArrayVec::<libc::iovec, TRAIN_MAX>::new();
+    for datagram in datagrams.take(TRAIN_MAX) {
+        let (start, len) = (datagram.as_ptr().expose_provenance(), datagram.len());
+        match pieces.last_mut() {
+            Some(last) if last.iov_base.addr() + last.iov_len == start => last.iov_len += len,
+            _ => {
+                let iov_base = std::ptr::with_exposed_provenance_mut(start);
+                pieces.push(libc::iovec { iov_base, iov_len: len });
+            }
+        }
+    }
+    // SAFETY: all of these are plain numbers and pointers, which may be zero.
+    let (mut order, mut header): (Order, libc::msghdr) = unsafe { (zeroed(), zeroed()) };
+    (order.head.cmsg_level, order.head.cmsg_type) = (libc::SOL_UDP, libc::UDP_SEGMENT);
+    order.head.cmsg_len = size_of::<libc::cmsghdr>() + size_of::<u16>();
+    order.segment = segment;
+    if let Some(to) = to {
+        (header.msg_name, header.msg_namelen) = (to.as_ptr().cast_mut().cast(), to.len());
+    }
+    (header.msg_iov, header.msg_iovlen) = (pieces.as_mut_ptr(), pieces.len());
+    header.msg_control = (&raw mut order).cast();
+    header.msg_controllen = size_of::<Order>();
+    // SAFETY: name, pieces and control are ours, as long as the header says, and outlive the call;
+    // none is written. All bytes of a piece are of datagrams that were lent to us.
+    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const header, 0) };
+    if sent < 0 { Err(last_error()) } else { Ok(()) }
 }
 
 /// Room for the one control message that the system sends: a number, the length of datagrams.

@@ -1,5 +1,6 @@
 //! What a link sees of a network: datagrams out, datagrams in, and no promises.
 use aligned_vec::{AVec, ConstAlign};
+use bytes::BytesMut;
 use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -18,6 +19,10 @@ pub(crate) const IPV6_HEADERS: usize = 40 + 8;
 pub(crate) type Bytes = AVec<u8, ConstAlign<LINE_BYTES>>;
 /// Of a line of the processor's cache.
 pub(crate) const LINE_BYTES: usize = 64;
+
+/// Bytes of which a net has a share until they have left, so that they are not copied. Whoever has
+/// the only share may write them.
+pub(crate) type Shared = Arc<BytesMut>;
 
 /// So many zeros.
 pub(crate) fn zeros(count: usize) -> Bytes {
@@ -165,7 +170,7 @@ enum Place {
     /// In the outbox, from here on.
     Own(usize),
     /// First in memory that somebody else has a share in.
-    Shared(Arc<Bytes>),
+    Shared(Shared),
     /// It has left.
     Nowhere,
 }
@@ -208,7 +213,7 @@ impl Outbox {
     }
 
     /// Appends the first `len` of these bytes as a datagram.
-    pub(crate) fn push_shared(&mut self, to: SocketAddr, bytes: Arc<Bytes>, len: usize) {
+    pub(crate) fn push_shared(&mut self, to: SocketAddr, bytes: Shared, len: usize) {
         assert!(len <= bytes.len(), "a datagram has no more than is there");
         self.reclaim();
         self.queue.push(Departure { to, len, place: Place::Shared(bytes) });
@@ -528,7 +533,7 @@ mod tests {
     #[test]
     fn each_datagram_begins_with_a_line() {
         let mut outbox = outbox(&[(1, 100), (1, 1), (1, 64)]);
-        outbox.push_shared(to(1), Arc::new(zeros(9)), 9);
+        outbox.push(to(1), |bytes| bytes.push(7));
         let starts: Vec<_> = outbox.iter().map(|(_, bytes)| bytes.as_ptr() as usize).collect();
         assert!(starts.iter().all(|start| start.is_multiple_of(LINE_BYTES)), "{starts:x?}");
     }
@@ -562,7 +567,7 @@ mod tests {
     #[test]
     fn shared_bytes_are_sent_among_others_and_given_up_when_they_have_left() {
         let mut outbox = outbox(&[(1, 64)]);
-        let shared = Arc::new(zeros(65));
+        let shared = Arc::new(BytesMut::zeroed(65));
         outbox.push_shared(to(1), shared.clone(), 64);
         outbox.push(to(1), |bytes| bytes.resize(bytes.len() + 64, 2));
         let all: Vec<_> = outbox.iter().map(|(_, bytes)| bytes.to_vec()).collect();

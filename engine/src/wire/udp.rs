@@ -5,17 +5,16 @@
 mod sockets;
 
 use self::sockets::Sockets;
+use crate::sys::train::{TRAIN_MAX, send_train};
 use crate::wire::net::{DATAGRAM_MAX, IPV4_HEADERS, IPV6_HEADERS};
 use crate::wire::net::{Inbox, Net, NetCounters, Outbox, Train};
 use nix::errno::Errno;
-use nix::sys::socket::{self, ControlMessage, MsgFlags, MultiHeaders, SockaddrStorage};
+use nix::sys::socket::{self, MsgFlags, MultiHeaders, SockaddrStorage};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// Datagrams of a train: what every system that knows trains takes.
-const TRAIN_DATAGRAMS: usize = 64;
 /// From so many datagrams on, none of them in a train, one call for all is cheaper than one each.
 const BATCH_MIN: usize = 4;
 /// What the system is asked to buffer, each way; it grants what it may.
@@ -69,20 +68,20 @@ impl Udp {
 
     /// Sends the front of the outbox, one call. Ends when the system takes no more.
     pub(crate) fn send_front(&mut self, outbox: &mut Outbox) -> Result<(), Full> {
-        let count_max = if self.trains { TRAIN_DATAGRAMS } else { 1 };
+        let count_max = if self.trains { TRAIN_MAX } else { 1 };
         let Some(train) = outbox.front(count_max, DATAGRAM_MAX) else { return Ok(()) };
         self.counters.calls += 1;
         if train.count == 1 {
             let alone = if self.trains { outbox.alone() } else { outbox.len() };
             if alone >= BATCH_MIN {
-                return self.send_batch(outbox, alone.min(TRAIN_DATAGRAMS));
+                return self.send_batch(outbox, alone.min(TRAIN_MAX));
             }
             self.sockets.count(train.to);
             let sent = self.again_if_refused(|sockets| send_first(sockets, outbox));
             return self.settle(outbox, 1, sent);
         }
         self.sockets.count(train.to);
-        match self.again_if_refused(|sockets| send_train(sockets, outbox, &train)) {
+        match self.again_if_refused(|sockets| send_joined(sockets, outbox, &train)) {
             Err(Errno::EINVAL | Errno::EIO | Errno::EMSGSIZE) => self.send_unjoined(outbox),
             sent => self.settle(outbox, train.count, sent),
         }
@@ -306,17 +305,14 @@ fn send_first(sockets: &Sockets, outbox: &Outbox) -> Result<(), Errno> {
     sent.map(|_| ()).map_err(|error| Errno::from_raw(error.raw_os_error()))
 }
 
-fn send_train(sockets: &Sockets, outbox: &Outbox, train: &Train) -> Result<(), Errno> {
-    let segment = train.segment as u16;
-    let control = [ControlMessage::UdpGsoSegments(&segment)];
+fn send_joined(sockets: &Sockets, outbox: &Outbox, train: &Train) -> Result<(), Errno> {
     let (socket, to) = match sockets.connected(train.to) {
         Some(socket) => (socket, None),
         None => (sockets.common(), Some(SockaddrStorage::from(train.to))),
     };
-    let datagrams = outbox.iter().take(train.count);
-    let bytes: Vec<_> = datagrams.map(|(_, bytes)| IoSlice::new(bytes)).collect();
-    socket::sendmsg(socket.as_raw_fd(), &bytes, &control, MsgFlags::empty(), to.as_ref())?;
-    Ok(())
+    let datagrams = outbox.iter().take(train.count).map(|(_, bytes)| bytes);
+    let sent = send_train(socket.as_fd(), to.as_ref(), train.segment as u16, datagrams);
+    sent.map_err(|error| Errno::from_raw(error.raw_os_error()))
 }
 
 /// Sends the first `count` datagrams; returns how many the system took, at least one.
@@ -334,8 +330,11 @@ fn send_each(socket: &OwnedFd, outbox: &Outbox, count: usize) -> Result<usize, E
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::wire::net::Shared;
+    use bytes::BytesMut;
     use proptest::prelude::*;
     use rustix::event::{PollFd, PollFlags, poll};
+    use std::sync::Arc;
 
     fn pair(address: &str) -> (Udp, Udp) {
         let open = || Udp::bind(address.parse().unwrap()).expect("a socket of this host");
@@ -463,14 +462,40 @@ mod tests {
     #[test]
     fn a_train_takes_one_call_and_keeps_its_datagrams_apart() {
         let (mut here, mut there) = pair("127.0.0.1:0");
-        let mut sent: Vec<_> = (0..40).map(|n| (there.local(), vec![n; 1000])).collect();
+        let mut sent: Vec<_> = (0..40).map(|n| (there.local(), vec![n; 1024])).collect();
         sent.push((there.local(), vec![40; 10]));
+        assert_eq!(outbox(&sent).front(64, DATAGRAM_MAX).map(|train| train.count), Some(41));
         here.send(&mut outbox(&sent), 0);
         assert_eq!(here.counters().calls, 1);
         let got = take(&mut there, sent.len());
         assert!(got.iter().all(|(from, _)| *from == here.local()));
         assert!(got.iter().map(|(_, bytes)| bytes).eq(sent.iter().map(|(_, bytes)| bytes)));
         assert_eq!(there.counters().received_bytes, here.counters().sent_bytes);
+    }
+
+    #[test]
+    fn a_train_is_the_same_wherever_its_datagrams_lie() {
+        let (mut here, mut there) = pair("127.0.0.1:0");
+        let mut memory = BytesMut::new();
+        (0..8).for_each(|number| memory.extend_from_slice(&[number; 640]));
+        let pieces: Vec<Shared> = (0..8).map(|_| Arc::new(memory.split_to(640))).collect();
+        let mut outbox = Outbox::new();
+        // One behind the other, apart, the same again, and the outbox's own.
+        for number in [0, 1, 2, 5, 6, 4, 3, 3, 8, 8, 7, 0] {
+            match pieces.get(number) {
+                Some(piece) => outbox.push_shared(there.local(), piece.clone(), 640),
+                None => outbox.push(there.local(), |bytes| bytes.extend_from_slice(&[8; 640])),
+            }
+        }
+        outbox.push_shared(there.local(), pieces[1].clone(), 9);
+        here.send(&mut outbox, 0);
+        assert_eq!((here.counters().calls, here.trains), (1, true));
+        let got = take(&mut there, 13);
+        let lens: Vec<_> = got.iter().map(|(_, bytes)| bytes.len()).collect();
+        assert_eq!(lens, [vec![640; 12], vec![9]].concat());
+        assert!(got.iter().all(|(_, bytes)| bytes.iter().all(|byte| *byte == bytes[0])));
+        let numbers: Vec<_> = got.iter().map(|(_, bytes)| bytes[0]).collect();
+        assert_eq!(numbers, [0, 1, 2, 5, 6, 4, 3, 3, 8, 8, 7, 0, 1]);
     }
 
     // spec: NET-2, NET-3

@@ -181,6 +181,10 @@ impl Packet {
         if !matches!(self.beside, Beside::Open(_)) {
             return;
         }
+        if inbox.len() - before >= TRAIN_MIN {
+            // Nearly always all of it is from one port.
+            self.ears.on_train(inbox.get(before).0, now);
+        }
         for index in (before..inbox.len()).rev() {
             let (from, datagram) = inbox.get(index);
             if let Some(answer) = read_answer(datagram)

@@ -25,6 +25,10 @@ const HEARS_NANOS: u64 = 500_000_000;
 const AGAIN_NANOS: u64 = 100_000_000;
 const FIRST_NANOS: u64 = 5_000_000;
 const LAST_NANOS: u64 = 5_000_000_000;
+/// For how long nothing goes as frames to a port that has sent a train: acknowledgements that come
+/// as frames make a stream a tenth slower.
+// spec: NET-7
+const TRAIN_NANOS: u64 = 50_000;
 /// Ports that are remembered.
 // spec: LIM-1
 const EARS_MAX: usize = 4096;
@@ -43,6 +47,8 @@ struct Ear {
     /// The MAC that it has answered with, and when last.
     heard: Option<(Mac, u64)>,
     asked: Option<u64>,
+    /// When a train has come from it last.
+    train: Option<u64>,
     /// The time from the last question to the next.
     pause: u64,
     /// Bytes of the longest datagram that goes to it in a frame.
@@ -54,6 +60,10 @@ impl Ear {
         let (mac, at) = self.heard?;
         (now.saturating_sub(at) < HEARS_NANOS).then_some(mac)
     }
+
+    fn sends_trains(&self, now: u64) -> bool {
+        self.train.is_some_and(|at| now.saturating_sub(at) < TRAIN_NANOS)
+    }
 }
 
 impl Ears {
@@ -62,7 +72,15 @@ impl Ears {
     // spec: NET-7
     #[inline]
     pub(super) fn mac(&self, port: SocketAddr, len: usize, now: u64) -> Option<Mac> {
-        self.known.get(&port).filter(|ear| len <= ear.longest)?.hears(now)
+        let ear = self.known.get(&port)?;
+        ear.hears(now).filter(|_| len <= ear.longest && !ear.sends_trains(now))
+    }
+
+    /// A train has come from a port.
+    pub(super) fn on_train(&mut self, from: SocketAddr, now: u64) {
+        if let Some(ear) = self.known.get_mut(&from) {
+            ear.train = Some(now);
+        }
     }
 
     /// The number of the question that is due to this port, and the MAC that it has had; to one
@@ -120,8 +138,8 @@ impl Ears {
             return None;
         }
         let number = u64::from_le_bytes(crate::random::bytes());
-        let (heard, asked, pause) = (None, None, FIRST_NANOS);
-        let ear = Ear { number, heard, asked, pause, longest: longest() };
+        let (heard, asked, train, pause) = (None, None, None, FIRST_NANOS);
+        let ear = Ear { number, heard, asked, train, pause, longest: longest() };
         Some(self.known.entry(port).or_insert(ear))
     }
 }
@@ -159,6 +177,21 @@ mod tests {
             ears.on_answer(port(1), (number, MAC), now).then_some(())
         });
         assert_eq!(asked.count(), 4, "some may be lost");
+    }
+
+    // spec: NET-7
+    #[test]
+    fn who_sends_trains_is_answered_as_it_sends_until_they_are_over() {
+        let mut ears = Ears::default();
+        for number in [1, 2] {
+            let (question, _) = question(&mut ears, port(number), 0).expect("it was never asked");
+            assert!(ears.on_answer(port(number), (question, MAC), 0));
+        }
+        ears.on_train(port(1), 100);
+        ears.on_train(port(3), 100);
+        let macs = |now| [1, 2, 3].map(|number| ears.mac(port(number), 64, now).is_some());
+        assert_eq!(macs(99 + TRAIN_NANOS), [false, true, false]);
+        assert_eq!(macs(100 + TRAIN_NANOS), [true, true, false]);
     }
 
     // spec: NET-7

@@ -90,11 +90,45 @@ fn they_do_over_one_that_loses_many_and_spoils_others() {
     exchange(true, "loss=20%,dup=2%,reorder=5%,corrupt=1%");
 }
 
+/// Messages of 64 KiB that go before they are wanted, from an endpoint to another one that want
+/// rings of so many bytes.
+fn gone_of_many(rings: [Option<usize>; 2]) -> usize {
+    let options =
+        |ring: Option<usize>| ring.map_or_else(|| apart(true), |ring| apart(true).ring(ring));
+    let [mut near, mut far] = rings.map(|ring| Side::open(&options(ring)));
+    let to_far = near.remote(&far);
+    pass([&mut near, &mut far], to_far, 0);
+    let mut texts: Vec<_> = (0..20).map(|seed| pattern(65536, seed)).collect();
+    let mut rooms = vec![vec![0; 65536]; texts.len()];
+    let sent: Vec<_> = texts
+        .iter_mut()
+        .map(|bytes| near.try_send(to_far, &message(7, bytes, false)).expect("it may ask"))
+        .collect();
+    for room in &mut rooms {
+        far.endpoint.receive(receive(7, room)).expect("there is room");
+    }
+    poll_until([&mut near, &mut far], |[_, far]| far.ends.len() == texts.len());
+    assert!(rooms == texts, "each is as it was sent");
+    sent.iter().filter(|sent| **sent == Sent::Gone).count()
+}
+
+// spec: OPEN-14, WIRE-14
+#[test]
+fn a_link_has_the_shorter_ring_of_those_that_its_ends_want() {
+    let mut watchdog = Watchdog::start(0);
+    assert_eq!(gone_of_many([None, None]), 16, "a mebibyte, if nobody says how many");
+    assert_eq!(gone_of_many([Some(1 << 18), None]), 4);
+    assert_eq!(gone_of_many([None, Some(1 << 19)]), 8);
+    assert_eq!(gone_of_many([Some(1 << 17), Some(1 << 18)]), 2);
+    assert!(!watchdog.stop());
+}
+
 // spec: ENV-3, ENV-4
 #[test]
 fn long_ones_go_before_they_are_wanted_while_the_ring_has_room() {
     let mut watchdog = Watchdog::start(0);
-    let ([mut near, mut far], [to_far, _]) = pair(true, "");
+    let [mut near, mut far] = [(); 2].map(|()| Side::open(&apart(true).ring(1 << 18)));
+    let to_far = near.remote(&far);
     pass([&mut near, &mut far], to_far, 0);
     let lens = [65536, 65537, 65536, 65536, 65536, 65536, 65536, 40];
     let texts: Vec<_> = lens.iter().enumerate().map(|(at, len)| pattern(*len, at)).collect();

@@ -69,10 +69,12 @@ impl EndpointOptions {
         Self { tuning: Some(tuning), ..self }
     }
 
-    /// Bytes of the ring, in each direction, of connections that it accepts from its host, a power
-    /// of two from 32 KiB to 16 MiB: by default from 1 to 4 MiB for the first 16, as this machine's
-    /// caches are, and 256 KiB for later ones. A ring takes as much memory as was used of it.
-    // spec: LIM-4
+    /// Bytes of the ring, in each direction, of connections that it accepts from its host, and of
+    /// those with other hosts, if the other end does not want a shorter one: a power of two from
+    /// 32 KiB to 16 MiB. By default the first 16 have from 1 to 4 MiB on this host, as its caches
+    /// are, and 1 MiB to others; later ones have 256 KiB. A ring takes as much memory as was used
+    /// of it.
+    // spec: LIM-4, OPEN-14
     pub fn ring(self, bytes: usize) -> Self {
         Self { ring: Some(bytes), ..self }
     }

@@ -28,8 +28,13 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 const CONTROL_LINES: usize = 8;
-/// Bytes of a ring where there are many, or where a link is slower than any.
+/// Bytes of a ring where there are many.
 const RING_NARROW: u32 = 1 << 18;
+/// Of a ring over a link, where there are few: what is under way before what is taken is told.
+const RING_OF_LINK: u32 = 1 << 20;
+/// How many links of an endpoint are few.
+// spec: LIM-1
+const LINKS_FEW: usize = 16;
 /// Bytes that a ring may have.
 const RING_BYTES: RangeInclusive<u32> = 1 << 12..=1 << 24;
 
@@ -65,8 +70,16 @@ impl LaneSizes {
     /// On the wire, whose round trip is long: 57 KB of messages, 28 KB of responses. Requests take
     /// no lane there.
     pub(crate) const CARRIED: Self = Self { paired: 1024, response: 512, ring: 0 };
+
     /// The same between endpoints.
-    pub(crate) const CARRIED_ENDPOINT: Self = Self { ring: RING_NARROW, ..Self::CARRIED };
+    pub(crate) const fn carried_endpoint(ring: u32) -> Self {
+        Self { ring, ..Self::CARRIED }
+    }
+
+    /// Bytes of the ring of a link beside so many others.
+    pub(crate) const fn ring_of_link_beside(others: usize) -> u32 {
+        if others < LINKS_FEW { RING_OF_LINK } else { RING_NARROW }
+    }
 
     /// Whether lanes of these sizes work; sizes may come from a peer.
     pub(crate) fn valid(&self) -> bool {

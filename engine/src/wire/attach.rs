@@ -62,6 +62,7 @@ impl Port {
         let identity = Identity {
             number: endpoint.as_ref().map_or(self.id.0, |_| NO_NUMBER),
             endpoint,
+            ring: self.config.ring,
             protection: options.protection.clone(),
             drive: drive(options.silence),
             any_mail: self.any_mail.clone(),

@@ -7,10 +7,10 @@ use super::callee::{Callee, Pass};
 use super::carrier::Full;
 use super::crc::crc32c;
 use super::link_end::{LinkEnd, Way};
-use super::net::{Outbox, whole_lines};
-use super::opening::{self, Asked, Entrance, Introduction, Protection, Refused};
+use super::net::Outbox;
+use super::opening::{self, Asked, Entrance, Protection, Refused};
 use super::pool::Pool;
-use super::seal::{PREFIX_BYTES, TAG_BYTES, sealed_for};
+use super::seal::sealed_for;
 use super::{Pumped, WireCounters};
 use crate::bell::Bells;
 use crate::connection::{Agreement, Name};
@@ -21,12 +21,11 @@ use crate::mem::page::{OwnPage, PeerPage};
 use crate::responder::Responder;
 use crate::sync::AtomicBool;
 use ayre_proto::lane::Malformed;
-use ayre_proto::link::Repair;
 use ayre_proto::link::door::Place;
 use ayre_proto::link::end::Drive;
 use ayre_proto::link::frame::{Header, Kind};
 use ayre_proto::link::life::{State, Why};
-use ayre_proto::link::open::{FRAME_LEAST, Opening, SetUp};
+use ayre_proto::link::open::Opening;
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -56,6 +55,8 @@ pub(crate) struct Identity {
     pub(crate) number: u16,
     /// Of a port that is an endpoint, by what others call it.
     pub(crate) endpoint: Option<Callee>,
+    /// Bytes of the rings of its links, if its program has said how many.
+    pub(crate) ring: Option<u32>,
     pub(crate) protection: Protection,
     pub(crate) drive: Drive,
     /// Tells the port that a connection has something for it.
@@ -390,37 +391,6 @@ impl Links {
         }
         self.slots.push(Slot::Free);
         Ok(self.slots.len() - 1)
-    }
-
-    fn set_up(&mut self, index: usize, datagram_max: usize, paths: usize, pass: Pass) -> SetUp {
-        let endpoint = self.identity.endpoint.as_ref();
-        let introduction = endpoint.map(|own| Introduction { name: own.name, pass });
-        self.generation = self.generation.wrapping_add(1).max(1);
-        SetUp {
-            nonce: random(),
-            answers: 0,
-            incarnation: self.incarnation,
-            token: random(),
-            generation: self.generation,
-            index: index as u32,
-            first: [random() as u32, random() as u32, random() as u32],
-            frame_max: self.frame_max(datagram_max),
-            number: self.identity.number,
-            paths: paths as u8,
-            repair: Repair::Selective,
-            owner: opening::owner_words(opening::sizes_of(introduction.is_some()), introduction),
-        }
-    }
-
-    /// Bytes of the longest frame in a datagram of so many.
-    fn frame_max(&self, datagram_max: usize) -> u16 {
-        let sealed = match self.identity.protection {
-            Protection::Sealed(_) => PREFIX_BYTES + TAG_BYTES,
-            Protection::Plain => 0,
-        };
-        let longest =
-            whole_lines(datagram_max).saturating_sub(sealed).max(usize::from(FRAME_LEAST));
-        longest.min(usize::from(u16::MAX)) as u16
     }
 
     /// Asks for a link until `give_up`: its index.

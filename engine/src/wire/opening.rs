@@ -216,11 +216,6 @@ pub(crate) struct Introduction {
     pub(crate) pass: Pass,
 }
 
-/// Sizes of the lanes of a link between ports, or between endpoints.
-pub(crate) fn sizes_of(is_endpoint: bool) -> LaneSizes {
-    if is_endpoint { LaneSizes::CARRIED_ENDPOINT } else { LaneSizes::CARRIED }
-}
-
 /// What the engines tell each other in a set-up.
 // spec: OPEN-14
 pub(crate) fn owner_words(sizes: LaneSizes, endpoint: Option<Introduction>) -> [u64; 8] {
@@ -241,21 +236,36 @@ pub(crate) fn introduction(theirs: &SetUp) -> Option<Introduction> {
     (theirs.number == NO_NUMBER).then_some(introduction)
 }
 
-/// The lane sizes that both sides have; a peer that speaks of others is none of ours.
-// spec: WIRE-3
-pub(crate) fn agreed_sizes(ours: &SetUp, theirs: &SetUp) -> Result<LaneSizes, Refused> {
-    let [_, paired, response, said @ ..] = theirs.owner;
-    let is_alike = theirs.owner[..3] == ours.owner[..3];
+/// What an acceptor answers: of the two rings, the shorter one.
+// spec: OPEN-14
+pub(crate) fn with_ring_of_both(ours: SetUp, opener: &SetUp) -> SetUp {
+    let [response, ring] = halves(ours.owner[2]);
+    let [_, asked] = halves(opener.owner[2]);
+    let mut owner = ours.owner;
+    owner[2] = response | ring.min(asked) << 32;
+    SetUp { owner, ..ours }
+}
+
+/// The lane sizes of a link, as its acceptor has said them: those that its opener wants, but for a
+/// ring that may be shorter. Who speaks of others is none of ours.
+// spec: WIRE-3, OPEN-14
+pub(crate) fn agreed_sizes(opener: &SetUp, acceptor: &SetUp) -> Result<LaneSizes, Refused> {
+    let [_, paired, sizes, said @ ..] = acceptor.owner;
+    let ([response, ring], [wanted, longest]) = (halves(sizes), halves(opener.owner[2]));
+    let is_alike = acceptor.owner[..2] == opener.owner[..2] && response == wanted;
     // What endpoints say of themselves differs.
-    let is_kind = match introduction(ours) {
-        Some(_) => introduction(theirs).is_some(),
-        None => said == [0; 5],
+    let is_kind = match introduction(opener) {
+        Some(_) => introduction(acceptor).is_some(),
+        None => said == [0; 5] && opener.owner[3..] == [0; 5] && ring == longest,
     };
-    if !is_alike || !is_kind {
+    if !is_alike || !is_kind || ring > longest {
         return Err(Refused);
     }
-    let (response, ring) = (response & u64::from(u32::MAX), response >> 32);
     checked_sizes(paired, (response, ring), Mode::Mediated).map_err(|_| Refused)
+}
+
+const fn halves(word: u64) -> [u64; 2] {
+    [word & u32::MAX as u64, word >> 32]
 }
 
 /// Whether an opening goes on, and how it ended otherwise.
@@ -272,4 +282,57 @@ pub(crate) fn ways(nets: usize, to: &[SocketAddr]) -> Vec<Way> {
     let count = nets.max(to.len()).min(usize::from(ayre_proto::link::frame::PATHS_MAX));
     let way = |index: usize| Way { net: index % nets, to: to[index % to.len()] };
     (0..count).map(way).collect()
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use ayre_proto::link::Repair;
+
+    /// Of an endpoint that wants such a ring.
+    fn set_up(ring: u64) -> SetUp {
+        let introduction = Introduction { name: [1, 2], pass: Pass::default() };
+        let sizes = LaneSizes::carried_endpoint(ring as u32);
+        SetUp {
+            nonce: 1,
+            answers: 0,
+            incarnation: 1,
+            token: 1,
+            generation: 1,
+            index: 0,
+            first: [0; 3],
+            frame_max: 1472,
+            number: NO_NUMBER,
+            paths: 1,
+            repair: Repair::Selective,
+            owner: owner_words(sizes, Some(introduction)),
+        }
+    }
+
+    // spec: OPEN-14, WIRE-3
+    #[test]
+    fn an_accept_has_the_shorter_ring_and_the_lanes_of_the_open() {
+        let ring = |opener, acceptor| {
+            let opener = set_up(opener);
+            let accept = with_ring_of_both(set_up(acceptor), &opener);
+            agreed_sizes(&opener, &accept).map(|sizes| sizes.ring).ok()
+        };
+        assert_eq!(ring(1 << 20, 1 << 18), Some(1 << 18));
+        assert_eq!(ring(1 << 16, 1 << 18), Some(1 << 16));
+        assert_eq!(ring((1 << 16) + 64, 1 << 18), None, "no power of two");
+        assert!(agreed_sizes(&set_up(1 << 18), &set_up(1 << 20)).is_err(), "more than was asked");
+        for word in 0..3 {
+            let mut other = set_up(1 << 18);
+            other.owner[word] ^= 1;
+            assert!(agreed_sizes(&set_up(1 << 18), &other).is_err(), "word {word}");
+        }
+        let port =
+            SetUp { number: 7, owner: owner_words(LaneSizes::CARRIED, None), ..set_up(1 << 18) };
+        assert!(agreed_sizes(&port, &port).is_ok());
+        assert!(agreed_sizes(&port, &set_up(0)).is_err(), "an endpoint");
+        assert!(agreed_sizes(&set_up(1 << 18), &port).is_err(), "no endpoint");
+        let mut with_ring = port;
+        with_ring.owner[2] |= 1 << (32 + 18);
+        assert!(agreed_sizes(&with_ring, &with_ring_of_both(port, &with_ring)).is_err());
+    }
 }

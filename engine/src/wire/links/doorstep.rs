@@ -1,9 +1,9 @@
 //! Links that come up: what is asked, accepted, refused and confirmed.
-use super::{Arrived, Links, Slot, send_bare};
+use super::{Arrived, Links, Slot, random, send_bare};
 use crate::connection::{Agreement, Link, Mode};
 use crate::control::Channel;
 use crate::mem::fence::{Fencing, expedited};
-use crate::mem::layout::Direction;
+use crate::mem::layout::{Direction, LaneSizes};
 use crate::mem::map::Mapping;
 use crate::wire::Pumped;
 use crate::wire::callee::Pass;
@@ -12,8 +12,10 @@ use crate::wire::crc::crc32c;
 use crate::wire::handshake;
 use crate::wire::link_end::{LinkEnd, Way};
 use crate::wire::mail::Mail;
-use crate::wire::opening::{self, Entrance, Refused};
-use crate::wire::seal::Keys;
+use crate::wire::net::whole_lines;
+use crate::wire::opening::{self, Entrance, Introduction, Protection, Refused};
+use crate::wire::seal::{Keys, PREFIX_BYTES, TAG_BYTES};
+use ayre_proto::link::Repair;
 use ayre_proto::link::door::{Place, reset_header};
 use ayre_proto::link::end::{self, End};
 use ayre_proto::link::frame::{Digest, HEADER_BYTES, Header, PATHS_MAX};
@@ -31,6 +33,56 @@ pub(super) enum Verdict {
 }
 
 impl Links {
+    /// What this side says of a link: its own index, bytes of the longest datagram, paths, and the
+    /// pass of whom it calls.
+    pub(super) fn set_up(
+        &mut self,
+        index: usize,
+        datagram_max: usize,
+        paths: usize,
+        pass: Pass,
+    ) -> SetUp {
+        let endpoint = self.identity.endpoint.as_ref();
+        let introduction = endpoint.map(|own| Introduction { name: own.name, pass });
+        let sizes = match introduction {
+            Some(_) => LaneSizes::carried_endpoint(self.ring_of_next()),
+            None => LaneSizes::CARRIED,
+        };
+        self.generation = self.generation.wrapping_add(1).max(1);
+        SetUp {
+            nonce: random(),
+            answers: 0,
+            incarnation: self.incarnation,
+            token: random(),
+            generation: self.generation,
+            index: index as u32,
+            first: [random() as u32, random() as u32, random() as u32],
+            frame_max: self.frame_max(datagram_max),
+            number: self.identity.number,
+            paths: paths as u8,
+            repair: Repair::Selective,
+            owner: opening::owner_words(sizes, introduction),
+        }
+    }
+
+    /// Bytes of the ring that one more link is to have.
+    // spec: LIM-1
+    fn ring_of_next(&self) -> u32 {
+        let others = self.slots.iter().filter(|slot| !matches!(slot, Slot::Free)).count();
+        self.identity.ring.unwrap_or_else(|| LaneSizes::ring_of_link_beside(others))
+    }
+
+    /// Bytes of the longest frame in a datagram of so many.
+    fn frame_max(&self, datagram_max: usize) -> u16 {
+        let sealed = match self.identity.protection {
+            Protection::Sealed(_) => PREFIX_BYTES + TAG_BYTES,
+            Protection::Plain => 0,
+        };
+        let longest =
+            whole_lines(datagram_max).saturating_sub(sealed).max(usize::from(FRAME_LEAST));
+        longest.min(usize::from(u16::MAX)) as u16
+    }
+
     /// Somebody asks for a link. Who does not hold the key has been refused before anything was
     /// made for him.
     // spec: OPEN-8, OPEN-9, SEAL-10
@@ -130,7 +182,8 @@ impl Links {
         let index = self.free_index().map_err(|_| Refused)?;
         let paths = usize::from(theirs.paths).min(usize::from(PATHS_MAX));
         let ours = self.set_up(index, datagram_max, paths, Pass::default());
-        opening::agreed_sizes(&ours, theirs)?;
+        let ours = opening::with_ring_of_both(ours, theirs);
+        opening::agreed_sizes(theirs, &ours)?;
         let opener = match opening::introduction(theirs) {
             Some(caller) => caller.name[0],
             None => u64::from(theirs.number),
@@ -161,7 +214,7 @@ impl Links {
         let ways = vec![from; usize::from(agreement.paths)];
         let number = PeerId(half.theirs().number);
         let index = half.ours().index as usize;
-        let agreed = (agreement, limits);
+        let agreed = (agreement, limits, opening::agreed_sizes(half.theirs(), half.ours())?);
         let connection = self.make_link(number, agreed, (answered.keys, ways), (index, now));
         self.bring(Arrived { index, connection, name, is_ours: false });
         Ok(())
@@ -185,14 +238,15 @@ impl Links {
             asked.is_refused = true;
             return Ok(Pumped { from: None, changed: true });
         }
-        opening::agreed_sizes(asked.opener.ours(), &theirs)?;
+        let sizes = opening::agreed_sizes(asked.opener.ours(), &theirs)?;
         let name = opening::introduction(&theirs).map(|callee| callee.name);
         if name != asked.callee {
             return Err(Refused);
         }
-        let agreed = asked.opener.on_accept(&theirs)?.ok_or(Refused)?;
-        let ways = asked.ways[..usize::from(agreed.0.paths)].to_vec();
+        let (agreement, limits) = asked.opener.on_accept(&theirs)?.ok_or(Refused)?;
+        let ways = asked.ways[..usize::from(agreement.paths)].to_vec();
         let peer = PeerId(theirs.number);
+        let agreed = (agreement, limits, sizes);
         let connection = self.make_link(peer, agreed, (keys, ways), (index, now));
         if let Slot::Open(link) = &mut self.slots[index] {
             link.keep_ways();
@@ -236,11 +290,10 @@ impl Links {
     fn make_link(
         &mut self,
         peer: PeerId,
-        (agreement, limits): (end::Agreement, AgreedLimits),
+        (agreement, limits, sizes): (end::Agreement, AgreedLimits, LaneSizes),
         (keys, ways): (Option<Keys>, Vec<Way>),
         (index, now): (usize, u64),
     ) -> Agreement {
-        let sizes = opening::sizes_of(self.identity.endpoint.is_some());
         let mapping = Arc::new(Mapping::of_words(vec![0; sizes.file_len() / 8]));
         let (out, inward) = Direction::pair(&mapping, sizes);
         let mail = Mail::new(&self.identity.any_mail);

@@ -1,6 +1,6 @@
 //! What takes unsafe code, besides memory: descriptors that a process was started with, claims on
 //! numbers of a file, a library that is there only where the launcher's is, instructions that not
-//! every processor has, and a receive that says how long the datagrams of a train are.
+//! every processor has, and trains of datagrams.
 pub(crate) mod claim;
 mod crc;
 pub(crate) mod pmix;

@@ -26,7 +26,8 @@ const FILLED_LEAST: usize = 512;
 const PIECE_FRAMES: usize = 64;
 
 /// The frames of one link: of each channel at most two windows, those that are ready, and one that
-/// is filled. There is memory for as many as have been there at a time.
+/// is filled. Each channel has memory for as many as it has had at a time, and at most a piece
+/// more.
 #[derive(Debug)]
 pub(crate) struct Frames {
     /// Bytes of the longest payload.

@@ -29,6 +29,8 @@ use ring::SLOTS;
 /// Datagrams from which on a train goes by UDP: the system takes and gives it whole, in the time of
 /// a few frames.
 const TRAIN_MIN: usize = 3;
+/// Datagrams that come by UDP in one look, from which on they are taken for a part of a stream.
+const STREAM_MIN: usize = 16;
 /// The time between two looks at UDP where nothing has come by it lately, and looks in vain after
 /// something has come until it is so.
 const LOOK_NANOS: u64 = 20_000;
@@ -181,9 +183,9 @@ impl Packet {
         if !matches!(self.beside, Beside::Open(_)) {
             return;
         }
-        if inbox.len() - before >= TRAIN_MIN {
+        if inbox.len() - before >= STREAM_MIN {
             // Nearly always all of it is from one port.
-            self.ears.on_train(inbox.get(before).0, now);
+            self.ears.on_stream(inbox.get(before).0, now);
         }
         for index in (before..inbox.len()).rev() {
             let (from, datagram) = inbox.get(index);

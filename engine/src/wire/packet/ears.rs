@@ -25,10 +25,10 @@ const HEARS_NANOS: u64 = 500_000_000;
 const AGAIN_NANOS: u64 = 100_000_000;
 const FIRST_NANOS: u64 = 5_000_000;
 const LAST_NANOS: u64 = 5_000_000_000;
-/// For how long nothing goes as frames to a port that has sent a train: acknowledgements that come
-/// as frames make a stream a tenth slower.
+/// For how long nothing goes as frames to a port that has sent a part of a stream: acknowledgements
+/// that come as frames make it a tenth slower.
 // spec: NET-7
-const TRAIN_NANOS: u64 = 50_000;
+const STREAM_NANOS: u64 = 50_000;
 /// Ports that are remembered.
 // spec: LIM-1
 const EARS_MAX: usize = 4096;
@@ -47,8 +47,8 @@ struct Ear {
     /// The MAC that it has answered with, and when last.
     heard: Option<(Mac, u64)>,
     asked: Option<u64>,
-    /// When a train has come from it last.
-    train: Option<u64>,
+    /// When a part of a stream has come from it last.
+    stream: Option<u64>,
     /// The time from the last question to the next.
     pause: u64,
     /// Bytes of the longest datagram that goes to it in a frame.
@@ -61,8 +61,8 @@ impl Ear {
         (now.saturating_sub(at) < HEARS_NANOS).then_some(mac)
     }
 
-    fn sends_trains(&self, now: u64) -> bool {
-        self.train.is_some_and(|at| now.saturating_sub(at) < TRAIN_NANOS)
+    fn streams(&self, now: u64) -> bool {
+        self.stream.is_some_and(|at| now.saturating_sub(at) < STREAM_NANOS)
     }
 }
 
@@ -73,13 +73,13 @@ impl Ears {
     #[inline]
     pub(super) fn mac(&self, port: SocketAddr, len: usize, now: u64) -> Option<Mac> {
         let ear = self.known.get(&port)?;
-        ear.hears(now).filter(|_| len <= ear.longest && !ear.sends_trains(now))
+        ear.hears(now).filter(|_| len <= ear.longest && !ear.streams(now))
     }
 
-    /// A train has come from a port.
-    pub(super) fn on_train(&mut self, from: SocketAddr, now: u64) {
+    /// A part of a stream has come from a port.
+    pub(super) fn on_stream(&mut self, from: SocketAddr, now: u64) {
         if let Some(ear) = self.known.get_mut(&from) {
-            ear.train = Some(now);
+            ear.stream = Some(now);
         }
     }
 
@@ -138,8 +138,8 @@ impl Ears {
             return None;
         }
         let number = u64::from_le_bytes(crate::random::bytes());
-        let (heard, asked, train, pause) = (None, None, None, FIRST_NANOS);
-        let ear = Ear { number, heard, asked, train, pause, longest: longest() };
+        let (heard, asked, stream, pause) = (None, None, None, FIRST_NANOS);
+        let ear = Ear { number, heard, asked, stream, pause, longest: longest() };
         Some(self.known.entry(port).or_insert(ear))
     }
 }
@@ -181,17 +181,17 @@ mod tests {
 
     // spec: NET-7
     #[test]
-    fn who_sends_trains_is_answered_as_it_sends_until_they_are_over() {
+    fn who_streams_is_answered_as_it_sends_until_they_are_over() {
         let mut ears = Ears::default();
         for number in [1, 2] {
             let (question, _) = question(&mut ears, port(number), 0).expect("it was never asked");
             assert!(ears.on_answer(port(number), (question, MAC), 0));
         }
-        ears.on_train(port(1), 100);
-        ears.on_train(port(3), 100);
+        ears.on_stream(port(1), 100);
+        ears.on_stream(port(3), 100);
         let macs = |now| [1, 2, 3].map(|number| ears.mac(port(number), 64, now).is_some());
-        assert_eq!(macs(99 + TRAIN_NANOS), [false, true, false]);
-        assert_eq!(macs(100 + TRAIN_NANOS), [true, true, false]);
+        assert_eq!(macs(99 + STREAM_NANOS), [false, true, false]);
+        assert_eq!(macs(100 + STREAM_NANOS), [true, true, false]);
     }
 
     // spec: NET-7

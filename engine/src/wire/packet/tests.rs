@@ -448,6 +448,23 @@ fn hosts_beyond_the_ethernet_are_not_asked() {
     assert_eq!(frames(&here).counters().calls, 0);
 }
 
+// spec: NET-7
+#[test]
+fn streams_are_answered_by_udp_and_a_few_datagrams_are_not() {
+    let Some((mut here, mut there)) = pair() else { return };
+    let to = here.local();
+    let mut framed_after = |count: usize, now: u64| {
+        send_at(&mut here, now, there.local(), &vec![vec![1; 640]; count]);
+        assert_eq!(look(&mut there, now).len(), count);
+        let before = frames(&there).counters().sent;
+        send_at(&mut there, now, to, &[vec![2]]);
+        frames(&there).counters().sent - before
+    };
+    assert_eq!(framed_after(STREAM_MIN - 1, MILLI), 1);
+    assert_eq!(framed_after(STREAM_MIN, 2 * MILLI), 0);
+    assert_eq!(framed_after(STREAM_MIN - 1, 3 * MILLI), 1);
+}
+
 // spec: NET-11
 #[test]
 fn frames_are_heard_while_trains_fill_each_look() {

@@ -19,10 +19,11 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// Bytes of the longest message that goes before it is wanted, while the ring has room.
+    /// Bytes of the longest message that goes before it is wanted, while the ring has room: over a
+    /// link nobody can read it where it lies.
     // spec: ENV-3
-    pub(super) fn longest(self) -> usize {
-        if self.wanted == ENOUGH { LONG_MAX } else { LONG_MAX_HERE }
+    pub(super) fn longest(self, is_linked: bool) -> usize {
+        if is_linked || self.wanted == ENOUGH { LONG_MAX } else { LONG_MAX_HERE }
     }
 
     /// A message has gone before it was wanted.

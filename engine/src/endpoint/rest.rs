@@ -76,12 +76,8 @@ impl Endpoint {
     // spec: ENV-9
     #[cold]
     pub(super) fn make_way(&mut self) {
-        let is_crowded = self.is_crowded();
-        if is_crowded && self.may_nap() {
-            return self.nap();
-        }
-        if is_crowded {
-            return std::thread::yield_now();
+        if self.is_crowded() {
+            return if self.may_nap() { self.nap() } else { std::thread::yield_now() };
         }
         let is_turn = self.is_shared || self.idle.is_multiple_of(POLLS_PER_LINKED_YIELD);
         if self.port.linked > 0 && is_turn {

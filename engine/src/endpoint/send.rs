@@ -5,7 +5,7 @@ use crate::error::{Busy, Fault, PostError};
 use crate::mem::page::Sleeper;
 use crate::mem::span::Spans;
 use arrayvec::ArrayVec;
-use ayre_proto::envelope::{ENVELOPE_WORDS, Envelope, LONG_MAX, LONG_MAX_HERE, Record};
+use ayre_proto::envelope::{ENVELOPE_WORDS, Envelope, LONG_MAX_HERE, Record};
 use ayre_proto::lane::Kind;
 use ayre_proto::limits::{EAGER_MAX, LINE};
 use ayre_proto::units::PeerId;
@@ -184,8 +184,7 @@ impl Endpoint {
         bytes: &Spans,
     ) -> Result<Option<u64>, PostError> {
         let is_linked = self.port.connection(peer)?.is_carried();
-        let ahead = self.remotes[to.index()].ahead;
-        if bytes.len() > if is_linked { LONG_MAX } else { ahead.longest() } {
+        if bytes.len() > self.remotes[to.index()].ahead.longest(is_linked) {
             return Ok(None);
         }
         self.reserve(peer)?;

@@ -21,7 +21,7 @@ use super::map::{Mapping, Pages, memory_file, round_to_pages, seal_seals};
 use super::ring::RingMemory;
 use super::word::Word;
 use crate::error::SetupError;
-use crate::tuning::stream_width_beside;
+use crate::tuning::{are_few, stream_width_beside};
 use ayre_proto::limits::{LANE_LINES_MAX, LANE_LINES_MIN, LINE};
 use rustix::fd::{AsFd, OwnedFd};
 use std::ops::RangeInclusive;
@@ -32,9 +32,6 @@ const CONTROL_LINES: usize = 8;
 const RING_NARROW: u32 = 1 << 18;
 /// Of a ring over a link, where there are few: what is under way before what is taken is told.
 const RING_OF_LINK: u32 = 1 << 20;
-/// How many links of an endpoint are few.
-// spec: LIM-1
-const LINKS_FEW: usize = 16;
 /// Bytes that a ring may have.
 const RING_BYTES: RangeInclusive<u32> = 1 << 12..=1 << 24;
 
@@ -77,8 +74,9 @@ impl LaneSizes {
     }
 
     /// Bytes of the ring of a link beside so many others.
+    // spec: LIM-1
     pub(crate) const fn ring_of_link_beside(others: usize) -> u32 {
-        if others < LINKS_FEW { RING_OF_LINK } else { RING_NARROW }
+        if are_few(others) { RING_OF_LINK } else { RING_NARROW }
     }
 
     /// Whether lanes of these sizes work; sizes may come from a peer.

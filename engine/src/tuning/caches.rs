@@ -26,7 +26,12 @@ const FEW: usize = 16;
 
 /// The same of one beside so many others: of many, each is narrow.
 pub(crate) fn stream_width_beside(others: usize, narrow: usize) -> usize {
-    if others < FEW { stream_width() } else { narrow }
+    if are_few(others) { stream_width() } else { narrow }
+}
+
+/// Whether one more beside so many is one of those few.
+pub(crate) const fn are_few(others: usize) -> bool {
+    others < FEW
 }
 
 /// Bytes, as the system says them: `1024K`.

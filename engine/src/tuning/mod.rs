@@ -10,7 +10,7 @@ mod caches;
 mod file;
 mod trials;
 
-pub(crate) use caches::stream_width_beside;
+pub(crate) use caches::{are_few, stream_width_beside};
 pub(crate) use trials::{ROUND, Trials};
 
 pub use file::{Found, Origin, TuningError, file_of_user, found};

@@ -247,7 +247,8 @@ pub(crate) fn with_ring_of_both(ours: SetUp, opener: &SetUp) -> SetUp {
 }
 
 /// The lane sizes of a link, as its acceptor has said them: those that its opener wants, but for a
-/// ring that may be shorter. Who speaks of others is none of ours.
+/// ring that may be shorter, and that endpoints have in any case. Who speaks of others is none of
+/// ours.
 // spec: WIRE-3, OPEN-14
 pub(crate) fn agreed_sizes(opener: &SetUp, acceptor: &SetUp) -> Result<LaneSizes, Refused> {
     let [_, paired, sizes, said @ ..] = acceptor.owner;
@@ -255,7 +256,7 @@ pub(crate) fn agreed_sizes(opener: &SetUp, acceptor: &SetUp) -> Result<LaneSizes
     let is_alike = acceptor.owner[..2] == opener.owner[..2] && response == wanted;
     // What endpoints say of themselves differs.
     let is_kind = match introduction(opener) {
-        Some(_) => introduction(acceptor).is_some(),
+        Some(_) => introduction(acceptor).is_some() && ring > 0,
         None => said == [0; 5] && opener.owner[3..] == [0; 5] && ring == longest,
     };
     if !is_alike || !is_kind || ring > longest {
@@ -320,6 +321,8 @@ mod tests {
         assert_eq!(ring(1 << 20, 1 << 18), Some(1 << 18));
         assert_eq!(ring(1 << 16, 1 << 18), Some(1 << 16));
         assert_eq!(ring((1 << 16) + 64, 1 << 18), None, "no power of two");
+        assert_eq!(ring(0, 1 << 18), None, "endpoints have one");
+        assert!(agreed_sizes(&set_up(1 << 18), &set_up(0)).is_err());
         assert!(agreed_sizes(&set_up(1 << 18), &set_up(1 << 20)).is_err(), "more than was asked");
         for word in 0..3 {
             let mut other = set_up(1 << 18);

@@ -13,7 +13,7 @@
 //! asked again and again, and what it has said does not hold for long. A number is the answer's
 //! proof that the question was heard: nobody else can have frames sent to where they are lost.
 use super::Mac;
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::net::SocketAddr;
 
 /// For how long an answer holds.

@@ -9,6 +9,7 @@
 //! | [`units`] | ports, keys, claims, extents | spec/00, spec/20 |
 //! | [`limits`] | every compile-time bound | spec/80 |
 //! | [`fault`] | what can go wrong with an operation | spec/70 |
+//! | [`refusal`] | why a connection is refused | spec/95 |
 //! | [`lane`] | ring of self-validating lines: sender and receiver | spec/90 |
 //! | [`notify`] | notification classes and records | spec/30 |
 //! | [`alu`] | atomic operations as pure functions | spec/10 |
@@ -53,6 +54,7 @@ pub mod logical;
 pub mod matching;
 pub mod notify;
 pub mod pending;
+pub mod refusal;
 pub mod segment;
 pub mod stream;
 pub mod touch;

@@ -1,0 +1,114 @@
+//! Why a connection was refused: what the one that refuses tells the other one.
+//!
+//! It travels as two words, in the Refuse packet of a control channel and in the refusal of an
+//! open, so that both ends can say the reason to a person.
+
+/// The reason of a refusal.
+// spec: LIFE-27
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// No reason that this version knows.
+    Unknown,
+    /// The caller belongs to another user; that one's number, as the refusing side sees it.
+    User(u32),
+    /// The refusing side speaks this version.
+    Version(u64),
+    /// One of the two is an endpoint, and the other one a port.
+    Kind,
+    /// A peer of the caller's number or name is connected already.
+    Taken,
+    /// No room for one more: the refusing side has as many peers as this.
+    Full(u64),
+    /// One of the two wants protected links, and the other one plain ones.
+    Protection,
+    /// The system refused the refusing side what a connection takes, with this errno.
+    Resources(u32),
+    /// The longest datagram that the network takes whole is shorter than the least frame.
+    PathMtu(u32),
+}
+
+impl Refusal {
+    /// The code and the detail that travel.
+    pub const fn to_words(self) -> [u64; 2] {
+        match self {
+            Self::Unknown => [0, 0],
+            Self::User(user) => [1, user as u64],
+            Self::Version(version) => [2, version],
+            Self::Kind => [3, 0],
+            Self::Taken => [4, 0],
+            Self::Full(peers) => [5, peers],
+            Self::Protection => [6, 0],
+            Self::Resources(errno) => [7, errno as u64],
+            Self::PathMtu(bytes) => [8, bytes as u64],
+        }
+    }
+
+    /// Inverse of [`Refusal::to_words`]; total: what is not defined is [`Refusal::Unknown`].
+    pub const fn from_words([code, detail]: [u64; 2]) -> Self {
+        let is_short = detail <= u32::MAX as u64;
+        match code {
+            1 if is_short => Self::User(detail as u32),
+            2 => Self::Version(detail),
+            3 => Self::Kind,
+            4 => Self::Taken,
+            5 => Self::Full(detail),
+            6 => Self::Protection,
+            7 if is_short => Self::Resources(detail as u32),
+            8 if is_short => Self::PathMtu(detail as u32),
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl core::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("the peer gave no reason"),
+            Self::User(user) => write!(f, "the caller belongs to another user ({user})"),
+            Self::Version(theirs) => write!(f, "the peer speaks version {theirs} of the formats"),
+            Self::Kind => f.write_str("one side is an endpoint, the other one a port"),
+            Self::Taken => f.write_str("the peer has a connection of this number or name already"),
+            Self::Full(peers) => write!(f, "the peer has no room beyond {peers} connections"),
+            Self::Protection => f.write_str("one side wants encrypted links, the other plain ones"),
+            Self::Resources(errno) => {
+                write!(f, "the peer's system refused it resources (errno {errno})")
+            }
+            Self::PathMtu(bytes) => {
+                write!(f, "the network takes datagrams of {bytes} bytes only, too few for a link")
+            }
+        }
+    }
+}
+
+impl core::error::Error for Refusal {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: LIFE-27
+    #[test]
+    fn a_refusal_survives_its_words() {
+        let all = [
+            Refusal::Unknown,
+            Refusal::User(1000),
+            Refusal::Version(4),
+            Refusal::Kind,
+            Refusal::Taken,
+            Refusal::Full(1024),
+            Refusal::Protection,
+            Refusal::Resources(24),
+            Refusal::PathMtu(400),
+        ];
+        for refusal in all {
+            assert_eq!(Refusal::from_words(refusal.to_words()), refusal);
+        }
+    }
+
+    #[test]
+    fn undefined_words_are_unknown() {
+        for words in [[9, 0], [u64::MAX, 1], [1, 1 << 32], [7, u64::MAX], [8, 1 << 40]] {
+            assert_eq!(Refusal::from_words(words), Refusal::Unknown, "{words:?}");
+        }
+    }
+}

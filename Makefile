@@ -18,7 +18,7 @@ check: ## Formatting, lints, tidiness, citations of the spec, documentation
 	@scripts/check.sh
 
 test: ## Everything that must pass: check, all tests, loom models, instruction counts
-	@scripts/deps.sh cargo cc fi_info ip mpiexec.hydra srun mpirun.openmpi valgrind
+	@scripts/deps.sh cargo cc fi_info ip mpiexec.hydra srun mpirun.openmpi tshark valgrind
 	@scripts/check.sh
 	@scripts/test.sh
 
@@ -79,4 +79,4 @@ soak: ## Repeat the tests with many random cases for MINUTES=60
 	@MINUTES='$(MINUTES)' RANKS='$(RANKS)' scripts/soak.sh
 
 install-deps: ## Install what the targets above need, or say what is missing
-	@scripts/deps.sh cargo cc fi_info ip mpiexec.hydra srun mpirun.openmpi valgrind
+	@scripts/deps.sh cargo cc fi_info ip mpiexec.hydra srun mpirun.openmpi tshark valgrind

@@ -1,15 +1,13 @@
 -- Shows the frames of Ayre's links (spec/91) in Wireshark and tshark:
 --
---   tshark -X lua_script:scripts/ayre.lua -r FILE        or copy it to Wireshark's plugin folder
+--   scripts/dissect.sh FILE                      or copy this file to Wireshark's plugin folder
 --
 -- A datagram of UDP is taken for a frame when its header has the right version and CRC, whatever its
 -- ports are. The preference "UDP port" takes all datagrams of a port for frames, damaged ones too.
 local ayre = Proto("ayre", "Ayre link")
 
-local HEADER_BYTES = 96
-local HEAD_BYTES = 8
 local VERSION = 1
-local ECHO = 4
+local HEAD_BYTES = 8
 
 local KINDS = {
     [1] = "data", [2] = "open", [3] = "accept", [4] = "resync", [5] = "reset", [6] = "probe",
@@ -21,42 +19,71 @@ local RECORDS = {
     [6] = "part of a queue record", [7] = "filler", [8] = "bytes of the ring",
 }
 
-local f = {
-    version = ProtoField.uint8("ayre.version", "Version", base.DEC, nil, 0x0f),
-    kind = ProtoField.uint8("ayre.kind", "Kind", base.DEC, KINDS, 0xf0),
-    channel = ProtoField.uint8("ayre.channel", "Channel", base.DEC, CHANNELS, 0x03),
-    flags = ProtoField.uint8("ayre.flags", "Flags", base.HEX, nil, 0xfc),
-    early = ProtoField.bool("ayre.flags.early", "Early", 8, nil, 0x04),
-    nack = ProtoField.bool("ayre.flags.nack", "Misses a frame", 8, nil, 0x08),
-    echo_flag = ProtoField.bool("ayre.flags.echo", "Echo", 8, nil, 0x10),
-    path = ProtoField.uint8("ayre.path", "Path"),
-    length = ProtoField.uint16("ayre.length", "Payload length"),
-    to = ProtoField.uint32("ayre.to", "To", base.HEX),
-    generation = ProtoField.uint32("ayre.generation", "Generation", base.HEX),
-    token = ProtoField.uint64("ayre.token", "Token", base.HEX),
-    packet = ProtoField.uint64("ayre.packet", "Packet", base.HEX_DEC),
-    seq = ProtoField.uint32("ayre.seq", "Number", base.DEC),
-    stamp = ProtoField.uint32("ayre.stamp", "Stamp", base.DEC),
-    sack_channel = ProtoField.uint8("ayre.sack.channel", "Sack of channel", base.DEC, CHANNELS),
-    sack = ProtoField.bytes("ayre.sack", "Sack, lowest byte first"),
-    echo = ProtoField.uint32("ayre.echo", "Echo", base.DEC),
-    held = ProtoField.uint32("ayre.held", "Held (ns)", base.DEC),
-    echo_path = ProtoField.uint8("ayre.echo.path", "Echo of path"),
-    payload_crc = ProtoField.uint32("ayre.payload.crc", "CRC of the payload", base.HEX),
-    payload_good = ProtoField.bool("ayre.payload.good", "Payload is whole"),
-    crc = ProtoField.uint32("ayre.crc", "CRC of the header", base.HEX),
-    good = ProtoField.bool("ayre.good", "Header is whole"),
-    payload = ProtoField.bytes("ayre.payload", "Payload"),
-    record = ProtoField.bytes("ayre.record", "Record"),
-    record_kind = ProtoField.uint8("ayre.record.kind", "Kind", base.DEC, RECORDS),
-    record_length = ProtoField.uint16("ayre.record.length", "Length"),
-    record_tag = ProtoField.uint32("ayre.record.tag", "Tag", base.HEX),
-    record_bytes = ProtoField.bytes("ayre.record.bytes", "Bytes"),
+-- The header as the picture of spec/91 has it, from byte 0 on. Each field: its name, where it lies,
+-- how many bytes, what it is called, how it is shown, and what its values or which its bits are.
+-- A field with `only` means something only in frames with that flag. Everything below looks up here
+-- where a field lies.
+local HEADER = {
+    { "version", 0, 1, "Version", base.DEC, mask = 0x0f },
+    { "kind", 0, 1, "Kind", base.DEC, values = KINDS, mask = 0xf0 },
+    { "channel", 1, 1, "Channel", base.DEC, values = CHANNELS, mask = 0x03 },
+    { "flags", 1, 1, "Flags", base.HEX, mask = 0xfc },
+    { "path", 2, 1, "Path", base.DEC },
+    { "echo.path", 3, 1, "Echo of path", base.DEC, only = "echo" },
+    { "length", 4, 2, "Payload length", base.DEC },
+    { "sack.channel", 6, 1, "Sack of channel", base.DEC, values = CHANNELS },
+    { "to", 8, 4, "To", base.HEX },
+    { "generation", 12, 4, "Generation", base.HEX },
+    { "token", 16, 8, "Token", base.HEX },
+    { "packet", 24, 8, "Packet", base.HEX_DEC },
+    { "seq", 32, 4, "Number", base.DEC },
+    { "stamp", 36, 4, "Stamp", base.DEC },
+    { "ack.0", 40, 4, "Ack, posted", base.DEC },
+    { "ack.1", 44, 4, "Ack, non-posted", base.DEC },
+    { "ack.2", 48, 4, "Ack, response", base.DEC },
+    { "limit.0", 52, 4, "Limit, posted", base.DEC },
+    { "limit.1", 56, 4, "Limit, non-posted", base.DEC },
+    { "limit.2", 60, 4, "Limit, response", base.DEC },
+    { "sack", 64, 16, "Sack, lowest byte first" },
+    { "echo", 80, 4, "Echo", base.DEC, only = "echo" },
+    { "held", 84, 4, "Held (ns)", base.DEC, only = "echo" },
+    { "payload.crc", 88, 4, "CRC of the payload", base.HEX },
+    { "crc", 92, 4, "CRC of the header", base.HEX },
 }
-for number, name in pairs(CHANNELS) do
-    f["ack" .. number] = ProtoField.uint32("ayre.ack." .. number, "Ack, " .. name, base.DEC)
-    f["limit" .. number] = ProtoField.uint32("ayre.limit." .. number, "Limit, " .. name, base.DEC)
+-- Bits of the field `flags`, by their place in its byte.
+local FLAGS = {
+    { "early", 0x04, "Early" },
+    { "nack", 0x08, "Misses a frame" },
+    { "echo", 0x10, "Echo" },
+    { "answer", 0x20, "Answers the other side's" },
+}
+
+local NUMBERS = { ProtoField.uint8, ProtoField.uint16, nil, ProtoField.uint32,
+    [8] = ProtoField.uint64 }
+local HEADER_BYTES = 0
+local f, place = {}, {}
+for _, field in ipairs(HEADER) do
+    local name, at, bytes, text, shown = table.unpack(field)
+    local number = NUMBERS[bytes]
+    if number then
+        f[name] = number("ayre." .. name, text, shown, field.values, field.mask)
+    else
+        f[name] = ProtoField.bytes("ayre." .. name, text)
+    end
+    place[name] = { at, bytes }
+    HEADER_BYTES = math.max(HEADER_BYTES, at + bytes)
 end
+for _, flag in ipairs(FLAGS) do
+    f["flags." .. flag[1]] = ProtoField.bool("ayre.flags." .. flag[1], flag[3], 8, nil, flag[2])
+end
+f["payload.good"] = ProtoField.bool("ayre.payload.good", "Payload is whole")
+f["good"] = ProtoField.bool("ayre.good", "Header is whole")
+f["payload"] = ProtoField.bytes("ayre.payload", "Payload")
+f["record"] = ProtoField.bytes("ayre.record", "Record")
+f["record.kind"] = ProtoField.uint8("ayre.record.kind", "Kind", base.DEC, RECORDS)
+f["record.length"] = ProtoField.uint16("ayre.record.length", "Length")
+f["record.tag"] = ProtoField.uint32("ayre.record.tag", "Tag", base.HEX)
+f["record.bytes"] = ProtoField.bytes("ayre.record.bytes", "Bytes")
 ayre.fields = f
 
 local damaged_header = ProtoExpert.new(
@@ -105,48 +132,44 @@ local function crc(range)
     return unsigned(xor(sum, 0xffffffff))
 end
 
+-- The bytes of a field of the header, and their value.
+local function range(buffer, name)
+    return buffer(place[name][1], place[name][2])
+end
+
+local function value(buffer, name)
+    local bytes = range(buffer, name)
+    return bytes:len() == 8 and bytes:le_uint64() or bytes:le_uint()
+end
+
+local function has(buffer, name)
+    for _, flag in ipairs(FLAGS) do
+        if flag[1] == name then
+            return math.floor(value(buffer, "flags") / flag[2]) % 2 == 1
+        end
+    end
+end
+
+local function kind_of(buffer)
+    return KINDS[math.floor(value(buffer, "kind") / 16)] or "?"
+end
+
 local function header_is_whole(buffer)
-    return crc(buffer(0, HEADER_BYTES - 4)) == buffer(HEADER_BYTES - 4, 4):le_uint()
-end
-
-local function add_flags(buffer, tree)
-    local flags = tree:add_le(f.flags, buffer(1, 1))
-    flags:add_le(f.early, buffer(1, 1))
-    flags:add_le(f.nack, buffer(1, 1))
-    flags:add_le(f.echo_flag, buffer(1, 1))
-end
-
--- What one channel may send and has, in one line.
-local function add_channel(buffer, tree, number)
-    tree:add_le(f["ack" .. number], buffer(40 + 4 * number, 4))
-    tree:add_le(f["limit" .. number], buffer(52 + 4 * number, 4))
+    return crc(buffer(0, place["crc"][1])) == value(buffer, "crc")
 end
 
 local function add_header(buffer, tree)
-    tree:add_le(f.version, buffer(0, 1))
-    tree:add_le(f.kind, buffer(0, 1))
-    tree:add_le(f.channel, buffer(1, 1))
-    add_flags(buffer, tree)
-    tree:add_le(f.path, buffer(2, 1))
-    tree:add_le(f.length, buffer(4, 2))
-    tree:add_le(f.to, buffer(8, 4))
-    tree:add_le(f.generation, buffer(12, 4))
-    tree:add_le(f.token, buffer(16, 8))
-    tree:add_le(f.packet, buffer(24, 8))
-    tree:add_le(f.seq, buffer(32, 4))
-    tree:add_le(f.stamp, buffer(36, 4))
-    for number = 0, 2 do
-        add_channel(buffer, tree, number)
+    for _, field in ipairs(HEADER) do
+        local name = field[1]
+        if not field.only or has(buffer, field.only) then
+            local item = tree:add_le(f[name], range(buffer, name))
+            if name == "flags" then
+                for _, flag in ipairs(FLAGS) do
+                    item:add_le(f["flags." .. flag[1]], range(buffer, name))
+                end
+            end
+        end
     end
-    tree:add_le(f.sack_channel, buffer(6, 1))
-    tree:add(f.sack, buffer(64, 16))
-    if math.floor(buffer(1, 1):uint() / 4 / ECHO) % 2 == 1 then
-        tree:add_le(f.echo, buffer(80, 4))
-        tree:add_le(f.held, buffer(84, 4))
-        tree:add_le(f.echo_path, buffer(3, 1))
-    end
-    tree:add_le(f.payload_crc, buffer(88, 4))
-    tree:add_le(f.crc, buffer(92, 4))
 end
 
 -- Adds the record at the front and returns its name and what lies behind it, or nothing.
@@ -162,10 +185,10 @@ local function add_record(payload, tree)
     end
     local record = tree:add(f.record, payload(0, whole))
     record:set_text(string.format("Record: %s, %d bytes", name, length))
-    record:add_le(f.record_kind, payload(0, 1))
-    record:add_le(f.record_length, payload(2, 2))
-    record:add_le(f.record_tag, payload(4, 4))
-    record:add(f.record_bytes, payload(HEAD_BYTES, length))
+    record:add_le(f["record.kind"], payload(0, 1))
+    record:add_le(f["record.length"], payload(2, 2))
+    record:add_le(f["record.tag"], payload(4, 4))
+    record:add(f["record.bytes"], payload(HEAD_BYTES, length))
     if whole == payload:len() then
         return name, nil
     end
@@ -188,33 +211,37 @@ end
 
 local function add_payload(buffer, tree)
     local length = buffer:len() - HEADER_BYTES
-    local is_whole = buffer(4, 2):le_uint() == length
+    local is_whole = value(buffer, "length") == length
     if length > 0 then
         local payload = buffer(HEADER_BYTES)
-        is_whole = is_whole and crc(payload) == buffer(80, 4):le_uint()
+        is_whole = is_whole and crc(payload) == value(buffer, "payload.crc")
         tree = tree:add(f.payload, payload)
     else
-        is_whole = is_whole and buffer(80, 4):le_uint() == 0
+        is_whole = is_whole and value(buffer, "payload.crc") == 0
     end
-    tree:add(f.payload_good, buffer(80, 4), is_whole):set_generated()
+    tree:add(f["payload.good"], range(buffer, "payload.crc"), is_whole):set_generated()
     if not is_whole then
         tree:add_proto_expert_info(damaged_payload)
     end
-    if length > 0 and math.floor(buffer(0, 1):uint() / 16) == 1 then
+    if length > 0 and kind_of(buffer) == "data" then
         return add_records(buffer(HEADER_BYTES):tvb(), tree)
     end
     return ""
 end
 
 local function summary(buffer, records)
-    local kind = KINDS[math.floor(buffer(0, 1):uint() / 16)] or "?"
-    local channel = CHANNELS[buffer(1, 1):uint() % 4] or "?"
-    local text = string.format("%s packet=%s", kind, buffer(24, 8):le_uint64())
-    if buffer:len() > HEADER_BYTES then
-        text = text .. string.format(" %s seq=%d", channel, buffer(32, 4):le_uint())
+    local text = string.format("%s packet=%s", kind_of(buffer), value(buffer, "packet"))
+    for _, flag in ipairs(FLAGS) do
+        if flag[1] ~= "echo" and has(buffer, flag[1]) then
+            text = text .. " " .. flag[1]
+        end
     end
-    text = text .. string.format(" ack=%d/%d/%d", buffer(40, 4):le_uint(),
-        buffer(44, 4):le_uint(), buffer(48, 4):le_uint())
+    if buffer:len() > HEADER_BYTES then
+        local channel = CHANNELS[value(buffer, "channel") % 4] or "?"
+        text = text .. string.format(" %s seq=%d", channel, value(buffer, "seq"))
+    end
+    text = text .. string.format(" ack=%d/%d/%d", value(buffer, "ack.0"),
+        value(buffer, "ack.1"), value(buffer, "ack.2"))
     if records ~= "" then
         text = text .. ": " .. records
     end
@@ -229,7 +256,7 @@ function ayre.dissector(buffer, packet, root)
     local tree = root:add(ayre, buffer())
     local is_whole = header_is_whole(buffer)
     add_header(buffer, tree)
-    tree:add(f.good, buffer(HEADER_BYTES - 4, 4), is_whole):set_generated()
+    tree:add(f.good, range(buffer, "crc"), is_whole):set_generated()
     if not is_whole then
         tree:add_proto_expert_info(damaged_header)
         packet.cols.info = "damaged header"
@@ -242,7 +269,7 @@ function ayre.dissector(buffer, packet, root)
 end
 
 ayre:register_heuristic("udp", function(buffer, packet, root)
-    if buffer:len() < HEADER_BYTES or buffer(0, 1):uint() % 16 ~= VERSION then
+    if buffer:len() < HEADER_BYTES or value(buffer, "version") % 16 ~= VERSION then
         return false
     end
     if not header_is_whole(buffer) then

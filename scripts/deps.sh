@@ -3,7 +3,7 @@
 # root, otherwise says which packages to install and fails.
 #
 # usage: scripts/deps.sh [cargo] [cc] [fi_info] [hpcc] [ip] [lmp] [mpicc.openmpi] [mpiexec.hydra]
-#                        [mpirun.openmpi] [python3] [srun] [valgrind]
+#                        [mpirun.openmpi] [python3] [srun] [tshark] [valgrind]
 set -eu
 
 say() { echo "deps: $*"; }
@@ -33,6 +33,7 @@ package_of() {
     mpirun.openmpi) echo openmpi-bin ;;
     python3) echo python3 python3-venv ;;
     srun) echo slurm-client slurmctld slurmd ;;
+    tshark) echo tshark ;;
     valgrind) echo valgrind libc6-dbg ;;
     *) say "unknown tool $1" >&2 && exit 2 ;;
     esac

@@ -1,8 +1,10 @@
 #!/bin/sh
 # Shows the frames of a capture, or, without one, checks that Wireshark's dissector reads the frames
 # of vectors/frame.txt as the specification does. Needs tshark (and text2pcap, which comes with it).
+#
+# usage: scripts/dissect.sh [FILE [OPTION of tshark]...]
 set -eu
-cd "$(dirname "$0")/.."
+here=$(CDPATH='' cd "$(dirname "$0")" && pwd)
 
 for tool in tshark text2pcap; do
     if ! command -v "$tool" >/dev/null; then
@@ -13,7 +15,7 @@ done
 
 dissect() {
     # What tshark says about the user that it runs as is not about the capture.
-    tshark -X lua_script:scripts/ayre.lua -r "$@" 2>"$scratch/said" || {
+    tshark -X "lua_script:$here/ayre.lua" -r "$@" 2>"$scratch/said" || {
         cat "$scratch/said" >&2
         exit 1
     }
@@ -27,23 +29,23 @@ if [ $# -gt 0 ]; then
     exit
 fi
 
-# One line for each frame: its bytes, and how the header reads. To the vectors' own frames comes one
-# with a record in it, whose CRC is wrong for that.
+# One line for each frame: how its header reads, whether its payload is whole, the record in it, and
+# its bytes. To the vectors' own frames comes one with a record in it, whose CRC is wrong for that.
 vectors() {
     awk '
-        function line(header, frame, good, record, i) {
-            for (i = 2; i <= 22; i++) printf "%s ", header[i]
+        function line(header, n, frame, good, record, i) {
+            for (i = 2; i <= n - 3; i++) printf "%s ", header[i]
             printf "%s %s %s\n", good, record, frame
         }
         $1 == "encode" {
             n = split($0, header, " ")
-            bytes = header[n] (header[23] == "-" ? "" : header[23])
-            line(header, bytes, 1, "-")
-            if (header[2] == "data" && length(header[23]) == 48) {
-                line(header, header[n] "04000c0099000000" "0102030405060708090a0b0c00000000", 0,
+            payload = header[n - 2] == "-" ? "" : header[n - 2]
+            line(header, n, header[n] payload, 1, "-")
+            if (header[2] == "data" && length(payload) == 48) {
+                line(header, n, header[n] "04000c0099000000" "0102030405060708090a0b0c00000000", 0,
                     "4:12:0x00000099")
             }
-        }' vectors/frame.txt
+        }' "$here/../vectors/frame.txt"
 }
 
 hexdump_of() {
@@ -68,18 +70,20 @@ normal() {
                 sub(/^0x0*/, "", number)
                 return number == "" ? "0" : number
             }
-                return sprintf("%x", number)
+            return sprintf("%x", number)
         }
-        function flags(number) {
-            number = plain(number)
-            return index("0123", number % 4) - 1
+        # Bytes, the lowest first, as one number.
+        function number(bytes, digits, at) {
+            for (at = 1; at < length(bytes); at += 2) digits = substr(bytes, at, 2) digits
+            return plain("0x" digits)
         }
+        function is(truth) { return truth == 1 || truth == "True" }
         {
-            printf "%s %s %s", kinds[$1], channels[$2 + 1], flags($3)
-            for (i = 4; i <= 16; i++) printf " %s", plain($i)
-            printf " %s", channels[$17 + 1]
-            for (i = 18; i <= 21; i++) printf " %s", plain($i)
-            printf " %s %s\n", $22, $23 == "" ? "-" : $23 ":" $24 ":" $25
+            printf "%s %s %x", kinds[$1], channels[$2 + 1], is($3) + 2 * is($4) + 8 * is($5)
+            for (i = 6; i <= 18; i++) printf " %s", plain($i)
+            printf " %s %s", channels[$19 + 1], number($20)
+            for (i = 21; i <= 23; i++) printf " %s", plain($i)
+            printf " %s %s\n", is($24), $25 == "" ? "-" : $25 ":" $26 ":" $27
         }'
 }
 
@@ -88,7 +92,7 @@ hexdump_of <"$scratch/vectors" >"$scratch/hexdump"
 text2pcap -q -u 7000,7001 "$scratch/hexdump" "$scratch/frames.pcap" 2>/dev/null
 
 fields=""
-for field in kind channel flags path to generation token packet seq stamp ack.0 ack.1 ack.2 \
+for field in kind channel flags.early flags.nack flags.answer path to generation token packet seq stamp ack.0 ack.1 ack.2 \
     limit.0 limit.1 limit.2 sack.channel sack echo held echo.path payload.good \
     record.kind record.length record.tag; do
     fields="$fields -e ayre.$field"
@@ -102,5 +106,4 @@ if ! diff "$scratch/meant" "$scratch/read"; then
     echo "dissect: Wireshark reads frames otherwise than they are meant" >&2
     exit 1
 fi
-dissect "$scratch/frames.pcap"
 echo "dissect: $(wc -l <"$scratch/meant") frames read as they are meant"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# All tests, optimised but with assertions; the loom models; the instruction counts.
+# All tests, optimised but with assertions; the loom models; Wireshark's dissector; the instruction
+# counts.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -19,4 +20,5 @@ step cargo test --workspace --profile checked --no-fail-fast
     step cargo test -p ayre --lib --profile checked -- mem::model
 )
 
+step scripts/dissect.sh
 step cargo xtask instructions

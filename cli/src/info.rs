@@ -1,5 +1,6 @@
 //! `ayre info`: what this machine offers, which path connections would take, and why.
 
+mod env;
 pub(crate) mod links;
 mod machine;
 mod probe;
@@ -25,6 +26,9 @@ pub(crate) struct Args {
     /// the port's for frames that come: those that links have, reserved for links to come, left.
     #[arg(long)]
     links: bool,
+    /// Tell all variables of the environment that Ayre reads, and what they are set to
+    #[arg(long, conflicts_with = "links")]
+    env: bool,
     /// Print JSON for programs to read
     #[arg(long)]
     json: bool,
@@ -32,7 +36,11 @@ pub(crate) struct Args {
 
 /// Prints the report.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let text = if args.links { links::text(args.json)? } else { Report::text(args.json)? };
+    let text = match (args.links, args.env) {
+        (true, _) => links::text(args.json)?,
+        (_, true) => env::text(args.json)?,
+        _ => Report::text(args.json)?,
+    };
     match io::stdout().write_all(text.as_bytes()) {
         // A reader such as `head` may have seen enough.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),

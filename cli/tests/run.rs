@@ -110,6 +110,31 @@ fn every_rank_learns_its_place() {
     assert_eq!(output.stdout, b"mediated\n");
 }
 
+// spec: LIFE-28
+#[test]
+fn a_wrong_variable_starts_no_rank_and_all_are_listed_on_request() {
+    let base = Base::new();
+    for (name, value, there_is) in [
+        ("AYRE_MODES", "direct", "AYRE_MODE, AYRE_NET"),
+        ("AYRE_PROTECTION", "foo", "AYRE_PROTECTION=foo: there is no `foo`; it may be `sealed`"),
+    ] {
+        let mut launcher = base.launcher(&["-n", "2"], "echo started");
+        let output = launcher.env(name, value).stderr(Stdio::piped()).output().unwrap();
+        assert_eq!(output.status.code(), Some(125));
+        assert_says(&output, there_is);
+        assert!(output.stdout.is_empty());
+        let mut tool = Command::new(env!("CARGO_BIN_EXE_ayre"));
+        let output = tool.args(["info", "--env"]).env(name, value).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.contains("no port can be opened") && said.contains(name), "{said}");
+    }
+    let mut tool = Command::new(env!("CARGO_BIN_EXE_ayre"));
+    let output = tool.args(["info", "--env"]).env("AYRE_MODE", "mediated").output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("AYRE_MODE=mediated  (set)\n"), "{said}");
+    assert!(said.contains("AYRE_NET  (not set: "), "{said}");
+}
+
 // spec: LIFE-3
 #[test]
 fn the_job_directory_is_private_shared_and_new() {

@@ -142,7 +142,8 @@ fn assert_says(output: &Output, expected: &str) {
 #[test]
 fn ranks_learn_their_place_and_that_of_their_host() {
     let hosts = Hosts::new(&["a", "b"]);
-    let script = "echo $AYRE_RANK $AYRE_SIZE $AYRE_HOST_RANKS ${AYRE_MODE-unset} ${AYRE_NET:+net}";
+    let script =
+        "echo $AYRE_RANK $AYRE_SIZE $AYRE_HOST_RANKS ${AYRE_MODE-unset} ${AYRE_ADDRESSES:+net}";
     let output = hosts.job(&["--hosts", "a:1,b:2"], script);
     assert_eq!(output.status.code(), Some(0));
     let expected = ["0 3 0..1 unset net", "1 3 1..3 unset net", "2 3 1..3 unset net"];
@@ -150,25 +151,31 @@ fn ranks_learn_their_place_and_that_of_their_host() {
     assert!(output.stderr.is_empty());
 
     let options = ["--hosts", "a,b", "-n", "3", "--mode", "mediated", "--net", "lo"];
-    let output = hosts.job(&options, "echo $AYRE_RANK $AYRE_HOST_RANKS $AYRE_MODE $AYRE_NET");
+    let output = hosts.job(&options, "echo $AYRE_RANK $AYRE_HOST_RANKS $AYRE_MODE $AYRE_ADDRESSES");
     let expected =
         ["0 0..2 mediated 127.0.0.1", "1 0..2 mediated 127.0.0.1", "2 2..3 mediated 127.0.0.1"];
     assert_eq!(sorted_lines(&output.stdout), expected);
 
-    let output = hosts.job(&["--hosts", "a:2"], "echo ${AYRE_NET-unset} $AYRE_HOST_RANKS");
+    let output = hosts.job(&["--hosts", "a:2"], "echo ${AYRE_ADDRESSES-unset} $AYRE_HOST_RANKS");
     assert_eq!(sorted_lines(&output.stdout), ["unset 0..2", "unset 0..2"]);
 }
 
-// spec: SEAL-12
+// spec: SEAL-12, LIFE-23
 #[test]
 fn ranks_are_told_to_do_without_protection_only_if_the_user_says_so() {
     let hosts = Hosts::new(&["a", "b"]);
     let script = "echo ${AYRE_PROTECTION-unset}";
-    for (options, expected) in [(&[][..], "unset"), (&["--plain"][..], "plain")] {
-        let options = [&["--hosts", "a,b"], options].concat();
-        // What holds for a job around this one does not hold for its ranks.
+    for (option, variable, expected) in [
+        (None, None, "unset"),
+        (Some("--plain"), None, "plain"),
+        (None, Some("plain"), "plain"),
+        (None, Some("sealed"), "sealed"),
+        (Some("--plain"), Some("sealed"), "plain"),
+    ] {
+        let options: Vec<_> = ["--hosts", "a,b"].into_iter().chain(option).collect();
         let mut launcher = hosts.launcher(&options, script);
-        let output = launcher.env("AYRE_PROTECTION", "plain").output().unwrap();
+        launcher.envs(variable.map(|value| ("AYRE_PROTECTION", value)));
+        let output = launcher.output().unwrap();
         assert_eq!(sorted_lines(&output.stdout), [expected; 2], "{output:?}");
     }
     let output = Command::new(TOOL).args(["run", "-n", "2", "--plain", "true"]).output().unwrap();
@@ -176,13 +183,35 @@ fn ranks_are_told_to_do_without_protection_only_if_the_user_says_so() {
     assert_says(&output, "this is for several hosts");
 }
 
+// spec: LIFE-23
+#[test]
+fn the_interfaces_that_the_user_names_hold_on_every_host_and_the_option_is_stronger() {
+    let hosts = Hosts::new(&["a", "b"]);
+    let script = "echo $AYRE_NET $AYRE_ADDRESSES";
+    for (options, variable, expected) in [
+        (&[][..], "lo", "lo 127.0.0.1"),
+        (&["--net", "127.0.0.0/8"], "nonsense", "127.0.0.0/8 127.0.0.1"),
+    ] {
+        let options = [&["--hosts", "a,b"], options].concat();
+        let output = hosts.launcher(&options, script).env("AYRE_NET", variable).output().unwrap();
+        assert_eq!(sorted_lines(&output.stdout), [expected; 2], "{output:?}");
+    }
+    let mut here = Command::new(TOOL);
+    here.args(["run", "-n", "2", "true"]);
+    for mut launcher in [hosts.launcher(&["--hosts", "a,b"], "true"), here] {
+        let output = launcher.env("AYRE_NET", "nonsense").stderr(Stdio::piped()).output().unwrap();
+        assert_eq!(output.status.code(), Some(125), "{output:?}");
+        assert_says(&output, "the address `nonsense`; there are");
+    }
+}
+
 #[test]
 fn variables_and_the_working_directory_go_along() {
     let hosts = Hosts::new(&["a", "b"]);
     let options = ["--hosts", "a,b", "--env", "ONE=1 =", "--env", "TWO"];
-    let script = "echo $ONE $TWO ${THREE-unset} $AYRE_FOUR ${AYRE_PROCESSORS-unset}; pwd";
+    let script = "echo $ONE $TWO ${THREE-unset} $AYRE_TEST_FOUR ${AYRE_PROCESSORS-unset}; pwd";
     let mut launcher = hosts.launcher(&options, script);
-    launcher.env("TWO", "2").env("AYRE_FOUR", "4").env("AYRE_PROCESSORS", "9");
+    launcher.env("TWO", "2").env("AYRE_TEST_FOUR", "4").env("AYRE_PROCESSORS", "9");
     launcher.current_dir("/usr/bin");
     let output = launcher.output().unwrap();
     assert_eq!(sorted_lines(&output.stdout)[..2], ["/usr/bin", "/usr/bin"]);

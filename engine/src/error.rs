@@ -99,7 +99,7 @@ pub enum SetupError {
     #[error("the peer left during set-up")]
     PeerLeft,
     /// The launcher's environment is missing or wrong.
-    #[error("environment: {0}")]
+    #[error("{0}")]
     Environment(String),
     /// All slots of the translation table, or all peer numbers, are taken.
     #[error("no free {0}")]

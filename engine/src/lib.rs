@@ -57,6 +57,7 @@ mod progress;
 mod queue;
 mod random;
 mod responder;
+pub mod settings;
 mod setup;
 pub mod stream;
 mod sync;

@@ -149,9 +149,10 @@ impl Port {
     ///
     /// # Errors
     /// [`SetupError::Os`] where the system refuses memory files, eventfds or epoll;
-    /// [`SetupError::Environment`] where `AYRE_TUNING` names a file that cannot be used.
-    // spec: INJ-4
+    /// [`SetupError::Environment`] where a variable is wrong ([`crate::settings`]).
+    // spec: INJ-4, LIFE-28
     pub fn open(mut config: Config) -> Result<Self, SetupError> {
+        crate::settings::check()?;
         crate::mem::fence::expedited();
         if config.tuning.is_none() {
             config = config.tuning(crate::tuning::found()?.tuning);

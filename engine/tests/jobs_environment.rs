@@ -1,7 +1,7 @@
 //! What a rank reads in its environment, and what it says of one that is wrong.
 mod common;
 
-use ayre::{Port, SetupError};
+use ayre::{Config, Endpoint, Port, SetupError, Spin};
 use common::{Family, Line, with_processes};
 use std::process::Command;
 
@@ -59,6 +59,55 @@ fn a_wrong_variable_is_named() {
                     command.env(name, value);
                 });
             }
+        },
+    );
+}
+
+// spec: LIFE-23, LIFE-28
+#[test]
+fn a_wrong_choice_is_an_error_where_nothing_needs_it_and_says_what_there_is() {
+    let wrong = [
+        ("AYRE_NET", "nonsense", "lo 127.0.0.1"),
+        ("AYRE_NET", "lo,lo,lo,lo,lo", "at most 4"),
+        ("AYRE_PROTECTION", "foo", "`sealed`, `plain`"),
+        ("AYRE_ETHERNET", "perhaps", "`never`, `required`"),
+        ("AYRE_FAULTS", "loss=5", "a share such as 20%"),
+        ("AYRE_TUNING", "/nowhere/at/all", "No such file"),
+        ("AYRE_MODES", "direct", "AYRE_MODE, AYRE_NET"),
+    ];
+    with_processes(
+        |_, line| refuse(&line),
+        |family| {
+            for (name, value, there_is) in wrong {
+                println!("{name}={value:?}: {there_is}");
+                for named in [name, there_is] {
+                    expect_refusal(family, named, |command| {
+                        command.env(name, value);
+                    });
+                }
+            }
+        },
+    );
+}
+
+/// A port without a job looks, too.
+fn open_none(_: &Line) {
+    for error in [Port::open(Config::new()).err(), Endpoint::open(Spin::SHARED).err()] {
+        let text = error.expect("a variable is wrong").to_string();
+        assert!(text.contains("AYRE_MODES"), "{text}");
+    }
+}
+
+// spec: LIFE-28
+#[test]
+fn every_port_looks_at_the_variables() {
+    with_processes(
+        |_, line| open_none(&line),
+        |family| {
+            let mut process = family.start_with(|command| {
+                command.env("AYRE_MODES", "direct");
+            });
+            process.succeeds();
         },
     );
 }

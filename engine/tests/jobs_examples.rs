@@ -34,7 +34,7 @@ fn run(family: &Family, name: &str, size: usize, (mode, per_host): (&str, usize)
             command.env("AYRE_RANK", rank.to_string()).env("AYRE_SIZE", size.to_string());
             let first = rank / per_host * per_host;
             let end = size.min(first + per_host);
-            command.env("AYRE_HOST_RANKS", format!("{first}..{end}")).env("AYRE_NET", "127.0.0.1");
+            command.env("AYRE_HOST_RANKS", format!("{first}..{end}")).env("AYRE_NET", "lo");
             command.stdout(file);
         })
     };

@@ -109,7 +109,9 @@ impl Mode {
 }
 
 /// Runs the job; the exit code is the job's.
+// spec: LIFE-28
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    ayre::settings::check()?;
     match (args.hosts.layout(args.ranks)?, args.ranks) {
         (Some(layout), _) => hosts::run(&args, &layout),
         (None, Some(ranks)) => run_here(&args, ranks),
@@ -119,6 +121,11 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 
 /// Runs the job on this machine.
 fn run_here(args: &Args, ranks: u16) -> Result<ExitCode> {
+    // Wrong ones are an error even where there is no other host.
+    let net = ayre::settings::net()?;
+    if !net.is_empty() {
+        ayre::host_addresses(&net, &[]).context("AYRE_NET")?;
+    }
     crate::sys::keep_child_status();
     let signals = JobSignals::block().context("setting up signal handling")?;
     let strays = Strays::inherit();

@@ -47,8 +47,8 @@ pub(super) enum Relay {
 }
 
 /// Variables of a job around this one, which would mislead its ranks.
-pub(super) const OF_OTHER_JOBS: [&str; 4] =
-    ["AYRE_PROCESSORS", "AYRE_HOST_RANKS", "AYRE_NET", "AYRE_PROTECTION"];
+pub(super) const OF_OTHER_JOBS: [&str; 3] =
+    ["AYRE_PROCESSORS", "AYRE_HOST_RANKS", "AYRE_ADDRESSES"];
 
 /// Why a job could not be started.
 pub(super) struct StartFailure {

@@ -1,9 +1,9 @@
 //! What the user of a job chooses by variables, whatever launcher starts it.
-use super::{wrong, wrong_variable};
+use super::host_addresses;
 use crate::connection::Mode;
 use crate::error::SetupError;
+use crate::settings;
 use crate::wire::{Ethernet, Plan};
-use std::net::IpAddr;
 
 /// The variables that every launcher hands on.
 #[derive(Debug)]
@@ -19,34 +19,21 @@ pub(super) struct Choices {
 }
 
 impl Choices {
-    // spec: LIFE-2, LIFE-8, SEAL-12
+    /// What is wrong is an error even where there is no other host, so that it is found at once.
+    // spec: LIFE-2, LIFE-8, LIFE-28, SEAL-12
     pub(super) fn read() -> Result<Self, SetupError> {
-        let mode = match std::env::var("AYRE_MODE").as_deref() {
-            Err(_) | Ok("direct") => Mode::Direct,
-            Ok("mediated") => Mode::Mediated,
-            Ok(other) => return Err(wrong(format!("AYRE_MODE={other}"))),
-        };
-        let plain = match std::env::var("AYRE_PROTECTION").as_deref() {
-            Err(_) | Ok("sealed") => false,
-            Ok("plain") => true,
-            Ok(other) => return Err(wrong(format!("AYRE_PROTECTION={other}"))),
-        };
-        let ethernet = match std::env::var("AYRE_ETHERNET").as_deref() {
-            Err(_) => Ethernet::IfAllowed,
-            Ok("never") => Ethernet::Never,
-            Ok("required") => Ethernet::Required,
-            Ok(other) => return Err(wrong(format!("AYRE_ETHERNET={other}"))),
-        };
-        let net = std::env::var("AYRE_NET").unwrap_or_default();
-        let net = net.split(',').filter(|text| !text.is_empty()).map(str::to_owned).collect();
-        let faults = std::env::var("AYRE_FAULTS").ok().map(|text| text.parse()).transpose();
-        let faults = faults.map_err(|_| wrong_variable("AYRE_FAULTS"))?;
-        Ok(Self { mode, plain, net, ethernet, faults })
-    }
-
-    /// The places in `net`, where the launcher has put addresses there.
-    pub(super) fn addresses(&self) -> Result<Vec<IpAddr>, SetupError> {
-        let addresses = self.net.iter().map(|text| text.parse());
-        addresses.collect::<Result<_, _>>().map_err(|_| wrong_variable("AYRE_NET"))
+        settings::check()?;
+        let net = settings::net()?;
+        if !net.is_empty() {
+            host_addresses(&net, &[])
+                .map_err(|why| settings::wrong(settings::NET, &net.join(","), &why))?;
+        }
+        Ok(Self {
+            mode: settings::mode()?.unwrap_or(Mode::Direct),
+            plain: settings::is_plain()?.unwrap_or(false),
+            net,
+            ethernet: settings::ethernet()?.unwrap_or(Ethernet::IfAllowed),
+            faults: settings::faults()?,
+        })
     }
 }

@@ -6,9 +6,10 @@
 //! a file `<rank>.addr` there, with the addresses at which its port is open to other hosts, and
 //! `key` holds what protects the links.
 use super::choices::Choices;
-use super::{Beginning, Job, Route, wrong, wrong_variable};
+use super::{Beginning, Job, Route, host_addresses, wrong, wrong_variable};
 use crate::error::SetupError;
 use crate::port::Port;
+use crate::settings::ADDRESSES;
 use crate::setup::{Begun, Listener};
 use ayre_proto::limits::PEERS_MAX;
 use rustix::fd::{AsFd, OwnedFd};
@@ -16,7 +17,7 @@ use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::Errno;
 use std::io::ErrorKind;
 use std::mem::MaybeUninit;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -42,10 +43,12 @@ pub(super) fn read(choices: Choices) -> Result<Job, SetupError> {
         }
         Err(_) => 0..size as u16,
     };
-    choices.addresses()?;
-    let rank = rank as u16;
-    let count = here.len();
-    let route = Route::Folder(Folder { directory, rank, here, arrivals: None });
+    let addresses = match variable(ADDRESSES) {
+        Ok(text) => parse_addresses(&text).ok_or_else(|| wrong_variable(ADDRESSES))?,
+        Err(_) => Vec::new(),
+    };
+    let (rank, count) = (rank as u16, here.len());
+    let route = Route::Folder(Folder { directory, rank, here, addresses, arrivals: None });
     Ok(Job { rank, size, here: count, processors, choices, route })
 }
 
@@ -75,6 +78,11 @@ fn parse_range(text: &str, rank: usize, size: usize) -> Option<Range<u16>> {
     valid.then_some(range)
 }
 
+/// One IP address for each path.
+fn parse_addresses(text: &str) -> Option<Vec<IpAddr>> {
+    text.split(',').map(|address| address.parse().ok()).collect()
+}
+
 /// The directory of a job, or of one host's part of it.
 #[derive(Debug)]
 pub(super) struct Folder {
@@ -82,6 +90,8 @@ pub(super) struct Folder {
     rank: u16,
     /// The ranks of this host.
     here: Range<u16>,
+    /// Those at which to be open to others, if the launcher has found them out.
+    addresses: Vec<IpAddr>,
     arrivals: Option<Arrivals>,
 }
 
@@ -99,6 +109,14 @@ impl Folder {
     pub(super) fn key(&self) -> Result<Zeroizing<String>, SetupError> {
         let file = std::fs::read_to_string(self.directory.join("key")).map_err(in_directory)?;
         Ok(Zeroizing::new(Zeroizing::new(file).trim().to_owned()))
+    }
+
+    /// At which addresses of this host to be open to others.
+    pub(super) fn addresses(&self, choices: &Choices) -> Result<Vec<IpAddr>, SetupError> {
+        match &self.addresses[..] {
+            [] => host_addresses(&choices.net, &[]),
+            told => Ok(told.to_vec()),
+        }
     }
 
     /// Has the launcher bring these addresses to the other hosts.

@@ -190,7 +190,7 @@ impl Route {
     /// At which addresses of this host to be open.
     fn addresses(&self, choices: &Choices) -> Result<Vec<IpAddr>, SetupError> {
         match self {
-            Self::Folder(_) => choices.addresses(),
+            Self::Folder(folder) => folder.addresses(choices),
             Self::Meeting(meeting) => host_addresses(&choices.net, &meeting.other_hosts()),
         }
     }

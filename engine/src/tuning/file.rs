@@ -1,12 +1,11 @@
 //! The file that cut-offs are kept in, and where it is looked for.
 use super::{Step, Tuning, Use};
 use crate::error::SetupError;
+use crate::settings;
 use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The variable that names another file, or says `none`.
-const VARIABLE: &str = "AYRE_TUNING";
 /// Of all users of the machine.
 const SYSTEM: &str = "/etc/ayre/tuning.toml";
 
@@ -93,7 +92,7 @@ pub fn file_of_user() -> Option<PathBuf> {
 // spec: INJ-4
 pub fn found() -> Result<Found, SetupError> {
     let files = file_of_user().into_iter().chain([PathBuf::from(SYSTEM)]);
-    match std::env::var_os(VARIABLE) {
+    match settings::tuning() {
         None => Ok(first_of(files)),
         Some(value) if value == "none" || value.is_empty() => Ok(Found::built_in(Origin::BuiltIn)),
         Some(path) => named(Path::new(&path)),
@@ -102,9 +101,7 @@ pub fn found() -> Result<Found, SetupError> {
 
 /// The file that the user has named: what is wrong with it, he wants to know.
 fn named(path: &Path) -> Result<Found, SetupError> {
-    let wrong = |why: &dyn Display| {
-        SetupError::Environment(format!("{VARIABLE}={}: {why}", path.display()))
-    };
+    let wrong = |why: &dyn Display| settings::wrong_tuning(&path.display(), why);
     let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
     let tuning = text.parse().map_err(|error| wrong(&error))?;
     Ok(Found { tuning, origin: Origin::File(path.to_owned()) })

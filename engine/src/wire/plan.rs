@@ -56,7 +56,7 @@ pub enum PlanError {
     #[error("`{0}` is none of loss, dup, reorder, corrupt, delay, jitter, rate, queue, seed")]
     Name(String),
     /// The value is not one that this name can have.
-    #[error("`{value}` is no value for {name}")]
+    #[error("`{value}` is no value for {name}, which takes {}", takes(name))]
     Value {
         /// What was to be set.
         name: String,
@@ -151,6 +151,17 @@ impl fmt::Display for Plan {
         say(self.queue != quiet.queue, format!("queue={}B", self.queue));
         say(self.seed != quiet.seed, format!("seed={}", self.seed));
         out.write_str(&parts.join(","))
+    }
+}
+
+/// What a name takes, in words.
+fn takes(name: &str) -> &'static str {
+    match name {
+        "loss" | "dup" | "reorder" | "corrupt" => "a share such as 20% or 0.2",
+        "delay" | "jitter" => "a time of a minute at most, such as 500ns, 80us, 2ms or 1s",
+        "rate" => "bits a second such as 900kbit, 100Mbit or 2.5Gbit",
+        "queue" => "a length such as 1500B, 64kB or 1MB",
+        _ => "a whole number",
     }
 }
 

@@ -268,7 +268,7 @@ fn prepare(assignment: Assignment, directory: &JobDirectory) -> Result<(Share, A
     if ranks.len() < usize::from(size) {
         let addresses = ayre::host_addresses(&assignment.net, &assignment.others)?;
         let addresses: Vec<_> = addresses.iter().map(ToString::to_string).collect();
-        environment.push(("AYRE_NET".into(), addresses.join(",").into()));
+        environment.push(("AYRE_ADDRESSES".into(), addresses.join(",").into()));
     }
     let share = Share {
         program: assignment.program.into_iter().map(OsString::from_vec).collect(),

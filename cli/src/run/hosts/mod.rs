@@ -13,8 +13,7 @@
 //! | variable | is |
 //! |---|---|
 //! | `AYRE_HOST_RANKS` | `first..end`: the ranks of this host, without the one behind `..` |
-//! | `AYRE_NET` | if there are other hosts: the IP address to listen at, or up to four and commas |
-//! | `AYRE_PROTECTION` | `plain` with `--plain`: links carry frames as they are |
+//! | `AYRE_ADDRESSES` | if there are other hosts: the IP address to listen at, or up to four and commas |
 //!
 //! and it writes the job's key, 64 hexadecimal digits, to `key` in the directory. A rank that has
 //! peers on other hosts writes `<rank>.addr` there ([`files`]); the files of all other hosts'
@@ -69,7 +68,8 @@ pub(super) struct Options {
     agent: Option<PathBuf>,
 
     /// Where ranks listen for other hosts: an interface, a network such as 10.1.0.0/16 or an
-    /// address, for each of up to four paths; by default what reaches the first other host
+    /// address, for each of up to four paths; by default what AYRE_NET says, or the one that
+    /// reaches the first other host
     #[arg(long, value_name = "INTERFACE|NETWORK,...", value_delimiter = ',')]
     net: Vec<String>,
 
@@ -145,6 +145,10 @@ fn assignments(args: &Args, places: &[Place]) -> Result<Vec<Assignment>> {
     let size = places.last().map_or(0, |place| place.ranks.end);
     let directory = env::current_dir().context("the working directory")?;
     let environment = environment(&args.hosts)?;
+    let net = match &args.hosts.net[..] {
+        [] => ayre::settings::net()?,
+        given => given.to_vec(),
+    };
     let key = random()?;
     let assignment = |place: &Place| Assignment {
         first: place.ranks.start,
@@ -156,7 +160,7 @@ fn assignments(args: &Args, places: &[Place]) -> Result<Vec<Assignment>> {
         bind: args.bind.clone(),
         mode: args.mode,
         prefix: args.prefix,
-        net: args.hosts.net.clone(),
+        net: net.clone(),
         others: others(places, place),
         key,
     };
@@ -167,7 +171,8 @@ fn others(places: &[Place], place: &Place) -> Vec<String> {
     places.iter().filter(|other| *other != place).map(|other| other.host.clone()).collect()
 }
 
-/// The variables that go along, as bytes.
+/// The variables that go along, as bytes; what options say is stronger.
+// spec: LIFE-23
 fn environment(options: &Options) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let is_ours = |name: &OsString| {
         name.as_bytes().starts_with(b"AYRE_") && !OF_OTHER_JOBS.iter().any(|other| name == other)
@@ -190,6 +195,9 @@ fn environment(options: &Options) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     }
     if options.plain {
         all.push((b"AYRE_PROTECTION".to_vec(), b"plain".to_vec()));
+    }
+    if !options.net.is_empty() {
+        all.push((b"AYRE_NET".to_vec(), options.net.join(",").into_bytes()));
     }
     Ok(all)
 }

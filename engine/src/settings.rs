@@ -1,0 +1,298 @@
+//! The variables of the environment, all in one table: their names, values, defaults and meanings.
+//!
+//! Everything else that reads such a variable does so by a function here, `ayre info --env` prints
+//! the table, and `docs/settings.md` has it too, which a test compares.
+use crate::connection::Mode;
+use crate::error::SetupError;
+use crate::wire::{Ethernet, Plan};
+use std::ffi::OsString;
+use std::fmt::Display;
+
+/// A variable that users set. It holds whatever launcher starts the program.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Its name.
+    pub name: &'static str,
+    /// What it may be set to.
+    pub values: &'static str,
+    /// What holds where it is not set.
+    pub default: &'static str,
+    /// What it is for.
+    pub meaning: &'static str,
+    check: fn(&str) -> Result<(), String>,
+}
+
+/// Where each variable of Ayre's begins.
+const PREFIX: &str = "AYRE_";
+
+const MODE: &str = "AYRE_MODE";
+pub(crate) const NET: &str = "AYRE_NET";
+const PROTECTION: &str = "AYRE_PROTECTION";
+const ETHERNET: &str = "AYRE_ETHERNET";
+const FAULTS: &str = "AYRE_FAULTS";
+const TUNING: &str = "AYRE_TUNING";
+
+/// All that users set.
+// spec: LIFE-28
+pub const SETTINGS: &[Setting] = &[
+    Setting {
+        name: MODE,
+        values: "`direct`, `mediated`",
+        default: "`direct`",
+        meaning: "How ranks of one host reach each other's memory: they write to it themselves, or \
+                  the owner's engine does, which needs no trust. Stronger: `ayre run --mode`",
+        check: |text| word(text, MODES).map(drop),
+    },
+    Setting {
+        name: NET,
+        values: "interfaces, networks or addresses of this host, up to four, with commas between: \
+                 `eth1`, `10.1.0.0/16`, `10.1.0.7`",
+        default: "the address from which packets to the first other host leave",
+        meaning: "Where other hosts reach the ranks, one for each path. Stronger: `ayre run --net`",
+        check: |text| net_words(text).map(drop),
+    },
+    Setting {
+        name: PROTECTION,
+        values: "`sealed`, `plain`",
+        default: "`sealed`",
+        meaning: "Whether links between hosts are encrypted and authenticated. `plain` is for \
+                  closed networks: whoever can read them can write the ranks' memory. Stronger: \
+                  `ayre run --plain`",
+        check: |text| word(text, PROTECTIONS).map(drop),
+    },
+    Setting {
+        name: ETHERNET,
+        values: "`never`, `required`",
+        default: "where the process may (`CAP_NET_RAW`)",
+        meaning: "Whether short messages go to other hosts straight over Ethernet, not by UDP",
+        check: |text| word(text, ETHERNETS).map(drop),
+    },
+    Setting {
+        name: FAULTS,
+        values: "a list of `loss`, `dup`, `reorder`, `corrupt` (shares: `20%`, `0.2`), `delay`, \
+                 `jitter` (times: `2ms`), `rate` (`100Mbit`), `queue` (`64kB`) and `seed`: \
+                 `loss=5%,delay=2ms`",
+        default: "none",
+        meaning: "What is done on purpose to what goes to other hosts, to try what that does",
+        check: |text| text.parse::<Plan>().map(drop).map_err(|why| why.to_string()),
+    },
+    Setting {
+        name: TUNING,
+        values: "a file that `ayre tune` has written; `none`",
+        default: "`~/.config/ayre/tuning.toml`, `/etc/ayre/tuning.toml`, else what is built in",
+        meaning: "By which methods many bytes are moved; `none` takes what is built in",
+        check: |_| Ok(()),
+    },
+];
+
+/// What launchers tell the ranks that they start; `ayre run` sets each of them itself.
+pub const OF_LAUNCHERS: &[(&str, &str)] = &[
+    ("AYRE_JOB", "The directory of the job"),
+    ("AYRE_RANK", "The rank of this process"),
+    ("AYRE_SIZE", "Ranks of the job"),
+    ("AYRE_HOST_RANKS", "The ranks of this host, `first..end`"),
+    (ADDRESSES, "Addresses of this host at which to be open to others"),
+    ("AYRE_PROCESSORS", "Processors that bound ranks of this host share"),
+];
+
+/// At which addresses to be open, where the launcher has found that out.
+pub(crate) const ADDRESSES: &str = "AYRE_ADDRESSES";
+
+/// What only this project's own tests and scripts read, by how it begins.
+const OF_TESTS: &[&str] = &[
+    "AYRE_CONFORMANCE_",
+    "AYRE_LIBFABRIC",
+    "AYRE_RECORD_LAYOUTS",
+    "AYRE_SEED",
+    "AYRE_SOAK",
+    "AYRE_TEST_",
+    "AYRE_TREE",
+    "AYRE_VECTORS",
+];
+
+const MODES: &[(&str, Mode)] = &[("direct", Mode::Direct), ("mediated", Mode::Mediated)];
+const PROTECTIONS: &[(&str, bool)] = &[("sealed", false), ("plain", true)];
+const ETHERNETS: &[(&str, Ethernet)] =
+    &[("never", Ethernet::Never), ("required", Ethernet::Required)];
+/// One for each path.
+const NET_MAX: usize = 4;
+
+impl Setting {
+    /// What it is set to in this process, if it is.
+    pub fn value(&self) -> Option<OsString> {
+        std::env::var_os(self.name)
+    }
+}
+
+/// Whether every variable that begins with `AYRE_` is one that there is, with a value that it may
+/// have. Each port looks when it is opened.
+///
+/// # Errors
+/// [`SetupError::Environment`] with the variable, its value, what is wrong with it and what there
+/// is.
+// spec: LIFE-28
+pub fn check() -> Result<(), SetupError> {
+    let names = std::env::vars_os().map(|(name, _)| name);
+    let ours = names.filter_map(|name| name.into_string().ok()).filter(|name| is_ours(name));
+    for name in ours {
+        match SETTINGS.iter().find(|setting| setting.name == name) {
+            Some(setting) => read(setting.name, setting.check).map(drop)?,
+            None => check_name(&name)?,
+        }
+    }
+    Ok(())
+}
+
+fn is_ours(name: &str) -> bool {
+    name.starts_with(PREFIX)
+}
+
+/// Whether a variable that users do not set is one that there is.
+fn check_name(name: &str) -> Result<(), SetupError> {
+    let is_of_launchers = OF_LAUNCHERS.iter().any(|(known, _)| *known == name);
+    if is_of_launchers || OF_TESTS.iter().any(|known| name.starts_with(known)) {
+        return Ok(());
+    }
+    let names: Vec<_> = SETTINGS.iter().map(|setting| setting.name).collect();
+    let names = names.join(", ");
+    Err(SetupError::Environment(format!(
+        "Ayre has no variable {name}; it has {names} (`ayre info --env` tells what they mean)"
+    )))
+}
+
+/// What a variable says, if it is set.
+fn read<T, E: Display>(
+    name: &'static str,
+    parse: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<Option<T>, SetupError> {
+    let Some(value) = std::env::var_os(name) else { return Ok(None) };
+    let Some(text) = value.to_str() else {
+        return Err(SetupError::Environment(format!("{name}={}: no text", value.display())));
+    };
+    parse(text).map(Some).map_err(|why| wrong(name, text, &why))
+}
+
+/// A variable says what it may not.
+pub(crate) fn wrong(name: &str, text: &str, why: &dyn Display) -> SetupError {
+    let values = SETTINGS.iter().find(|setting| setting.name == name);
+    let values = values.map(|setting| format!("; it may be {}", setting.values));
+    SetupError::Environment(format!("{name}={text}: {why}{}", values.unwrap_or_default()))
+}
+
+pub(crate) fn mode() -> Result<Option<Mode>, SetupError> {
+    read(MODE, |text| word(text, MODES))
+}
+
+/// Whether links to other hosts are plain.
+pub(crate) fn is_plain() -> Result<Option<bool>, SetupError> {
+    read(PROTECTION, |text| word(text, PROTECTIONS))
+}
+
+pub(crate) fn ethernet() -> Result<Option<Ethernet>, SetupError> {
+    read(ETHERNET, |text| word(text, ETHERNETS))
+}
+
+pub(crate) fn faults() -> Result<Option<Plan>, SetupError> {
+    read(FAULTS, str::parse)
+}
+
+/// Where other hosts are to reach this process: interfaces, networks or addresses.
+///
+/// # Errors
+/// [`SetupError::Environment`] where there are too many.
+pub fn net() -> Result<Vec<String>, SetupError> {
+    Ok(read(NET, net_words)?.unwrap_or_default())
+}
+
+/// The file of cut-offs, or `none`.
+pub(crate) fn tuning() -> Option<OsString> {
+    std::env::var_os(TUNING)
+}
+
+/// What the file of cut-offs is named by.
+pub(crate) fn wrong_tuning(file: &dyn Display, why: &dyn Display) -> SetupError {
+    wrong(TUNING, &file.to_string(), why)
+}
+
+fn net_words(text: &str) -> Result<Vec<String>, String> {
+    let words: Vec<_> =
+        text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect();
+    if words.len() > NET_MAX {
+        return Err(format!("{} of them, and there are at most {NET_MAX} paths", words.len()));
+    }
+    Ok(words)
+}
+
+fn word<T: Copy>(text: &str, all: &[(&str, T)]) -> Result<T, String> {
+    let found = all.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
+    found.ok_or_else(|| format!("there is no `{text}`"))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A row of the page's table.
+    fn row(cells: &[&str]) -> String {
+        format!("| {} |\n", cells.join(" | "))
+    }
+
+    // spec: LIFE-28
+    #[test]
+    fn the_page_has_the_same_table() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/settings.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let rows = SETTINGS.iter().map(|setting| {
+            let name = format!("`{}`", setting.name);
+            row(&[&name, setting.values, setting.default, setting.meaning])
+        });
+        let settings: String = rows.collect();
+        assert!(page.contains(&settings), "docs/settings.md is to have:\n{settings}");
+        let rows = OF_LAUNCHERS.iter().map(|(name, meaning)| row(&[&format!("`{name}`"), meaning]));
+        let of_launchers: String = rows.collect();
+        assert!(page.contains(&of_launchers), "docs/settings.md is to have:\n{of_launchers}");
+        let rows = page.lines().filter(|line| line.starts_with("| `AYRE_")).count();
+        assert_eq!(rows, SETTINGS.len() + OF_LAUNCHERS.len(), "docs/settings.md has others");
+    }
+
+    // spec: LIFE-28
+    #[test]
+    fn a_default_that_is_a_word_is_one_of_the_values() {
+        for setting in SETTINGS {
+            let words: Vec<_> = setting.default.split('`').collect();
+            if let ["", word, ""] = words[..] {
+                assert_eq!((setting.check)(word), Ok(()), "{}", setting.name);
+            }
+        }
+    }
+
+    // spec: LIFE-28
+    #[test]
+    fn a_wrong_value_is_told_with_what_is_allowed() {
+        for (name, text, said) in [
+            (MODE, "fast", "AYRE_MODE=fast: there is no `fast`; it may be `direct`, `mediated`"),
+            (MODE, "", "AYRE_MODE=: there is no ``"),
+            (PROTECTION, "none", "AYRE_PROTECTION=none: there is no `none`; it may be `sealed`"),
+            (FAULTS, "loss=5", "AYRE_FAULTS=loss=5: `5` is no value for loss, which takes a share"),
+            (NET, "a,b,c,d,e", "AYRE_NET=a,b,c,d,e: 5 of them, and there are at most 4 paths"),
+        ] {
+            let setting = SETTINGS.iter().find(|setting| setting.name == name).unwrap();
+            let why = (setting.check)(text).unwrap_err();
+            let error = wrong(name, text, &why).to_string();
+            assert!(error.contains(said), "{error}");
+        }
+        assert_eq!(net_words(" eth1,, 10.0.0.0/8,").unwrap(), ["eth1", "10.0.0.0/8"]);
+    }
+
+    // spec: LIFE-28
+    #[test]
+    fn an_unknown_name_is_refused_with_the_list() {
+        let error = check_name("AYRE_MODES").unwrap_err().to_string();
+        assert!(error.contains("no variable AYRE_MODES"), "{error}");
+        SETTINGS.iter().for_each(|setting| assert!(error.contains(setting.name), "{error}"));
+        let of_launchers = OF_LAUNCHERS.iter().map(|(name, _)| *name);
+        for name in of_launchers.chain(["AYRE_SEED", "AYRE_TEST_CHILD"]) {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+    }
+}

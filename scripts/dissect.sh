@@ -92,7 +92,8 @@ hexdump_of <"$scratch/vectors" >"$scratch/hexdump"
 text2pcap -q -u 7000,7001 "$scratch/hexdump" "$scratch/frames.pcap" 2>/dev/null
 
 fields=""
-for field in kind channel flags.early flags.nack flags.answer path to generation token packet seq stamp ack.0 ack.1 ack.2 \
+for field in kind channel flags.early flags.nack flags.answer path to generation token packet seq \
+    stamp ack.0 ack.1 ack.2 \
     limit.0 limit.1 limit.2 sack.channel sack echo held echo.path payload.good \
     record.kind record.length record.tag; do
     fields="$fields -e ayre.$field"

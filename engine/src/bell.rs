@@ -15,12 +15,10 @@
 //! read, so that reading it into memory that faults for long makes the taking of rings wait.
 use crate::error::SetupError;
 use crate::mem::page::Sleeper;
-use rustix::event::{EventfdFlags, eventfd};
+use crate::sys::descriptor;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair, sockopt,
-};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, send, sockopt};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
@@ -80,7 +78,7 @@ pub(crate) fn take_rings(bell: &OwnedFd) -> bool {
 
 /// A bell between two threads of this process: the kernel's counter, which nobody else holds.
 pub(crate) fn own_bell() -> Result<OwnedFd, SetupError> {
-    eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(SetupError::os("eventfd"))
+    descriptor::event().map_err(SetupError::os("eventfd"))
 }
 
 /// Takes all rings of such a bell.
@@ -95,8 +93,7 @@ pub(crate) fn ring_own(bell: BorrowedFd<'_>) {
 }
 
 fn socket_pair() -> Result<(OwnedFd, OwnedFd), SetupError> {
-    socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
-        .map_err(SetupError::os("socketpair"))
+    descriptor::socket_pair(SocketType::STREAM).map_err(SetupError::os("socketpair"))
 }
 
 fn is_bell(file: &OwnedFd) -> bool {

@@ -4,6 +4,7 @@
 //! Packets have eight words and at most four file descriptors. They carry no data and lie on no
 //! hot path; that the socket closes is how a peer's death is noticed.
 use crate::error::SetupError;
+use crate::sys::descriptor;
 use crate::wire::Mail;
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -100,7 +101,7 @@ impl Channel {
         match self {
             Self::Socket(socket) => send(socket.as_fd(), kind, words, fds),
             Self::Mail(mail) => {
-                let fds = fds.iter().map(BorrowedFd::try_clone_to_owned).collect::<Result<_, _>>();
+                let fds = fds.iter().map(descriptor::copy).collect::<Result<_, _>>();
                 let fds = fds.map_err(|_| SetupError::Exhausted("descriptor"))?;
                 mail.send(Packet { kind, words, fds })
             }
@@ -177,7 +178,7 @@ pub(crate) fn receive(socket: BorrowedFd<'_>) -> Arrival {
     let mut fds = Vec::new();
     for message in ancillary.drain() {
         if let RecvAncillaryMessage::ScmRights(rights) = message {
-            fds.extend(rights);
+            fds.extend(descriptor::received(rights));
         }
     }
     // The kernel cuts off what goes beyond the buffer, and says so.

@@ -41,6 +41,7 @@ mod endpoint;
 mod error;
 #[cfg(all(any(test, fuzzing), not(loom)))]
 pub mod fuzzing;
+pub mod guest;
 mod job;
 mod local;
 mod lock;

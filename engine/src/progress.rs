@@ -8,6 +8,7 @@ use crate::mem::page::{OwnPage, Sleeper};
 use crate::port::Port;
 use crate::responder::{Responder, lock};
 use crate::sync::{AtomicBool, Ordering};
+use crate::sys::thread;
 use crate::wait::Sleep;
 use crate::wire::{self, Wire};
 use ayre_proto::units::PeerId;
@@ -264,9 +265,7 @@ impl EngineThread {
         let stop = Arc::new(Stop { asked: AtomicBool::new(false), bell: own_bell()? });
         shared.sleep.watch_own(stop.bell.as_fd())?;
         let seen = stop.clone();
-        let thread = std::thread::Builder::new()
-            .name("ayre-engine".into())
-            .spawn(move || shared.run(&seen))
+        let thread = thread::start("ayre-engine", move || shared.run(&seen))
             .map_err(|_| SetupError::Exhausted("thread"))?;
         Ok(Self { stop, thread })
     }

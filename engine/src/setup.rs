@@ -21,14 +21,14 @@ use crate::mem::map::Mapping;
 use crate::mem::page::{PeerPage, Sleeper};
 use crate::port::Port;
 use crate::responder::Served;
+use crate::sys::descriptor;
 use crate::wire::Arrived;
 use ayre_proto::limits::PEERS_MAX;
 use ayre_proto::units::PeerId;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
-    socket_with, socketpair, sockopt,
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, sockopt,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -186,7 +186,7 @@ impl Port {
 
     /// Whoever has knocked, if he is of those who may.
     fn accept_caller(&self) -> Result<Option<OwnedFd>, SetupError> {
-        let socket = accept_with(self.listening()?, SocketFlags::CLOEXEC)
+        let socket = descriptor::accept(self.listening()?, SocketFlags::empty())
             .map_err(SetupError::os("accept"))?;
         Ok(check_credentials(socket.as_fd()).is_ok().then_some(socket))
     }
@@ -549,15 +549,12 @@ fn socket_address(path: &Path) -> Result<SocketAddrUnix, SetupError> {
 }
 
 fn control_socket() -> Result<OwnedFd, SetupError> {
-    let flags = SocketFlags::CLOEXEC;
-    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
-        .map_err(SetupError::os("socket"))
+    let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::empty());
+    descriptor::socket(AddressFamily::UNIX, kind, flags, None).map_err(SetupError::os("socket"))
 }
 
 fn control_pair() -> Result<(OwnedFd, OwnedFd), SetupError> {
-    let flags = SocketFlags::CLOEXEC;
-    socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
-        .map_err(SetupError::os("socketpair"))
+    descriptor::socket_pair(SocketType::SEQPACKET).map_err(SetupError::os("socketpair"))
 }
 
 /// Only processes of the same user, and root's, are peers.
@@ -580,7 +577,7 @@ fn link(control: OwnedFd, page: PeerPage, bells: &Bells, theirs_expedited: bool)
 /// Why a packet has not brought the descriptors that it should: the kernel keeps back those that we
 /// have no room for, in which case there is none for one more. Those that came are held meanwhile.
 fn wrong_descriptors(_held: &[OwnedFd], socket: BorrowedFd<'_>) -> SetupError {
-    match rustix::io::fcntl_dupfd_cloexec(socket, 0) {
+    match descriptor::copy(socket) {
         Ok(_) => SetupError::Protocol("descriptors of a packet"),
         Err(errno) => SetupError::Os { call: "descriptors of a packet", errno },
     }

@@ -14,7 +14,8 @@ use crate::error::SetupError;
 use crate::mem::fence;
 use crate::mem::page::Sleeper;
 use crate::port::Port;
-use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use crate::sys::descriptor;
+use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -50,7 +51,7 @@ struct Watched {
 
 impl Sleep {
     pub(crate) fn new() -> Result<Self, SetupError> {
-        let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(SetupError::os("epoll_create"))?;
+        let epoll = descriptor::epoll().map_err(SetupError::os("epoll_create"))?;
         let watched = Watched { bells: BTreeMap::new(), next: FIRST_BELL };
         Ok(Self { epoll, bells: Mutex::new(watched) })
     }

@@ -1,5 +1,7 @@
 //! Death, stopping and leaving, as the ports that stay see it.
 mod common;
+#[path = "lifecycle/guest.rs"]
+mod guest;
 
 use ayre::{Config, Fault, Options, PeerId, Port, PostError, Queue, ReceiveError, Region};
 use ayre::{RegionOptions, RemoteQueue, RemoteRegion, Rights, SetupError};

@@ -4,8 +4,10 @@
 //! there was an endpoint, says where one is to be looked for: whoever is at that port is meant.
 
 use crate::abi::{NUMERICHOST, PROV_SPECIFIC};
+use ayre::guest::descriptor;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 
 /// Where an endpoint is.
@@ -78,7 +80,7 @@ impl Address {
     pub(crate) fn is_here(&self) -> bool {
         match self {
             Self::Of(_) => false,
-            Self::At(place) => UdpSocket::bind((place.at().ip(), 0)).is_ok(),
+            Self::At(place) => can_bind(place.at().ip()),
         }
     }
 
@@ -168,6 +170,13 @@ impl FromStr for Address {
         // Zeros at the end are not printed.
         if address.to_string().ends_with(text) { Ok(address) } else { Err(()) }
     }
+}
+
+/// Whether the address is one of this host's.
+fn can_bind(ip: IpAddr) -> bool {
+    let family = if ip.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = descriptor::socket(family, SocketType::DGRAM, SocketFlags::empty(), None);
+    socket.is_ok_and(|socket| bind(&socket, &SocketAddr::new(ip, 0)).is_ok())
 }
 
 fn hex([high, low]: &[u8; 2]) -> Option<u8> {

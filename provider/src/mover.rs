@@ -7,8 +7,8 @@
 
 use crate::code::{Code, Outcome};
 use crate::source::{Source, Tended};
-use crate::sys::signals;
 use crate::wait::Wait;
+use ayre::guest;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -111,9 +111,7 @@ impl Running {
         let wait = Wait::with_descriptor()?;
         let charge = Arc::new(Charge { wards: Mutex::default(), wait, is_over: OnceLock::new() });
         let its = Arc::clone(&charge);
-        let thread = thread::Builder::new().name("ayre-mover".into());
-        // The program's handlers are for its own threads.
-        let thread = signals::without(|| thread.spawn(move || its.look_after()));
+        let thread = guest::thread::start("ayre-mover", move || its.look_after());
         let thread = thread.map_err(|error| Code(error.raw_os_error().unwrap_or(libc::EAGAIN)))?;
         Ok(Self { charge, thread })
     }

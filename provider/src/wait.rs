@@ -12,7 +12,8 @@ use crate::abi::{FidWait, WAIT_FD, WAIT_NONE, WAIT_POLLFD, WAIT_SET, WAIT_UNSPEC
 use crate::code::{Code, Outcome};
 use crate::registry::{self, Body};
 use crate::sys::object::Object;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
+use ayre::guest::descriptor;
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -161,8 +162,8 @@ impl Wait {
 
 impl Descriptors {
     fn open() -> Outcome<Self> {
-        let gatherer = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let gatherer = descriptor::epoll()?;
+        let bell = descriptor::event()?;
         let (watch, is_over) = (Mutex::default(), Condvar::new());
         let descriptors = Self { gatherer, bell, watch, is_over };
         descriptors.gather(descriptors.bell.as_fd())?;

@@ -51,12 +51,35 @@ fn load(folder: &Folder) {
     }
 }
 
+/// Runs `f` while the standard streams are closed: who makes a descriptor is given their numbers.
+/// Returns which of them are taken when it has run.
+fn without_streams<T>(f: impl FnOnce() -> T) -> (T, Vec<i32>) {
+    let numbers = [0, 1, 2];
+    // SAFETY: nobody else uses them meanwhile; the copies are this function's own.
+    unsafe {
+        let copies = numbers.map(|number| libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3));
+        numbers.iter().for_each(|number| _ = libc::close(*number));
+        let result = f();
+        let is_open = |number: &i32| libc::fcntl(*number, libc::F_GETFD) != -1;
+        let taken = numbers.into_iter().filter(is_open).collect();
+        for (number, copy) in numbers.into_iter().zip(copies) {
+            libc::dup2(copy, number);
+            libc::close(copy);
+        }
+        (result, taken)
+    }
+}
+
 /// Messages and remote memory, between two ends of a domain that makes progress by itself.
 fn work() {
     let wishes = Wishes { wait_obj: WAIT_FD, data_progress: PROGRESS_AUTO, ..Wishes::remote() };
     let opened = wishes.opened();
-    let ends = End::pair(&opened, &wishes);
-    let (cntr, eq) = (open_cntr(&opened, WAIT_FD), open_eq(&opened, WRITE, WAIT_FD));
+    // spec: LIFE-29
+    let ((ends, cntr, eq), taken) = without_streams(|| {
+        let ends = End::pair(&opened, &wishes);
+        (ends, open_cntr(&opened, WAIT_FD), open_eq(&opened, WRITE, WAIT_FD))
+    });
+    assert!(taken.is_empty(), "numbers of standard streams: {taken:?}");
     assert_eq!(bind(ends[0].ep, cntr, WRITE), 0);
     let memory = vec![0u8; 1 << 20];
     let mr = register(&opened, &memory, REMOTE_READ | REMOTE_WRITE, KEY).unwrap();

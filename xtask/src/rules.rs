@@ -51,6 +51,63 @@ pub(crate) const LABELLED_HOMES: &[&str] = &["engine/src/mem/"];
 /// Where labels are looked for when release and acquire are matched.
 pub(crate) const LABEL_SOURCES: &[&str] = &["engine/src/"];
 
+/// Calls that one file makes for all the others.
+pub(crate) struct OneHome {
+    /// What is said of them.
+    pub(crate) what: &'static str,
+    pub(crate) home: &'static str,
+    /// Where the rule holds.
+    pub(crate) folders: &'static [&'static str],
+    /// Files that hold nothing but tests, under another name.
+    pub(crate) exempt: &'static [&'static str],
+    /// Parts of paths that name the calls.
+    pub(crate) calls: &'static [&'static [&'static str]],
+}
+
+/// Which calls those are. `File::open` and the like count as making a descriptor; what reads or
+/// writes a whole file within one call does not.
+pub(crate) const ONE_HOME: &[OneHome] = &[
+    OneHome {
+        what: "threads are started",
+        home: "engine/src/sys/thread.rs",
+        folders: &["engine/src/", "provider/src/"],
+        exempt: &["engine/src/mem/model"],
+        calls: &[&["thread", "spawn"], &["thread", "scope"], &["thread", "Builder"]],
+    },
+    OneHome {
+        what: "descriptors are made",
+        home: "engine/src/sys/descriptor.rs",
+        folders: &["engine/src/", "provider/src/"],
+        exempt: &[],
+        calls: &[
+            &["accept_with"],
+            &["epoll", "create"],
+            &["eventfd"],
+            &["fcntl_dupfd_cloexec"],
+            &["File", "create"],
+            &["File", "open"],
+            &["fs", "open"],
+            &["fs", "openat"],
+            &["inotify", "init"],
+            &["memfd_create"],
+            &["OpenOptions"],
+            &["pidfd_open"],
+            &["socket_peerpidfd"],
+            &["socket_with"],
+            &["socketpair"],
+            &["timerfd_create"],
+            &["try_clone"],
+            &["try_clone_to_owned"],
+            &["TcpListener"],
+            &["TcpStream"],
+            &["UdpSocket"],
+            &["UnixDatagram"],
+            &["UnixListener"],
+            &["UnixStream"],
+        ],
+    },
+];
+
 /// Folders without a clock; every folder named `tests` is one too.
 pub(crate) const CLOCKLESS: &[&str] = &["proto/"];
 

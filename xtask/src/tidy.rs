@@ -4,6 +4,7 @@ mod atomics;
 mod clock;
 mod comments;
 mod header;
+mod homes;
 mod layering;
 mod ordering;
 mod size;
@@ -22,6 +23,7 @@ const CHECKS: &[Check] = &[
     ordering::check,
     layering::check,
     clock::check,
+    homes::check,
 ];
 
 /// Prints all findings; true when there are none.

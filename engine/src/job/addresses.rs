@@ -1,8 +1,10 @@
 //! Which addresses of this host other hosts reach.
 use super::wrong;
 use crate::error::SetupError;
+use crate::sys::descriptor;
 use nix::ifaddrs::getifaddrs;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, getsockname};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 
 /// One for each path.
 const ADDRESSES_MAX: usize = 4;
@@ -101,10 +103,10 @@ fn towards(host: &str) -> Option<IpAddr> {
     // Connecting a UDP socket sends nothing; it only looks up the way.
     const ANY_PORT: u16 = 9;
     let to: SocketAddr = (name, ANY_PORT).to_socket_addrs().ok()?.next()?;
-    let from: IpAddr = if to.is_ipv4() { [0; 4].into() } else { [0_u16; 8].into() };
-    let socket = UdpSocket::bind((from, 0)).ok()?;
-    socket.connect(to).ok()?;
-    let address = socket.local_addr().ok()?.ip();
+    let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = descriptor::socket(family, SocketType::DGRAM, SocketFlags::empty(), None).ok()?;
+    connect(&socket, &to).ok()?;
+    let address = SocketAddr::try_from(getsockname(&socket).ok()?).ok()?.ip();
     (!address.is_loopback() && address != to.ip()).then_some(address)
 }
 

@@ -11,9 +11,10 @@ use crate::error::SetupError;
 use crate::port::Port;
 use crate::settings::ADDRESSES;
 use crate::setup::{Begun, Listener};
+use crate::sys::descriptor;
 use ayre_proto::limits::PEERS_MAX;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::fs::inotify::{self, WatchFlags};
 use rustix::io::Errno;
 use std::io::ErrorKind;
 use std::mem::MaybeUninit;
@@ -199,8 +200,7 @@ struct Arrivals {
 impl Arrivals {
     /// Watches from before the first look, so that no arrival is missed.
     fn watch(folder: &Folder) -> Result<Self, SetupError> {
-        let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
-            .map_err(SetupError::os("inotify"))?;
+        let watch = descriptor::watcher().map_err(SetupError::os("inotify"))?;
         inotify::add_watch(&watch, &folder.directory, WatchFlags::MOVED_TO)
             .map_err(SetupError::os("watch the job directory"))?;
         Ok(Self { watch })

@@ -18,6 +18,7 @@ use super::word::Words;
 use crate::error::SetupError;
 use crate::sync::{AtomicU64, Ordering};
 use crate::sys::claim::{claim, is_claimed, reopen};
+use crate::sys::descriptor;
 use ayre_proto::command::COMMAND_BYTES;
 use ayre_proto::deposit::{
     DATA_MAX, INLETS, INSTRUCTIONS, Inlet, Protection, REGISTERS, Standing, Stored, WRITES_MAX,
@@ -127,7 +128,7 @@ impl DepotMemory {
         let Files::Owner { rules, state, .. } = &*files else {
             return Err(SetupError::Invalid("a depot is its owner's to share"));
         };
-        let copies = [rules, state].map(|file| rustix::io::fcntl_dupfd_cloexec(file, 0));
+        let copies = [rules, state].map(descriptor::copy);
         let [rules, state] = copies.map(|copy| copy.map_err(SetupError::os("dup")));
         Ok([rules?, state?])
     }

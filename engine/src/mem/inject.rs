@@ -6,9 +6,10 @@
 //!
 //! Non-temporal stores are ordered by no release, so a fence ends each streaming copy: what is
 //! stored behind it is seen behind it.
+use crate::sys::descriptor;
 use rustix::fd::OwnedFd;
 use rustix::net::UCred;
-use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
+use rustix::process::{Pid, geteuid};
 use std::{fs, ptr};
 
 /// Bytes below which streaming has nothing to win over an ordinary copy.
@@ -77,7 +78,7 @@ impl Process {
 
     /// The process of this number, which lives now.
     fn open(pid: Pid) -> Option<Self> {
-        let life = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        let life = descriptor::process(pid).ok()?;
         Some(Self { pid, life })
     }
 

@@ -1,5 +1,6 @@
 //! Mappings of memory files, and memory of the program taken under the same roof.
 use crate::error::SetupError;
+use crate::sys::descriptor;
 use crate::tuning::{Method, Tuning, Use};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
@@ -55,11 +56,11 @@ pub enum Pages {
 
 /// Makes a memory file of `len` bytes that can neither shrink nor grow from here on.
 pub(crate) fn memory_file(len: usize, pages: Pages) -> Result<OwnedFd, SetupError> {
-    let mut flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let mut flags = MemfdFlags::ALLOW_SEALING;
     if pages == Pages::Huge {
         flags |= MemfdFlags::HUGETLB;
     }
-    let file = rustix::fs::memfd_create(c"ayre", flags).map_err(SetupError::os("memfd_create"))?;
+    let file = descriptor::memory(c"ayre", flags).map_err(SetupError::os("memfd_create"))?;
     ftruncate(&file, len as u64).map_err(SetupError::os("ftruncate"))?;
     fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)
         .map_err(SetupError::os("seal size"))?;

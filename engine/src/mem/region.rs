@@ -3,6 +3,7 @@ use super::map::{Mapping, Pages, memory_file, round_to_pages, seal_seals, seal_w
 use super::word::Word;
 use crate::error::{Fault, SetupError};
 use crate::port::Port;
+use crate::sys::descriptor;
 use ayre_proto::alu::{Atomic, Fetched};
 use ayre_proto::units::{Claim, Key, PeerId, Rights};
 use ayre_proto::xlate::Cover;
@@ -180,13 +181,10 @@ impl Region {
         };
         let file = file.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if writable {
-            return file.try_clone().map_err(|error| SetupError::Os {
-                call: "dup",
-                errno: rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::BADF),
-            });
+            return descriptor::copy(&*file).map_err(SetupError::os("dup"));
         }
         let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&*file));
-        rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        descriptor::open(path, OFlags::RDONLY, Mode::empty())
             .map_err(SetupError::os("open a region for reading"))
     }
 

@@ -1,5 +1,6 @@
 //! Claims on numbers of a file, which end with the process that made them, however it ends: open
 //! file description locks, one byte a number.
+use super::descriptor;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -8,7 +9,7 @@ use std::ffi::c_int;
 /// The same file once more: claims belong to what is opened here.
 pub(crate) fn reopen(file: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+    descriptor::open(path, OFlags::RDWR, Mode::empty())
 }
 
 /// Claims a number. An error where another one has it.

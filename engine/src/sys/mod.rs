@@ -1,9 +1,12 @@
 //! What takes unsafe code, besides memory: descriptors that a process was started with, claims on
 //! numbers of a file, a library that is there only where the launcher's is, instructions that not
-//! every processor has, and trains of datagrams.
+//! every processor has, trains of datagrams, and what a library owes to the program whose process
+//! it is in: threads without signals, and descriptors that are none of the standard streams.
 pub(crate) mod claim;
 mod crc;
+pub mod descriptor;
 pub(crate) mod pmix;
+pub mod thread;
 pub(crate) mod train;
 
 pub(crate) use self::crc::crc32c;
@@ -13,7 +16,7 @@ use rustix::fs::{FileType, fstat};
 /// A copy of a socket that this process was started with; none if the number is not one's.
 pub(crate) fn inherited_socket(number: RawFd) -> Option<OwnedFd> {
     // SAFETY: fcntl takes any number, and F_DUPFD_CLOEXEC touches no memory.
-    let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 0) };
+    let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, descriptor::FIRST) };
     if copy < 0 {
         return None;
     }

@@ -1,11 +1,9 @@
 //! Wakes a port whose links have something to do by the clock, where it is the program that sleeps:
 //! it waits for the port's descriptor, and knows of no deadline.
 use crate::error::SetupError;
+use crate::sys::descriptor;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-    timerfd_settime,
-};
+use rustix::time::{Itimerspec, TimerfdTimerFlags, Timespec, timerfd_settime};
 use std::time::{Duration, Instant};
 
 /// A descriptor that can be read once a time has come.
@@ -17,9 +15,7 @@ pub(crate) struct Alarm {
 
 impl Alarm {
     pub(crate) fn new() -> Result<Self, SetupError> {
-        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)
-            .map_err(SetupError::os("timerfd_create"))?;
+        let timer = descriptor::timer().map_err(SetupError::os("timerfd_create"))?;
         Ok(Self { timer, is_set: false })
     }
 

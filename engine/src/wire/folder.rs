@@ -2,8 +2,9 @@
 //!
 //! It is the user's own and nobody else can enter it; it is not reached through a link, and once
 //! it is open what its path leads to does not matter any more.
+use crate::sys::descriptor;
 use rustix::fd::{AsRawFd, OwnedFd};
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, fstat, mkdir, open, renameat_with, unlinkat};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, fstat, mkdir, renameat_with, unlinkat};
 use rustix::fs::{RenameFlags, Stat};
 use rustix::io::Errno;
 use rustix::net::SocketAddrUnix;
@@ -31,8 +32,8 @@ impl Folder {
     }
 
     fn open(path: &Path) -> Option<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let folder = open(path, flags, Mode::empty()).ok()?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        let folder = descriptor::open(path, flags, Mode::empty()).ok()?;
         is_private(&fstat(&folder).ok()?).then_some(Self(folder))
     }
 

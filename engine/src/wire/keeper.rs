@@ -7,6 +7,7 @@ use super::{Pumped, Wire, lock};
 use crate::bell::{own_bell, ring_own};
 use crate::error::SetupError;
 use crate::mem::page::{OwnPage, Sleeper};
+use crate::sys::thread;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, OnceLock, TryLockError};
@@ -72,9 +73,7 @@ impl Keeper {
     pub(super) fn start(kept: Kept, interval: Duration) -> Result<Self, SetupError> {
         let stop = Arc::new(own_bell()?);
         let seen = stop.clone();
-        let thread = std::thread::Builder::new()
-            .name("ayre-keeper".into())
-            .spawn(move || kept.run(&seen, interval))
+        let thread = thread::start("ayre-keeper", move || kept.run(&seen, interval))
             .map_err(|_| SetupError::Exhausted("thread"))?;
         Ok(Self::Thread { stop, thread })
     }

@@ -3,10 +3,11 @@ use super::folder::Folder;
 use super::report::WireReport;
 use crate::control::poll_until;
 use crate::error::SetupError;
+use crate::sys::descriptor;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, read};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect};
 use std::time::{Duration, Instant};
 
 /// Longest report that is read: of as many links as a port can have, many times over.
@@ -82,8 +83,8 @@ struct View {
 
 impl View {
     fn open(folder: &Folder, name: &str) -> Result<OwnedFd, Errno> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        let (kind, flags) = (SocketType::STREAM, SocketFlags::NONBLOCK);
+        let socket = descriptor::socket(AddressFamily::UNIX, kind, flags, None)?;
         connect(&socket, &folder.address(name)?)?;
         Ok(socket)
     }

@@ -14,10 +14,11 @@ mod frames;
 mod ring;
 mod sieve;
 
+use crate::sys::descriptor;
 use crate::wire::net::{DATAGRAM_MAX, Inbox, Net, NetCounters, Outbox};
 use crate::wire::udp::{RETRY_NANOS, Udp};
 use arrayvec::ArrayVec;
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::epoll::{self, EventData, EventFlags};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -107,7 +108,7 @@ impl Packet {
     }
 
     fn with(udp: Udp, beside: Beside) -> io::Result<Self> {
-        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let epoll = descriptor::epoll()?;
         epoll::add(&epoll, udp.as_fd(), EventData::new_u64(0), EventFlags::IN)?;
         Ok(Self {
             udp,

@@ -3,8 +3,10 @@
 //! The file is of the pcap format, with times in nanoseconds. A socket does not show the headers
 //! under its datagrams, so they are made up: the addresses and ports are true, the rest is what an
 //! ordinary host would write.
+use crate::sys::descriptor;
 use crate::wire::net::{Inbox, Net, NetCounters, Outbox};
 use etherparse::PacketBuilder;
+use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -50,7 +52,9 @@ impl<N: Net> Capture<N> {
     pub(crate) fn create(inner: N, path: &Path, now: u64) -> io::Result<Self> {
         let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let since = u64::try_from(since.as_nanos()).unwrap_or(0);
-        Self::new(inner, File::create(path)?, since.saturating_sub(now))
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
+        let file = File::from(descriptor::open(path, flags, Mode::from_raw_mode(0o666))?);
+        Self::new(inner, file, since.saturating_sub(now))
     }
 }
 

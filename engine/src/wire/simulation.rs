@@ -22,8 +22,8 @@ use super::keeper::Tended;
 use super::net::{DATAGRAM_MAX, Inbox, Net, NetCounters, Outbox};
 use crate::bell::own_bell;
 use crate::error::SetupError;
+use crate::sys::descriptor;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::io::fcntl_dupfd_cloexec;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -147,7 +147,7 @@ impl Seat {
     /// The address is taken.
     pub(super) fn bind(self: &Arc<Self>, at: SocketAddr) -> io::Result<Simulated> {
         // Whoever watches several addresses of a port watches several descriptors.
-        let bell = fcntl_dupfd_cloexec(&*self.bell, 0)?;
+        let bell = descriptor::copy(&*self.bell)?;
         let local = self.world.field().bind(self.number, at).ok_or(io::ErrorKind::AddrInUse)?;
         Ok(Simulated { seat: self.clone(), local, bell, counters: NetCounters::default() })
     }

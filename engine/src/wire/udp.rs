@@ -5,6 +5,7 @@
 mod sockets;
 
 use self::sockets::Sockets;
+use crate::sys::descriptor;
 use crate::sys::train::{TRAIN_MAX, send_train};
 use crate::wire::net::{DATAGRAM_MAX, IPV4_HEADERS, IPV6_HEADERS};
 use crate::wire::net::{Inbox, Net, NetCounters, Outbox, Train};
@@ -264,9 +265,9 @@ impl Net for Udp {
 /// A socket that does not block, that no child inherits and whose datagrams no router cuts.
 // spec: NET-2
 pub(crate) fn open(address: SocketAddr) -> io::Result<OwnedFd> {
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket = rustix::net::socket_with(family, SocketType::DGRAM, flags, Some(ipproto::UDP))?;
+    let socket =
+        descriptor::socket(family, SocketType::DGRAM, SocketFlags::NONBLOCK, Some(ipproto::UDP))?;
     if address.is_ipv4() {
         sockopt::set_ip_mtu_discover(&socket, sockopt::Ipv4PathMtuDiscovery::DO)?;
     } else {

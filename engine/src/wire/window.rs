@@ -5,13 +5,12 @@
 //! it; nothing here waits for anybody.
 use super::folder::Folder;
 use super::report::WireReport;
+use crate::sys::descriptor;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, SendFlags, SocketFlags, SocketType, accept_with, bind, listen, send,
-    socket_with, sockopt,
-};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
+use rustix::net::{bind, listen, send, sockopt};
 use rustix::process::geteuid;
 use std::time::{Duration, Instant};
 
@@ -46,8 +45,9 @@ impl Window {
     // spec: WIRE-10
     pub(super) fn open(identity: u64) -> Option<Self> {
         let folder = Folder::make()?;
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).ok()?;
+        let flags = SocketFlags::NONBLOCK;
+        let kind = SocketType::STREAM;
+        let socket = descriptor::socket(AddressFamily::UNIX, kind, flags, None).ok()?;
         let name = name(&folder, &socket, (std::process::id(), identity))?;
         Some(Self { folder, name, socket, visitor: None, pauses: false })
     }
@@ -77,8 +77,7 @@ impl Window {
     }
 
     fn admit(&mut self, report: impl FnOnce() -> WireReport) -> Option<Visitor> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = match accept_with(&self.socket, flags) {
+        let socket = match descriptor::accept(&self.socket, SocketFlags::NONBLOCK) {
             Ok(socket) => socket,
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return None,
             Err(_) => {
@@ -168,7 +167,8 @@ mod tests {
 
     fn visit(window: &Window) -> OwnedFd {
         let flags = SocketFlags::CLOEXEC;
-        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+        let kind = SocketType::STREAM;
+        let socket = descriptor::socket(AddressFamily::UNIX, kind, flags, None).unwrap();
         connect(&socket, &window.folder.address(&window.name).unwrap()).unwrap();
         socket
     }

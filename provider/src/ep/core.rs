@@ -19,6 +19,7 @@ use crate::source::{Source, Tended};
 use crate::sys::cell::{Guard, Policy};
 use crate::sys::object::Object;
 use crate::wait::Wait;
+use ayre::guest::descriptor;
 use ayre::{End, Fault, Found, PostError, Received, RemoteId, TouchKind, Touched, What};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -80,8 +81,7 @@ impl<L: Policy> Core<L> {
             endpoint.share(domain.memory.of(wishes.addressing));
         }
         let counting = (wishes.caps & RMA_EVENT != 0).then(|| Arc::clone(domain));
-        let bell = endpoint.as_fd().try_clone_to_owned();
-        let bell = bell.map_err(|error| Code(error.raw_os_error().unwrap_or(errno::EOTHER)))?;
+        let bell = descriptor::copy(endpoint.as_fd())?;
         let address = Address::Of(endpoint.address());
         let state = L::Cell::new(State {
             endpoint,

@@ -9,9 +9,10 @@ use crate::abi::{LOG_EP_CTRL, errno};
 use crate::address::{self, Place};
 use crate::calls::provider::tell;
 use crate::code::{Code, Outcome};
+use ayre::guest::descriptor;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind};
 use std::fs;
 
 /// A place that is taken for as long as this is there.
@@ -43,7 +44,8 @@ impl Named {
 /// A socket of that name, which has no file.
 fn bound(name: &str) -> Outcome<OwnedFd> {
     let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    let (kind, flags) = (SocketType::DGRAM, SocketFlags::empty());
+    let socket = descriptor::socket(AddressFamily::UNIX, kind, flags, None)?;
     match bind(&socket, &address) {
         Ok(()) => Ok(socket),
         Err(Errno::ADDRINUSE) => Err(Code(errno::EADDRINUSE)),

@@ -1,6 +1,7 @@
 //! Frames of Ethernet, each with one datagram or a question: a packet socket on one interface.
 use super::ring::{Found, Ring};
 use super::{Mac, sieve};
+use crate::sys::descriptor;
 use crate::wire::net::{Inbox, NetCounters, Outbox};
 use crate::wire::udp;
 use nix::errno::Errno;
@@ -287,9 +288,8 @@ pub(super) fn sockets_here() -> usize {
 
 /// A packet socket that does not block and hears its own kind of frames only.
 fn open() -> io::Result<OwnedFd> {
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let kind = RawProtocol::new(u32::from(ETHERTYPE.to_be())).map(Protocol::from_raw);
-    Ok(rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, kind)?)
+    Ok(descriptor::socket(AddressFamily::PACKET, SocketType::RAW, SocketFlags::NONBLOCK, kind)?)
 }
 
 /// The Ethernet side of an interface.

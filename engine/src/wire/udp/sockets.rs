@@ -6,11 +6,12 @@
 //! that nobody else can tell; the system gives it what its peer sends, and all else to the other
 //! one. Nobody else may share the port: sockets allow that only while one is added.
 use super::{enlarge, open};
+use crate::sys::descriptor;
 use crate::sys::train::{Train, receive_train};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::UdpGroSegment;
 use rustix::event::Timespec;
-use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_reuseaddr;
 use std::io;
@@ -66,7 +67,7 @@ impl Sockets {
         rustix::net::bind(&socket, &address)?;
         prepare(&socket);
         let local = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
-        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let epoll = descriptor::epoll()?;
         watch(&epoll, &socket, 0)?;
         let (sockets, peers) = (vec![socket], Vec::new());
         Ok(Self { local, sockets, peers, epoll, streak: (None, 0) })

@@ -1,0 +1,111 @@
+//! Descriptors that Ayre makes in a program's process. None has a number of the standard streams,
+//! which a program may have closed, and may open or write to later; and none is left open where the
+//! process becomes another program.
+//!
+//! What is open only within a call, such as a file that is read whole, does not come here.
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, inotify, memfd_create, openat};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::net::{
+    AddressFamily, Protocol, SocketFlags, SocketType, accept_with, socket_with, socketpair,
+};
+use rustix::path::Arg;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
+use std::ffi::CStr;
+
+/// The first number behind those of the standard streams.
+pub(crate) const FIRST: RawFd = 3;
+
+type Made = Result<OwnedFd, Errno>;
+
+/// Gives a descriptor that the system has just made, close-on-exec, a number that Ayre may use.
+///
+/// # Errors
+/// `EMFILE` where there is none.
+// spec: LIFE-29
+pub fn placed(made: OwnedFd) -> Made {
+    if made.as_raw_fd() >= FIRST { Ok(made) } else { fcntl_dupfd_cloexec(&made, FIRST) }
+}
+
+/// Another descriptor of the same file.
+///
+/// # Errors
+/// `EMFILE` where there is no number for it.
+pub fn copy(of: impl AsFd) -> Made {
+    fcntl_dupfd_cloexec(of, FIRST)
+}
+
+/// The kernel's counter, which never blocks.
+///
+/// # Errors
+/// The system's, as of all functions here.
+#[allow(clippy::missing_errors_doc, reason = "the system's")]
+pub fn event() -> Made {
+    placed(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
+}
+
+/// What waits for many descriptors.
+#[allow(clippy::missing_errors_doc, reason = "the system's")]
+pub fn epoll() -> Made {
+    placed(epoll::create(epoll::CreateFlags::CLOEXEC)?)
+}
+
+/// A socket; the flags are in addition to close-on-exec.
+#[allow(clippy::missing_errors_doc, reason = "the system's")]
+pub fn socket(
+    family: AddressFamily,
+    kind: SocketType,
+    flags: SocketFlags,
+    protocol: Option<Protocol>,
+) -> Made {
+    placed(socket_with(family, kind, flags | SocketFlags::CLOEXEC, protocol)?)
+}
+
+/// Two Unix sockets that are connected with each other.
+pub(crate) fn socket_pair(kind: SocketType) -> Result<(OwnedFd, OwnedFd), Errno> {
+    let (one, other) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
+    Ok((placed(one)?, placed(other)?))
+}
+
+/// The next caller of a listening socket; the flags are in addition to close-on-exec.
+pub(crate) fn accept(listener: impl AsFd, flags: SocketFlags) -> Made {
+    placed(accept_with(listener, flags | SocketFlags::CLOEXEC)?)
+}
+
+/// Descriptors that a packet has brought, none where one cannot be placed.
+pub(crate) fn received(brought: impl Iterator<Item = OwnedFd>) -> Vec<OwnedFd> {
+    brought.map(placed).collect::<Result<_, _>>().unwrap_or_default()
+}
+
+/// A file of memory; the flags are in addition to close-on-exec.
+pub(crate) fn memory(name: &CStr, flags: MemfdFlags) -> Made {
+    placed(memfd_create(name, flags | MemfdFlags::CLOEXEC)?)
+}
+
+/// A timer of the monotonic clock, which never blocks.
+pub(crate) fn timer() -> Made {
+    let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+    placed(timerfd_create(TimerfdClockId::Monotonic, flags)?)
+}
+
+/// What tells of changes in folders, and never blocks.
+pub(crate) fn watcher() -> Made {
+    placed(inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?)
+}
+
+/// A file, or a folder; the flags are in addition to close-on-exec.
+pub(crate) fn open(path: impl Arg, flags: OFlags, mode: Mode) -> Made {
+    open_in(CWD, path, flags, mode)
+}
+
+/// One whose path begins at a folder.
+pub(crate) fn open_in(folder: BorrowedFd<'_>, path: impl Arg, flags: OFlags, mode: Mode) -> Made {
+    placed(openat(folder, path, flags | OFlags::CLOEXEC, mode)?)
+}
+
+/// A process: can be read once it has ended.
+pub(crate) fn process(pid: Pid) -> Made {
+    placed(pidfd_open(pid, PidfdFlags::empty())?)
+}

@@ -232,7 +232,7 @@ pub fn a_second_loopback_is_refused(executor: Executor) {
         assert_eq!(port.connect_loopback().expect("the first one"), own);
     }
     let second = port.connect_loopback();
-    assert!(matches!(second, Err(SetupError::Refused(_))), "{second:?}");
+    assert!(matches!(second, Err(SetupError::Rejected { .. })), "{second:?}");
     port.progress();
     assert!(port.is_alive(own), "the first one lives");
     assert_eq!(port.send(own, 1, b"to myself"), Ok(()));

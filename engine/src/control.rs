@@ -165,7 +165,8 @@ pub(crate) fn receive(socket: BorrowedFd<'_>) -> Arrival {
     let received = loop {
         let mut slices = [IoSliceMut::new(&mut bytes)];
         match recvmsg(socket, &mut slices, &mut ancillary, flags) {
-            Err(Errno::INTR) => {}
+            // Who has gone leaves what it said before: the next look finds that, or the end.
+            Err(Errno::INTR | Errno::CONNRESET) => {}
             other => break other,
         }
     };

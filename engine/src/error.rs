@@ -1,5 +1,6 @@
 //! What calls return when they do not do what was asked.
 pub use ayre_proto::fault::{Fault, Status};
+pub use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
 use rustix::io::Errno;
 
@@ -93,8 +94,34 @@ pub enum SetupError {
     #[error("protocol: {0}")]
     Protocol(&'static str),
     /// The peer would not connect.
-    #[error("refused by the peer: {0}")]
-    Refused(&'static str),
+    #[error("{peer} refused the connection: {why}")]
+    Refused {
+        /// Which one: its rank, number, path or address.
+        peer: String,
+        /// What it said.
+        why: Refusal,
+    },
+    /// This side would not connect.
+    #[error("no connection with {peer}: {why}")]
+    Rejected {
+        /// With which one.
+        peer: String,
+        /// The reason.
+        why: Refusal,
+    },
+    /// The two sides speak different versions of the formats.
+    #[error(
+        "{peer} speaks version {theirs} of the formats, and this process version {ours}: \
+         both need the same release"
+    )]
+    Version {
+        /// Which one.
+        peer: String,
+        /// Its version.
+        theirs: u64,
+        /// This side's.
+        ours: u64,
+    },
     /// The peer left before set-up ended.
     #[error("the peer left during set-up")]
     PeerLeft,
@@ -115,7 +142,36 @@ pub enum SetupError {
     TimedOut(&'static str),
 }
 
+/// A peer that has no name yet.
+const THE_PEER: &str = "the peer";
+
 impl SetupError {
+    /// The peer has refused the connection.
+    pub(crate) fn refused(why: Refusal) -> Self {
+        Self::Refused { peer: THE_PEER.to_owned(), why }
+    }
+
+    /// This side refuses it.
+    pub(crate) fn rejected(why: Refusal) -> Self {
+        Self::Rejected { peer: THE_PEER.to_owned(), why }
+    }
+
+    /// The peer speaks another version.
+    pub(crate) fn version(theirs: u64, ours: u64) -> Self {
+        Self::Version { peer: THE_PEER.to_owned(), theirs, ours }
+    }
+
+    /// The same, of a peer that has a name.
+    pub(crate) fn of(mut self, name: impl Into<String>) -> Self {
+        if let Self::Refused { peer, .. }
+        | Self::Rejected { peer, .. }
+        | Self::Version { peer, .. } = &mut self
+        {
+            *peer = name.into();
+        }
+        self
+    }
+
     /// Wraps what a system call returned.
     pub(crate) fn os(call: &'static str) -> impl FnOnce(Errno) -> Self {
         move |errno| Self::Os { call, errno }

@@ -80,11 +80,11 @@ pub use config::{Config, Spin};
 pub use connection::Mode;
 pub use counters::Counters;
 pub use endpoint::{
-    Address, Context, End, Endpoint, EndpointOptions, ExposeError, Found, Outgoing, REMOTES_MAX,
-    Receive, Received, RemoteId, Sent, Spot, TouchKind, Touched, Update, WINDOW_SPANS_MAX,
-    WINDOWS_MAX, What, Window, Windows, Write,
+    Address, Context, End, EndReason, Endpoint, EndpointOptions, ExposeError, Found, Outgoing,
+    REMOTES_MAX, Receive, Received, RemoteId, Sent, Spot, TouchKind, Touched, Update,
+    WINDOW_SPANS_MAX, WINDOWS_MAX, What, Window, Windows, Write,
 };
-pub use error::{Busy, Fault, PostError, ReceiveError, SetupError, Status};
+pub use error::{Busy, Fault, PostError, ReceiveError, Refusal, SetupError, Status};
 pub use job::host_addresses;
 pub use lock::{Hold, Lock, try_epoch_step};
 pub use mem::map::Pages;

@@ -9,10 +9,24 @@
 //! ```
 //!
 //! The connection file is made by the accepting port; its first direction is that port's outgoing
-//! one. A connection is direct only where both ends want it so.
+//! one. A connection is direct only where both ends want it so. Who is not let in hears a Refuse
+//! instead of a Welcome, with the reason.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `greeting.rs` | what both say |
+//! | `listener.rs` | where callers knock |
+//! | `users.rs` | whose processes connect |
+mod greeting;
+mod listener;
+mod users;
+
+pub(crate) use greeting::{Hello, VERSION, hear_hello};
+pub(crate) use listener::Listener;
+
 use crate::bell::Bells;
 use crate::config::Config;
-use crate::connection::{Agreement, Connection, Link, Mode, Name, checked_sizes, lane_sizes};
+use crate::connection::{Agreement, Connection, Link, Mode, lane_sizes};
 use crate::control::{self, Channel, Packet, PacketKind};
 use crate::error::SetupError;
 use crate::mem::fence::{Fencing, expedited};
@@ -24,80 +38,22 @@ use crate::responder::Served;
 use crate::sys::descriptor;
 use crate::wire::Arrived;
 use ayre_proto::limits::PEERS_MAX;
+use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
+use greeting::{Half, Says, expect, refusal_of, refuse, wrong_descriptors};
+use listener::{BACKLOG, control_socket, socket_address};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, sockopt,
-};
-use std::path::{Path, PathBuf};
+use rustix::net::{SocketAddrUnix, SocketFlags, SocketType, connect, sockopt};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+use users::check_credentials;
 
-/// Spoken in Hello and Welcome; changes with any layout of spec/90.
-pub(crate) const VERSION: u64 = 4;
-/// In place of a number, where there is none.
-const NO_NUMBER: u64 = u64::MAX;
-const BACKLOG: i32 = 1024;
 /// Callers that have not said Hello yet; beyond these the oldest are turned away.
 const CALLERS_MAX: usize = 64;
 /// Steps of accepting once its time is over: a knock and a word of each who can be waiting then.
 const LATE_MAX: usize = 2 * (BACKLOG as usize + 1) + CALLERS_MAX;
-
-/// One side's part of the handshake.
-struct Half {
-    /// None of an endpoint, which goes by its name.
-    number: Option<PeerId>,
-    mode: Mode,
-    expedited: bool,
-    says: Says,
-}
-
-/// What only one of the two says.
-enum Says {
-    /// Who connects: the endpoint's name, zeros for a port that is none.
-    Hello(Name),
-    /// Who accepts: what it has made.
-    Welcome(LaneSizes),
-}
-
-impl Half {
-    fn words(&self) -> [u64; 7] {
-        let number = self.number.map_or(NO_NUMBER, |number| u64::from(number.0));
-        let mode = u64::from(self.mode == Mode::Mediated);
-        let [a, b, c] = match self.says {
-            Says::Hello([low, high]) => [low, high, 0],
-            Says::Welcome(LaneSizes { paired, response, ring }) => {
-                [paired, response, ring].map(u64::from)
-            }
-        };
-        [VERSION, number, mode, u64::from(self.expedited), a, b, c]
-    }
-
-    // spec: LIFE-7
-    fn parse(words: &[u64; 7], kind: PacketKind) -> Result<Self, SetupError> {
-        let [version, number, mode, expedited, a, b, c] = *words;
-        if version != VERSION {
-            return Err(SetupError::Protocol("the peer speaks another version"));
-        }
-        let number = match number {
-            NO_NUMBER => None,
-            _ => {
-                let number = u16::try_from(number);
-                Some(PeerId(number.map_err(|_| SetupError::Protocol("peer number"))?))
-            }
-        };
-        let mode = if mode == 0 { Mode::Direct } else { Mode::Mediated };
-        let says = match kind {
-            PacketKind::Welcome => Says::Welcome(checked_sizes(a, (b, c), mode)?),
-            _ if number.is_some() && [a, b] != Name::default() => {
-                return Err(SetupError::Protocol("a name beside a number"));
-            }
-            _ => Says::Hello([a, b]),
-        };
-        Ok(Self { number, mode, expedited: expedited == 1, says })
-    }
-}
 
 impl Port {
     /// Takes connections at a Unix socket of this path; [`Port::accept`] completes each.
@@ -188,7 +144,13 @@ impl Port {
     fn accept_caller(&self) -> Result<Option<OwnedFd>, SetupError> {
         let socket = descriptor::accept(self.listening()?, SocketFlags::empty())
             .map_err(SetupError::os("accept"))?;
-        Ok(check_credentials(socket.as_fd()).is_ok().then_some(socket))
+        match check_credentials(socket.as_fd()) {
+            Ok(()) => Ok(Some(socket)),
+            Err(error) => {
+                turn_away(socket, error);
+                Ok(None)
+            }
+        }
     }
 
     /// Listens at an address that is no path.
@@ -218,11 +180,13 @@ impl Port {
     /// Connects to the port that listens at `path`, waiting until it accepts.
     ///
     /// # Errors
-    /// As [`Port::accept`].
-    // spec: LIFE-6
+    /// As [`Port::accept`]; [`SetupError::Refused`], [`SetupError::Rejected`] and
+    /// [`SetupError::Version`] where one of the two does not want the connection.
+    // spec: LIFE-6, LIFE-27
     pub fn connect(&mut self, path: impl AsRef<Path>) -> Result<PeerId, SetupError> {
-        let begun = self.begin_connect(path.as_ref())?;
-        self.finish_connect(begun)
+        let path = path.as_ref();
+        let connected = self.begin_connect(path).and_then(|begun| self.finish_connect(begun));
+        connected.map_err(|error| error.of(path.display().to_string()))
     }
 
     /// Connects this port to itself: the simplest connection, where both ends are one.
@@ -279,8 +243,11 @@ impl Port {
         let half = self.half(self.config.mode, says);
         let [port, engine] = [Sleeper::Port, Sleeper::Engine].map(|it| theirs.of(it).as_fd());
         let fds = [self.page.file(), port, engine];
-        control::send(socket.as_fd(), PacketKind::Hello, half.words(), &fds)?;
-        Ok(Begun { socket, bells })
+        match control::send(socket.as_fd(), PacketKind::Hello, half.words(), &fds) {
+            // One that refuses at once has said why before it closed.
+            Ok(()) | Err(SetupError::PeerLeft) => Ok(Begun { socket, bells }),
+            Err(error) => Err(error),
+        }
     }
 
     pub(crate) fn finish_connect(&mut self, begun: Begun) -> Result<PeerId, SetupError> {
@@ -318,12 +285,23 @@ impl Port {
     /// system refuses us something; nothing that the caller does can bring that about.
     // spec: LIFE-8, LIFE-9
     fn welcome(&mut self, socket: OwnedFd) -> Result<PeerId, SetupError> {
-        let hello = hear_hello(socket.as_fd())?.ok_or(SetupError::Protocol("no hello"))?;
-        self.answer(socket, hello)
+        let heard = hear_hello(socket.as_fd());
+        match heard.and_then(|hello| hello.ok_or(SetupError::Protocol("no hello"))) {
+            Ok(hello) => self.answer(socket, hello),
+            Err(error) => Err(turn_away(socket, error)),
+        }
     }
 
-    /// Makes the connection that a caller has asked for.
+    /// Makes the connection that a caller has asked for, or tells it why not.
     pub(crate) fn answer(&mut self, socket: OwnedFd, hello: Hello) -> Result<PeerId, SetupError> {
+        match self.terms(hello) {
+            Ok(terms) => self.accept_with(socket, terms),
+            Err(error) => Err(turn_away(socket, error)),
+        }
+    }
+
+    /// What a caller is to be given, if it is let in.
+    fn terms(&self, hello: Hello) -> Result<Terms, SetupError> {
         let Hello { half: theirs, fds: [page, port_bell, engine_bell] } = hello;
         let bells = Bells::foreign(port_bell, engine_bell)?;
         // Whatever stands in the way of mapping it, the caller has chosen the file.
@@ -332,8 +310,13 @@ impl Port {
         let mediated = theirs.mode == Mode::Mediated || self.config.mode == Mode::Mediated;
         let mode = if mediated { Mode::Mediated } else { Mode::Direct };
         let sizes = self.sizes_for(mode);
-        let (file, mapping) = sizes.make_file()?;
-        let link = link(socket, page, &bells, theirs.expedited);
+        let memory = sizes.make_file()?;
+        Ok(Terms { number, mode, sizes, memory, bells, page, expedited: theirs.expedited })
+    }
+
+    fn accept_with(&mut self, socket: OwnedFd, terms: Terms) -> Result<PeerId, SetupError> {
+        let Terms { number, mode, sizes, memory: (file, mapping), bells, page, expedited } = terms;
+        let link = link(socket, page, &bells, expedited);
         let ours = self.half(mode, Says::Welcome(sizes));
         let fds = [self.page.file(), file.as_fd()];
         // What keeps the answer from the caller concerns nobody else.
@@ -363,7 +346,7 @@ impl Port {
         match (half.number, self.config.name) {
             (Some(number), None) => self.check_foreign_number(number).map(|()| number),
             (None, Some(_)) => self.free_number(),
-            _ => Err(SetupError::Protocol("an endpoint connects with endpoints")),
+            _ => Err(SetupError::rejected(Refusal::Kind)),
         }
     }
 
@@ -378,7 +361,7 @@ impl Port {
     /// Our own number names our loopback; a peer of that number would pass for it.
     pub(crate) fn check_foreign_number(&self, peer: PeerId) -> Result<(), SetupError> {
         if peer == self.id {
-            return Err(SetupError::Refused("the peer has our own number"));
+            return Err(SetupError::rejected(Refusal::Taken));
         }
         self.check_number(peer)
     }
@@ -389,7 +372,7 @@ impl Port {
             return Err(SetupError::Exhausted("peer number"));
         }
         match self.connection(peer) {
-            Ok(_) => Err(SetupError::Refused("a peer of this number is connected already")),
+            Ok(_) => Err(SetupError::rejected(Refusal::Taken)),
             Err(_) => Ok(()),
         }
     }
@@ -449,45 +432,16 @@ impl Port {
     }
 }
 
-/// Where peers knock; its path, if it has one, goes with it.
-#[derive(Debug)]
-pub(crate) struct Listener {
-    socket: OwnedFd,
-    path: Option<PathBuf>,
-}
-
-impl Listener {
-    pub(crate) fn at_path(path: &Path) -> Result<Self, SetupError> {
-        let mut listener = Self::at(&socket_address(path)?)?;
-        listener.path = Some(path.to_owned());
-        Ok(listener)
-    }
-
-    /// Of an address that is no path.
-    pub(crate) fn at(address: &SocketAddrUnix) -> Result<Self, SetupError> {
-        let socket = control_socket()?;
-        bind(&socket, address).map_err(SetupError::os("bind"))?;
-        listen(&socket, BACKLOG).map_err(SetupError::os("listen"))?;
-        Ok(Self { socket, path: None })
-    }
-
-    /// Gives its path another name.
-    pub(crate) fn rename(&mut self, path: PathBuf) -> std::io::Result<()> {
-        if let Some(old) = &self.path {
-            std::fs::rename(old, &path)?;
-            self.path = Some(path);
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        if let Some(path) = &self.path {
-            // It may have been renamed or removed.
-            let _ = std::fs::remove_file(path);
-        }
-    }
+/// What a caller who is let in is given.
+struct Terms {
+    number: PeerId,
+    mode: Mode,
+    sizes: LaneSizes,
+    memory: (OwnedFd, Arc<Mapping>),
+    bells: Bells,
+    page: PeerPage,
+    /// Whether membarriers reach the caller.
+    expedited: bool,
 }
 
 /// Where there is something to do for whoever accepts.
@@ -519,74 +473,19 @@ impl Begun {
     }
 }
 
-/// A caller's Hello.
-pub(crate) struct Hello {
-    half: Half,
-    /// Page and bells.
-    fds: [OwnedFd; 3],
-}
-
-impl Hello {
-    /// The caller's, if it is an endpoint.
-    pub(crate) fn name(&self) -> Option<Name> {
-        match self.half.says {
-            Says::Hello(name) if self.half.number.is_none() => Some(name),
-            _ => None,
-        }
-    }
-}
-
-/// The Hello that a caller has said, if he has said anything.
-pub(crate) fn hear_hello(socket: BorrowedFd<'_>) -> Result<Option<Hello>, SetupError> {
-    let Some(packet) = control::receive(socket).packet()? else { return Ok(None) };
-    let half = expect(&packet, PacketKind::Hello)?;
-    let fds = packet.fds.try_into().map_err(|fds: Vec<_>| wrong_descriptors(&fds, socket))?;
-    Ok(Some(Hello { half, fds }))
-}
-
-fn socket_address(path: &Path) -> Result<SocketAddrUnix, SetupError> {
-    SocketAddrUnix::new(path).map_err(SetupError::os("socket path"))
-}
-
-fn control_socket() -> Result<OwnedFd, SetupError> {
-    let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::empty());
-    descriptor::socket(AddressFamily::UNIX, kind, flags, None).map_err(SetupError::os("socket"))
+/// Ends the call of one that is not let in, and tells it why.
+// spec: LIFE-27
+pub(crate) fn turn_away(caller: OwnedFd, why: SetupError) -> SetupError {
+    refuse(caller.as_fd(), refusal_of(&why));
+    why
 }
 
 fn control_pair() -> Result<(OwnedFd, OwnedFd), SetupError> {
     descriptor::socket_pair(SocketType::SEQPACKET).map_err(SetupError::os("socketpair"))
 }
 
-/// Only processes of the same user, and root's, are peers.
-// spec: LIFE-7
-fn check_credentials(socket: BorrowedFd<'_>) -> Result<(), SetupError> {
-    let theirs = sockopt::socket_peercred(socket).map_err(SetupError::os("peer credentials"))?;
-    let own = rustix::process::geteuid();
-    if theirs.uid == own || theirs.uid.is_root() {
-        return Ok(());
-    }
-    Err(SetupError::Refused("the peer belongs to another user"))
-}
-
 fn link(control: OwnedFd, page: PeerPage, bells: &Bells, theirs_expedited: bool) -> Arc<Link> {
     let both = expedited() && theirs_expedited;
     let fencing = if both { Fencing::Asymmetric } else { Fencing::Symmetric };
     Arc::new(Link { control: Channel::Socket(control), page, bells: bells.clone(), fencing })
-}
-
-/// Why a packet has not brought the descriptors that it should: the kernel keeps back those that we
-/// have no room for, in which case there is none for one more. Those that came are held meanwhile.
-fn wrong_descriptors(_held: &[OwnedFd], socket: BorrowedFd<'_>) -> SetupError {
-    match descriptor::copy(socket) {
-        Ok(_) => SetupError::Protocol("descriptors of a packet"),
-        Err(errno) => SetupError::Os { call: "descriptors of a packet", errno },
-    }
-}
-
-fn expect(packet: &Packet, kind: PacketKind) -> Result<Half, SetupError> {
-    match packet.kind {
-        PacketKind::Refuse => Err(SetupError::Refused("by the listening port")),
-        found if found == kind => Half::parse(&packet.words, kind),
-        _ => Err(SetupError::Protocol("packet out of turn")),
-    }
 }

@@ -6,17 +6,17 @@ mod attacker;
 mod scene;
 
 use attacker::{
-    Attacker, HELLO, Lane, Layout, Parts, RING, Random, VERSION, WELCOME, control_socket, receive,
-    sealed_file, send,
+    Attacker, Begun, HELLO, Lane, Layout, Parts, REFUSE, RING, Random, VERSION, WELCOME,
+    control_socket, receive, sealed_file, send,
 };
 use ayre::{
-    Access, Busy, Combine, End, Endpoint, EndpointOptions, Fault, Number, PostError, Receive,
-    RemoteId, Sent, Spans, Spin, Spot, Update, Window, Windows, Write,
+    Access, Busy, Combine, End, EndReason, Endpoint, EndpointOptions, Fault, Number, PostError,
+    Receive, Refusal, RemoteId, Sent, Spans, Spin, Spot, Update, Window, Windows, Write,
 };
 use ayre_proto::envelope::{Envelope, Record};
 use ayre_proto::lane::Kind;
 use ayre_proto::touch::{Calculation, Touch};
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::net::{accept, bind, listen};
 use scene::{
     Guarded, Scene, address_of, call, envelope, hello, outgoing, poll_until, say, say_touch,
@@ -210,7 +210,14 @@ fn a_cursor_that_cannot_be_gives_no_room() {
     scene.check_honest("after the cursors");
 }
 
-// spec: ENV-6
+/// Code and detail of the refusal that a caller has been sent.
+fn refusal_to(begun: &Begun) -> [u64; 2] {
+    let (words, _) = receive(&begun.control).expect("a reason");
+    assert_eq!(words[..2], [REFUSE, VERSION]);
+    [words[2], words[3]]
+}
+
+// spec: ENV-6, LIFE-27
 #[test]
 fn callers_that_are_none_are_turned_away() {
     let mut scene = Scene::new(false);
@@ -218,17 +225,18 @@ fn callers_that_are_none_are_turned_away() {
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("a word"));
     let own = [word(16), word(24)];
     let hellos = [
-        hello(own),
-        [HELLO, VERSION, 5, 1, 1, 0, 0, 0],
-        [HELLO, VERSION, 5, 1, 1, 9, 9, 0],
-        [HELLO, VERSION - 1, u64::MAX, 1, 1, 9, 9, 0],
-        [WELCOME, VERSION, u64::MAX, 1, 1, 128, 64, 1 << 18],
+        (hello(own), Refusal::Taken),
+        ([HELLO, VERSION, 5, 1, 1, 0, 0, 0], Refusal::Kind),
+        ([HELLO, VERSION, 5, 1, 1, 9, 9, 0], Refusal::Unknown),
+        ([HELLO, VERSION - 1, u64::MAX, 1, 1, 9, 9, 0], Refusal::Version(VERSION)),
+        ([WELCOME, VERSION, u64::MAX, 1, 1, 128, 64, 1 << 18], Refusal::Unknown),
         // Of one that is connected already.
-        hello([0x11a5, 0x11a5]),
+        (hello([0x11a5, 0x11a5]), Refusal::Taken),
     ];
-    for (index, words) in hellos.into_iter().enumerate() {
+    for (index, (words, why)) in hellos.into_iter().enumerate() {
         let begun = call(&scene.victim, words);
         poll_until(&mut scene.victim, &mut scene.ends, |_, _| begun.is_answered());
+        assert_eq!(refusal_to(&begun), why.to_words(), "{index}");
         assert!(receive(&begun.control).is_none(), "{index} is hung up on");
         assert_eq!(scene.malformed(), (index as u64 + 1).min(5));
     }
@@ -249,6 +257,18 @@ fn callers_that_are_none_are_turned_away() {
 
 /// Calls a liar that answers with these sizes.
 fn welcome(victim: &mut Endpoint, name: [u64; 2], layout: Layout) -> Result<Sent, PostError> {
+    let (page, file) = (Parts::new().page, sealed_file(layout.file_bytes()));
+    let Layout { paired, response, ring } = layout;
+    let answer = [WELCOME, VERSION, u64::MAX, 1, 1, paired, response, ring];
+    answered(victim, name, (answer, &[page.as_fd(), file.as_fd()])).1
+}
+
+/// Calls a liar that answers so: what becomes of a message to it.
+fn answered(
+    victim: &mut Endpoint,
+    name: [u64; 2],
+    (words, fds): ([u64; 8], &[BorrowedFd<'_>]),
+) -> (RemoteId, Result<Sent, PostError>) {
     let address = address_of(victim, name);
     let listener = control_socket();
     bind(&listener, &socket_of(&address)).expect("a name that is free");
@@ -258,20 +278,39 @@ fn welcome(victim: &mut Endpoint, name: [u64; 2], layout: Layout) -> Result<Sent
     let mut post = |victim: &mut Endpoint| victim.send(remote, &outgoing(&mut bytes, 60));
     assert_eq!(post(victim), Err(PostError::Busy(Busy::Connecting)));
     let socket = accept(&listener).expect("the victim's call");
-    let (words, _parts) = receive(&socket).expect("a hello");
-    assert_eq!(words[..4], [HELLO, VERSION, u64::MAX, 1]);
-    let (page, file) = (Parts::new().page, sealed_file(layout.file_bytes()));
-    let Layout { paired, response, ring } = layout;
-    let answer = [WELCOME, VERSION, u64::MAX, 1, 1, paired, response, ring];
-    assert!(send(&socket, answer, &[page.as_fd(), file.as_fd()]), "the victim is there");
+    let (hello, _parts) = receive(&socket).expect("a hello");
+    assert_eq!(hello[..4], [HELLO, VERSION, u64::MAX, 1]);
+    assert!(send(&socket, words, fds), "the victim is there");
     for _ in 0..5000 {
         victim.progress(|_| ());
         match post(victim) {
             Err(PostError::Busy(_)) => {}
-            other => return other,
+            other => return (remote, other),
         }
     }
     panic!("the victim makes up its mind");
+}
+
+// spec: ENV-6, ENV-34, LIFE-27, LANE-14
+#[test]
+fn a_refused_call_ends_with_its_reason() {
+    let mut victim = Endpoint::open_with(&EndpointOptions::new().spin(Spin::SHARED)).unwrap();
+    let ours = VERSION;
+    let reasons = [
+        (Refusal::User(7), EndReason::Refused(Refusal::User(7))),
+        (Refusal::Full(1024), EndReason::Refused(Refusal::Full(1024))),
+        (Refusal::Resources(24), EndReason::Refused(Refusal::Resources(24))),
+        (Refusal::Version(6), EndReason::Version { theirs: 6, ours }),
+    ];
+    for (index, (refusal, reason)) in reasons.into_iter().enumerate() {
+        let [code, detail] = refusal.to_words();
+        let version = if let Refusal::Version(theirs) = refusal { theirs } else { ours };
+        let words = [REFUSE, version, code, detail, 0, 0, 0, 0];
+        let (remote, sent) = answered(&mut victim, [index as u64, 3], (words, &[]));
+        assert_eq!(sent, Err(PostError::Fault(Fault::Refused)), "{refusal}");
+        assert_eq!(victim.reason(remote), Some(&reason));
+        assert!(victim.forget(remote) && victim.reason(remote).is_none());
+    }
 }
 
 // spec: ENV-6
@@ -297,5 +336,6 @@ fn who_has_lied_is_not_heard_again() {
     scene.check_ended("what is good behind it is not taken", 0);
     let begun = call(&scene.victim, hello([0x11a5, 0x11a5]));
     poll_until(&mut scene.victim, &mut scene.ends, |_, _| begun.is_answered());
+    assert_eq!(refusal_to(&begun), Refusal::Unknown.to_words());
     assert!(receive(&begun.control).is_none(), "it is hung up on");
 }

@@ -10,7 +10,7 @@ use attacker::{
     VERSION, WELCOME, accept_from, bell_pair, connect_to, hello, listen_at, memory_file, receive,
     sealed_file, send, send_bytes,
 };
-use ayre::{Config, Fault, Mode, PeerId, Port, SetupError, Spin};
+use ayre::{Config, Fault, Mode, PeerId, Port, Refusal, SetupError, Spin};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
     MemfdFlags, Mode as FileMode, OFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create, open,
@@ -19,21 +19,31 @@ use world::{REGION, World, seeds, socket_path};
 
 const MODES: [Mode; 2] = [Mode::Direct, Mode::Mediated];
 
-/// A stranger introduces itself with any words and descriptors, and is turned away. Who comes after
-/// it is served by the same call.
-fn turned_away(world: &mut World, words: [u64; 8], fds: &[BorrowedFd<'_>]) {
+/// A stranger introduces itself with any words and descriptors, and is turned away, with code and
+/// detail of a reason. Who comes after it is served by the same call.
+fn turned_away(world: &mut World, words: [u64; 8], fds: &[BorrowedFd<'_>]) -> [u64; 2] {
     let stranger = connect_to(&world.path);
     assert!(send(&stranger, words, fds), "the victim listens");
     let malformed = world.victim.counters().malformed();
     let (attacker, peer) = world.attacker(false);
-    let last = std::iter::repeat_with(|| receive(&stranger)).take(2).last().flatten();
-    assert!(last.is_none(), "the victim closes");
+    let refusal = refusal_to(&stranger);
     assert!(world.victim.counters().malformed() > malformed, "and counts it");
     assert_eq!(peer.index() as u64, attacker.number);
     world.honest_round();
+    refusal
 }
 
-// spec: LIFE-7, LIFE-9
+/// Code and detail of the refusal that a stranger hears, and then the end.
+fn refusal_to(stranger: &OwnedFd) -> [u64; 2] {
+    let heard: Vec<_> = std::iter::repeat_with(|| receive(stranger)).take(3).collect();
+    let said: Vec<_> = heard.iter().flatten().map(|(words, _)| *words).collect();
+    let &[[kind, version, code, detail, ..]] = &said[..] else { panic!("{said:?}") };
+    assert_eq!((kind, version), (REFUSE, VERSION));
+    assert!(heard[2].is_none(), "the victim closes");
+    [code, detail]
+}
+
+// spec: LIFE-7, LIFE-9, LIFE-27, LANE-14
 #[test]
 fn wrong_introductions_are_turned_away() {
     for mode in MODES {
@@ -44,10 +54,23 @@ fn wrong_introductions_are_turned_away() {
             turned_away(&mut world, [kind, good[1], good[2], 0, 1, 0, 0, 0], &parts.fds());
         }
         for version in [0, VERSION + 1, u64::MAX] {
-            turned_away(&mut world, [HELLO, version, 900, 0, 1, 0, 0, 0], &parts.fds());
+            let words = [HELLO, version, 900, 0, 1, 0, 0, 0];
+            let why = turned_away(&mut world, words, &parts.fds());
+            assert_eq!(why, Refusal::Version(VERSION).to_words(), "{version}");
+            // Of other versions no more is known.
+            let why = turned_away(&mut world, [HELLO, version, 7, 7, 7, 7, 7, 7], &[]);
+            assert_eq!(why, Refusal::Version(VERSION).to_words(), "{version}");
         }
-        for number in [0, 1, 1024, 65535, 65536, u64::MAX] {
-            turned_away(&mut world, hello(number, false), &parts.fds());
+        for (number, why) in [
+            (0, Refusal::Taken),
+            (1, Refusal::Taken),
+            (1024, Refusal::Full(1024)),
+            (65535, Refusal::Full(1024)),
+            (65536, Refusal::Unknown),
+            (u64::MAX, Refusal::Kind),
+        ] {
+            let told = turned_away(&mut world, hello(number, false), &parts.fds());
+            assert_eq!(told, why.to_words(), "{number}");
         }
         for sizes in [[1, 0], [23, 24], [1 << 20, 24], [u64::MAX, u64::MAX], [28, 1 << 40]] {
             let words = [HELLO, VERSION, 900, 0, 1, sizes[0], sizes[1], 0];
@@ -115,7 +138,7 @@ fn strangers_that_say_nothing_or_go_do_not_hold_the_port_up() {
             let stranger = connect_to(&world.path);
             assert!(send_bytes(&stranger, &vec![1; len], &parts.fds()), "the victim listens");
             world.attacker(false);
-            assert!(receive(&stranger).is_none(), "{len} bytes are no introduction");
+            assert_eq!(refusal_to(&stranger), [0, 0], "{len} bytes are no introduction");
         }
         let stranger = connect_to(&world.path);
         assert!(send(&stranger, hello(900, false), &parts.fds()), "the victim listens");
@@ -223,6 +246,34 @@ fn wrong_welcomes_are_refused() {
     }
     let unasked = Answer::good(Mode::Direct);
     assert!(connect_to_answer(Mode::Mediated, Some(unasked)).is_err(), "never direct unasked");
+}
+
+/// The caller's call ends with the reason that the listener gave.
+// spec: LIFE-27, LANE-14
+#[test]
+fn a_refused_caller_is_told_why() {
+    let refused = |version, why: Refusal| {
+        let [code, detail] = why.to_words();
+        let words = [REFUSE, version, code, detail, 0, 0, 0, 0];
+        let answer = Answer { words, fds: Vec::new() };
+        connect_to_answer(Mode::Direct, Some(answer)).expect_err("it was refused")
+    };
+    for why in [Refusal::User(7), Refusal::Kind, Refusal::Taken, Refusal::Resources(24)] {
+        let error = refused(VERSION, why);
+        assert!(matches!(error, SetupError::Refused { why: told, .. } if told == why), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(&why.to_string()) && text.contains("/ayre-"), "{text}");
+    }
+    for version in [0, VERSION - 1, VERSION + 1, 1 << 40] {
+        let told = refused(version, Refusal::Version(version));
+        let welcomed = Answer::good(Mode::Direct).with_word(1, version);
+        let welcomed = connect_to_answer(Mode::Direct, Some(welcomed)).expect_err("it differs");
+        for text in [told.to_string(), welcomed.to_string()] {
+            let numbers = [version, VERSION].map(|number| format!("version {number} "));
+            let [theirs, ours] = numbers.map(|number| text.replace(':', " ").contains(&number));
+            assert!(theirs && ours, "{text}");
+        }
+    }
 }
 
 // spec: LANE-9

@@ -1,7 +1,7 @@
 //! Strangers at the sockets of a job: other users, garbage, silence, crowds.
 mod common;
 
-use ayre::{Config, Port, SetupError};
+use ayre::{Config, Port, Refusal, SetupError};
 use common::ports::{tell, told};
 use common::system::descriptors;
 use common::{Directory, Family, Line, Process, Random, iterations, with_processes};
@@ -147,7 +147,7 @@ fn knock_as_nobody(number: u64, line: &Line) {
     if number == 0 {
         become_nobody();
         let error = port.connect(path()).unwrap_err();
-        let refused = matches!(error, SetupError::PeerLeft | SetupError::Refused(_));
+        let refused = matches!(error, SetupError::Refused { why: Refusal::User(65534), .. });
         line.say(u64::from(refused));
     } else {
         line.hear();
@@ -220,7 +220,10 @@ fn a_port_of_another_user_is_not_connected_to() {
             nobody.line.hear();
             let mut port = Port::open(Config::new()).unwrap();
             let error = port.connect(&path).unwrap_err();
-            assert!(matches!(error, SetupError::Refused(_)), "{error}");
+            assert!(
+                matches!(error, SetupError::Rejected { why: Refusal::User(65534), .. }),
+                "{error}"
+            );
             nobody.line.say(0);
             nobody.succeeds();
         },

@@ -367,7 +367,8 @@ fn strangers_are_not_let_in() {
             let wrong_key = NetOptions::sealed(OTHER_KEY).expect("a key");
             for options in [stranger, wrong_key] {
                 let error = hasty(5, options).connect_net(&[at]).expect_err("it is a stranger");
-                let is_meant = matches!(error, SetupError::TimedOut(_) | SetupError::Refused(_));
+                let is_meant =
+                    matches!(error, SetupError::TimedOut(_) | SetupError::Refused { .. });
                 assert!(is_meant, "{error}");
             }
         });

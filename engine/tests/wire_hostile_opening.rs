@@ -76,7 +76,7 @@ fn recorded_refusal(victim: &mut Port, at: SocketAddr) -> Vec<Vec<u8>> {
             yield_now();
         }
         let refused = connecting.join().expect("no panic");
-        assert!(matches!(refused, Err(SetupError::Refused(_))), "{refused:?}");
+        assert!(matches!(refused, Err(SetupError::Refused { .. })), "{refused:?}");
         let to_victim = third.connect_net(&[at]).expect("a free number");
         third.disconnect(to_victim).expect("it was connected");
         accepting.join().expect("no panic")

@@ -94,7 +94,10 @@ fn a_number_that_is_taken_is_refused() {
             std::thread::scope(|scope| {
                 let accepting = scope.spawn(|| far.accept());
                 let refused = other.connect_net(&to);
-                assert!(matches!(refused, Err(SetupError::Refused(_))), "{number}: {refused:?}");
+                assert!(
+                    matches!(refused, Err(SetupError::Refused { .. })),
+                    "{number}: {refused:?}"
+                );
                 third.connect_net(&to).expect("a number that is free");
                 assert_eq!(accepting.join().expect("no panic").expect("a peer"), PeerId(3));
             });

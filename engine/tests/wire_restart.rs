@@ -120,7 +120,7 @@ fn nobody_takes_the_place_of_a_port_that_is_there() {
                 yield_now();
             }
             let refused = claiming.join().expect("no panic");
-            assert!(matches!(refused, Err(SetupError::Refused(_))), "{refused:?}");
+            assert!(matches!(refused, Err(SetupError::Refused { .. })), "{refused:?}");
             third.connect_net(&[at]).expect("a number that is free");
             assert_eq!(accepting.join().expect("no panic").expect("a peer"), PeerId(2));
         });

@@ -31,6 +31,8 @@ pub enum Fault {
     Held = 12,
     /// The message asks for its owner's program.
     Exception = 13,
+    /// The connection was refused: nothing was sent.
+    Refused = 14,
 }
 
 impl Fault {
@@ -50,6 +52,7 @@ impl Fault {
             11 => Self::Stopped,
             12 => Self::Held,
             13 => Self::Exception,
+            14 => Self::Refused,
             _ => Self::Malformed,
         }
     }
@@ -76,6 +79,7 @@ impl core::fmt::Display for Fault {
             Self::Stopped => "the inlet has stopped at an earlier message",
             Self::Held => "the inlet has stopped at this message",
             Self::Exception => "the message is for its owner's program",
+            Self::Refused => "the connection was refused",
         })
     }
 }

@@ -9,7 +9,8 @@
 pub enum Refusal {
     /// No reason that this version knows.
     Unknown,
-    /// The caller belongs to another user; that one's number, as the refusing side sees it.
+    /// The other process belongs to another user; that one's number, as the refusing side sees
+    /// it.
     User(u32),
     /// The refusing side speaks this version.
     Version(u64),
@@ -64,7 +65,9 @@ impl core::fmt::Display for Refusal {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Unknown => f.write_str("the peer gave no reason"),
-            Self::User(user) => write!(f, "the caller belongs to another user ({user})"),
+            Self::User(user) => {
+                write!(f, "user {user} is neither the same one, nor root, nor in AYRE_GROUP")
+            }
             Self::Version(theirs) => write!(f, "the peer speaks version {theirs} of the formats"),
             Self::Kind => f.write_str("one side is an endpoint, the other one a port"),
             Self::Taken => f.write_str("the peer has a connection of this number or name already"),

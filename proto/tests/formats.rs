@@ -12,7 +12,7 @@ use ayre_proto::units::{Claim, Key, PeerId};
 use common::{atomics, word};
 use proptest::prelude::*;
 
-const FAULTS: [Fault; 13] = [
+const FAULTS: [Fault; 14] = [
     Fault::UnknownKey,
     Fault::StaleKey,
     Fault::Rights,
@@ -26,6 +26,7 @@ const FAULTS: [Fault; 13] = [
     Fault::Stopped,
     Fault::Held,
     Fault::Exception,
+    Fault::Refused,
 ];
 const OPERATIONS: [Operation; 7] = [
     Operation::Put,
@@ -222,9 +223,8 @@ proptest! {
 #[test]
 fn codes_are_those_of_the_table() {
     let codes = FAULTS.map(Fault::code);
-    assert_eq!(codes, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]);
+    assert_eq!(codes, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]);
     assert_eq!((Status::Ok.code(), Status::Declined.code()), (0, 15));
-    assert_eq!(Status::from_code(14), Status::Fault(Fault::Malformed), "reserved");
 }
 
 // spec: ERR-7

@@ -5,11 +5,11 @@
 //! a link with it; which of two links counts then, the links themselves settle.
 use super::ahead::Ahead;
 use super::touched::Toucher;
-use super::{Address, Endpoint, Remote, RemoteId};
+use super::{Address, EndReason, Endpoint, Remote, RemoteId};
 use crate::connection::Name;
 use crate::control::Packet;
-use crate::error::{Busy, Fault, PostError, SetupError};
-use crate::setup::{Begun, Hello, hear_hello};
+use crate::error::{Busy, Fault, PostError, Refusal, SetupError};
+use crate::setup::{Begun, Hello, hear_hello, turn_away};
 use crate::wire::{Arrived, BegunLink};
 use ayre_proto::envelope::LONG_MAX_HERE;
 use ayre_proto::units::PeerId;
@@ -25,7 +25,7 @@ pub(super) enum Standing {
     Calling(Call),
     Connected,
     /// Nothing goes to it any more.
-    Ended(Fault),
+    Ended(EndReason),
 }
 
 /// Lines of the shortest message lane: the longest record finds room in the end.
@@ -100,7 +100,7 @@ impl Endpoint {
             return false;
         }
         let peer = self.remotes[remote.index()].peer;
-        self.end_remote(remote, Fault::PeerDead);
+        self.end_remote(remote, EndReason::Left);
         self.drop_messages(remote);
         if let Some(peer) = peer {
             self.by_peer[peer.index()] = None;
@@ -125,13 +125,14 @@ impl Endpoint {
         let Some(known) = self.remotes.get(remote.index()) else {
             return Err(Fault::ForeignHandle.into());
         };
-        match known.standing {
-            Standing::Ended(why) => return Err(why.into()),
+        match &known.standing {
+            Standing::Ended(why) => return Err(why.fault().into()),
             Standing::Calling(_) => self.meet(),
             Standing::Strangers => {
                 if let Err(why) = self.call(remote) {
+                    let fault = why.fault();
                     self.remotes[remote.index()].standing = Standing::Ended(why);
-                    return Err(why.into());
+                    return Err(fault.into());
                 }
             }
             // A long write to it has yet to go.
@@ -142,19 +143,17 @@ impl Endpoint {
         open.ok_or_else(|| Busy::Connecting.into())
     }
 
-    fn call(&mut self, remote: RemoteId) -> Result<(), Fault> {
+    fn call(&mut self, remote: RemoteId) -> Result<(), EndReason> {
         let address = self.remotes[remote.index()].address;
         if address.name() == self.address.name() {
-            let peer = self.port.connect_loopback().map_err(|_| Fault::PeerDead)?;
+            let peer = self.port.connect_loopback()?;
             self.connected(remote, peer);
             return Ok(());
         }
         let call = match address.is_with(&self.address) {
-            true => self.call_here(&address).map(Call::Here),
-            false => self.call_away(&address).map(Call::Away),
+            true => Call::Here(self.call_here(&address)?),
+            false => Call::Away(self.call_away(&address)?),
         };
-        // Nobody listens at a name once its endpoint has gone.
-        let call = call.map_err(|_| Fault::PeerDead)?;
         self.remotes[remote.index()].standing = Standing::Calling(call);
         self.calls += 1;
         self.look_about();
@@ -207,7 +206,11 @@ impl Endpoint {
             self.port.sleep.forget(caller.as_fd());
             match heard {
                 Ok(Some(hello)) => self.hear_caller(caller, hello),
-                _ => self.port.count_malformed(),
+                Err(why) => {
+                    turn_away(caller, why);
+                    self.port.count_malformed();
+                }
+                Ok(None) => {}
             }
         }
     }
@@ -251,11 +254,13 @@ impl Endpoint {
     }
 
     fn hear_answer_here(&mut self, remote: RemoteId, answer: Result<Packet, SetupError>) {
-        // One that hangs up has called itself, or has gone: calling again will tell.
-        if let (Some(Call::Here(begun)), Ok(packet)) = (self.hang_up(remote), answer)
-            && let Ok(peer) = self.port.welcomed(begun, packet)
-        {
-            self.connected(remote, peer);
+        let Some(Call::Here(begun)) = self.hang_up(remote) else { return };
+        match answer.and_then(|packet| self.port.welcomed(begun, packet)) {
+            Ok(peer) => self.connected(remote, peer),
+            // One that hangs up has called itself, or has gone: calling again will tell.
+            Err(SetupError::PeerLeft) => {}
+            Err(SetupError::Refused { why: Refusal::Taken, .. }) => {}
+            Err(why) => self.end_remote(remote, why.into()),
         }
     }
 
@@ -265,7 +270,7 @@ impl Endpoint {
         match opened {
             Some(opened) => self.take_link(remote, opened),
             // It was asked for long, or has refused: nobody of that address is there.
-            None => self.end_remote(remote, Fault::PeerDead),
+            None => self.end_remote(remote, EndReason::Unanswered(self.port.config.setup_timeout)),
         }
     }
 
@@ -296,7 +301,7 @@ impl Endpoint {
             self.port.count_malformed();
             return false;
         }
-        !matches!(standing, Standing::Connected | Standing::Ended(Fault::Malformed))
+        !matches!(standing, Standing::Connected | Standing::Ended(EndReason::Malformed))
     }
 
     fn take_link(&mut self, remote: RemoteId, arrived: Arrived) {
@@ -311,25 +316,29 @@ impl Endpoint {
     // spec: ENV-6
     #[cold]
     fn too_short(&mut self, remote: RemoteId, peer: PeerId) {
-        self.remotes[remote.index()].standing = Standing::Ended(Fault::Malformed);
+        self.remotes[remote.index()].standing = Standing::Ended(EndReason::Malformed);
         self.port.count_malformed();
         let gone = self.port.disconnect(peer);
         debug_assert!(gone.is_ok(), "it was connected");
     }
 
     /// Somebody has said who he is.
+    // spec: LIFE-27
     fn hear_caller(&mut self, caller: OwnedFd, hello: Hello) {
-        let others = |name: &Name| *name != self.address.name();
-        let Some(name) = hello.name().filter(others) else { return self.port.count_malformed() };
+        let Some(name) = hello.name().filter(|name| *name != self.address.name()) else {
+            let why = if hello.name().is_none() { Refusal::Kind } else { Refusal::Taken };
+            turn_away(caller, SetupError::rejected(why));
+            return self.port.count_malformed();
+        };
         let known = self.by_name.get(&name).copied();
         let remote = match known {
-            Some(known) => Ok(known),
+            Some(known) => self.may_call(known, name).map(|()| known),
             None => self.learn(self.address.of_neighbour(name)),
         };
-        let Ok(remote) = remote else { return };
-        if !self.may_call(remote, name) {
-            return;
-        }
+        let remote = match remote {
+            Ok(remote) => remote,
+            Err(why) => return drop(turn_away(caller, why)),
+        };
         match self.port.answer(caller, hello) {
             Ok(peer) => return self.connected(remote, peer),
             Err(SetupError::Os { .. }) => {}
@@ -342,14 +351,16 @@ impl Endpoint {
 
     /// Whether a remote's call counts.
     // spec: ENV-6
-    fn may_call(&mut self, remote: RemoteId, name: Name) -> bool {
+    fn may_call(&mut self, remote: RemoteId, name: Name) -> Result<(), SetupError> {
         match &self.remotes[remote.index()].standing {
             // Who has forgotten us may call anew; who has lied may not.
-            Standing::Strangers | Standing::Ended(Fault::PeerDead) => true,
-            Standing::Calling(Call::Here(_)) => {
-                name > self.address.name() && self.hang_up(remote).is_some()
+            Standing::Ended(EndReason::Malformed) => Err(SetupError::rejected(Refusal::Unknown)),
+            Standing::Strangers | Standing::Ended(_) => Ok(()),
+            Standing::Calling(Call::Here(_)) if name > self.address.name() => {
+                self.hang_up(remote);
+                Ok(())
             }
-            _ => false,
+            _ => Err(SetupError::rejected(Refusal::Taken)),
         }
     }
 

@@ -14,6 +14,7 @@
 //! | `options.rs` | how one is opened |
 //! | `links.rs` | when links with other hosts are looked at |
 //! | `meet.rs` | connections that come about while the program goes on |
+//! | `reason.rs` | why there is none |
 //! | `send.rs` | messages on their way out |
 //! | `ahead.rs` | messages that go before they are wanted |
 //! | `receive.rs` | what comes, and what becomes of it |
@@ -33,6 +34,7 @@ mod links;
 mod meet;
 mod options;
 mod posted;
+mod reason;
 mod receive;
 mod rest;
 mod send;
@@ -44,6 +46,7 @@ mod windows;
 pub use address::Address;
 pub use options::EndpointOptions;
 pub use posted::{Found, Receive};
+pub use reason::EndReason;
 pub use send::{Outgoing, Sent};
 pub use touch::{Spot, Update, Write};
 pub use touched::{TouchKind, Touched};
@@ -300,6 +303,15 @@ impl Endpoint {
         self.address
     }
 
+    /// Why nothing goes to a remote any more; none while something does, or may.
+    // spec: ENV-34
+    pub fn reason(&self, remote: RemoteId) -> Option<&EndReason> {
+        match &self.remotes.get(remote.index())?.standing {
+            Standing::Ended(why) => Some(why),
+            _ => None,
+        }
+    }
+
     /// Gets on with everything that is under way, and tells what has ended. Returns whether
     /// anything was done.
     ///
@@ -522,10 +534,12 @@ impl Endpoint {
     #[cold]
     fn mourn(&mut self) {
         while let Some(peer) = self.port.died.pop() {
-            let ended = self.port.connection(peer).ok().and_then(|connection| connection.ended);
+            let connection = self.port.connection(peer).ok();
+            let (ended, has_left) = connection.map_or((None, false), |it| (it.ended, it.left));
             let known = self.remotes.iter().find(|(_, remote)| remote.peer == Some(peer));
             if let Some((index, _)) = known {
-                self.end_remote(RemoteId(index as u32), ended.unwrap_or(Fault::PeerDead));
+                let why = EndReason::of_fault(ended.unwrap_or(Fault::PeerDead), has_left);
+                self.end_remote(RemoteId(index as u32), why);
             }
             self.by_peer.get_mut(peer.index()).and_then(Option::take);
             let forgotten = self.port.forget(peer);
@@ -534,7 +548,8 @@ impl Endpoint {
     }
 
     /// Everything that is under way with a remote ends.
-    fn end_remote(&mut self, remote: RemoteId, why: Fault) {
+    fn end_remote(&mut self, remote: RemoteId, reason: EndReason) {
+        let why = reason.fault();
         // What it sent before it went can still be received.
         if let Some(peer) = self.remotes.get(remote.index()).and_then(|remote| remote.peer) {
             // One that goes on writing does not make it take longer.
@@ -553,7 +568,7 @@ impl Endpoint {
             known.replies.clear();
             (known.peer, known.open) = (None, None);
             (known.ring_in, known.ring_out, known.process) = (None, None, None);
-            known.standing = Standing::Ended(why);
+            known.standing = Standing::Ended(reason);
             self.end_touched(remote);
         }
     }

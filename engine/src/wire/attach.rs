@@ -11,7 +11,7 @@ use super::report::Owner;
 use super::window::Window;
 use super::{Wire, lock};
 use crate::connection::Connection;
-use crate::error::{Fault, SetupError};
+use crate::error::{Fault, Refusal, SetupError};
 use crate::mem::page::Sleeper;
 use crate::port::Port;
 use ayre_proto::link::frame::PATHS_MAX;
@@ -153,7 +153,7 @@ impl Port {
             ended => {
                 lock(wire).links.give_up(begun.index);
                 Err(match ended {
-                    Opening::Refused => SetupError::Refused("by the port of the other host"),
+                    Opening::Refused => SetupError::refused(Refusal::Unknown),
                     _ => SetupError::TimedOut("a peer"),
                 })
             }

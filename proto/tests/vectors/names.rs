@@ -58,6 +58,7 @@ pub(crate) const STATUSES: &[(&str, Status)] = &[
     ("stopped", Status::Fault(Fault::Stopped)),
     ("held", Status::Fault(Fault::Held)),
     ("exception", Status::Fault(Fault::Exception)),
+    ("refused", Status::Fault(Fault::Refused)),
 ];
 
 pub(crate) const FRAME_KINDS: &[(&str, frame::Kind)] = &[

@@ -1,0 +1,97 @@
+//! Why nothing goes to a remote any more.
+use crate::error::{Fault, Refusal, SetupError};
+use rustix::io::Errno;
+use std::time::Duration;
+
+/// Why an endpoint's connection with a remote has ended, or has not come about.
+// spec: ENV-34
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EndReason {
+    /// Its process has ended, or its endpoint was dropped before it was called.
+    #[error("its process has ended")]
+    Died,
+    /// It has closed the connection.
+    #[error("it has left")]
+    Left,
+    /// Its host or process was started anew.
+    #[error("it was started anew")]
+    Restarted,
+    /// It said what no endpoint of this version says.
+    #[error("it broke the formats")]
+    Malformed,
+    /// It refused the connection.
+    #[error("it refused the connection: {0}")]
+    Refused(Refusal),
+    /// This side refused the connection.
+    #[error("this process refused the connection: {0}")]
+    Rejected(Refusal),
+    /// The two sides speak different versions of the formats.
+    #[error("it speaks version {theirs} of the formats, and this process version {ours}")]
+    Version {
+        /// That of the remote.
+        theirs: u64,
+        /// This side's.
+        ours: u64,
+    },
+    /// It lives, but closes each connection without a word.
+    #[error("it closed every connection without giving a reason, for {} s", .0.as_secs_f32())]
+    HungUp(Duration),
+    /// Another host, or what is on the way to it, did not answer the call.
+    #[error("it did not answer within {} s", .0.as_secs_f32())]
+    Unanswered(Duration),
+    /// Nothing was heard of another host.
+    #[error("nothing was heard of it for {} s", .0.as_secs_f32())]
+    Silent(Duration),
+    /// The system refused this process what a connection takes.
+    #[error("{call}: {errno}")]
+    Os {
+        /// Which call.
+        call: &'static str,
+        /// How.
+        errno: Errno,
+    },
+    /// Something else was in the way of the connection.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl EndReason {
+    /// With which fault what is under way ends, and what is posted is refused.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Malformed => Fault::Malformed,
+            Self::Restarted => Fault::PeerRestarted,
+            Self::Died | Self::Left | Self::Unanswered(_) | Self::Silent(_) => Fault::PeerDead,
+            Self::Refused(_) | Self::Rejected(_) | Self::Version { .. } | Self::HungUp(_) => {
+                Fault::Refused
+            }
+            Self::Os { .. } | Self::Other(_) => Fault::Refused,
+        }
+    }
+
+    /// Why a connection has ended that has ended with this fault.
+    pub(super) fn of_fault(fault: Fault, has_left: bool) -> Self {
+        match fault {
+            Fault::Malformed => Self::Malformed,
+            Fault::PeerRestarted => Self::Restarted,
+            _ if has_left => Self::Left,
+            _ => Self::Died,
+        }
+    }
+}
+
+impl From<SetupError> for EndReason {
+    fn from(error: SetupError) -> Self {
+        match error {
+            SetupError::Refused { why, .. } => Self::Refused(why),
+            SetupError::Rejected { why, .. } => Self::Rejected(why),
+            SetupError::Version { theirs, ours, .. } => Self::Version { theirs, ours },
+            SetupError::PeerLeft => Self::Died,
+            // Nobody listens where an endpoint was.
+            SetupError::Os { call: "connect", errno: Errno::CONNREFUSED } => Self::Died,
+            SetupError::Os { call, errno } => Self::Os { call, errno },
+            other => Self::Other(other.to_string()),
+        }
+    }
+}

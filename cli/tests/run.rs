@@ -110,7 +110,7 @@ fn every_rank_learns_its_place() {
     assert_eq!(output.stdout, b"mediated\n");
 }
 
-// spec: LIFE-28
+// spec: LIFE-30
 #[test]
 fn a_wrong_variable_starts_no_rank_and_all_are_listed_on_request() {
     let base = Base::new();

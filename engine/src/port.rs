@@ -150,7 +150,7 @@ impl Port {
     /// # Errors
     /// [`SetupError::Os`] where the system refuses memory files, eventfds or epoll;
     /// [`SetupError::Environment`] where a variable is wrong ([`crate::settings`]).
-    // spec: INJ-4, LIFE-28
+    // spec: INJ-4, LIFE-30
     pub fn open(mut config: Config) -> Result<Self, SetupError> {
         crate::settings::check()?;
         crate::mem::fence::expedited();

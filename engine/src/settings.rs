@@ -33,7 +33,7 @@ const FAULTS: &str = "AYRE_FAULTS";
 const TUNING: &str = "AYRE_TUNING";
 
 /// All that users set.
-// spec: LIFE-28
+// spec: LIFE-30
 pub const SETTINGS: &[Setting] = &[
     Setting {
         name: MODE,
@@ -130,7 +130,7 @@ impl Setting {
 /// # Errors
 /// [`SetupError::Environment`] with the variable, its value, what is wrong with it and what there
 /// is.
-// spec: LIFE-28
+// spec: LIFE-30
 pub fn check() -> Result<(), SetupError> {
     let names = std::env::vars_os().map(|(name, _)| name);
     let ours = names.filter_map(|name| name.into_string().ok()).filter(|name| is_ours(name));
@@ -237,7 +237,7 @@ mod tests {
         format!("| {} |\n", cells.join(" | "))
     }
 
-    // spec: LIFE-28
+    // spec: LIFE-30
     #[test]
     fn the_page_has_the_same_table() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/settings.md");
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(rows, SETTINGS.len() + OF_LAUNCHERS.len(), "docs/settings.md has others");
     }
 
-    // spec: LIFE-28
+    // spec: LIFE-30
     #[test]
     fn a_default_that_is_a_word_is_one_of_the_values() {
         for setting in SETTINGS {
@@ -266,7 +266,7 @@ mod tests {
         }
     }
 
-    // spec: LIFE-28
+    // spec: LIFE-30
     #[test]
     fn a_wrong_value_is_told_with_what_is_allowed() {
         for (name, text, said) in [
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(net_words(" eth1,, 10.0.0.0/8,").unwrap(), ["eth1", "10.0.0.0/8"]);
     }
 
-    // spec: LIFE-28
+    // spec: LIFE-30
     #[test]
     fn an_unknown_name_is_refused_with_the_list() {
         let error = check_name("AYRE_MODES").unwrap_err().to_string();

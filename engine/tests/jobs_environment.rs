@@ -63,7 +63,7 @@ fn a_wrong_variable_is_named() {
     );
 }
 
-// spec: LIFE-23, LIFE-28
+// spec: LIFE-23, LIFE-30
 #[test]
 fn a_wrong_choice_is_an_error_where_nothing_needs_it_and_says_what_there_is() {
     let wrong = [
@@ -98,7 +98,7 @@ fn open_none(_: &Line) {
     }
 }
 
-// spec: LIFE-28
+// spec: LIFE-30
 #[test]
 fn every_port_looks_at_the_variables() {
     with_processes(

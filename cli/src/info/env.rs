@@ -23,7 +23,7 @@ struct Row {
     meaning: &'static str,
 }
 
-// spec: LIFE-28
+// spec: LIFE-30
 pub(super) fn text(is_json: bool) -> Result<String> {
     let report = Report::make();
     Ok(if is_json { serde_json::to_string_pretty(&report)? + "\n" } else { report.to_string() })

@@ -109,7 +109,7 @@ impl Mode {
 }
 
 /// Runs the job; the exit code is the job's.
-// spec: LIFE-28
+// spec: LIFE-30
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     ayre::settings::check()?;
     match (args.hosts.layout(args.ranks)?, args.ranks) {

@@ -20,7 +20,7 @@ pub(super) struct Choices {
 
 impl Choices {
     /// What is wrong is an error even where there is no other host, so that it is found at once.
-    // spec: LIFE-2, LIFE-8, LIFE-28, SEAL-12
+    // spec: LIFE-2, LIFE-8, LIFE-30, SEAL-12
     pub(super) fn read() -> Result<Self, SetupError> {
         settings::check()?;
         let net = settings::net()?;

@@ -13,7 +13,7 @@
 //! | variable | is |
 //! |---|---|
 //! | `AYRE_HOST_RANKS` | `first..end`: the ranks of this host, without the one behind `..` |
-//! | `AYRE_ADDRESSES` | if there are other hosts: the IP address to listen at, or up to four and commas |
+//! | `AYRE_ADDRESSES` | if there are other hosts: the IP addresses to listen at, up to four |
 //!
 //! and it writes the job's key, 64 hexadecimal digits, to `key` in the directory. A rank that has
 //! peers on other hosts writes `<rank>.addr` there ([`files`]); the files of all other hosts'

@@ -128,6 +128,17 @@ pub enum SetupError {
     /// The launcher's environment is missing or wrong.
     #[error("{0}")]
     Environment(String),
+    /// There is not as much memory as is to be made present.
+    #[error(
+        "{wanted} bytes of memory are wanted, and {left} are left to this process, by the limits \
+         of its control groups (memory.max) and by what the machine has: raise those, or use less"
+    )]
+    Memory {
+        /// Bytes that were to be made present.
+        wanted: u64,
+        /// Bytes that can be had.
+        left: u64,
+    },
     /// All slots of the translation table, or all peer numbers, are taken.
     #[error("no free {0}")]
     Exhausted(&'static str),

@@ -80,7 +80,7 @@ pub(crate) const ONE_HOME: &[OneHome] = &[
         folders: &["engine/src/", "provider/src/"],
         exempt: &[],
         calls: &[
-            &["accept_with"],
+            &["net", "accept_with"],
             &["epoll", "create"],
             &["eventfd"],
             &["fcntl_dupfd_cloexec"],

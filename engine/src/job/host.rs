@@ -48,6 +48,15 @@ pub(super) fn name() -> String {
     if fits && name.len() <= NAME_CHARS_MAX { name.to_owned() } else { String::new() }
 }
 
+/// How many ranks the launcher says to have started on this host; 1 where it does not.
+pub(crate) fn ranks_here() -> usize {
+    let variables = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_TASKS_PER_NODE"];
+    let said = variables.iter().find_map(|variable| std::env::var(variable).ok());
+    // Slurm tells of all nodes, as in "4(x2),3".
+    let first = |said: String| said.split(['(', ',']).next().and_then(|count| count.parse().ok());
+    said.and_then(first).unwrap_or(1)
+}
+
 /// How many processors this host has, those included that this process may not run on.
 pub(crate) fn online() -> usize {
     let listed = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();

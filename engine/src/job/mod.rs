@@ -11,16 +11,18 @@
 mod addresses;
 mod barrier;
 mod board;
+mod cgroup;
 mod choices;
 mod folder;
 mod host;
 mod meeting;
+pub(crate) mod memory;
 mod pmi;
 mod pmix;
 mod secret;
 
 pub use addresses::host_addresses;
-pub(crate) use host::{number as host_number, online as host_processors};
+pub(crate) use host::{number as host_number, online as host_processors, ranks_here};
 
 use crate::config::{Config, Spin};
 use crate::connection::Mode;

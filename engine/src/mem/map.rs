@@ -1,5 +1,6 @@
 //! Mappings of memory files, and memory of the program taken under the same roof.
 use crate::error::SetupError;
+use crate::job::memory;
 use crate::sys::descriptor;
 use crate::tuning::{Method, Tuning, Use};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,6 +16,9 @@ use std::sync::Arc;
 const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 /// Bytes of a block, as stat counts them.
 const BLOCK: u64 = 512;
+
+/// Bytes that are made present before it is asked how many are left, and from how many on.
+const AT_ONCE: usize = 32 << 20;
 
 /// A range of memory that lives as long as this value.
 #[derive(Debug)]
@@ -92,7 +96,7 @@ impl Mapping {
     /// Maps a file that we made, for reading and writing, with every page present.
     pub(crate) fn own(file: BorrowedFd<'_>, len: usize) -> Result<Self, SetupError> {
         let mapping = Self::map(file, len, true).map_err(SetupError::os("mmap"))?;
-        mapping.populate(0..len);
+        mapping.populate_all()?;
         Ok(mapping)
     }
 
@@ -165,6 +169,18 @@ impl Mapping {
         Ok(Self { base, len, writable, backing: Backing::File, tuning: None })
     }
 
+    /// Makes all pages present, so much at a time that others who do the same are seen.
+    // spec: REG-1, LIM-5
+    fn populate_all(&self) -> Result<(), SetupError> {
+        for start in (0..self.len).step_by(AT_ONCE) {
+            if self.len >= AT_ONCE {
+                memory::ask((self.len - start) as u64)?;
+            }
+            self.populate(start..self.len.min(start + AT_ONCE));
+        }
+        Ok(())
+    }
+
     /// Makes the pages of these bytes present, so that no operation there faults. Kernels before
     /// 5.14 lack the advice; there the pages come with the first access.
     // spec: REG-1
@@ -203,8 +219,7 @@ impl Mapping {
         // into it (module rules), so replacing its pages breaks no aliasing.
         unsafe { mmap(self.base.as_ptr().cast(), self.len, protection, flags, file.as_fd(), 0) }
             .map_err(SetupError::os("mmap over a region"))?;
-        self.populate(0..self.len);
-        Ok(())
+        self.populate_all()
     }
 
     /// First byte.

@@ -235,7 +235,7 @@ fn set<T>(slot: &mut Option<T>, value: T) -> Outcome {
 fn code_of(error: &ayre::SetupError) -> Code {
     match error {
         ayre::SetupError::Os { errno, .. } => Code(errno.raw_os_error()),
-        ayre::SetupError::Exhausted(_) => Code(errno::ENOMEM),
+        ayre::SetupError::Exhausted(_) | ayre::SetupError::Memory { .. } => Code(errno::ENOMEM),
         _ => Code(errno::EOTHER),
     }
 }

@@ -14,6 +14,9 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
+#[path = "run/starting.rs"]
+mod starting;
+
 /// A private folder in which the launcher under test keeps its job directories.
 struct Base(PathBuf);
 

@@ -453,7 +453,7 @@ fn who_is_no_agent_is_not_believed() {
     let version = env!("CARGO_PKG_VERSION");
     let greeting = format!("echo ayre agent {version}");
     for (says, expected) in [
-        ("echo Welcome to {host}", "host a: what answers is no agent: it says `Welcome to a`"),
+        ("yes Welcome", "host a: what answers is no agent: it goes on from `Welcome`"),
         ("echo ayre agent 0.0.9", "host a: its ayre has version 0.0.9, this one"),
         (&format!("{greeting}; echo and that was it"), "host a: a message of"),
         (

@@ -1,6 +1,7 @@
 //! Who carries out a job: ranks of this machine, or agents that have ranks on theirs.
 
 use std::process::ExitStatus;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags};
@@ -13,8 +14,13 @@ use super::strays::Strays;
 /// What has ended.
 pub(super) enum Ended {
     Rank(u16, ExitStatus),
-    /// Ranks are lost, or could not be started: what happened, and the code for it.
+    /// Ranks are lost: what happened, and the code for it.
     Lost {
+        message: String,
+        code: u8,
+    },
+    /// Ranks could not be started, so there is no job.
+    NotStarted {
         message: String,
         code: u8,
     },
@@ -36,6 +42,14 @@ pub(super) trait Crew {
 
     /// What becomes readable when there is something to ask for.
     fn events<'a>(&'a self, events: &mut Vec<PollFd<'a>>);
+
+    /// When to ask [`Crew::on_time`], if ever.
+    fn next_deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Time has passed: what has been waited for in vain is among what has ended.
+    fn on_time(&mut self, _now: Instant) {}
 
     /// Whether the processes get the signals of the terminal by themselves.
     fn is_on_terminal(&self) -> bool;

@@ -5,6 +5,7 @@
 //! it.
 
 use std::env;
+use std::fmt;
 use std::fs::{self, DirBuilder, File};
 use std::io::Read;
 use std::os::fd::OwnedFd;
@@ -13,7 +14,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, statvfs};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -24,6 +25,8 @@ const NAME_BYTES: usize = 16;
 /// `/<rank>.sock` and a zero.
 const SOCKET_PATH_MAX: usize = 108;
 const SOCKET_NAME_MAX: usize = "/65535.sock".len() + 1;
+/// What comes to the path of the place.
+const NEEDED: usize = "/".len() + PREFIX.len() + 2 * NAME_BYTES + SOCKET_NAME_MAX;
 
 /// A job directory; dropping it removes it with all it contains.
 pub(super) struct JobDirectory {
@@ -33,28 +36,34 @@ pub(super) struct JobDirectory {
 
 impl JobDirectory {
     /// Removes what dead launchers of this user left behind and creates a new directory in the
-    /// first suitable place.
-    pub(super) fn create() -> Result<Self> {
+    /// first place that is suitable for so many ranks.
+    pub(super) fn create(ranks: usize) -> Result<Self> {
         let mut refusals = Vec::new();
         let places = places();
         for place in &places {
-            remove_stale(place);
+            remove_stale(&place.path);
         }
         for place in &places {
-            match Self::create_in(place) {
+            match Self::create_in(&place.path, ranks) {
                 Ok(directory) => return Ok(directory),
-                Err(reason) => refusals.push(format!("{}: {reason:#}", place.display())),
+                Err(reason) => refusals.push(format!("{place}: {reason:#}")),
             }
         }
-        bail!("no place for the job directory ({})", refusals.join("; "))
+        bail!(
+            "no place for the job directory: {}. Set TMPDIR to a folder that can be written to, \
+             whose path begins with / and has at most {} characters",
+            refusals.join("; "),
+            SOCKET_PATH_MAX - NEEDED
+        )
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    fn create_in(place: &Path) -> Result<Self> {
+    fn create_in(place: &Path, ranks: usize) -> Result<Self> {
         check_place(place)?;
+        check_room(place, ranks)?;
         loop {
             let path = place.join(new_name()?);
             DirBuilder::new().mode(0o700).create(&path)?;
@@ -80,27 +89,58 @@ impl Drop for JobDirectory {
     }
 }
 
-/// Where a job directory may be, the best place first.
-fn places() -> Vec<PathBuf> {
-    let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let temporary = env::var_os("TMPDIR").map(PathBuf::from).filter(|path| path.is_absolute());
-    let mut places: Vec<_> = runtime.into_iter().filter(|path| path.is_absolute()).collect();
-    places.push("/dev/shm".into());
-    places.push(temporary.unwrap_or_else(|| "/tmp".into()));
-    places
+/// Where a job directory may be.
+struct Place {
+    /// The variable that names it.
+    variable: Option<&'static str>,
+    path: PathBuf,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match self.variable {
+            Some(variable) => write!(f, "{path} ({variable})"),
+            None => write!(f, "{path}"),
+        }
+    }
+}
+
+/// The best place first. One that is not absolute is refused, as the ranks may run elsewhere.
+fn places() -> Vec<Place> {
+    let named = |variable| {
+        let path = env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
+        path.map(|path| Place { variable: Some(variable), path })
+    };
+    let usual = |path: &str| Some(Place { variable: None, path: path.into() });
+    let places = [named("XDG_RUNTIME_DIR"), usual("/dev/shm"), named("TMPDIR"), usual("/tmp")];
+    places.into_iter().flatten().collect()
 }
 
 /// Refuses a place where somebody else could replace the directory, or where the sockets' paths
 /// would be too long.
 fn check_place(place: &Path) -> Result<()> {
+    ensure!(place.is_absolute(), "its path does not begin with /");
     let found = fs::metadata(place)?;
     let others_may_write = found.mode() & 0o022 != 0;
     let sticky = found.mode() & 0o1000 != 0;
     ensure!(!others_may_write || sticky, "others may rename what is in it");
     let owner = found.uid();
     ensure!(owner == geteuid().as_raw() || owner == 0, "it belongs to another user");
-    let needed = place.as_os_str().len() + 1 + PREFIX.len() + 2 * NAME_BYTES + SOCKET_NAME_MAX;
-    ensure!(needed <= SOCKET_PATH_MAX, "its path is too long for sockets");
+    let len = place.as_os_str().len();
+    let most = SOCKET_PATH_MAX - NEEDED;
+    ensure!(len <= most, "its path is too long for sockets: {len} characters, {most} at most");
+    Ok(())
+}
+
+/// Refuses a place without room for the directory, the key, and a socket and an address of each
+/// rank.
+fn check_room(place: &Path, ranks: usize) -> Result<()> {
+    let room = statvfs(place)?;
+    let files = 2 + 2 * ranks as u64;
+    // A file system without such limits says zero.
+    ensure!(room.f_files == 0 || room.f_favail >= files, "it has no room for {files} files");
+    ensure!(room.f_blocks == 0 || room.f_bavail > 0, "it is full");
     Ok(())
 }
 

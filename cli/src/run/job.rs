@@ -17,6 +17,9 @@ use crate::sys::{self, Caught, SignalFd};
 const TIMED_OUT: u8 = 124;
 pub(super) const SIGNAL_BASE: u8 = 128;
 
+/// How long the other ranks have to notice a failure, and to say so, before they are asked to end.
+const TO_SAY_SO: Duration = Duration::from_secs(1);
+
 /// How long the news of a kill may take beyond the grace, which may be nothing.
 const TO_HEAR_OF_IT: Duration = Duration::from_secs(2);
 
@@ -48,6 +51,10 @@ impl JobSignals {
 #[derive(Clone, Copy)]
 enum Phase {
     Running,
+    /// A rank has failed; the others will be asked to end.
+    Failed {
+        end_at: Instant,
+    },
     /// The ranks have been asked to end and have until then to do so.
     Ending {
         kill_at: Instant,
@@ -66,7 +73,8 @@ pub(super) struct Job<C> {
     phase: Phase,
     deadline: Option<Instant>,
     grace: Duration,
-    /// The code of what went wrong first.
+    keeps_going: bool,
+    /// The code of what went wrong first; of a job that keeps going, the highest one.
     failure: Option<u8>,
 }
 
@@ -78,6 +86,7 @@ impl<C: Crew> Job<C> {
             phase: Phase::Running,
             deadline: args.timeout.map(|timeout| Instant::now() + timeout),
             grace: args.grace,
+            keeps_going: args.keep_going,
             failure: None,
         }
     }
@@ -109,7 +118,8 @@ impl<C: Crew> Job<C> {
         self.crew.events(&mut events);
         let next = match self.phase {
             _ if self.crew.is_deserted() => None,
-            Phase::Running => self.deadline,
+            Phase::Running => self.deadline.into_iter().chain(self.crew.next_deadline()).min(),
+            Phase::Failed { end_at } => Some(end_at),
             Phase::Ending { kill_at } => Some(kill_at),
             Phase::Killed { give_up_at } => Some(give_up_at),
             Phase::GivenUp => None,
@@ -125,26 +135,51 @@ impl<C: Crew> Job<C> {
     }
 
     fn on_end(&mut self, ended: Ended) {
-        let (code, happened) = match ended {
-            Ended::Rank(_, status) if status.success() => return,
+        match ended {
+            Ended::Rank(_, status) if status.success() => {}
             Ended::Rank(rank, status) => {
                 let (code, happened) = describe(status);
-                (code, format!("rank {rank} {happened}"))
+                self.on_failure(code, &format!("rank {rank} {happened}"));
             }
-            Ended::Lost { message, code } => (code, message),
-        };
+            Ended::Lost { message, code } => self.on_failure(code, &message),
+            Ended::NotStarted { message, code } => {
+                if self.failure.is_none() {
+                    say(&format!("{message}{}", self.fate("ending")));
+                }
+                self.failure.get_or_insert(code);
+                self.ask_to_end();
+            }
+        }
+        // What the ranks of a failed job have left behind ends with the last of them.
+        if self.failure.is_some() && self.crew.living() == 0 {
+            self.ask_to_end();
+        }
+    }
+
+    fn on_failure(&mut self, code: u8, happened: &str) {
+        if self.keeps_going && matches!(self.phase, Phase::Running) {
+            say(&format!("{happened}{}", self.fate("going on with")));
+            self.failure = self.failure.max(Some(code));
+            return;
+        }
         // What follows the first failure follows from it, as a rule, and would only hide it.
         if self.failure.is_some() {
             return;
         }
+        say(&format!("{happened}{}", self.fate("ending")));
         self.failure = Some(code);
-        let rest = match (self.phase, self.crew.living()) {
-            (Phase::Running, 1) => "; ending the other rank".to_owned(),
-            (Phase::Running, others @ 2..) => format!("; ending the other {others} ranks"),
+        if matches!(self.phase, Phase::Running) {
+            self.phase = Phase::Failed { end_at: Instant::now() + TO_SAY_SO };
+        }
+    }
+
+    /// What becomes of the ranks that are left.
+    fn fate(&self, verb: &str) -> String {
+        match (self.phase, self.crew.living()) {
+            (Phase::Running, 1) => format!("; {verb} the other rank"),
+            (Phase::Running, others @ 2..) => format!("; {verb} the other {others} ranks"),
             _ => String::new(),
-        };
-        self.ask_to_end();
-        say(&format!("{happened}{rest}"));
+        }
     }
 
     fn on_signal(&mut self, caught: &Caught) -> Result<()> {
@@ -168,7 +203,9 @@ impl<C: Crew> Job<C> {
             self.crew.drop_output();
         }
         match self.phase {
-            Phase::Running => self.end(self.needs_passing_on(caught).then_some(caught.signal)),
+            Phase::Running | Phase::Failed { .. } => {
+                self.end(self.needs_passing_on(caught).then_some(caught.signal));
+            }
             Phase::Ending { .. } if caught.signal == Signal::INT => self.kill(),
             Phase::Ending { .. } | Phase::Killed { .. } | Phase::GivenUp => self.pass_on(caught),
         }
@@ -178,7 +215,9 @@ impl<C: Crew> Job<C> {
         if self.crew.is_deserted() {
             return;
         }
+        self.crew.on_time(now);
         match self.phase {
+            Phase::Failed { end_at } if end_at <= now => self.ask_to_end(),
             Phase::Ending { kill_at } if kill_at <= now => {
                 say(&format!("the grace of {:?} is over; killing what is left", self.grace));
                 self.kill();
@@ -210,7 +249,7 @@ impl<C: Crew> Job<C> {
     }
 
     fn ask_to_end(&mut self) {
-        if matches!(self.phase, Phase::Running) {
+        if matches!(self.phase, Phase::Running | Phase::Failed { .. }) {
             self.end(Some(Signal::TERM));
         }
     }

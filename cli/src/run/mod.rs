@@ -56,6 +56,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     timeout: Option<Duration>,
 
+    /// When a rank fails, let the others go on: the job ends with the highest code of any rank.
+    /// Without it they have a second to say what they saw of it, and are then asked to end
+    #[arg(long)]
+    keep_going: bool,
+
     /// How long ranks that were asked to end may take before they are killed
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = parse_seconds)]
     grace: Duration,
@@ -130,7 +135,7 @@ fn run_here(args: &Args, ranks: u16) -> Result<ExitCode> {
     let signals = JobSignals::block().context("setting up signal handling")?;
     let strays = Strays::inherit();
     // Declared before the ranks, so that it is removed after they have ended.
-    let directory = JobDirectory::create()?;
+    let directory = JobDirectory::create(ranks.into())?;
     let share = args.share(ranks);
     let (ranks, streams) = match Ranks::start(&share, directory.path(), &signals.0) {
         Ok(started) => started,

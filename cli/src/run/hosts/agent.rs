@@ -91,7 +91,7 @@ impl Agent {
         uplink: &Uplink,
     ) -> Result<Self, StartFailure> {
         let strays = Strays::inherit();
-        let directory = JobDirectory::create()?;
+        let directory = JobDirectory::create(assignment.count.into())?;
         let (share, files) = prepare(assignment, &directory)?;
         let (ranks, streams) = Ranks::start(&share, directory.path(), &signals.0)?;
         let output = Output::relay(streams, uplink.taker())?;
@@ -137,7 +137,9 @@ impl Agent {
                 Ended::Rank(rank, status) => {
                     uplink.report(&Report::Ended { rank, status: status.into_raw() });
                 }
-                Ended::Lost { .. } => unreachable!("the ranks are this process's own"),
+                Ended::Lost { .. } | Ended::NotStarted { .. } => {
+                    unreachable!("the ranks are this process's own")
+                }
             }
         }
         Ok(self.local.is_deserted() && self.local.is_finished())
@@ -257,10 +259,11 @@ fn prepare(assignment: Assignment, directory: &JobDirectory) -> Result<(Share, A
     ensure!(!assignment.program.is_empty(), "there is no program");
     let at = PathBuf::from(OsString::from_vec(assignment.directory));
     env::set_current_dir(&at).with_context(|| format!("{}", at.display()))?;
-    files::write_key(directory.path(), &assignment.key)?;
+    files::write_key(directory.path(), &assignment.key.0)?;
     let files = AddressFiles::watch(directory.path(), ranks.clone())?;
     let mut environment: Vec<(OsString, OsString)> = assignment
         .environment
+        .0
         .into_iter()
         .map(|(name, value)| (OsString::from_vec(name), OsString::from_vec(value)))
         .collect();

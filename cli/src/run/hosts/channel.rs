@@ -5,6 +5,7 @@
 //! of four bytes, that many bytes of postcard and the end of a line: `srun` passes on whole lines
 //! only. What comes is bounded, and parsing is total.
 
+use std::fmt;
 use std::io::{self, BufRead, Read, Write};
 use std::net::IpAddr;
 use std::net::SocketAddr;
@@ -23,8 +24,11 @@ const MESSAGE_BYTES_MAX: usize = 4 << 20;
 const LENGTH_BYTES: usize = 4;
 /// The byte behind a message.
 const END: u8 = b'\n';
-/// Longest first line that is looked at.
-const GREETING_BYTES_MAX: u64 = 512;
+/// What may come before the greeting, such as a banner of `ssh` or of a shell that logs in.
+const BEFORE_LINES_MAX: usize = 256;
+const BEFORE_BYTES_MAX: u64 = 64 << 10;
+/// How much of a line stands in an error.
+const SHOWN_CHARACTERS_MAX: usize = 200;
 /// How every greeting begins, whatever the version.
 const GREETING: &str = "ayre agent ";
 /// Addresses of a rank, one for each path of its links.
@@ -77,7 +81,7 @@ pub(super) struct Assignment {
     pub(super) count: u16,
     pub(super) size: u16,
     pub(super) program: Vec<Vec<u8>>,
-    pub(super) environment: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(super) environment: Secret<Vec<(Vec<u8>, Vec<u8>)>>,
     pub(super) directory: Vec<u8>,
     pub(super) bind: Bind,
     pub(super) mode: Option<Mode>,
@@ -87,7 +91,17 @@ pub(super) struct Assignment {
     /// The other hosts, as the user calls them.
     pub(super) others: Vec<String>,
     /// What the ranks prove to each other that they are of this job.
-    pub(super) key: [u8; 32],
+    pub(super) key: Secret<[u8; 32]>,
+}
+
+/// What is not to stand in an error or a log: a key, or variables, which may be passwords.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Secret<T>(pub(super) T);
+
+impl<T> fmt::Debug for Secret<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(not shown)")
+    }
 }
 
 impl Address {
@@ -178,24 +192,47 @@ pub(super) fn greet(to: &mut impl Write) -> io::Result<()> {
     to.flush()
 }
 
-/// Waits for an agent's greeting; false if nothing comes at all. What else comes is told in the
-/// error.
-pub(super) fn expect_greeting(from: &mut impl BufRead) -> Result<bool> {
-    let mut line = Vec::new();
-    from.take(GREETING_BYTES_MAX).read_until(b'\n', &mut line)?;
-    if line == greeting().as_bytes() {
-        return Ok(true);
+/// Waits for an agent's greeting, and hands on the lines that come before it; false if it never
+/// comes.
+pub(super) fn expect_greeting(
+    from: &mut impl BufRead,
+    mut before: impl FnMut(&str),
+) -> Result<bool> {
+    let mut from = from.take(BEFORE_BYTES_MAX);
+    let mut first = None;
+    for _ in 0..BEFORE_LINES_MAX {
+        let mut line = Vec::new();
+        from.read_until(b'\n', &mut line)?;
+        // What says a word without ending the line has the greeting behind it.
+        let cut = line.windows(GREETING.len()).position(|part| part == GREETING.as_bytes());
+        let (text, greeted) = line.split_at(cut.unwrap_or(line.len()));
+        if !text.is_empty() {
+            let text = String::from_utf8_lossy(text).trim_end().to_owned();
+            before(&text);
+            first.get_or_insert(text);
+        }
+        if !greeted.is_empty() {
+            return check_version(greeted).map(|()| true);
+        }
+        if !line.ends_with(b"\n") {
+            break;
+        }
     }
-    if line.is_empty() {
+    if from.limit() > 0 && from.fill_buf()?.is_empty() {
         return Ok(false);
     }
-    let text = String::from_utf8_lossy(&line).trim_end().escape_debug().to_string();
-    match text.strip_prefix(GREETING) {
-        Some(version) => {
-            bail!("its ayre has version {version}, this one {}", env!("CARGO_PKG_VERSION"))
-        }
-        None => bail!("what answers is no agent: it says `{text}`"),
-    }
+    let first = first.unwrap_or_default();
+    let shown: String = first.escape_debug().take(SHOWN_CHARACTERS_MAX).collect();
+    bail!("what answers is no agent: it goes on from `{shown}` without a greeting")
+}
+
+fn check_version(greeted: &[u8]) -> Result<()> {
+    let text = String::from_utf8_lossy(greeted).trim_end().escape_debug().to_string();
+    let version = text.strip_prefix(GREETING).unwrap_or_default();
+    let own = env!("CARGO_PKG_VERSION");
+    let shown: String = version.chars().take(SHOWN_CHARACTERS_MAX).collect();
+    ensure!(version == own, "its ayre has version {shown}, this one {own} (--agent names another)");
+    Ok(())
 }
 
 #[cfg(test)]
@@ -279,13 +316,60 @@ mod tests {
         }
     }
 
+    /// Whether it greets, and what came before.
+    fn greeted(text: &str) -> (Result<bool>, Vec<String>) {
+        let mut before = Vec::new();
+        let said = expect_greeting(&mut text.as_bytes(), |line| before.push(line.to_owned()));
+        (said, before)
+    }
+
     #[test]
     fn greetings_tell_agents_from_others() {
-        let check = |text: &str| expect_greeting(&mut text.as_bytes());
-        assert!(check(&greeting()).unwrap() && !check("").unwrap());
-        let said = |text: &str| check(text).unwrap_err().to_string();
+        assert!(greeted(&greeting()).0.unwrap() && !greeted("").0.unwrap());
+        assert!(!greeted("Welcome to host b\n").0.unwrap(), "who ends is told by how it ends");
+        let said = |text: &str| greeted(text).0.unwrap_err().to_string();
         assert!(said("ayre agent 0.0.9\n").contains("its ayre has version 0.0.9"));
-        assert!(said("Welcome to host b\n").contains("`Welcome to host b`"));
-        assert!(said(&"x".repeat(5000)).len() < 600);
+        assert!(said(&format!("Welcome\n{}", "x".repeat(1 << 17))).contains("`Welcome`"));
+        assert!(said(&"x\n".repeat(BEFORE_LINES_MAX + 1)).contains("no agent"));
+        assert!(said(&"x".repeat(1 << 17)).len() < 300);
+        assert!(said(&format!("{GREETING}{}\n", "9".repeat(5000))).len() < 300);
+    }
+
+    #[test]
+    fn banners_before_a_greeting_are_handed_on() {
+        let (said, before) = greeted(&format!("Welcome to b\r\n\nloading ... {}rest", greeting()));
+        assert!(said.unwrap());
+        assert_eq!(before, ["Welcome to b", "", "loading ..."]);
+        let banner = "x\n".repeat(BEFORE_LINES_MAX - 1);
+        assert!(greeted(&format!("{banner}{}", greeting())).0.unwrap());
+    }
+
+    #[test]
+    fn what_is_read_behind_a_greeting_is_left_there() {
+        let text = format!("hi\n{}rest", greeting());
+        let mut from = text.as_bytes();
+        assert!(expect_greeting(&mut from, |_| {}).unwrap());
+        assert_eq!(from, b"rest");
+    }
+
+    #[test]
+    fn keys_and_variables_are_not_shown() {
+        let assignment = Assignment {
+            first: 0,
+            count: 1,
+            size: 1,
+            program: Vec::new(),
+            environment: Secret(vec![(b"PASSWORD".to_vec(), b"hunter2".to_vec())]),
+            directory: Vec::new(),
+            bind: Bind::None,
+            mode: None,
+            prefix: false,
+            net: Vec::new(),
+            others: Vec::new(),
+            key: Secret([0xab; 32]),
+        };
+        let shown = format!("{:?}", Order::Start(Box::new(assignment)));
+        assert!(shown.contains("program") && shown.contains("key"), "{shown}");
+        assert!(!shown.contains("171") && !shown.contains("104"), "{shown}");
     }
 }

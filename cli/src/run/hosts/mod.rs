@@ -22,6 +22,7 @@
 mod agent;
 mod channel;
 mod files;
+mod here;
 mod placement;
 mod remote;
 mod slurm;
@@ -33,11 +34,12 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
 pub(crate) use self::agent::run as serve;
-use self::channel::Assignment;
+use self::channel::{Assignment, Secret};
 use self::placement::{Host, Place, parse_host};
 use self::remote::Remote;
 use self::via::{Agent, Via};
@@ -50,8 +52,9 @@ use super::ranks::OF_OTHER_JOBS;
 #[derive(clap::Args)]
 #[command(next_help_heading = "Several hosts")]
 pub(super) struct Options {
-    /// Hosts to run on, each with the number of ranks it takes; their ranks have no input. Within a
-    /// Slurm allocation, without this and -n, all of its hosts and tasks
+    /// Hosts to run on, each with the number of ranks it takes; their ranks have no input. One that
+    /// is this machine, by name or address, needs no ssh. Within a Slurm allocation, without this
+    /// and -n, all of its hosts and tasks
     #[arg(long, value_name = "HOST[:RANKS],...", value_delimiter = ',', value_parser = parse_host)]
     hosts: Vec<Host>,
 
@@ -59,9 +62,13 @@ pub(super) struct Options {
     #[arg(long, value_name = "RANKS", value_parser = clap::value_parser!(u16).range(1..))]
     per_host: Option<u16>,
 
-    /// How to start {command} on {host}, in place of ssh
+    /// How to start {command} on {host}, in place of ssh, on this machine too
     #[arg(long, value_name = "TEMPLATE")]
     via: Option<Via>,
+
+    /// How long the hosts may take to answer before the job fails
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = super::parse_seconds)]
+    connect_timeout: Duration,
 
     /// The tool `ayre` on the hosts, if it is not where it is here
     #[arg(long, value_name = "PATH")]
@@ -87,13 +94,16 @@ pub(super) struct Options {
 pub(super) struct Layout {
     places: Vec<Place>,
     via: Via,
+    /// The user's own way to start agents is gone everywhere.
+    is_own_way: bool,
 }
 
 impl Options {
     /// The hosts of the job; none if it runs on this machine only.
     pub(super) fn layout(&self, ranks: Option<u16>) -> Result<Option<Layout>> {
         let allocated = match (self.hosts.is_empty(), ranks) {
-            (true, None) => slurm::allocation().context("the allocation of Slurm")?,
+            (true, None) => slurm::allocation()
+                .context("the allocation of Slurm (with -n N or --hosts it is not looked at)")?,
             _ => None,
         };
         let (hosts, usual) = match allocated {
@@ -106,7 +116,8 @@ impl Options {
         };
         let places = placement::place(&hosts, self.per_host, ranks)?;
         ensure!(!places.is_empty(), "no host takes a rank");
-        Ok(Some(Layout { places, via: self.via.clone().unwrap_or(usual) }))
+        let is_own_way = self.via.is_some();
+        Ok(Some(Layout { places, via: self.via.clone().unwrap_or(usual), is_own_way }))
     }
 
     /// Whether anything was asked for that only several hosts have.
@@ -134,9 +145,9 @@ pub(super) fn run(args: &Args, layout: &Layout) -> Result<ExitCode> {
     let assignments = assignments(args, &layout.places)?;
     // Before the signals are blocked, and with them for whatever this process starts. One that
     // comes until then ends this process; the agents see that and end too.
-    let started = remote::start(&layout.places, &layout.via, &args.hosts.agent()?)?;
+    let started = remote::start(layout, &args.hosts.agent()?)?;
     let signals = JobSignals::block().context("setting up signal handling")?;
-    let remote = Remote::attend(started, assignments)?;
+    let remote = Remote::attend(started, assignments, args.hosts.connect_timeout)?;
     let code = Job::new(args, signals, remote).run()?;
     Ok(ExitCode::from(code))
 }
@@ -149,20 +160,20 @@ fn assignments(args: &Args, places: &[Place]) -> Result<Vec<Assignment>> {
         [] => ayre::settings::net()?,
         given => given.to_vec(),
     };
-    let key = random()?;
+    let key = Secret(random()?);
     let assignment = |place: &Place| Assignment {
         first: place.ranks.start,
         count: place.ranks.end - place.ranks.start,
         size,
         program: args.program.iter().map(|word| word.as_bytes().to_vec()).collect(),
-        environment: environment.clone(),
+        environment: Secret(environment.clone()),
         directory: directory.as_os_str().as_bytes().to_vec(),
         bind: args.bind.clone(),
         mode: args.mode,
         prefix: args.prefix,
         net: net.clone(),
         others: others(places, place),
-        key,
+        key: key.clone(),
     };
     Ok(places.iter().map(assignment).collect())
 }

@@ -31,11 +31,22 @@ pub(crate) fn parse_host(text: &str) -> Result<Host> {
             None => (text, None),
         },
     };
+    check_name(name)?;
+    let slots = slots.map(parse_slots).transpose()?;
+    Ok(Host { name: name.to_owned(), slots })
+}
+
+/// Refuses what is no name of a host: it goes into commands, perhaps through a shell
+/// ([`super::via`]).
+pub(super) fn check_name(name: &str) -> Result<()> {
     ensure!(!name.is_empty(), "a host has no name");
     // A program that takes a host's name among its options would take this one for an option.
     ensure!(!name.starts_with('-'), "a host's name does not begin with `-`");
-    let slots = slots.map(parse_slots).transpose()?;
-    Ok(Host { name: name.to_owned(), slots })
+    let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || ".-_:@%[]".contains(letter);
+    if let Some(other) = name.chars().find(|letter| !is_allowed(*letter)) {
+        bail!("a host's name has letters, digits and .-_:@%[] only, not {other:?}");
+    }
+    Ok(())
 }
 
 fn parse_slots(text: &str) -> Result<u16> {
@@ -76,7 +87,10 @@ fn spread(ranks: u16, hosts: usize) -> Vec<usize> {
 fn fill(slots: &[u16], ranks: Option<u16>) -> Result<Vec<usize>> {
     let room: usize = slots.iter().map(|slots| usize::from(*slots)).sum();
     let mut left = ranks.map_or(room, usize::from);
-    ensure!(left <= room, "{left} ranks do not fit: the hosts have {room} slots");
+    ensure!(
+        left <= room,
+        "{left} ranks do not fit: the hosts have {room} slots (--hosts HOST:RANKS, or --per-host)"
+    );
     ensure!(left <= ayre::PEERS_MAX, "{left} ranks are more than the {} of a job", ayre::PEERS_MAX);
     let mut take = |slots: &u16| {
         let count = left.min(usize::from(*slots));
@@ -114,11 +128,22 @@ mod tests {
         assert_eq!(parse_host("a").unwrap(), host("a", None));
         assert_eq!(parse_host("u@a.b:12").unwrap(), host("u@a.b", Some(12)));
         assert_eq!(parse_host("::1").unwrap(), host("::1", None));
+        assert_eq!(parse_host("fe80::1%eth0").unwrap(), host("fe80::1%eth0", None));
         assert_eq!(parse_host("[::1]").unwrap(), host("::1", None));
         assert_eq!(parse_host("[::1]:2").unwrap(), host("::1", Some(2)));
         for text in ["", ":2", "a:", "a:0", "a:x", "a:70000", "[::1]2", "-oProxy", "[-v]:2"] {
             assert!(parse_host(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn names_have_nothing_that_a_shell_would_take_for_its_own() {
+        for letter in " \t\n;&|<>()$`\\\"'*?~#!={},/é\0".chars() {
+            for text in [format!("a{letter}b"), format!("{letter}a"), format!("[a{letter}]:2")] {
+                assert!(parse_host(&text).is_err(), "{text:?}");
+            }
+        }
+        assert!(parse_host("x;echo INJECTED>&2;true").is_err());
     }
 
     #[test]

@@ -5,10 +5,11 @@ use std::io::{BufReader, Read, Write};
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
@@ -21,6 +22,7 @@ use super::super::say;
 use super::channel::{self, Address, Assignment, Order, Report};
 use super::placement::Place;
 use super::via::{Agent, Via};
+use super::{Layout, here};
 
 /// An agent's process that nobody talks with yet.
 pub(super) struct Started {
@@ -33,16 +35,26 @@ pub(super) struct Started {
 }
 
 /// Starts an agent on each host, all at once; they wait for their assignments.
-pub(super) fn start(places: &[Place], via: &Via, agent: &Agent) -> Result<Vec<Started>> {
-    places.iter().map(|place| start_one(place, via, agent)).collect()
+pub(super) fn start(layout: &Layout, agent: &Agent) -> Result<Vec<Started>> {
+    let names: Vec<_> = layout.places.iter().map(|place| place.host.as_str()).collect();
+    let are_here =
+        if layout.is_own_way { vec![false; names.len()] } else { here::are_here(&names) };
+    let command = |(place, is_here): (&Place, bool)| match is_here {
+        true => start_one(place, agent.command(), agent),
+        false => start_one(place, layout.via.command(&place.host, agent), agent),
+    };
+    layout.places.iter().zip(are_here).map(command).collect()
 }
 
-fn start_one(place: &Place, via: &Via, agent: &Agent) -> Result<Started> {
-    let mut command = via.command(&place.host, agent);
+fn start_one(place: &Place, mut command: Command, agent: &Agent) -> Result<Started> {
     let program = command.get_program().display().to_string();
     // In a group of its own: what the terminal sends is for the launcher, which tells the agents.
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
-    let child = command.spawn().with_context(|| format!("host {}: {program}", place.host))?;
+    let child = command.spawn().with_context(|| {
+        let advice = Via::advice(&program, &place.host);
+        let advice = advice.map(|advice| format!(" ({advice})")).unwrap_or_default();
+        format!("host {}: {program}{advice}", place.host)
+    })?;
     let path = agent.path.display().to_string();
     Ok(Started { place: place.clone(), child, program, path })
 }
@@ -58,6 +70,9 @@ pub(super) struct Remote {
     cancelled: Option<Signal>,
     /// What has not been told yet of hosts that do not answer.
     given_up: Vec<Ended>,
+    /// How long the agents may take to answer, and until when that is.
+    answer_in: Duration,
+    answer_by: Instant,
 }
 
 /// One agent.
@@ -103,7 +118,11 @@ enum News {
 
 impl Remote {
     /// Starts the threads. The ranks are started when all agents have answered.
-    pub(super) fn attend(started: Vec<Started>, assignments: Vec<Assignment>) -> Result<Self> {
+    pub(super) fn attend(
+        started: Vec<Started>,
+        assignments: Vec<Assignment>,
+        answer_in: Duration,
+    ) -> Result<Self> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let bell = Arc::new(eventfd(0, flags).context("creating an eventfd")?);
         let (to_news, news) = mpsc::channel();
@@ -112,13 +131,16 @@ impl Remote {
         for (index, started) in started.into_iter().enumerate() {
             let listener = Listener {
                 index,
+                host: started.place.host.clone(),
                 news: to_news.clone(),
                 bell: Arc::clone(&bell),
                 terminal: Arc::clone(&terminal),
             };
             hosts.push(Host::attend(started, listener)?);
         }
-        Ok(Self { hosts, assignments, news, bell, cancelled: None, given_up: Vec::new() })
+        let answer_by = Instant::now() + answer_in;
+        let (cancelled, given_up) = (None, Vec::new());
+        Ok(Self { hosts, assignments, news, bell, cancelled, given_up, answer_in, answer_by })
     }
 
     fn has_started(&self) -> bool {
@@ -148,7 +170,7 @@ impl Remote {
                     _ if matches!(host.state, State::Idle | State::Done) => None,
                     Some(signal) => {
                         let message = "the job was ended before its ranks were started".to_owned();
-                        Some(Ended::Lost { message, code: code_of(signal) })
+                        Some(Ended::NotStarted { message, code: code_of(signal) })
                     }
                     None => host.lose(happened).map(|ended| with_code(ended, code)),
                 };
@@ -191,7 +213,7 @@ impl Remote {
             Report::Refused { code, message } => {
                 host.living.fill(false);
                 let message = format!("host {}: {message}", host.name);
-                return Some(Ended::Lost { message, code });
+                return Some(Ended::NotStarted { message, code });
             }
             Report::Done { obeyed } if host.living.contains(&true) || obeyed > host.ends => {
                 host.kill();
@@ -254,6 +276,7 @@ fn code_of(signal: Signal) -> u8 {
 fn with_code(ended: Ended, code: u8) -> Ended {
     match ended {
         Ended::Lost { message, .. } => Ended::Lost { message, code },
+        Ended::NotStarted { message, .. } => Ended::NotStarted { message, code },
         rank => rank,
     }
 }
@@ -289,6 +312,23 @@ impl Crew for Remote {
 
     fn events<'a>(&'a self, events: &mut Vec<PollFd<'a>>) {
         events.push(PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN));
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let is_waiting = !self.has_started() && self.cancelled.is_none();
+        let is_silent = self.hosts.iter().any(|host| host.state == State::Starting);
+        (is_waiting && is_silent).then_some(self.answer_by)
+    }
+
+    fn on_time(&mut self, now: Instant) {
+        if self.next_deadline().is_none_or(|at| now < at) {
+            return;
+        }
+        let (waited, given_up) = (self.answer_in, &mut self.given_up);
+        for host in self.hosts.iter_mut().filter(|host| host.state == State::Starting) {
+            host.kill();
+            given_up.extend(host.tell_silent(waited));
+        }
     }
 
     fn is_on_terminal(&self) -> bool {
@@ -364,6 +404,15 @@ impl Host {
         self.orders.as_ref().map(|orders| orders.send(order));
     }
 
+    /// It has been waited for long enough.
+    fn tell_silent(&mut self, waited: Duration) -> Option<Ended> {
+        let advice = Via::advice(&self.program, &self.name).unwrap_or_else(|| {
+            format!("{} must start {} there and hand on its output", self.program, self.path)
+        });
+        let limit = "--connect-timeout SECONDS allows for more";
+        self.lose(format!("no agent has answered for {waited:?}; {advice}; {limit}"))
+    }
+
     /// It has nothing more to do.
     fn end(&mut self) {
         self.living.fill(false);
@@ -385,9 +434,13 @@ impl Host {
         if self.state == State::Done || self.state == State::Gone {
             return None;
         }
+        let has_started = !matches!(self.state, State::Starting | State::Ready);
         self.end();
-        let message = format!("host {}: {happened}", self.name);
-        Some(Ended::Lost { message, code: crate::TOOL_FAILED })
+        let (message, code) = (format!("host {}: {happened}", self.name), crate::TOOL_FAILED);
+        Some(match has_started {
+            true => Ended::Lost { message, code },
+            false => Ended::NotStarted { message, code },
+        })
     }
 
     /// The end of a process that should have lived, with the code for it.
@@ -395,11 +448,15 @@ impl Host {
         let how = describe(status).1;
         let program = &self.program;
         let happened = match self.state {
-            State::Starting => format!(
-                "no agent answers: {program} {how}; is {} there, and of this version? \
-                 (--agent names another one)",
-                self.path
-            ),
+            State::Starting => {
+                let advice = Via::advice(program, &self.name);
+                let advice = advice.map(|advice| format!("; {advice}")).unwrap_or_default();
+                format!(
+                    "no agent answers: {program} {how}; is {} there, and of this version? \
+                     (--agent names another one){advice}",
+                    self.path
+                )
+            }
             _ => format!("its agent is gone: {program} {how}"),
         };
         (crate::TOOL_FAILED, happened)
@@ -423,6 +480,7 @@ fn send(mut input: ChildStdin, orders: &Receiver<Order>) {
 /// What waits for one agent.
 struct Listener {
     index: usize,
+    host: String,
     news: Sender<(usize, News)>,
     bell: Arc<OwnedFd>,
     terminal: Arc<Mutex<Own>>,
@@ -442,7 +500,8 @@ impl Listener {
 
     fn relay(&self, output: &mut BufReader<impl Read>) -> Result<()> {
         // Its end is told with the process's, which says why.
-        if !channel::expect_greeting(output)? {
+        let banner = |line: &str| say(&format!("host {}: {line}", self.host));
+        if !channel::expect_greeting(output, banner)? {
             return Ok(());
         }
         self.tell(News::Greeted);

@@ -4,7 +4,7 @@ use std::env;
 
 use anyhow::{Context, Result, ensure};
 
-use super::placement::Host;
+use super::placement::{Host, check_name};
 
 /// More hosts than a job can have ranks need not be written out.
 const HOSTS_MAX: usize = ayre::PEERS_MAX;
@@ -16,6 +16,7 @@ pub(super) fn allocation() -> Result<Option<Vec<Host>>> {
         return Ok(None);
     };
     let names = expand(&nodes).with_context(|| format!("the list of nodes `{nodes}`"))?;
+    names.iter().try_for_each(|name| check_name(name))?;
     let tasks = match (variable("SLURM_TASKS_PER_NODE"), variable("SLURM_NTASKS")) {
         (Some(text), _) => per_node(&text).with_context(|| format!("the tasks `{text}`"))?,
         (None, Some(text)) => {

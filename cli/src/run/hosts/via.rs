@@ -33,6 +33,16 @@ impl Via {
         Self(words.map(str::to_owned).to_vec())
     }
 
+    /// What to do where it cannot be executed, or does not connect; none for a user's own.
+    pub(super) fn advice(program: &str, host: &str) -> Option<String> {
+        let other = "or start agents otherwise, with --via 'COMMAND {host} {command}'";
+        match program {
+            "ssh" => Some(format!("`ssh {host} true` must work without a password, {other}")),
+            "srun" => Some(format!("`srun -N1 -w {host} true` must work, {other}")),
+            _ => None,
+        }
+    }
+
     /// The command that starts `agent` on `host`.
     pub(super) fn command(&self, host: &str, agent: &Agent) -> Command {
         let words = self.words(host, agent);
@@ -72,6 +82,14 @@ pub(super) struct Agent {
 impl Agent {
     fn words(&self) -> [OsString; 2] {
         [self.path.clone().into(), "agent".into()]
+    }
+
+    /// For this machine, where nothing needs to be connected with.
+    pub(super) fn command(&self) -> Command {
+        let [program, argument] = self.words();
+        let mut command = Command::new(program);
+        command.arg(argument);
+        command
     }
 
     /// For a shell.

@@ -295,7 +295,7 @@ impl Port {
     /// Makes the connection that a caller has asked for, or tells it why not.
     pub(crate) fn answer(&mut self, socket: OwnedFd, hello: Hello) -> Result<PeerId, SetupError> {
         match self.terms(hello) {
-            Ok(terms) => self.accept_with(socket, terms),
+            Ok(terms) => self.accept_on(socket, terms),
             Err(error) => Err(turn_away(socket, error)),
         }
     }
@@ -314,7 +314,7 @@ impl Port {
         Ok(Terms { number, mode, sizes, memory, bells, page, expedited: theirs.expedited })
     }
 
-    fn accept_with(&mut self, socket: OwnedFd, terms: Terms) -> Result<PeerId, SetupError> {
+    fn accept_on(&mut self, socket: OwnedFd, terms: Terms) -> Result<PeerId, SetupError> {
         let Terms { number, mode, sizes, memory: (file, mapping), bells, page, expedited } = terms;
         let link = link(socket, page, &bells, expedited);
         let ours = self.half(mode, Says::Welcome(sizes));

@@ -205,6 +205,21 @@ fn the_interfaces_that_the_user_names_hold_on_every_host_and_the_option_is_stron
     }
 }
 
+// spec: ENV-35
+#[test]
+fn the_ports_that_a_firewall_lets_pass_are_told_to_every_host_and_the_option_is_stronger() {
+    let hosts = Hosts::new(&["a", "b"]);
+    for (options, expected) in [(&[][..], "7500-7510"), (&["--ports", "8000-8010"], "8000-8010")] {
+        let options = [&["--hosts", "a,b"], options].concat();
+        let mut launcher = hosts.launcher(&options, "echo $AYRE_PORTS");
+        let output = launcher.env("AYRE_PORTS", "7500-7510").output().unwrap();
+        assert_eq!(sorted_lines(&output.stdout), [expected; 2], "{output:?}");
+    }
+    let mut launcher = hosts.launcher(&["--hosts", "a,b", "--ports", "9-8"], "true");
+    let output = launcher.stderr(Stdio::piped()).output().unwrap();
+    assert_says(&output, "a range of UDP ports is first-last");
+}
+
 #[test]
 fn variables_and_the_working_directory_go_along() {
     let hosts = Hosts::new(&["a", "b"]);

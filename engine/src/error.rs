@@ -1,4 +1,5 @@
 //! What calls return when they do not do what was asked.
+use crate::wire::PortRange;
 pub use ayre_proto::fault::{Fault, Status};
 pub use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
@@ -139,6 +140,12 @@ pub enum SetupError {
         /// Bytes that can be had.
         left: u64,
     },
+    /// No port of UDP is left of those that the user has chosen.
+    #[error(
+        "all UDP ports {0} are taken: choose more of them by AYRE_PORTS=first-last \
+         (FI_AYRE_PORTS of MPI programs, --ports of `ayre run`)"
+    )]
+    PortsTaken(PortRange),
     /// All slots of the translation table, or all peer numbers, are taken.
     #[error("no free {0}")]
     Exhausted(&'static str),

@@ -99,4 +99,6 @@ pub use wire::{
     AgainReport, BuffersReport, CreditReport, LinkChannel, LinkLoad, LinkReport, LinkState,
     NetReport, PathReport, PathState, WireReport, WireReports, wire_reports,
 };
-pub use wire::{Ethernet, NetOptions, Partition, Plan, PlanError, Simulation};
+pub use wire::{
+    Ethernet, NetOptions, Partition, Plan, PlanError, PortRange, PortRangeError, Simulation,
+};

@@ -4,7 +4,7 @@
 //! the table, and `docs/settings.md` has it too, which a test compares.
 use crate::connection::Mode;
 use crate::error::SetupError;
-use crate::wire::{Ethernet, Plan};
+use crate::wire::{Ethernet, Plan, PortRange};
 use std::ffi::OsString;
 use std::fmt::Display;
 
@@ -27,6 +27,7 @@ const PREFIX: &str = "AYRE_";
 
 const MODE: &str = "AYRE_MODE";
 pub(crate) const NET: &str = "AYRE_NET";
+const PORTS: &str = "AYRE_PORTS";
 const PROTECTION: &str = "AYRE_PROTECTION";
 const ETHERNET: &str = "AYRE_ETHERNET";
 const FAULTS: &str = "AYRE_FAULTS";
@@ -50,6 +51,15 @@ pub const SETTINGS: &[Setting] = &[
         default: "the address from which packets to the first other host leave",
         meaning: "Where other hosts reach the ranks, one for each path. Stronger: `ayre run --net`",
         check: |text| net_words(text).map(drop),
+    },
+    Setting {
+        name: PORTS,
+        values: "`first-last`, or one number",
+        default: "any that is free",
+        meaning: "Which UDP ports are taken for links with other hosts, one for each rank or \
+                  endpoint and each path: those that a firewall lets pass. Stronger: \
+                  `ayre run --ports`, `FI_AYRE_PORTS`",
+        check: |text| text.parse::<PortRange>().map(drop).map_err(|why| why.to_string()),
     },
     Setting {
         name: PROTECTION,
@@ -183,6 +193,11 @@ pub(crate) fn mode() -> Result<Option<Mode>, SetupError> {
     read(MODE, |text| word(text, MODES))
 }
 
+/// Which UDP ports may be taken.
+pub(crate) fn ports() -> Result<Option<PortRange>, SetupError> {
+    read(PORTS, str::parse)
+}
+
 /// Whether links to other hosts are plain.
 pub(crate) fn is_plain() -> Result<Option<bool>, SetupError> {
     read(PROTECTION, |text| word(text, PROTECTIONS))
@@ -273,6 +288,7 @@ mod tests {
             (MODE, "fast", "AYRE_MODE=fast: there is no `fast`; it may be `direct`, `mediated`"),
             (MODE, "", "AYRE_MODE=: there is no ``"),
             (PROTECTION, "none", "AYRE_PROTECTION=none: there is no `none`; it may be `sealed`"),
+            (PORTS, "0-5", "AYRE_PORTS=0-5: a range of UDP ports is first-last, from 1 to 65535"),
             (FAULTS, "loss=5", "AYRE_FAULTS=loss=5: `5` is no value for loss, which takes a share"),
             (NET, "a,b,c,d,e", "AYRE_NET=a,b,c,d,e: 5 of them, and there are at most 4 paths"),
         ] {

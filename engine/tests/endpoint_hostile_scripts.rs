@@ -221,9 +221,8 @@ fn refusal_to(begun: &Begun) -> [u64; 2] {
 #[test]
 fn callers_that_are_none_are_turned_away() {
     let mut scene = Scene::new(false);
-    let bytes = scene.victim.address().to_bytes();
-    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("a word"));
-    let own = [word(16), word(24)];
+    let [_, low, high] = scene.victim.address().local_words();
+    let own = [low, high];
     let hellos = [
         (hello(own), Refusal::Taken),
         ([HELLO, VERSION, 5, 1, 1, 0, 0, 0], Refusal::Kind),

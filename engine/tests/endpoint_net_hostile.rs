@@ -179,8 +179,8 @@ impl Caller {
 }
 
 fn name_of(side: &Side) -> [u64; 2] {
-    let bytes = side.address().to_bytes();
-    [16, 24].map(|at| u64::from_le_bytes(bytes[at..][..8].try_into().expect("a word")))
+    let [_, low, high] = side.address().local_words();
+    [low, high]
 }
 
 // spec: ENV-33, OPEN-14, OPEN-15

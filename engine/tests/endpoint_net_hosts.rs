@@ -144,3 +144,134 @@ fn processes_of_two_hosts() {
         },
     );
 }
+
+/// Interfaces that hosts have: words of `ip` before the cables are laid, and behind.
+struct Kind {
+    what: &'static str,
+    before: &'static [&'static str],
+    behind: &'static [&'static str],
+}
+
+const KINDS: [Kind; 7] = [
+    Kind {
+        what: "containers, of which both hosts have the same network",
+        before: &[
+            "-n {} link add docker0 type bridge",
+            "-n {} addr add 172.17.0.1/16 dev docker0",
+            "-n {} link set docker0 up",
+            "-n {} link add v0 type dummy",
+            "-n {} link set v0 master docker0 up",
+        ],
+        behind: &[],
+    },
+    Kind {
+        what: "a card without a cable, and one that is down",
+        before: &[
+            "-n {} link add ens1 type bridge",
+            "-n {a} addr add 192.168.1.1/24 dev ens1",
+            "-n {b} addr add 192.168.1.2/24 dev ens1",
+            "-n {} link add ens2 type dummy",
+            "-n {a} addr add 192.168.2.1/24 dev ens2",
+            "-n {b} addr add 192.168.2.2/24 dev ens2",
+            "-n {} link set ens1 up",
+        ],
+        behind: &[],
+    },
+    Kind {
+        what: "cards of networks that only look alike, and equal addresses behind NAT",
+        before: &[
+            "-n {} link add ens1 type dummy",
+            "-n {} addr add 10.0.2.15/24 dev ens1",
+            "-n {} link set ens1 up",
+            "-n {} link add ens2 type dummy",
+            "-n {a} addr add 192.168.2.1/24 dev ens2",
+            "-n {b} addr add 192.168.2.2/24 dev ens2",
+            "-n {} link set ens2 up",
+            "-n {} route add default dev ens1",
+        ],
+        behind: &["-n {} link set c0 down"],
+    },
+    Kind {
+        what: "link-local addresses alone",
+        before: &[],
+        behind: &["-n {} addr flush dev c0 scope global", "-n {} addr flush dev c1 scope global"],
+    },
+    Kind {
+        what: "IPv6 alone at one of them",
+        before: &[],
+        behind: &["-n {b} -4 addr flush dev c0", "-n {b} -4 addr flush dev c1"],
+    },
+    Kind {
+        what: "IPv4 by one cable, IPv6 by the other, and no route",
+        before: &[],
+        behind: &[
+            "-n {} -6 addr flush dev c0",
+            "-n {} -4 addr flush dev c1",
+            "-n {a} addr add 10.99.0.1/24 dev c1",
+        ],
+    },
+    Kind {
+        what: "a link-local one at the side that is called, IPv4 beside it at the caller",
+        before: &[],
+        behind: &[
+            "-n {b} addr flush dev c0 scope global",
+            "-n {b} addr flush dev c1 scope global",
+            "-n {b} addr add 203.0.113.7/24 dev c0",
+        ],
+    },
+];
+
+/// One of two, of which the first calls the other.
+fn one_of_two(number: u64, line: &Line) {
+    let mut side = open(number);
+    say(line, &side.address());
+    let other = hear(line);
+    let other = side.endpoint.remote(&other).expect("it is reached");
+    let (mut bytes, mut room) = (pattern(40, 1), [0; 40]);
+    if number.is_multiple_of(2) {
+        while side.try_send(other, &message(7, &mut bytes, false)).is_none() {
+            side.poll();
+            std::thread::yield_now();
+        }
+    } else {
+        side.endpoint.receive(receive(7, &mut room)).expect("there is room");
+        while side.ends.is_empty() {
+            side.poll();
+            std::thread::yield_now();
+        }
+        assert_eq!((side.results(), room), (vec![(7, Ok(()))], bytes[..].try_into().unwrap()));
+    }
+    line.say(number);
+    while !line.has_word() {
+        side.poll();
+        std::thread::yield_now();
+    }
+}
+
+// spec: ENV-32, OPEN-30, NET-12
+#[test]
+fn an_endpoint_is_found_at_the_address_that_answers() {
+    with_processes(
+        |number, line| one_of_two(number, &line),
+        |family| {
+            for Kind { what, before, behind } in &KINDS {
+                let Some(hosts) = Hosts::with(before, behind) else { return };
+                let start = |host| {
+                    family.start_with(|command| {
+                        command.env("HOST", hosts.of(host));
+                    })
+                };
+                let mut all = [start(0), start(1)];
+                let addresses = [0, 1].map(|own: usize| hear(&all[own].line));
+                [0, 1].into_iter().for_each(|own| say(&all[own].line, &addresses[1 - own]));
+                for process in &mut all {
+                    assert_eq!(process.line.hear(), process.number, "{what}: {addresses:?}");
+                }
+                for process in &mut all {
+                    process.line.say(0);
+                    process.succeeds();
+                }
+            }
+        },
+    );
+}

@@ -8,6 +8,7 @@ use ayre_proto::link::Repair;
 use ayre_proto::link::door::{Door, HALF_OPEN_MAX, HALF_OPEN_OF_ONE, Ration, reset_header};
 use ayre_proto::link::frame::{Digest, Header, Kind};
 use ayre_proto::link::open::{FRAME_LEAST, Opener, Opening, Pace, SETUP_BYTES, SetUp, agree};
+use ayre_proto::link::race::WAYS_MAX;
 use common::word;
 use dice::Dice;
 use proptest::prelude::*;
@@ -164,6 +165,70 @@ fn an_open_is_repeated_less_and_less_often() {
     assert_eq!((opener.state(), opener.deadline()), (Opening::GivenUp, u64::MAX));
     let late = set_up(2, 0).answering(&open);
     assert!(opener.on_accept(&late).expect("good").is_none(), "it has given up");
+}
+
+/// By which ways the open goes, and after how many milliseconds, until `end`.
+fn transmissions(opener: &mut Opener, end: u64) -> Vec<(u64, usize)> {
+    let mut sent = vec![];
+    while opener.state() == Opening::Asking && opener.deadline() < end * MILLISECOND {
+        let now = opener.deadline();
+        while let Some(header) = opener.on_time(now, PAYLOAD) {
+            assert_eq!((header.kind, header.path), (Kind::Open, 0));
+            sent.push((now / MILLISECOND, opener.way()));
+        }
+    }
+    sent
+}
+
+/// An opener that may ask for one path, and for so many ways to it.
+fn racer(ways: usize) -> Opener {
+    let open = SetUp { paths: 1, ..set_up(1, 0) };
+    Opener::new(open, Pace::RACK, 1_000 * MILLISECOND, 0).among(ways, 0)
+}
+
+// spec: OPEN-30
+#[test]
+fn each_way_has_a_head_start_before_the_next_one_and_a_pace_of_its_own() {
+    let sent = transmissions(&mut racer(3), 200);
+    let by = |way: usize| -> Vec<_> {
+        sent.iter().filter(|(_, by)| *by == way).map(|(at, _)| *at).collect()
+    };
+    assert_eq!([by(0), by(1)], [vec![0, 10, 30, 70, 150], vec![50, 60, 80, 120]]);
+    assert_eq!(by(2), [100, 110, 130, 170]);
+    assert_eq!(transmissions(&mut racer(1), 200).len(), 5);
+    let mut many = racer(100);
+    let ways = transmissions(&mut many, 999).iter().map(|(_, way)| *way).max();
+    assert_eq!(ways, Some(WAYS_MAX - 1), "there are at most so many");
+}
+
+// spec: OPEN-30
+#[test]
+fn a_way_that_is_refused_makes_room_for_the_next_one_and_the_last_one_ends_the_attempt() {
+    let mut opener = racer(3);
+    let asked = opener.on_time(0, PAYLOAD).expect("at once");
+    let reset = reset_header(&asked, 3).expect("an open may be refused");
+    assert!(opener.on_reset_by(0, &reset, MILLISECOND));
+    assert_eq!(opener.state(), Opening::Asking, "there are others");
+    assert_eq!(transmissions(&mut opener, 31), [(1, 1), (11, 1), (31, 1)][..2]);
+    assert!(opener.on_reset_by(0, &reset, 20 * MILLISECOND), "again, which changes nothing");
+    assert!(opener.on_reset_by(7, &reset, 20 * MILLISECOND), "by no way of ours");
+    assert_eq!(opener.state(), Opening::Asking);
+    assert!(opener.on_reset_by(1, &reset, 20 * MILLISECOND));
+    assert_eq!(transmissions(&mut opener, 21), [(20, 2)]);
+    assert!(opener.on_reset_by(2, &reset, 40 * MILLISECOND));
+    assert_eq!((opener.state(), opener.deadline()), (Opening::Refused, u64::MAX));
+}
+
+// spec: OPEN-7, OPEN-30
+#[test]
+fn an_answer_by_any_way_ends_the_race() {
+    let mut opener = racer(2);
+    let open = *opener.ours();
+    assert_eq!(transmissions(&mut opener, 51).last(), Some(&(50, 1)));
+    let agreed = opener.on_accept(&set_up(2, 5).answering(&open)).expect("good");
+    assert!(agreed.is_some());
+    assert_eq!(opener.on_time(500 * MILLISECOND, PAYLOAD), None);
+    assert_eq!(opener.deadline(), u64::MAX);
 }
 
 // spec: OPEN-11, OPEN-12

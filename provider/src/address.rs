@@ -140,11 +140,17 @@ impl fmt::Display for Address {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::At(place) => write!(out, "{SCHEME}{}", place.at()),
+            // Logs are read by others: what lets callers in is not printed.
+            // spec: SEAL-15
             Self::Of(endpoint) => {
-                let bytes = endpoint.to_bytes();
+                let bytes = endpoint.local().to_bytes();
                 let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
                 write!(out, "{SCHEME}")?;
-                bytes[..end].iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+                bytes[..end].iter().try_for_each(|byte| write!(out, "{byte:02x}"))?;
+                for (index, at) in endpoint.reached_at().iter().enumerate() {
+                    write!(out, "{}{at}", if index == 0 { '@' } else { ',' })?;
+                }
+                Ok(())
             }
         }
     }
@@ -153,8 +159,10 @@ impl fmt::Display for Address {
 impl FromStr for Address {
     type Err = ();
 
+    /// Of an endpoint that other hosts reach, what those of its own host need.
     fn from_str(text: &str) -> Result<Self, ()> {
         let text = text.strip_prefix(SCHEME).ok_or(())?;
+        let text = text.split_once('@').map_or(text, |(local, _)| local);
         if text.contains(':') {
             return Ok(Self::At(Place::new(text.parse().map_err(|_| ())?)));
         }
@@ -231,20 +239,29 @@ mod tests {
 
         #[test]
         fn so_do_those_of_endpoints(words: [u64; 3]) {
+            let address = Address::Of(ayre::Address::of_local_words(words));
+            prop_assert_eq!(Address::from_bytes(&address.to_bytes()), Some(address));
+            prop_assert_eq!(address.to_string().parse(), Ok(address));
+        }
+
+        // spec: SEAL-15
+        #[test]
+        fn what_lets_callers_in_is_not_printed(host: u64, secret: [u8; 16], ip: u32) {
+            prop_assume!(ip >> 28 < 14 && ip != 0);
             let mut bytes = [0; Address::SIZE];
-            bytes[0] = 2;
-            for (place, word) in bytes[8..].as_chunks_mut().0.iter_mut().zip(words) {
-                *place = word.to_le_bytes();
-            }
-            // One that other hosts reach.
-            if words[0].is_multiple_of(2) {
-                (bytes[1], bytes[2]) = (1, 7);
-                bytes.copy_within(8..24, 32);
-                bytes.copy_within(16..32, 48);
-            }
+            (bytes[0], bytes[1], bytes[2], bytes[4]) = (3, 1, 7, 1);
+            bytes[8..16].copy_from_slice(&host.to_le_bytes());
+            bytes[16..32].copy_from_slice(&secret);
+            bytes[32..36].copy_from_slice(&ip.to_be_bytes());
             let address = Address::from_bytes(&bytes).unwrap();
             prop_assert_eq!(address.to_bytes(), bytes);
-            prop_assert_eq!(address.to_string().parse(), Ok(address));
+            let (text, debug) = (address.to_string(), format!("{address:?}"));
+            let digits: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+            let listed = format!("{:?}", secret);
+            prop_assert!(!text.contains(&digits) && !debug.contains(&listed));
+            prop_assert!(text.ends_with(&format!("@{}:7", Ipv4Addr::from(ip))), "{}", text);
+            let Address::Of(endpoint) = address else { panic!("an endpoint's") };
+            prop_assert_eq!(text.parse(), Ok(Address::Of(endpoint.local())));
         }
 
         #[test]

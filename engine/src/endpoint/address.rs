@@ -1,24 +1,28 @@
 //! Where an endpoint is found.
+use super::places::{PLACES_BYTES, PLACES_MAX, Places};
 use crate::connection::Name;
 use crate::error::SetupError;
 use crate::job::host_number;
 use crate::random;
 use crate::wire::{Callee, Secret};
+use aws_lc_rs::digest::{Context, SHA256};
 use rustix::net::SocketAddrUnix;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 /// Flag: other hosts reach the endpoint.
 const REACHED: u8 = 1;
 /// Flag: links with it are not encrypted.
 const PLAIN: u8 = 2;
+/// Keeps an endpoint's name apart from what else is made of its secret.
+const NAME_LABEL: &[u8] = b"ayre name 1";
 
 /// An endpoint's address: bytes that a program hands to others by whatever means it has. Nobody can
 /// guess one, and who has it may call: on another host, nobody else may.
 ///
 /// ```text
-///   byte 0  version   1  flags   2  UDP port   4  zeros   8  host   16  name
-///       32  IP address          48  secret    64
+///   byte 0  version   1  flags   2  UDP port   4  kinds of IP addresses   6  zeros   8  host
+///       16  secret, or name      32  IP addresses    64
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
@@ -30,41 +34,43 @@ pub struct Address {
 /// How other hosts reach an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Reach {
-    /// IPv4 as a mapped one.
-    ip: Ipv6Addr,
+    places: Places,
     port: u16,
+    /// The endpoint's name is made of it.
     secret: Secret,
     is_plain: bool,
 }
 
 impl Address {
-    /// Bytes of an address.
+    /// Bytes of an address: no more than `FI_NAME_MAX`, which MPI libraries have room for.
     pub const BYTES: usize = 64;
+    /// IP addresses in one at most.
+    pub const IPS_MAX: usize = PLACES_MAX;
 
-    /// A new one, which other hosts do not reach yet.
-    pub(super) fn new() -> Result<Self, SetupError> {
-        Ok(Self { host: host_number()?, name: words(&random::bytes()), reach: None })
+    /// A new one, which other hosts do not reach yet; with it, the secret that its name is made of.
+    pub(super) fn new() -> Result<(Self, Secret), SetupError> {
+        let secret = Secret(random::bytes());
+        Ok((Self { host: host_number()?, name: name_of(&secret), reach: None }, secret))
     }
 
     /// The same as if there were no other endpoint on this host.
-    pub(super) fn apart() -> Result<Self, SetupError> {
+    pub(super) fn apart() -> Result<(Self, Secret), SetupError> {
         let [host, _] = words(&random::bytes());
-        Ok(Self { host, ..Self::new()? })
+        let (address, secret) = Self::new()?;
+        Ok((Self { host, ..address }, secret))
     }
 
-    /// What an endpoint of this address is to its callers of other hosts; with it, their secret.
-    pub(super) fn callee_to_be(&self, is_plain: bool) -> (Callee, [u8; 16]) {
-        let secret = random::bytes();
-        (Callee::new(self.name, &Secret(secret), is_plain), secret)
+    /// What an endpoint of this address and secret is to its callers of other hosts.
+    pub(super) fn callee_to_be(&self, secret: &Secret, is_plain: bool) -> Callee {
+        Callee::new(self.name, secret, is_plain)
     }
 
-    /// The same where other hosts reach it.
-    pub(super) fn reached(self, at: SocketAddr, secret: [u8; 16], is_plain: bool) -> Self {
-        let ip = match at.ip() {
-            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
-            IpAddr::V6(ip) => ip,
-        };
-        let reach = Reach { ip, port: at.port(), secret: Secret(secret), is_plain };
+    /// The same where other hosts reach it: at one port of several IP addresses, of which there may
+    /// be too many to be told.
+    pub(super) fn reached(self, at: &[SocketAddr], secret: Secret, is_plain: bool) -> Self {
+        let port = at.first().map_or(0, SocketAddr::port);
+        let places = Places::of(at.iter().map(SocketAddr::ip));
+        let reach = Reach { places, port, secret, is_plain };
         Self { reach: Some(reach), ..self }
     }
 
@@ -85,11 +91,17 @@ impl Address {
         }
     }
 
-    /// Whom to call over the network, and where.
-    pub(super) fn callee(&self) -> Option<(Callee, SocketAddr)> {
-        let Reach { ip, port, secret, is_plain } = self.reach?;
-        let ip = ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4);
-        Some((Callee::new(self.name, &secret, is_plain), SocketAddr::new(ip, port)))
+    /// Whom to call over the network, at which IP addresses and port.
+    pub(super) fn callee(&self) -> Option<(Callee, Vec<IpAddr>, u16)> {
+        let Reach { places, port, secret, is_plain } = self.reach?;
+        let callee = Callee::new(self.name, &secret, is_plain);
+        Some((callee, places.iter().collect(), port))
+    }
+
+    /// The IP addresses and the port at which other hosts reach it: what may be printed of it.
+    pub fn reached_at(&self) -> Vec<SocketAddr> {
+        let reach = self.reach.iter();
+        reach.flat_map(|reach| reach.places.iter().map(|ip| (ip, reach.port).into())).collect()
     }
 
     /// The same for those of its host only: without how others reach it, which not everybody is to
@@ -115,27 +127,30 @@ impl Address {
         for (place, word) in bytes[8..32].as_chunks_mut().0.iter_mut().zip(self.local_words()) {
             *place = word.to_le_bytes();
         }
-        if let Some(Reach { ip, port, secret, is_plain }) = self.reach {
-            bytes[1] = if is_plain { REACHED | PLAIN } else { REACHED };
+        if let Some(Reach { places, port, secret, is_plain }) = &self.reach {
+            bytes[1] = if *is_plain { REACHED | PLAIN } else { REACHED };
             bytes[2..4].copy_from_slice(&port.to_le_bytes());
-            bytes[32..48].copy_from_slice(&ip.octets());
-            bytes[48..].copy_from_slice(&secret.0);
+            bytes[4..6].copy_from_slice(&places.kinds.to_le_bytes());
+            bytes[16..32].copy_from_slice(&secret.0);
+            bytes[32..].copy_from_slice(&places.bytes);
         }
         bytes
     }
 
     /// Reads what [`Address::to_bytes`] gave; none where it is no address.
     pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Option<Self> {
-        let port = u16::from_le_bytes([bytes[2], bytes[3]]);
-        let reach = Reach {
-            ip: Ipv6Addr::from(*chunk(bytes, 32)),
-            port,
-            secret: Secret(*chunk(bytes, 48)),
-            is_plain: bytes[1] & PLAIN != 0,
+        let (host, own) = (u64::from_le_bytes(*chunk(bytes, 8)), chunk(bytes, 16));
+        let address = match bytes[1] & REACHED {
+            0 => Self { host, name: words(own), reach: None },
+            _ => {
+                let places = Places::parse(half(bytes, 4), *chunk::<PLACES_BYTES>(bytes, 32))?;
+                let (secret, is_plain) = (Secret(*own), bytes[1] & PLAIN != 0);
+                let reach = Reach { places, port: half(bytes, 2), secret, is_plain };
+                let is_somewhere = reach.port != 0 && places != Places::default();
+                let reach = Some(is_somewhere.then_some(reach)?);
+                Self { host, name: name_of(&secret), reach }
+            }
         };
-        let reach = (port != 0).then_some(reach);
-        let host = u64::from_le_bytes(*chunk(bytes, 8));
-        let address = Self { host, name: words(chunk(bytes, 16)), reach };
         // There is one form of each.
         (address.to_bytes() == *bytes).then_some(address)
     }
@@ -158,6 +173,20 @@ impl Address {
     }
 }
 
+/// What an endpoint of this secret is called. Those who may look at the sockets of its host see
+/// the name, and cannot tell the secret.
+// spec: ENV-10
+fn name_of(Secret(secret): &Secret) -> Name {
+    let mut digest = Context::new(&SHA256);
+    digest.update(NAME_LABEL);
+    digest.update(secret);
+    words(chunk(digest.finish().as_ref(), 0))
+}
+
+fn half(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes(*chunk(bytes, at))
+}
+
 fn words(bytes: &[u8; 16]) -> [u64; 2] {
     [0, 8].map(|at| u64::from_le_bytes(*chunk(bytes, at)))
 }
@@ -171,20 +200,30 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const SECRET: Secret = Secret(*b"0123456789abcdef");
+
+    /// Of that secret.
+    const NAME: Name = [0x99a0_c0a8_c005_22b0, 0x99a5_5d89_151f_5c30];
+
     fn address() -> Address {
-        let address = Address { host: 1, name: [2, 3], reach: None };
-        address.reached(([10, 1, 2, 3], 0x1234).into(), *b"0123456789abcdef", true)
+        let address = Address { host: 1, name: name_of(&SECRET), reach: None };
+        let at = [([10, 1, 2, 3], 0x1234).into(), "[fd77::1]:4660".parse().unwrap()];
+        address.reached(&at, SECRET, true)
     }
 
     // spec: ENV-10
     #[test]
     fn an_address_is_as_it_is_drawn() {
         let bytes = address().to_bytes();
-        assert_eq!(bytes[..8], [2, 3, 0x34, 0x12, 0, 0, 0, 0]);
-        assert_eq!([bytes[8], bytes[16], bytes[24]], [1, 2, 3]);
-        assert_eq!(bytes[32..48], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 1, 2, 3]);
-        assert_eq!(bytes[48..], *b"0123456789abcdef");
+        assert_eq!(bytes[..9], [3, 3, 0x34, 0x12, 0b1101, 0, 0, 0, 1]);
+        assert_eq!(bytes[16..32], *b"0123456789abcdef");
+        assert_eq!(bytes[32..38], [10, 1, 2, 3, 0xfd, 0x77]);
         assert_eq!(Address::from_bytes(&bytes), Some(address()));
+        // As any other tool computes it.
+        assert_eq!(address().name, NAME);
+        let local = address().local().to_bytes();
+        assert_eq!(local[..9], [3, 0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(local[16..24], NAME[0].to_le_bytes());
     }
 
     // spec: ENV-10
@@ -195,12 +234,17 @@ mod tests {
             bytes[at] = with;
             assert_eq!(Address::from_bytes(&bytes), None, "{with} at {at}");
         };
-        for (at, with) in [(0, 1), (0, 3), (1, 2), (1, 7), (4, 1), (7, 1)] {
+        let places = [(4, 0), (4, 1), (5, 1), (63, 1)];
+        for (at, with) in [(0, 2), (0, 4), (1, 2), (1, 7), (6, 1), (7, 1)].into_iter().chain(places)
+        {
             wrong(at, with);
         }
+        let mut portless = address().to_bytes();
+        portless[2..4].fill(0);
+        assert_eq!(Address::from_bytes(&portless), None);
         let mut unreached = address().of_neighbour([4, 5]).to_bytes();
         assert!(Address::from_bytes(&unreached).is_some());
-        for at in [1, 32, 48] {
+        for at in [1, 2, 4, 32] {
             unreached[at] = 1;
             assert_eq!(Address::from_bytes(&unreached), None, "a part of a network part");
             unreached[at] = 0;
@@ -209,8 +253,8 @@ mod tests {
 
     #[test]
     fn a_local_address_is_three_words() {
-        assert_eq!(address().local_words(), [1, 2, 3]);
-        assert_eq!(Address::of_local_words([1, 2, 3]), address().local());
+        assert_eq!(address().local_words(), [1, NAME[0], NAME[1]]);
+        assert_eq!(Address::of_local_words([1, NAME[0], NAME[1]]), address().local());
     }
 
     #[test]
@@ -225,7 +269,7 @@ mod tests {
             whole[..32].copy_from_slice(&bytes);
             whole[32..].copy_from_slice(&bytes);
             (whole[0], whole[1]) = (VERSION, whole[1] % 4);
-            whole[4..8].fill(0);
+            whole[6..8].fill(0);
             let read = Address::from_bytes(&whole);
             prop_assert!(read.is_none_or(|address| address.to_bytes() == whole));
         }

@@ -168,8 +168,9 @@ impl Endpoint {
 
     // spec: ENV-33
     fn call_away(&mut self, address: &Address) -> Result<BegunLink, SetupError> {
-        let (callee, at) = address.callee().ok_or(SetupError::Invalid("nobody said where"))?;
-        self.port.begin_call(&callee, at)
+        let (callee, ips, port) =
+            address.callee().ok_or(SetupError::Invalid("nobody said where"))?;
+        self.port.begin_call(&callee, (&ips, port))
     }
 
     /// Ends a call that has been answered, or whose answer nobody wants any more.
@@ -266,11 +267,18 @@ impl Endpoint {
 
     // spec: ENV-33
     fn hear_answer_away(&mut self, remote: RemoteId, opened: Option<Arrived>) {
+        let tried = match &self.remotes[remote.index()].standing {
+            Standing::Calling(Call::Away(call)) => self.port.call_ways(call),
+            _ => Vec::new(),
+        };
         self.hang_up(remote);
         match opened {
             Some(opened) => self.take_link(remote, opened),
             // It was asked for long, or has refused: nobody of that address is there.
-            None => self.end_remote(remote, EndReason::Unanswered(self.port.config.setup_timeout)),
+            None => {
+                let waited = self.port.config.setup_timeout;
+                self.end_remote(remote, EndReason::Unanswered { waited, tried });
+            }
         }
     }
 

@@ -12,6 +12,7 @@
 //! |---|---|
 //! | `address.rs` | where an endpoint is found |
 //! | `options.rs` | how one is opened |
+//! | `places.rs` | the IP addresses that an address has room for |
 //! | `links.rs` | when links with other hosts are looked at |
 //! | `meet.rs` | connections that come about while the program goes on |
 //! | `reason.rs` | why there is none |
@@ -33,6 +34,7 @@ mod fetch;
 mod links;
 mod meet;
 mod options;
+mod places;
 mod posted;
 mod reason;
 mod receive;

@@ -1,13 +1,14 @@
 //! How an endpoint is opened.
 use super::Address;
+use super::places::Places;
 use crate::config::{Config, Spin};
 use crate::connection::Mode;
 use crate::error::SetupError;
-use crate::job::host_addresses;
 use crate::port::Port;
 use crate::tuning::Tuning;
-use crate::wire::{Ethernet, NetOptions, Partition, Plan};
+use crate::wire::{Ethernet, NetOptions, Partition, Plan, PortRange, Secret, interfaces};
 use ayre_proto::envelope::LONG_MAX_HERE;
+use rustix::io::Errno;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,18 +31,18 @@ pub struct EndpointOptions {
 /// How other hosts reach an endpoint.
 #[derive(Clone, Debug)]
 pub(super) struct ReachOptions {
-    /// This host's, unless given.
-    pub(super) ip: Option<IpAddr>,
+    /// Those of this host's that others may reach, unless given.
+    pub(super) ips: Vec<IpAddr>,
     pub(super) is_plain: bool,
     pub(super) silence: Duration,
     pub(super) net: NetOptions,
 }
 
 impl EndpointOptions {
-    /// Defaults: other hosts reach it at this host's address, by links that are encrypted.
+    /// Defaults: other hosts reach it at this host's addresses, by links that are encrypted.
     pub fn new() -> Self {
         let (net, silence) = (NetOptions::plain(), NetOptions::SILENCE);
-        let reach = ReachOptions { ip: None, is_plain: false, silence, net };
+        let reach = ReachOptions { ips: Vec::new(), is_plain: false, silence, net };
         Self {
             spin: Spin::DEDICATED,
             linger: Duration::from_secs(1),
@@ -90,10 +91,18 @@ impl EndpointOptions {
         Self { reach: None, ..self }
     }
 
-    /// Other hosts reach it at this address of this host, which [`crate::host_addresses`] chooses
-    /// otherwise.
+    /// Other hosts reach it at this address of this host only, or at each of those that are given;
+    /// otherwise at all addresses of interfaces that are up, up to [`Address::IPS_MAX`]. A caller
+    /// tries them all, and takes the one that answers.
+    // spec: ENV-32
     pub fn at(self, ip: IpAddr) -> Self {
-        self.with(|reach| reach.ip = Some(ip))
+        self.with(|reach| reach.ips.push(ip))
+    }
+
+    /// It takes a UDP port of this range: those that a firewall lets pass.
+    // spec: ENV-35
+    pub fn ports(self, range: PortRange) -> Self {
+        self.with(|reach| reach.net = reach.net.clone().ports(range))
     }
 
     /// For closed networks: links are not encrypted. Endpoints that are reached so call only their
@@ -137,7 +146,7 @@ impl EndpointOptions {
     /// A port that others of this host, and perhaps of other ones, find at this address.
     pub(super) fn open_port(&self) -> Result<(Port, Address), SetupError> {
         let ring = self.ring.map(ring_bytes).transpose()?;
-        let address = if self.is_apart { Address::apart() } else { Address::new() }?;
+        let (address, secret) = if self.is_apart { Address::apart() } else { Address::new() }?;
         let (name, tuning) = (Some(address.name()), self.tuning.clone().map(Arc::new));
         let mut config = Config { name, ring, tuning, ..Config::new() };
         if let Some(reach) = &self.reach {
@@ -147,7 +156,7 @@ impl EndpointOptions {
         let mut port = Port::open(config)?;
         port.listen_at(&address.socket()?)?;
         let address = match &self.reach {
-            Some(reach) => reach.open(&mut port, address)?,
+            Some(reach) => reach.open(&mut port, (address, secret))?,
             None => address,
         };
         Ok((port, address))
@@ -170,15 +179,31 @@ fn ring_bytes(bytes: usize) -> Result<u32, SetupError> {
 impl ReachOptions {
     /// Lets other hosts reach a port of this address; the address that they find it at.
     // spec: ENV-32
-    fn open(&self, port: &mut Port, address: Address) -> Result<Address, SetupError> {
-        let ip = match self.ip {
-            Some(ip) => ip,
-            None => host_addresses(&[], &[])?[0],
+    fn open(
+        &self,
+        port: &mut Port,
+        (address, secret): (Address, Secret),
+    ) -> Result<Address, SetupError> {
+        let is_chosen = !self.ips.is_empty();
+        let known = if is_chosen { interfaces::all() } else { interfaces::usable() };
+        let known = known.map_err(|errno| {
+            let errno = Errno::from_raw_os_error(errno as i32);
+            SetupError::Os { call: "this host's addresses", errno }
+        })?;
+        let named = |ip: &IpAddr| {
+            let found = known.iter().find(|found| found.ip == *ip);
+            found.map_or_else(|| (*ip, 0).into(), |found| found.at(0))
         };
-        let (callee, secret) = address.callee_to_be(self.is_plain);
-        let net = self.net.clone().at(SocketAddr::new(ip, 0));
+        let mut at: Vec<SocketAddr> = match is_chosen {
+            true => self.ips.iter().map(named).collect(),
+            false => known.iter().map(|found| found.at(0)).collect(),
+        };
+        let told = Places::of(at.iter().map(SocketAddr::ip));
+        at.retain(|at| told.iter().any(|told| told == at.ip()));
+        let net = self.net.clone().at_places(at, !is_chosen);
+        let callee = address.callee_to_be(&secret, self.is_plain);
         let at = port.open_calls(&net, callee)?;
-        Ok(address.reached(at, secret, self.is_plain))
+        Ok(address.reached(&at, secret, self.is_plain))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Why nothing goes to a remote any more.
 use crate::error::{Fault, Refusal, SetupError};
 use rustix::io::Errno;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Why an endpoint's connection with a remote has ended, or has not come about.
@@ -38,8 +39,18 @@ pub enum EndReason {
     #[error("it closed every connection without giving a reason, for {} s", .0.as_secs_f32())]
     HungUp(Duration),
     /// Another host, or what is on the way to it, did not answer the call.
-    #[error("it did not answer within {} s", .0.as_secs_f32())]
-    Unanswered(Duration),
+    #[error(
+        "it did not answer within {} s at {}: AYRE_NET (of MPI programs FI_AYRE_NET) names the \
+         interfaces of a host that others reach, and firewalls are to let UDP pass",
+        .waited.as_secs_f32(),
+        list(.tried)
+    )]
+    Unanswered {
+        /// For how long.
+        waited: Duration,
+        /// Where it was called.
+        tried: Vec<SocketAddr>,
+    },
     /// Nothing was heard of another host.
     #[error("nothing was heard of it for {} s", .0.as_secs_f32())]
     Silent(Duration),
@@ -62,7 +73,7 @@ impl EndReason {
         match self {
             Self::Malformed => Fault::Malformed,
             Self::Restarted => Fault::PeerRestarted,
-            Self::Died | Self::Left | Self::Unanswered(_) | Self::Silent(_) => Fault::PeerDead,
+            Self::Died | Self::Left | Self::Unanswered { .. } | Self::Silent(_) => Fault::PeerDead,
             Self::Refused(_) | Self::Rejected(_) | Self::Version { .. } | Self::HungUp(_) => {
                 Fault::Refused
             }
@@ -79,6 +90,10 @@ impl EndReason {
             _ => Self::Died,
         }
     }
+}
+
+fn list(tried: &[SocketAddr]) -> String {
+    tried.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 impl From<SetupError> for EndReason {

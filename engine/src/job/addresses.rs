@@ -1,19 +1,11 @@
 //! Which addresses of this host other hosts reach.
 use super::wrong;
 use crate::error::SetupError;
-use crate::sys::descriptor;
-use nix::ifaddrs::getifaddrs;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, getsockname};
+use crate::wire::interfaces::{self, HostAddress, is_link_local, source_to};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 
 /// One for each path.
 const ADDRESSES_MAX: usize = 4;
-
-/// An address of an interface of this host.
-struct Found {
-    interface: String,
-    ip: IpAddr,
-}
 
 /// The addresses of this host at which a port is opened to others, one for each path: what
 /// `ayre run --net` does. Each of `wanted` is the name of an interface, a network such as
@@ -34,7 +26,7 @@ pub fn host_addresses(wanted: &[String], others: &[String]) -> Result<Vec<IpAddr
     if !wanted.is_empty() {
         return wanted.iter().map(|wanted| find(wanted, &all)).collect();
     }
-    let address = match usable(&all)[..] {
+    let address = match usable()?[..] {
         [] => Ipv4Addr::LOCALHOST.into(),
         [only] => only,
         [first, ..] => {
@@ -46,18 +38,11 @@ pub fn host_addresses(wanted: &[String], others: &[String]) -> Result<Vec<IpAddr
     Ok(vec![address])
 }
 
-fn all() -> Result<Vec<Found>, SetupError> {
-    let failed = |error| wrong(format!("asking for this host's addresses: {error}"));
-    let found = getifaddrs().map_err(failed)?.filter_map(|of| {
-        let address = of.address?;
-        let v4 = address.as_sockaddr_in().map(|at| IpAddr::from(at.ip()));
-        let ip = v4.or_else(|| address.as_sockaddr_in6().map(|at| IpAddr::from(at.ip())))?;
-        Some(Found { interface: of.interface_name, ip })
-    });
-    Ok(found.collect())
+fn all() -> Result<Vec<HostAddress>, SetupError> {
+    interfaces::all().map_err(|error| wrong(format!("asking for this host's addresses: {error}")))
 }
 
-fn find(wanted: &str, all: &[Found]) -> Result<IpAddr, SetupError> {
+fn find(wanted: &str, all: &[HostAddress]) -> Result<IpAddr, SetupError> {
     let found = match parse_network(wanted) {
         Some(network) => all.iter().map(|found| found.ip).find(|ip| contains(network, *ip)),
         None => {
@@ -100,13 +85,9 @@ fn contains((network, bits): Network, address: IpAddr) -> bool {
 /// Where packets to a host leave; none if it has no address, or one of this very host.
 fn towards(host: &str) -> Option<IpAddr> {
     let name = host.rsplit_once('@').map_or(host, |(_, name)| name);
-    // Connecting a UDP socket sends nothing; it only looks up the way.
     const ANY_PORT: u16 = 9;
     let to: SocketAddr = (name, ANY_PORT).to_socket_addrs().ok()?.next()?;
-    let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket = descriptor::socket(family, SocketType::DGRAM, SocketFlags::empty(), None).ok()?;
-    connect(&socket, &to).ok()?;
-    let address = SocketAddr::try_from(getsockname(&socket).ok()?).ok()?.ip();
+    let address = source_to(to)?;
     (!address.is_loopback() && address != to.ip()).then_some(address)
 }
 
@@ -117,18 +98,13 @@ fn reached_by_ssh() -> Option<IpAddr> {
 }
 
 /// What others may reach; of IPv6 only if there is nothing else.
-fn usable(all: &[Found]) -> Vec<IpAddr> {
-    let is_usable = |ip: &IpAddr| !ip.is_loopback() && !is_link_local(*ip);
-    let all: Vec<_> = all.iter().map(|found| found.ip).filter(is_usable).collect();
+fn usable() -> Result<Vec<IpAddr>, SetupError> {
+    let failed = |error| wrong(format!("asking for this host's addresses: {error}"));
+    let usable = interfaces::usable().map_err(failed)?;
+    let all: Vec<_> =
+        usable.iter().map(|found| found.ip).filter(|ip| !is_link_local(*ip)).collect();
     let ipv4: Vec<_> = all.iter().copied().filter(IpAddr::is_ipv4).collect();
-    if ipv4.is_empty() { all } else { ipv4 }
-}
-
-fn is_link_local(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => address.is_link_local(),
-        IpAddr::V6(address) => address.is_unicast_link_local(),
-    }
+    Ok(if ipv4.is_empty() { all } else { ipv4 })
 }
 
 #[cfg(all(test, not(loom)))]

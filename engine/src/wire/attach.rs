@@ -6,7 +6,7 @@ use super::drive::drive;
 use super::keeper::{Keeper, Kept, Tended};
 use super::links::{Arrived, Identity};
 use super::opening::NO_NUMBER;
-use super::options::NetOptions;
+use super::options::{Kind, NetOptions};
 use super::report::Owner;
 use super::window::Window;
 use super::{Wire, lock};
@@ -50,7 +50,8 @@ impl Port {
         options: &NetOptions,
         endpoint: Option<Callee>,
     ) -> Result<Vec<SocketAddr>, SetupError> {
-        if options.at.is_empty() || options.at.len() > usize::from(PATHS_MAX) {
+        let are_paths = options.kind == Kind::Paths;
+        if options.at.is_empty() || are_paths && options.at.len() > usize::from(PATHS_MAX) {
             return Err(SetupError::Invalid("a port has one to four addresses"));
         }
         if options.datagram_max < DATAGRAM_LEAST {
@@ -68,7 +69,8 @@ impl Port {
             any_mail: self.any_mail.clone(),
             responder: self.responder.clone(),
         };
-        let wire = Wire::new((nets, clock), identity, options.datagram_max)?;
+        let limits = (options.datagram_max, are_paths);
+        let wire = Wire::new((nets, clock), identity, limits)?;
         self.watch_wire(wire, options.silence)?;
         Ok(addresses)
     }

@@ -10,10 +10,10 @@ use crate::error::SetupError;
 use crate::port::Port;
 use ayre_proto::link::open::Opening;
 use ayre_proto::units::PeerId;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 impl Port {
-    /// Lets endpoints of other hosts call this one, which they know as `own`: at this address.
+    /// Lets endpoints of other hosts call this one, which they know as `own`: at which addresses.
     ///
     /// # Errors
     /// As [`Port::open_net`].
@@ -21,13 +21,13 @@ impl Port {
         &mut self,
         options: &NetOptions,
         own: Callee,
-    ) -> Result<SocketAddr, SetupError> {
+    ) -> Result<Vec<SocketAddr>, SetupError> {
         let options = options.protected(own.protection.clone());
         let at = self.open_wire(&options, Some(own))?;
         let alarm = Alarm::new()?;
         self.sleep.watch_net(alarm.as_fd())?;
         self.alarm = Some(alarm);
-        Ok(at[0])
+        Ok(at)
     }
 
     /// Has the port's descriptor wake who sleeps on it when links have something to do, or no
@@ -39,11 +39,11 @@ impl Port {
         }
     }
 
-    /// Calls an endpoint of another host.
+    /// Calls an endpoint of another host, at a port of these addresses.
     pub(crate) fn begin_call(
         &mut self,
         callee: &Callee,
-        at: SocketAddr,
+        at: (&[IpAddr], u16),
     ) -> Result<BegunLink, SetupError> {
         let wire = self.wire.get().ok_or(NOT_OPEN)?;
         let index = lock(wire).call(callee, at, self.config.setup_timeout)?;
@@ -59,6 +59,11 @@ impl Port {
             Opening::Accepted => Some(wire.links.take_opened(call.index)),
             _ => Some(None),
         }
+    }
+
+    /// Where an endpoint is called that has not answered.
+    pub(crate) fn call_ways(&self, call: &BegunLink) -> Vec<SocketAddr> {
+        self.wire.get().map_or_else(Vec::new, |wire| lock(wire).links.asked_at(call.index))
     }
 
     /// The call is over.

@@ -158,7 +158,7 @@ impl Links {
         match self.slots.get_mut(index) {
             Some(Slot::Open(_)) => pumped.changed = self.serve_open(index, now),
             Some(Slot::Asked(asked)) => {
-                if let Some((way, header, message)) = asked.on_time(now) {
+                while let Some((way, header, message)) = asked.on_time(now) {
                     send_bare(&mut self.outboxes, way, &header, message);
                 }
                 pumped.changed = opening::outcome(asked).is_some();
@@ -477,8 +477,8 @@ impl Links {
         let header = Header::parse(frame, crc32c)?;
         match header.kind {
             Kind::Open => self.on_open((from, datagram_max), frame, &header, now),
-            Kind::Accept => self.on_accept(frame, &header, now),
-            Kind::Reset => self.on_reset(&header, now),
+            Kind::Accept => self.on_accept(from, frame, &header, now),
+            Kind::Reset => self.on_reset(from, &header, now),
             _ if matches!(self.identity.protection, Protection::Sealed(_)) => Err(Refused),
             _ => self.on_frame(from, frame, &header, now),
         }

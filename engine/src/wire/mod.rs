@@ -26,7 +26,9 @@ mod folder;
 mod frames;
 #[cfg(all(any(test, fuzzing), not(loom)))]
 pub(crate) mod fuzzed;
+mod glances;
 mod handshake;
+pub(crate) mod interfaces;
 mod keeper;
 mod link_end;
 mod links;
@@ -40,8 +42,10 @@ mod packet;
 mod pcap;
 mod plan;
 mod pool;
+mod port_range;
 mod queues;
 mod report;
+mod routes;
 mod seal;
 mod simulation;
 mod udp;
@@ -54,6 +58,7 @@ use self::carrier::Full;
 use self::clock::Clock;
 pub use self::faults::Partition;
 pub(crate) use self::frames::FRAMES_MAX;
+use self::glances::Glances;
 pub(crate) use self::keeper::Keeper;
 use self::link_end::Way;
 pub(crate) use self::links::Arrived;
@@ -63,10 +68,12 @@ pub(crate) use self::mail::Mail;
 use self::net::{Inbox, Net};
 pub use self::options::{Ethernet, NetOptions};
 pub use self::plan::{Plan, PlanError};
+pub use self::port_range::{PortRange, PortRangeError};
 pub use self::report::{
     AgainReport, BuffersReport, CreditReport, LinkChannel, LinkLoad, LinkReport, LinkState,
     NetReport, PathReport, PathState, WireReport,
 };
+use self::routes::Place;
 pub use self::simulation::Simulation;
 use crate::connection::Agreement;
 use crate::control::poll_until;
@@ -78,7 +85,7 @@ use ayre_proto::link::receive::UNSAID_MAX;
 use ayre_proto::units::PeerId;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{BorrowedFd, OwnedFd};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -86,6 +93,9 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Wire {
     nets: Vec<Box<dyn Net>>,
+    /// Where these are.
+    places: Vec<Place>,
+    glances: Glances,
     inbox: Inbox,
     links: Links,
     clock: Clock,
@@ -135,11 +145,20 @@ impl Wire {
     fn new(
         (nets, clock): (Vec<Box<dyn Net>>, Clock),
         identity: Identity,
-        datagram_max: usize,
+        (datagram_max, are_paths): (usize, bool),
     ) -> Result<Self, SetupError> {
         let links = Links::new(identity, nets.len(), clock.now())?;
+        let known = interfaces::all().unwrap_or_default();
+        let place = |at: SocketAddr| {
+            let found = known.iter().find(|found| found.ip == at.ip());
+            Place { at, prefix: found.map_or(0, |found| found.prefix) }
+        };
+        let places: Vec<_> = nets.iter().map(|net| place(net.local())).collect();
+        let glances = Glances::at_each(if are_paths { 1 } else { nets.len() });
         Ok(Self {
             nets,
+            places,
+            glances,
             inbox: Inbox::new(),
             links,
             clock,
@@ -180,7 +199,7 @@ impl Wire {
     // spec: PROG-4
     pub(crate) fn pump(&mut self) -> Pumped {
         let now = self.now();
-        let (came, count) = self.receive(now);
+        let (came, count) = self.receive(now, false);
         // What has come goes to the program at once: it may answer, and so acknowledge.
         let is_little = count < UNSAID_MAX as usize;
         self.put_off = came.from.is_some() && is_little && !self.put_off;
@@ -210,7 +229,7 @@ impl Wire {
 
     fn pump_each(&mut self) -> Pumped {
         let now = self.now();
-        let (came, _) = self.receive(now);
+        let (came, _) = self.receive(now, true);
         let served = self.links.serve_all(now);
         self.send(now);
         came.and(served)
@@ -327,9 +346,8 @@ impl Wire {
     /// The ways to a peer, and how long datagrams may be on all of them.
     fn ways(&self, to: &[SocketAddr]) -> Result<(Vec<Way>, usize), SetupError> {
         let ways = opening::ways(self.nets.len(), to);
-        let longest = ways.iter().map(|way| self.nets[way.net].datagram_max(way.to)).min();
-        let longest = longest.ok_or(SetupError::Invalid("a peer has an address"))?;
-        Ok((ways, longest.min(self.datagram_max)))
+        let longest = self.longest(&ways).ok_or(SetupError::Invalid("a peer has an address"))?;
+        Ok((ways, longest))
     }
 
     /// Now, and the end of so long a time.
@@ -338,15 +356,29 @@ impl Wire {
         (now, now.saturating_add(patience.as_nanos() as u64))
     }
 
-    /// Calls an endpoint at this address, for so long: the index of its link.
+    /// Calls an endpoint at a port of these addresses, for so long: the index of its link.
+    // spec: OPEN-30
     pub(crate) fn call(
         &mut self,
         callee: &Callee,
-        at: SocketAddr,
+        (to, port): (&[IpAddr], u16),
         patience: Duration,
     ) -> Result<usize, SetupError> {
-        let (ways, longest) = self.ways(&[at])?;
+        let ways = routes::ways(&self.places, to, port, interfaces::source_to);
+        let longest = self.longest(&ways).ok_or_else(|| {
+            // One of the two has IPv4 alone and the other one IPv6 alone, for example.
+            let own: Vec<_> = self.places.iter().map(|place| place.at.ip()).collect();
+            SetupError::Environment(format!(
+                "no address of this host, of {own:?}, goes with one of the other host's, {to:?}"
+            ))
+        })?;
         self.links.call(callee, ways, longest, self.until(patience))
+    }
+
+    /// How long datagrams may be on all of these ways.
+    fn longest(&self, ways: &[Way]) -> Option<usize> {
+        let longest = ways.iter().map(|way| self.nets[way.net].datagram_max(way.to)).min()?;
+        Some(longest.min(self.datagram_max))
     }
 
     /// How the opening of a link has ended, if it has.
@@ -367,14 +399,21 @@ impl Wire {
 
     /// Before anything is done by the clock, so that nobody is taken for silent whose word waits.
     /// Says how many datagrams came, too.
-    fn receive(&mut self, now: u64) -> (Pumped, usize) {
+    fn receive(&mut self, now: u64, all: bool) -> (Pumped, usize) {
         let (mut pumped, mut count) = (Pumped::default(), 0);
         self.pumped_at = now;
-        let Self { nets, inbox, links, datagram_max, .. } = self;
+        let Self { nets, inbox, links, datagram_max, glances, .. } = self;
+        let all = glances.are_due(now, all);
         for (index, net) in nets.iter_mut().enumerate() {
+            if !all && !glances.is_heard(index, now) {
+                continue;
+            }
             inbox.clear();
             net.receive(inbox, now);
-            count += inbox.len();
+            if !inbox.is_empty() {
+                count += inbox.len();
+                glances.on_heard(index, now);
+            }
             for number in 0..inbox.len() {
                 let (to, datagram) = inbox.get(number);
                 let longest = || net.datagram_max(to).min(*datagram_max);

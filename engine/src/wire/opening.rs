@@ -43,16 +43,20 @@ pub(crate) struct Asked {
     /// The open as it travels.
     message: Vec<u8>,
     pub(crate) ways: Vec<Way>,
+    /// The ways are no paths, but lead to one port, if they do.
+    is_race: bool,
     /// The endpoint that is called, if it is one.
     pub(crate) callee: Option<Name>,
     pub(crate) is_refused: bool,
 }
 
 impl Asked {
-    /// Calls an endpoint.
+    /// Calls an endpoint, by any of these ways.
+    // spec: OPEN-30
     pub(crate) fn call(ours: SetUp, callee: &Callee, ways: Vec<Way>, times: (u64, u64)) -> Self {
         let asked = Self::new(ours, &callee.protection, ways, times);
-        Self { callee: Some(callee.name), ..asked }
+        let opener = asked.opener.among(asked.ways.len(), times.0);
+        Self { opener, is_race: true, callee: Some(callee.name), ..asked }
     }
 
     pub(crate) fn new(
@@ -74,6 +78,7 @@ impl Asked {
             handshake,
             message,
             ways,
+            is_race: false,
             callee: None,
             is_refused: false,
         }
@@ -83,15 +88,34 @@ impl Asked {
     pub(crate) fn on_time(&mut self, now: u64) -> Option<(Way, Header, &[u8])> {
         let digest = Digest::of(&self.message, super::crc::crc32c);
         let header = self.opener.on_time(now, digest)?;
-        let way = self.ways[usize::from(header.path) % self.ways.len()];
+        let index = if self.is_race { self.opener.way() } else { usize::from(header.path) };
+        let way = self.ways[index % self.ways.len()];
         Some((way, header, &self.message))
     }
 
-    /// A reset has come: whether it refuses this attempt. Where there is a key, who refuses proves
-    /// that he holds it.
-    // spec: SEAL-10
-    pub(crate) fn on_reset(&mut self, header: &Header) -> bool {
-        self.handshake.is_none() && self.opener.on_reset(header)
+    /// A reset has come: whether it refuses this attempt, or one way of it. Where there is a key,
+    /// who refuses proves that he holds it.
+    // spec: SEAL-10, OPEN-30
+    pub(crate) fn on_reset(&mut self, from: Way, header: &Header, now: u64) -> bool {
+        let by = match self.is_race {
+            true => self.ways.iter().position(|way| *way == from).unwrap_or(usize::MAX),
+            false => 0,
+        };
+        self.handshake.is_none() && self.opener.on_reset_by(by, header, now)
+    }
+
+    /// Where the paths of the link lead, of which there are so many; an accept has come from there.
+    // spec: OPEN-30
+    pub(crate) fn ways_of(&self, from: Way, paths: usize) -> Vec<Way> {
+        if !self.is_race {
+            return self.ways[..paths].to_vec();
+        }
+        // Who answers from elsewhere has been reached by what was sent to where he is not.
+        let is_it = |way: &&Way| **way == from;
+        let same_net = |way: &&Way| way.net == from.net;
+        let all = || self.ways.iter();
+        let way = all().find(is_it).or_else(|| all().find(same_net)).unwrap_or(&self.ways[0]);
+        vec![*way; paths]
     }
 
     /// An accept has come: what the other side says, and the keys.

@@ -7,9 +7,11 @@ use super::opening::Protection;
 use super::packet::Packet;
 use super::pcap::Capture;
 use super::plan::Plan;
+use super::port_range::PortRange;
 use super::simulation::Simulation;
 use super::udp::Udp;
 use crate::error::SetupError;
+use crate::settings;
 use rustix::io::Errno;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,6 +20,8 @@ use std::time::Duration;
 /// Bytes of the longest datagram, where the network does not set a lower bound: one of a network
 /// with jumbo frames.
 const DATAGRAM_MAX: usize = 8972;
+/// Ports that are tried, of those that the system chooses, until one is free at all addresses.
+const CHOICES_MAX: usize = 64;
 
 /// Whether a port sends short datagrams straight over Ethernet, past the system's IP and UDP: half
 /// the time for a small message. All else goes by UDP, as does all to ports that do not answer
@@ -34,10 +38,25 @@ pub enum Ethernet {
     Required,
 }
 
+/// What several addresses of a port are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Paths of each link, which share its frames.
+    Paths,
+    /// Places where others find the port, all with one port of UDP, of which each link uses one.
+    Places {
+        /// They were not asked for: an address that cannot be had is left out.
+        lenient: bool,
+    },
+}
+
 /// How a port is open to ports of other hosts.
 #[derive(Clone, Debug)]
 pub struct NetOptions {
     pub(super) at: Vec<SocketAddr>,
+    /// The addresses are places where the same port may be found, and not paths of a link.
+    pub(super) kind: Kind,
+    pub(super) ports: Option<PortRange>,
     pub(super) protection: Protection,
     pub(super) datagram_max: usize,
     pub(super) silence: Duration,
@@ -79,6 +98,8 @@ impl NetOptions {
     fn with(protection: Protection) -> Self {
         Self {
             at: Vec::new(),
+            kind: Kind::Paths,
+            ports: None,
             protection,
             datagram_max: DATAGRAM_MAX,
             silence: Self::SILENCE,
@@ -94,6 +115,22 @@ impl NetOptions {
     /// of each link, which share its frames.
     pub fn at(mut self, address: SocketAddr) -> Self {
         self.at.push(address);
+        self
+    }
+
+    /// Addresses without a port take one of these, the first that is free: those that a firewall
+    /// lets pass. By default as `AYRE_PORTS` says, or else the system.
+    // spec: ENV-35
+    pub fn ports(mut self, range: PortRange) -> Self {
+        self.ports = Some(range);
+        self
+    }
+
+    /// Takes datagrams at these addresses, all with one port, of which each link uses the one that
+    /// answers. Where they were not asked for, what cannot be bound is left out.
+    // spec: ENV-32
+    pub(crate) fn at_places(mut self, at: Vec<SocketAddr>, lenient: bool) -> Self {
+        (self.at, self.kind) = (at, Kind::Places { lenient });
         self
     }
 
@@ -158,8 +195,68 @@ impl NetOptions {
     }
 
     /// The nets that these options describe.
+    // spec: ENV-35
     pub(super) fn nets(&self, clock: &Clock) -> Result<Vec<Box<dyn Net>>, SetupError> {
-        self.at.iter().enumerate().map(|(index, at)| self.net(index, *at, clock)).collect()
+        let chosen = match self.ports {
+            Some(range) => Some(range),
+            None => settings::ports()?,
+        };
+        let this = Self { ports: chosen, ..self.clone() };
+        match this.kind {
+            Kind::Paths => this.paths(clock),
+            Kind::Places { lenient } => this.at_free_port(|port| this.places(port, lenient, clock)),
+        }
+    }
+
+    fn paths(&self, clock: &Clock) -> Result<Vec<Box<dyn Net>>, SetupError> {
+        let path = |(index, at): (usize, &SocketAddr)| match at.port() {
+            0 => self.at_free_port(|port| self.net(index, with_port(*at, port), clock)),
+            _ => self.net(index, *at, clock),
+        };
+        self.at.iter().enumerate().map(path).collect()
+    }
+
+    /// All places that can be had, with this port; 0 is one of the system's choice.
+    fn places(
+        &self,
+        mut port: u16,
+        lenient: bool,
+        clock: &Clock,
+    ) -> Result<Vec<Box<dyn Net>>, SetupError> {
+        let (mut nets, mut failed) = (Vec::new(), None);
+        for at in &self.at {
+            match self.net(nets.len(), with_port(*at, port), clock) {
+                Ok(net) => {
+                    port = net.local().port();
+                    nets.push(net);
+                }
+                Err(error) if lenient && !is_in_use(&error) => failed = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        match failed {
+            Some(error) if nets.is_empty() => Err(error),
+            _ => Ok(nets),
+        }
+    }
+
+    /// Opens something at the first port that is free.
+    fn at_free_port<T>(
+        &self,
+        open: impl Fn(u16) -> Result<T, SetupError>,
+    ) -> Result<T, SetupError> {
+        let chosen = self.ports.into_iter().flat_map(PortRange::all);
+        let choices = if self.ports.is_none() { CHOICES_MAX } else { 0 };
+        for port in chosen.chain(std::iter::repeat_n(0, choices)) {
+            match open(port) {
+                Err(error) if is_in_use(&error) => {}
+                opened => return opened,
+            }
+        }
+        Err(match self.ports {
+            Some(range) => SetupError::PortsTaken(range),
+            None => SetupError::Exhausted("port of UDP"),
+        })
     }
 
     fn net(&self, index: usize, at: SocketAddr, clock: &Clock) -> Result<Box<dyn Net>, SetupError> {
@@ -192,9 +289,70 @@ impl NetOptions {
     }
 }
 
+fn with_port(mut at: SocketAddr, port: u16) -> SocketAddr {
+    at.set_port(port);
+    at
+}
+
+fn is_in_use(error: &SetupError) -> bool {
+    matches!(error, SetupError::Os { errno: Errno::ADDRINUSE, .. })
+}
+
 fn os(call: &'static str) -> impl Fn(std::io::Error) -> SetupError {
     move |error| {
         let errno = Errno::from_io_error(&error).unwrap_or(Errno::INVAL);
         SetupError::Os { call, errno }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    /// Loopback addresses that no other process of this host uses.
+    fn own(last: u8) -> SocketAddr {
+        let [_, _, high, low] = std::process::id().to_be_bytes();
+        (Ipv4Addr::new(127, high, low, last), 0).into()
+    }
+
+    type Opened = (Vec<Box<dyn Net>>, Vec<u16>);
+
+    fn ports(options: &NetOptions) -> Result<Opened, SetupError> {
+        let nets = options.nets(&Clock::system())?;
+        let ports = nets.iter().map(|net| net.local().port()).collect();
+        Ok((nets, ports))
+    }
+
+    // spec: ENV-35
+    #[test]
+    fn the_first_free_port_of_a_range_is_taken_and_a_full_range_is_an_error_that_names_it() {
+        let range = PortRange::new(7000, 7002).unwrap();
+        let places = |at: Vec<SocketAddr>| NetOptions::plain().at_places(at, true).ports(range);
+        let (_first, taken) = ports(&places(vec![own(1)])).unwrap();
+        assert_eq!(taken, [7000]);
+        let (_both, taken) = ports(&places(vec![own(2), own(1), own(3)])).unwrap();
+        assert_eq!(taken, [7001; 3], "one port at all places");
+        let paths = NetOptions::plain().at(own(1)).at(own(2)).ports(range);
+        let (_paths, taken) = ports(&paths).unwrap();
+        assert_eq!(taken, [7002, 7000], "each path has its own");
+        let error = ports(&places(vec![own(4), own(1)])).unwrap_err().to_string();
+        assert!(error.contains("7000-7002") && error.contains("AYRE_PORTS"), "{error}");
+        let named = SocketAddr::new(own(1).ip(), 7005);
+        assert_eq!(ports(&paths.at(named)).unwrap_err().to_string(), error);
+        let one = NetOptions::plain().at(named).ports(range);
+        assert_eq!(ports(&one).unwrap().1, [7005], "who names a port gets it");
+    }
+
+    // spec: ENV-32
+    #[test]
+    fn a_place_that_cannot_be_had_is_left_out_unless_it_was_asked_for() {
+        let nowhere = (Ipv4Addr::new(203, 0, 113, 1), 0).into();
+        let places = |at: &[SocketAddr], lenient| {
+            ports(&NetOptions::plain().at_places(at.to_vec(), lenient)).map(|(nets, _)| nets.len())
+        };
+        assert_eq!(places(&[nowhere, own(5)], true).unwrap(), 1);
+        assert!(places(&[nowhere, own(5)], false).is_err());
+        assert!(places(&[nowhere], true).is_err());
     }
 }

@@ -74,8 +74,11 @@ pub(crate) struct Packet {
 /// The packet socket.
 #[derive(Debug)]
 enum Beside {
-    /// There will be one, if there can be, when a short datagram is first sent.
-    Later,
+    /// There will be one, if there can be, when a short datagram is first sent after one has come:
+    /// to an address that leads nowhere, frames are of no use either.
+    Later {
+        has_come: bool,
+    },
     Open(Box<Frames>),
     /// There can be none.
     Never,
@@ -90,7 +93,11 @@ impl Packet {
     pub(crate) fn beside(address: SocketAddr) -> io::Result<Self> {
         let udp = Udp::bind(address)?;
         // Nothing is faster than the loopback interface there.
-        let beside = if address.ip().is_loopback() { Beside::Never } else { Beside::Later };
+        let beside = if address.ip().is_loopback() {
+            Beside::Never
+        } else {
+            Beside::Later { has_come: false }
+        };
         Self::with(udp, beside)
     }
 
@@ -159,7 +166,7 @@ impl Packet {
         if train.count >= TRAIN_MIN {
             return none;
         }
-        if let Beside::Later = self.beside {
+        if let Beside::Later { has_come: true } = self.beside {
             self.try_to_open();
         }
         let Beside::Open(frames) = &mut self.beside else { return none };
@@ -181,6 +188,9 @@ impl Packet {
         self.looked_at = now;
         let before = inbox.len();
         self.udp.receive(inbox, now);
+        if let Beside::Later { has_come } = &mut self.beside {
+            *has_come |= inbox.len() > before;
+        }
         if !matches!(self.beside, Beside::Open(_)) {
             return;
         }

@@ -19,11 +19,17 @@ pub struct Hosts {
 impl Hosts {
     /// Makes them. None, and loud words, where this system or this user cannot.
     pub fn new() -> Option<Self> {
+        Self::with(&[], &[])
+    }
+
+    /// The same with other interfaces: words of `ip` before the cables are laid, and behind; `{}`
+    /// stands for each host in turn, `{a}` and `{b}` for one.
+    pub fn with(before: &[&str], behind: &[&str]) -> Option<Self> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         // Names of interfaces are short, and those of other tests' must differ.
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let hosts = Self { name: format!("ay{}-{number}", std::process::id()) };
-        if let Err(why) = hosts.make() {
+        if let Err(why) = hosts.make(before, behind) {
             eprintln!(
                 "LEFT OUT: no network namespaces, so NOTHING was tested between hosts: {why}"
             );
@@ -37,7 +43,7 @@ impl Hosts {
         format!("{}{}", self.name, ["a", "b"][host])
     }
 
-    fn make(&self) -> Result<(), String> {
+    fn make(&self, before: &[&str], behind: &[&str]) -> Result<(), String> {
         if !rustix::process::geteuid().is_root() {
             return Err("this is not root".into());
         }
@@ -46,6 +52,7 @@ impl Hosts {
             ip(&format!("netns add {name}"))?;
             ip(&format!("-n {name} link set lo up"))?;
         }
+        self.run(before)?;
         for cable in 0..CABLES {
             let [near, far] = [0, 1].map(|host| self.of(host));
             ip(&format!("-n {near} link add c{cable} type veth peer name c{cable} netns {far}"))?;
@@ -59,7 +66,15 @@ impl Hosts {
                 ip(&format!("-n {name} link set c{cable} up"))?;
             }
         }
-        Ok(())
+        self.run(behind)
+    }
+
+    fn run(&self, commands: &[&str]) -> Result<(), String> {
+        let [a, b] = [0, 1].map(|host| self.of(host));
+        commands.iter().try_for_each(|words| match words.contains("{}") {
+            true => [&a, &b].iter().try_for_each(|host| ip(&words.replace("{}", host))),
+            false => ip(&words.replace("{a}", &a).replace("{b}", &b)),
+        })
     }
 
     /// Pulls a cable, or plugs it in again.

@@ -68,18 +68,15 @@ impl Guarded {
 }
 
 pub(crate) fn socket_of(address: &Address) -> SocketAddrUnix {
-    let bytes = address.to_bytes();
-    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("a word"));
-    let name = format!("ayre-{:016x}{:016x}", word(16), word(24));
+    let [_, low, high] = address.local_words();
+    let name = format!("ayre-{low:016x}{high:016x}");
     SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("a name")
 }
 
 /// The address of a liar of this name on the host of an endpoint.
-pub(crate) fn address_of(endpoint: &Endpoint, name: [u64; 2]) -> Address {
-    let mut bytes = endpoint.address().to_bytes();
-    bytes[16..24].copy_from_slice(&name[0].to_le_bytes());
-    bytes[24..32].copy_from_slice(&name[1].to_le_bytes());
-    Address::from_bytes(&bytes).expect("an address")
+pub(crate) fn address_of(endpoint: &Endpoint, [low, high]: [u64; 2]) -> Address {
+    let [host, ..] = endpoint.address().local_words();
+    Address::of_local_words([host, low, high])
 }
 
 pub(crate) fn hello(name: [u64; 2]) -> [u64; 8] {

@@ -28,6 +28,7 @@
 //! | [`rtt`] | how long an answer takes, and how long to wait for it | spec/86 |
 //! | [`congestion`] | how many frames may be in flight | spec/86 |
 //! | [`paths`] | which way the next frame takes | spec/86 |
+//! | [`race`] | which of several ways leads to a port | spec/87 |
 pub mod congestion;
 pub mod door;
 pub mod end;
@@ -35,6 +36,7 @@ pub mod frame;
 pub mod life;
 pub mod open;
 pub mod paths;
+pub mod race;
 pub mod receive;
 mod reminder;
 pub mod replay;

@@ -37,6 +37,7 @@ use super::end::Agreement;
 use super::frame::{
     CHANNELS, Channel, Digest, Flags, HEAD_BYTES, HEADER_BYTES, Header, Kind, PATHS_MAX, Sack,
 };
+use super::race::Race;
 use crate::lane::Malformed;
 use crate::limits::EAGER_MAX;
 use core::array;
@@ -270,20 +271,32 @@ pub struct Opener {
     whom: Option<u16>,
     pace: Pace,
     state: Opening,
-    /// When the open is to be sent next, and how long after that again.
-    next: u64,
-    interval: u64,
+    /// When the open is to be sent next, and by which way.
+    race: Race,
+    /// By which it was sent last.
+    way: usize,
     give_up: u64,
     sent: u32,
 }
 
 impl Opener {
     /// Asks for a link until `give_up`.
-    pub const fn new(ours: SetUp, pace: Pace, give_up: u64, now: u64) -> Self {
+    pub fn new(ours: SetUp, pace: Pace, give_up: u64, now: u64) -> Self {
         assert!(ours.is_sound() && ours.answers == 0, "an open is a set-up that answers none");
         assert!(0 < pace.first && pace.first <= pace.most, "intervals grow");
-        let (state, interval) = (Opening::Asking, pace.first);
-        Self { ours, whom: None, pace, state, next: now, interval, give_up, sent: 0 }
+        let (state, race) = (Opening::Asking, Race::new(1, pace, now));
+        Self { ours, whom: None, pace, state, race, way: 0, give_up, sent: 0 }
+    }
+
+    /// Asks by so many ways from now on, of which nobody knows which ones lead to the other side.
+    // spec: OPEN-30
+    pub fn among(self, ways: usize, now: u64) -> Self {
+        Self { race: Race::new(ways, self.pace, now), ..self }
+    }
+
+    /// By which of several ways the last open goes.
+    pub const fn way(&self) -> usize {
+        self.way
     }
 
     /// Asks the port with this number: somebody may have led the open to another one.
@@ -313,19 +326,15 @@ impl Opener {
             self.state = Opening::GivenUp;
             return None;
         }
-        if now < self.next {
-            return None;
-        }
+        self.way = self.race.on_time(now)?;
         self.sent = self.sent.saturating_add(1);
-        self.next = now.saturating_add(self.interval);
-        self.interval = self.interval.saturating_mul(2).min(self.pace.most);
         Some(self.ours.open_header(self.sent, now, payload))
     }
 
     /// When [`Opener::on_time`] has something to do next.
     pub fn deadline(&self) -> u64 {
         match self.state {
-            Opening::Asking => self.next.min(self.give_up),
+            Opening::Asking => self.race.deadline().min(self.give_up),
             _ => u64::MAX,
         }
     }
@@ -352,11 +361,21 @@ impl Opener {
     /// A reset has come: whether it refuses this attempt.
     // spec: OPEN-12
     pub fn on_reset(&mut self, header: &Header) -> bool {
+        self.on_reset_by(0, header, 0)
+    }
+
+    /// A reset has come by one of several ways: whether it refuses this attempt there. Where no way
+    /// is left, the attempt is refused.
+    // spec: OPEN-12, OPEN-30
+    pub fn on_reset_by(&mut self, way: usize, header: &Header, now: u64) -> bool {
         let is_answer = header.kind == Kind::Reset && header.token == self.ours.nonce;
         if self.state != Opening::Asking || !is_answer {
             return false;
         }
-        self.state = Opening::Refused;
+        self.race.refuse(way, now);
+        if self.race.is_lost() {
+            self.state = Opening::Refused;
+        }
         true
     }
 }

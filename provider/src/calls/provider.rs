@@ -39,12 +39,13 @@ static CARD: Card = Card(UnsafeCell::new(Provider {
 
 const CQ_SIZE_NAME: &CStr = c"cq_size";
 const NET: &CStr = c"net";
+const PORTS: &CStr = c"ports";
 const PLAIN: &CStr = c"plain";
 const ETHERNET: &CStr = c"ethernet";
 const FAULTS: &CStr = c"faults";
 
 /// What a user can choose.
-const PARAMETERS: [(&CStr, Parameter, &CStr); 5] = [
+const PARAMETERS: [(&CStr, Parameter, &CStr); 6] = [
     (
         CQ_SIZE_NAME,
         Parameter::Size,
@@ -53,8 +54,14 @@ const PARAMETERS: [(&CStr, Parameter, &CStr); 5] = [
     (
         NET,
         Parameter::Text,
-        c"Where other hosts reach endpoints: an interface, a network such as 10.1.0.0/16, or an \
-          address of this host; none for nowhere (this host's address)",
+        c"Where other hosts reach endpoints: interfaces, networks such as 10.1.0.0/16, or \
+          addresses of this host, with commas between; none for nowhere (all addresses of \
+          interfaces that are up)",
+    ),
+    (
+        PORTS,
+        Parameter::Text,
+        c"UDP ports that endpoints take, for firewalls: first-last (any that is free)",
     ),
     (PLAIN, Parameter::Choice, c"Between hosts nothing is encrypted, for closed networks (no)"),
     (
@@ -101,7 +108,8 @@ pub(crate) fn endpoint_options() -> Outcome<EndpointOptions> {
     let text = |name| core::text_parameter(CARD.0.get(), name);
     let is_chosen = |name| core::choice_parameter(CARD.0.get(), name).unwrap_or(false);
     let net = text(NET);
-    let chosen = options((net.as_deref(), is_chosen(PLAIN), text(FAULTS).as_deref()));
+    let (ports, faults) = (text(PORTS), text(FAULTS));
+    let chosen = options((net.as_deref(), ports.as_deref()), is_chosen(PLAIN), faults.as_deref());
     let options = chosen.map_err(|why| {
         tell(LOG_EP_CTRL, format_args!("{why}"));
         Code::INVALID
@@ -114,16 +122,22 @@ pub(crate) fn endpoint_options() -> Outcome<EndpointOptions> {
 }
 
 fn options(
-    (net, is_plain, faults): (Option<&str>, bool, Option<&str>),
+    (net, ports): (Option<&str>, Option<&str>),
+    is_plain: bool,
+    faults: Option<&str>,
 ) -> Result<EndpointOptions, Box<dyn Error>> {
     let mut options = EndpointOptions::new();
+    let at = EndpointOptions::at;
     match net {
         None => {}
         Some("none") => return Ok(options.local()),
         Some(wanted) => {
-            let found = ayre::host_addresses(&[wanted.to_owned()], &[])?;
-            options = options.at(found[0]);
+            let wanted: Vec<_> = wanted.split(',').map(str::to_owned).collect();
+            options = ayre::host_addresses(&wanted, &[])?.into_iter().fold(options, at);
         }
+    }
+    if let Some(ports) = ports {
+        options = options.ports(ports.parse()?);
     }
     if let Some(plan) = faults {
         options = options.faults(plan.parse()?);

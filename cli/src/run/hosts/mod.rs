@@ -37,6 +37,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use ayre::PortRange;
 
 pub(crate) use self::agent::run as serve;
 use self::channel::{Assignment, Secret};
@@ -79,6 +80,12 @@ pub(super) struct Options {
     /// reaches the first other host
     #[arg(long, value_name = "INTERFACE|NETWORK,...", value_delimiter = ',')]
     net: Vec<String>,
+
+    /// UDP ports that ranks take for links between hosts, those that a firewall lets pass:
+    /// FIRST-LAST, with one for each rank of a host and each path; by default what AYRE_PORTS says,
+    /// or any that is free
+    #[arg(long, value_name = "FIRST-LAST")]
+    ports: Option<PortRange>,
 
     /// For closed networks: links between hosts are neither encrypted nor authenticated. Whoever
     /// can read the network can then read and write the ranks' memory
@@ -126,6 +133,7 @@ impl Options {
             || self.via.is_some()
             || self.agent.is_some()
             || !self.net.is_empty()
+            || self.ports.is_some()
             || self.plain
             || !self.env.is_empty()
     }
@@ -206,6 +214,9 @@ fn environment(options: &Options) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     }
     if options.plain {
         all.push((b"AYRE_PROTECTION".to_vec(), b"plain".to_vec()));
+    }
+    if let Some(range) = options.ports {
+        all.push((b"AYRE_PORTS".to_vec(), range.to_string().into_bytes()));
     }
     if !options.net.is_empty() {
         all.push((b"AYRE_NET".to_vec(), options.net.join(",").into_bytes()));

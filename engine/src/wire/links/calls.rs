@@ -14,9 +14,10 @@ use crate::wire::link_end::Way;
 use crate::wire::opening::{self, Asked};
 use ayre_proto::link::open::SetUp;
 use ayre_proto::units::PeerId;
+use std::net::SocketAddr;
 
 impl Links {
-    /// Asks an endpoint for a link until `give_up`: its index.
+    /// Asks an endpoint for a link until `give_up`, by any of these ways: its index.
     pub(crate) fn call(
         &mut self,
         callee: &Callee,
@@ -25,9 +26,17 @@ impl Links {
         times: (u64, u64),
     ) -> Result<usize, SetupError> {
         let index = self.free_index()?;
-        let ours = self.set_up(index, datagram_max, ways.len(), callee.pass);
+        let ours = self.set_up(index, datagram_max, 1, callee.pass);
         self.slots[index] = Slot::Asked(Box::new(Asked::call(ours, callee, ways, times)));
         Ok(index)
+    }
+
+    /// Where the other side of this link is asked for it.
+    pub(crate) fn asked_at(&self, index: usize) -> Vec<SocketAddr> {
+        match self.slots.get(index) {
+            Some(Slot::Asked(asked)) => asked.ways.iter().map(|way| way.to).collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// An endpoint may open at any time, if it knows our secret and has no connection with us that

@@ -222,6 +222,7 @@ impl Links {
 
     pub(super) fn on_accept(
         &mut self,
+        from: Way,
         frame: &[u8],
         header: &Header,
         now: u64,
@@ -244,7 +245,7 @@ impl Links {
             return Err(Refused);
         }
         let (agreement, limits) = asked.opener.on_accept(&theirs)?.ok_or(Refused)?;
-        let ways = asked.ways[..usize::from(agreement.paths)].to_vec();
+        let ways = asked.ways_of(from, usize::from(agreement.paths));
         let peer = PeerId(theirs.number);
         let agreed = (agreement, limits, sizes);
         let connection = self.make_link(peer, agreed, (keys, ways), (index, now));
@@ -263,10 +264,15 @@ impl Links {
         self.arrived.push_back(arrived);
     }
 
-    pub(super) fn on_reset(&mut self, header: &Header, now: u64) -> Result<Pumped, Refused> {
+    pub(super) fn on_reset(
+        &mut self,
+        from: Way,
+        header: &Header,
+        now: u64,
+    ) -> Result<Pumped, Refused> {
         for slot in &mut self.slots {
             let is_meant = match slot {
-                Slot::Asked(asked) => asked.on_reset(header),
+                Slot::Asked(asked) => asked.on_reset(from, header, now),
                 Slot::Open(link) => link.on_reset(header, now),
                 _ => false,
             };

@@ -212,17 +212,28 @@ impl Frames {
             }
         };
         // Others may have come before the sieve was there.
-        let Some(letter) = Letter::read(&room[..len]).filter(|letter| letter.to == self.local)
-        else {
+        let is_ours = |letter: &Letter| self.as_here(letter.to) == self.local;
+        let Some(letter) = Letter::read(&room[..len]).filter(is_ours) else {
             return Look::Foreign;
         };
+        let from = self.as_here(letter.from);
         if let Ok(number) = room[letter.datagram.clone()].try_into() {
-            return Look::Question(letter.from, u64::from_le_bytes(number));
+            return Look::Question(from, u64::from_le_bytes(number));
         }
         self.counters.received += 1;
         self.counters.received_bytes += letter.datagram.len() as u64;
-        inbox.accept_at(letter.from, letter.datagram);
+        inbox.accept_at(from, letter.datagram);
         Look::Datagram
+    }
+
+    /// A link-local address that a frame names is one by this interface.
+    fn as_here(&self, mut address: SocketAddr) -> SocketAddr {
+        if let (SocketAddr::V6(address), SocketAddr::V6(local)) = (&mut address, self.local)
+            && address.ip().is_unicast_link_local()
+        {
+            address.set_scope_id(local.scope_id());
+        }
+        address
     }
 
     /// What the system has to say beside frames (a cable was pulled) would wake a sleeper again and

@@ -502,6 +502,14 @@ fn udp_is_heard_after_frames_have_come() {
     assert_eq!(look(&mut there, LOOK_NANOS), train(3), "where something came there may be more");
 }
 
+/// Takes a datagram, and sends one.
+fn hear_and_say(net: &mut Packet) {
+    let mut other = Udp::bind(([10, 9, 0, 1], 0).into()).expect("a socket");
+    other.say(([10, 9, 0, 1], net.local().port()).into(), &[1]);
+    take(net, 1);
+    send_at(net, 0, ([10, 9, 0, 2], 9).into(), &[vec![1]]);
+}
+
 // spec: NET-6, NET-7
 #[test]
 fn a_socket_for_frames_is_opened_for_who_is_near() {
@@ -511,18 +519,19 @@ fn a_socket_for_frames_is_opened_for_who_is_near() {
         assert!(ip(&format!("-n {name} address add 10.9.0.1/24 dev eth0")));
         assert!(ip(&format!("-n {name} link set eth0 up")));
         let mut net = Packet::beside(([10, 9, 0, 1], 0).into()).unwrap();
-        assert!(matches!(net.beside, Beside::Later), "nothing was sent");
         send_at(&mut net, 0, ([10, 9, 0, 2], 9).into(), &[vec![1]]);
+        assert!(matches!(net.beside, Beside::Later { .. }), "nothing has come");
+        hear_and_say(&mut net);
         assert_eq!(frames(&net).longest(([10, 9, 0, 2], 9).into()), 1500 - HEADER_BYTES);
         let many: Vec<_> =
             (1..SOCKETS_MAX).map(|_| Packet::bind(([10, 9, 0, 1], 0).into()).unwrap()).collect();
         assert_eq!(sockets_here(), SOCKETS_MAX);
         let mut late = Packet::beside(([10, 9, 0, 1], 0).into()).unwrap();
-        send_at(&mut late, 0, ([10, 9, 0, 2], 9).into(), &[vec![1]]);
+        hear_and_say(&mut late);
         assert!(matches!(late.beside, Beside::Never), "there are many");
         drop(many);
         let mut everywhere = Packet::beside(([0, 0, 0, 0], 0).into()).unwrap();
-        send_at(&mut everywhere, 0, ([10, 9, 0, 2], 9).into(), &[vec![1]]);
+        hear_and_say(&mut everywhere);
         assert!(matches!(everywhere.beside, Beside::Never), "it is of no interface");
     });
     let net = Packet::beside(([127, 0, 0, 1], 0).into()).unwrap();

@@ -1,0 +1,190 @@
+//! Addresses of this host's interfaces: which ones others may reach, and in what order they are
+//! told where there is no room for all.
+use crate::sys::descriptor;
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+use nix::net::if_::InterfaceFlags;
+use nix::sys::socket::SockaddrStorage;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, getsockname};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::path::Path;
+
+/// Addresses that nobody has: packets to them leave by the default route.
+const NOWHERE: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
+    IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)),
+];
+/// Addresses of IPv4 that are told before any of IPv6.
+const IPV4_FIRST: usize = 4;
+
+/// An address of an interface of this host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HostAddress {
+    pub(crate) interface: String,
+    flags: InterfaceFlags,
+    pub(crate) ip: IpAddr,
+    /// The interface's number, where the address means nothing without.
+    scope: u32,
+    /// How many of its bits those of the same network have in common.
+    pub(crate) prefix: u32,
+}
+
+impl HostAddress {
+    fn read(of: InterfaceAddress) -> Option<Self> {
+        let (ip, scope) = read(of.address?)?;
+        let mask = of.netmask.and_then(read).map_or(0, |(mask, _)| match mask {
+            IpAddr::V4(mask) => mask.to_bits().count_ones(),
+            IpAddr::V6(mask) => mask.to_bits().count_ones(),
+        });
+        let scope = if is_link_local(ip) { scope } else { 0 };
+        Some(Self { interface: of.interface_name, flags: of.flags, ip, scope, prefix: mask })
+    }
+
+    /// With a port of UDP.
+    pub(crate) fn at(&self, port: u16) -> SocketAddr {
+        match self.ip {
+            IpAddr::V4(ip) => (ip, port).into(),
+            IpAddr::V6(ip) => SocketAddrV6::new(ip, port, 0, self.scope).into(),
+        }
+    }
+
+    /// Whether others may reach it, if the interface has a cable.
+    fn is_outer(&self) -> bool {
+        let is_inner = self.flags.contains(InterfaceFlags::IFF_LOOPBACK) || self.ip.is_loopback();
+        let is_up = self.flags.contains(InterfaceFlags::IFF_UP);
+        is_up && !is_inner && !self.ip.is_unspecified() && !self.ip.is_multicast()
+    }
+
+    /// Whether the interface has a cable, or is about to be used.
+    fn is_running(&self) -> bool {
+        self.flags.contains(InterfaceFlags::IFF_RUNNING)
+    }
+
+    /// Whether this host bridges others by the interface: containers of its own, most likely.
+    fn is_bridge(&self) -> bool {
+        Path::new("/sys/class/net").join(&self.interface).join("bridge").exists()
+    }
+}
+
+/// All addresses of this host.
+pub(crate) fn all() -> nix::Result<Vec<HostAddress>> {
+    Ok(getifaddrs()?.filter_map(HostAddress::read).collect())
+}
+
+/// Those that others may reach: of interfaces that are up and running, or just up where none runs
+/// (yet); the loopback address of a host that has none. Those come first that others are likely to
+/// reach, so that whoever has no room for all leaves out the right ones.
+// spec: ENV-32
+pub(crate) fn usable() -> nix::Result<Vec<HostAddress>> {
+    let all = all()?;
+    let mut usable = outer(&all);
+    if usable.is_empty() {
+        return Ok(all.into_iter().filter(|found| found.ip.is_loopback()).take(1).collect());
+    }
+    let defaults = NOWHERE.map(|nowhere| source_to((nowhere, 9).into()));
+    // Stable: as the system lists them.
+    usable.sort_by_key(|found| {
+        let is_default = defaults.contains(&Some(found.ip));
+        (!is_default, found.is_bridge())
+    });
+    Ok(by_kind(usable))
+}
+
+fn outer(all: &[HostAddress]) -> Vec<HostAddress> {
+    let outer: Vec<_> = all.iter().filter(|found| found.is_outer()).cloned().collect();
+    match outer.iter().any(HostAddress::is_running) {
+        true => outer.into_iter().filter(HostAddress::is_running).collect(),
+        false => outer,
+    }
+}
+
+/// Some of each kind first, in the order that they have.
+fn by_kind(all: Vec<HostAddress>) -> Vec<HostAddress> {
+    let is_local = |found: &HostAddress| is_link_local(found.ip);
+    let (local, wide): (Vec<_>, Vec<_>) = all.into_iter().partition(is_local);
+    let (mut ipv4, mut ipv6): (Vec<_>, Vec<_>) =
+        wide.into_iter().partition(|found| found.ip.is_ipv4());
+    let later4 = ipv4.split_off(ipv4.len().min(IPV4_FIRST));
+    let later6 = ipv6.split_off(ipv6.len().min(1));
+    [ipv4, ipv6, local, later4, later6].concat()
+}
+
+/// From which address of this host packets to another one leave; none where there is no way.
+pub(crate) fn source_to(to: SocketAddr) -> Option<IpAddr> {
+    let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = descriptor::socket(family, SocketType::DGRAM, SocketFlags::empty(), None).ok()?;
+    // Connecting a UDP socket sends nothing; it only looks up the way.
+    connect(&socket, &to).ok()?;
+    Some(SocketAddr::try_from(getsockname(&socket).ok()?).ok()?.ip())
+}
+
+/// Whether an address means something on one network only.
+pub(crate) fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    }
+}
+
+fn read(address: SockaddrStorage) -> Option<(IpAddr, u32)> {
+    let v4 = address.as_sockaddr_in().map(|at| (IpAddr::from(at.ip()), 0));
+    v4.or_else(|| address.as_sockaddr_in6().map(|at| (IpAddr::from(at.ip()), at.scope_id())))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn address(ip: &str, flags: InterfaceFlags) -> HostAddress {
+        let ip = ip.parse().expect("an address");
+        let scope = if is_link_local(ip) { 3 } else { 0 };
+        HostAddress { interface: "eth0".into(), flags, ip, scope, prefix: 24 }
+    }
+
+    const RUNS: InterfaceFlags = InterfaceFlags::IFF_UP.union(InterfaceFlags::IFF_RUNNING);
+
+    // spec: ENV-32
+    #[test]
+    fn an_interface_that_is_down_or_has_no_cable_is_not_told() {
+        let told = |all: &[(&str, InterfaceFlags)]| {
+            let all: Vec<_> = all.iter().map(|(ip, flags)| address(ip, *flags)).collect();
+            let told: Vec<_> = outer(&all).iter().map(|found| found.ip.to_string()).collect();
+            told.join(" ")
+        };
+        const UP: InterfaceFlags = InterfaceFlags::IFF_UP;
+        const DOWN: InterfaceFlags = InterfaceFlags::IFF_RUNNING;
+        assert_eq!(
+            told(&[("10.0.0.1", UP), ("10.0.0.2", RUNS), ("fe80::1", RUNS)]),
+            "10.0.0.2 fe80::1"
+        );
+        assert_eq!(told(&[("10.0.0.1", UP), ("10.0.0.2", DOWN)]), "10.0.0.1", "before it runs");
+        let loopback = RUNS.union(InterfaceFlags::IFF_LOOPBACK);
+        let inner = ["127.0.0.1", "::1", "0.0.0.0", "224.0.0.1"].map(|ip| (ip, RUNS));
+        assert_eq!(told(&inner) + &told(&[("10.0.0.1", loopback), ("10.0.0.2", DOWN)]), "");
+    }
+
+    // spec: ENV-32
+    #[test]
+    fn where_there_are_many_some_of_each_kind_come_first() {
+        let ips = "fe80::1 10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 fd00::1 fd00::2 10.0.0.6";
+        let all = ips.split(' ').map(|ip| address(ip, RUNS)).collect();
+        let told: Vec<_> = by_kind(all).iter().map(|found| found.ip.to_string()).collect();
+        let expected =
+            "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 fd00::1 fe80::1 10.0.0.5 10.0.0.6 fd00::2";
+        assert_eq!(told.join(" "), expected);
+    }
+
+    #[test]
+    fn a_link_local_address_is_bound_with_its_interface() {
+        let SocketAddr::V6(local) = address("fe80::1", RUNS).at(7) else { panic!("IPv6") };
+        assert_eq!((local.port(), local.scope_id()), (7, 3));
+        assert_eq!(address("10.0.0.1", RUNS).at(7), ([10, 0, 0, 1], 7).into());
+    }
+
+    #[test]
+    fn this_host_has_an_address() {
+        let usable = usable().expect("addresses");
+        assert!(!usable.is_empty());
+        let loopback = all().unwrap().into_iter().find(|found| found.ip.is_loopback()).unwrap();
+        assert!(loopback.prefix > 0 && loopback.interface == "lo");
+    }
+}

@@ -34,7 +34,7 @@ pub fn what_was_executed_has_not_faulted(executor: Executor) {
     }
     world.drop_target();
     let never = world.initiator().accept_region(target, 99);
-    assert!(matches!(never, Err(SetupError::PeerLeft)), "{never:?}");
+    assert!(matches!(never, Err(SetupError::PeerLeft { .. })), "{never:?}");
     assert_eq!(world.initiator().flush(target), Ok(()));
 }
 
@@ -86,11 +86,11 @@ pub fn later_calls_fault(executor: Executor) {
     assert_eq!(fault_of(port.send(target, 0, &[])), Fault::Malformed);
     assert_eq!(take_notifications(port), [], "what is refused notifies nobody");
     let shared = port.share(target, &region, 0..64, Rights::all(), 0);
-    assert!(matches!(shared, Err(SetupError::PeerLeft)), "{shared:?}");
+    assert!(matches!(shared, Err(SetupError::PeerLeft { .. })), "{shared:?}");
     let accepted = port.accept_region(target, 5);
-    assert!(matches!(accepted, Err(SetupError::PeerLeft)), "{accepted:?}");
+    assert!(matches!(accepted, Err(SetupError::PeerLeft { .. })), "{accepted:?}");
     let accepted = port.accept_queue(target, 5);
-    assert!(matches!(accepted, Err(SetupError::PeerLeft)), "{accepted:?}");
+    assert!(matches!(accepted, Err(SetupError::PeerLeft { .. })), "{accepted:?}");
 }
 
 /// Where the queue of notifications is full too, the fault is what counts.
@@ -220,7 +220,7 @@ pub fn accepting_ends(executor: Executor) {
         drop(far);
         join(accepting)
     });
-    assert!(matches!(accepted, Err(SetupError::PeerLeft)), "{accepted:?}");
+    assert!(matches!(accepted, Err(SetupError::PeerLeft { .. })), "{accepted:?}");
 }
 
 /// Messages, notifications and records that a port had published before it died are delivered,

@@ -1,7 +1,8 @@
 //! Handing memory over, and taking it back.
 use crate::connection::{Connection, Mode};
 use crate::control::{Packet, PacketKind};
-use crate::error::{Fault, SetupError};
+use crate::error::{Fault, SetupError, name_of};
+use crate::log::tell;
 use crate::mem::fence;
 use crate::mem::map::Mapping;
 use crate::mem::region::{PeerMemory, Region, RegionOptions, RemoteRegion};
@@ -11,7 +12,7 @@ use ayre_proto::xlate::Cover;
 use rustix::fd::{AsFd, OwnedFd};
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The owner's record of a capability that it handed over.
 #[derive(Debug)]
@@ -60,7 +61,7 @@ impl Port {
     // spec: REG-1
     pub fn alloc(&mut self, len: usize, options: RegionOptions) -> Result<Region, SetupError> {
         if len == 0 {
-            return Err(SetupError::Invalid("a region has at least one byte"));
+            return Err(SetupError::invalid("a region has at least one byte"));
         }
         let number = self.free_region()?;
         let region = Region::allocate(len, options, (number, self.identity))?;
@@ -75,7 +76,7 @@ impl Port {
     // spec: REG-5
     pub fn register(&mut self, words: Vec<u64>) -> Result<Region, SetupError> {
         if words.is_empty() {
-            return Err(SetupError::Invalid("a region has at least one byte"));
+            return Err(SetupError::invalid("a region has at least one byte"));
         }
         self.register_range(Mapping::of_words(words))
     }
@@ -131,12 +132,14 @@ impl Port {
         let (holder, number) = (peer, region.number());
         let (base, len) = (part.start as u64, (part.end - part.start) as u64);
         let cover = Cover { holder, rights, region: number, base, len };
+        self.known(peer)?;
         let mode = self.connection(peer)?.mode();
         let file = match mode {
             Mode::Direct if peer != self.id => Some(region.file_for(stores(rights))?),
             _ => None,
         };
-        let key = self.responder().table.insert(cover).ok_or(SetupError::Exhausted("key"))?;
+        let key =
+            self.responder().table.insert(cover).ok_or_else(|| SetupError::exhausted(NO_KEY))?;
         let mapped = region.mapping().len() as u64;
         let offer = offer(name, key, &cover, mapped);
         if let Err(error) = self.offer(peer, PacketKind::OfferRegion, offer, file) {
@@ -277,12 +280,12 @@ impl Port {
     /// Only what is registered is shared: the number of what no longer is may be another's.
     fn own_region(&self, region: &Region) -> Result<(), SetupError> {
         if region.port() != self.identity {
-            return Err(SetupError::Invalid("the region belongs to another port"));
+            return Err(SetupError::invalid("the region belongs to another port"));
         }
         let responder = self.responder();
         match responder.regions.get(usize::from(region.number())) {
             Some(Some(mapping)) if Arc::ptr_eq(mapping, region.mapping()) => Ok(()),
-            _ => Err(SetupError::Invalid("the region was deregistered")),
+            _ => Err(SetupError::invalid("the region was deregistered")),
         }
     }
 
@@ -290,7 +293,7 @@ impl Port {
         let responder = self.responder();
         let free = responder.regions.iter().position(Option::is_none);
         u16::try_from(free.unwrap_or(responder.regions.len()))
-            .map_err(|_| SetupError::Exhausted("region number"))
+            .map_err(|_| SetupError::exhausted("region number; a port has 65536"))
     }
 
     fn register_mapping(&mut self, number: u16, mapping: Arc<Mapping>) {
@@ -322,9 +325,10 @@ impl Port {
         fds: Vec<OwnedFd>,
     ) -> Result<(), SetupError> {
         let own = peer == self.id;
+        self.known(peer)?;
         let connection = self.connection_mut(peer)?;
         if connection.ended.is_some() {
-            return Err(SetupError::PeerLeft);
+            return Err(SetupError::peer_left().of(name_of(peer)));
         }
         if own {
             connection.offers.push(Packet { kind, words, fds });
@@ -335,7 +339,7 @@ impl Port {
         if connection.is_carried() {
             self.push_out(peer);
         }
-        sent
+        sent.map_err(|error| error.of(name_of(peer)))
     }
 
     /// Whether a peer has offered something under a name.
@@ -346,26 +350,79 @@ impl Port {
     }
 
     /// Waits for what a peer offers under a name.
-    // spec: CAP-3
+    // spec: CAP-3, ERR-10, ERR-11
     pub(crate) fn take_offer(
         &mut self,
         peer: PeerId,
         kind: PacketKind,
         name: u64,
     ) -> Result<Packet, SetupError> {
-        self.connection(peer)?;
-        let until = Instant::now() + self.config.setup_timeout;
-        let found = self.wait_for_control(until, |port| {
-            let connection = port.connection_mut(peer).ok()?;
-            let named = |packet: &Packet| packet.kind == kind && packet.words[0] == name;
-            if let Some(index) = connection.offers.iter().position(named) {
-                return Some(Ok(connection.offers.remove(index)));
+        self.known(peer)?;
+        let (begin, patience) = (Instant::now(), self.config.setup_timeout);
+        for wait in [TOLD_AFTER.min(patience / 2), patience] {
+            let found = self.wait_for_control(begin + wait, |port| {
+                let connection = port.connection_mut(peer).ok()?;
+                let named = |packet: &Packet| packet.kind == kind && packet.words[0] == name;
+                if let Some(index) = connection.offers.iter().position(named) {
+                    return Some(Ok(connection.offers.remove(index)));
+                }
+                connection.ended.map(|_| Err(SetupError::peer_left().of(name_of(peer))))
+            });
+            if let Some(found) = found {
+                return found;
             }
-            connection.ended.map(|_| Err(SetupError::PeerLeft))
-        });
-        found.unwrap_or(Err(SetupError::TimedOut("a capability")))
+            if wait < patience {
+                tell!(WARN, "waiting for {}", self.awaited_offer((peer, kind, name), wait));
+            }
+        }
+        Err(SetupError::timed_out(self.awaited_offer((peer, kind, name), patience)))
+    }
+
+    /// What is waited for, and what is there in its place.
+    #[cold]
+    fn awaited_offer(
+        &self,
+        (peer, kind, name): (PeerId, PacketKind, u64),
+        wait: Duration,
+    ) -> String {
+        const NAMED_MAX: usize = 8;
+        let what = match kind {
+            PacketKind::OfferQueue => "queue",
+            PacketKind::OfferInlet => "inlet",
+            _ => "region",
+        };
+        let offers = self.connection(peer).map(|connection| &connection.offers[..]);
+        let of_kind = offers.unwrap_or_default().iter().filter(|packet| packet.kind == kind);
+        let mut names: Vec<_> = of_kind.map(|packet| packet.words[0].to_string()).collect();
+        names.truncate(NAMED_MAX);
+        let there = match &names[..] {
+            [] => format!("it has shared no {what} that was not accepted"),
+            names => format!("of {what}s not accepted yet, it has shared {}", names.join(", ")),
+        };
+        let (peer, seconds) = (peer.index(), wait.as_secs_f32());
+        format!("{what} {name} of peer {peer}, for {seconds} s now; {there}")
+    }
+
+    /// # Errors
+    /// [`SetupError::NoPeer`] with those that there are.
+    pub(crate) fn known(&self, peer: PeerId) -> Result<(), SetupError> {
+        if self.connection(peer).is_ok() {
+            return Ok(());
+        }
+        let numbers: Vec<_> = self.peers().map(|peer| peer.index()).collect();
+        let there = match (numbers.first(), numbers.last()) {
+            (Some(first), Some(last)) => format!("are {}, from {first} to {last}", numbers.len()),
+            _ => "is none".to_owned(),
+        };
+        Err(SetupError::NoPeer { number: peer, there })
     }
 }
+
+/// What a port lacks that has handed out all of its keys.
+pub(crate) const NO_KEY: &str = "key; a port has 512, and revoking a grant frees one";
+
+/// After this time, a wait for an offer says in the log what it waits for.
+const TOLD_AFTER: Duration = Duration::from_secs(5);
 
 fn is_inside(connection: &Connection, key: Key) -> bool {
     let direct = connection.mode() == Mode::Direct && connection.ended.is_none();
@@ -379,13 +436,13 @@ fn stores(rights: Rights) -> bool {
 // spec: CAP-9, CAP-11
 fn check_part(region: &Region, part: &Range<usize>, rights: Rights) -> Result<(), SetupError> {
     if part.start > part.end || part.end > region.len() {
-        return Err(SetupError::Invalid("the part leaves the region"));
+        return Err(SetupError::invalid("the part leaves the region"));
     }
     if !part.start.is_multiple_of(8) {
-        return Err(SetupError::Invalid("a shared part begins at a multiple of eight"));
+        return Err(SetupError::invalid("a shared part begins at a multiple of eight"));
     }
     if region.sealed() && stores(rights) {
-        return Err(SetupError::Invalid("a sealed region is shared for reading only"));
+        return Err(SetupError::invalid("a sealed region is shared for reading only"));
     }
     Ok(())
 }

@@ -78,7 +78,7 @@ impl Arrival {
             Self::Packet(packet) => Ok(Some(packet)),
             Self::Nothing => Ok(None),
             Self::Malformed => Err(SetupError::Protocol("what the peer said is no packet")),
-            Self::Closed | Self::Restarted => Err(SetupError::PeerLeft),
+            Self::Closed | Self::Restarted => Err(SetupError::peer_left()),
         }
     }
 }
@@ -102,7 +102,8 @@ impl Channel {
             Self::Socket(socket) => send(socket.as_fd(), kind, words, fds),
             Self::Mail(mail) => {
                 let fds = fds.iter().map(descriptor::copy).collect::<Result<_, _>>();
-                let fds = fds.map_err(|_| SetupError::Exhausted("descriptor"))?;
+                let fds =
+                    fds.map_err(|_| SetupError::exhausted("descriptor (raise `ulimit -n`)"))?;
                 mail.send(Packet { kind, words, fds })
             }
         }
@@ -148,8 +149,8 @@ pub(crate) fn send(
         match sendmsg(socket, &slices, &mut ancillary, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
             Ok(_) => return Ok(()),
             Err(Errno::INTR) => {}
-            Err(Errno::PIPE | Errno::CONNRESET) => return Err(SetupError::PeerLeft),
-            Err(Errno::AGAIN) => return Err(SetupError::Exhausted("room for offers at the peer")),
+            Err(Errno::PIPE | Errno::CONNRESET) => return Err(SetupError::peer_left()),
+            Err(Errno::AGAIN) => return Err(SetupError::exhausted("room for offers at the peer")),
             Err(errno) => return Err(SetupError::Os { call: "sendmsg", errno }),
         }
     }

@@ -4,10 +4,27 @@ pub use ayre_proto::fault::{Fault, Status};
 pub use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
 use rustix::io::Errno;
+use std::borrow::Cow;
+
+/// What `main` returns, Rust prints by `Debug`: that says what `Display` does, after the rank of
+/// this process in its job.
+// spec: ERR-10
+macro_rules! debug_is_display {
+    ($($error:ty),+) => {
+        $(impl std::fmt::Debug for $error {
+            fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(out, "{}{self}", $crate::log::whose())
+            }
+        })+
+    };
+}
+pub(crate) use debug_is_display;
+
+debug_is_display!(Busy, PostError, ReceiveError, SetupError);
 
 /// There is no room right now. Nothing has happened; the call may be repeated after progress.
 // spec: POST-9
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Busy {
     /// The receiver has not taken earlier messages yet.
     #[error("the receiver's message lane is full")]
@@ -19,13 +36,13 @@ pub enum Busy {
     #[error("the local notification queue is full")]
     NotificationsFull,
     /// As many operations as a connection holds are under way.
-    #[error("too many operations under way")]
+    #[error("too many operations are under way; progress ends them")]
     TooManyOutstanding,
     /// The consumer has not taken earlier records yet.
     #[error("the remote queue is full")]
     QueueFull,
     /// The endpoint has not answered our call yet.
-    #[error("the endpoint is being called")]
+    #[error("the endpoint is being called, and has not answered yet")]
     Connecting,
     /// Somebody has been inside the depot for long, or its owner has frozen it.
     #[error("the depot is locked")]
@@ -45,13 +62,13 @@ impl Busy {
 
 /// An operation was not posted.
 // spec: POST-1
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum PostError {
     /// No room; try again after progress.
     #[error("busy: {0}")]
     Busy(#[from] Busy),
     /// It can never succeed as asked.
-    #[error("fault: {0}")]
+    #[error("{0}")]
     Fault(#[from] Fault),
 }
 
@@ -64,7 +81,7 @@ impl PostError {
 
 /// Nothing was received.
 // spec: WAIT-2, MSG-8
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReceiveError {
     /// The next message or record is longer than the buffer. It stays where it is.
     #[error("the next record has {0} bytes, more than the buffer holds")]
@@ -78,10 +95,10 @@ pub enum ReceiveError {
 }
 
 /// A port, connection or region could not be set up.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum SetupError {
     /// A system call failed.
-    #[error("{call}: {errno}")]
+    #[error("{call}: {errno}{}", advice(call, *errno))]
     Os {
         /// Which one.
         call: &'static str,
@@ -123,9 +140,12 @@ pub enum SetupError {
         /// This side's.
         ours: u64,
     },
-    /// The peer left before set-up ended.
-    #[error("the peer left during set-up")]
-    PeerLeft,
+    /// The peer has left or died.
+    #[error("{peer} has left or died")]
+    PeerLeft {
+        /// Which one: its rank, number, path or address.
+        peer: String,
+    },
     /// The launcher's environment is missing or wrong.
     #[error("{0}")]
     Environment(String),
@@ -148,22 +168,67 @@ pub enum SetupError {
     PortsTaken(PortRange),
     /// All slots of the translation table, or all peer numbers, are taken.
     #[error("no free {0}")]
-    Exhausted(&'static str),
+    Exhausted(Cow<'static, str>),
     /// The request contradicts itself or a stated limit.
     #[error("invalid: {0}")]
-    Invalid(&'static str),
+    Invalid(Cow<'static, str>),
     /// The operation names a key that is not alive.
-    #[error("fault: {0}")]
+    #[error("{0}")]
     Fault(#[from] Fault),
+    /// There is no peer of this number; those that there are, in words.
+    #[error("there is no peer {}; there {there}", .number.index())]
+    NoPeer {
+        /// The number.
+        number: PeerId,
+        /// Which ones there are: `are 2, from 0 to 1`.
+        there: String,
+    },
     /// The time allowed for set-up was up.
     #[error("timed out waiting for {0}")]
-    TimedOut(&'static str),
+    TimedOut(Cow<'static, str>),
+}
+
+/// What a peer is called of which no more than the number is known.
+pub(crate) fn name_of(peer: PeerId) -> String {
+    format!("peer {}", peer.index())
+}
+
+/// What to do about a call that the system has refused.
+fn advice(call: &str, errno: Errno) -> &'static str {
+    match errno {
+        Errno::MFILE => "; the process has as many descriptors as it may (raise `ulimit -n`)",
+        Errno::NFILE => "; the machine has as many open files as it may (sysctl fs.file-max)",
+        Errno::NOMEM | Errno::NOSPC if call.contains("huge") => {
+            "; there are too few huge pages (sysctl vm.nr_hugepages); ordinary ones need none"
+        }
+        Errno::NOMEM => "; memory is short (`ulimit -v`, the control group's memory.max)",
+        Errno::NOSYS | Errno::PERM | Errno::ACCESS => {
+            "; a sandbox may forbid the call (the seccomp profile of a container or a service)"
+        }
+        _ => "",
+    }
 }
 
 /// A peer that has no name yet.
 const THE_PEER: &str = "the peer";
 
 impl SetupError {
+    pub(crate) fn invalid(what: impl Into<Cow<'static, str>>) -> Self {
+        Self::Invalid(what.into())
+    }
+
+    pub(crate) fn exhausted(what: impl Into<Cow<'static, str>>) -> Self {
+        Self::Exhausted(what.into())
+    }
+
+    pub(crate) fn timed_out(waiting_for: impl Into<Cow<'static, str>>) -> Self {
+        Self::TimedOut(waiting_for.into())
+    }
+
+    pub(crate) fn peer_left() -> Self {
+        Self::PeerLeft { peer: THE_PEER.to_owned() }
+    }
+
     /// The peer has refused the connection.
     pub(crate) fn refused(why: Refusal) -> Self {
         Self::Refused { peer: THE_PEER.to_owned(), why }
@@ -183,7 +248,8 @@ impl SetupError {
     pub(crate) fn of(mut self, name: impl Into<String>) -> Self {
         if let Self::Refused { peer, .. }
         | Self::Rejected { peer, .. }
-        | Self::Version { peer, .. } = &mut self
+        | Self::Version { peer, .. }
+        | Self::PeerLeft { peer } = &mut self
         {
             *peer = name.into();
         }
@@ -193,5 +259,71 @@ impl SetupError {
     /// Wraps what a system call returned.
     pub(crate) fn os(call: &'static str) -> impl FnOnce(Errno) -> Self {
         move |errno| Self::Os { call, errno }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::port::Port;
+    use crate::queue::Queue;
+    use std::fmt::Debug;
+    use std::time::Duration;
+
+    fn said<T>(result: Result<T, impl Debug>) -> String {
+        let Err(error) = result else { panic!("it is an error") };
+        format!("{error:?}")
+    }
+
+    fn assert_says<T>(result: Result<T, impl Debug>, words: &[&str]) {
+        let said = said(result);
+        words.iter().for_each(|word| assert!(said.contains(word), "no `{word}` in: {said}"));
+    }
+
+    // spec: ERR-10
+    #[test]
+    fn what_main_prints_says_whom_how_long_and_which_limit() {
+        let config = Config::new().setup_timeout(Duration::from_millis(20));
+        let (mut port, mut peer) = Port::pair(config.clone(), config.number(1)).unwrap();
+        let region = peer.alloc(64, Default::default()).unwrap();
+        peer.share(PeerId(0), &region, 0..64, ayre_proto::units::Rights::all(), 7).unwrap();
+        assert_says(
+            port.accept_region(PeerId(1), 8),
+            &["region 8 of peer 1", "0.02 s", "it has shared 7"],
+        );
+        assert_says(port.accept_queue(PeerId(1), 8), &["queue 8", "shared no queue"]);
+        assert_says(port.accept_region(PeerId(99), 8), &["no peer 99", "are 1, from 1 to 1"]);
+        assert_says(port.send(PeerId(1), 0, &[0; 5000]), &["1024 bytes for a message"]);
+        assert_says(port.send(PeerId(1), 0, b""), &["empty"]);
+        assert_says(port.send(PeerId(99), 0, b"a"), &["no peer of this port"]);
+        let most = Queue::CAPACITY_MAX;
+        for bytes in [0, most + 1] {
+            let limits = format!("{bytes} bytes; it has from 1 to {most}");
+            assert_says(port.create_queue(bytes), &[&limits]);
+        }
+        assert_eq!(port.create_queue(most).unwrap().record_max(), most / 2);
+        peer.leave().unwrap();
+        assert_says(port.accept_region(PeerId(1), 8), &["peer 1 has left or died"]);
+    }
+
+    // spec: ERR-10
+    #[test]
+    fn a_call_that_the_system_refuses_comes_with_what_to_do() {
+        for (call, errno, advice) in [
+            ("memfd_create", Errno::PERM, "seccomp"),
+            ("memfd_create", Errno::NOSYS, "seccomp"),
+            ("epoll_create", Errno::MFILE, "`ulimit -n`"),
+            ("mmap of huge pages", Errno::NOMEM, "vm.nr_hugepages"),
+        ] {
+            assert_says(Err::<(), _>(SetupError::Os { call, errno }), &[call, advice]);
+        }
+    }
+
+    // spec: ERR-10
+    #[test]
+    fn errors_on_the_way_of_data_stay_small() {
+        assert_eq!((size_of::<PostError>(), size_of::<Fault>()), (2, 1));
+        assert_eq!(size_of::<Result<(), PostError>>(), 2);
     }
 }

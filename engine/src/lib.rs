@@ -45,6 +45,7 @@ pub mod guest;
 mod job;
 mod local;
 mod lock;
+pub mod log;
 pub mod logical;
 mod mediated;
 mod mem;

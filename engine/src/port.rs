@@ -6,6 +6,7 @@ use crate::control::PacketKind;
 use crate::counters::Counters;
 use crate::deposit::Memo;
 use crate::error::{Fault, SetupError};
+use crate::log::tell;
 use crate::mem::page::OwnPage;
 use crate::notification::raised_at_target;
 use crate::progress::EngineThread;
@@ -265,6 +266,7 @@ impl Port {
             return;
         }
         connection.ended = Some(why);
+        tell!(INFO, "the connection with peer {} has ended: {why}", peer.index());
         let is_mediated = matches!(connection.executor, Executor::Mediated(_));
         self.peer_changes += 1;
         if is_mediated {

@@ -265,8 +265,9 @@ impl EngineThread {
         let stop = Arc::new(Stop { asked: AtomicBool::new(false), bell: own_bell()? });
         shared.sleep.watch_own(stop.bell.as_fd())?;
         let seen = stop.clone();
-        let thread = thread::start("ayre-engine", move || shared.run(&seen))
-            .map_err(|_| SetupError::Exhausted("thread"))?;
+        let thread = thread::start("ayre-engine", move || shared.run(&seen)).map_err(|_| {
+            SetupError::exhausted("thread; the system starts no more (`ulimit -u`, pids.max)")
+        })?;
         Ok(Self { stop, thread })
     }
 

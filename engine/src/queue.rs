@@ -55,6 +55,9 @@ pub struct Record {
 }
 
 impl Queue {
+    /// Bytes of the longest queue.
+    pub const CAPACITY_MAX: usize = LANE_LINES_MAX * LINE_PAYLOAD;
+
     /// Longest record that it takes.
     pub fn record_max(&self) -> usize {
         record_max(self.lines)
@@ -87,16 +90,20 @@ impl RemoteQueue {
 
 impl Port {
     /// Makes a queue that holds at least `capacity` bytes of records for each producer; a record
-    /// takes a multiple of 56 bytes, its length at most half the capacity.
+    /// takes a multiple of 56 bytes. The longest one has half the capacity, that rounded up to a
+    /// multiple of 56 and 1344 at least: [`Queue::record_max`].
     ///
     /// # Errors
-    /// [`SetupError::Invalid`] for a capacity of more than about 900 KB.
+    /// [`SetupError::Invalid`] for a capacity of none or of more than [`Queue::CAPACITY_MAX`].
     // spec: QUE-1
     pub fn create_queue(&mut self, capacity: usize) -> Result<Queue, SetupError> {
-        let lines = capacity.div_ceil(LINE_PAYLOAD).max(LANE_LINES_MIN);
-        if lines > LANE_LINES_MAX {
-            return Err(SetupError::Invalid("the queue is longer than a lane may be"));
+        if !(1..=Queue::CAPACITY_MAX).contains(&capacity) {
+            return Err(SetupError::invalid(format!(
+                "a queue of {capacity} bytes; it has from 1 to {}",
+                Queue::CAPACITY_MAX
+            )));
         }
+        let lines = capacity.div_ceil(LINE_PAYLOAD).max(LANE_LINES_MIN);
         let lines = lines as u32;
         Ok(Queue { lines, producers: Vec::new(), rota: Rota::default(), port: self.identity })
     }
@@ -113,8 +120,12 @@ impl Port {
         queue: &mut Queue,
         name: u64,
     ) -> Result<(), SetupError> {
-        if queue.port != self.identity || queue.producers.iter().any(|p| p.peer == peer) {
-            return Err(SetupError::Invalid("a queue of this port, once for each producer"));
+        if queue.port != self.identity {
+            return Err(SetupError::invalid("the queue belongs to another port"));
+        }
+        if queue.producers.iter().any(|producer| producer.peer == peer) {
+            let peer = peer.index();
+            return Err(SetupError::invalid(format!("peer {peer} has been given the queue")));
         }
         let len = file_len(queue.lines);
         let file = memory_file(len, Pages::Ordinary)?;

@@ -7,6 +7,7 @@ use crate::error::SetupError;
 use crate::wire::{Ethernet, Plan, PortRange};
 use std::ffi::OsString;
 use std::fmt::Display;
+use tracing::level_filters::LevelFilter;
 
 /// A variable that users set. It holds whatever launcher starts the program.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +33,7 @@ const PROTECTION: &str = "AYRE_PROTECTION";
 const ETHERNET: &str = "AYRE_ETHERNET";
 const FAULTS: &str = "AYRE_FAULTS";
 const TUNING: &str = "AYRE_TUNING";
+const LOG: &str = "AYRE_LOG";
 
 /// All that users set.
 // spec: LIFE-30
@@ -93,6 +95,14 @@ pub const SETTINGS: &[Setting] = &[
         meaning: "By which methods many bytes are moved; `none` takes what is built in",
         check: |_| Ok(()),
     },
+    Setting {
+        name: LOG,
+        values: "`off`, `error`, `warn`, `info`, `debug`, `trace`",
+        default: "`warn`; under libfabric `off`, where its own log has all",
+        meaning: "What is told on standard error of setting up, connecting and ending, and of what \
+                  stands in the way. Nothing of this is on the way of data",
+        check: |text| word(text, LEVELS).map(drop),
+    },
 ];
 
 /// What launchers tell the ranks that they start; `ayre run` sets each of them itself.
@@ -124,6 +134,14 @@ const MODES: &[(&str, Mode)] = &[("direct", Mode::Direct), ("mediated", Mode::Me
 const PROTECTIONS: &[(&str, bool)] = &[("sealed", false), ("plain", true)];
 const ETHERNETS: &[(&str, Ethernet)] =
     &[("never", Ethernet::Never), ("required", Ethernet::Required)];
+const LEVELS: &[(&str, LevelFilter)] = &[
+    ("off", LevelFilter::OFF),
+    ("error", LevelFilter::ERROR),
+    ("warn", LevelFilter::WARN),
+    ("info", LevelFilter::INFO),
+    ("debug", LevelFilter::DEBUG),
+    ("trace", LevelFilter::TRACE),
+];
 /// One for each path.
 const NET_MAX: usize = 4;
 
@@ -209,6 +227,11 @@ pub(crate) fn ethernet() -> Result<Option<Ethernet>, SetupError> {
 
 pub(crate) fn faults() -> Result<Option<Plan>, SetupError> {
     read(FAULTS, str::parse)
+}
+
+/// Up to which level things are told on standard error.
+pub(crate) fn log() -> Result<Option<LevelFilter>, SetupError> {
+    read(LOG, |text| word(text, LEVELS))
 }
 
 /// Where other hosts are to reach this process: interfaces, networks or addresses.

@@ -76,7 +76,7 @@ impl Port {
     // spec: LIFE-9
     pub fn accept(&mut self) -> Result<PeerId, SetupError> {
         if self.listener.is_none() && self.wire.get().is_none() {
-            return Err(SetupError::Invalid("accept comes after listen or open_net"));
+            return Err(SetupError::invalid("accept comes after listen or open_net"));
         }
         self.accept_links(true);
         let accepted = self.accept_next();
@@ -106,7 +106,7 @@ impl Port {
                 }
             }
         }
-        Err(SetupError::TimedOut("a peer"))
+        Err(SetupError::timed_out("a peer"))
     }
 
     /// Waits until a new caller knocks or a known one has said something or left, until the port
@@ -163,7 +163,7 @@ impl Port {
 
     fn listening(&self) -> Result<&OwnedFd, SetupError> {
         let listener = self.listener.as_ref();
-        let listener = listener.ok_or(SetupError::Invalid("accept comes after listen"))?;
+        let listener = listener.ok_or_else(|| SetupError::invalid("accept comes after listen"))?;
         Ok(&listener.socket)
     }
 
@@ -245,7 +245,7 @@ impl Port {
         let fds = [self.page.file(), port, engine];
         match control::send(socket.as_fd(), PacketKind::Hello, half.words(), &fds) {
             // One that refuses at once has said why before it closed.
-            Ok(()) | Err(SetupError::PeerLeft) => Ok(Begun { socket, bells }),
+            Ok(()) | Err(SetupError::PeerLeft { .. }) => Ok(Begun { socket, bells }),
             Err(error) => Err(error),
         }
     }
@@ -322,7 +322,7 @@ impl Port {
         // What keeps the answer from the caller concerns nobody else.
         link.control
             .send(PacketKind::Welcome, ours.words(), &fds)
-            .map_err(|_| SetupError::PeerLeft)?;
+            .map_err(|_| SetupError::peer_left())?;
         let (out, inward) = Direction::pair(&mapping, sizes);
         self.add(Agreement::here(bells, number, (mode, link), (out, inward)))
     }
@@ -354,7 +354,9 @@ impl Port {
         let is_free = |number: &usize| {
             *number != self.id.index() && self.connections.get(*number).is_none_or(Option::is_none)
         };
-        let number = (0..PEERS_MAX).find(is_free).ok_or(SetupError::Exhausted("peer number"))?;
+        let number = (0..PEERS_MAX)
+            .find(is_free)
+            .ok_or_else(|| SetupError::exhausted("peer number; a port has at most 1024 peers"))?;
         Ok(PeerId(number as u16))
     }
 
@@ -369,7 +371,7 @@ impl Port {
     /// Numbers are the peers' choice; each is taken once, and none is absurd.
     fn check_number(&self, peer: PeerId) -> Result<(), SetupError> {
         if peer.index() >= PEERS_MAX {
-            return Err(SetupError::Exhausted("peer number"));
+            return Err(SetupError::exhausted("peer number; a port has at most 1024 peers"));
         }
         match self.connection(peer) {
             Ok(_) => Err(SetupError::rejected(Refusal::Taken)),

@@ -257,7 +257,7 @@ impl Port {
                 return found;
             }
             if is_over(Some(deadline)) {
-                return Err(SetupError::TimedOut("a peer"));
+                return Err(SetupError::timed_out("a peer"));
             }
         }
     }

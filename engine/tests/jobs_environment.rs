@@ -1,9 +1,12 @@
 //! What a rank reads in its environment, and what it says of one that is wrong.
 mod common;
 
+use ayre::active::{Handler, Messenger};
 use ayre::{Config, Endpoint, Port, SetupError, Spin};
-use common::{Family, Line, with_processes};
+use common::{Family, Line, Process, with_processes};
+use std::fs::File;
 use std::process::Command;
+use std::time::Duration;
 
 /// Joins a job that cannot be, for the reason that it is told.
 fn refuse(_: &Line) {
@@ -45,6 +48,8 @@ fn a_wrong_variable_is_named() {
         ("AYRE_RANK", ""),
         ("AYRE_RANK", "first"),
         ("AYRE_RANK", "-1"),
+        ("AYRE_RANK", "5"),
+        ("AYRE_SIZE", "5000"),
         ("AYRE_RANK", "99999999999999999999"),
         ("AYRE_SIZE", "two"),
         ("AYRE_MODE", "fast"),
@@ -73,6 +78,7 @@ fn a_wrong_choice_is_an_error_where_nothing_needs_it_and_says_what_there_is() {
         ("AYRE_ETHERNET", "perhaps", "`never`, `required`"),
         ("AYRE_FAULTS", "loss=5", "a share such as 20%"),
         ("AYRE_TUNING", "/nowhere/at/all", "No such file"),
+        ("AYRE_LOG", "loud", "`off`, `error`, `warn`"),
         ("AYRE_MODES", "direct", "AYRE_MODE, AYRE_NET"),
     ];
     with_processes(
@@ -108,6 +114,59 @@ fn every_port_looks_at_the_variables() {
                 command.env("AYRE_MODES", "direct");
             });
             process.succeeds();
+        },
+    );
+}
+
+/// Waits for what nobody hands over, and calls a handler that nobody has, in a job of two.
+fn ask_in_vain(_: &Line) {
+    let mut port =
+        Port::join_with(Config::new().setup_timeout(Duration::from_millis(200))).unwrap();
+    let peer = port.peer(port.rank() ^ 1).unwrap();
+    if port.rank() == 0 {
+        let error = port.accept_region(peer, 3).expect_err("nobody hands it over");
+        let text = format!("{error:?}");
+        assert!(text.starts_with("rank 0: ") && text.contains("region 3 of peer 1"), "{text}");
+    }
+    port.barrier().unwrap();
+    let mut messenger = Messenger::<()>::new(port);
+    if messenger.port().rank() == 0 {
+        messenger.call(&mut (), peer, Handler::<0>::named("nobody's"), [], b"hello").unwrap();
+    }
+    messenger.sync(&mut ()).unwrap();
+}
+
+// spec: ERR-10, ERR-11
+#[test]
+fn what_is_in_vain_is_told_on_standard_error_as_the_user_wants() {
+    with_processes(
+        |_, line| ask_in_vain(&line),
+        |family| {
+            let said = |level: Option<&str>| {
+                let files = [0, 1].map(|rank| family.directory().join(&format!("said-{rank}")));
+                let mut ranks = [0, 1].map(|rank: usize| {
+                    family.start_rank_with(rank, 2, |command| {
+                        command.stderr(File::create(&files[rank]).unwrap());
+                        command.envs(level.map(|level| ("AYRE_LOG", level)));
+                    })
+                });
+                ranks.iter_mut().for_each(Process::succeeds);
+                files.map(|file| std::fs::read_to_string(file).unwrap())
+            };
+            let [caller, called] = said(None);
+            assert!(
+                caller.contains("ayre: warn: rank 0: waiting for region 3 of peer 1"),
+                "{caller}"
+            );
+            let handler = Handler::<0>::named("nobody's").id();
+            assert!(
+                called.contains(&format!("call of peer 0 to handler of id {handler}")),
+                "{called}"
+            );
+            assert!(!caller.contains("joined a job"), "{caller}");
+            let [caller, _] = said(Some("info"));
+            assert!(caller.contains("ayre: info: rank 0: joined a job of 2 ranks"), "{caller}");
+            assert_eq!(said(Some("off")), ["", ""]);
         },
     );
 }

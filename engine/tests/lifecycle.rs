@@ -89,11 +89,11 @@ fn wait_in_vain(rank: &mut Rank) {
         "barrier" => assert_eq!(port.barrier(), Err(dead)),
         "region" => {
             let error = port.accept_region(*other, 99).unwrap_err();
-            assert!(matches!(error, SetupError::PeerLeft), "{error}");
+            assert!(matches!(error, SetupError::PeerLeft { .. }), "{error}");
         }
         "queue" => {
             let error = port.accept_queue(*other, 99).unwrap_err();
-            assert!(matches!(error, SetupError::PeerLeft), "{error}");
+            assert!(matches!(error, SetupError::PeerLeft { .. }), "{error}");
         }
         "room for a message" => {
             let refused = (0..).find_map(|_| port.send_wait(*other, 0, &[1; 1024]).err());
@@ -321,7 +321,7 @@ fn join_or_fail(line: &Line) {
             let victim = PeerId(std::env::var("VICTIM").unwrap().parse().unwrap());
             progress_until(&mut port, |port| !port.is_alive(victim));
         }
-        Err(SetupError::PeerLeft | SetupError::TimedOut(_)) => {}
+        Err(SetupError::PeerLeft { .. } | SetupError::TimedOut(_)) => {}
         Err(SetupError::Fault(fault)) => assert_eq!(fault, Fault::PeerDead),
         // A socket that nobody listens at any more.
         Err(SetupError::Os { call, .. }) => assert_eq!(call, "connect"),

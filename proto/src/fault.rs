@@ -2,7 +2,7 @@
 
 /// Why an operation failed. A fault is a completion with this status; it harms nobody else.
 // spec: ERR-1
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Fault {
     /// No such key at the target.
@@ -72,15 +72,28 @@ impl core::fmt::Display for Fault {
             Self::Bounds => "the range leaves the capability",
             Self::Alignment => "an atomic must lie at a multiple of its width",
             Self::PeerDead => "the peer has left or died",
-            Self::Malformed => "the command or record does not parse",
-            Self::TooLong => "longer than the stated limit",
-            Self::ForeignHandle => "the handle belongs to another port",
+            Self::Malformed => "it is empty or does not parse",
+            Self::TooLong => {
+                "longer than its limit: 1024 bytes for a message, `record_max` for a record of a \
+                 queue, 64 MiB for the payload of an active message"
+            }
+            Self::ForeignHandle => {
+                "no peer of this port, or a handle of another port or of a connection that was \
+                 forgotten"
+            }
             Self::PeerRestarted => "the peer was started anew",
             Self::Stopped => "the inlet has stopped at an earlier message",
             Self::Held => "the inlet has stopped at this message",
             Self::Exception => "the message is for its owner's program",
             Self::Refused => "the connection was refused",
         })
+    }
+}
+
+/// What `main` returns, Rust prints by this.
+impl core::fmt::Debug for Fault {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        core::fmt::Display::fmt(self, f)
     }
 }
 

@@ -16,6 +16,8 @@ const FIXED: [&str; 6] = ["number", "begin_ns", "time_ns", "collective", "schedu
 #[derive(Debug)]
 pub(super) struct Recording {
     name: String,
+    /// Which member of how many, if it says so.
+    member: Option<(usize, usize)>,
     /// Names of the loads: `what:from>to`.
     columns: Vec<String>,
     calls: BTreeMap<u64, Line>,
@@ -80,8 +82,10 @@ impl Recording {
 
     pub(super) fn parse(name: String, text: &str) -> Result<Self> {
         let mut lines = (1..).zip(text.lines());
-        let is_marked = lines.next().is_some_and(|(_, first)| first.starts_with(MARK));
-        ensure!(is_marked, "{name}: is no recording: its first line is not `{MARK} ...`");
+        let mark = lines.next().and_then(|(_, first)| first.strip_prefix(MARK));
+        let Some(mark) = mark else {
+            bail!("{name}: is no recording: its first line is not `{MARK} ...`");
+        };
         let (_, heads) = lines.next().with_context(|| format!("{name}: names no columns"))?;
         let heads: Vec<_> = heads.split('\t').collect();
         let fixed = heads.get(..FIXED.len()).unwrap_or_default();
@@ -96,8 +100,15 @@ impl Recording {
             let (number, line) = Line::parse(text, heads.len()).with_context(place)?;
             ensure!(calls.insert(number, line).is_none(), "{name}:{at}: call {number} again");
         }
-        Ok(Self { name, columns, calls })
+        Ok(Self { name, member: member(mark), columns, calls })
     }
+}
+
+/// `member 2 of 4; ...`
+fn member(mark: &str) -> Option<(usize, usize)> {
+    let (member, rest) = mark.trim().strip_prefix("member ")?.split_once(" of ")?;
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    Some((member.parse().ok()?, rest[..end].parse().ok()?))
 }
 
 impl Line {
@@ -123,6 +134,23 @@ pub(super) fn parts(column: &str) -> Option<(&str, &str)> {
     (!what.is_empty() && !from.is_empty() && !to.is_empty()).then_some((what, link))
 }
 
+/// Of links whose recordings are missing, nothing would be found.
+fn check_all_are_there(recordings: &[Recording]) -> Result<()> {
+    let Some((_, members)) = recordings.first().and_then(|one| one.member) else { return Ok(()) };
+    let is_there =
+        |member: usize| recordings.iter().any(|one| one.member == Some((member, members)));
+    let missing: Vec<_> = (0..members).filter(|member| !is_there(*member)).collect();
+    let names: Vec<_> = missing.iter().map(ToString::to_string).collect();
+    ensure!(
+        missing.is_empty(),
+        "{} of the group's {members} recordings {} missing: of member {}",
+        missing.len(),
+        if missing.len() == 1 { "is" } else { "are" },
+        names.join(", ")
+    );
+    Ok(())
+}
+
 impl Calls {
     /// Puts together what the members have recorded of each call.
     pub(super) fn merge(recordings: &[Recording]) -> Result<Self> {
@@ -134,6 +162,7 @@ impl Calls {
                 }
             }
         }
+        check_all_are_there(recordings)?;
         let columns = recordings.iter().flat_map(|one| one.columns.clone()).collect();
         let [first, others @ ..] = recordings else { bail!("no recordings") };
         let (mut calls, mut left_out) = (vec![], 0);
@@ -261,5 +290,18 @@ mod tests {
         let other = parse("b", "", "1\t0\t5\tScan\tDoubling\t8\n").unwrap();
         let other = message(Calls::merge(&[one(), other]));
         assert_eq!(other, "call 1 is another one in a than in b");
+    }
+
+    #[test]
+    fn a_member_whose_recording_is_missing_is_named() {
+        let of = |member: usize| {
+            let text = format!("{MARK} member {member} of 4; ns\n{HEAD}\n1\t0\t5\tScan\tRing\t8\n");
+            Recording::parse(format!("of {member}"), &text).unwrap()
+        };
+        let some = message(Calls::merge(&[of(2)]));
+        assert_eq!(some, "3 of the group's 4 recordings are missing: of member 0, 1, 3");
+        let some = message(Calls::merge(&[of(0), of(1), of(2)]));
+        assert_eq!(some, "1 of the group's 4 recordings is missing: of member 3");
+        assert!(Calls::merge(&[of(3), of(0), of(1), of(2)]).is_ok());
     }
 }

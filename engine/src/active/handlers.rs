@@ -70,10 +70,10 @@ impl<S> Handlers<S> {
         mut run: impl FnMut(&mut S, &mut Call<'_>, [u64; N], &[u8]) + Send + 'static,
     ) -> Result<usize, SetupError> {
         if name.is_some_and(|name| name.is_empty() || name.len() > NAME_MAX) {
-            return Err(SetupError::Invalid("a handler's name has 1 to 64 bytes"));
+            return Err(SetupError::invalid("a handler's name has 1 to 64 bytes"));
         }
-        if self.find(handler.id).is_some() {
-            return Err(SetupError::Invalid("a handler of this id is registered"));
+        if let Some(index) = self.find(handler.id) {
+            return Err(taken(name, handler.id, self.entries[index].name.as_deref()));
         }
         let run: Run<S> = Box::new(move |state, call, arguments, payload| {
             let (words, _) = arguments.as_chunks::<8>();
@@ -122,4 +122,18 @@ impl<S> Handlers<S> {
     pub(super) fn entries(&self) -> &[Entry<S>] {
         &self.entries
     }
+}
+
+/// A handler cannot be added: another one has its id.
+#[cold]
+fn taken(name: Option<&str>, id: u32, other: Option<&str>) -> SetupError {
+    SetupError::invalid(match (name, other) {
+        (Some(name), Some(other)) if name == other => {
+            format!("a handler `{name}` is registered already")
+        }
+        (Some(name), Some(other)) => {
+            format!("the handlers `{name}` and `{other}` have the same id, {id}; rename one")
+        }
+        _ => format!("a handler of the static id {id} is registered already"),
+    })
 }

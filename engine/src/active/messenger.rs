@@ -1,7 +1,7 @@
 //! A port that carries active messages.
 use super::call::Call;
 use super::handlers::{Handler, Handlers};
-use super::outgoing::{Outgoing, bytes_of};
+use super::outgoing::{Outgoing, TOLD_MAX, bytes_of};
 use super::peers::Name;
 use crate::collective::group::Groups;
 use crate::error::{Busy, Fault, PostError, ReceiveError, SetupError};
@@ -135,7 +135,7 @@ impl<S> Messenger<S> {
     pub fn with_options(port: Port, options: MessengerOptions) -> Result<Self, SetupError> {
         let is_sound = options.landing.is_none_or(|bytes| is_landing(bytes as u64));
         if !is_sound || options.longest > LONGEST {
-            return Err(SetupError::Invalid("limits of a messenger"));
+            return Err(SetupError::invalid("limits of a messenger"));
         }
         let mut messenger = Self::new(port);
         messenger.out.options = options;
@@ -183,7 +183,9 @@ impl<S> Messenger<S> {
     ) -> Result<Handler<N>, SetupError> {
         let is_static = |handler: &Handler<N>| STATIC_IDS.contains(&handler.id());
         let handler = Handler::with_id(id).filter(is_static);
-        let handler = handler.ok_or(SetupError::Invalid("a static id is from 32 to 255"))?;
+        let handler = handler.ok_or_else(|| {
+            SetupError::invalid(format!("static id {id}; they are from 32 to 255"))
+        })?;
         self.handlers.add(None, handler, run)?;
         Ok(handler)
     }
@@ -515,6 +517,8 @@ impl<S> Messenger<S> {
     /// What became of messages that were not run, here and at peers, oldest first.
     // spec: AM-7
     pub fn failures(&mut self) -> impl Iterator<Item = Failure> {
+        // Who takes them needs no log.
+        self.out.told_failures = TOLD_MAX;
         self.out.failures.drain(..)
     }
 

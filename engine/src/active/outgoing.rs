@@ -4,6 +4,7 @@ use super::messenger::{Failure, MessengerOptions};
 use super::peers::{Kept, Landing, Long, Name, Out, Peer};
 use crate::control::PacketKind;
 use crate::error::{Busy, Fault, PostError, SetupError};
+use crate::log::tell;
 use crate::logical::Logical;
 use crate::mem::region::RegionOptions;
 use crate::multicast::Clubs;
@@ -28,6 +29,8 @@ const LANDING_NARROW: usize = 1 << 17;
 const PIECE_MAX: u64 = 1 << 15;
 /// Failures that nobody has asked for yet; of further ones the oldest is forgotten.
 const FAILURES_MAX: usize = 1024;
+/// Failures that are told in the log: peers may go on for ever.
+pub(super) const TOLD_MAX: u32 = 16;
 
 /// A messenger apart from its handlers, which send by it while they run.
 #[derive(Debug)]
@@ -49,6 +52,7 @@ pub(crate) struct Outgoing {
     /// Any peer has an id in conflict.
     pub(super) conflicts: bool,
     pub(super) failures: VecDeque<Failure>,
+    pub(super) told_failures: u32,
     pub(crate) clubs: Clubs,
     pub(crate) logical: Logical,
 }
@@ -66,6 +70,7 @@ impl Outgoing {
             has_more: false,
             conflicts: false,
             failures: VecDeque::new(),
+            told_failures: 0,
             clubs: Clubs::default(),
             logical: Logical::default(),
         }
@@ -292,10 +297,36 @@ impl Outgoing {
     }
 
     pub(super) fn report(&mut self, failure: Failure) {
+        if self.told_failures < TOLD_MAX {
+            self.told_failures += 1;
+            tell!(WARN, "{}", self.in_words(&failure));
+        }
         if self.failures.len() == FAILURES_MAX {
             self.failures.pop_front();
         }
         self.failures.push_back(failure);
+    }
+
+    #[cold]
+    fn in_words(&self, failure: &Failure) -> String {
+        let Failure { peer, handler, cause, is_ours } = *failure;
+        let announced = self.peers.get(peer.index()).map(|peer| &peer.announced[..]);
+        let known = self.names.iter().chain(announced.unwrap_or_default());
+        let name = known.into_iter().find(|name| name.id == handler).map(|name| &name.name);
+        let handler = match name {
+            Some(name) => format!("`{name}`"),
+            None => format!("of id {handler}"),
+        };
+        let why = match cause {
+            Cause::Unknown => "there is none of this name, or it is another one there",
+            Cause::Malformed => "it takes other arguments, or not so long a payload",
+            Cause::Panicked => "it has panicked",
+        };
+        let peer = peer.index();
+        match is_ours {
+            true => format!("a call of this process to handler {handler} of peer {peer}: {why}"),
+            false => format!("a call of peer {peer} to handler {handler} of this process: {why}"),
+        }
     }
 
     /// Whether a poll is to look at more than what has come.

@@ -5,7 +5,7 @@ use super::running::{Progress, Running};
 use super::values::{Changed, Summand, Value};
 use crate::active::Messenger;
 use crate::active::outgoing::Outgoing;
-use crate::error::{ReceiveError, SetupError};
+use crate::error::{ReceiveError, SetupError, name_of};
 use ayre_proto::active::NAME_MAX;
 use ayre_proto::active::id_of;
 use ayre_proto::collective::{Collective, MEMBERS_MAX, Schedule};
@@ -31,22 +31,26 @@ impl<S> Messenger<S> {
     /// under the same name, with the same members in the same order; nobody waits for the others.
     ///
     /// # Errors
-    /// [`SetupError::Invalid`] for a name or members that cannot be, or a name that is taken here.
+    /// [`SetupError::Invalid`] for a name or members that cannot be, or a name that is taken here;
+    /// [`SetupError::NoPeer`]; [`SetupError::PeerLeft`] with the member that has left already.
     // spec: COLL-1, COLL-2
     pub fn group(&mut self, name: &str, members: &[PeerId]) -> Result<Group, SetupError> {
         if name.is_empty() || name.len() > NAME_MAX {
-            return Err(SetupError::Invalid("a group's name has 1 to 64 bytes"));
+            return Err(SetupError::invalid("a group's name has 1 to 64 bytes"));
         }
         let own = members.iter().position(|member| *member == self.out.port.id);
-        let own = own.ok_or(SetupError::Invalid("this process is no member"))?;
+        let own = own.ok_or_else(|| SetupError::invalid("this process is no member"))?;
         let mut sorted: Vec<_> = members.iter().map(|member| member.index()).collect();
         sorted.sort_unstable();
         if sorted.windows(2).any(|pair| pair[0] == pair[1]) || members.len() > MEMBERS_MAX {
-            return Err(SetupError::Invalid("members of a group are different ones, up to 1024"));
+            return Err(SetupError::invalid("members of a group are different ones, up to 1024"));
         }
         let id = self.out.port.id;
-        if members.iter().any(|member| *member != id && !self.out.port.is_alive(*member)) {
-            return Err(SetupError::PeerLeft);
+        for member in members.iter().filter(|member| **member != id) {
+            self.out.port.known(*member)?;
+            if !self.out.port.is_alive(*member) {
+                return Err(SetupError::peer_left().of(name_of(*member)));
+            }
         }
         let index = self.groups.make(id_of(name), members, own)?;
         Ok(Group { index })

@@ -2,7 +2,7 @@
 use super::adapt::Watch;
 use super::running::Running;
 use crate::active::outgoing::Outgoing;
-use crate::error::SetupError;
+use crate::error::{SetupError, debug_is_display};
 use arrayvec::ArrayVec;
 use ayre_proto::active::landing::Piece;
 use ayre_proto::active::record::Record;
@@ -26,13 +26,14 @@ pub struct Group {
 
 /// Why a collective was not done.
 // spec: COLL-9, COLL-10
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GroupError {
     /// A member has died.
     #[error("peer {} died", .0.index())]
     PeerDied(PeerId),
     /// A member does something else, or with another number of bytes.
-    #[error("peer {} does another collective", .0.index())]
+    #[error("peer {} does another collective, or it with another length, operation, type or root",
+            .0.index())]
     Mismatch(PeerId),
     /// A member has seen one of the errors above, and has told us.
     #[error("peer {} has given the group up", .0.index())]
@@ -41,6 +42,8 @@ pub enum GroupError {
     #[error("invalid: {0}")]
     Invalid(&'static str),
 }
+
+debug_is_display!(GroupError);
 
 /// A portion that nobody has taken yet.
 #[derive(Debug)]
@@ -238,7 +241,9 @@ impl Groups {
     ) -> Result<usize, SetupError> {
         let index = match self.find(id) {
             Some(index) if self.states[index].members.is_empty() => index,
-            Some(_) => return Err(SetupError::Invalid("a group of this name has been made")),
+            Some(_) => {
+                return Err(SetupError::invalid("a group of this name has been made already"));
+            }
             None => {
                 self.states.push(State::new(id, None));
                 self.states.len() - 1

@@ -149,7 +149,7 @@ impl Port {
         name: u64,
     ) -> Result<Inlet, SetupError> {
         if depot.port != self.identity {
-            return Err(SetupError::Invalid("the depot belongs to another port"));
+            return Err(SetupError::invalid("the depot belongs to another port"));
         }
         let rules = rules(options, &range)?;
         let (base, len) = (range.start as u64, rules.inlet.len);
@@ -163,7 +163,7 @@ impl Port {
             }
         };
         let inlet = Inlet { grant, depot: depot.clone(), number, range: (base, len) };
-        inlet.begin().map_err(|_| SetupError::Exhausted("depot"))?;
+        inlet.begin().map_err(|_| SetupError::exhausted("depot"))?;
         let files = match self.connection(peer)?.mode() {
             Mode::Direct if peer != self.id => {
                 let [rules_file, state] = depot.memory.files()?;
@@ -236,8 +236,8 @@ impl Port {
             let responder = self.responder();
             (0..INLETS as u8).find(|number| !responder.has_inlet(memory, *number))
         };
-        let number = number.ok_or(SetupError::Exhausted("inlet of the depot"))?;
-        let inside = memory.enter(Holder::OWNER).ok_or(SetupError::Exhausted("depot"))?;
+        let number = number.ok_or_else(|| SetupError::exhausted("inlet of the depot"))?;
+        let inside = memory.enter(Holder::OWNER).ok_or_else(|| SetupError::exhausted("depot"))?;
         inside.set_inlet(number, Some(rules));
         drop(inside);
         self.responder()
@@ -289,7 +289,11 @@ impl Port {
             base: range.start as u64,
             len: (range.end - range.start) as u64,
         };
-        let key = self.responder().table.insert(cover).ok_or(SetupError::Exhausted("key"))?;
+        let key = self
+            .responder()
+            .table
+            .insert(cover)
+            .ok_or_else(|| SetupError::exhausted(crate::capability::NO_KEY))?;
         Ok((Grant::new(peer, key, region.clone(), self.identity), key))
     }
 }
@@ -300,10 +304,10 @@ fn rules(options: &InletOptions, range: &Range<usize>) -> Result<InletRules, Set
     let InletOptions { rights, registers, entries, longest, holds } = *options;
     let beyond = |window: Window| usize::from(window.base) + usize::from(window.len) > 256;
     if beyond(registers) || beyond(entries) {
-        return Err(SetupError::Invalid("windows lie within a depot's 256 places"));
+        return Err(SetupError::invalid("windows lie within a depot's 256 places"));
     }
     if usize::from(longest) > DATA_MAX {
-        return Err(SetupError::Invalid("a message has at most 1024 bytes of data"));
+        return Err(SetupError::invalid("a message has at most 1024 bytes of data"));
     }
     let len = range.end.saturating_sub(range.start) as u64;
     let inlet = Rules { rights, len, registers, entries, longest };

@@ -81,9 +81,9 @@ impl Depot {
     /// somebody has been inside for long.
     pub fn store(&self, at: u8, instructions: &[Stored]) -> Result<(), SetupError> {
         if usize::from(at) + instructions.len() > INSTRUCTIONS {
-            return Err(SetupError::Invalid("a depot has 256 places for instructions"));
+            return Err(SetupError::invalid("a depot has 256 places for instructions"));
         }
-        let inside = self.enter().map_err(|_| SetupError::Exhausted("depot"))?;
+        let inside = self.enter().map_err(|_| SetupError::exhausted("depot"))?;
         for (index, stored) in (at..=u8::MAX).zip(instructions) {
             inside.store(index, Some(stored));
         }

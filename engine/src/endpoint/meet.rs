@@ -52,7 +52,7 @@ impl Endpoint {
     /// links and the other one has not.
     pub fn remote(&mut self, address: &Address) -> Result<RemoteId, SetupError> {
         if !address.is_with(&self.address) && !address.is_linked(&self.address) {
-            return Err(SetupError::Invalid("the endpoint is on another host, and not reached"));
+            return Err(SetupError::invalid("the endpoint is on another host, and not reached"));
         }
         match self.by_name.get(&address.name()) {
             Some(known) => {
@@ -70,7 +70,7 @@ impl Endpoint {
 
     fn learn(&mut self, address: Address) -> Result<RemoteId, SetupError> {
         if self.remotes.len() >= super::REMOTES_MAX {
-            return Err(SetupError::Exhausted("endpoint number"));
+            return Err(SetupError::exhausted("endpoint number"));
         }
         let is_neighbour = self.is_neighbour(&address);
         let index = self.remotes.insert(Remote {
@@ -169,7 +169,7 @@ impl Endpoint {
     // spec: ENV-33
     fn call_away(&mut self, address: &Address) -> Result<BegunLink, SetupError> {
         let (callee, ips, port) =
-            address.callee().ok_or(SetupError::Invalid("nobody said where"))?;
+            address.callee().ok_or_else(|| SetupError::invalid("nobody said where"))?;
         self.port.begin_call(&callee, (&ips, port))
     }
 
@@ -259,7 +259,7 @@ impl Endpoint {
         match answer.and_then(|packet| self.port.welcomed(begun, packet)) {
             Ok(peer) => self.connected(remote, peer),
             // One that hangs up has called itself, or has gone: calling again will tell.
-            Err(SetupError::PeerLeft) => {}
+            Err(SetupError::PeerLeft { .. }) => {}
             Err(SetupError::Refused { why: Refusal::Taken, .. }) => {}
             Err(why) => self.end_remote(remote, why.into()),
         }

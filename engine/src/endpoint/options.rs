@@ -173,7 +173,7 @@ impl EndpointOptions {
 /// Bytes of a ring as asked for, if there can be one that takes all long messages.
 fn ring_bytes(bytes: usize) -> Result<u32, SetupError> {
     let is_sound = bytes.is_power_of_two() && (2 * LONG_MAX_HERE..=16 << 20).contains(&bytes);
-    if is_sound { Ok(bytes as u32) } else { Err(SetupError::Invalid("bytes of a ring")) }
+    if is_sound { Ok(bytes as u32) } else { Err(SetupError::invalid("bytes of a ring")) }
 }
 
 impl ReachOptions {

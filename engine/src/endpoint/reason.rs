@@ -102,7 +102,7 @@ impl From<SetupError> for EndReason {
             SetupError::Refused { why, .. } => Self::Refused(why),
             SetupError::Rejected { why, .. } => Self::Rejected(why),
             SetupError::Version { theirs, ours, .. } => Self::Version { theirs, ours },
-            SetupError::PeerLeft => Self::Died,
+            SetupError::PeerLeft { .. } => Self::Died,
             // Nobody listens where an endpoint was.
             SetupError::Os { call: "connect", errno: Errno::CONNREFUSED } => Self::Died,
             SetupError::Os { call, errno } => Self::Os { call, errno },

@@ -29,7 +29,7 @@ pub struct Window {
 }
 
 /// A window was not opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ExposeError {
     /// There is one of this key.
     #[error("the key is taken")]
@@ -44,6 +44,8 @@ pub enum ExposeError {
     #[error("the window wraps around the end of the addresses")]
     TooLong,
 }
+
+crate::error::debug_is_display!(ExposeError);
 
 /// Windows: memory that remotes may work on, by key. Clones are the same windows; several endpoints
 /// may share them.

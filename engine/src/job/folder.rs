@@ -55,10 +55,17 @@ pub(super) fn read(choices: Choices) -> Result<Job, SetupError> {
 
 /// A rank is one of the job's, and a job is not larger than what a port can have of peers.
 pub(super) fn check_rank(rank: usize, size: usize) -> Result<(), SetupError> {
-    if rank < size && size <= PEERS_MAX {
-        return Ok(());
+    if size > PEERS_MAX {
+        return Err(wrong(format!(
+            "a job of {size} ranks (AYRE_SIZE); it has {PEERS_MAX} at most"
+        )));
     }
-    Err(wrong(format!("rank {rank} of {size}, where a job has at most {PEERS_MAX}")))
+    if rank >= size {
+        return Err(wrong(format!(
+            "rank {rank} (AYRE_RANK) of {size} ranks (AYRE_SIZE), which are numbered from 0 on"
+        )));
+    }
+    Ok(())
 }
 
 fn variable(name: &str) -> Result<String, SetupError> {

@@ -119,7 +119,7 @@ fn check_protection(cards: &[Card]) -> Result<(), SetupError> {
 
 impl Meeting {
     pub(super) fn listen(&mut self) -> Result<Listener, SetupError> {
-        self.listener.take().ok_or(SetupError::Invalid("a rank listens once"))
+        self.listener.take().ok_or_else(|| SetupError::invalid("a rank listens once"))
     }
 
     /// The job's key, which rank 0 hands out. Waits for all ranks.

@@ -27,6 +27,7 @@ pub(crate) use host::{number as host_number, online as host_processors, ranks_he
 use crate::config::{Config, Spin};
 use crate::connection::Mode;
 use crate::error::SetupError;
+use crate::log::tell;
 use crate::port::Port;
 use crate::setup::{Begun, Listener};
 use crate::wire::{BegunLink, NetOptions};
@@ -102,7 +103,9 @@ impl Port {
         }
         let mut port = Self::open(config)?;
         port.size = job.size;
-        port.mesh(&mut job)?;
+        crate::log::set_rank(port.rank());
+        port.mesh(&mut job).map_err(|error| port.who_is_missing(error))?;
+        tell!(INFO, "joined a job of {} ranks, {} of them on this host", job.size, job.here);
         port.barrier()?;
         Ok(port)
     }
@@ -127,15 +130,36 @@ impl Port {
         for _ in usize::from(job.rank) + 1..job.size {
             self.accept()?;
         }
-        for begun in begun {
-            match begun {
-                Beginning::Here(begun) => self.finish_connect(begun)?,
-                Beginning::Elsewhere(begun) => self.finish_connect_net(begun)?,
+        for (rank, begun) in begun.into_iter().enumerate() {
+            let finished = match begun {
+                Beginning::Here(begun) => self.finish_connect(begun),
+                Beginning::Elsewhere(begun) => self.finish_connect_net(begun),
             };
+            finished.map_err(|error| error.of(format!("rank {rank}")))?;
         }
         self.connect_loopback()?;
         self.listener = None;
         Ok(())
+    }
+
+    /// Says which ranks have not come, where waiting for them has taken too long.
+    #[cold]
+    fn who_is_missing(&self, error: SetupError) -> SetupError {
+        const NAMED_MAX: usize = 16;
+        let SetupError::TimedOut(what) = error else { return error };
+        let is_missing = |rank: &usize| *rank != self.rank() && self.peer(*rank).is_none();
+        let missing: Vec<_> = (0..self.size).filter(is_missing).collect();
+        let named: Vec<_> = missing.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+        let more = if missing.len() > NAMED_MAX { " and others" } else { "" };
+        match &named[..] {
+            [] => SetupError::TimedOut(what),
+            named => SetupError::timed_out(format!(
+                "{} of the job's {} ranks: {}{more}; they have not come or do not answer",
+                missing.len(),
+                self.size,
+                named.join(", ")
+            )),
+        }
     }
 
     /// Opens the port to the job's other hosts; where it is then. Collective.

@@ -121,7 +121,7 @@ impl Pmi {
             Ok((count, _)) => self.ahead.extend_from_slice(&bytes[..count]),
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) if Instant::now() < deadline => {}
-            Err(Errno::AGAIN) => return Err(SetupError::TimedOut("the launcher or a rank")),
+            Err(Errno::AGAIN) => return Err(SetupError::timed_out("the launcher or a rank")),
             Err(errno) => return Err(SetupError::Os { call: "hear the launcher", errno }),
         }
         Ok(())

@@ -66,7 +66,7 @@ fn zero_ended(name: &str) -> CString {
 
 fn failed(failure: Failure) -> SetupError {
     match failure {
-        Failure::TimedOut => SetupError::TimedOut("the launcher or a rank"),
+        Failure::TimedOut => SetupError::timed_out("the launcher or a rank"),
         Failure::Other(what) => wrong(format!("the launcher speaks PMIx: {what}")),
     }
 }

@@ -86,7 +86,7 @@ impl<S> Messenger<S> {
     ) -> Result<Channel, SetupError> {
         let is_sound = options.priority < PRIORITIES && (1..=WEIGHT_MAX).contains(&options.weight);
         if !NUMBERS.contains(&number) || !is_sound {
-            return Err(SetupError::Invalid("a channel's number, priority or weight"));
+            return Err(SetupError::invalid("a channel's number, priority or weight"));
         }
         self.out.logical.set(number, options);
         self.inbox.set(number, options);

@@ -126,7 +126,7 @@ impl DepotMemory {
     pub(crate) fn files(&self) -> Result<[OwnedFd; 2], SetupError> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let Files::Owner { rules, state, .. } = &*files else {
-            return Err(SetupError::Invalid("a depot is its owner's to share"));
+            return Err(SetupError::invalid("a depot is its owner's to share"));
         };
         let copies = [rules, state].map(descriptor::copy);
         let [rules, state] = copies.map(|copy| copy.map_err(SetupError::os("dup")));

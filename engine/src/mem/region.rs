@@ -79,7 +79,12 @@ impl Region {
 
     fn backing(len: usize, pages: Pages) -> Result<(OwnedFd, Mapping), SetupError> {
         let file = memory_file(len, pages)?;
-        let mapping = Mapping::own(file.as_fd(), len)?;
+        let mapping = Mapping::own(file.as_fd(), len).map_err(|error| match (error, pages) {
+            (SetupError::Os { errno, .. }, Pages::Huge) => {
+                SetupError::Os { call: "mmap of huge pages", errno }
+            }
+            (error, _) => error,
+        })?;
         Ok((file, mapping))
     }
 
@@ -177,7 +182,7 @@ impl Region {
     // spec: CAP-8
     pub(crate) fn file_for(&self, writable: bool) -> Result<OwnedFd, SetupError> {
         let Some(file) = &self.inner.file else {
-            return Err(SetupError::Invalid("memory that was registered is shared mediated only"));
+            return Err(SetupError::invalid("memory that was registered is shared mediated only"));
         };
         let file = file.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if writable {
@@ -219,7 +224,7 @@ impl Port {
         len: usize,
     ) -> Result<Region, SetupError> {
         if len == 0 || !base.cast::<u64>().is_aligned() {
-            return Err(SetupError::Invalid("a region begins at a multiple of eight"));
+            return Err(SetupError::invalid("a region begins at a multiple of eight"));
         }
         // SAFETY: the caller's promise, word for word.
         self.register_range(unsafe { Mapping::of_raw(base, len) })

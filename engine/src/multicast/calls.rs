@@ -78,12 +78,12 @@ impl MulticastOptions {
 
     fn checked(self) -> Result<Options, SetupError> {
         let sound = self.0.window > 0 && self.0.requests > 0;
-        sound.then_some(self.0).ok_or(SetupError::Invalid("a group has room for a message"))
+        sound.then_some(self.0).ok_or_else(|| SetupError::invalid("a group has room for a message"))
     }
 }
 
 /// Why something was not done with a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MulticastError {
     /// There is no room yet; nothing has happened.
@@ -108,6 +108,8 @@ pub enum MulticastError {
     #[error("invalid: {0}")]
     Invalid(&'static str),
 }
+
+crate::error::debug_is_display!(MulticastError);
 
 impl MulticastError {
     fn of(refusal: Refusal) -> Self {
@@ -326,10 +328,10 @@ impl<S> Messenger<S> {
     fn new_club(&mut self, name: &str) -> Result<u32, SetupError> {
         let id = id_of(name);
         if name.is_empty() || name.len() > NAME_MAX {
-            return Err(SetupError::Invalid("a group's name has 1 to 64 bytes"));
+            return Err(SetupError::invalid("a group's name has 1 to 64 bytes"));
         }
         if self.out.clubs.list.iter().any(|club| club.id == id) {
-            return Err(SetupError::Invalid("a member of a group of this name"));
+            return Err(SetupError::invalid("a member of a group of this name"));
         }
         Ok(id)
     }

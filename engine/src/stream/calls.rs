@@ -17,7 +17,7 @@ pub struct Stream {
 }
 
 /// Why a stream has ended before its time, or could not be laid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
     /// It has failed at a port.
     // spec: PIPE-14
@@ -33,7 +33,7 @@ pub enum StreamError {
 }
 
 /// Why an item was not pushed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PushError {
     /// There is no room: the next port, or a later one, is behind.
     #[error("the stream has no room")]
@@ -42,6 +42,8 @@ pub enum PushError {
     #[error(transparent)]
     Ended(#[from] StreamError),
 }
+
+crate::error::debug_is_display!(StreamError, PushError);
 
 impl<S> Messenger<S> {
     /// Registers a stage. It is run in the calls that run handlers.
@@ -55,11 +57,11 @@ impl<S> Messenger<S> {
         run: impl FnMut(&mut S, &mut Flow<'_>, Input<'_>) + Send + 'static,
     ) -> Result<Stage, SetupError> {
         if name.is_empty() || name.len() > NAME_MAX {
-            return Err(SetupError::Invalid("a stage's name has 1 to 64 bytes"));
+            return Err(SetupError::invalid("a stage's name has 1 to 64 bytes"));
         }
         let stage = Stage::named(name);
         if self.streams.stages.iter().any(|registered| registered.id == stage.id) {
-            return Err(SetupError::Invalid("a stage of this name is registered"));
+            return Err(SetupError::invalid("a stage of this name is registered"));
         }
         self.streams.stages.push(Registered { id: stage.id, run: Box::new(run) });
         Ok(stage)

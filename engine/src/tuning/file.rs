@@ -10,9 +10,11 @@ use std::str::FromStr;
 const SYSTEM: &str = "/etc/ayre/tuning.toml";
 
 /// Why a file has no cut-offs.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TuningError(String);
+
+crate::error::debug_is_display!(TuningError);
 
 /// Where cut-offs come from.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,6 +12,7 @@ use super::window::Window;
 use super::{Wire, lock};
 use crate::connection::Connection;
 use crate::error::{Fault, Refusal, SetupError};
+use crate::log::tell;
 use crate::mem::page::Sleeper;
 use crate::port::Port;
 use ayre_proto::link::frame::PATHS_MAX;
@@ -52,14 +53,15 @@ impl Port {
     ) -> Result<Vec<SocketAddr>, SetupError> {
         let are_paths = options.kind == Kind::Paths;
         if options.at.is_empty() || are_paths && options.at.len() > usize::from(PATHS_MAX) {
-            return Err(SetupError::Invalid("a port has one to four addresses"));
+            return Err(SetupError::invalid("a port has one to four addresses"));
         }
         if options.datagram_max < DATAGRAM_LEAST {
-            return Err(SetupError::Invalid("a datagram has at least 1232 bytes"));
+            return Err(SetupError::invalid("a datagram has at least 1232 bytes"));
         }
         let clock = options.clock()?;
         let nets = options.nets(&clock)?;
-        let addresses = nets.iter().map(|net| net.local()).collect();
+        let addresses: Vec<_> = nets.iter().map(|net| net.local()).collect();
+        tell!(INFO, "open to other hosts at {addresses:?}");
         let identity = Identity {
             number: endpoint.as_ref().map_or(self.id.0, |_| NO_NUMBER),
             endpoint,
@@ -77,7 +79,7 @@ impl Port {
 
     fn watch_wire(&mut self, wire: Wire, silence: Duration) -> Result<(), SetupError> {
         if self.wire.get().is_some() {
-            return Err(SetupError::Invalid("the port is open to other hosts already"));
+            return Err(SetupError::invalid("the port is open to other hosts already"));
         }
         for sleeper in [Sleeper::Port, Sleeper::Engine] {
             self.engine_sleep.watch_bell(wire.rung(sleeper))?;
@@ -126,7 +128,7 @@ impl Port {
 
     pub(crate) fn begin_connect_net(&mut self, to: &[SocketAddr]) -> Result<BegunLink, SetupError> {
         if to.is_empty() {
-            return Err(SetupError::Invalid("a peer has an address"));
+            return Err(SetupError::invalid("a peer has an address"));
         }
         let patience = self.config.setup_timeout;
         let wire = self.wire.get().ok_or(NOT_OPEN)?;
@@ -150,13 +152,13 @@ impl Port {
         match outcome {
             Opening::Accepted => {
                 let opened = lock(wire).links.take_opened(begun.index);
-                self.take_link(opened.ok_or(SetupError::PeerLeft)?)
+                self.take_link(opened.ok_or_else(SetupError::peer_left)?)
             }
             ended => {
                 lock(wire).links.give_up(begun.index);
                 Err(match ended {
                     Opening::Refused => SetupError::refused(Refusal::Unknown),
-                    _ => SetupError::TimedOut("a peer"),
+                    _ => SetupError::timed_out("a peer"),
                 })
             }
         }
@@ -360,4 +362,5 @@ impl Port {
     }
 }
 
-pub(super) const NOT_OPEN: SetupError = SetupError::Invalid("the port is not open to other hosts");
+pub(super) const NOT_OPEN: SetupError =
+    SetupError::Invalid(std::borrow::Cow::Borrowed("the port is not open to other hosts"));

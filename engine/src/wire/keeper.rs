@@ -73,8 +73,10 @@ impl Keeper {
     pub(super) fn start(kept: Kept, interval: Duration) -> Result<Self, SetupError> {
         let stop = Arc::new(own_bell()?);
         let seen = stop.clone();
-        let thread = thread::start("ayre-keeper", move || kept.run(&seen, interval))
-            .map_err(|_| SetupError::Exhausted("thread"))?;
+        let thread =
+            thread::start("ayre-keeper", move || kept.run(&seen, interval)).map_err(|_| {
+                SetupError::exhausted("thread; the system starts no more (`ulimit -u`, pids.max)")
+            })?;
         Ok(Self::Thread { stop, thread })
     }
 

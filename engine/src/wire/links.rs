@@ -387,7 +387,7 @@ impl Links {
             return Ok(free);
         }
         if self.slots.len() >= LINKS_MAX {
-            return Err(SetupError::Exhausted("link"));
+            return Err(SetupError::exhausted("link"));
         }
         self.slots.push(Slot::Free);
         Ok(self.slots.len() - 1)

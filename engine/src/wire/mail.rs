@@ -35,10 +35,10 @@ impl Mail {
     pub(crate) fn send(&self, packet: Packet) -> Result<(), SetupError> {
         let mut boxes = self.boxes();
         if boxes.closed.is_some() {
-            return Err(SetupError::PeerLeft);
+            return Err(SetupError::peer_left());
         }
         if boxes.to_wire.len() >= PACKETS_MAX {
-            return Err(SetupError::Exhausted("room for offers at the peer"));
+            return Err(SetupError::exhausted("room for offers at the peer"));
         }
         boxes.to_wire.push_back(packet);
         Ok(())

@@ -346,7 +346,8 @@ impl Wire {
     /// The ways to a peer, and how long datagrams may be on all of them.
     fn ways(&self, to: &[SocketAddr]) -> Result<(Vec<Way>, usize), SetupError> {
         let ways = opening::ways(self.nets.len(), to);
-        let longest = self.longest(&ways).ok_or(SetupError::Invalid("a peer has an address"))?;
+        let longest =
+            self.longest(&ways).ok_or_else(|| SetupError::invalid("a peer has an address"))?;
         Ok((ways, longest))
     }
 

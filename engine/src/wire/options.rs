@@ -79,7 +79,7 @@ impl NetOptions {
     // spec: SEAL-7
     pub fn sealed(key: &str) -> Result<Self, SetupError> {
         let key = JobKey::from_hex(key);
-        let key = key.ok_or(SetupError::Invalid("a key has 64 hexadecimal digits"))?;
+        let key = key.ok_or_else(|| SetupError::invalid("a key has 64 hexadecimal digits"))?;
         Ok(Self::with(Protection::Sealed(key)))
     }
 
@@ -255,7 +255,7 @@ impl NetOptions {
         }
         Err(match self.ports {
             Some(range) => SetupError::PortsTaken(range),
-            None => SetupError::Exhausted("port of UDP"),
+            None => SetupError::exhausted("port of UDP"),
         })
     }
 

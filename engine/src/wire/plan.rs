@@ -47,7 +47,7 @@ pub struct Plan {
 }
 
 /// A plan does not say what it should.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// A part is not of the form `name=value`.
     #[error("`{0}` is not `name=value`")]
@@ -64,6 +64,8 @@ pub enum PlanError {
         value: String,
     },
 }
+
+crate::error::debug_is_display!(PlanError);
 
 impl Plan {
     /// A network without faults.

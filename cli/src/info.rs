@@ -19,6 +19,7 @@ use self::probe::Probe;
 
 /// What `ayre info` takes.
 #[derive(clap::Args)]
+#[command(after_help = "What the columns of --links mean: docs/reading-the-numbers.md")]
 pub(crate) struct Args {
     /// Tell of the links that running processes of this user have with other hosts
     ///
@@ -147,7 +148,8 @@ fn paths(probes: &[Probe]) -> Vec<Path> {
             "other hosts",
             "mediated",
             &[],
-            "the same through a link over UDP, encrypted and authenticated unless told otherwise",
+            "the same through a link over UDP, and Ethernet where packet sockets are allowed; \
+             encrypted and authenticated unless told otherwise",
         ),
     ]
 }
@@ -163,6 +165,17 @@ mod tests {
         let probes = report["probes"].as_array().unwrap();
         assert!(probes.iter().any(|probe| probe["name"] == "memfd" && probe["available"] == true));
         assert_eq!(report["paths"].as_array().unwrap().len(), 3);
+    }
+
+    #[test]
+    fn the_report_is_of_what_is_used() {
+        let text = Report::make().to_string();
+        for name in ["kernel copies", "packet sockets", "UDP segmentation", "AES instructions"] {
+            assert!(text.contains(name), "{name} is missing in {text}");
+        }
+        for plan in ["io_uring", "not used", "not yet", "may serve"] {
+            assert!(!text.contains(plan), "{plan} is no fact");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::{MaybeUninit, offset_of, size_of};
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -122,24 +122,6 @@ pub(crate) fn prepare_rank(command: &mut Command, signals: &SignalFd) {
     unsafe { command.pre_exec(prepare) };
 }
 
-/// Whether io_uring may be used: creates a ring of one entry and drops it.
-pub(crate) fn io_uring_works() -> bool {
-    /// `struct io_uring_params` takes 120 bytes; the rest is room for a kernel that knows a larger
-    /// one.
-    const PARAMETER_WORDS: usize = 32;
-    let mut parameters = [0_u64; PARAMETER_WORDS];
-    // SAFETY: the kernel reads and writes one `io_uring_params` at the address, which the array is
-    // large enough for.
-    let fd = unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, parameters.as_mut_ptr()) };
-    let Ok(fd) = i32::try_from(fd) else { return false };
-    if fd < 0 {
-        return false;
-    }
-    // SAFETY: the kernel has just created `fd` for this call, so nobody else owns it.
-    drop(unsafe { OwnedFd::from_raw_fd(fd) });
-    true
-}
-
 /// Whether this process may read the memory of `process`, asked for with a word of its own at the
 /// same address: the kernel checks the permission before it looks at the address.
 pub(crate) fn cross_memory_attach_works(process: Pid) -> bool {
@@ -152,6 +134,18 @@ pub(crate) fn cross_memory_attach_works(process: Pid) -> bool {
     // reads at `remote`; an address that the other process lacks is reported as an error.
     let read = unsafe { libc::process_vm_readv(process.as_raw_pid(), &local, 1, &remote, 1, 0) };
     read >= 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT)
+}
+
+/// Whether a socket for datagrams takes this option of UDP, as the wire sets it.
+pub(crate) fn udp_option_works(option: libc::c_int, value: libc::c_int) -> bool {
+    let Ok(socket) = std::net::UdpSocket::bind("127.0.0.1:0") else { return false };
+    let len = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: the descriptor is open for as long as `socket` lives, and the kernel reads `len`
+    // bytes at the address of `value`, which has as many.
+    let set = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_UDP, option, (&raw const value).cast(), len)
+    };
+    set == 0
 }
 
 fn signal_set(signals: &[Signal]) -> libc::sigset_t {

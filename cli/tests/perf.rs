@@ -92,7 +92,10 @@ const OPERATIONS: &[&str] = &[
 
 /// Measures all operations in a mode and returns their rows, whose figures have been checked.
 fn operations(mode: &str) -> Vec<Value> {
-    let wish = "latency,contended,rate,bandwidth,poll";
+    let wish = match mode {
+        "direct" => "latency,contended,rate,bandwidth,poll",
+        _ => "latency,rate,bandwidth,poll",
+    };
     let mut rows = rows(&["--quick", "--reps", "1", "--mode", mode, "--op", wish, "--json"]);
     rows.retain(|row| row["path"] != "raw");
     for row in &rows {
@@ -210,8 +213,25 @@ fn impossible_wishes_are_refused() {
 
 #[test]
 fn a_wish_that_nothing_fits_is_told() {
-    let output = perf(&["--json", "--quick", "--op", "nothing-of-this-name"]);
-    assert!(output.stdout.is_empty(), "{output:?}");
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("nothing of that name"), "{told}");
+    for (wish, expected) in [
+        (&["--op", "nothing-of-this-name"][..], "is called `nothing-of-this-name`; there are\n"),
+        (&["--net", "--op", "active-bandwidth"], "`active-bandwidth` is not measured so, but by"),
+        (&["--op", "raw-atomic", "--size", "24"], "is measured at these sizes"),
+    ] {
+        let output = perf(&[&["--json", "--quick", "--reps", "1"], wish].concat());
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(output.stdout.is_empty(), "{output:?}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.contains(expected), "{told}");
+    }
+}
+
+#[test]
+fn all_that_is_measured_is_listed() {
+    let output = perf(&["--list"]);
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    for name in OPERATIONS.iter().chain(&["fetch-add-contended", "raw-put", "loss-goodput"]) {
+        assert!(text.contains(&format!("\n  {name}\n")), "{name} is missing");
+    }
 }

@@ -163,6 +163,8 @@ fn calls_are_picked_by_name() {
     let file = folder.file("one.tsv", &text);
     assert!(found(&[&file]).contains("\nscan-8: 50 calls\n"), "they took the most time");
     assert!(found(&[&file, "--calls", "Barrier-8"]).contains("\nbarrier-8: 50 calls\n"));
+    let of_one_host = found(&[&file]);
+    assert!(of_one_host.ends_with("no link is to blame\n"), "{of_one_host}");
     let refused = |arguments: &[&str]| {
         let output = study(arguments);
         assert!(output.status.code() == Some(125) && output.stdout.is_empty(), "{output:?}");

@@ -132,7 +132,7 @@ fn tables_have_a_line_for_each_link() {
             let buffers = format!("{given}/{reserved}/{}", in_all - given - reserved);
             // Credit lies between them.
             let told = [counts[counts.len() - 4], counts[counts.len() - 3]];
-            assert_eq!(told, [early.to_string(), resyncs.to_string()], "{text}");
+            assert_eq!(told, [resyncs.to_string(), early.to_string()], "{text}");
             assert_eq!(counts.last(), Some(&&*buffers), "{text}");
         }
     }

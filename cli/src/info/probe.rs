@@ -18,7 +18,7 @@ use rustix::process::{PidfdFlags, getpid, getppid, pidfd_open};
 use rustix::thread::{MembarrierCommand, MembarrierQuery, membarrier, membarrier_query};
 use serde::Serialize;
 
-use super::machine::{line_of, names_in};
+use super::machine::line_of;
 
 /// An ability, whether it is there, and what follows from that.
 #[derive(Serialize)]
@@ -33,7 +33,7 @@ pub(super) fn probes() -> Vec<Probe> {
     let mut probes = memory();
     probes.extend(waking());
     probes.push(membarrier_probe());
-    probes.extend(alternatives());
+    probes.extend(shortcuts());
     probes
 }
 
@@ -121,37 +121,64 @@ fn membarrier_probe() -> Probe {
     Probe { name: "membarrier", available: works, consequence }
 }
 
-/// What Ayre could use and does not, or not yet.
-fn alternatives() -> Vec<Probe> {
-    let devices = names_in("/sys/class/infiniband");
-    let rdma = format!("{}: not used yet", devices.join(", "));
+/// What is used where it is allowed, and what happens otherwise.
+fn shortcuts() -> Vec<Probe> {
+    let (segment, receive) = (libc::UDP_SEGMENT, libc::UDP_GRO);
     vec![
+        kernel_copies(),
         probe(
-            "io_uring",
-            crate::sys::io_uring_works(),
-            "not used yet; may serve the link between hosts",
-            "nothing follows: the link between hosts does not rest on it",
+            "packet sockets",
+            try_packet_socket().is_ok(),
+            "short messages to other hosts go straight over Ethernet (AYRE_ETHERNET)",
+            "all to other hosts goes by UDP; with CAP_NET_RAW short messages take half the time",
         ),
-        cross_memory_attach(),
-        probe("RDMA devices", !devices.is_empty(), &rdma, "no offloading: processors do the work"),
+        probe(
+            "UDP segmentation",
+            crate::sys::udp_option_works(segment, 1400),
+            "a train of datagrams is one system call (GSO)",
+            "each datagram is a system call",
+        ),
+        probe(
+            "UDP coalescing",
+            crate::sys::udp_option_works(receive, 1),
+            "what has come is taken several datagrams at a time (GRO)",
+            "each datagram is taken by itself",
+        ),
+        probe(
+            "AES instructions",
+            std::arch::is_x86_feature_detected!("aes"),
+            "links between hosts are encrypted by the processor's own instructions",
+            "links between hosts are encrypted by a program, many times slower (--plain is not)",
+        ),
     ]
 }
 
 /// Ranks are siblings, and some systems let a process attach to its own descendants only. So the
 /// question is put to a process that is not a descendant: the parent.
-fn cross_memory_attach() -> Probe {
+fn kernel_copies() -> Probe {
     let own = crate::sys::cross_memory_attach_works(getpid());
     let parent = getppid().is_some_and(crate::sys::cross_memory_attach_works);
     let scope = line_of("/proc/sys/kernel/yama/ptrace_scope");
+    let otherwise = "endpoints copy by way of shared memory";
     let consequence = match (own, parent) {
-        (true, true) => "not used: shared regions need no system call to copy".to_owned(),
+        (true, true) => {
+            "endpoints, and so libfabric and MPI, take long messages of their host out \
+                         of the sender's memory (process_vm_readv), where that is quicker"
+                .to_owned()
+        }
         (true, false) => format!(
-            "refused for the parent process (ptrace_scope {}); not used",
+            "refused for the parent process (ptrace_scope {}): {otherwise}",
             scope.as_deref().unwrap_or("unknown")
         ),
-        (false, _) => "refused altogether; not used".to_owned(),
+        (false, _) => format!("process_vm_readv is refused altogether: {otherwise}"),
     };
-    Probe { name: "cross-memory attach", available: own && parent, consequence }
+    Probe { name: "kernel copies", available: own && parent, consequence }
+}
+
+/// What a port does that sends frames of Ethernet.
+fn try_packet_socket() -> Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC;
+    rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
 }
 
 fn try_memfd() -> Result<OwnedFd> {

@@ -36,7 +36,7 @@ impl Tables {
         if !tables.states.is_empty() {
             let states = ["link", "paths", "round trip", "window", "flying"];
             tables.states.insert(0, cells(["process", "program", "rank", "peer"], states));
-            let more = ["early", "resyncs", "credit", "buffers"];
+            let more = ["resyncs", "early", "credit", "buffers"];
             let heads = heads.iter().copied().chain(more);
             tables.counts.insert(0, cells(["process", "rank", "peer"], heads));
             narrow(&mut tables.states);
@@ -81,7 +81,7 @@ fn state_cells(port: &WireReport, link: &LinkReport) -> Vec<String> {
 
 fn count_cells(port: &WireReport, link: &LinkReport, own: Vec<String>) -> Vec<String> {
     let who = [port.process.to_string(), port.number.to_string(), link.peer.to_string()];
-    let more = [number(link.early), number(link.resyncs), credit(link), buffers(&port.buffers)];
+    let more = [number(link.resyncs), number(link.early), credit(link), buffers(&port.buffers)];
     who.into_iter().chain(own).chain(more).collect()
 }
 

@@ -51,7 +51,7 @@ const FAN_IN: &str = "raw-fan-in";
 const APPEND_RATE: &str = "append-shared-rate";
 const LOCKED: &str = "raw-locked-queue";
 /// Of the cases where one rank tells all others.
-const TO_ALL: [&str; 4] =
+pub(super) const TO_ALL: [&str; 4] =
     ["multicast-sent", "unicasts-sent", "multicast-answered", "unicasts-answered"];
 
 impl Job {

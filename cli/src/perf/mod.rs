@@ -6,7 +6,7 @@
 //! the machine for a while slows both, and the ratio stays. `--net` does the same over a network.
 
 use std::fs::OpenOptions;
-use std::io::{LineWriter, Stdout, stdout};
+use std::io::{ErrorKind, LineWriter, Stdout, Write, stdout};
 use std::process::ExitCode;
 use std::thread::available_parallelism;
 
@@ -16,6 +16,7 @@ use clap::ValueEnum;
 mod case;
 mod catalogue;
 mod launch;
+mod names;
 mod net;
 mod ops;
 mod raw;
@@ -32,10 +33,15 @@ use runner::{Plan, Runner};
 
 /// Measures every operation beside the machine's own limits.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "What the columns mean: docs/reading-the-numbers.md")]
 pub(crate) struct Args {
     /// Only operations whose name contains one of these (raw-ring, put, latency)
     #[arg(long = "op", value_name = "PATTERN", value_delimiter = ',')]
     ops: Vec<String>,
+
+    /// Print the names of all operations, and what it takes to measure them
+    #[arg(long)]
+    list: bool,
 
     /// These sizes in bytes instead of the sweep (8, 4K, 1M)
     #[arg(long = "size", value_name = "BYTES", value_delimiter = ',', value_parser = parse_size)]
@@ -91,15 +97,41 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     if let Some(fd) = args.shared_fd {
         return run_rank(&args, fd);
     }
+    if args.list {
+        return print(&names::list());
+    }
+    if let Some(refusal) = names::refusal(&args) {
+        eprint!("ayre: {refusal}");
+        return Ok(ExitCode::from(NOTHING));
+    }
     report(&args).titles()?;
+    let mut rows = 0;
     for job in Job::all(&args) {
         let memory = RawShared::create().context("could not make shared memory")?;
         let code = launch::ranks(&args, job.ranks(), &memory)?;
         if code != ExitCode::SUCCESS {
             return Ok(code);
         }
+        rows += RawShared::rows(&memory).context("could not read the shared memory")?;
+    }
+    if rows == 0 {
+        eprintln!(
+            "ayre: nothing of these names is measured at these sizes (see it without --size)"
+        );
+        return Ok(ExitCode::from(NOTHING));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The code where there is nothing to measure, as for any other command line that makes no sense.
+const NOTHING: u8 = 2;
+
+fn print(text: &str) -> Result<ExitCode> {
+    match stdout().write_all(text.as_bytes()) {
+        // A reader such as `head` may have seen enough.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(ExitCode::SUCCESS),
+    }
 }
 
 fn report(args: &Args) -> Report<LineWriter<Stdout>> {
@@ -149,31 +181,31 @@ fn measure_all(args: &Args, job: Job, side: Side<'_>, plan: Plan) -> Result<()> 
             printer.print(&runner.measure(&mut *case, size)?)?;
         }
     }
-    printer.end();
+    printer.end(runner.side());
     Ok(())
 }
 
 /// Where a rank's rows go: rank 0 prints them.
 struct Printer {
     report: Option<Report<LineWriter<Stdout>>>,
-    ranks: usize,
-    rows: usize,
+    rows: u64,
 }
 
 impl Printer {
     fn new(args: &Args, side: &Side<'_>) -> Self {
-        Self { report: side.measures().then(|| report(args)), ranks: side.ranks(), rows: 0 }
+        Self { report: side.measures().then(|| report(args)), rows: 0 }
     }
 
     fn print(&mut self, row: &Row) -> Result<()> {
+        debug_assert!(names::has(row.op), "{} is missing in the list", row.op);
         self.rows += 1;
         self.report.as_mut().map_or(Ok(()), |report| Ok(report.row(row)?))
     }
 
-    /// Tells if there was nothing to print.
-    fn end(self) {
-        if self.rows == 0 && self.report.is_some() {
-            eprintln!("ayre: with {} processes, nothing of that name and size", self.ranks);
+    /// Tells whoever started the ranks how many rows there were.
+    fn end(self, side: &Side<'_>) {
+        if self.report.is_some() {
+            side.tell_rows(self.rows);
         }
     }
 }

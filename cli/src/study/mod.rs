@@ -21,6 +21,7 @@ const CALLS_MIN: usize = 40;
 
 /// What `ayre study` takes.
 #[derive(clap::Args)]
+#[command(after_help = "What the figures mean: docs/reading-the-numbers.md")]
 pub(crate) struct Args {
     /// Recordings of a group, one of each member (written by `Messenger::write_recording`)
     #[arg(required = true)]

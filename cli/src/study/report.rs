@@ -87,6 +87,10 @@ impl<'a> Study<'a> {
             let many = times.iter().filter(|time| class_of(**time, self.limits) == class).count();
             let _ = writeln!(text, "  {name:6} {many:6} calls, up to {:.1} us", bound / 1e3);
         }
+        if self.calls.columns.is_empty() {
+            // As between members of one host, who have none.
+            return text + "no link's load differs from call to call: no link is to blame\n";
+        }
         text + &self.correlations() + &self.slow(&times) + &self.foretold()
     }
 

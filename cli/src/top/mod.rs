@@ -16,6 +16,7 @@ use crate::info::links::{look, remarks};
 
 /// What `ayre top` takes.
 #[derive(clap::Args)]
+#[command(after_help = "What the columns mean: docs/reading-the-numbers.md")]
 pub(crate) struct Args {
     /// Seconds between two looks
     #[arg(long, short, default_value_t = 1.0)]

@@ -103,7 +103,7 @@ pub(super) fn measure_all(args: &Args, side: Side<'_>, plan: Plan) -> Result<()>
         }
     }
     loss::measure(args, runner.side(), plan, &mut printer)?;
-    printer.end();
+    printer.end(runner.side());
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
+use rustix::io::pread;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 /// Bytes of one cache line.
@@ -35,6 +36,8 @@ pub(crate) mod layout {
     pub(crate) const PUT: [usize; 2] = [6 * PAGE, 7 * PAGE];
     /// The consumer's cursors for each rank's outgoing rings, two lines apart.
     pub(crate) const CURSORS: [usize; 2] = [8 * PAGE, 9 * PAGE];
+    /// How many rows were printed.
+    pub(crate) const ROWS: usize = 10 * PAGE;
     /// Each rank's outgoing rings of lines: the compact ones, then the wide ones.
     pub(crate) const LINES: [[usize; 2]; 2] = [[12 * PAGE, 16 * PAGE], [20 * PAGE, 24 * PAGE]];
     const LINES_BYTES: usize = 4 * PAGE;
@@ -88,6 +91,13 @@ impl RawShared {
         let memory = memfd_create("ayre-perf", MemfdFlags::empty())?;
         ftruncate(&memory, layout::BYTES as u64)?;
         Ok(memory)
+    }
+
+    /// How many rows the ranks, which have ended, have printed.
+    pub(crate) fn rows(memory: impl AsFd) -> io::Result<u64> {
+        let mut rows = [0; 8];
+        pread(memory, &mut rows, layout::ROWS as u64)?;
+        Ok(u64::from_ne_bytes(rows))
     }
 
     /// Maps the memory and populates it, so that no measurement meets a page fault.

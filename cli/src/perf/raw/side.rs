@@ -49,6 +49,11 @@ impl<'a> Side<'a> {
         self.rank == 0
     }
 
+    /// Leaves word, for whoever started the ranks, of how many rows were printed.
+    pub(crate) fn tell_rows(&self, rows: u64) {
+        self.shared.word(layout::ROWS).store(rows, Release);
+    }
+
     /// The plain shared memory between the ranks.
     pub(crate) fn shared(&self) -> &'a RawShared {
         self.shared

@@ -21,6 +21,8 @@ use ayre::{Options, PeerId, Port, PostError, Region, RegionOptions, RemoteRegion
 use std::error::Error;
 use std::time::{Duration, Instant};
 
+/// A rank has a bit of a register, and four of a depot's 256 instructions.
+const RANKS_MAX: usize = 64;
 /// Barriers of each kind where nothing else is said; what is to be believed takes more.
 const BARRIERS: u64 = 500;
 /// Of so many barriers one is looked at.
@@ -46,8 +48,8 @@ const MEMORY: usize = 24;
 fn main() -> Result<(), Box<dyn Error>> {
     let barriers = std::env::args().nth(1).map_or(Ok(BARRIERS), |number| number.parse())?;
     let mut port = Port::join()?;
-    if port.size() == 1 {
-        return Err("start two ranks or more".into());
+    if !(2..=RANKS_MAX).contains(&port.size()) {
+        return Err(format!("start 2 to {RANKS_MAX} ranks, not {}", port.size()).into());
     }
     let peers = (0..port.size()).map(|rank| port.peer(rank).ok_or("a rank of the job"));
     let peers = peers.collect::<Result<Vec<_>, _>>()?;
@@ -85,7 +87,7 @@ fn open(
             let registers = [BITS + phase % 2, all, all].map(Register::At);
             depot.store(entry + phase, &[toggle.store(registers).with_operand(1 << rank)])?;
         }
-        let entries = u16::from(entry)..u16::from(entry + PHASES);
+        let entries = u16::from(entry)..u16::from(entry) + u16::from(PHASES);
         let options = InletOptions::new().rights(Rights::empty()).entries(entries).longest(0);
         port.share_inlet(**peer, &depot, (memory, 0..0), &options, NAME)?;
     }

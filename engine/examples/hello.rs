@@ -8,7 +8,7 @@ use ayre::{Options, Port, RegionOptions, Rights};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut port = Port::join()?; // this process is one of those that `ayre run` started
-    let peer = port.peer(port.rank() ^ 1).ok_or("start two ranks")?;
+    let peer = port.peer(port.rank() ^ 1).ok_or("start an even number of ranks")?;
 
     let region = port.alloc(4096, RegionOptions::new())?; // memory that others may reach
     port.share(peer, &region, 0..4096, Rights::all(), 0)?; // hand it over, under the name 0

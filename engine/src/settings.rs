@@ -5,8 +5,11 @@
 use crate::connection::Mode;
 use crate::error::SetupError;
 use crate::wire::{Ethernet, Plan, PortRange};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use tracing::level_filters::LevelFilter;
 
 /// A variable that users set. It holds whatever launcher starts the program.
@@ -34,6 +37,9 @@ const ETHERNET: &str = "AYRE_ETHERNET";
 const FAULTS: &str = "AYRE_FAULTS";
 const TUNING: &str = "AYRE_TUNING";
 const LOG: &str = "AYRE_LOG";
+const CAPTURE: &str = "AYRE_CAPTURE";
+/// In the name of a capture: whose it is.
+const WHOSE: &str = "{rank}";
 
 /// All that users set.
 // spec: LIFE-30
@@ -87,6 +93,15 @@ pub const SETTINGS: &[Setting] = &[
         default: "none",
         meaning: "What is done on purpose to what goes to other hosts, to try what that does",
         check: |text| text.parse::<Plan>().map(drop).map_err(|why| why.to_string()),
+    },
+    Setting {
+        name: CAPTURE,
+        values: "a file's name with `{rank}` in it: `/tmp/job-{rank}.pcap`",
+        default: "none",
+        meaning: "Into which file each rank writes what it tells other hosts and hears from them, \
+                  for Wireshark, before it is encrypted. A process that has no rank writes its \
+                  number in place of `{rank}`",
+        check: |text| capture_pattern(text).map(drop),
     },
     Setting {
         name: TUNING,
@@ -242,6 +257,46 @@ pub fn net() -> Result<Vec<String>, SetupError> {
     Ok(read(NET, net_words)?.unwrap_or_default())
 }
 
+/// Into which files captures go.
+pub(crate) fn capture() -> Result<Option<PathBuf>, SetupError> {
+    read(CAPTURE, capture_pattern)
+}
+
+/// The name of a capture's file, as [`crate::NetOptions::capture`] takes it for several processes.
+///
+/// # Errors
+/// What is wrong with it: several processes would write the same file.
+pub fn capture_pattern(text: &str) -> Result<PathBuf, String> {
+    match text.contains(WHOSE) {
+        true => Ok(text.into()),
+        false => Err(format!("all ranks would write this one file: it has no {WHOSE}")),
+    }
+}
+
+/// The name of the file of one process, by the pattern: of this rank, or else of the rank that its
+/// launcher has told it, or of its number. Further ports of a process have names of their own.
+pub(crate) fn capture_of(pattern: &Path, rank: Option<usize>) -> PathBuf {
+    static GIVEN: Mutex<BTreeMap<PathBuf, u32>> = Mutex::new(BTreeMap::new());
+    let Some(text) = pattern.to_str().filter(|text| text.contains(WHOSE)) else {
+        return pattern.to_owned();
+    };
+    let told = |name: &&str| std::env::var(name).ok()?.parse::<usize>().ok();
+    let rank = rank.or_else(|| RANKS.iter().find_map(told));
+    let whose = rank.map_or_else(|| std::process::id().to_string(), |rank| rank.to_string());
+    let first = PathBuf::from(text.replace(WHOSE, &whose));
+    let mut given = GIVEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let times = given.entry(first.clone()).or_default();
+    *times += 1;
+    match *times {
+        1 => first,
+        times => text.replace(WHOSE, &format!("{whose}-{times}")).into(),
+    }
+}
+
+/// Where launchers tell a process its rank.
+const RANKS: &[&str] =
+    &["AYRE_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
+
 /// The file of cut-offs, or `none`.
 pub(crate) fn tuning() -> Option<OsString> {
     std::env::var_os(TUNING)
@@ -313,6 +368,7 @@ mod tests {
             (PROTECTION, "none", "AYRE_PROTECTION=none: there is no `none`; it may be `sealed`"),
             (PORTS, "0-5", "AYRE_PORTS=0-5: a range of UDP ports is first-last, from 1 to 65535"),
             (FAULTS, "loss=5", "AYRE_FAULTS=loss=5: `5` is no value for loss, which takes a share"),
+            (CAPTURE, "job.pcap", "AYRE_CAPTURE=job.pcap: all ranks would write this one file"),
             (NET, "a,b,c,d,e", "AYRE_NET=a,b,c,d,e: 5 of them, and there are at most 4 paths"),
         ] {
             let setting = SETTINGS.iter().find(|setting| setting.name == name).unwrap();
@@ -321,6 +377,19 @@ mod tests {
             assert!(error.contains(said), "{error}");
         }
         assert_eq!(net_words(" eth1,, 10.0.0.0/8,").unwrap(), ["eth1", "10.0.0.0/8"]);
+    }
+
+    // spec: NET-13
+    #[test]
+    fn each_rank_and_each_port_has_a_capture_of_its_own() {
+        let of = |pattern: &str, rank| capture_of(Path::new(pattern), rank);
+        assert_eq!(of("/tmp/one.pcap", Some(3)), Path::new("/tmp/one.pcap"));
+        assert_eq!(of("a/{rank}.x.pcap", Some(3)), Path::new("a/3.x.pcap"));
+        assert_eq!(of("a/{rank}.x.pcap", Some(4)), Path::new("a/4.x.pcap"));
+        assert_eq!(of("a/{rank}.x.pcap", Some(3)), Path::new("a/3-2.x.pcap"));
+        let has_none = RANKS.iter().all(|name| std::env::var_os(name).is_none());
+        let process = format!("a/{}", std::process::id());
+        assert!(!has_none || of("a/{rank}", None) == Path::new(&process));
     }
 
     // spec: LIFE-30

@@ -53,6 +53,28 @@ fn ports_of_one_kind_and_key_connect() {
     }
 }
 
+/// What has gone or come stands in the capture as it was before it was sealed, at both ends.
+// spec: NET-13
+#[test]
+fn a_capture_of_an_encrypted_link_can_be_read() {
+    let folder = std::env::temp_dir().join(format!("ayre-capture-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let options = sealed(KEY).capture(folder.join("{rank}.pcap"));
+    let ((mut near, _), (mut far, to)) = (open(1, &options), open(2, &options));
+    connect(&mut near, &mut far, &to).expect("the same options");
+    let said = b"nobody else can read this";
+    near.send(PeerId(2), 7, said).expect("room");
+    let mut buffer = [0; 64];
+    far.recv(&mut buffer, None).expect("a message");
+    drop((near, far));
+    for number in [1, 2] {
+        let bytes = std::fs::read(folder.join(format!("{number}.pcap"))).expect("a capture");
+        let times = bytes.windows(said.len()).filter(|bytes| bytes == said).count();
+        assert!(times >= 1, "it is not in the capture of port {number}");
+    }
+    std::fs::remove_dir_all(&folder).expect("nobody uses it");
+}
+
 // spec: LIFE-20
 #[test]
 fn nobody_connects_while_nobody_accepts() {

@@ -59,7 +59,8 @@ impl Port {
             return Err(SetupError::invalid("a datagram has at least 1232 bytes"));
         }
         let clock = options.clock()?;
-        let nets = options.nets(&clock)?;
+        let rank = endpoint.is_none().then_some(self.id.index());
+        let nets = options.of_user(rank)?.nets(&clock)?;
         let addresses: Vec<_> = nets.iter().map(|net| net.local()).collect();
         tell!(INFO, "open to other hosts at {addresses:?}");
         let identity = Identity {
@@ -110,7 +111,10 @@ impl Port {
             tended,
             owner: Owner::this(self.id),
             // An endpoint leaves no files behind, however it ends.
-            window: self.config.name.is_none().then(|| Window::open(self.identity)).flatten(),
+            window: match self.config.name {
+                None => Window::open(self.identity),
+                Some(_) => Window::open_unfiled(self.identity),
+            },
         };
         Keeper::start(kept, interval)
     }

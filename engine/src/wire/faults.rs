@@ -1,6 +1,7 @@
 //! A network that errs on purpose, between a link and the real one.
 use crate::sync::{AtomicBool, Ordering};
 use crate::wire::net::{Inbox, Net, NetCounters, Outbox};
+use crate::wire::pcap::Tap;
 use crate::wire::plan::Plan;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
@@ -306,6 +307,10 @@ impl<N: Net> Net for Faults<N> {
         let FaultCounters { lost, cut, overflowed, .. } = self.counters;
         let inner = self.inner.counters();
         NetCounters { dropped: inner.dropped + lost + cut + overflowed, ..inner }
+    }
+
+    fn tap(&self) -> Option<Arc<dyn Tap>> {
+        self.inner.tap()
     }
 }
 

@@ -3,6 +3,7 @@ use super::carrier::{Carrier, Full, Pack, Taken, channel_of};
 use super::crc::crc32c;
 use super::frames::{Frames, Kept};
 use super::net::Outbox;
+use super::pcap::Taps;
 use super::pool::{Pool, Share};
 use super::seal::{Keys, PREFIX_BYTES, TAG_BYTES};
 use crate::connection::Name;
@@ -60,6 +61,8 @@ struct Line {
     ways: Vec<Way>,
     frames: Frames,
     keys: Option<Keys>,
+    /// What sealed frames are told to, if they are written down.
+    taps: Option<Taps>,
 }
 
 impl LinkEnd {
@@ -76,7 +79,7 @@ impl LinkEnd {
             machine.give(channel, share.least(), 0);
         }
         let frames = Frames::new((frame_max - HEADER_BYTES) & !7);
-        let line = Line { ways, frames, keys };
+        let line = Line { ways, frames, keys, taps: None };
         Self {
             peer,
             name: None,
@@ -103,6 +106,11 @@ impl LinkEnd {
     /// come by one.
     pub(crate) fn keep_ways(&mut self) {
         self.learns_ways = false;
+    }
+
+    /// Frames are written down before they are sealed.
+    pub(crate) fn write_down(&mut self, taps: Taps) {
+        self.line.taps = Some(taps);
     }
 
     /// What opens the other side's frames, where they are sealed.
@@ -519,7 +527,7 @@ struct Sending<'a> {
 
 impl EndEffects for Sending<'_> {
     fn transmit(&mut self, header: &Header) {
-        let Line { ways, frames, keys } = &mut *self.line;
+        let Line { ways, frames, keys, taps } = &mut *self.line;
         let Some(way) = ways.get(usize::from(header.path)) else { return };
         let outbox = &mut self.outboxes[way.net];
         let bytes = header.encode(crc32c);
@@ -541,6 +549,9 @@ impl EndEffects for Sending<'_> {
             datagram.extend_from_slice(&bytes);
             datagram.extend_from_slice(frame.as_ref().map_or(&[], |frame| frame.payload()));
             if let Some(keys) = keys {
+                if let Some(taps) = taps {
+                    taps[way.net].seals(way.to, &datagram[at + PREFIX_BYTES..]);
+                }
                 datagram.extend_from_slice(&[0; TAG_BYTES]);
                 keys.seal(header.to, header.packet, &mut datagram[at..]);
             }

@@ -9,6 +9,7 @@ use super::crc::crc32c;
 use super::link_end::{LinkEnd, Way};
 use super::net::Outbox;
 use super::opening::{self, Asked, Entrance, Protection, Refused};
+use super::pcap::Taps;
 use super::pool::Pool;
 use super::seal::sealed_for;
 use super::{Pumped, WireCounters};
@@ -84,6 +85,8 @@ pub(crate) struct Links {
     /// Of the last link.
     generation: u32,
     pub(super) outboxes: Vec<Outbox>,
+    /// What frames in sealed datagrams are told to, if they are written down.
+    pub(super) taps: Option<Taps>,
     /// What frames that come are kept in.
     pub(super) pool: Arc<Pool>,
     slots: Vec<Slot>,
@@ -114,6 +117,7 @@ impl Links {
             incarnation: random(),
             generation: 0,
             outboxes: (0..nets).map(|_| Outbox::new()).collect(),
+            taps: None,
             pool: Pool::of_port(LINKS_MAX),
             slots: Vec::new(),
             by_peer: Vec::new(),
@@ -461,6 +465,9 @@ impl Links {
             }
             _ => return Err(Refused),
         };
+        if let Some(taps) = &self.taps {
+            taps[from.net].opened(from.to, frame, now);
+        }
         let header = Header::parse(frame, crc32c)?;
         if header.to as usize != index {
             return Err(Refused);

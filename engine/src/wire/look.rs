@@ -1,13 +1,14 @@
 //! Looks at the ports of other processes through their windows.
 use super::folder::Folder;
 use super::report::WireReport;
+use super::window::{is_ours, stream, unfiled};
 use crate::control::poll_until;
 use crate::error::SetupError;
-use crate::sys::descriptor;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, read};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, connect};
+use rustix::net::{SocketAddrUnix, connect};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// Longest report that is read: of as many links as a port can have, many times over.
@@ -48,6 +49,15 @@ pub fn wire_reports(patience: Duration) -> Result<WireReports, SetupError> {
             }
         }
     }
+    for name in unfiled_names() {
+        // Whoever is no process of this user or of root has nothing to tell of this user's.
+        match View::open_unfiled(&name) {
+            Ok(socket) if !is_ours(&socket) => {}
+            Ok(socket) => views.push(View { name, socket, text: Vec::new(), is_done: false }),
+            Err(Errno::CONNREFUSED) => {}
+            Err(_) => seen.silent.push(name),
+        }
+    }
     read_all(&mut views, until)?;
     for view in views {
         match view.report() {
@@ -57,6 +67,14 @@ pub fn wire_reports(patience: Duration) -> Result<WireReports, SetupError> {
     }
     seen.reports.sort_by_key(|report| (report.process, report.number));
     Ok(seen)
+}
+
+/// Names without a file at which this user's endpoints can be looked at, as the system lists them.
+fn unfiled_names() -> BTreeSet<String> {
+    let listed = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let start = unfiled();
+    let names = listed.lines().filter_map(|line| line.rsplit_once('@').map(|(_, name)| name));
+    names.filter(|name| name.starts_with(&start)).map(str::to_owned).collect()
 }
 
 /// Reads from all at once, since any may let the others wait.
@@ -83,9 +101,14 @@ struct View {
 
 impl View {
     fn open(folder: &Folder, name: &str) -> Result<OwnedFd, Errno> {
-        let (kind, flags) = (SocketType::STREAM, SocketFlags::NONBLOCK);
-        let socket = descriptor::socket(AddressFamily::UNIX, kind, flags, None)?;
+        let socket = stream()?;
         connect(&socket, &folder.address(name)?)?;
+        Ok(socket)
+    }
+
+    fn open_unfiled(name: &str) -> Result<OwnedFd, Errno> {
+        let socket = stream()?;
+        connect(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
         Ok(socket)
     }
 

@@ -66,6 +66,7 @@ use self::links::{Identity, Links};
 pub use self::look::{WireReports, wire_reports};
 pub(crate) use self::mail::Mail;
 use self::net::{Inbox, Net};
+use self::opening::Protection;
 pub use self::options::{Ethernet, NetOptions};
 pub use self::plan::{Plan, PlanError};
 pub use self::port_range::{PortRange, PortRangeError};
@@ -147,7 +148,12 @@ impl Wire {
         identity: Identity,
         (datagram_max, are_paths): (usize, bool),
     ) -> Result<Self, SetupError> {
-        let links = Links::new(identity, nets.len(), clock.now())?;
+        let taps = match identity.protection {
+            Protection::Sealed(_) => nets.iter().map(|net| net.tap()).collect::<Option<Vec<_>>>(),
+            Protection::Plain => None,
+        };
+        let mut links = Links::new(identity, nets.len(), clock.now())?;
+        links.taps = taps.map(Into::into);
         let known = interfaces::all().unwrap_or_default();
         let place = |at: SocketAddr| {
             let found = known.iter().find(|found| found.ip == at.ip());

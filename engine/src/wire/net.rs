@@ -1,4 +1,5 @@
 //! What a link sees of a network: datagrams out, datagrams in, and no promises.
+use super::pcap::Tap;
 use aligned_vec::{AVec, ConstAlign};
 use bytes::BytesMut;
 use std::fmt::Debug;
@@ -75,6 +76,11 @@ pub(crate) trait Net: Debug + Send {
 
     /// What it has counted so far.
     fn counters(&self) -> NetCounters;
+
+    /// What is to be told of the frames in sealed datagrams, if they are written down.
+    fn tap(&self) -> Option<Arc<dyn Tap>> {
+        None
+    }
 }
 
 impl<N: Net + ?Sized> Net for Box<N> {
@@ -104,6 +110,10 @@ impl<N: Net + ?Sized> Net for Box<N> {
 
     fn counters(&self) -> NetCounters {
         (**self).counters()
+    }
+
+    fn tap(&self) -> Option<Arc<dyn Tap>> {
+        (**self).tap()
     }
 }
 

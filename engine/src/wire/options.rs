@@ -180,10 +180,25 @@ impl NetOptions {
     }
 
     /// Writes what this port sends and receives into a file that Wireshark reads; each further path
-    /// has a file of its own, with `.1` and so on behind the name.
+    /// has a file of its own, with `.1` and so on behind the name. Frames of encrypted links are
+    /// written as they were before, so whoever can read the file can read what they brought.
+    /// `{rank}` in the name stands for the port's rank or, where it has none, for its process's
+    /// number. By default it is as `AYRE_CAPTURE` says.
+    // spec: NET-13
     pub fn capture(mut self, path: impl Into<PathBuf>) -> Self {
         self.capture = Some(path.into());
         self
+    }
+
+    /// The same for the port of this rank, with what the user has chosen.
+    pub(super) fn of_user(&self, rank: Option<usize>) -> Result<Self, SetupError> {
+        let chosen = match &self.capture {
+            Some(chosen) => Some(chosen.clone()),
+            None if self.simulation.is_some() => None,
+            None => settings::capture()?,
+        };
+        let capture = chosen.map(|pattern| settings::capture_of(&pattern, rank));
+        Ok(Self { capture, ..self.clone() })
     }
 
     /// The clock of these nets.

@@ -5,13 +5,16 @@
 //! ordinary host would write.
 use crate::sys::descriptor;
 use crate::wire::net::{Inbox, Net, NetCounters, Outbox};
+use crate::wire::seal::sealed_for;
 use etherparse::PacketBuilder;
 use rustix::fs::{Mode, OFlags};
+use std::fmt::Debug;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
 /// Says that times are in nanoseconds, and by its order of bytes that all is little-endian.
@@ -27,21 +30,46 @@ const HOPS: u8 = 64;
 const NANOS: u64 = 1_000_000_000;
 
 /// Another network, of which every datagram is written to a file: on its way out when it is handed
-/// over, on its way in when it is taken.
+/// over, on its way in when it is taken. In place of a sealed one it is the frame in it.
+// spec: NET-13
 #[derive(Debug)]
 pub(crate) struct Capture<N, W: Write = File> {
     inner: N,
-    file: BufWriter<W>,
-    /// Nanoseconds since 1970 when the caller's clock was 0.
-    epoch: u64,
+    recorder: Arc<Mutex<Recorder<W>>>,
     /// Datagrams at the front of the outbox that the network did not take the last time: they are
     /// written already.
     written: usize,
+}
+
+/// What writes the file, for two: what seals frames knows how they read, and what sends them when
+/// they go.
+#[derive(Debug)]
+struct Recorder<W: Write> {
+    file: BufWriter<W>,
+    local: SocketAddr,
+    /// Nanoseconds since 1970 when the caller's clock was 0.
+    epoch: u64,
+    /// Frames that have been sealed and not been handed over since.
+    sealed: Vec<(SocketAddr, Vec<u8>)>,
+    /// Frames of sealed datagrams are told by who seals and opens them.
+    hides_sealed: bool,
     /// A packet that is being put together.
     packet: Vec<u8>,
     /// The file took no more: nothing is written any longer, and the network goes on.
     is_broken: bool,
 }
+
+/// Writes down, for a network, the frames in sealed datagrams.
+pub(crate) trait Tap: Debug + Send + Sync {
+    /// This frame is about to be sealed.
+    fn seals(&self, to: SocketAddr, frame: &[u8]);
+
+    /// This frame was in a sealed datagram that has come.
+    fn opened(&self, from: SocketAddr, frame: &[u8], now: u64);
+}
+
+/// Of each net of a port.
+pub(crate) type Taps = Arc<[Arc<dyn Tap>]>;
 
 impl<N: Net> Capture<N> {
     /// Begins a file, and forgets what it held before. `now` is the time by the caller's clock.
@@ -69,15 +97,38 @@ impl<N: Net, W: Write> Capture<N, W> {
         file.write_all(&[0; 8])?;
         file.write_all(&[SNAP_BYTES, LINKTYPE_RAW].map(u32::to_le_bytes).concat())?;
         file.flush()?;
-        Ok(Self { inner, file, epoch, written: 0, packet: Vec::new(), is_broken: false })
+        let recorder = Recorder {
+            file,
+            local: inner.local(),
+            epoch,
+            sealed: Vec::new(),
+            hides_sealed: false,
+            packet: Vec::new(),
+            is_broken: false,
+        };
+        Ok(Self { inner, recorder: Arc::new(Mutex::new(recorder)), written: 0 })
+    }
+}
+
+fn lock<W: Write>(recorder: &Mutex<Recorder<W>>) -> MutexGuard<'_, Recorder<W>> {
+    recorder.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl<W: Write + Debug + Send> Tap for Mutex<Recorder<W>> {
+    #[cold]
+    fn seals(&self, to: SocketAddr, frame: &[u8]) {
+        lock(self).sealed.push((to, frame.to_vec()));
     }
 
-    /// Whether everything so far stands in the file.
-    #[cfg(test)]
-    pub(crate) const fn is_complete(&self) -> bool {
-        !self.is_broken
+    #[cold]
+    fn opened(&self, from: SocketAddr, frame: &[u8], now: u64) {
+        let mut recorder = lock(self);
+        let local = recorder.local;
+        recorder.record(from, local, frame, now);
     }
+}
 
+impl<W: Write> Recorder<W> {
     /// Writes one datagram down.
     fn record(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8], now: u64) {
         self.packet.clear();
@@ -94,6 +145,21 @@ impl<N: Net, W: Write> Capture<N, W> {
         self.is_broken = self.is_broken || write().is_err();
     }
 
+    /// Writes down what was sealed since the last time.
+    fn record_sealed(&mut self, now: u64) {
+        let local = self.local;
+        for (to, frame) in std::mem::take(&mut self.sealed) {
+            self.record(local, to, &frame, now);
+        }
+    }
+
+    /// Writes one down that travels as it is.
+    fn record_bare(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8], now: u64) {
+        if !self.hides_sealed || sealed_for(bytes).is_none() {
+            self.record(from, to, bytes, now);
+        }
+    }
+
     /// A pause: whoever reads along sees what has come so far.
     fn pause(&mut self) {
         if !self.is_broken && !self.file.buffer().is_empty() {
@@ -102,25 +168,30 @@ impl<N: Net, W: Write> Capture<N, W> {
     }
 }
 
-impl<N: Net, W: Write + std::fmt::Debug + Send> Net for Capture<N, W> {
+impl<N: Net, W: Write + Debug + Send + 'static> Net for Capture<N, W> {
     fn send(&mut self, outbox: &mut Outbox, now: u64) {
-        let local = self.inner.local();
+        let mut recorder = lock(&self.recorder);
+        recorder.record_sealed(now);
+        let local = recorder.local;
         for (to, bytes) in outbox.iter().skip(self.written) {
-            self.record(local, to, bytes, now);
+            recorder.record_bare(local, to, bytes, now);
         }
+        drop(recorder);
         self.inner.send(outbox, now);
         self.written = outbox.len();
     }
 
     fn receive(&mut self, inbox: &mut Inbox, now: u64) {
         self.inner.receive(inbox, now);
-        let local = self.inner.local();
+        let mut recorder = lock(&self.recorder);
+        recorder.record_sealed(now);
+        let local = recorder.local;
         for index in 0..inbox.len() {
             let (from, bytes) = inbox.get(index);
-            self.record(from, local, bytes, now);
+            recorder.record_bare(from, local, bytes, now);
         }
         if inbox.is_empty() {
-            self.pause();
+            recorder.pause();
         }
     }
 
@@ -142,6 +213,11 @@ impl<N: Net, W: Write + std::fmt::Debug + Send> Net for Capture<N, W> {
 
     fn counters(&self) -> NetCounters {
         self.inner.counters()
+    }
+
+    fn tap(&self) -> Option<Arc<dyn Tap>> {
+        lock(&self.recorder).hides_sealed = true;
+        Some(self.recorder.clone())
     }
 }
 
@@ -165,6 +241,8 @@ fn sixth(address: IpAddr) -> Ipv6Addr {
 mod tests {
     use super::*;
     use crate::wire::net::{DATAGRAM_MAX, Echo};
+    use crate::wire::seal::{PREFIX_BYTES, TAG_BYTES};
+    use ayre_proto::link::frame::HEADER_BYTES;
     use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 
     const EPOCH: u64 = 1_700_000_000 * NANOS;
@@ -177,9 +255,10 @@ mod tests {
     }
 
     /// Reads what was written, by the format's definition and etherparse's understanding of it.
-    fn packets(mut capture: Capture<Echo, Vec<u8>>) -> Vec<Packet> {
-        capture.file.flush().unwrap();
-        let mut rest = &capture.file.get_ref()[..];
+    fn packets(capture: Capture<Echo, Vec<u8>>) -> Vec<Packet> {
+        let mut recorder = lock(&capture.recorder);
+        recorder.file.flush().unwrap();
+        let mut rest = &recorder.file.get_ref()[..];
         let head = words(&mut rest, 6);
         assert_eq!([head[0], head[4], head[5]], [0xa1b2_3c4d, 262_144, 101]);
         assert_eq!((head[1], head[2], head[3]), (2 | 4 << 16, 0, 0));
@@ -262,13 +341,15 @@ mod tests {
 
     #[test]
     fn both_families_and_all_lengths_are_written() {
-        let mut net = capture();
+        let net = capture();
         let v6 = |port| SocketAddr::new("fd00::1".parse().unwrap(), port);
-        net.record(v6(1), v6(2), &[6; 100], 0);
-        net.record(([10, 0, 0, 1], 3).into(), v6(4), &[], 0);
+        let mut recorder = lock(&net.recorder);
+        recorder.record(v6(1), v6(2), &[6; 100], 0);
+        recorder.record(([10, 0, 0, 1], 3).into(), v6(4), &[], 0);
         let longest = vec![4; DATAGRAM_MAX];
-        net.record(([10, 0, 0, 1], 5).into(), ([10, 0, 0, 2], 6).into(), &longest, 0);
-        net.record(([10, 0, 0, 1], 5).into(), ([10, 0, 0, 2], 6).into(), &[0; 65_536], 0);
+        recorder.record(([10, 0, 0, 1], 5).into(), ([10, 0, 0, 2], 6).into(), &longest, 0);
+        recorder.record(([10, 0, 0, 1], 5).into(), ([10, 0, 0, 2], 6).into(), &[0; 65_536], 0);
+        drop(recorder);
         let ways = [
             ("[fd00::1]:1 > [fd00::1]:2", 100),
             ("[::ffff:10.0.0.1]:3 > [fd00::1]:4", 0),
@@ -276,6 +357,37 @@ mod tests {
         ];
         let got = packets(net);
         assert!(got.iter().map(|(_, way, bytes)| (&way[..], bytes.len())).eq(ways));
+    }
+
+    // spec: NET-13
+    #[test]
+    fn of_a_sealed_datagram_the_frame_is_written_at_the_time_at_which_it_goes() {
+        let mut net = capture();
+        let tap = net.tap().unwrap();
+        let mut sealed = vec![0xee; PREFIX_BYTES + HEADER_BYTES + TAG_BYTES];
+        sealed[0] = 2;
+        let peer = SocketAddr::from(([10, 0, 0, 2], 7));
+        let mut outbox = Outbox::new();
+        tap.seals(peer, b"what it says");
+        push(&mut outbox, &sealed);
+        push(&mut outbox, b"bare");
+        net.send(&mut outbox, 5);
+        assert_eq!(Echo::drain(&mut net, 6).len(), 2);
+        tap.opened(peer, b"what it says", 7);
+        let got: Vec<_> =
+            packets(net).into_iter().map(|(at, way, bytes)| (at, way, bytes)).collect();
+        let (out, back) = ("10.0.0.1:1 > 10.0.0.2:7", "10.0.0.2:7 > 10.0.0.1:1");
+        let own = "10.0.0.1:1 > 10.0.0.1:1";
+        let meant: [(u64, &str, &[u8]); 4] = [
+            (5, out, b"what it says"),
+            (5, out, b"bare"),
+            (6, own, b"bare"),
+            (7, back, b"what it says"),
+        ];
+        assert!(
+            got.iter().map(|(at, way, bytes)| (*at, &way[..], &bytes[..])).eq(meant),
+            "{got:?}"
+        );
     }
 
     /// Takes so many bytes, then none.
@@ -302,6 +414,6 @@ mod tests {
             net.send(&mut outbox, 0);
             assert_eq!(Echo::drain(&mut net, 0), [[round; 50]]);
         }
-        assert!(!net.is_complete());
+        assert!(lock(&net.recorder).is_broken);
     }
 }

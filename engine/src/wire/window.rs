@@ -9,7 +9,7 @@ use crate::sys::descriptor;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::net::{bind, listen, send, sockopt};
 use rustix::process::geteuid;
 use std::time::{Duration, Instant};
@@ -23,8 +23,8 @@ const NAMES_MAX: u64 = 16;
 /// Where a port can be looked at.
 #[derive(Debug)]
 pub(super) struct Window {
-    folder: Folder,
-    name: String,
+    /// Where its socket has a file, and the name of that.
+    file: Option<(Folder, String)>,
     socket: OwnedFd,
     visitor: Option<Visitor>,
     /// Nobody could be let in: it makes a pause.
@@ -45,11 +45,20 @@ impl Window {
     // spec: WIRE-10
     pub(super) fn open(identity: u64) -> Option<Self> {
         let folder = Folder::make()?;
-        let flags = SocketFlags::NONBLOCK;
-        let kind = SocketType::STREAM;
-        let socket = descriptor::socket(AddressFamily::UNIX, kind, flags, None).ok()?;
+        let socket = stream().ok()?;
         let name = name(&folder, &socket, (std::process::id(), identity))?;
-        Some(Self { folder, name, socket, visitor: None, pauses: false })
+        Some(Self { file: Some((folder, name)), socket, visitor: None, pauses: false })
+    }
+
+    /// The same at a name without a file: nothing of it stays, however the process ends. Anybody
+    /// may call there, and strangers are not answered.
+    // spec: WIRE-10
+    pub(super) fn open_unfiled(identity: u64) -> Option<Self> {
+        let socket = stream().ok()?;
+        let name = format!("{}{}-{identity}", unfiled(), std::process::id());
+        bind(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes()).ok()?).ok()?;
+        listen(&socket, BACKLOG).ok()?;
+        Some(Self { file: None, socket, visitor: None, pauses: false })
     }
 
     /// What to wait for.
@@ -93,6 +102,16 @@ impl Window {
     }
 }
 
+/// How the names without a file of this user's windows begin.
+pub(super) fn unfiled() -> String {
+    format!("ayre-window-{}-", geteuid().as_raw())
+}
+
+pub(super) fn stream() -> Result<OwnedFd, Errno> {
+    let (kind, flags) = (SocketType::STREAM, SocketFlags::NONBLOCK);
+    descriptor::socket(AddressFamily::UNIX, kind, flags, None)
+}
+
 /// Binds the socket, listens at it and then shows it: one that does not listen would be taken for
 /// what a killed process has left. Returns its name.
 fn name(folder: &Folder, socket: &OwnedFd, (process, identity): (u32, u64)) -> Option<String> {
@@ -113,7 +132,9 @@ fn name(folder: &Folder, socket: &OwnedFd, (process, identity): (u32, u64)) -> O
 
 impl Drop for Window {
     fn drop(&mut self) {
-        self.folder.remove(&self.name);
+        if let Some((folder, name)) = &self.file {
+            folder.remove(name);
+        }
     }
 }
 
@@ -134,7 +155,7 @@ impl Visitor {
 }
 
 /// Whether it is of the same user, or of root.
-fn is_ours(socket: &OwnedFd) -> bool {
+pub(super) fn is_ours(socket: &OwnedFd) -> bool {
     let theirs = sockopt::socket_peercred(socket);
     theirs.is_ok_and(|theirs| theirs.uid == geteuid() || theirs.uid.is_root())
 }
@@ -169,7 +190,8 @@ mod tests {
         let flags = SocketFlags::CLOEXEC;
         let kind = SocketType::STREAM;
         let socket = descriptor::socket(AddressFamily::UNIX, kind, flags, None).unwrap();
-        connect(&socket, &window.folder.address(&window.name).unwrap()).unwrap();
+        let (folder, name) = window.file.as_ref().unwrap();
+        connect(&socket, &folder.address(name).unwrap()).unwrap();
         socket
     }
 
@@ -207,12 +229,31 @@ mod tests {
     fn a_name_that_is_taken_is_left_to_its_owner() {
         let identity = identity();
         let [mut first, second] = [(); 2].map(|()| Window::open(identity).unwrap());
-        assert_ne!(first.name, second.name);
+        let name = |window: &Window| window.file.as_ref().unwrap().1.clone();
+        assert_ne!(name(&first), name(&second));
         let _visitor = visit(&first);
         first.serve(|| report("first".to_owned()));
-        let name = first.name.clone();
+        let former = name(&first);
         drop(first);
-        let names = second.folder.ports();
-        assert!(!names.contains(&name) && names.contains(&second.name), "{names:?}");
+        let names = second.file.as_ref().unwrap().0.ports();
+        assert!(!names.contains(&former) && names.contains(&name(&second)), "{names:?}");
+    }
+
+    // spec: WIRE-10
+    #[test]
+    fn a_window_without_a_file_is_found_by_its_user() {
+        let mut window = Window::open_unfiled(identity()).unwrap();
+        let make = || report("an endpoint".to_owned());
+        std::thread::scope(|scope| {
+            let looking = scope.spawn(|| wire_reports(Duration::from_secs(60)).unwrap());
+            while !looking.is_finished() {
+                window.serve(make);
+                std::thread::yield_now();
+            }
+            let seen = looking.join().unwrap().reports;
+            assert!(seen.iter().any(|report| *report == make()));
+        });
+        drop(window);
+        assert!(!wire_reports(Duration::from_secs(60)).unwrap().reports.contains(&make()));
     }
 }

@@ -43,9 +43,10 @@ const PORTS: &CStr = c"ports";
 const PLAIN: &CStr = c"plain";
 const ETHERNET: &CStr = c"ethernet";
 const FAULTS: &CStr = c"faults";
+const CAPTURE: &CStr = c"capture";
 
 /// What a user can choose.
-const PARAMETERS: [(&CStr, Parameter, &CStr); 6] = [
+const PARAMETERS: [(&CStr, Parameter, &CStr); 7] = [
     (
         CQ_SIZE_NAME,
         Parameter::Size,
@@ -74,6 +75,12 @@ const PARAMETERS: [(&CStr, Parameter, &CStr); 6] = [
         FAULTS,
         Parameter::Text,
         c"What is done to datagrams on purpose, to try what that does: loss=5%,dup=1% (nothing)",
+    ),
+    (
+        CAPTURE,
+        Parameter::Text,
+        c"Into which file each rank writes what it tells other hosts and hears from them, for \
+          Wireshark, before it is encrypted: /tmp/job-{rank}.pcap (nothing)",
     ),
 ];
 
@@ -110,7 +117,12 @@ pub(crate) fn endpoint_options() -> Outcome<EndpointOptions> {
     let net = text(NET);
     let (ports, faults) = (text(PORTS), text(FAULTS));
     let chosen = options((net.as_deref(), ports.as_deref()), is_chosen(PLAIN), faults.as_deref());
-    let options = chosen.map_err(|why| {
+    let captured = chosen.and_then(|options| {
+        let pattern =
+            text(CAPTURE).map(|text| ayre::settings::capture_pattern(&text)).transpose()?;
+        Ok(pattern.into_iter().fold(options, EndpointOptions::capture))
+    });
+    let options = captured.map_err(|why| {
         tell(LOG_EP_CTRL, format_args!("{why}"));
         Code::INVALID
     })?;

@@ -311,7 +311,10 @@ impl Links {
         let carrier = Carrier::new((&out, &inward), mail, performer);
         let machine = End::new(agreement, &self.identity.drive, now);
         let frames = (limits.frame_max.into(), &self.pool);
-        let end = LinkEnd::new((peer, machine), carrier, (keys, ways), frames);
+        let mut end = LinkEnd::new((peer, machine), carrier, (keys, ways), frames);
+        if let Some(taps) = &self.taps {
+            end.write_down(taps.clone());
+        }
         let record_max = end.record_max();
         self.slots[index] = Slot::Open(Box::new(end));
         Agreement { bells: None, peer, mode: Mode::Mediated, link, out, inward, record_max }

@@ -31,6 +31,7 @@ const PREFIX: &str = "AYRE_";
 
 const MODE: &str = "AYRE_MODE";
 pub(crate) const NET: &str = "AYRE_NET";
+const KEY: &str = "AYRE_KEY";
 const PORTS: &str = "AYRE_PORTS";
 const PROTECTION: &str = "AYRE_PROTECTION";
 const ETHERNET: &str = "AYRE_ETHERNET";
@@ -59,6 +60,15 @@ pub const SETTINGS: &[Setting] = &[
         default: "the address from which packets to the first other host leave",
         meaning: "Where other hosts reach the ranks, one for each path. Stronger: `ayre run --net`",
         check: |text| net_words(text).map(drop),
+    },
+    Setting {
+        name: KEY,
+        values: "a file with 64 hexadecimal digits, of mode 0600, the same on all hosts",
+        default: "none: whoever has an endpoint's address may call it",
+        meaning: "What endpoints of different hosts, as MPI programs have them, share besides \
+                  their addresses, so that nobody who reads those can call, or pass for one of \
+                  them. Stronger: `FI_AYRE_KEY`",
+        check: |_| Ok(()),
     },
     Setting {
         name: PORTS,
@@ -224,6 +234,11 @@ pub(crate) fn wrong(name: &str, text: &str, why: &dyn Display) -> SetupError {
 
 pub(crate) fn mode() -> Result<Option<Mode>, SetupError> {
     read(MODE, |text| word(text, MODES))
+}
+
+/// The file of the key of endpoints.
+pub(crate) fn key() -> Option<OsString> {
+    std::env::var_os(KEY)
 }
 
 /// Which UDP ports may be taken.

@@ -329,6 +329,36 @@ fn who_does_not_know_the_secret_is_nobody() {
     assert!(!watchdog.stop());
 }
 
+// spec: SEAL-14, SEAL-16, ENV-32
+#[test]
+fn an_address_is_not_enough_to_call_an_endpoint_with_a_key() {
+    let mut watchdog = Watchdog::start(0);
+    let with = |options: ayre::EndpointOptions, digit: &str| options.key(&digit.repeat(64));
+    for is_plain in [false, true] {
+        let mut far = Side::open(&with(apart(is_plain), "5").expect("a key"));
+        let mut near = Side::open(&with(apart(is_plain), "5").expect("a key"));
+        let remote = near.remote(&far);
+        pass([&mut near, &mut far], remote, 1);
+        let short = apart(is_plain).silence(sides::SHORT);
+        for options in [short.clone(), with(short, "6").expect("a key")] {
+            let mut stranger = Side::open(&options);
+            let error = stranger.endpoint.remote(&far.address()).unwrap_err().to_string();
+            assert!(error.contains("another key") && error.contains("FI_AYRE_KEY"), "{error}");
+            // Who has the address can change what it says of the key.
+            let mut bytes = far.address().to_bytes();
+            bytes[6..8].copy_from_slice(&stranger.address().to_bytes()[6..8]);
+            let forged = ayre::Address::from_bytes(&bytes).expect("an address");
+            let before = far.endpoint.counters().refused();
+            let remote = stranger.endpoint.remote(&forged).expect("as it seems");
+            let fault = fate(&mut stranger, &mut far, remote);
+            assert!(matches!(fault, Fault::PeerDead | Fault::Refused), "{fault:?}");
+            poll_until([&mut far], |[far]| far.endpoint.counters().refused() > before);
+        }
+    }
+    assert!(with(apart(true), "x").is_err());
+    assert!(!watchdog.stop());
+}
+
 #[test]
 fn an_address_that_is_not_here_is_an_error() {
     let options = EndpointOptions::new().at([203, 0, 113, 1].into());

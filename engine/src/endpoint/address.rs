@@ -4,7 +4,7 @@ use crate::connection::Name;
 use crate::error::SetupError;
 use crate::job::host_number;
 use crate::random;
-use crate::wire::{Callee, Secret};
+use crate::wire::{Callee, JobKey, Secret};
 use aws_lc_rs::digest::{Context, SHA256};
 use rustix::net::SocketAddrUnix;
 use std::net::{IpAddr, SocketAddr};
@@ -21,7 +21,7 @@ const NAME_LABEL: &[u8] = b"ayre name 1";
 /// guess one, and who has it may call: on another host, nobody else may.
 ///
 /// ```text
-///   byte 0  version   1  flags   2  UDP port   4  kinds of IP addresses   6  zeros   8  host
+///   byte 0  version   1  flags   2  UDP port   4  kinds of IP addresses   6  key   8  host
 ///       16  secret, or name      32  IP addresses    64
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,7 +39,15 @@ struct Reach {
     /// The endpoint's name is made of it.
     secret: Secret,
     is_plain: bool,
+    /// Which job's key it takes besides to call; 0 if none.
+    key: u16,
 }
+
+/// Why two endpoints of different hosts cannot open links to each other.
+const UNREACHED: &str = "the endpoint is of another host, and one of the two is not open to others";
+const UNPROTECTED: &str = "one endpoint has plain links to other hosts, and the other one has not";
+const KEYS: &str = "the endpoint of another host has another key than this one, or one of the two \
+                    has none (AYRE_KEY, FI_AYRE_KEY)";
 
 impl Address {
     /// Bytes of an address: no more than `FI_NAME_MAX`, which MPI libraries have room for.
@@ -61,16 +69,27 @@ impl Address {
     }
 
     /// What an endpoint of this address and secret is to its callers of other hosts.
-    pub(super) fn callee_to_be(&self, secret: &Secret, is_plain: bool) -> Callee {
-        Callee::new(self.name, secret, is_plain)
+    pub(super) fn callee_to_be(
+        &self,
+        secret: &Secret,
+        key: Option<&JobKey>,
+        is_plain: bool,
+    ) -> Callee {
+        Callee::new(self.name, (secret, key), is_plain)
     }
 
     /// The same where other hosts reach it: at one port of several IP addresses, of which there may
     /// be too many to be told.
-    pub(super) fn reached(self, at: &[SocketAddr], secret: Secret, is_plain: bool) -> Self {
+    pub(super) fn reached(
+        self,
+        at: &[SocketAddr],
+        (secret, key): (Secret, Option<&JobKey>),
+        is_plain: bool,
+    ) -> Self {
+        let key = key.map_or(0, JobKey::check);
         let port = at.first().map_or(0, SocketAddr::port);
         let places = Places::of(at.iter().map(SocketAddr::ip));
-        let reach = Reach { places, port, secret, is_plain };
+        let reach = Reach { places, port, secret, is_plain, key };
         Self { reach: Some(reach), ..self }
     }
 
@@ -83,18 +102,20 @@ impl Address {
         self.host == other.host
     }
 
-    /// Whether who is there and who is at the other one can open links to each other.
-    pub(super) fn is_linked(&self, other: &Self) -> bool {
-        match (self.reach, other.reach) {
-            (Some(own), Some(other)) => own.is_plain == other.is_plain,
-            _ => false,
+    /// Why who is there and who is at the other one cannot open links to each other; none if they
+    /// can.
+    pub(super) fn unlinked(&self, other: &Self) -> Option<&'static str> {
+        let (Some(own), Some(other)) = (&self.reach, &other.reach) else { return Some(UNREACHED) };
+        if own.is_plain != other.is_plain {
+            return Some(UNPROTECTED);
         }
+        (own.key != other.key).then_some(KEYS)
     }
 
-    /// Whom to call over the network, at which IP addresses and port.
-    pub(super) fn callee(&self) -> Option<(Callee, Vec<IpAddr>, u16)> {
-        let Reach { places, port, secret, is_plain } = self.reach?;
-        let callee = Callee::new(self.name, &secret, is_plain);
+    /// Whom to call over the network, at which IP addresses and port, by who has this key.
+    pub(super) fn callee(&self, key: Option<&JobKey>) -> Option<(Callee, Vec<IpAddr>, u16)> {
+        let Reach { places, port, secret, is_plain, .. } = self.reach?;
+        let callee = Callee::new(self.name, (&secret, key), is_plain);
         Some((callee, places.iter().collect(), port))
     }
 
@@ -127,10 +148,11 @@ impl Address {
         for (place, word) in bytes[8..32].as_chunks_mut().0.iter_mut().zip(self.local_words()) {
             *place = word.to_le_bytes();
         }
-        if let Some(Reach { places, port, secret, is_plain }) = &self.reach {
+        if let Some(Reach { places, port, secret, is_plain, key }) = &self.reach {
             bytes[1] = if *is_plain { REACHED | PLAIN } else { REACHED };
             bytes[2..4].copy_from_slice(&port.to_le_bytes());
             bytes[4..6].copy_from_slice(&places.kinds.to_le_bytes());
+            bytes[6..8].copy_from_slice(&key.to_le_bytes());
             bytes[16..32].copy_from_slice(&secret.0);
             bytes[32..].copy_from_slice(&places.bytes);
         }
@@ -145,7 +167,8 @@ impl Address {
             _ => {
                 let places = Places::parse(half(bytes, 4), *chunk::<PLACES_BYTES>(bytes, 32))?;
                 let (secret, is_plain) = (Secret(*own), bytes[1] & PLAIN != 0);
-                let reach = Reach { places, port: half(bytes, 2), secret, is_plain };
+                let (port, key) = (half(bytes, 2), half(bytes, 6));
+                let reach = Reach { places, port, secret, is_plain, key };
                 let is_somewhere = reach.port != 0 && places != Places::default();
                 let reach = Some(is_somewhere.then_some(reach)?);
                 Self { host, name: name_of(&secret), reach }
@@ -202,20 +225,23 @@ mod tests {
 
     const SECRET: Secret = Secret(*b"0123456789abcdef");
 
+    /// Of a key of sevens.
+    const CHECK: [u8; 2] = [0xa2, 0xfe];
     /// Of that secret.
     const NAME: Name = [0x99a0_c0a8_c005_22b0, 0x99a5_5d89_151f_5c30];
 
     fn address() -> Address {
         let address = Address { host: 1, name: name_of(&SECRET), reach: None };
         let at = [([10, 1, 2, 3], 0x1234).into(), "[fd77::1]:4660".parse().unwrap()];
-        address.reached(&at, SECRET, true)
+        let key = JobKey::from_bytes([7; 32]);
+        address.reached(&at, (SECRET, Some(&key)), true)
     }
 
     // spec: ENV-10
     #[test]
     fn an_address_is_as_it_is_drawn() {
         let bytes = address().to_bytes();
-        assert_eq!(bytes[..9], [3, 3, 0x34, 0x12, 0b1101, 0, 0, 0, 1]);
+        assert_eq!(bytes[..9], [3, 3, 0x34, 0x12, 0b1101, 0, CHECK[0], CHECK[1], 1]);
         assert_eq!(bytes[16..32], *b"0123456789abcdef");
         assert_eq!(bytes[32..38], [10, 1, 2, 3, 0xfd, 0x77]);
         assert_eq!(Address::from_bytes(&bytes), Some(address()));
@@ -235,8 +261,7 @@ mod tests {
             assert_eq!(Address::from_bytes(&bytes), None, "{with} at {at}");
         };
         let places = [(4, 0), (4, 1), (5, 1), (63, 1)];
-        for (at, with) in [(0, 2), (0, 4), (1, 2), (1, 7), (6, 1), (7, 1)].into_iter().chain(places)
-        {
+        for (at, with) in [(0, 2), (0, 4), (1, 2), (1, 7)].into_iter().chain(places) {
             wrong(at, with);
         }
         let mut portless = address().to_bytes();
@@ -244,11 +269,28 @@ mod tests {
         assert_eq!(Address::from_bytes(&portless), None);
         let mut unreached = address().of_neighbour([4, 5]).to_bytes();
         assert!(Address::from_bytes(&unreached).is_some());
-        for at in [1, 2, 4, 32] {
+        for at in [1, 2, 4, 6, 32] {
             unreached[at] = 1;
             assert_eq!(Address::from_bytes(&unreached), None, "a part of a network part");
             unreached[at] = 0;
         }
+    }
+
+    // spec: ENV-32, SEAL-16
+    #[test]
+    fn links_take_both_open_to_other_hosts_equal_protection_and_equal_keys() {
+        let own = address();
+        assert_eq!(own.unlinked(&own), None);
+        assert_eq!(own.unlinked(&own.local()), Some(UNREACHED));
+        let at = own.reached_at();
+        let other = |key: Option<u8>, is_plain| {
+            let key = key.map(|byte| JobKey::from_bytes([byte; 32]));
+            own.local().reached(&at, (SECRET, key.as_ref()), is_plain)
+        };
+        assert_eq!(own.unlinked(&other(Some(7), true)), None);
+        assert_eq!(own.unlinked(&other(Some(7), false)), Some(UNPROTECTED));
+        assert_eq!(own.unlinked(&other(None, true)), Some(KEYS));
+        assert_eq!(own.unlinked(&other(Some(8), true)), Some(KEYS));
     }
 
     #[test]
@@ -269,7 +311,6 @@ mod tests {
             whole[..32].copy_from_slice(&bytes);
             whole[32..].copy_from_slice(&bytes);
             (whole[0], whole[1]) = (VERSION, whole[1] % 4);
-            whole[6..8].fill(0);
             let read = Address::from_bytes(&whole);
             prop_assert!(read.is_none_or(|address| address.to_bytes() == whole));
         }

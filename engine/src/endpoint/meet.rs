@@ -48,11 +48,13 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`SetupError::Exhausted`] beyond [`super::REMOTES_MAX`]; [`SetupError::Invalid`] for an
-    /// endpoint of another host, where one of the two is not reached from there, or one has plain
-    /// links and the other one has not.
+    /// endpoint of another host, where one of the two is not reached from there, one has plain
+    /// links and the other one has not, or their keys differ.
     pub fn remote(&mut self, address: &Address) -> Result<RemoteId, SetupError> {
-        if !address.is_with(&self.address) && !address.is_linked(&self.address) {
-            return Err(SetupError::invalid("the endpoint is on another host, and not reached"));
+        if !address.is_with(&self.address)
+            && let Some(why) = address.unlinked(&self.address)
+        {
+            return Err(SetupError::invalid(why));
         }
         match self.by_name.get(&address.name()) {
             Some(known) => {
@@ -168,8 +170,9 @@ impl Endpoint {
 
     // spec: ENV-33
     fn call_away(&mut self, address: &Address) -> Result<BegunLink, SetupError> {
-        let (callee, ips, port) =
-            address.callee().ok_or_else(|| SetupError::invalid("nobody said where"))?;
+        let (callee, ips, port) = address
+            .callee(self.key.as_ref())
+            .ok_or_else(|| SetupError::invalid("nobody said where"))?;
         self.port.begin_call(&callee, (&ips, port))
     }
 

@@ -13,6 +13,7 @@
 //! | `address.rs` | where an endpoint is found |
 //! | `options.rs` | how one is opened |
 //! | `places.rs` | the IP addresses that an address has room for |
+//! | `key.rs` | the key of a job, where it has one |
 //! | `links.rs` | when links with other hosts are looked at |
 //! | `meet.rs` | connections that come about while the program goes on |
 //! | `reason.rs` | why there is none |
@@ -31,6 +32,7 @@ mod address;
 mod ahead;
 mod crowd;
 mod fetch;
+mod key;
 mod links;
 mod meet;
 mod options;
@@ -63,6 +65,7 @@ use crate::mem::inject::Process;
 use crate::mem::ring::{RingReceiver, RingSender};
 use crate::port::Port;
 use crate::tuning::Trials;
+use crate::wire::JobKey;
 use ahead::Ahead;
 use ayre_proto::limits::{EAGER_MAX, LANE_LINES_MAX};
 use ayre_proto::matching::{Matcher, Sizes};
@@ -197,6 +200,8 @@ struct Remote {
 pub struct Endpoint {
     port: Port,
     address: Address,
+    /// What it takes besides addresses to call others of its job, and to be called.
+    key: Option<JobKey>,
     tagged: Matcher,
     plain: Matcher,
     receives: Slots<Incoming>,
@@ -256,13 +261,14 @@ impl Endpoint {
     /// [`SetupError::Os`] where the system refuses what a port takes, or this host does not have
     /// the address that was chosen.
     pub fn open_with(options: &EndpointOptions) -> Result<Self, SetupError> {
-        let (port, address) = options.open_port()?;
+        let (port, address, key) = options.open_port()?;
         let sizes =
             Sizes { receives: WAITING_MAX, messages: WAITING_MAX, sources: REMOTES_MAX as u32 };
         let seed = address.name()[0];
         Ok(Self {
             port,
             address,
+            key,
             tagged: Matcher::new(sizes, seed),
             plain: Matcher::new(sizes, seed),
             receives: Slots::new(),

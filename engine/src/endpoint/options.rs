@@ -1,16 +1,18 @@
 //! How an endpoint is opened.
 use super::Address;
+use super::key;
 use super::places::Places;
 use crate::config::{Config, Spin};
 use crate::connection::Mode;
 use crate::error::SetupError;
 use crate::port::Port;
+use crate::settings;
 use crate::tuning::Tuning;
-use crate::wire::{Ethernet, NetOptions, Partition, Plan, PortRange, Secret, interfaces};
+use crate::wire::{Ethernet, JobKey, NetOptions, Partition, Plan, PortRange, Secret, interfaces};
 use ayre_proto::envelope::LONG_MAX_HERE;
 use rustix::io::Errno;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +36,8 @@ pub(super) struct ReachOptions {
     /// Those of this host's that others may reach, unless given.
     pub(super) ips: Vec<IpAddr>,
     pub(super) is_plain: bool,
+    /// What callers have besides the address.
+    key: Option<JobKey>,
     pub(super) silence: Duration,
     pub(super) net: NetOptions,
 }
@@ -42,7 +46,7 @@ impl EndpointOptions {
     /// Defaults: other hosts reach it at this host's addresses, by links that are encrypted.
     pub fn new() -> Self {
         let (net, silence) = (NetOptions::plain(), NetOptions::SILENCE);
-        let reach = ReachOptions { ips: Vec::new(), is_plain: false, silence, net };
+        let reach = ReachOptions { ips: Vec::new(), is_plain: false, key: None, silence, net };
         Self {
             spin: Spin::DEDICATED,
             linger: Duration::from_secs(1),
@@ -105,6 +109,29 @@ impl EndpointOptions {
         self.with(|reach| reach.net = reach.net.clone().ports(range))
     }
 
+    /// Only endpoints with the same key, 64 hexadecimal digits, can open links with it: an address
+    /// alone is not enough, so whoever reads addresses on their way to others can neither call nor
+    /// pass for the endpoint. By default the key of `AYRE_KEY`, if there is one.
+    ///
+    /// # Errors
+    /// [`SetupError::Invalid`] where it is no such key.
+    // spec: SEAL-16
+    pub fn key(self, key: &str) -> Result<Self, SetupError> {
+        let key = JobKey::from_hex(key);
+        let key = key.ok_or_else(|| SetupError::invalid("a key has 64 hexadecimal digits"))?;
+        Ok(self.with(|reach| reach.key = Some(key)))
+    }
+
+    /// The same with a key from a file that nobody but its owner may read.
+    ///
+    /// # Errors
+    /// [`SetupError::Environment`] where it is no such file.
+    // spec: SEAL-16
+    pub fn key_file(self, path: impl AsRef<Path>) -> Result<Self, SetupError> {
+        let key = key::read(path.as_ref())?;
+        Ok(self.with(|reach| reach.key = Some(key)))
+    }
+
     /// For closed networks: links are not encrypted. Endpoints that are reached so call only their
     /// like.
     // spec: SEAL-10
@@ -144,7 +171,7 @@ impl EndpointOptions {
     }
 
     /// A port that others of this host, and perhaps of other ones, find at this address.
-    pub(super) fn open_port(&self) -> Result<(Port, Address), SetupError> {
+    pub(super) fn open_port(&self) -> Result<(Port, Address, Option<JobKey>), SetupError> {
         let ring = self.ring.map(ring_bytes).transpose()?;
         let (address, secret) = if self.is_apart { Address::apart() } else { Address::new() }?;
         let (name, tuning) = (Some(address.name()), self.tuning.clone().map(Arc::new));
@@ -155,11 +182,14 @@ impl EndpointOptions {
         let config = config.mode(Mode::Mediated).spin(self.spin).linger(self.linger);
         let mut port = Port::open(config)?;
         port.listen_at(&address.socket()?)?;
-        let address = match &self.reach {
-            Some(reach) => reach.open(&mut port, (address, secret))?,
-            None => address,
-        };
-        Ok((port, address))
+        match &self.reach {
+            Some(reach) => {
+                let key = reach.key()?;
+                let address = reach.open(&mut port, (address, secret), key.as_ref())?;
+                Ok((port, address, key))
+            }
+            None => Ok((port, address, None)),
+        }
     }
 
     fn with(mut self, change: impl FnOnce(&mut ReachOptions)) -> Self {
@@ -177,12 +207,22 @@ fn ring_bytes(bytes: usize) -> Result<u32, SetupError> {
 }
 
 impl ReachOptions {
+    /// The key that was chosen, by the program or by the user.
+    fn key(&self) -> Result<Option<JobKey>, SetupError> {
+        match (&self.key, settings::key()) {
+            (Some(key), _) => Ok(Some(key.clone())),
+            (None, Some(path)) => key::read(Path::new(&path)).map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+
     /// Lets other hosts reach a port of this address; the address that they find it at.
     // spec: ENV-32
     fn open(
         &self,
         port: &mut Port,
         (address, secret): (Address, Secret),
+        key: Option<&JobKey>,
     ) -> Result<Address, SetupError> {
         let is_chosen = !self.ips.is_empty();
         let known = if is_chosen { interfaces::all() } else { interfaces::usable() };
@@ -201,9 +241,9 @@ impl ReachOptions {
         let told = Places::of(at.iter().map(SocketAddr::ip));
         at.retain(|at| told.iter().any(|told| told == at.ip()));
         let net = self.net.clone().at_places(at, !is_chosen);
-        let callee = address.callee_to_be(&secret, self.is_plain);
+        let callee = address.callee_to_be(&secret, key, self.is_plain);
         let at = port.open_calls(&net, callee)?;
-        Ok(address.reached(&at, secret, self.is_plain))
+        Ok(address.reached(&at, (secret, key), self.is_plain))
     }
 }
 

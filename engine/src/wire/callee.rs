@@ -39,13 +39,19 @@ pub(crate) struct Callee {
 }
 
 impl Callee {
-    /// The endpoint of a name and a secret; its links are plain, if it has said so.
-    // spec: SEAL-14
-    pub(crate) fn new(name: Name, Secret(secret): &Secret, is_plain: bool) -> Self {
+    /// The endpoint of a name and a secret, and of a job that has a key, if it has; its links are
+    /// plain, if it has said so.
+    // spec: SEAL-14, SEAL-16
+    pub(crate) fn new(
+        name: Name,
+        (Secret(secret), key): (&Secret, Option<&JobKey>),
+        is_plain: bool,
+    ) -> Self {
         let mut digest = Context::new(&SHA384);
         digest.update(LABEL);
         name.iter().for_each(|word| digest.update(&word.to_le_bytes()));
         digest.update(secret);
+        digest.update(key.map_or(&[][..], |key| key.as_bytes()));
         let digest = digest.finish();
         let (key, pass) = digest.as_ref().split_first_chunk::<KEY_BYTES>().expect("48 bytes");
         let (words, _) = pass.as_chunks();
@@ -62,17 +68,20 @@ impl Callee {
 mod tests {
     use super::*;
 
-    // spec: SEAL-14
+    // spec: SEAL-14, SEAL-16
     #[test]
-    fn what_is_made_of_a_secret_depends_on_all_of_it_and_on_the_name() {
+    fn what_is_made_of_a_secret_depends_on_all_of_it_on_the_name_and_on_the_key() {
         let secret = Secret(*b"0123456789abcdef");
         let all = [
-            Callee::new([1, 2], &secret, true),
-            Callee::new([2, 1], &secret, true),
-            Callee::new([1, 2], &Secret(*b"0123456789abcdeg"), true),
+            Callee::new([1, 2], (&secret, None), true),
+            Callee::new([2, 1], (&secret, None), true),
+            Callee::new([1, 2], (&Secret(*b"0123456789abcdeg"), None), true),
         ];
+        let key = JobKey::from_bytes([7; KEY_BYTES]);
+        let keyed = Callee::new([1, 2], (&secret, Some(&key)), true);
         let passes = all.map(|callee| callee.pass);
         assert!(passes[0] != passes[1] && passes[0] != passes[2] && passes[1] != passes[2]);
+        assert!(!passes.contains(&keyed.pass), "without the job's key");
         // As any other tool computes it.
         assert_eq!(passes[0], Pass([0xc165_e0af_56c7_d7a2, 0x4fea_1c42_a71a_e11c]));
     }

@@ -10,6 +10,7 @@
 //!  Keys            <== sealed datagrams ==============>  Keys
 //! ```
 use super::seal::{Forged, KEY_BYTES, Keys};
+use aws_lc_rs::digest::{Context, SHA256};
 use snow::{Builder, HandshakeState};
 use std::fmt;
 use zeroize::{Zeroize, Zeroizing};
@@ -21,6 +22,9 @@ const MESSAGE_MAX: usize = 65535;
 const PROTOCOL: &str = "Noise_NNpsk0_25519_AESGCM_SHA256";
 /// Keeps messages apart from those of whatever else may use the key.
 const PROLOGUE: &[u8] = b"ayre link 1";
+
+/// Keeps what tells keys apart from whatever else is made of them.
+const CHECK_LABEL: &[u8] = b"ayre key check 1";
 
 /// What all ports of a job hold, and nobody else; or an endpoint and who may call it.
 #[derive(Clone)]
@@ -36,6 +40,21 @@ impl JobKey {
     /// What is made of an endpoint's secret.
     pub(crate) const fn from_bytes(bytes: [u8; KEY_BYTES]) -> Self {
         Self(bytes)
+    }
+
+    /// Tells two keys apart, most likely, and says nothing else of them; never 0.
+    // spec: ENV-10
+    pub(crate) fn check(&self) -> u16 {
+        let mut digest = Context::new(&SHA256);
+        digest.update(CHECK_LABEL);
+        digest.update(&self.0);
+        let digest = digest.finish();
+        u16::from_le_bytes(*digest.as_ref().first_chunk().expect("32 bytes")).max(1)
+    }
+
+    /// What other keys are made of together with it.
+    pub(super) const fn as_bytes(&self) -> &[u8; KEY_BYTES] {
+        &self.0
     }
 
     /// Reads 64 hexadecimal digits; nothing may stand around them. None if that is not so.

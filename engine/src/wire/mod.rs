@@ -59,6 +59,7 @@ use self::clock::Clock;
 pub use self::faults::Partition;
 pub(crate) use self::frames::FRAMES_MAX;
 use self::glances::Glances;
+pub(crate) use self::handshake::JobKey;
 pub(crate) use self::keeper::Keeper;
 use self::link_end::Way;
 pub(crate) use self::links::Arrived;

@@ -39,6 +39,7 @@ static CARD: Card = Card(UnsafeCell::new(Provider {
 
 const CQ_SIZE_NAME: &CStr = c"cq_size";
 const NET: &CStr = c"net";
+const KEY: &CStr = c"key";
 const PORTS: &CStr = c"ports";
 const PLAIN: &CStr = c"plain";
 const ETHERNET: &CStr = c"ethernet";
@@ -46,7 +47,7 @@ const FAULTS: &CStr = c"faults";
 const CAPTURE: &CStr = c"capture";
 
 /// What a user can choose.
-const PARAMETERS: [(&CStr, Parameter, &CStr); 7] = [
+const PARAMETERS: [(&CStr, Parameter, &CStr); 8] = [
     (
         CQ_SIZE_NAME,
         Parameter::Size,
@@ -58,6 +59,12 @@ const PARAMETERS: [(&CStr, Parameter, &CStr); 7] = [
         c"Where other hosts reach endpoints: interfaces, networks such as 10.1.0.0/16, or \
           addresses of this host, with commas between; none for nowhere (all addresses of \
           interfaces that are up)",
+    ),
+    (
+        KEY,
+        Parameter::Text,
+        c"A file of mode 0600 with 64 hexadecimal digits, the same on all hosts of a job: without \
+          it, addresses let nobody in from another host (none)",
     ),
     (
         PORTS,

@@ -12,12 +12,12 @@ use crate::mem::page::{PeerPage, Sleeper};
 use crate::mem::word::Word;
 use crate::notification::Landing;
 use crate::sync::{AtomicU64, Ordering, StaticCounter};
+use crate::sys::credentials;
 use ayre_proto::limits::RECORD_MAX;
 use ayre_proto::notify::Notification;
 use ayre_proto::pending::Pending;
 use ayre_proto::segment::Shape;
 use ayre_proto::units::{Key, PeerId};
-use rustix::net::sockopt::socket_peercred;
 use std::sync::Arc;
 
 /// Who performs operations on the target's memory.
@@ -251,7 +251,7 @@ impl Connection {
     /// The process of the peer, whose memory the kernel may let us read; none of a loopback, of one
     /// on another host, and of one that could not stop us in any case.
     pub(crate) fn process(&self) -> Option<Process> {
-        Process::of_equal(socket_peercred(self.control().socket()?).ok()?)
+        Process::of_equal(credentials::of_peer(self.control().socket()?).ok()?)
     }
 
     /// Whether operations can go straight to the peer's memory.

@@ -140,6 +140,12 @@ pub enum SetupError {
         /// This side's.
         ours: u64,
     },
+    /// Another process listens at the path, or what is there is no socket.
+    #[error("{path} is in use")]
+    InUse {
+        /// The path.
+        path: String,
+    },
     /// The peer has left or died.
     #[error("{peer} has left or died")]
     PeerLeft {

@@ -39,6 +39,7 @@ pub mod deposit;
 mod direct;
 mod endpoint;
 mod error;
+mod folder;
 #[cfg(all(any(test, fuzzing), not(loom)))]
 pub mod fuzzing;
 pub mod guest;

@@ -41,6 +41,7 @@ const LOG: &str = "AYRE_LOG";
 const CAPTURE: &str = "AYRE_CAPTURE";
 /// In the name of a capture: whose it is.
 const WHOSE: &str = "{rank}";
+const GROUP: &str = "AYRE_GROUP";
 
 /// All that users set.
 // spec: LIFE-30
@@ -94,6 +95,14 @@ pub const SETTINGS: &[Setting] = &[
         default: "where the process may (`CAP_NET_RAW`)",
         meaning: "Whether short messages go to other hosts straight over Ethernet, not by UDP",
         check: |text| word(text, ETHERNETS).map(drop),
+    },
+    Setting {
+        name: GROUP,
+        values: "a name in `/etc/group`, or a number: `hpc`, `2000`",
+        default: "processes of the same user, and of root",
+        meaning: "Whose processes may connect, besides these: those of this group. It has to be \
+                  set on both sides, for root's processes too",
+        check: |text| group_number(text).map(drop),
     },
     Setting {
         name: FAULTS,
@@ -312,6 +321,25 @@ pub(crate) fn capture_of(pattern: &Path, rank: Option<usize>) -> PathBuf {
 const RANKS: &[&str] =
     &["AYRE_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
 
+/// The group whose members' processes may connect.
+// spec: LIFE-7
+pub(crate) fn group() -> Result<Option<u32>, SetupError> {
+    read(GROUP, group_number)
+}
+
+/// The number of a group. Only that file is read: what else tells of groups takes the C library.
+fn group_number(text: &str) -> Result<u32, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
+    let found = groups.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(text)).then(|| fields.nth(1)?.parse().ok()).flatten()
+    });
+    found.ok_or_else(|| format!("/etc/group has no `{text}`"))
+}
+
 /// The file of cut-offs, or `none`.
 pub(crate) fn tuning() -> Option<OsString> {
     std::env::var_os(TUNING)
@@ -380,6 +408,7 @@ mod tests {
         for (name, text, said) in [
             (MODE, "fast", "AYRE_MODE=fast: there is no `fast`; it may be `direct`, `mediated`"),
             (MODE, "", "AYRE_MODE=: there is no ``"),
+            (GROUP, "no-such-group", "AYRE_GROUP=no-such-group: /etc/group has no `no-such-group`"),
             (PROTECTION, "none", "AYRE_PROTECTION=none: there is no `none`; it may be `sealed`"),
             (PORTS, "0-5", "AYRE_PORTS=0-5: a range of UDP ports is first-last, from 1 to 65535"),
             (FAULTS, "loss=5", "AYRE_FAULTS=loss=5: `5` is no value for loss, which takes a share"),
@@ -391,6 +420,7 @@ mod tests {
             let error = wrong(name, text, &why).to_string();
             assert!(error.contains(said), "{error}");
         }
+        assert_eq!([group_number("root"), group_number("2000")], [Ok(0), Ok(2000)]);
         assert_eq!(net_words(" eth1,, 10.0.0.0/8,").unwrap(), ["eth1", "10.0.0.0/8"]);
     }
 

@@ -22,7 +22,7 @@ mod listener;
 mod users;
 
 pub(crate) use greeting::{Hello, VERSION, hear_hello};
-pub(crate) use listener::Listener;
+pub(crate) use listener::{Listener, PREFIX, answers};
 
 use crate::bell::Bells;
 use crate::config::Config;
@@ -41,26 +41,30 @@ use ayre_proto::limits::PEERS_MAX;
 use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
 use greeting::{Half, Says, expect, refusal_of, refuse, wrong_descriptors};
-use listener::{BACKLOG, control_socket, socket_address};
+use listener::{BACKLOG, Knock, control_socket, knock, socket_address};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{SocketAddrUnix, SocketFlags, SocketType, connect, sockopt};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use users::check_credentials;
 
+/// Between two calls of one who was not let in, or found no room.
+pub(crate) const BETWEEN_CALLS: Duration = Duration::from_millis(1);
 /// Callers that have not said Hello yet; beyond these the oldest are turned away.
 const CALLERS_MAX: usize = 64;
 /// Steps of accepting once its time is over: a knock and a word of each who can be waiting then.
 const LATE_MAX: usize = 2 * (BACKLOG as usize + 1) + CALLERS_MAX;
 
 impl Port {
-    /// Takes connections at a Unix socket of this path; [`Port::accept`] completes each.
+    /// Takes connections at a Unix socket of this path; [`Port::accept`] completes each. A socket
+    /// that a killed process has left there is replaced.
     ///
     /// # Errors
+    /// [`SetupError::InUse`] where another process listens there, or what is there is no socket;
     /// [`SetupError::Os`] where the path cannot be bound.
-    // spec: LIFE-6
+    // spec: LIFE-6, LIFE-33
     pub fn listen(&mut self, path: impl AsRef<Path>) -> Result<(), SetupError> {
         self.listener = Some(Listener::at_path(path.as_ref())?);
         Ok(())
@@ -79,12 +83,22 @@ impl Port {
             return Err(SetupError::invalid("accept comes after listen or open_net"));
         }
         self.accept_links(true);
-        let accepted = self.accept_next();
+        let accepted = self.accept_next(false);
         self.accept_links(false);
         accepted
     }
 
-    fn accept_next(&mut self) -> Result<PeerId, SetupError> {
+    /// The same for a rank that waits for another one: a rank of another version does not become
+    /// one of this version, so that ends the waiting.
+    // spec: LIFE-27
+    pub(crate) fn accept_rank(&mut self) -> Result<PeerId, SetupError> {
+        self.accept_links(true);
+        let accepted = self.accept_next(true);
+        self.accept_links(false);
+        accepted
+    }
+
+    fn accept_next(&mut self, is_rank: bool) -> Result<PeerId, SetupError> {
         let deadline = Instant::now() + self.config.setup_timeout;
         let mut late = 0;
         while late < LATE_MAX {
@@ -101,6 +115,7 @@ impl Port {
                         Ok(peer) => return Ok(peer),
                         // Of welcoming, only what the system refuses us.
                         Err(error @ SetupError::Os { .. }) => return Err(error),
+                        Err(error @ SetupError::Version { .. }) if is_rank => return Err(error),
                         Err(_) => self.count_malformed(),
                     }
                 }
@@ -116,7 +131,7 @@ impl Port {
             return Ok(Some(Ready::Link(arrived)));
         }
         let callers = self.callers.iter().map(AsFd::as_fd);
-        let listener = self.listener.as_ref().map(|listener| listener.socket.as_fd());
+        let listener = self.listener.iter().flat_map(Listener::sockets);
         let own = self.sleep.as_fd();
         let watched: Vec<_> = callers.chain(listener).chain([own]).collect();
         let mut fds: Vec<_> = watched.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
@@ -131,18 +146,13 @@ impl Port {
 
     /// Somebody who knocks now, if anybody does and is of those who may.
     pub(crate) fn next_caller(&self) -> Result<Option<OwnedFd>, SetupError> {
-        let listening = self.listening()?;
-        let mut knock = [PollFd::new(listening, PollFlags::IN)];
-        control::poll_until(&mut knock, Instant::now())?;
-        if knock[0].revents().is_empty() {
+        let sockets: Vec<_> = self.listener.iter().flat_map(Listener::sockets).collect();
+        let mut knocks: Vec<_> = sockets.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+        control::poll_until(&mut knocks, Instant::now())?;
+        let Some(knock) = knocks.iter().position(|fd| !fd.revents().is_empty()) else {
             return Ok(None);
-        }
-        self.accept_caller()
-    }
-
-    /// Whoever has knocked, if he is of those who may.
-    fn accept_caller(&self) -> Result<Option<OwnedFd>, SetupError> {
-        let socket = descriptor::accept(self.listening()?, SocketFlags::empty())
+        };
+        let socket = descriptor::accept(sockets[knock], SocketFlags::empty())
             .map_err(SetupError::os("accept"))?;
         match check_credentials(socket.as_fd()) {
             Ok(()) => Ok(Some(socket)),
@@ -153,23 +163,19 @@ impl Port {
         }
     }
 
-    /// Listens at an address that is no path.
-    pub(crate) fn listen_at(&mut self, address: &SocketAddrUnix) -> Result<(), SetupError> {
-        let listener = Listener::at(address)?;
-        self.sleep.watch(listener.socket.as_fd())?;
+    /// Listens at a name, for those who call by it.
+    pub(crate) fn listen_at(&mut self, name: &str) -> Result<(), SetupError> {
+        let listener = Listener::at_name(name)?;
+        for socket in listener.sockets() {
+            self.sleep.watch(socket)?;
+        }
         self.listener = Some(listener);
         Ok(())
     }
 
-    fn listening(&self) -> Result<&OwnedFd, SetupError> {
-        let listener = self.listener.as_ref();
-        let listener = listener.ok_or_else(|| SetupError::invalid("accept comes after listen"))?;
-        Ok(&listener.socket)
-    }
-
     /// Lets a new caller speak.
     fn let_in(&mut self) -> Result<(), SetupError> {
-        let caller = self.accept_caller()?;
+        let caller = self.next_caller()?;
         self.callers.extend(caller);
         if self.callers.len() > CALLERS_MAX {
             self.callers.remove(0);
@@ -227,14 +233,42 @@ impl Port {
         self.begin_connect_at(&socket_address(path)?)
     }
 
-    pub(crate) fn begin_connect_at(&mut self, to: &SocketAddrUnix) -> Result<Begun, SetupError> {
-        let socket = control_socket()?;
+    fn begin_connect_at(&mut self, to: &SocketAddrUnix) -> Result<Begun, SetupError> {
+        let socket = control_socket(SocketFlags::empty())?;
         let timeout = Some(self.config.setup_timeout);
         sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, timeout)
             .map_err(SetupError::os("connect timeout"))?;
         connect(&socket, to).map_err(SetupError::os("connect"))?;
         check_credentials(socket.as_fd())?;
         self.greet(socket)
+    }
+
+    /// Sends the Hello to who listens at a name; never waits.
+    // spec: LIFE-31
+    pub(crate) fn begin_call_here(&mut self, name: &str) -> Result<Called, SetupError> {
+        let socket = match knock(name)? {
+            Knock::Called(socket) => socket,
+            Knock::Full => return Ok(Called::Full),
+            Knock::Nobody => return Ok(Called::Nobody),
+        };
+        check_credentials(socket.as_fd())?;
+        self.greet(socket).map(Called::Begun)
+    }
+
+    /// The same, for who waits for room among the callers.
+    pub(crate) fn begin_connect_to(&mut self, name: &str) -> Result<Option<Begun>, SetupError> {
+        let deadline = Instant::now() + self.config.setup_timeout;
+        loop {
+            match self.begin_call_here(name)? {
+                Called::Begun(begun) => return Ok(Some(begun)),
+                Called::Nobody => return Ok(None),
+                Called::Full if Instant::now() >= deadline => {
+                    return Err(SetupError::timed_out("room among a rank's callers"));
+                }
+                // The system tells nobody of room.
+                Called::Full => control::poll_until(&mut [], Instant::now() + BETWEEN_CALLS)?,
+            }
+        }
     }
 
     fn greet(&mut self, socket: OwnedFd) -> Result<Begun, SetupError> {
@@ -454,6 +488,15 @@ enum Ready {
     Listener,
     /// This one has said something or left.
     Caller(usize),
+}
+
+/// How a call at a name stands.
+pub(crate) enum Called {
+    Begun(Begun),
+    /// As many callers wait as may: it is to be tried again.
+    Full,
+    /// Nobody listens.
+    Nobody,
 }
 
 /// A connection whose Hello is under way.

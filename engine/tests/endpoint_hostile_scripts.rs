@@ -293,7 +293,8 @@ fn answered(
 // spec: ENV-6, ENV-34, LIFE-27, LANE-14
 #[test]
 fn a_refused_call_ends_with_its_reason() {
-    let mut victim = Endpoint::open_with(&EndpointOptions::new().spin(Spin::SHARED)).unwrap();
+    let options = EndpointOptions::new().spin(Spin::SHARED).local();
+    let mut victim = Endpoint::open_with(&options).unwrap();
     let ours = VERSION;
     let reasons = [
         (Refusal::User(7), EndReason::Refused(Refusal::User(7))),

@@ -333,7 +333,7 @@ fn who_does_not_know_the_secret_is_nobody() {
 #[test]
 fn an_address_is_not_enough_to_call_an_endpoint_with_a_key() {
     let mut watchdog = Watchdog::start(0);
-    let with = |options: ayre::EndpointOptions, digit: &str| options.key(&digit.repeat(64));
+    let with = |options: EndpointOptions, digit: &str| options.key(&digit.repeat(64));
     for is_plain in [false, true] {
         let mut far = Side::open(&with(apart(is_plain), "5").expect("a key"));
         let mut near = Side::open(&with(apart(is_plain), "5").expect("a key"));

@@ -1,5 +1,7 @@
 //! Strangers at the sockets of a job: other users, garbage, silence, crowds.
 mod common;
+#[path = "jobs_strangers/containers.rs"]
+mod containers;
 
 use ayre::{Config, Port, Refusal, SetupError};
 use common::ports::{tell, told};

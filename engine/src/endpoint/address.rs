@@ -1,12 +1,11 @@
 //! Where an endpoint is found.
 use super::places::{PLACES_BYTES, PLACES_MAX, Places};
 use crate::connection::Name;
-use crate::error::SetupError;
 use crate::job::host_number;
 use crate::random;
+use crate::setup::PREFIX;
 use crate::wire::{Callee, JobKey, Secret};
 use aws_lc_rs::digest::{Context, SHA256};
-use rustix::net::SocketAddrUnix;
 use std::net::{IpAddr, SocketAddr};
 
 const VERSION: u8 = 3;
@@ -56,16 +55,16 @@ impl Address {
     pub const IPS_MAX: usize = PLACES_MAX;
 
     /// A new one, which other hosts do not reach yet; with it, the secret that its name is made of.
-    pub(super) fn new() -> Result<(Self, Secret), SetupError> {
+    pub(super) fn new() -> (Self, Secret) {
         let secret = Secret(random::bytes());
-        Ok((Self { host: host_number()?, name: name_of(&secret), reach: None }, secret))
+        (Self { host: host_number(), name: name_of(&secret), reach: None }, secret)
     }
 
     /// The same as if there were no other endpoint on this host.
-    pub(super) fn apart() -> Result<(Self, Secret), SetupError> {
+    pub(super) fn apart() -> (Self, Secret) {
         let [host, _] = words(&random::bytes());
-        let (address, secret) = Self::new()?;
-        Ok((Self { host, ..address }, secret))
+        let (address, secret) = Self::new();
+        (Self { host, ..address }, secret)
     }
 
     /// What an endpoint of this address and secret is to its callers of other hosts.
@@ -97,7 +96,7 @@ impl Address {
         self.name
     }
 
-    /// Whether who is there can share memory with who is at the other one.
+    /// Whether who is there is known to be of the same host as who is at the other one.
     pub(super) fn is_with(&self, other: &Self) -> bool {
         self.host == other.host
     }
@@ -178,10 +177,9 @@ impl Address {
         (address.to_bytes() == *bytes).then_some(address)
     }
 
-    /// Its socket, which has a name and no file.
-    pub(super) fn socket(&self) -> Result<SocketAddrUnix, SetupError> {
-        let name = format!("ayre-{:016x}{:016x}", self.name[0], self.name[1]);
-        SocketAddrUnix::new_abstract_name(name.as_bytes()).map_err(SetupError::os("socket name"))
+    /// The name at which it listens on its host.
+    pub(super) fn socket_name(&self) -> String {
+        format!("{PREFIX}{:016x}{:016x}", self.name[0], self.name[1])
     }
 
     /// Of an endpoint that has called and whose address nobody has handed over yet: one of this

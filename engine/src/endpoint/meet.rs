@@ -1,20 +1,23 @@
 //! Connections that come about while the program goes on.
 //!
-//! Who wants to send calls; the other side answers when it makes progress. Where two call each
-//! other, the call of the greater name counts. An endpoint of another host is called by asking for
-//! a link with it; which of two links counts then, the links themselves settle.
+//! Who wants to send calls; the other side answers when it makes progress. A call goes to the
+//! socket at which the remote listens if it is on this host. Where nobody listens, or memory cannot
+//! be shared with who does, a link is asked for. Where two call each other, the call of the greater
+//! name counts, and a link before a socket; which of two links counts, the links themselves settle.
 use super::ahead::Ahead;
+use super::crowd;
 use super::touched::Toucher;
 use super::{Address, EndReason, Endpoint, Remote, RemoteId};
 use crate::connection::Name;
 use crate::control::Packet;
 use crate::error::{Busy, Fault, PostError, Refusal, SetupError};
-use crate::setup::{Begun, Hello, hear_hello, turn_away};
+use crate::setup::{BETWEEN_CALLS, Begun, Called, Hello, answers, hear_hello, turn_away};
 use crate::wire::{Arrived, BegunLink};
 use ayre_proto::envelope::LONG_MAX_HERE;
 use ayre_proto::units::PeerId;
 use rustix::fd::{AsFd, OwnedFd};
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 /// How we stand with a remote.
 #[derive(Debug)]
@@ -34,11 +37,16 @@ const LINES_MIN: u32 = 32;
 /// A call that was not answered yet.
 #[derive(Debug)]
 pub(super) enum Call {
+    /// It found no room among the callers, or was closed: when it is tried again.
+    Again(Instant),
     Here(Begun),
     /// To another host.
     Away(BegunLink),
 }
 
+/// For so long a call is tried again that is closed each time without a word.
+// spec: ENV-38
+const PATIENCE: Duration = Duration::from_secs(15);
 /// Callers that have not said who they are.
 const CALLERS_MAX: usize = 64;
 
@@ -48,11 +56,13 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`SetupError::Exhausted`] beyond [`super::REMOTES_MAX`]; [`SetupError::Invalid`] for an
-    /// endpoint of another host, where one of the two is not reached from there, one has plain
-    /// links and the other one has not, or their keys differ.
+    /// endpoint that is not found on this host, where one of the two is not reached from others,
+    /// one has plain links and the other one has not, or their keys differ.
+    // spec: ENV-32, ENV-38
     pub fn remote(&mut self, address: &Address) -> Result<RemoteId, SetupError> {
         if !address.is_with(&self.address)
             && let Some(why) = address.unlinked(&self.address)
+            && !(self.port.listener.is_some() && answers(&address.socket_name()))
         {
             return Err(SetupError::invalid(why));
         }
@@ -62,7 +72,10 @@ impl Endpoint {
                 let known = *known;
                 let is_neighbour = self.is_neighbour(address);
                 let remote = &mut self.remotes[known.index()];
-                (remote.address, remote.is_neighbour) = (*address, is_neighbour);
+                remote.address = *address;
+                if remote.peer.is_none() {
+                    remote.is_neighbour = is_neighbour;
+                }
                 self.look_about();
                 Ok(known)
             }
@@ -79,6 +92,8 @@ impl Endpoint {
             address,
             is_neighbour,
             standing: Standing::Strangers,
+            closed: None,
+            detour: None,
             peer: None,
             open: None,
             ring_out: None,
@@ -152,20 +167,68 @@ impl Endpoint {
             self.connected(remote, peer);
             return Ok(());
         }
-        let call = match address.is_with(&self.address) {
-            true => Call::Here(self.call_here(&address)?),
-            false => Call::Away(self.call_away(&address)?),
+        let call = match self.call_here(&address) {
+            Ok(call) => call,
+            Err(why) => self.call_otherwise(remote, why)?,
         };
-        self.remotes[remote.index()].standing = Standing::Calling(call);
-        self.calls += 1;
-        self.look_about();
+        self.begin(remote, call);
         Ok(())
     }
 
-    fn call_here(&mut self, address: &Address) -> Result<Begun, SetupError> {
-        let begun = self.port.begin_connect_at(&address.socket()?)?;
-        self.port.sleep.watch(begun.socket())?;
-        Ok(begun)
+    fn begin(&mut self, remote: RemoteId, call: Call) {
+        self.remotes[remote.index()].standing = Standing::Calling(call);
+        self.calls += 1;
+        self.look_about();
+    }
+
+    /// Calls where a remote listens if it is on this host, also where its address does not say so.
+    // spec: ENV-38
+    fn call_here(&mut self, address: &Address) -> Result<Call, EndReason> {
+        // One that is apart from its host has no neighbours.
+        let called = match self.port.listener.is_some() {
+            true => self.port.begin_call_here(&address.socket_name())?,
+            false => Called::Nobody,
+        };
+        let is_here = address.is_with(&self.address);
+        match called {
+            Called::Begun(begun) => {
+                self.port.sleep.watch(begun.socket())?;
+                Ok(Call::Here(begun))
+            }
+            // Of another host's that could only be somebody who has taken the name.
+            Called::Full if is_here || address.unlinked(&self.address).is_some() => {
+                Ok(Call::Again(Instant::now() + BETWEEN_CALLS))
+            }
+            Called::Full | Called::Nobody => Err(EndReason::Died),
+        }
+    }
+
+    /// Calls over the network, where a call on this host has failed, if that may help.
+    // spec: ENV-38
+    fn call_otherwise(&mut self, remote: RemoteId, why: EndReason) -> Result<Call, EndReason> {
+        let address = self.remotes[remote.index()].address;
+        let is_here = address.is_with(&self.address);
+        let may_help = match &why {
+            // The kernel knows who lives on this host.
+            EndReason::Died => !is_here,
+            EndReason::Refused(Refusal::User(_) | Refusal::Resources(_)) => true,
+            EndReason::Rejected(Refusal::User(_)) | EndReason::Os { .. } => true,
+            _ => false,
+        };
+        if !may_help || address.unlinked(&self.address).is_some() {
+            return Err(why);
+        }
+        let call = self.call_away(&address)?;
+        self.remotes[remote.index()].detour = is_here.then_some(why);
+        Ok(Call::Away(call))
+    }
+
+    /// Ends what is under way with a remote whose call here has failed, unless a link may do.
+    fn end_call_here(&mut self, remote: RemoteId, why: EndReason) {
+        match self.call_otherwise(remote, why) {
+            Ok(call) => self.begin(remote, call),
+            Err(why) => self.end_remote(remote, why),
+        }
     }
 
     // spec: ENV-33
@@ -186,6 +249,7 @@ impl Endpoint {
         let Standing::Calling(call) = before else { return None };
         self.calls -= 1;
         match &call {
+            Call::Again(_) => {}
             Call::Here(begun) => self.port.sleep.forget(begun.socket()),
             Call::Away(call) => self.port.hang_up(call),
         }
@@ -247,6 +311,9 @@ impl Endpoint {
                         self.hear_answer_here(remote, answer);
                     }
                 }
+                Standing::Calling(Call::Again(at)) if Instant::now() >= *at => {
+                    self.call_again(remote);
+                }
                 Standing::Calling(Call::Away(call)) => {
                     if let Some(opened) = self.port.call_outcome(call) {
                         self.hear_answer_away(remote, opened);
@@ -262,10 +329,36 @@ impl Endpoint {
         match answer.and_then(|packet| self.port.welcomed(begun, packet)) {
             Ok(peer) => self.connected(remote, peer),
             // One that hangs up has called itself, or has gone: calling again will tell.
-            Err(SetupError::PeerLeft { .. }) => {}
-            Err(SetupError::Refused { why: Refusal::Taken, .. }) => {}
-            Err(why) => self.end_remote(remote, why.into()),
+            Err(SetupError::PeerLeft { .. } | SetupError::Refused { why: Refusal::Taken, .. }) => {
+                let now = Instant::now();
+                self.remotes[remote.index()].closed.get_or_insert(now);
+                self.begin(remote, Call::Again(now + BETWEEN_CALLS));
+            }
+            Err(why) => self.end_call_here(remote, why.into()),
         }
+    }
+
+    /// Calls one that could not be called, or has closed the call.
+    // spec: ENV-38
+    fn call_again(&mut self, remote: RemoteId) {
+        self.hang_up(remote);
+        let Remote { address, closed, .. } = self.remotes[remote.index()];
+        if closed.is_some_and(|since| since.elapsed() >= PATIENCE) {
+            return self.end_remote(remote, EndReason::HungUp(PATIENCE));
+        }
+        match self.call_here(&address) {
+            Ok(call) => self.begin(remote, call),
+            Err(why) => self.end_call_here(remote, why),
+        }
+    }
+
+    /// When the next call is to be tried again, if any is.
+    pub(super) fn next_call(&self) -> Option<Instant> {
+        let calls = self.remotes.iter().filter_map(|(_, remote)| match remote.standing {
+            Standing::Calling(Call::Again(at)) => Some(at),
+            _ => None,
+        });
+        calls.min()
     }
 
     // spec: ENV-33
@@ -307,8 +400,8 @@ impl Endpoint {
     /// Whether a link that this remote has opened counts.
     fn may_open(&mut self, remote: RemoteId) -> bool {
         let Remote { address, standing, .. } = &self.remotes[remote.index()];
-        if address.is_with(&self.address) {
-            // One of this host has no need to.
+        if address.is_with(&self.address) && address.unlinked(&self.address).is_some() {
+            // One that other hosts do not reach has no links.
             self.port.count_malformed();
             return false;
         }
@@ -367,7 +460,10 @@ impl Endpoint {
             // Who has forgotten us may call anew; who has lied may not.
             Standing::Ended(EndReason::Malformed) => Err(SetupError::rejected(Refusal::Unknown)),
             Standing::Strangers | Standing::Ended(_) => Ok(()),
-            Standing::Calling(Call::Here(_)) if name > self.address.name() => {
+            Standing::Calling(Call::Here(_)) if name < self.address.name() => {
+                Err(SetupError::rejected(Refusal::Taken))
+            }
+            Standing::Calling(Call::Here(_) | Call::Again(_)) => {
                 self.hang_up(remote);
                 Ok(())
             }
@@ -387,6 +483,8 @@ impl Endpoint {
         known.ring_in = connection.inward.ring().map(|ring| ring.receiver());
         (known.peer, known.open) = (Some(peer), Some(peer));
         known.standing = Standing::Connected;
+        known.closed = None;
+        known.is_neighbour = !connection.is_carried() && !crowd::is_here(known.address.name());
         if self.by_peer.len() <= peer.index() {
             self.by_peer.resize(peer.index() + 1, None);
         }

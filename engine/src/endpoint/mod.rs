@@ -178,6 +178,10 @@ struct Remote {
     /// It is one of another process of this host.
     is_neighbour: bool,
     standing: Standing,
+    /// Since when its calls are closed without a word, and nothing else was heard of it.
+    closed: Option<Instant>,
+    /// Why it is called over the network, though it is of this host.
+    detour: Option<EndReason>,
     /// Where it is connected.
     peer: Option<PeerId>,
     /// The same, while something may be posted to it: not while a long write leaves.
@@ -318,6 +322,13 @@ impl Endpoint {
             Standing::Ended(why) => Some(why),
             _ => None,
         }
+    }
+
+    /// Why what goes to a remote of this host goes over the network, where it does: the reason for
+    /// which memory could not be shared.
+    // spec: ENV-38
+    pub fn detour(&self, remote: RemoteId) -> Option<&EndReason> {
+        self.remotes.get(remote.index())?.detour.as_ref()
     }
 
     /// Gets on with everything that is under way, and tells what has ended. Returns whether
@@ -508,6 +519,10 @@ impl Endpoint {
     pub fn attend(&mut self) {
         self.port.progress_lanes();
         self.port.service_control();
+        // Who has gone and comes again is let in at once.
+        if !self.port.died.is_empty() {
+            self.mourn();
+        }
         self.meet();
         self.look_about();
         if !self.port.died.is_empty() {

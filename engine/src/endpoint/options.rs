@@ -173,7 +173,7 @@ impl EndpointOptions {
     /// A port that others of this host, and perhaps of other ones, find at this address.
     pub(super) fn open_port(&self) -> Result<(Port, Address, Option<JobKey>), SetupError> {
         let ring = self.ring.map(ring_bytes).transpose()?;
-        let (address, secret) = if self.is_apart { Address::apart() } else { Address::new() }?;
+        let (address, secret) = if self.is_apart { Address::apart() } else { Address::new() };
         let (name, tuning) = (Some(address.name()), self.tuning.clone().map(Arc::new));
         let mut config = Config { name, ring, tuning, ..Config::new() };
         if let Some(reach) = &self.reach {
@@ -181,7 +181,9 @@ impl EndpointOptions {
         }
         let config = config.mode(Mode::Mediated).spin(self.spin).linger(self.linger);
         let mut port = Port::open(config)?;
-        port.listen_at(&address.socket()?)?;
+        if !self.is_apart {
+            port.listen_at(&address.socket_name())?;
+        }
         match &self.reach {
             Some(reach) => {
                 let key = reach.key()?;

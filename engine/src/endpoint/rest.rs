@@ -48,6 +48,12 @@ impl Endpoint {
             return false;
         }
         self.port.set_alarm(true);
+        if let Some(next) = self.next_call()
+            && !self.port.set_alarm_by(next)
+        {
+            self.wake();
+            return false;
+        }
         self.rests = true;
         true
     }
@@ -129,6 +135,7 @@ impl Endpoint {
     /// Sleeps until something comes, or until `deadline`; tells what ends. May return before.
     pub fn wait(&mut self, deadline: Option<Instant>, mut tell: impl FnMut(End)) {
         if self.rest(&mut tell) {
+            let deadline = [deadline, self.next_call()].into_iter().flatten().min();
             self.port.sleep.doze(self.port.wake_by(deadline));
             self.wake();
         }

@@ -1,43 +1,42 @@
 //! What tells this host from others, and how much of it this process may use.
-use super::wrong;
-use crate::error::SetupError;
+use super::secret::random;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use std::collections::BTreeSet;
-use std::fmt::Write;
 use std::os::unix::fs::MetadataExt;
+use std::sync::LazyLock;
 
+/// How what a process says of a host begins that it cannot tell from others.
+pub(super) const UNKNOWN_HOST: &str = "unknown-";
+const UNKNOWN_BYTES: usize = 16;
 /// Longest list of processors that is told.
 const PROCESSORS_CHARS_MAX: usize = 300;
 /// Longest name of a host that Linux knows.
 const NAME_CHARS_MAX: usize = 64;
 
-/// What is the same in two processes exactly if they may connect through memory.
+/// What is the same in two processes only if they are on one host and can call each other there:
+/// the kernel's boot id, and the number of the network namespace, which holds names without files.
 ///
-/// That takes one kernel, which its boot id names; one network namespace, for that is what holds
-/// the names at which ranks listen; and one user namespace, because ranks tell each other by the
-/// numbers of their users. Other namespaces may differ: descriptors are handed over by the sockets,
-/// so that neither files nor process numbers need mean the same.
-// spec: LIFE-24
-pub(super) fn identity() -> Result<String, SetupError> {
-    let unknown = |what: &'static str| {
-        move |error| wrong(format!("what tells this host from others ({what}): {error}"))
-    };
-    let boot = "/proc/sys/kernel/random/boot_id";
-    let boot_id = std::fs::read_to_string(boot).map_err(unknown(boot))?;
-    let mut identity = boot_id.trim().to_owned();
+/// It may differ for two of one host, where the system does not tell: then it is one of the
+/// process's own, and whether somebody is here is found by trying.
+// spec: LIFE-24, ENV-10
+pub(super) fn identity() -> String {
+    static UNKNOWN: LazyLock<String> =
+        LazyLock::new(|| format!("{UNKNOWN_HOST}{}", *random::<UNKNOWN_BYTES>()));
+    told_identity().unwrap_or_else(|| UNKNOWN.clone())
+}
+
+fn told_identity() -> Option<String> {
+    let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     // Of this thread, for it is this thread that makes the sockets.
-    for space in ["/proc/thread-self/ns/net", "/proc/thread-self/ns/user"] {
-        let number = std::fs::metadata(space).map_err(unknown(space))?.ino();
-        let _ = write!(identity, ".{number}");
-    }
-    Ok(identity)
+    let space = std::fs::metadata("/proc/thread-self/ns/net").ok()?.ino();
+    Some(format!("{}.{space}", boot_id.trim()))
 }
 
 /// The same as a number: of a digest of it.
-pub(crate) fn number() -> Result<u64, SetupError> {
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, identity()?.as_bytes());
+pub(crate) fn number() -> u64 {
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, identity().as_bytes());
     let first = digest.as_ref().first_chunk().expect("a digest of 32 bytes");
-    Ok(u64::from_le_bytes(*first))
+    u64::from_le_bytes(*first)
 }
 
 /// What people call this host; empty where that does not fit a card.
@@ -99,9 +98,9 @@ mod tests {
 
     #[test]
     fn this_host_is_itself() {
-        assert_eq!(identity().unwrap(), identity().unwrap());
-        let parts: Vec<_> = identity().unwrap().split('.').map(str::len).collect();
-        assert!(parts.len() == 3 && parts[0] == 36 && parts[1] > 0 && parts[2] > 0, "{parts:?}");
+        assert_eq!(identity(), identity());
+        let parts: Vec<_> = identity().split('.').map(str::len).collect();
+        assert!(parts.len() == 2 && parts[0] == 36 && parts[1] > 0, "{parts:?}");
         let own = count_processors([processors().as_str()].into_iter());
         assert!(own.is_some_and(|count| count > 0));
     }

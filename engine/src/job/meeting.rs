@@ -11,12 +11,11 @@ use super::{Beginning, Job, Route, host, wrong};
 use crate::error::SetupError;
 use crate::port::Port;
 use crate::setup::Listener;
-use rustix::net::SocketAddrUnix;
 use std::net::SocketAddr;
 use zeroize::Zeroizing;
 
 /// How every card of this version begins.
-const CARD: &str = "ayre-card-1";
+const CARD: &str = "ayre-card-2";
 /// What stands in place of a public key on the cards of plain jobs.
 const PLAIN: &str = "plain";
 /// Names of what a rank puts up. Of the keys, the recipient's rank follows.
@@ -91,10 +90,10 @@ pub(super) fn hold(mut board: Box<dyn Board>, choices: Choices) -> Result<Job, S
     let (rank, size) = (board.rank(), board.size());
     let socket = format!("ayre-{}", *random::<NAME_BYTES>());
     // Before its name is told, so that whoever knows it can connect.
-    let listener = Listener::at(&socket_address(&socket)?)?;
+    let listener = Listener::at_name(&socket)?;
     let recipient = if choices.plain { None } else { Some(Recipient::new()?) };
     let protection = recipient.as_ref().map_or(PLAIN, Recipient::public).to_owned();
-    let (host, processors, host_name) = (host::identity()?, host::processors(), host::name());
+    let (host, processors, host_name) = (host::identity(), host::processors(), host::name());
     let card = Card { host, socket, processors, host_name, protection };
     let texts = board.exchange(CARD_NAME, &card.text())?;
     let cards = parse_each(&texts, Card::parse)?;
@@ -162,6 +161,11 @@ impl Meeting {
         self.board.finish();
     }
 
+    /// Whether some ranks cannot tell on which host they are.
+    pub(super) fn has_unknown_hosts(&self) -> bool {
+        self.cards.iter().any(|card| card.host.starts_with(host::UNKNOWN_HOST))
+    }
+
     fn is_here(&self, card: &Card) -> bool {
         card.host == self.cards[self.board.rank()].host
     }
@@ -175,10 +179,17 @@ impl Port {
     ) -> Result<Beginning, SetupError> {
         let rank = usize::from(rank);
         let card = &meeting.cards[rank];
-        Ok(match meeting.is_here(card) {
-            true => Beginning::Here(self.begin_connect_at(&socket_address(&card.socket)?)?),
-            false => Beginning::Elsewhere(self.begin_connect_net(&meeting.addresses[rank])?),
-        })
+        // Also where the two do not say that they are on one host: who answers is here.
+        if let Some(begun) = self.begin_connect_to(&card.socket)? {
+            return Ok(Beginning::Here(begun));
+        }
+        match &meeting.addresses.get(rank).map_or(&[][..], Vec::as_slice) {
+            _ if meeting.is_here(card) => Err(SetupError::peer_left()),
+            [] => {
+                Err(wrong(format!("rank {rank} is not found here, and has no address elsewhere")))
+            }
+            addresses => Ok(Beginning::Elsewhere(self.begin_connect_net(addresses)?)),
+        }
     }
 }
 
@@ -195,15 +206,13 @@ fn parse_each<T>(
 }
 
 fn parse_addresses(text: &str) -> Option<Vec<SocketAddr>> {
+    if text.is_empty() {
+        return Some(Vec::new());
+    }
     let all: Vec<SocketAddr> = text.split(',').map(str::parse).collect::<Result<_, _>>().ok()?;
     let is_one =
         |at: &SocketAddr| at.port() != 0 && !at.ip().is_unspecified() && !at.ip().is_multicast();
     ((1..=ADDRESSES_MAX).contains(&all.len()) && all.iter().all(is_one)).then_some(all)
-}
-
-/// The address of a socket that has a name and no file.
-fn socket_address(name: &str) -> Result<SocketAddrUnix, SetupError> {
-    SocketAddrUnix::new_abstract_name(name.as_bytes()).map_err(SetupError::os("socket name"))
 }
 
 fn is_name(text: &str) -> bool {
@@ -220,7 +229,7 @@ mod tests {
 
     fn card() -> Card {
         Card {
-            host: host::identity().unwrap(),
+            host: host::identity(),
             socket: format!("ayre-{}", *random::<NAME_BYTES>()),
             processors: host::processors(),
             host_name: host::name(),
@@ -245,12 +254,12 @@ mod tests {
     #[test]
     fn a_card_of_another_form_is_refused() {
         let text = card().text();
-        for (from, to) in [("card-1", "card-2"), ("/ayre-", "/other-"), ("/", "//")] {
+        for (from, to) in [("card-2", "card-1"), ("/ayre-", "/other-"), ("/", "//")] {
             assert!(Card::parse(&text.replacen(from, to, 1)).is_none(), "{from} {to}");
         }
         assert!(Card::parse(&format!("{text}/more")).is_none());
         assert!(Card::parse(text.rsplit_once('/').unwrap().0).is_none());
-        for text in ["", "127.0.0.1", "127.0.0.1:0", "0.0.0.0:1", "224.0.0.1:1", "[::]:5", "a:1"] {
+        for text in [",", "127.0.0.1", "127.0.0.1:0", "0.0.0.0:1", "224.0.0.1:1", "[::]:5", "a:1"] {
             assert_eq!(parse_addresses(text), None, "{text:?}");
         }
         assert_eq!(parse_addresses(&["127.0.0.1:1"; ADDRESSES_MAX + 1].join(",")), None);

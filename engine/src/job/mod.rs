@@ -116,26 +116,31 @@ impl Port {
     fn mesh(&mut self, job: &mut Job) -> Result<(), SetupError> {
         self.listener = Some(job.route.listen()?);
         if job.here < job.size {
-            let at = self.open_to_hosts(job)?;
+            let at = match self.open_to_hosts(job) {
+                // It may be that all can be called here: that is found by trying.
+                Err(_) if job.route.has_unknown_hosts() => Vec::new(),
+                opened => opened?,
+            };
             job.route.publish(&at)?;
         }
         job.route.finish();
         let mut begun = Vec::new();
         for lower in 0..job.rank {
-            begun.push(match &mut job.route {
-                Route::Folder(folder) => self.begin_in_folder(folder, lower)?,
-                Route::Meeting(meeting) => self.begin_after_meeting(meeting, lower)?,
-            });
+            let beginning = match &mut job.route {
+                Route::Folder(folder) => self.begin_in_folder(folder, lower),
+                Route::Meeting(meeting) => self.begin_after_meeting(meeting, lower),
+            };
+            begun.push(beginning.map_err(|error| error.of(format!("rank {lower}")))?);
         }
         for _ in usize::from(job.rank) + 1..job.size {
-            self.accept()?;
+            self.accept_rank()?;
         }
-        for (rank, begun) in begun.into_iter().enumerate() {
+        for (lower, begun) in begun.into_iter().enumerate() {
             let finished = match begun {
                 Beginning::Here(begun) => self.finish_connect(begun),
                 Beginning::Elsewhere(begun) => self.finish_connect_net(begun),
             };
-            finished.map_err(|error| error.of(format!("rank {rank}")))?;
+            finished.map_err(|error| error.of(format!("rank {lower}")))?;
         }
         self.connect_loopback()?;
         self.listener = None;
@@ -226,6 +231,14 @@ impl Route {
         match self {
             Self::Folder(folder) => folder.publish(at),
             Self::Meeting(meeting) => meeting.publish(at),
+        }
+    }
+
+    /// Whether some ranks cannot tell on which host they are.
+    fn has_unknown_hosts(&self) -> bool {
+        match self {
+            Self::Folder(_) => false,
+            Self::Meeting(meeting) => meeting.has_unknown_hosts(),
         }
     }
 

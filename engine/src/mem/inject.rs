@@ -6,9 +6,9 @@
 //!
 //! Non-temporal stores are ordered by no release, so a fence ends each streaming copy: what is
 //! stored behind it is seen behind it.
+use crate::sys::credentials::Credentials;
 use crate::sys::descriptor;
 use rustix::fd::OwnedFd;
-use rustix::net::UCred;
 use rustix::process::{Pid, geteuid};
 use std::{fs, ptr};
 
@@ -69,11 +69,13 @@ impl Process {
     /// this one. Pages that never come could make who reads them wait for good; of such a process
     /// that is nothing new, for it may kill this one.
     // spec: INJ-9
-    pub(crate) fn of_equal(other: UCred) -> Option<Self> {
+    pub(crate) fn of_equal(other: Credentials) -> Option<Self> {
+        // None where it is not seen from here.
+        let number = Pid::from_raw(i32::try_from(other.pid).ok()?)?;
         let namespace = |of: &str| fs::read_link(format!("/proc/{of}/ns/pid")).ok();
-        let pid = other.pid.as_raw_nonzero().to_string();
-        let is_equal = other.uid == geteuid() && namespace(&pid)? == namespace("self")?;
-        if is_equal { Self::open(other.pid) } else { None }
+        let pid = other.pid.to_string();
+        let is_equal = other.uid == geteuid().as_raw() && namespace(&pid)? == namespace("self")?;
+        if is_equal { Self::open(number) } else { None }
     }
 
     /// The process of this number, which lives now.
@@ -157,11 +159,11 @@ mod tests {
     #[cfg(not(miri))]
     #[test]
     fn only_what_could_stop_us_is_read() {
-        let pid = rustix::process::getpid();
-        let of = |uid| UCred { pid, uid, gid: rustix::process::getgid() };
-        assert!(Process::of_equal(of(geteuid())).is_some());
-        let other = rustix::process::Uid::from_raw(geteuid().as_raw() + 1);
-        assert!(Process::of_equal(of(other)).is_none());
+        let of = |pid, uid| Credentials { pid, uid, gid: 0 };
+        let (own, uid) = (std::process::id(), geteuid().as_raw());
+        assert!(Process::of_equal(of(own, uid)).is_some());
+        assert!(Process::of_equal(of(own, uid + 1)).is_none());
+        assert!(Process::of_equal(of(0, uid)).is_none(), "one of another namespace");
     }
 
     // spec: INJ-6

@@ -55,7 +55,7 @@ impl Half {
         if version != VERSION {
             let speaker = SetupError::version(version, VERSION);
             return Err(match usize::try_from(number) {
-                Ok(number) if number < PEERS_MAX => speaker.of(format!("port {number}")),
+                Ok(number) if number < PEERS_MAX => speaker.of(format!("number {number}")),
                 _ => speaker,
             });
         }
@@ -99,7 +99,13 @@ impl Hello {
 // spec: LIFE-7
 pub(crate) fn hear_hello(socket: BorrowedFd<'_>) -> Result<Option<Hello>, SetupError> {
     let Some(packet) = control::receive(socket).packet()? else { return Ok(None) };
-    let half = expect(&packet, PacketKind::Hello)?;
+    let half = match expect(&packet, PacketKind::Hello) {
+        // No more than noise: ports of all versions hand over something.
+        Err(SetupError::Version { ours, .. }) if packet.fds.is_empty() => {
+            return Err(SetupError::rejected(Refusal::Version(ours)));
+        }
+        half => half?,
+    };
     let fds = packet.fds.try_into().map_err(|fds: Vec<_>| wrong_descriptors(&fds, socket))?;
     Ok(Some(Hello { half, fds }))
 }

@@ -1,16 +1,84 @@
-//! Which users' processes connect.
+//! Whose processes connect: one rule, which both sides of a connection go by.
+//!
+//! Each side lets in processes of its own user, of root, and of the group that `AYRE_GROUP` names.
+//! A connection takes both. So it comes about between the same two processes whichever of them
+//! calls, and what is root's lets other users in only where its own variable says so.
 use crate::error::SetupError;
+use crate::settings;
+use crate::sys::credentials::{self, Credentials};
 use ayre_proto::refusal::Refusal;
 use rustix::fd::BorrowedFd;
-use rustix::net::sockopt;
+use std::fs;
 
-/// Only processes of the same user, and root's, are peers.
+/// What the kernel says of a user or a group that has no number in this user namespace.
+const OVERFLOW: u32 = 65534;
+/// Numbers that there are, all but the last, which means none.
+const NUMBERS: u64 = u32::MAX as u64;
+
+/// Whether the process at the other end of a socket may be a peer.
 // spec: LIFE-7
 pub(super) fn check_credentials(socket: BorrowedFd<'_>) -> Result<(), SetupError> {
-    let theirs = sockopt::socket_peercred(socket).map_err(SetupError::os("peer credentials"))?;
-    let own = rustix::process::geteuid();
-    if theirs.uid == own || theirs.uid.is_root() {
+    let theirs = credentials::of_peer(socket).map_err(SetupError::os("peer credentials"))?;
+    let own = rustix::process::geteuid().as_raw();
+    let is_member = || match settings::group() {
+        Ok(Some(group)) => is_in(socket, &theirs, group),
+        _ => false,
+    };
+    if is_let_in(own, theirs.uid, is_told_apart(theirs.uid, "uid")) || is_member() {
         return Ok(());
     }
-    Err(SetupError::rejected(Refusal::User(theirs.uid.as_raw())))
+    Err(SetupError::rejected(Refusal::User(theirs.uid)))
+}
+
+/// Whether the rule lets one user's processes in to those of another by their numbers, where
+/// nobody else may have the same number here.
+fn is_let_in(own: u32, theirs: u32, is_told_apart: bool) -> bool {
+    theirs == 0 || theirs == own && is_told_apart
+}
+
+fn is_in(socket: BorrowedFd<'_>, theirs: &Credentials, group: u32) -> bool {
+    let is_member = theirs.gid == group || credentials::peer_has_group(socket, group);
+    is_member && is_told_apart(group, "gid")
+}
+
+/// Whether a number stands for one user or group only. All of those that have none in this user
+/// namespace share the overflow number.
+// spec: LIFE-7
+fn is_told_apart(number: u32, of: &str) -> bool {
+    let overflow = fs::read_to_string(format!("/proc/sys/kernel/overflow{of}"));
+    let overflow = overflow.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(OVERFLOW);
+    number != overflow
+        || fs::read_to_string(format!("/proc/self/{of}_map")).is_ok_and(|map| maps_all(&map))
+}
+
+/// Whether a map of numbers, as the kernel shows it, gives each a number here.
+fn maps_all(map: &str) -> bool {
+    let counts = map.lines().filter_map(|line| line.split_whitespace().nth(2)?.parse::<u64>().ok());
+    counts.sum::<u64>() >= NUMBERS
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    // spec: LIFE-7
+    #[test]
+    fn the_same_user_and_root_are_let_in() {
+        assert!(is_let_in(1000, 1000, true) && is_let_in(1000, 0, true) && is_let_in(0, 0, true));
+        assert!(!is_let_in(1000, 1001, true));
+        assert!(!is_let_in(0, 1000, true), "root's processes are no users' to call");
+    }
+
+    /// Who runs as nobody does not take all users without a number here for itself.
+    // spec: LIFE-7
+    #[test]
+    fn a_number_that_many_users_share_is_nobodys() {
+        assert!(!is_let_in(OVERFLOW, OVERFLOW, false));
+        assert!(is_let_in(OVERFLOW, OVERFLOW, true));
+        assert!(maps_all("         0          0 4294967295\n"));
+        for part in ["0 1000 1\n", "0 1000 1\n1 100000 65536\n", "", "0 0\n"] {
+            assert!(!maps_all(part), "{part:?}");
+        }
+        assert!(is_told_apart(1000, "uid"));
+    }
 }

@@ -1,9 +1,11 @@
-//! What takes unsafe code, besides memory: descriptors that a process was started with, claims on
-//! numbers of a file, a library that is there only where the launcher's is, instructions that not
-//! every processor has, trains of datagrams, and what a library owes to the program whose process
-//! it is in: threads without signals, and descriptors that are none of the standard streams.
+//! What takes unsafe code, besides memory: descriptors that a process was started with, who is at
+//! the other end of a socket, claims on numbers of a file, a library that is there only where the
+//! launcher's is, instructions that not every processor has, trains of datagrams, and what a
+//! library owes to the program whose process it is in: threads without signals, and descriptors
+//! that are none of the standard streams.
 pub(crate) mod claim;
 mod crc;
+pub(crate) mod credentials;
 pub mod descriptor;
 pub(crate) mod pmix;
 pub mod thread;

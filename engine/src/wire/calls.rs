@@ -11,6 +11,7 @@ use crate::port::Port;
 use ayre_proto::link::open::Opening;
 use ayre_proto::units::PeerId;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Instant;
 
 impl Port {
     /// Lets endpoints of other hosts call this one, which they know as `own`: at which addresses.
@@ -37,6 +38,12 @@ impl Port {
         if let Some(alarm) = &mut self.alarm {
             alarm.set(at);
         }
+    }
+
+    /// The same, at a time at the latest. False where there is nothing that would.
+    pub(crate) fn set_alarm_by(&mut self, latest: Instant) -> bool {
+        let at = self.wake_by(Some(latest));
+        self.alarm.as_mut().map(|alarm| alarm.set(at)).is_some()
     }
 
     /// Calls an endpoint of another host, at a port of these addresses.

@@ -1,9 +1,9 @@
 //! Looks at the ports of other processes through their windows.
-use super::folder::Folder;
 use super::report::WireReport;
 use super::window::{is_ours, stream, unfiled};
 use crate::control::poll_until;
 use crate::error::SetupError;
+use crate::folder::Folder;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, read};

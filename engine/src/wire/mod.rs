@@ -22,7 +22,6 @@ mod crc;
 mod drive;
 mod early;
 mod faults;
-mod folder;
 mod frames;
 #[cfg(all(any(test, fuzzing), not(loom)))]
 pub(crate) mod fuzzed;

@@ -374,8 +374,7 @@ mod tests {
         net.send(&mut outbox, 5);
         assert_eq!(Echo::drain(&mut net, 6).len(), 2);
         tap.opened(peer, b"what it says", 7);
-        let got: Vec<_> =
-            packets(net).into_iter().map(|(at, way, bytes)| (at, way, bytes)).collect();
+        let got = packets(net);
         let (out, back) = ("10.0.0.1:1 > 10.0.0.2:7", "10.0.0.2:7 > 10.0.0.1:1");
         let own = "10.0.0.1:1 > 10.0.0.1:1";
         let meant: [(u64, &str, &[u8]); 4] = [

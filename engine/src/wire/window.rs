@@ -3,14 +3,14 @@
 //!
 //! Whoever connects gets one report as JSON, and the end of the stream. The keeper's thread serves
 //! it; nothing here waits for anybody.
-use super::folder::Folder;
 use super::report::WireReport;
-use crate::sys::descriptor;
+use crate::folder::Folder;
+use crate::sys::{credentials, descriptor};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
-use rustix::net::{bind, listen, send, sockopt};
+use rustix::net::{bind, listen, send};
 use rustix::process::geteuid;
 use std::time::{Duration, Instant};
 
@@ -156,8 +156,8 @@ impl Visitor {
 
 /// Whether it is of the same user, or of root.
 pub(super) fn is_ours(socket: &OwnedFd) -> bool {
-    let theirs = sockopt::socket_peercred(socket);
-    theirs.is_ok_and(|theirs| theirs.uid == geteuid() || theirs.uid.is_root())
+    let theirs = credentials::of_peer(socket.as_fd());
+    theirs.is_ok_and(|theirs| theirs.uid == geteuid().as_raw() || theirs.uid == 0)
 }
 
 #[cfg(all(test, not(loom)))]

@@ -22,6 +22,7 @@ pub fn with_processes<C: FnOnce(u64, Line)>(child: C, test: impl FnOnce(&Family)
     if let Some(number) = own_number(name) {
         // A test that dies, dies with its processes.
         set_parent_process_death_signal(Some(Signal::KILL)).expect("a signal of the parent's end");
+        super::container::enter();
         child(number, Line::to_parent());
         std::process::exit(0);
     }
@@ -96,10 +97,18 @@ impl Family {
 
     /// Starts a process with more in its environment.
     pub fn start_with(&self, prepare: impl FnOnce(&mut Command)) -> Process {
-        let program = std::env::current_exe().expect("this program");
-        let mut command = Command::new(program);
-        command.args([self.name, "--exact", "--nocapture", "--include-ignored"]);
+        let words = self.words();
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
         self.start_command(command, prepare)
+    }
+
+    /// What starts this program for this test alone.
+    pub fn words(&self) -> Vec<String> {
+        let program = std::env::current_exe().expect("this program");
+        let program = program.into_os_string().into_string().expect("a path that is text");
+        let options = [self.name, "--exact", "--nocapture", "--include-ignored"];
+        [program].into_iter().chain(options.map(str::to_owned)).collect()
     }
 
     /// Starts a command, the last words of which start this program.

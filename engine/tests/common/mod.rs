@@ -8,6 +8,7 @@
 #![allow(dead_code, unused_imports, reason = "each test binary uses its part")]
 #![allow(unreachable_pub, reason = "a test binary exports nothing")]
 
+pub mod container;
 pub mod directory;
 pub mod family;
 pub mod line;
@@ -19,6 +20,7 @@ pub mod simulated;
 pub mod system;
 pub mod watchdog;
 
+pub use container::Container;
 pub use directory::Directory;
 pub use family::{Family, Process, with_processes};
 pub use line::Line;

@@ -1,5 +1,7 @@
 //! Processes that a test starts from its own binary, as the engine's tests do.
 
+#[path = "../../../engine/tests/common/container.rs"]
+pub mod container;
 #[path = "../../../engine/tests/common/directory.rs"]
 pub mod directory;
 #[path = "../../../engine/tests/common/family.rs"]

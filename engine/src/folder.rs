@@ -4,8 +4,9 @@
 //! it is open what its path leads to does not matter any more.
 use crate::sys::descriptor;
 use rustix::fd::{AsRawFd, OwnedFd};
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, fstat, mkdir, renameat_with, unlinkat};
+use rustix::fs::{Access, AtFlags, Dir, Mode, OFlags};
 use rustix::fs::{RenameFlags, Stat};
+use rustix::fs::{access, fstat, mkdir, renameat_with, unlinkat};
 use rustix::io::Errno;
 use rustix::net::SocketAddrUnix;
 use rustix::process::geteuid;
@@ -13,12 +14,15 @@ use std::path::{Path, PathBuf};
 
 /// An open folder of ports.
 #[derive(Debug)]
-pub(super) struct Folder(OwnedFd);
+pub(crate) struct Folder {
+    folder: OwnedFd,
+    path: PathBuf,
+}
 
 impl Folder {
     /// This user's, made where there is none; none where it cannot be made or is not only ours.
     // spec: WIRE-10
-    pub(super) fn make() -> Option<Self> {
+    pub(crate) fn make() -> Option<Self> {
         let path = paths().into_iter().find(|path| {
             let made = mkdir(path, Mode::RWXU);
             matches!(made, Ok(()) | Err(Errno::EXIST)) && Self::open(path).is_some()
@@ -27,36 +31,44 @@ impl Folder {
     }
 
     /// All that there are, wherever processes of this user may have made one.
-    pub(super) fn all() -> Vec<Self> {
+    pub(crate) fn all() -> Vec<Self> {
         paths().iter().filter_map(|path| Self::open(path)).collect()
     }
 
     fn open(path: &Path) -> Option<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
         let folder = descriptor::open(path, flags, Mode::empty()).ok()?;
-        is_private(&fstat(&folder).ok()?).then_some(Self(folder))
+        is_private(&fstat(&folder).ok()?).then(|| Self { folder, path: path.to_owned() })
     }
 
     /// Names of the ports in it.
-    pub(super) fn ports(&self) -> Vec<String> {
-        let entries = Dir::read_from(&self.0).into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned));
-        names.filter(|name| !name.starts_with('.') && name.ends_with(".sock")).collect()
+    pub(crate) fn ports(&self) -> Vec<String> {
+        self.names().filter(|name| !name.starts_with('.') && name.ends_with(".sock")).collect()
     }
 
-    /// What a socket is bound or connected to. The path is short, whatever the folder's is.
-    pub(super) fn address(&self, name: &str) -> Result<SocketAddrUnix, Errno> {
-        SocketAddrUnix::new(format!("/proc/self/fd/{}/{name}", self.0.as_raw_fd()))
+    /// Names of all that is in it.
+    pub(crate) fn names(&self) -> impl Iterator<Item = String> {
+        let entries = Dir::read_from(&self.folder).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned))
+    }
+
+    /// What a socket is bound or connected to. The path is short, whatever the folder's is, but
+    /// where `/proc` does not show this process its own descriptors.
+    pub(crate) fn address(&self, name: &str) -> Result<SocketAddrUnix, Errno> {
+        if access("/proc/self/fd", Access::EXEC_OK).is_err() {
+            return SocketAddrUnix::new(self.path.join(name));
+        }
+        SocketAddrUnix::new(format!("/proc/self/fd/{}/{name}", self.folder.as_raw_fd()))
     }
 
     /// Gives a file its name, unless another one has it.
-    pub(super) fn rename(&self, old: &str, new: &str) -> Result<(), Errno> {
-        renameat_with(&self.0, old, &self.0, new, RenameFlags::NOREPLACE)
+    pub(crate) fn rename(&self, old: &str, new: &str) -> Result<(), Errno> {
+        renameat_with(&self.folder, old, &self.folder, new, RenameFlags::NOREPLACE)
     }
 
-    pub(super) fn remove(&self, name: &str) {
+    pub(crate) fn remove(&self, name: &str) {
         // Another process may have done so.
-        let _ = unlinkat(&self.0, name, AtFlags::empty());
+        let _ = unlinkat(&self.folder, name, AtFlags::empty());
     }
 }
 

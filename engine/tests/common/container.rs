@@ -1,0 +1,185 @@
+//! What containers do to a process: namespaces of its own, another user, no `/proc`, refused calls
+//! of the system.
+//!
+//! Namespaces and mounts are there before the process starts, by `unshare` of util-linux. The user
+//! changes, and calls are refused, once it runs: another user may not be able to reach its file.
+use super::family::{Family, Process};
+use std::process::Command;
+
+/// Says to a process which user and which groups it is to have.
+const USER: &str = "AYRE_TEST_USER";
+/// Says to a process which calls are to be refused to it, behind the error.
+const DENIED: &str = "AYRE_TEST_DENIED";
+
+/// A container; by default one that changes nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Container {
+    name: String,
+    /// Options of `unshare`; without any it is not run.
+    options: Vec<&'static str>,
+    /// What a shell does before it starts the program.
+    before: Vec<&'static str>,
+    user: Option<String>,
+    denied: Option<String>,
+}
+
+impl Container {
+    /// The host itself.
+    pub fn none() -> Self {
+        Self { name: "the host".into(), ..Self::default() }
+    }
+
+    /// What it is called in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn and(mut self, name: &str, options: &[&'static str]) -> Self {
+        self.name = if self.options.is_empty() && self.user.is_none() && self.denied.is_none() {
+            name.to_owned()
+        } else {
+            format!("{}, {name}", self.name)
+        };
+        self.options.extend(options);
+        self
+    }
+
+    /// Process numbers of its own, and a `/proc` that shows them.
+    pub fn pid(self) -> Self {
+        self.and("own process numbers", &["--pid", "--fork", "--kill-child", "--mount-proc"])
+    }
+
+    /// Users of its own, of whom only root is one of the host's.
+    pub fn user(self) -> Self {
+        self.and("own users", &["--user", "--map-root-user"])
+    }
+
+    /// Mounts of its own, and an empty `/tmp`.
+    pub fn mounts(mut self) -> Self {
+        self.before.push("mount -t tmpfs none /tmp");
+        self.and("own mounts", &["--mount"])
+    }
+
+    /// Name, System V objects and clocks of its own.
+    pub fn names_and_clocks(self) -> Self {
+        let options = ["--uts", "--ipc", "--time", "--boottime=100000", "--fork", "--kill-child"];
+        self.and("own names and clocks", &options)
+    }
+
+    /// No `/proc`.
+    pub fn no_proc(mut self) -> Self {
+        self.before.push("mount -t tmpfs none /proc");
+        self.and("no /proc", &["--mount"])
+    }
+
+    /// A `/proc` that shows each user its own processes only.
+    pub fn hidepid(mut self) -> Self {
+        self.before.push("mount -t proc -o hidepid=2 proc /proc");
+        self.and("hidepid", &["--mount"])
+    }
+
+    /// The network is its own.
+    pub fn network(self) -> Self {
+        self.and("own network", &["--net"])
+    }
+
+    /// Another user, and its groups, the first of which is its own.
+    pub fn user_and_groups(self, user: u32, groups: &[u32]) -> Self {
+        let mut this = self.and(&format!("user {user}"), &[]);
+        let numbers = [user].iter().chain(groups).map(u32::to_string).collect::<Vec<_>>();
+        this.user = Some(numbers.join(" "));
+        this
+    }
+
+    /// These calls of the system are refused with this error.
+    pub fn denying(self, errno: i32, calls: &[i64]) -> Self {
+        let mut this = self.and(&format!("{} calls refused by {errno}", calls.len()), &[]);
+        let numbers = calls.iter().map(i64::to_string).collect::<Vec<_>>();
+        this.denied = Some(format!("{errno} {}", numbers.join(" ")));
+        this
+    }
+
+    /// Starts a process of a test in it.
+    pub fn start(&self, family: &Family, prepare: impl FnOnce(&mut Command)) -> Process {
+        let mut words: Vec<String> = Vec::new();
+        if !self.options.is_empty() {
+            words.push("unshare".into());
+            words.extend(self.options.iter().map(|&option| option.into()));
+        }
+        if !self.before.is_empty() {
+            let steps = self.before.join(" && ");
+            words.extend(["sh".into(), "-c".into(), format!("{steps} && exec \"$@\""), "-".into()]);
+        }
+        words.extend(family.words());
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
+        family.start_command(command, |command| {
+            let said = [(USER, &self.user), (DENIED, &self.denied)];
+            command.envs(said.into_iter().filter_map(|(name, said)| Some((name, said.as_ref()?))));
+            prepare(command);
+        })
+    }
+}
+
+/// Whether this system lets this user make containers. Loud words where it does not: then nothing
+/// is tested.
+pub fn may_make() -> bool {
+    let words = ["--pid", "--fork", "--mount-proc", "--user", "--map-root-user", "--time", "true"];
+    let made = rustix::process::geteuid().is_root()
+        && Command::new("unshare").args(words).status().is_ok_and(|status| status.success());
+    if !made {
+        eprintln!("LEFT OUT: no containers, so NOTHING was tested in them: this takes root");
+    }
+    made
+}
+
+/// Does in a process what is left to be done there; it has not done anything else yet.
+pub fn enter() {
+    let numbers = |name| {
+        let text = std::env::var(name).ok()?;
+        let numbers = text.split(' ').map(|number| number.parse::<i64>().expect("a number"));
+        Some(numbers.collect::<Vec<_>>())
+    };
+    if let Some(user) = numbers(USER) {
+        become_user(user[0] as u32, &user[1..]);
+    }
+    if let Some(denied) = numbers(DENIED) {
+        deny(denied[0] as u32, &denied[1..]);
+    }
+}
+
+fn become_user(user: u32, groups: &[i64]) {
+    let groups: Vec<libc::gid_t> = groups.iter().map(|group| *group as u32).collect();
+    let own = groups.first().copied().unwrap_or(user);
+    // SAFETY: changes the credentials of this process only, which is done with its own; the list
+    // is as long as is said.
+    let changed = unsafe {
+        libc::setgroups(groups.len(), groups.as_ptr()) == 0
+            && libc::setresgid(own, own, own) == 0
+            && libc::setresuid(user, user, user) == 0
+    };
+    assert!(changed, "root may become anybody: {}", std::io::Error::last_os_error());
+}
+
+/// Has calls of the system refused to this thread and those that it starts.
+fn deny(errno: u32, calls: &[i64]) {
+    const LOAD_NUMBER: u16 = 0x20;
+    const JUMP_IF_EQUAL: u16 = 0x15;
+    const RETURN: u16 = 0x06;
+    const REFUSE: u32 = 0x0005_0000;
+    const ALLOW: u32 = 0x7fff_0000;
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let mut steps = vec![step(LOAD_NUMBER, 0, 0, 0)];
+    for call in calls {
+        steps.push(step(JUMP_IF_EQUAL, 0, 1, *call as u32));
+        steps.push(step(RETURN, 0, 0, REFUSE | errno));
+    }
+    steps.push(step(RETURN, 0, 0, ALLOW));
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    // SAFETY: the kernel copies the program, which lives until then.
+    let denied = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
+    };
+    assert!(denied, "a filter: {}", std::io::Error::last_os_error());
+}

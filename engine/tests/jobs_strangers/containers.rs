@@ -1,0 +1,409 @@
+//! Endpoints in containers of one host, and of several users: they share memory wherever a socket
+//! and memory can be handed over, and say why where not.
+use super::common::container::{Container, may_make};
+use super::common::{Family, Line, with_processes};
+use ayre::{
+    Address, Busy, End, EndReason, Endpoint, EndpointOptions, Fault, Outgoing, PostError, Receive,
+    Refusal, RemoteId, Sent, Span, Spin, What,
+};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::{connect, socket_with};
+use std::net::Ipv4Addr;
+use std::process::Command;
+
+/// More than goes at once: some of it is asked for.
+const LEN: usize = 300_000;
+const TAG: u64 = 7;
+/// Says to a process that only processes of its host are to reach it.
+const LOCAL: &str = "AYRE_TEST_LOCAL";
+const GROUP: u32 = 4100;
+
+/// What has become of a message and its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    ByMemory,
+    /// By a link, since this user was not let in.
+    ByLink(u32),
+    Refused(u32),
+    /// Refused by the side that was to call.
+    Rejected(u32),
+    Failed,
+}
+
+impl Outcome {
+    fn words(self) -> [u64; 2] {
+        match self {
+            Self::ByMemory => [0, 0],
+            Self::ByLink(user) => [1, user.into()],
+            Self::Refused(user) => [2, user.into()],
+            Self::Rejected(user) => [3, user.into()],
+            Self::Failed => [4, 0],
+        }
+    }
+
+    fn of(words: [u64; 2]) -> Self {
+        let all = [Self::ByLink, Self::Refused, Self::Rejected];
+        match words {
+            [0, _] => Self::ByMemory,
+            [index @ 1..4, user] => all[index as usize - 1](user as u32),
+            _ => Self::Failed,
+        }
+    }
+}
+
+/// An endpoint, and its memory.
+struct Side {
+    endpoint: Endpoint,
+    bytes: Vec<u8>,
+    ended: Vec<End>,
+}
+
+impl Side {
+    fn open() -> Self {
+        let options = EndpointOptions::new().spin(Spin::SHARED);
+        let options = match std::env::var_os(LOCAL) {
+            Some(_) => options.local(),
+            None => options.at(Ipv4Addr::LOCALHOST.into()),
+        };
+        let endpoint = Endpoint::open_with(&options).expect("an endpoint");
+        Self { endpoint, bytes: vec![0; LEN], ended: Vec::new() }
+    }
+
+    fn span(&mut self) -> Span {
+        // SAFETY: the memory lives as long as the endpoint, and nobody touches it until what was
+        // posted has ended.
+        unsafe { Span::new(self.bytes.as_mut_ptr(), self.bytes.len()) }
+    }
+
+    fn go_on(&mut self) {
+        self.endpoint.progress(|end| self.ended.push(end));
+        std::thread::yield_now();
+    }
+
+    /// Sends all bytes; a fault ends it.
+    fn send(&mut self, remote: RemoteId) -> Result<(), Fault> {
+        let bytes = self.span().into();
+        let tag = Some(TAG);
+        let message = Outgoing { tag, data: None, bytes, context: 1, delivered: false };
+        loop {
+            match self.endpoint.send(remote, &message) {
+                Ok(Sent::Gone) => return Ok(()),
+                Ok(_) => break,
+                Err(PostError::Busy(_)) => self.go_on(),
+                Err(PostError::Fault(fault)) => return Err(fault),
+            }
+        }
+        self.until(|end| end.what == What::Sent)
+    }
+
+    fn until(&mut self, is_it: impl Fn(&End) -> bool) -> Result<(), Fault> {
+        loop {
+            if let Some(index) = self.ended.iter().position(&is_it) {
+                return self.ended.swap_remove(index).result;
+            }
+            self.go_on();
+        }
+    }
+
+    /// Posts a receive for all bytes.
+    fn post(&mut self) {
+        self.bytes.fill(0);
+        let (into, tag) = (self.span().into(), Some((TAG, 0)));
+        let receive = Receive { source: None, tag, into, context: 2, many: None };
+        self.endpoint.receive(receive).expect("there is room");
+    }
+
+    fn has_come(&self) -> bool {
+        self.ended.iter().any(|end| matches!(end.what, What::Received(_)))
+    }
+
+    fn check(&mut self) {
+        self.until(|end| matches!(end.what, What::Received(_))).expect("a message");
+        assert!(self.bytes.iter().enumerate().all(|(at, byte)| *byte == at as u8), "its bytes");
+    }
+
+    fn outcome(&self, remote: RemoteId, sent: Result<(), Fault>) -> Outcome {
+        let user = |why: Option<&EndReason>| match why {
+            Some(EndReason::Refused(Refusal::User(user))) => Some(Outcome::Refused(*user)),
+            Some(EndReason::Rejected(Refusal::User(user))) => Some(Outcome::Rejected(*user)),
+            _ => None,
+        };
+        let detour = user(self.endpoint.detour(remote));
+        match (sent, detour) {
+            (Ok(()), None) => Outcome::ByMemory,
+            (Ok(()), Some(Outcome::Refused(user) | Outcome::Rejected(user))) => {
+                Outcome::ByLink(user)
+            }
+            (Err(Fault::Refused), _) => {
+                user(self.endpoint.reason(remote)).unwrap_or(Outcome::Failed)
+            }
+            _ => Outcome::Failed,
+        }
+    }
+}
+
+/// A process: meets the other one, and calls it or is called.
+fn talk(number: u64, line: &Line) {
+    let mut side = Side::open();
+    let own = side.endpoint.address().to_bytes();
+    own.as_chunks().0.iter().for_each(|word| line.say(u64::from_le_bytes(*word)));
+    let mut bytes = [0; Address::BYTES];
+    for word in bytes.as_chunks_mut().0 {
+        *word = line.hear().to_le_bytes();
+    }
+    let address = Address::from_bytes(&bytes).expect("an address");
+    let remote = side.endpoint.remote(&address).expect("one that can be called");
+    if number.is_multiple_of(2) {
+        (0..LEN).for_each(|at| side.bytes[at] = at as u8);
+        let sent = side.send(remote);
+        let outcome = side.outcome(remote, sent);
+        if sent.is_ok() {
+            side.post();
+            side.check();
+        }
+        outcome.words().into_iter().for_each(|word| line.say(word));
+    } else {
+        side.post();
+        while !side.has_come() && !line.has_word() {
+            side.go_on();
+        }
+        if side.has_come() {
+            side.check();
+            side.send(remote).expect("an answer");
+        }
+    }
+    // Until the other one has what it was sent.
+    while !line.has_word() {
+        side.go_on();
+    }
+}
+
+/// Two processes in these containers, of which the first one calls.
+fn meet(family: &Family, containers: [&Container; 2], environment: &[(&str, &str)]) -> Outcome {
+    let start = |container: &Container| {
+        container.start(family, |command| {
+            command.envs(environment.iter().copied());
+        })
+    };
+    let mut processes = containers.map(start);
+    let addresses = processes.each_ref().map(|process| {
+        let words: Vec<_> = (0..Address::BYTES / 8).map(|_| process.line.hear()).collect();
+        words
+    });
+    for (process, address) in processes.iter().zip(addresses.iter().rev()) {
+        address.iter().for_each(|word| process.line.say(*word));
+    }
+    let outcome = Outcome::of([0, 1].map(|_| processes[0].line.hear()));
+    for process in &mut processes {
+        process.line.say(0);
+    }
+    processes.iter_mut().for_each(|process| process.succeeds());
+    outcome
+}
+
+/// Each kind of container beside the host, and beside one like it, whichever calls.
+fn all_share(family: &Family, containers: &[Container]) {
+    let host = Container::none();
+    for container in containers {
+        for pair in [[container, &host], [&host, container], [container, container]] {
+            let names = pair.map(Container::name);
+            assert_eq!(meet(family, pair, &[(LOCAL, "")]), Outcome::ByMemory, "{names:?}");
+        }
+    }
+}
+
+// spec: LIFE-7, LIFE-31, ENV-32, ENV-38
+#[test]
+fn endpoints_share_memory_across_namespaces() {
+    with_processes(
+        |number, line| talk(number, &line),
+        |family| {
+            if !may_make() {
+                return;
+            }
+            let new = Container::none;
+            all_share(
+                family,
+                &[
+                    new().pid(),
+                    new().user(),
+                    new().mounts(),
+                    new().names_and_clocks(),
+                    new().no_proc(),
+                    new().hidepid().user_and_groups(0, &[0]),
+                    new().user().pid().mounts().names_and_clocks(),
+                    new().pid().no_proc(),
+                ],
+            );
+        },
+    );
+}
+
+/// Calls of the system that sandboxes refuse, and that Ayre can do without.
+const REFUSED: &[i64] = &[
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_membarrier,
+    libc::SYS_pidfd_open,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_kcmp,
+    libc::SYS_userfaultfd,
+    libc::SYS_perf_event_open,
+    libc::SYS_ptrace,
+    libc::SYS_mlock,
+    libc::SYS_madvise,
+    libc::SYS_mbind,
+    libc::SYS_move_pages,
+    libc::SYS_get_mempolicy,
+    libc::SYS_set_mempolicy,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_io_uring_setup,
+    libc::SYS_process_madvise,
+    libc::SYS_prlimit64,
+    libc::SYS_getcpu,
+    libc::SYS_statx,
+    libc::SYS_setns,
+    libc::SYS_unshare,
+    libc::SYS_mremap,
+    libc::SYS_sendmmsg,
+    libc::SYS_recvmmsg,
+];
+
+// spec: ENV-38
+#[test]
+fn endpoints_do_without_the_calls_that_sandboxes_refuse() {
+    with_processes(
+        |number, line| talk(number, &line),
+        |family| {
+            for errno in [libc::EPERM, libc::ENOSYS] {
+                all_share(family, &[Container::none().denying(errno, REFUSED)]);
+            }
+        },
+    );
+}
+
+/// Whichever calls, the outcome is the same: other users are not let in, root only where it lets in
+/// the other one.
+// spec: LIFE-7, LIFE-27, ENV-34, ENV-38
+#[test]
+fn users_are_let_in_by_one_rule() {
+    with_processes(
+        |number, line| talk(number, &line),
+        |family| {
+            if !may_make() {
+                return;
+            }
+            let user = |user| Container::none().user_and_groups(user, &[user, GROUP]);
+            let (root, one, other) = (Container::none(), user(4001), user(4002));
+            let local = [(LOCAL, "")];
+            assert_eq!(meet(family, [&one, &one], &local), Outcome::ByMemory);
+            assert_eq!(meet(family, [&one, &root], &local), Outcome::Refused(4001));
+            assert_eq!(meet(family, [&root, &one], &local), Outcome::Rejected(4001));
+            assert_eq!(meet(family, [&one, &other], &local), Outcome::Rejected(4002));
+            // The secret of an address lets in who has it.
+            assert_eq!(meet(family, [&one, &root], &[]), Outcome::ByLink(4001));
+            assert_eq!(meet(family, [&root, &one], &[]), Outcome::ByLink(4001));
+            assert_eq!(meet(family, [&one, &other], &[]), Outcome::ByLink(4002));
+            let group = GROUP.to_string();
+            let open = [(LOCAL, ""), ("AYRE_GROUP", &*group)];
+            for pair in [[&one, &root], [&root, &one], [&one, &other]] {
+                assert_eq!(meet(family, pair, &open), Outcome::ByMemory, "{pair:?}");
+            }
+        },
+    );
+}
+
+/// Fills the place for waiting callers of an endpoint's socket that has no file.
+fn fill(name: &str) -> Vec<OwnedFd> {
+    let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("a name");
+    let call = || {
+        let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::NONBLOCK);
+        let socket = socket_with(AddressFamily::UNIX, kind, flags, None).expect("a socket");
+        match connect(&socket, &address) {
+            Ok(()) => Some(socket),
+            Err(errno) => {
+                assert_eq!(errno, Errno::AGAIN, "it is full");
+                None
+            }
+        }
+    };
+    std::iter::from_fn(call).collect()
+}
+
+/// The first process is called, the second one is a stranger, and others call.
+fn be_called_in_a_crowd(number: u64, line: &Line) {
+    if number == 1 {
+        let words = [0; 8].map(|_| line.hear());
+        let callers = fill(&format!("ayre-{:016x}{:016x}", words[2], words[3]));
+        line.say(callers.len() as u64);
+        line.hear();
+        return;
+    }
+    let mut side = Side::open();
+    if number == 0 {
+        let own = side.endpoint.address().to_bytes();
+        own.as_chunks().0.iter().for_each(|word| line.say(u64::from_le_bytes(*word)));
+        line.hear();
+        for _ in CALLERS {
+            side.post();
+            side.check();
+        }
+        return;
+    }
+    let words = [0; 8].map(|_| line.hear());
+    let bytes: Vec<_> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let address = Address::from_bytes(bytes[..].try_into().expect("64 bytes"));
+    let remote = side.endpoint.remote(&address.expect("an address")).expect("a neighbour");
+    (0..LEN).for_each(|at| side.bytes[at] = at as u8);
+    let (bytes, tag) = (side.span().into(), Some(TAG));
+    let message = Outgoing { tag, data: None, bytes, context: 1, delivered: false };
+    let sent = side.endpoint.send(remote, &message);
+    line.say(u64::from(sent == Err(PostError::Busy(Busy::Connecting))));
+    side.send(remote).expect("it lives");
+    line.say(1);
+}
+
+const CALLERS: std::ops::Range<u64> = 2..4;
+
+/// Another user takes all places for waiting callers of an endpoint that computes. Who shares the
+/// user's folder does not notice, and others wait: nobody takes the endpoint for dead.
+// spec: LIFE-31, ENV-38
+#[test]
+fn another_users_calls_keep_nobody_from_an_endpoint() {
+    with_processes(
+        |number, line| be_called_in_a_crowd(number, &line),
+        |family| {
+            if !may_make() {
+                return;
+            }
+            let (host, stranger) =
+                (Container::none(), Container::none().user_and_groups(4003, &[4003]));
+            let local = |command: &mut Command| {
+                command.env(LOCAL, "");
+            };
+            let mut called = host.start(family, local);
+            let mut stranger = stranger.start(family, local);
+            let address = [0; 8].map(|_| called.line.hear());
+            address.iter().for_each(|word| stranger.line.say(*word));
+            assert!(stranger.line.hear() > 1000, "all places are taken");
+            let mut callers = [host, Container::none().mounts()].map(|container| {
+                let caller = container.start(family, local);
+                address.iter().for_each(|word| caller.line.say(*word));
+                assert_eq!(caller.line.hear(), 1, "it is told to try again: {}", container.name());
+                caller
+            });
+            called.line.say(0);
+            callers.iter_mut().for_each(|caller| {
+                assert_eq!(caller.line.hear(), 1);
+                caller.succeeds();
+            });
+            called.succeeds();
+            stranger.line.say(0);
+            stranger.succeeds();
+        },
+    );
+}

@@ -32,6 +32,7 @@ local HEADER = {
     { "echo.path", 3, 1, "Echo of path", base.DEC, only = "echo" },
     { "length", 4, 2, "Payload length", base.DEC },
     { "sack.channel", 6, 1, "Sack of channel", base.DEC, values = CHANNELS },
+    { "late", 7, 1, "Waited for a look (32768 ns)", base.DEC, only = "echo" },
     { "to", 8, 4, "To", base.HEX },
     { "generation", 12, 4, "Generation", base.HEX },
     { "token", 16, 8, "Token", base.HEX },

@@ -82,8 +82,8 @@ normal() {
             printf "%s %s %x", kinds[$1], channels[$2 + 1], is($3) + 2 * is($4) + 8 * is($5)
             for (i = 6; i <= 18; i++) printf " %s", plain($i)
             printf " %s %s", channels[$19 + 1], number($20)
-            for (i = 21; i <= 23; i++) printf " %s", plain($i)
-            printf " %s %s\n", is($24), $25 == "" ? "-" : $25 ":" $26 ":" $27
+            for (i = 21; i <= 24; i++) printf " %s", plain($i)
+            printf " %s %s\n", is($25), $26 == "" ? "-" : $26 ":" $27 ":" $28
         }'
 }
 
@@ -94,7 +94,7 @@ text2pcap -q -u 7000,7001 "$scratch/hexdump" "$scratch/frames.pcap" 2>/dev/null
 fields=""
 for field in kind channel flags.early flags.nack flags.answer path to generation token packet seq \
     stamp ack.0 ack.1 ack.2 \
-    limit.0 limit.1 limit.2 sack.channel sack echo held echo.path payload.good \
+    limit.0 limit.1 limit.2 sack.channel sack echo held echo.path late payload.good \
     record.kind record.length record.tag; do
     fields="$fields -e ayre.$field"
 done

@@ -104,18 +104,6 @@ impl Port {
         }
     }
 
-    /// One round of waiting for a peer that is at work: progress, then a spin or a yield.
-    pub(crate) fn pause(&mut self, rounds: &mut u32) {
-        *rounds += 1;
-        if *rounds < self.config.spin.polls {
-            self.progress_lanes();
-            std::hint::spin_loop();
-        } else {
-            self.progress();
-            std::thread::yield_now();
-        }
-    }
-
     /// Takes the next message, if there is one, into the front of `into`. Never blocks.
     ///
     /// Messages of one sender come in the order in which they were sent.

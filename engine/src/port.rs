@@ -62,6 +62,8 @@ pub struct Port {
     /// What polls look at the wire for: connections and calls of endpoints; of another port, that
     /// it is open to other hosts.
     pub(crate) linked: usize,
+    /// Yields that are left out, as somebody computes on this processor.
+    pub(crate) yields_in_vain: u32,
     /// Connections with other hosts, once the port is open to them; shared with other threads.
     pub(crate) wire: Arc<OnceLock<Mutex<Wire>>>,
     /// Pumps the wire while the program does not.
@@ -179,6 +181,7 @@ impl Port {
             staging: Box::new([0; RECORD_MAX]),
             mediated: 0,
             linked: 0,
+            yields_in_vain: 0,
             wire: Arc::default(),
             keeper: None,
             alarm: None,

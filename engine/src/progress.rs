@@ -315,7 +315,11 @@ impl EngineShared {
         self.announce_sleep(true);
         fence::heavy();
         if !self.serve() {
-            let due = self.wire.get().and_then(|wire| wire::lock(wire).deadline());
+            let due = self.wire.get().and_then(|wire| {
+                let mut wire = wire::lock(wire);
+                wire.settle();
+                wire.deadline()
+            });
             self.sleep.sleep(due);
         }
         self.announce_sleep(false);

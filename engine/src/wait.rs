@@ -26,6 +26,15 @@ use std::time::{Duration, Instant};
 
 /// Polls between two looks at the clock, which cost as much as several polls.
 const ROUNDS_PER_CLOCK: u32 = 256;
+/// A poll that looks at links asks the system, which takes as long as so many looks at memory.
+const POLLS_OF_LINKS: u32 = 64;
+/// A yield that takes longer has met somebody who computes, and who gets the processor for long: to
+/// sleep is better, for whoever sleeps is run when it is woken.
+const YIELD_MAX: Duration = Duration::from_micros(100);
+/// Yields that are left out after one of those.
+const YIELDS_LEFT_OUT: u32 = 1024;
+/// Longest sleep of somebody who waits for room, of which not all of those tell who give it.
+const NAP: Duration = Duration::from_micros(250);
 const CONTROL: u64 = 0;
 const OWN: u64 = 1;
 /// Peers' bells have this number and those after it.
@@ -210,8 +219,8 @@ impl Port {
         deadline: Option<Instant>,
         mut attempt: impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<T> {
-        let spin = self.config.spin;
-        for round in 0..spin.polls.saturating_add(spin.yields) {
+        let (polls, yields) = (self.polls_awake(), self.config.spin.yields);
+        for round in 0..polls.saturating_add(yields) {
             if let Some(value) = attempt(self) {
                 return Some(value);
             }
@@ -219,13 +228,68 @@ impl Port {
             if round.is_multiple_of(ROUNDS_PER_CLOCK) && is_over(deadline) {
                 return None;
             }
-            if round < spin.polls {
+            if round < polls {
                 std::hint::spin_loop();
-            } else {
-                std::thread::yield_now();
+            } else if !self.make_way() {
+                return None;
             }
         }
         None
+    }
+
+    /// How often to poll before others may run.
+    pub(crate) fn polls_awake(&self) -> u32 {
+        let polls = self.config.spin.polls;
+        if self.looks_at_links() { polls.div_ceil(POLLS_OF_LINKS) } else { polls }
+    }
+
+    /// Whether this port's polls ask the system for what has come from other hosts.
+    fn looks_at_links(&self) -> bool {
+        self.linked > 0 && self.engine.is_none()
+    }
+
+    /// Lets others run. False where to yield would not do: somebody computes, and what comes from
+    /// other hosts wakes whoever sleeps.
+    // spec: WAIT-5
+    fn make_way(&mut self) -> bool {
+        if !self.looks_at_links() {
+            std::thread::yield_now();
+            return true;
+        }
+        if self.yields_in_vain > 0 {
+            self.yields_in_vain -= 1;
+            return false;
+        }
+        let before = Instant::now();
+        std::thread::yield_now();
+        let is_over = before.elapsed() >= YIELD_MAX;
+        self.yields_in_vain = if is_over { YIELDS_LEFT_OUT } else { 0 };
+        !is_over
+    }
+
+    /// Sleeps for a moment, or until something has come; not where a message waits to be taken.
+    // spec: WAIT-3, WAIT-5
+    fn nap(&mut self) {
+        let until = Instant::now() + NAP;
+        self.sleep_unless(Some(until), &mut |port: &mut Self| {
+            let mut connections = port.connections.iter().flatten();
+            connections.any(|connection| connection.messages_in.peek().is_some()).then_some(())
+        });
+    }
+
+    /// Waits for a moment where a peer is at work: polls, then lets others run, or sleeps.
+    pub(crate) fn pause(&mut self, rounds: &mut u32) {
+        *rounds += 1;
+        if *rounds < self.polls_awake() {
+            self.progress_lanes();
+            std::hint::spin_loop();
+            return;
+        }
+        let has_come = self.progress_all();
+        self.service_control();
+        if !has_come && !self.make_way() {
+            self.nap();
+        }
     }
 
     /// Waits for something that comes by a control channel, where polling lanes would be in vain.
@@ -315,6 +379,7 @@ impl Port {
             self.announce_sleep(false);
             return found;
         }
+        self.settle_wire();
         self.sleep.doze(self.wake_by(deadline));
         self.announce_sleep(false);
         // Before rings are taken: what it waits for comes first.

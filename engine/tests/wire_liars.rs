@@ -321,7 +321,7 @@ fn odd_headers() -> [Lie; 5] {
         }),
         ("times that cannot be", |liar| {
             for (stamp, held) in [(1, u32::MAX), (u32::MAX, 0), (0, 0), (1 << 31, 1)] {
-                let echo = Some(Echo { stamp, held, path: 3 });
+                let echo = Some(Echo { stamp, held, path: 3, late: 0 });
                 let header = liar.header();
                 liar.send(&Header { echo, ..header }, &[]);
             }

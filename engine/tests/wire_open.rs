@@ -1,5 +1,5 @@
 //! Opening links between ports of different hosts, as far as they know.
-use ayre::{Config, NetOptions, PeerId, Port, ReceiveError, SetupError, Spin};
+use ayre::{Config, Ethernet, NetOptions, PeerId, Port, ReceiveError, SetupError, Spin};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -73,6 +73,25 @@ fn a_capture_of_an_encrypted_link_can_be_read() {
         assert!(times >= 1, "it is not in the capture of port {number}");
     }
     std::fs::remove_dir_all(&folder).expect("nobody uses it");
+}
+
+/// Each poll of links is a call of the system: some dozens, and then it sleeps until something is
+/// due, and asks again a few times.
+// spec: WAIT-4, WAIT-5
+#[test]
+fn a_wait_of_a_port_with_links_sleeps_after_some_dozens_of_calls() {
+    let options = here(NetOptions::plain()).ethernet(Ethernet::Never);
+    let config = |number| Config::new().number(number).spin(Spin::DEDICATED);
+    let [mut near, mut far] = [1, 2].map(|number| Port::open(config(number)).expect("a port"));
+    let to = far.open_net(&options).expect("an address of this host");
+    near.open_net(&options).expect("an address of this host");
+    connect(&mut near, &mut far, &to).expect("the same options");
+    let calls = |port: &Port| port.wire_report().expect("a wire").nets[0].calls;
+    let (mut buffer, before) = ([0; 8], calls(&far));
+    let nothing = far.recv(&mut buffer, Some(Duration::from_millis(100)));
+    assert_eq!(nothing, Err(ReceiveError::TimedOut));
+    let calls = calls(&far) - before;
+    assert!(calls < 500, "{calls} calls");
 }
 
 // spec: LIFE-20

@@ -47,8 +47,8 @@ fn paths() -> impl Strategy<Value = u8> {
 }
 
 fn echoes() -> impl Strategy<Value = Option<Echo>> {
-    let echo = (any::<u32>(), any::<u32>(), paths());
-    prop::option::of(echo.prop_map(|(stamp, held, path)| Echo { stamp, held, path }))
+    let echo = (any::<u32>(), any::<u32>(), paths(), any::<u8>());
+    prop::option::of(echo.prop_map(|(stamp, held, path, late)| Echo { stamp, held, path, late }))
 }
 
 /// A header that goes with a payload.
@@ -217,11 +217,11 @@ proptest! {
     ) {
         let mut bytes = header.encode(crc);
         let is_echo = header.echo.is_some();
-        prop_assert_eq!((bytes[1] >> 6, bytes[7]), (0, 0));
-        prop_assert!(is_echo || bytes[3] == 0 && bytes[80..88] == [0; 8]);
-        (bytes[1], bytes[7]) = (bytes[1] | flags << 6, first);
+        prop_assert_eq!(bytes[1] >> 6, 0);
+        prop_assert!(is_echo || (bytes[3], bytes[7]) == (0, 0) && bytes[80..88] == [0; 8]);
+        bytes[1] |= flags << 6;
         if !is_echo {
-            bytes[3] = first;
+            (bytes[3], bytes[7]) = (first, first);
             bytes[80..88].copy_from_slice(&echo.to_le_bytes());
         }
         let sum = crc(&bytes[..92]);
@@ -327,7 +327,7 @@ fn header() -> Header {
         ack: [7, 8, 9],
         limit: [10, 11, 12],
         sack: Sack { channel: Channel::Posted, arrived: 13 },
-        echo: Some(Echo { stamp: 14, held: 15, path: 0 }),
+        echo: Some(Echo { stamp: 14, held: 15, path: 0, late: 18 }),
         payload: Digest { len: 16, crc: 17 },
     }
 }

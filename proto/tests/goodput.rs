@@ -9,11 +9,12 @@ mod dice;
 use ayre_proto::link::congestion::{Config, ONE, Scaling, Windows};
 use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, Heard};
 use ayre_proto::link::frame::{Channel, Digest, Flags, Header};
+use ayre_proto::link::looks::Looks;
 use ayre_proto::link::receive::Arrival;
 use ayre_proto::link::{Repair, rtt};
 use dice::Dice;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// Nanoseconds that the bottleneck takes for a frame with a payload.
 const SERVICE: u64 = 1_200;
@@ -31,13 +32,18 @@ fn drive() -> Drive {
         base_target: 1_000_000,
         scaling: Scaling { range: 1_000_000, start: 8 * ONE, end: 64 * ONE },
         increase: ONE,
-        window: Windows { min: 8 * ONE, initial: 16 * ONE, max: 192 * ONE },
+        slow_start: true,
+        window: Windows { min: 8 * ONE, calm: 64 * ONE, initial: 16 * ONE, max: 192 * ONE },
         ..Config::RACK
     };
     drive
 }
 
 fn end(own: usize) -> End {
+    end_with(own, &drive())
+}
+
+fn end_with(own: usize, drive: &Drive) -> End {
     let agreed = Agreement {
         to: 100 + (1 - own) as u32,
         own: 100 + own as u32,
@@ -49,7 +55,7 @@ fn end(own: usize) -> End {
         repair: Repair::Selective,
         paths: 1,
     };
-    let mut end = End::new(agreed, &drive(), 0);
+    let mut end = End::new(agreed, drive, 0);
     end.give(Channel::Posted, end.receiver(Channel::Posted).wants(), 0);
     end
 }
@@ -72,8 +78,11 @@ struct Network {
     dice: Dice,
     /// Of ten thousand frames so many are lost.
     loss: u64,
-    /// Until when the bottleneck is busy, by sender.
+    /// Nanoseconds that the bottleneck takes for a frame with a payload.
+    service: u64,
+    /// Until when the bottleneck is busy, by sender, and for how long at most in the second half.
     busy: [u64; 2],
+    deepest: u64,
     /// By time of arrival and order of sending: to whom, and what.
     under_way: BinaryHeap<Reverse<(u64, u64, usize)>>,
     headers: Vec<Header>,
@@ -91,7 +100,9 @@ impl Network {
             ends: [end(0), end(1)],
             dice: Dice(seed),
             loss,
+            service: SERVICE,
             busy: [0; 2],
+            deepest: 0,
             under_way: BinaryHeap::new(),
             headers: vec![],
             delivered: 0,
@@ -138,8 +149,10 @@ impl Network {
         for header in wire.0 {
             let is_full = header.payload.len > 0;
             self.transmissions += u64::from(is_full);
-            let service = if is_full { SERVICE } else { SERVICE / 10 };
+            let service = if is_full { self.service } else { self.service / 10 };
             self.busy[from] = self.busy[from].max(self.now) + service;
+            let depth = if self.now > SPAN / 2 { self.busy[from] - self.now } else { 0 };
+            self.deepest = self.deepest.max(depth);
             if self.dice.below(10_000) >= self.loss {
                 let number = self.headers.len() as u64;
                 self.headers.push(header);
@@ -161,6 +174,120 @@ impl Network {
             self.delivered += u64::from(frames);
         }
     }
+}
+
+/// Two hosts on which others compute: each looks for a while, and then not for some milliseconds.
+/// The network is never full.
+struct Busy {
+    now: u64,
+    ends: [End; 2],
+    looks: [Looks; 2],
+    dice: Dice,
+    /// When each host looks next, and from when on others are run there.
+    turns: [u64; 2],
+    slices: [u64; 2],
+    /// By receiver, with the time of arrival.
+    under_way: [VecDeque<(u64, Header)>; 2],
+    delivered: u64,
+}
+
+/// Between two looks of a host that is run.
+const LOOK: u64 = 5_000;
+
+impl Busy {
+    fn new(drive: &Drive, seed: u64) -> Self {
+        Self {
+            now: 0,
+            ends: [0, 1].map(|own| end_with(own, drive)),
+            looks: [0; 2].map(Looks::all_the_time),
+            dice: Dice(seed),
+            turns: [0; 2],
+            slices: [0; 2],
+            under_way: Default::default(),
+            delivered: 0,
+        }
+    }
+
+    /// How many frames have arrived in the second half.
+    fn run(mut self, span: u64) -> (u64, Self) {
+        let mut half = 0;
+        while self.now < span {
+            let host = usize::from(self.turns[1] < self.turns[0]);
+            self.now = self.turns[host];
+            self.turn(host);
+            half = if self.now < span / 2 { self.delivered } else { half };
+        }
+        (self.delivered - half, self)
+    }
+
+    fn turn(&mut self, host: usize) {
+        let (now, mut wire) = (self.now, Wire::default());
+        self.looks[host].look(now);
+        while let Some((_, header)) = self.under_way[host].pop_front_if(|(at, _)| *at <= now) {
+            let (end, looks) = (&mut self.ends[host], &self.looks[host]);
+            let heard = end.on_header_found(&header, looks, &mut wire).expect("an honest peer");
+            if heard == Heard::Payload
+                && let Arrival::InOrder(frames) =
+                    end.on_payload(&header, now).expect("an honest peer")
+            {
+                end.take(Channel::Posted, frames);
+                end.give(Channel::Posted, frames, now);
+                self.delivered += u64::from(frames);
+            }
+        }
+        self.looks[host].emptied();
+        let end = &mut self.ends[host];
+        while host == 0 && end.may_send(Channel::Posted, now) {
+            let digest = (Digest { len: 1400, crc: 0 }, Flags::empty());
+            end.send(Channel::Posted, digest, now, &mut wire);
+        }
+        end.on_time(now, &mut wire);
+        self.go_on(host);
+        // Whoever is stopped may be just before its frames leave.
+        let is_stopped = self.turns[host] > now + LOOK && self.dice.percent(50);
+        let left = if is_stopped { self.turns[host] } else { now };
+        let other = &mut self.under_way[1 - host];
+        other.extend(wire.0.into_iter().map(|header| (left + DELAY, header)));
+        other.make_contiguous().sort_by_key(|(at, _)| *at);
+    }
+
+    fn go_on(&mut self, host: usize) {
+        self.turns[host] += LOOK;
+        if self.turns[host] > self.slices[host] {
+            self.turns[host] += 1_000_000 + self.dice.below(5_000_000);
+            self.slices[host] = self.turns[host] + self.dice.below(1_000_000);
+        }
+    }
+}
+
+/// What hosts that look late have of a network is as much as if no window held them back: their own
+/// delay is not taken for a queue, nor for losses.
+// spec: RTT-7, RTT-8, CONG-10, CONG-11
+#[test]
+fn hosts_that_look_late_are_no_congested_network() {
+    for seed in 1..=4 {
+        let mut free = drive();
+        let all = 192 * ONE;
+        free.congestion.window = Windows { min: all, calm: all, initial: all, max: all };
+        let (best, _) = Busy::new(&free, seed).run(10 * SPAN);
+        let (have, busy) = Busy::new(&drive(), seed).run(10 * SPAN);
+        println!("{have} frames of {best}, window {}", busy.ends[0].window() / ONE);
+        assert!(have >= best / 10 * 9, "{have} of {best}");
+    }
+}
+
+/// Between hosts that look all the time, every delay is a queue: one that is there for long is no
+/// longer than what the target delay and the calm window make it, though nothing is ever lost.
+// spec: CONG-3, CONG-9, CONG-10
+#[test]
+fn a_queue_of_the_network_stays_short_though_nothing_is_lost() {
+    let mut network = Network::new(0, 1);
+    network.service = 10 * SERVICE;
+    let run = network.run();
+    let deepest = run.deepest / run.service;
+    let load = (run.delivered * run.service) as f64 / SPAN as f64;
+    println!("load {load:.3}, {deepest} frames in the queue at most");
+    assert!(load > 0.95 && deepest < 128, "{deepest} frames");
 }
 
 /// Selective repair gives at least what going back to a lost frame would, were every loss known
@@ -192,7 +319,9 @@ fn losses_cost_little_more_than_what_is_lost() {
 
 /// Two ends of which the first one has credit, knows the round trip, and has sent all it may.
 fn full() -> ([End; 2], u64, Vec<Header>) {
-    let (mut ends, now) = ([end(0), end(1)], 2 * DELAY);
+    let mut drive = drive();
+    drive.congestion.slow_start = false;
+    let (mut ends, now) = ([0, 1].map(|own| end_with(own, &drive)), 2 * DELAY);
     let (mut probe, mut answer) = (Wire::default(), Wire::default());
     ends[0].on_time(0, &mut probe);
     for header in probe.0 {
@@ -236,6 +365,24 @@ fn reminders_are_one_frame_each_at_intervals_that_double() {
     let mut wire = Wire::default();
     end.on_time(start + 1_000_000, &mut wire);
     assert_eq!(end.window(), window * ONE / 2, "the timeout of those without a reminder");
+}
+
+/// An owner that is about to sleep does not wait until it is time to say what has come.
+// spec: LINK-13, WIRE-15
+#[test]
+fn what_has_come_is_said_before_a_host_sleeps() {
+    let (mut ends, now, sent) = full();
+    let (end, mut wire) = (&mut ends[1], Wire::default());
+    end.on_time(now, &mut wire);
+    assert!(!end.say_all(now, &mut wire), "nothing has come that was not said");
+    assert_eq!(end.on_header(&sent[0], now, &mut wire), Ok(Heard::Payload));
+    assert_eq!(end.on_payload(&sent[0], now), Ok(Arrival::InOrder(1)));
+    wire.0.clear();
+    end.on_time(now, &mut wire);
+    assert!(wire.0.is_empty() && end.deadline(now) == now + 20_000, "there would be time");
+    assert!(end.say_all(now, &mut wire) && !end.say_all(now, &mut wire));
+    let acks: Vec<_> = wire.0.iter().map(|header| header.ack[0]).collect();
+    assert_eq!(acks, [1], "once");
 }
 
 /// Room that a loss makes in the window is for what was lost.

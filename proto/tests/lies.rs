@@ -51,6 +51,7 @@ fn lie(dice: &mut Dice, packet: u64, end: &End, now: u64) -> Header {
         stamp: near(dice, stamp.wrapping_sub(50_000)),
         held: near(dice, 0),
         path: dice.below(4) as u8,
+        late: dice.word() as u8,
     });
     let ack = Channel::ALL.map(|channel| near(dice, end.sender(channel).oldest()));
     Header {

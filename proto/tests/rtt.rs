@@ -1,6 +1,7 @@
 //! Round trips, against RFC 6298 in real numbers and against a list of all samples.
 use ayre_proto::lane::Malformed;
 use ayre_proto::limits::ROUND_TRIP_MAX;
+use ayre_proto::link::looks::{Looks, UNIT, UNITS_MAX};
 use ayre_proto::link::rtt::{Bounds, Rtt, SHORTEST_WINDOW};
 use proptest::prelude::*;
 
@@ -209,6 +210,49 @@ fn the_shortest_round_trip_is_that_of_late() {
     assert_eq!(at(2 * SHORTEST_WINDOW - 1, 45), 20);
     assert_eq!(at(2 * SHORTEST_WINDOW, 60), 40);
     assert_eq!(at(4 * SHORTEST_WINDOW, 70), 70, "both are over");
+}
+
+/// In whole units, and of nothing that lies before the last look that has left nothing.
+// spec: RTT-7
+#[test]
+fn what_is_found_is_as_late_as_the_last_look_that_took_everything() {
+    let mut looks = Looks::all_the_time(100);
+    for (at, units) in [(100 + UNIT - 1, 0), (100 + UNIT, 1), (100 + 3 * UNIT - 1, 2)] {
+        looks.look(at);
+        assert_eq!(looks.late(), units, "something was left each time");
+    }
+    looks.emptied();
+    assert_eq!(looks.late(), 0);
+    let most = looks.now() + 255 * UNIT;
+    for (at, units) in [(most - 1, 254), (most, UNITS_MAX), (u64::MAX, UNITS_MAX)] {
+        looks.look(at);
+        assert_eq!(looks.late(), units);
+    }
+}
+
+/// What is stamped before a gap may leave at its end, and what is found behind one may have come
+/// at its beginning.
+// spec: RTT-8
+#[test]
+fn a_host_has_caused_the_gaps_that_a_round_trip_begins_and_ends_with() {
+    let mut looks = Looks::all_the_time(0);
+    let mut look = |at| {
+        looks.look(at);
+        looks.emptied();
+    };
+    [10, 20, 20 + 9 * UNIT, 30 + 9 * UNIT].into_iter().for_each(&mut look);
+    let now = 30 + 9 * UNIT;
+    assert_eq!(looks.own_share(19), 0, "before the gap, at a look that was followed by another");
+    assert_eq!(looks.own_share(20), 9 * UNIT);
+    assert_eq!(looks.own_share(25), 9 * UNIT - 5, "stamped between two looks");
+    assert_eq!(looks.own_share(20 + 9 * UNIT), 0);
+    looks.look(now + 100);
+    assert_eq!(looks.own_share(20), 9 * UNIT + 100, "and found late");
+    for gap in 1..=8 {
+        looks.look(now + 100 + gap * UNIT);
+    }
+    looks.emptied();
+    assert_eq!(looks.own_share(20), 0, "eight gaps ago nobody remembers");
 }
 
 #[test]

@@ -98,6 +98,8 @@ pub struct Messenger<S> {
     pub(crate) deaths: VecDeque<PeerId>,
     /// The last poll has found a message where one came last.
     has_found: bool,
+    /// Rounds of waiting for room in a row.
+    pauses: u32,
     /// Connections that had begun or ended when this last waited.
     peer_changes: u64,
     syncs: u64,
@@ -123,6 +125,7 @@ impl<S> Messenger<S> {
             buffer: Box::new([0; EAGER_MAX]),
             deaths: VecDeque::new(),
             has_found: false,
+            pauses: 0,
             peer_changes: 0,
             syncs: 0,
         }
@@ -488,10 +491,9 @@ impl<S> Messenger<S> {
     ) -> Result<usize, ReceiveError> {
         let mut timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
         let is_over = timeout.is_some_and(|left| left.is_zero());
-        if self.out.is_restless {
+        let is_restless = self.out.is_restless;
+        if is_restless {
             // Room wakes nobody.
-            self.out.port.progress();
-            std::thread::yield_now();
             timeout = Some(Duration::ZERO);
         }
         // Who waits for a peer looks whether it has gone after each change.
@@ -500,7 +502,10 @@ impl<S> Messenger<S> {
         let has_news =
             |port: &Port| port.peer_changes != seen || clubs.has_boards && clubs.has_news();
         match port.recv_or_news(&mut self.buffer[..], timeout, has_news) {
-            Ok(message) => Ok(usize::from(self.take(state, &message))),
+            Ok(message) => {
+                self.pauses = 0;
+                Ok(usize::from(self.take(state, &message)))
+            }
             Err(ReceiveError::PeerDied(peer)) => {
                 self.out.forget(peer);
                 self.groups.on_death(peer);
@@ -509,7 +514,12 @@ impl<S> Messenger<S> {
                 self.out.has_more = true;
                 Err(ReceiveError::PeerDied(peer))
             }
-            Err(ReceiveError::TimedOut) if !is_over => Ok(0),
+            Err(ReceiveError::TimedOut) if !is_over => {
+                if is_restless {
+                    self.out.port.pause(&mut self.pauses);
+                }
+                Ok(0)
+            }
             Err(error) => Err(error),
         }
     }

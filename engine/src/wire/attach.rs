@@ -333,6 +333,16 @@ impl Port {
         }
     }
 
+    /// Before the port sleeps: what peers may wait for is said.
+    // spec: WIRE-15
+    pub(crate) fn settle_wire(&self) {
+        if let Some(wire) = self.wire.get()
+            && self.engine.is_none()
+        {
+            lock(wire).settle();
+        }
+    }
+
     /// When a sleeper must wake: links have things to do by the clock.
     pub(crate) fn wake_by(&self, deadline: Option<Instant>) -> Option<Instant> {
         match self.wire.get() {

@@ -34,6 +34,9 @@ impl Port {
     /// Has the port's descriptor wake who sleeps on it when links have something to do, or no
     /// longer.
     pub(crate) fn set_alarm(&mut self, is_on: bool) {
+        if is_on {
+            self.settle_wire();
+        }
         let at = if is_on { self.wake_by(None) } else { None };
         if let Some(alarm) = &mut self.alarm {
             alarm.set(at);

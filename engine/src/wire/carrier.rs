@@ -215,6 +215,16 @@ impl Carrier {
 
     /// The port leaves: what it has done is told before.
     pub(crate) fn leave(&mut self) {
+        self.tell_now();
+    }
+
+    /// Whether there is something that the other side has not been told.
+    pub(crate) fn has_news(&self) -> bool {
+        self.told.since.is_some()
+    }
+
+    /// What the other side has not been told is told with what is sent next.
+    pub(crate) fn tell_now(&mut self) {
         self.heard.asks = true;
     }
 

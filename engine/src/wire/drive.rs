@@ -8,11 +8,23 @@ use ayre_proto::link::end::Drive;
 use ayre_proto::link::rtt;
 use std::time::Duration;
 
-/// - Target delay 1 ms and more: the queues that delay tells of are mostly those before a port
-///   that is not running. Those of the network are kept short by what a receiver's buffers hold.
-/// - Windows of at least eight frames: a program that was held up once would crawl for long, and
-///   where nobody polls for an acknowledgement a few frames must do. What eight frames of each link
-///   are too much for is lost, and waits for its timeout, which doubles.
+/// The calm window of short frames, in frames.
+const CALM_MAX: u32 = 64;
+/// The least window, in frames.
+const LEAST: u32 = 8;
+/// What 1 Gbit/s carries in a millisecond: a network that carries less in that time is seldom met,
+/// and one whose queue is too long with it loses frames.
+const CALM_BYTES: u32 = 125_000;
+
+/// - Target delay 1 ms and more: what neither host says that it has caused is still not all the
+///   network's, where the system's own threads wait for a processor. Queues of the network are
+///   kept short by what a receiver's buffers hold, too.
+/// - The window doubles in a round trip at first: round trips may take milliseconds.
+/// - Delays leave a window of 64 frames as long as nothing is lost, fewer where frames are long:
+///   see [`drive_frames`].
+/// - Windows of at least eight frames: where nobody polls for an acknowledgement a few frames must
+///   do. What eight frames of each link are too much for is lost, and waits for its timeout, which
+///   doubles.
 /// - Timeouts of at least 1 ms: a frame is rarely lost without later ones to tell of it.
 pub(super) fn drive(silence: Duration) -> Drive {
     let mut drive = Drive::RACK;
@@ -21,9 +33,25 @@ pub(super) fn drive(silence: Duration) -> Drive {
         base_target: 1_000_000,
         scaling: Scaling { range: 1_000_000, start: 8 * ONE, end: 64 * ONE },
         increase: ONE,
-        window: Windows { min: 8 * ONE, initial: 16 * ONE, max: 192 * ONE },
+        slow_start: true,
+        window: Windows {
+            min: LEAST * ONE,
+            calm: CALM_MAX * ONE,
+            initial: 16 * ONE,
+            max: 192 * ONE,
+        },
         ..Config::RACK
     };
     drive.life.silence = (silence.as_nanos() as u64).max(1_000_000);
+    drive
+}
+
+/// The same for frames of this length: delays leave as many as a modest network carries in a
+/// millisecond.
+// spec: CONG-10
+pub(super) fn drive_frames(drive: &Drive, frame_max: u16) -> Drive {
+    let mut drive = *drive;
+    let frames = CALM_BYTES / u32::from(frame_max).max(1);
+    drive.congestion.window.calm = frames.clamp(LEAST, CALM_MAX) * ONE;
     drive
 }

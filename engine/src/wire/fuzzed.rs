@@ -296,7 +296,8 @@ fn altered(mut header: Header, script: &mut Script<'_>) -> Header {
                 header.flags = Flags::from_bits_truncate(near as u8);
                 header.channel = Channel::ALL[usize::from(script.byte() % 3)];
                 header.path = script.byte() % 4;
-                let echo = Echo { stamp: script.word() as u32, held: near, path: near as u8 % 4 };
+                let (path, late) = (near as u8 % 4, near as u8);
+                let echo = Echo { stamp: script.word() as u32, held: near, path, late };
                 header.echo = script.byte().is_multiple_of(2).then_some(echo);
             }
         }

@@ -14,6 +14,7 @@ use ayre_proto::link::frame::{
     Channel, Flags, HEAD_BYTES, HEADER_BYTES, Header, Payload, RecordKind, Records,
 };
 use ayre_proto::link::life::State;
+use ayre_proto::link::looks::Looks;
 use ayre_proto::link::receive::Arrival;
 use ayre_proto::units::PeerId;
 use std::net::SocketAddr;
@@ -269,6 +270,20 @@ impl LinkEnd {
         }
     }
 
+    /// Says what the other side has not been told, though there would be time.
+    // spec: WIRE-15
+    pub(crate) fn settle(&mut self, now: u64, outboxes: &mut [Outbox]) {
+        let has_news = self.carrier.has_news();
+        if has_news {
+            self.carrier.tell_now();
+            self.gather(now, outboxes);
+        }
+        let mut fx = Sending { line: &mut self.line, outboxes };
+        if self.machine.say_all(now, &mut fx) || has_news {
+            self.deadline = self.machine.deadline(now);
+        }
+    }
+
     /// The channels on which it was tried to send something, and whether something was sent.
     fn gather(&mut self, now: u64, outboxes: &mut [Outbox]) -> (u8, bool) {
         let Self { machine, carrier, line, .. } = self;
@@ -293,11 +308,11 @@ impl LinkEnd {
         from: Way,
         frame: &[u8],
         header: &Header,
-        now: u64,
+        looks: &Looks,
         outboxes: &mut [Outbox],
     ) -> Result<bool, Malformed> {
-        let mut fx = Sending { line: &mut self.line, outboxes };
-        let heard = self.machine.on_header(header, now, &mut fx)?;
+        let (now, mut fx) = (looks.now(), Sending { line: &mut self.line, outboxes });
+        let heard = self.machine.on_header_found(header, looks, &mut fx)?;
         self.deadline = now;
         if matches!(heard, Heard::Payload | Heard::Nothing)
             && self.learns_ways

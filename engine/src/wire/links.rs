@@ -26,6 +26,7 @@ use ayre_proto::link::door::Place;
 use ayre_proto::link::end::Drive;
 use ayre_proto::link::frame::{Header, Kind};
 use ayre_proto::link::life::{State, Why};
+use ayre_proto::link::looks::Looks;
 use ayre_proto::link::open::Opening;
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
@@ -100,6 +101,8 @@ pub(crate) struct Links {
     pub(super) entrance: Entrance,
     pub(super) arrived: VecDeque<Arrived>,
     pub(super) counters: WireCounters,
+    /// When this port has looked at what came.
+    pub(super) looks: Looks,
     /// What ports read of us as of a peer, and ring while we sleep.
     pub(super) page: OwnPage,
     page_of_peers: PeerPage,
@@ -127,6 +130,7 @@ impl Links {
             entrance: Entrance::new(now),
             arrived: VecDeque::new(),
             counters: WireCounters::default(),
+            looks: Looks::all_the_time(now),
             page,
             page_of_peers,
             bells,
@@ -155,6 +159,15 @@ impl Links {
             self.free(half.ours().index as usize);
         }
         pumped
+    }
+
+    /// Says to all peers what they have not been told.
+    pub(super) fn settle_all(&mut self, now: u64) {
+        for slot in &mut self.slots {
+            if let Slot::Open(link) = slot {
+                link.settle(now, &mut self.outboxes);
+            }
+        }
     }
 
     fn serve(&mut self, index: usize, now: u64) -> Pumped {
@@ -508,7 +521,7 @@ impl Links {
             self.answer_with_reset(from, header, now);
             return Err(Refused);
         };
-        let heard = link.on_frame(from, frame, header, now, &mut self.outboxes);
+        let heard = link.on_frame(from, frame, header, &self.looks, &mut self.outboxes);
         let peer = link.peer;
         if let Err(Malformed) = heard {
             self.end_malformed(index);

@@ -101,6 +101,8 @@ pub(crate) struct Wire {
     links: Links,
     clock: Clock,
     pumped_at: u64,
+    /// The last look has found something.
+    has_come: bool,
     /// What a datagram has brought was handed on before the link was served.
     put_off: bool,
     /// Bytes of the longest datagram that is sent.
@@ -169,6 +171,7 @@ impl Wire {
             links,
             clock,
             pumped_at: 0,
+            has_come: false,
             put_off: false,
             datagram_max,
         })
@@ -245,6 +248,15 @@ impl Wire {
     pub(crate) fn pump_if_idle(&mut self, idle: Duration) -> Pumped {
         let is_idle = self.now().saturating_sub(self.pumped_at) >= idle.as_nanos() as u64;
         if is_idle { self.pump_all() } else { Pumped::default() }
+    }
+
+    /// Whoever pumps is about to sleep: says first what it would have to wake for in a moment, as
+    /// that takes long where processors are busy.
+    // spec: WIRE-15
+    pub(crate) fn settle(&mut self) {
+        let now = self.now();
+        self.links.settle_all(now);
+        self.send(now);
     }
 
     /// When the next pump is due though nothing comes.
@@ -407,10 +419,11 @@ impl Wire {
     /// Before anything is done by the clock, so that nobody is taken for silent whose word waits.
     /// Says how many datagrams came, too.
     fn receive(&mut self, now: u64, all: bool) -> (Pumped, usize) {
-        let (mut pumped, mut count) = (Pumped::default(), 0);
+        let (mut pumped, mut count, mut is_emptied) = (Pumped::default(), 0, true);
         self.pumped_at = now;
-        let Self { nets, inbox, links, datagram_max, glances, .. } = self;
+        let Self { nets, inbox, links, datagram_max, glances, has_come, .. } = self;
         let all = glances.are_due(now, all);
+        links.looks.look(now);
         for (index, net) in nets.iter_mut().enumerate() {
             if !all && !glances.is_heard(index, now) {
                 continue;
@@ -421,12 +434,18 @@ impl Wire {
                 count += inbox.len();
                 glances.on_heard(index, now);
             }
+            // Behind a lone datagram after a silence nobody has looked for others.
+            is_emptied &= !inbox.is_full() && (inbox.len() != 1 || *has_come);
             for number in 0..inbox.len() {
                 let (to, datagram) = inbox.get(number);
                 let longest = || net.datagram_max(to).min(*datagram_max);
                 pumped =
                     pumped.and(links.on_datagram((Way { net: index, to }, longest), datagram, now));
             }
+        }
+        *has_come = count > 0;
+        if is_emptied {
+            links.looks.emptied();
         }
         (pumped, count)
     }

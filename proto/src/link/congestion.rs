@@ -23,7 +23,13 @@
 //! number does, and a link with less than its share aims higher than one with more, which brings
 //! their shares together.
 //!
-//! A delay is a whole round trip, not one less the shortest seen. A queue that is held at its
+//! A delay is what the network has taken of a round trip: what a host may have caused, because it
+//! did not look, is known and taken off ([`looks`](super::looks)). Nor may delays alone take the
+//! window below what a modest network carries in a moment, as long as nothing is lost: where hosts
+//! are busy in ways that nobody sees, losses tell of a queue that is too long. Before the first
+//! decrease each frame adds another one (slow start), where that is configured.
+//!
+//! A delay is not one less the shortest seen. A queue that is held at its
 //! target never empties, so that the shortest round trip of late creeps up with it, and a
 //! newcomer, who has never seen the way empty, would take its queue for distance. Swift's scaling
 //! of the target by hops is left out: hosts of one rack are equally far from each other, and a
@@ -52,6 +58,10 @@ pub struct Config {
     pub scaling: Scaling,
     /// What a window gains in a round trip below the target delay.
     pub increase: u32,
+    /// Whether it doubles in a round trip until it is decreased for the first time.
+    pub slow_start: bool,
+    /// Nanoseconds without a loss after which delays leave the calm window.
+    pub calm_after: u64,
     /// How much of the excess delay's share a window gives up.
     pub beta: u32,
     /// The most that it gives up within a round trip, and what a timeout costs.
@@ -80,6 +90,8 @@ pub struct Scaling {
 pub struct Windows {
     /// At least this.
     pub min: u32,
+    /// At least this where nothing was lost for a while.
+    pub calm: u32,
     /// At first this.
     pub initial: u32,
     /// At most this.
@@ -103,17 +115,20 @@ impl Config {
     ///   and with one frame in a hundred lost by chance there are 28 under way, enough for 30 us.
     /// - Five timeouts in a row: by then the wait has grown thirtyfold, and the network is not
     ///   crowded but broken or broken down.
-    /// - Windows from 1/1024 frame, a thousand links to one; initially 8 frames, so that eight
+    /// - Windows from 1/1024 frame, a thousand links to one, whether or not anything is lost: an
+    ///   adapter does not keep others waiting. Initially 8 frames, so that eight
     ///   newcomers at once fit a shallow buffer; at most 256, what two channels have in flight.
     pub const RACK: Self = Self {
         base_target: 50_000,
         scaling: Scaling { range: 50_000, start: ONE / 8, end: 16 * ONE },
         increase: ONE / 4,
+        slow_start: false,
+        calm_after: 1_000_000_000,
         beta: ONE / 5 * 4,
         decrease_max: ONE / 2,
         loss: ONE / 32,
         timeouts_max: 5,
-        window: Windows { min: ONE / 1024, initial: 8 * ONE, max: 256 * ONE },
+        window: Windows { min: ONE / 1024, calm: ONE / 1024, initial: 8 * ONE, max: 256 * ONE },
     };
 
     /// The delay that a window of this size aims at.
@@ -127,8 +142,9 @@ impl Config {
     }
 
     const fn assert_sound(&self) {
-        let Windows { min, initial, max } = self.window;
+        let Windows { min, calm, initial, max } = self.window;
         assert!(0 < min && min <= initial && initial <= max, "windows are in order");
+        assert!(min <= calm && calm <= max, "and so is the calm one");
         assert!(ONE <= max, "a whole frame fits the largest window");
         let Scaling { range, start, end } = self.scaling;
         assert!(0 < start, "a window that is scaled is not empty");
@@ -136,6 +152,22 @@ impl Config {
         assert!(range <= ROUND_TRIP_MAX, "no range is longer than a round trip can be");
         assert!(0 < self.base_target && self.base_target <= ROUND_TRIP_MAX, "and no target is");
         assert!(self.beta <= ONE && self.decrease_max <= ONE, "a window gives up what it has");
+    }
+}
+
+/// How long an answer took, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delay {
+    /// From the transmission until now, less what the peer says that it has held it.
+    pub round_trip: u64,
+    /// What of it neither host is known to have caused.
+    pub network: u64,
+}
+
+impl Delay {
+    /// All of it is the network's.
+    pub const fn of_network(round_trip: u64) -> Self {
+        Self { round_trip, network: round_trip }
     }
 }
 
@@ -148,7 +180,7 @@ pub struct Swift {
     /// The window that the target delay was found for, and that delay: roots take long, and most
     /// windows are what they were.
     aim: (u32, u64),
-    /// The last delay, from 1 to `ROUND_TRIP_MAX`.
+    /// The last one, from 1 to `ROUND_TRIP_MAX`.
     round_trip: u64,
     /// For a delay or a timeout.
     last_decrease: Option<u64>,
@@ -160,6 +192,12 @@ pub struct Swift {
     last_full: Option<u64>,
     /// Since the last acknowledgement.
     timeouts: u32,
+    /// When a loss or a timeout was found last.
+    last_loss: Option<u64>,
+    /// It was never decreased.
+    is_first: bool,
+    /// What these and the window were before the first of the last timeouts in a row.
+    before: Option<(u32, Option<u64>, bool)>,
 }
 
 impl Swift {
@@ -177,6 +215,9 @@ impl Swift {
             last_send: None,
             last_full: None,
             timeouts: 0,
+            last_loss: None,
+            is_first: true,
+            before: None,
         }
     }
 
@@ -194,40 +235,55 @@ impl Swift {
     /// `frames` frames were acknowledged, none being allowed, the newest after `delay`: a round
     /// trip, as [`Rtt::on_sample`](super::rtt::Rtt::on_sample) takes it. One that cannot be counts
     /// as the nearest that can.
-    // spec: CONG-1, CONG-2, CONG-3, CONG-8
-    pub fn on_ack(&mut self, now: u64, frames: u32, delay: u64) {
-        self.round_trip = delay.clamp(1, ROUND_TRIP_MAX);
+    // spec: CONG-1, CONG-2, CONG-3, CONG-8, CONG-10
+    pub fn on_ack(&mut self, now: u64, frames: u32, delay: Delay) {
+        self.round_trip = delay.round_trip.clamp(1, ROUND_TRIP_MAX);
         if frames > 0 {
             self.timeouts = 0;
         }
         let target = self.target_delay();
         self.aim = (self.window, target);
-        if self.round_trip < target {
+        let (network, least) = (delay.network.clamp(1, ROUND_TRIP_MAX), self.least_by_delay(now));
+        if network < target || self.window < least {
             if self.was_full(now) {
                 self.grow(frames);
             }
             return;
         }
-        let excess = self.round_trip - target;
-        let share = u64::from(self.config.beta) * excess / self.round_trip;
-        self.shrink(now, (share as u32).min(self.config.decrease_max));
+        let excess = network - target;
+        let share = u64::from(self.config.beta) * excess / network;
+        self.shrink(now, (share as u32).min(self.config.decrease_max), least);
     }
 
     /// So many frames were found lost by what arrived after them.
     // spec: CONG-5
     pub fn on_loss(&mut self, now: u64, frames: u32) {
         let share = self.config.loss.saturating_mul(frames);
-        self.give_up(now, share.min(self.config.decrease_max));
+        (self.last_loss, self.before) = (Some(now), None);
+        self.give_up(now, share.min(self.config.decrease_max), self.config.window.min);
     }
 
     /// Nothing was heard for a retransmission timeout.
     // spec: CONG-5, CONG-6
     pub fn on_timeout(&mut self, now: u64) {
+        if self.timeouts == 0 {
+            self.before = Some((self.window, self.last_loss, self.is_first));
+        }
         self.timeouts = self.timeouts.saturating_add(1);
+        (self.last_loss, self.is_first) = (Some(now), false);
         if self.timeouts >= self.config.timeouts_max {
             (self.window, self.least) = (self.config.window.min, self.config.window.min);
         } else {
-            self.shrink(now, self.config.decrease_max);
+            self.shrink(now, self.config.decrease_max, self.config.window.min);
+        }
+    }
+
+    /// A host did not look for as long as the last timeouts took: they say nothing of the network.
+    // spec: CONG-11
+    pub fn on_excuse(&mut self) {
+        if let Some((window, last_loss, is_first)) = self.before.take() {
+            self.window = self.window.max(window);
+            (self.last_loss, self.is_first) = (last_loss, is_first);
         }
     }
 
@@ -268,11 +324,24 @@ impl Swift {
         self.last_full.is_some_and(|full| now.saturating_sub(full) <= 2 * self.round_trip)
     }
 
+    /// What delays leave of the window.
+    // spec: CONG-10
+    fn least_by_delay(&self, now: u64) -> u32 {
+        let Windows { min, calm, .. } = self.config.window;
+        let is_calm =
+            self.last_loss.is_none_or(|at| now.saturating_sub(at) >= self.config.calm_after);
+        if is_calm { calm } else { min }
+    }
+
     /// A window below one frame gains all of the increase for a frame, as it sends less than one
     /// frame in a round trip.
     fn grow(&mut self, frames: u32) {
-        let each =
-            u64::from(self.config.increase) * u64::from(ONE) / u64::from(self.window.max(ONE));
+        let each = match self.config.slow_start && self.is_first {
+            true => u64::from(ONE),
+            false => {
+                u64::from(self.config.increase) * u64::from(ONE) / u64::from(self.window.max(ONE))
+            }
+        };
         let gain = each.saturating_mul(u64::from(frames));
         let grown = gain.saturating_add(u64::from(self.window));
         self.window = grown.min(u64::from(self.config.window.max)) as u32;
@@ -280,18 +349,19 @@ impl Swift {
 
     /// Gives up a share of the window for a delay or a timeout, unless it did within the last round
     /// trip: what comes back now was sent before that had any effect.
-    fn shrink(&mut self, now: u64, share: u32) {
+    fn shrink(&mut self, now: u64, share: u32, least: u32) {
         let last = self.last_decrease;
         if last.is_some_and(|last| now.saturating_sub(last) < self.round_trip) {
             return;
         }
-        self.give_up(now, share);
+        self.give_up(now, share, least);
         self.last_decrease = Some(now);
     }
 
     /// Gives up a share of the window, at most the largest decrease, and with what it has given up
-    /// within the last round trip no more than that.
-    fn give_up(&mut self, now: u64, share: u32) {
+    /// within the last round trip no more than that; so much is left in any case.
+    fn give_up(&mut self, now: u64, share: u32, least: u32) {
+        self.is_first = false;
         let without = |share: u32| {
             let given_up = u64::from(self.window) * u64::from(share) / u64::from(ONE);
             (self.window - given_up as u32).max(self.config.window.min)
@@ -300,7 +370,7 @@ impl Swift {
             self.least = without(self.config.decrease_max);
             self.bounded = Some(now);
         }
-        self.window = without(share).max(self.least);
+        self.window = without(share).max(self.least).max(least.min(self.window));
     }
 }
 

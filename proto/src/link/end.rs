@@ -17,9 +17,10 @@ mod hear;
 mod say;
 
 use self::hear::{Hearing, Silence};
-use super::congestion::{self, Swift};
+use super::congestion::{self, Delay, Swift};
 use super::frame::{CHANNELS, Channel, Digest, Echo, Flags, Header, Kind};
 use super::life::{self, Life, State};
+use super::looks::{Looks, UNIT, UNITS_MAX};
 use super::paths::{self, PathId, Paths};
 use super::receive::{Arrival, Receiver};
 use super::reminder::Reminder;
@@ -150,6 +151,16 @@ struct Lane {
     is_early: bool,
 }
 
+/// What is echoed of the newest frame that has come.
+#[derive(Clone, Copy, Debug)]
+struct Newest {
+    stamp: u32,
+    path: u8,
+    /// When it was found, and for how long it may have waited for that.
+    at: u64,
+    late: u8,
+}
+
 /// One end of a link.
 #[derive(Clone, Debug)]
 pub struct End {
@@ -157,14 +168,18 @@ pub struct End {
     patience: u64,
     lanes: [Lane; CHANNELS],
     rtt: Rtt,
+    /// The last one that an echo has told.
+    delay: Option<Delay>,
+    /// For how long answers were waited for in vain, at the first timeout that nobody has excused.
+    waited: u64,
     congestion: Swift,
     paths: Paths,
     /// Transmissions of each path.
     numbers: [u32; PATHS],
     packet: u64,
     seen: Replay,
-    /// Stamp, path and time of arrival of the newest frame.
-    newest: Option<(u32, u8, u64)>,
+    /// The newest frame.
+    newest: Option<Newest>,
     /// The stamp that was echoed last.
     echoed: Option<u32>,
     asked_at: Option<u64>,
@@ -200,6 +215,8 @@ impl End {
             patience: drive.patience,
             lanes: core::array::from_fn(lane),
             rtt: Rtt::new(drive.timeout),
+            delay: None,
+            waited: u64::MAX,
             congestion: Swift::new(drive.congestion),
             paths,
             numbers: [0; PATHS],
@@ -305,17 +322,31 @@ impl End {
         seq
     }
 
-    /// A header has come: what it says of our frames is taken in.
+    /// A header has come, to a host that looks all the time; see [`End::on_header_found`].
     ///
     /// # Errors
     /// [`Malformed`] where no correct peer says that.
-    // spec: LINK-5, LINK-11, LINK-15
     pub fn on_header(
         &mut self,
         header: &Header,
         now: u64,
         fx: &mut impl EndEffects,
     ) -> Result<Heard, Malformed> {
+        self.on_header_found(header, &Looks::all_the_time(now), fx)
+    }
+
+    /// A header was found by a look: what it says of our frames is taken in.
+    ///
+    /// # Errors
+    /// [`Malformed`] where no correct peer says that.
+    // spec: LINK-5, LINK-11, LINK-15
+    pub fn on_header_found(
+        &mut self,
+        header: &Header,
+        looks: &Looks,
+        fx: &mut impl EndEffects,
+    ) -> Result<Heard, Malformed> {
+        let now = looks.now();
         let Agreement { own, own_token, generation, .. } = self.agreed;
         if (header.to, header.token, header.generation) != (own, own_token, generation) {
             self.counters.foreign += 1;
@@ -332,11 +363,12 @@ impl End {
         if !self.life.is_open() {
             return Ok(Heard::Nothing);
         }
-        self.newest = Some((header.stamp, header.path, now));
-        let delay = self.on_echo(header, now);
+        let Header { stamp, path, .. } = *header;
+        self.newest = Some(Newest { stamp, path, at: now, late: looks.late() });
+        let is_sampled = self.on_echo(header, looks);
         let call = (header.kind == Kind::Resync)
             .then(|| self.resync.look(header, now, self.rtt.timeout()));
-        self.on_acks(header, (delay, call), now, fx)
+        self.on_acks(header, (is_sampled, call), now, fx)
             .inspect_err(|_| self.counters.malformed += 1)?;
         if header.kind == Kind::Probe {
             self.answer_probe(header.path, now, fx);
@@ -476,10 +508,12 @@ impl End {
         self.lanes.iter().map(|lane| lane.out.in_flight()).sum()
     }
 
-    /// A round trip, if the header tells a new one.
+    /// Whether the header tells a new round trip.
     // spec: LINK-16
-    fn on_echo(&mut self, header: &Header, now: u64) -> Option<u64> {
-        let Echo { stamp, held, path } = header.echo?;
+    fn on_echo(&mut self, header: &Header, looks: &Looks) -> bool {
+        let (Some(Echo { stamp, held, path, late }), now) = (header.echo, looks.now()) else {
+            return false;
+        };
         if header.kind != Kind::Probe
             && let Some(id) = PathId::new(path)
             && self.echoed != Some(stamp)
@@ -487,17 +521,28 @@ impl End {
             self.paths.on_probe_answered(id, now);
         }
         if self.echoed.replace(stamp) == Some(stamp) {
-            return None;
+            return false;
         }
-        let delay = u64::from((now as u32).wrapping_sub(stamp).wrapping_sub(held));
+        let round_trip = u64::from((now as u32).wrapping_sub(stamp).wrapping_sub(held));
         // A time that cannot be is the other side's invention; it teaches nothing.
-        self.rtt.on_sample(now, delay).ok().map(|()| delay)
+        if self.rtt.on_sample(now, round_trip).is_err() {
+            return false;
+        }
+        // Most are short, and it does not matter whose they are.
+        let is_short = round_trip < self.congestion.target_delay() && self.waited == u64::MAX;
+        let hosts = if is_short { 0 } else { hosts_share(looks, (now, stamp), late) };
+        self.delay = Some(Delay { round_trip, network: round_trip.saturating_sub(hosts) });
+        if hosts >= self.waited {
+            self.congestion.on_excuse();
+            self.waited = u64::MAX;
+        }
+        true
     }
 
     fn on_acks(
         &mut self,
         header: &Header,
-        (delay, call): (Option<u64>, Option<Call>),
+        (is_sampled, call): (bool, Option<Call>),
         now: u64,
         fx: &mut impl EndEffects,
     ) -> Result<(), Malformed> {
@@ -527,9 +572,9 @@ impl End {
         if frames > 0 {
             self.reminder.on_news(now);
         }
-        if frames > 0 || delay.is_some() {
-            let delay = delay.or_else(|| self.rtt.smoothed());
-            self.congestion.on_ack(now, frames, delay.unwrap_or(0));
+        if frames > 0 || is_sampled {
+            let delay = self.delay.unwrap_or(Delay::of_network(0));
+            self.congestion.on_ack(now, frames, delay);
         }
         if lost > 0 {
             self.congestion.on_loss(now, lost);
@@ -550,6 +595,7 @@ impl End {
             self.congestion.on_loss(now, lost);
         }
         if late > 0 {
+            self.waited = wait.timeout.min(self.waited);
             self.rtt.on_timeout();
             self.congestion.on_timeout(now);
         }
@@ -588,6 +634,13 @@ impl End {
             }
         }
     }
+}
+
+/// What of the round trip of a stamp the two hosts may have caused by not looking.
+// spec: RTT-8
+fn hosts_share(looks: &Looks, (now, stamp): (u64, u32), late: u8) -> u64 {
+    let theirs = if late == UNITS_MAX { u64::MAX } else { UNIT * u64::from(late) };
+    looks.own_share(earlier(now, stamp)).saturating_add(theirs)
 }
 
 /// The time of which a stamp is the lower half, the last one before now.

@@ -156,6 +156,10 @@ pub struct Echo {
     pub held: u32,
     /// The path on which that frame came.
     pub path: u8,
+    /// For how long it may have waited for the sender to look, see [`Looks::late`].
+    ///
+    /// [`Looks::late`]: super::looks::Looks::late
+    pub late: u8,
 }
 
 /// What a header says of its payload. It stays the same when the frame is sent again.
@@ -250,9 +254,9 @@ impl Header {
     }
 
     const fn first_word(&self) -> u64 {
-        let (echo_flag, echo_path) = match self.echo {
-            Some(echo) => (ECHO, echo.path),
-            None => (0, 0),
+        let (echo_flag, echo_path, late) = match self.echo {
+            Some(echo) => (ECHO, echo.path, echo.late),
+            None => (0, 0, 0),
         };
         debug_assert!(self.path < PATHS_MAX && echo_path < PATHS_MAX, "a link has so many paths");
         u64::from_le_bytes([
@@ -263,7 +267,7 @@ impl Header {
             self.payload.len as u8,
             (self.payload.len >> 8) as u8,
             self.sack.channel as u8,
-            0,
+            late,
         ])
     }
 
@@ -282,10 +286,10 @@ impl Header {
     const fn from_words(words: &[u64; WORDS]) -> Option<Self> {
         let [first, ends, token, packet, number, acks, both, limits, sack0, sack1, echo, sums] =
             *words;
-        let [of_kind, of_channel, path, echo_path, len0, len1, of_sack, _] = first.to_le_bytes();
+        let [of_kind, of_channel, path, echo_path, len0, len1, of_sack, late] = first.to_le_bytes();
         let echo = match of_channel >> 2 & ECHO {
             0 => None,
-            _ => Some(Echo { stamp: low(echo), held: high(echo), path: echo_path }),
+            _ => Some(Echo { stamp: low(echo), held: high(echo), path: echo_path, late }),
         };
         let is_path = path < PATHS_MAX && (echo.is_none() || echo_path < PATHS_MAX);
         if first & 15 != VERSION || !is_path {

@@ -26,6 +26,7 @@
 //! | [`life`] | whether the other side is still there; how a link is left | spec/85 |
 //! | [`replay`] | which packets have come | spec/85 |
 //! | [`rtt`] | how long an answer takes, and how long to wait for it | spec/86 |
+//! | [`looks`] | what of that is a host's own | spec/86 |
 //! | [`congestion`] | how many frames may be in flight | spec/86 |
 //! | [`paths`] | which way the next frame takes | spec/86 |
 //! | [`race`] | which of several ways leads to a port | spec/87 |
@@ -34,6 +35,7 @@ pub mod door;
 pub mod end;
 pub mod frame;
 pub mod life;
+pub mod looks;
 pub mod open;
 pub mod paths;
 pub mod race;

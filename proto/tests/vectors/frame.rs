@@ -18,7 +18,7 @@ HEADER is KIND CHANNEL FLAGS PATH TO GENERATION TOKEN PACKET SEQ STAMP ACKS LIMI
   FLAGS          bits: 1 early, 2 nack, 8 answer
   ACKS LIMITS    three numbers each, by channel
   SACK           channel and bits
-  ECHO           stamp, time held and path, or `- - -`
+  ECHO           stamp, time held, path and lateness, or `- - - -`
 LEN CRC are what the header says of the payload; CHECK is ok if what follows the header is that
 payload, else malformed.
 pack ROOM COUNT RECORDS -> PACKED PAYLOAD           how many of them fit so much room
@@ -80,17 +80,19 @@ fn header(inputs: &mut Fields<'_>) -> Header {
         ack: std::array::from_fn(|_| inputs.number()),
         limit: std::array::from_fn(|_| inputs.number()),
         sack: Sack { channel: value(CHANNELS, inputs.text()), arrived: inputs.number() },
-        echo: echo([inputs.text(), inputs.text(), inputs.text()]),
+        echo: echo(std::array::from_fn(|_| inputs.text())),
         payload: Digest::of(&bytes(inputs), crc),
     }
 }
 
-fn echo(fields: [&str; 3]) -> Option<Echo> {
-    if fields == ["-"; 3] {
+fn echo(fields: [&str; 4]) -> Option<Echo> {
+    if fields == ["-"; 4] {
         return None;
     }
-    let [stamp, held, path] = fields.map(|text| u32::from_str_radix(text, 16).expect("a number"));
-    Some(Echo { stamp, held, path: path.try_into().expect("a path") })
+    let [stamp, held, path, late] =
+        fields.map(|text| u32::from_str_radix(text, 16).expect("a number"));
+    let byte = |number: u32| number.try_into().expect("a byte");
+    Some(Echo { stamp, held, path: byte(path), late: byte(late) })
 }
 
 fn parse(bytes: &[u8]) -> String {
@@ -100,8 +102,8 @@ fn parse(bytes: &[u8]) -> String {
     let (kind, channel, flags) = (name(FRAME_KINDS, &kind), name(CHANNELS, &channel), flags.bits());
     let [acks, limits] = [ack, limit].map(|by| by.map(|number| format!("{number:x}")).join(" "));
     let echo = echo.map_or_else(
-        || "- - -".to_owned(),
-        |Echo { stamp, held, path }| format!("{stamp:x} {held:x} {path:x}"),
+        || "- - - -".to_owned(),
+        |Echo { stamp, held, path, late }| format!("{stamp:x} {held:x} {path:x} {late:x}"),
     );
     let sack = format!("{} {:x}", name(CHANNELS, &sack.channel), sack.arrived);
     let check = header.check_payload(&bytes[HEADER_BYTES..], crc);
@@ -157,7 +159,7 @@ fn headers(s: &mut Script) {
             let (flags, path) = (s.random.pick(&[0, 1, 2, 3, 8]), s.random.below(4));
             let arrived = u128::from(s.random.edge()) << s.random.below(65);
             let sack = format!("{} {arrived:x}", s.random.pick(CHANNELS).0);
-            let echo = s.random.pick(&["- - -", "5 6 0", "ffffffff 80000000 3"]);
+            let echo = s.random.pick(&["- - - -", "5 6 0 0", "ffffffff 80000000 3 ff"]);
             let len = s.random.pick(&[0, 0, 8, 24]);
             let payload = any_bytes(s, len);
             let line = format!("{kind} {channel} {flags:x} {path:x} {LINK} {COUNTS} {sack} {echo}");
@@ -179,7 +181,7 @@ fn with_crc(mut header: Vec<u8>) -> String {
 }
 
 fn damaged_headers(s: &mut Script) {
-    let line = format!("data posted 1 2 {LINK} {COUNTS} response 1 5 6 3");
+    let line = format!("data posted 1 2 {LINK} {COUNTS} response 1 5 6 3 7");
     let header = s.run(format!("encode {line} 0102030405060708"));
     let good = from_hex(&header);
     s.section("what no correct peer writes, under a right CRC: by byte of the first word");

@@ -282,7 +282,10 @@ impl Stage {
 
     fn deliver(&mut self, to: usize, from: SocketAddr, bytes: &mut [u8]) {
         let way = Way { net: 0, to: from };
-        self.sides[to].links.on_datagram((way, || DATAGRAM_MAX), bytes, self.now);
+        let links = &mut self.sides[to].links;
+        links.looks.look(self.now);
+        links.looks.emptied();
+        links.on_datagram((way, || DATAGRAM_MAX), bytes, self.now);
     }
 
     fn take_all(&mut self) {

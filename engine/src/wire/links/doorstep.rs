@@ -9,6 +9,7 @@ use crate::wire::Pumped;
 use crate::wire::callee::Pass;
 use crate::wire::carrier::{Carrier, Performer};
 use crate::wire::crc::crc32c;
+use crate::wire::drive::drive_frames;
 use crate::wire::handshake;
 use crate::wire::link_end::{LinkEnd, Way};
 use crate::wire::mail::Mail;
@@ -309,7 +310,8 @@ impl Links {
         let responder = self.identity.responder.clone();
         let performer = Performer { peer, link: link.clone(), responder };
         let carrier = Carrier::new((&out, &inward), mail, performer);
-        let machine = End::new(agreement, &self.identity.drive, now);
+        let drive = drive_frames(&self.identity.drive, limits.frame_max);
+        let machine = End::new(agreement, &drive, now);
         let frames = (limits.frame_max.into(), &self.pool);
         let mut end = LinkEnd::new((peer, machine), carrier, (keys, ways), frames);
         if let Some(taps) = &self.taps {

@@ -5,7 +5,7 @@ use super::super::paths::PathId;
 use super::super::resync::Call;
 use super::super::send::Transmission;
 use super::super::slot;
-use super::{Empty, End, EndEffects, NOTHING, PROBE};
+use super::{Empty, End, EndEffects, NOTHING, Newest, PROBE};
 
 impl End {
     /// The eldest frame in flight is sent again, beside those that the window allows: it counts as
@@ -103,6 +103,18 @@ impl End {
         self.rtt.smoothed().unwrap_or_else(|| self.rtt.timeout())
     }
 
+    /// Says what has not been said, though there would be time: the owner is about to sleep.
+    /// Whether that was anything.
+    // spec: LINK-13
+    pub fn say_all(&mut self, now: u64, fx: &mut impl EndEffects) -> bool {
+        let has_news = self.lanes.iter().any(|lane| lane.inward.say_by(0).is_some());
+        let says = has_news && self.life.is_open();
+        if says {
+            self.tell(NOTHING, now, fx);
+        }
+        says
+    }
+
     pub(super) fn must_say(&self, now: u64) -> bool {
         let round_trip = self.round_trip();
         self.lanes.iter().any(|lane| {
@@ -184,10 +196,11 @@ impl End {
                 channel: Channel::ALL[self.turn],
                 arrived: self.lanes[self.turn].inward.sack(),
             },
-            echo: self.newest.map(|(stamp, path, at)| Echo {
+            echo: self.newest.map(|Newest { stamp, path, at, late }| Echo {
                 stamp,
                 held: u32::try_from(now.saturating_sub(at)).unwrap_or(u32::MAX),
                 path,
+                late,
             }),
             payload: Digest { len: 0, crc: 0 },
         };

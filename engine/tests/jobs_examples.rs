@@ -21,13 +21,30 @@ const KEY: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccdde
 /// Runs an example; returns what its ranks have said. Where there are several hosts, each has so
 /// many ranks and all have one job directory, so that nobody needs to bring files from one to the
 /// other.
-fn run(family: &Family, name: &str, size: usize, (mode, per_host): (&str, usize)) -> String {
+fn run(family: &Family, name: &str, size: usize, way: (&str, usize)) -> String {
+    run_apart(family, (name, &[]), size, way)
+}
+
+/// The same with what the ranks but the first are started by.
+fn run_apart(
+    family: &Family,
+    (name, others): (&str, &[&str]),
+    size: usize,
+    (mode, per_host): (&str, usize),
+) -> String {
     if per_host < size {
         std::fs::write(family.directory().join("key"), KEY).unwrap();
     }
     let output = Directory::new();
     let start = |rank: usize| {
-        let command = Command::new(example(name));
+        let command = match others {
+            [program, arguments @ ..] if rank > 0 => {
+                let mut command = Command::new(program);
+                command.args(arguments).arg(example(name));
+                command
+            }
+            _ => Command::new(example(name)),
+        };
         family.start_command(command, |command| {
             let file = File::create(output.join(&rank.to_string())).unwrap();
             command.env("AYRE_JOB", family.directory().path()).env("AYRE_MODE", mode);
@@ -66,6 +83,24 @@ fn check(name: &str, sizes: &[usize], said: &str) {
 #[test]
 fn hello() {
     check("hello", &[2], "rank 1: hello, neighbour");
+}
+
+/// As in containers that were moved or restored: their clocks are 100000 s apart.
+#[test]
+fn ranks_may_have_clocks_of_their_own() {
+    let apart = ["unshare", "-T", "--boottime", "100000", "--monotonic", "100000", "--kill-child"];
+    let is_allowed = Command::new(apart[0]).args(&apart[1..]).arg("true").status();
+    if !is_allowed.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: no time namespaces here");
+        return;
+    }
+    let never = |_, _| unreachable!("an example is no test");
+    with_processes(never, |family| {
+        for way in [("direct", 2), ("mediated", 2), ("direct", 1)] {
+            let output = run_apart(family, ("hello", &apart), 2, way);
+            assert!(output.contains("rank 1: hello, neighbour"), "{way:?}: {output:?}");
+        }
+    });
 }
 
 #[test]

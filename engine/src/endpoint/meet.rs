@@ -472,6 +472,9 @@ impl Endpoint {
     }
 
     fn connected(&mut self, remote: RemoteId, peer: PeerId) {
+        if let Some(why) = &self.remotes[remote.index()].detour {
+            self.port.note_detour(peer, &why.to_string());
+        }
         let Ok(connection) = self.port.connection(peer) else { return };
         let known = &mut self.remotes[remote.index()];
         known.ring_out = connection.out.ring().map(|ring| ring.sender());

@@ -62,6 +62,13 @@ impl Port {
         Ok(BegunLink { index })
     }
 
+    /// Why the link with this peer, who is on this host, is one: for those who look.
+    pub(crate) fn note_detour(&self, peer: PeerId, why: &str) {
+        if let Some(wire) = self.wire.get() {
+            lock(wire).links.note_detour(peer, why);
+        }
+    }
+
     /// What has become of a call, if anything has: a link, or nothing.
     pub(crate) fn call_outcome(&self, call: &BegunLink) -> Option<Option<Arrived>> {
         let mut wire = lock(self.wire.get()?);

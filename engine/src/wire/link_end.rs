@@ -41,6 +41,8 @@ pub(crate) struct LinkEnd {
     line: Line,
     /// Of the port's buffers.
     share: Share,
+    /// Why it goes over a network to an endpoint of this host, if it does.
+    pub(crate) detour: Option<Box<str>>,
     /// Frames whose data was put in place before their turn.
     pub(crate) early: u64,
     /// Bytes of each channel's oldest kept frame that were taken already.
@@ -88,6 +90,7 @@ impl LinkEnd {
             carrier,
             line,
             share,
+            detour: None,
             early: 0,
             progress: [0; 3],
             deadline: 0,

@@ -266,6 +266,14 @@ impl Links {
         }
     }
 
+    /// Why the link with this peer, who is on this host, is one.
+    pub(super) fn note_detour(&mut self, peer: PeerId, why: &str) {
+        let index = self.index_of(peer);
+        if let Some(Slot::Open(link)) = self.slots.get_mut(index) {
+            link.detour = Some(why.into());
+        }
+    }
+
     /// Whether one is under way; none where there is no link.
     pub(super) fn is_resyncing(&self, peer: PeerId) -> Option<bool> {
         match self.slots.get(self.index_of(peer)) {

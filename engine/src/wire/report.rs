@@ -58,6 +58,9 @@ pub struct LinkReport {
     pub state: LinkState,
     /// Whether its frames are encrypted and authenticated.
     pub is_sealed: bool,
+    /// Of a link between two endpoints of one host, why they do not share memory.
+    #[serde(default)]
+    pub detour: Option<String>,
     /// The ways that its frames take.
     pub paths: Vec<PathReport>,
     /// New frames with a payload that were sent.
@@ -332,6 +335,7 @@ impl Wire {
             peer: link.peer.index(),
             state: link_state(link),
             is_sealed: link.is_sealed(),
+            detour: link.detour.as_deref().map(str::to_owned),
             paths: self.paths(link),
             sent: counters.sent,
             arrived: counters.arrived,

@@ -131,6 +131,12 @@ impl Side {
             _ => None,
         };
         let detour = user(self.endpoint.detour(remote));
+        // Who looks at the links is told the same, where the system lists what can be looked at.
+        let seen = ayre::wire_reports(std::time::Duration::from_secs(1)).expect("it can wait");
+        let own = seen.reports.iter().filter(|port| port.process == std::process::id());
+        let told = own.flat_map(|port| &port.links).filter_map(|link| link.detour.as_deref());
+        let (told, known): (Vec<_>, _) = (told.collect(), self.endpoint.detour(remote));
+        assert!(told.is_empty() || known.map(ToString::to_string).as_deref() == Some(told[0]));
         match (sent, detour) {
             (Ok(()), None) => Outcome::ByMemory,
             (Ok(()), Some(Outcome::Refused(user) | Outcome::Rejected(user))) => {

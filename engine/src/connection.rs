@@ -12,7 +12,7 @@ use crate::mem::page::{PeerPage, Sleeper};
 use crate::mem::word::Word;
 use crate::notification::Landing;
 use crate::sync::{AtomicU64, Ordering, StaticCounter};
-use crate::sys::credentials;
+use crate::sys::{credentials, descriptor};
 use ayre_proto::limits::RECORD_MAX;
 use ayre_proto::notify::Notification;
 use ayre_proto::pending::Pending;
@@ -251,7 +251,8 @@ impl Connection {
     /// The process of the peer, whose memory the kernel may let us read; none of a loopback, of one
     /// on another host, and of one that could not stop us in any case.
     pub(crate) fn process(&self) -> Option<Process> {
-        Process::of_equal(credentials::of_peer(self.control().socket()?).ok()?)
+        let credentials = credentials::of_peer(self.control().socket()?).ok()?;
+        Process::of_equal(credentials, self.control().life())
     }
 
     /// Whether operations can go straight to the peer's memory.

@@ -2,11 +2,12 @@
 //! host; in memory where a carrier stands for a peer of another one.
 //!
 //! Packets have eight words and at most four file descriptors. They carry no data and lie on no
-//! hot path; that the socket closes is how a peer's death is noticed.
+//! hot path; that the socket closes, or that the process behind it
+//! ends, is how a peer's death is noticed.
 use crate::error::SetupError;
-use crate::sys::descriptor;
+use crate::sys::{descriptor, peer};
 use crate::wire::Mail;
-use rustix::event::{PollFd, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
@@ -15,6 +16,7 @@ use rustix::net::{
 };
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Most descriptors of a packet.
@@ -86,8 +88,43 @@ impl Arrival {
 /// Our end of a control channel.
 #[derive(Debug)]
 pub(crate) enum Channel {
-    Socket(OwnedFd),
+    Socket(Socket),
     Mail(Mail),
+}
+
+/// Our end of a socket, and the process at the other end.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    socket: OwnedFd,
+    /// Can be read once the peer's process has ended, where the system shows that.
+    life: Option<Arc<OwnedFd>>,
+}
+
+impl Socket {
+    pub(crate) fn new(socket: OwnedFd) -> Result<Self, SetupError> {
+        let life = peer::life(socket.as_fd()).map_err(|_| SetupError::PeerLeft)?;
+        Ok(Self { socket, life: life.map(Arc::new) })
+    }
+
+    /// Takes the next packet. A process that has ended is gone whoever else, such as a child of it,
+    /// holds the other end; what it has sent is there before.
+    // spec: LIFE-10, LIFE-12
+    fn receive(&self) -> Arrival {
+        let socket = self.socket.as_fd();
+        match receive(socket) {
+            Arrival::Nothing if self.has_ended() => match receive(socket) {
+                Arrival::Nothing => Arrival::Closed,
+                arrival => arrival,
+            },
+            arrival => arrival,
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        let Some(life) = &self.life else { return false };
+        let mut ended = [PollFd::new(life, PollFlags::IN)];
+        matches!(poll(&mut ended, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1))
+    }
 }
 
 impl Channel {
@@ -99,7 +136,7 @@ impl Channel {
         fds: &[BorrowedFd<'_>],
     ) -> Result<(), SetupError> {
         match self {
-            Self::Socket(socket) => send(socket.as_fd(), kind, words, fds),
+            Self::Socket(socket) => send(socket.socket.as_fd(), kind, words, fds),
             Self::Mail(mail) => {
                 let fds = fds.iter().map(descriptor::copy).collect::<Result<_, _>>();
                 let fds =
@@ -112,7 +149,7 @@ impl Channel {
     /// Takes the next packet; does not block.
     pub(crate) fn receive(&self) -> Arrival {
         match self {
-            Self::Socket(socket) => receive(socket.as_fd()),
+            Self::Socket(socket) => socket.receive(),
             Self::Mail(mail) => mail.receive(),
         }
     }
@@ -120,7 +157,15 @@ impl Channel {
     /// What to sleep on, where that is not the wire's business.
     pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
         match self {
-            Self::Socket(socket) => Some(socket.as_fd()),
+            Self::Socket(socket) => Some(socket.socket.as_fd()),
+            Self::Mail(_) => None,
+        }
+    }
+
+    /// What to sleep on besides.
+    pub(crate) fn life(&self) -> Option<&Arc<OwnedFd>> {
+        match self {
+            Self::Socket(socket) => socket.life.as_ref(),
             Self::Mail(_) => None,
         }
     }

@@ -285,7 +285,7 @@ impl Port {
         let Some(connection) = self.connections[peer.index()].as_ref() else { return };
         let has_left = connection.left;
         match connection.control().socket() {
-            Some(socket) => self.sleep.forget(socket),
+            Some(_) => self.sleep.forget_control(connection.control()),
             None => self.release_link(peer),
         }
         // Endpoints have no other way to hear that one has left.

@@ -27,7 +27,7 @@ pub(crate) use listener::{Listener, PREFIX, answers};
 use crate::bell::Bells;
 use crate::config::Config;
 use crate::connection::{Agreement, Connection, Link, Mode, lane_sizes};
-use crate::control::{self, Channel, Packet, PacketKind};
+use crate::control::{self, Channel, Packet, PacketKind, Socket};
 use crate::error::SetupError;
 use crate::mem::fence::{Fencing, expedited};
 use crate::mem::layout::{Direction, LaneSizes};
@@ -204,7 +204,7 @@ impl Port {
         let (mode, sizes) = (self.config.mode, self.sizes_for(self.config.mode));
         let (socket, other) = control_pair()?;
         let (bells, rung) = Bells::pair()?;
-        let link = link(socket, PeerPage::new(self.page.file())?, &rung, true);
+        let link = link(socket, PeerPage::new(self.page.file())?, &rung, true)?;
         let (_, mapping) = sizes.make_file()?;
         let (out, _) = Direction::pair(&mapping, sizes);
         let inward = out.clone();
@@ -309,7 +309,7 @@ impl Port {
         if half.mode == Mode::Direct && self.config.mode == Mode::Mediated {
             return Err(SetupError::Protocol("mode"));
         }
-        let link = link(socket, PeerPage::new(page.as_fd())?, &bells, half.expedited);
+        let link = link(socket, PeerPage::new(page.as_fd())?, &bells, half.expedited)?;
         let mapping = Arc::new(Mapping::foreign(file.as_fd(), sizes.file_len(), true)?);
         let (inward, out) = Direction::pair(&mapping, sizes);
         self.add(Agreement::here(bells, number, (half.mode, link), (out, inward)))
@@ -350,7 +350,7 @@ impl Port {
 
     fn accept_on(&mut self, socket: OwnedFd, terms: Terms) -> Result<PeerId, SetupError> {
         let Terms { number, mode, sizes, memory: (file, mapping), bells, page, expedited } = terms;
-        let link = link(socket, page, &bells, expedited);
+        let link = link(socket, page, &bells, expedited)?;
         let ours = self.half(mode, Says::Welcome(sizes));
         let fds = [self.page.file(), file.as_fd()];
         // What keeps the answer from the caller concerns nobody else.
@@ -441,13 +441,11 @@ impl Port {
 
     /// Sleeps on all of a new connection, or on nothing of it.
     fn watch(&self, agreed: &Agreement) -> Result<(), SetupError> {
-        let (Some(control), Some(bells)) = (agreed.link.control.socket(), &agreed.bells) else {
-            return Ok(());
-        };
-        self.sleep.watch(control)?;
+        let Some(bells) = &agreed.bells else { return Ok(()) };
+        self.sleep.watch_control(&agreed.link.control)?;
         let watched = self.watch_bells(bells);
         if watched.is_err() {
-            self.sleep.forget(control);
+            self.sleep.forget_control(&agreed.link.control);
             self.forget_bells(bells);
         }
         watched
@@ -529,8 +527,14 @@ fn control_pair() -> Result<(OwnedFd, OwnedFd), SetupError> {
     descriptor::socket_pair(SocketType::SEQPACKET).map_err(SetupError::os("socketpair"))
 }
 
-fn link(control: OwnedFd, page: PeerPage, bells: &Bells, theirs_expedited: bool) -> Arc<Link> {
+fn link(
+    control: OwnedFd,
+    page: PeerPage,
+    bells: &Bells,
+    theirs_expedited: bool,
+) -> Result<Arc<Link>, SetupError> {
     let both = expedited() && theirs_expedited;
     let fencing = if both { Fencing::Asymmetric } else { Fencing::Symmetric };
-    Arc::new(Link { control: Channel::Socket(control), page, bells: bells.clone(), fencing })
+    let control = Channel::Socket(Socket::new(control)?);
+    Ok(Arc::new(Link { control, page, bells: bells.clone(), fencing }))
 }

@@ -9,7 +9,7 @@
 //! ends the sleep whether it comes before or after that begins. And who takes it looks again before
 //! it sleeps again: what was published before a ring is there for whoever has taken the ring.
 use crate::bell::take_rings;
-use crate::control::poll_until;
+use crate::control::{Channel, poll_until};
 use crate::error::SetupError;
 use crate::mem::fence;
 use crate::mem::page::Sleeper;
@@ -73,6 +73,23 @@ impl Sleep {
     /// A control channel: stays readable while a packet, or the peer's end, is to be seen.
     pub(crate) fn watch(&self, fd: BorrowedFd<'_>) -> Result<(), SetupError> {
         self.add(fd, CONTROL, EventFlags::IN)
+    }
+
+    /// The channel of a peer of this host, and the process behind it.
+    // spec: LIFE-10
+    pub(crate) fn watch_control(&self, channel: &Channel) -> Result<(), SetupError> {
+        let (Some(socket), life) = (channel.socket(), channel.life()) else { return Ok(()) };
+        self.watch(socket)?;
+        let watched = life.map_or(Ok(()), |life| self.watch(life.as_fd()));
+        if watched.is_err() {
+            self.forget(socket);
+        }
+        watched
+    }
+
+    pub(crate) fn forget_control(&self, channel: &Channel) {
+        let life = channel.life().map(AsFd::as_fd);
+        channel.socket().into_iter().chain(life).for_each(|fd| self.forget(fd));
     }
 
     /// A bell that only this process rings: each ring counts once, so nobody needs to take it.

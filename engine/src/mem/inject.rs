@@ -10,6 +10,7 @@ use crate::sys::credentials::Credentials;
 use crate::sys::descriptor;
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, geteuid};
+use std::sync::Arc;
 use std::{fs, ptr};
 
 /// Bytes below which streaming has nothing to win over an ordinary copy.
@@ -61,26 +62,29 @@ unsafe fn stream(from: *const u8, to: *mut u8, len: usize) {
 pub(crate) struct Process {
     pid: Pid,
     /// Readable once the process has ended: its number may be another one's from then on.
-    life: OwnedFd,
+    life: Arc<OwnedFd>,
 }
 
 impl Process {
     /// The process with these credentials, if it has the same user and sees the same processes as
     /// this one. Pages that never come could make who reads them wait for good; of such a process
-    /// that is nothing new, for it may kill this one.
+    /// that is nothing new, for it may kill this one. `life` can be read once it has ended.
     // spec: INJ-9
-    pub(crate) fn of_equal(other: Credentials) -> Option<Self> {
+    pub(crate) fn of_equal(other: Credentials, life: Option<&Arc<OwnedFd>>) -> Option<Self> {
         // None where it is not seen from here.
         let number = Pid::from_raw(i32::try_from(other.pid).ok()?)?;
         let namespace = |of: &str| fs::read_link(format!("/proc/{of}/ns/pid")).ok();
         let pid = other.pid.to_string();
         let is_equal = other.uid == geteuid().as_raw() && namespace(&pid)? == namespace("self")?;
-        if is_equal { Self::open(number) } else { None }
+        if is_equal { Self::open(number, life) } else { None }
     }
 
     /// The process of this number, which lives now.
-    fn open(pid: Pid) -> Option<Self> {
-        let life = descriptor::process(pid).ok()?;
+    fn open(pid: Pid, life: Option<&Arc<OwnedFd>>) -> Option<Self> {
+        let life = match life {
+            Some(life) => Arc::clone(life),
+            None => Arc::new(descriptor::process(pid).ok()?),
+        };
         Some(Self { pid, life })
     }
 
@@ -117,7 +121,6 @@ impl Process {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-
     fn bytes(len: usize) -> Vec<u8> {
         (0..len).map(|at| (at * 31 + at / 256) as u8).collect()
     }
@@ -144,7 +147,7 @@ mod tests {
     #[cfg(not(miri))]
     #[test]
     fn the_kernel_reads_what_is_there() {
-        let own = Process::open(rustix::process::getpid()).unwrap();
+        let own = Process::open(rustix::process::getpid(), None).unwrap();
         let source = bytes(100_000);
         for (at, len) in [(0, 100_000), (1, 4095), (4095, 2), (99_999, 1), (5, 0)] {
             let mut into = vec![0; len];
@@ -161,9 +164,9 @@ mod tests {
     fn only_what_could_stop_us_is_read() {
         let of = |pid, uid| Credentials { pid, uid, gid: 0 };
         let (own, uid) = (std::process::id(), geteuid().as_raw());
-        assert!(Process::of_equal(of(own, uid)).is_some());
-        assert!(Process::of_equal(of(own, uid + 1)).is_none());
-        assert!(Process::of_equal(of(0, uid)).is_none(), "one of another namespace");
+        assert!(Process::of_equal(of(own, uid), None).is_some());
+        assert!(Process::of_equal(of(own, uid + 1), None).is_none());
+        assert!(Process::of_equal(of(0, uid), None).is_none(), "one of another namespace");
     }
 
     // spec: INJ-6
@@ -171,7 +174,7 @@ mod tests {
     #[test]
     fn nothing_is_read_of_who_has_ended() {
         let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-        let process = Process::open(Pid::from_child(&child)).unwrap();
+        let process = Process::open(Pid::from_child(&child), None).unwrap();
         assert!(process.lives());
         child.kill().unwrap();
         child.wait().unwrap();

@@ -7,6 +7,7 @@ pub(crate) mod claim;
 mod crc;
 pub(crate) mod credentials;
 pub mod descriptor;
+pub(crate) mod peer;
 pub(crate) mod pmix;
 pub mod thread;
 pub(crate) mod train;

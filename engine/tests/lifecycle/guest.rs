@@ -1,9 +1,9 @@
 //! The library as a guest in a program's process.
 use super::common::system::descriptors;
-use super::common::with_processes;
+use super::common::{Executor, Line, with_processes};
 use ayre::{
-    Config, Endpoint, EndpointOptions, NetOptions, Outgoing, PeerId, Port, RegionOptions, Rights,
-    Spans, Spin,
+    Config, Endpoint, EndpointOptions, NetOptions, Outgoing, PeerId, Port, ReceiveError,
+    RegionOptions, Rights, Spans, Spin,
 };
 use std::collections::BTreeSet;
 use std::fs;
@@ -82,6 +82,55 @@ fn threads() -> Vec<(String, String)> {
     };
     let all = about.map(|about| (field(&about, "Name:"), field(&about, "SigBlk:")));
     all.filter(|(name, _)| name.starts_with("ayre-")).collect()
+}
+
+/// Has a child that lives on, with all descriptors, until the test hangs up.
+fn beget_heir(line: &Line) {
+    // SAFETY: the child calls the system only: it makes no other thread's lock its business.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        while line.try_hear().is_some() {}
+        // SAFETY: it ends the child at once.
+        unsafe { libc::_exit(0) };
+    }
+}
+
+// spec: LIFE-10, LIFE-11
+#[test]
+fn a_killed_peer_is_dead_though_its_child_holds_its_sockets() {
+    let child = |_, line: Line| {
+        let mut rank = super::Rank::join();
+        if rank.port.rank() == 1 {
+            beget_heir(&line);
+        }
+        line.say(0);
+        if rank.port.rank() == 0 {
+            line.hear();
+            let died = ReceiveError::PeerDied(rank.other);
+            assert_eq!(rank.port.recv(&mut [0; 8], None), Err(died));
+            return;
+        }
+        loop {
+            rank.port.progress();
+            std::thread::yield_now();
+        }
+    };
+    with_processes(child, |family| {
+        for executor in Executor::ALL {
+            for is_asleep in [false, true] {
+                let [mut survivor, mut victim] = super::pair(family, executor, "");
+                survivor.line.hear();
+                victim.line.hear();
+                survivor.line.say(0);
+                if is_asleep {
+                    survivor.until_asleep();
+                }
+                victim.kill();
+                survivor.succeeds();
+            }
+        }
+    });
 }
 
 fn is_open(number: i32) -> bool {

@@ -1,0 +1,62 @@
+//! The process at the other end of a Unix socket: how long it lives.
+use super::{credentials, descriptor};
+use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use rustix::io::Errno;
+use rustix::process::Pid;
+use std::ffi::c_int;
+
+/// Since Linux 6.5; also of a process whose number means nothing here.
+const SO_PEERPIDFD: c_int = 77;
+
+/// A descriptor of the process that can be read once that has ended, whoever else holds its
+/// sockets by then, such as a child. None of this very process, and where the kernel does not show
+/// the process or refuses the call.
+///
+/// # Errors
+/// `ESRCH` if the process has ended already.
+// spec: LIFE-10
+pub(crate) fn life(socket: BorrowedFd<'_>) -> Result<Option<OwnedFd>, Errno> {
+    let Ok(process) = credentials::of_peer(socket) else { return Ok(None) };
+    if process.pid == std::process::id() {
+        return Ok(None);
+    }
+    if let Some(life) = pidfd(socket) {
+        return descriptor::placed(life).map(Some);
+    }
+    let number = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
+    match number.map(descriptor::process) {
+        Some(Ok(life)) => Ok(Some(life)),
+        Some(Err(Errno::SRCH)) => Err(Errno::SRCH),
+        // Too many descriptors, a kernel before 5.3, or a filter of system calls.
+        Some(Err(_)) | None => Ok(None),
+    }
+}
+
+fn pidfd(socket: BorrowedFd<'_>) -> Option<OwnedFd> {
+    let (mut life, mut len): (RawFd, _) = (-1, size_of::<RawFd>() as libc::socklen_t);
+    let (socket, level) = (socket.as_raw_fd(), libc::SOL_SOCKET);
+    // SAFETY: the kernel writes no more than `len` bytes, which `life` has.
+    let got = unsafe {
+        let into = (&raw mut life).cast();
+        libc::getsockopt(socket, level, SO_PEERPIDFD, into, &raw mut len)
+    };
+    if got != 0 || life < 0 {
+        return None;
+    }
+    // SAFETY: the kernel has just made this descriptor, and nobody else has its number.
+    Some(unsafe { OwnedFd::from_raw_fd(life) })
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use rustix::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    // spec: LIFE-10
+    #[test]
+    fn of_this_process_nothing_is_watched() {
+        let (one, _other) = UnixStream::pair().unwrap();
+        assert!(life(one.as_fd()).unwrap().is_none());
+    }
+}

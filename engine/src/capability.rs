@@ -60,6 +60,7 @@ impl Port {
     /// [`SetupError::Os`] where the system has not that much; [`SetupError::Invalid`] for no bytes.
     // spec: REG-1
     pub fn alloc(&mut self, len: usize, options: RegionOptions) -> Result<Region, SetupError> {
+        self.check_process()?;
         if len == 0 {
             return Err(SetupError::invalid("a region has at least one byte"));
         }
@@ -182,6 +183,7 @@ impl Port {
     /// [`SetupError::Fault`] where it is this port's own and was deregistered meanwhile.
     // spec: CAP-3
     pub fn accept_region(&mut self, peer: PeerId, name: u64) -> Result<RemoteRegion, SetupError> {
+        self.check_process()?;
         let mut packet = self.take_offer(peer, PacketKind::OfferRegion, name)?;
         let (key, cover, mapped) = parse_offer(&packet, peer)?;
         let mapping = match self.connection(peer)?.mode() {

@@ -12,7 +12,7 @@ use crate::mem::page::{PeerPage, Sleeper};
 use crate::mem::word::Word;
 use crate::notification::Landing;
 use crate::sync::{AtomicU64, Ordering, StaticCounter};
-use crate::sys::{credentials, descriptor};
+use crate::sys::credentials;
 use ayre_proto::limits::RECORD_MAX;
 use ayre_proto::notify::Notification;
 use ayre_proto::pending::Pending;

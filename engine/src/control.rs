@@ -102,7 +102,7 @@ pub(crate) struct Socket {
 
 impl Socket {
     pub(crate) fn new(socket: OwnedFd) -> Result<Self, SetupError> {
-        let life = peer::life(socket.as_fd()).map_err(|_| SetupError::PeerLeft)?;
+        let life = peer::life(socket.as_fd()).map_err(|_| SetupError::peer_left())?;
         Ok(Self { socket, life: life.map(Arc::new) })
     }
 

@@ -1,3 +1,14 @@
 //! What a library owes to the program whose process it is in, for the skins over this crate:
-//! threads in which no signal is handled, and descriptors that are none of the standard streams.
-pub use crate::sys::{descriptor, thread};
+//! threads in which no signal is handled, descriptors that are none of the standard streams, and
+//! forked children that have a library of their own.
+
+/// Has forked children begin with locks that are free, and without what is their parent's. Done by
+/// whatever is opened, too.
+// spec: LIFE-35
+pub fn watch_forks() {
+    fork::count();
+    crate::mem::watch_forks();
+    crate::endpoint::watch_forks();
+}
+
+pub use crate::sys::{descriptor, fork, thread};

@@ -356,6 +356,10 @@ impl Port {
 // spec: LIFE-17
 impl Drop for Port {
     fn drop(&mut self) {
+        // A child has neither the threads, nor a say in what becomes of the connections.
+        if self.sleep.is_inherited() {
+            return;
+        }
         if let Some(engine) = self.engine.take() {
             engine.stop();
         }

@@ -153,6 +153,9 @@ impl Port {
     pub(crate) fn service_control(&mut self) {
         // Relaxed: each mailbox has a lock of its own.
         let any_mail = self.any_mail.swap(false, Ordering::Relaxed);
+        if self.sleep.is_inherited() {
+            return self.end_inherited();
+        }
         if !self.sleep.look() && !any_mail {
             return;
         }
@@ -169,6 +172,34 @@ impl Port {
                 Ok(()) => {}
             }
         }
+    }
+
+    /// All connections are the parent's, with which this process, its child, must not meddle.
+    // spec: LIFE-35
+    fn end_inherited(&mut self) {
+        // What takes locks, which a thread of the parent's may have had, is not looked at again.
+        (self.mediated, self.linked) = (0, 0);
+        let living = self.connections.iter_mut().flatten().filter(|it| it.ended.is_none());
+        let ended: Vec<_> = living
+            .map(|connection| {
+                connection.ended = Some(Fault::ForeignHandle);
+                connection.peer
+            })
+            .collect();
+        self.peer_changes += 1;
+        ended.iter().for_each(|peer| self.abandon(*peer, Fault::ForeignHandle));
+        self.died.extend(ended);
+    }
+
+    /// # Errors
+    /// This process is a child of the one that has opened the port.
+    // spec: LIFE-35
+    pub(crate) fn check_process(&self) -> Result<(), SetupError> {
+        if self.sleep.is_inherited() {
+            let what = "the port is the parent process's; a forked child opens one of its own";
+            return Err(SetupError::invalid(what));
+        }
+        Ok(())
     }
 
     /// Ends the connection of a peer that has gone, or that says what none says. What it has
@@ -194,6 +225,7 @@ impl Port {
     /// [`SetupError::Os`] where the thread cannot be made.
     // spec: PROG-2
     pub fn start_engine(&mut self) -> Result<(), SetupError> {
+        self.check_process()?;
         if self.engine.is_some() {
             return Ok(());
         }

@@ -8,6 +8,7 @@
 //! records; one that dies in the middle of a record leaves no trace of it.
 use crate::control::{Packet, PacketKind};
 use crate::error::{Busy, Fault, PostError, ReceiveError, SetupError};
+use crate::mem::Instead;
 use crate::mem::lane::{LaneMemory, LaneReceiver, LaneSender, Lines, Probe};
 use crate::mem::map::{Mapping, Pages, memory_file, round_to_pages, seal_seals};
 use crate::mem::page::Sleeper;
@@ -130,7 +131,7 @@ impl Port {
         let len = file_len(queue.lines);
         let file = memory_file(len, Pages::Ordinary)?;
         seal_seals(file.as_fd())?;
-        let mapping = Arc::new(Mapping::own(file.as_fd(), len)?);
+        let mapping = Arc::new(Mapping::own(file.as_fd(), len)?.private(Instead::Zeros));
         let words = [name, u64::from(queue.lines), 0, 0, 0, 0, 0];
         self.offer(peer, PacketKind::OfferQueue, words, Some(file))?;
         let lane = lane(&mapping, queue.lines).receiver();
@@ -145,7 +146,9 @@ impl Port {
     pub fn accept_queue(&mut self, peer: PeerId, name: u64) -> Result<RemoteQueue, SetupError> {
         let packet = self.take_offer(peer, PacketKind::OfferQueue, name)?;
         let (file, lines) = parse_offer(packet)?;
-        let mapping = Arc::new(Mapping::foreign(file.as_fd(), file_len(lines), true)?);
+        let mapping = Arc::new(
+            Mapping::foreign(file.as_fd(), file_len(lines), true)?.private(Instead::Zeros),
+        );
         let connection = self.connection(peer)?.identity;
         Ok(RemoteQueue { peer, connection, lane: lane(&mapping, lines).sender() })
     }

@@ -29,6 +29,7 @@ use crate::config::Config;
 use crate::connection::{Agreement, Connection, Link, Mode, lane_sizes};
 use crate::control::{self, Channel, Packet, PacketKind, Socket};
 use crate::error::SetupError;
+use crate::mem::Instead;
 use crate::mem::fence::{Fencing, expedited};
 use crate::mem::layout::{Direction, LaneSizes};
 use crate::mem::map::Mapping;
@@ -66,6 +67,7 @@ impl Port {
     /// [`SetupError::Os`] where the path cannot be bound.
     // spec: LIFE-6, LIFE-33
     pub fn listen(&mut self, path: impl AsRef<Path>) -> Result<(), SetupError> {
+        self.check_process()?;
         self.listener = Some(Listener::at_path(path.as_ref())?);
         Ok(())
     }
@@ -79,6 +81,7 @@ impl Port {
     /// connection takes: the caller is turned away, and is not to blame.
     // spec: LIFE-9
     pub fn accept(&mut self) -> Result<PeerId, SetupError> {
+        self.check_process()?;
         if self.listener.is_none() && self.wire.get().is_none() {
             return Err(SetupError::invalid("accept comes after listen or open_net"));
         }
@@ -201,6 +204,7 @@ impl Port {
     /// As [`Port::accept`].
     // spec: LIFE-5
     pub fn connect_loopback(&mut self) -> Result<PeerId, SetupError> {
+        self.check_process()?;
         let (mode, sizes) = (self.config.mode, self.sizes_for(self.config.mode));
         let (socket, other) = control_pair()?;
         let (bells, rung) = Bells::pair()?;
@@ -310,7 +314,9 @@ impl Port {
             return Err(SetupError::Protocol("mode"));
         }
         let link = link(socket, PeerPage::new(page.as_fd())?, &bells, half.expedited)?;
-        let mapping = Arc::new(Mapping::foreign(file.as_fd(), sizes.file_len(), true)?);
+        let mapping = Arc::new(
+            Mapping::foreign(file.as_fd(), sizes.file_len(), true)?.private(Instead::Zeros),
+        );
         let (inward, out) = Direction::pair(&mapping, sizes);
         self.add(Agreement::here(bells, number, (half.mode, link), (out, inward)))
     }

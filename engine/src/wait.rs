@@ -14,7 +14,7 @@ use crate::error::SetupError;
 use crate::mem::fence;
 use crate::mem::page::Sleeper;
 use crate::port::Port;
-use crate::sys::descriptor;
+use crate::sys::{descriptor, fork};
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -46,6 +46,8 @@ const EVENTS: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Sleep {
     epoll: OwnedFd,
+    /// The process that has made it, which shares the epoll with its forked children.
+    generation: u64,
     /// Locked by the sleeper, and by the port's thread where peers come and go.
     bells: Mutex<Watched>,
 }
@@ -62,7 +64,13 @@ impl Sleep {
     pub(crate) fn new() -> Result<Self, SetupError> {
         let epoll = descriptor::epoll().map_err(SetupError::os("epoll_create"))?;
         let watched = Watched { bells: BTreeMap::new(), next: FIRST_BELL };
-        Ok(Self { epoll, bells: Mutex::new(watched) })
+        fork::count();
+        Ok(Self { epoll, generation: fork::generation(), bells: Mutex::new(watched) })
+    }
+
+    /// Whether it is the parent's: what this process did here would be done to that.
+    pub(crate) fn is_inherited(&self) -> bool {
+        fork::generation() != self.generation
     }
 
     /// Can be read while something has happened that was not taken.
@@ -121,6 +129,9 @@ impl Sleep {
     /// A control channel that is to be closed: closing alone does not end the watch, where a peer
     /// may hold the same file.
     pub(crate) fn forget(&self, fd: BorrowedFd<'_>) {
+        if self.is_inherited() {
+            return;
+        }
         let removed = epoll::delete(&self.epoll, fd);
         debug_assert!(removed.is_ok(), "what was watched can be forgotten");
     }

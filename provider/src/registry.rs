@@ -4,12 +4,16 @@
 //! pointer is an error code. Calls on the way of data do not come here.
 
 use crate::code::{Code, Outcome};
-use crate::sys::object::Object;
+use crate::sys::object::{Head, Object};
 use crate::wait::Waitable;
+use ayre::guest::{
+    self,
+    fork::{self, Shared},
+};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, MutexGuard, Once};
 
 /// What all objects can be asked to do; the defaults are for those that cannot.
 pub(crate) trait Body: Any + Send + Sync {
@@ -69,9 +73,12 @@ pub(crate) trait Body: Any + Send + Sync {
 pub(crate) trait Entity: Send + Sync {
     fn body(&self) -> &dyn Body;
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+
+    /// Takes all calls away, as [`Object::refuse`].
+    fn refuse(&self);
 }
 
-impl<H: 'static, T: Body> Entity for Object<H, T> {
+impl<H: Head + 'static, T: Body> Entity for Object<H, T> {
     fn body(&self) -> &dyn Body {
         &**self
     }
@@ -79,31 +86,49 @@ impl<H: 'static, T: Body> Entity for Object<H, T> {
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
     }
+
+    fn refuse(&self) {
+        Self::refuse(self);
+    }
 }
 
-static OBJECTS: Mutex<BTreeMap<usize, Arc<dyn Entity>>> = Mutex::new(BTreeMap::new());
+static OBJECTS: Shared<BTreeMap<usize, Arc<dyn Entity>>> = Shared::new(BTreeMap::new());
 
-/// The process that has loaded us.
-static OWNER: OnceLock<u32> = OnceLock::new();
-
-/// This process is the one that objects belong to from here on.
-pub(crate) fn own() {
-    OWNER.get_or_init(std::process::id);
+/// Has forked children begin without objects. The engine is to watch forks before us: who has our
+/// lock may wait for its locks, so that ours is to be had first.
+// spec: LIFE-35
+pub(crate) fn watch_forks() {
+    static WATCHED: Once = Once::new();
+    WATCHED.call_once(|| {
+        guest::watch_forks();
+        fork::around(Some(before_fork), Some(in_parent), Some(in_child));
+    });
 }
 
-/// Whether this process is a child of the one that has loaded us. The objects are not its own, and
-/// locks may have been held by threads that it does not have: it must leave everything as it is.
-/// A child that exits runs libfabric's clean-up, and ours with it.
-pub(crate) fn is_forked() -> bool {
-    OWNER.get().is_some_and(|owner| *owner != std::process::id())
+extern "C" fn before_fork() {
+    OBJECTS.before_fork();
+}
+
+extern "C" fn in_parent() {
+    OBJECTS.after_fork(|_| {});
+}
+
+/// The parent's objects are as they were when it forked, locks that its threads had among them. So
+/// they answer without being looked at, and are neither used nor closed.
+extern "C" fn in_child() {
+    OBJECTS.after_fork(|objects| {
+        let inherited = std::mem::take(objects);
+        inherited.values().for_each(|object| object.refuse());
+        std::mem::forget(inherited);
+    });
 }
 
 fn objects() -> MutexGuard<'static, BTreeMap<usize, Arc<dyn Entity>>> {
-    OBJECTS.lock().unwrap_or_else(PoisonError::into_inner)
+    OBJECTS.lock()
 }
 
 /// Makes an object known and returns what the program is to know it by.
-pub(crate) fn add<H: 'static, T: Body>(object: Arc<Object<H, T>>) -> *mut H {
+pub(crate) fn add<H: Head + 'static, T: Body>(object: Arc<Object<H, T>>) -> *mut H {
     let handle = Object::handle(&object);
     objects().insert(handle as usize, object);
     handle
@@ -111,9 +136,6 @@ pub(crate) fn add<H: 'static, T: Body>(object: Arc<Object<H, T>>) -> *mut H {
 
 /// The object that a program knows by `handle`, whatever it is.
 pub(crate) fn any<H>(handle: *const H) -> Option<Arc<dyn Entity>> {
-    if is_forked() {
-        return None;
-    }
     objects().get(&(handle as usize)).cloned()
 }
 
@@ -137,11 +159,11 @@ pub(crate) fn typed<H: 'static, T: Body>(object: &Arc<dyn Entity>) -> Option<Arc
 /// # Errors
 /// `EBUSY` while another object uses it; `EINVAL` where there is none.
 pub(crate) fn close(handle: *const c_void) -> Outcome {
-    if is_forked() {
-        return Ok(());
-    }
     let mut objects = objects();
-    let object = objects.get(&(handle as usize)).ok_or(Code::INVALID)?;
+    let Some(object) = objects.get(&(handle as usize)) else {
+        // A child that ends as its parent would closes what it does not have.
+        return if fork::generation() > 0 { Ok(()) } else { Err(Code::INVALID) };
+    };
     if Arc::strong_count(object) > 1 {
         return Err(Code::BUSY);
     }
@@ -156,10 +178,7 @@ pub(crate) fn close(handle: *const c_void) -> Outcome {
 /// The process is about to end: what is left open is abandoned. Not what a call is about to change,
 /// in the midst of which a signal's handler may have exited.
 pub(crate) fn abandon() {
-    if is_forked() {
-        return;
-    }
-    if let Ok(objects) = OBJECTS.try_lock() {
+    if let Some(objects) = OBJECTS.try_lock() {
         objects.values().for_each(|object| object.body().abandon());
     }
 }

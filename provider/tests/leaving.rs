@@ -25,9 +25,28 @@ fn in_child(f: impl FnOnce() -> i32) -> i32 {
     libc::WEXITSTATUS(status)
 }
 
-/// A child has nothing that is its own: it may close everything, and nothing changes.
+/// Two ends of a child's own, one of which sends to the other; whether it came.
+fn own_ends_work() -> bool {
+    let wishes = Wishes { data_progress: PROGRESS_AUTO, ..Wishes::default() };
+    let opened = wishes.opened();
+    let ends = End::pair(&opened, &wishes);
+    let mut room = [0u8; 3];
+    let (start, none) = (room.as_mut_ptr().cast(), null_mut());
+    let posted = call!(ends[1].ep, msg.recv(start, 3, none, ADDR_UNSPEC, none));
+    let inject = || call!(ends[0].ep, msg.inject([1u8, 2, 3].as_ptr().cast(), 3, 0));
+    let sent = until_taken(&ends, inject);
+    let came = next(&ends[1], &ends).0.len == 3 && room == [1, 2, 3];
+    ends.into_iter().for_each(End::close);
+    posted == 0 && sent == 0 && came
+}
+
+/// A child has nothing that is its parent's: it may use and close everything, and nothing changes.
+/// What it opens itself, works.
+// spec: LIFE-35
 #[test]
-fn a_forked_child_leaves_everything_as_it_is() {
+fn a_forked_child_leaves_everything_as_it_is_and_has_a_library_of_its_own() {
+    core();
+    assert_eq!(in_child(|| i32::from(own_ends_work())), 1, "after fi_getinfo alone");
     // With a thread of ours, which the child has not.
     let wishes = Wishes { data_progress: PROGRESS_AUTO, ..Wishes::default() };
     let opened = wishes.opened();
@@ -44,6 +63,23 @@ fn a_forked_child_leaves_everything_as_it_is() {
         i32::from(closed == [0; 4] && open == -errno::EINVAL)
     };
     assert_eq!(in_child(all), 1);
+    assert_eq!(in_child(|| i32::from(own_ends_work())), 1, "beside what is the parent's");
+    let in_thread = || in_child(|| i32::from(own_ends_work()));
+    assert_eq!(std::thread::scope(|scope| scope.spawn(in_thread).join().unwrap()), 1);
+    let use_parents = || {
+        let (mut byte, none) = ([1u8], null_mut());
+        let at = byte.as_mut_ptr().cast();
+        let answers = [
+            call!(ends[0].ep, msg.inject(at, 1, 0)),
+            call!(ends[0].ep, tagged.send(at, 1, none, 0, 7, none)),
+            call!(ends[1].ep, msg.recv(at, 1, none, ADDR_UNSPEC, none)),
+            call!(ends[0].ep, rma.read(at, 1, none, 0, 0, 5, none)),
+            call!(ends[0].cq, ops.read(at, 1)),
+            call!(eq, ops.read(none.cast(), at, 1, 0)),
+        ];
+        i32::from(answers.iter().all(|answer| *answer == -errno::ENOSYS as isize))
+    };
+    assert_eq!(in_child(use_parents), 1, "calls with what is the parent's");
     let (mut event, mut byte) = (0, 0u8);
     assert_eq!(call!(eq, ops.read(&mut event, (&raw mut byte).cast(), 1, 0)), 1);
     assert_eq!((event, byte), (7, 1));

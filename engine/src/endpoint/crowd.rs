@@ -5,9 +5,10 @@
 //! an endpoint of this process is no neighbour: whoever polls it is counted anyhow.
 use crate::connection::Name;
 use crate::sync::{AtomicU32, Ordering};
+use crate::sys::fork::{self, Shared};
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, MutexGuard, Once};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -34,10 +35,31 @@ impl Threads {
     }
 }
 
-static CROWD: LazyLock<Mutex<Crowd>> = LazyLock::new(Mutex::default);
+static CROWD: LazyLock<Shared<Crowd>> = LazyLock::new(|| {
+    watch_forks();
+    Shared::new(Crowd::default())
+});
+
+pub(crate) fn watch_forks() {
+    static WATCHED: Once = Once::new();
+    WATCHED.call_once(|| fork::around(Some(before_fork), Some(in_parent), Some(in_child)));
+}
+
+extern "C" fn before_fork() {
+    CROWD.before_fork();
+}
+
+extern "C" fn in_parent() {
+    CROWD.after_fork(|_| {});
+}
+
+/// A child has none of the endpoints and threads.
+extern "C" fn in_child() {
+    CROWD.after_fork(|crowd| *crowd = Crowd::default());
+}
 
 fn crowd() -> MutexGuard<'static, Crowd> {
-    CROWD.lock().unwrap_or_else(PoisonError::into_inner)
+    CROWD.lock()
 }
 
 /// An endpoint's place among those of its process.

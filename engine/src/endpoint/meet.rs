@@ -60,6 +60,7 @@ impl Endpoint {
     /// one has plain links and the other one has not, or their keys differ.
     // spec: ENV-32, ENV-38
     pub fn remote(&mut self, address: &Address) -> Result<RemoteId, SetupError> {
+        self.port.check_process()?;
         if !address.is_with(&self.address)
             && let Some(why) = address.unlinked(&self.address)
             && !(self.port.listener.is_some() && answers(&address.socket_name()))

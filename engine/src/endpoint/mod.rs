@@ -31,6 +31,7 @@
 mod address;
 mod ahead;
 mod crowd;
+pub(crate) use crowd::watch_forks;
 mod fetch;
 mod key;
 mod links;

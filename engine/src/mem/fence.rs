@@ -15,10 +15,18 @@ fn membarrier(command: libc::c_int) -> bool {
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
+static REGISTERED: OnceLock<bool> = OnceLock::new();
+
 /// Whether this process takes part in other processes' barriers; registers it on the first call.
 pub(crate) fn expedited() -> bool {
-    static REGISTERED: OnceLock<bool> = OnceLock::new();
     *REGISTERED.get_or_init(|| membarrier(REGISTER_GLOBAL_EXPEDITED))
+}
+
+/// The same in a forked child, before it does anything.
+pub(super) fn register_again() {
+    if REGISTERED.get() == Some(&true) {
+        membarrier(REGISTER_GLOBAL_EXPEDITED);
+    }
 }
 
 /// How the two ends of a connection fence, agreed when it is made.

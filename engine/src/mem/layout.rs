@@ -16,6 +16,7 @@
 //! The message lane's lines lie 128 bytes apart, with the request lane between them: processors
 //! fetch the neighbour of a line along with it, which in a dense ring means that reader and writer
 //! keep taking lines from each other. In which order lines are taken, `proto::lane::step` says.
+use super::Instead;
 use super::lane::{LaneMemory, Lines};
 use super::map::{Mapping, Pages, memory_file, round_to_pages, seal_seals};
 use super::ring::RingMemory;
@@ -103,7 +104,8 @@ impl LaneSizes {
         seal_seals(file.as_fd())?;
         let (whole, lanes) = (self.lines() * LINE, self.lane_lines() * LINE);
         let present = [0..lanes, whole..whole + lanes];
-        let mapping = Mapping::own_in_part(file.as_fd(), self.file_len(), present)?;
+        let mapping =
+            Mapping::own_in_part(file.as_fd(), self.file_len(), present)?.private(Instead::Zeros);
         Ok((file, Arc::new(mapping)))
     }
 

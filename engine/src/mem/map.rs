@@ -1,4 +1,5 @@
 //! Mappings of memory files, and memory of the program taken under the same roof.
+use super::private::{self, Instead};
 use crate::error::SetupError;
 use crate::job::memory;
 use crate::sys::descriptor;
@@ -29,6 +30,8 @@ pub(crate) struct Mapping {
     backing: Backing,
     /// By which methods many bytes are copied in and out; none: as usual.
     tuning: Option<Arc<Tuning>>,
+    /// A forked child has other memory in its place.
+    is_private: bool,
 }
 
 #[derive(Debug)]
@@ -150,6 +153,15 @@ impl Mapping {
         self
     }
 
+    /// The same memory, which a forked child of this process does not reach.
+    // spec: LIFE-35
+    pub(crate) fn private(mut self, instead: Instead) -> Self {
+        assert!(matches!(self.backing, Backing::File), "what is the program's is its children's");
+        private::keep(self.base.as_ptr().expose_provenance(), self.len, instead);
+        self.is_private = true;
+        self
+    }
+
     /// By which method so many bytes are copied.
     #[inline]
     pub(super) fn method(&self, of: Use, bytes: usize) -> Method {
@@ -166,7 +178,7 @@ impl Mapping {
         let base =
             unsafe { mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED, file, 0) }?;
         let base = NonNull::new(base.cast::<u8>()).expect("mmap never returns null without FIXED");
-        Ok(Self { base, len, writable, backing: Backing::File, tuning: None })
+        Ok(Self { base, len, writable, backing: Backing::File, tuning: None, is_private: false })
     }
 
     /// Makes all pages present, so much at a time that others who do the same are seen.
@@ -197,7 +209,14 @@ impl Mapping {
     pub(crate) fn of_words(mut words: Vec<u64>) -> Self {
         let len = words.len() * 8;
         let base = NonNull::new(words.as_mut_ptr().cast::<u8>()).expect("a Vec is never null");
-        Self { base, len, writable: true, backing: Backing::Words { _words: words }, tuning: None }
+        Self {
+            base,
+            len,
+            writable: true,
+            backing: Backing::Words { _words: words },
+            tuning: None,
+            is_private: false,
+        }
     }
 
     /// Takes memory that the program keeps.
@@ -206,7 +225,14 @@ impl Mapping {
     /// `base..base + len` must be valid for reads and writes, and no Rust reference may be used to
     /// access it, as long as the mapping lives.
     pub(crate) unsafe fn of_raw(base: NonNull<u8>, len: usize) -> Self {
-        Self { base, len, writable: true, backing: Backing::Borrowed, tuning: None }
+        Self {
+            base,
+            len,
+            writable: true,
+            backing: Backing::Borrowed,
+            tuning: None,
+            is_private: false,
+        }
     }
 
     /// Puts another file's pages at this mapping's address, atomically: peers that still map the
@@ -243,6 +269,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if self.is_private {
+            private::forget(self.base.as_ptr().addr());
+        }
         if matches!(self.backing, Backing::File) {
             // SAFETY: the range was mapped by us; nothing points into it once its owner is gone.
             let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.len) };

@@ -44,6 +44,8 @@ mod model;
 #[cfg(all(test, loom))]
 mod model_depot;
 pub(crate) mod page;
+mod private;
+pub(crate) use private::{Instead, watch_forks};
 pub(crate) mod region;
 pub(crate) mod ring;
 pub(crate) mod span;

@@ -8,6 +8,7 @@
 //!
 //! Only the owner can write it (the file is sealed against other writers), so no peer can disturb
 //! what another one reads.
+use super::Instead;
 use super::map::{Mapping, memory_file, round_to_pages, seal_writers};
 use super::word::Word;
 use crate::Pages;
@@ -47,7 +48,7 @@ impl OwnPage {
     pub(crate) fn new() -> Result<Self, SetupError> {
         let len = round_to_pages(LEN, Pages::Ordinary);
         let file = memory_file(len, Pages::Ordinary)?;
-        let mapping = Mapping::own(file.as_fd(), len)?;
+        let mapping = Mapping::own(file.as_fd(), len)?.private(Instead::Ones);
         seal_writers(file.as_fd())?;
         Ok(Self { mapping, file })
     }
@@ -93,7 +94,7 @@ pub(crate) struct PeerPage {
 impl PeerPage {
     pub(crate) fn new(file: BorrowedFd<'_>) -> Result<Self, SetupError> {
         let len = round_to_pages(LEN, Pages::Ordinary);
-        let mapping = Arc::new(Mapping::foreign(file, len, false)?);
+        let mapping = Arc::new(Mapping::foreign(file, len, false)?.private(Instead::Ones));
         let asleep =
             [Sleeper::Port, Sleeper::Engine].map(|sleeper| Word::new(&mapping, sleeper.offset()));
         Ok(Self { mapping, asleep })

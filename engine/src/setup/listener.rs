@@ -6,7 +6,7 @@
 //! tries them in this order.
 use crate::error::SetupError;
 use crate::folder::Folder;
-use crate::sys::descriptor;
+use crate::sys::{descriptor, fork};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, Stat};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, lstat, unlink};
@@ -29,6 +29,8 @@ const LOCKS_MAX: usize = 16;
 pub(crate) struct Listener {
     sockets: Vec<OwnedFd>,
     file: Option<File>,
+    /// The process that listens.
+    generation: u64,
 }
 
 /// The file of a socket.
@@ -49,7 +51,11 @@ impl Listener {
             other => other.map_err(SetupError::os("bind"))?,
         };
         let inode = lstat(path).map_or(0, |stat| stat.st_ino);
-        Ok(Self { sockets: vec![socket], file: Some(File::At(path.to_owned(), inode)) })
+        Ok(Self {
+            sockets: vec![socket],
+            file: Some(File::At(path.to_owned(), inode)),
+            generation: fork::generation(),
+        })
     }
 
     /// At a name, in the user's folder if there can be one, and without a file.
@@ -72,7 +78,7 @@ impl Listener {
             (None, Err(errno)) => return Err(SetupError::Os { call: "bind", errno }),
             (socket, without) => socket.into_iter().chain(without.ok()).collect(),
         };
-        Ok(Self { sockets, file })
+        Ok(Self { sockets, file, generation: fork::generation() })
     }
 
     /// What to wait at.
@@ -92,6 +98,9 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
+        if self.generation != fork::generation() {
+            return;
+        }
         match &self.file {
             Some(File::At(path, inode)) if lstat(path).is_ok_and(|stat| stat.st_ino == *inode) => {
                 let _ = unlink(path);

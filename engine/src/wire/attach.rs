@@ -41,6 +41,7 @@ impl Port {
     /// [`SetupError::Os`] where an address cannot be bound.
     // spec: LIFE-20
     pub fn open_net(&mut self, options: &NetOptions) -> Result<Vec<SocketAddr>, SetupError> {
+        self.check_process()?;
         self.linked += 1;
         self.open_wire(options, None)
     }
@@ -126,6 +127,7 @@ impl Port {
     /// As [`Port::accept`]; [`SetupError::Refused`].
     // spec: LIFE-20
     pub fn connect_net(&mut self, to: &[SocketAddr]) -> Result<PeerId, SetupError> {
+        self.check_process()?;
         let begun = self.begin_connect_net(to)?;
         self.finish_connect_net(begun)
     }

@@ -2,9 +2,10 @@
 use super::common::system::descriptors;
 use super::common::{Executor, Line, with_processes};
 use ayre::{
-    Config, Endpoint, EndpointOptions, NetOptions, Outgoing, PeerId, Port, ReceiveError,
+    Config, Endpoint, EndpointOptions, NetOptions, Options, Outgoing, PeerId, Port, ReceiveError,
     RegionOptions, Rights, Spans, Spin,
 };
+use rustix::process::{Signal, set_parent_process_death_signal};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
@@ -129,6 +130,86 @@ fn a_killed_peer_is_dead_though_its_child_holds_its_sockets() {
                 victim.kill();
                 survivor.succeeds();
             }
+        }
+    });
+}
+
+/// What `f` says in a forked child, which then ends as a program does that has forked.
+fn in_child(f: impl FnOnce() -> bool) -> bool {
+    // SAFETY: the child has what this thread has; that the library has no other one's locks there
+    // is what is tried.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        set_parent_process_death_signal(Some(Signal::KILL)).unwrap();
+        let is_well = f();
+        // SAFETY: it ends the child at once; what it has dropped, it has dropped.
+        unsafe { libc::_exit(i32::from(!is_well)) };
+    }
+    let mut status = 0;
+    // SAFETY: it is our child.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    status == 0
+}
+
+/// A child tries everything with what is its parent's: each call ends, with an error where one can
+/// be told.
+fn meddle(rank: super::Rank) -> bool {
+    let super::Rank { mut port, other, mut queue, remote, mut remote_queue, .. } = rank;
+    let refused = port.alloc(64, RegionOptions::new()).is_err();
+    let put = port.put(&remote, 0, &[7; 8], Options::new()).is_err();
+    let put = put || port.flush(other).is_err();
+    let sent = (0..1000).filter(|_| port.send(other, 0, b"of a child").is_ok()).count();
+    let enqueued = (0..1000).filter(|_| port.enqueue(&mut remote_queue, b"x").is_ok()).count();
+    let mut buffer = [0; 64];
+    let is_over = port.recv(&mut buffer, None).is_err();
+    let is_over = is_over && port.dequeue_wait(&mut queue, &mut buffer, None).is_err();
+    port.progress();
+    let alive = port.is_alive(other);
+    drop((port, queue, remote, remote_queue));
+    refused && put && sent < 1000 && enqueued < 1000 && is_over && !alive
+}
+
+// spec: LIFE-35
+#[test]
+fn a_forked_child_has_a_library_of_its_own_and_reaches_nothing_of_its_parents() {
+    let child = |_, line: Line| {
+        let mut rank = super::Rank::join();
+        let (is_parent, other) = (rank.port.rank() == 0, rank.other);
+        if is_parent {
+            let socket = std::env::temp_dir().join(format!("ayre-fork-{}", std::process::id()));
+            // In a thread as well, which has nothing but what is the process's.
+            let own = || drop(All::open(socket.with_extension("own")));
+            let well = std::thread::scope(|scope| {
+                let forks = scope.spawn(|| in_child(|| (own(), true).1));
+                forks.join().unwrap()
+            });
+            assert!(well, "a child of a thread");
+            let inherited = rank;
+            // The child's copy is what it meddles with; this process keeps its own.
+            let kept = std::mem::ManuallyDrop::new(inherited);
+            // SAFETY: in the child only, where the other copy is never used.
+            assert!(in_child(|| meddle(unsafe { std::ptr::read(&*kept) }) && (own(), true).1));
+            rank = std::mem::ManuallyDrop::into_inner(kept);
+        }
+        for turn in 0..100 {
+            if is_parent {
+                super::tell(&mut rank.port, other, 3, turn);
+                assert_eq!(super::told(&mut rank.port, other, 4), turn);
+            } else {
+                assert_eq!(super::told(&mut rank.port, other, 3), turn);
+                super::tell(&mut rank.port, other, 4, turn);
+            }
+        }
+        line.say(1);
+        line.hear();
+    };
+    with_processes(child, |family| {
+        for executor in Executor::ALL {
+            let mut ranks = super::pair(family, executor, "");
+            ranks.iter().for_each(|rank| assert_eq!(rank.line.hear(), 1));
+            ranks.iter().for_each(|rank| rank.line.say(0));
+            ranks.iter_mut().for_each(super::Process::succeeds);
         }
     });
 }

@@ -96,7 +96,7 @@ const PARAMETERS: [(&CStr, Parameter, &CStr); 8] = [
 #[unsafe(no_mangle)]
 #[allow(clippy::unnecessary_safety_comment, reason = "it is the attribute's")]
 pub extern "C" fn fi_prov_ini() -> *mut Provider {
-    registry::own();
+    registry::watch_forks();
     for (name, what, help) in PARAMETERS {
         core::define(CARD.0.get(), name, what, help);
     }
@@ -180,7 +180,7 @@ unsafe extern "C" fn getinfo(
     hints: *const Info,
     info: *mut *mut Info,
 ) -> c_int {
-    if info.is_null() || registry::is_forked() {
+    if info.is_null() {
         return status(Err(Code::INVALID));
     }
     // SAFETY: the caller's promise.
@@ -284,7 +284,7 @@ unsafe extern "C" fn open(
     place: *mut *mut FidFabric,
     context: *mut c_void,
 ) -> c_int {
-    if attr.is_null() || place.is_null() || registry::is_forked() {
+    if attr.is_null() || place.is_null() {
         return status(Err(Code::INVALID));
     }
     // SAFETY: not null, and the caller's promise.

@@ -1,5 +1,6 @@
 //! Objects that C code holds by the address of their head.
 
+use crate::abi::*;
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::ops::Deref;
@@ -29,6 +30,17 @@ impl<H, T> Object<H, T> {
         Arc::as_ptr(this).cast_mut().cast()
     }
 
+    /// Takes all calls away: they are answered with an error that needs nothing of the object.
+    /// For the handler of a forked child.
+    pub(crate) fn refuse(&self)
+    where
+        H: Head,
+    {
+        // SAFETY: the child has one thread, which is in no call of the object, so that nobody else
+        // looks at the head.
+        unsafe { (*self.head.get()).refuse() };
+    }
+
     /// The object that C code names in a call.
     ///
     /// # Safety
@@ -39,6 +51,67 @@ impl<H, T> Object<H, T> {
         // SAFETY: the caller's promise; the handle was made from a pointer to the whole object,
         // whose first field it points to.
         unsafe { &(*handle.cast::<Self>()).body }
+    }
+}
+
+/// What C sees of an object.
+pub(crate) trait Head {
+    /// Has every call on the way of data answered with an error. Those that set up and tear down
+    /// look the object up, and do not find it.
+    fn refuse(&mut self) {}
+}
+
+#[cfg(test)]
+impl Head for u8 {}
+#[cfg(test)]
+impl Head for u32 {}
+#[cfg(test)]
+impl Head for u64 {}
+impl Head for FidFabric {}
+impl Head for FidDomain {}
+impl Head for FidMr {}
+
+impl Head for FidAv {
+    fn refuse(&mut self) {
+        self.ops = &OpsAv::REFUSING;
+    }
+}
+
+impl Head for FidCq {
+    fn refuse(&mut self) {
+        self.ops = &OpsCq::REFUSING;
+    }
+}
+
+impl Head for FidCntr {
+    fn refuse(&mut self) {
+        self.ops = &OpsCntr::REFUSING;
+    }
+}
+
+impl Head for FidEq {
+    fn refuse(&mut self) {
+        self.ops = &OpsEq::REFUSING;
+    }
+}
+
+impl Head for FidPoll {
+    fn refuse(&mut self) {
+        self.ops = &OpsPoll::REFUSING;
+    }
+}
+
+impl Head for FidWait {
+    fn refuse(&mut self) {
+        self.ops = &OpsWait::REFUSING;
+    }
+}
+
+impl Head for FidEp {
+    fn refuse(&mut self) {
+        (self.ops, self.cm) = (&OpsEp::REFUSING, &OpsCm::REFUSING);
+        (self.msg, self.tagged) = (&OpsMsg::REFUSING, &OpsTagged::REFUSING);
+        (self.rma, self.atomic) = (&OpsRma::REFUSING, &OpsAtomic::REFUSING);
     }
 }
 

@@ -1,0 +1,66 @@
+//! Shared memory that a forked child must not reach: pages, lanes and rings have one writer each,
+//! and a child that used its parent's ports would be a second one. It has private memory in their
+//! place: all ones in the place of a page, where no key is alive, and else all zeros, which says
+//! that nothing has come and nothing was taken.
+//!
+//! Regions, which are the program's data, a child shares with its parent.
+use crate::sys::fork::{self, Shared};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Once;
+
+/// What stands in a child in the place of shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Instead {
+    Zeros,
+    Ones,
+}
+
+/// By first byte, length and what stands there instead.
+static RANGES: Shared<BTreeMap<usize, (usize, Instead)>> = Shared::new(BTreeMap::new());
+
+/// From here on a forked child has other memory there.
+// spec: LIFE-35
+pub(super) fn keep(base: usize, len: usize, instead: Instead) {
+    watch_forks();
+    RANGES.lock().insert(base, (len, instead));
+}
+
+/// Has forked children find other memory there.
+pub(crate) fn watch_forks() {
+    static WATCHED: Once = Once::new();
+    WATCHED.call_once(|| fork::around(Some(before), Some(in_parent), Some(in_child)));
+}
+
+/// The range is about to be unmapped.
+pub(super) fn forget(base: usize) {
+    RANGES.lock().remove(&base);
+}
+
+extern "C" fn before() {
+    RANGES.before_fork();
+}
+
+extern "C" fn in_parent() {
+    RANGES.after_fork(|_| {});
+}
+
+extern "C" fn in_child() {
+    super::fence::register_again();
+    RANGES.after_fork(|ranges| ranges.iter().for_each(|(base, range)| replace(*base, *range)));
+}
+
+fn replace(base: usize, (len, instead): (usize, Instead)) {
+    let at = ptr::with_exposed_provenance_mut::<c_void>(base);
+    let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::FIXED);
+    // SAFETY: the range is a mapping of ours that is mapped still; nobody holds references into it
+    // (module rules), and the child has no other thread yet.
+    let replaced = unsafe { mmap_anonymous(at, len, access, flags) };
+    if replaced.is_ok() && instead == Instead::Ones {
+        // SAFETY: these bytes have just been mapped.
+        unsafe { ptr::write_bytes(at.cast::<u8>(), 0xff, len) };
+    }
+    debug_assert!(replaced.is_ok(), "as much memory was mapped there before");
+}

@@ -293,6 +293,24 @@ killed() {
     fi
 }
 
+# many MPI RANKS: thousands of messages wait for their receives, and receives for their messages.
+many() {
+    mpi="$1"
+    begin "thousands that wait" "$1" "$2"
+    prepare "$mpi"
+    for transport in ayre own; do
+        launch "$mpi" "$transport" "$ranks" "$(python_of "$mpi")" "$sets/many.py" \
+            >"$work/many-$transport" 2>&1 || echo "failed" >>"$work/many-$transport"
+    done
+    if [ "$(grep -c ' s$' "$work/many-ayre")" -eq 6 ] && ! grep -q failed "$work/many-ayre"; then
+        ends 6 0 0 "$(tr '\n' ' ' <"$work/many-ayre")"
+        tr '\n' ' ' <"$work/many-own" | sed 's/^/    over its own: /;s/$/\n/'
+    else
+        ends 0 1 0 "it hangs or has failed"
+        tail -n 5 "$work/many-ayre" | sed 's/^/    /'
+    fi
+}
+
 # cell WHAT MPI...: where it is asked for.
 cell() {
     case "$wanted" in
@@ -309,12 +327,14 @@ if [ "$wanted" = quick ]; then
     done
     cell lammps openmpi-4.1 2
     cell killed openmpi-4.1
+    cell many openmpi-4.1 2
 else
     for mpi in openmpi-4.1 openmpi-5 mpich-5; do
         for ranks in 1 2 3 4; do
             cell mpi4py_tests "$mpi" "$ranks"
         done
         cell killed "$mpi"
+        cell many "$mpi" 3
         for ranks in 2 4; do
             cell lammps "$mpi" "$ranks"
             # What is packaged is linked with Open MPI.

@@ -7,7 +7,7 @@ use crate::wire;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     busy: [u64; Busy::COUNT],
-    faults: [u64; 16],
+    faults: [u64; Fault::NoMemory as usize + 1],
     malformed: u64,
     refused: u64,
 }

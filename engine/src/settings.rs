@@ -42,6 +42,7 @@ const CAPTURE: &str = "AYRE_CAPTURE";
 /// In the name of a capture: whose it is.
 const WHOSE: &str = "{rank}";
 const GROUP: &str = "AYRE_GROUP";
+const MEMORY: &str = "AYRE_MEMORY";
 
 /// All that users set.
 // spec: LIFE-30
@@ -136,6 +137,15 @@ pub const SETTINGS: &[Setting] = &[
         meaning: "What is told on standard error of setting up, connecting and ending, and of what \
                   stands in the way. Nothing of this is on the way of data",
         check: |text| word(text, LEVELS).map(drop),
+    },
+    Setting {
+        name: MEMORY,
+        values: "bytes, or `k`, `M` or `G` of them, 1024 times as many each: `512M`",
+        default: "what the machine and the control groups allow, divided by the ranks of the \
+                  host that are known, and at least `128M`",
+        meaning: "Memory that an endpoint may take. Half of it is for messages that wait for a \
+                  receive; beyond, who has sent most of them is told so, and loses the connection",
+        check: |text| bytes(text).map(drop),
     },
 ];
 
@@ -340,6 +350,24 @@ fn group_number(text: &str) -> Result<u32, String> {
     found.ok_or_else(|| format!("/etc/group has no `{text}`"))
 }
 
+/// Memory that an endpoint may take, in bytes.
+pub(crate) fn memory() -> Result<Option<u64>, SetupError> {
+    read(MEMORY, bytes)
+}
+
+/// Reads a number of bytes such as `512M`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let shift = ["k", "M", "G"].iter().position(|unit| text.ends_with(unit));
+    let number = if shift.is_some() { &text[..text.len() - 1] } else { text };
+    let number: Option<u64> = number.parse().ok();
+    let bytes =
+        number.and_then(|number| number.checked_mul(1 << shift.map_or(0, |at| 10 * (at + 1))));
+    bytes.ok_or_else(|| format!("`{text}` is no number of bytes such as `512M`"))
+}
+
 /// The file of cut-offs, or `none`.
 pub(crate) fn tuning() -> Option<OsString> {
     std::env::var_os(TUNING)
@@ -413,6 +441,7 @@ mod tests {
             (PORTS, "0-5", "AYRE_PORTS=0-5: a range of UDP ports is first-last, from 1 to 65535"),
             (FAULTS, "loss=5", "AYRE_FAULTS=loss=5: `5` is no value for loss, which takes a share"),
             (CAPTURE, "job.pcap", "AYRE_CAPTURE=job.pcap: all ranks would write this one file"),
+            (MEMORY, "1T", "AYRE_MEMORY=1T: `1T` is no number of bytes such as `512M`; it may be"),
             (NET, "a,b,c,d,e", "AYRE_NET=a,b,c,d,e: 5 of them, and there are at most 4 paths"),
         ] {
             let setting = SETTINGS.iter().find(|setting| setting.name == name).unwrap();
@@ -421,6 +450,10 @@ mod tests {
             assert!(error.contains(said), "{error}");
         }
         assert_eq!([group_number("root"), group_number("2000")], [Ok(0), Ok(2000)]);
+        let read =
+            ["7", "2k", "3M", "4G", "", "M", "-1", "20000000000G"].map(|text| bytes(text).ok());
+        let known = [7, 2 << 10, 3 << 20, 4 << 30].map(Some);
+        assert!(read[..4] == known && read[4..] == [None; 4], "{read:?}");
         assert_eq!(net_words(" eth1,, 10.0.0.0/8,").unwrap(), ["eth1", "10.0.0.0/8"]);
     }
 

@@ -5,6 +5,9 @@ use ayre::{
     Received, RemoteId, Sent, SetupError, Span, Spans, Spin, What,
 };
 
+#[path = "endpoint/many.rs"]
+mod many;
+
 /// An endpoint and what has ended at it.
 struct Side {
     endpoint: Endpoint,
@@ -325,10 +328,7 @@ fn a_receive_that_is_taken_back_takes_nothing() {
     let (mut first, mut second, mut from) = (vec![0; 8], vec![0; 8], pattern(8, 1));
     sides[1].receive(Some((1, 0)), &mut first, 10);
     sides[1].receive(Some((1, 0)), &mut second, 11);
-    assert!(
-        sides[1].endpoint.cancel(|context| context == 10)
-            && !sides[1].endpoint.cancel(|context| context == 10)
-    );
+    assert!(sides[1].endpoint.cancel(10) && !sides[1].endpoint.cancel(10));
     let [near, far] = &mut sides;
     let _ = send([near, far], &message(1, &mut from));
     until(&mut sides, |sides| sides[1].ends.len() == 2);
@@ -381,7 +381,7 @@ fn what_is_under_way_ends_when_the_other_side_goes() {
     assert_eq!(ends, [(1, Err(Fault::PeerDead)), (30, Err(Fault::PeerDead))]);
     let again = near.try_send(&message(1, &mut small));
     assert_eq!(again, Err(PostError::Fault(Fault::PeerDead)));
-    assert!(near.endpoint.cancel(|context| context == 31), "a receive from any one waits on");
+    assert!(near.endpoint.cancel(31), "a receive from any one waits on");
 }
 
 // spec: ENV-10

@@ -395,7 +395,7 @@ fn what_is_posted_to_who_rests_wakes_it_where_more_is_to_be_done() {
     far.endpoint.receive(receive(None, &mut room, 7)).expect("there is room");
     poll_until([&mut far], |[far]| far.endpoint.rest(|_| ()));
     assert!(!has_rung(&far), "it waits");
-    assert!(far.endpoint.cancel(|context| context == 7));
+    assert!(far.endpoint.cancel(7));
     assert!(has_rung(&far));
     far.endpoint.wake();
     poll_until([&mut far], |[far]| far.ends.len() == 3);
@@ -414,8 +414,8 @@ fn the_receive_that_is_taken_back_is_one_that_waits() {
     let sent = send([&mut near, &mut far], remote, &message(&mut bytes, 1, false));
     assert_eq!(sent, Sent::UnderWay);
     (0..100).for_each(|_| far.poll());
-    assert!(far.endpoint.cancel(|context| context == 5), "the second waits");
-    assert!(!far.endpoint.cancel(|context| context == 5), "the first does not");
+    assert!(far.endpoint.cancel(5), "the second waits");
+    assert!(!far.endpoint.cancel(5), "the first does not");
     poll_until([&mut near, &mut far], |[_, far]| far.ends.len() == 2);
     assert_eq!(far.ends[0].what, What::Cancelled);
     assert!(rooms[0] == bytes && rooms[1][0] == 0);

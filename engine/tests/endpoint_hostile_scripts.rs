@@ -59,7 +59,7 @@ fn any_record(random: &mut Random) -> Record {
     let envelope = Envelope { tag: some(), data: some() };
     let answer = some();
     let [a, b, c] = [0; 3].map(|_: u64| number(random));
-    match random.below(9) {
+    match random.below(10) {
         0 => Record::Short { envelope, answer },
         1 | 2 => Record::Long { envelope, answer, len: a, place: b },
         3 => Record::Ask { envelope, id: a, answered: answer.is_some(), len: b, address: c },
@@ -67,6 +67,7 @@ fn any_record(random: &mut Random) -> Record {
         5 => Record::Part { to: a, len: b, place: c },
         6 => Record::PartHere { to: a },
         7 => Record::Refused { id: a, fault: Fault::Bounds },
+        8 => Record::Ahead { longest: a },
         _ => Record::Done { id: a },
     }
 }

@@ -80,11 +80,11 @@ fn a_window_of_several_spans_is_one_memory() {
 #[test]
 fn what_is_injected_is_the_programs_at_once() {
     let mut sides = Sides::new(false);
-    let mut memory = vec![0; 40 * Endpoint::inject_max()];
+    let mut memory = vec![0; 400 * Endpoint::inject_max()];
     open(&sides, &mut memory, Access::WRITE);
     let mut count = 0;
     // Until there is no room, and once more.
-    for index in 0..40_u64 {
+    for index in 0..400_u64 {
         let mut from = pattern(Endpoint::inject_max(), index as usize);
         let spot = sides.spot(KEY, BASE + index * from.len() as u64);
         let write = Write { inject: true, ..write_of(span(&mut from)) };
@@ -98,7 +98,7 @@ fn what_is_injected_is_the_programs_at_once() {
         from.fill(0xee);
         count += 1;
     }
-    assert!((10..40).contains(&count), "the ring has room for some: {count}");
+    assert!((10..400).contains(&count), "the ring has room for some: {count}");
     for _ in 0..count {
         assert_eq!(sides.end(), (5, What::Written, Ok(())));
     }

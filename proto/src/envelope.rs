@@ -13,6 +13,7 @@
 //!   part here   peer's id     bytes
 //!   done        id                                        the message is where it belongs
 //!   refused     id     fault
+//!   ahead       longest                                   longer messages than this are to ask
 //! ```
 //!
 //! Done, the parts and refused answer what touches windows, too: see [`crate::touch`]. An *id* is
@@ -31,6 +32,10 @@ pub const LONG_MAX: usize = 64 << 10;
 /// The same for a message to an endpoint of the same host, where to ask takes no time and what
 /// waits can be copied once.
 pub const LONG_MAX_HERE: usize = 16 << 10;
+
+/// Messages of up to so many bytes go before they are wanted at any time, so that they may be
+/// injected: their sender's memory is its program's again at once.
+pub const AHEAD_MIN: usize = 4 << 10;
 
 /// What the sender says of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,7 +115,16 @@ pub enum Record {
         /// Why: its code.
         fault: Fault,
     },
+    /// Which messages may go before a receive is known to want them.
+    Ahead {
+        /// Bytes of the longest.
+        longest: u64,
+    },
 }
+
+/// What is refused under this name is all that waits for a receive, and what would: for want of
+/// memory.
+pub const ALL: u64 = u64::MAX;
 
 const SHORT: u32 = 1;
 const LONG: u32 = 2;
@@ -120,6 +134,8 @@ const PART: u32 = 5;
 const PART_HERE: u32 = 6;
 const DONE: u32 = 7;
 const REFUSED: u32 = 8;
+// 9 to 13 touch windows.
+const AHEAD: u32 = 14;
 
 const CODE_MASK: u32 = 0xf;
 const TAGGED: u32 = 1 << 4;
@@ -193,6 +209,7 @@ impl Record {
             Self::PartHere { to } => (PART_HERE, [*to, 0, 0, 0, 0], 1),
             Self::Done { id } => (DONE, [*id, 0, 0, 0, 0], 1),
             Self::Refused { id, fault } => (REFUSED, [*id, fault.code() as u64, 0, 0, 0], 2),
+            Self::Ahead { longest } => (AHEAD, [*longest, 0, 0, 0, 0], 1),
         }
     }
 
@@ -231,7 +248,8 @@ impl Record {
             PART => (Self::Part { to: a, len: b, place: c }, 3, false),
             PART_HERE => (Self::PartHere { to: a }, 1, true),
             DONE => (Self::Done { id: a }, 1, false),
-            REFUSED => match refusal(b) {
+            AHEAD => (Self::Ahead { longest: a }, 1, false),
+            REFUSED => match refusal(a, b) {
                 Some(fault) => (Self::Refused { id: a, fault }, 2, false),
                 None => return Err(Malformed),
             },
@@ -244,10 +262,11 @@ impl Record {
     }
 }
 
-/// The faults that a target finds.
-const fn refusal(code: u64) -> Option<Fault> {
+/// The faults that a target finds, and what a receiver has no memory for.
+const fn refusal(id: u64, code: u64) -> Option<Fault> {
     match code {
-        1 | 3 | 4 => Some(Fault::from_code(code as u8)),
+        1 | 3 | 4 if id != ALL => Some(Fault::from_code(code as u8)),
+        16 if id == ALL => Some(Fault::NoMemory),
         _ => None,
     }
 }

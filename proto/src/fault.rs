@@ -33,6 +33,8 @@ pub enum Fault {
     Exception = 13,
     /// The connection was refused: nothing was sent.
     Refused = 14,
+    /// More waits at an endpoint than it has memory for. No notification has this status.
+    NoMemory = 16,
 }
 
 impl Fault {
@@ -53,6 +55,7 @@ impl Fault {
             12 => Self::Held,
             13 => Self::Exception,
             14 => Self::Refused,
+            16 => Self::NoMemory,
             _ => Self::Malformed,
         }
     }
@@ -86,6 +89,7 @@ impl core::fmt::Display for Fault {
             Self::Held => "the inlet has stopped at this message",
             Self::Exception => "the message is for its owner's program",
             Self::Refused => "the connection was refused",
+            Self::NoMemory => "more waits at the endpoint than it has memory for (AYRE_MEMORY)",
         })
     }
 }

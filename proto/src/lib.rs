@@ -1,8 +1,9 @@
 //! The state machines and formats of Ayre.
 //!
 //! Everything that decides what an operation means stands here, and nothing that does I/O: no
-//! clock, no thread, no system call, no pointer, no allocation after construction. The engine runs
-//! these machines over shared memory; a simulator or a hardware model can run the same ones.
+//! clock, no thread, no system call, no pointer, and no allocation after construction except where
+//! its owner has a table grow. The engine runs these machines over shared memory; a simulator or a
+//! hardware model can run the same ones.
 //!
 //! | module | machine or format | specification |
 //! |---|---|---|

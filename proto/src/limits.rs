@@ -29,11 +29,12 @@ pub const BATCH_MAX: usize = 64;
 /// Nanoseconds of the longest round trip that is believed: half of what a frame's 32-bit stamp
 /// tells apart, 2.1 s. The other half are those of an echo that came before its stamp.
 pub const ROUND_TRIP_MAX: u64 = (1 << 31) - 1;
-/// Receives that wait in a matcher: indices are small, and tables do not outgrow memory.
+/// Receives that wait in a matcher: twice as many buckets have numbers of 32 bits. What its owner
+/// has memory for is less.
 // spec: LIM-1
-pub const RECEIVES_MAX: u32 = 1 << 20;
+pub const RECEIVES_MAX: u32 = 1 << 30;
 /// Unexpected messages of a matcher, for the same reason.
-pub const UNEXPECTED_MAX: u32 = 1 << 20;
+pub const UNEXPECTED_MAX: u32 = 1 << 30;
 /// Masks of receives that a matcher finds at once: MPI libraries have four, and one or two for
 /// messages of their own.
 pub const MASKS_MAX: usize = 8;

@@ -1,5 +1,5 @@
 //! Records between endpoints: what is written is read back, whatever else there is is refused.
-use ayre_proto::envelope::{ENVELOPE_WORDS, Envelope, LONG_MAX, Record, SHORT_WORDS};
+use ayre_proto::envelope::{ALL, ENVELOPE_WORDS, Envelope, LONG_MAX, Record, SHORT_WORDS};
 use ayre_proto::fault::Fault;
 use ayre_proto::lane::Malformed;
 use ayre_proto::limits::EAGER_MAX;
@@ -35,7 +35,9 @@ fn record() -> impl Strategy<Value = Record> {
         (word(), word(), word()).prop_map(|(to, len, place)| Record::Part { to, len, place }),
         word().prop_map(|to| Record::PartHere { to }),
         word().prop_map(|id| Record::Done { id }),
-        (word(), refusal()).prop_map(|(id, fault)| Record::Refused { id, fault }),
+        (0..u64::MAX, refusal()).prop_map(|(id, fault)| Record::Refused { id, fault }),
+        Just(Record::Refused { id: ALL, fault: Fault::NoMemory }),
+        word().prop_map(|longest| Record::Ahead { longest }),
     ]
 }
 
@@ -54,6 +56,7 @@ fn table(tag: u32) -> Option<(usize, bool, u32)> {
         (6, _) => Some((1, true, 0)),
         (7, _) => Some((1, false, 0)),
         (8, _) => Some((2, false, 0)),
+        (14, _) => Some((1, false, 0)),
         _ => None,
     }
 }
@@ -82,7 +85,7 @@ proptest! {
     fn a_record_is_as_the_table_says_or_malformed(
         tag in prop_oneof![any::<u32>(), 0..256_u32],
         head in any::<[u64; ENVELOPE_WORDS]>(),
-        (short_len, fault) in (any::<bool>(), prop::option::of(0..16_u64)),
+        (short_len, is_all, fault) in (any::<bool>(), any::<bool>(), prop::option::of(0..18_u64)),
         len in prop_oneof![0..64_usize, 0..4096_usize, any::<usize>()]
     ) {
         let mut head = head;
@@ -90,13 +93,15 @@ proptest! {
             head[3] %= 2 * LONG_MAX as u64;
         }
         head[1] = fault.unwrap_or(head[1]);
+        head[0] = if is_all { ALL } else { head[0] };
+        let refusals: &[u64] = if head[0] == ALL { &[16] } else { &[1, 3, 4] };
         let is_sound = table(tag).is_some_and(|(words, has_bytes, bits)| {
             let most = words * 8 + if has_bytes { EAGER_MAX } else { 0 };
             let (is_long, is_refusal) = (tag & 0xf == 2, tag & 0xf == 8);
             (words * 8..=most).contains(&len)
                 && tag & !(0xf | bits) == 0
                 && !(is_long && head[3] > LONG_MAX as u64)
-                && (!is_refusal || [1, 3, 4].contains(&head[1]))
+                && (!is_refusal || refusals.contains(&head[1]))
         });
         let parsed = Record::parse(tag, head, len);
         prop_assert_eq!(parsed.is_ok(), is_sound, "{:?}", parsed);

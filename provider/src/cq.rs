@@ -63,12 +63,10 @@ fn overrun() -> Failure {
     Failure { completion, olen: 0, err: errno::EOVERRUN, prov_errno: 0, data: Vec::new() }
 }
 
-/// Completions beyond the size of a queue under resource management. The operations under way are
-/// bounded, and nothing is taken in from peers beyond [`FLOOD_MAX`], so that this is never reached.
-const SPILL_MAX: usize = 1 << 20;
-
-/// Completions beyond the size of such a queue from which on peers have to wait.
-const FLOOD_MAX: usize = 1 << 16;
+/// The part of the memory that may be used which completions take beyond the size of a queue under
+/// resource management, until peers have to wait. The operations under way are bounded by memory,
+/// and nothing more is taken in from peers then: such a queue is never overrun.
+const FLOOD_PART: u64 = 16;
 
 /// Completions that a queue has room for from its beginning; what programs ask for is often far
 /// more than they use.
@@ -82,6 +80,8 @@ pub(crate) struct Queue {
     /// What the last failure that was read has left for the program to look at.
     last_data: Vec<u8>,
     size: usize,
+    /// Completions from which on peers have to wait.
+    flood: usize,
     /// More than `size` only where the domain manages resources.
     limit: usize,
     /// Completions up to which one more is just put in: none when something was lost.
@@ -95,7 +95,8 @@ pub(crate) struct Queue {
 
 impl Queue {
     fn new(size: usize, is_managed: bool) -> Self {
-        let limit = if is_managed { size.saturating_add(SPILL_MAX) } else { size };
+        let limit = if is_managed { usize::MAX } else { size };
+        let flood = ayre::usable_memory() / FLOOD_PART / size_of::<Completion>() as u64;
         let entries = Ring::new(size.min(FIRST_ROOM));
         Self {
             room: size.min(entries.slots.len()),
@@ -103,6 +104,7 @@ impl Queue {
             failures: VecDeque::new(),
             last_data: Vec::new(),
             size,
+            flood: size.saturating_add(usize::try_from(flood).unwrap_or(usize::MAX)),
             limit,
             is_overrun: false,
             is_armed: false,
@@ -268,7 +270,7 @@ impl<L: Policy> Cq<L> {
 
     /// Whether it has to read before more is taken in from peers.
     pub(crate) fn is_flooded(&self) -> bool {
-        self.queue.with(|queue| queue.entries.len() >= queue.size.saturating_add(FLOOD_MAX))
+        self.queue.with(|queue| queue.entries.len() >= queue.flood)
     }
 
     /// Takes up to `count` completions; progress is made when there is none.

@@ -102,6 +102,9 @@ impl Endpoint {
             ring_in: None,
             replies: VecDeque::new(),
             toucher: Toucher::default(),
+            wanted: VecDeque::new(),
+            is_curbed: false,
+            shut_out: None,
             process: None,
         });
         let remote = RemoteId(index as u32);
@@ -486,6 +489,7 @@ impl Endpoint {
         }
         known.ring_in = connection.inward.ring().map(|ring| ring.receiver());
         (known.peer, known.open) = (Some(peer), Some(peer));
+        (known.ahead, known.shut_out) = (Ahead::default(), None);
         known.standing = Standing::Connected;
         known.closed = None;
         known.is_neighbour = !connection.is_carried() && !crowd::is_here(known.address.name());

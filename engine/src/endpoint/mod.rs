@@ -22,6 +22,8 @@
 //! | `receive.rs` | what comes, and what becomes of it |
 //! | `fetch.rs` | what is read where its sender has it |
 //! | `posted.rs` | receives: post, look, take back |
+//! | `labels.rs` | finding a receive that is to be taken back |
+//! | `kept.rs` | how much is kept of whom, and what becomes of who has too much |
 //! | `windows.rs` | memory that remotes may touch, by key |
 //! | `touch.rs` | writes, reads and updates of remotes' windows, and their answers |
 //! | `touched.rs` | what remotes do to our windows |
@@ -33,7 +35,9 @@ mod ahead;
 mod crowd;
 pub(crate) use crowd::watch_forks;
 mod fetch;
+mod kept;
 mod key;
+mod labels;
 mod links;
 mod meet;
 mod options;
@@ -61,16 +65,18 @@ use crate::config::Spin;
 use crate::connection::{Connection, Name};
 use crate::counters::Counters;
 use crate::error::{Fault, SetupError};
-use crate::job::host_processors;
+use crate::job::{host_processors, ranks_here, usable_memory};
 use crate::mem::inject::Process;
 use crate::mem::ring::{RingReceiver, RingSender};
 use crate::port::Port;
+use crate::settings;
 use crate::tuning::Trials;
 use crate::wire::JobKey;
 use ahead::Ahead;
 use ayre_proto::limits::{EAGER_MAX, LANE_LINES_MAX};
-use ayre_proto::matching::{Matcher, Sizes};
+use ayre_proto::matching::{Budget, Matcher, Sizes};
 use ayre_proto::units::PeerId;
+use labels::Labels;
 use meet::Standing;
 use posted::{Body, Incoming};
 use receive::Transfer;
@@ -84,8 +90,6 @@ use touched::Toucher;
 
 /// Endpoints that one endpoint knows.
 pub const REMOTES_MAX: usize = ayre_proto::limits::PEERS_MAX;
-/// Receives that wait, and messages that wait for one, of each space.
-const WAITING_MAX: u32 = 1 << 14;
 /// Polls, of those that find nothing and of the others, between two looks at who calls.
 const POLLS_PER_MEETING: u32 = 512;
 /// The same while this endpoint calls somebody.
@@ -193,6 +197,12 @@ struct Remote {
     /// What it is to be answered when there is room.
     replies: VecDeque<Reply>,
     toucher: Toucher,
+    /// Messages of ours that it wants, in the order in which they are to leave.
+    wanted: VecDeque<usize>,
+    /// It was told to keep what it can keep, because we keep much of it.
+    is_curbed: bool,
+    /// One of the two has no memory for what the other one has sent: which.
+    shut_out: Option<EndReason>,
     /// Whose memory it is that messages wait in for their receives; none before the first of them.
     process: Option<Option<Process>>,
 }
@@ -210,8 +220,18 @@ pub struct Endpoint {
     tagged: Matcher,
     plain: Matcher,
     receives: Slots<Incoming>,
+    labels: Labels,
     /// Of messages that wait for a receive.
     bodies: Slab<Body>,
+    /// Bytes that are kept of remotes, and how many may be.
+    budget: Budget,
+    /// The memory that it may take, if that was chosen, and the memory that there is.
+    memory: Option<u64>,
+    usable: u64,
+    /// Ranks of this host, as the launcher says.
+    ranks: usize,
+    /// Remotes of which much is kept.
+    curbed: usize,
     departing: Slab<Departing>,
     transfers: Slab<Transfer>,
     trials: Trials,
@@ -267,17 +287,23 @@ impl Endpoint {
     /// the address that was chosen.
     pub fn open_with(options: &EndpointOptions) -> Result<Self, SetupError> {
         let (port, address, key) = options.open_port()?;
-        let sizes =
-            Sizes { receives: WAITING_MAX, messages: WAITING_MAX, sources: REMOTES_MAX as u32 };
+        let sources = REMOTES_MAX as u32;
+        let sizes = Sizes { receives: kept::FIRST, messages: kept::FIRST, sources };
         let seed = address.name()[0];
-        Ok(Self {
+        let mut endpoint = Self {
             port,
             address,
             key,
             tagged: Matcher::new(sizes, seed),
             plain: Matcher::new(sizes, seed),
             receives: Slots::new(),
+            labels: Labels::default(),
             bodies: Slab::new(),
+            budget: Budget::new(0, sources),
+            memory: options.memory.map_or_else(settings::memory, |chosen| Ok(Some(chosen)))?,
+            usable: usable_memory(),
+            ranks: ranks_here(),
+            curbed: 0,
             departing: Slab::new(),
             transfers: Slab::new(),
             trials: Trials::default(),
@@ -303,7 +329,9 @@ impl Endpoint {
             staging: Box::new([0; EAGER_MAX]),
             ended: VecDeque::new(),
             rests: false,
-        })
+        };
+        endpoint.set_budget();
+        Ok(endpoint)
     }
 
     /// What has been refused or found wrong so far.
@@ -419,6 +447,7 @@ impl Endpoint {
     fn look_about(&mut self) {
         let neighbours = self.remotes.iter().filter(|(_, remote)| remote.is_neighbour);
         self.neighbours = neighbours.count();
+        self.set_budget();
         let connections = self.port.connections.iter().flatten().count();
         self.patience = if self.is_linked(self.hot) {
             0
@@ -573,7 +602,6 @@ impl Endpoint {
 
     /// Everything that is under way with a remote ends.
     fn end_remote(&mut self, remote: RemoteId, reason: EndReason) {
-        let why = reason.fault();
         // What it sent before it went can still be received.
         if let Some(peer) = self.remotes.get(remote.index()).and_then(|remote| remote.peer) {
             // One that goes on writing does not make it take longer.
@@ -583,13 +611,20 @@ impl Endpoint {
                 }
             }
         }
+        // Who is shut out hangs up: that is not why.
+        let shut_out = self.remotes.get_mut(remote.index()).and_then(|it| it.shut_out.clone());
+        let reason = match reason.fault() {
+            Fault::PeerDead | Fault::NoMemory => shut_out.unwrap_or(reason),
+            _ => reason,
+        };
+        let why = reason.fault();
         self.hang_up(remote);
         self.end_sends(remote, why);
         self.end_touching(remote, why);
         self.end_receives(remote, why);
+        self.drop_replies(remote);
         if let Some(known) = self.remotes.get_mut(remote.index()) {
-            self.replies -= known.replies.len();
-            known.replies.clear();
+            self.curbed -= usize::from(std::mem::take(&mut known.is_curbed));
             (known.peer, known.open) = (None, None);
             (known.ring_in, known.ring_out, known.process) = (None, None, None);
             known.standing = Standing::Ended(reason);

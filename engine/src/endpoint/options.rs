@@ -27,6 +27,7 @@ pub struct EndpointOptions {
     is_apart: bool,
     tuning: Option<Tuning>,
     ring: Option<usize>,
+    pub(super) memory: Option<u64>,
     pub(super) reach: Option<ReachOptions>,
 }
 
@@ -53,6 +54,7 @@ impl EndpointOptions {
             is_apart: false,
             tuning: None,
             ring: None,
+            memory: None,
             reach: Some(reach),
         }
     }
@@ -82,6 +84,15 @@ impl EndpointOptions {
     // spec: LIM-4, OPEN-14
     pub fn ring(self, bytes: usize) -> Self {
         Self { ring: Some(bytes), ..self }
+    }
+
+    /// Bytes of memory that it may take, instead of what the machine and the control groups allow.
+    /// Half of them is for what is kept of others until a receive takes it: who sends too much of
+    /// that is told so, and its connection ends. As much is for what the program has under way, 512
+    /// bytes for each. All is taken as it is used. `AYRE_MEMORY` says the same.
+    // spec: ENV-36, ENV-37, ENV-39
+    pub fn memory(self, bytes: u64) -> Self {
+        Self { memory: Some(bytes), ..self }
     }
 
     /// Meets endpoints of this host as it does those of other ones, over the network: for tests and

@@ -1,7 +1,7 @@
 //! Receives: posting them, looking for what has come, taking them back.
 use super::receive::{Origin, There, Transfer};
 use super::{Context, End, Endpoint, Received, RemoteId, What};
-use crate::error::{Busy, Fault, PostError};
+use crate::error::{Fault, PostError};
 use crate::mem::span::Spans;
 use ayre_proto::envelope::{Envelope, Record};
 use ayre_proto::matching::{
@@ -38,7 +38,7 @@ pub struct Found {
 pub(super) struct Incoming {
     pub(super) into: Spans,
     pub(super) context: Context,
-    id: Option<ReceiveId>,
+    pub(super) id: Option<ReceiveId>,
     is_tagged: bool,
     /// It takes no more; what it has taken is still coming.
     pub(super) released: bool,
@@ -64,10 +64,10 @@ impl Endpoint {
     /// Posts a receive. The oldest message that it accepts goes into it, now or when it comes.
     ///
     /// # Errors
-    /// [`Busy::TooManyOutstanding`] where as many wait as may; [`Fault::ForeignHandle`] for a
-    /// source that is not known; [`Fault::Malformed`] for one of many messages that has several
-    /// spans.
-    // spec: ENV-7
+    /// [`Fault::NoMemory`] where as much is under way as there is memory for;
+    /// [`Fault::ForeignHandle`] for a source that is not known; [`Fault::Malformed`] for one of
+    /// many messages that has several spans.
+    // spec: ENV-7, ENV-39
     #[inline(always)]
     pub fn receive(&mut self, receive: Receive) -> Result<(), PostError> {
         let Receive { source, tag, into, context, many } = receive;
@@ -83,9 +83,10 @@ impl Endpoint {
             return self.receive_many((posted, least), incoming);
         }
         match self.matcher(is_tagged).post(posted) {
-            Post::Busy => Err(Busy::TooManyOutstanding.into()),
+            Post::Busy => self.receive_grown(posted, incoming),
             Post::Posted(id) => {
-                self.receives.insert(Incoming { id: Some(id), ..incoming });
+                let key = self.receives.insert(Incoming { id: Some(id), ..incoming });
+                self.labels.note(context, key);
                 Ok(())
             }
             Post::Matched(message) => {
@@ -95,12 +96,28 @@ impl Endpoint {
         }
     }
 
+    /// A receive for which there is no room yet.
+    #[cold]
+    fn receive_grown(
+        &mut self,
+        posted: ayre_proto::matching::Receive,
+        incoming: Incoming,
+    ) -> Result<(), PostError> {
+        self.grow_receives(incoming.is_tagged)?;
+        if let Post::Posted(id) = self.matcher(incoming.is_tagged).post(posted) {
+            let context = incoming.context;
+            let key = self.receives.insert(Incoming { id: Some(id), ..incoming });
+            self.labels.note(context, key);
+        }
+        Ok(())
+    }
+
     /// A receive whose message has come before it.
     #[inline(never)]
     fn receive_here(&mut self, incoming: Incoming, message: &Message) {
         let len = message.len.min(incoming.into.len() as u64);
         let key = self.receives.insert(incoming);
-        self.fill(key, (message.handle, (0, len)));
+        self.fill(key, (message, (0, len)));
     }
 
     #[cold]
@@ -112,26 +129,29 @@ impl Endpoint {
         if incoming.into.whole().is_none() {
             return Err(Fault::Malformed.into());
         }
-        let mut taken = Vec::new();
-        let take = |message: Message, place: Place| taken.push((message, place));
-        let (id, released) = match self.matcher(incoming.is_tagged).post_multi(posted, least, take)
-        {
-            PostMulti::Busy => return Err(Busy::TooManyOutstanding.into()),
-            PostMulti::Posted(id) => (Some(id), false),
-            PostMulti::Released => (None, true),
+        let (mut taken, is_tagged) = (Vec::new(), incoming.is_tagged);
+        let (id, released) = loop {
+            let take = |message: Message, place: Place| taken.push((message, place));
+            match self.matcher(is_tagged).post_multi(posted, least, take) {
+                PostMulti::Busy => self.grow_receives(is_tagged)?,
+                PostMulti::Posted(id) => break (Some(id), false),
+                PostMulti::Released => break (None, true),
+            }
         };
+        let context = incoming.context;
         let key = self.receives.insert(Incoming { id, released, ..incoming });
+        self.labels.note(context, key);
         self.receives[key].coming = taken.len();
         for (message, place) in taken {
             self.receives[key].coming -= 1;
-            self.fill(key, (message.handle, (place.offset, place.len)));
+            self.fill(key, (&message, (place.offset, place.len)));
         }
         Ok(())
     }
 
     /// Puts a message that waited into a receive.
-    fn fill(&mut self, key: usize, (body, (offset, len)): (u64, (u64, u64))) {
-        let Body { origin, place } = self.bodies.remove(body as usize);
+    fn fill(&mut self, key: usize, (message, (offset, len)): (&Message, (u64, u64))) {
+        let Body { origin, place } = self.unkeep(message);
         self.receives[key].coming += 1;
         match place {
             BodyPlace::Here(bytes) => {
@@ -184,14 +204,14 @@ impl Endpoint {
             released: true,
             coming: 0,
         });
-        self.fill(key, (message.handle, (0, len)));
+        self.fill(key, (&message, (0, len)));
         Ok(())
     }
 
     /// Throws a message away that was found. False where it is gone.
     pub fn discard(&mut self, is_tagged: bool, id: MessageId) -> bool {
         let Some(message) = self.matcher(is_tagged).take(id) else { return false };
-        let Body { origin, place } = self.bodies.remove(message.handle as usize);
+        let Body { origin, place } = self.unkeep(&message);
         let refused = match place {
             BodyPlace::There(there) => Some(Record::Go { id: there.id, to: u64::MAX, len: 0 }),
             BodyPlace::Here(_) => None,
@@ -201,16 +221,11 @@ impl Endpoint {
         true
     }
 
-    /// Takes back the receive that waits longest of those whose context is meant, if one does; its
-    /// end is told.
-    pub fn cancel(&mut self, is_meant: impl Fn(Context) -> bool) -> bool {
-        let waits = |incoming: &Incoming| is_meant(incoming.context) && !incoming.released;
-        let found = self.receives.iter().filter(|(_, incoming)| waits(incoming));
-        let Some((key, id)) =
-            found.filter_map(|(key, incoming)| Some((key, incoming.id?))).min_by_key(|it| it.1)
-        else {
-            return false;
-        };
+    /// Takes back a receive that waits and whose context has these lower 64 bits, if there is one:
+    /// of several, the one that waits longest. Its end is told. However many wait, this takes no
+    /// longer.
+    pub fn cancel(&mut self, label: u64) -> bool {
+        let Some((key, id)) = self.labels.find(&self.receives, label) else { return false };
         if self.matcher(self.receives[key].is_tagged).cancel(id).is_none() {
             return false;
         }
@@ -253,13 +268,13 @@ impl Endpoint {
     // spec: ENV-16
     pub(super) fn drop_messages(&mut self, from: RemoteId) {
         let pattern = Pattern { source: Some(from.0), tag: 0, ignore: u64::MAX };
-        let Self { tagged, plain, bodies, .. } = self;
+        let Self { tagged, plain, bodies, budget, .. } = self;
         for matcher in [tagged, plain] {
             let aside = matcher.aside().filter(|(_, message)| message.source == pattern.source);
             let mut names: Vec<_> = aside.map(|(id, _)| id).collect();
             while let Some(id) = names.pop().or_else(|| Some(matcher.peek(pattern)?.0)) {
                 let message = matcher.take(id).expect("it was found just now");
-                drop(bodies.remove(message.handle as usize));
+                budget.give_back(from.0, bodies.remove(message.handle as usize).cost());
             }
         }
     }
@@ -267,10 +282,12 @@ impl Endpoint {
     /// Nothing more comes from a remote.
     pub(super) fn end_receives(&mut self, from: RemoteId, why: Fault) {
         self.end_transfers(from, why);
-        let Self { tagged, plain, receives, bodies, ended, .. } = self;
+        let Self { tagged, plain, receives, bodies, budget, ended, .. } = self;
         for matcher in [tagged, plain] {
             matcher.remove(from.0, |removed| match removed {
-                Removed::Message { handle, .. } => drop(bodies.remove(handle as usize)),
+                Removed::Message { handle, .. } => {
+                    budget.give_back(from.0, bodies.remove(handle as usize).cost());
+                }
                 Removed::Receive { handle, .. } => {
                     let context = receives[handle as usize].context;
                     receives.free(handle as usize);

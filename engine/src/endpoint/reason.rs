@@ -54,6 +54,12 @@ pub enum EndReason {
     /// Nothing was heard of another host.
     #[error("nothing was heard of it for {} s", .0.as_secs_f32())]
     Silent(Duration),
+    /// It keeps as much of what this process has sent as it has memory for.
+    #[error("it keeps as much that was sent to it as it has memory for (AYRE_MEMORY there)")]
+    NoMemory,
+    /// It has sent more than this process has memory for while no receive takes it.
+    #[error("it sent more that no receive takes than there is memory for here (AYRE_MEMORY)")]
+    Flooded,
     /// The system refused this process what a connection takes.
     #[error("{call}: {errno}")]
     Os {
@@ -72,6 +78,7 @@ impl EndReason {
     pub fn fault(&self) -> Fault {
         match self {
             Self::Malformed => Fault::Malformed,
+            Self::NoMemory | Self::Flooded => Fault::NoMemory,
             Self::Restarted => Fault::PeerRestarted,
             Self::Died | Self::Left | Self::Unanswered { .. } | Self::Silent(_) => Fault::PeerDead,
             Self::Refused(_) | Self::Rejected(_) | Self::Version { .. } | Self::HungUp(_) => {
@@ -85,6 +92,7 @@ impl EndReason {
     pub(super) fn of_fault(fault: Fault, has_left: bool) -> Self {
         match fault {
             Fault::Malformed => Self::Malformed,
+            Fault::NoMemory => Self::NoMemory,
             Fault::PeerRestarted => Self::Restarted,
             _ if has_left => Self::Left,
             _ => Self::Died,

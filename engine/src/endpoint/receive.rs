@@ -10,7 +10,7 @@ use crate::mem::span::Spans;
 use crate::message::is_due;
 use crate::sync::Ordering;
 use crate::tuning::Method;
-use ayre_proto::envelope::{ENVELOPE_WORDS, Envelope, Record, SHORT_WORDS};
+use ayre_proto::envelope::{ALL, ENVELOPE_WORDS, Envelope, Record, SHORT_WORDS};
 use ayre_proto::lane::{Kind, Malformed, Status};
 use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::matching::{Arrive, Message, Place};
@@ -77,7 +77,7 @@ pub(super) enum PartPlace {
 /// What became of the record at the head of a lane.
 pub(super) enum Taken {
     Yes,
-    /// There is no room for its message.
+    /// No more of its sender can be kept.
     NotYet,
 }
 
@@ -151,7 +151,8 @@ impl Endpoint {
                 self.keep_line((index, size), &Origin { source, envelope, len, answer });
                 return Some(true);
             }
-            Arrive::Busy => return Some(false),
+            // Its table has to grow.
+            Arrive::Busy => return None,
         };
         let (key, Place { offset, len, released, .. }) = (place.handle as usize, place);
         let incoming = &mut receives[key];
@@ -291,6 +292,14 @@ impl Endpoint {
                 Some(key) => self.on_touched(source, key, tell),
                 None => self.on_done(source, id, tell),
             })?,
+            Record::Ahead { longest } => {
+                self.remotes[source.index()].ahead.limit(longest);
+                Taken::Yes
+            }
+            Record::Refused { id: ALL, .. } => {
+                self.on_shut_out(source);
+                Taken::Yes
+            }
             Record::Refused { id, fault } => known(self.on_refused(source, (id, fault), tell))?,
             Record::Part { to, len, place } => {
                 self.take_part(source, (to, len), (index, PartPlace::Ring(place)), tell)?
@@ -319,12 +328,20 @@ impl Endpoint {
             connection.messages_in.copy(skip, &mut bytes);
         }
         let place = BodyPlace::Here(bytes);
-        self.bodies.insert(Body { origin: *origin, place });
+        self.keep(Body { origin: *origin, place });
     }
 
     fn arrive(&mut self, origin: &Origin, whole: bool) -> Arrive {
         let message = origin.message(self.bodies.vacant_key(), whole);
-        let arrived = self.matcher(origin.envelope.tag.is_some()).arrive(message);
+        let is_tagged = origin.envelope.tag.is_some();
+        let mut arrived = self.matcher(is_tagged).arrive(message);
+        if let Arrive::Busy = arrived {
+            if self.grow_messages(is_tagged) {
+                arrived = self.matcher(is_tagged).arrive(message);
+            } else {
+                self.shut_out(origin.source);
+            }
+        }
         if let Arrive::Matched(Place { handle, released: true, .. }) = arrived {
             self.receives[handle as usize].released = true;
         }
@@ -395,7 +412,7 @@ impl Endpoint {
                 let mut bytes = vec![0; whole].into_boxed_slice();
                 let ring = self.remotes[source].ring_in.as_mut().ok_or(Malformed)?;
                 ring.take(place, whole, &mut bytes)?;
-                self.bodies.insert(Body { origin: *origin, place: BodyPlace::Here(bytes) });
+                self.keep(Body { origin: *origin, place: BodyPlace::Here(bytes) });
             }
             Arrive::Busy => return Ok(Taken::NotYet),
         }
@@ -412,7 +429,7 @@ impl Endpoint {
             }
             Arrive::Unexpected(_) => {
                 let place = BodyPlace::There(there);
-                self.bodies.insert(Body { origin: *origin, place });
+                self.keep(Body { origin: *origin, place });
             }
             Arrive::Busy => return Taken::NotYet,
         }

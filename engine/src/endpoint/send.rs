@@ -5,15 +5,13 @@ use crate::error::{Busy, Fault, PostError};
 use crate::mem::page::Sleeper;
 use crate::mem::span::Spans;
 use arrayvec::ArrayVec;
-use ayre_proto::envelope::{ENVELOPE_WORDS, Envelope, LONG_MAX_HERE, Record};
+use ayre_proto::envelope::{AHEAD_MIN, ENVELOPE_WORDS, Envelope, LONG_MAX_HERE, Record};
 use ayre_proto::lane::Kind;
 use ayre_proto::limits::{EAGER_MAX, LINE};
 use ayre_proto::units::PeerId;
 
 /// Longest message that travels in the lane.
 pub(super) const SHORT_MAX: usize = 512;
-/// Messages and touches under way whose end is still to come; each is answered twice at most.
-pub(super) const UNDER_WAY_MAX: usize = 1 << 16;
 /// Longest part of a longer one.
 pub(super) const PART_MAX: usize = 32 << 10;
 /// And of one that has no more parts than this: the first is copied out while the next is copied
@@ -70,8 +68,8 @@ pub(super) struct Departing {
 /// What goes in parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stream {
-    /// A departing message that is wanted.
-    Message(usize),
+    /// The departing messages that a remote wants.
+    Messages(RemoteId),
     /// A write.
     Write(usize),
     /// What a remote reads.
@@ -97,7 +95,7 @@ impl Endpoint {
     /// Longest message that leaves at once, its memory included: nothing of it is needed when
     /// [`Endpoint::send`] returns.
     pub const fn inject_max() -> usize {
-        LONG_MAX_HERE
+        AHEAD_MIN
     }
 
     /// Sends a message. Messages to one endpoint arrive in the order in which they were sent.
@@ -105,8 +103,10 @@ impl Endpoint {
     /// # Errors
     /// [`Busy`], and nothing has happened, where there is no room now, or the endpoint has yet to
     /// answer our call; the same call may succeed after progress. [`Fault::PeerDead`] where the
-    /// endpoint has gone; [`Fault::ForeignHandle`] for one that is not known.
-    // spec: ENV-3, ENV-4
+    /// endpoint has gone; [`Fault::ForeignHandle`] for one that is not known; [`Fault::NoMemory`]
+    /// where this endpoint has no memory for one more operation, or the other one for what was
+    /// sent.
+    // spec: ENV-3, ENV-4, ENV-39
     #[inline]
     pub fn send(&mut self, to: RemoteId, message: &Outgoing) -> Result<Sent, PostError> {
         let Outgoing { tag, data, ref bytes, delivered, .. } = *message;
@@ -142,9 +142,7 @@ impl Endpoint {
             Some(peer) => peer,
             None => self.reach(to)?,
         };
-        if self.answerable() >= UNDER_WAY_MAX {
-            return Err(Busy::TooManyOutstanding.into());
-        }
+        self.check_under_way()?;
         let Outgoing { tag, data, ref bytes, context, delivered } = *message;
         let envelope = Envelope { tag, data };
         let entry = self.departing.vacant_key() as u64;
@@ -290,29 +288,25 @@ impl Endpoint {
     pub(super) fn reply_with(&mut self, to: RemoteId, record: Record, bytes: &[u8]) {
         let Some(remote) = self.remotes.get_mut(to.index()) else { return };
         let Some(peer) = remote.peer else { return };
-        if remote.replies.len() >= 2 * UNDER_WAY_MAX {
-            self.malformed(peer.index());
-            return;
-        }
         if remote.replies.is_empty() && self.push_record(peer, &record, bytes).is_ok() {
             return;
         }
-        self.remotes[to.index()].replies.push_back((record, bytes.into()));
-        self.replies += 1;
-        self.stir();
+        self.put_off(to, (record, bytes.into()));
     }
 
     fn push_replies(&mut self, to: RemoteId) -> bool {
         let mut any = false;
-        while let Some(remote) = self.remotes.get(to.index())
+        while let Some(remote) = self.remotes.get_mut(to.index())
             && let Some(peer) = remote.peer
-            && let Some((record, bytes)) = self.remotes[to.index()].replies.pop_front()
+            && let Some((record, bytes)) = remote.replies.front_mut()
         {
-            if self.push_record(peer, &record, &bytes).is_err() {
-                self.remotes[to.index()].replies.push_front((record, bytes));
+            let (record, bytes) = (*record, std::mem::take(bytes));
+            let pushed = self.push_record(peer, &record, &bytes);
+            self.remotes[to.index()].replies[0].1 = bytes;
+            if pushed.is_err() {
                 break;
             }
-            self.replies -= 1;
+            self.has_answered(to);
             any = true;
         }
         any
@@ -329,16 +323,10 @@ impl Endpoint {
                 any |= self.push_replies(remote);
             }
         }
-        // Who has no room for a message has none for those behind it.
-        let (mut at, mut full) = (0, None);
+        let mut at = 0;
         while let Some(stream) = self.streams.get(at).copied() {
-            let to = self.reader_of(stream);
-            if to.is_some() && to == full {
-                at += 1;
-                continue;
-            }
             let (has_gone, is_over) = match stream {
-                Stream::Message(key) => self.push_stream(key, tell),
+                Stream::Messages(to) => self.push_messages(to, tell),
                 Stream::Write(key) => self.push_write_on(key),
                 Stream::Reads(to) => self.push_reads(to, tell),
                 Stream::Fetch(key) => self.fetch(key, tell),
@@ -347,17 +335,25 @@ impl Endpoint {
             if is_over {
                 self.streams.remove(at);
             } else {
-                (at, full) = (at + 1, to.or(full));
+                at += 1;
             }
         }
         any
     }
 
-    /// Whom a message goes to.
-    fn reader_of(&self, stream: Stream) -> Option<RemoteId> {
-        match stream {
-            Stream::Message(key) => self.departing.get(key).map(|departing| departing.to),
-            _ => None,
+    /// The next parts of the messages that a remote wants, one message behind the other: whether
+    /// any has gone, and whether all have.
+    fn push_messages(&mut self, to: RemoteId, tell: &mut impl FnMut(End)) -> (bool, bool) {
+        let mut any = false;
+        loop {
+            let wanted = self.remotes.get(to.index()).and_then(|remote| remote.wanted.front());
+            let Some(key) = wanted.copied() else { return (any, true) };
+            let (has_gone, is_over) = self.push_stream(key, tell);
+            any |= has_gone;
+            if !is_over {
+                return (any, false);
+            }
+            self.remotes[to.index()].wanted.pop_front();
         }
     }
 
@@ -425,13 +421,16 @@ impl Endpoint {
             return false;
         }
         departing.stage = Stage::Wanted { to, at: 0, len: len as usize };
-        if let Some(remote) = self.remotes.get_mut(from.index()) {
-            remote.ahead.on_answer(departing.bytes.len(), len > 0);
+        let Some(remote) = self.remotes.get_mut(from.index()) else { return false };
+        remote.ahead.on_answer(departing.bytes.len(), len > 0);
+        if len == 0 {
+            // Nothing goes, so that it may be said to be done with the next record.
+            self.all_gone(key, tell);
+            return true;
         }
-        // Nothing goes, so that it may be said to be done with the next record.
-        match len {
-            0 => self.all_gone(key, tell),
-            _ => self.streams.push_back(Stream::Message(key)),
+        remote.wanted.push_back(key);
+        if remote.wanted.len() == 1 {
+            self.streams.push_back(Stream::Messages(from));
         }
         true
     }
@@ -451,7 +450,8 @@ impl Endpoint {
 
     /// What was on its way to a remote will not arrive.
     pub(super) fn end_sends(&mut self, to: RemoteId, why: Fault) {
-        let Self { departing, ended, streams, .. } = self;
+        let Self { departing, ended, streams, remotes, .. } = self;
+        remotes.get_mut(to.index()).into_iter().for_each(|remote| remote.wanted.clear());
         departing.retain(|_, departing| {
             let stays = departing.to != to;
             if !stays {
@@ -460,9 +460,6 @@ impl Endpoint {
             }
             stays
         });
-        streams.retain(|stream| match stream {
-            Stream::Message(key) => departing.contains(*key),
-            _ => true,
-        });
+        streams.retain(|stream| !matches!(stream, Stream::Messages(remote) if *remote == to));
     }
 }

@@ -70,6 +70,16 @@ impl<T> Slots<T> {
         self.len -= 1;
     }
 
+    /// Places there are, taken or not.
+    pub(super) const fn places(&self) -> usize {
+        self.slots.len()
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, key: usize) -> Option<&T> {
+        self.slots.get(key)?.value.as_ref()
+    }
+
     /// All of them, with their keys.
     pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
         let slots = self.slots.iter().enumerate();

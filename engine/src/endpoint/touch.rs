@@ -1,6 +1,6 @@
 //! Touching remotes' windows: writes, reads and updates on their way out, and their answers.
 use super::receive::{PartPlace, copy_part};
-use super::send::{PART_MAX, SHORT_MAX, Stream, UNDER_WAY_MAX, zeros};
+use super::send::{PART_MAX, SHORT_MAX, Stream, zeros};
 use super::{Context, End, Endpoint, RemoteId, Sent, What};
 use crate::error::{Busy, Fault, PostError};
 use crate::mem::span::Spans;
@@ -253,9 +253,7 @@ impl Endpoint {
     fn may_touch(&mut self, remote: RemoteId) -> Result<PeerId, PostError> {
         let open = self.remotes.get(remote.index()).and_then(|remote| remote.open);
         let peer = open.map_or_else(|| self.reach(remote), Ok)?;
-        if self.answerable() >= UNDER_WAY_MAX {
-            return Err(Busy::TooManyOutstanding.into());
-        }
+        self.check_under_way()?;
         Ok(peer)
     }
 
@@ -288,7 +286,8 @@ impl Endpoint {
         let any = self.push_write(key, peer);
         let is_over = matches!(self.touching[key].stage, Stage::Answer);
         if is_over {
-            self.remotes[to.index()].open = Some(peer);
+            let remote = &mut self.remotes[to.index()];
+            remote.open = Some(peer).filter(|_| remote.shut_out.is_none());
         }
         (any, is_over)
     }

@@ -1,6 +1,7 @@
 //! What remotes do to our windows, and what they are answered.
+use super::kept::ANSWER;
 use super::receive::{PartPlace, Taken};
-use super::send::{PART_MAX, SHORT_MAX, Stream, UNDER_WAY_MAX, zeros};
+use super::send::{PART_MAX, SHORT_MAX, Stream, zeros};
 use super::windows::{Claim, Windows};
 use super::{End, Endpoint, RemoteId, What};
 use crate::error::Fault;
@@ -178,13 +179,11 @@ impl Endpoint {
                 return Ok(());
             }
             let reads = &mut self.remotes[source.index()].toucher.reads;
-            if reads.len() >= UNDER_WAY_MAX {
-                return Err(Malformed);
-            }
             reads.push_back(*reading);
             if reads.len() == 1 {
                 self.streams.push_back(Stream::Reads(source));
             }
+            self.charge(source, ANSWER);
             return Ok(());
         }
         let mut bytes = zeros(claim.len as usize);
@@ -256,6 +255,7 @@ impl Endpoint {
             };
             if gone == claim.len {
                 reads.pop_front();
+                self.discharge(to, ANSWER);
                 tell(touched((to, TouchKind::Read), &claim, None));
                 continue;
             }
@@ -267,6 +267,7 @@ impl Endpoint {
                 Ok(None) => return (any, false),
                 Err(why) => {
                     self.remotes[to.index()].toucher.reads.pop_front();
+                    self.discharge(to, ANSWER);
                     self.answer(to, id, Err(why));
                 }
             }
@@ -311,7 +312,8 @@ impl Endpoint {
 
     /// A remote touches our windows no more.
     pub(super) fn end_touched(&mut self, from: RemoteId) {
-        self.remotes[from.index()].toucher = Toucher::default();
+        let toucher = std::mem::take(&mut self.remotes[from.index()].toucher);
+        self.budget.give_back(from.0, toucher.reads.len() as u64 * ANSWER);
         self.streams.retain(|stream| !matches!(stream, Stream::Reads(to) if *to == from));
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn usable() -> Memory {
 }
 
 /// The limit, as it was when it was asked for first: what budgets are shares of.
-pub(crate) fn limit() -> u64 {
+pub fn limit() -> u64 {
     static LIMIT: OnceLock<u64> = OnceLock::new();
     *LIMIT.get_or_init(|| usable().limit)
 }

@@ -23,6 +23,7 @@ mod secret;
 
 pub use addresses::host_addresses;
 pub(crate) use host::{number as host_number, online as host_processors, ranks_here};
+pub use memory::limit as usable_memory;
 
 use crate::config::{Config, Spin};
 use crate::connection::Mode;

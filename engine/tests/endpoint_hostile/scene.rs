@@ -165,10 +165,10 @@ fn receive(source: Option<RemoteId>, tag: u64, into: Spans, name: u64) -> Receiv
 }
 
 /// Two endpoints that have met.
-fn two() -> ([Endpoint; 2], [RemoteId; 2]) {
+fn two(options: &EndpointOptions) -> ([Endpoint; 2], [RemoteId; 2]) {
     let step = Step { from: 0, method: Method::Kernel };
     let tuning = Tuning::new().with_steps(Use::Receive, vec![step]).expect("a step");
-    let options = EndpointOptions::new().spin(Spin::SHARED).ring(1 << 18).tuning(tuning);
+    let options = options.clone().spin(Spin::SHARED).ring(1 << 18).tuning(tuning);
     let mut ends = [0, 1].map(|_| Endpoint::open_with(&options).expect("an endpoint"));
     let addresses = ends.each_ref().map(Endpoint::address);
     let others = [0, 1].map(|at| ends[at].remote(&addresses[1 - at]).expect("a neighbour"));
@@ -188,7 +188,12 @@ fn two() -> ([Endpoint; 2], [RemoteId; 2]) {
 impl Scene {
     /// With `in_parts`, the memory of receives lies in several pieces.
     pub(crate) fn new(in_parts: bool) -> Self {
-        let ([mut victim, honest], [to_honest, _]) = two();
+        Self::of(&EndpointOptions::new(), in_parts)
+    }
+
+    /// The same, of two that are opened so.
+    pub(crate) fn of(options: &EndpointOptions, in_parts: bool) -> Self {
+        let ([mut victim, honest], [to_honest, _]) = two(options);
         let name = [0x11a5, 0x11a5];
         let begun = call(&victim, hello(name));
         let remote = victim.remote(&address_of(&victim, name)).expect("a neighbour");
@@ -308,10 +313,7 @@ impl Scene {
         self.waiting.check(0);
         self.from_any.check(0);
         self.check_honest(what);
-        assert!(
-            self.victim.cancel(|context| context == FROM_ANY.into()),
-            "{what}: a receive from anybody waits on"
-        );
+        assert!(self.victim.cancel(FROM_ANY), "{what}: a receive from anybody waits on");
     }
 
     /// What is under way with the honest endpoint arrives whole.

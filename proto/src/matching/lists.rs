@@ -46,6 +46,30 @@ impl Lists {
         }
     }
 
+    /// Makes room for so many slots, in at least so many buckets; allocates. The owner, which knows
+    /// what a slot holds, says the place of each key's oldest among so many buckets, and is told
+    /// with it which slots stand there now.
+    // spec: MATCH-16
+    pub(super) fn grow(
+        &mut self,
+        (slots, buckets): (u32, u32),
+        mut place: impl FnMut(&Self, u32) -> usize,
+    ) {
+        let mut longer = Self::new(slots, buckets);
+        longer.nodes[..self.nodes.len()].copy_from_slice(&self.nodes);
+        for bucket in 0..self.buckets.len() {
+            let mut head = self.buckets[bucket];
+            while head != NONE {
+                let other = self.nodes[head as usize].other;
+                let place = place(&longer, head);
+                longer.nodes[head as usize].other = longer.buckets[place];
+                longer.buckets[place] = head;
+                head = other;
+            }
+        }
+        *self = longer;
+    }
+
     /// The bucket of a hash, whose upper bits are the good ones.
     #[inline(always)]
     pub(super) const fn bucket(&self, hash: u64) -> usize {
@@ -160,6 +184,21 @@ impl Ring {
             links[end as usize] = Link { next: end, prev: end };
         }
         Self { links }
+    }
+
+    /// Makes room for so many slots; allocates.
+    pub(super) fn grow(&mut self, slots: u32) {
+        let other_end = self.other_end();
+        let Link { next, prev } = self.links[other_end as usize];
+        let mut longer = Self::new(slots);
+        let end = longer.other_end();
+        longer.links[..other_end as usize].copy_from_slice(&self.links[..other_end as usize]);
+        if next != other_end {
+            longer.links[end as usize] = Link { next, prev };
+            longer.links[next as usize].prev = end;
+            longer.links[prev as usize].next = end;
+        }
+        *self = longer;
     }
 
     /// The end of the one list.

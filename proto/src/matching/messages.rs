@@ -21,19 +21,34 @@ pub(super) struct Messages {
     /// For each mask, what looks alike to it.
     alike: Box<[Lists]>,
     aside: u32,
-    /// How many there are of each source; at last, of unknown ones.
-    counts: Box<[u32]>,
 }
 
 impl Messages {
-    pub(super) fn new(slots: u32, sources: u32) -> Self {
+    pub(super) fn new(slots: u32) -> Self {
         Self {
             table: Table::new(slots),
             order: Ring::new(slots),
             alike: (0..MASKS_MAX).map(|_| Lists::new(slots, slots)).collect(),
             aside: 0,
-            counts: alloc::vec![0; sources as usize + 1].into_boxed_slice(),
         }
+    }
+
+    /// Makes room for so many messages; allocates.
+    // spec: MATCH-16
+    pub(super) fn grow(&mut self, masks: &Masks, slots: u32) {
+        self.table.grow(slots);
+        self.order.grow(slots);
+        let table = &self.table;
+        for (number, lists) in self.alike.iter_mut().enumerate() {
+            lists.grow((slots, slots), |lists, slot| {
+                lists.bucket(masks.hash(number, table.at(slot).message.label()))
+            });
+        }
+    }
+
+    /// How many there is room for.
+    pub(super) const fn slots(&self) -> u32 {
+        self.table.slots()
     }
 
     /// Messages in the table, those set aside among them.
@@ -47,28 +62,10 @@ impl Messages {
         self.table.len() == self.aside
     }
 
-    /// Whether one more of this source has room: fewer are there than slots are free, so that
-    /// however many sources flood the table, one that has none in it finds a slot.
-    // spec: MATCH-13
-    #[inline(always)]
-    fn has_room(&self, source: Option<u32>) -> bool {
-        self.table.room() > self.counts[self.counter(source)]
-    }
-
-    #[inline(always)]
-    fn counter(&self, source: Option<u32>) -> usize {
-        source.map_or(self.counts.len() - 1, |source| source as usize)
-    }
-
     /// Adds a message as the youngest. `None` without room.
     #[inline(never)]
     pub(super) fn insert(&mut self, masks: &Masks, message: &Message) -> Option<MessageId> {
-        if !self.has_room(message.source) {
-            return None;
-        }
         let id = self.table.insert(Unexpected { message: *message, aside: false })?;
-        let counter = self.counter(message.source);
-        self.counts[counter] += 1;
         self.order.append(self.order.end(), id.slot);
         for number in 0..masks.len() {
             self.list(masks, number, id.slot);
@@ -137,10 +134,7 @@ impl Messages {
         } else {
             self.unlist(masks, slot);
         }
-        let message = self.table.remove(slot).message;
-        let counter = self.counter(message.source);
-        self.counts[counter] -= 1;
-        message
+        self.table.remove(slot).message
     }
 
     /// Takes a message out of the lists where receives find it.

@@ -12,21 +12,27 @@
 //! ```
 //!
 //! A matcher knows no bodies and no buffers, only the caller's handles of them. A port has one for
-//! each of its two spaces, tagged and plain. Everything is bounded and allocated when the matcher
-//! is made; Busy means that nothing has happened.
+//! each of its two spaces, tagged and plain. It has a table of receives and one of messages, of
+//! stated sizes. Busy means that a table is full and that nothing has happened: the owner may have
+//! the matcher grow, the one operation that allocates, and call again. How much may be kept of whom
+//! is another machine's affair, [`Budget`]'s.
 //!
 //! | module | what it is |
 //! |---|---|
 //! | `receives` | the table of receives |
 //! | `messages` | the table of unexpected messages |
+//! | `budget` | bytes that are kept of each source, and who has too many |
 //! | `masks` | what receives look at, and the hash of that |
 //! | `lists` | lists by key, over indices |
 //! | `table` | slots with names that are never used twice |
+mod budget;
 mod lists;
 mod masks;
 mod messages;
 mod receives;
 mod table;
+
+pub use budget::{Budget, Share};
 
 use crate::limits::{RECEIVES_MAX, UNEXPECTED_MAX};
 use masks::{Label, Mask, Masks, ODD};
@@ -34,7 +40,7 @@ use messages::Messages;
 use receives::Receives;
 use table::Id;
 
-/// What a matcher holds at most.
+/// What a matcher holds before it has to grow.
 // spec: MATCH-16
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
@@ -133,7 +139,7 @@ pub enum Post {
     Matched(Message),
     /// It waits.
     Posted(ReceiveId),
-    /// As many wait as may; nothing has happened.
+    /// The table of receives is full; nothing has happened.
     Busy,
 }
 
@@ -145,7 +151,7 @@ pub enum PostMulti {
     Posted(ReceiveId),
     /// What was there already has filled it.
     Released,
-    /// As many wait as may; nothing has happened.
+    /// The table of receives is full; nothing has happened.
     Busy,
 }
 
@@ -157,8 +163,8 @@ pub enum Arrive {
     Matched(Place),
     /// It is kept.
     Unexpected(MessageId),
-    /// No receive accepts it and there is no room to keep it; nothing has happened. The caller
-    /// offers it again later, and its sender's next message only after it.
+    /// No receive accepts it and the table of messages is full; nothing has happened. Its sender's
+    /// next message is offered only after it.
     Busy,
 }
 
@@ -192,20 +198,39 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// A matcher without receives and messages; allocates all that it will ever have. The seed
-    /// should be one that senders do not know: it decides how labels are spread over the buckets.
+    /// A matcher without receives and messages; allocates its tables. The seed should be one that
+    /// senders do not know: it decides how labels are spread over the buckets.
     // spec: MATCH-16
     pub fn new(sizes: Sizes, seed: u64) -> Self {
         let Sizes { receives, messages, sources } = sizes;
-        assert!((1..=RECEIVES_MAX).contains(&receives), "as many receives as the limits say");
-        assert!((1..=UNEXPECTED_MAX).contains(&messages), "as many messages as the limits say");
+        check_sizes(receives, messages);
         assert!(sources < u32::MAX, "the last number is no source");
         Self {
             sources,
             masks: Masks::new(seed),
             receives: Receives::new(receives),
-            messages: Messages::new(messages, sources),
+            messages: Messages::new(messages),
         }
+    }
+
+    /// Makes the tables as large as this, where they are not; allocates, as no other operation does
+    /// once there is a matcher. What waits stays, in its order and under its names.
+    // spec: MATCH-16
+    #[cold]
+    pub fn grow(&mut self, receives: u32, messages: u32) {
+        check_sizes(receives, messages);
+        if receives > self.receives.table().slots() {
+            self.receives.grow(&self.masks, receives);
+        }
+        if messages > self.messages.slots() {
+            self.messages.grow(&self.masks, messages);
+        }
+    }
+
+    /// How large its tables are.
+    pub const fn sizes(&self) -> Sizes {
+        let receives = self.receives.table().slots();
+        Sizes { receives, messages: self.messages.slots(), sources: self.sources }
     }
 
     /// Posts a receive of one message: it takes the oldest unexpected one that it accepts, or
@@ -373,4 +398,10 @@ impl Matcher {
         let receives = &self.receives;
         self.masks.replace(mask, |number| receives.is_used(number)).unwrap_or(ODD)
     }
+}
+
+// spec: MATCH-16, LIM-1
+fn check_sizes(receives: u32, messages: u32) {
+    assert!((1..=RECEIVES_MAX).contains(&receives), "as many receives as the limits say");
+    assert!((1..=UNEXPECTED_MAX).contains(&messages), "as many messages as the limits say");
 }

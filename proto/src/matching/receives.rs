@@ -70,6 +70,26 @@ impl Receives {
         Self { table, lists, lone: NONE, recent: NONE, counts: [0; MASKS_MAX + 1], used: 0 }
     }
 
+    /// Makes room for so many receives; allocates.
+    // spec: MATCH-16
+    pub(super) fn grow(&mut self, masks: &Masks, slots: u32) {
+        self.table.grow(slots);
+        let Self { table, lists, .. } = self;
+        lists.grow((slots, 2 * slots), |lists, head| {
+            let Posted { label, number, .. } = *table.at(head);
+            let place = match number as usize {
+                ODD => lists.further(),
+                number => lists.bucket(masks.hash(number, label)),
+            };
+            let mut slot = head;
+            while slot != NONE {
+                table.at_mut(slot).bucket = place as u32;
+                slot = lists.after(slot);
+            }
+            place
+        });
+    }
+
     pub(super) const fn table(&self) -> &Table<Posted> {
         &self.table
     }

@@ -39,16 +39,27 @@ impl<T: Copy + Default> Table<T> {
         Self { entries, free: slots.min(1), len: 0, serial: 0 }
     }
 
+    /// Makes it one of so many slots; allocates. What is in those that are taken stays there under
+    /// its name.
+    // spec: MATCH-15, MATCH-16
+    pub(super) fn grow(&mut self, slots: u32) {
+        let before = self.slots();
+        let free = Entry { serial: 0, next: NONE, value: T::default() };
+        let mut longer = alloc::vec![free; slots as usize + 1].into_boxed_slice();
+        longer[..self.entries.len()].copy_from_slice(&self.entries);
+        for slot in before + 1..=slots {
+            longer[slot as usize].next = if slot < slots { slot + 1 } else { self.free };
+        }
+        if slots > before {
+            self.free = before + 1;
+        }
+        self.entries = longer;
+    }
+
     /// Slots taken.
     #[inline(always)]
     pub(super) const fn len(&self) -> u32 {
         self.len
-    }
-
-    /// Slots that are free.
-    #[inline(always)]
-    pub(super) const fn room(&self) -> u32 {
-        (self.entries.len() - 1) as u32 - self.len
     }
 
     /// Takes a free slot. `None` where there is none.
@@ -122,6 +133,7 @@ impl<T: Copy + Default> Table<T> {
     }
 
     /// Slots that there are, taken or not.
+    #[inline(always)]
     pub(super) const fn slots(&self) -> u32 {
         (self.entries.len() - 1) as u32
     }

@@ -26,7 +26,7 @@ pub(crate) enum Outcome<T> {
 /// A matcher without ids: handles are names here, and no two are the same.
 #[derive(Debug)]
 pub(crate) struct Oracle {
-    sizes: Sizes,
+    pub(crate) sizes: Sizes,
     pub(crate) receives: Vec<Waiting>,
     /// In the order of arrival; those set aside in the order in which they were, in the other one.
     pub(crate) messages: Vec<Message>,
@@ -45,6 +45,12 @@ pub(crate) fn accepts(pattern: &Pattern, message: &Message) -> bool {
 impl Oracle {
     pub(crate) fn new(sizes: Sizes) -> Self {
         Self { sizes, receives: Vec::new(), messages: Vec::new(), aside: Vec::new() }
+    }
+
+    /// Tables have no meaning but how much fits.
+    pub(crate) fn grow(&mut self, receives: u32, messages: u32) {
+        self.sizes.receives = self.sizes.receives.max(receives);
+        self.sizes.messages = self.sizes.messages.max(messages);
     }
 
     fn find(&self, pattern: &Pattern) -> Option<usize> {
@@ -110,9 +116,7 @@ impl Oracle {
         if let Some(at) = oldest {
             return Outcome::Matched(self.fill(at, message.len));
         }
-        let kept = self.messages.iter().chain(&self.aside);
-        let free = self.sizes.messages as usize - kept.clone().count();
-        if kept.filter(|kept| kept.source == message.source).count() >= free {
+        if self.messages.len() + self.aside.len() == self.sizes.messages as usize {
             return Outcome::Busy;
         }
         self.messages.push(message);

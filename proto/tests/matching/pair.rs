@@ -32,6 +32,8 @@ pub(crate) enum Step {
     /// Of the n-th receive that waited, counted the same way.
     Cancel(usize),
     Remove(u32),
+    /// To so many receives and messages, where there are fewer.
+    Grow(u32, u32),
 }
 
 /// Both of them, and every name that the matcher ever gave.
@@ -167,13 +169,18 @@ impl Pair {
             }
             Step::Peek(pattern) => self.peek(pattern),
             Step::Remove(source) => self.remove(source),
+            Step::Grow(receives, messages) => {
+                self.matcher.grow(receives, messages);
+                self.oracle.grow(receives, messages);
+            }
             named => self.named(named),
         }
         self.compare();
     }
 
     pub(crate) fn compare(&self) {
-        let Oracle { receives, messages, aside, .. } = &self.oracle;
+        let Oracle { receives, messages, aside, sizes } = &self.oracle;
+        assert_eq!(self.matcher.sizes(), *sizes);
         assert_eq!(self.matcher.receive_count() as usize, receives.len());
         assert_eq!(self.matcher.message_count() as usize, messages.len() + aside.len());
         let waiting: BTreeSet<u64> = self.matcher.receives().map(|(_, handle)| handle).collect();
@@ -209,6 +216,7 @@ fn read([what, label, len, more]: [u8; 4]) -> Step {
         12 => Step::Take(by),
         13 => Step::Complete(by),
         14 => Step::Cancel(by),
+        _ if more % 3 == 0 => Step::Grow(by as u32 + 1, u32::from(label % 48) + 1),
         _ => Step::Remove(u32::from(more) % SOURCES),
     }
 }

@@ -1,6 +1,6 @@
 //! Random operations, the matcher beside the oracle.
 use crate::pair::{IGNORED, Pair, SOURCES, Step, play};
-use ayre_proto::matching::{Message, Pattern, Sizes};
+use ayre_proto::matching::{Arrive, Matcher, Message, Pattern, Post, Receive, Sizes};
 use proptest::prelude::*;
 
 /// Tags that differ in low, middle and high bits.
@@ -31,6 +31,7 @@ fn steps(masks: usize) -> impl Strategy<Value = Vec<Step>> {
         2 => (0..20usize).prop_map(Step::Complete),
         2 => (0..20usize).prop_map(Step::Cancel),
         1 => (0..SOURCES).prop_map(Step::Remove),
+        1 => (1..30u32, 1..40u32).prop_map(|(receives, messages)| Step::Grow(receives, messages)),
     ];
     prop::collection::vec(step, 1..250)
 }
@@ -47,7 +48,7 @@ fn cases() -> impl Strategy<Value = (Sizes, Vec<Step>)> {
 
 proptest! {
     // spec: MATCH-2, MATCH-3, MATCH-4, MATCH-5, MATCH-6, MATCH-7, MATCH-8, MATCH-9, MATCH-10
-    // spec: MATCH-11, MATCH-12, MATCH-13, MATCH-14, MATCH-15, MATCH-17
+    // spec: MATCH-11, MATCH-12, MATCH-14, MATCH-15, MATCH-16, MATCH-17
     #[test]
     fn a_matcher_is_two_vectors_scanned_in_order(
         (sizes, steps) in cases(),
@@ -92,4 +93,53 @@ fn long_lists_keep_their_order() {
         }
     }
     pair.compare();
+}
+
+/// As an endpoint has it: small tables that double whenever they are full, thousands of entries,
+/// and several masks, more than there are lists for towards the end.
+// spec: MATCH-3, MATCH-4, MATCH-5, MATCH-16, MATCH-17
+#[test]
+fn tables_that_double_whenever_they_are_full_keep_every_order() {
+    let mut matcher = Matcher::new(Sizes { receives: 1, messages: 1, sources: SOURCES }, 5);
+    let double = |matcher: &mut Matcher| {
+        let Sizes { receives, messages, .. } = matcher.sizes();
+        matcher.grow(2 * receives, 2 * messages);
+    };
+    let masks = [0, 1 << 63, 1 << 62 | 1 << 63];
+    let of = |at: u64| Pattern { source: Some(at as u32 % 2), tag: at / 2, ignore: masks[0] };
+    for at in 0..3000 {
+        let ignore = masks[at as usize % 3] | if at > 2900 { 1 << (at % 20 + 30) } else { 0 };
+        let pattern = Pattern { ignore, ..of(at) };
+        let receive = Receive { pattern, capacity: 8, handle: at };
+        while matcher.post(receive) == Post::Busy {
+            double(&mut matcher);
+        }
+    }
+    // Those that match, backwards, among as many that do not.
+    for at in (0..3000).rev() {
+        let Pattern { source, tag, .. } = of(at);
+        for (tag, handle) in [(tag + 10_000, at), (tag, at)] {
+            let message = Message { source, tag, len: 8, handle, whole: true };
+            loop {
+                match matcher.arrive(message) {
+                    Arrive::Matched(place) => assert_eq!((place.handle, tag), (at, at / 2)),
+                    Arrive::Unexpected(_) => assert_eq!(tag, at / 2 + 10_000),
+                    Arrive::Busy => {
+                        double(&mut matcher);
+                        continue;
+                    }
+                }
+                break;
+            }
+        }
+    }
+    assert_eq!((matcher.receive_count(), matcher.message_count()), (0, 3000));
+    for at in (0..3000).step_by(7).chain((0..3000).filter(|at| at % 7 != 0)) {
+        let Pattern { source, tag, .. } = of(at);
+        let pattern = Pattern { source, tag: tag + 10_000, ignore: masks[at as usize % 3] };
+        match matcher.post(Receive { pattern, capacity: 8, handle: 0 }) {
+            Post::Matched(message) => assert_eq!(message.handle, at),
+            other => panic!("{other:?}"),
+        }
+    }
 }

@@ -6,26 +6,6 @@ fn message(source: u32) -> Message {
     Message { source: Some(source), tag: 0, len: 1, handle: 0, whole: true }
 }
 
-fn kept(matcher: &mut Matcher, source: u32) -> usize {
-    (0..100).take_while(|_| matcher.arrive(message(source)) != Arrive::Busy).count()
-}
-
-// spec: MATCH-12, MATCH-13
-#[test]
-fn a_source_that_floods_leaves_room_for_others() {
-    let mut matcher = Matcher::new(Sizes { receives: 1, messages: 12, sources: 40 }, 0);
-    assert_eq!(kept(&mut matcher, 0), 6, "alone, half of the table");
-    assert_eq!(kept(&mut matcher, 1), 3, "then half of what is left");
-    assert_eq!(kept(&mut matcher, 0), 0);
-    assert_eq!(kept(&mut matcher, 2), 2);
-    assert_eq!(kept(&mut matcher, 3), 1, "the last one, for one that had none");
-    assert_eq!(kept(&mut matcher, 4), 0, "full");
-    // What leaves is of the flood, and its room is for whoever has less.
-    assert!(matches!(matcher.post(receive(0)), Post::Matched(_)));
-    assert_eq!(kept(&mut matcher, 0), 0);
-    assert_eq!(kept(&mut matcher, 4), 1);
-}
-
 fn receive(source: u32) -> Receive {
     let pattern = Pattern { source: Some(source), tag: 0, ignore: 0 };
     Receive { pattern, capacity: 1, handle: 0 }
@@ -67,6 +47,22 @@ fn every_slot_can_be_used_and_used_again() {
     }
 }
 
+// spec: MATCH-16
+#[test]
+fn a_table_that_has_grown_has_room_for_the_next_and_no_other_has() {
+    let mut matcher = Matcher::new(Sizes { receives: 1, messages: 1, sources: 3 }, 0);
+    assert!(matches!(matcher.arrive(message(0)), Arrive::Unexpected(_)));
+    assert_eq!(matcher.arrive(message(0)), Arrive::Busy);
+    matcher.grow(1, 2);
+    assert_eq!(matcher.sizes(), Sizes { receives: 1, messages: 2, sources: 3 });
+    assert!(matches!(matcher.arrive(message(0)), Arrive::Unexpected(_)));
+    assert!(matches!(matcher.post(receive(1)), Post::Posted(_)));
+    assert_eq!(matcher.post(receive(1)), Post::Busy);
+    matcher.grow(2, 1);
+    assert_eq!(matcher.sizes(), Sizes { receives: 2, messages: 2, sources: 3 }, "none shrinks");
+    assert!(matches!(matcher.post(receive(1)), Post::Posted(_)));
+}
+
 fn made(receives: u32, messages: u32, sources: u32) -> bool {
     let sizes = Sizes { receives, messages, sources };
     std::panic::catch_unwind(|| Matcher::new(sizes, 0)).is_ok()
@@ -75,6 +71,12 @@ fn made(receives: u32, messages: u32, sources: u32) -> bool {
 // spec: MATCH-16, LIM-1
 #[test]
 fn sizes_beyond_the_limits_are_our_own_mistake() {
+    let grown = |receives, messages| {
+        let mut matcher = Matcher::new(Sizes { receives: 1, messages: 1, sources: 1 }, 0);
+        std::panic::catch_unwind(move || matcher.grow(receives, messages)).is_ok()
+    };
+    assert!(grown(1, 1) && !grown(0, 1) && !grown(1, 0));
+    assert!(!grown(RECEIVES_MAX + 1, 1) && !grown(1, UNEXPECTED_MAX + 1));
     assert!(made(1, 1, 0));
     assert!(!made(0, 1, 1) && !made(1, 0, 1));
     assert!(!made(RECEIVES_MAX + 1, 1, 1) && !made(1, UNEXPECTED_MAX + 1, 1));

@@ -18,7 +18,8 @@ RECORD is one of
   part TO LENGTH PLACE
   here TO
   done ID
-  refused ID FAULT";
+  refused ID FAULT
+  ahead LONGEST";
 
 struct Format;
 
@@ -46,6 +47,7 @@ fn show(record: &Record) -> String {
         Record::PartHere { to } => format!("here {to:x}"),
         Record::Done { id } => format!("done {id:x}"),
         Record::Refused { id, fault } => format!("refused {id:x} {:x}", fault.code()),
+        Record::Ahead { longest } => format!("ahead {longest:x}"),
     }
 }
 
@@ -75,6 +77,7 @@ fn read(fields: &mut Fields<'_>) -> Record {
         "refused" => {
             Record::Refused { id: fields.number(), fault: Fault::from_code(fields.number()) }
         }
+        "ahead" => Record::Ahead { longest: fields.number() },
         other => panic!("{other} is no record"),
     }
 }
@@ -126,6 +129,9 @@ pub(crate) fn script(s: &mut Script) {
     for record in ["go 1 2 3", "go 0 ffffffffffffffff 0", "part 1 40 80", "done 9", "refused 9 4"] {
         both_ways(s, record, 0);
     }
+    for record in ["refused ffffffffffffffff 10", "ahead 200"] {
+        both_ways(s, record, 0);
+    }
     both_ways(s, "here 3", 1);
     s.section("every code, with each bit");
     for code in 0..16 {
@@ -146,8 +152,10 @@ pub(crate) fn script(s: &mut Script) {
         s.run(format!("parse 2 1 2 3 {len:x} 0 28"));
     }
     s.section("refusals");
-    for fault in 0..12 {
-        s.run(format!("parse 8 1 {fault:x} 0 0 0 10"));
+    for name in [1, u64::MAX] {
+        for fault in 0..18 {
+            s.run(format!("parse 8 {name:x} {fault:x} 0 0 0 10"));
+        }
     }
     s.section("any words");
     for _ in 0..48 {

@@ -1,8 +1,8 @@
 //! Vectors of the matcher.
 use super::script::{Fields, Machine, Script};
 use ayre_proto::matching::{
-    Arrive, Matcher, Message, MessageId, Pattern, Place, Post, PostMulti, Receive, ReceiveId,
-    Removed, Sizes,
+    Arrive, Budget, Matcher, Message, MessageId, Pattern, Place, Post, PostMulti, Receive,
+    ReceiveId, Removed, Share, Sizes,
 };
 use std::fmt::Write as _;
 
@@ -12,6 +12,7 @@ Numbers are hexadecimal, `-` is any source, an unknown one, or nothing. HANDLEs 
 N is the place of a receive among those that have waited, or of a message among those kept.
 
 matcher RECEIVES MESSAGES SOURCES -> ok             no receive, no message
+grow RECEIVES MESSAGES -> RECEIVES MESSAGES         how large the tables are
 post SOURCE TAG IGNORE CAPACITY HANDLE -> matched HANDLE     or posted N, or busy
 multi SOURCE TAG IGNORE CAPACITY LEAST HANDLE -> posted N TAKEN      or released TAKEN, or busy
   TAKEN is, for each message taken: HANDLE OFFSET LEN
@@ -22,18 +23,23 @@ complete N -> ok                                    the body is whole, or gone
 take N -> HANDLE                                    or gone
 cancel N -> HANDLE                                  or gone
 remove SOURCE -> RECEIVES MESSAGES                  handles, r before each receive's and m before
-                                                    each message's, or -";
+                                                    each message's, or -
+budget LIMIT SOURCES -> ok                          nothing is kept
+keep SOURCE BYTES -> fair                           or much, or over
+back SOURCE BYTES -> KEPT LITTLE                    of all; whether the source has little";
 
 /// A matcher and the names that it gave.
 struct Named {
     matcher: Matcher,
+    budget: Budget,
     receives: Vec<ReceiveId>,
     messages: Vec<MessageId>,
 }
 
 impl Named {
     fn new(sizes: Sizes) -> Self {
-        Self { matcher: Matcher::new(sizes, 0), receives: Vec::new(), messages: Vec::new() }
+        let (matcher, budget) = (Matcher::new(sizes, 0), Budget::new(0, 0));
+        Self { matcher, budget, receives: Vec::new(), messages: Vec::new() }
     }
 
     fn posted(&mut self, id: ReceiveId) -> String {
@@ -139,6 +145,25 @@ impl Machine for Named {
             }
             "cancel" => named(self.matcher.cancel(self.receives[inputs.number::<usize>()])),
             "remove" => self.remove(inputs.number()),
+            "grow" => {
+                self.matcher.grow(inputs.number(), inputs.number());
+                let Sizes { receives, messages, .. } = self.matcher.sizes();
+                format!("{receives:x} {messages:x}")
+            }
+            "budget" => {
+                self.budget = Budget::new(inputs.number(), inputs.number());
+                "ok".to_owned()
+            }
+            "keep" => match self.budget.keep(inputs.number(), inputs.number()) {
+                Share::Fair => "fair".to_owned(),
+                Share::Much => "much".to_owned(),
+                Share::Over => "over".to_owned(),
+            },
+            "back" => {
+                let source = inputs.number();
+                self.budget.give_back(source, inputs.number());
+                format!("{:x} {}", self.budget.kept(), u8::from(self.budget.has_little(source)))
+            }
             _ => panic!("{name} is no step of a matcher"),
         }
     }
@@ -188,17 +213,7 @@ pub(crate) fn script(s: &mut Script) {
         s.run(format!("arrive 1 0 {len} 0 1"));
     }
     s.run("post 1 0 0 4 d");
-    s.section("full, and room for each source");
-    s.run("matcher 1 6 4");
-    for source in ["0", "0", "0", "0", "1", "1", "1", "-", "-", "2", "3"] {
-        s.run(format!("arrive {source} 1 8 {} 1", source.replace('-', "9")));
-    }
-    s.run("post 3 2 0 8 1");
-    s.run("post 3 1 0 8 2");
-    s.run("post 0 1 0 8 2");
-    s.run("arrive 0 1 8 7 1");
-    s.run("arrive 3 1 8 8 1");
-    s.run("arrive 3 2 8 9 1");
+    full(s);
     s.section("a source goes");
     s.run("matcher 8 10 4");
     for step in ["post 1 9 0 8 1", "post 2 9 0 8 2", "post - 9 0 8 3", "post 1 f0 f 8 4"] {
@@ -213,8 +228,37 @@ pub(crate) fn script(s: &mut Script) {
     for step in ["post - 1 0 8 5", "post - 1 0 8 6", "arrive 1 9 8 e 1", "arrive 2 9 8 f 1"] {
         s.run(step);
     }
+    s.section("how much is kept of whom");
+    s.run("budget 4b0 4");
+    for step in ["keep 0 64", "keep 0 80", "keep 0 c8", "keep 1 64", "back 0 c8", "back 0 e4"] {
+        s.run(step);
+    }
+    for step in ["keep 2 190", "keep 0 1f4", "keep 3 0", "keep 3 ffffffffffffffff"] {
+        s.run(step);
+    }
     s.section("at random");
     traffic(s);
+}
+
+fn full(s: &mut Script) {
+    s.section("full, and grown");
+    s.run("matcher 1 3 4");
+    for source in ["0", "0", "-", "1"] {
+        s.run(format!("arrive {source} 1 8 {} 1", source.replace('-', "9")));
+    }
+    s.run("post 3 2 0 8 1");
+    s.run("post 3 1 0 8 2");
+    s.run("post 0 1 0 8 2");
+    s.run("arrive 3 1 8 8 1");
+    s.run("arrive 3 1 8 9 1");
+    s.run("grow 2 5");
+    for step in ["post 3 3 0 8 3", "post 3 3 0 8 4", "arrive 1 1 8 a 1", "arrive 1 1 8 b 1"] {
+        s.run(step);
+    }
+    s.run("grow 1 1");
+    for step in ["arrive 1 1 8 c 1", "arrive 3 3 8 d 1", "arrive 3 2 8 e 1", "post - 1 0 8 5"] {
+        s.run(step);
+    }
 }
 
 fn traffic(s: &mut Script) {
@@ -241,6 +285,9 @@ fn traffic(s: &mut Script) {
                 let name = s.random.pick(&["aside", "take", "complete"]);
                 let by = s.random.below(messages.min(8));
                 s.run(format!("{name} {:x}", messages - 1 - by))
+            }
+            _ if handle % 32 == 4 => {
+                s.run(format!("grow {:x} {:x}", 6 + handle / 16, 9 + handle / 8))
             }
             _ if handle % 8 == 0 => s.run(format!("remove {:x}", handle / 8 % 4)),
             _ if receives > 0 => {

@@ -45,9 +45,10 @@ const PLAIN: &CStr = c"plain";
 const ETHERNET: &CStr = c"ethernet";
 const FAULTS: &CStr = c"faults";
 const CAPTURE: &CStr = c"capture";
+const MEMORY: &CStr = c"memory";
 
 /// What a user can choose.
-const PARAMETERS: [(&CStr, Parameter, &CStr); 8] = [
+const PARAMETERS: [(&CStr, Parameter, &CStr); 9] = [
     (
         CQ_SIZE_NAME,
         Parameter::Size,
@@ -89,6 +90,12 @@ const PARAMETERS: [(&CStr, Parameter, &CStr); 8] = [
         c"Into which file each rank writes what it tells other hosts and hears from them, for \
           Wireshark, before it is encrypted: /tmp/job-{rank}.pcap (nothing)",
     ),
+    (
+        MEMORY,
+        Parameter::Text,
+        c"Memory that an endpoint may take, half of it for messages that wait for a receive: 512M \
+          (what the machine and the control groups allow, divided by the endpoints of the host)",
+    ),
 ];
 
 /// The entry: libfabric calls it once, after it has loaded the library.
@@ -129,7 +136,11 @@ pub(crate) fn endpoint_options() -> Outcome<EndpointOptions> {
             text(CAPTURE).map(|text| ayre::settings::capture_pattern(&text)).transpose()?;
         Ok(pattern.into_iter().fold(options, EndpointOptions::capture))
     });
-    let options = captured.map_err(|why| {
+    let limited = captured.and_then(|options| {
+        let memory = text(MEMORY).map(|text| ayre::settings::bytes(&text)).transpose()?;
+        Ok(memory.into_iter().fold(options, EndpointOptions::memory))
+    });
+    let options = limited.map_err(|why| {
         tell(LOG_EP_CTRL, format_args!("{why}"));
         Code::INVALID
     })?;

@@ -24,6 +24,7 @@ use ayre::{End, Fault, Found, PostError, Received, RemoteId, TouchKind, Touched,
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::thread::{Pid, gettid};
+use std::collections::{HashMap, VecDeque};
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -49,7 +50,7 @@ pub(super) struct State<L: Policy> {
     pub(super) tx: Side<L>,
     pub(super) rx: Side<L>,
     /// Messages that were found and set aside, by the program's contexts.
-    pub(super) claimed: Vec<(usize, Found)>,
+    pub(super) claimed: HashMap<usize, VecDeque<Found>>,
     pub(super) min_multi_recv: usize,
     /// Receives may name whom they take messages from.
     pub(super) is_directed: bool,
@@ -88,7 +89,7 @@ impl<L: Policy> Core<L> {
             peers: Peers::default(),
             tx: Side::new(wishes.tx_flags, [SEND, READ, WRITE]),
             rx: Side::new(wishes.rx_flags, [RECV, REMOTE_READ, REMOTE_WRITE]),
-            claimed: Vec::new(),
+            claimed: HashMap::new(),
             min_multi_recv: MIN_MULTI_RECV,
             is_directed: wishes.caps & DIRECTED_RECV != 0,
             is_enabled: false,
@@ -286,6 +287,7 @@ pub(super) fn code_of(fault: Fault) -> Code {
         Fault::UnknownKey | Fault::StaleKey => Code(errno::ENOKEY),
         Fault::Rights => Code(errno::EACCES),
         Fault::TooLong => Code::TOO_LONG,
+        Fault::NoMemory => Code(errno::ENOMEM),
         _ => Code(errno::EOTHER),
     }
 }

@@ -11,6 +11,7 @@ use crate::code::{Code, Outcome};
 use crate::cq::Completion;
 use crate::sys::cell::{Guard, Policy};
 use ayre::{Found, Receive, RemoteId, Spans};
+use std::collections::hash_map::Entry;
 
 /// A receive to be posted.
 #[derive(Clone, Debug)]
@@ -29,8 +30,8 @@ impl<L: Policy> Core<L> {
     /// Posts a receive.
     ///
     /// # Errors
-    /// `EAGAIN` where as many wait as may; `EOPBADSTATE` before the endpoint is enabled; those of a
-    /// peer that cannot be found.
+    /// `ENOMEM` where as many wait as there is memory for; `EOPBADSTATE` before the endpoint is
+    /// enabled; those of a peer that cannot be found.
     #[inline(always)]
     pub(crate) fn receive(&self, wanted: Wanted, reported: Reported) -> Outcome {
         self.state.with(
@@ -54,8 +55,8 @@ impl<L: Policy> Core<L> {
     /// # Errors
     /// `ENOENT` where none of this context waits.
     pub(crate) fn cancel(&self, context: usize) -> Outcome {
-        let is_meant = |known| Op::from(known).context == context;
-        let is_taken = self.state.with(|state| state.endpoint.cancel(is_meant));
+        // The lower half of what the engine keeps for us: see `op.rs`.
+        let is_taken = self.state.with(|state| state.endpoint.cancel(context as u64));
         if is_taken { Ok(()) } else { Err(Code(errno::ENOENT)) }
     }
 }
@@ -105,7 +106,7 @@ impl<L: Policy> State<L> {
             self.endpoint.discard(wanted.tag.is_some(), found.id);
         } else if flags & CLAIM != 0 {
             self.endpoint.set_aside(wanted.tag.is_some(), found.id);
-            self.claimed.push((wanted.context, found));
+            self.claimed.entry(wanted.context).or_default().push_back(found);
         }
         self.tell_found(wanted, &found, flags);
         Ok(())
@@ -114,9 +115,13 @@ impl<L: Policy> State<L> {
     /// What was set aside is received, or thrown away.
     #[inline(never)]
     fn take(&mut self, wanted: Wanted, flags: u64) -> Outcome {
-        let is_this = |(context, _): &(usize, Found)| *context == wanted.context;
-        let at = self.claimed.iter().position(is_this).ok_or(Code(errno::ENOMSG))?;
-        let (_, found) = self.claimed.swap_remove(at);
+        let Entry::Occupied(mut claimed) = self.claimed.entry(wanted.context) else {
+            return Err(Code(errno::ENOMSG));
+        };
+        let found = claimed.get_mut().pop_front().expect("there is one, or no entry");
+        if claimed.get().is_empty() {
+            claimed.remove();
+        }
         let is_tagged = wanted.tag.is_some();
         if flags & DISCARD != 0 {
             self.endpoint.discard(is_tagged, found.id);

@@ -6,6 +6,8 @@ use super::net::Outbox;
 use super::pcap::Taps;
 use super::pool::{Pool, Share};
 use super::seal::{Keys, PREFIX_BYTES, TAG_BYTES};
+pub(crate) use super::ways::Way;
+use super::ways::{Seen, Ways};
 use crate::connection::Name;
 use crate::mediated::Ask;
 use ayre_proto::lane::Malformed;
@@ -17,18 +19,10 @@ use ayre_proto::link::life::State;
 use ayre_proto::link::looks::Looks;
 use ayre_proto::link::receive::Arrival;
 use ayre_proto::units::PeerId;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Frames that are worth a system call before anybody asks for one.
 const TRAIN: usize = 32;
-
-/// Where a path leads: by which of our nets, to which address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
-    pub(crate) net: usize,
-    pub(crate) to: SocketAddr,
-}
 
 /// One end of a link.
 #[derive(Debug)]
@@ -53,15 +47,12 @@ pub(crate) struct LinkEnd {
     held_up: u8,
     /// The port has left.
     leaves: bool,
-    /// Where the paths lead is learned from what comes.
-    learns_ways: bool,
 }
 
 /// What the machine's effects need.
 #[derive(Debug)]
 struct Line {
-    /// By path.
-    ways: Vec<Way>,
+    ways: Ways,
     frames: Frames,
     keys: Option<Keys>,
     /// What sealed frames are told to, if they are written down.
@@ -82,7 +73,7 @@ impl LinkEnd {
             machine.give(channel, share.least(), 0);
         }
         let frames = Frames::new((frame_max - HEADER_BYTES) & !7);
-        let line = Line { ways, frames, keys, taps: None };
+        let line = Line { ways: Ways::new(ways), frames, keys, taps: None };
         Self {
             peer,
             name: None,
@@ -96,7 +87,6 @@ impl LinkEnd {
             deadline: 0,
             held_up: 0,
             leaves: false,
-            learns_ways: true,
         }
     }
 
@@ -109,7 +99,7 @@ impl LinkEnd {
     /// Where the paths lead is known. Until the other side has learned it, its frames of all paths
     /// come by one.
     pub(crate) fn keep_ways(&mut self) {
-        self.learns_ways = false;
+        self.line.ways.keep();
     }
 
     /// Frames are written down before they are sealed.
@@ -123,8 +113,8 @@ impl LinkEnd {
     }
 
     /// Where each path leads.
-    pub(crate) fn ways(&self) -> &[Way] {
-        &self.line.ways
+    pub(crate) fn ways(&self) -> impl Iterator<Item = Way> {
+        self.line.ways.iter()
     }
 
     /// Whether frames are sealed.
@@ -317,12 +307,8 @@ impl LinkEnd {
         let (now, mut fx) = (looks.now(), Sending { line: &mut self.line, outboxes });
         let heard = self.machine.on_header_found(header, looks, &mut fx)?;
         self.deadline = now;
-        if matches!(heard, Heard::Payload | Heard::Nothing)
-            && self.learns_ways
-            && let Some(way) = self.line.ways.get_mut(usize::from(header.path))
-        {
-            // Where it comes from is where the peer is, behind whatever translates addresses.
-            *way = from;
+        if heard != Heard::Foreign && !self.line.ways.is_usual(from, header.path, header.packet) {
+            self.on_other_way(from, (header, frame.len(), heard != Heard::Repeated), now, outboxes);
         }
         if heard != Heard::Payload {
             return Ok(false);
@@ -342,6 +328,26 @@ impl LinkEnd {
             Arrival::Dropped | Arrival::Duplicate => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// A frame has come from elsewhere, or somewhere else was heard of lately.
+    // spec: PATH-11, PATH-12
+    #[cold]
+    fn on_other_way(
+        &mut self,
+        from: Way,
+        (header, len, is_new): (&Header, usize, bool),
+        now: u64,
+        outboxes: &mut [Outbox],
+    ) {
+        let Header { path, packet, echo, .. } = *header;
+        let seen = Seen { path, packet, echo: echo.map(|echo| echo.stamp), len, is_new };
+        let timeout = self.machine.rtt().timeout();
+        if let Some(to) = self.line.ways.on_frame(from, &seen, (now, timeout))
+            && self.machine.challenge(path, now, &mut Asking { line: &mut self.line, outboxes, to })
+        {
+            self.line.ways.asked(path, now);
+        }
     }
 
     /// A frame that came before its turn. Where its sender lets us, the data of its puts is put in
@@ -545,9 +551,21 @@ struct Sending<'a> {
 
 impl EndEffects for Sending<'_> {
     fn transmit(&mut self, header: &Header) {
-        let Line { ways, frames, keys, taps } = &mut *self.line;
-        let Some(way) = ways.get(usize::from(header.path)) else { return };
-        let outbox = &mut self.outboxes[way.net];
+        if let Some(way) = self.line.ways.get(header.path) {
+            self.line.send(header, way, self.outboxes);
+        }
+    }
+
+    fn arrived(&mut self, channel: Channel, _seq: u32) {
+        self.line.frames.arrived(channel);
+    }
+}
+
+impl Line {
+    /// Sends a frame by this way.
+    fn send(&mut self, header: &Header, way: Way, outboxes: &mut [Outbox]) {
+        let Self { frames, keys, taps, .. } = self;
+        let outbox = &mut outboxes[way.net];
         let bytes = header.encode(crc32c);
         let mut frame = match header.payload.len {
             0 => None,
@@ -575,8 +593,19 @@ impl EndEffects for Sending<'_> {
             }
         });
     }
+}
 
-    fn arrived(&mut self, channel: Channel, _seq: u32) {
-        self.line.frames.arrived(channel);
+/// Asks for a sign of life by a way that may be no path's.
+struct Asking<'a> {
+    line: &'a mut Line,
+    outboxes: &'a mut [Outbox],
+    to: Way,
+}
+
+impl EndEffects for Asking<'_> {
+    fn transmit(&mut self, header: &Header) {
+        self.line.send(header, self.to, self.outboxes);
     }
+
+    fn arrived(&mut self, _: Channel, _: u32) {}
 }

@@ -48,6 +48,7 @@ mod routes;
 mod seal;
 mod simulation;
 mod udp;
+mod ways;
 mod window;
 
 pub(crate) use self::alarm::Alarm;

@@ -363,7 +363,7 @@ impl Wire {
 
     fn paths(&self, link: &LinkEnd) -> Vec<PathReport> {
         let paths = link.machine.paths();
-        let report = |(number, way): (u8, &super::link_end::Way)| {
+        let report = |(number, way): (u8, super::link_end::Way)| {
             let id = PathId::new(number)?;
             let paths::Counters { sent, delivered, lost, deaths, returns } = paths.counters(id)?;
             let (from, to) = (self.nets.get(way.net)?.local(), way.to);

@@ -38,6 +38,17 @@ impl End {
         (self.in_flight() > 0).then_some(at)
     }
 
+    /// Asks for a sign of life on a path, by a way of the owner's choice: the answer echoes the
+    /// time. False where there is no such path or no link.
+    // spec: PATH-11
+    pub fn challenge(&mut self, path: u8, now: u64, fx: &mut impl EndEffects) -> bool {
+        let path = PathId::new(path).filter(|_| path < self.agreed.paths && self.life.is_open());
+        if let Some(path) = path {
+            self.transmit_empty(PROBE, path, now, fx);
+        }
+        path.is_some()
+    }
+
     // spec: LINK-14
     pub(super) fn ask(&mut self, now: u64, fx: &mut impl EndEffects) {
         let is_wanted = self.lanes.iter().any(|lane| lane.wants && lane.out.in_flight() == 0);

@@ -390,7 +390,8 @@ fn an_address_reads_as_it_was_written_and_others_are_none() {
     let address = Endpoint::open(Spin::SHARED).unwrap().address();
     let bytes = address.to_bytes();
     assert_eq!(Address::from_bytes(&bytes), Some(address));
-    for at in [0, 1, 4, 7] {
+    // Not those of the key: any may stand there.
+    for at in [0, 1, 4] {
         let mut other = bytes;
         other[at] ^= 0x80;
         assert_eq!(Address::from_bytes(&other), None, "byte {at}");

@@ -10,6 +10,7 @@ pub struct Counters {
     faults: [u64; Fault::NoMemory as usize + 1],
     malformed: u64,
     refused: u64,
+    strangers: u64,
 }
 
 impl Counters {
@@ -27,6 +28,12 @@ impl Counters {
     /// parse, or came out of turn.
     pub const fn malformed(&self) -> u64 {
         self.malformed
+    }
+
+    /// Callers of this host that were turned away since their users may not connect.
+    // spec: LIFE-7
+    pub const fn strangers(&self) -> u64 {
+        self.strangers
     }
 
     /// Datagrams of the network that belong to no link of this port, or are forged or damaged.
@@ -53,6 +60,10 @@ impl Port {
 
     pub(crate) fn count_fault(&mut self, fault: Fault) {
         self.counters.faults[fault.code() as usize] += 1;
+    }
+
+    pub(crate) fn count_stranger(&mut self) {
+        self.counters.strangers += 1;
     }
 
     pub(crate) fn count_malformed(&mut self) {

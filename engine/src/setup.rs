@@ -29,6 +29,7 @@ use crate::config::Config;
 use crate::connection::{Agreement, Connection, Link, Mode, lane_sizes};
 use crate::control::{self, Channel, Packet, PacketKind, Socket};
 use crate::error::SetupError;
+use crate::log::tell;
 use crate::mem::Instead;
 use crate::mem::fence::{Fencing, expedited};
 use crate::mem::layout::{Direction, LaneSizes};
@@ -41,7 +42,7 @@ use crate::wire::Arrived;
 use ayre_proto::limits::PEERS_MAX;
 use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
-use greeting::{Half, Says, expect, refusal_of, refuse, wrong_descriptors};
+use greeting::{Half, OF_NUMBER, Says, expect, refusal_of, refuse, wrong_descriptors};
 use listener::{BACKLOG, Knock, control_socket, knock, socket_address};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -118,7 +119,10 @@ impl Port {
                         Ok(peer) => return Ok(peer),
                         // Of welcoming, only what the system refuses us.
                         Err(error @ SetupError::Os { .. }) => return Err(error),
-                        Err(error @ SetupError::Version { .. }) if is_rank => return Err(error),
+                        Err(SetupError::Version { peer, theirs, ours }) if is_rank => {
+                            let peer = peer.replace(OF_NUMBER, "rank ");
+                            return Err(SetupError::Version { peer, theirs, ours });
+                        }
                         Err(_) => self.count_malformed(),
                     }
                 }
@@ -148,7 +152,8 @@ impl Port {
     }
 
     /// Somebody who knocks now, if anybody does and is of those who may.
-    pub(crate) fn next_caller(&self) -> Result<Option<OwnedFd>, SetupError> {
+    // spec: LIFE-7, LIFE-27
+    pub(crate) fn next_caller(&mut self) -> Result<Option<OwnedFd>, SetupError> {
         let sockets: Vec<_> = self.listener.iter().flat_map(Listener::sockets).collect();
         let mut knocks: Vec<_> = sockets.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
         control::poll_until(&mut knocks, Instant::now())?;
@@ -161,6 +166,7 @@ impl Port {
             Ok(()) => Ok(Some(socket)),
             Err(error) => {
                 turn_away(socket, error);
+                self.count_stranger();
                 Ok(None)
             }
         }
@@ -526,6 +532,10 @@ impl Begun {
 // spec: LIFE-27
 pub(crate) fn turn_away(caller: OwnedFd, why: SetupError) -> SetupError {
     refuse(caller.as_fd(), refusal_of(&why));
+    match &why {
+        SetupError::Version { .. } => tell!(WARN, "turned away a caller: {why}"),
+        why => tell!(INFO, "turned away a caller: {why}"),
+    }
     why
 }
 

@@ -1,8 +1,11 @@
 //! Strangers at the sockets of a job: other users, garbage, silence, crowds.
+#[path = "hostile/attacker.rs"]
+mod attacker;
 mod common;
 #[path = "jobs_strangers/containers.rs"]
 mod containers;
 
+use attacker::{HELLO, Parts, REFUSE, VERSION};
 use ayre::{Config, Port, Refusal, SetupError};
 use common::ports::{tell, told};
 use common::system::descriptors;
@@ -96,6 +99,30 @@ fn say_something(stranger: &OwnedFd, random: &mut Random) {
     }
 }
 
+/// A rank of another version is refused, and both ends say which rank and both versions.
+// spec: LIFE-27, LANE-14
+#[test]
+fn a_rank_of_another_version_ends_joining_at_both_ends() {
+    with_processes(
+        |_, line| {
+            let error = Port::join().expect_err("no rank of this version comes").to_string();
+            let said = ["rank 1 speaks version 6 ", "version 5"].map(|text| error.contains(text));
+            line.say(u64::from(said == [true; 2]));
+        },
+        |family| {
+            let mut rank = family.start_rank(0, 2);
+            let other = knock(&family.directory().join("0.sock"));
+            let parts = Parts::new();
+            assert!(attacker::send(&other, [HELLO, VERSION + 1, 1, 0, 1, 0, 0, 0], &parts.fds()));
+            let (words, _) = attacker::receive(&other).expect("a refusal");
+            let [code, detail] = Refusal::Version(VERSION).to_words();
+            assert_eq!(words[..4], [REFUSE, VERSION, code, detail]);
+            assert_eq!(rank.line.hear(), 1, "the reason names the rank and both versions");
+            rank.succeeds();
+        },
+    );
+}
+
 /// Many that say nothing and stay.
 // spec: LIFE-9
 #[test]
@@ -187,6 +214,7 @@ fn a_process_of_another_user_is_refused() {
                 port.accept().unwrap()
             });
             assert_eq!(peer.index(), 2);
+            assert_eq!(port.counters().strangers(), 1);
             tell(&mut port, peer, 0, 7);
             nobody.succeeds();
             friend.succeeds();

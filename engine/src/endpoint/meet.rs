@@ -11,6 +11,7 @@ use super::{Address, EndReason, Endpoint, Remote, RemoteId};
 use crate::connection::Name;
 use crate::control::Packet;
 use crate::error::{Busy, Fault, PostError, Refusal, SetupError};
+use crate::log::tell;
 use crate::setup::{BETWEEN_CALLS, Begun, Called, Hello, answers, hear_hello, turn_away};
 use crate::wire::{Arrived, BegunLink};
 use ayre_proto::envelope::LONG_MAX_HERE;
@@ -94,6 +95,7 @@ impl Endpoint {
             is_neighbour,
             standing: Standing::Strangers,
             closed: None,
+            called: None,
             detour: None,
             peer: None,
             open: None,
@@ -180,7 +182,9 @@ impl Endpoint {
     }
 
     fn begin(&mut self, remote: RemoteId, call: Call) {
-        self.remotes[remote.index()].standing = Standing::Calling(call);
+        let known = &mut self.remotes[remote.index()];
+        known.called.get_or_insert_with(Instant::now);
+        known.standing = Standing::Calling(call);
         self.calls += 1;
         self.look_about();
     }
@@ -223,6 +227,9 @@ impl Endpoint {
             return Err(why);
         }
         let call = self.call_away(&address)?;
+        if is_here {
+            tell!(WARN, "no memory is shared with {}, but a link: {why}", address.socket_name());
+        }
         self.remotes[remote.index()].detour = is_here.then_some(why);
         Ok(Call::Away(call))
     }
@@ -310,13 +317,13 @@ impl Endpoint {
             .collect();
         for remote in calling {
             match &self.remotes[remote.index()].standing {
-                Standing::Calling(Call::Here(begun)) => {
-                    if let Some(answer) = begun.answer().transpose() {
-                        self.hear_answer_here(remote, answer);
-                    }
-                }
+                Standing::Calling(Call::Here(begun)) => match begun.answer().transpose() {
+                    Some(answer) => self.hear_answer_here(remote, answer),
+                    None => self.tell_of_waiting(remote),
+                },
                 Standing::Calling(Call::Again(at)) if Instant::now() >= *at => {
                     self.call_again(remote);
+                    self.tell_of_waiting(remote);
                 }
                 Standing::Calling(Call::Away(call)) => {
                     if let Some(opened) = self.port.call_outcome(call) {
@@ -356,8 +363,25 @@ impl Endpoint {
         }
     }
 
+    /// Says of a remote that lives and does not answer, once.
+    // spec: ENV-38
+    fn tell_of_waiting(&mut self, remote: RemoteId) {
+        let Remote { address, called, .. } = &mut self.remotes[remote.index()];
+        if called.take_if(|since| since.elapsed() >= PATIENCE).is_some() {
+            let (name, time) = (address.socket_name(), PATIENCE.as_secs());
+            tell!(
+                WARN,
+                "{name} has not answered for {time} s: its process lives, but is stopped, or its \
+                 program does not get to its endpoint"
+            );
+        }
+    }
+
     /// When the next call is to be tried again, if any is.
     pub(super) fn next_call(&self) -> Option<Instant> {
+        if self.calls == 0 {
+            return None;
+        }
         let calls = self.remotes.iter().filter_map(|(_, remote)| match remote.standing {
             Standing::Calling(Call::Again(at)) => Some(at),
             _ => None,
@@ -491,7 +515,7 @@ impl Endpoint {
         (known.peer, known.open) = (Some(peer), Some(peer));
         (known.ahead, known.shut_out) = (Ahead::default(), None);
         known.standing = Standing::Connected;
-        known.closed = None;
+        (known.closed, known.called) = (None, None);
         known.is_neighbour = !connection.is_carried() && !crowd::is_here(known.address.name());
         if self.by_peer.len() <= peer.index() {
             self.by_peer.resize(peer.index() + 1, None);

@@ -66,6 +66,7 @@ use crate::connection::{Connection, Name};
 use crate::counters::Counters;
 use crate::error::{Fault, SetupError};
 use crate::job::{host_processors, ranks_here, usable_memory};
+use crate::log::tell;
 use crate::mem::inject::Process;
 use crate::mem::ring::{RingReceiver, RingSender};
 use crate::port::Port;
@@ -185,6 +186,8 @@ struct Remote {
     standing: Standing,
     /// Since when its calls are closed without a word, and nothing else was heard of it.
     closed: Option<Instant>,
+    /// Since when it is called, or since that was told as long; none where it is not.
+    called: Option<Instant>,
     /// Why it is called over the network, though it is of this host.
     detour: Option<EndReason>,
     /// Where it is connected.
@@ -623,10 +626,12 @@ impl Endpoint {
         self.end_touching(remote, why);
         self.end_receives(remote, why);
         self.drop_replies(remote);
+        tell!(INFO, "endpoint {} of {}: {reason}", remote.index(), self.address.socket_name());
         if let Some(known) = self.remotes.get_mut(remote.index()) {
             self.curbed -= usize::from(std::mem::take(&mut known.is_curbed));
             (known.peer, known.open) = (None, None);
             (known.ring_in, known.ring_out, known.process) = (None, None, None);
+            (known.closed, known.called) = (None, None);
             known.standing = Standing::Ended(reason);
             self.end_touched(remote);
         }

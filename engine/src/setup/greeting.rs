@@ -16,6 +16,8 @@ use rustix::fd::{BorrowedFd, OwnedFd};
 pub(crate) const VERSION: u64 = 5;
 /// In place of a number, where there is none.
 const NO_NUMBER: u64 = u64::MAX;
+/// What a caller is called of which no more than its number is known.
+pub(super) const OF_NUMBER: &str = "port ";
 /// Descriptors of a Hello: page and bells.
 const HELLO_FDS: usize = 3;
 
@@ -55,7 +57,7 @@ impl Half {
         if version != VERSION {
             let speaker = SetupError::version(version, VERSION);
             return Err(match usize::try_from(number) {
-                Ok(number) if number < PEERS_MAX => speaker.of(format!("number {number}")),
+                Ok(number) if number < PEERS_MAX => speaker.of(format!("{OF_NUMBER}{number}")),
                 _ => speaker,
             });
         }

@@ -194,7 +194,7 @@ impl Port {
             }
             Mode::Direct => {
                 let file = packet.fds.pop().ok_or(SetupError::Protocol("a region without file"))?;
-                let mapping = Mapping::foreign(file.as_fd(), mapped, stores(cover.rights))?;
+                let mapping = Mapping::foreign_region(file.as_fd(), mapped, stores(cover.rights))?;
                 let tuning = self.config.tuning.as_ref();
                 Some(Arc::new(match tuning {
                     Some(tuning) => mapping.tuned(tuning),

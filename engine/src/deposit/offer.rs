@@ -328,7 +328,7 @@ fn foreign_ends(packet: Packet, key: Key) -> Result<Ends, SetupError> {
     }
     let files: Result<[OwnedFd; 3], _> = packet.fds.try_into();
     let [region, rules, state] = files.map_err(|_| SetupError::Protocol("files of an inlet"))?;
-    let memory = Mapping::foreign(region.as_fd(), mapped_len, stores == 1)?;
+    let memory = Mapping::foreign_region(region.as_fd(), mapped_len, stores == 1)?;
     let depot = DepotMemory::foreign(rules.as_fd(), state.as_fd(), Holder::of_key(key))?;
     Ok((Arc::new(memory), Arc::new(depot)))
 }

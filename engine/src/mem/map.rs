@@ -121,11 +121,33 @@ impl Mapping {
     }
 
     /// Maps a file that a peer handed over, after making sure that it cannot shrink under us. Pages
-    /// that its owner has not paid for are not made present at our expense.
+    /// that its owner has not paid for are not made present at our expense. It is none of huge
+    /// pages: its owner could still punch a hole into such a one, and where no huge page is free
+    /// then, an access here would end this process.
     // spec: LANE-9, ERR-7
     pub(crate) fn foreign(
         file: BorrowedFd<'_>,
         len: usize,
+        writable: bool,
+    ) -> Result<Self, SetupError> {
+        Self::foreign_of(file, (len, Pages::Ordinary), writable)
+    }
+
+    /// The same of a region of a peer on a direct connection, which is trusted to leave its huge
+    /// pages where they are.
+    // spec: ERR-7
+    pub(crate) fn foreign_region(
+        file: BorrowedFd<'_>,
+        len: usize,
+        writable: bool,
+    ) -> Result<Self, SetupError> {
+        Self::foreign_of(file, (len, Pages::Huge), writable)
+    }
+
+    /// With pages of that size at most.
+    fn foreign_of(
+        file: BorrowedFd<'_>,
+        (len, largest): (usize, Pages),
         writable: bool,
     ) -> Result<Self, SetupError> {
         let seals = fcntl_get_seals(file).map_err(SetupError::os("seals of a peer's file"))?;
@@ -133,7 +155,9 @@ impl Mapping {
         let system = fstatfs(file).map_err(SetupError::os("kind of a peer's file"))?;
         // A file of huge pages can be mapped and unmapped as a whole only.
         let is_huge = system.f_type as u64 & 0xffff_ffff == HUGETLBFS_MAGIC;
-        let fits = !is_huge || (len as u64).is_multiple_of((system.f_bsize as u64).max(1));
+        let may_be =
+            largest == Pages::Huge && (len as u64).is_multiple_of((system.f_bsize as u64).max(1));
+        let fits = !is_huge || may_be;
         if !seals.contains(SealFlags::SHRINK) || (stat.st_size as u64) < len as u64 || !fits {
             return Err(SetupError::UnsafeFile);
         }
@@ -277,5 +301,26 @@ impl Drop for Mapping {
             let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
             debug_assert!(unmapped.is_ok(), "our own mapping can be unmapped");
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use rustix::fd::AsFd;
+
+    // spec: ERR-7
+    #[test]
+    fn huge_pages_of_a_peer_are_mapped_for_a_region_only() {
+        const LEN: usize = 2 << 20;
+        let file = memory_file(LEN, Pages::Huge).expect("whether there are any or not");
+        let refused =
+            |mapped: Result<Mapping, SetupError>| matches!(mapped, Err(SetupError::UnsafeFile));
+        assert!(refused(Mapping::foreign(file.as_fd(), LEN, true)));
+        assert!(refused(Mapping::foreign_region(file.as_fd(), LEN - 4096, true)), "no whole page");
+        // Where none are reserved, the system says no.
+        assert!(!refused(Mapping::foreign_region(file.as_fd(), LEN, true)));
+        let file = memory_file(LEN, Pages::Ordinary).expect("memory");
+        assert!(Mapping::foreign(file.as_fd(), LEN, true).is_ok());
     }
 }

@@ -217,11 +217,12 @@ impl Packet {
         let Beside::Open(frames) = &mut self.beside else { return };
         // No more than wait at a time: frames that are of no use could go on for ever.
         for _ in 0..SLOTS {
-            match frames.receive_one(inbox) {
+            match frames.receive_one(inbox, |from, mac| self.ears.takes(from, mac, now)) {
                 Look::Datagram => self.by_frame = true,
                 Look::Question(from, number) => {
                     if is_within_bounds(&mut self.answers, now) {
                         self.udp.say(from, &answer(number, frames.mac()));
+                        self.ears.on_told(from, now, || frames.longest(from));
                     }
                 }
                 Look::Foreign => {}

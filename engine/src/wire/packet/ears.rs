@@ -12,6 +12,10 @@
 //! Frames may be forbidden where UDP is not, and only the other side knows what arrives; so it is
 //! asked again and again, and what it has said does not hold for long. A number is the answer's
 //! proof that the question was heard: nobody else can have frames sent to where they are lost.
+//!
+//! The host's packet filter sees UDP and no frames. So a frame is taken only from who has answered,
+//! for that came by UDP and has passed the filter, and only from the MAC that the answer names. Both
+//! ask, then: frames go to who has answered, and has had an answer from this port.
 use super::Mac;
 use foldhash::HashMap;
 use std::net::SocketAddr;
@@ -19,6 +23,10 @@ use std::net::SocketAddr;
 /// For how long an answer holds.
 // spec: NET-7
 const HEARS_NANOS: u64 = 500_000_000;
+/// For how long after an answer frames are taken from who has given it: longer than that one sends
+/// them.
+// spec: NET-12
+const TAKEN_NANOS: u64 = 2 * HEARS_NANOS;
 /// Time between two questions: to who has answered, to who has not been asked, and the longest, to
 /// who does not answer. It doubles from each to the next.
 // spec: NET-7
@@ -37,6 +45,8 @@ const EARS_MAX: usize = 4096;
 #[derive(Debug, Default)]
 pub(super) struct Ears {
     known: HashMap<SocketAddr, Ear>,
+    /// From whom the last frame was taken, and until when that is so.
+    taken: Option<(SocketAddr, Mac, u64)>,
 }
 
 /// What is known of one.
@@ -47,6 +57,8 @@ struct Ear {
     /// The MAC that it has answered with, and when last.
     heard: Option<(Mac, u64)>,
     asked: Option<u64>,
+    /// When a question of its own was answered last.
+    told: Option<u64>,
     /// When a part of a stream has come from it last.
     stream: Option<u64>,
     /// The time from the last question to the next.
@@ -61,6 +73,10 @@ impl Ear {
         (now.saturating_sub(at) < HEARS_NANOS).then_some(mac)
     }
 
+    fn is_told(&self, now: u64) -> bool {
+        self.told.is_some_and(|at| now.saturating_sub(at) < HEARS_NANOS)
+    }
+
     fn streams(&self, now: u64) -> bool {
         self.stream.is_some_and(|at| now.saturating_sub(at) < STREAM_NANOS)
     }
@@ -73,7 +89,35 @@ impl Ears {
     #[inline]
     pub(super) fn mac(&self, port: SocketAddr, len: usize, now: u64) -> Option<Mac> {
         let ear = self.known.get(&port)?;
-        ear.hears(now).filter(|_| len <= ear.longest && !ear.streams(now))
+        let may_be = ear.is_told(now) && len <= ear.longest && !ear.streams(now);
+        ear.hears(now).filter(|_| may_be)
+    }
+
+    /// Whether a frame of this port is taken that comes from this MAC.
+    // spec: NET-12
+    #[inline]
+    pub(super) fn takes(&mut self, from: SocketAddr, mac: Mac, now: u64) -> bool {
+        let is_known = |(port, known, until): (SocketAddr, Mac, u64)| {
+            (port, known) == (from, mac) && now < until
+        };
+        if self.taken.is_some_and(is_known) {
+            return true;
+        }
+        let heard = self.known.get(&from).and_then(|ear| ear.heard);
+        self.taken = heard.map(|(mac, at)| (from, mac, at.saturating_add(TAKEN_NANOS)));
+        self.taken.is_some_and(is_known)
+    }
+
+    /// A question of this port is answered: frames go to it if it answers, too.
+    // spec: NET-7
+    pub(super) fn on_told(&mut self, port: SocketAddr, now: u64, longest: impl FnOnce() -> usize) {
+        let known = match self.known.get_mut(&port) {
+            Some(ear) => Some(ear),
+            None => self.learn(port, now, longest),
+        };
+        if let Some(ear) = known {
+            ear.told = Some(now);
+        }
     }
 
     /// A part of a stream has come from a port.
@@ -138,8 +182,8 @@ impl Ears {
             return None;
         }
         let number = u64::from_le_bytes(crate::random::bytes());
-        let (heard, asked, stream, pause) = (None, None, None, FIRST_NANOS);
-        let ear = Ear { number, heard, asked, stream, pause, longest: longest() };
+        let (heard, asked, told, stream, pause) = (None, None, None, None, FIRST_NANOS);
+        let ear = Ear { number, heard, asked, told, stream, pause, longest: longest() };
         Some(self.known.entry(port).or_insert(ear))
     }
 }
@@ -158,11 +202,40 @@ mod tests {
         ears.question(port, now, || 1462)
     }
 
+    fn tell(ears: &mut Ears, port: SocketAddr, now: u64) {
+        ears.on_told(port, now, || 1462);
+    }
+
+    /// What the host's filter keeps from it by UDP does not come by frames either.
+    // spec: NET-7, NET-12
+    #[test]
+    fn frames_are_taken_from_who_has_answered_and_go_to_who_was_answered() {
+        let mut ears = Ears::default();
+        tell(&mut ears, port(1), 0);
+        assert!(!ears.takes(port(1), MAC, 0), "it has not answered");
+        let (number, _) = question(&mut ears, port(1), 0).expect("it was never asked");
+        assert!(!ears.takes(port(1), MAC, 0), "nor has it now");
+        assert!(ears.on_answer(port(1), (number, MAC), 10));
+        let other = [2, 0, 0, 0, 0, 9];
+        for now in [10, 9 + TAKEN_NANOS] {
+            assert!(ears.takes(port(1), MAC, now));
+            assert!(!ears.takes(port(1), other, now) && !ears.takes(port(2), MAC, now));
+        }
+        assert!(!ears.takes(port(1), MAC, 10 + TAKEN_NANOS));
+        assert_eq!(ears.mac(port(1), 64, 10), Some(MAC));
+        let (number, _) = question(&mut ears, port(2), 0).expect("it was never asked");
+        assert!(ears.on_answer(port(2), (number, MAC), 10));
+        assert_eq!(ears.mac(port(2), 64, 10), None, "it may not take them");
+        tell(&mut ears, port(2), 20);
+        assert_eq!(ears.mac(port(2), 64, 20), Some(MAC));
+    }
+
     // spec: NET-7
     #[test]
     fn who_answers_hears_for_a_while_and_is_asked_again_before_it_is_over() {
         let mut ears = Ears::default();
         let (number, mac) = question(&mut ears, port(1), 0).expect("it was never asked");
+        tell(&mut ears, port(1), HEARS_NANOS / 2);
         assert_eq!((mac, ears.mac(port(1), 1462, 0)), (None, None));
         assert!(!ears.on_answer(port(1), (number ^ 1, MAC), 0), "another number");
         assert!(!ears.on_answer(port(2), (number, MAC), 0), "another port");
@@ -186,6 +259,7 @@ mod tests {
         for number in [1, 2] {
             let (question, _) = question(&mut ears, port(number), 0).expect("it was never asked");
             assert!(ears.on_answer(port(number), (question, MAC), 0));
+            tell(&mut ears, port(number), 0);
         }
         ears.on_stream(port(1), 100);
         ears.on_stream(port(3), 100);
@@ -226,6 +300,7 @@ mod tests {
             let (question, _) = question(&mut ears, port(number), 0).expect("others make room");
             if number == 7 {
                 assert!(ears.on_answer(port(7), (question, MAC), 0));
+                tell(&mut ears, port(7), 0);
             }
         }
         assert!(ears.known.len() <= EARS_MAX);

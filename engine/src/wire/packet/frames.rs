@@ -196,8 +196,13 @@ impl Frames {
         self.counters.hints += u64::from(sent.is_err());
     }
 
-    /// Receives one frame.
-    pub(super) fn receive_one(&mut self, inbox: &mut Inbox) -> Look {
+    /// Receives one frame, if it is from where frames of its port are taken.
+    // spec: NET-12
+    pub(super) fn receive_one(
+        &mut self,
+        inbox: &mut Inbox,
+        takes: impl FnOnce(SocketAddr, Mac) -> bool,
+    ) -> Look {
         let Some(room) = inbox.room() else { return Look::Nothing };
         let Some(found) = self.ring.take(room) else {
             self.look_in_vain();
@@ -219,6 +224,9 @@ impl Frames {
         let from = self.as_here(letter.from);
         if let Ok(number) = room[letter.datagram.clone()].try_into() {
             return Look::Question(from, u64::from_le_bytes(number));
+        }
+        if !takes(letter.from, letter.mac) {
+            return Look::Foreign;
         }
         self.counters.received += 1;
         self.counters.received_bytes += letter.datagram.len() as u64;
@@ -254,6 +262,7 @@ impl Frames {
 pub(super) struct Letter {
     pub(super) to: SocketAddr,
     pub(super) from: SocketAddr,
+    pub(super) mac: Mac,
     /// Where the datagram lies in the frame.
     pub(super) datagram: Range<usize>,
 }
@@ -262,12 +271,13 @@ impl Letter {
     /// Reads a frame, which may have padding behind it. Total.
     // spec: NET-6
     pub(super) fn read(frame: &[u8]) -> Option<Self> {
-        let (_, rest) = frame.split_first_chunk::<ETHERNET_BYTES>()?;
+        let (ethernet, rest) = frame.split_first_chunk::<ETHERNET_BYTES>()?;
+        let mac = *ethernet[MAC_BYTES..].first_chunk()?;
         let (to, rest) = end(rest)?;
         let (from, rest) = end(rest)?;
         let (len, rest) = rest.split_first_chunk()?;
         let len = usize::from(u16::from_le_bytes(*len));
-        (len <= rest.len()).then_some(Self { to, from, datagram: HEADERS..HEADERS + len })
+        (len <= rest.len()).then_some(Self { to, from, mac, datagram: HEADERS..HEADERS + len })
     }
 }
 

@@ -27,7 +27,7 @@ fn a_frame_reads_as_it_was_laid_and_padding_is_left_out() {
     assert_eq!(bytes[14..32], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 0, 0, 1, 0x34, 0x12]);
     bytes.extend([0; 30]);
     let letter = Letter::read(&bytes).unwrap();
-    assert_eq!((letter.to, letter.from), (to, from));
+    assert_eq!((letter.to, letter.from, letter.mac), (to, from, [2, 0, 0, 0, 0, 9]));
     assert_eq!(bytes[letter.datagram], *b"payload");
     let sixth = |port| SocketAddr::new("fd00::7".parse().unwrap(), port);
     let letter = Letter::read(&frame(sixth(1), sixth(2), b"")).unwrap();
@@ -66,7 +66,7 @@ fn pair() -> Option<(Packet, Packet)> {
 fn get_acquainted(here: &mut Packet, there: &mut Packet) {
     send(here, there.local(), &[vec![0]]);
     take(there, 1);
-    while here.ears.mac(there.local(), 1, 0).is_none() {
+    while !here.ears.takes(there.local(), frames(there).mac(), 0) {
         wait(here);
         here.receive(&mut Inbox::new(), 0);
     }
@@ -229,6 +229,7 @@ fn everybody_is_asked_and_then_who_has_answered_alone_is_sent_to() {
     let to = there.local();
     assert_eq!(Ears::default().question(to, 0, || 100).map(|(_, mac)| mac), Some(None));
     get_acquainted(&mut here, &mut there);
+    get_acquainted(&mut there, &mut here);
     assert_eq!(
         here.ears.question(to, 100 * MILLI, || 100).map(|(_, mac)| mac),
         Some(Some(frames(&there).mac()))
@@ -353,12 +354,16 @@ const MILLI: u64 = 1_000_000;
 fn frames_go_to_who_has_answered_and_for_as_long_as_that_holds() {
     let Some((mut here, mut there)) = pair_of_strangers() else { return };
     let to = there.local();
+    // The other one asks as well: it takes frames only from who has answered.
+    get_acquainted(&mut there, &mut here);
+    let before = here.udp.counters().sent;
+    let by_udp = |here: &Packet| here.udp.counters().sent - before;
     send_at(&mut here, 0, to, &[vec![1]]);
-    assert_eq!((frames(&here).counters().sent, here.udp.counters().sent), (0, 1));
+    assert_eq!((frames(&here).counters().sent, by_udp(&here)), (0, 1));
     assert_eq!(look(&mut there, 0), [vec![1]], "a question is nothing for a link");
     assert!(look(&mut here, 0).is_empty(), "nor is its answer");
     send_at(&mut here, 1, to, &[vec![2]]);
-    assert_eq!((frames(&here).counters().sent, here.udp.counters().sent), (1, 1));
+    assert_eq!((frames(&here).counters().sent, by_udp(&here)), (1, 1));
     assert_eq!(look(&mut there, 1), [vec![2]]);
     // Long ones, trains, and everything after a silence go by UDP.
     let longest = frames(&here).longest(to);
@@ -368,8 +373,10 @@ fn frames_go_to_who_has_answered_and_for_as_long_as_that_holds() {
     assert_eq!(frames(&here).counters().sent, 1);
     assert_eq!(look(&mut there, 500 * MILLI).len(), 22);
     assert!(look(&mut here, 500 * MILLI).is_empty());
+    send_at(&mut there, 500 * MILLI, here.local(), &[vec![7]]);
+    assert_eq!(look(&mut here, 500 * MILLI), [vec![7]], "and a question");
     send_at(&mut here, 500 * MILLI, to, &[vec![6]]);
-    assert_eq!(frames(&here).counters().sent, 2, "it has answered again");
+    assert_eq!(frames(&here).counters().sent, 2, "both have answered again");
 }
 
 // spec: NET-7
@@ -408,6 +415,27 @@ fn answers_that_nobody_asked_for_are_datagrams_like_any() {
     assert_eq!(look(&mut here, 0), [forged.to_vec()], "it does not know the number");
     assert_eq!(here.ears.mac(there.local(), 1, 0), None);
     assert_eq!(here.ears.mac(liar.local(), 1, 0), None);
+}
+
+/// Somebody of the same Ethernet whose datagrams do not come by UDP, or who has another MAC.
+// spec: NET-12
+#[test]
+fn frames_of_who_has_not_answered_are_not_taken() {
+    let Some((mut here, mut there)) = pair_of_strangers() else { return };
+    let own = frames(&there).mac();
+    let say = |here: &Packet, there: &Packet, mac: Mac, byte: u8| {
+        let mut bytes = frame(there.local(), here.local(), &[byte; 100]);
+        bytes[MAC_BYTES..2 * MAC_BYTES].copy_from_slice(&mac);
+        rustix::net::send(&frames(here).socket, &bytes, SendFlags::empty()).expect("it goes");
+        wait(there);
+    };
+    say(&here, &there, own, 1);
+    assert!(look(&mut there, 0).is_empty(), "it was not asked");
+    get_acquainted(&mut there, &mut here);
+    say(&here, &there, [2, 0, 0, 0, 0, 9], 2);
+    assert!(look(&mut there, 0).is_empty(), "that is not the MAC that it has named");
+    say(&here, &there, own, 3);
+    assert_eq!(look(&mut there, 0), [vec![3; 100]]);
 }
 
 // spec: NET-7
@@ -471,6 +499,7 @@ fn frames_are_heard_while_trains_fill_each_look() {
     let Some((mut here, mut there)) = pair() else { return };
     let Some((mut other, _)) = pair() else { return };
     get_acquainted(&mut other, &mut there);
+    get_acquainted(&mut there, &mut other);
     send_at(&mut here, 0, there.local(), &vec![vec![2; 640]; 1000]);
     assert_eq!(here.udp.counters().sent, 1000 + 1);
     send(&mut other, there.local(), &[vec![3; 9]]);

@@ -89,7 +89,10 @@ impl Port {
         self.accept_links(true);
         let accepted = self.accept_next(false);
         self.accept_links(false);
-        accepted
+        accepted.map_err(|error| match error {
+            SetupError::TimedOut(_) => self.whom_it_turned_away().unwrap_or(error),
+            other => other,
+        })
     }
 
     /// The same for a rank that waits for another one: a rank of another version does not become

@@ -3,7 +3,9 @@ mod common;
 #[path = "endpoint_net/sides.rs"]
 mod sides;
 
-use ayre::{Busy, Endpoint, EndpointOptions, Fault, Outgoing, PostError, RemoteId, Sent, What};
+use ayre::{
+    Busy, Endpoint, EndpointOptions, Fault, Outgoing, PostError, Refusal, RemoteId, Sent, What,
+};
 use common::watchdog::Watchdog;
 use rustix::event::{PollFd, PollFlags, poll};
 use sides::{Side, apart, here, message, pass, pattern, poll_until, receive, send};
@@ -312,9 +314,11 @@ fn who_does_not_know_the_secret_is_nobody() {
             let mut room = [0];
             let receive = ayre::Receive { source: Some(remote), ..receive(9, &mut room) };
             stranger.endpoint.receive(receive).expect("there is room");
-            assert_eq!(fate(&mut stranger, &mut far, remote), Fault::PeerDead);
+            assert_eq!(fate(&mut stranger, &mut far, remote), Fault::Refused);
             poll_until([&mut stranger], |[stranger]| !stranger.ends.is_empty());
-            assert_eq!(stranger.results(), [(9, Err(Fault::PeerDead))]);
+            assert_eq!(stranger.results(), [(9, Err(Fault::Refused))]);
+            let why = stranger.endpoint.reason(remote).expect("it has ended").to_string();
+            assert!(why.ends_with(&Refusal::Key.to_string()), "{why}");
             // It is counted, when the far side gets to it.
             poll_until([&mut far], |[far]| far.endpoint.counters().refused() > before);
         }

@@ -9,7 +9,7 @@ mod world;
 
 use ayre::{Address, RemoteId};
 use ayre_proto::link::frame::{Digest, HEADER_BYTES, Header, Kind};
-use ayre_proto::link::open::{Opener, Pace, SetUp};
+use ayre_proto::link::open::{ANYBODY, Opener, Pace, SetUp};
 use common::Random;
 use common::watchdog::Watchdog;
 use liar::crc32c;
@@ -125,7 +125,7 @@ struct Caller {
     socket: UdpSocket,
     victim: SocketAddr,
     /// What a correct endpoint says to the victim.
-    owner: [u64; 8],
+    owner: [u64; 7],
     number: u64,
 }
 
@@ -145,7 +145,7 @@ impl Caller {
     fn open(&mut self, name: [u64; 2]) -> SetUp {
         self.number += 1;
         let mut ours = liar::set_up(u16::MAX, self.number);
-        ours.owner = self.owner;
+        (ours.owner, ours.whom) = (self.owner, ANYBODY);
         ours.owner[NAME].copy_from_slice(&name);
         self.socket.send_to(&liar::open_frame(&ours), self.victim).expect("a datagram");
         ours

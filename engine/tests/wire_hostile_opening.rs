@@ -7,14 +7,15 @@ mod liar;
 mod world;
 
 use ayre::{PeerId, Port, SetupError};
-use ayre_proto::link::door::reset_header;
+use ayre_proto::link::answer::reset_header;
 use ayre_proto::link::frame::{Digest, HEADER_BYTES, Header, Kind};
-use common::net::{Protection, open_at};
+use common::net::{ANY, Protection, config, open_at};
 use common::watchdog::Watchdog;
 use liar::crc32c;
 use std::net::SocketAddr;
 use std::thread::{scope, yield_now};
-use world::{Tap, World};
+use std::time::Duration;
+use world::{Tap, World, receive, socket};
 
 /// Bytes in front of a frame that is sealed.
 const PREFIX: usize = 16;
@@ -83,6 +84,56 @@ fn recorded_refusal(victim: &mut Port, at: SocketAddr) -> Vec<Vec<u8>> {
     });
     victim.disconnect(PeerId(3)).expect("it was connected");
     tap.seen[1].clone()
+}
+
+/// Opens of earlier attempts of the late port, which nobody has answered.
+fn recorded_opens(count: usize) -> Vec<Vec<u8>> {
+    let open = |_| {
+        let nobody = socket();
+        let config = config(LATE).setup_timeout(Duration::from_millis(20));
+        let mut port = Port::open(config).expect("a port");
+        port.open_net(&Protection::Sealed.options().at(ANY)).expect("an address of this host");
+        let at = nobody.local_addr().expect("an address");
+        port.connect_net(&[at]).expect_err("nobody answers");
+        receive(&nobody).expect("an open").0
+    };
+    (0..count).map(open).collect()
+}
+
+/// As many as one opener may have places, and some more, each time right behind a true open.
+// spec: OPEN-9, OPEN-21, OPEN-24
+#[test]
+fn recorded_opens_behind_the_true_one_do_not_shut_its_opener_out() {
+    let mut watchdog = Watchdog::start(0);
+    let mut world = World::new(Protection::Sealed);
+    let recorded = recorded_opens(6);
+    let (mut late, _) = open_at(LATE, Protection::Sealed.options());
+    let tap = Tap::before(world.at);
+    let mut heard = 0;
+    let attack = |tap: &Tap| {
+        let opens = tap.seen[0].iter().filter(|bytes| is_open(bytes)).count();
+        if std::mem::replace(&mut heard, opens) < opens {
+            recorded.iter().for_each(|bytes| tap.send(0, bytes));
+        }
+    };
+    let (connected, mut tap) = connect_late(&mut late, &mut world.victim, tap, attack);
+    let to_victim = connected.expect("recordings are in nobody's way");
+    assert!(heard > 0, "there were some");
+    late.send(to_victim, 1, b"question").expect("room");
+    let (mut into, mut came) = ([0; 8], false);
+    while !came {
+        late.progress();
+        tap.pump();
+        world.step();
+        came = world.victim.try_recv(&mut into).expect("a short message").is_some();
+    }
+    world.honest_round();
+    world.check();
+    assert!(!watchdog.stop(), "the test ended in time");
+}
+
+fn is_open(bytes: &[u8]) -> bool {
+    Header::parse(bytes, crc32c).is_ok_and(|header| header.kind == Kind::Open)
 }
 
 /// Bare frames and what was recorded, as answers to an open: as true as one can make them who does

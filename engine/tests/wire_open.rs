@@ -1,5 +1,5 @@
 //! Opening links between ports of different hosts, as far as they know.
-use ayre::{Config, Ethernet, NetOptions, PeerId, Port, ReceiveError, SetupError, Spin};
+use ayre::{Config, Ethernet, NetOptions, PeerId, Port, ReceiveError, Refusal, SetupError, Spin};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -104,19 +104,32 @@ fn nobody_connects_while_nobody_accepts() {
     assert!(matches!(waited, Err(SetupError::TimedOut(_))), "{waited:?}");
 }
 
-// spec: SEAL-10, SEAL-12
+/// Both sides say why.
+// spec: SEAL-10, SEAL-12, OPEN-25, OPEN-27
 #[test]
 fn ports_of_other_keys_are_strangers() {
     let plain = here(NetOptions::plain());
-    for (ours, theirs) in [(sealed(KEY), sealed(OTHER)), (sealed(KEY), plain.clone())] {
+    let pairs = [(sealed(OTHER), Refusal::Key), (plain, Refusal::Protection)];
+    for (theirs, reason) in pairs {
+        let ours = sealed(KEY);
         for (near, far) in [(&ours, &theirs), (&theirs, &ours)] {
             let ((mut far, to), (mut near, _)) = (hurried(2, far), hurried(1, near));
             std::thread::scope(|scope| {
                 let accepting = scope.spawn(|| far.accept());
-                let connected = near.connect_net(&to);
-                assert!(matches!(connected, Err(SetupError::TimedOut(_))), "{connected:?}");
-                let accepted = accepting.join().expect("no panic");
-                assert!(matches!(accepted, Err(SetupError::TimedOut(_))), "{accepted:?}");
+                match near.connect_net(&to) {
+                    Err(SetupError::Refused { why, peer }) => {
+                        assert_eq!(why, reason);
+                        assert!(peer.contains(&to[0].to_string()), "{peer}");
+                    }
+                    other => panic!("{other:?}"),
+                }
+                match accepting.join().expect("no panic") {
+                    Err(SetupError::Rejected { why, peer }) => {
+                        assert_eq!(why, reason);
+                        assert!(peer.starts_with("127.0.0.1:"), "{peer}");
+                    }
+                    other => panic!("{other:?}"),
+                }
             });
         }
     }

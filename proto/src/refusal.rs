@@ -26,6 +26,8 @@ pub enum Refusal {
     Resources(u32),
     /// The longest datagram that the network takes whole is shorter than the least frame.
     PathMtu(u32),
+    /// The caller does not hold the refusing side's key.
+    Key,
 }
 
 impl Refusal {
@@ -41,6 +43,7 @@ impl Refusal {
             Self::Protection => [6, 0],
             Self::Resources(errno) => [7, errno as u64],
             Self::PathMtu(bytes) => [8, bytes as u64],
+            Self::Key => [9, 0],
         }
     }
 
@@ -56,6 +59,7 @@ impl Refusal {
             6 => Self::Protection,
             7 if is_short => Self::Resources(detail as u32),
             8 if is_short => Self::PathMtu(detail as u32),
+            9 => Self::Key,
             _ => Self::Unknown,
         }
     }
@@ -76,6 +80,7 @@ impl core::fmt::Display for Refusal {
             Self::Resources(errno) => {
                 write!(f, "the peer's system refused it resources (errno {errno})")
             }
+            Self::Key => f.write_str("the two sides have different keys"),
             Self::PathMtu(bytes) => {
                 write!(f, "the network takes datagrams of {bytes} bytes only, too few for a link")
             }
@@ -102,6 +107,7 @@ mod tests {
             Refusal::Protection,
             Refusal::Resources(24),
             Refusal::PathMtu(400),
+            Refusal::Key,
         ];
         for refusal in all {
             assert_eq!(Refusal::from_words(refusal.to_words()), refusal);
@@ -110,7 +116,7 @@ mod tests {
 
     #[test]
     fn undefined_words_are_unknown() {
-        for words in [[9, 0], [u64::MAX, 1], [1, 1 << 32], [7, u64::MAX], [8, 1 << 40]] {
+        for words in [[10, 0], [u64::MAX, 1], [1, 1 << 32], [7, u64::MAX], [8, 1 << 40]] {
             assert_eq!(Refusal::from_words(words), Refusal::Unknown, "{words:?}");
         }
     }

@@ -2,7 +2,7 @@
 #[path = "common/two.rs"]
 mod two;
 
-use ayre_proto::link::door::reset_header;
+use ayre_proto::link::answer::reset_header;
 use ayre_proto::link::end::{Drive, Heard};
 use ayre_proto::link::frame::{Channel, Flags, Header, Kind};
 use ayre_proto::link::life::{State, Why};

@@ -13,7 +13,7 @@ use crate::control::Packet;
 use crate::error::{Busy, Fault, PostError, Refusal, SetupError};
 use crate::log::tell;
 use crate::setup::{BETWEEN_CALLS, Begun, Called, Hello, answers, hear_hello, turn_away};
-use crate::wire::{Arrived, BegunLink};
+use crate::wire::{Arrived, BegunLink, Unopened};
 use ayre_proto::envelope::LONG_MAX_HERE;
 use ayre_proto::units::PeerId;
 use rustix::fd::{AsFd, OwnedFd};
@@ -390,19 +390,11 @@ impl Endpoint {
     }
 
     // spec: ENV-33
-    fn hear_answer_away(&mut self, remote: RemoteId, opened: Option<Arrived>) {
-        let tried = match &self.remotes[remote.index()].standing {
-            Standing::Calling(Call::Away(call)) => self.port.call_ways(call),
-            _ => Vec::new(),
-        };
+    fn hear_answer_away(&mut self, remote: RemoteId, opened: Result<Arrived, Unopened>) {
         self.hang_up(remote);
         match opened {
-            Some(opened) => self.take_link(remote, opened),
-            // It was asked for long, or has refused: nobody of that address is there.
-            None => {
-                let waited = self.port.config.setup_timeout;
-                self.end_remote(remote, EndReason::Unanswered { waited, tried });
-            }
+            Ok(opened) => self.take_link(remote, opened),
+            Err(why) => self.end_remote(remote, why.reason(self.port.config.setup_timeout)),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Why nothing goes to a remote any more.
 use crate::error::{Fault, Refusal, SetupError};
+use crate::wire::Unopened;
 use rustix::io::Errno;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -51,6 +52,21 @@ pub enum EndReason {
         /// Where it was called.
         tried: Vec<SocketAddr>,
     },
+    /// Another host did not answer the call, and somebody at its address has given a reason,
+    /// without proof that it is the remote.
+    #[error(
+        "it did not answer within {} s at {}, and somebody there said: {why}",
+        .waited.as_secs_f32(),
+        list(.tried)
+    )]
+    Doubtful {
+        /// For how long.
+        waited: Duration,
+        /// Where it was called.
+        tried: Vec<SocketAddr>,
+        /// The last reason.
+        why: Refusal,
+    },
     /// Nothing was heard of another host.
     #[error("nothing was heard of it for {} s", .0.as_secs_f32())]
     Silent(Duration),
@@ -73,6 +89,19 @@ pub enum EndReason {
     Other(String),
 }
 
+impl Unopened {
+    /// The same of a remote that was called for so long.
+    pub(super) fn reason(self, waited: Duration) -> EndReason {
+        match self {
+            Self::Refused(why) => EndReason::Refused(why),
+            Self::Version { theirs, ours } => EndReason::Version { theirs, ours },
+            Self::InVain { why: None, tried } => EndReason::Unanswered { waited, tried },
+            Self::InVain { why: Some(why), tried } => EndReason::Doubtful { waited, tried, why },
+            Self::Left => EndReason::Died,
+        }
+    }
+}
+
 impl EndReason {
     /// With which fault what is under way ends, and what is posted is refused.
     pub fn fault(&self) -> Fault {
@@ -84,7 +113,7 @@ impl EndReason {
             Self::Refused(_) | Self::Rejected(_) | Self::Version { .. } | Self::HungUp(_) => {
                 Fault::Refused
             }
-            Self::Os { .. } | Self::Other(_) => Fault::Refused,
+            Self::Doubtful { .. } | Self::Os { .. } | Self::Other(_) => Fault::Refused,
         }
     }
 

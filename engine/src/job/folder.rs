@@ -150,7 +150,7 @@ impl Port {
             true => Beginning::Here(self.connect_when_there(folder, rank)?),
             false => {
                 let addresses = self.read_when_there(folder, rank)?;
-                Beginning::Elsewhere(self.begin_connect_net(&addresses)?)
+                Beginning::Elsewhere(self.begin_connect_net(&addresses, Some(rank))?)
             }
         })
     }

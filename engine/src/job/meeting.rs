@@ -177,7 +177,7 @@ impl Port {
         meeting: &Meeting,
         rank: u16,
     ) -> Result<Beginning, SetupError> {
-        let rank = usize::from(rank);
+        let (whom, rank) = (Some(rank), usize::from(rank));
         let card = &meeting.cards[rank];
         // Also where the two do not say that they are on one host: who answers is here.
         if let Some(begun) = self.begin_connect_to(&card.socket)? {
@@ -188,7 +188,7 @@ impl Port {
             [] => {
                 Err(wrong(format!("rank {rank} is not found here, and has no address elsewhere")))
             }
-            addresses => Ok(Beginning::Elsewhere(self.begin_connect_net(addresses)?)),
+            addresses => Ok(Beginning::Elsewhere(self.begin_connect_net(addresses, whom)?)),
         }
     }
 }

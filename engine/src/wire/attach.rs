@@ -5,18 +5,17 @@ use super::clock::Clock;
 use super::drive::drive;
 use super::keeper::{Keeper, Kept, Tended};
 use super::links::{Arrived, Identity};
-use super::opening::NO_NUMBER;
+use super::opening::{NO_NUMBER, Unopened, Whom};
 use super::options::{Kind, NetOptions};
 use super::report::Owner;
 use super::window::Window;
 use super::{Wire, lock};
 use crate::connection::Connection;
-use crate::error::{Fault, Refusal, SetupError};
+use crate::error::{Fault, SetupError};
 use crate::log::tell;
 use crate::mem::page::Sleeper;
 use crate::port::Port;
 use ayre_proto::link::frame::PATHS_MAX;
-use ayre_proto::link::open::Opening;
 use ayre_proto::units::PeerId;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -30,6 +29,8 @@ const KEEPS_PER_SILENCE: u32 = 8;
 #[derive(Debug)]
 pub(crate) struct BegunLink {
     pub(super) index: usize,
+    /// Where it was asked for.
+    pub(super) to: Vec<SocketAddr>,
 }
 
 impl Port {
@@ -128,46 +129,40 @@ impl Port {
     // spec: LIFE-20
     pub fn connect_net(&mut self, to: &[SocketAddr]) -> Result<PeerId, SetupError> {
         self.check_process()?;
-        let begun = self.begin_connect_net(to)?;
+        let begun = self.begin_connect_net(to, None)?;
         self.finish_connect_net(begun)
     }
 
-    pub(crate) fn begin_connect_net(&mut self, to: &[SocketAddr]) -> Result<BegunLink, SetupError> {
+    /// Asks the port of this number, if it is known.
+    // spec: OPEN-5, OPEN-20
+    pub(crate) fn begin_connect_net(
+        &mut self,
+        to: &[SocketAddr],
+        whom: Option<u16>,
+    ) -> Result<BegunLink, SetupError> {
         if to.is_empty() {
             return Err(SetupError::invalid("a peer has an address"));
         }
         let patience = self.config.setup_timeout;
         let wire = self.wire.get().ok_or(NOT_OPEN)?;
-        Ok(BegunLink { index: lock(wire).ask_for_link(to, patience)? })
+        let index = lock(wire).ask_for_link(Whom::Port(whom), to, patience)?;
+        Ok(BegunLink { index, to: to.to_vec() })
     }
 
     pub(crate) fn finish_connect_net(&mut self, begun: BegunLink) -> Result<PeerId, SetupError> {
         // The opening has a deadline of its own, and this one behind it.
         let deadline = Instant::now() + self.config.setup_timeout + Duration::from_secs(1);
-        let outcome = self.wait_wire(deadline, |wire| wire.outcome(begun.index))?;
-        self.conclude_connect_net(begun, outcome)
+        let opened = self.wait_wire(deadline, |wire| wire.conclude(begun.index))?;
+        self.conclude_connect_net(&begun, opened)
     }
 
     /// The opening has ended.
     pub(super) fn conclude_connect_net(
         &mut self,
-        begun: BegunLink,
-        outcome: Opening,
+        begun: &BegunLink,
+        opened: Result<Arrived, Unopened>,
     ) -> Result<PeerId, SetupError> {
-        let wire = self.wire.get().ok_or(NOT_OPEN)?;
-        match outcome {
-            Opening::Accepted => {
-                let opened = lock(wire).links.take_opened(begun.index);
-                self.take_link(opened.ok_or_else(SetupError::peer_left)?)
-            }
-            ended => {
-                lock(wire).links.give_up(begun.index);
-                Err(match ended {
-                    Opening::Refused => SetupError::refused(Refusal::Unknown),
-                    _ => SetupError::timed_out("a peer"),
-                })
-            }
-        }
+        self.take_link(opened.map_err(|why| why.error(&begun.to))?)
     }
 
     /// Warm reset: agrees anew with a peer of another host on where their link stands, where a
@@ -245,6 +240,14 @@ impl Port {
         let taken = self.connections.iter().flatten().map(|connection| connection.peer.0);
         let taken = accepts.then(|| taken.chain([self.id.0]).collect());
         lock(wire).accept_all_but(taken);
+    }
+
+    /// Whom this port could not let in while it accepted, and why, if there was somebody: what to
+    /// say in place of that nobody came.
+    // spec: OPEN-27
+    pub(crate) fn whom_it_turned_away(&self) -> Option<SetupError> {
+        let (at, why) = lock(self.wire.get()?).turned_away()?;
+        why.rejection(at)
     }
 
     /// Waits for something of the wire.

@@ -5,10 +5,10 @@ use super::attach::{BegunLink, NOT_OPEN};
 use super::callee::Callee;
 use super::links::Arrived;
 use super::lock;
+use super::opening::Unopened;
 use super::options::NetOptions;
 use crate::error::SetupError;
 use crate::port::Port;
-use ayre_proto::link::open::Opening;
 use ayre_proto::units::PeerId;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
@@ -59,7 +59,7 @@ impl Port {
         let index = lock(wire).call(callee, at, self.config.setup_timeout)?;
         self.linked += 1;
         self.pump_all();
-        Ok(BegunLink { index })
+        Ok(BegunLink { index, to: Vec::new() })
     }
 
     /// Why the link with this peer, who is on this host, is one: for those who look.
@@ -69,18 +69,9 @@ impl Port {
         }
     }
 
-    /// What has become of a call, if anything has: a link, or nothing.
-    pub(crate) fn call_outcome(&self, call: &BegunLink) -> Option<Option<Arrived>> {
-        let mut wire = lock(self.wire.get()?);
-        match wire.outcome(call.index)? {
-            Opening::Accepted => Some(wire.links.take_opened(call.index)),
-            _ => Some(None),
-        }
-    }
-
-    /// Where an endpoint is called that has not answered.
-    pub(crate) fn call_ways(&self, call: &BegunLink) -> Vec<SocketAddr> {
-        self.wire.get().map_or_else(Vec::new, |wire| lock(wire).links.asked_at(call.index))
+    /// What has become of a call, if anything has: a link, or why there is none.
+    pub(crate) fn call_outcome(&self, call: &BegunLink) -> Option<Result<Arrived, Unopened>> {
+        lock(self.wire.get()?).conclude(call.index)
     }
 
     /// The call is over.

@@ -15,11 +15,12 @@ use super::crc::crc32c;
 use super::{handshake, opening};
 use crate::mem::layout::LaneSizes;
 use ayre_proto::link::Repair;
-use ayre_proto::link::door::reset_header;
+use ayre_proto::link::answer::{Answer, answer_header, reset_header};
 use ayre_proto::link::frame::{
     CHANNELS, Channel, Digest, Echo, Flags, HEADER_BYTES, Header, Kind, Packer, RecordKind, Sack,
 };
-use ayre_proto::link::open::SetUp;
+use ayre_proto::link::open::{ANYBODY, SetUp};
+use ayre_proto::refusal::Refusal;
 
 /// Datagrams that one step keeps from their way, or twice as many.
 const LOST: u32 = 4;
@@ -39,9 +40,10 @@ pub fn datagrams(bytes: &[u8]) {
 
 /// Opens, accepts and refusals, with handshakes that are right and wrong.
 pub fn set_ups(bytes: &[u8]) {
-    play(bytes, |attack, script| match script.byte() % 4 {
+    play(bytes, |attack, script| match script.byte() % 5 {
         0 => attack.changed(script),
         1 => attack.set_up(script, Kind::Accept),
+        2 => attack.answer(script),
         _ => attack.set_up(script, Kind::Open),
     });
 }
@@ -215,6 +217,28 @@ impl Attack {
         self.send(target, script, frame);
     }
 
+    /// What the newest open could be answered with in place of an accept; with a proof of
+    /// something, if he holds the key.
+    fn answer(&mut self, script: &mut Script<'_>) {
+        let target = self.target(script);
+        let Some((open, _)) = self.newest_open() else { return };
+        let (which, word) = (script.byte(), script.word());
+        let answer = match which % 3 {
+            0 => Answer::Again(word),
+            _ => Answer::Refused(Refusal::from_words([u64::from(which >> 4), word])),
+        };
+        let proof = match handshake::JobKey::from_hex(self.stage.key()) {
+            Some(key) if self.is_insider => handshake::proof(&key, open.token, answer.words()),
+            _ => [word; 2],
+        };
+        let payload = answer.encode(proof);
+        let header = answer_header(&open, self.stage.now, Digest::of(&payload, crc32c));
+        let Some(header) = header else { return };
+        let header = if which & 4 == 0 { header } else { altered(header, script) };
+        let frame = [&header.encode(crc32c)[..], &payload].concat();
+        self.send(target, script, frame);
+    }
+
     fn newest_open(&self) -> Option<(Header, Vec<u8>)> {
         self.stage.seen.iter().rev().find_map(|(_, bytes)| {
             let header = Header::parse(bytes, crc32c).ok()?;
@@ -328,8 +352,8 @@ fn any_set_up(answers: u64, script: &mut Script<'_>) -> SetUp {
     let number = [NEIGHBOUR, NEIGHBOUR, HONEST, VICTIM, 7][usize::from(script.byte() % 5)];
     let word = script.word();
     let owner = match which % 4 {
-        0 => opening::REFUSAL,
-        1 => [word; 8],
+        0 => [0; 7],
+        1 => [word; 7],
         _ => opening::owner_words(LaneSizes::CARRIED, None),
     };
     let any = |bit: u8, otherwise: u64| if which & bit == 0 { otherwise } else { word };
@@ -343,9 +367,11 @@ fn any_set_up(answers: u64, script: &mut Script<'_>) -> SetUp {
         first: [word as u32, 0, u32::MAX],
         frame_max: any(128, 1400) as u16,
         number: number as u16,
+        whom: [ANYBODY, VICTIM as u16, NEIGHBOUR as u16, 9][usize::from(which >> 1 & 3)],
         paths: 1 + script.byte() % 6,
         repair: if word.is_multiple_of(2) { Repair::Selective } else { Repair::GoBackN },
         owner,
+        cookie: if which & 6 == 6 { word } else { 0 },
     }
 }
 

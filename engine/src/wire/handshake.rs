@@ -9,19 +9,28 @@
 //!  finish          <-- 2: e, ee, [set-up] -------------  answer(set-up)
 //!  Keys            <== sealed datagrams ==============>  Keys
 //! ```
-use super::seal::{Forged, KEY_BYTES, Keys};
-use aws_lc_rs::digest::{Context, SHA256};
+use super::seal::{Forged, KEY_BYTES, Keys, TAG_BYTES};
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::digest::{self, SHA256};
+use aws_lc_rs::hmac::{self, HMAC_SHA256};
+use ayre_proto::link::open::SETUP_BYTES;
 use snow::{Builder, HandshakeState};
 use std::fmt;
 use zeroize::{Zeroize, Zeroizing};
 
+/// Bytes of a key on the curve, which begins each message.
+const PUBLIC_BYTES: usize = 32;
 /// Bytes that a message has beyond its set-up: a public key and a tag.
-const OVERHEAD_BYTES: usize = 32 + 16;
+const OVERHEAD_BYTES: usize = PUBLIC_BYTES + TAG_BYTES;
+/// Bytes of a message with a set-up.
+pub(crate) const MESSAGE_BYTES: usize = SETUP_BYTES + OVERHEAD_BYTES;
 /// Longest message, as Noise has it.
 const MESSAGE_MAX: usize = 65535;
 const PROTOCOL: &str = "Noise_NNpsk0_25519_AESGCM_SHA256";
 /// Keeps messages apart from those of whatever else may use the key.
-const PROLOGUE: &[u8] = b"ayre link 1";
+const PROLOGUE: &[u8] = b"ayre link 2";
+/// Keeps the proof of an answer apart from whatever else is made of the key.
+const ANSWER_LABEL: &[u8] = b"ayre answer 1";
 
 /// Keeps what tells keys apart from whatever else is made of them.
 const CHECK_LABEL: &[u8] = b"ayre key check 1";
@@ -45,7 +54,7 @@ impl JobKey {
     /// Tells two keys apart, most likely, and says nothing else of them; never 0.
     // spec: ENV-10
     pub(crate) fn check(&self) -> u16 {
-        let mut digest = Context::new(&SHA256);
+        let mut digest = digest::Context::new(&SHA256);
         digest.update(CHECK_LABEL);
         digest.update(&self.0);
         let digest = digest.finish();
@@ -129,8 +138,81 @@ impl fmt::Debug for Opening {
     }
 }
 
-/// Takes message 1: the opener's set-up message. Who does not hold the key is refused by the
-/// message's tag, before any key exchange, and leaves nothing behind.
+/// What message 1 is tried with before anything is made for its sender: the state of Noise behind
+/// the token `psk`, which is the same for all messages under one key. A forged message costs some
+/// hashes of a few lines and a tag, whatever its sender does.
+// spec: SEAL-9
+pub(crate) struct Gate {
+    chaining: Zeroizing<Hash>,
+    hash: Hash,
+}
+
+type Hash = [u8; 32];
+
+impl Gate {
+    pub(crate) fn new(key: &JobKey) -> Self {
+        let name: Hash = PROTOCOL.as_bytes().try_into().expect("a name of 32 characters");
+        let [chaining, mixed, _] = derive(&name, &key.0);
+        let hash = hash([&hash([&name, PROLOGUE]), &*mixed]);
+        Self { chaining, hash }
+    }
+
+    /// The set-up in message 1, if that comes from a holder of the key. No operation on the curve.
+    // spec: SEAL-8, SEAL-9
+    pub(crate) fn read(&self, message: &[u8]) -> Result<[u8; SETUP_BYTES], Forged> {
+        let message: &[u8; MESSAGE_BYTES] = message.try_into().map_err(|_| Forged)?;
+        #[cfg(test)]
+        tests::count_read();
+        let (public, sealed) = message.split_at(PUBLIC_BYTES);
+        let [_, key, _] = derive(&self.chaining, public);
+        let key = UnboundKey::new(&AES_256_GCM, &*key).expect("a key of 256 bits");
+        let nonce = Nonce::assume_unique_for_key([0; NONCE_LEN]);
+        let mut set_up = Zeroizing::new([0; MESSAGE_BYTES - PUBLIC_BYTES]);
+        set_up.copy_from_slice(sealed);
+        let aad = Aad::from(hash([&self.hash, public]));
+        let opened = LessSafeKey::new(key).open_in_place(nonce, aad, &mut set_up[..]);
+        Ok(*opened.map_err(|_| Forged)?.first_chunk().expect("all but the tag"))
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate").finish_non_exhaustive()
+    }
+}
+
+fn hash<const N: usize>(parts: [&[u8]; N]) -> Hash {
+    let mut context = digest::Context::new(&SHA256);
+    parts.iter().for_each(|part| context.update(part));
+    context.finish().as_ref().try_into().expect("32 bytes")
+}
+
+/// Noise's HKDF with its three outputs.
+fn derive(chaining: &Hash, input: &[u8]) -> [Zeroizing<Hash>; 3] {
+    let keyed = |key: &[u8], parts: [&[u8]; 2]| {
+        let mut context = hmac::Context::with_key(&hmac::Key::new(HMAC_SHA256, key));
+        parts.iter().for_each(|part| context.update(part));
+        Zeroizing::new(Hash::try_from(context.sign().as_ref()).expect("32 bytes"))
+    };
+    let secret = keyed(chaining, [input, &[]]);
+    let first = keyed(&*secret, [&[1], &[]]);
+    let second = keyed(&*secret, [&*first, &[2]]);
+    let third = keyed(&*secret, [&*second, &[3]]);
+    [first, second, third]
+}
+
+/// What shows that an answer to the open of this nonce comes from a holder of the key.
+// spec: OPEN-23
+pub(crate) fn proof(key: &JobKey, nonce: u64, words: [u64; 2]) -> [u64; 2] {
+    let mut context = hmac::Context::with_key(&hmac::Key::new(HMAC_SHA256, &key.0));
+    context.update(ANSWER_LABEL);
+    [nonce, words[0], words[1]].iter().for_each(|word| context.update(&word.to_le_bytes()));
+    let tag = context.sign();
+    let (words, _) = tag.as_ref().as_chunks();
+    [words[0], words[1]].map(u64::from_le_bytes)
+}
+
+/// Takes message 1, which [`Gate::read`] has found to be of a holder of the key.
 // spec: SEAL-8, SEAL-9
 pub(crate) fn respond(key: &JobKey, message: &[u8]) -> Result<(Vec<u8>, Answer), Forged> {
     let mut state = builder(key).build_responder().expect("a pattern without static keys");
@@ -138,7 +220,7 @@ pub(crate) fn respond(key: &JobKey, message: &[u8]) -> Result<(Vec<u8>, Answer),
     Ok((set_up, Answer(state)))
 }
 
-/// The other side's half-done handshake.
+/// The acceptor's half-done handshake.
 pub(crate) struct Answer(HandshakeState);
 
 impl Answer {
@@ -202,4 +284,4 @@ fn split(state: &mut HandshakeState) -> Split {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -30,6 +30,8 @@ pub(crate) struct LinkEnd {
     pub(crate) peer: PeerId,
     /// The endpoint at the other side, if it is one.
     pub(crate) name: Option<Name>,
+    /// That this side's frames carry.
+    pub(crate) token: u64,
     pub(crate) machine: End,
     pub(crate) carrier: Carrier,
     line: Line,
@@ -77,6 +79,7 @@ impl LinkEnd {
         Self {
             peer,
             name: None,
+            token: 0,
             machine,
             carrier,
             line,

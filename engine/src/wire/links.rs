@@ -3,12 +3,13 @@
 mod calls;
 mod doorstep;
 
-use super::callee::{Callee, Pass};
+use super::callee::Callee;
 use super::carrier::Full;
 use super::crc::crc32c;
+use super::entrance::Entrance;
 use super::link_end::{LinkEnd, Way};
 use super::net::Outbox;
-use super::opening::{self, Asked, Entrance, Protection, Refused};
+use super::opening::{self, Asked, Protection, Refused, Request};
 use super::pcap::Taps;
 use super::pool::Pool;
 use super::seal::sealed_for;
@@ -22,14 +23,17 @@ use crate::mem::page::{OwnPage, PeerPage};
 use crate::responder::Responder;
 use crate::sync::AtomicBool;
 use ayre_proto::lane::Malformed;
-use ayre_proto::link::door::Place;
+use ayre_proto::link::door::{Door, Place};
 use ayre_proto::link::end::Drive;
 use ayre_proto::link::frame::{Header, Kind};
 use ayre_proto::link::life::{State, Why};
 use ayre_proto::link::looks::Looks;
 use ayre_proto::link::open::Opening;
+use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
+use foldhash::HashMap;
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 /// The index of no link.
@@ -37,6 +41,10 @@ const NO_LINK: usize = usize::MAX;
 /// Links of a port, those that are being opened among them.
 // spec: LIM-1
 const LINKS_MAX: usize = 2048;
+/// For so long an acceptor waits for a link to be confirmed: one that this port has asked for, and
+/// of which nothing was heard, comes to nothing from then on.
+// spec: OPEN-26
+const NO_ANSWER: u64 = Door::PATIENCE;
 
 /// What stands at an index.
 #[derive(Debug)]
@@ -74,8 +82,17 @@ pub(crate) struct Arrived {
     pub(crate) connection: Agreement,
     /// The endpoint at the other side, if it is one.
     pub(crate) name: Option<Name>,
-    /// This port has asked for it.
-    is_ours: bool,
+    /// What this port has asked for, if it has.
+    request: Option<Request>,
+    /// Until when the other side must have answered, of a link that this port has asked for.
+    answer_by: u64,
+}
+
+impl Arrived {
+    /// Whether this port has asked for it.
+    fn is_ours(&self) -> bool {
+        self.request.is_some()
+    }
 }
 
 /// All links of a port.
@@ -93,6 +110,9 @@ pub(crate) struct Links {
     slots: Vec<Slot>,
     /// By peer number.
     by_peer: Vec<usize>,
+    /// By what the answers to an open, and the resets of a link, repeat. Where two peers have
+    /// chosen the same, only the first one's are heard.
+    by_token: HashMap<u64, usize>,
     /// Endpoints with which the port has connections that it has not forgotten.
     held: Vec<(PeerId, Name)>,
     /// Who was heard last, and whose turn it is.
@@ -115,6 +135,7 @@ impl Links {
         let page = OwnPage::new()?;
         let page_of_peers = PeerPage::new(page.file())?;
         let (bells, rung) = Bells::pair()?;
+        let entrance = Entrance::new(&identity.protection, now);
         Ok(Self {
             identity,
             incarnation: random(),
@@ -124,10 +145,11 @@ impl Links {
             pool: Pool::of_port(LINKS_MAX),
             slots: Vec::new(),
             by_peer: Vec::new(),
+            by_token: HashMap::default(),
             held: Vec::new(),
             hot: 0,
             next: 0,
-            entrance: Entrance::new(now),
+            entrance,
             arrived: VecDeque::new(),
             counters: WireCounters::default(),
             looks: Looks::all_the_time(now),
@@ -154,6 +176,7 @@ impl Links {
         for index in 0..self.slots.len() {
             pumped.changed |= self.serve(index, now).changed;
         }
+        self.drop_unanswered(now);
         while let Some((place, half)) = self.entrance.door.expire(now) {
             self.entrance.take(place);
             self.free(half.ours().index as usize);
@@ -189,9 +212,9 @@ impl Links {
     fn serve_open(&mut self, index: usize, now: u64) -> bool {
         let Some(Slot::Open(link)) = self.slots.get_mut(index) else { return false };
         match link.serve(now, &mut self.outboxes) {
-            Ok(has_room) => self.look_for_end(index) || has_room,
+            Ok(has_room) => self.look_for_end(index, now) || has_room,
             Err(Malformed) => {
-                self.end_malformed(index);
+                self.end_malformed(index, now);
                 true
             }
         }
@@ -205,7 +228,8 @@ impl Links {
             _ => u64::MAX,
         };
         let links = self.slots.iter().map(due).min().unwrap_or(u64::MAX);
-        links.min(self.entrance.door.deadline())
+        let unanswered = self.unanswered().map(|(_, by)| by).min().unwrap_or(u64::MAX);
+        links.min(self.entrance.door.deadline()).min(unanswered)
     }
 
     /// Whether what was published for this peer should go at once: nothing is under way to it, or
@@ -372,7 +396,7 @@ impl Links {
     }
 
     /// A link that has ended makes room; its port hears of it.
-    fn look_for_end(&mut self, index: usize) -> bool {
+    fn look_for_end(&mut self, index: usize, now: u64) -> bool {
         let Some(Slot::Open(link)) = self.slots.get(index) else { return false };
         let State::Closed(why) = link.state() else { return false };
         let mail = link.carrier.mail();
@@ -387,23 +411,65 @@ impl Links {
         if link.name.is_none() {
             self.entrance.on_gone(link.peer.0);
         }
-        self.retire(index);
+        self.retire(index, now);
         true
     }
 
-    /// A link has ended. If the port has asked for it and not taken it, it hears that first.
-    fn retire(&mut self, index: usize) {
+    /// A link has ended. If the port has asked for it and not taken it, it hears that first; where
+    /// nothing was heard of it, it is asked for again: its open may have lost its place.
+    // spec: OPEN-26
+    fn retire(&mut self, index: usize, now: u64) {
+        let was_heard = matches!(&self.slots[index], Slot::Open(link) if link.is_confirmed());
         self.free(index);
-        if self.take_opened(index).is_some() {
-            self.slots[index] = Slot::Vain;
+        let Some(Arrived { request: Some(request), .. }) = self.take_opened(index) else { return };
+        match !was_heard && now < request.give_up {
+            true => self.ask_anew(index, request, now),
+            false => self.put(index, Slot::Vain),
+        }
+    }
+
+    /// The links that this port has asked for, and of which nothing was heard: until when that has
+    /// time.
+    fn unanswered(&self) -> impl Iterator<Item = (usize, u64)> {
+        let ours = self.arrived.iter().filter(|arrived| arrived.is_ours());
+        ours.filter_map(|Arrived { index, answer_by, .. }| match &self.slots[*index] {
+            Slot::Open(link) if !link.is_confirmed() => Some((*index, *answer_by)),
+            _ => None,
+        })
+    }
+
+    // spec: OPEN-26
+    fn drop_unanswered(&mut self, now: u64) {
+        loop {
+            let late = self.unanswered().find(|(_, by)| *by <= now);
+            let Some((index, _)) = late else { return };
+            self.retire(index, now);
         }
     }
 
     fn free(&mut self, index: usize) {
-        self.slots[index] = Slot::Free;
+        self.put(index, Slot::Free);
         // What comes to stand here is not that peer's.
         if let Some(place) = self.by_peer.iter_mut().find(|place| **place == index) {
             *place = NO_LINK;
+        }
+    }
+
+    /// Has something else stand at an index.
+    fn put(&mut self, index: usize, slot: Slot) {
+        if let Some(token) = token_of(&self.slots[index])
+            && self.by_token.get(&token) == Some(&index)
+        {
+            self.by_token.remove(&token);
+        }
+        self.slots[index] = slot;
+        self.index_token(index);
+    }
+
+    /// What stands at an index is found by its token.
+    fn index_token(&mut self, index: usize) {
+        if let Some(token) = token_of(&self.slots[index]) {
+            self.by_token.entry(token).or_insert(index);
         }
     }
 
@@ -418,18 +484,41 @@ impl Links {
         Ok(self.slots.len() - 1)
     }
 
-    /// Asks for a link until `give_up`: its index.
-    pub(super) fn ask_for_link(
-        &mut self,
-        ways: Vec<Way>,
-        datagram_max: usize,
-        times: (u64, u64),
-    ) -> Result<usize, SetupError> {
+    /// Asks for a link: its index.
+    pub(super) fn ask_for(&mut self, request: Request, now: u64) -> Result<usize, SetupError> {
         let index = self.free_index()?;
-        let ours = self.set_up(index, datagram_max, ways.len(), Pass::default());
-        let asked = Asked::new(ours, &self.identity.protection, ways, times);
-        self.slots[index] = Slot::Asked(Box::new(asked));
+        self.ask_anew(index, request, now);
         Ok(index)
+    }
+
+    /// Each time it is another attempt, with a nonce of its own.
+    fn ask_anew(&mut self, index: usize, request: Request, now: u64) {
+        let (paths, whom) = (request.paths(), (request.number(), request.pass()));
+        let ours = self.set_up(index, request.datagram_max, paths, whom);
+        let asked = Asked::new(ours, request, &self.identity.protection, now);
+        self.put(index, Slot::Asked(Box::new(asked)));
+    }
+
+    /// Where the other side of a link is asked for it.
+    pub(super) fn asked_at(&self, index: usize) -> Vec<SocketAddr> {
+        match self.slots.get(index) {
+            Some(Slot::Asked(asked)) => asked.request.ways.iter().map(|way| way.to).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether its port is an endpoint.
+    pub(super) fn is_endpoint(&self) -> bool {
+        self.identity.endpoint.is_some()
+    }
+
+    /// Why an opening has ended, or seems to be in vain.
+    // spec: OPEN-25
+    pub(super) fn refusal(&self, index: usize) -> Option<Refusal> {
+        match self.slots.get(index)? {
+            Slot::Asked(asked) => asked.opener.refusal(),
+            _ => None,
+        }
     }
 
     /// How the opening of a link has ended, if it has.
@@ -506,7 +595,7 @@ impl Links {
         match header.kind {
             Kind::Open => self.on_open((from, datagram_max), frame, &header, now),
             Kind::Accept => self.on_accept(from, frame, &header, now),
-            Kind::Reset => self.on_reset(from, &header, now),
+            Kind::Reset => self.on_reset(from, frame, &header, now),
             _ if matches!(self.identity.protection, Protection::Sealed(_)) => Err(Refused),
             _ => self.on_frame(from, frame, &header, now),
         }
@@ -532,34 +621,34 @@ impl Links {
         let heard = link.on_frame(from, frame, header, &self.looks, &mut self.outboxes);
         let peer = link.peer;
         if let Err(Malformed) = heard {
-            self.end_malformed(index);
+            self.end_malformed(index, now);
             return Ok(Pumped { from: None, changed: true });
         }
         let from = (heard == Ok(true)).then_some(peer);
         if from.is_some() {
             self.hot = index;
         }
-        Ok(Pumped { from, changed: is_new | self.look_for_end(index) })
+        Ok(Pumped { from, changed: is_new | self.look_for_end(index, now) })
     }
 
     /// A peer that says what no correct one says is spoken with no more.
     // spec: LIFE-18
-    fn end_malformed(&mut self, index: usize) {
+    fn end_malformed(&mut self, index: usize, now: u64) {
         self.counters.malformed += 1;
         if let Some(Slot::Open(link)) = self.slots.get(index) {
             link.carrier.mail().close(Fault::Malformed);
         }
-        self.retire(index);
+        self.retire(index, now);
     }
 
     /// The link that this port has asked for and that has come up at this index.
     pub(super) fn take_opened(&mut self, index: usize) -> Option<Arrived> {
-        self.take_arrived(|arrived| arrived.is_ours && arrived.index == index)
+        self.take_arrived(|arrived| arrived.is_ours() && arrived.index == index)
     }
 
     /// A link that somebody else has asked for.
     pub(super) fn take_accepted(&mut self) -> Option<Arrived> {
-        self.take_arrived(|arrived| !arrived.is_ours)
+        self.take_arrived(|arrived| !arrived.is_ours())
     }
 
     fn take_arrived(&mut self, is_meant: impl Fn(&Arrived) -> bool) -> Option<Arrived> {
@@ -577,6 +666,15 @@ impl Links {
     }
 }
 
+/// What answers to what stands here repeat.
+fn token_of(slot: &Slot) -> Option<u64> {
+    match slot {
+        Slot::Asked(asked) => Some(asked.opener.ours().nonce),
+        Slot::Open(link) => Some(link.token),
+        _ => None,
+    }
+}
+
 /// Sends a frame that no link protects: of an opening.
 fn send_bare(outboxes: &mut [Outbox], way: Way, header: &Header, payload: &[u8]) {
     outboxes[way.net].push(way.to, |datagram| {
@@ -589,3 +687,6 @@ fn send_bare(outboxes: &mut [Outbox], way: Way, header: &Header, payload: &[u8])
 fn random() -> u64 {
     u64::from_le_bytes(crate::random::bytes()).max(1)
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

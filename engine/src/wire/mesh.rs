@@ -1,6 +1,8 @@
 //! Opening and connecting all ports of a simulation in one thread, so that it takes the same course
 //! each time.
 use super::attach::NOT_OPEN;
+use super::links::Arrived;
+use super::opening::Unopened;
 use super::options::NetOptions;
 use super::plan::Plan;
 use super::simulation::Simulation;
@@ -8,7 +10,6 @@ use super::{BegunLink, lock};
 use crate::config::Config;
 use crate::error::SetupError;
 use crate::port::Port;
-use ayre_proto::link::open::Opening;
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// Where ports are whose options do not say.
@@ -89,7 +90,8 @@ struct Mesh {
 impl Mesh {
     fn connect(&mut self, from: usize, to: usize) -> Result<(), SetupError> {
         self.ports[to].accept_links(true);
-        let begun = self.ports[from].begin_connect_net(&self.at[to])?;
+        let whom = self.ports[to].id.0;
+        let begun = self.ports[from].begin_connect_net(&self.at[to], Some(whom))?;
         // The opening ends in any case: it is given up when the time for set-up is over.
         let outcome = loop {
             self.pump();
@@ -101,7 +103,7 @@ impl Mesh {
             }
         };
         self.ports[to].accept_links(false);
-        self.ports[from].conclude_connect_net(begun, outcome).map(drop)
+        self.ports[from].conclude_connect_net(&begun, outcome).map(drop)
     }
 
     fn pump(&mut self) {
@@ -110,8 +112,12 @@ impl Mesh {
         }
     }
 
-    fn outcome(&self, of: usize, begun: &BegunLink) -> Result<Option<Opening>, SetupError> {
+    fn outcome(
+        &self,
+        of: usize,
+        begun: &BegunLink,
+    ) -> Result<Option<Result<Arrived, Unopened>>, SetupError> {
         let wire = self.ports[of].wire.get().ok_or(NOT_OPEN)?;
-        Ok(lock(wire).outcome(begun.index))
+        Ok(lock(wire).conclude(begun.index))
     }
 }

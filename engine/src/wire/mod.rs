@@ -21,6 +21,7 @@ mod counts;
 mod crc;
 mod drive;
 mod early;
+mod entrance;
 mod faults;
 mod frames;
 #[cfg(all(any(test, fuzzing), not(loom)))]
@@ -67,7 +68,8 @@ use self::links::{Identity, Links};
 pub use self::look::{WireReports, wire_reports};
 pub(crate) use self::mail::Mail;
 use self::net::{Inbox, Net};
-use self::opening::Protection;
+pub(crate) use self::opening::Unopened;
+use self::opening::{Protection, Request, Whom};
 pub use self::options::{Ethernet, NetOptions};
 pub use self::plan::{Plan, PlanError};
 pub use self::port_range::{PortRange, PortRangeError};
@@ -352,28 +354,43 @@ impl Wire {
         }
     }
 
-    /// Asks a port at these addresses for a link, for so long: its index.
+    /// Asks a port or an endpoint at these addresses for a link, for so long: its index.
     pub(crate) fn ask_for_link(
         &mut self,
+        whom: Whom,
         to: &[SocketAddr],
         patience: Duration,
     ) -> Result<usize, SetupError> {
-        let (ways, longest) = self.ways(to)?;
-        self.links.ask_for_link(ways, longest, self.until(patience))
-    }
-
-    /// The ways to a peer, and how long datagrams may be on all of them.
-    fn ways(&self, to: &[SocketAddr]) -> Result<(Vec<Way>, usize), SetupError> {
         let ways = opening::ways(self.nets.len(), to);
         let longest =
             self.longest(&ways).ok_or_else(|| SetupError::invalid("a peer has an address"))?;
-        Ok((ways, longest))
+        self.ask_by(ways, whom, longest, patience)
     }
 
-    /// Now, and the end of so long a time.
-    fn until(&self, patience: Duration) -> (u64, u64) {
+    fn ask_by(
+        &mut self,
+        ways: Vec<Way>,
+        whom: Whom,
+        datagram_max: usize,
+        patience: Duration,
+    ) -> Result<usize, SetupError> {
         let now = self.now();
-        (now, now.saturating_add(patience.as_nanos() as u64))
+        let give_up = now.saturating_add(patience.as_nanos() as u64);
+        self.links.ask_for(Request { whom, ways, datagram_max, give_up }, now)
+    }
+
+    /// What the opening of a link has come to, if anything: the link, or why there is none. With
+    /// that it is given up.
+    pub(crate) fn conclude(&mut self, index: usize) -> Option<Result<Arrived, Unopened>> {
+        let ended = self.links.outcome(index)?;
+        if ended == Opening::Accepted {
+            return Some(self.links.take_opened(index).ok_or(Unopened::Left));
+        }
+        let is_endpoint = self.links.is_endpoint();
+        let tried = self.links.asked_at(index);
+        let why = Unopened::of((ended, self.links.refusal(index)), tried, is_endpoint);
+        self.links.give_up(index);
+        Some(Err(why))
     }
 
     /// Calls an endpoint at a port of these addresses, for so long: the index of its link.
@@ -392,7 +409,7 @@ impl Wire {
                 "no address of this host, of {own:?}, goes with one of the other host's, {to:?}"
             ))
         })?;
-        self.links.call(callee, ways, longest, self.until(patience))
+        self.ask_by(ways, Whom::Endpoint(Box::new(callee.clone())), longest, patience)
     }
 
     /// How long datagrams may be on all of these ways.
@@ -401,9 +418,9 @@ impl Wire {
         Some(longest.min(self.datagram_max))
     }
 
-    /// How the opening of a link has ended, if it has.
-    pub(crate) fn outcome(&mut self, index: usize) -> Option<Opening> {
-        self.links.outcome(index)
+    /// Who could not be let in since this port accepts, and why.
+    fn turned_away(&self) -> Option<(SocketAddr, Unopened)> {
+        self.links.entrance.turned_away.clone()
     }
 
     /// Ports of these numbers may not open a link while this one accepts; none may where it does

@@ -4,24 +4,29 @@
 //! a handshake, unless the network is trusted, and what was wrapped is kept, so that what is
 //! repeated is the same to the bit.
 use super::callee::{Callee, Pass};
+use super::entrance::Answered;
 use super::handshake::{self, JobKey};
 use super::link_end::Way;
 use super::seal::{Forged, Keys};
 use crate::connection::{Mode, Name, checked_sizes};
+use crate::error::SetupError;
 use crate::mem::layout::LaneSizes;
 use crate::setup;
 use ayre_proto::lane::Malformed;
-use ayre_proto::link::door::{Door, HALF_OPEN_MAX, Place, Ration};
+use ayre_proto::link::answer::Answer;
 use ayre_proto::link::frame::{Digest, Header};
-use ayre_proto::link::open::{Opener, Opening as State, Pace, SetUp};
+use ayre_proto::link::open::{
+    self, ANYBODY, By, Opener, Opening as State, Pace, SETUP_BYTES, SetUp, Trust,
+};
+use ayre_proto::refusal::Refusal;
 use std::net::SocketAddr;
 
 /// Spoken in set-ups; changes with what records say.
 const VERSION: u64 = 1;
+/// Of opening a link, which each open says in the clear.
+const VERSION_OF_OPENING: u64 = open::VERSION as u64;
 /// In place of a port's number, where it is an endpoint and has a name.
 pub(crate) const NO_NUMBER: u16 = u16::MAX;
-/// Stands in place of all words in an accept that refuses.
-pub(crate) const REFUSAL: [u64; 8] = [0; 8];
 
 /// How an open is repeated: a rank that starts later is found soon.
 const PACE: Pace = Pace { first: 10_000_000, most: 250_000_000 };
@@ -35,79 +40,64 @@ pub(crate) enum Protection {
     Plain,
 }
 
-/// A link that this port asks for.
-#[derive(Debug)]
-pub(crate) struct Asked {
-    pub(crate) opener: Opener,
-    handshake: Option<handshake::Opening>,
-    /// The open as it travels.
-    message: Vec<u8>,
+/// What a port asks for: whom, by which ways, with datagrams of how many bytes, until when.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) whom: Whom,
     pub(crate) ways: Vec<Way>,
-    /// The ways are no paths, but lead to one port, if they do.
-    is_race: bool,
-    /// The endpoint that is called, if it is one.
-    pub(crate) callee: Option<Name>,
-    pub(crate) is_refused: bool,
+    pub(crate) datagram_max: usize,
+    pub(crate) give_up: u64,
 }
 
-impl Asked {
-    /// Calls an endpoint, by any of these ways.
-    // spec: OPEN-30
-    pub(crate) fn call(ours: SetUp, callee: &Callee, ways: Vec<Way>, times: (u64, u64)) -> Self {
-        let asked = Self::new(ours, &callee.protection, ways, times);
-        let opener = asked.opener.among(asked.ways.len(), times.0);
-        Self { opener, is_race: true, callee: Some(callee.name), ..asked }
-    }
+/// Who is asked for a link.
+#[derive(Clone, Debug)]
+pub(crate) enum Whom {
+    /// The port of this number, or whichever is there.
+    Port(Option<u16>),
+    Endpoint(Box<Callee>),
+}
 
-    pub(crate) fn new(
-        ours: SetUp,
-        protection: &Protection,
-        ways: Vec<Way>,
-        (now, give_up): (u64, u64),
-    ) -> Self {
-        let bytes = ours.encode();
-        let (handshake, message) = match protection {
-            Protection::Sealed(key) => {
-                let (handshake, message) = handshake::Opening::begin(key, &bytes);
-                (Some(handshake), message)
-            }
-            Protection::Plain => (None, bytes.to_vec()),
-        };
-        Self {
-            opener: Opener::new(ours, PACE, give_up, now),
-            handshake,
-            message,
-            ways,
-            is_race: false,
-            callee: None,
-            is_refused: false,
+impl Request {
+    /// The endpoint that is called, if it is one.
+    pub(crate) fn callee(&self) -> Option<&Callee> {
+        match &self.whom {
+            Whom::Endpoint(callee) => Some(callee),
+            Whom::Port(_) => None,
         }
     }
 
-    /// The open that is due, if one is, and where it goes.
-    pub(crate) fn on_time(&mut self, now: u64) -> Option<(Way, Header, &[u8])> {
-        let digest = Digest::of(&self.message, super::crc::crc32c);
-        let header = self.opener.on_time(now, digest)?;
-        let index = if self.is_race { self.opener.way() } else { usize::from(header.path) };
-        let way = self.ways[index % self.ways.len()];
-        Some((way, header, &self.message))
+    /// What the set-up says of the number.
+    // spec: OPEN-20
+    pub(crate) fn number(&self) -> u16 {
+        match self.whom {
+            Whom::Port(Some(number)) => number,
+            _ => ANYBODY,
+        }
     }
 
-    /// A reset has come: whether it refuses this attempt, or one way of it. Where there is a key,
-    /// who refuses proves that he holds it.
-    // spec: SEAL-10, OPEN-30
-    pub(crate) fn on_reset(&mut self, from: Way, header: &Header, now: u64) -> bool {
-        let by = match self.is_race {
+    /// Whether its ways are no paths, but lead to one port, if they do.
+    fn is_race(&self) -> bool {
+        self.callee().is_some()
+    }
+
+    /// How many paths are asked for.
+    // spec: OPEN-30
+    pub(crate) fn paths(&self) -> usize {
+        if self.is_race() { 1 } else { self.ways.len() }
+    }
+
+    /// By which of several ways something has come.
+    fn way_from(&self, from: Way) -> usize {
+        match self.is_race() {
             true => self.ways.iter().position(|way| *way == from).unwrap_or(usize::MAX),
             false => 0,
-        };
-        self.handshake.is_none() && self.opener.on_reset_by(by, header, now)
+        }
     }
 
     /// Where the paths of the link lead, of which there are so many; an accept has come from there.
     // spec: OPEN-30
     pub(crate) fn ways_of(&self, from: Way, paths: usize) -> Vec<Way> {
-        if !self.is_race {
+        if !self.is_race() {
             return self.ways[..paths].to_vec();
         }
         // Who answers from elsewhere has been reached by what was sent to where he is not.
@@ -118,6 +108,85 @@ impl Asked {
         vec![*way; paths]
     }
 
+    /// The pass that it takes.
+    pub(crate) fn pass(&self) -> Pass {
+        self.callee().map_or_else(Pass::default, |callee| callee.pass)
+    }
+}
+
+/// A link that this port asks for.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) opener: Opener,
+    pub(crate) request: Request,
+    protection: Protection,
+    handshake: Option<handshake::Opening>,
+    /// The open as it travels.
+    message: Vec<u8>,
+}
+
+impl Asked {
+    /// Asks for a link, with this protection unless an endpoint is called, which has its own.
+    // spec: OPEN-30
+    pub(crate) fn new(ours: SetUp, request: Request, own: &Protection, now: u64) -> Self {
+        let protection = request.callee().map_or(own, |callee| &callee.protection).clone();
+        let (handshake, message) = wrap_open(&protection, &ours);
+        let opener = Opener::new(ours, PACE, request.give_up, now);
+        let opener = match request.is_race() {
+            true => opener.among(request.ways.len(), now),
+            false => opener,
+        };
+        Self { opener, request, protection, handshake, message }
+    }
+
+    /// Whether an endpoint of this name is called.
+    pub(crate) fn calls(&self, name: Name) -> bool {
+        self.request.callee().is_some_and(|callee| callee.name == name)
+    }
+
+    /// The open that is due, if one is, and where it goes.
+    pub(crate) fn on_time(&mut self, now: u64) -> Option<(Way, Header, &[u8])> {
+        let digest = Digest::of(&self.message, super::crc::crc32c);
+        let header = self.opener.on_time(now, digest)?;
+        let is_race = self.request.is_race();
+        let index = if is_race { self.opener.way() } else { usize::from(header.path) };
+        let ways = &self.request.ways;
+        Some((ways[index % ways.len()], header, &self.message))
+    }
+
+    /// An answer has come: whether it changes anything. Where there is a key, it counts only with
+    /// the proof that it comes from a holder of it.
+    // spec: SEAL-10, OPEN-24, OPEN-25, OPEN-30
+    pub(crate) fn on_answer(
+        &mut self,
+        from: Way,
+        header: &Header,
+        payload: &[u8],
+        now: u64,
+    ) -> bool {
+        let Ok((answer, proof)) = Answer::parse(payload) else { return false };
+        if !self.opener.is_answered_by(header) {
+            return false;
+        }
+        let nonce = self.opener.ours().nonce;
+        let trust = match &self.protection {
+            Protection::Plain => Trust::Anybody,
+            Protection::Sealed(key) => {
+                match handshake::proof(key, nonce, answer.words()) == proof {
+                    true => Trust::Holder,
+                    false => Trust::Nobody,
+                }
+            }
+        };
+        let by = By { path: header.path, way: self.request.way_from(from) };
+        let fresh = u64::from_le_bytes(crate::random::bytes()).max(1);
+        let changed = self.opener.on_answer((answer, by), trust, fresh, now);
+        if self.opener.ours().nonce != nonce {
+            (self.handshake, self.message) = wrap_open(&self.protection, self.opener.ours());
+        }
+        changed
+    }
+
     /// An accept has come: what the other side says, and the keys.
     pub(crate) fn unwrap(&mut self, payload: &[u8]) -> Result<(SetUp, Option<Keys>), Refused> {
         match &mut self.handshake {
@@ -126,6 +195,92 @@ impl Asked {
                 Ok((SetUp::parse(&bytes)?, Some(keys)))
             }
             None => Ok((SetUp::parse(payload)?, None)),
+        }
+    }
+}
+
+/// Makes an open ready to travel.
+fn wrap_open(protection: &Protection, open: &SetUp) -> (Option<handshake::Opening>, Vec<u8>) {
+    let bytes = open.encode();
+    match protection {
+        Protection::Sealed(key) => {
+            let (handshake, message) = handshake::Opening::begin(key, &bytes);
+            (Some(handshake), message)
+        }
+        Protection::Plain => (None, bytes.to_vec()),
+    }
+}
+
+/// Why there is no link that was asked for.
+// spec: OPEN-25
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unopened {
+    /// The other side has said so.
+    Refused(Refusal),
+    /// The two sides speak different versions.
+    Version { theirs: u64, ours: u64 },
+    /// Its time is over; the reason that somebody has given, who has not proved who he is; and
+    /// where it was asked for.
+    InVain { why: Option<Refusal>, tried: Vec<SocketAddr> },
+    /// It was there, and has ended.
+    Left,
+}
+
+impl Unopened {
+    /// How an opening has ended, the last reason that was given, and where it was asked for.
+    pub(crate) fn of(
+        (ended, why): (State, Option<Refusal>),
+        tried: Vec<SocketAddr>,
+        is_endpoint: bool,
+    ) -> Self {
+        match (ended, why) {
+            (State::Refused, Some(Refusal::Version(said))) => match halves(said) {
+                [theirs, 0] => Self::Version { theirs, ours: VERSION_OF_OPENING },
+                [_, theirs] if is_endpoint => Self::Version { theirs, ours: setup::VERSION },
+                [_, theirs] => Self::Version { theirs, ours: VERSION },
+            },
+            (State::Refused, why) => Self::Refused(why.unwrap_or(Refusal::Unknown)),
+            (_, why) => Self::InVain { why, tried },
+        }
+    }
+
+    /// How an opener is turned away that speaks this version of what the two differ in, if its own
+    /// user has to change something.
+    // spec: OPEN-27
+    pub(crate) fn told(why: Refusal, theirs: u64) -> Option<Self> {
+        match why {
+            Refusal::Version(own) => {
+                let [low, high] = halves(own);
+                Some(Self::Version { theirs, ours: low.max(high) })
+            }
+            Refusal::Key | Refusal::Kind | Refusal::Protection => Some(Self::Refused(why)),
+            _ => None,
+        }
+    }
+
+    /// The same of somebody at this address who could not be let in.
+    pub(crate) fn rejection(&self, at: SocketAddr) -> Option<SetupError> {
+        match self {
+            Self::Refused(why) => Some(SetupError::rejected(*why).of(at.to_string())),
+            Self::Version { theirs, ours } => {
+                Some(SetupError::version(*theirs, *ours).of(at.to_string()))
+            }
+            Self::InVain { .. } | Self::Left => None,
+        }
+    }
+
+    /// The same of a peer at these addresses.
+    pub(crate) fn error(self, at: &[SocketAddr]) -> SetupError {
+        let at: Vec<_> = at.iter().map(SocketAddr::to_string).collect();
+        let at = at.join(", ");
+        match self {
+            Self::Refused(why) => SetupError::refused(why).of(at),
+            Self::Version { theirs, ours } => SetupError::version(theirs, ours).of(at),
+            Self::InVain { why: Some(why), .. } => {
+                SetupError::refused(why).of(format!("whoever answers at {at}"))
+            }
+            Self::InVain { why: None, .. } => SetupError::timed_out("a peer"),
+            Self::Left => SetupError::peer_left(),
         }
     }
 }
@@ -146,90 +301,35 @@ impl From<Malformed> for Refused {
     }
 }
 
-/// Links that this port is asked for and that are not confirmed.
-#[derive(Debug)]
-pub(crate) struct Entrance {
-    pub(crate) door: Door,
-    /// By place.
-    answers: Vec<Option<Answered>>,
-    pub(crate) resets: Ration,
-    /// The ports that may not open a link now; none may where this is none.
-    pub(crate) taken: Option<Vec<u16>>,
-    /// Those whose link has ended, as far as the port may not have forgotten them.
-    pub(crate) gone: Vec<u16>,
+/// Why an open of so many bytes cannot be one of this port's kind, by what it says in the clear.
+// spec: OPEN-3, OPEN-27
+pub(crate) fn misfit(protection: &Protection, version: u32, len: usize) -> Option<Option<Refusal>> {
+    let (own, other) = match protection {
+        Protection::Sealed(_) => (handshake::MESSAGE_BYTES, SETUP_BYTES),
+        Protection::Plain => (SETUP_BYTES, handshake::MESSAGE_BYTES),
+    };
+    if u64::from(version) != VERSION_OF_OPENING {
+        return Some(Some(Refusal::Version(VERSION_OF_OPENING)));
+    }
+    (len != own).then_some((len == other).then_some(Refusal::Protection))
 }
 
-/// What belongs to a half-open link.
-#[derive(Debug)]
-pub(crate) struct Answered {
-    /// The accept as it travels.
-    pub(crate) message: Vec<u8>,
-    pub(crate) keys: Option<Keys>,
-}
-
-impl Entrance {
-    pub(crate) fn new(now: u64) -> Self {
-        Self {
-            door: Door::new(Door::PATIENCE),
-            answers: (0..HALF_OPEN_MAX).map(|_| None).collect(),
-            resets: Ration::rack(now),
-            taken: None,
-            gone: Vec::new(),
-        }
-    }
-
-    /// Ports of these numbers may not open a link from here on; none may where there is no list.
-    pub(crate) fn accept_all_but(&mut self, taken: Option<Vec<u16>>) {
-        if let Some(taken) = &taken {
-            self.gone.retain(|number| taken.contains(number));
-        }
-        self.taken = taken;
-    }
-
-    /// The link with this port has ended.
-    pub(crate) fn on_gone(&mut self, number: u16) {
-        if !self.gone.contains(&number) {
-            self.gone.push(number);
-        }
-    }
-
-    pub(crate) fn keep(&mut self, place: Place, answered: Answered) {
-        self.answers[place.index()] = Some(answered);
-    }
-
-    pub(crate) fn answered(&mut self, place: Place) -> Option<&mut Answered> {
-        self.answers[place.index()].as_mut()
-    }
-
-    pub(crate) fn take(&mut self, place: Place) -> Option<Answered> {
-        self.answers[place.index()].take()
-    }
-}
-
-/// What an open says, and what it takes to answer it.
-pub(crate) fn unwrap_open(
+/// Makes an accept ready to travel, in answer to this open.
+pub(crate) fn wrap_accept(
     protection: &Protection,
-    payload: &[u8],
-) -> Result<(SetUp, Option<handshake::Answer>), Refused> {
-    match protection {
-        Protection::Sealed(key) => {
-            let (bytes, answer) = handshake::respond(key, payload)?;
-            Ok((SetUp::parse(&bytes)?, Some(answer)))
-        }
-        Protection::Plain => Ok((SetUp::parse(payload)?, None)),
-    }
-}
-
-/// Makes an accept ready to travel.
-pub(crate) fn wrap_accept(answer: Option<handshake::Answer>, accept: &SetUp) -> Answered {
+    (open, from): (&[u8], SocketAddr),
+    accept: &SetUp,
+) -> Result<Answered, Refused> {
     let bytes = accept.encode();
-    match answer {
-        Some(answer) => {
+    let (message, keys) = match protection {
+        Protection::Sealed(key) => {
+            let (_, answer) = handshake::respond(key, open)?;
             let (message, keys) = answer.answer(&bytes);
-            Answered { message, keys: Some(keys) }
+            (message, Some(keys))
         }
-        None => Answered { message: bytes.to_vec(), keys: None },
-    }
+        Protection::Plain => (bytes.to_vec(), None),
+    };
+    Ok(Answered { message, keys, open: open.to_vec(), from })
 }
 
 /// What an endpoint says of itself in a set-up, and in an open of whom it calls.
@@ -242,20 +342,20 @@ pub(crate) struct Introduction {
 
 /// What the engines tell each other in a set-up.
 // spec: OPEN-14
-pub(crate) fn owner_words(sizes: LaneSizes, endpoint: Option<Introduction>) -> [u64; 8] {
+pub(crate) fn owner_words(sizes: LaneSizes, endpoint: Option<Introduction>) -> [u64; 7] {
     let paired = u64::from(sizes.paired);
     let response = u64::from(sizes.response) | u64::from(sizes.ring) << 32;
     let Some(Introduction { name: [low, high], pass: Pass([first, second]) }) = endpoint else {
-        return [VERSION, paired, response, 0, 0, 0, 0, 0];
+        return [VERSION, paired, response, 0, 0, 0, 0];
     };
     // Endpoints' records have a version of their own.
     let version = VERSION | setup::VERSION << 32;
-    [version, paired, response, low, high, first, second, 0]
+    [version, paired, response, low, high, first, second]
 }
 
 /// What the endpoint that has sent a set-up says of itself; none if it is no endpoint.
 pub(crate) fn introduction(theirs: &SetUp) -> Option<Introduction> {
-    let [_, _, _, low, high, first, second, _] = theirs.owner;
+    let [_, _, _, low, high, first, second] = theirs.owner;
     let introduction = Introduction { name: [low, high], pass: Pass([first, second]) };
     (theirs.number == NO_NUMBER).then_some(introduction)
 }
@@ -270,6 +370,24 @@ pub(crate) fn with_ring_of_both(ours: SetUp, opener: &SetUp) -> SetUp {
     SetUp { owner, ..ours }
 }
 
+/// Why the two cannot have a link, if they cannot: they speak different versions of records, or
+/// one of them is an endpoint and the other one is none.
+// spec: OPEN-14, OPEN-27
+pub(crate) fn difference(opener: &SetUp, ours: &SetUp) -> Option<Refusal> {
+    let is_endpoint = |set_up: &SetUp| introduction(set_up).is_some();
+    if is_endpoint(opener) != is_endpoint(ours) {
+        return Some(Refusal::Kind);
+    }
+    let own = records_of(ours) << 32;
+    (opener.owner[0] != ours.owner[0]).then_some(Refusal::Version(own))
+}
+
+/// The version of records that a set-up speaks of.
+pub(crate) const fn records_of(set_up: &SetUp) -> u64 {
+    let [version, of_endpoints] = halves(set_up.owner[0]);
+    if of_endpoints > 0 { of_endpoints } else { version }
+}
+
 /// The lane sizes of a link, as its acceptor has said them: those that its opener wants, but for a
 /// ring that may be shorter, and that endpoints have in any case. Who speaks of others is none of
 /// ours.
@@ -281,7 +399,7 @@ pub(crate) fn agreed_sizes(opener: &SetUp, acceptor: &SetUp) -> Result<LaneSizes
     // What endpoints say of themselves differs.
     let is_kind = match introduction(opener) {
         Some(_) => introduction(acceptor).is_some() && ring > 0,
-        None => said == [0; 5] && opener.owner[3..] == [0; 5] && ring == longest,
+        None => said == [0; 4] && opener.owner[3..] == [0; 4] && ring == longest,
     };
     if !is_alike || !is_kind || ring > longest {
         return Err(Refused);
@@ -296,7 +414,6 @@ const fn halves(word: u64) -> [u64; 2] {
 /// Whether an opening goes on, and how it ended otherwise.
 pub(crate) fn outcome(asked: &Asked) -> Option<State> {
     match asked.opener.state() {
-        _ if asked.is_refused => Some(State::Refused),
         State::Asking => None,
         ended => Some(ended),
     }
@@ -328,9 +445,11 @@ mod tests {
             first: [0; 3],
             frame_max: 1472,
             number: NO_NUMBER,
+            whom: ANYBODY,
             paths: 1,
             repair: Repair::Selective,
             owner: owner_words(sizes, Some(introduction)),
+            cookie: 0,
         }
     }
 

@@ -7,7 +7,7 @@ use crate::sys::descriptor;
 use crate::wire::net::{Inbox, Net, NetCounters, Outbox};
 use crate::wire::seal::sealed_for;
 use etherparse::PacketBuilder;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, fchmod};
 use std::fmt::Debug;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -72,16 +72,23 @@ pub(crate) trait Tap: Debug + Send + Sync {
 pub(crate) type Taps = Arc<[Arc<dyn Tap>]>;
 
 impl<N: Net> Capture<N> {
-    /// Begins a file, and forgets what it held before. `now` is the time by the caller's clock.
+    /// Begins a file, and forgets what it held before. `now` is the time by the caller's clock. It
+    /// holds tokens and contents, so only its owner may read it, and no link leads elsewhere.
     ///
     /// # Errors
     ///
     /// What the system says about the file.
+    // spec: SEAL-15
     pub(crate) fn create(inner: N, path: &Path, now: u64) -> io::Result<Self> {
         let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let since = u64::try_from(since.as_nanos()).unwrap_or(0);
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
-        let file = File::from(descriptor::open(path, flags, Mode::from_raw_mode(0o666))?);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
+        let own = Mode::RUSR | Mode::WUSR;
+        let file = File::from(descriptor::open(path, flags, own)?);
+        // It may have been there.
+        if file.metadata()?.is_file() {
+            fchmod(&file, own)?;
+        }
         Self::new(inner, file, since.saturating_sub(now))
     }
 }
@@ -244,6 +251,8 @@ mod tests {
     use crate::wire::seal::{PREFIX_BYTES, TAG_BYTES};
     use ayre_proto::link::frame::HEADER_BYTES;
     use etherparse::{NetSlice, SlicedPacket, TransportSlice};
+    use std::fs::Permissions;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     const EPOCH: u64 = 1_700_000_000 * NANOS;
 
@@ -321,6 +330,25 @@ mod tests {
             [(5, out, b"one"), (5, out, b""), (NANOS + 6, back, b"one"), (NANOS + 6, back, b"")];
         let got = packets(net);
         assert!(got.iter().map(|(time, way, bytes)| (*time, &way[..], &bytes[..])).eq(meant));
+    }
+
+    /// Whatever the umask, and whatever was there before.
+    // spec: SEAL-15
+    #[test]
+    fn nobody_else_reads_a_capture_and_no_link_leads_it_elsewhere() {
+        let folder = std::env::temp_dir().join(format!("ayre-pcap-{}", std::process::id()));
+        std::fs::create_dir(&folder).expect("a folder");
+        let (own, link) = (folder.join("own"), folder.join("link"));
+        std::fs::write(&own, b"before").expect("a file");
+        std::fs::set_permissions(&own, Permissions::from_mode(0o666)).expect("its owner's");
+        std::os::unix::fs::symlink(&own, &link).expect("a link");
+        for path in [&own, &folder.join("new")] {
+            drop(Capture::create(Echo::new(), path, 0).expect("a file"));
+            let metadata = std::fs::metadata(path).expect("it is there");
+            assert_eq!((metadata.mode() & 0o777, metadata.len()), (0o600, 24));
+        }
+        assert!(Capture::create(Echo::new(), &link, 0).is_err(), "a link");
+        std::fs::remove_dir_all(&folder).expect("its own");
     }
 
     #[test]

@@ -49,8 +49,8 @@ pub(crate) fn payload(records: &[Told]) -> Vec<u8> {
 }
 
 /// What correct ports tell each other in a set-up, as one of them says it.
-fn owner_words() -> [u64; 8] {
-    static WORDS: OnceLock<[u64; 8]> = OnceLock::new();
+fn owner_words() -> [u64; 7] {
+    static WORDS: OnceLock<[u64; 7]> = OnceLock::new();
     *WORDS.get_or_init(|| {
         let nobody = socket();
         let at = nobody.local_addr().expect("an address");
@@ -63,7 +63,7 @@ fn owner_words() -> [u64; 8] {
     })
 }
 
-/// A set-up of a peer of this number.
+/// A set-up of a peer of this number, for port 0.
 pub(crate) fn set_up(number: u16, nonce: u64) -> SetUp {
     SetUp {
         nonce,
@@ -75,9 +75,11 @@ pub(crate) fn set_up(number: u16, nonce: u64) -> SetUp {
         first: [5, u32::MAX, 1 << 31],
         frame_max: 9000,
         number,
+        whom: 0,
         paths: 1,
         repair: Repair::Selective,
         owner: owner_words(),
+        cookie: 0,
     }
 }
 

@@ -11,11 +11,16 @@
 //!
 //! Anybody can send an open, or one that he has seen: it takes a place in a table of fixed size for
 //! a while, and nothing else. The token is chosen anew for each place, so that only who has got the
-//! accept can make a link of it. A newer open takes no place from another as long as there is a
-//! free one, not even one in the same name: whoever confirms is the one that was meant.
+//! accept can make a link of it. Whoever confirms is the one that was meant.
+//!
+//! An open is *proved* if it has a cookie that this side has given to its address just now. Others
+//! are let in as long as they are few and name this port; their places are taken by proved ones if
+//! need be, but no place by what has proved nothing as long as it is young. What was answered is
+//! remembered by its mark, and is not answered as a new one again.
 use super::end::Agreement;
 use super::frame::{Header, Kind};
-use super::open::{AgreedLimits, SetUp, agree, bare};
+use super::open::{AgreedLimits, SetUp, agree};
+use super::ration::Ration;
 use crate::lane::Malformed;
 
 /// Links that may be half-open at a time.
@@ -24,8 +29,20 @@ pub const HALF_OPEN_MAX: usize = 64;
 /// Of these, with one opener: its attempts, and those of its earlier incarnations.
 // spec: OPEN-9
 pub const HALF_OPEN_OF_ONE: usize = 4;
+/// With so many, an open has to be proved.
+// spec: OPEN-21
+pub const HALF_OPEN_CALM: usize = 16;
 /// Bytes that a half-open link takes here, at most; what the owner has wrapped comes on top.
-pub const HALF_OPEN_BYTES: usize = 384;
+pub const HALF_OPEN_BYTES: usize = 416;
+/// Opens that were answered, and are remembered.
+// spec: OPEN-21
+pub const ANSWERED_MAX: usize = 1024;
+/// Nanoseconds for which a place is young: until then, who has got the accept has confirmed it.
+// spec: OPEN-9
+pub const YOUNG: u64 = 250_000_000;
+/// Least nanoseconds from one sending of an accept to the next.
+// spec: OPEN-8
+const AGAIN: u64 = 4_000_000;
 
 /// A place in the table of half-open links. It is a number below [`HALF_OPEN_MAX`], so that the
 /// owner can keep what belongs to it in a table of its own.
@@ -39,11 +56,39 @@ impl Place {
     }
 }
 
+/// What is known of an open before it is let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asker {
+    /// Whose it is: attempts in one name compete for a few places only.
+    pub opener: u64,
+    /// By which it is known again: bits of the open as it travels, which those of no other have.
+    pub mark: u64,
+    /// It has a cookie that this side has given to its address just now.
+    pub is_proved: bool,
+}
+
+/// Why an open gets no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// No correct peer opens like that: it repeats what this port itself has said, or is an accept.
+    Malformed,
+    /// Others have all the places, and may still confirm theirs.
+    Crowded,
+}
+
+impl From<Malformed> for Unfit {
+    fn from(_: Malformed) -> Self {
+        Self::Malformed
+    }
+}
+
 /// A link that was asked for and is not confirmed.
 #[derive(Clone, Copy, Debug)]
 pub struct HalfOpen {
-    opener: u64,
+    asker: Asker,
     at: u64,
+    /// When its accept was sent last.
+    said: u64,
     /// Another attempt of its opener has become a link.
     is_void: bool,
     theirs: SetUp,
@@ -73,6 +118,15 @@ impl HalfOpen {
         if self.is_void { self.at } else { self.at.saturating_add(patience) }
     }
 
+    /// Whether it may have to leave for another one.
+    // spec: OPEN-9
+    const fn yields_to(&self, other: &Asker, now: u64) -> bool {
+        let is_young = now.saturating_sub(self.at) < YOUNG;
+        let is_less = other.is_proved && !self.asker.is_proved;
+        let is_more = self.asker.is_proved && !other.is_proved;
+        self.is_void || is_less || (!is_young && !is_more)
+    }
+
     fn is_confirmed_by(&self, header: &Header) -> bool {
         let Agreement { own, own_token, generation, .. } = self.agreed.0;
         let is_frame = matches!(header.kind, Kind::Data | Kind::Probe);
@@ -87,6 +141,23 @@ pub struct Door {
     /// Nanoseconds for which an opener may take to confirm.
     patience: u64,
     places: [Option<HalfOpen>; HALF_OPEN_MAX],
+    answered: Answered,
+    /// Of opens that have proved nothing.
+    unproved: Ration,
+}
+
+/// Marks of the opens that were answered last.
+#[derive(Clone, Debug)]
+struct Answered {
+    marks: [u64; ANSWERED_MAX],
+    next: usize,
+}
+
+impl Answered {
+    fn add(&mut self, mark: u64) {
+        self.marks[self.next] = mark;
+        self.next = (self.next + 1) % ANSWERED_MAX;
+    }
 }
 
 impl Door {
@@ -94,9 +165,18 @@ impl Door {
     /// flood of opens is kept.
     pub const PATIENCE: u64 = 5_000_000_000;
 
-    /// An empty table, whose entries stay for so many nanoseconds.
-    pub const fn new(patience: u64) -> Self {
-        Self { patience, places: [None; HALF_OPEN_MAX] }
+    /// An empty table, whose entries stay for so many nanoseconds. Of opens that have proved
+    /// nothing it takes as many as the ration says.
+    pub const fn new(patience: u64, unproved: Ration) -> Self {
+        let answered = Answered { marks: [0; ANSWERED_MAX], next: 0 };
+        Self { patience, places: [None; HALF_OPEN_MAX], answered, unproved }
+    }
+
+    /// For a port on a host of a rack. What an open costs, two operations on the curve, is some
+    /// hundredths of a processor at this rate.
+    // spec: OPEN-21
+    pub const fn rack(now: u64) -> Self {
+        Self::new(Self::PATIENCE, Ration::new(32, 5_000_000, now))
     }
 
     /// Whether an open, which is well formed, has come before: then the same accept is sent again.
@@ -105,33 +185,62 @@ impl Door {
         self.position(|entry| !entry.is_void && entry.theirs == *theirs)
     }
 
-    /// The half-open link whose open has this nonce, which its frame's header says: where opens are
-    /// encrypted, the owner compares what has come with what it keeps, instead of deciphering it
-    /// once more.
-    pub fn with_nonce(&self, nonce: u64) -> Option<Place> {
-        self.position(|entry| !entry.is_void && entry.theirs.nonce == nonce)
+    /// The half-open link whose open has this mark: where opens are encrypted, the owner compares
+    /// what has come with what it keeps, instead of deciphering it once more.
+    // spec: OPEN-8
+    pub fn with_mark(&self, mark: u64) -> Option<Place> {
+        self.position(|entry| !entry.is_void && entry.asker.mark == mark)
+    }
+
+    /// Whether the accept of this place may be sent again to where it was sent first.
+    // spec: OPEN-8
+    pub fn repeat(&mut self, place: Place, now: u64) -> bool {
+        let Some(entry) = &mut self.places[place.index()] else { return false };
+        let may = now.saturating_sub(entry.said) >= AGAIN;
+        if may {
+            entry.said = now;
+        }
+        may
+    }
+
+    /// Whether an open of this mark was answered lately: it was recorded, or its opener's place has
+    /// gone.
+    // spec: OPEN-21
+    pub fn was_answered(&self, mark: u64) -> bool {
+        self.answered.marks.contains(&mark)
+    }
+
+    /// Whether an open that has no place may have one, or is to come again with a cookie: one that
+    /// was answered is a recording, or its place has gone; one that has proved nothing must name
+    /// this port, and be one of few.
+    // spec: OPEN-20, OPEN-21
+    pub fn lets_in(&mut self, asker: &Asker, is_named: bool, now: u64) -> bool {
+        let is_new = !self.was_answered(asker.mark);
+        let is_few = self.len() < HALF_OPEN_CALM;
+        is_new && (asker.is_proved || (is_named && is_few && self.unproved.take(now)))
     }
 
     /// Takes in an open that has not come before, and that the owner wants. `ours` is what it
     /// proposes itself, with an index and a token that no other link has; the entry's
-    /// [`HalfOpen::ours`] is the accept to be sent. `opener` names whoever asks: attempts in one
-    /// name compete for a few places only. With the place comes the entry that had to leave it.
+    /// [`HalfOpen::ours`] is the accept to be sent. With the place comes the entry that had to
+    /// leave it.
     ///
     /// # Errors
-    /// [`Malformed`], and nothing changes, where no correct peer opens like that: it repeats what
-    /// this port itself has said, or is an accept.
+    /// [`Unfit`], and nothing changes.
     // spec: OPEN-8, OPEN-9
     pub fn admit(
         &mut self,
-        opener: u64,
+        asker: Asker,
         theirs: &SetUp,
         ours: SetUp,
         now: u64,
-    ) -> Result<(Place, Option<HalfOpen>), Malformed> {
+    ) -> Result<(Place, Option<HalfOpen>), Unfit> {
         let ours = ours.answering(theirs);
         let agreed = agree(&ours, theirs)?;
-        let place = self.place_for(opener);
-        let entry = HalfOpen { opener, at: now, is_void: false, theirs: *theirs, ours, agreed };
+        let place = self.place_for(&asker, now).ok_or(Unfit::Crowded)?;
+        self.answered.add(asker.mark);
+        let (at, said, theirs) = (now, now, *theirs);
+        let entry = HalfOpen { asker, at, said, is_void: false, theirs, ours, agreed };
         Ok((place, self.places[place.index()].replace(entry)))
     }
 
@@ -148,13 +257,17 @@ impl Door {
 
     /// A frame has come that belongs to no link. If it is a good one of a half-open link, that is a
     /// link from here on: its end is told of this very frame first. All other attempts of its
-    /// opener are void: [`Door::expire`] names them next.
+    /// opener are void: [`Door::expire`] names them next. Behind its time it is none, so that an
+    /// opener knows from when on it has to ask again.
     // spec: OPEN-10
-    pub fn confirm(&mut self, header: &Header) -> Option<(Place, HalfOpen)> {
-        let place = self.position(|entry| entry.is_confirmed_by(header))?;
+    pub fn confirm(&mut self, header: &Header, now: u64) -> Option<(Place, HalfOpen)> {
+        let patience = self.patience;
+        let is_it =
+            |entry: &HalfOpen| entry.is_confirmed_by(header) && now < entry.expires(patience);
+        let place = self.position(is_it)?;
         let confirmed = self.places[place.index()].take()?;
         let others = self.places.iter_mut().flatten();
-        for other in others.filter(|entry| entry.opener == confirmed.opener) {
+        for other in others.filter(|entry| entry.asker.opener == confirmed.asker.opener) {
             other.is_void = true;
         }
         Some((place, confirmed))
@@ -184,77 +297,26 @@ impl Door {
         self.len() == 0
     }
 
-    /// A free place, or the oldest one: of the opener's own if it has all that it may have.
+    /// A free place, or one that has to leave: of the opener's own if it has all that it may have.
+    /// Those that have proved nothing leave before others, and then the oldest.
     // spec: OPEN-9
-    fn place_for(&self, opener: u64) -> Place {
-        let own = |entry: &HalfOpen| entry.opener == opener;
+    fn place_for(&self, asker: &Asker, now: u64) -> Option<Place> {
+        let own = |entry: &HalfOpen| entry.asker.opener == asker.opener;
         let is_greedy =
             self.places.iter().flatten().filter(|entry| own(entry)).count() >= HALF_OPEN_OF_ONE;
-        let age = |(_, entry): &(usize, &Option<HalfOpen>)| {
-            // A free place is older than any.
-            entry.as_ref().map(|entry| entry.at)
-        };
+        if !is_greedy && let Some(free) = self.places.iter().position(Option::is_none) {
+            return Some(Place(free as u8));
+        }
         let places = self.places.iter().enumerate();
-        let may_take =
-            |(_, entry): &(usize, &Option<HalfOpen>)| !is_greedy || entry.as_ref().is_some_and(own);
-        let oldest = places.filter(may_take).min_by_key(age);
-        Place(oldest.expect("a table has places").0 as u8)
+        let entries = places.filter_map(|(at, entry)| Some((at, entry.as_ref()?)));
+        let candidates =
+            entries.filter(|(_, entry)| (!is_greedy || own(entry)) && entry.yields_to(asker, now));
+        let first = candidates.min_by_key(|(_, entry)| (entry.asker.is_proved, entry.at))?;
+        Some(Place(first.0 as u8))
     }
 
     fn position(&self, is_meant: impl Fn(&HalfOpen) -> bool) -> Option<Place> {
         let at = self.places.iter().position(|entry| entry.as_ref().is_some_and(&is_meant))?;
         Some(Place(at as u8))
-    }
-}
-
-/// A reset that answers a frame which belongs to nothing here: an open that is not wanted, or a
-/// frame of a link that is no more. It repeats what only that frame's sender knows. There is none
-/// for what is itself an answer, so that two that do not know each other soon fall silent.
-// spec: OPEN-11
-pub const fn reset_header(unwanted: &Header, now: u64) -> Option<Header> {
-    if matches!(unwanted.kind, Kind::Accept | Kind::Reset) {
-        return None;
-    }
-    let header = bare(Kind::Reset, unwanted.generation, unwanted.token);
-    let (packet, seq) = (unwanted.packet, unwanted.to);
-    Some(Header { path: unwanted.path, packet, seq, stamp: now as u32, ..header })
-}
-
-/// How many resets may be sent: so many at once, and one more in each interval. A flood of strange
-/// frames causes few answers.
-// spec: OPEN-11
-#[derive(Clone, Debug)]
-pub struct Ration {
-    burst: u32,
-    interval: u64,
-    left: u32,
-    /// When the last one was added.
-    at: u64,
-}
-
-impl Ration {
-    /// All of the burst is there.
-    pub const fn new(burst: u32, interval: u64, now: u64) -> Self {
-        assert!(burst > 0 && interval > 0, "something may be sent, now and then");
-        Self { burst, interval, left: burst, at: now }
-    }
-
-    /// For a port on a host of a rack: 16 at once, a thousand in a second.
-    pub const fn rack(now: u64) -> Self {
-        Self::new(16, 1_000_000, now)
-    }
-
-    /// Takes one, if there is one.
-    pub fn take(&mut self, now: u64) -> bool {
-        let more = now.saturating_sub(self.at) / self.interval;
-        if more >= u64::from(self.burst - self.left) {
-            (self.left, self.at) = (self.burst, now);
-        } else {
-            self.left += more as u32;
-            self.at += more * self.interval;
-        }
-        let is_there = self.left > 0;
-        self.left -= u32::from(is_there);
-        is_there
     }
 }

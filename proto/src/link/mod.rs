@@ -20,6 +20,8 @@
 //! | [`frame`] | header and records of a datagram | spec/91 |
 //! | [`open`] | how a link is asked for and agreed on | spec/87 |
 //! | [`door`] | links that are asked for and not yet confirmed | spec/87 |
+//! | [`answer`] | what is said to an open that is not accepted, or not yet | spec/87 |
+//! | [`ration`] | how much is done for those of whom nothing is known | spec/87 |
 //! | [`send`] | sender's end of a channel: numbers, credit, what must be sent again | spec/85 |
 //! | [`receive`] | receiver's end of a channel: order, acknowledgement, room | spec/85 |
 //! | [`end`] | one end of a link: what drives its channels | spec/85 |
@@ -30,6 +32,7 @@
 //! | [`congestion`] | how many frames may be in flight | spec/86 |
 //! | [`paths`] | which way the next frame takes | spec/86 |
 //! | [`race`] | which of several ways leads to a port | spec/87 |
+pub mod answer;
 pub mod congestion;
 pub mod door;
 pub mod end;
@@ -39,6 +42,7 @@ pub mod looks;
 pub mod open;
 pub mod paths;
 pub mod race;
+pub mod ration;
 pub mod receive;
 mod reminder;
 pub mod replay;

@@ -14,6 +14,9 @@
 //! third frame that the accept has reached him: what only pretends to come from an address gets no
 //! link, and what was recorded and sent again neither.
 //!
+//! An acceptor that has reason to doubt an open says so, with a cookie: the open comes again with
+//! it, as another attempt, and so is one of now and of that address. One that will not says why.
+//!
 //! The machines see set-ups as they are meant. Their owner may wrap them, and keeps what it has
 //! wrapped, so that what is repeated stays the same to the bit.
 //!
@@ -28,11 +31,13 @@
 //!  word 4  | index 32                     | generation 32                      |
 //!  word 5  | first of channel 1, 32       | first of channel 0, 32             |
 //!  word 6  | number       | longest frame | first of channel 2, 32             |
-//!  word 7  | 0                                             | repair  |  paths  |
-//!  word 8  | eight words of the owner's                                        |
+//!  word 7  | 0                             | whom 16       | repair  |  paths  |
+//!  word 8  | seven words of the owner's                                        |
+//!  word 15 | cookie 64                                                         |
 //!          +-------------------------------------------------------------------+
 //! ```
 use super::Repair;
+use super::answer::Answer;
 use super::end::Agreement;
 use super::frame::{
     CHANNELS, Channel, Digest, Flags, HEAD_BYTES, HEADER_BYTES, Header, Kind, PATHS_MAX, Sack,
@@ -40,16 +45,28 @@ use super::frame::{
 use super::race::Race;
 use crate::lane::Malformed;
 use crate::limits::EAGER_MAX;
+use crate::refusal::Refusal;
 use core::array;
+
+/// Of opening a link: changes with what opens and accepts say.
+// spec: OPEN-1
+pub const VERSION: u32 = 2;
+/// In place of a port's number: whoever is at the address.
+// spec: OPEN-20
+pub const ANYBODY: u16 = u16::MAX;
 
 /// Bytes of a set-up.
 pub const SETUP_BYTES: usize = 128;
 /// Words of a set-up that its owner uses as it likes.
-pub const OWNER_WORDS: usize = 8;
+pub const OWNER_WORDS: usize = 7;
 /// Least length of the longest frame that an end takes: one with the longest short message.
 pub const FRAME_LEAST: u16 = (HEADER_BYTES + HEAD_BYTES + 8 + EAGER_MAX) as u16;
 
 const WORDS: usize = SETUP_BYTES / 8;
+/// Where the owner's words begin, and where the cookie stands.
+const OWNER: usize = 8;
+const COOKIE: usize = OWNER + OWNER_WORDS;
+const _: () = assert!(COOKIE + 1 == WORDS, "as drawn");
 
 /// What one side says of itself and of the link that it wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,12 +90,16 @@ pub struct SetUp {
     pub frame_max: u16,
     /// Number of the port.
     pub number: u16,
+    /// Number of the port that is meant, or [`ANYBODY`].
+    pub whom: u16,
     /// How many paths this side can use.
     pub paths: u8,
     /// How this side would have what was lost sent again.
     pub repair: Repair,
     /// What the owners tell each other.
     pub owner: [u64; OWNER_WORDS],
+    /// In an open, what its acceptor has asked it to repeat; else 0.
+    pub cookie: u64,
 }
 
 impl SetUp {
@@ -107,8 +128,9 @@ impl SetUp {
         words[4] = u64::from(self.generation) | u64::from(self.index) << 32;
         words[5] = first0 | first1 << 32;
         words[6] = first2 | u64::from(self.frame_max) << 32 | u64::from(self.number) << 48;
-        words[7] = u64::from(self.paths) | repair << 8;
-        words[WORDS - OWNER_WORDS..].copy_from_slice(&self.owner);
+        words[7] = u64::from(self.paths) | repair << 8 | u64::from(self.whom) << 16;
+        words[OWNER..COOKIE].copy_from_slice(&self.owner);
+        words[COOKIE] = self.cookie;
         words
     }
 
@@ -136,9 +158,11 @@ impl SetUp {
             first: [words[5] as u32, (words[5] >> 32) as u32, words[6] as u32],
             frame_max: (words[6] >> 32) as u16,
             number: (words[6] >> 48) as u16,
+            whom: (words[7] >> 16) as u16,
             paths: words[7] as u8,
             repair,
-            owner: array::from_fn(|index| words[WORDS - OWNER_WORDS + index]),
+            owner: array::from_fn(|index| words[OWNER + index]),
+            cookie: words[COOKIE],
         };
         if read.is_sound() { Ok(read) } else { Err(Malformed) }
     }
@@ -153,7 +177,7 @@ impl SetUp {
     // spec: OPEN-4
     pub fn answering(self, open: &Self) -> Self {
         let generation = self.generation.max(open.generation);
-        Self { answers: open.nonce, generation, ..self }
+        Self { answers: open.nonce, generation, whom: open.number, cookie: 0, ..self }
     }
 
     /// The header of the n-th frame that carries this open, counted from 1, on one of its paths in
@@ -162,14 +186,16 @@ impl SetUp {
     pub const fn open_header(&self, nth: u32, now: u64, payload: Digest) -> Header {
         let path = (nth.saturating_sub(1) % self.paths as u32) as u8;
         let header = bare(Kind::Open, self.generation, self.nonce);
-        Header { path, packet: nth as u64, stamp: now as u32, payload, ..header }
+        let (packet, stamp) = (nth as u64, now as u32);
+        Header { path, packet, seq: VERSION, stamp, payload, ..header }
     }
 
     /// The header of a frame that carries this accept, on the path by which the open came.
     // spec: OPEN-1
     pub const fn accept_header(&self, open: &Self, path: u8, now: u64, payload: Digest) -> Header {
         let header = bare(Kind::Accept, self.generation, self.answers);
-        Header { to: open.index, path, packet: 1, stamp: now as u32, payload, ..header }
+        let (to, stamp) = (open.index, now as u32);
+        Header { to, path, packet: 1, seq: VERSION, stamp, payload, ..header }
     }
 }
 
@@ -263,12 +289,36 @@ pub enum Opening {
     GivenUp,
 }
 
+/// Where an answer has come from: by which path, and by which of several ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct By {
+    /// As its header says.
+    pub path: u8,
+    /// Of a race; 0 of an opener that knows where to go.
+    pub way: usize,
+}
+
+/// Who can have given an answer.
+// spec: OPEN-25
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// It lacks the proof that it comes from a holder of the key.
+    Nobody,
+    /// There is no key.
+    Anybody,
+    /// A holder of the key.
+    Holder,
+}
+
+/// How often an open goes at once because its acceptor has asked for it to come again. Beyond that
+/// it keeps its pace, whatever the other side says.
+// spec: OPEN-24
+const AT_ONCE_MAX: u32 = 3;
+
 /// The side that asks for a link.
 #[derive(Clone, Debug)]
 pub struct Opener {
     ours: SetUp,
-    /// The number of the port that was meant, if this side knows it.
-    whom: Option<u16>,
     pace: Pace,
     state: Opening,
     /// When the open is to be sent next, and by which way.
@@ -277,6 +327,11 @@ pub struct Opener {
     way: usize,
     give_up: u64,
     sent: u32,
+    /// How often it was asked to come again; when it had been sent so often, and on which path.
+    again: u32,
+    begun: (u32, u8),
+    /// Why it was refused, or seems to be.
+    refusal: Option<Refusal>,
 }
 
 impl Opener {
@@ -284,8 +339,9 @@ impl Opener {
     pub fn new(ours: SetUp, pace: Pace, give_up: u64, now: u64) -> Self {
         assert!(ours.is_sound() && ours.answers == 0, "an open is a set-up that answers none");
         assert!(0 < pace.first && pace.first <= pace.most, "intervals grow");
-        let (state, race) = (Opening::Asking, Race::new(1, pace, now));
-        Self { ours, whom: None, pace, state, race, way: 0, give_up, sent: 0 }
+        let (state, race, refusal) = (Opening::Asking, Race::new(1, pace, now), None);
+        let (way, sent, again, begun) = (0, 0, 0, (0, 0));
+        Self { ours, pace, state, race, way, give_up, sent, again, begun, refusal }
     }
 
     /// Asks by so many ways from now on, of which nobody knows which ones lead to the other side.
@@ -299,12 +355,6 @@ impl Opener {
         self.way
     }
 
-    /// Asks the port with this number: somebody may have led the open to another one.
-    // spec: OPEN-5
-    pub const fn of(self, number: u16) -> Self {
-        Self { whom: Some(number), ..self }
-    }
-
     /// What this side has said.
     pub const fn ours(&self) -> &SetUp {
         &self.ours
@@ -313,6 +363,13 @@ impl Opener {
     /// How the opening stands.
     pub const fn state(&self) -> Opening {
         self.state
+    }
+
+    /// Why it was refused. Of one that goes on, or was given up: why it seems to be in vain, by
+    /// what anybody can have said.
+    // spec: OPEN-25
+    pub const fn refusal(&self) -> Option<Refusal> {
+        self.refusal
     }
 
     /// The header of the open that is due now, if one is; its payload is the open as it travels.
@@ -328,7 +385,10 @@ impl Opener {
         }
         self.way = self.race.on_time(now)?;
         self.sent = self.sent.saturating_add(1);
-        Some(self.ours.open_header(self.sent, now, payload))
+        let (before, path) = self.begun;
+        let turn = self.sent - before - 1 + u32::from(path);
+        let path = (turn % u32::from(self.ours.paths)) as u8;
+        Some(Header { path, ..self.ours.open_header(self.sent, now, payload) })
     }
 
     /// When [`Opener::on_time`] has something to do next.
@@ -349,7 +409,7 @@ impl Opener {
         &mut self,
         theirs: &SetUp,
     ) -> Result<Option<(Agreement, AgreedLimits)>, Malformed> {
-        let is_meant = self.whom.is_none_or(|whom| whom == theirs.number);
+        let is_meant = [ANYBODY, theirs.number].contains(&self.ours.whom);
         if self.state != Opening::Asking || theirs.answers != self.ours.nonce || !is_meant {
             return Ok(None);
         }
@@ -358,24 +418,55 @@ impl Opener {
         Ok(Some(agreed))
     }
 
-    /// A reset has come: whether it refuses this attempt.
+    /// Whether a reset is an answer to this attempt.
     // spec: OPEN-12
-    pub fn on_reset(&mut self, header: &Header) -> bool {
-        self.on_reset_by(0, header, 0)
+    pub fn is_answered_by(&self, header: &Header) -> bool {
+        let is_answer = header.kind == Kind::Reset && header.token == self.ours.nonce;
+        self.state == Opening::Asking && is_answer
     }
 
-    /// A reset has come by one of several ways: whether it refuses this attempt there. Where no way
-    /// is left, the attempt is refused.
-    // spec: OPEN-12, OPEN-30
-    pub fn on_reset_by(&mut self, way: usize, header: &Header, now: u64) -> bool {
-        let is_answer = header.kind == Kind::Reset && header.token == self.ours.nonce;
-        if self.state != Opening::Asking || !is_answer {
+    /// An answer to this attempt has come: whether that changes anything. `fresh` is the nonce of a
+    /// new attempt. What is to come again is another open from here on ([`Opener::ours`]), where
+    /// the answer has come from first: that is where its cookie is good.
+    // spec: OPEN-12, OPEN-24, OPEN-25
+    pub fn on_answer(
+        &mut self,
+        (answer, by): (Answer, By),
+        trust: Trust,
+        fresh: u64,
+        now: u64,
+    ) -> bool {
+        if self.state != Opening::Asking {
             return false;
         }
-        self.race.refuse(way, now);
-        if self.race.is_lost() {
+        match answer {
+            Answer::Refused(refusal) => {
+                if refusal != Refusal::Unknown || self.refusal.is_none() {
+                    self.refusal = Some(refusal);
+                }
+                self.on_refusal(by, trust, now)
+            }
+            Answer::Again(cookie) if trust != Trust::Nobody => {
+                self.ours = SetUp { nonce: fresh, cookie, ..self.ours };
+                self.race.prefer(by.way, self.again < AT_ONCE_MAX, now);
+                self.again = self.again.saturating_add(1);
+                self.begun = (self.sent, by.path);
+                true
+            }
+            Answer::Again(_) => false,
+        }
+    }
+
+    /// A holder of the key is the one that is asked. Where there is none, somebody else may be at
+    /// the end of this way.
+    // spec: OPEN-25, OPEN-30
+    fn on_refusal(&mut self, by: By, trust: Trust, now: u64) -> bool {
+        if trust == Trust::Anybody {
+            self.race.refuse(by.way, now);
+        }
+        if trust == Trust::Holder || self.race.is_lost() {
             self.state = Opening::Refused;
         }
-        true
+        trust != Trust::Nobody
     }
 }

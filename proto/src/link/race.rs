@@ -78,6 +78,22 @@ impl Race {
         }
     }
 
+    /// Somebody at the end of this way wants to be asked again: at once, or when it is its turn.
+    /// The others wait for the answer.
+    // spec: OPEN-24, OPEN-30
+    pub fn prefer(&mut self, way: usize, is_at_once: bool, now: u64) {
+        if self.attempts[..self.count].get(way).is_none_or(|attempt| attempt.is_refused) {
+            return;
+        }
+        for (index, attempt) in self.left_mut() {
+            if index != way {
+                attempt.next = attempt.next.max(now.saturating_add(Self::HEAD_START));
+            } else if is_at_once {
+                attempt.next = now;
+            }
+        }
+    }
+
     /// Whether all ways are refused.
     pub fn is_lost(&self) -> bool {
         self.attempts[..self.count].iter().all(|attempt| attempt.is_refused)

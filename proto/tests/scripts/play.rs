@@ -18,12 +18,15 @@
 //! Every frame that is sent must have a line, and at its time. All is on the posted channel, and
 //! its frames are counted from 0.
 use ayre_proto::link::Repair;
-use ayre_proto::link::door::{Door, Ration, reset_header};
+use ayre_proto::link::answer::{Answer, reset_header};
+use ayre_proto::link::door::{Asker, Door};
 use ayre_proto::link::end::{Drive, End, EndEffects, Heard};
 use ayre_proto::link::frame::{Channel, Digest, Flags, Header, Kind};
-use ayre_proto::link::open::{Opener, Pace, SETUP_BYTES, SetUp};
+use ayre_proto::link::open::{ANYBODY, By, Opener, Pace, SETUP_BYTES, SetUp, Trust};
+use ayre_proto::link::ration::Ration;
 use ayre_proto::link::receive::Arrival;
 use ayre_proto::link::{congestion, life, rtt};
+use ayre_proto::refusal::Refusal;
 use std::collections::VecDeque;
 
 /// Nanoseconds.
@@ -81,7 +84,7 @@ struct Port {
 
 impl Port {
     fn new(number: usize, incarnation: u64, (repair, paths): (Repair, u8)) -> Self {
-        let (door, ration) = (Door::new(PATIENCE), Ration::rack(0));
+        let (door, ration) = (Door::new(PATIENCE, Ration::rack(0)), Ration::rack(0));
         Self { number, incarnation, opener: None, door, ration, end: None, paths, repair }
     }
 
@@ -97,9 +100,11 @@ impl Port {
             first: [0; 3],
             frame_max: 1472,
             number: self.number as u16,
+            whom: ANYBODY,
             paths: self.paths,
             repair: self.repair,
-            owner: [0; 8],
+            owner: [0; 7],
+            cookie: 0,
         }
     }
 
@@ -326,7 +331,16 @@ impl Play {
                 }
             }
             Kind::Reset => {
-                port.opener.as_mut().map(|opener| opener.on_reset(header));
+                if let Some(opener) = port.opener.as_mut().filter(|own| own.is_answered_by(header))
+                {
+                    let by = By { path: 0, way: 0 };
+                    opener.on_answer(
+                        (Answer::Refused(Refusal::Unknown), by),
+                        Trust::Anybody,
+                        1,
+                        now,
+                    );
+                }
                 port.end.as_mut().map(|end| end.on_reset(header, now));
             }
             _ => self.on_frame(number, header),
@@ -338,7 +352,8 @@ impl Play {
         let open = frame.set_up.expect("an open has one");
         let place = port.door.find(&open).unwrap_or_else(|| {
             let ours = port.set_up(now);
-            port.door.admit(0, &open, ours, now).expect("a good open").0
+            let asker = Asker { opener: 0, mark: open.nonce, is_proved: true };
+            port.door.admit(asker, &open, ours, now).expect("a good open").0
         });
         let accept = *port.door.get(place).expect("it is there").ours();
         let payload = Digest { len: SETUP_BYTES as u16, crc: 0 };
@@ -348,7 +363,7 @@ impl Play {
 
     fn on_frame(&mut self, number: usize, header: &Header) {
         let (now, port) = (self.now, &mut self.ports[number]);
-        if let Some((_, entry)) = port.door.confirm(header) {
+        if let Some((_, entry)) = port.door.confirm(header, now) {
             port.end = Some(End::new(entry.agreed().0, &DRIVE, now));
         }
         let mut wire = Wire::default();

@@ -2,10 +2,14 @@
 use super::frame::{from_hex, hex};
 use super::names::{FRAME_KINDS, REPAIRS, name, value};
 use super::script::{Fields, Machine, Random, Script};
-use ayre_proto::link::door::{Door, HALF_OPEN_OF_ONE, reset_header};
+use ayre_proto::link::answer::{Answer, reset_header};
+use ayre_proto::link::door::{Asker, Door, HALF_OPEN_OF_ONE, Place, Unfit, YOUNG};
 use ayre_proto::link::end::Agreement;
 use ayre_proto::link::frame::{Digest, Header};
-use ayre_proto::link::open::{AgreedLimits, Opener, Pace, SETUP_BYTES, SetUp, agree};
+use ayre_proto::link::open::{
+    ANYBODY, AgreedLimits, By, Opener, Pace, SETUP_BYTES, SetUp, Trust, agree,
+};
+use ayre_proto::link::ration::Ration;
 
 pub(crate) const HEADER: &str = "\
 Opening a link (proto/src/link/open.rs and door.rs, spec/87). Numbers are hexadecimal, `-` is none.
@@ -14,21 +18,29 @@ A set-up is its BYTES, two digits each, in the order in which they travel.
 encode FIELDS -> BYTES
 parse BYTES -> FIELDS                or malformed
 FIELDS are NONCE ANSWERS INCARNATION TOKEN GENERATION INDEX FIRST FIRST FIRST FRAME-MAX NUMBER
-           PATHS REPAIR and eight words of the owner
+           WHOM PATHS REPAIR COOKIE and seven words of the owner
 agree OURS THEIRS -> AGREED          or malformed
 AGREED is TO INCARNATION OWN GENERATION TOKEN OWN-TOKEN REPAIR PATHS FRAME-MAX and twice three
          first numbers
 
-open BYTES NUMBER FIRST MOST GIVE-UP NOW -> ok          an opener; NUMBER of the port meant, or -
+open BYTES FIRST MOST GIVE-UP NOW -> ok                 an opener
 time NOW -> PACKET PATH STATE        the open is sent, or `- -` in its place
 next -> AT                           when something is due, or never
 accept BYTES -> AGREED STATE         or - or malformed in place of what was agreed
-reset KIND TOKEN -> STATE            asking, accepted, refused or given-up
+answer KIND TOKEN BYTES TRUST FRESH NOW -> NONCE COOKIE STATE CODE DETAIL
+                                     asking, accepted, refused or given-up; - - without a reason;
+                                     TRUST is 0 without proof, 1 of anybody, 2 of a holder of the
+                                     key; FRESH the nonce of another attempt; foreign
+                                     or malformed where it is no answer to this one
+say CODE DETAIL PROOF PROOF -> BYTES                    an answer as it travels
 
-door PATIENCE -> ok                  an empty table of half-open links
+door PATIENCE BURST INTERVAL -> ok   an empty table of half-open links, and its ration
 find BYTES -> PLACE                  of an open that has come before, or -
-admit OPENER BYTES OURS NOW -> PLACE LEFT ACCEPT        nonce of the open that had to leave, or -
-confirm KIND TO TOKEN GENERATION -> PLACE NONCE         of the link that is one now, or -
+let-in OPENER MARK PROVED NAMED NOW -> YES              1, or 0: it is to come again with a cookie
+admit OPENER MARK PROVED BYTES OURS NOW -> PLACE LEFT ACCEPT
+                                     nonce of the open that had to leave, or -; malformed, crowded
+repeat PLACE NOW -> YES              whether the accept goes again
+confirm KIND TO TOKEN GENERATION NOW -> PLACE NONCE     of the link that is one now, or -
 expire NOW -> PLACE NONCE            one that is over, or -
 half-open -> COUNT AT                and when the next one is over, or never
 
@@ -37,11 +49,14 @@ refuse KIND TO TOKEN GENERATION PACKET PATH -> FRAME    the reset, with stamp 7;
 struct Both {
     opener: Opener,
     door: Door,
+    /// That were given.
+    places: Vec<Place>,
 }
 
 pub(crate) fn machine() -> Box<dyn Machine> {
     let open = set_up(&mut Random::new(7), 0);
-    Box::new(Both { opener: Opener::new(open, Pace::RACK, 0, 0), door: Door::new(1) })
+    let door = Door::new(1, Ration::new(1, 1, 0));
+    Box::new(Both { opener: Opener::new(open, Pace::RACK, 0, 0), door, places: Vec::new() })
 }
 
 /// An open.
@@ -56,9 +71,11 @@ fn set_up(random: &mut Random, number: u16) -> SetUp {
         first: [0; 3].map(|_| random.word() as u32),
         frame_max: 1128 + random.below(8000) as u16,
         number,
+        whom: ANYBODY,
         paths: 1 + random.below(4) as u8,
         repair: random.pick(REPAIRS).1,
-        owner: [0; 8].map(|_| random.edge()),
+        owner: [0; 7].map(|_| random.edge()),
+        cookie: random.edge(),
     }
 }
 
@@ -77,8 +94,10 @@ fn fields(inputs: &mut Fields<'_>) -> SetUp {
         first: std::array::from_fn(|_| inputs.number()),
         frame_max: inputs.number(),
         number: inputs.number(),
+        whom: inputs.number(),
         paths: inputs.number(),
         repair: value(REPAIRS, inputs.text()),
+        cookie: inputs.number(),
         owner: std::array::from_fn(|_| inputs.number()),
     }
 }
@@ -90,11 +109,13 @@ fn numbers<const N: usize, T: std::fmt::LowerHex>(numbers: [T; N]) -> String {
 fn show(read: &SetUp) -> String {
     let ids = numbers([read.nonce, read.answers, read.incarnation, read.token]);
     let (generation, index, first) = (read.generation, read.index, numbers(read.first));
-    let (frame_max, number, paths) = (read.frame_max, read.number, read.paths);
+    let (frame_max, paths, cookie) = (read.frame_max, read.paths, read.cookie);
+    let (number, whom) = (read.number, read.whom);
     let repair = name(REPAIRS, &read.repair);
     let owner = numbers(read.owner);
     format!(
-        "{ids} {generation:x} {index:x} {first} {frame_max:x} {number:x} {paths:x} {repair} {owner}"
+        "{ids} {generation:x} {index:x} {first} {frame_max:x} {number:x} {whom:x} {paths:x} \
+         {repair} {cookie:x} {owner}"
     )
 }
 
@@ -122,6 +143,11 @@ fn header(inputs: &mut Fields<'_>) -> Header {
     Header { kind, to, token, generation, ..header }
 }
 
+fn asker(inputs: &mut Fields<'_>) -> Asker {
+    let (opener, mark) = (inputs.number(), inputs.number());
+    Asker { opener, mark, is_proved: inputs.number::<u64>() == 1 }
+}
+
 impl Both {
     fn state(&self) -> String {
         let state = format!("{:?}", self.opener.state()).to_lowercase();
@@ -129,12 +155,9 @@ impl Both {
     }
 
     fn open(&mut self, inputs: &mut Fields<'_>) -> String {
-        let (ours, number) = (read(inputs), inputs.maybe::<u64>());
+        let ours = read(inputs);
         let pace = Pace { first: inputs.number(), most: inputs.number() };
         self.opener = Opener::new(ours, pace, inputs.number(), inputs.number());
-        if let Some(number) = number {
-            self.opener = self.opener.clone().of(number as u16);
-        }
         "ok".to_owned()
     }
 
@@ -152,14 +175,27 @@ impl Both {
                 Ok(None) => "-".to_owned(),
                 Err(_) => "malformed".to_owned(),
             },
-            _ => {
-                let (kind, token) = (value(FRAME_KINDS, inputs.text()), inputs.number());
-                let ours = self.opener.ours().open_header(1, 0, Digest { len: 0, crc: 0 });
-                self.opener.on_reset(&Header { kind, token, ..ours });
-                return self.state();
-            }
+            _ => return self.answer(inputs),
         };
         format!("{first} {}", self.state())
+    }
+
+    fn answer(&mut self, inputs: &mut Fields<'_>) -> String {
+        let (kind, token) = (value(FRAME_KINDS, inputs.text()), inputs.number());
+        let said = Answer::parse(&from_hex(inputs.text()));
+        let trust = [Trust::Nobody, Trust::Anybody, Trust::Holder][inputs.number::<usize>()];
+        let fresh = inputs.number();
+        let now = inputs.number();
+        let ours = self.opener.ours().open_header(1, 0, Digest { len: 0, crc: 0 });
+        if !self.opener.is_answered_by(&Header { kind, token, ..ours }) {
+            return "foreign".to_owned();
+        }
+        let Ok((answer, _)) = said else { return "malformed".to_owned() };
+        self.opener.on_answer((answer, By { path: 0, way: 0 }), trust, fresh, now);
+        let SetUp { nonce, cookie, .. } = *self.opener.ours();
+        let why = self.opener.refusal().map(|why| numbers(why.to_words()));
+        let why = why.unwrap_or_else(|| "- -".to_owned());
+        format!("{nonce:x} {cookie:x} {} {why}", self.state())
     }
 
     fn door(&mut self, step: &str, inputs: &mut Fields<'_>) -> String {
@@ -169,15 +205,33 @@ impl Both {
                 let place = self.door.find(&read(inputs));
                 return place.map_or_else(none, |place| format!("{:x}", place.index()));
             }
+            "let-in" => {
+                let asker = asker(inputs);
+                let is_named = inputs.number::<u64>() == 1;
+                return u8::from(self.door.lets_in(&asker, is_named, inputs.number())).to_string();
+            }
+            "repeat" => {
+                let place: u64 = inputs.number();
+                let given = self.places.iter().find(|given| given.index() as u64 == place);
+                let place = *given.expect("it was given");
+                return u8::from(self.door.repeat(place, inputs.number())).to_string();
+            }
             "admit" => {
-                let (opener, open, ours) = (inputs.number(), read(inputs), read(inputs));
-                let admitted = self.door.admit(opener, &open, ours, inputs.number());
-                let Ok((place, left)) = admitted else { return "malformed".to_owned() };
+                let (asker, open, ours) = (asker(inputs), read(inputs), read(inputs));
+                let (place, left) = match self.door.admit(asker, &open, ours, inputs.number()) {
+                    Ok(admitted) => admitted,
+                    Err(Unfit::Malformed) => return "malformed".to_owned(),
+                    Err(Unfit::Crowded) => return "crowded".to_owned(),
+                };
+                self.places.push(place);
                 let left = left.map_or_else(none, |left| format!("{:x}", left.theirs().nonce));
                 let accept = self.door.get(place).expect("it is there").ours().encode();
                 return format!("{:x} {left} {}", place.index(), hex(&accept));
             }
-            "confirm" => self.door.confirm(&header(inputs)),
+            "confirm" => {
+                let header = header(inputs);
+                self.door.confirm(&header, inputs.number())
+            }
             _ => self.door.expire(inputs.number()),
         };
         found.map_or_else(none, |(place, entry)| {
@@ -200,13 +254,22 @@ impl Machine for Both {
             },
             "open" => self.open(inputs),
             "next" => time(self.opener.deadline()),
-            "time" | "accept" | "reset" => self.opener(step, inputs),
+            "time" | "accept" | "answer" => self.opener(step, inputs),
+            "say" => {
+                let [code, detail, first, second] = std::array::from_fn(|_| inputs.number());
+                let bytes: Vec<_> = [code, detail, first, second].map(u64::to_le_bytes).concat();
+                let (answer, proof) = Answer::parse(&bytes).expect("it has the length");
+                hex(&answer.encode(proof))
+            }
             "door" => {
-                self.door = Door::new(inputs.number());
+                let (patience, burst) = (inputs.number(), inputs.number());
+                self.door = Door::new(patience, Ration::new(burst, inputs.number(), 0));
                 "ok".to_owned()
             }
             "half-open" => format!("{:x} {}", self.door.len(), time(self.door.deadline())),
-            "find" | "admit" | "confirm" | "expire" => self.door(step, inputs),
+            "find" | "let-in" | "admit" | "repeat" | "confirm" | "expire" => {
+                self.door(step, inputs)
+            }
             "refuse" => {
                 let header = header(inputs);
                 let (packet, path) = (inputs.number(), inputs.number());
@@ -290,12 +353,12 @@ fn disagreement(s: &mut Script) {
 
 fn asking(s: &mut Script) {
     let (open, ours) = (set_up(&mut s.random, 1), set_up(&mut s.random, 2));
-    let open = SetUp { paths: 3, ..open };
+    let open = SetUp { paths: 3, whom: 2, cookie: 0, ..open };
     let accept = hex(&ours.answering(&open).encode());
     let strange = hex(&SetUp { number: 9, ..ours.answering(&open) }.encode());
     let (open, other) = (hex(&open.encode()), hex(&ours.encode()));
     s.section("an opener that is accepted, by the one that it has asked");
-    s.run(format!("open {open} 2 a 28 100 3"));
+    s.run(format!("open {open} a 28 100 3"));
     for step in ["next", "time 3", "time c", "next", "time d", "time 21"] {
         s.run(step);
     }
@@ -303,14 +366,26 @@ fn asking(s: &mut Script) {
         s.run(format!("accept {answer}"));
     }
     s.run("next");
-    s.section("one that is refused, and one that gives up");
-    s.run(format!("open {open} - a 28 100 0"));
+    s.section("answers as they travel: refusals, and one to come again");
+    let said = ["0 0 0 0", "2 9 1 2", "5 800 0 0", "9 0 3 4", "63 1 0 0", "100000000 55 6 7"]
+        .map(|said| s.run(format!("say {said}")));
+    s.section("one that is asked to come again, one that is refused, and one that gives up");
+    s.run(format!("open {open} a 28 100 0"));
+    s.run("time 0");
     let nonce = u64::from_le_bytes(from_hex(&open)[..8].try_into().expect("eight bytes"));
-    for (kind, token) in [("reset", nonce ^ 1), ("probe", nonce), ("reset", nonce)] {
-        s.run(format!("reset {kind} {token:x}"));
+    for (kind, token) in [("reset", nonce ^ 1), ("probe", nonce)] {
+        s.run(format!("answer {kind} {token:x} {} 1 77 3", said[0]));
     }
+    s.run(format!("answer reset {nonce:x} {}00 1 77 3", said[0]));
+    for (bytes, trust) in [(&said[5], 0), (&said[1], 0), (&said[5], 2)] {
+        s.run(format!("answer reset {nonce:x} {bytes} {trust} 77 3"));
+    }
+    for step in ["next", "time 3", "next"] {
+        s.run(step);
+    }
+    s.run(format!("answer reset 77 {} 1 78 4", said[2]));
     s.run(format!("accept {accept}"));
-    s.run(format!("open {open} - a 28 100 0"));
+    s.run(format!("open {open} a 28 100 0"));
     loop {
         let at = s.run("next");
         if at == "never" {
@@ -323,14 +398,20 @@ fn asking(s: &mut Script) {
 
 fn accepting(s: &mut Script) {
     s.section("a half-open link, and what makes it one");
-    s.run("door 64");
+    s.run("door 64 20 1");
     let (open, ours) = (set_up(&mut s.random, 1), set_up(&mut s.random, 2));
     let accept = ours.answering(&open);
     let SetUp { index, token, generation, .. } = accept;
     let [open, ours] = [open, ours].map(|set_up| hex(&set_up.encode()));
     s.run(format!("find {open}"));
-    s.run(format!("admit 1 {open} {ours} 10"));
+    s.run("let-in 1 111 0 0 10");
+    s.run("let-in 1 111 0 1 10");
+    s.run(format!("admit 1 111 0 {open} {ours} 10"));
     s.run(format!("find {open}"));
+    s.run("let-in 1 111 1 1 10");
+    for at in ["11", "3d0910", "3d0911"] {
+        s.run(format!("repeat 0 {at}"));
+    }
     s.run("half-open");
     for (kind, index, token, generation) in [
         ("probe", index ^ 1, token, generation),
@@ -340,24 +421,43 @@ fn accepting(s: &mut Script) {
         ("data", index, token, generation),
         ("data", index, token, generation),
     ] {
-        s.run(format!("confirm {kind} {index:x} {token:x} {generation:x}"));
+        s.run(format!("confirm {kind} {index:x} {token:x} {generation:x} 20"));
     }
+    crowd(s);
+}
+
+fn crowd(s: &mut Script) {
     s.section("more than one opener may have; the one that is confirmed ends its others");
+    s.run("door 77359400 20 1");
     let mut last = None;
-    for nth in 0..HALF_OPEN_OF_ONE as u16 + 2 {
+    for nth in 0..HALF_OPEN_OF_ONE as u64 + 5 {
         let (open, ours) = (set_up(&mut s.random, 1), set_up(&mut s.random, 2));
-        last = Some(ours.answering(&open));
+        let accept = ours.answering(&open);
         let [open, ours] = [open, ours].map(|set_up| hex(&set_up.encode()));
         let opener = if nth == 1 { 2 } else { 1 };
-        s.run(format!("admit {opener:x} {open} {ours} {:x}", 0x20 + nth));
+        // With a cookie from the sixth on; the last but two comes when the others are old.
+        let (is_proved, at) = (u8::from(nth > 4), if nth > 6 { YOUNG + 0x40 } else { 0x20 + nth });
+        let mark = 0x200 + nth;
+        let admitted = s.run(format!("admit {opener} {mark:x} {is_proved} {open} {ours} {at:x}"));
+        if admitted != "crowded" {
+            last = Some(accept);
+        }
     }
     let SetUp { index, token, generation, .. } = last.expect("the last one");
     s.run("half-open");
-    s.run(format!("confirm probe {index:x} {token:x} {generation:x}"));
-    for step in ["half-open", "expire 20", "expire 26", "expire 84", "expire 85", "half-open"] {
+    for now in [2 * YOUNG * 10, YOUNG] {
+        s.run(format!("confirm probe {index:x} {token:x} {generation:x} {now:x}"));
+    }
+    s.run("half-open");
+    for _ in 0..4 {
+        s.run("expire 0");
+    }
+    for step in ["expire 77359420", "expire 77359421", "expire 77359421", "half-open"] {
         s.run(step);
     }
-    for step in ["expire 85", "expire 85", "half-open"] {
-        s.run(step);
+    s.section("opens without a cookie: so many at once, and one more in each interval");
+    s.run("door 64 2 a");
+    for (mark, now) in [(1, 0), (2, 0), (3, 0), (3, 9), (3, 0xa), (4, 0xa)] {
+        s.run(format!("let-in {mark} {mark} 0 1 {now:x}"));
     }
 }

@@ -272,7 +272,8 @@ fn every_world_comes_to_rest() {
     println!("{seen:#?} {resyncs} resyncs, {forged} forged");
     // A test of nothing would pass too.
     let least = seeds(10_000) / 1_000;
-    let counts = [seen.refused, seen.given_up, seen.void, seen.hints, seen.resynced, resyncs];
+    let counts =
+        [seen.cookies, seen.refused, seen.given_up, seen.void, seen.hints, seen.resynced, resyncs];
     let rare = seen.ends.into_iter().chain(counts).chain([seen.foreign, seen.repeated, forged]);
     assert!(rare.min() >= Some(least), "everything happens");
 }

@@ -2,11 +2,13 @@
 use crate::dice::Dice;
 use crate::link::{Link, Sides};
 use crate::net::{Datagram, MICROSECOND, MILLISECOND, NODES, Network, crc};
-use ayre_proto::link::door::{Door, HALF_OPEN_MAX, Ration, reset_header};
+use ayre_proto::link::answer::{Answer, answer_header, reset_header};
+use ayre_proto::link::door::{Asker, Door, HALF_OPEN_MAX};
 use ayre_proto::link::end::{Agreement, Drive};
 use ayre_proto::link::frame::{Digest, HEADER_BYTES, Header, Kind};
 use ayre_proto::link::life::{State, Why};
-use ayre_proto::link::open::{Opener, Opening, Pace, SetUp};
+use ayre_proto::link::open::{By, Opener, Opening, Pace, SetUp, Trust};
+use ayre_proto::link::ration::{Ration, Rations};
 use ayre_proto::link::{Repair, WINDOW};
 
 /// What a world has seen, to show that nothing was left out.
@@ -18,6 +20,8 @@ pub(crate) struct Seen {
     pub(crate) given_up: u64,
     pub(crate) void: u64,
     pub(crate) resets: u64,
+    /// Openings that were asked to come again with a cookie.
+    pub(crate) cookies: u64,
     pub(crate) hints: u64,
     /// Ends of links, by why: local, peer, silent, reset, replaced.
     pub(crate) ends: [u64; 5],
@@ -46,6 +50,7 @@ impl Seen {
             given_up: self.given_up + other.given_up,
             void: self.void + other.void,
             resets: self.resets + other.resets,
+            cookies: self.cookies + other.cookies,
             hints: self.hints + other.hints,
             ends: std::array::from_fn(|why| self.ends[why] + other.ends[why]),
             foreign: self.foreign + other.foreign,
@@ -88,6 +93,7 @@ pub(crate) struct Node {
     asked: Vec<Asked>,
     door: Door,
     ration: Ration,
+    answers: Rations,
     /// By peer: generation of the last link.
     generations: [u32; NODES],
     next_index: u32,
@@ -119,8 +125,9 @@ impl Node {
             rules,
             links: vec![],
             asked: vec![],
-            door: Door::new(rules.patience),
+            door: Door::new(rules.patience, Ration::new(4, 5_000_000, 0)),
             ration: Ration::rack(0),
+            answers: Rations::rack(0),
             generations: [0; NODES],
             next_index: dice.word() as u32,
             opens_to: opens_to.into_iter().map(|peer| (peer, 0)).collect(),
@@ -173,7 +180,7 @@ impl Node {
         let is_believed = match header.kind {
             Kind::Open => self.on_open(&header, payload, datagram.from, now, net),
             Kind::Accept => self.on_accept(&header, payload, now),
-            Kind::Reset => self.on_reset(&header, now),
+            Kind::Reset => self.on_reset(&header, payload, now),
             _ => self.on_frame(&header, payload, datagram.from, now, net),
         };
         assert!(!is_believed || !datagram.is_made_up, "{header:?} is believed");
@@ -200,8 +207,16 @@ impl Node {
             return false;
         }
         if self.door.find(&open).is_none() {
+            // A cookie is one of this incarnation, for this address.
+            let cookie = self.incarnation ^ from as u64;
+            let is_proved = open.cookie == cookie;
+            let asker = Asker { opener: from as u64, mark: open.nonce, is_proved };
+            if !self.door.lets_in(&asker, usize::from(open.whom) == self.number, now) {
+                self.answer(header, (from, Answer::Again(cookie)), now, net);
+                return false;
+            }
             let ours = self.set_up(from);
-            let Ok((_, left)) = self.door.admit(from as u64, &open, ours, now) else {
+            let Ok((_, left)) = self.door.admit(asker, &open, ours, now) else {
                 return false;
             };
             self.seen.void += u64::from(left.is_some());
@@ -234,10 +249,15 @@ impl Node {
         false
     }
 
-    fn on_reset(&mut self, header: &Header, now: u64) -> bool {
+    fn on_reset(&mut self, header: &Header, payload: &[u8], now: u64) -> bool {
         let mut is_believed = false;
-        for asked in &mut self.asked {
-            is_believed |= asked.opener.on_reset(header);
+        let answer = header.check_payload(payload, crc).and_then(|()| Answer::parse(payload));
+        for asked in self.asked.iter_mut().filter(|asked| asked.opener.is_answered_by(header)) {
+            if let Ok((answer, _)) = answer {
+                let (fresh, by) = (self.dice.word() | 1, By { path: header.path, way: 0 });
+                is_believed |= asked.opener.on_answer((answer, by), Trust::Anybody, fresh, now);
+                self.seen.cookies += u64::from(matches!(answer, Answer::Again(_)));
+            }
         }
         let hints = self.links.iter_mut().filter_map(|link| {
             let is_believed = link.end.on_reset(header, now);
@@ -258,7 +278,7 @@ impl Node {
         now: u64,
         net: &mut Network,
     ) -> bool {
-        if let Some((_, entry)) = self.door.confirm(header) {
+        if let Some((_, entry)) = self.door.confirm(header, now) {
             // What this peer has had before is over.
             while let Some(place) = self.links.iter().position(|link| link.peer == from) {
                 let old = self.links.remove(place);
@@ -278,6 +298,21 @@ impl Node {
         }
         self.forget(now);
         is_known
+    }
+
+    fn answer(
+        &mut self,
+        header: &Header,
+        (from, answer): (usize, Answer),
+        now: u64,
+        net: &mut Network,
+    ) {
+        let payload = answer.encode([0; 2]);
+        if let Some(reset) = answer_header(header, now, Digest::of(&payload, crc))
+            && self.answers.take(from as u64, now)
+        {
+            net.send(Datagram::new((self.number, from), &reset, &payload), now);
+        }
     }
 
     fn refuse(&mut self, header: &Header, from: usize, now: u64, net: &mut Network) {
@@ -314,9 +349,11 @@ impl Node {
             first: [0; 3].map(|_| dice.word() as u32),
             frame_max: 1472,
             number: self.number as u16,
+            whom: peer as u16,
             paths: self.rules.paths,
             repair: self.rules.repair,
-            owner: [0; 8],
+            owner: [0; 7],
+            cookie: 0,
         }
     }
 
@@ -351,7 +388,6 @@ impl Node {
             if at <= now && !self.has(peer) {
                 let give_up = now + self.rules.patience;
                 let opener = Opener::new(self.set_up(peer), self.rules.pace, give_up, now);
-                let opener = opener.of(peer as u16);
                 self.asked.push(Asked { peer, opener, give_up });
                 self.seen.openings += 1;
             }

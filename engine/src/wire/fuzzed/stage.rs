@@ -9,7 +9,7 @@ use crate::wire::drive::drive;
 use crate::wire::handshake::JobKey;
 use crate::wire::link_end::Way;
 use crate::wire::links::{Identity, Links};
-use crate::wire::opening::Protection;
+use crate::wire::opening::{Protection, Request, Whom};
 use ayre_proto::lane::Kind;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -148,8 +148,9 @@ impl Stage {
 
     fn ask(&mut self, who: usize) -> usize {
         let ways = vec![Way { net: 0, to: address(VICTIM) }];
-        let times = (self.now, u64::MAX);
-        self.sides[who].links.ask_for_link(ways, DATAGRAM_MAX, times).expect("an index")
+        let whom = Whom::Port((who == HONEST).then_some(VICTIM as u16));
+        let request = Request { whom, ways, datagram_max: DATAGRAM_MAX, give_up: u64::MAX };
+        self.sides[who].links.ask_for(request, self.now).expect("an index")
     }
 
     /// The neighbour asks the victim for a link.

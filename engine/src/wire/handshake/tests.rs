@@ -11,9 +11,17 @@ use std::cell::Cell;
 thread_local! {
     /// Key exchanges and key pairs that handshakes of this thread have computed.
     static CURVE: Cell<u32> = const { Cell::new(0) };
+    /// Messages 1 that were deciphered by hand, and handshakes that were begun.
+    static READS: Cell<u32> = const { Cell::new(0) };
+    static BEGUN: Cell<u32> = const { Cell::new(0) };
+}
+
+pub(super) fn count_read() {
+    READS.set(READS.get() + 1);
 }
 
 pub(super) fn with_primitives(protocol: NoiseParams) -> Builder<'static> {
+    BEGUN.set(BEGUN.get() + 1);
     Builder::with_resolver(protocol, Box::new(Counting))
 }
 
@@ -77,7 +85,7 @@ impl Dh for CountingDh {
 }
 
 /// Operations on the curve that `work` computes.
-fn curve_operations(work: impl FnOnce()) -> u32 {
+pub(crate) fn curve_operations(work: impl FnOnce()) -> u32 {
     let before = CURVE.get();
     work();
     CURVE.get() - before
@@ -148,24 +156,64 @@ fn another_key_opens_nothing() {
     assert_eq!(opening.finish(&second).expect_err("another key"), Forged);
 }
 
-// spec: SEAL-9
+const SET_UP: [u8; SETUP_BYTES] = [0xa5; SETUP_BYTES];
+
+// spec: SEAL-7, SEAL-9
 #[test]
-fn a_stranger_costs_no_key_exchange() {
+fn an_open_is_read_without_an_operation_on_the_curve() {
     let key = JobKey::random();
-    let (_, foreign) = Opening::begin(&JobKey::random(), b"let me in");
-    let (_, mut damaged) = Opening::begin(&key, b"ours");
-    damaged[40] ^= 1;
-    let strange = [foreign, damaged, vec![0; 48], vec![0xff; 200], vec![0; MESSAGE_MAX]];
-    for message in strange {
-        let computed = curve_operations(|| assert!(respond(&key, &message).is_err()));
-        assert_eq!(computed, 0, "a message of {} bytes", message.len());
-    }
-    let (_, first) = Opening::begin(&key, b"ours");
+    let gate = Gate::new(&key);
+    let (_, first) = Opening::begin(&key, &SET_UP);
+    assert_eq!(first.len(), MESSAGE_BYTES);
+    let mut read = None;
+    assert_eq!(curve_operations(|| read = gate.read(&first).ok()), 0);
+    assert_eq!(read, Some(SET_UP));
     let mut answer = None;
     let to_read = curve_operations(|| answer = respond(&key, &first).ok());
-    let (_, answer) = answer.expect("one key");
-    let to_answer = curve_operations(|| drop(answer.answer(b"theirs")));
+    let (theirs, answer) = answer.expect("one key");
+    assert_eq!(theirs, SET_UP, "as the library reads it");
+    let to_answer = curve_operations(|| drop(answer.answer(&SET_UP)));
     assert_eq!((to_read, to_answer), (0, 2), "a key pair and an exchange: the count counts");
+}
+
+/// Whatever a stranger sends, and however long it is: at most one message of the length of an open
+/// is deciphered, and no handshake is begun for it.
+// spec: SEAL-9
+#[test]
+fn a_stranger_costs_a_look_at_the_length_or_a_tag() {
+    let key = JobKey::random();
+    let gate = Gate::new(&key);
+    let (_, foreign) = Opening::begin(&JobKey::random(), &SET_UP);
+    let (_, mut damaged) = Opening::begin(&key, &SET_UP);
+    damaged[40] ^= 1;
+    let strange = [foreign, damaged, vec![0xff; MESSAGE_BYTES]];
+    let begun = BEGUN.get();
+    for message in strange {
+        assert_eq!(gate.read(&message), Err(Forged));
+    }
+    let reads = READS.get();
+    let lengths = [0, 48, SETUP_BYTES, MESSAGE_BYTES - 1, MESSAGE_BYTES + 1, 1400, MESSAGE_MAX];
+    for len in lengths {
+        assert_eq!(gate.read(&vec![0; len]), Err(Forged));
+    }
+    assert_eq!(READS.get(), reads, "another length is not looked at");
+    assert_eq!(BEGUN.get(), begun, "no handshake for a stranger");
+}
+
+// spec: OPEN-23
+#[test]
+fn a_proof_is_of_one_key_one_open_and_one_answer() {
+    let key = JobKey::from_bytes([7; KEY_BYTES]);
+    let true_one = proof(&key, 1, [2, 3]);
+    let others = [
+        proof(&JobKey::from_bytes([8; KEY_BYTES]), 1, [2, 3]),
+        proof(&key, 2, [2, 3]),
+        proof(&key, 1, [3, 3]),
+        proof(&key, 1, [2, 2]),
+    ];
+    assert!(others.iter().all(|other| other[0] != true_one[0] && other[1] != true_one[1]));
+    // As any other tool computes it.
+    assert_eq!(true_one, [0xfee1_49c4_7ba8_e6db, 0x769c_90fc_c75e_0796]);
 }
 
 // spec: SEAL-8
@@ -213,7 +261,7 @@ fn a_key_can_be_written_down_and_nothing_prints_it() {
     assert_ne!(JobKey::random().0, key.0);
     let (opening, first) = Opening::begin(&key, b"");
     let (_, answer) = respond(&key, &first).expect("one key");
-    let printed = format!("{key:?} {opening:?} {answer:?}");
+    let printed = format!("{key:?} {opening:?} {answer:?} {:?}", Gate::new(&key));
     let digits: Vec<_> = key.0.iter().map(|byte| byte.to_string()).collect();
     assert!(!printed.contains(&*text) && !printed.contains(&digits.join(", ")), "{printed}");
 }
@@ -247,11 +295,29 @@ proptest! {
         }
     }
 
+    // spec: SEAL-8, SEAL-9
+    #[test]
+    fn the_gate_lets_pass_what_the_library_does(
+        bit in prop::option::of(0usize..8 * MESSAGE_BYTES),
+        set_up in prop::array::uniform32(any::<u8>()),
+    ) {
+        let key = JobKey::from_hex(&"5a".repeat(32)).expect("a key");
+        let set_up: [u8; SETUP_BYTES] = set_up.repeat(4).try_into().expect("four times");
+        let (_, mut first) = Opening::begin(&key, &set_up);
+        if let Some(bit) = bit {
+            first[bit / 8] ^= 1 << (bit % 8);
+        }
+        let read = Gate::new(&key).read(&first);
+        prop_assert_eq!(read.is_ok(), bit.is_none());
+        let respond = respond(&key, &first).map(|(read, _)| read);
+        prop_assert_eq!(respond.ok(), read.ok().map(|read| read.to_vec()));
+    }
+
     // spec: SEAL-8
     #[test]
     fn reading_is_total(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let key = JobKey::from_hex(&"5a".repeat(32)).expect("a key");
-        prop_assert!(respond(&key, &bytes).is_err());
+        prop_assert!(respond(&key, &bytes).is_err() && Gate::new(&key).read(&bytes).is_err());
         let (mut opening, _) = Opening::begin(&key, b"ours");
         prop_assert!(opening.finish(&bytes).is_err());
     }

@@ -8,47 +8,23 @@
 use super::doorstep::Verdict;
 use super::{Links, Slot};
 use crate::connection::Name;
-use crate::error::SetupError;
 use crate::wire::callee::Callee;
-use crate::wire::link_end::Way;
-use crate::wire::opening::{self, Asked};
+use crate::wire::opening;
 use ayre_proto::link::open::SetUp;
+use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
-use std::net::SocketAddr;
 
 impl Links {
-    /// Asks an endpoint for a link until `give_up`, by any of these ways: its index.
-    pub(crate) fn call(
-        &mut self,
-        callee: &Callee,
-        ways: Vec<Way>,
-        datagram_max: usize,
-        times: (u64, u64),
-    ) -> Result<usize, SetupError> {
-        let index = self.free_index()?;
-        let ours = self.set_up(index, datagram_max, 1, callee.pass);
-        self.slots[index] = Slot::Asked(Box::new(Asked::call(ours, callee, ways, times)));
-        Ok(index)
-    }
-
-    /// Where the other side of this link is asked for it.
-    pub(crate) fn asked_at(&self, index: usize) -> Vec<SocketAddr> {
-        match self.slots.get(index) {
-            Some(Slot::Asked(asked)) => asked.ways.iter().map(|way| way.to).collect(),
-            _ => Vec::new(),
-        }
-    }
-
     /// An endpoint may open at any time, if it knows our secret and has no connection with us that
     /// is not forgotten.
     // spec: OPEN-14, OPEN-15
     pub(super) fn judge_caller(&self, own: &Callee, theirs: &SetUp) -> Verdict {
-        let caller = opening::introduction(theirs).filter(|caller| caller.pass == own.pass);
-        match caller {
-            Some(caller) if caller.name == own.name => Verdict::Refused,
+        match opening::introduction(theirs) {
+            None => Verdict::Refused(Refusal::Kind),
+            Some(caller) if caller.pass != own.pass => Verdict::Refused(Refusal::Key),
+            Some(caller) if caller.name == own.name => Verdict::Refused(Refusal::Taken),
             Some(caller) if self.knows(caller.name) => Verdict::Ignored,
             Some(_) => Verdict::Accepted,
-            None => Verdict::Refused,
         }
     }
 
@@ -57,7 +33,7 @@ impl Links {
     fn knows(&self, name: Name) -> bool {
         let is_held = self.held.iter().any(|(_, held)| *held == name);
         let mut arrived = self.arrived.iter().filter(|arrived| arrived.name == Some(name));
-        is_held || arrived.any(|arrived| !arrived.is_ours || self.is_answered(arrived.index))
+        is_held || arrived.any(|arrived| !arrived.is_ours() || self.is_answered(arrived.index))
     }
 
     fn is_answered(&self, index: usize) -> bool {
@@ -82,16 +58,16 @@ impl Links {
     /// What this endpoint has asked another one for is void: the other one's link stays.
     // spec: OPEN-16
     pub(super) fn give_way(&mut self, name: Name) {
-        let asked = |slot: &Slot| matches!(slot, Slot::Asked(asked) if asked.callee == Some(name));
+        let asked = |slot: &Slot| matches!(slot, Slot::Asked(asked) if asked.calls(name));
         let opened = self.opened(name).inspect(|index| drop(self.take_opened(*index)));
         if let Some(index) = opened.or_else(|| self.slots.iter().position(asked)) {
-            self.slots[index] = Slot::Superseded;
+            self.put(index, Slot::Superseded);
         }
     }
 
     /// The link that this endpoint has opened to another one, and that its port has not taken.
     fn opened(&self, name: Name) -> Option<usize> {
-        let is_it = |arrived: &&super::Arrived| arrived.is_ours && arrived.name == Some(name);
+        let is_it = |arrived: &&super::Arrived| arrived.is_ours() && arrived.name == Some(name);
         self.arrived.iter().find(is_it).map(|arrived| arrived.index)
     }
 

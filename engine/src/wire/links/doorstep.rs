@@ -1,5 +1,5 @@
 //! Links that come up: what is asked, accepted, refused and confirmed.
-use super::{Arrived, Links, Slot, random, send_bare};
+use super::{Arrived, Links, NO_ANSWER, Slot, random, send_bare, token_of};
 use crate::connection::{Agreement, Link, Mode};
 use crate::control::Channel;
 use crate::mem::fence::{Fencing, expedited};
@@ -10,17 +10,20 @@ use crate::wire::callee::Pass;
 use crate::wire::carrier::{Carrier, Performer};
 use crate::wire::crc::crc32c;
 use crate::wire::drive::drive_frames;
-use crate::wire::handshake;
+use crate::wire::entrance::Entrance;
 use crate::wire::link_end::{LinkEnd, Way};
 use crate::wire::mail::Mail;
 use crate::wire::net::whole_lines;
-use crate::wire::opening::{self, Entrance, Introduction, Protection, Refused};
+use crate::wire::opening::{self, Introduction, NO_NUMBER, Protection, Refused, Unopened};
 use crate::wire::seal::{Keys, PREFIX_BYTES, TAG_BYTES};
+use crate::wire::{entrance, handshake};
 use ayre_proto::link::Repair;
-use ayre_proto::link::door::{Place, reset_header};
+use ayre_proto::link::answer::{Answer, answer_header, reset_header};
+use ayre_proto::link::door::{Asker, Place, Unfit};
 use ayre_proto::link::end::{self, End};
 use ayre_proto::link::frame::{Digest, HEADER_BYTES, Header, PATHS_MAX};
-use ayre_proto::link::open::{AgreedLimits, FRAME_LEAST, SetUp};
+use ayre_proto::link::open::{ANYBODY, AgreedLimits, FRAME_LEAST, SetUp};
+use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
 use std::sync::Arc;
 
@@ -30,18 +33,26 @@ pub(super) enum Verdict {
     Accepted,
     /// It changes nothing, and nothing is said.
     Ignored,
-    Refused,
+    Refused(Refusal),
+}
+
+/// An open that has come: by which way, and what its header says.
+#[derive(Clone, Copy)]
+struct Knock<'a> {
+    from: Way,
+    header: &'a Header,
+    payload: &'a [u8],
 }
 
 impl Links {
-    /// What this side says of a link: its own index, bytes of the longest datagram, paths, and the
-    /// pass of whom it calls.
+    /// What this side says of a link: its own index, bytes of the longest datagram, paths, and who
+    /// is meant: the number and the pass.
     pub(super) fn set_up(
         &mut self,
         index: usize,
         datagram_max: usize,
         paths: usize,
-        pass: Pass,
+        (whom, pass): (u16, Pass),
     ) -> SetUp {
         let endpoint = self.identity.endpoint.as_ref();
         let introduction = endpoint.map(|own| Introduction { name: own.name, pass });
@@ -60,9 +71,11 @@ impl Links {
             first: [random() as u32, random() as u32, random() as u32],
             frame_max: self.frame_max(datagram_max),
             number: self.identity.number,
+            whom,
             paths: paths as u8,
             repair: Repair::Selective,
             owner: opening::owner_words(sizes, introduction),
+            cookie: 0,
         }
     }
 
@@ -73,20 +86,26 @@ impl Links {
         self.identity.ring.unwrap_or_else(|| LaneSizes::ring_of_link_beside(others))
     }
 
-    /// Bytes of the longest frame in a datagram of so many.
-    fn frame_max(&self, datagram_max: usize) -> u16 {
-        let sealed = match self.identity.protection {
+    /// Bytes that a frame of this port's takes in a datagram beside its own.
+    fn sealing(&self) -> usize {
+        match self.identity.protection {
             Protection::Sealed(_) => PREFIX_BYTES + TAG_BYTES,
             Protection::Plain => 0,
-        };
+        }
+    }
+
+    /// Bytes of the longest frame in a datagram of so many.
+    fn frame_max(&self, datagram_max: usize) -> u16 {
+        let sealed = self.sealing();
         let longest =
             whole_lines(datagram_max).saturating_sub(sealed).max(usize::from(FRAME_LEAST));
         longest.min(usize::from(u16::MAX)) as u16
     }
 
-    /// Somebody asks for a link. Who does not hold the key has been refused before anything was
-    /// made for him.
-    // spec: OPEN-8, OPEN-9, SEAL-10
+    /// Somebody asks for a link. What is not as long as an open is not looked at, one that has come
+    /// before has its answer, and who does not hold the key is refused before anything is made for
+    /// him. No operation on the curve is for an open that may be a recording.
+    // spec: OPEN-8, OPEN-9, OPEN-21, SEAL-9, SEAL-10
     pub(super) fn on_open(
         &mut self,
         (from, datagram_max): (Way, impl Fn() -> usize),
@@ -95,35 +114,85 @@ impl Links {
         now: u64,
     ) -> Result<Pumped, Refused> {
         let payload = &frame[HEADER_BYTES..];
+        let knock = Knock { from, header, payload };
+        if let Some(why) = opening::misfit(&self.identity.protection, header.seq, payload.len()) {
+            if let Some(why) = why {
+                self.say_no(&knock, (why, None), header.seq.into(), now);
+            }
+            return Err(Refused);
+        }
         header.check_payload(payload, crc32c)?;
-        let (theirs, answer) = opening::unwrap_open(&self.identity.protection, payload)?;
+        if let Some(place) = self.entrance.known(payload) {
+            if self.entrance.repeats(place, from.to, now) {
+                self.accept(&knock, place, now)?;
+            }
+            return Ok(Pumped::default());
+        }
+        let theirs = self.entrance.read(payload).inspect_err(|_| {
+            self.say_no(&knock, (Refusal::Key, None), 0, now);
+        })?;
+        self.on_set_up(&knock, &theirs, datagram_max, now)
+    }
+
+    /// The same, of which it is known that it comes from a holder of the key, if there is one.
+    // spec: OPEN-20, OPEN-21, OPEN-27
+    fn on_set_up(
+        &mut self,
+        knock: &Knock<'_>,
+        theirs: &SetUp,
+        datagram_max: impl Fn() -> usize,
+        now: u64,
+    ) -> Result<Pumped, Refused> {
+        let is_sealed = matches!(self.identity.protection, Protection::Sealed(_));
         // What is under the key says who asks, and anybody can write around it.
-        if answer.is_none() && theirs.nonce != header.token {
+        let is_consistent = is_sealed || theirs.nonce == knock.header.token;
+        let is_meant = [ANYBODY, self.identity.number].contains(&theirs.whom);
+        if !is_consistent || !is_meant || theirs.answers != 0 {
             return Err(Refused);
         }
         let verdict = match &self.identity.endpoint {
-            Some(own) => self.judge_caller(own, &theirs),
-            None => self.judge_port(&theirs, answer.is_some(), now),
+            Some(own) => self.judge_caller(own, theirs),
+            None => self.judge_port(theirs, is_sealed, now),
         };
         match verdict {
             Verdict::Accepted => {}
             Verdict::Ignored => return Ok(Pumped::default()),
-            Verdict::Refused => {
-                self.refuse((from, header, now), &theirs, answer);
-                return Err(Refused);
-            }
+            Verdict::Refused(why) => return self.refuse(knock, theirs, why, now),
         }
-        let place = match self.entrance.door.find(&theirs) {
-            Some(place) => place,
-            None => self.admit(&theirs, answer, datagram_max(), now)?,
+        let asker = self.asker(knock, theirs, now);
+        // Endpoints are named by their key, or by the pass.
+        let is_named = self.identity.endpoint.is_some() || theirs.whom != ANYBODY;
+        if !self.entrance.door.lets_in(&asker, is_named, now) {
+            self.ask_again(knock, theirs, now);
+            return Ok(Pumped::default());
+        }
+        match self.admit(knock, asker, theirs, datagram_max(), now) {
+            Ok(place) => self.accept(knock, place, now)?,
+            Err(Some(why)) => return self.refuse(knock, theirs, why, now),
+            Err(None) if asker.is_proved => return Err(Refused),
+            Err(None) => self.ask_again(knock, theirs, now),
+        }
+        Ok(Pumped::default())
+    }
+
+    fn asker(&self, knock: &Knock<'_>, theirs: &SetUp, now: u64) -> Asker {
+        let opener = match opening::introduction(theirs) {
+            Some(caller) => caller.name[0],
+            None => u64::from(theirs.number),
         };
+        let is_proved = self.entrance.is_proved(theirs.cookie, knock.from.to, now);
+        Asker { opener, mark: entrance::mark(knock.payload), is_proved }
+    }
+
+    /// Sends the accept of a half-open link to where its open came from.
+    fn accept(&mut self, knock: &Knock<'_>, place: Place, now: u64) -> Result<(), Refused> {
         let half = self.entrance.door.get(place).ok_or(Refused)?;
-        let ours = *half.ours();
+        let (ours, theirs) = (*half.ours(), *half.theirs());
         let answered = self.entrance.answered(place).ok_or(Refused)?;
         let digest = Digest::of(&answered.message, crc32c);
-        let accept = ours.accept_header(&theirs, header.path, now, digest);
-        send_bare(&mut self.outboxes, from, &accept, &answered.message);
-        Ok(Pumped::default())
+        let accept = ours.accept_header(&theirs, knock.header.path, now, digest);
+        send_bare(&mut self.outboxes, knock.from, &accept, &answered.message);
+        Ok(())
     }
 
     /// A port may open while this one accepts, if its number is not taken.
@@ -134,11 +203,14 @@ impl Links {
             return Verdict::Ignored;
         };
         let number = &theirs.number;
+        if *number == NO_NUMBER {
+            return Verdict::Refused(Refusal::Kind);
+        }
         if is_sought || (taken.contains(number) && gone.contains(number)) {
             return Verdict::Ignored;
         }
-        if taken.contains(number) && self.entrance.door.find(theirs).is_none() {
-            return Verdict::Refused;
+        if taken.contains(number) {
+            return Verdict::Refused(Refusal::Taken);
         }
         Verdict::Accepted
     }
@@ -153,49 +225,93 @@ impl Links {
         }
     }
 
-    /// Says no: as a reset, which anybody could have sent; to holders of the key as an accept that
-    /// agrees to nothing.
-    // spec: OPEN-11, SEAL-10
+    /// Says no, and why, to an open that is authentic.
+    // spec: OPEN-11, OPEN-27
     fn refuse(
         &mut self,
-        (from, open, now): (Way, &Header, u64),
+        knock: &Knock<'_>,
         theirs: &SetUp,
-        answer: Option<handshake::Answer>,
+        why: Refusal,
+        now: u64,
+    ) -> Result<Pumped, Refused> {
+        let records = opening::records_of(theirs);
+        self.say_no(knock, (why, Some(theirs.nonce)), records, now);
+        Err(Refused)
+    }
+
+    /// Says no, and why; to an open of this nonce with proof. It speaks this version of that in
+    /// which the two differ.
+    // spec: OPEN-27
+    fn say_no(
+        &mut self,
+        knock: &Knock<'_>,
+        (why, nonce): (Refusal, Option<u64>),
+        version: u64,
+        now: u64,
     ) {
-        let Some(answer) = answer else { return self.answer_with_reset(from, open, now) };
-        if self.entrance.resets.take(now) {
-            let ours = self.set_up(0, usize::from(FRAME_LEAST), 1, Pass::default());
-            let ours = SetUp { owner: opening::REFUSAL, ..ours.answering(theirs) };
-            let answered = opening::wrap_accept(Some(answer), &ours);
-            let digest = Digest::of(&answered.message, crc32c);
-            let accept = ours.accept_header(theirs, open.path, now, digest);
-            send_bare(&mut self.outboxes, from, &accept, &answered.message);
+        if let Some(told) = Unopened::told(why, version) {
+            self.entrance.turn_away(knock.from.to, told, now);
+        }
+        self.answer(knock, (Answer::Refused(why), nonce), now);
+    }
+
+    /// Has an open come again with a cookie: whoever has recorded it cannot.
+    // spec: OPEN-21, OPEN-24
+    fn ask_again(&mut self, knock: &Knock<'_>, theirs: &SetUp, now: u64) {
+        let cookie = self.entrance.cookie(knock.from.to, now);
+        self.answer(knock, (Answer::Again(cookie), Some(theirs.nonce)), now);
+    }
+
+    /// Answers an open; with the proof of it for the one of this nonce, if that is a true one.
+    // spec: OPEN-11, OPEN-22, OPEN-23
+    fn answer(&mut self, knock: &Knock<'_>, (answer, nonce): (Answer, Option<u64>), now: u64) {
+        if !self.entrance.may_say(knock.from.to, now) {
+            return;
+        }
+        let proof = match (&self.identity.protection, nonce) {
+            (Protection::Sealed(key), Some(nonce)) => handshake::proof(key, nonce, answer.words()),
+            _ => [0; 2],
+        };
+        let payload = answer.encode(proof);
+        if let Some(header) = answer_header(knock.header, now, Digest::of(&payload, crc32c)) {
+            send_bare(&mut self.outboxes, knock.from, &header, &payload);
         }
     }
 
+    /// A place for a link that is wanted; why there can be none, or nothing where there will be.
+    // spec: OPEN-9, OPEN-27
     fn admit(
         &mut self,
+        knock: &Knock<'_>,
+        asker: Asker,
         theirs: &SetUp,
-        answer: Option<handshake::Answer>,
         datagram_max: usize,
         now: u64,
-    ) -> Result<Place, Refused> {
-        let index = self.free_index().map_err(|_| Refused)?;
+    ) -> Result<Place, Option<Refusal>> {
+        if datagram_max < usize::from(FRAME_LEAST) + self.sealing() {
+            return Err(Some(Refusal::PathMtu(datagram_max as u32)));
+        }
+        let index = self.free_index().map_err(|_| Refusal::Full(super::LINKS_MAX as u64))?;
         let paths = usize::from(theirs.paths).min(usize::from(PATHS_MAX));
-        let ours = self.set_up(index, datagram_max, paths, Pass::default());
+        let ours = self.set_up(index, datagram_max, paths, (theirs.number, Pass::default()));
+        if let Some(why) = opening::difference(theirs, &ours) {
+            return Err(Some(why));
+        }
         let ours = opening::with_ring_of_both(ours, theirs);
-        opening::agreed_sizes(theirs, &ours)?;
-        let opener = match opening::introduction(theirs) {
-            Some(caller) => caller.name[0],
-            None => u64::from(theirs.number),
-        };
-        let (place, evicted) = self.entrance.door.admit(opener, theirs, ours, now)?;
+        opening::agreed_sizes(theirs, &ours).map_err(|_| Refusal::Unknown)?;
+        let admitted = self.entrance.door.admit(asker, theirs, ours, now);
+        let (place, evicted) = admitted.map_err(|unfit| match unfit {
+            Unfit::Crowded => None,
+            Unfit::Malformed => Some(Refusal::Unknown),
+        })?;
         if let Some(evicted) = evicted {
             self.free(evicted.ours().index as usize);
         }
-        let accept = *self.entrance.door.get(place).ok_or(Refused)?.ours();
-        self.entrance.keep(place, opening::wrap_accept(answer, &accept));
-        self.slots[index] = Slot::HalfOpen(place);
+        let half = self.entrance.door.get(place).ok_or(Refusal::Unknown)?;
+        let open = (knock.payload, knock.from.to);
+        let answered = opening::wrap_accept(&self.identity.protection, open, half.ours());
+        self.entrance.keep(place, answered.map_err(|_| Refusal::Unknown)?);
+        self.put(index, Slot::HalfOpen(place));
         Ok(place)
     }
 
@@ -206,7 +322,7 @@ impl Links {
         if name.is_some_and(|name| !self.may_come(name)) {
             return Err(Refused);
         }
-        let (place, half) = self.entrance.door.confirm(header).ok_or(Refused)?;
+        let (place, half) = self.entrance.door.confirm(header, now).ok_or(Refused)?;
         if let Some(name) = name {
             self.give_way(name);
         }
@@ -217,7 +333,7 @@ impl Links {
         let index = half.ours().index as usize;
         let agreed = (agreement, limits, opening::agreed_sizes(half.theirs(), half.ours())?);
         let connection = self.make_link(number, agreed, (answered.keys, ways), (index, now));
-        self.bring(Arrived { index, connection, name, is_ours: false });
+        self.bring(Arrived { index, connection, name, request: None, answer_by: u64::MAX });
         Ok(())
     }
 
@@ -236,24 +352,22 @@ impl Links {
             return Err(Refused);
         }
         let (theirs, keys) = asked.unwrap(payload)?;
-        if theirs.owner == opening::REFUSAL {
-            asked.is_refused = true;
-            return Ok(Pumped { from: None, changed: true });
-        }
         let sizes = opening::agreed_sizes(asked.opener.ours(), &theirs)?;
         let name = opening::introduction(&theirs).map(|callee| callee.name);
-        if name != asked.callee {
+        if name != asked.request.callee().map(|callee| callee.name) {
             return Err(Refused);
         }
         let (agreement, limits) = asked.opener.on_accept(&theirs)?.ok_or(Refused)?;
-        let ways = asked.ways_of(from, usize::from(agreement.paths));
+        let request = asked.request.clone();
+        let ways = request.ways_of(from, usize::from(agreement.paths));
         let peer = PeerId(theirs.number);
         let agreed = (agreement, limits, sizes);
         let connection = self.make_link(peer, agreed, (keys, ways), (index, now));
         if let Slot::Open(link) = &mut self.slots[index] {
             link.keep_ways();
         }
-        self.bring(Arrived { index, connection, name, is_ours: true });
+        let answer_by = now.saturating_add(NO_ANSWER);
+        self.bring(Arrived { index, connection, name, request: Some(request), answer_by });
         Ok(Pumped { from: None, changed: true })
     }
 
@@ -265,23 +379,32 @@ impl Links {
         self.arrived.push_back(arrived);
     }
 
+    /// A reset has come, which repeats what only its link's frames, or the open, have said.
+    // spec: OPEN-12
     pub(super) fn on_reset(
         &mut self,
         from: Way,
+        frame: &[u8],
         header: &Header,
         now: u64,
     ) -> Result<Pumped, Refused> {
-        for slot in &mut self.slots {
-            let is_meant = match slot {
-                Slot::Asked(asked) => asked.on_reset(from, header, now),
-                Slot::Open(link) => link.on_reset(header, now),
-                _ => false,
-            };
-            if is_meant {
-                return Ok(Pumped { from: None, changed: true });
-            }
+        let payload = &frame[HEADER_BYTES..];
+        header.check_payload(payload, crc32c)?;
+        let index = *self.by_token.get(&header.token).ok_or(Refused)?;
+        let is_meant = match &mut self.slots[index] {
+            Slot::Asked(asked) => asked.on_answer(from, header, payload, now),
+            Slot::Open(link) => link.on_reset(header, now),
+            _ => false,
+        };
+        if !is_meant {
+            return Err(Refused);
         }
-        Err(Refused)
+        if token_of(&self.slots[index]) != Some(header.token) {
+            // It is another attempt from here on.
+            self.by_token.remove(&header.token);
+            self.index_token(index);
+        }
+        Ok(Pumped { from: None, changed: true })
     }
 
     // spec: OPEN-11
@@ -314,11 +437,12 @@ impl Links {
         let machine = End::new(agreement, &drive, now);
         let frames = (limits.frame_max.into(), &self.pool);
         let mut end = LinkEnd::new((peer, machine), carrier, (keys, ways), frames);
+        end.token = agreement.token;
         if let Some(taps) = &self.taps {
             end.write_down(taps.clone());
         }
         let record_max = end.record_max();
-        self.slots[index] = Slot::Open(Box::new(end));
+        self.put(index, Slot::Open(Box::new(end)));
         Agreement { bells: None, peer, mode: Mode::Mediated, link, out, inward, record_max }
     }
 }

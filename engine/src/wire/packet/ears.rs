@@ -14,8 +14,8 @@
 //! proof that the question was heard: nobody else can have frames sent to where they are lost.
 //!
 //! The host's packet filter sees UDP and no frames. So a frame is taken only from who has answered,
-//! for that came by UDP and has passed the filter, and only from the MAC that the answer names. Both
-//! ask, then: frames go to who has answered, and has had an answer from this port.
+//! for that came by UDP and has passed the filter, and only from the MAC that the answer names.
+//! Both ask, then: frames go to who has answered, and has had an answer from this port.
 use super::Mac;
 use foldhash::HashMap;
 use std::net::SocketAddr;

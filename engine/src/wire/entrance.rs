@@ -1,0 +1,185 @@
+//! Links that a port is asked for and that are not confirmed, and what it takes to tell who asks.
+use super::handshake::{Gate, JobKey};
+use super::opening::{Protection, Refused, Unopened};
+use super::seal::Keys;
+use crate::log::tell;
+use aws_lc_rs::hmac::{self, HMAC_SHA256};
+use ayre_proto::link::door::{Door, HALF_OPEN_MAX, Place};
+use ayre_proto::link::open::SetUp;
+use ayre_proto::link::ration::{Ration, Rations};
+use foldhash::quality::RandomState;
+use std::hash::BuildHasher;
+use std::net::{IpAddr, SocketAddr};
+
+/// A cookie is good for so many nanoseconds, and for as many again.
+// spec: OPEN-21
+const EPOCH: u64 = 8_000_000_000;
+
+/// Links that a port is asked for and that are not confirmed.
+#[derive(Debug)]
+pub(crate) struct Entrance {
+    pub(crate) door: Door,
+    /// By place.
+    answers: Vec<Option<Answered>>,
+    gate: Option<Gate>,
+    /// Makes cookies.
+    secret: hmac::Key,
+    groups: RandomState,
+    pub(crate) resets: Ration,
+    /// What is said to addresses of which nothing is known.
+    says: Rations,
+    /// What the log is told.
+    tells: Ration,
+    /// The ports that may not open a link now; none may where this is none.
+    pub(crate) taken: Option<Vec<u16>>,
+    /// Those whose link has ended, as far as the port may not have forgotten them.
+    pub(crate) gone: Vec<u16>,
+    /// Who could not be let in, since the port accepts, whatever it does, and why.
+    pub(crate) turned_away: Option<(SocketAddr, Unopened)>,
+}
+
+/// What belongs to a half-open link.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    /// The accept as it travels.
+    pub(crate) message: Vec<u8>,
+    pub(crate) keys: Option<Keys>,
+    /// The open as it came, and where it came from first.
+    pub(crate) open: Vec<u8>,
+    pub(crate) from: SocketAddr,
+}
+
+impl Entrance {
+    pub(crate) fn new(protection: &Protection, now: u64) -> Self {
+        let gate = |key: &JobKey| Gate::new(key);
+        Self {
+            door: Door::rack(now),
+            answers: (0..HALF_OPEN_MAX).map(|_| None).collect(),
+            gate: match protection {
+                Protection::Sealed(key) => Some(gate(key)),
+                Protection::Plain => None,
+            },
+            secret: hmac::Key::new(HMAC_SHA256, &crate::random::bytes::<32>()),
+            groups: RandomState::default(),
+            resets: Ration::rack(now),
+            says: Rations::rack(now),
+            tells: Ration::new(4, 1_000_000_000, now),
+            taken: None,
+            gone: Vec::new(),
+            turned_away: None,
+        }
+    }
+
+    /// Ports of these numbers may not open a link from here on; none may where there is no list.
+    pub(crate) fn accept_all_but(&mut self, taken: Option<Vec<u16>>) {
+        if let Some(taken) = &taken {
+            self.gone.retain(|number| taken.contains(number));
+            self.turned_away = None;
+        }
+        self.taken = taken;
+    }
+
+    /// The link with this port has ended.
+    pub(crate) fn on_gone(&mut self, number: u16) {
+        if !self.gone.contains(&number) {
+            self.gone.push(number);
+        }
+    }
+
+    /// Somebody cannot be let in unless one of the two sides is configured otherwise: the log says
+    /// so now and then, and who accepts is told in the end.
+    // spec: OPEN-27
+    pub(crate) fn turn_away(&mut self, at: SocketAddr, why: Unopened, now: u64) {
+        if self.tells.take(now)
+            && let Some(error) = why.rejection(at)
+        {
+            tell!(WARN, "{error}");
+        }
+        self.turned_away = Some((at, why));
+    }
+
+    /// The half-open link of an open that has come before, to the bit.
+    // spec: OPEN-8
+    pub(crate) fn known(&self, open: &[u8]) -> Option<Place> {
+        let place = self.door.with_mark(mark(open))?;
+        let answered = self.answers[place.index()].as_ref()?;
+        (answered.open == open).then_some(place)
+    }
+
+    /// Whether its accept goes again, to this address: at a pace to where it went first, and within
+    /// the bounds of answers to anywhere else.
+    // spec: OPEN-8, OPEN-22
+    pub(crate) fn repeats(&mut self, place: Place, to: SocketAddr, now: u64) -> bool {
+        match &self.answers[place.index()] {
+            Some(answered) if answered.from == to => self.door.repeat(place, now),
+            Some(_) => self.may_say(to, now),
+            None => false,
+        }
+    }
+
+    /// What an open says, if it comes from a holder of the key, where there is one.
+    // spec: SEAL-9
+    pub(crate) fn read(&self, open: &[u8]) -> Result<SetUp, Refused> {
+        match &self.gate {
+            Some(gate) => Ok(SetUp::parse(&gate.read(open)?)?),
+            None => Ok(SetUp::parse(open)?),
+        }
+    }
+
+    /// Whether something may be said to an address of which nothing is known.
+    // spec: OPEN-22
+    pub(crate) fn may_say(&mut self, to: SocketAddr, now: u64) -> bool {
+        let group = match to.ip().to_canonical() {
+            IpAddr::V4(ip) => u64::from(ip.to_bits()),
+            // A host may have all addresses of a network.
+            IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64,
+        };
+        self.says.take(self.groups.hash_one(group), now)
+    }
+
+    /// What an open from this address is to repeat.
+    // spec: OPEN-21
+    pub(crate) fn cookie(&self, from: SocketAddr, now: u64) -> u64 {
+        self.cookie_of(from, now / EPOCH)
+    }
+
+    /// Whether an open from this address repeats what this port has given to it just now.
+    // spec: OPEN-21
+    pub(crate) fn is_proved(&self, cookie: u64, from: SocketAddr, now: u64) -> bool {
+        let epoch = now / EPOCH;
+        let good = [epoch, epoch.saturating_sub(1)];
+        cookie != 0 && good.iter().any(|epoch| self.cookie_of(from, *epoch) == cookie)
+    }
+
+    fn cookie_of(&self, from: SocketAddr, epoch: u64) -> u64 {
+        let ip = match from.ip() {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+            IpAddr::V6(ip) => ip,
+        };
+        let mut context = hmac::Context::with_key(&self.secret);
+        context.update(&epoch.to_le_bytes());
+        context.update(&ip.octets());
+        context.update(&from.port().to_le_bytes());
+        let tag = context.sign();
+        let (words, _) = tag.as_ref().as_chunks();
+        u64::from_le_bytes(words[0]).max(1)
+    }
+
+    pub(crate) fn keep(&mut self, place: Place, answered: Answered) {
+        self.answers[place.index()] = Some(answered);
+    }
+
+    pub(crate) fn answered(&mut self, place: Place) -> Option<&mut Answered> {
+        self.answers[place.index()].as_mut()
+    }
+
+    pub(crate) fn take(&mut self, place: Place) -> Option<Answered> {
+        self.answers[place.index()].take()
+    }
+}
+
+/// By which an open is known again: the first bytes of its key on the curve, or its nonce.
+// spec: OPEN-21
+pub(crate) fn mark(open: &[u8]) -> u64 {
+    open.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}

@@ -1,0 +1,60 @@
+//! How much is done for those of whom nothing is known: so much at once, and so much in a while.
+
+/// So much at once, and one more in each interval. A flood of strange frames causes few answers.
+// spec: OPEN-11, OPEN-21
+#[derive(Clone, Debug)]
+pub struct Ration {
+    burst: u32,
+    interval: u64,
+    left: u32,
+    /// When the last one was added.
+    at: u64,
+}
+
+impl Ration {
+    /// All of the burst is there.
+    pub const fn new(burst: u32, interval: u64, now: u64) -> Self {
+        assert!(burst > 0 && interval > 0, "something may be sent, now and then");
+        Self { burst, interval, left: burst, at: now }
+    }
+
+    /// Resets of a port on a host of a rack: 16 at once, a thousand in a second.
+    // spec: OPEN-11
+    pub const fn rack(now: u64) -> Self {
+        Self::new(16, 1_000_000, now)
+    }
+
+    /// Takes one, if there is one.
+    pub fn take(&mut self, now: u64) -> bool {
+        let more = now.saturating_sub(self.at) / self.interval;
+        if more >= u64::from(self.burst - self.left) {
+            (self.left, self.at) = (self.burst, now);
+        } else {
+            self.left += more as u32;
+            self.at += more * self.interval;
+        }
+        let is_there = self.left > 0;
+        self.left -= u32::from(is_there);
+        is_there
+    }
+}
+
+/// Groups of addresses, each with a ration of its own.
+const GROUPS: usize = 64;
+
+/// A ration for each of some groups of addresses: who sends much leaves that of the others alone.
+// spec: OPEN-22
+#[derive(Clone, Debug)]
+pub struct Rations([Ration; GROUPS]);
+
+impl Rations {
+    /// 16 at once, and 250 in a second, to each group.
+    pub fn rack(now: u64) -> Self {
+        Self(core::array::from_fn(|_| Ration::new(16, 4_000_000, now)))
+    }
+
+    /// Takes one of the group's to which an address belongs, by a number that nobody can choose.
+    pub fn take(&mut self, address: u64, now: u64) -> bool {
+        self.0[(address % GROUPS as u64) as usize].take(now)
+    }
+}

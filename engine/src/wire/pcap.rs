@@ -78,7 +78,7 @@ impl<N: Net> Capture<N> {
     /// # Errors
     ///
     /// What the system says about the file.
-    // spec: SEAL-15
+    // spec: SEAL-17
     pub(crate) fn create(inner: N, path: &Path, now: u64) -> io::Result<Self> {
         let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let since = u64::try_from(since.as_nanos()).unwrap_or(0);
@@ -333,7 +333,7 @@ mod tests {
     }
 
     /// Whatever the umask, and whatever was there before.
-    // spec: SEAL-15
+    // spec: SEAL-17
     #[test]
     fn nobody_else_reads_a_capture_and_no_link_leads_it_elsewhere() {
         let folder = std::env::temp_dir().join(format!("ayre-pcap-{}", std::process::id()));

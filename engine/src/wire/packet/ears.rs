@@ -25,7 +25,7 @@ use std::net::SocketAddr;
 const HEARS_NANOS: u64 = 500_000_000;
 /// For how long after an answer frames are taken from who has given it: longer than that one sends
 /// them.
-// spec: NET-12
+// spec: NET-14
 const TAKEN_NANOS: u64 = 2 * HEARS_NANOS;
 /// Time between two questions: to who has answered, to who has not been asked, and the longest, to
 /// who does not answer. It doubles from each to the next.
@@ -94,7 +94,7 @@ impl Ears {
     }
 
     /// Whether a frame of this port is taken that comes from this MAC.
-    // spec: NET-12
+    // spec: NET-14
     #[inline]
     pub(super) fn takes(&mut self, from: SocketAddr, mac: Mac, now: u64) -> bool {
         let is_known = |(port, known, until): (SocketAddr, Mac, u64)| {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     /// What the host's filter keeps from it by UDP does not come by frames either.
-    // spec: NET-7, NET-12
+    // spec: NET-7, NET-14
     #[test]
     fn frames_are_taken_from_who_has_answered_and_go_to_who_was_answered() {
         let mut ears = Ears::default();

@@ -197,7 +197,7 @@ impl Frames {
     }
 
     /// Receives one frame, if it is from where frames of its port are taken.
-    // spec: NET-12
+    // spec: NET-14
     pub(super) fn receive_one(
         &mut self,
         inbox: &mut Inbox,

@@ -418,7 +418,7 @@ fn answers_that_nobody_asked_for_are_datagrams_like_any() {
 }
 
 /// Somebody of the same Ethernet whose datagrams do not come by UDP, or who has another MAC.
-// spec: NET-12
+// spec: NET-14
 #[test]
 fn frames_of_who_has_not_answered_are_not_taken() {
     let Some((mut here, mut there)) = pair_of_strangers() else { return };

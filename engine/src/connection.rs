@@ -3,6 +3,7 @@ use crate::bell::Bells;
 use crate::control::{self, Channel};
 use crate::deposit::Expected;
 use crate::error::{Fault, SetupError};
+use crate::job::processors::Processors;
 use crate::mem::fence::Fencing;
 use crate::mem::inject::Process;
 use crate::mem::lane::{LaneReceiver, LaneSender};
@@ -253,6 +254,12 @@ impl Connection {
     pub(crate) fn process(&self) -> Option<Process> {
         let credentials = credentials::of_peer(self.control().socket()?).ok()?;
         Process::of_equal(credentials, self.control().life())
+    }
+
+    /// The processors that a peer of this host may run on, if its process is seen from here.
+    pub(crate) fn processors(&self) -> Option<Processors> {
+        let process = credentials::of_peer(self.control().socket()?).ok()?.pid;
+        (process != 0).then(|| Processors::of_process(process)).flatten()
     }
 
     /// Whether operations can go straight to the peer's memory.

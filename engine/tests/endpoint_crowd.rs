@@ -4,6 +4,9 @@ mod common;
 
 use ayre::{Address, Endpoint, EndpointOptions, Outgoing, Receive, Span, Spans, Spin};
 use common::system::sleeps;
+use common::{Line, Process, with_processes};
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Polls that find nothing, after which an endpoint of a crowd sleeps.
 const PATIENCE: u64 = 1 << 14;
@@ -60,4 +63,72 @@ fn who_polls_two_sleeps_at_neither_while_one_of_them_has_something_to_do() {
         rounds += 1;
         assert!(rounds < 100 * PATIENCE / 400, "it never sleeps");
     }
+}
+
+/// All threads of this process to one processor, of those that it may run on.
+fn pin() {
+    let all = sched_getaffinity(None).expect("affinity");
+    let first = (0..CpuSet::MAX_CPU).find(|processor| all.is_set(*processor)).expect("one");
+    let mut one = CpuSet::new();
+    one.set(first);
+    for thread in std::fs::read_dir("/proc/self/task").expect("own threads").flatten() {
+        let number = thread.file_name().to_string_lossy().parse().expect("a number");
+        sched_setaffinity(Pid::from_raw(number), &one).expect("a subset");
+    }
+}
+
+fn say(line: &Line, address: &Address) {
+    address.to_bytes().as_chunks().0.iter().for_each(|word| line.say(u64::from_le_bytes(*word)));
+}
+
+fn hear(line: &Line) -> Address {
+    let mut bytes = [0; Address::BYTES];
+    bytes.as_chunks_mut().0.iter_mut().for_each(|word| *word = line.hear().to_le_bytes());
+    Address::from_bytes(&bytes).expect("an address")
+}
+
+/// Meets the other process, and then polls in vain until it has slept.
+fn share_processor(line: &Line) {
+    pin();
+    let mut endpoint = open();
+    say(line, &endpoint.address());
+    let other = endpoint.remote(&hear(line)).expect("an endpoint of this host");
+    let bytes: Spans = Span::of_static(vec![7; 8].leak()).into();
+    let message = Outgoing { tag: Some(1), data: None, bytes, context: 0, delivered: false };
+    let into = Span::of_static(vec![0; 8].leak()).into();
+    let receive = Receive { source: None, tag: Some((1, 0)), into, context: 1, many: None };
+    endpoint.receive(receive).expect("there is room");
+    let mut has_come = false;
+    let mut is_sent = false;
+    while !(has_come && is_sent) {
+        is_sent = is_sent || endpoint.send(other, &message).is_ok();
+        endpoint.progress(|end| has_come |= end.context == 1);
+    }
+    let (before, mut rounds) = (sleeps(), 0);
+    while sleeps() < before + 10 {
+        poll(&mut endpoint, 400);
+        rounds += 1;
+        assert!(rounds < 100 * PATIENCE / 400, "it never sleeps");
+    }
+    line.say(0);
+    while !line.has_word() {
+        poll(&mut endpoint, 1);
+    }
+}
+
+// spec: ENV-5
+#[test]
+fn two_processes_that_may_run_on_one_processor_only_are_a_crowd() {
+    with_processes(
+        |_, line| share_processor(&line),
+        |family| {
+            let mut both = [family.start(), family.start()];
+            let addresses = [hear(&both[0].line), hear(&both[1].line)];
+            say(&both[0].line, &addresses[1]);
+            say(&both[1].line, &addresses[0]);
+            both.iter().for_each(|one| assert_eq!(one.line.hear(), 0));
+            both.iter().for_each(|one| one.line.say(0));
+            both.iter_mut().for_each(Process::succeeds);
+        },
+    );
 }

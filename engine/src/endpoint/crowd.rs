@@ -4,6 +4,7 @@
 //! A thread counts for a while after it has polled, and once, however many endpoints it polls. So
 //! an endpoint of this process is no neighbour: whoever polls it is counted anyhow.
 use crate::connection::Name;
+use crate::job::processors::Processors;
 use crate::sync::{AtomicU32, Ordering};
 use crate::sys::fork::{self, Shared};
 use std::cell::Cell;
@@ -24,14 +25,19 @@ struct Crowd {
 
 /// Who has polled, and when last.
 #[derive(Default)]
-struct Threads(Vec<(ThreadId, Instant)>);
+struct Threads(Vec<(ThreadId, Instant, Option<Processors>)>);
 
 impl Threads {
-    /// One polls. How many do.
-    fn polls(&mut self, thread: ThreadId, now: Instant) -> usize {
-        self.0.retain(|(other, at)| *other != thread && now - *at < RECENTLY);
-        self.0.push((thread, now));
-        self.0.len()
+    /// One polls. How many do, and on which processors; none where one does not know its own.
+    fn polls(
+        &mut self,
+        (thread, own): (ThreadId, Option<Processors>),
+        now: Instant,
+    ) -> (usize, Option<Processors>) {
+        self.0.retain(|(other, at, _)| *other != thread && now - *at < RECENTLY);
+        self.0.push((thread, now, own));
+        let all = self.0.iter().map(|(_, _, own)| *own);
+        (self.0.len(), all.reduce(|all, own| Some(all?.or(own?))).flatten())
     }
 }
 
@@ -127,9 +133,9 @@ pub(super) fn is_here(name: Name) -> bool {
     crowd().finds.contains_key(&name)
 }
 
-/// This thread polls. How many threads do.
-pub(super) fn polls() -> usize {
-    let own = thread::current().id();
+/// This thread polls. How many threads do, and on which processors.
+pub(super) fn polls() -> (usize, Option<Processors>) {
+    let own = (thread::current().id(), Processors::of_this_thread());
     crowd().threads.polls(own, Instant::now())
 }
 
@@ -142,8 +148,9 @@ mod tests {
     fn threads_count_once_each_and_not_for_ever() {
         let ids = [(); 3].map(|()| thread::spawn(|| thread::current().id()).join().unwrap());
         let (mut threads, start) = (Threads::default(), Instant::now());
-        let mut at =
-            |thread: usize, when: u32| threads.polls(ids[thread], start + RECENTLY / 4 * when);
+        let mut at = |thread: usize, when: u32| {
+            threads.polls((ids[thread], None), start + RECENTLY / 4 * when).0
+        };
         assert_eq!([at(0, 0), at(0, 1), at(1, 1), at(0, 2), at(2, 3)], [1, 1, 2, 2, 3]);
         assert_eq!(at(2, 5), 2, "the second has not polled since");
         assert_eq!(at(2, 6), 1);

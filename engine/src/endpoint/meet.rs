@@ -108,6 +108,7 @@ impl Endpoint {
             is_curbed: false,
             shut_out: None,
             process: None,
+            processors: None,
         });
         let remote = RemoteId(index as u32);
         self.by_name.insert(address.name(), remote);
@@ -504,6 +505,8 @@ impl Endpoint {
             return self.too_short(remote, peer);
         }
         known.ring_in = connection.inward.ring().map(|ring| ring.receiver());
+        known.processors =
+            known.is_neighbour.then(|| connection.processors()).flatten().map(Box::new);
         (known.peer, known.open) = (Some(peer), Some(peer));
         (known.ahead, known.shut_out) = (Ahead::default(), None);
         known.standing = Standing::Connected;

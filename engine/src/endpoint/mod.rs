@@ -65,6 +65,7 @@ use crate::config::Spin;
 use crate::connection::{Connection, Name};
 use crate::counters::Counters;
 use crate::error::{Fault, SetupError};
+use crate::job::processors::Processors;
 use crate::job::{host_processors, ranks_here, usable_memory};
 use crate::log::tell;
 use crate::mem::inject::Process;
@@ -208,6 +209,8 @@ struct Remote {
     shut_out: Option<EndReason>,
     /// Whose memory it is that messages wait in for their receives; none before the first of them.
     process: Option<Option<Process>>,
+    /// The processors that a neighbour may run on, as it was when it was connected.
+    processors: Option<Box<Processors>>,
 }
 
 /// An endpoint; see the module.
@@ -264,6 +267,7 @@ pub struct Endpoint {
     neighbours: usize,
     pollers: usize,
     processors: usize,
+    sharers: rest::Sharers,
     place: crowd::Place,
     /// Whether the last yield has let somebody run who yields, too.
     is_shared: bool,
@@ -327,6 +331,7 @@ impl Endpoint {
             neighbours: 0,
             pollers: 1,
             processors: host_processors(),
+            sharers: rest::Sharers::new(),
             place: crowd::Place::take(address.name()),
             is_shared: false,
             staging: Box::new([0; EAGER_MAX]),
@@ -451,6 +456,8 @@ impl Endpoint {
         let neighbours = self.remotes.iter().filter(|(_, remote)| remote.is_neighbour);
         self.neighbours = neighbours.count();
         self.set_budget();
+        let connected = self.remotes.iter().filter(|(_, remote)| remote.peer.is_some());
+        self.sharers.count(connected.filter_map(|(_, remote)| remote.processors.as_deref()));
         let connections = self.port.connections.iter().flatten().count();
         self.patience = if self.is_linked(self.hot) {
             0
@@ -535,7 +542,11 @@ impl Endpoint {
     fn pause(&mut self) {
         let between = if self.calls > 0 { POLLS_PER_CALL } else { POLLS_PER_MEETING };
         if self.idle.is_multiple_of(between) {
-            self.pollers = crowd::polls();
+            let (pollers, theirs) = crowd::polls();
+            self.pollers = pollers;
+            if self.sharers.of_threads(theirs) {
+                self.look_about();
+            }
             self.attend();
         } else if !self.port.died.is_empty() {
             self.mourn();

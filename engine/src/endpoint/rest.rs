@@ -1,6 +1,7 @@
 //! Letting others run, and sleeping until something comes.
 use super::{Address, End, Endpoint, crowd};
 use crate::bell::ring_own;
+use crate::job::processors::{self, Processors};
 use crate::mem::fence;
 use rustix::fd::{AsFd, BorrowedFd};
 use std::ops::Range;
@@ -16,6 +17,50 @@ const POLLS_PER_LINKED_YIELD: u32 = 16;
 /// come back at once takes a tenth of the shortest; one that takes longer has met somebody who
 /// computes.
 const SHARED: Range<Duration> = Duration::from_micros(3)..Duration::from_micros(50);
+
+/// Who shares which processors with this endpoint, of those of whom that is known.
+#[derive(Debug)]
+pub(super) struct Sharers {
+    /// Connected neighbours that have told, and all their processors.
+    peers: usize,
+    within: Processors,
+    /// Those of the threads of this process that poll.
+    threads: Option<Processors>,
+    /// How many processors that is; no bound where it is not known.
+    room: usize,
+    /// How many processors' time this process may have.
+    quota: Option<usize>,
+}
+
+impl Sharers {
+    pub(super) fn new() -> Self {
+        let (within, quota) = (Processors::none(), processors::quota());
+        Self { peers: 0, within, threads: None, room: quota.unwrap_or(usize::MAX), quota }
+    }
+
+    /// Neighbours have come or gone.
+    pub(super) fn count<'a>(&mut self, all: impl Iterator<Item = &'a Processors>) {
+        let none = (0, Processors::none());
+        (self.peers, self.within) =
+            all.fold(none, |(peers, within), own| (peers + 1, within.or(*own)));
+        self.settle();
+    }
+
+    /// Threads of this process poll that may run there. Whether that is news.
+    pub(super) fn of_threads(&mut self, threads: Option<Processors>) -> bool {
+        let is_news = self.threads != threads;
+        if is_news {
+            self.threads = threads;
+            self.settle();
+        }
+        is_news
+    }
+
+    fn settle(&mut self) {
+        let count = self.threads.map_or(usize::MAX, |threads| threads.or(self.within).count());
+        self.room = self.quota.map_or(count, |quota| quota.min(count));
+    }
+}
 
 impl Endpoint {
     /// Can be read when something has come while the endpoint rests.
@@ -130,6 +175,7 @@ impl Endpoint {
     /// Whether more wait for this host's processors, as far as is known, than it has.
     pub(super) fn is_crowded(&self) -> bool {
         self.neighbours + self.pollers > self.processors
+            || self.sharers.peers + self.pollers > self.sharers.room
     }
 
     /// Sleeps until something comes, or until `deadline`; tells what ends. May return before.

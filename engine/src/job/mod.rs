@@ -19,6 +19,7 @@ mod meeting;
 pub(crate) mod memory;
 mod pmi;
 mod pmix;
+pub(crate) mod processors;
 mod secret;
 
 pub use addresses::host_addresses;

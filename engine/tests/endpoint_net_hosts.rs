@@ -159,7 +159,8 @@ const KINDS: [Kind; 7] = [
             "-n {} link add docker0 type bridge",
             "-n {} addr add 172.17.0.1/16 dev docker0",
             "-n {} link set docker0 up",
-            "-n {} link add v0 type dummy",
+            "-n {} link add v0 type veth peer name v0p",
+            "-n {} link set v0p up",
             "-n {} link set v0 master docker0 up",
         ],
         behind: &[],
@@ -170,7 +171,8 @@ const KINDS: [Kind; 7] = [
             "-n {} link add ens1 type bridge",
             "-n {a} addr add 192.168.1.1/24 dev ens1",
             "-n {b} addr add 192.168.1.2/24 dev ens1",
-            "-n {} link add ens2 type dummy",
+            "-n {} link add ens2 type veth peer name ens2p",
+            "-n {} link set ens2p up",
             "-n {a} addr add 192.168.2.1/24 dev ens2",
             "-n {b} addr add 192.168.2.2/24 dev ens2",
             "-n {} link set ens1 up",
@@ -180,10 +182,12 @@ const KINDS: [Kind; 7] = [
     Kind {
         what: "cards of networks that only look alike, and equal addresses behind NAT",
         before: &[
-            "-n {} link add ens1 type dummy",
+            "-n {} link add ens1 type veth peer name ens1p",
+            "-n {} link set ens1p up",
             "-n {} addr add 10.0.2.15/24 dev ens1",
             "-n {} link set ens1 up",
-            "-n {} link add ens2 type dummy",
+            "-n {} link add ens2 type veth peer name ens2p",
+            "-n {} link set ens2p up",
             "-n {a} addr add 192.168.2.1/24 dev ens2",
             "-n {b} addr add 192.168.2.2/24 dev ens2",
             "-n {} link set ens2 up",
@@ -263,6 +267,7 @@ fn an_endpoint_is_found_at_the_address_that_answers() {
                 };
                 let mut all = [start(0), start(1)];
                 let addresses = [0, 1].map(|own: usize| hear(&all[own].line));
+                eprintln!("{what}: {:?}", addresses.map(|address| address.reached_at()));
                 [0, 1].into_iter().for_each(|own| say(&all[own].line, &addresses[1 - own]));
                 for process in &mut all {
                     assert_eq!(process.line.hear(), process.number, "{what}: {addresses:?}");

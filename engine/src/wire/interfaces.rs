@@ -4,7 +4,7 @@ use crate::sys::descriptor;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::InterfaceFlags;
 use nix::sys::socket::SockaddrStorage;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, getsockname};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, getsockname};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::path::Path;
 
@@ -59,6 +59,14 @@ impl HostAddress {
         self.flags.contains(InterfaceFlags::IFF_RUNNING)
     }
 
+    /// Whether a socket can have it: one of IPv6 that the system is about to look for elsewhere is
+    /// yet to come.
+    fn can_be_had(&self) -> bool {
+        let family = if self.ip.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        descriptor::socket(family, SocketType::DGRAM, SocketFlags::empty(), None)
+            .is_ok_and(|socket| bind(&socket, &self.at(0)).is_ok())
+    }
+
     /// Whether this host bridges others by the interface: containers of its own, most likely.
     fn is_bridge(&self) -> bool {
         Path::new("/sys/class/net").join(&self.interface).join("bridge").exists()
@@ -70,31 +78,28 @@ pub(crate) fn all() -> nix::Result<Vec<HostAddress>> {
     Ok(getifaddrs()?.filter_map(HostAddress::read).collect())
 }
 
-/// Those that others may reach: of interfaces that are up and running, or just up where none runs
-/// (yet); the loopback address of a host that has none. Those come first that others are likely to
-/// reach, so that whoever has no room for all leaves out the right ones.
+/// Those that others may reach, of interfaces that are up; the loopback address of a host that has
+/// none. Those come first that others are likely to reach, so that whoever has no room for all
+/// leaves out the right ones: where an interface does not run, nobody is, or not yet.
 // spec: ENV-32
 pub(crate) fn usable() -> nix::Result<Vec<HostAddress>> {
     let all = all()?;
-    let mut usable = outer(&all);
+    let usable: Vec<_> =
+        all.iter().filter(|found| found.is_outer() && found.can_be_had()).cloned().collect();
     if usable.is_empty() {
         return Ok(all.into_iter().filter(|found| found.ip.is_loopback()).take(1).collect());
     }
     let defaults = NOWHERE.map(|nowhere| source_to((nowhere, 9).into()));
-    // Stable: as the system lists them.
-    usable.sort_by_key(|found| {
-        let is_default = defaults.contains(&Some(found.ip));
-        (!is_default, found.is_bridge())
-    });
-    Ok(by_kind(usable))
+    Ok(in_order(usable, |found| defaults.contains(&Some(found.ip))))
 }
 
-fn outer(all: &[HostAddress]) -> Vec<HostAddress> {
-    let outer: Vec<_> = all.iter().filter(|found| found.is_outer()).cloned().collect();
-    match outer.iter().any(HostAddress::is_running) {
-        true => outer.into_iter().filter(HostAddress::is_running).collect(),
-        false => outer,
-    }
+/// Those first of interfaces that run, and those last of bridges; else as the system lists them.
+fn in_order(
+    mut all: Vec<HostAddress>,
+    is_default: impl Fn(&HostAddress) -> bool,
+) -> Vec<HostAddress> {
+    all.sort_by_key(|found| (!found.is_running(), !is_default(found), found.is_bridge()));
+    by_kind(all)
 }
 
 /// Some of each kind first, in the order that they have.
@@ -144,19 +149,18 @@ mod tests {
 
     // spec: ENV-32
     #[test]
-    fn an_interface_that_is_down_or_has_no_cable_is_not_told() {
+    fn an_interface_that_is_down_is_not_told_and_one_that_does_not_run_comes_later() {
         let told = |all: &[(&str, InterfaceFlags)]| {
             let all: Vec<_> = all.iter().map(|(ip, flags)| address(ip, *flags)).collect();
-            let told: Vec<_> = outer(&all).iter().map(|found| found.ip.to_string()).collect();
+            let outer = all.into_iter().filter(HostAddress::is_outer).collect();
+            let told: Vec<_> =
+                in_order(outer, |_| false).iter().map(|found| found.ip.to_string()).collect();
             told.join(" ")
         };
         const UP: InterfaceFlags = InterfaceFlags::IFF_UP;
         const DOWN: InterfaceFlags = InterfaceFlags::IFF_RUNNING;
-        assert_eq!(
-            told(&[("10.0.0.1", UP), ("10.0.0.2", RUNS), ("fe80::1", RUNS)]),
-            "10.0.0.2 fe80::1"
-        );
-        assert_eq!(told(&[("10.0.0.1", UP), ("10.0.0.2", DOWN)]), "10.0.0.1", "before it runs");
+        let all = [("10.0.0.1", UP), ("10.0.0.2", RUNS), ("fe80::1", RUNS), ("10.0.0.3", DOWN)];
+        assert_eq!(told(&all), "10.0.0.2 10.0.0.1 fe80::1");
         let loopback = RUNS.union(InterfaceFlags::IFF_LOOPBACK);
         let inner = ["127.0.0.1", "::1", "0.0.0.0", "224.0.0.1"].map(|ip| (ip, RUNS));
         assert_eq!(told(&inner) + &told(&[("10.0.0.1", loopback), ("10.0.0.2", DOWN)]), "");

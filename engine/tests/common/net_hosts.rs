@@ -51,8 +51,11 @@ impl Hosts {
             let name = self.of(host);
             ip(&format!("netns add {name}"))?;
             ip(&format!("-n {name} link set lo up"))?;
+            // Addresses can be had at once.
+            let no_search = "net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0";
+            ip(&format!("netns exec {name} sysctl -qw {no_search}"))?;
         }
-        self.run(before)?;
+        self.run(before);
         for cable in 0..CABLES {
             let [near, far] = [0, 1].map(|host| self.of(host));
             ip(&format!("-n {near} link add c{cable} type veth peer name c{cable} netns {far}"))?;
@@ -66,15 +69,34 @@ impl Hosts {
                 ip(&format!("-n {name} link set c{cable} up"))?;
             }
         }
-        self.run(behind)
+        self.run(behind);
+        if !behind.is_empty() {
+            self.settle();
+        }
+        Ok(())
     }
 
-    fn run(&self, commands: &[&str]) -> Result<(), String> {
+    /// Waits until interfaces have the addresses that the system gives them.
+    fn settle(&self) {
+        for host in [0, 1].map(|host| self.of(host)) {
+            // The last cable is up in all tests.
+            let shown = || show(&format!("-n {host} -6 addr show dev c1 scope link"));
+            while !shown().contains("fe80:") {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// Where there are namespaces, a test's own commands are to work.
+    fn run(&self, commands: &[&str]) {
         let [a, b] = [0, 1].map(|host| self.of(host));
-        commands.iter().try_for_each(|words| match words.contains("{}") {
-            true => [&a, &b].iter().try_for_each(|host| ip(&words.replace("{}", host))),
-            false => ip(&words.replace("{a}", &a).replace("{b}", &b)),
-        })
+        for words in commands {
+            let done = match words.contains("{}") {
+                true => [&a, &b].iter().try_for_each(|host| ip(&words.replace("{}", host))),
+                false => ip(&words.replace("{a}", &a).replace("{b}", &b)),
+            };
+            done.expect("a command of the test's");
+        }
     }
 
     /// Pulls a cable, or plugs it in again.
@@ -110,10 +132,19 @@ pub fn enter(host: &str) {
 
 /// Runs `ip`, of the package iproute2.
 fn ip(words: &str) -> Result<(), String> {
+    run_ip(words).map(drop)
+}
+
+/// What it prints.
+fn show(words: &str) -> String {
+    run_ip(words).expect("a host of ours")
+}
+
+fn run_ip(words: &str) -> Result<String, String> {
     let output = Command::new("ip").args(words.split_ascii_whitespace()).output();
     let output = output.map_err(|error| format!("ip: {error}"))?;
     match output.status.success() {
-        true => Ok(()),
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => Err(format!("ip {words}: {}", String::from_utf8_lossy(&output.stderr).trim())),
     }
 }

@@ -5,7 +5,8 @@
 use crate::settings;
 use std::fmt::Arguments;
 use std::io::Write;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 pub use tracing::Level;
 use tracing::dispatcher::has_been_set;
 use tracing::level_filters::LevelFilter;
@@ -52,8 +53,27 @@ fn limit() -> LevelFilter {
     })
 }
 
+/// Lines that peers may cause in a time: beyond these, nothing is told until it is over.
+const LINES_MAX: u32 = 100;
+const LINES_TIME: Duration = Duration::from_secs(10);
+
+/// Whether a line is one of those that may be told now.
+fn is_due(level: Level) -> bool {
+    static TOLD: Mutex<Option<(Instant, u32)>> = Mutex::new(None);
+    if level > Level::WARN {
+        return true;
+    }
+    let (mut told, now) = (TOLD.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
+    let (since, lines) = told.filter(|(since, _)| now - *since < LINES_TIME).unwrap_or((now, 0));
+    *told = Some((since, lines.saturating_add(1)));
+    lines < LINES_MAX
+}
+
 #[cold]
 pub(crate) fn write(level: Level, text: Arguments<'_>) {
+    if !is_due(level) {
+        return;
+    }
     if has_been_set() {
         match level {
             Level::ERROR => tracing::error!(target: "ayre", "{text}"),

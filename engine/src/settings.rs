@@ -31,18 +31,18 @@ const PREFIX: &str = "AYRE_";
 
 const MODE: &str = "AYRE_MODE";
 pub(crate) const NET: &str = "AYRE_NET";
-const KEY: &str = "AYRE_KEY";
-const PORTS: &str = "AYRE_PORTS";
-const PROTECTION: &str = "AYRE_PROTECTION";
-const ETHERNET: &str = "AYRE_ETHERNET";
-const FAULTS: &str = "AYRE_FAULTS";
+pub(crate) const KEY: &str = "AYRE_KEY";
+pub(crate) const PORTS: &str = "AYRE_PORTS";
+pub(crate) const PROTECTION: &str = "AYRE_PROTECTION";
+pub(crate) const ETHERNET: &str = "AYRE_ETHERNET";
+pub(crate) const FAULTS: &str = "AYRE_FAULTS";
 const TUNING: &str = "AYRE_TUNING";
 const LOG: &str = "AYRE_LOG";
-const CAPTURE: &str = "AYRE_CAPTURE";
+pub(crate) const CAPTURE: &str = "AYRE_CAPTURE";
 /// In the name of a capture: whose it is.
 const WHOSE: &str = "{rank}";
 const GROUP: &str = "AYRE_GROUP";
-const MEMORY: &str = "AYRE_MEMORY";
+pub(crate) const MEMORY: &str = "AYRE_MEMORY";
 
 /// All that users set.
 // spec: LIFE-30
@@ -58,7 +58,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: NET,
         values: "interfaces, networks or addresses of this host, up to four, with commas between: \
-                 `eth1`, `10.1.0.0/16`, `10.1.0.7`",
+                 `eth1`, `10.1.0.0/16`, `10.1.0.7`; of endpoints also `none`",
         default: "the address from which packets to the first other host leave",
         meaning: "Where other hosts reach the ranks, one for each path. Stronger: `ayre run --net`",
         check: |text| net_words(text).map(drop),
@@ -233,7 +233,7 @@ fn check_name(name: &str) -> Result<(), SetupError> {
 }
 
 /// What a variable says, if it is set.
-fn read<T, E: Display>(
+pub(crate) fn read<T, E: Display>(
     name: &'static str,
     parse: impl FnOnce(&str) -> Result<T, E>,
 ) -> Result<Option<T>, SetupError> {
@@ -246,9 +246,14 @@ fn read<T, E: Display>(
 
 /// A variable says what it may not.
 pub(crate) fn wrong(name: &str, text: &str, why: &dyn Display) -> SetupError {
+    wrong_as(("", name), text, why)
+}
+
+/// The same of one that is named with something in front.
+pub(crate) fn wrong_as((prefix, name): (&str, &str), text: &str, why: &dyn Display) -> SetupError {
     let values = SETTINGS.iter().find(|setting| setting.name == name);
     let values = values.map(|setting| format!("; it may be {}", setting.values));
-    SetupError::Environment(format!("{name}={text}: {why}{}", values.unwrap_or_default()))
+    SetupError::Environment(format!("{prefix}{name}={text}: {why}{}", values.unwrap_or_default()))
 }
 
 pub(crate) fn mode() -> Result<Option<Mode>, SetupError> {
@@ -267,11 +272,20 @@ pub(crate) fn ports() -> Result<Option<PortRange>, SetupError> {
 
 /// Whether links to other hosts are plain.
 pub(crate) fn is_plain() -> Result<Option<bool>, SetupError> {
-    read(PROTECTION, |text| word(text, PROTECTIONS))
+    read(PROTECTION, protection)
+}
+
+/// Whether that is plain.
+pub(crate) fn protection(text: &str) -> Result<bool, String> {
+    word(text, PROTECTIONS)
 }
 
 pub(crate) fn ethernet() -> Result<Option<Ethernet>, SetupError> {
-    read(ETHERNET, |text| word(text, ETHERNETS))
+    read(ETHERNET, ethernet_word)
+}
+
+pub(crate) fn ethernet_word(text: &str) -> Result<Ethernet, String> {
+    word(text, ETHERNETS)
 }
 
 pub(crate) fn faults() -> Result<Option<Plan>, SetupError> {
@@ -378,7 +392,7 @@ pub(crate) fn wrong_tuning(file: &dyn Display, why: &dyn Display) -> SetupError 
     wrong(TUNING, &file.to_string(), why)
 }
 
-fn net_words(text: &str) -> Result<Vec<String>, String> {
+pub(crate) fn net_words(text: &str) -> Result<Vec<String>, String> {
     let words: Vec<_> =
         text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect();
     if words.len() > NET_MAX {

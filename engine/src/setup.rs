@@ -450,6 +450,12 @@ impl Port {
             self.mediated += 1;
         }
         self.linked += usize::from(connection.is_carried());
+        let how = match (connection.is_carried(), connection.mode()) {
+            (true, _) => "by a link with another host",
+            (_, Mode::Direct) => "in shared memory, direct",
+            (_, Mode::Mediated) => "in shared memory, mediated",
+        };
+        tell!(INFO, "connected with peer {index} {how}");
         self.connections[index] = Some(connection);
         Ok(peer)
     }
@@ -534,6 +540,7 @@ impl Begun {
 /// Ends the call of one that is not let in, and tells it why.
 // spec: LIFE-27
 pub(crate) fn turn_away(caller: OwnedFd, why: SetupError) -> SetupError {
+    tell!(WARN, "a caller was not let in: {why}");
     refuse(caller.as_fd(), refusal_of(&why));
     match &why {
         SetupError::Version { .. } => tell!(WARN, "turned away a caller: {why}"),

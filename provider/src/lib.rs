@@ -26,6 +26,7 @@ mod poll;
 mod registry;
 mod source;
 mod sys;
+mod trouble;
 mod wait;
 
 pub use calls::provider::fi_prov_ini;

@@ -5,8 +5,8 @@ mod common;
 use ayre_fi::abi::*;
 use common::ends::*;
 use common::*;
-use std::ffi::c_void;
-use std::ptr::null_mut;
+use std::ffi::{CStr, c_void};
+use std::ptr::{null, null_mut};
 
 fn tsend(end: &End, bytes: &[u8], to: u64, context: usize) -> isize {
     let (start, at) = (bytes.as_ptr().cast(), context as *mut c_void);
@@ -173,7 +173,7 @@ fn wrong_arguments_are_an_error_code() {
     let iov = [Iovec { iov_base: null_mut(), iov_len: 0 }; 9]
         .map(|_| Iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: 8 });
     assert_eq!(call!(ep, msg.sendv(iov.as_ptr(), null_mut(), 9, 0, none)), code(errno::EINVAL));
-    assert_eq!(call!(ep, msg.sendmsg(std::ptr::null(), 0)), code(errno::EINVAL));
+    assert_eq!(call!(ep, msg.sendmsg(null(), 0)), code(errno::EINVAL));
     // Not a message without bytes: MPI_BOTTOM comes this way, when an MPI has lost where it lies.
     let nowhere = Iovec { iov_base: null_mut(), iov_len: 8 };
     assert_eq!(call!(ep, msg.send(null_mut(), 8, none, 0, none)), code(errno::EINVAL));
@@ -323,6 +323,10 @@ fn a_peer_that_has_gone_is_an_error() {
     far.close();
     let failure = next_failure(&near, &[]);
     assert_eq!((failure.op_context as usize, failure.err), (3, errno::ENOTCONN));
+    let words = call!(near.cq, ops.strerror(failure.prov_errno, null(), null_mut(), 0));
+    // SAFETY: it has an end.
+    let words = unsafe { CStr::from_ptr(words) }.to_string_lossy();
+    assert!(words.starts_with("the endpoint ") && words.ends_with(": it has left"), "{words}");
     assert_eq!(tsend(&near, &[1], 0, 2), code(errno::ENOTCONN));
     near.close();
 }
@@ -408,7 +412,7 @@ fn a_sleeper_wakes_when_a_message_comes() {
             let thread = std::thread::spawn(move || {
                 let (cq, mut told): (_, Told) = (sleeper as *mut FidCq, blank());
                 let place = (&raw mut told).cast();
-                let read = call!(cq, ops.sread(place, 1, std::ptr::null(), 60_000));
+                let read = call!(cq, ops.sread(place, 1, null(), 60_000));
                 (read, told.op_context as usize)
             });
             if round % 2 == 0 {

@@ -115,15 +115,19 @@ fn errors_have_a_text() {
     let (cq, eq) = (open_cq(&opened, |_| ()).unwrap(), open_eq(&opened, 0, WAIT_NONE));
     let mut room = [0x55 as c_char; 12];
     let texts = [
-        call!(cq, ops.strerror(5, null(), room.as_mut_ptr(), room.len())),
-        call!(eq, ops.strerror(5, null(), room.as_mut_ptr(), room.len())),
+        call!(cq, ops.strerror(5000, null(), room.as_mut_ptr(), room.len())),
+        call!(eq, ops.strerror(5000, null(), room.as_mut_ptr(), room.len())),
     ];
     for text in texts {
         assert_eq!(text, room.as_ptr());
         // SAFETY: it was cut to the room, with an end.
-        assert_eq!(unsafe { CStr::from_ptr(text) }, c"error 5 of ");
+        assert_eq!(unsafe { CStr::from_ptr(text) }, c"error 5000 ");
     }
-    assert!(!call!(cq, ops.strerror(5, null(), null_mut(), 0)).is_null());
+    // Without room, it is a text that stays.
+    let lasting = call!(cq, ops.strerror(errno::ENOTCONN, null(), null_mut(), 0));
+    // SAFETY: it has an end.
+    let lasting = unsafe { CStr::from_ptr(lasting) };
+    assert_eq!(lasting, c"ayre: the peer has left or died");
     assert_eq!((close(cq), close(eq)), (0, 0));
 }
 

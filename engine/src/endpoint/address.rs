@@ -92,6 +92,20 @@ impl Address {
         Self { reach: Some(reach), ..self }
     }
 
+    /// Where it is, for a person at the endpoint of another address.
+    pub(super) fn in_words(&self, seen_from: &Self) -> String {
+        let name = self.name[0] as u32;
+        match self.reach {
+            // No more than tells it from others: who has all of an address may call.
+            _ if self.is_with(seen_from) => format!("the endpoint {name:08x} of this host"),
+            Some(Reach { places, port, .. }) => {
+                let ips: Vec<_> = places.iter().map(|ip| ip.to_string()).collect();
+                format!("the endpoint at {}, UDP port {port}", ips.join(" or "))
+            }
+            None => format!("the endpoint {name:08x} of another host"),
+        }
+    }
+
     pub(super) fn name(&self) -> Name {
         self.name
     }

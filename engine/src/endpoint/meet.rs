@@ -87,7 +87,9 @@ impl Endpoint {
 
     fn learn(&mut self, address: Address) -> Result<RemoteId, SetupError> {
         if self.remotes.len() >= super::REMOTES_MAX {
-            return Err(SetupError::exhausted("endpoint number"));
+            return Err(SetupError::exhausted(
+                "endpoint number; an endpoint knows 1024 others at most",
+            ));
         }
         let is_neighbour = self.is_neighbour(&address);
         let index = self.remotes.insert(Remote {
@@ -155,6 +157,7 @@ impl Endpoint {
             Standing::Strangers => {
                 if let Err(why) = self.call(remote) {
                     let fault = why.fault();
+                    self.tell_end(remote, &why);
                     self.remotes[remote.index()].standing = Standing::Ended(why);
                     return Err(fault.into());
                 }

@@ -55,7 +55,7 @@ mod windows;
 pub use address::Address;
 pub use options::EndpointOptions;
 pub use posted::{Found, Receive};
-pub use reason::EndReason;
+pub use reason::{EndReason, LatestEnd};
 pub use send::{Outgoing, Sent};
 pub use touch::{Spot, Update, Write};
 pub use touched::{TouchKind, Touched};
@@ -274,17 +274,19 @@ pub struct Endpoint {
     staging: Box<[u8; EAGER_MAX]>,
     /// Ends that the program has not been told yet.
     ended: VecDeque<End>,
+    latest_end: LatestEnd,
     /// From [`Endpoint::rest`] to [`Endpoint::wake`].
     rests: bool,
 }
 
 impl Endpoint {
-    /// Opens an endpoint that others find at [`Endpoint::address`].
+    /// Opens an endpoint that others find at [`Endpoint::address`], as the user's variables say
+    /// ([`EndpointOptions::of_variables`]).
     ///
     /// # Errors
     /// As [`Endpoint::open_with`].
     pub fn open(spin: Spin) -> Result<Self, SetupError> {
-        Self::open_with(&EndpointOptions::new().spin(spin))
+        Self::open_with(&EndpointOptions::of_variables()?.spin(spin))
     }
 
     /// The same, as the options say.
@@ -336,6 +338,7 @@ impl Endpoint {
             is_shared: false,
             staging: Box::new([0; EAGER_MAX]),
             ended: VecDeque::new(),
+            latest_end: LatestEnd::default(),
             rests: false,
         };
         endpoint.set_budget();
@@ -603,9 +606,14 @@ impl Endpoint {
         while let Some(peer) = self.port.died.pop() {
             let connection = self.port.connection(peer).ok();
             let (ended, has_left) = connection.map_or((None, false), |it| (it.ended, it.left));
+            let is_away = connection.is_some_and(Connection::is_carried);
             let known = self.remotes.iter().find(|(_, remote)| remote.peer == Some(peer));
             if let Some((index, _)) = known {
-                let why = EndReason::of_fault(ended.unwrap_or(Fault::PeerDead), has_left);
+                let why = match EndReason::of_fault(ended.unwrap_or(Fault::PeerDead), has_left) {
+                    // Of another host, no more than that is known.
+                    EndReason::Died if is_away => EndReason::Silent(self.silence()),
+                    why => why,
+                };
                 self.end_remote(RemoteId(index as u32), why);
             }
             self.by_peer.get_mut(peer.index()).and_then(Option::take);
@@ -632,6 +640,7 @@ impl Endpoint {
             _ => reason,
         };
         let why = reason.fault();
+        self.tell_end(remote, &reason);
         self.hang_up(remote);
         self.end_sends(remote, why);
         self.end_touching(remote, why);

@@ -1,16 +1,18 @@
 //! How an endpoint is opened.
-use super::Address;
 use super::key;
 use super::places::Places;
+use super::{Address, Endpoint};
 use crate::config::{Config, Spin};
 use crate::connection::Mode;
 use crate::error::SetupError;
+use crate::job::host_addresses;
 use crate::port::Port;
 use crate::settings;
 use crate::tuning::Tuning;
 use crate::wire::{Ethernet, JobKey, NetOptions, Partition, Plan, PortRange, Secret, interfaces};
 use ayre_proto::envelope::LONG_MAX_HERE;
 use rustix::io::Errno;
+use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -57,6 +59,60 @@ impl EndpointOptions {
             memory: None,
             reach: Some(reach),
         }
+    }
+
+    /// What the user's variables choose: `AYRE_NET` (which may be `none` here: other hosts do not
+    /// reach it), `AYRE_PORTS`, `AYRE_PROTECTION`, `AYRE_ETHERNET`, `AYRE_KEY`, `AYRE_CAPTURE`,
+    /// `AYRE_MEMORY` and `AYRE_FAULTS`.
+    ///
+    /// # Errors
+    /// [`SetupError::Environment`] where one is wrong.
+    // spec: LIFE-23
+    pub fn of_variables() -> Result<Self, SetupError> {
+        Self::of_settings("", |_| None)
+    }
+
+    /// The same, where some are named otherwise, too: `find` gives the value of one by its name
+    /// behind `AYRE_`, in lower case letters, and `prefix` stands before its whole name. What
+    /// it finds is stronger.
+    ///
+    /// # Errors
+    /// As [`EndpointOptions::of_variables`].
+    // spec: LIFE-23
+    pub fn of_settings(
+        prefix: &str,
+        find: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, SetupError> {
+        let of = Words { prefix, find };
+        let mut options = Self::new();
+        if of.get(settings::NET, |text| Ok::<_, String>(text == "none"))? == Some(true) {
+            return Ok(options.local());
+        }
+        let at = |text: &str| host_addresses(&settings::net_words(text)?, &[]).map_err(said);
+        let ips = of.get(settings::NET, at)?.unwrap_or_default();
+        options = ips.into_iter().fold(options, Self::at);
+        if let Some(range) = of.get(settings::PORTS, str::parse::<PortRange>)? {
+            options = options.ports(range);
+        }
+        if of.get(settings::PROTECTION, settings::protection)? == Some(true) {
+            options = options.plain();
+        }
+        if let Some(ethernet) = of.get(settings::ETHERNET, settings::ethernet_word)? {
+            options = options.ethernet(ethernet);
+        }
+        if let Some(file) = (of.find)("key") {
+            options = options.key_file(file)?;
+        }
+        if let Some(pattern) = of.get(settings::CAPTURE, settings::capture_pattern)? {
+            options = options.capture(pattern);
+        }
+        if let Some(bytes) = of.get(settings::MEMORY, settings::bytes)? {
+            options = options.memory(bytes);
+        }
+        if let Some(plan) = of.get(settings::FAULTS, str::parse::<Plan>)? {
+            options = options.faults(plan);
+        }
+        Ok(options)
     }
 
     /// How blocking waits behave.
@@ -211,6 +267,36 @@ impl EndpointOptions {
         }
         self
     }
+}
+
+impl Endpoint {
+    /// After which time without a sign of life another host's endpoint is taken for dead.
+    pub(super) fn silence(&self) -> Duration {
+        self.port.config.setup_timeout / SILENCES_PER_CALL
+    }
+}
+
+/// Where the words of variables are found.
+struct Words<'a, F> {
+    prefix: &'a str,
+    find: F,
+}
+
+impl<F: Fn(&str) -> Option<String>> Words<'_, F> {
+    fn get<T, E: Display>(
+        &self,
+        name: &'static str,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<Option<T>, SetupError> {
+        let word = name.trim_start_matches("AYRE_").to_ascii_lowercase();
+        let Some(text) = (self.find)(&word) else { return settings::read(name, parse) };
+        let wrong = |why: E| settings::wrong_as((self.prefix, name), &text, &why);
+        parse(&text).map(Some).map_err(wrong)
+    }
+}
+
+fn said(error: SetupError) -> String {
+    error.to_string()
 }
 
 /// Bytes of a ring as asked for, if there can be one that takes all long messages.

@@ -1,8 +1,12 @@
 //! Why nothing goes to a remote any more.
+use super::meet::Standing;
+use super::{Endpoint, RemoteId};
 use crate::error::{Fault, Refusal, SetupError};
+use crate::log::tell;
 use crate::wire::Unopened;
 use rustix::io::Errno;
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Why an endpoint's connection with a remote has ended, or has not come about.
@@ -117,6 +121,20 @@ impl EndReason {
         }
     }
 
+    /// What a person may do about it.
+    // spec: ERR-10
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Refused(Refusal::User(_)) | Self::Rejected(Refusal::User(_)) => {
+                "; run both as the same user"
+            }
+            Self::Version { .. } => "; both need the same release",
+            Self::Silent(_) => "; it was stopped, or the network between the hosts has failed",
+            Self::Os { errno: Errno::MFILE, .. } => "; raise `ulimit -n`",
+            _ => "",
+        }
+    }
+
     /// Why a connection has ended that has ended with this fault.
     pub(super) fn of_fault(fault: Fault, has_left: bool) -> Self {
         match fault {
@@ -145,5 +163,55 @@ impl From<SetupError> for EndReason {
             SetupError::Os { call, errno } => Self::Os { call, errno },
             other => Self::Other(other.to_string()),
         }
+    }
+}
+
+/// Which remote of an endpoint has ended last, in words, and why: for those who are told the fault
+/// of an operation by a closure, in which the endpoint cannot be asked.
+#[derive(Clone, Debug, Default)]
+pub struct LatestEnd(Arc<Mutex<Option<(String, EndReason)>>>);
+
+impl LatestEnd {
+    /// The last one, if such ends have this fault.
+    pub fn with(&self, fault: Fault) -> Option<(String, EndReason)> {
+        let latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.clone().filter(|(_, reason)| reason.fault() == fault)
+    }
+
+    fn set(&self, text: String, reason: EndReason) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((text, reason));
+    }
+}
+
+impl Endpoint {
+    /// See [`LatestEnd`].
+    pub fn latest_end(&self) -> LatestEnd {
+        self.latest_end.clone()
+    }
+
+    /// A remote in words: where it is, as far as its address says.
+    pub fn describe(&self, remote: RemoteId) -> String {
+        match self.remotes.get(remote.index()) {
+            Some(known) => known.address.in_words(&self.address),
+            None => "an endpoint that is not known".to_owned(),
+        }
+    }
+
+    /// Tells the log, and those who will be told of faults, why a remote ends.
+    // spec: ERR-11, ENV-34
+    #[cold]
+    pub(super) fn tell_end(&self, remote: RemoteId, reason: &EndReason) {
+        let standing = self.remotes.get(remote.index()).map(|known| &known.standing);
+        if let None | Some(Standing::Ended(_) | Standing::Strangers) = standing
+            && *reason == EndReason::Left
+        {
+            return;
+        }
+        let text = format!("{}: {reason}{}", self.describe(remote), reason.advice());
+        match reason {
+            EndReason::Left => tell!(INFO, "{text}"),
+            _ => tell!(WARN, "{text}"),
+        }
+        self.latest_end.set(text, reason.clone());
     }
 }

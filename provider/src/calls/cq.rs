@@ -6,6 +6,7 @@ use crate::cq::{Completion, Cq, Failure};
 use crate::sys::cell::Policy;
 use crate::sys::copy;
 use crate::sys::object::Object;
+use crate::trouble;
 use std::ffi::{c_char, c_int, c_void};
 use std::marker::PhantomData;
 
@@ -228,10 +229,10 @@ pub(super) unsafe extern "C" fn strerror(
 /// There is as much room as is said.
 pub(super) unsafe fn describe(prov_errno: c_int, place: *mut c_char, room: usize) -> *const c_char {
     if place.is_null() || room == 0 {
-        return c"an error of the provider ayre".as_ptr();
+        return trouble::lasting_words(prov_errno).as_ptr();
     }
     // SAFETY: the caller's promise.
-    unsafe { copy::print(place, room, &format!("error {prov_errno} of the provider ayre")) }
+    unsafe { copy::print(place, room, &trouble::words(prov_errno)) }
 }
 
 #[cfg(test)]

@@ -12,9 +12,10 @@ use crate::registry::{self, Entity};
 use crate::sys::core::Parameter;
 use crate::sys::object::Object;
 use crate::sys::{copy, core, tree};
-use ayre::{EndpointOptions, Ethernet};
+use crate::trouble;
+use ayre::log::Level;
+use ayre::{EndpointOptions, SetupError};
 use std::cell::UnsafeCell;
-use std::error::Error;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -41,6 +42,7 @@ const CQ_SIZE_NAME: &CStr = c"cq_size";
 const NET: &CStr = c"net";
 const KEY: &CStr = c"key";
 const PORTS: &CStr = c"ports";
+const PROTECTION: &CStr = c"protection";
 const PLAIN: &CStr = c"plain";
 const ETHERNET: &CStr = c"ethernet";
 const FAULTS: &CStr = c"faults";
@@ -48,7 +50,7 @@ const CAPTURE: &CStr = c"capture";
 const MEMORY: &CStr = c"memory";
 
 /// What a user can choose.
-const PARAMETERS: [(&CStr, Parameter, &CStr); 9] = [
+const PARAMETERS: [(&CStr, Parameter, &CStr); 10] = [
     (
         CQ_SIZE_NAME,
         Parameter::Size,
@@ -72,12 +74,18 @@ const PARAMETERS: [(&CStr, Parameter, &CStr); 9] = [
         Parameter::Text,
         c"UDP ports that endpoints take, for firewalls: first-last (any that is free)",
     ),
-    (PLAIN, Parameter::Choice, c"Between hosts nothing is encrypted, for closed networks (no)"),
+    (
+        PROTECTION,
+        Parameter::Text,
+        c"Links between hosts: sealed (encrypted and authenticated), or plain, for closed networks \
+          (sealed)",
+    ),
+    (PLAIN, Parameter::Choice, c"The same as protection=plain (no)"),
     (
         ETHERNET,
-        Parameter::Choice,
+        Parameter::Text,
         c"Between hosts of one Ethernet, frames of its own for short messages, which takes half \
-          the time and CAP_NET_RAW: yes, or it is an error; no (where ranks may)",
+          the time and CAP_NET_RAW: required, or it is an error; never (where ranks may)",
     ),
     (
         FAULTS,
@@ -104,6 +112,7 @@ const PARAMETERS: [(&CStr, Parameter, &CStr); 9] = [
 #[allow(clippy::unnecessary_safety_comment, reason = "it is the attribute's")]
 pub extern "C" fn fi_prov_ini() -> *mut Provider {
     registry::watch_forks();
+    ayre::log::set_sink(tell_of_engine);
     for (name, what, help) in PARAMETERS {
         core::define(CARD.0.get(), name, what, help);
     }
@@ -112,7 +121,22 @@ pub extern "C" fn fi_prov_ini() -> *mut Provider {
 
 /// Tells the user something, if he wants to know.
 pub(crate) fn tell(area: c_int, what: std::fmt::Arguments<'_>) {
-    core::tell(CARD.0.get(), area, what);
+    core::tell(CARD.0.get(), (LOG_INFO, area), what);
+}
+
+/// Tells the user of something that is in the way.
+pub(crate) fn warn(area: c_int, what: std::fmt::Arguments<'_>) {
+    core::tell(CARD.0.get(), (LOG_WARN, area), what);
+}
+
+/// What the engine tells goes to libfabric's log.
+fn tell_of_engine(level: Level, text: &str) {
+    let level = match level {
+        Level::ERROR | Level::WARN => LOG_WARN,
+        Level::INFO => LOG_INFO,
+        Level::DEBUG | Level::TRACE => LOG_DEBUG,
+    };
+    core::tell(CARD.0.get(), (level, LOG_EP_CTRL), format_args!("{text}"));
 }
 
 /// How large queues are whose programs do not say.
@@ -126,53 +150,42 @@ pub(crate) fn cq_size() -> usize {
 /// `EINVAL` where the user has asked for what is not there or makes no sense; libfabric's log says
 /// why.
 pub(crate) fn endpoint_options() -> Outcome<EndpointOptions> {
-    let text = |name| core::text_parameter(CARD.0.get(), name);
-    let is_chosen = |name| core::choice_parameter(CARD.0.get(), name).unwrap_or(false);
-    let net = text(NET);
-    let (ports, faults) = (text(PORTS), text(FAULTS));
-    let chosen = options((net.as_deref(), ports.as_deref()), is_chosen(PLAIN), faults.as_deref());
-    let captured = chosen.and_then(|options| {
-        let pattern =
-            text(CAPTURE).map(|text| ayre::settings::capture_pattern(&text)).transpose()?;
-        Ok(pattern.into_iter().fold(options, EndpointOptions::capture))
-    });
-    let limited = captured.and_then(|options| {
-        let memory = text(MEMORY).map(|text| ayre::settings::bytes(&text)).transpose()?;
-        Ok(memory.into_iter().fold(options, EndpointOptions::memory))
-    });
-    let options = limited.map_err(|why| {
-        tell(LOG_EP_CTRL, format_args!("{why}"));
-        Code::INVALID
-    })?;
-    Ok(match core::choice_parameter(CARD.0.get(), ETHERNET) {
-        None => options,
-        Some(true) => options.ethernet(Ethernet::Required),
-        Some(false) => options.ethernet(Ethernet::Never),
+    let options = options().map_err(|error| trouble::of_setup("fi_endpoint", &error))?;
+    let is_plain = core::choice_parameter(CARD.0.get(), PLAIN).unwrap_or(false);
+    Ok(if is_plain { options.plain() } else { options })
+}
+
+fn options() -> Result<EndpointOptions, SetupError> {
+    check_names()?;
+    EndpointOptions::of_settings("FI_", |word| {
+        let (name, _, _) = PARAMETERS.iter().find(|(name, _, _)| name.to_str() == Ok(word))?;
+        let text = core::text_parameter(CARD.0.get(), name)?;
+        Some(if *name == ETHERNET { ethernet(&text).to_owned() } else { text })
     })
 }
 
-fn options(
-    (net, ports): (Option<&str>, Option<&str>),
-    is_plain: bool,
-    faults: Option<&str>,
-) -> Result<EndpointOptions, Box<dyn Error>> {
-    let mut options = EndpointOptions::new();
-    let at = EndpointOptions::at;
-    match net {
-        None => {}
-        Some("none") => return Ok(options.local()),
-        Some(wanted) => {
-            let wanted: Vec<_> = wanted.split(',').map(str::to_owned).collect();
-            options = ayre::host_addresses(&wanted, &[])?.into_iter().fold(options, at);
+/// This was yes or no.
+fn ethernet(text: &str) -> &str {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "yes" | "true" | "on" => "required",
+        "0" | "no" | "false" | "off" => "never",
+        _ => text,
+    }
+}
+
+/// Whether all that the user sets is there.
+// spec: LIFE-30
+fn check_names() -> Result<(), SetupError> {
+    let names = PARAMETERS.map(|(name, _, _)| name.to_string_lossy().to_ascii_uppercase());
+    let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let mut ours = set.filter_map(|name| name.strip_prefix("FI_AYRE_").map(str::to_owned));
+    match ours.find(|name| !names.contains(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let there = names.map(|name| format!("FI_AYRE_{name}")).join(", ");
+            Err(SetupError::Environment(format!("no variable FI_AYRE_{name}; there are {there}")))
         }
     }
-    if let Some(ports) = ports {
-        options = options.ports(ports.parse()?);
-    }
-    if let Some(plan) = faults {
-        options = options.faults(plan.parse()?);
-    }
-    Ok(if is_plain { options.plain() } else { options })
 }
 
 /// Threads of ours stop. Objects that the program has left open stay as they are, as does the
@@ -309,4 +322,20 @@ unsafe extern "C" fn open(
     // SAFETY: not null, and the caller's promise.
     unsafe { copy::put(place, handle) };
     0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: LIFE-30
+    #[test]
+    fn the_page_of_settings_has_all_parameters() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/settings.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        for (name, _, _) in PARAMETERS {
+            let name = name.to_string_lossy().to_ascii_uppercase();
+            assert!(page.contains(&format!("FI_AYRE_{name}")), "docs/settings.md lacks {name}");
+        }
+    }
 }

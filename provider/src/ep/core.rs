@@ -18,9 +18,13 @@ use crate::domain::DomainObject;
 use crate::source::{Source, Tended};
 use crate::sys::cell::{Guard, Policy};
 use crate::sys::object::Object;
+use crate::trouble::{self, Unanswered};
 use crate::wait::Wait;
 use ayre::guest::descriptor;
-use ayre::{End, Fault, Found, PostError, Received, RemoteId, TouchKind, Touched, What};
+use ayre::{
+    Busy, End, Fault, Found, LatestEnd, PostError, Received, RemoteId, SetupError, TouchKind,
+    Touched, What,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::thread::{Pid, gettid};
@@ -47,6 +51,10 @@ enum Sleeper {
 pub(super) struct State<L: Policy> {
     pub(super) endpoint: ayre::Endpoint,
     pub(super) peers: Peers,
+    /// Which peer has ended last, and why.
+    latest: LatestEnd,
+    /// Calls that are not answered yet, by the numbers of the peers.
+    unanswered: Unanswered,
     pub(super) tx: Side<L>,
     pub(super) rx: Side<L>,
     /// Messages that were found and set aside, by the program's contexts.
@@ -84,9 +92,12 @@ impl<L: Policy> Core<L> {
         let counting = (wishes.caps & RMA_EVENT != 0).then(|| Arc::clone(domain));
         let bell = descriptor::copy(endpoint.as_fd())?;
         let address = Address::Of(endpoint.address());
+        let latest = endpoint.latest_end();
         let state = L::Cell::new(State {
             endpoint,
             peers: Peers::default(),
+            latest,
+            unanswered: Unanswered::default(),
             tx: Side::new(wishes.tx_flags, [SEND, READ, WRITE]),
             rx: Side::new(wishes.rx_flags, [RECV, REMOTE_READ, REMOTE_WRITE]),
             claimed: HashMap::new(),
@@ -194,10 +205,10 @@ impl<L: Policy> State<L> {
     /// Not a part of what finds nothing, so that that is short.
     #[inline(never)]
     fn advance_on(&mut self) -> bool {
-        let Self { endpoint, tx, rx, peers, counting, .. } = self;
+        let Self { endpoint, tx, rx, peers, latest, counting, .. } = self;
         endpoint.progress_on(
             #[inline(always)]
-            |end| tell(end, (&mut *tx, &mut *rx), peers, counting.as_ref()),
+            |end| tell(end, (&mut *tx, &mut *rx), (peers, latest), counting.as_ref()),
         )
     }
 
@@ -227,8 +238,8 @@ impl<L: Policy> State<L> {
     }
 
     fn rest(&mut self) -> bool {
-        let Self { endpoint, tx, rx, peers, counting, .. } = self;
-        endpoint.rest(|end| tell(end, (&mut *tx, &mut *rx), peers, counting.as_ref()))
+        let Self { endpoint, tx, rx, peers, latest, counting, .. } = self;
+        endpoint.rest(|end| tell(end, (&mut *tx, &mut *rx), (peers, latest), counting.as_ref()))
     }
 
     fn side(&mut self, direction: u64) -> Outcome<&mut Side<L>> {
@@ -253,20 +264,30 @@ impl<L: Policy> State<L> {
             Address::Of(address) => address,
             Address::At(place) => place::find(&place)?,
         };
-        let found = self.endpoint.remote(&address).map_err(|_| Code(errno::EHOSTUNREACH))?;
+        let found = self.endpoint.remote(&address).map_err(|error| {
+            let code = trouble::of_setup(&format!("fi_addr {number}"), &error);
+            if matches!(error, SetupError::Invalid(_)) { Code(errno::EHOSTUNREACH) } else { code }
+        })?;
         self.peers.found(number, found);
         Ok(found)
     }
 
-    /// What a call returns whose operation the engine has not taken.
+    /// What a call returns whose operation for a peer the engine has not taken.
     #[cold]
-    pub(super) fn refused(&mut self, error: PostError) -> Code {
+    pub(super) fn refused(&mut self, to: u64, error: PostError) -> Code {
+        let remote = self.peers.remote(to);
         match error {
-            PostError::Busy(_) => {
+            PostError::Busy(busy) => {
                 self.progress();
+                if let (Busy::Connecting, Some(remote)) = (busy, remote) {
+                    self.unanswered.look(to, || self.endpoint.describe(remote));
+                }
                 Code::AGAIN
             }
-            PostError::Fault(fault) => code_of(fault),
+            PostError::Fault(fault) => {
+                let reason = remote.and_then(|remote| self.endpoint.reason(remote));
+                reason.map_or_else(|| trouble::of_fault(fault), trouble::of_reason)
+            }
         }
     }
 }
@@ -278,26 +299,12 @@ fn has_rung(bell: &OwnedFd) -> bool {
     poll(&mut [PollFd::new(bell, PollFlags::IN)], Some(&at_once)) != Ok(0)
 }
 
-/// The error number of a fault.
-pub(super) fn code_of(fault: Fault) -> Code {
-    match fault {
-        Fault::PeerDead => Code(errno::ENOTCONN),
-        Fault::Malformed => Code(errno::EIO),
-        Fault::ForeignHandle | Fault::Bounds => Code::INVALID,
-        Fault::UnknownKey | Fault::StaleKey => Code(errno::ENOKEY),
-        Fault::Rights => Code(errno::EACCES),
-        Fault::TooLong => Code::TOO_LONG,
-        Fault::NoMemory => Code(errno::ENOMEM),
-        _ => Code(errno::EOTHER),
-    }
-}
-
 /// Something has ended.
 #[inline(always)]
 fn tell<L: Policy>(
     end: End,
     (tx, rx): (&mut Side<L>, &mut Side<L>),
-    peers: &Peers,
+    (peers, latest): (&Peers, &LatestEnd),
     counting: Option<&Arc<DomainObject<L>>>,
 ) {
     match end {
@@ -308,7 +315,7 @@ fn tell<L: Policy>(
             rx.ended(Way::Message, arrival(&op, &received, peers), op.is_told);
         }
         // Kept out of memory until here: what is told most is not stored for what is not.
-        end => tell_other(black_box(end), (tx, rx), peers, counting),
+        end => tell_other(black_box(end), (tx, rx), (peers, latest), counting),
     }
 }
 
@@ -317,7 +324,7 @@ fn tell<L: Policy>(
 fn tell_other<L: Policy>(
     End { context, what, result }: End,
     (tx, rx): (&mut Side<L>, &mut Side<L>),
-    peers: &Peers,
+    (peers, latest): (&Peers, &LatestEnd),
     counting: Option<&Arc<DomainObject<L>>>,
 ) {
     let op = Op::from(context);
@@ -325,15 +332,20 @@ fn tell_other<L: Policy>(
         What::Received(received) => {
             let completion = arrival(&op, &received, peers);
             let olen = (received.len - received.placed) as usize;
-            let code = result.map_or_else(code_of, |()| Code(errno::ETRUNC));
-            rx.failed(Way::Message, failure(completion, code, olen));
+            rx.failed(
+                Way::Message,
+                match result {
+                    Ok(()) => failure(completion, Code(errno::ETRUNC), olen),
+                    Err(fault) => Failure { olen, ..failed(completion, fault, latest) },
+                },
+            );
         }
         What::Sent | What::Written | What::Read | What::Updated => {
             let flags = op.kind.flags();
             let (way, completion) = (way(flags), Completion::new(op.context, flags));
             match result {
                 Ok(()) => tx.ended(way, completion, op.is_told),
-                Err(fault) => tx.failed(way, failure(completion, code_of(fault), 0)),
+                Err(fault) => tx.failed(way, failed(completion, fault, latest)),
             }
         }
         What::Touched(touched) => {
@@ -395,6 +407,18 @@ fn arrival(op: &Op, received: &Received, peers: &Peers) -> Completion {
         data: received.data.unwrap_or(0),
         tag: received.tag.unwrap_or(0),
         source: peers.number(received.source),
+    }
+}
+
+/// The failure of an operation with a fault: if its peer has ended with that, with the reason.
+fn failed(completion: Completion, fault: Fault, latest: &LatestEnd) -> Failure {
+    match latest.with(fault) {
+        None => failure(completion, trouble::of_fault(fault), 0),
+        Some((text, reason)) => {
+            let code = trouble::of_reason(&reason);
+            let prov_errno = trouble::number_of(&text, code);
+            Failure { prov_errno, ..failure(completion, code, 0) }
+        }
     }
 }
 

@@ -61,7 +61,7 @@ impl<L: Policy> State<L> {
                 self.gone(tag, context, is_told);
                 Ok(())
             }
-            Some(Err(error)) => Err(self.refused(error)),
+            Some(Err(error)) => Err(self.refused(to, error)),
             None => self.send_any(Message { to, tag, data, bytes, context }, flags),
         }
     }
@@ -90,7 +90,7 @@ impl<L: Policy> State<L> {
                 Ok(())
             }
             Ok(Sent::UnderWay) => Ok(()),
-            Err(error) => Err(self.refused(error)),
+            Err(error) => Err(self.refused(to, error)),
         }
     }
 }

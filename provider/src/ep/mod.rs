@@ -41,6 +41,7 @@ use crate::registry::{self, Body, Entity};
 use crate::source::{Source, Sources};
 use crate::sys::cell::Policy;
 use crate::sys::object::Object;
+use crate::trouble;
 use crate::wait::Attachment;
 use ayre::Spin;
 use place::Named;
@@ -94,7 +95,8 @@ impl<L: Policy> Ep<L> {
     /// one endpoint ever has.
     pub(crate) fn open(domain: Arc<DomainObject<L>>, wishes: &Wishes) -> Outcome<Self> {
         let options = endpoint_options()?.spin(Spin::SHARED);
-        let endpoint = ayre::Endpoint::open_with(&options).map_err(|error| code_of(&error))?;
+        let endpoint = ayre::Endpoint::open_with(&options);
+        let endpoint = endpoint.map_err(|error| trouble::of_setup("fi_endpoint", &error))?;
         let named = match wishes.source {
             None => None,
             Some(Address::At(place)) => Named::claim(&place, &endpoint.address())?,
@@ -229,13 +231,5 @@ fn set<T>(slot: &mut Option<T>, value: T) -> Outcome {
             *slot = Some(value);
             Ok(())
         }
-    }
-}
-
-fn code_of(error: &ayre::SetupError) -> Code {
-    match error {
-        ayre::SetupError::Os { errno, .. } => Code(errno.raw_os_error()),
-        ayre::SetupError::Exhausted(_) | ayre::SetupError::Memory { .. } => Code(errno::ENOMEM),
-        _ => Code(errno::EOTHER),
     }
 }

@@ -5,7 +5,7 @@ use super::core::{Core, State, failure};
 use super::op::{Kind, Op};
 use super::side::Way;
 use crate::abi::{
-    ADDR_UNSPEC, CLAIM, COMPLETION, DISCARD, MULTI_RECV, PEEK, REMOTE_CQ_DATA, errno,
+    ADDR_NOTAVAIL, ADDR_UNSPEC, CLAIM, COMPLETION, DISCARD, MULTI_RECV, PEEK, REMOTE_CQ_DATA, errno,
 };
 use crate::code::{Code, Outcome};
 use crate::cq::Completion;
@@ -72,7 +72,7 @@ impl<L: Policy> State<L> {
         let (kind, is_told) = (Kind::receive(tag.is_some()), flags & COMPLETION != 0);
         let op = Op { context, buf, kind, is_told, is_many };
         let receive = Receive { source, tag, into, context: op.into(), many };
-        self.endpoint.receive(receive).map_err(|error| self.refused(error))
+        self.endpoint.receive(receive).map_err(|error| self.refused(ADDR_NOTAVAIL, error))
     }
 
     /// Whom a receive takes messages from.
@@ -133,7 +133,7 @@ impl<L: Policy> State<L> {
         let kind = Kind::receive(is_tagged);
         let op = Op { context, buf, kind, is_told, is_many: false };
         let taken = self.endpoint.receive_found(is_tagged, found.id, (into, op.into()));
-        taken.map_err(|error| self.refused(error))
+        taken.map_err(|error| self.refused(ADDR_NOTAVAIL, error))
     }
 
     /// A message was found, or thrown away.

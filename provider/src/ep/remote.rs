@@ -144,6 +144,6 @@ impl<L: Policy> State<L> {
             None => self.look_up(to)?,
         };
         let op = Op { context: note.context, buf: 0, kind, is_told, is_many: false };
-        call(&mut self.endpoint, remote, op.into()).map_err(|error| self.refused(error))
+        call(&mut self.endpoint, remote, op.into()).map_err(|error| self.refused(to, error))
     }
 }

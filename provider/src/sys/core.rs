@@ -4,7 +4,7 @@
 //! its names are visible at all, differs from program to program. What is not found is done
 //! without.
 
-use crate::abi::{LOG_INFO, PARAM_BOOL, PARAM_SIZE_T, PARAM_STRING, Provider};
+use crate::abi::{PARAM_BOOL, PARAM_SIZE_T, PARAM_STRING, Provider};
 use crate::sys::copy;
 use libloading::os::unix::Library;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -115,18 +115,22 @@ pub(crate) fn choice_parameter(provider: *mut Provider, name: &CStr) -> Option<b
     (status == 0).then_some(value != 0)
 }
 
-/// Tells the user something, where libfabric's log is on (`FI_LOG_LEVEL=info`).
-pub(crate) fn tell(provider: *const Provider, area: c_int, what: fmt::Arguments<'_>) {
+/// Tells the user something, where libfabric's log is on up to this level (`FI_LOG_LEVEL=warn`).
+pub(crate) fn tell(
+    provider: *const Provider,
+    (level, area): (c_int, c_int),
+    what: fmt::Arguments<'_>,
+) {
     let Functions { is_enabled: Some(is_enabled), log: Some(log), .. } = functions() else {
         return;
     };
     // SAFETY: it takes any numbers and looks at its own settings.
-    if unsafe { is_enabled(provider, LOG_INFO, area) } == 0 {
+    if unsafe { is_enabled(provider, level, area) } == 0 {
         return;
     }
     let Ok(text) = CString::new(what.to_string()) else { return };
     // SAFETY: a format with one conversion, and the string for it.
     unsafe {
-        log(provider, LOG_INFO, area, c"ayre".as_ptr(), 0, c"%s\n".as_ptr(), text.as_ptr());
+        log(provider, level, area, c"ayre".as_ptr(), 0, c"%s\n".as_ptr(), text.as_ptr());
     }
 }

@@ -1,0 +1,232 @@
+//! What has gone wrong, in words and as a number: words go to libfabric's log at *warn* and are
+//! what `fi_cq_strerror` and `fi_eq_strerror` say; the number is of the kind of the reason.
+
+use crate::abi::{LOG_EP_CTRL, errno};
+use crate::calls::provider;
+use crate::code::Code;
+use ayre::{EndReason, Fault, Refusal, SetupError};
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, c_int};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Numbers of the provider from here on have words of their own; below, they are error numbers.
+const FIRST: c_int = 1 << 24;
+
+/// Words that are kept, for as long as the process lives: programs hold pointers to them.
+const KEPT_MAX: usize = 4096;
+
+static KEPT: Mutex<Vec<&'static CStr>> = Mutex::new(Vec::new());
+
+/// Keeps words; the number by which [`words`] finds them, and whether they are new. None where
+/// there are too many.
+fn keep(text: &str) -> Option<(c_int, bool)> {
+    let text = CString::new(text).ok()?;
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(at) = kept.iter().position(|known| **known == *text) {
+        return Some((FIRST + at as c_int, false));
+    }
+    if kept.len() == KEPT_MAX {
+        return None;
+    }
+    kept.push(Box::leak(text.into_boxed_c_str()));
+    Some((FIRST + kept.len() as c_int - 1, true))
+}
+
+/// What a number of the provider means.
+pub(crate) fn words(number: c_int) -> String {
+    let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let at = usize::try_from(number - FIRST).ok();
+    match at.and_then(|at| kept.get(at)) {
+        Some(text) => text.to_string_lossy().into_owned(),
+        None => usual(number).map_or_else(
+            || format!("error {number} of the provider ayre"),
+            |what| format!("ayre: {what}"),
+        ),
+    }
+}
+
+/// The same for those who have no room for it.
+pub(crate) fn lasting_words(number: c_int) -> &'static CStr {
+    match keep(&words(number)) {
+        Some((number, _)) => {
+            let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+            kept[(number - FIRST) as usize]
+        }
+        None => c"an error of the provider ayre",
+    }
+}
+
+/// What an error number means in the failure of an operation.
+fn usual(number: c_int) -> Option<&'static str> {
+    Some(match number {
+        errno::ENOTCONN => "the peer has left or died",
+        errno::EIO => "the peer broke the formats, or the operation is none",
+        errno::EINVAL => "no such peer, or memory beyond the peer's window",
+        errno::ENOKEY => "the peer has no memory of this key, or not any more",
+        errno::EACCES => "the peer's memory is not open to this",
+        errno::ENOMEM => "the peer keeps no more of what it has no receive for (AYRE_MEMORY)",
+        errno::EMSGSIZE => "longer than an operation may be",
+        errno::ETRUNC => "the message is longer than the memory of its receive",
+        errno::ECANCELED => "the operation was cancelled",
+        errno::EOVERRUN => "the queue was full, and completions were lost",
+        _ => return None,
+    })
+}
+
+/// Something could not be opened or found: told in the log, unless that was said before.
+pub(crate) fn of_setup(what: &str, error: &SetupError) -> Code {
+    let code = code_of_setup(error);
+    if keep(&format!("{what}: {error}")).is_none_or(|(_, is_new)| is_new) {
+        provider::warn(LOG_EP_CTRL, format_args!("{what}: {error} (error {})", code.0));
+    }
+    code
+}
+
+fn code_of_setup(error: &SetupError) -> Code {
+    Code(match error {
+        SetupError::Os { errno, .. } => errno.raw_os_error(),
+        SetupError::Exhausted(_) => errno::ENOSPC,
+        SetupError::Memory { .. } => errno::ENOMEM,
+        SetupError::Environment(_) | SetupError::Invalid(_) => errno::EINVAL,
+        SetupError::TimedOut(_) => errno::ETIMEDOUT,
+        SetupError::PeerLeft { .. } => errno::ENOTCONN,
+        SetupError::Version { .. } => errno::EPROTONOSUPPORT,
+        SetupError::Refused { why, .. } | SetupError::Rejected { why, .. } => return refusal(*why),
+        _ => errno::EOTHER,
+    })
+}
+
+/// The error number of a refusal.
+fn refusal(why: Refusal) -> Code {
+    Code(match why {
+        Refusal::User(_) => errno::EACCES,
+        Refusal::Version(_) => errno::EPROTONOSUPPORT,
+        Refusal::Kind => errno::EPROTOTYPE,
+        Refusal::Taken => errno::EADDRINUSE,
+        Refusal::Full(_) => errno::EUSERS,
+        Refusal::Protection => errno::EKEYREJECTED,
+        Refusal::Resources(_) => errno::EREMOTEIO,
+        Refusal::PathMtu(_) => errno::EMSGSIZE,
+        _ => errno::ECONNREFUSED,
+    })
+}
+
+/// The error number of an endpoint's end.
+pub(crate) fn of_reason(reason: &EndReason) -> Code {
+    Code(match reason {
+        EndReason::Refused(why) | EndReason::Rejected(why) => return refusal(*why),
+        EndReason::Version { .. } => errno::EPROTONOSUPPORT,
+        EndReason::HungUp(_) => errno::ECONNREFUSED,
+        EndReason::Unanswered { .. } | EndReason::Silent(_) => errno::ETIMEDOUT,
+        EndReason::Restarted => errno::ECONNRESET,
+        EndReason::Os { errno, .. } => errno.raw_os_error(),
+        EndReason::Other(_) => errno::EOTHER,
+        _ => return of_fault(reason.fault()),
+    })
+}
+
+/// The error number of a fault.
+pub(crate) fn of_fault(fault: Fault) -> Code {
+    match fault {
+        Fault::PeerDead => Code(errno::ENOTCONN),
+        Fault::Refused => Code(errno::ECONNREFUSED),
+        Fault::PeerRestarted => Code(errno::ECONNRESET),
+        Fault::Malformed => Code(errno::EIO),
+        Fault::ForeignHandle | Fault::Bounds => Code::INVALID,
+        Fault::UnknownKey | Fault::StaleKey => Code(errno::ENOKEY),
+        Fault::Rights => Code(errno::EACCES),
+        Fault::TooLong => Code::TOO_LONG,
+        Fault::NoMemory => Code(errno::ENOMEM),
+        _ => Code(errno::EOTHER),
+    }
+}
+
+/// After this time a call without an answer is told of. Programs that have been told `EAGAIN` until
+/// then would go on in silence.
+const TOLD_AFTER: Duration = Duration::from_secs(5);
+
+/// A call that was not looked at for so long has been answered, or given up.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// Since when calls have no answer, by the program's numbers of the peers.
+#[derive(Debug, Default)]
+pub(crate) struct Unanswered(HashMap<u64, Wait>);
+
+#[derive(Debug)]
+struct Wait {
+    since: Instant,
+    seen: Instant,
+    is_told: bool,
+}
+
+impl Unanswered {
+    /// A program has been told once more that a peer has not answered yet.
+    #[cold]
+    pub(crate) fn look(&mut self, number: u64, whom: impl FnOnce() -> String) {
+        let now = Instant::now();
+        let wait = self.0.entry(number).or_insert(Wait { since: now, seen: now, is_told: false });
+        if now - wait.seen > PAUSE_MAX {
+            *wait = Wait { since: now, seen: now, is_told: false };
+        }
+        wait.seen = now;
+        if now - wait.since >= TOLD_AFTER && !wait.is_told {
+            wait.is_told = true;
+            let (whom, seconds) = (whom(), TOLD_AFTER.as_secs());
+            provider::warn(
+                LOG_EP_CTRL,
+                format_args!(
+                    "fi_addr {number}, {whom}: no answer within {seconds} s, and the call goes on; \
+                     its process answers when it makes progress (reads a completion queue), and \
+                     between hosts firewalls must let UDP through"
+                ),
+            );
+        }
+    }
+}
+
+/// The number for `fi_cq_strerror` of what an endpoint's end was told with.
+pub(crate) fn number_of(text: &str, code: Code) -> c_int {
+    keep(text).map_or(code.0, |(number, _)| number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    #[test]
+    fn words_are_kept_once_and_numbers_below_have_the_usual_ones() {
+        let (one, is_new) = keep("the peer at 10.0.0.1:7000: it has left").unwrap();
+        assert!(is_new);
+        assert_eq!(keep("the peer at 10.0.0.1:7000: it has left"), Some((one, false)));
+        assert_eq!(words(one), "the peer at 10.0.0.1:7000: it has left");
+        assert_eq!(lasting_words(one).to_str().unwrap(), words(one));
+        assert_eq!(
+            words(errno::ETRUNC),
+            "ayre: the message is longer than the memory of its receive"
+        );
+        assert_eq!(words(5000), "error 5000 of the provider ayre");
+        assert_eq!(words(-1), "error -1 of the provider ayre");
+    }
+
+    #[test]
+    fn each_kind_of_reason_has_its_error_number() {
+        let silence = Duration::from_secs(12);
+        for (reason, code) in [
+            (EndReason::Died, errno::ENOTCONN),
+            (EndReason::Left, errno::ENOTCONN),
+            (EndReason::Refused(Refusal::User(4001)), errno::EACCES),
+            (EndReason::Rejected(Refusal::Full(1024)), errno::EUSERS),
+            (EndReason::Version { theirs: 4, ours: 5 }, errno::EPROTONOSUPPORT),
+            (EndReason::Unanswered { waited: silence, tried: vec![] }, errno::ETIMEDOUT),
+            (EndReason::Silent(silence), errno::ETIMEDOUT),
+            (EndReason::HungUp(silence), errno::ECONNREFUSED),
+            (EndReason::Os { call: "socket", errno: Errno::MFILE }, errno::EMFILE),
+        ] {
+            assert_eq!(of_reason(&reason), Code(code), "{reason:?}");
+        }
+        let error = SetupError::Os { call: "memfd_create", errno: Errno::PERM };
+        assert_eq!(code_of_setup(&error), Code(errno::EPERM));
+    }
+}

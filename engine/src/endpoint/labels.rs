@@ -28,9 +28,10 @@ const fn label(context: Context) -> u64 {
 impl Labels {
     /// A receive was posted.
     #[inline(always)]
-    pub(super) fn note(&mut self, context: Context, key: usize) {
+    pub(super) fn note(&mut self, receives: &Slots<Incoming>, key: usize) {
+        // Its context is read only then: nothing of it is kept for this.
         if self.keys.is_some() {
-            self.note_on(context, key);
+            self.note_on(receives[key].context, key);
         }
     }
 

@@ -86,7 +86,7 @@ impl Endpoint {
             Post::Busy => self.receive_grown(posted, incoming),
             Post::Posted(id) => {
                 let key = self.receives.insert(Incoming { id: Some(id), ..incoming });
-                self.labels.note(context, key);
+                self.labels.note(&self.receives, key);
                 Ok(())
             }
             Post::Matched(message) => {
@@ -105,9 +105,8 @@ impl Endpoint {
     ) -> Result<(), PostError> {
         self.grow_receives(incoming.is_tagged)?;
         if let Post::Posted(id) = self.matcher(incoming.is_tagged).post(posted) {
-            let context = incoming.context;
             let key = self.receives.insert(Incoming { id: Some(id), ..incoming });
-            self.labels.note(context, key);
+            self.labels.note(&self.receives, key);
         }
         Ok(())
     }
@@ -138,9 +137,8 @@ impl Endpoint {
                 PostMulti::Released => break (None, true),
             }
         };
-        let context = incoming.context;
         let key = self.receives.insert(Incoming { id, released, ..incoming });
-        self.labels.note(context, key);
+        self.labels.note(&self.receives, key);
         self.receives[key].coming = taken.len();
         for (message, place) in taken {
             self.receives[key].coming -= 1;

@@ -27,9 +27,13 @@ pub(super) fn identity() -> String {
 
 fn told_identity() -> Option<String> {
     let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(format!("{}.{}", boot_id.trim(), network_namespace()?))
+}
+
+/// The number of the network namespace; none where the system does not tell it.
+pub(crate) fn network_namespace() -> Option<u64> {
     // Of this thread, for it is this thread that makes the sockets.
-    let space = std::fs::metadata("/proc/thread-self/ns/net").ok()?.ino();
-    Some(format!("{}.{space}", boot_id.trim()))
+    Some(std::fs::metadata("/proc/thread-self/ns/net").ok()?.ino())
 }
 
 /// The same as a number: of a digest of it.

@@ -23,7 +23,9 @@ pub(crate) mod processors;
 mod secret;
 
 pub use addresses::host_addresses;
-pub(crate) use host::{number as host_number, online as host_processors, ranks_here};
+pub(crate) use host::{
+    network_namespace, number as host_number, online as host_processors, ranks_here,
+};
 pub use memory::limit as usable_memory;
 
 use crate::config::{Config, Spin};

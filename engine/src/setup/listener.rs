@@ -3,9 +3,12 @@
 //! A name stands in the user's folder, which others cannot enter, so that they cannot fill the
 //! place for waiting callers either; and in the namespace of sockets without files, for callers
 //! that do not share the folder: of another mount namespace, of root, of a group. Whoever calls
-//! tries them in this order.
+//! tries them in this order. The file's name ends in the number of the network namespace, which
+//! holds the sockets without files, so that both places reach the same processes: another network
+//! namespace is another host, also where it shares the folder.
 use crate::error::SetupError;
 use crate::folder::Folder;
+use crate::job::network_namespace;
 use crate::sys::{descriptor, fork};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, Stat};
@@ -64,13 +67,14 @@ impl Listener {
         let in_folder = Folder::make().and_then(|folder| {
             sweep(&folder);
             // Under its name only once it listens: what does not is removed.
+            let name = file_name(name);
             let fresh = format!(".{name}");
             let socket = bound(&folder.address(&fresh).ok()?).ok()?;
-            if folder.rename(&fresh, name).is_err() {
+            if folder.rename(&fresh, &name).is_err() {
                 folder.remove(&fresh);
                 return None;
             }
-            Some((socket, File::In(folder, name.to_owned())))
+            Some((socket, File::In(folder, name)))
         });
         let without = abstract_address(name).and_then(|address| bound(&address));
         let (socket, file) = in_folder.unzip();
@@ -125,8 +129,8 @@ pub(crate) enum Knock {
 // spec: LIFE-31
 pub(crate) fn knock(name: &str) -> Result<Knock, SetupError> {
     let mut is_full = false;
-    let folders = Folder::all();
-    let in_folders = folders.iter().filter_map(|folder| folder.address(name).ok());
+    let (folders, file) = (Folder::all(), file_name(name));
+    let in_folders = folders.iter().filter_map(|folder| folder.address(&file).ok());
     for address in in_folders.chain(abstract_address(name)) {
         let socket = control_socket(SocketFlags::NONBLOCK)?;
         match connect(&socket, &address) {
@@ -142,6 +146,11 @@ pub(crate) fn knock(name: &str) -> Result<Knock, SetupError> {
 /// Whether somebody listens at a name.
 pub(crate) fn answers(name: &str) -> bool {
     matches!(knock(name), Ok(Knock::Called(_) | Knock::Full))
+}
+
+/// The file of a name in the folder; without a number, where the system does not tell it.
+fn file_name(name: &str) -> String {
+    network_namespace().map_or_else(|| name.to_owned(), |number| format!("{name}.{number}"))
 }
 
 /// Removes what killed processes have left in the folder.
@@ -319,7 +328,7 @@ mod tests {
         assert!(matches!(knock(&name), Ok(Knock::Nobody)));
         let listener = Listener::at_name(&name).unwrap();
         let place = Folder::make().expect("a folder of this user's");
-        assert!(place.names().any(|found| found == name));
+        assert!(place.names().any(|found| found == file_name(&name)));
         assert_eq!(listener.sockets().count(), 2);
         let callers: Vec<_> = std::iter::from_fn(|| match knock(&name) {
             Ok(Knock::Called(socket)) => Some(socket),

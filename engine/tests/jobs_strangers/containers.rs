@@ -30,6 +30,8 @@ enum Outcome {
     /// Refused by the side that was to call.
     Rejected(u32),
     Failed,
+    /// Nobody listens there on this host.
+    Elsewhere,
 }
 
 impl Outcome {
@@ -40,6 +42,7 @@ impl Outcome {
             Self::Refused(user) => [2, user.into()],
             Self::Rejected(user) => [3, user.into()],
             Self::Failed => [4, 0],
+            Self::Elsewhere => [5, 0],
         }
     }
 
@@ -47,7 +50,8 @@ impl Outcome {
         let all = [Self::ByLink, Self::Refused, Self::Rejected];
         match words {
             [0, _] => Self::ByMemory,
-            [index @ 1..4, user] => all[index as usize - 1](user as u32),
+            [index @ 1..=3, user] => all[index as usize - 1](user as u32),
+            [5, _] => Self::Elsewhere,
             _ => Self::Failed,
         }
     }
@@ -160,7 +164,13 @@ fn talk(number: u64, line: &Line) {
         *word = line.hear().to_le_bytes();
     }
     let address = Address::from_bytes(&bytes).expect("an address");
-    let remote = side.endpoint.remote(&address).expect("one that can be called");
+    let Ok(remote) = side.endpoint.remote(&address) else {
+        if number.is_multiple_of(2) {
+            Outcome::Elsewhere.words().into_iter().for_each(|word| line.say(word));
+        }
+        line.hear();
+        return;
+    };
     if number.is_multiple_of(2) {
         (0..LEN).for_each(|at| side.bytes[at] = at as u8);
         let sent = side.send(remote);
@@ -244,6 +254,23 @@ fn endpoints_share_memory_across_namespaces() {
             );
             let user = |container: Container| container.user_and_groups(4001, &[4001]);
             all_share(family, &user(new()), &[user(new().hidepid()), user(new().pid())]);
+        },
+    );
+}
+
+// spec: LIFE-24, LIFE-31
+#[test]
+fn another_network_is_another_host_though_both_share_the_folder_of_names() {
+    with_processes(
+        |number, line| talk(number, &line),
+        |family| {
+            if !may_make() {
+                return;
+            }
+            let (host, other) = (Container::none(), Container::none().network());
+            for pair in [[&other, &host], [&host, &other], [&other, &other]] {
+                assert_eq!(meet(family, pair, &[(LOCAL, "")]), Outcome::Elsewhere);
+            }
         },
     );
 }

@@ -8,7 +8,7 @@ mod world;
 use attacker::{
     BYE, Begun, HELLO, Layout, OFFER_QUEUE, OFFER_REGION, Offer, PAGE_BYTES, Parts, REFUSE,
     VERSION, WELCOME, accept_from, bell_pair, connect_to, hello, listen_at, memory_file, receive,
-    sealed_file, send, send_bytes,
+    refusal_to, sealed_file, send, send_bytes,
 };
 use ayre::{Config, Fault, Mode, PeerId, Port, Refusal, SetupError, Spin};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -31,16 +31,6 @@ fn turned_away(world: &mut World, words: [u64; 8], fds: &[BorrowedFd<'_>]) -> [u
     assert_eq!(peer.index() as u64, attacker.number);
     world.honest_round();
     refusal
-}
-
-/// Code and detail of the refusal that a stranger hears, and then the end.
-fn refusal_to(stranger: &OwnedFd) -> [u64; 2] {
-    let heard: Vec<_> = std::iter::repeat_with(|| receive(stranger)).take(3).collect();
-    let said: Vec<_> = heard.iter().flatten().map(|(words, _)| *words).collect();
-    let &[[kind, version, code, detail, ..]] = &said[..] else { panic!("{said:?}") };
-    assert_eq!((kind, version), (REFUSE, VERSION));
-    assert!(heard[2].is_none(), "the victim closes");
-    [code, detail]
 }
 
 // spec: LIFE-7, LIFE-9, LIFE-27, LANE-14

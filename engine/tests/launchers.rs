@@ -272,8 +272,8 @@ fn what_a_launcher_says_wrongly_in_the_environment_is_named() {
             spoilt((0, 1), "PMI_RANK=first", &|command| {
                 command.env("PMI_RANK", "first");
             });
-            spoilt((1, 1), "rank 1 of 1", &|_| {});
-            spoilt((0, 1025), "at most 1024", &|_| {});
+            spoilt((1, 1), "rank 1 of 1 ranks", &|_| {});
+            spoilt((0, 1025), "1024 at most", &|_| {});
             spoilt((0, 1), "AYRE_PROTECTION=none", &|command| {
                 command.env("AYRE_PROTECTION", "none");
             });
@@ -318,7 +318,7 @@ fn expect_no_key(family: &Family, victim: usize, spoil: fn(&str, &str) -> Option
         let spoilt = spoil(asked, right.trim_end()).map(|answer| answer + "\n");
         let right = spoilt.unwrap_or(right);
         let seen = if asked.ends_with("key=ayre-card-1") {
-            right.replace("card-1/", "card-1/other-")
+            right.replace("card-2/", "card-2/other-")
         } else {
             right
         };
@@ -358,34 +358,51 @@ fn a_key_that_was_changed_or_is_for_another_rank_is_not_taken() {
     );
 }
 
-// spec: LIFE-24
+// spec: LIFE-24, LIFE-31
 #[test]
-fn a_rank_that_is_killed_while_it_joins_leaves_nothing() {
+fn what_a_rank_leaves_that_is_killed_while_it_joins_is_removed_by_the_next() {
     with_processes(
         |_, _| {
             let _ = Port::join();
         },
         |family| {
             let runtime = Directory::new();
-            let server = Server::new(2);
-            let mut rank = start(family, &server, (0, 2), |command| {
-                command.env("XDG_RUNTIME_DIR", runtime.path()).env("TMPDIR", runtime.path());
-            });
-            let card = server.text("ayre-card-0");
-            let name =
-                card.split('/').find(|field| field.starts_with("ayre-") && field.len() == 37);
-            let address = SocketAddrUnix::new_abstract_name(name.unwrap().as_bytes()).unwrap();
-            let knock = || {
-                let kind = SocketType::SEQPACKET;
-                let socket = rustix::net::socket(AddressFamily::UNIX, kind, None).unwrap();
-                rustix::net::connect(&socket, &address)
+            let kill_one = || {
+                let server = Server::new(2);
+                let mut rank = start(family, &server, (0, 2), |command| {
+                    command.env("XDG_RUNTIME_DIR", runtime.path()).env("TMPDIR", runtime.path());
+                });
+                let name = name_on(&server.text("ayre-card-0"));
+                kill_at(&mut rank, &name);
+                name
             };
-            assert_eq!(knock(), Ok(()), "it listens before it tells where");
-            rank.kill();
-            assert_eq!(knock(), Err(rustix::io::Errno::CONNREFUSED));
-            assert!(runtime.entries().is_empty());
+            let (first, second) = (kill_one(), kill_one());
+            let [folder] = &runtime.entries()[..] else { panic!("the user's folder alone") };
+            let left = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name());
+            let left: Vec<_> = left.collect();
+            let is_of = |name: &str| left.iter().any(|file| file.to_str().unwrap().contains(name));
+            assert!(left.len() == 1 && is_of(&second) && !is_of(&first), "{left:?}");
         },
     );
+}
+
+/// Where a rank listens, by its card.
+fn name_on(card: &str) -> String {
+    let mut fields = card.split('/');
+    fields.find(|field| field.starts_with("ayre-") && field.len() == 37).unwrap().to_owned()
+}
+
+/// Kills a rank, after which nobody listens at its name.
+fn kill_at(rank: &mut Process, name: &str) {
+    let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap();
+    let knock = || {
+        let kind = SocketType::SEQPACKET;
+        let socket = rustix::net::socket(AddressFamily::UNIX, kind, None).unwrap();
+        rustix::net::connect(&socket, &address)
+    };
+    assert_eq!(knock(), Ok(()), "it listens before it tells where");
+    rank.kill();
+    assert_eq!(knock(), Err(rustix::io::Errno::CONNREFUSED));
 }
 
 /// A folder with a `libpmix` of our own.
@@ -425,7 +442,7 @@ fn join_or_refuse() {
 fn a_library_of_pmix_is_used_as_declared_and_believed_nothing() {
     const WRONG: [(&str, &str); 15] = [
         ("init", "PMIX_ERROR"),
-        ("rank", "rank 1 of 1"),
+        ("rank", "rank 1 of 1 ranks"),
         ("no size", "PMIX_ERR_NOT_FOUND"),
         ("null size", "a value is missing"),
         ("size of another type", "a value has another type"),

@@ -548,28 +548,26 @@ fn who_has_gone_ends_what_is_under_way() {
     }
 }
 
-/// Nothing is lost where a program reads its queue late: peers wait.
+/// A program that reads its queue late loses nothing, and its peers need not wait before memory is
+/// short.
 #[test]
-fn a_flood_of_data_waits_for_the_program() {
+fn a_flood_of_data_is_kept_for_a_program_that_reads_late() {
     const LONG: u64 = 80_000;
     let scene = Scene::new(Wishes { cq_flags: SELECTIVE_COMPLETION, ..Wishes::remote() }, 8);
     let [sender, target] = &scene.ends;
     let (ep, bytes) = (sender.ep, [1u8; 8]);
     let inject = |data| call!(ep, rma.injectdata(bytes.as_ptr().cast(), 8, data, 0, 0, KEY));
     let mut posted = 0;
-    let mut refused = 0;
-    // Who posts no more for long waits for the program.
-    while posted < LONG && refused < 10_000 {
+    while posted < LONG {
         match inject(posted) {
-            0 => (posted, refused) = (posted + 1, 0),
+            0 => posted += 1,
+            // Until the target has had its time.
             status => {
                 assert_eq!(status, code(errno::EAGAIN));
-                refused += 1;
                 scene.ends.iter().for_each(give_time);
             }
         }
     }
-    assert!(posted > 60_000 && posted < LONG, "{posted}");
     let mut read = 0;
     while read < posted {
         if let Ok((told, _)) = target.read() {

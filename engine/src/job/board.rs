@@ -48,11 +48,11 @@ pub(super) trait Board: Debug {
 // spec: LIFE-23
 pub(super) fn find(patience: Duration) -> Result<Option<Box<dyn Board>>, SetupError> {
     if let Some(pmi) = Pmi::find(patience)? {
-        check_rank(pmi.rank(), pmi.size())?;
+        check_rank(pmi.rank(), pmi.size(), "PMI_RANK, PMI_SIZE")?;
         return Ok(Some(Box::new(pmi)));
     }
     if let Some(pmix) = Pmix::find(patience)? {
-        check_rank(pmix.rank(), pmix.size())?;
+        check_rank(pmix.rank(), pmix.size(), "PMIX_RANK, PMIx's job size")?;
         return Ok(Some(Box::new(pmix)));
     }
     Ok(None)

@@ -35,7 +35,7 @@ pub(super) fn is_named() -> bool {
 // spec: LIFE-2, LIFE-21
 pub(super) fn read(choices: Choices) -> Result<Job, SetupError> {
     let (rank, size) = (number("AYRE_RANK")?, number("AYRE_SIZE")?);
-    check_rank(rank, size)?;
+    check_rank(rank, size, "AYRE_RANK, AYRE_SIZE")?;
     let processors = number("AYRE_PROCESSORS").ok();
     let directory = PathBuf::from(variable("AYRE_JOB")?);
     let here = match std::env::var("AYRE_HOST_RANKS") {
@@ -53,16 +53,17 @@ pub(super) fn read(choices: Choices) -> Result<Job, SetupError> {
     Ok(Job { rank, size, here: count, processors, choices, route })
 }
 
-/// A rank is one of the job's, and a job is not larger than what a port can have of peers.
-pub(super) fn check_rank(rank: usize, size: usize) -> Result<(), SetupError> {
+/// A rank is one of the job's, and a job is not larger than what a port can have of peers; both
+/// numbers come with the variables that tell them.
+pub(super) fn check_rank(rank: usize, size: usize, told_by: &str) -> Result<(), SetupError> {
     if size > PEERS_MAX {
         return Err(wrong(format!(
-            "a job of {size} ranks (AYRE_SIZE); it has {PEERS_MAX} at most"
+            "a job of {size} ranks ({told_by}); it has {PEERS_MAX} at most"
         )));
     }
     if rank >= size {
         return Err(wrong(format!(
-            "rank {rank} (AYRE_RANK) of {size} ranks (AYRE_SIZE), which are numbered from 0 on"
+            "rank {rank} of {size} ranks ({told_by}), which are numbered from 0 on"
         )));
     }
     Ok(())

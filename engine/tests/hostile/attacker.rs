@@ -231,6 +231,16 @@ pub(crate) fn send(socket: impl AsFd, words: [u64; 8], fds: &[BorrowedFd<'_>]) -
     send_bytes(socket, &bytes, fds)
 }
 
+/// Code and detail of the refusal that a stranger hears, and then the end.
+pub(crate) fn refusal_to(stranger: &OwnedFd) -> [u64; 2] {
+    let heard: Vec<_> = std::iter::repeat_with(|| receive(stranger)).take(3).collect();
+    let said: Vec<_> = heard.iter().flatten().map(|(words, _)| *words).collect();
+    let &[[kind, version, code, detail, ..]] = &said[..] else { panic!("{said:?}") };
+    assert_eq!((kind, version), (REFUSE, VERSION));
+    assert!(heard[2].is_none(), "the victim closes");
+    [code, detail]
+}
+
 /// Takes a packet that must be there; waits for it where the victim runs in another thread.
 pub(crate) fn receive(socket: impl AsFd) -> Option<([u64; 8], Vec<OwnedFd>)> {
     let mut bytes = [0; 64];

@@ -114,6 +114,11 @@ thread_local! {
     static NAPPED: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
+thread_local! {
+    /// On which processors this thread may run, and when that was asked.
+    static AFFINITY: Cell<Option<(Instant, Option<Processors>)>> = const { Cell::new(None) };
+}
+
 /// This thread's nap is over.
 pub(super) fn has_napped() {
     NAPPED.set(Some(Instant::now()));
@@ -135,8 +140,14 @@ pub(super) fn is_here(name: Name) -> bool {
 
 /// This thread polls. How many threads do, and on which processors.
 pub(super) fn polls() -> (usize, Option<Processors>) {
-    let own = (thread::current().id(), Processors::of_this_thread());
-    crowd().threads.polls(own, Instant::now())
+    let now = Instant::now();
+    let known = AFFINITY.get().filter(|(asked, _)| now - *asked < RECENTLY);
+    let (_, own) = known.unwrap_or_else(|| {
+        let own = (now, Processors::of_this_thread());
+        AFFINITY.set(Some(own));
+        own
+    });
+    crowd().threads.polls((thread::current().id(), own), now)
 }
 
 #[cfg(all(test, not(loom)))]

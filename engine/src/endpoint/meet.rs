@@ -508,13 +508,13 @@ impl Endpoint {
             return self.too_short(remote, peer);
         }
         known.ring_in = connection.inward.ring().map(|ring| ring.receiver());
-        known.processors =
-            known.is_neighbour.then(|| connection.processors()).flatten().map(Box::new);
         (known.peer, known.open) = (Some(peer), Some(peer));
         (known.ahead, known.shut_out) = (Ahead::default(), None);
         known.standing = Standing::Connected;
         (known.closed, known.called) = (None, None);
         known.is_neighbour = !connection.is_carried() && !crowd::is_here(known.address.name());
+        known.processors =
+            known.is_neighbour.then(|| connection.processors()).flatten().map(Box::new);
         if self.by_peer.len() <= peer.index() {
             self.by_peer.resize(peer.index() + 1, None);
         }
@@ -522,6 +522,7 @@ impl Endpoint {
         if self.has_come(self.hot).is_none() {
             self.hot = peer.index();
         }
+        self.count_sharers();
         self.look_about();
     }
 }

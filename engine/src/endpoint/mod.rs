@@ -457,10 +457,11 @@ impl Endpoint {
     #[inline(never)]
     fn look_about(&mut self) {
         let neighbours = self.remotes.iter().filter(|(_, remote)| remote.is_neighbour);
-        self.neighbours = neighbours.count();
-        self.set_budget();
-        let connected = self.remotes.iter().filter(|(_, remote)| remote.peer.is_some());
-        self.sharers.count(connected.filter_map(|(_, remote)| remote.processors.as_deref()));
+        let neighbours = neighbours.count();
+        if self.neighbours != neighbours {
+            self.neighbours = neighbours;
+            self.set_budget();
+        }
         let connections = self.port.connections.iter().flatten().count();
         self.patience = if self.is_linked(self.hot) {
             0
@@ -471,6 +472,14 @@ impl Endpoint {
         } else {
             POLLS_ALONE - 1
         };
+    }
+
+    /// A remote was connected, or is no more.
+    // spec: ENV-5
+    #[cold]
+    fn count_sharers(&mut self) {
+        let connected = self.remotes.iter().filter(|(_, remote)| remote.peer.is_some());
+        self.sharers.count(connected.filter_map(|(_, remote)| remote.processors.as_deref()));
     }
 
     /// Something has come from another one than before.
@@ -653,6 +662,7 @@ impl Endpoint {
             (known.ring_in, known.ring_out, known.process) = (None, None, None);
             (known.closed, known.called) = (None, None);
             known.standing = Standing::Ended(reason);
+            self.count_sharers();
             self.end_touched(remote);
         }
     }

@@ -6,8 +6,8 @@ mod attacker;
 mod world;
 
 use attacker::{
-    Attacker, Begun, Lane, Memory, PAGE_BYTES, Parts, connect_to, hello, receive, refusal_to,
-    sealed_file, send,
+    Attacker, Begun, Lane, Memory, PAGE_BYTES, Parts, connect_to, hello, refusal_to, sealed_file,
+    send,
 };
 use ayre::*;
 use ayre_proto::lane::Kind;

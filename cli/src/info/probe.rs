@@ -121,7 +121,7 @@ fn membarrier_probe() -> Probe {
     Probe { name: "membarrier", available: works, consequence }
 }
 
-/// What is used where it is allowed, and what happens otherwise.
+/// The features that Ayre uses where it may, each with what happens otherwise.
 fn shortcuts() -> Vec<Probe> {
     let (segment, receive) = (libc::UDP_SEGMENT, libc::UDP_GRO);
     vec![

@@ -134,7 +134,7 @@ pub(super) fn has(name: &str) -> bool {
     GROUPS.iter().any(|group| group.names.contains(&name))
 }
 
-/// What is asked for and cannot be had: why, and what there is. A size is not looked at here.
+/// The error for a name that no case has: the reason, and the names that exist. It ignores sizes.
 pub(super) fn refusal(args: &Args) -> Option<String> {
     let of = |group: &&Group, op: &str| group.names.iter().any(|name| name.contains(op));
     let missed = args.ops.iter().find(|op| {

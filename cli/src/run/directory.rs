@@ -25,7 +25,7 @@ const NAME_BYTES: usize = 16;
 /// `/<rank>.sock` and a zero.
 const SOCKET_PATH_MAX: usize = 108;
 const SOCKET_NAME_MAX: usize = "/65535.sock".len() + 1;
-/// What comes to the path of the place.
+/// The part of a path below the place.
 const NEEDED: usize = "/".len() + PREFIX.len() + 2 * NAME_BYTES + SOCKET_NAME_MAX;
 
 /// A job directory; dropping it removes it with all it contains.

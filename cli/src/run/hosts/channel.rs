@@ -94,7 +94,7 @@ pub(super) struct Assignment {
     pub(super) key: Secret<[u8; 32]>,
 }
 
-/// What is not to stand in an error or a log: a key, or variables, which may be passwords.
+/// A value that errors and logs must not print: a key, or variables, which may be passwords.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Secret<T>(pub(super) T);
 

@@ -18,7 +18,8 @@ pub(crate) struct Seen {
     ends: Vec<(u64, End)>,
     /// Items that were passed on.
     passed: usize,
-    pub(crate) is_done: bool,
+    /// How often it was told that something is done.
+    pub(crate) done: usize,
 }
 
 impl Seen {
@@ -95,7 +96,7 @@ pub(crate) fn member(port: Port) -> Member {
     member.stage("total", total()).expect("a new name");
     member.stage("picky", picky).expect("a new name");
     member.stage("sink", sink).expect("a new name");
-    let done = |seen: &mut Seen, _: &mut Call<'_>, []: [u64; 0], _: &[u8]| seen.is_done = true;
+    let done = |seen: &mut Seen, _: &mut Call<'_>, []: [u64; 0], _: &[u8]| seen.done += 1;
     assert_eq!(member.register("done", done).expect("a new name"), DONE);
     member
 }
@@ -130,7 +131,7 @@ fn first_of(
 ) -> Vec<Seen> {
     all(executor, members, |member, seen, own| {
         if own > 0 {
-            return member.serve_while(seen, |seen| !seen.is_done).expect("all live");
+            return member.serve_while(seen, |seen| seen.done == 0).expect("all live");
         }
         run(member, seen);
         for peer in 1..members {
@@ -307,11 +308,10 @@ pub fn entries_change_while_items_flow(executor: Executor) {
             let way = Entry::new(PeerId(1), 2, APPEND).arguments([7, 0, 0, 0]).goes_on();
             let name = Name { peer: PeerId(0), number: 1 };
             member.set_entry(seen, PeerId(0), name, way).expect("there is room");
-            member.serve_while(seen, |seen| !seen.is_done).expect("all live");
-            seen.is_done = false;
+            member.serve_while(seen, |seen| seen.done == 0).expect("all live");
             let stream = member.open_stream(seen, 1).expect("an entry");
             let mut number = 0_u64;
-            while !seen.is_done {
+            while seen.done < 2 {
                 member.push(seen, &stream, number.to_le_bytes()).expect("it goes on");
                 member.poll(seen);
                 number += 1;
@@ -334,7 +334,7 @@ pub fn entries_change_while_items_flow(executor: Executor) {
                 }
             }
         }
-        _ => member.serve_while(seen, |seen| !seen.is_done).expect("all live"),
+        _ => member.serve_while(seen, |seen| seen.done == 0).expect("all live"),
     });
     let mut next = 0_u64;
     for turn in 0..u64::from(TURNS) {
@@ -418,12 +418,12 @@ pub fn entries_have_owners(executor: Executor) {
         if own == 0 {
             member.set_entry(seen, PeerId(1), name, entry).expect("it is new");
             member.call(seen, PeerId(2), DONE, [], b"").expect("it lives");
-            member.serve_while(seen, |seen| !seen.is_done).expect("all live");
+            member.serve_while(seen, |seen| seen.done == 0).expect("all live");
             member.clear_entry(seen, PeerId(1), name).expect("it is its own");
             assert_eq!(member.clear_entry(seen, PeerId(1), name), unknown);
         }
         if own == 2 {
-            member.serve_while(seen, |seen| !seen.is_done).expect("all live");
+            member.serve_while(seen, |seen| seen.done == 0).expect("all live");
             assert_eq!(member.set_entry(seen, PeerId(1), name, entry), denied);
             assert_eq!(member.clear_entry(seen, PeerId(1), name), denied);
             member.call(seen, PeerId(0), DONE, [], b"").expect("it lives");
@@ -455,9 +455,9 @@ pub fn death_ends_streams(executor: Executor) {
                         while_alive(&mut member, &mut seen, |seen| seen.of(1).is_empty());
                         member.call(&mut seen, PeerId(1), DONE, [], b"").expect("it lives yet");
                         while_alive(&mut member, &mut seen, |seen| seen.end(1).is_none());
-                        while_alive(&mut member, &mut seen, |seen| !seen.is_done);
+                        while_alive(&mut member, &mut seen, |seen| seen.done == 0);
                     }
-                    _ => while_alive(&mut member, &mut seen, |seen| !seen.is_done),
+                    _ => while_alive(&mut member, &mut seen, |seen| seen.done == 0),
                 }
                 if own != 1 {
                     member.sync(&mut seen).expect("one has died");

@@ -311,6 +311,22 @@ many() {
     fi
 }
 
+# children MPI: ranks start processes by each of multiprocessing's ways, and go on meanwhile.
+children() {
+    mpi="$1"
+    begin "multiprocessing" "$1" 2
+    prepare "$mpi"
+    launch "$mpi" ayre 2 "$(python_of "$mpi")" "$sets/children.py" >"$work/children" 2>&1 ||
+        echo "failed" >>"$work/children"
+    if [ "$(grep -cx 'fork\|spawn\|forkserver' "$work/children")" -eq 3 ] &&
+        ! grep -q failed "$work/children"; then
+        ends 3 0 0 "children by fork, spawn and forkserver"
+    else
+        ends 0 1 0 "it hangs or has failed"
+        tail -n 5 "$work/children" | sed 's/^/    /'
+    fi
+}
+
 # cell WHAT MPI...: where it is asked for.
 cell() {
     case "$wanted" in
@@ -328,6 +344,7 @@ if [ "$wanted" = quick ]; then
     cell lammps openmpi-4.1 2
     cell killed openmpi-4.1
     cell many openmpi-4.1 2
+    cell children openmpi-4.1
 else
     for mpi in openmpi-4.1 openmpi-5 mpich-5; do
         for ranks in 1 2 3 4; do
@@ -335,6 +352,7 @@ else
         done
         cell killed "$mpi"
         cell many "$mpi" 3
+        cell children "$mpi"
         for ranks in 2 4; do
             cell lammps "$mpi" "$ranks"
             # What is packaged is linked with Open MPI.

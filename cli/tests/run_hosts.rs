@@ -143,10 +143,10 @@ fn assert_says(output: &Output, expected: &str) {
 fn ranks_learn_their_place_and_that_of_their_host() {
     let hosts = Hosts::new(&["a", "b"]);
     let script =
-        "echo $AYRE_RANK $AYRE_SIZE $AYRE_HOST_RANKS ${AYRE_MODE-unset} ${AYRE_ADDRESSES:+net}";
+        "echo $AYRE_RANK $AYRE_SIZE $AYRE_HOST_RANKS ${AYRE_MODE-unset} ${AYRE_ADDRESSES-all}";
     let output = hosts.job(&["--hosts", "a:1,b:2"], script);
     assert_eq!(output.status.code(), Some(0));
-    let expected = ["0 3 0..1 unset net", "1 3 1..3 unset net", "2 3 1..3 unset net"];
+    let expected = ["0 3 0..1 unset all", "1 3 1..3 unset all", "2 3 1..3 unset all"];
     assert_eq!(sorted_lines(&output.stdout), expected);
     assert!(output.stderr.is_empty());
 
@@ -237,24 +237,26 @@ fn variables_and_the_working_directory_go_along() {
     assert_says(&output, "NO_SUCH_VARIABLE");
 }
 
+// spec: LIFE-36
 #[test]
 fn addresses_reach_the_ranks_of_all_other_hosts() {
     let hosts = Hosts::new(&["a", "b", "c"]);
     let script = "cd $AYRE_JOB; port=$((1000 + AYRE_RANK))
-        { echo 127.0.0.1:$port; echo [::1]:$port; } >$AYRE_RANK.tmp
+        { echo any; echo 127.0.0.1:$port; echo [::1]:$port; } >$AYRE_RANK.tmp
         mv $AYRE_RANK.tmp $AYRE_RANK.addr
         for rank in 0 1 2 3 4; do until [ -f $rank.addr ]; do :; done; done
         echo $AYRE_RANK $(cat ?.addr)";
     let output = hosts.job(&["--hosts", "a:2,b:2,c:1"], script);
     assert_eq!(output.status.code(), Some(0));
-    let all: Vec<_> = (1000..1005).map(|port| format!("127.0.0.1:{port} [::1]:{port}")).collect();
+    let all: Vec<_> =
+        (1000..1005).map(|port| format!("any 127.0.0.1:{port} [::1]:{port}")).collect();
     let expected: Vec<_> = (0..5).map(|rank| format!("{rank} {}", all.join(" "))).collect();
     assert_eq!(sorted_lines(&output.stdout), expected);
 }
 
 #[test]
 fn an_address_that_is_none_ends_the_job() {
-    for text in ["", "nonsense", "127.0.0.1:0", "0.0.0.0:7", "127.0.0.1"] {
+    for text in ["", "any", "nonsense", "127.0.0.1:0", "0.0.0.0:7", "127.0.0.1"] {
         let hosts = Hosts::new(&["a", "b"]);
         let script = format!(
             "cd $AYRE_JOB; [ $AYRE_RANK = 0 ] || exec sleep 1000

@@ -215,6 +215,9 @@ fn advice(call: &str, errno: Errno) -> &'static str {
     }
 }
 
+/// Whom set-up waits for, where that is not known.
+pub(crate) const A_PEER: &str = "a peer";
+
 /// A peer that has no name yet.
 const THE_PEER: &str = "the peer";
 

@@ -59,8 +59,9 @@ pub const SETTINGS: &[Setting] = &[
         name: NET,
         values: "interfaces, networks or addresses of this host, up to four, with commas between: \
                  `eth1`, `10.1.0.0/16`, `10.1.0.7`; of endpoints also `none`",
-        default: "the address from which packets to the first other host leave",
-        meaning: "Where other hosts reach the ranks, one for each path. Stronger: `ayre run --net`",
+        default: "all addresses that others may reach, of which each link uses one that answers",
+        meaning: "Where other hosts reach the ranks, one for each path, and all paths are used. \
+                  Stronger: `ayre run --net`",
         check: |text| net_words(text).map(drop),
     },
     Setting {

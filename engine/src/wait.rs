@@ -10,7 +10,7 @@
 //! it sleeps again: what was published before a ring is there for whoever has taken the ring.
 use crate::bell::take_rings;
 use crate::control::{Channel, poll_until};
-use crate::error::SetupError;
+use crate::error::{A_PEER, SetupError};
 use crate::mem::fence;
 use crate::mem::page::Sleeper;
 use crate::port::Port;
@@ -349,7 +349,7 @@ impl Port {
                 return found;
             }
             if is_over(Some(deadline)) {
-                return Err(SetupError::timed_out("a peer"));
+                return Err(SetupError::timed_out(A_PEER));
             }
         }
     }

@@ -4,7 +4,7 @@ mod common;
 mod sides;
 
 use ayre::{Address, EndpointOptions, Ethernet, Fault, PostError, RemoteId, Spin};
-use common::net_hosts::{Hosts, enter};
+use common::net_hosts::{Hosts, KINDS, Kind, enter};
 use common::{Line, Process, with_processes};
 use sides::{Side, message, pattern, receive};
 use std::time::Duration;
@@ -144,86 +144,6 @@ fn processes_of_two_hosts() {
         },
     );
 }
-
-/// Interfaces that hosts have: words of `ip` before the cables are laid, and behind.
-struct Kind {
-    what: &'static str,
-    before: &'static [&'static str],
-    behind: &'static [&'static str],
-}
-
-const KINDS: [Kind; 7] = [
-    Kind {
-        what: "containers, of which both hosts have the same network",
-        before: &[
-            "-n {} link add docker0 type bridge",
-            "-n {} addr add 172.17.0.1/16 dev docker0",
-            "-n {} link set docker0 up",
-            "-n {} link add v0 type veth peer name v0p",
-            "-n {} link set v0p up",
-            "-n {} link set v0 master docker0 up",
-        ],
-        behind: &[],
-    },
-    Kind {
-        what: "a card without a cable, and one that is down",
-        before: &[
-            "-n {} link add ens1 type bridge",
-            "-n {a} addr add 192.168.1.1/24 dev ens1",
-            "-n {b} addr add 192.168.1.2/24 dev ens1",
-            "-n {} link add ens2 type veth peer name ens2p",
-            "-n {} link set ens2p up",
-            "-n {a} addr add 192.168.2.1/24 dev ens2",
-            "-n {b} addr add 192.168.2.2/24 dev ens2",
-            "-n {} link set ens1 up",
-        ],
-        behind: &[],
-    },
-    Kind {
-        what: "cards of networks that only look alike, and equal addresses behind NAT",
-        before: &[
-            "-n {} link add ens1 type veth peer name ens1p",
-            "-n {} link set ens1p up",
-            "-n {} addr add 10.0.2.15/24 dev ens1",
-            "-n {} link set ens1 up",
-            "-n {} link add ens2 type veth peer name ens2p",
-            "-n {} link set ens2p up",
-            "-n {a} addr add 192.168.2.1/24 dev ens2",
-            "-n {b} addr add 192.168.2.2/24 dev ens2",
-            "-n {} link set ens2 up",
-            "-n {} route add default dev ens1",
-        ],
-        behind: &["-n {} link set c0 down"],
-    },
-    Kind {
-        what: "link-local addresses alone",
-        before: &[],
-        behind: &["-n {} addr flush dev c0 scope global", "-n {} addr flush dev c1 scope global"],
-    },
-    Kind {
-        what: "IPv6 alone at one of them",
-        before: &[],
-        behind: &["-n {b} -4 addr flush dev c0", "-n {b} -4 addr flush dev c1"],
-    },
-    Kind {
-        what: "IPv4 by one cable, IPv6 by the other, and no route",
-        before: &[],
-        behind: &[
-            "-n {} -6 addr flush dev c0",
-            "-n {} -4 addr flush dev c1",
-            "-n {a} addr add 10.99.0.1/24 dev c1",
-        ],
-    },
-    Kind {
-        what: "a link-local one at the side that is called, IPv4 beside it at the caller",
-        before: &[],
-        behind: &[
-            "-n {b} addr flush dev c0 scope global",
-            "-n {b} addr flush dev c1 scope global",
-            "-n {b} addr add 203.0.113.7/24 dev c0",
-        ],
-    },
-];
 
 /// One of two, of which the first calls the other.
 fn one_of_two(number: u64, line: &Line) {

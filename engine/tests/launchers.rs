@@ -6,7 +6,7 @@ mod server;
 mod slurm;
 
 use ayre::{Config, Port, SetupError};
-use common::net_hosts::{Hosts, enter};
+use common::net_hosts::{Hosts, KINDS, Kind, enter};
 use common::{Directory, Family, Line, Process, with_processes};
 use rustix::fd::AsRawFd;
 use rustix::io::FdFlags;
@@ -48,7 +48,8 @@ fn talk(line: &Line) {
     }
     assert!(Port::is_launched());
     let mut port = Port::join().unwrap();
-    assert_eq!(port.rank().to_string(), std::env::var("PMI_RANK").unwrap());
+    let told = ["AYRE_RANK", "PMI_RANK"].into_iter().find_map(|name| std::env::var(name).ok());
+    assert_eq!(port.rank().to_string(), told.unwrap());
     greet(&mut port);
     let links = port.wire_report().map_or(Vec::new(), |report| report.links);
     line.say(links.len() as u64);
@@ -132,6 +133,61 @@ fn ranks_of_several_hosts_are_joined_by_links() {
                 command.env("AYRE_PROTECTION", "plain").env("AYRE_NET", "c1,10.77.0.0/24");
             });
             assert_eq!(other, [[2, 0, 4], [3, 0, 6], [2, 0, 4], [3, 0, 6], [2, 0, 4]]);
+        },
+    );
+}
+
+// spec: LIFE-21, LIFE-25, LIFE-36, OPEN-30
+#[test]
+fn a_rank_is_found_at_the_address_that_answers() {
+    with_processes(
+        |_, line| talk(&line),
+        |family| {
+            for Kind { what, before, behind } in &KINDS {
+                let Some(hosts) = Hosts::with(before, behind) else { return };
+                let server = Server::new(2);
+                let mut ranks = [0, 1].map(|rank| {
+                    start(family, &server, (rank, 2), |command| {
+                        command.env("HOST", hosts.of(rank));
+                    })
+                });
+                let told = [0, 1].map(|rank| server.text(&format!("ayre-net-{rank}")));
+                eprintln!("{what}: {told:?}");
+                assert!(told.iter().all(|told| told.starts_with("any,")), "{told:?}");
+                assert_eq!(links(&mut ranks), [[1; 3]; 2], "{what}");
+                let job = Directory::new();
+                let mut ranks = [0, 1].map(|rank| {
+                    family.start_rank_with(rank, 2, |command| {
+                        command.env("AYRE_JOB", job.path()).env("HOST", hosts.of(rank));
+                        command.env("AYRE_HOST_RANKS", format!("{rank}..{}", rank + 1));
+                        command.env("AYRE_PROTECTION", "plain");
+                    })
+                });
+                assert_eq!(links(&mut ranks), [[1, 0, 1]; 2], "{what}, by `ayre run`");
+            }
+        },
+    );
+}
+
+/// Of three ranks on two hosts, some are open at addresses that are named, some at all.
+// spec: LIFE-36
+#[test]
+fn ranks_with_named_addresses_and_ranks_without_have_links_of_one_path() {
+    with_processes(
+        |_, line| talk(&line),
+        |family| {
+            let Some(hosts) = Hosts::new() else { return };
+            for named in [[true, false], [false, true], [true, true]] {
+                let server = Server::new(2);
+                let start = |rank: usize| {
+                    start(family, &server, (rank, 2), |command| {
+                        command.env("HOST", hosts.of(rank));
+                        named[rank].then(|| command.env("AYRE_NET", "c1,c0"));
+                    })
+                };
+                let paths = if named == [true, true] { 2 } else { 1 };
+                assert_eq!(links(&mut [start(0), start(1)]), [[1, 1, paths]; 2], "{named:?}");
+            }
         },
     );
 }

@@ -6,7 +6,7 @@ use crate::random;
 use crate::setup::PREFIX;
 use crate::wire::{Callee, JobKey, Secret};
 use aws_lc_rs::digest::{Context, SHA256};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 const VERSION: u8 = 3;
 /// Flag: other hosts reach the endpoint.
@@ -125,11 +125,10 @@ impl Address {
         (own.key != other.key).then_some(KEYS)
     }
 
-    /// Whom to call over the network, at which IP addresses and port, by who has this key.
-    pub(super) fn callee(&self, key: Option<&JobKey>) -> Option<(Callee, Vec<IpAddr>, u16)> {
-        let Reach { places, port, secret, is_plain, .. } = self.reach?;
-        let callee = Callee::new(self.name, (&secret, key), is_plain);
-        Some((callee, places.iter().collect(), port))
+    /// Whom to call over the network, by who has this key: at [`Address::reached_at`].
+    pub(super) fn callee(&self, key: Option<&JobKey>) -> Option<Callee> {
+        let Reach { secret, is_plain, .. } = self.reach?;
+        Some(Callee::new(self.name, (&secret, key), is_plain))
     }
 
     /// The IP addresses and the port at which other hosts reach it: what may be printed of it.

@@ -248,10 +248,10 @@ impl Endpoint {
 
     // spec: ENV-33
     fn call_away(&mut self, address: &Address) -> Result<BegunLink, SetupError> {
-        let (callee, ips, port) = address
+        let callee = address
             .callee(self.key.as_ref())
             .ok_or_else(|| SetupError::invalid("nobody said where"))?;
-        self.port.begin_call(&callee, (&ips, port))
+        self.port.begin_call(&callee, &address.reached_at())
     }
 
     /// Ends a call that has been answered, or whose answer nobody wants any more.

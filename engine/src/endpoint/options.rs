@@ -88,7 +88,7 @@ impl EndpointOptions {
         if of.get(settings::NET, |text| Ok::<_, String>(text == "none"))? == Some(true) {
             return Ok(options.local());
         }
-        let at = |text: &str| host_addresses(&settings::net_words(text)?, &[]).map_err(said);
+        let at = |text: &str| host_addresses(&settings::net_words(text)?).map_err(said);
         let ips = of.get(settings::NET, at)?.unwrap_or_default();
         options = ips.into_iter().fold(options, Self::at);
         if let Some(range) = of.get(settings::PORTS, str::parse::<PortRange>)? {

@@ -1,45 +1,109 @@
-//! Which addresses of this host other hosts reach.
+//! Which addresses of this host other hosts reach, and how a rank tells others where it is.
 use super::wrong;
 use crate::error::SetupError;
-use crate::wire::interfaces::{self, HostAddress, is_link_local, source_to};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use crate::wire::NetOptions;
+use crate::wire::interfaces::{self, HostAddress, is_link_local};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 /// One for each path.
-const ADDRESSES_MAX: usize = 4;
+const PATHS_MAX: usize = 4;
+/// Of a rank that may be found at any of them.
+const ANY_MAX: usize = 8;
+/// Stands before the addresses of such a rank.
+const ANY: &str = "any";
 
-/// The addresses of this host at which a port is opened to others, one for each path: what
-/// `ayre run --net` does. Each of `wanted` is the name of an interface, a network such as
-/// 10.1.0.0/16, or an address.
-///
-/// Without any, it is the address of this host, if it has one only, of IPv4 if it can be. Of
-/// several, it is the one from which packets to the first of `others` leave; if that one's name
-/// leads nowhere, the one at which `ssh` has reached this host; then the first. Only where there
-/// are several is a name looked up, which can take seconds. A host without a network has loopback.
+/// Where a rank is found by those of other hosts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Whereabouts {
+    /// Each address may lead there, or nowhere: whoever calls tries all. Else they are paths of
+    /// each link, and all lead there.
+    pub(super) is_any: bool,
+    pub(super) at: Vec<SocketAddr>,
+}
+
+impl Whereabouts {
+    /// As it is told: words.
+    // spec: LIFE-36
+    pub(super) fn words(&self) -> Vec<String> {
+        let any = self.is_any.then(|| ANY.to_owned());
+        any.into_iter().chain(self.at.iter().map(|at| told(*at).to_string())).collect()
+    }
+
+    /// What these words say; none if they are no such ones. No words are nowhere.
+    // spec: LIFE-26, LIFE-36
+    pub(super) fn of_words<'a>(words: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let mut words = words.peekable();
+        let is_any = words.next_if_eq(&ANY).is_some();
+        let at: Vec<SocketAddr> = words.map(str::parse).collect::<Result<_, _>>().ok()?;
+        let most = if is_any { ANY_MAX } else { PATHS_MAX };
+        let is_some = !is_any || !at.is_empty();
+        let is_sound = is_some && at.len() <= most && at.iter().copied().all(is_of_a_host);
+        is_sound.then_some(Self { is_any, at })
+    }
+}
+
+/// What an interface is called here means nothing elsewhere.
+fn told(at: SocketAddr) -> SocketAddr {
+    match at {
+        SocketAddr::V6(at) => SocketAddrV6::new(*at.ip(), at.port(), 0, 0).into(),
+        at => at,
+    }
+}
+
+fn is_of_a_host(at: SocketAddr) -> bool {
+    at.port() != 0 && !at.ip().is_unspecified() && !at.ip().is_multicast()
+}
+
+/// Where a rank is open to other hosts.
+#[derive(Debug)]
+pub(super) enum Places {
+    /// At these addresses of this host, each a path of each link.
+    Paths(Vec<IpAddr>),
+    /// At all of these that can be had.
+    Any(Vec<SocketAddr>),
+}
+
+impl Places {
+    /// At what the user has named, or else wherever others may reach this host.
+    // spec: LIFE-36
+    pub(super) fn of(wanted: &[String]) -> Result<Self, SetupError> {
+        if !wanted.is_empty() {
+            return host_addresses(wanted).map(Self::Paths);
+        }
+        let usable = interfaces::usable().map_err(unknown)?;
+        Ok(Self::Any(usable.iter().take(ANY_MAX).map(|found| found.at(0)).collect()))
+    }
+
+    /// The same, as options of a port.
+    pub(super) fn open(&self, options: NetOptions) -> NetOptions {
+        match self {
+            Self::Any(at) => options.at_places(at.clone(), true),
+            Self::Paths(ips) => {
+                ips.iter().fold(options, |options, ip| options.at(SocketAddr::new(*ip, 0)))
+            }
+        }
+    }
+
+    pub(super) const fn are_any(&self) -> bool {
+        matches!(self, Self::Any(_))
+    }
+}
+
+/// The addresses of this host that are meant by words, one for each path: what `ayre run --net`
+/// does. Each of `wanted` is the name of an interface, a network such as 10.1.0.0/16, or an address.
 ///
 /// # Errors
 /// [`SetupError::Environment`] where nothing here is, or has, what is wanted.
-pub fn host_addresses(wanted: &[String], others: &[String]) -> Result<Vec<IpAddr>, SetupError> {
-    let all = all()?;
-    if wanted.len() > ADDRESSES_MAX {
-        return Err(wrong(format!("there are at most {ADDRESSES_MAX} paths")));
+pub fn host_addresses(wanted: &[String]) -> Result<Vec<IpAddr>, SetupError> {
+    if wanted.len() > PATHS_MAX {
+        return Err(wrong(format!("there are at most {PATHS_MAX} paths")));
     }
-    if !wanted.is_empty() {
-        return wanted.iter().map(|wanted| find(wanted, &all)).collect();
-    }
-    let address = match usable()?[..] {
-        [] => Ipv4Addr::LOCALHOST.into(),
-        [only] => only,
-        [first, ..] => {
-            // What is said of a connection may have been said in another network namespace.
-            let by_ssh = || reached_by_ssh().filter(|ip| all.iter().any(|found| found.ip == *ip));
-            others.first().and_then(|other| towards(other)).or_else(by_ssh).unwrap_or(first)
-        }
-    };
-    Ok(vec![address])
+    let all = interfaces::all().map_err(unknown)?;
+    wanted.iter().map(|wanted| find(wanted, &all)).collect()
 }
 
-fn all() -> Result<Vec<HostAddress>, SetupError> {
-    interfaces::all().map_err(|error| wrong(format!("asking for this host's addresses: {error}")))
+fn unknown(error: nix::Error) -> SetupError {
+    wrong(format!("asking for this host's addresses: {error}"))
 }
 
 fn find(wanted: &str, all: &[HostAddress]) -> Result<IpAddr, SetupError> {
@@ -82,33 +146,9 @@ fn contains((network, bits): Network, address: IpAddr) -> bool {
     differs.leading_zeros() >= bits
 }
 
-/// Where packets to a host leave; none if it has no address, or one of this very host.
-fn towards(host: &str) -> Option<IpAddr> {
-    let name = host.rsplit_once('@').map_or(host, |(_, name)| name);
-    const ANY_PORT: u16 = 9;
-    let to: SocketAddr = (name, ANY_PORT).to_socket_addrs().ok()?.next()?;
-    let address = source_to(to)?;
-    (!address.is_loopback() && address != to.ip()).then_some(address)
-}
-
-/// The third word of what `sshd` tells of its connection.
-fn reached_by_ssh() -> Option<IpAddr> {
-    let connection = std::env::var("SSH_CONNECTION").ok()?;
-    connection.split(' ').nth(2)?.parse().ok().filter(|address| !is_link_local(*address))
-}
-
-/// What others may reach; of IPv6 only if there is nothing else.
-fn usable() -> Result<Vec<IpAddr>, SetupError> {
-    let failed = |error| wrong(format!("asking for this host's addresses: {error}"));
-    let usable = interfaces::usable().map_err(failed)?;
-    let all: Vec<_> =
-        usable.iter().map(|found| found.ip).filter(|ip| !is_link_local(*ip)).collect();
-    let ipv4: Vec<_> = all.iter().copied().filter(IpAddr::is_ipv4).collect();
-    Ok(if ipv4.is_empty() { all } else { ipv4 })
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use super::super::board::TEXT_CHARS_MAX;
     use super::*;
 
     #[test]
@@ -128,11 +168,35 @@ mod tests {
     #[test]
     fn addresses_are_found_by_interface_network_and_value() {
         for wanted in ["lo", "127.0.0.0/8", "127.0.0.1"] {
-            let found = host_addresses(&[wanted.to_owned()], &[]).unwrap();
+            let found = host_addresses(&[wanted.to_owned()]).unwrap();
             assert_eq!(found, [IpAddr::from([127, 0, 0, 1])], "{wanted}");
         }
-        let error = host_addresses(&["no-such-interface".to_owned()], &[]).unwrap_err().to_string();
+        let error = host_addresses(&["no-such-interface".to_owned()]).unwrap_err().to_string();
         assert!(error.contains("lo 127.0.0.1"), "{error}");
-        assert_eq!(host_addresses(&[], &[]).unwrap().len(), 1);
+        assert!(host_addresses(&[]).unwrap().is_empty());
+        let Places::Any(at) = Places::of(&[]).unwrap() else { panic!("nothing was wanted") };
+        assert!((1..=ANY_MAX).contains(&at.len()), "{at:?}");
+    }
+
+    // spec: LIFE-26, LIFE-36
+    #[test]
+    fn where_a_rank_is_reads_as_it_was_written_and_fits_every_board() {
+        let read = |text: &str| Whereabouts::of_words(text.split(',').filter(|w| !w.is_empty()));
+        let written = |text: &str| read(text).map(|read| read.words().join(","));
+        let longest = "[1111:2222:3333:4444:5555:6666:7777:8888]:65535";
+        let any = [&["any"][..], &[longest; ANY_MAX]].concat().join(",");
+        for text in ["", "10.0.0.1:7", "10.0.0.1:7,[fd00::1]:9", "any,[fe80::1]:7", &any] {
+            assert_eq!(written(text).as_deref(), Some(text));
+            assert!(text.len() <= TEXT_CHARS_MAX);
+        }
+        assert_eq!(written("any,[fe80::1%3]:7").as_deref(), Some("any,[fe80::1]:7"));
+        let most = [longest; PATHS_MAX + 1].join(",");
+        for text in ["any", "any,any", "10.0.0.1:7,any", &most, &format!("{any},{longest}")] {
+            assert_eq!(read(text), None, "{text:?}");
+        }
+        for text in ["127.0.0.1", "127.0.0.1:0", "0.0.0.0:1", "224.0.0.1:1", "[::]:5", "a:1"] {
+            assert_eq!(read(text), None, "{text:?}");
+            assert_eq!(read(&format!("any,{text}")), None, "{text:?}");
+        }
     }
 }

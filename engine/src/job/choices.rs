@@ -25,7 +25,7 @@ impl Choices {
         settings::check()?;
         let net = settings::net()?;
         if !net.is_empty() {
-            host_addresses(&net, &[])
+            host_addresses(&net)
                 .map_err(|why| settings::wrong(settings::NET, &net.join(","), &why))?;
         }
         Ok(Self {

@@ -3,10 +3,11 @@
 //! Each rank listens at `<rank>.sock` in the job's directory. The socket appears there by a rename
 //! once it listens, so whoever sees it can connect; ranks that come early are told by inotify.
 //! Where the job has several hosts, the directory is that of one of them: a rank of another one has
-//! a file `<rank>.addr` there, with the addresses at which its port is open to other hosts, and
+//! a file `<rank>.addr` there, which says where its port is open to other hosts, and
 //! `key` holds what protects the links.
+use super::addresses::{Places, Whereabouts};
 use super::choices::Choices;
-use super::{Beginning, Job, Route, host_addresses, wrong, wrong_variable};
+use super::{Beginning, Job, Route, wrong, wrong_variable};
 use crate::error::SetupError;
 use crate::port::Port;
 use crate::settings::ADDRESSES;
@@ -18,7 +19,7 @@ use rustix::fs::inotify::{self, WatchFlags};
 use rustix::io::Errno;
 use std::io::ErrorKind;
 use std::mem::MaybeUninit;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -120,17 +121,18 @@ impl Folder {
         Ok(Zeroizing::new(Zeroizing::new(file).trim().to_owned()))
     }
 
-    /// At which addresses of this host to be open to others.
-    pub(super) fn addresses(&self, choices: &Choices) -> Result<Vec<IpAddr>, SetupError> {
+    /// Where to be open to other hosts.
+    pub(super) fn places(&self, choices: &Choices) -> Result<Places, SetupError> {
         match &self.addresses[..] {
-            [] => host_addresses(&choices.net, &[]),
-            told => Ok(told.to_vec()),
+            [] => Places::of(&choices.net),
+            told => Ok(Places::Paths(told.to_vec())),
         }
     }
 
-    /// Has the launcher bring these addresses to the other hosts.
-    pub(super) fn publish(&self, at: &[SocketAddr]) -> Result<(), SetupError> {
-        let lines: String = at.iter().map(|address| format!("{address}\n")).collect();
+    /// Has the launcher tell the other hosts where this rank is.
+    // spec: LIFE-36
+    pub(super) fn publish(&self, own: &Whereabouts) -> Result<(), SetupError> {
+        let lines: String = own.words().iter().map(|word| format!("{word}\n")).collect();
         let (tmp, file) = (self.file(self.rank, "addr.tmp"), self.file(self.rank, "addr"));
         std::fs::write(&tmp, lines).map_err(in_directory)?;
         std::fs::rename(tmp, file).map_err(in_directory)
@@ -150,8 +152,8 @@ impl Port {
         Ok(match folder.here.contains(&rank) {
             true => Beginning::Here(self.connect_when_there(folder, rank)?),
             false => {
-                let addresses = self.read_when_there(folder, rank)?;
-                Beginning::Elsewhere(self.begin_connect_net(&addresses, Some(rank))?)
+                let Whereabouts { is_any, at } = self.read_when_there(folder, rank)?;
+                Beginning::Elsewhere(self.begin_connect_by((&at, is_any), Some(rank))?)
             }
         })
     }
@@ -166,19 +168,16 @@ impl Port {
         }
     }
 
-    /// The addresses of a rank on another host, once the launcher has brought them.
-    fn read_when_there(
-        &mut self,
-        folder: &Folder,
-        rank: u16,
-    ) -> Result<Vec<SocketAddr>, SetupError> {
+    /// Where a rank of another host is, once the launcher has said so.
+    // spec: LIFE-36
+    fn read_when_there(&mut self, folder: &Folder, rank: u16) -> Result<Whereabouts, SetupError> {
         let path = folder.file(rank, "addr");
         loop {
             match std::fs::read_to_string(&path) {
                 Ok(text) => {
-                    let addresses = text.lines().map(str::parse).collect::<Result<_, _>>();
-                    return addresses
-                        .map_err(|_| wrong(format!("{} has no addresses", path.display())));
+                    let read = Whereabouts::of_words(text.lines());
+                    let wrong = || wrong(format!("{} has no addresses", path.display()));
+                    return read.filter(|read| !read.at.is_empty()).ok_or_else(wrong);
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound => self.wait_arrival(folder)?,
                 Err(error) => return Err(in_directory(error)),

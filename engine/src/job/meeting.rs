@@ -4,6 +4,7 @@
 //! connect by sockets without files, so that nothing is left wherever one dies. Where there are
 //! several hosts, rank 0 draws the job's key and puts it up, sealed for each; each opens its port
 //! to the others and puts up its addresses.
+use super::addresses::Whereabouts;
 use super::board::Board;
 use super::choices::Choices;
 use super::secret::{Recipient, random, seal};
@@ -11,7 +12,6 @@ use super::{Beginning, Job, Route, host, wrong};
 use crate::error::SetupError;
 use crate::port::Port;
 use crate::setup::Listener;
-use std::net::SocketAddr;
 use zeroize::Zeroizing;
 
 /// How every card of this version begins.
@@ -22,8 +22,6 @@ const PLAIN: &str = "plain";
 const CARD_NAME: &str = "ayre-card";
 const KEY_NAME: &str = "ayre-key-";
 const NET_NAME: &str = "ayre-net";
-/// Addresses of a rank: one for each path.
-const ADDRESSES_MAX: usize = 4;
 const NAME_BYTES: usize = 16;
 const KEY_BYTES: usize = 32;
 
@@ -73,7 +71,7 @@ pub(super) struct Meeting {
     recipient: Option<Recipient>,
     cards: Vec<Card>,
     /// Of the ranks of other hosts, by rank, once all have told them.
-    addresses: Vec<Vec<SocketAddr>>,
+    places: Vec<Whereabouts>,
 }
 
 impl std::fmt::Debug for Meeting {
@@ -101,8 +99,8 @@ pub(super) fn hold(mut board: Box<dyn Board>, choices: Choices) -> Result<Job, S
     let here: Vec<_> = cards.iter().filter(|other| other.host == card.host).collect();
     let processors = host::count_processors(here.iter().map(|card| card.processors.as_str()));
     let count = here.len();
-    let (listener, addresses) = (Some(listener), Vec::new());
-    let meeting = Meeting { board, listener, recipient, cards, addresses };
+    let (listener, places) = (Some(listener), Vec::new());
+    let meeting = Meeting { board, listener, recipient, cards, places };
     let route = Route::Meeting(Box::new(meeting));
     Ok(Job { rank: rank as u16, size, here: count, processors, choices, route })
 }
@@ -139,21 +137,11 @@ impl Meeting {
         Ok(key)
     }
 
-    /// What people call the hosts of the other ranks.
-    pub(super) fn other_hosts(&self) -> Vec<String> {
-        let elsewhere = self.cards.iter().filter(|card| !self.is_here(card));
-        let mut names: Vec<_> = elsewhere.map(|card| card.host_name.clone()).collect();
-        names.retain(|name| !name.is_empty());
-        names.dedup();
-        names
-    }
-
-    /// Tells the addresses of this rank, and hears those of all others. Waits for them.
-    // spec: LIFE-25
-    pub(super) fn publish(&mut self, at: &[SocketAddr]) -> Result<(), SetupError> {
-        let own = at.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-        let texts = self.board.exchange(NET_NAME, &own)?;
-        self.addresses = parse_each(&texts, parse_addresses)?;
+    /// Tells where this rank is, and hears it of all others. Waits for them.
+    // spec: LIFE-25, LIFE-36
+    pub(super) fn publish(&mut self, own: &Whereabouts) -> Result<(), SetupError> {
+        let texts = self.board.exchange(NET_NAME, &own.words().join(","))?;
+        self.places = parse_each(&texts, parse_places)?;
         Ok(())
     }
 
@@ -183,12 +171,15 @@ impl Port {
         if let Some(begun) = self.begin_connect_to(&card.socket)? {
             return Ok(Beginning::Here(begun));
         }
-        match &meeting.addresses.get(rank).map_or(&[][..], Vec::as_slice) {
+        match meeting.places.get(rank) {
             _ if meeting.is_here(card) => Err(SetupError::peer_left()),
-            [] => {
-                Err(wrong(format!("rank {rank} is not found here, and has no address elsewhere")))
+            Some(Whereabouts { is_any, at }) if !at.is_empty() => {
+                Ok(Beginning::Elsewhere(self.begin_connect_by((at, *is_any), whom)?))
             }
-            addresses => Ok(Beginning::Elsewhere(self.begin_connect_net(addresses, whom)?)),
+            _ => Err(wrong(format!(
+                "rank {rank}, of host `{}`, is not found here, and has no address elsewhere",
+                card.host_name
+            ))),
         }
     }
 }
@@ -205,14 +196,11 @@ fn parse_each<T>(
     each.collect()
 }
 
-fn parse_addresses(text: &str) -> Option<Vec<SocketAddr>> {
-    if text.is_empty() {
-        return Some(Vec::new());
+fn parse_places(text: &str) -> Option<Whereabouts> {
+    match text {
+        "" => Some(Whereabouts::default()),
+        text => Whereabouts::of_words(text.split(',')),
     }
-    let all: Vec<SocketAddr> = text.split(',').map(str::parse).collect::<Result<_, _>>().ok()?;
-    let is_one =
-        |at: &SocketAddr| at.port() != 0 && !at.ip().is_unspecified() && !at.ip().is_multicast();
-    ((1..=ADDRESSES_MAX).contains(&all.len()) && all.iter().all(is_one)).then_some(all)
 }
 
 fn is_name(text: &str) -> bool {
@@ -245,10 +233,6 @@ mod tests {
         card.processors = "0,".repeat(150);
         card.host_name = "h".repeat(64);
         assert!(card.text().len() <= TEXT_CHARS_MAX, "{}", card.text().len());
-        let addresses = ["[1111:2222:3333:4444:5555:6666:7777:8888]:65535"; ADDRESSES_MAX];
-        let text = addresses.join(",");
-        assert_eq!(parse_addresses(&text).unwrap().len(), ADDRESSES_MAX);
-        assert!(text.len() <= TEXT_CHARS_MAX);
     }
 
     #[test]
@@ -259,10 +243,9 @@ mod tests {
         }
         assert!(Card::parse(&format!("{text}/more")).is_none());
         assert!(Card::parse(text.rsplit_once('/').unwrap().0).is_none());
-        for text in [",", "127.0.0.1", "127.0.0.1:0", "0.0.0.0:1", "224.0.0.1:1", "[::]:5", "a:1"] {
-            assert_eq!(parse_addresses(text), None, "{text:?}");
+        for text in [",", "any", "any,", "127.0.0.1:1,", "127.0.0.1:0"] {
+            assert_eq!(parse_places(text), None, "{text:?}");
         }
-        assert_eq!(parse_addresses(&["127.0.0.1:1"; ADDRESSES_MAX + 1].join(",")), None);
     }
 
     // spec: SEAL-13
@@ -281,8 +264,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_a_card_or_is_refused(text in "(ayre-card-1)?[a-z0-9/.:,\\-\\[\\]é]{0,80}") {
-            let _ = (Card::parse(&text), parse_addresses(&text));
+        fn any_text_is_a_card_or_is_refused(text in "(ayre-card-1)?(any)?[a-z0-9/.:,\\-\\[\\]é]{0,80}") {
+            let _ = (Card::parse(&text), parse_places(&text));
         }
     }
 }

@@ -30,15 +30,15 @@ pub use memory::limit as usable_memory;
 
 use crate::config::{Config, Spin};
 use crate::connection::Mode;
-use crate::error::SetupError;
+use crate::error::{A_PEER, SetupError};
 use crate::log::tell;
 use crate::port::Port;
 use crate::setup::{Begun, Listener};
 use crate::wire::{BegunLink, NetOptions};
+use addresses::{Places, Whereabouts};
 use choices::Choices;
 use folder::Folder;
 use meeting::Meeting;
-use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use zeroize::Zeroizing;
 
@@ -120,12 +120,12 @@ impl Port {
     fn mesh(&mut self, job: &mut Job) -> Result<(), SetupError> {
         self.listener = Some(job.route.listen()?);
         if job.here < job.size {
-            let at = match self.open_to_hosts(job) {
+            let own = match self.open_to_hosts(job) {
                 // It may be that all can be called here: that is found by trying.
-                Err(_) if job.route.has_unknown_hosts() => Vec::new(),
+                Err(_) if job.route.has_unknown_hosts() => Whereabouts::default(),
                 opened => opened?,
             };
-            job.route.publish(&at)?;
+            job.route.publish(&own)?;
         }
         job.route.finish();
         let mut begun = Vec::new();
@@ -160,10 +160,11 @@ impl Port {
         let missing: Vec<_> = (0..self.size).filter(is_missing).collect();
         let named: Vec<_> = missing.iter().take(NAMED_MAX).map(ToString::to_string).collect();
         let more = if missing.len() > NAMED_MAX { " and others" } else { "" };
+        let called = if what == A_PEER { String::new() } else { format!(", {what} among them") };
         match &named[..] {
             [] => SetupError::TimedOut(what),
             named => SetupError::timed_out(format!(
-                "{} of the job's {} ranks: {}{more}; they have not come or do not answer",
+                "{} of the job's {} ranks: {}{more}; they have not come or do not answer{called}",
                 missing.len(),
                 self.size,
                 named.join(", ")
@@ -172,20 +173,18 @@ impl Port {
     }
 
     /// Opens the port to the job's other hosts; where it is then. Collective.
-    // spec: LIFE-21, SEAL-12
-    fn open_to_hosts(&mut self, job: &mut Job) -> Result<Vec<SocketAddr>, SetupError> {
+    // spec: LIFE-21, LIFE-36, SEAL-12
+    fn open_to_hosts(&mut self, job: &mut Job) -> Result<Whereabouts, SetupError> {
         let mut options = match job.choices.plain {
             true => NetOptions::plain(),
             false => NetOptions::sealed(&job.route.key()?)?,
         };
-        for address in job.route.addresses(&job.choices)? {
-            options = options.at(SocketAddr::new(address, 0));
-        }
-        options = options.ethernet(job.choices.ethernet);
+        let places = job.route.places(&job.choices)?;
+        options = places.open(options).ethernet(job.choices.ethernet);
         if let Some(plan) = job.choices.faults {
             options = options.faults(plan);
         }
-        self.open_net(&options)
+        Ok(Whereabouts { is_any: places.are_any(), at: self.open_net(&options)? })
     }
 }
 
@@ -222,19 +221,19 @@ impl Route {
         }
     }
 
-    /// At which addresses of this host to be open.
-    fn addresses(&self, choices: &Choices) -> Result<Vec<IpAddr>, SetupError> {
+    /// Where to be open to other hosts.
+    fn places(&self, choices: &Choices) -> Result<Places, SetupError> {
         match self {
-            Self::Folder(folder) => folder.addresses(choices),
-            Self::Meeting(meeting) => host_addresses(&choices.net, &meeting.other_hosts()),
+            Self::Folder(folder) => folder.places(choices),
+            Self::Meeting(_) => Places::of(&choices.net),
         }
     }
 
     /// Tells the ranks of other hosts where this one is.
-    fn publish(&mut self, at: &[SocketAddr]) -> Result<(), SetupError> {
+    fn publish(&mut self, own: &Whereabouts) -> Result<(), SetupError> {
         match self {
-            Self::Folder(folder) => folder.publish(at),
-            Self::Meeting(meeting) => meeting.publish(at),
+            Self::Folder(folder) => folder.publish(own),
+            Self::Meeting(meeting) => meeting.publish(own),
         }
     }
 

@@ -140,12 +140,25 @@ impl Port {
         to: &[SocketAddr],
         whom: Option<u16>,
     ) -> Result<BegunLink, SetupError> {
+        self.begin_connect_by((to, false), whom)
+    }
+
+    /// The same; the port may also be one that is found at any of the addresses.
+    // spec: OPEN-30
+    pub(crate) fn begin_connect_by(
+        &mut self,
+        (to, is_any): (&[SocketAddr], bool),
+        whom: Option<u16>,
+    ) -> Result<BegunLink, SetupError> {
         if to.is_empty() {
             return Err(SetupError::invalid("a peer has an address"));
         }
         let patience = self.config.setup_timeout;
-        let wire = self.wire.get().ok_or(NOT_OPEN)?;
-        let index = lock(wire).ask_for_link(Whom::Port(whom), to, patience)?;
+        let mut wire = lock(self.wire.get().ok_or(NOT_OPEN)?);
+        let index = match is_any {
+            true => wire.ask_at_any(Whom::Port(whom), to, patience)?,
+            false => wire.ask_for_link(Whom::Port(whom), to, patience)?,
+        };
         Ok(BegunLink { index, to: to.to_vec() })
     }
 

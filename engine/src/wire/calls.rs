@@ -5,12 +5,12 @@ use super::attach::{BegunLink, NOT_OPEN};
 use super::callee::Callee;
 use super::links::Arrived;
 use super::lock;
-use super::opening::Unopened;
+use super::opening::{Unopened, Whom};
 use super::options::NetOptions;
 use crate::error::SetupError;
 use crate::port::Port;
 use ayre_proto::units::PeerId;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Instant;
 
 impl Port {
@@ -49,14 +49,15 @@ impl Port {
         self.alarm.as_mut().map(|alarm| alarm.set(at)).is_some()
     }
 
-    /// Calls an endpoint of another host, at a port of these addresses.
+    /// Calls an endpoint of another host, at any of these addresses.
     pub(crate) fn begin_call(
         &mut self,
         callee: &Callee,
-        at: (&[IpAddr], u16),
+        at: &[SocketAddr],
     ) -> Result<BegunLink, SetupError> {
         let wire = self.wire.get().ok_or(NOT_OPEN)?;
-        let index = lock(wire).call(callee, at, self.config.setup_timeout)?;
+        let whom = Whom::Endpoint(Box::new(callee.clone()));
+        let index = lock(wire).ask_at_any(whom, at, self.config.setup_timeout)?;
         self.linked += 1;
         self.pump_all();
         Ok(BegunLink { index, to: Vec::new() })

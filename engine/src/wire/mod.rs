@@ -89,7 +89,7 @@ use ayre_proto::link::receive::UNSAID_MAX;
 use ayre_proto::units::PeerId;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{BorrowedFd, OwnedFd};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -99,6 +99,8 @@ pub(crate) struct Wire {
     nets: Vec<Box<dyn Net>>,
     /// Where these are.
     places: Vec<Place>,
+    /// They are paths of each link.
+    are_paths: bool,
     glances: Glances,
     inbox: Inbox,
     links: Links,
@@ -169,6 +171,7 @@ impl Wire {
         Ok(Self {
             nets,
             places,
+            are_paths,
             glances,
             inbox: Inbox::new(),
             links,
@@ -354,29 +357,33 @@ impl Wire {
         }
     }
 
-    /// Asks a port or an endpoint at these addresses for a link, for so long: its index.
+    /// Asks a port that is open at all of these addresses for a link of several paths, for so long:
+    /// its index. Where this port is found at several places, one path is all that there can be.
     pub(crate) fn ask_for_link(
         &mut self,
         whom: Whom,
         to: &[SocketAddr],
         patience: Duration,
     ) -> Result<usize, SetupError> {
+        if !self.are_paths {
+            return self.ask_at_any(whom, to, patience);
+        }
         let ways = opening::ways(self.nets.len(), to);
         let longest =
             self.longest(&ways).ok_or_else(|| SetupError::invalid("a peer has an address"))?;
-        self.ask_by(ways, whom, longest, patience)
+        self.ask_by((ways, false), whom, longest, patience)
     }
 
     fn ask_by(
         &mut self,
-        ways: Vec<Way>,
+        (ways, is_race): (Vec<Way>, bool),
         whom: Whom,
         datagram_max: usize,
         patience: Duration,
     ) -> Result<usize, SetupError> {
         let now = self.now();
         let give_up = now.saturating_add(patience.as_nanos() as u64);
-        self.links.ask_for(Request { whom, ways, datagram_max, give_up }, now)
+        self.links.ask_for(Request { whom, ways, is_race, datagram_max, give_up }, now)
     }
 
     /// What the opening of a link has come to, if anything: the link, or why there is none. With
@@ -393,23 +400,25 @@ impl Wire {
         Some(Err(why))
     }
 
-    /// Calls an endpoint at a port of these addresses, for so long: the index of its link.
+    /// Asks a port or an endpoint that may be found at any of these addresses, for so long: the
+    /// index of its link.
     // spec: OPEN-30
-    pub(crate) fn call(
+    pub(crate) fn ask_at_any(
         &mut self,
-        callee: &Callee,
-        (to, port): (&[IpAddr], u16),
+        whom: Whom,
+        to: &[SocketAddr],
         patience: Duration,
     ) -> Result<usize, SetupError> {
-        let ways = routes::ways(&self.places, to, port, interfaces::source_to);
+        let ways = routes::ways(&self.places, to, interfaces::source_to);
         let longest = self.longest(&ways).ok_or_else(|| {
             // One of the two has IPv4 alone and the other one IPv6 alone, for example.
             let own: Vec<_> = self.places.iter().map(|place| place.at.ip()).collect();
+            let to: Vec<_> = to.iter().map(SocketAddr::ip).collect();
             SetupError::Environment(format!(
                 "no address of this host, of {own:?}, goes with one of the other host's, {to:?}"
             ))
         })?;
-        self.ask_by(ways, Whom::Endpoint(Box::new(callee.clone())), longest, patience)
+        self.ask_by((ways, true), whom, longest, patience)
     }
 
     /// How long datagrams may be on all of these ways.

@@ -45,6 +45,9 @@ pub(crate) enum Protection {
 pub(crate) struct Request {
     pub(crate) whom: Whom,
     pub(crate) ways: Vec<Way>,
+    /// The ways are no paths of the link: each may lead to the one that is asked, and the link goes
+    /// by the first that does.
+    pub(crate) is_race: bool,
     pub(crate) datagram_max: usize,
     pub(crate) give_up: u64,
 }
@@ -75,20 +78,15 @@ impl Request {
         }
     }
 
-    /// Whether its ways are no paths, but lead to one port, if they do.
-    fn is_race(&self) -> bool {
-        self.callee().is_some()
-    }
-
     /// How many paths are asked for.
     // spec: OPEN-30
     pub(crate) fn paths(&self) -> usize {
-        if self.is_race() { 1 } else { self.ways.len() }
+        if self.is_race { 1 } else { self.ways.len() }
     }
 
     /// By which of several ways something has come.
     fn way_from(&self, from: Way) -> usize {
-        match self.is_race() {
+        match self.is_race {
             true => self.ways.iter().position(|way| *way == from).unwrap_or(usize::MAX),
             false => 0,
         }
@@ -97,7 +95,7 @@ impl Request {
     /// Where the paths of the link lead, of which there are so many; an accept has come from there.
     // spec: OPEN-30
     pub(crate) fn ways_of(&self, from: Way, paths: usize) -> Vec<Way> {
-        if !self.is_race() {
+        if !self.is_race {
             return self.ways[..paths].to_vec();
         }
         // Who answers from elsewhere has been reached by what was sent to where he is not.
@@ -132,7 +130,7 @@ impl Asked {
         let protection = request.callee().map_or(own, |callee| &callee.protection).clone();
         let (handshake, message) = wrap_open(&protection, &ours);
         let opener = Opener::new(ours, PACE, request.give_up, now);
-        let opener = match request.is_race() {
+        let opener = match request.is_race {
             true => opener.among(request.ways.len(), now),
             false => opener,
         };
@@ -148,8 +146,7 @@ impl Asked {
     pub(crate) fn on_time(&mut self, now: u64) -> Option<(Way, Header, &[u8])> {
         let digest = Digest::of(&self.message, super::crc::crc32c);
         let header = self.opener.on_time(now, digest)?;
-        let is_race = self.request.is_race();
-        let index = if is_race { self.opener.way() } else { usize::from(header.path) };
+        let index = if self.request.is_race { self.opener.way() } else { usize::from(header.path) };
         let ways = &self.request.ways;
         Some((ways[index % ways.len()], header, &self.message))
     }
@@ -279,7 +276,7 @@ impl Unopened {
             Self::InVain { why: Some(why), .. } => {
                 SetupError::refused(why).of(format!("whoever answers at {at}"))
             }
-            Self::InVain { why: None, .. } => SetupError::timed_out("a peer"),
+            Self::InVain { why: None, .. } => SetupError::timed_out(format!("a peer at {at}")),
             Self::Left => SetupError::peer_left(),
         }
     }

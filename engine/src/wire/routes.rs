@@ -35,27 +35,30 @@ enum Rank {
 // spec: OPEN-30
 pub(crate) fn ways(
     nets: &[Place],
-    to: &[IpAddr],
-    port: u16,
+    to: &[SocketAddr],
     source: impl Fn(SocketAddr) -> Option<IpAddr>,
 ) -> Vec<Way> {
     let mut ranked = Vec::new();
-    for ip in to {
-        match ip {
-            IpAddr::V6(ip) if ip.is_unicast_link_local() => {
-                let local = nets.iter().enumerate().filter_map(|(net, place)| {
-                    let SocketAddr::V6(own) = place.at else { return None };
-                    let to = SocketAddrV6::new(*ip, port, 0, own.scope_id());
-                    let rank = if own.ip() == ip { Rank::Own } else { Rank::Local };
-                    (own.scope_id() != 0).then_some((rank, Way { net, to: to.into() }))
-                });
-                ranked.extend(local);
+    for to in to {
+        match to {
+            SocketAddr::V6(to) if to.ip().is_unicast_link_local() => {
+                ranked.extend(
+                    nets.iter().enumerate().filter_map(|(net, place)| local(net, place, to)),
+                );
             }
-            ip => ranked.extend(routed(nets, SocketAddr::new(*ip, port), &source)),
+            to => ranked.extend(routed(nets, *to, &source)),
         }
     }
     ranked.sort_by_key(|(rank, _)| *rank);
     ranked.into_iter().map(|(_, way)| way).collect()
+}
+
+/// By one interface, whatever it is called at the other side.
+fn local(net: usize, place: &Place, to: &SocketAddrV6) -> Option<(Rank, Way)> {
+    let SocketAddr::V6(own) = place.at else { return None };
+    let rank = if own.ip() == to.ip() { Rank::Own } else { Rank::Local };
+    let to = SocketAddrV6::new(*to.ip(), to.port(), 0, own.scope_id());
+    (own.scope_id() != 0).then_some((rank, Way { net, to: to.into() }))
 }
 
 fn routed(
@@ -124,8 +127,9 @@ mod tests {
     }
 
     fn found(nets: &[Place], to: &str) -> Vec<(usize, String)> {
-        let to: Vec<_> = to.split(' ').map(|ip| ip.parse().expect("an address")).collect();
-        let ways = ways(nets, &to, 9, source).into_iter();
+        let at = |ip: &str| SocketAddr::new(ip.parse().expect("an address"), 9);
+        let to: Vec<_> = to.split(' ').map(at).collect();
+        let ways = ways(nets, &to, source).into_iter();
         ways.map(|way| (way.net, way.to.to_string())).collect()
     }
 

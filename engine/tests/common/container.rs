@@ -99,8 +99,8 @@ impl Container {
         this
     }
 
-    /// Starts a process of a test in it.
-    pub fn start(&self, family: &Family, prepare: impl FnOnce(&mut Command)) -> Process {
+    /// What starts this program in it, for this test alone, but for its user and its refused calls.
+    pub fn words(&self, family: &Family) -> Vec<String> {
         let mut words: Vec<String> = Vec::new();
         if !self.options.is_empty() {
             words.push("unshare".into());
@@ -111,6 +111,12 @@ impl Container {
             words.extend(["sh".into(), "-c".into(), format!("{steps} && exec \"$@\""), "-".into()]);
         }
         words.extend(family.words());
+        words
+    }
+
+    /// Starts a process of a test in it.
+    pub fn start(&self, family: &Family, prepare: impl FnOnce(&mut Command)) -> Process {
+        let words = self.words(family);
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
         family.start_command(command, |command| {

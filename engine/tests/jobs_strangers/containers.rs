@@ -3,8 +3,8 @@
 use super::common::container::{Container, may_make};
 use super::common::{Family, Line, with_processes};
 use ayre::{
-    Address, Busy, End, EndReason, Endpoint, EndpointOptions, Fault, Outgoing, PostError, Receive,
-    Refusal, RemoteId, Sent, Span, Spin, What,
+    Address, Busy, End, EndReason, Endpoint, EndpointOptions, Fault, Outgoing, Port, PostError,
+    Receive, Refusal, RemoteId, Sent, Span, Spin, What,
 };
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -254,6 +254,68 @@ fn endpoints_share_memory_across_namespaces() {
             );
             let user = |container: Container| container.user_and_groups(4001, &[4001]);
             all_share(family, &user(new()), &[user(new().hidepid()), user(new().pid())]);
+        },
+    );
+}
+
+const RANKS: usize = 7;
+
+/// A rank of a job of MPICH's launcher, all of whose ranks are on this host.
+fn be_a_rank() {
+    let mut port = Port::join().expect("a job");
+    let (rank, size) = (port.rank(), port.size());
+    assert_eq!(size, RANKS);
+    for other in 0..size {
+        let peer = port.peer(other).expect("a peer");
+        port.send_wait(peer, rank as u32, &[rank as u8]).expect("it is there");
+    }
+    let mut heard: Vec<_> = (0..size)
+        .map(|_| {
+            let mut byte = [0];
+            port.recv(&mut byte, None).expect("a message");
+            byte[0]
+        })
+        .collect();
+    heard.sort_unstable();
+    assert!(heard.into_iter().eq(0..size as u8));
+    assert_eq!(port.wire_report().map_or(0, |report| report.links.len()), 0, "links of one host");
+    port.barrier().expect("all are there");
+}
+
+// spec: LIFE-7, LIFE-23, LIFE-24, LIFE-31
+#[test]
+fn ranks_of_a_launcher_share_memory_across_namespaces() {
+    with_processes(
+        |_, _| be_a_rank(),
+        |family| {
+            let launcher = "mpiexec.hydra";
+            if !may_make() {
+                return;
+            }
+            if Command::new(launcher).arg("--version").output().is_err() {
+                eprintln!("LEFT OUT: no {launcher}, so NOTHING was tested with it");
+                return;
+            }
+            let new = Container::none;
+            let containers: [_; RANKS] = [
+                new(),
+                new().pid(),
+                new().user(),
+                new().mounts(),
+                new().names_and_clocks(),
+                new().no_proc(),
+                new().user().pid().mounts().names_and_clocks(),
+            ];
+            let mut command = Command::new(launcher);
+            for (rank, container) in containers.iter().enumerate() {
+                command.args([":"].iter().skip(usize::from(rank == 0))).args(["-n", "1"]);
+                command.args(container.words(family));
+            }
+            family
+                .start_command(command, |command| {
+                    command.env_remove("PMI_FD").env_remove("PMIX_RANK");
+                })
+                .succeeds();
         },
     );
 }

@@ -268,8 +268,8 @@ fn prepare(assignment: Assignment, directory: &JobDirectory) -> Result<(Share, A
         .map(|(name, value)| (OsString::from_vec(name), OsString::from_vec(value)))
         .collect();
     environment.push(("AYRE_HOST_RANKS".into(), format!("{}..{}", ranks.start, ranks.end).into()));
-    if ranks.len() < usize::from(size) {
-        let addresses = ayre::host_addresses(&assignment.net, &assignment.others)?;
+    if ranks.len() < usize::from(size) && !assignment.net.is_empty() {
+        let addresses = ayre::host_addresses(&assignment.net)?;
         let addresses: Vec<_> = addresses.iter().map(ToString::to_string).collect();
         environment.push(("AYRE_ADDRESSES".into(), addresses.join(",").into()));
     }

@@ -31,8 +31,9 @@ const BEFORE_BYTES_MAX: u64 = 64 << 10;
 const SHOWN_CHARACTERS_MAX: usize = 200;
 /// How every greeting begins, whatever the version.
 const GREETING: &str = "ayre agent ";
-/// Addresses of a rank, one for each path of its links.
-pub(super) const ADDRESSES_MAX: usize = 4;
+/// Addresses of a rank, one for each path of its links, and of one that is found at any of them.
+const PATHS_MAX: usize = 4;
+pub(super) const ADDRESSES_MAX: usize = 8;
 
 /// What the launcher tells an agent. The agent stays for as long as it can be told something.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -67,10 +68,12 @@ pub(super) enum Report {
     Done { obeyed: u32 },
 }
 
-/// Where a rank listens for other hosts, by path.
+/// Where a rank listens for other hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Address {
     pub(super) rank: u16,
+    /// It may be found at any of the addresses; else they are paths, and all lead there.
+    pub(super) is_any: bool,
     pub(super) at: Vec<SocketAddr>,
 }
 
@@ -86,10 +89,8 @@ pub(super) struct Assignment {
     pub(super) bind: Bind,
     pub(super) mode: Option<Mode>,
     pub(super) prefix: bool,
-    /// Interfaces, networks or addresses for the paths; none: the agent looks for one address.
+    /// Interfaces, networks or addresses for the paths; none: wherever others may reach a rank.
     pub(super) net: Vec<String>,
-    /// The other hosts, as the user calls them.
-    pub(super) others: Vec<String>,
     /// What the ranks prove to each other that they are of this job.
     pub(super) key: Secret<[u8; 32]>,
 }
@@ -108,7 +109,8 @@ impl Address {
     /// Whether a rank can have such addresses.
     pub(super) fn is_valid(&self) -> bool {
         let is_address = |at: &SocketAddr| at.port() != 0 && !is_unspecified(at.ip());
-        (1..=ADDRESSES_MAX).contains(&self.at.len()) && self.at.iter().all(is_address)
+        let most = if self.is_any { ADDRESSES_MAX } else { PATHS_MAX };
+        (1..=most).contains(&self.at.len()) && self.at.iter().all(is_address)
     }
 }
 
@@ -240,7 +242,8 @@ mod tests {
     use super::*;
 
     fn address(rank: u16, at: &[&str]) -> Address {
-        Address { rank, at: at.iter().map(|text| text.parse().unwrap()).collect() }
+        let at = at.iter().map(|text| text.parse().unwrap()).collect();
+        Address { rank, is_any: false, at }
     }
 
     fn messages() -> Vec<Report> {
@@ -365,7 +368,6 @@ mod tests {
             mode: None,
             prefix: false,
             net: Vec::new(),
-            others: Vec::new(),
             key: Secret([0xab; 32]),
         };
         let shown = format!("{:?}", Order::Start(Box::new(assignment)));

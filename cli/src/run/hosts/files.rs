@@ -1,7 +1,7 @@
 //! The addresses of ranks, as files of a job directory.
 //!
-//! A rank that others reach over a network writes `<rank>.addr`, one address and port a line, under
-//! another name, and renames it. The agents carry these files to the directories of all other
+//! A rank that others reach over a network writes `<rank>.addr`, one address and port a line, behind
+//! a line `any` where each may lead there or nowhere, under another name, and renames it. The agents carry these files to the directories of all other
 //! hosts, so that a rank finds all of its peers in its own: `<rank>.sock` or `<rank>.addr`.
 
 use std::collections::BTreeSet;
@@ -18,8 +18,10 @@ use rustix::io::Errno;
 
 use super::channel::{ADDRESSES_MAX, Address};
 
-/// More than four addresses take.
+/// More than all addresses take.
 const FILE_BYTES_MAX: u64 = 1024;
+/// Before addresses of which any may lead to the rank.
+const ANY: &str = "any";
 
 /// The address files of a job directory.
 pub(super) struct AddressFiles {
@@ -63,7 +65,9 @@ impl AddressFiles {
 
     /// Writes that of a rank of another host.
     pub(super) fn put(&self, address: &Address) -> Result<()> {
-        let lines: String = address.at.iter().map(|at| format!("{at}\n")).collect();
+        let any = address.is_any.then(|| format!("{ANY}\n"));
+        let lines = address.at.iter().map(|at| format!("{at}\n"));
+        let lines: String = any.into_iter().chain(lines).collect();
         let new = self.path(address.rank, "addr-new");
         fs::write(&new, lines)
             .and_then(|()| fs::rename(&new, self.path(address.rank, "addr")))
@@ -91,8 +95,11 @@ fn read(rank: u16, file: File) -> Result<Address> {
     let mut text = String::new();
     let read = file.take(FILE_BYTES_MAX).read_to_string(&mut text);
     read.with_context(|| format!("the address of rank {rank}"))?;
-    let at = text.lines().map(str::parse).collect::<Result<_, _>>();
-    let address = Address { rank, at: at.with_context(|| format!("rank {rank} has no address"))? };
+    let mut lines = text.lines().peekable();
+    let is_any = lines.next_if_eq(&ANY).is_some();
+    let at = lines.map(str::parse).collect::<Result<_, _>>();
+    let at = at.with_context(|| format!("rank {rank} has no address"))?;
+    let address = Address { rank, is_any, at };
     ensure!(address.is_valid(), "rank {rank} has no address, or more than {ADDRESSES_MAX}");
     Ok(address)
 }

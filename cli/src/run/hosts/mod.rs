@@ -13,7 +13,7 @@
 //! | variable | is |
 //! |---|---|
 //! | `AYRE_HOST_RANKS` | `first..end`: the ranks of this host, without the one behind `..` |
-//! | `AYRE_ADDRESSES` | if there are other hosts: the IP addresses to listen at, up to four |
+//! | `AYRE_ADDRESSES` | if the user has named networks: the IP addresses to listen at, up to four |
 //!
 //! and it writes the job's key, 64 hexadecimal digits, to `key` in the directory. A rank that has
 //! peers on other hosts writes `<rank>.addr` there ([`files`]); the files of all other hosts'
@@ -76,8 +76,8 @@ pub(super) struct Options {
     agent: Option<PathBuf>,
 
     /// Where ranks listen for other hosts: an interface, a network such as 10.1.0.0/16 or an
-    /// address, for each of up to four paths; by default what AYRE_NET says, or the one that
-    /// reaches the first other host
+    /// address, for each of up to four paths, all of which are used; by default what AYRE_NET says,
+    /// or all addresses that others may reach, of which each link uses one that answers
     #[arg(long, value_name = "INTERFACE|NETWORK,...", value_delimiter = ',')]
     net: Vec<String>,
 
@@ -180,14 +180,9 @@ fn assignments(args: &Args, places: &[Place]) -> Result<Vec<Assignment>> {
         mode: args.mode,
         prefix: args.prefix,
         net: net.clone(),
-        others: others(places, place),
         key: key.clone(),
     };
     Ok(places.iter().map(assignment).collect())
-}
-
-fn others(places: &[Place], place: &Place) -> Vec<String> {
-    places.iter().filter(|other| *other != place).map(|other| other.host.clone()).collect()
 }
 
 /// The variables that go along, as bytes; what options say is stronger.

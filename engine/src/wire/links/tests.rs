@@ -50,8 +50,8 @@ fn address(number: u16) -> SocketAddr {
 /// Asks the acceptor for a link, by its number or not.
 fn ask(links: &mut Links, whom: Option<u16>, now: u64) -> usize {
     let ways = vec![Way { net: 0, to: address(ACCEPTOR) }];
-    let (whom, give_up) = (Whom::Port(whom), 60 * SECOND);
-    let request = Request { whom, ways, datagram_max: DATAGRAM_MAX, give_up };
+    let (whom, is_race, give_up) = (Whom::Port(whom), false, 60 * SECOND);
+    let request = Request { whom, ways, is_race, datagram_max: DATAGRAM_MAX, give_up };
     links.ask_for(request, now).expect("an index")
 }
 

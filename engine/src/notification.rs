@@ -8,6 +8,7 @@ use crate::port::{Port, Streak};
 use crate::sync::Ordering;
 use ayre_proto::lane::Kind;
 use ayre_proto::notify::{Classes, Notification, Operation, Packed};
+use ayre_proto::units::PeerId;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -95,6 +96,14 @@ impl Port {
             self.end_malformed_lane(source);
         }
         read
+    }
+
+    /// Whether a notification that a peer has raised here is not taken yet.
+    pub(crate) fn has_notes_of(&self, peer: PeerId) -> bool {
+        let is_its = |note: &Packed| note.source() == peer && raised_at_target(&note.unpack());
+        let lane = self.connection(peer).map(|connection| &connection.executor);
+        let waits = matches!(lane, Ok(Executor::Direct(end)) if end.notes_in.has_come());
+        waits || self.notifications.iter().any(is_its)
     }
 
     /// A mediated initiator has a bounded number of notifications here that are not taken; this

@@ -35,6 +35,8 @@ pub struct Queue {
 #[derive(Debug)]
 struct Producer {
     peer: PeerId,
+    /// Which of the connections that its number has had.
+    connection: u64,
     lane: LaneReceiver,
 }
 
@@ -71,8 +73,8 @@ impl Queue {
 
     /// Turns begin anew, for the numbers by which the others have theirs may have changed: so as
     /// many turns as there are producers always reach each of them.
-    fn remove(&mut self, peer: PeerId) {
-        self.producers.retain(|producer| producer.peer != peer);
+    fn keep(&mut self, stays: impl FnMut(&Producer) -> bool) {
+        self.producers.retain(stays);
         self.rota = Rota::default();
     }
 }
@@ -124,7 +126,10 @@ impl Port {
         if queue.port != self.identity {
             return Err(SetupError::invalid("the queue belongs to another port"));
         }
-        if queue.producers.iter().any(|producer| producer.peer == peer) {
+        let connection = self.connection(peer).map_or(0, |connection| connection.identity);
+        // What an earlier one of this number has enqueued can still be taken.
+        queue.keep(|it| it.peer != peer || it.connection == connection || it.lane.peek().is_some());
+        if queue.producers.iter().any(|it| it.peer == peer && it.connection == connection) {
             let peer = peer.index();
             return Err(SetupError::invalid(format!("peer {peer} has been given the queue")));
         }
@@ -135,7 +140,7 @@ impl Port {
         let words = [name, u64::from(queue.lines), 0, 0, 0, 0, 0];
         self.offer(peer, PacketKind::OfferQueue, words, Some(file))?;
         let lane = lane(&mapping, queue.lines).receiver();
-        queue.producers.push(Producer { peer, lane });
+        queue.producers.push(Producer { peer, connection, lane });
         Ok(())
     }
 
@@ -156,7 +161,7 @@ impl Port {
     /// Takes the right to enqueue back. What the producer has enqueued and was not taken is gone.
     // spec: QUE-10
     pub fn remove_producer(&mut self, queue: &mut Queue, peer: PeerId) {
-        queue.remove(peer);
+        queue.keep(|producer| producer.peer != peer);
     }
 
     /// Appends a record, whole or not at all. Never blocks; the buffer may be reused when the call
@@ -285,8 +290,8 @@ impl Port {
         let Some(record) = producer.lane.peek() else { return Ok(None) };
         let Ok((status, len)) = checked(record, record_max(queue.lines)) else {
             self.count_malformed();
-            let peer = producer.peer;
-            queue.remove(peer);
+            let (peer, connection) = (producer.peer, producer.connection);
+            queue.keep(|producer| (producer.peer, producer.connection) != (peer, connection));
             return Ok(None);
         };
         let Some(into) = into.get_mut(..len) else { return Err(ReceiveError::TooLong(len)) };

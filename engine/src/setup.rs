@@ -86,7 +86,6 @@ impl Port {
         if self.listener.is_none() && self.wire.get().is_none() {
             return Err(SetupError::invalid("accept comes after listen or open_net"));
         }
-        self.accept_links(true);
         let accepted = self.accept_next(false);
         self.accept_links(false);
         accepted.map_err(|error| match error {
@@ -99,7 +98,6 @@ impl Port {
     /// one of this version, so that ends the waiting.
     // spec: LIFE-27
     pub(crate) fn accept_rank(&mut self) -> Result<PeerId, SetupError> {
-        self.accept_links(true);
         let accepted = self.accept_next(true);
         self.accept_links(false);
         accepted
@@ -107,9 +105,14 @@ impl Port {
 
     fn accept_next(&mut self, is_rank: bool) -> Result<PeerId, SetupError> {
         let deadline = Instant::now() + self.config.setup_timeout;
-        let mut late = 0;
+        // The numbers of those that have gone are free for links as well.
+        self.service_control();
+        let (mut late, mut changes) = (0, None);
         while late < LATE_MAX {
             late += usize::from(Instant::now() >= deadline);
+            if changes.replace(self.peer_changes) != Some(self.peer_changes) {
+                self.accept_links(true);
+            }
             match self.wait_beside(deadline, |port, until| port.next_ready(until))? {
                 Ready::Listener => self.let_in()?,
                 Ready::Link(arrived) => match self.take_link(arrived) {
@@ -315,6 +318,7 @@ impl Port {
         let [page, file] = &packet.fds[..] else {
             return Err(wrong_descriptors(&packet.fds, socket.as_fd()));
         };
+        self.look_after(&half);
         let number = self.number_of(&half)?;
         let Says::Welcome(sizes) = half.says else {
             return Err(SetupError::Protocol("lane sizes"));
@@ -343,6 +347,7 @@ impl Port {
 
     /// Makes the connection that a caller has asked for, or tells it why not.
     pub(crate) fn answer(&mut self, socket: OwnedFd, hello: Hello) -> Result<PeerId, SetupError> {
+        self.look_after(&hello.half);
         match self.terms(hello) {
             Ok(terms) => self.accept_on(socket, terms),
             Err(error) => Err(turn_away(socket, error)),
@@ -389,6 +394,13 @@ impl Port {
         LaneSizes::endpoint(self.config.ring.unwrap_or_else(|| LaneSizes::ring_beside(others)))
     }
 
+    /// Somebody comes with a number that another one has: that may have gone meanwhile.
+    fn look_after(&mut self, half: &Half) {
+        if half.number.is_some_and(|number| self.is_alive(number)) {
+            self.service_control();
+        }
+    }
+
     /// The number that a peer has here: what it says, or the next one that is free. Endpoints keep
     /// to themselves, for only they know what is in each other's lanes.
     fn number_of(&self, half: &Half) -> Result<PeerId, SetupError> {
@@ -417,15 +429,21 @@ impl Port {
         self.check_number(peer)
     }
 
-    /// Numbers are the peers' choice; each is taken once, and none is absurd.
+    /// Numbers are the peers' choice; each is taken once at a time, and none is absurd.
+    // spec: LIFE-14
     fn check_number(&self, peer: PeerId) -> Result<(), SetupError> {
         if peer.index() >= PEERS_MAX {
             return Err(SetupError::exhausted("peer number; a port has at most 1024 peers"));
         }
         match self.connection(peer) {
-            Ok(_) => Err(SetupError::rejected(Refusal::Taken)),
-            Err(_) => Ok(()),
+            Ok(_) if !self.is_over(peer) => Err(SetupError::rejected(Refusal::Taken)),
+            _ => Ok(()),
         }
+    }
+
+    /// Whether a connection has ended, and nothing of it is left to be received.
+    pub(crate) fn is_over(&self, peer: PeerId) -> bool {
+        self.is_silent(peer) && !self.has_notes_of(peer)
     }
 
     // spec: LIFE-14
@@ -437,6 +455,9 @@ impl Port {
             self.connections.resize_with(index + 1, || None);
         }
         let peer = agreed.peer;
+        if self.connections[index].is_some() {
+            self.forget(peer)?;
+        }
         // A wait that named the number now would mean the wrong peer.
         self.died.retain(|died| *died != peer);
         self.peer_changes += 1;

@@ -182,7 +182,7 @@ fn who_has_gone_is_owed_nothing() {
 fn who_is_forgotten_leaves_nothing_to_the_next() {
     let mut far = Side::open();
     let mut all = [0, 1, 2].map(|_| vec![3; 600]);
-    let mut last = None;
+    let mut last: Option<RemoteId> = None;
     for _ in 0..3 {
         let mut near = Side::open();
         let remote = near.remote(&far);
@@ -199,7 +199,12 @@ fn who_is_forgotten_leaves_nothing_to_the_next() {
         assert!(far.endpoint.set_aside(true, found.id));
         (0..100).for_each(|_| far.poll());
         let from = found.message.source.expect("its source");
-        assert_eq!(*last.get_or_insert(from), from, "its number is used again");
+        if let Some(last) = last.replace(from) {
+            assert_eq!(last.index(), from.index(), "its place is used again");
+            assert_ne!(last, from, "its handle is not");
+            let stale = far.endpoint.send(last, &message(&mut [1], 1, false));
+            assert_eq!(stale, Err(PostError::Fault(Fault::ForeignHandle)));
+        }
         assert!(far.endpoint.forget(from) && !far.endpoint.forget(from));
         assert!(!far.endpoint.discard(true, found.id), "it is gone");
         assert_eq!(far.endpoint.find(None, Some((1, 0))), None);
@@ -419,4 +424,27 @@ fn the_receive_that_is_taken_back_is_one_that_waits() {
     poll_until([&mut near, &mut far], |[_, far]| far.ends.len() == 2);
     assert_eq!(far.ends[0].what, What::Cancelled);
     assert!(rooms[0] == bytes && rooms[1][0] == 0);
+}
+
+// spec: ENV-40
+#[test]
+fn more_clients_than_an_endpoint_knows_are_served_one_after_the_other() {
+    let mut server = Side::open();
+    for number in 0..1100u32 {
+        let mut client = Side::open();
+        let (to_server, mut question, mut answer) =
+            (client.remote(&server), number.to_le_bytes(), [0; 4]);
+        let mut room = [0; 4];
+        server.endpoint.receive(receive(None, &mut room, 1)).expect("there is room");
+        let _ = send([&mut client, &mut server], to_server, &message(&mut question, 2, false));
+        poll_until([&mut server, &mut client], |[server, _]| !server.ends.is_empty());
+        assert_eq!(room, question);
+        let What::Received(received) = server.ends.remove(0).what else { panic!("a message") };
+        let source = received.source.expect("its source");
+        assert_eq!(server.remote(&client), source);
+        client.endpoint.receive(receive(Some(to_server), &mut answer, 3)).expect("there is room");
+        let _ = send([&mut server, &mut client], source, &message(&mut room, 4, false));
+        poll_until([&mut client, &mut server], |[client, _]| !client.ends.is_empty());
+        assert_eq!(answer, question);
+    }
 }

@@ -3,8 +3,9 @@ mod common;
 #[path = "lifecycle/guest.rs"]
 mod guest;
 
-use ayre::{Config, Fault, Options, PeerId, Port, PostError, Queue, ReceiveError, Region};
-use ayre::{RegionOptions, RemoteQueue, RemoteRegion, Rights, SetupError};
+use ayre::{Config, Fault, NetOptions, Options, PeerId, Port, PostError, Queue, ReceiveError};
+use ayre::{Refusal, Region, RegionOptions, RemoteQueue, RemoteRegion, Rights, SetupError};
+use common::directory::Directory;
 use common::ports::{post, progress_until, tell, told};
 use common::system::held;
 use common::{Executor, Family, Line, Process, Random, iterations, with_processes};
@@ -479,4 +480,85 @@ fn a_number_comes_back_but_its_handles_do_not() {
             port.flush(PeerId(3)).unwrap();
         },
     );
+}
+
+/// A client of a service, which asks something and goes.
+fn ask(port: &mut Port, connect: impl FnOnce(&mut Port) -> PeerId) {
+    let service = connect(port);
+    port.send(service, 1, b"question").unwrap();
+    port.flush(service).unwrap();
+}
+
+fn accept(port: &mut Port) -> PeerId {
+    loop {
+        match port.accept() {
+            Err(SetupError::TimedOut(_)) => {}
+            accepted => return accepted.unwrap(),
+        }
+    }
+}
+
+/// Takes a client's question; without a word to say that it is forgotten.
+fn serve(port: &mut Port, number: usize) {
+    let peer = accept(port);
+    assert_eq!(peer.index(), number);
+    // That earlier ones have died, a wait says, too.
+    let message = loop {
+        match port.recv(&mut [0; 8], None) {
+            Err(ReceiveError::PeerDied(_)) => {}
+            received => break received.unwrap(),
+        }
+    };
+    assert_eq!((message.source, message.len), (peer, 8));
+}
+
+// spec: LIFE-14
+#[test]
+fn a_listener_serves_callers_of_one_number_one_after_the_other() {
+    let directory = Directory::new();
+    let path = directory.join("socket");
+    let mut port = Port::open(Config::new().setup_timeout(SHORT)).unwrap();
+    port.listen(&path).unwrap();
+    let net = NetOptions::plain().at("127.0.0.1:0".parse().unwrap());
+    let at = port.open_net(&net).unwrap();
+    for turn in 0..3000 {
+        let number = 1 + turn % 3;
+        let config = Config::new().number(number as u16).linger(Duration::ZERO);
+        std::thread::scope(|scope| {
+            let client = scope.spawn(|| {
+                let mut client = Port::open(config).unwrap();
+                if turn % 50 == 0 {
+                    client.open_net(&net).unwrap();
+                    ask(&mut client, |port| port.connect_net(&at).unwrap());
+                } else {
+                    ask(&mut client, |port| port.connect(&path).unwrap());
+                }
+                client.leave().unwrap();
+            });
+            serve(&mut port, number);
+            client.join().unwrap();
+        });
+    }
+    // Who lives, and who has said what was not received, keeps its number.
+    let mut callers = [1, 2].map(|number| Port::open(Config::new().number(number)).unwrap());
+    for caller in &mut callers {
+        std::thread::scope(|scope| {
+            scope.spawn(|| ask(caller, |port| port.connect(&path).unwrap()));
+            accept(&mut port);
+        });
+    }
+    let [_lives, gone] = callers;
+    drop(gone);
+    for number in [1, 2] {
+        let mut late = Port::open(Config::new().number(number)).unwrap();
+        std::thread::scope(|scope| {
+            let connected = scope.spawn(|| late.connect(&path));
+            while !connected.is_finished() {
+                assert!(matches!(port.accept(), Err(SetupError::TimedOut(_))));
+            }
+            let connected = connected.join().unwrap();
+            let taken = matches!(connected, Err(SetupError::Refused { why: Refusal::Taken, .. }));
+            assert!(taken, "{connected:?}");
+        });
+    }
 }

@@ -426,3 +426,80 @@ fn a_sleeper_wakes_when_a_message_comes() {
         ends.into_iter().for_each(End::close);
     }
 }
+
+/// The client sends a message to the server, which has its number for it: whose it was told to be.
+fn ask(server: &End, client: &End, to_server: u64) -> u64 {
+    let (mut into, ends) = ([0; 8], [server, client].map(|it| End { ..*it }));
+    assert_eq!(trecv(server, &mut into, ADDR_UNSPEC, 1), 0);
+    assert_eq!(until_taken(&ends, || tsend(client, b"question", to_server, 2)), 0);
+    next(client, &ends);
+    let (_, source) = next(server, &ends);
+    assert_eq!(&into, b"question");
+    source
+}
+
+/// The server answers.
+fn answer(server: &End, client: &End, to_client: u64) {
+    let (mut into, ends) = ([0; 6], [server, client].map(|it| End { ..*it }));
+    assert_eq!(trecv(client, &mut into, ADDR_UNSPEC, 1), 0);
+    assert_eq!(until_taken(&ends, || tsend(server, b"answer", to_client, 2)), 0);
+    next(server, &ends);
+    next(client, &ends);
+    assert_eq!(&into, b"answer");
+}
+
+// spec: ENV-40
+#[test]
+fn clients_one_after_the_other_are_served_and_numbers_stay_the_programs() {
+    let wishes = Wishes::default();
+    let opened = wishes.opened();
+    let (server, other) = (End::new(&opened, &wishes), End::new(&opened, &wishes));
+    let there = [name(server.ep)];
+    let to_other = server.insert(&[name(other.ep)])[0];
+    assert_eq!(ask(&server, &other, other.insert(&there)[0]), to_other);
+    answer(&server, &other, to_other);
+    // It leaves, and the server's engine forgets it, as others come.
+    assert_eq!(call!(other.av, ops.remove(&mut 0, 1, 0)), 0);
+    let mut numbers = Vec::new();
+    for _ in 0..1030 {
+        let client = End::new(&opened, &wishes);
+        let to_server = client.insert(&there)[0];
+        // Programs learn who has asked from the question.
+        ask(&server, &client, to_server);
+        let number = server.insert(&[name(client.ep)])[0];
+        answer(&server, &client, number);
+        assert_eq!(ask(&server, &client, to_server), number);
+        client.close();
+        numbers.push(number);
+    }
+    assert_eq!(numbers, (1..=1030).collect::<Vec<_>>(), "nobody else has the number of one");
+    // Of who calls, and of who is called.
+    assert_eq!(ask(&server, &other, other.insert(&there)[0]), to_other, "it is known again");
+    answer(&server, &other, to_other);
+    for gone in [1, 600, 1030] {
+        let failed = until_taken(&[End { ..server }], || tsend(&server, b"x", gone, 3));
+        assert_eq!(failed, code(errno::ENOTCONN), "{gone} has gone");
+    }
+    [server, other].into_iter().for_each(End::close);
+}
+
+// spec: ENV-40
+#[test]
+fn more_addresses_than_an_endpoint_knows_others_can_be_inserted() {
+    let wishes = Wishes::default();
+    let opened = wishes.opened();
+    let [near, far] = [0, 1].map(|_| End::new(&opened, &wishes));
+    let nobody = |at: usize| {
+        let mut name = name(far.ep);
+        let secret = &mut name[16..24];
+        secret.iter_mut().zip(at.to_le_bytes()).for_each(|(byte, other)| *byte ^= other);
+        name
+    };
+    let names: Vec<_> = (0..3000).map(nobody).collect();
+    let numbers = near.insert(&names);
+    assert_eq!(numbers, (0..3000).collect::<Vec<_>>());
+    let to_near = far.insert(&[name(near.ep)])[0];
+    assert_eq!(ask(&near, &far, to_near), 0);
+    answer(&near, &far, 0);
+    [near, far].into_iter().for_each(End::close);
+}

@@ -106,7 +106,8 @@ impl Address {
         }
     }
 
-    pub(super) fn name(&self) -> Name {
+    /// What tells the endpoint from all others; see [`super::RemoteNames`].
+    pub fn name(&self) -> [u64; 2] {
         self.name
     }
 

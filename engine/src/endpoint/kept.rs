@@ -115,7 +115,7 @@ impl Endpoint {
     // spec: ENV-37
     #[inline]
     pub(super) fn charge(&mut self, remote: RemoteId, bytes: u64) {
-        match self.budget.keep(remote.0, bytes) {
+        match self.budget.keep(remote.source(), bytes) {
             Share::Fair => {}
             Share::Much => self.curb(remote),
             Share::Over => self.shut_out(remote),
@@ -125,7 +125,7 @@ impl Endpoint {
     /// So many bytes of a remote are kept no longer.
     #[inline]
     pub(super) fn discharge(&mut self, remote: RemoteId, bytes: u64) {
-        self.budget.give_back(remote.0, bytes);
+        self.budget.give_back(remote.source(), bytes);
         if self.curbed > 0 {
             self.ease(remote);
         }
@@ -146,7 +146,7 @@ impl Endpoint {
     /// Where it has little again, its messages may go ahead.
     #[cold]
     fn ease(&mut self, remote: RemoteId) {
-        let has_little = self.budget.has_little(remote.0);
+        let has_little = self.budget.has_little(remote.source());
         let Some(known) = self.remotes.get_mut(remote.index()).filter(|_| has_little) else {
             return;
         };
@@ -189,7 +189,7 @@ impl Endpoint {
         let Some(remote) = self.remotes.get_mut(to.index()) else { return };
         let replies = std::mem::take(&mut remote.replies);
         self.replies -= replies.len();
-        self.budget.give_back(to.0, replies.iter().map(cost).sum());
+        self.budget.give_back(to.source(), replies.iter().map(cost).sum());
     }
 
     /// An answer waits until there is room.

@@ -55,11 +55,16 @@ impl Endpoint {
     /// The endpoint of an address, which may be this one's own. It is connected when it is first
     /// sent to.
     ///
+    /// An endpoint knows up to [`super::REMOTES_MAX`] others. Beyond these, a remote makes room of
+    /// which nothing is under way, kept or waited for: the one that has gone first, or where none
+    /// has gone, the one that was learned of first and never called. Its number is stale then: all
+    /// calls refuse it with [`Fault::ForeignHandle`], and this one gives it a new number.
+    ///
     /// # Errors
-    /// [`SetupError::Exhausted`] beyond [`super::REMOTES_MAX`]; [`SetupError::Invalid`] for an
+    /// [`SetupError::Exhausted`] where there is no such remote; [`SetupError::Invalid`] for an
     /// endpoint that is not found on this host, where one of the two is not reached from others,
     /// one has plain links and the other one has not, or their keys differ.
-    // spec: ENV-32, ENV-38
+    // spec: ENV-32, ENV-38, ENV-40
     pub fn remote(&mut self, address: &Address) -> Result<RemoteId, SetupError> {
         self.port.check_process()?;
         if !address.is_with(&self.address)
@@ -86,21 +91,22 @@ impl Endpoint {
     }
 
     fn learn(&mut self, address: Address) -> Result<RemoteId, SetupError> {
-        if self.remotes.len() >= super::REMOTES_MAX {
-            return Err(SetupError::exhausted(
-                "endpoint number; an endpoint knows 1024 others at most",
-            ));
-        }
+        self.make_place()?;
         let is_neighbour = self.is_neighbour(&address);
-        let index = self.remotes.insert(Remote {
+        let since = self.next_serial();
+        let id = RemoteId::new(since, self.remotes.vacant_key());
+        self.remotes.insert(Remote {
+            id,
             address,
             is_neighbour,
             standing: Standing::Strangers,
+            since,
             closed: None,
             called: None,
             detour: None,
             peer: None,
             open: None,
+            at: PeerId(0),
             ring_out: None,
             ahead: Ahead::default(),
             ring_in: None,
@@ -112,20 +118,17 @@ impl Endpoint {
             process: None,
             processors: None,
         });
-        let remote = RemoteId(index as u32);
-        self.by_name.insert(address.name(), remote);
+        self.by_name.insert(address.name(), id);
+        self.names.set(id, Some(address.name()));
         self.look_about();
-        Ok(remote)
+        Ok(id)
     }
 
     /// Forgets an endpoint: everything under way with it ends, and its number is free. False where
     /// it is not known.
     // spec: ENV-16
     pub fn forget(&mut self, remote: RemoteId) -> bool {
-        if !self.remotes.contains(remote.index()) {
-            return false;
-        }
-        let peer = self.remotes[remote.index()].peer;
+        let Some(peer) = self.known(remote).map(|known| known.peer) else { return false };
         self.end_remote(remote, EndReason::Left);
         self.drop_messages(remote);
         if let Some(peer) = peer {
@@ -135,6 +138,7 @@ impl Endpoint {
         }
         let known = self.remotes.remove(remote.index());
         self.by_name.remove(&known.address.name());
+        self.names.set(remote, None);
         self.look_about();
         self.stir();
         true
@@ -148,7 +152,7 @@ impl Endpoint {
     // spec: ENV-6
     #[cold]
     pub(super) fn reach(&mut self, remote: RemoteId) -> Result<PeerId, PostError> {
-        let Some(known) = self.remotes.get(remote.index()) else {
+        let Some(known) = self.known(remote) else {
             return Err(Fault::ForeignHandle.into());
         };
         match &known.standing {
@@ -166,7 +170,7 @@ impl Endpoint {
             Standing::Connected => return Err(Busy::MessageLaneFull.into()),
         }
         // Who is told that it calls may sleep until the answer: it must not have come before.
-        let open = self.remotes.get(remote.index()).and_then(|remote| remote.open);
+        let open = self.known(remote).and_then(|known| known.way(remote));
         open.ok_or_else(|| Busy::Connecting.into())
     }
 
@@ -190,6 +194,7 @@ impl Endpoint {
         known.called.get_or_insert_with(Instant::now);
         known.standing = Standing::Calling(call);
         self.calls += 1;
+        self.look_for_room();
         self.look_about();
     }
 
@@ -275,6 +280,9 @@ impl Endpoint {
     // spec: ENV-6
     #[cold]
     pub(super) fn meet(&mut self) {
+        if self.is_full {
+            self.look_for_room();
+        }
         self.hear_links();
         if self.calls > 0 {
             self.hear_answers();
@@ -315,8 +323,8 @@ impl Endpoint {
         let calling: Vec<_> = self
             .remotes
             .iter()
-            .filter_map(|(index, remote)| {
-                matches!(remote.standing, Standing::Calling(_)).then_some(RemoteId(index as u32))
+            .filter_map(|(_, remote)| {
+                matches!(remote.standing, Standing::Calling(_)).then_some(remote.id)
             })
             .collect();
         for remote in calling {
@@ -416,7 +424,11 @@ impl Endpoint {
             };
             match remote {
                 Ok(remote) if is_meant => self.take_link(remote, arrived),
-                _ => self.port.turn_away(&arrived),
+                Ok(_) => self.port.turn_away(&arrived),
+                Err(why) => {
+                    tell!(WARN, "a caller of another host was not let in: {why}");
+                    self.port.turn_away(&arrived);
+                }
             }
         }
     }
@@ -508,7 +520,7 @@ impl Endpoint {
             return self.too_short(remote, peer);
         }
         known.ring_in = connection.inward.ring().map(|ring| ring.receiver());
-        (known.peer, known.open) = (Some(peer), Some(peer));
+        (known.peer, known.open, known.at) = (Some(peer), Some(remote), peer);
         (known.ahead, known.shut_out) = (Ahead::default(), None);
         known.standing = Standing::Connected;
         (known.closed, known.called) = (None, None);
@@ -523,6 +535,7 @@ impl Endpoint {
             self.hot = peer.index();
         }
         self.count_sharers();
+        self.look_for_room();
         self.look_about();
     }
 }

@@ -16,6 +16,7 @@
 //! | `key.rs` | the key of a job, where it has one |
 //! | `links.rs` | when links with other hosts are looked at |
 //! | `meet.rs` | connections that come about while the program goes on |
+//! | `numbers.rs` | numbers of remotes, and which of these make room |
 //! | `reason.rs` | why there is none |
 //! | `send.rs` | messages on their way out |
 //! | `ahead.rs` | messages that go before they are wanted |
@@ -40,6 +41,7 @@ mod key;
 mod labels;
 mod links;
 mod meet;
+mod numbers;
 mod options;
 mod places;
 mod posted;
@@ -53,6 +55,7 @@ mod touched;
 mod windows;
 
 pub use address::Address;
+pub use numbers::{RemoteId, RemoteNames};
 pub use options::EndpointOptions;
 pub use posted::{Found, Receive};
 pub use reason::{EndReason, LatestEnd};
@@ -90,7 +93,7 @@ use std::time::Instant;
 use touch::Touching;
 use touched::Toucher;
 
-/// Endpoints that one endpoint knows.
+/// Endpoints that one endpoint knows; those that have gone make room for others.
 pub const REMOTES_MAX: usize = ayre_proto::limits::PEERS_MAX;
 /// Polls, of those that find nothing and of the others, between two looks at who calls.
 const POLLS_PER_MEETING: u32 = 512;
@@ -113,18 +116,6 @@ const POLLS_BEFORE_NAP: u32 = 1 << 14;
 const TURNS: usize = 8;
 /// Records of one peer that are taken in a row.
 const TAKEN_MAX: usize = 16;
-
-/// Names an endpoint that this one knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RemoteId(pub(crate) u32);
-
-impl RemoteId {
-    /// The how many-th endpoint that this one has learned of, counted from 0; numbers of forgotten
-    /// ones are used again.
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// What a program says of an operation when it posts it, and is told again with its end.
 pub type Context = u128;
@@ -181,10 +172,13 @@ pub struct Received {
 /// An endpoint this one knows.
 #[derive(Debug)]
 struct Remote {
+    id: RemoteId,
     address: Address,
     /// It is one of another process of this host.
     is_neighbour: bool,
     standing: Standing,
+    /// The serial number of its beginning, or of its end: which of two was earlier.
+    since: u64,
     /// Since when its calls are closed without a word, and nothing else was heard of it.
     closed: Option<Instant>,
     /// Since when it is called, or since that was told as long; none where it is not.
@@ -193,8 +187,10 @@ struct Remote {
     detour: Option<EndReason>,
     /// Where it is connected.
     peer: Option<PeerId>,
-    /// The same, while something may be posted to it: not while a long write leaves.
-    open: Option<PeerId>,
+    /// Its number, while something may be posted to it: not while a long write leaves.
+    open: Option<RemoteId>,
+    /// Where it was connected last.
+    at: PeerId,
     ring_out: Option<RingSender>,
     ahead: Ahead,
     ring_in: Option<RingReceiver>,
@@ -211,6 +207,14 @@ struct Remote {
     process: Option<Option<Process>>,
     /// The processors that a neighbour may run on, as it was when it was connected.
     processors: Option<Box<Processors>>,
+}
+
+impl Remote {
+    /// Where it is connected, if something may be posted to it, and this is its number.
+    #[inline(always)]
+    fn way(&self, to: RemoteId) -> Option<PeerId> {
+        (self.open == Some(to)).then_some(self.at)
+    }
 }
 
 /// An endpoint; see the module.
@@ -248,6 +252,12 @@ pub struct Endpoint {
     /// What goes in parts, when there is room.
     streams: VecDeque<Stream>,
     remotes: Slab<Remote>,
+    /// How many of them there may be, the last serial number, and their names for others.
+    places: usize,
+    serial: u64,
+    names: RemoteNames,
+    /// There is no room for one more.
+    is_full: bool,
     by_name: HashMap<Name, RemoteId>,
     by_peer: Vec<Option<RemoteId>>,
     /// Answers that wait for room, in all.
@@ -321,6 +331,10 @@ impl Endpoint {
             windows: None,
             streams: VecDeque::new(),
             remotes: Slab::new(),
+            places: REMOTES_MAX,
+            serial: 0,
+            names: RemoteNames::default(),
+            is_full: false,
             by_name: HashMap::new(),
             by_peer: Vec::new(),
             replies: 0,
@@ -358,7 +372,7 @@ impl Endpoint {
     /// Why nothing goes to a remote any more; none while something does, or may.
     // spec: ENV-34
     pub fn reason(&self, remote: RemoteId) -> Option<&EndReason> {
-        match &self.remotes.get(remote.index())?.standing {
+        match &self.known(remote)?.standing {
             Standing::Ended(why) => Some(why),
             _ => None,
         }
@@ -368,7 +382,7 @@ impl Endpoint {
     /// which memory could not be shared.
     // spec: ENV-38
     pub fn detour(&self, remote: RemoteId) -> Option<&EndReason> {
-        self.remotes.get(remote.index())?.detour.as_ref()
+        self.known(remote)?.detour.as_ref()
     }
 
     /// Gets on with everything that is under way, and tells what has ended. Returns whether
@@ -617,13 +631,13 @@ impl Endpoint {
             let (ended, has_left) = connection.map_or((None, false), |it| (it.ended, it.left));
             let is_away = connection.is_some_and(Connection::is_carried);
             let known = self.remotes.iter().find(|(_, remote)| remote.peer == Some(peer));
-            if let Some((index, _)) = known {
+            if let Some(remote) = known.map(|(_, remote)| remote.id) {
                 let why = match EndReason::of_fault(ended.unwrap_or(Fault::PeerDead), has_left) {
                     // Of another host, no more than that is known.
                     EndReason::Died if is_away => EndReason::Silent(self.silence()),
                     why => why,
                 };
-                self.end_remote(RemoteId(index as u32), why);
+                self.end_remote(remote, why);
             }
             self.by_peer.get_mut(peer.index()).and_then(Option::take);
             let forgotten = self.port.forget(peer);
@@ -656,7 +670,9 @@ impl Endpoint {
         self.end_receives(remote, why);
         self.drop_replies(remote);
         tell!(INFO, "endpoint {} of {}: {reason}", remote.index(), self.address.socket_name());
+        let since = self.next_serial();
         if let Some(known) = self.remotes.get_mut(remote.index()) {
+            known.since = since;
             self.curbed -= usize::from(std::mem::take(&mut known.is_curbed));
             (known.peer, known.open) = (None, None);
             (known.ring_in, known.ring_out, known.process) = (None, None, None);

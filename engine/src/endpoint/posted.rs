@@ -71,7 +71,7 @@ impl Endpoint {
     #[inline(always)]
     pub fn receive(&mut self, receive: Receive) -> Result<(), PostError> {
         let Receive { source, tag, into, context, many } = receive;
-        if source.is_some_and(|source| !self.remotes.contains(source.index())) {
+        if source.is_some_and(|source| self.known(source).is_none()) {
             return Err(Fault::ForeignHandle.into());
         }
         let is_tagged = tag.is_some();
@@ -167,10 +167,10 @@ impl Endpoint {
     /// The oldest message that such a receive would take, if one has come; it stays.
     // spec: ENV-7
     pub fn find(&mut self, source: Option<RemoteId>, tag: Option<(u64, u64)>) -> Option<Found> {
-        let pattern = pattern(source, tag);
-        if pattern.source.is_some_and(|source| !self.remotes.contains(source as usize)) {
+        if source.is_some_and(|source| self.known(source).is_none()) {
             return None;
         }
+        let pattern = pattern(source, tag);
         let (id, message) = self.matcher(tag.is_some()).peek(pattern)?;
         let origin = &self.bodies[message.handle as usize].origin;
         Some(Found { id, message: origin.received((0, 0), false) })
@@ -265,14 +265,14 @@ impl Endpoint {
     /// another one next.
     // spec: ENV-16
     pub(super) fn drop_messages(&mut self, from: RemoteId) {
-        let pattern = Pattern { source: Some(from.0), tag: 0, ignore: u64::MAX };
+        let pattern = Pattern { source: Some(from.source()), tag: 0, ignore: u64::MAX };
         let Self { tagged, plain, bodies, budget, .. } = self;
         for matcher in [tagged, plain] {
             let aside = matcher.aside().filter(|(_, message)| message.source == pattern.source);
             let mut names: Vec<_> = aside.map(|(id, _)| id).collect();
             while let Some(id) = names.pop().or_else(|| Some(matcher.peek(pattern)?.0)) {
                 let message = matcher.take(id).expect("it was found just now");
-                budget.give_back(from.0, bodies.remove(message.handle as usize).cost());
+                budget.give_back(from.source(), bodies.remove(message.handle as usize).cost());
             }
         }
     }
@@ -282,9 +282,9 @@ impl Endpoint {
         self.end_transfers(from, why);
         let Self { tagged, plain, receives, bodies, budget, ended, .. } = self;
         for matcher in [tagged, plain] {
-            matcher.remove(from.0, |removed| match removed {
+            matcher.remove(from.source(), |removed| match removed {
                 Removed::Message { handle, .. } => {
-                    budget.give_back(from.0, bodies.remove(handle as usize).cost());
+                    budget.give_back(from.source(), bodies.remove(handle as usize).cost());
                 }
                 Removed::Receive { handle, .. } => {
                     let context = receives[handle as usize].context;
@@ -301,7 +301,7 @@ impl Endpoint {
 /// What a receive accepts, as the matcher sees it.
 #[inline(always)]
 fn pattern(source: Option<RemoteId>, tag: Option<(u64, u64)>) -> Pattern {
-    let source = source.map(|source| source.0);
+    let source = source.map(RemoteId::source);
     match tag {
         Some((tag, ignore)) => Pattern { source, tag, ignore },
         None => Pattern::plain(source),

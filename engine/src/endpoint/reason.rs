@@ -191,7 +191,7 @@ impl Endpoint {
 
     /// A remote in words: where it is, as far as its address says.
     pub fn describe(&self, remote: RemoteId) -> String {
-        match self.remotes.get(remote.index()) {
+        match self.known(remote) {
             Some(known) => known.address.in_words(&self.address),
             None => "an endpoint that is not known".to_owned(),
         }

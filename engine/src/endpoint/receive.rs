@@ -33,7 +33,7 @@ impl Origin {
     #[inline(always)]
     fn message(&self, body: usize, whole: bool) -> Message {
         let Self { source, envelope, len, .. } = *self;
-        let (source, tag) = (Some(source.0), envelope.tag.unwrap_or(0));
+        let (source, tag) = (Some(source.source()), envelope.tag.unwrap_or(0));
         Message { source, tag, len, handle: body as u64, whole }
     }
 }

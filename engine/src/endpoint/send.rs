@@ -130,7 +130,7 @@ impl Endpoint {
         (tag, data): (Option<u64>, Option<u64>),
         bytes: &Spans,
     ) -> Option<Result<(), PostError>> {
-        let peer = self.remotes.get(to.index()).and_then(|remote| remote.open)?;
+        let peer = self.remotes.get(to.index()).and_then(|known| known.way(to))?;
         let bytes = bytes.whole().filter(|bytes| bytes.len() <= SHORT_MAX)?;
         let (tag, [a, b]) = Envelope { tag, data }.short();
         Some(self.push(peer, tag, [0, a, b], bytes))
@@ -138,7 +138,7 @@ impl Endpoint {
 
     #[inline(never)]
     fn send_any(&mut self, to: RemoteId, message: &Outgoing) -> Result<Sent, PostError> {
-        let peer = match self.remotes.get(to.index()).and_then(|remote| remote.open) {
+        let peer = match self.remotes.get(to.index()).and_then(|known| known.way(to)) {
             Some(peer) => peer,
             None => self.reach(to)?,
         };
@@ -318,7 +318,7 @@ impl Endpoint {
         let mut any = false;
         if self.replies > 0 {
             let waiting = self.remotes.iter().filter(|(_, remote)| !remote.replies.is_empty());
-            let waiting: Vec<_> = waiting.map(|(index, _)| RemoteId(index as u32)).collect();
+            let waiting: Vec<_> = waiting.map(|(_, remote)| remote.id).collect();
             for remote in waiting {
                 any |= self.push_replies(remote);
             }

@@ -251,7 +251,7 @@ impl Endpoint {
     }
 
     fn may_touch(&mut self, remote: RemoteId) -> Result<PeerId, PostError> {
-        let open = self.remotes.get(remote.index()).and_then(|remote| remote.open);
+        let open = self.remotes.get(remote.index()).and_then(|known| known.way(remote));
         let peer = open.map_or_else(|| self.reach(remote), Ok)?;
         self.check_under_way()?;
         Ok(peer)
@@ -287,7 +287,7 @@ impl Endpoint {
         let is_over = matches!(self.touching[key].stage, Stage::Answer);
         if is_over {
             let remote = &mut self.remotes[to.index()];
-            remote.open = Some(peer).filter(|_| remote.shut_out.is_none());
+            remote.open = Some(to).filter(|_| remote.shut_out.is_none());
         }
         (any, is_over)
     }

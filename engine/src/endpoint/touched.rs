@@ -313,7 +313,7 @@ impl Endpoint {
     /// A remote touches our windows no more.
     pub(super) fn end_touched(&mut self, from: RemoteId) {
         let toucher = std::mem::take(&mut self.remotes[from.index()].toucher);
-        self.budget.give_back(from.0, toucher.reads.len() as u64 * ANSWER);
+        self.budget.give_back(from.source(), toucher.reads.len() as u64 * ANSWER);
         self.streams.retain(|stream| !matches!(stream, Stream::Reads(to) if *to == from));
     }
 }

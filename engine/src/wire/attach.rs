@@ -250,7 +250,7 @@ impl Port {
     /// not.
     pub(crate) fn accept_links(&self, accepts: bool) {
         let Some(wire) = self.wire.get() else { return };
-        let taken = self.connections.iter().flatten().map(|connection| connection.peer.0);
+        let taken = self.peers().filter(|peer| !self.is_over(*peer)).map(|peer| peer.0);
         let taken = accepts.then(|| taken.chain([self.id.0]).collect());
         lock(wire).accept_all_but(taken);
     }

@@ -7,6 +7,7 @@ use super::links::Arrived;
 use super::lock;
 use super::opening::{Unopened, Whom};
 use super::options::NetOptions;
+use crate::endpoint::RemoteNames;
 use crate::error::SetupError;
 use crate::port::Port;
 use ayre_proto::units::PeerId;
@@ -87,6 +88,13 @@ impl Port {
     pub(crate) fn turn_away(&self, arrived: &Arrived) {
         if let Some(wire) = self.wire.get() {
             lock(wire).links.turn_away(arrived);
+        }
+    }
+
+    /// Only these endpoints may open links from here on, or all.
+    pub(crate) fn let_in_only(&self, known: Option<RemoteNames>) {
+        if let Some(wire) = self.wire.get() {
+            lock(wire).links.only = known;
         }
     }
 

@@ -17,6 +17,7 @@ use super::{Pumped, WireCounters};
 use crate::bell::Bells;
 use crate::connection::{Agreement, Name};
 use crate::control::{Packet, PacketKind};
+use crate::endpoint::RemoteNames;
 use crate::error::{Fault, SetupError};
 use crate::mediated::Ask;
 use crate::mem::page::{OwnPage, PeerPage};
@@ -115,6 +116,8 @@ pub(crate) struct Links {
     by_token: HashMap<u64, usize>,
     /// Endpoints with which the port has connections that it has not forgotten.
     held: Vec<(PeerId, Name)>,
+    /// The endpoints that may open links while there is no room for others.
+    pub(super) only: Option<RemoteNames>,
     /// Who was heard last, and whose turn it is.
     hot: usize,
     next: usize,
@@ -147,6 +150,7 @@ impl Links {
             by_peer: Vec::new(),
             by_token: HashMap::default(),
             held: Vec::new(),
+            only: None,
             hot: 0,
             next: 0,
             entrance,

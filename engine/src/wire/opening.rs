@@ -250,7 +250,9 @@ impl Unopened {
                 let [low, high] = halves(own);
                 Some(Self::Version { theirs, ours: low.max(high) })
             }
-            Refusal::Key | Refusal::Kind | Refusal::Protection => Some(Self::Refused(why)),
+            Refusal::Key | Refusal::Kind | Refusal::Protection | Refusal::Full(_) => {
+                Some(Self::Refused(why))
+            }
             _ => None,
         }
     }

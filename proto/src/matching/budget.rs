@@ -59,6 +59,11 @@ impl Budget {
         self.kept
     }
 
+    /// Those of one source.
+    pub fn of(&self, source: u32) -> u64 {
+        self.of[source as usize]
+    }
+
     /// So many more bytes of a source are kept; how it stands.
     #[inline]
     pub fn keep(&mut self, source: u32, bytes: u64) -> Share {

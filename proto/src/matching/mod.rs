@@ -353,6 +353,12 @@ impl Matcher {
         self.receives.table().taken().map(|(id, posted)| (ReceiveId(id), posted.handle))
     }
 
+    /// The sources of the receives that wait for messages of one source only, each as often as
+    /// there are such receives.
+    pub fn awaited(&self) -> impl Iterator<Item = u32> {
+        self.receives.table().taken().filter_map(|(_, posted)| posted.source())
+    }
+
     /// The messages that are set aside, in the order in which they were.
     pub fn aside(&self) -> impl Iterator<Item = (MessageId, Message)> {
         self.messages.aside()

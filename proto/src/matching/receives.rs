@@ -29,6 +29,11 @@ impl Posted {
         self.number == number && (mask.alike(label, self.label) || number == ODD as u32)
     }
 
+    /// The source of the messages that it accepts, if it names one.
+    pub(super) const fn source(&self) -> Option<u32> {
+        self.label.source()
+    }
+
     #[inline(always)]
     const fn accepts(&self, label: Label) -> bool {
         self.mask.alike(self.label, label)
@@ -285,6 +290,6 @@ impl Receives {
 
     /// Whether a slot holds a receive from this source and no other.
     pub(super) fn is_from(&self, slot: u32, source: u32) -> bool {
-        self.table.is_taken(slot) && self.table.at(slot).label.source() == Some(source)
+        self.table.is_taken(slot) && self.table.at(slot).source() == Some(source)
     }
 }

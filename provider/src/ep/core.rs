@@ -92,10 +92,10 @@ impl<L: Policy> Core<L> {
         let counting = (wishes.caps & RMA_EVENT != 0).then(|| Arc::clone(domain));
         let bell = descriptor::copy(endpoint.as_fd())?;
         let address = Address::Of(endpoint.address());
-        let latest = endpoint.latest_end();
+        let (latest, names) = (endpoint.latest_end(), endpoint.remote_names());
         let state = L::Cell::new(State {
             endpoint,
-            peers: Peers::default(),
+            peers: Peers::new(names),
             latest,
             unanswered: Unanswered::default(),
             tx: Side::new(wishes.tx_flags, [SEND, READ, WRITE]),
@@ -208,7 +208,7 @@ impl<L: Policy> State<L> {
         let Self { endpoint, tx, rx, peers, latest, counting, .. } = self;
         endpoint.progress_on(
             #[inline(always)]
-            |end| tell(end, (&mut *tx, &mut *rx), (peers, latest), counting.as_ref()),
+            |end| tell(end, (&mut *tx, &mut *rx), (&mut *peers, latest), counting.as_ref()),
         )
     }
 
@@ -239,7 +239,9 @@ impl<L: Policy> State<L> {
 
     fn rest(&mut self) -> bool {
         let Self { endpoint, tx, rx, peers, latest, counting, .. } = self;
-        endpoint.rest(|end| tell(end, (&mut *tx, &mut *rx), (peers, latest), counting.as_ref()))
+        endpoint.rest(|end| {
+            tell(end, (&mut *tx, &mut *rx), (&mut *peers, latest), counting.as_ref());
+        })
     }
 
     fn side(&mut self, direction: u64) -> Outcome<&mut Side<L>> {
@@ -268,7 +270,7 @@ impl<L: Policy> State<L> {
             let code = trouble::of_setup(&format!("fi_addr {number}"), &error);
             if matches!(error, SetupError::Invalid(_)) { Code(errno::EHOSTUNREACH) } else { code }
         })?;
-        self.peers.found(number, found);
+        self.peers.found(number, found, &address);
         Ok(found)
     }
 
@@ -282,6 +284,11 @@ impl<L: Policy> State<L> {
                 if let (Busy::Connecting, Some(remote)) = (busy, remote) {
                     self.unanswered.look(to, || self.endpoint.describe(remote));
                 }
+                Code::AGAIN
+            }
+            // It had gone and made room for another one: the call finds it anew when it is repeated.
+            PostError::Fault(Fault::ForeignHandle) if self.peers.address(to).is_some() => {
+                self.peers.lost(to);
                 Code::AGAIN
             }
             PostError::Fault(fault) => {
@@ -304,7 +311,7 @@ fn has_rung(bell: &OwnedFd) -> bool {
 fn tell<L: Policy>(
     end: End,
     (tx, rx): (&mut Side<L>, &mut Side<L>),
-    (peers, latest): (&Peers, &LatestEnd),
+    (peers, latest): (&mut Peers, &LatestEnd),
     counting: Option<&Arc<DomainObject<L>>>,
 ) {
     match end {
@@ -324,7 +331,7 @@ fn tell<L: Policy>(
 fn tell_other<L: Policy>(
     End { context, what, result }: End,
     (tx, rx): (&mut Side<L>, &mut Side<L>),
-    (peers, latest): (&Peers, &LatestEnd),
+    (peers, latest): (&mut Peers, &LatestEnd),
     counting: Option<&Arc<DomainObject<L>>>,
 ) {
     let op = Op::from(context);
@@ -378,7 +385,7 @@ fn way(flags: u64) -> Way {
 
 /// What a peer has done to our memory.
 #[inline]
-fn touch(touched: &Touched, peers: &Peers) -> Completion {
+fn touch(touched: &Touched, peers: &mut Peers) -> Completion {
     let data = if touched.data.is_some() { REMOTE_CQ_DATA } else { 0 };
     let kind = match touched.kind {
         TouchKind::Wrote => RMA | REMOTE_WRITE,
@@ -396,7 +403,7 @@ fn touch(touched: &Touched, peers: &Peers) -> Completion {
 
 /// A message that was received.
 #[inline(always)]
-fn arrival(op: &Op, received: &Received, peers: &Peers) -> Completion {
+fn arrival(op: &Op, received: &Received, peers: &mut Peers) -> Completion {
     let data = if received.data.is_some() { REMOTE_CQ_DATA } else { 0 };
     let over = if op.is_many && received.released { MULTI_RECV } else { 0 };
     Completion {

@@ -2,19 +2,37 @@
 
 use crate::abi::ADDR_NOTAVAIL;
 use crate::address::Address;
-use ayre::RemoteId;
+use ayre::{RemoteId, RemoteNames};
+use std::collections::HashMap;
 
-/// Both ways, by index.
-#[derive(Debug, Default)]
+/// What tells an endpoint from all others.
+type Name = [u64; 2];
+
+/// Both ways, by index. The engine's number of a peer that has gone may become stale; the
+/// program's stays, and the peer is found anew by its name.
+#[derive(Debug)]
 pub(super) struct Peers {
-    /// By the program's numbers: what the engine knows already.
+    /// By the program's numbers: what the engine knew when it was asked last.
     remotes: Vec<Option<RemoteId>>,
     addresses: Vec<Option<Address>>,
-    /// By the engine's numbers.
-    numbers: Vec<u64>,
+    /// By the engine's numbers: whose it is, and what the program is told.
+    numbers: Vec<Option<(RemoteId, u64)>>,
+    /// By name, the program's numbers of a peer; the first one is told.
+    named: HashMap<Name, Vec<u64>>,
+    names: RemoteNames,
 }
 
 impl Peers {
+    pub(super) fn new(names: RemoteNames) -> Self {
+        Self {
+            remotes: Vec::new(),
+            addresses: Vec::new(),
+            numbers: Vec::new(),
+            named: HashMap::new(),
+            names,
+        }
+    }
+
     /// By what the engine knows a peer; none if it is yet to be told, or there is none.
     #[inline]
     pub(super) fn remote(&self, number: u64) -> Option<RemoteId> {
@@ -22,10 +40,30 @@ impl Peers {
     }
 
     /// By what the program knows a peer.
-    #[inline]
-    pub(super) fn number(&self, remote: Option<RemoteId>) -> u64 {
-        let number = remote.and_then(|remote| self.numbers.get(remote.index()));
-        number.copied().unwrap_or(ADDR_NOTAVAIL)
+    #[inline(always)]
+    pub(super) fn number(&mut self, remote: Option<RemoteId>) -> u64 {
+        let Some(remote) = remote else { return ADDR_NOTAVAIL };
+        match self.numbers.get(remote.index()) {
+            Some(Some((known, number))) if *known == remote => *number,
+            _ => self.find_number(remote),
+        }
+    }
+
+    /// The same of one that the engine has learned of since: it has called.
+    #[cold]
+    fn find_number(&mut self, remote: RemoteId) -> u64 {
+        let numbers = self.names.of(remote).and_then(|name| self.named.get(&name));
+        let number = numbers.and_then(|numbers| numbers.first().copied());
+        let number = number.unwrap_or(ADDR_NOTAVAIL);
+        self.tell(remote, number);
+        number
+    }
+
+    fn tell(&mut self, remote: RemoteId, number: u64) {
+        if self.numbers.len() <= remote.index() {
+            self.numbers.resize(remote.index() + 1, None);
+        }
+        self.numbers[remote.index()] = Some((remote, number));
     }
 
     pub(super) fn address(&self, number: u64) -> Option<Address> {
@@ -39,32 +77,63 @@ impl Peers {
             self.remotes.resize(place + 1, None);
         }
         (self.addresses[place], self.remotes[place]) = (Some(address), None);
+        if let Address::Of(address) = address {
+            self.name(number, address.name());
+        }
     }
 
-    /// The engine knows the peer of a number. Of several numbers of one peer, the first one that
-    /// was known is told.
-    pub(super) fn found(&mut self, number: u64, remote: RemoteId) {
+    fn name(&mut self, number: u64, name: Name) {
+        let numbers = self.named.entry(name).or_default();
+        if !numbers.contains(&number) {
+            numbers.push(number);
+        }
+    }
+
+    /// The engine knows the peer of a number, at this address.
+    pub(super) fn found(&mut self, number: u64, remote: RemoteId, address: &ayre::Address) {
         if let Some(place) = self.remotes.get_mut(number as usize) {
             *place = Some(remote);
         }
-        if self.numbers.len() <= remote.index() {
-            self.numbers.resize(remote.index() + 1, ADDR_NOTAVAIL);
-        }
-        let told = &mut self.numbers[remote.index()];
-        if *told == ADDR_NOTAVAIL {
-            *told = number;
+        self.name(number, address.name());
+        self.find_number(remote);
+    }
+
+    /// The engine's number of a peer is stale.
+    pub(super) fn lost(&mut self, number: u64) {
+        if let Some(place) = self.remotes.get_mut(number as usize) {
+            *place = None;
         }
     }
 
     /// The number is nobody's any more: what the engine is to forget, where it was the last.
     pub(super) fn remove(&mut self, number: u64) -> Option<RemoteId> {
         let place = number as usize;
-        *self.addresses.get_mut(place)? = None;
-        let remote = self.remotes.get_mut(place)?.take()?;
-        let other = self.remotes.iter().position(|other| *other == Some(remote));
-        if self.numbers[remote.index()] == number {
-            self.numbers[remote.index()] = other.map_or(ADDR_NOTAVAIL, |other| other as u64);
+        let address = self.addresses.get_mut(place)?.take()?;
+        let remote = self.remotes.get_mut(place)?.take();
+        let name = match address {
+            Address::Of(address) => Some(address.name()),
+            Address::At(_) => remote.and_then(|remote| self.names.of(remote)),
+        };
+        self.unname(number, name);
+        let told = |told: &&mut Option<(RemoteId, u64)>| told.is_some_and(|(_, it)| it == number);
+        let told = self.numbers.iter_mut().find(told).and_then(Option::take);
+        let remote = told.map(|(remote, _)| remote).or(remote)?;
+        if self.find_number(remote) == ADDR_NOTAVAIL { Some(remote) } else { None }
+    }
+
+    /// A number is no longer one of those of its peer, whose name may not be known any more.
+    fn unname(&mut self, number: u64, name: Option<Name>) {
+        let is_its = |numbers: &&mut Vec<u64>| numbers.contains(&number);
+        let name = name.or_else(|| {
+            let found = self.named.iter_mut().find(|(_, numbers)| is_its(numbers));
+            found.map(|(name, _)| *name)
+        });
+        let Some(name) = name else { return };
+        if let Some(numbers) = self.named.get_mut(&name) {
+            numbers.retain(|other| *other != number);
+            if numbers.is_empty() {
+                self.named.remove(&name);
+            }
         }
-        if other.is_none() { Some(remote) } else { None }
     }
 }

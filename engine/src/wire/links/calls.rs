@@ -8,6 +8,7 @@
 use super::doorstep::Verdict;
 use super::{Links, Slot};
 use crate::connection::Name;
+use crate::endpoint::REMOTES_MAX;
 use crate::wire::callee::Callee;
 use crate::wire::opening;
 use ayre_proto::link::open::SetUp;
@@ -17,13 +18,16 @@ use ayre_proto::units::PeerId;
 impl Links {
     /// An endpoint may open at any time, if it knows our secret and has no connection with us that
     /// is not forgotten.
-    // spec: OPEN-14, OPEN-15
+    // spec: OPEN-14, OPEN-15, ENV-40
     pub(super) fn judge_caller(&self, own: &Callee, theirs: &SetUp) -> Verdict {
         match opening::introduction(theirs) {
             None => Verdict::Refused(Refusal::Kind),
             Some(caller) if caller.pass != own.pass => Verdict::Refused(Refusal::Key),
             Some(caller) if caller.name == own.name => Verdict::Refused(Refusal::Taken),
             Some(caller) if self.knows(caller.name) => Verdict::Ignored,
+            Some(caller) if self.only.as_ref().is_some_and(|only| !only.has(caller.name)) => {
+                Verdict::Refused(Refusal::Full(REMOTES_MAX as u64))
+            }
             Some(_) => Verdict::Accepted,
         }
     }

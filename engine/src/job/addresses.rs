@@ -90,7 +90,8 @@ impl Places {
 }
 
 /// The addresses of this host that are meant by words, one for each path: what `ayre run --net`
-/// does. Each of `wanted` is the name of an interface, a network such as 10.1.0.0/16, or an address.
+/// does. Each of `wanted` is the name of an interface, a network such as 10.1.0.0/16, or an
+/// address.
 ///
 /// # Errors
 /// [`SetupError::Environment`] where nothing here is, or has, what is wanted.

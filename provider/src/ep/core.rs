@@ -286,7 +286,7 @@ impl<L: Policy> State<L> {
                 }
                 Code::AGAIN
             }
-            // It had gone and made room for another one: the call finds it anew when it is repeated.
+            // It had gone and made room for another one: the next call finds it anew.
             PostError::Fault(Fault::ForeignHandle) if self.peers.address(to).is_some() => {
                 self.peers.lost(to);
                 Code::AGAIN

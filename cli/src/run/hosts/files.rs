@@ -1,8 +1,9 @@
 //! The addresses of ranks, as files of a job directory.
 //!
-//! A rank that others reach over a network writes `<rank>.addr`, one address and port a line, behind
-//! a line `any` where each may lead there or nowhere, under another name, and renames it. The agents carry these files to the directories of all other
-//! hosts, so that a rank finds all of its peers in its own: `<rank>.sock` or `<rank>.addr`.
+//! A rank that others reach over a network writes `<rank>.addr`, one address and port a line,
+//! behind a line `any` where each may lead there or nowhere, under another name, and renames it.
+//! The agents carry these files to the directories of all other hosts, so that a rank finds all of
+//! its peers in its own: `<rank>.sock` or `<rank>.addr`.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};

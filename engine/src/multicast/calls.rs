@@ -422,7 +422,7 @@ impl Outgoing {
     }
 
     fn visit(&mut self, id: u32, door: Member, content: &Content) {
-        let (me, mut guest) = (self.clubs.new_name(self.port.id), Guest::new(door));
+        let (me, mut guest) = (self.clubs.new_name(&self.port), Guest::new(door));
         if let Ok(message) = guest.ask(()) {
             self.say((me, door), &message.encode(id).0, Some(content));
         }

@@ -4,7 +4,7 @@ use super::calls::Change;
 use super::causes::Causes;
 use super::content::{Content, Kept};
 use crate::active::outgoing::Outgoing;
-use crate::random;
+use crate::port::Port;
 use aligned_vec::{AVec, ConstAlign};
 use ayre_proto::group::{Answer, Group, Guest, Member, Options, View};
 use ayre_proto::units::PeerId;
@@ -93,14 +93,14 @@ pub(crate) struct Clubs {
 impl Clubs {
     /// A name that no membership has had, not even of a process that had this port's number before.
     // spec: GRP-2
-    pub(super) fn new_name(&mut self, port: PeerId) -> Member {
-        let chance = || u32::from_le_bytes(random::bytes()) % (1 << CHANCE_BITS);
+    pub(super) fn new_name(&mut self, port: &Port) -> Member {
+        let chance = || port.chance() as u32 % (1 << CHANCE_BITS);
         let last = self.names.unwrap_or_else(chance);
         // The count goes round long after the first ones are forgotten.
         let next = last.wrapping_add(1 << CHANCE_BITS) & (u32::MAX >> NUMBER_BITS);
         let next = if next == 0 { 1 << CHANCE_BITS } else { next };
         self.names = Some(next);
-        Member(u32::from(port.0) | next << NUMBER_BITS)
+        Member(u32::from(port.id.0) | next << NUMBER_BITS)
     }
 
     pub(super) fn find(&mut self, me: Member) -> Option<&mut Club> {
@@ -143,14 +143,14 @@ impl Clubs {
 
 impl Outgoing {
     pub(super) fn found_club(&mut self, id: u32, options: Options) -> Member {
-        let me = self.clubs.new_name(self.port.id);
+        let me = self.clubs.new_name(&self.port);
         let machine = Group::found(me, options);
         self.add_club(id, me, None, machine);
         me
     }
 
     pub(super) fn join_club(&mut self, id: u32, door: Member, options: Options) -> Member {
-        let me = self.clubs.new_name(self.port.id);
+        let me = self.clubs.new_name(&self.port);
         let connected = self.port.peers().collect();
         let mut due = VecDeque::new();
         let mut causes = Causes::new(self, (id, me), &mut due);

@@ -1,6 +1,7 @@
 //! The port's side of the wire: opening it, links with peers, sleeping on it, and its part in the
 //! port's progress.
 use super::callee::Callee;
+use super::chance::Chance;
 use super::clock::Clock;
 use super::drive::drive;
 use super::keeper::{Keeper, Kept, Tended};
@@ -276,6 +277,11 @@ impl Port {
             }
             Ok(found)
         })
+    }
+
+    /// A number by chance: one that nobody can guess, unless the port's network is simulated.
+    pub(crate) fn chance(&self) -> u64 {
+        self.wire.get().map_or_else(|| Chance::System.number(), |wire| lock(wire).chance())
     }
 
     /// The wire's share of one poll; from whom something has come.

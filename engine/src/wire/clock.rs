@@ -1,4 +1,5 @@
 //! What time it is on a wire.
+use super::chance::Chance;
 use super::simulation::Seat;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,6 +23,14 @@ impl Clock {
         match self {
             Self::System(epoch) => epoch.elapsed().as_nanos() as u64,
             Self::Simulated(seat) => seat.now(),
+        }
+    }
+
+    /// Where numbers by chance come from in the clock's world.
+    pub(super) fn chance(&self) -> Chance {
+        match self {
+            Self::System(_) => Chance::System,
+            Self::Simulated(seat) => Chance::Simulated(seat.clone()),
         }
     }
 

@@ -7,7 +7,7 @@ use aws_lc_rs::hmac::{self, HMAC_SHA256};
 use ayre_proto::link::door::{Door, HALF_OPEN_MAX, Place};
 use ayre_proto::link::open::SetUp;
 use ayre_proto::link::ration::{Ration, Rations};
-use foldhash::quality::RandomState;
+use foldhash::quality::FixedState;
 use std::hash::BuildHasher;
 use std::net::{IpAddr, SocketAddr};
 
@@ -24,7 +24,7 @@ pub(crate) struct Entrance {
     gate: Option<Gate>,
     /// Makes cookies.
     secret: hmac::Key,
-    groups: RandomState,
+    groups: FixedState,
     pub(crate) resets: Ration,
     /// What is said to addresses of which nothing is known.
     says: Rations,
@@ -50,7 +50,7 @@ pub(crate) struct Answered {
 }
 
 impl Entrance {
-    pub(crate) fn new(protection: &Protection, now: u64) -> Self {
+    pub(crate) fn new(protection: &Protection, seed: u64, now: u64) -> Self {
         let gate = |key: &JobKey| Gate::new(key);
         Self {
             door: Door::rack(now),
@@ -60,7 +60,7 @@ impl Entrance {
                 Protection::Plain => None,
             },
             secret: hmac::Key::new(HMAC_SHA256, &crate::random::bytes::<32>()),
-            groups: RandomState::default(),
+            groups: FixedState::with_seed(seed),
             resets: Ration::rack(now),
             says: Rations::rack(now),
             tells: Ration::new(4, 1_000_000_000, now),

@@ -5,6 +5,7 @@ mod doorstep;
 
 use super::callee::Callee;
 use super::carrier::Full;
+use super::chance::Chance;
 use super::crc::crc32c;
 use super::entrance::Entrance;
 use super::link_end::{LinkEnd, Way};
@@ -100,6 +101,7 @@ impl Arrived {
 #[derive(Debug)]
 pub(crate) struct Links {
     identity: Identity,
+    pub(super) chance: Chance,
     incarnation: u64,
     /// Of the last link.
     generation: u32,
@@ -134,14 +136,20 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    pub(super) fn new(identity: Identity, nets: usize, now: u64) -> Result<Self, SetupError> {
+    pub(super) fn new(
+        identity: Identity,
+        nets: usize,
+        chance: Chance,
+        now: u64,
+    ) -> Result<Self, SetupError> {
         let page = OwnPage::new()?;
         let page_of_peers = PeerPage::new(page.file())?;
         let (bells, rung) = Bells::pair()?;
-        let entrance = Entrance::new(&identity.protection, now);
+        let entrance = Entrance::new(&identity.protection, chance.number(), now);
         Ok(Self {
             identity,
-            incarnation: random(),
+            incarnation: chance.number(),
+            chance,
             generation: 0,
             outboxes: (0..nets).map(|_| Outbox::new()).collect(),
             taps: None,
@@ -685,11 +693,6 @@ fn send_bare(outboxes: &mut [Outbox], way: Way, header: &Header, payload: &[u8])
         datagram.extend_from_slice(&header.encode(crc32c));
         datagram.extend_from_slice(payload);
     });
-}
-
-/// What nobody can guess; never 0.
-fn random() -> u64 {
-    u64::from_le_bytes(crate::random::bytes()).max(1)
 }
 
 #[cfg(all(test, not(loom)))]

@@ -16,6 +16,7 @@ mod attach;
 mod callee;
 mod calls;
 mod carrier;
+mod chance;
 mod clock;
 mod counts;
 mod crc;
@@ -159,7 +160,7 @@ impl Wire {
             Protection::Sealed(_) => nets.iter().map(|net| net.tap()).collect::<Option<Vec<_>>>(),
             Protection::Plain => None,
         };
-        let mut links = Links::new(identity, nets.len(), clock.now())?;
+        let mut links = Links::new(identity, nets.len(), clock.chance(), clock.now())?;
         links.taps = taps.map(Into::into);
         let known = interfaces::all().unwrap_or_default();
         let place = |at: SocketAddr| {
@@ -202,6 +203,11 @@ impl Wire {
     pub(crate) fn announce_sleep(&self, asleep: bool) {
         self.links.page.set_asleep(Sleeper::Port, asleep);
         self.links.page.set_asleep(Sleeper::Engine, asleep);
+    }
+
+    /// A number by chance, as [`Chance::number`](chance::Chance::number).
+    pub(crate) fn chance(&self) -> u64 {
+        self.links.chance.number()
     }
 
     /// Nanoseconds of this wire's clock.

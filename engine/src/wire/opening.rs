@@ -152,14 +152,14 @@ impl Asked {
     }
 
     /// An answer has come: whether it changes anything. Where there is a key, it counts only with
-    /// the proof that it comes from a holder of it.
+    /// the proof that it comes from a holder of it. An open that is made anew has this number.
     // spec: SEAL-10, OPEN-24, OPEN-25, OPEN-30
     pub(crate) fn on_answer(
         &mut self,
         from: Way,
         header: &Header,
         payload: &[u8],
-        now: u64,
+        (fresh, now): (u64, u64),
     ) -> bool {
         let Ok((answer, proof)) = Answer::parse(payload) else { return false };
         if !self.opener.is_answered_by(header) {
@@ -176,7 +176,6 @@ impl Asked {
             }
         };
         let by = By { path: header.path, way: self.request.way_from(from) };
-        let fresh = u64::from_le_bytes(crate::random::bytes()).max(1);
         let changed = self.opener.on_answer((answer, by), trust, fresh, now);
         if self.opener.ours().nonce != nonce {
             (self.handshake, self.message) = wrap_open(&self.protection, self.opener.ours());

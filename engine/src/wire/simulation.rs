@@ -62,8 +62,14 @@ impl World {
 impl Simulation {
     /// A network over which a datagram takes so long, without the faults that a port may add.
     pub fn new(latency: Duration) -> Self {
+        Self::with_seed(latency, 0)
+    }
+
+    /// The same, with a seed from which everything follows that its ports leave to chance: the
+    /// numbers of links, of their first frames, of members of groups.
+    pub fn with_seed(latency: Duration, seed: u64) -> Self {
         let latency = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
-        Self { world: Arc::new(World { latency, field: Mutex::new(Field::new()) }) }
+        Self { world: Arc::new(World { latency, field: Mutex::new(Field::new(seed)) }) }
     }
 
     /// The time since the network began, by its clock.
@@ -127,6 +133,11 @@ impl Seat {
     /// Somebody else has looked for the port.
     pub(super) fn tended(&self, due: Option<u64>) {
         self.world.field().tended(self.number, due);
+    }
+
+    /// A number that follows from the simulation's seed, the seat, and how many were asked for.
+    pub(super) fn chance(&self) -> u64 {
+        self.world.field().chance(self.number)
     }
 
     /// From here on others may look for the port.
@@ -225,6 +236,7 @@ impl Net for Simulated {
 mod tests {
     use super::*;
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use std::collections::BTreeSet;
 
     const LATENCY: Duration = Duration::from_micros(3);
 
@@ -294,5 +306,36 @@ mod tests {
         drop(far);
         send(&mut near, ([10, 0, 0, 9], 9).into());
         assert_eq!(near.counters().dropped, 1, "and so does who has gone");
+    }
+
+    // spec: NET-9, NET-10
+    #[test]
+    fn the_systems_clock_counts_only_where_another_thread_serves_a_port() {
+        const HOUR: u64 = 3_600_000_000_000;
+        for (is_own, passed) in [(true, HOUR), (false, 0)] {
+            let simulation = Simulation::new(LATENCY);
+            let [near, far] = [net(&simulation), net(&simulation)];
+            let look = || far.seat.looked(Some(HOUR));
+            if is_own {
+                look();
+            } else {
+                std::thread::scope(|scope| scope.spawn(look).join().expect("it looks"));
+            }
+            far.seat.tended(Some(HOUR));
+            near.seat.looked(Some(2 * HOUR));
+            assert_eq!(simulation.now(), Duration::from_nanos(passed));
+        }
+    }
+
+    // spec: NET-9
+    #[test]
+    fn what_is_left_to_chance_follows_from_the_seed_and_the_seat() {
+        let numbers = |seed| {
+            let simulation = Simulation::with_seed(LATENCY, seed);
+            [net(&simulation), net(&simulation)].map(|net| [(); 3].map(|()| net.seat.chance()))
+        };
+        assert_eq!(numbers(1), numbers(1));
+        let all: BTreeSet<_> = [numbers(1), numbers(2)].concat().concat().into_iter().collect();
+        assert_eq!(all.len(), 12, "no two are equal");
     }
 }

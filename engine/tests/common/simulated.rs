@@ -14,7 +14,7 @@ pub fn bad_mesh(dice: &mut Random, seed: u64, ports: u16) -> (Simulation, Vec<Po
     let plan = format!("loss={loss}%,dup=2%,reorder=5%,corrupt=1%,jitter=20us,seed={seed}");
     let options = NetOptions::plain().silence(Duration::from_millis(50));
     let options = options.faults(plan.parse().expect("a plan"));
-    let simulation = Simulation::new(Duration::from_micros(5));
+    let simulation = Simulation::with_seed(Duration::from_micros(5), seed);
     let configs = (0..ports).map(|number| Config::new().number(number).linger(Duration::ZERO));
     let ports = simulation.mesh(&options, configs).expect("all connect");
     (simulation, ports)

@@ -5,6 +5,7 @@ use crate::control::Arrival;
 use crate::mem::lane::{LaneReceiver, LaneSender};
 use crate::responder::{Responder, Served, lock};
 use crate::sync::AtomicBool;
+use crate::wire::chance::Chance;
 use crate::wire::drive::drive;
 use crate::wire::handshake::JobKey;
 use crate::wire::link_end::Way;
@@ -52,7 +53,7 @@ impl Side {
     fn new(number: usize, is_sealed: bool) -> Self {
         let responder = Arc::new(Mutex::new(Responder::new(Arc::default())));
         let identity = identity(number, is_sealed, responder.clone());
-        let links = Links::new(identity, 1, 0).expect("memory");
+        let links = Links::new(identity, 1, Chance::System, 0).expect("memory");
         Self { links, responder, ends: [const { None }; 4] }
     }
 

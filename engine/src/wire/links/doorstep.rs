@@ -1,5 +1,5 @@
 //! Links that come up: what is asked, accepted, refused and confirmed.
-use super::{Arrived, Links, NO_ANSWER, Slot, random, send_bare, token_of};
+use super::{Arrived, Links, NO_ANSWER, Slot, send_bare, token_of};
 use crate::connection::{Agreement, Link, Mode};
 use crate::control::Channel;
 use crate::mem::fence::{Fencing, expedited};
@@ -62,13 +62,13 @@ impl Links {
         };
         self.generation = self.generation.wrapping_add(1).max(1);
         SetUp {
-            nonce: random(),
+            nonce: self.chance.number(),
             answers: 0,
             incarnation: self.incarnation,
-            token: random(),
+            token: self.chance.number(),
             generation: self.generation,
             index: index as u32,
-            first: [random() as u32, random() as u32, random() as u32],
+            first: [0; 3].map(|_| self.chance.number() as u32),
             frame_max: self.frame_max(datagram_max),
             number: self.identity.number,
             whom,
@@ -392,7 +392,9 @@ impl Links {
         header.check_payload(payload, crc32c)?;
         let index = *self.by_token.get(&header.token).ok_or(Refused)?;
         let is_meant = match &mut self.slots[index] {
-            Slot::Asked(asked) => asked.on_answer(from, header, payload, now),
+            Slot::Asked(asked) => {
+                asked.on_answer(from, header, payload, (self.chance.number(), now))
+            }
             Slot::Open(link) => link.on_reset(header, now),
             _ => false,
         };

@@ -33,7 +33,7 @@ fn port(number: u16, protection: Protection) -> Links {
         any_mail: Arc::new(AtomicBool::new(false)),
         responder: Arc::new(Mutex::new(Responder::new(Arc::default()))),
     };
-    Links::new(identity, 1, 0).expect("memory")
+    Links::new(identity, 1, Chance::System, 0).expect("memory")
 }
 
 /// The one that is asked, which lets in all others.

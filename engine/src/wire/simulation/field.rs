@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 /// Time goes on by this at the least: where a port has something due that it does not do, nobody
@@ -27,7 +28,7 @@ enum Rest {
     Awake,
     /// It has looked, and has nothing to do before this time.
     Until(u64),
-    /// The same, but others have looked for it.
+    /// The same, but another thread than its own has looked for it.
     Tended(u64),
 }
 
@@ -41,6 +42,10 @@ struct Member {
     waiting: usize,
     /// The looks of all until its own last one.
     looks: u64,
+    /// The thread that polls it: that of its last look of its own.
+    thread: Option<ThreadId>,
+    /// Numbers that it was given by chance.
+    given: u64,
     tended: Option<Arc<Tended>>,
     /// Wakes it where it sleeps.
     bell: Arc<OwnedFd>,
@@ -91,6 +96,7 @@ struct Flight {
 /// Everything that a simulated network knows.
 #[derive(Debug)]
 pub(super) struct Field {
+    seed: u64,
     now: u64,
     /// When this moment began, by the system's clock.
     since: Instant,
@@ -109,8 +115,9 @@ pub(super) struct Field {
 }
 
 impl Field {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         Self {
+            seed,
             now: 0,
             since: Instant::now(),
             looks: 0,
@@ -146,12 +153,22 @@ impl Field {
             is_busy: false,
             waiting: 0,
             looks: self.looks,
+            thread: None,
+            given: 0,
             tended: None,
             bell,
             is_rung: false,
         };
         self.members.insert(self.seats, member);
         self.seats
+    }
+
+    /// The next number of a port's that looks like one by chance.
+    // spec: NET-9
+    pub(super) fn chance(&mut self, seat: usize) -> u64 {
+        let Some(member) = self.members.get_mut(&seat) else { return 0 };
+        member.given += 1;
+        spread([self.seed, seat as u64, member.given].into_iter().fold(0, mixed))
     }
 
     /// A port goes, and its addresses.
@@ -225,15 +242,20 @@ impl Field {
         let (looks, until) = (self.looks, self.until(due));
         if let Some(member) = self.members.get_mut(&seat) {
             member.looks = looks;
+            member.thread = Some(thread::current().id());
             member.rest_as(Rest::Until(until));
         }
     }
 
-    /// The same of a port for which another one has looked.
+    /// The same of a port for which another one has looked. Where one thread polls both, it could
+    /// not have polled this one meanwhile: so it is as if it had, and the system's clock, of which
+    /// no two runs have the same, has no say.
+    // spec: NET-9, NET-10
     pub(super) fn tended(&mut self, seat: usize, due: Option<u64>) {
         let until = self.until(due);
         if let Some(member) = self.members.get_mut(&seat) {
-            member.rest_as(Rest::Tended(until));
+            let is_own = member.thread == Some(thread::current().id());
+            member.rest_as(if is_own { Rest::Until(until) } else { Rest::Tended(until) });
         }
     }
 
@@ -351,6 +373,13 @@ fn number(at: SocketAddr) -> u64 {
         std::net::IpAddr::V6(ip) => ip.octets(),
     };
     octets.iter().fold(u64::from(at.port()), |sum, byte| mixed(sum, u64::from(*byte)))
+}
+
+/// As many bits of the result as of the argument depend on each of its bits: SplitMix64's output.
+fn spread(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
 }
 
 /// A step of FNV-1a, a word at a time.

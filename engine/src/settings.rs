@@ -67,10 +67,10 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: KEY,
         values: "a file with 64 hexadecimal digits, of mode 0600, the same on all hosts",
-        default: "none: whoever has an endpoint's address may call it",
+        default: "none: whoever has an endpoint's address may call it, in a name of its own",
         meaning: "What endpoints of different hosts, as MPI programs have them, share besides \
-                  their addresses, so that nobody who reads those can call, or pass for one of \
-                  them. Stronger: `FI_AYRE_KEY`",
+                  their addresses, so that nobody who reads those can call. Stronger: \
+                  `FI_AYRE_KEY`",
         check: |_| Ok(()),
     },
     Setting {

@@ -302,11 +302,11 @@ fn fate(near: &mut Side, far: &mut Side, remote: RemoteId) -> Fault {
 
 // spec: ENV-32, ENV-33, SEAL-14
 #[test]
-fn who_does_not_know_the_secret_is_nobody() {
+fn a_caller_that_has_not_the_whole_address_is_refused() {
     let mut watchdog = Watchdog::start(0);
     for is_plain in [false, true] {
         let mut far = Side::open(&apart(is_plain));
-        // A byte of the secret, of which the name is made.
+        // A byte of the fingerprint, of which the name is made.
         for at in [16, 31] {
             let before = far.endpoint.counters().refused();
             let mut stranger = Side::open(&apart(is_plain).silence(sides::SHORT));

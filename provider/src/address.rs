@@ -246,18 +246,18 @@ mod tests {
 
         // spec: SEAL-15
         #[test]
-        fn what_lets_callers_in_is_not_printed(host: u64, secret: [u8; 16], ip: u32) {
+        fn what_lets_callers_in_is_not_printed(host: u64, fingerprint: [u8; 16], ip: u32) {
             prop_assume!(ip >> 28 < 14 && ip != 0);
             let mut bytes = [0; Address::SIZE];
-            (bytes[0], bytes[1], bytes[2], bytes[4]) = (3, 1, 7, 1);
+            (bytes[0], bytes[1], bytes[2], bytes[4]) = (4, 1, 7, 1);
             bytes[8..16].copy_from_slice(&host.to_le_bytes());
-            bytes[16..32].copy_from_slice(&secret);
+            bytes[16..32].copy_from_slice(&fingerprint);
             bytes[32..36].copy_from_slice(&ip.to_be_bytes());
             let address = Address::from_bytes(&bytes).unwrap();
             prop_assert_eq!(address.to_bytes(), bytes);
             let (text, debug) = (address.to_string(), format!("{address:?}"));
-            let digits: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
-            let listed = format!("{:?}", secret);
+            let digits: String = fingerprint.iter().map(|byte| format!("{byte:02x}")).collect();
+            let listed = format!("{fingerprint:?}");
             prop_assert!(!text.contains(&digits) && !debug.contains(&listed));
             prop_assert!(text.ends_with(&format!("@{}:7", Ipv4Addr::from(ip))), "{}", text);
             let Address::Of(endpoint) = address else { panic!("an endpoint's") };

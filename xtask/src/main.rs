@@ -52,9 +52,11 @@ fn main() -> Result<ExitCode> {
     Ok(if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The root of the repository: this package lies one folder below it.
+/// The root of the repository: this package lies one folder below it. Cargo says where, as what it
+/// has built may have been copied from another place.
 fn root() -> PathBuf {
-    let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let built = || env!("CARGO_MANIFEST_DIR").into();
+    let mut root: PathBuf = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(built, Into::into);
     root.pop();
     root
 }

@@ -4,24 +4,22 @@ use crate::connection::Name;
 use crate::job::host_number;
 use crate::random;
 use crate::setup::PREFIX;
-use crate::wire::{Callee, JobKey, Secret};
-use aws_lc_rs::digest::{Context, SHA256};
+use crate::wire::{Callee, Fingerprint, JobKey, StaticKey};
 use std::net::SocketAddr;
 
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 /// Flag: other hosts reach the endpoint.
 const REACHED: u8 = 1;
 /// Flag: links with it are not encrypted.
 const PLAIN: u8 = 2;
-/// Keeps an endpoint's name apart from what else is made of its secret.
-const NAME_LABEL: &[u8] = b"ayre name 1";
 
 /// An endpoint's address: bytes that a program hands to others by whatever means it has. Nobody can
-/// guess one, and who has it may call: on another host, nobody else may.
+/// guess one, and who has it may call: on another host, nobody else may. It is no secret that
+/// somebody could pass for the endpoint with: that takes a key which the endpoint tells nobody.
 ///
 /// ```text
 ///   byte 0  version   1  flags   2  UDP port   4  kinds of IP addresses   6  key   8  host
-///       16  secret, or name      32  IP addresses    64
+///       16  fingerprint, or name     32  IP addresses    64
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
@@ -36,7 +34,7 @@ struct Reach {
     places: Places,
     port: u16,
     /// The endpoint's name is made of it.
-    secret: Secret,
+    fingerprint: Fingerprint,
     is_plain: bool,
     /// Which job's key it takes besides to call; 0 if none.
     key: u16,
@@ -54,27 +52,17 @@ impl Address {
     /// IP addresses in one at most.
     pub const IPS_MAX: usize = PLACES_MAX;
 
-    /// A new one, which other hosts do not reach yet; with it, the secret that its name is made of.
-    pub(super) fn new() -> (Self, Secret) {
-        let secret = Secret(random::bytes());
-        (Self { host: host_number(), name: name_of(&secret), reach: None }, secret)
+    /// A new one, which other hosts do not reach yet; with it, the key that its name is made of.
+    pub(super) fn new() -> (Self, StaticKey) {
+        let own = StaticKey::new();
+        (Self { host: host_number(), name: own.fingerprint().name(), reach: None }, own)
     }
 
     /// The same as if there were no other endpoint on this host.
-    pub(super) fn apart() -> (Self, Secret) {
+    pub(super) fn apart() -> (Self, StaticKey) {
         let [host, _] = words(&random::bytes());
-        let (address, secret) = Self::new();
-        (Self { host, ..address }, secret)
-    }
-
-    /// What an endpoint of this address and secret is to its callers of other hosts.
-    pub(super) fn callee_to_be(
-        &self,
-        secret: &Secret,
-        key: Option<&JobKey>,
-        is_plain: bool,
-    ) -> Callee {
-        Callee::new(self.name, (secret, key), is_plain)
+        let (address, own) = Self::new();
+        (Self { host, ..address }, own)
     }
 
     /// The same where other hosts reach it: at one port of several IP addresses, of which there may
@@ -82,13 +70,13 @@ impl Address {
     pub(super) fn reached(
         self,
         at: &[SocketAddr],
-        (secret, key): (Secret, Option<&JobKey>),
+        (fingerprint, key): (Fingerprint, Option<&JobKey>),
         is_plain: bool,
     ) -> Self {
         let key = key.map_or(0, JobKey::check);
         let port = at.first().map_or(0, SocketAddr::port);
         let places = Places::of(at.iter().map(SocketAddr::ip));
-        let reach = Reach { places, port, secret, is_plain, key };
+        let reach = Reach { places, port, fingerprint, is_plain, key };
         Self { reach: Some(reach), ..self }
     }
 
@@ -128,8 +116,8 @@ impl Address {
 
     /// Whom to call over the network, by who has this key: at [`Address::reached_at`].
     pub(super) fn callee(&self, key: Option<&JobKey>) -> Option<Callee> {
-        let Reach { secret, is_plain, .. } = self.reach?;
-        Some(Callee::new(self.name, (&secret, key), is_plain))
+        let Reach { fingerprint, is_plain, .. } = self.reach?;
+        Some(Callee::new(fingerprint, key, is_plain))
     }
 
     /// The IP addresses and the port at which other hosts reach it: what may be printed of it.
@@ -161,12 +149,12 @@ impl Address {
         for (place, word) in bytes[8..32].as_chunks_mut().0.iter_mut().zip(self.local_words()) {
             *place = word.to_le_bytes();
         }
-        if let Some(Reach { places, port, secret, is_plain, key }) = &self.reach {
+        if let Some(Reach { places, port, fingerprint, is_plain, key }) = &self.reach {
             bytes[1] = if *is_plain { REACHED | PLAIN } else { REACHED };
             bytes[2..4].copy_from_slice(&port.to_le_bytes());
             bytes[4..6].copy_from_slice(&places.kinds.to_le_bytes());
             bytes[6..8].copy_from_slice(&key.to_le_bytes());
-            bytes[16..32].copy_from_slice(&secret.0);
+            bytes[16..32].copy_from_slice(&fingerprint.0);
             bytes[32..].copy_from_slice(&places.bytes);
         }
         bytes
@@ -179,12 +167,12 @@ impl Address {
             0 => Self { host, name: words(own), reach: None },
             _ => {
                 let places = Places::parse(half(bytes, 4), *chunk::<PLACES_BYTES>(bytes, 32))?;
-                let (secret, is_plain) = (Secret(*own), bytes[1] & PLAIN != 0);
+                let (fingerprint, is_plain) = (Fingerprint(*own), bytes[1] & PLAIN != 0);
                 let (port, key) = (half(bytes, 2), half(bytes, 6));
-                let reach = Reach { places, port, secret, is_plain, key };
+                let reach = Reach { places, port, fingerprint, is_plain, key };
                 let is_somewhere = reach.port != 0 && places != Places::default();
                 let reach = Some(is_somewhere.then_some(reach)?);
-                Self { host, name: name_of(&secret), reach }
+                Self { host, name: fingerprint.name(), reach }
             }
         };
         // There is one form of each.
@@ -208,16 +196,6 @@ impl Address {
     }
 }
 
-/// What an endpoint of this secret is called. Those who may look at the sockets of its host see
-/// the name, and cannot tell the secret.
-// spec: ENV-10
-fn name_of(Secret(secret): &Secret) -> Name {
-    let mut digest = Context::new(&SHA256);
-    digest.update(NAME_LABEL);
-    digest.update(secret);
-    words(chunk(digest.finish().as_ref(), 0))
-}
-
 fn half(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(*chunk(bytes, at))
 }
@@ -235,32 +213,32 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SECRET: Secret = Secret(*b"0123456789abcdef");
+    const FINGERPRINT: Fingerprint = Fingerprint(*b"0123456789abcdef");
 
     /// Of a key of sevens.
     const CHECK: [u8; 2] = [0xa2, 0xfe];
-    /// Of that secret.
+    /// Of that fingerprint.
     const NAME: Name = [0x99a0_c0a8_c005_22b0, 0x99a5_5d89_151f_5c30];
 
     fn address() -> Address {
-        let address = Address { host: 1, name: name_of(&SECRET), reach: None };
+        let address = Address { host: 1, name: FINGERPRINT.name(), reach: None };
         let at = [([10, 1, 2, 3], 0x1234).into(), "[fd77::1]:4660".parse().unwrap()];
         let key = JobKey::from_bytes([7; 32]);
-        address.reached(&at, (SECRET, Some(&key)), true)
+        address.reached(&at, (FINGERPRINT, Some(&key)), true)
     }
 
     // spec: ENV-10
     #[test]
     fn an_address_is_as_it_is_drawn() {
         let bytes = address().to_bytes();
-        assert_eq!(bytes[..9], [3, 3, 0x34, 0x12, 0b1101, 0, CHECK[0], CHECK[1], 1]);
+        assert_eq!(bytes[..9], [4, 3, 0x34, 0x12, 0b1101, 0, CHECK[0], CHECK[1], 1]);
         assert_eq!(bytes[16..32], *b"0123456789abcdef");
         assert_eq!(bytes[32..38], [10, 1, 2, 3, 0xfd, 0x77]);
         assert_eq!(Address::from_bytes(&bytes), Some(address()));
         // As any other tool computes it.
         assert_eq!(address().name, NAME);
         let local = address().local().to_bytes();
-        assert_eq!(local[..9], [3, 0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(local[..9], [4, 0, 0, 0, 0, 0, 0, 0, 1]);
         assert_eq!(local[16..24], NAME[0].to_le_bytes());
     }
 
@@ -273,7 +251,7 @@ mod tests {
             assert_eq!(Address::from_bytes(&bytes), None, "{with} at {at}");
         };
         let places = [(4, 0), (4, 1), (5, 1), (63, 1)];
-        for (at, with) in [(0, 2), (0, 4), (1, 2), (1, 7)].into_iter().chain(places) {
+        for (at, with) in [(0, 3), (0, 5), (1, 2), (1, 7)].into_iter().chain(places) {
             wrong(at, with);
         }
         let mut portless = address().to_bytes();
@@ -297,7 +275,7 @@ mod tests {
         let at = own.reached_at();
         let other = |key: Option<u8>, is_plain| {
             let key = key.map(|byte| JobKey::from_bytes([byte; 32]));
-            own.local().reached(&at, (SECRET, key.as_ref()), is_plain)
+            own.local().reached(&at, (FINGERPRINT, key.as_ref()), is_plain)
         };
         assert_eq!(own.unlinked(&other(Some(7), true)), None);
         assert_eq!(own.unlinked(&other(Some(7), false)), Some(UNPROTECTED));
@@ -312,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_not_printed() {
+    fn a_fingerprint_is_not_printed() {
         assert!(!format!("{:?}", address()).contains("48, 49"));
     }
 

@@ -9,7 +9,9 @@ use crate::job::host_addresses;
 use crate::port::Port;
 use crate::settings;
 use crate::tuning::Tuning;
-use crate::wire::{Ethernet, JobKey, NetOptions, Partition, Plan, PortRange, Secret, interfaces};
+use crate::wire::{
+    Callee, Ethernet, JobKey, NetOptions, Partition, Plan, PortRange, StaticKey, interfaces,
+};
 use ayre_proto::envelope::LONG_MAX_HERE;
 use rustix::io::Errno;
 use std::fmt::Display;
@@ -240,7 +242,7 @@ impl EndpointOptions {
     /// A port that others of this host, and perhaps of other ones, find at this address.
     pub(super) fn open_port(&self) -> Result<(Port, Address, Option<JobKey>), SetupError> {
         let ring = self.ring.map(ring_bytes).transpose()?;
-        let (address, secret) = if self.is_apart { Address::apart() } else { Address::new() };
+        let (address, own) = if self.is_apart { Address::apart() } else { Address::new() };
         let (name, tuning) = (Some(address.name()), self.tuning.clone().map(Arc::new));
         let mut config = Config { name, ring, tuning, ..Config::new() };
         if let Some(reach) = &self.reach {
@@ -254,7 +256,7 @@ impl EndpointOptions {
         match &self.reach {
             Some(reach) => {
                 let key = reach.key()?;
-                let address = reach.open(&mut port, (address, secret), key.as_ref())?;
+                let address = reach.open(&mut port, (address, own), key.as_ref())?;
                 Ok((port, address, key))
             }
             None => Ok((port, address, None)),
@@ -320,7 +322,7 @@ impl ReachOptions {
     fn open(
         &self,
         port: &mut Port,
-        (address, secret): (Address, Secret),
+        (address, own): (Address, StaticKey),
         key: Option<&JobKey>,
     ) -> Result<Address, SetupError> {
         let is_chosen = !self.ips.is_empty();
@@ -340,9 +342,10 @@ impl ReachOptions {
         let told = Places::of(at.iter().map(SocketAddr::ip));
         at.retain(|at| told.iter().any(|told| told == at.ip()));
         let net = self.net.clone().at_places(at, !is_chosen);
-        let callee = address.callee_to_be(&secret, key, self.is_plain);
+        let fingerprint = own.fingerprint();
+        let callee = Callee::own(own, key, self.is_plain);
         let at = port.open_calls(&net, callee)?;
-        Ok(address.reached(&at, (secret, key), self.is_plain))
+        Ok(address.reached(&at, (fingerprint, key), self.is_plain))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Links that a port is asked for and that are not confirmed, and what it takes to tell who asks.
-use super::handshake::{Gate, JobKey};
-use super::opening::{Protection, Refused, Unopened};
+use super::handshake::Gate;
+use super::opening::{self, Protection, Refused, Unopened};
 use super::seal::Keys;
 use crate::log::tell;
 use aws_lc_rs::hmac::{self, HMAC_SHA256};
@@ -51,12 +51,11 @@ pub(crate) struct Answered {
 
 impl Entrance {
     pub(crate) fn new(protection: &Protection, seed: u64, now: u64) -> Self {
-        let gate = |key: &JobKey| Gate::new(key);
         Self {
             door: Door::rack(now),
             answers: (0..HALF_OPEN_MAX).map(|_| None).collect(),
             gate: match protection {
-                Protection::Sealed(key) => Some(gate(key)),
+                Protection::Sealed(terms) => Some(Gate::new(terms)),
                 Protection::Plain => None,
             },
             secret: hmac::Key::new(HMAC_SHA256, &crate::random::bytes::<32>()),
@@ -117,12 +116,17 @@ impl Entrance {
         }
     }
 
-    /// What an open says, if it comes from a holder of the key, where there is one.
-    // spec: SEAL-9
+    /// What an open says, if it comes from a holder of the key, where there is one. An endpoint has
+    /// the name that is made of its key.
+    // spec: SEAL-9, SEAL-18
     pub(crate) fn read(&self, open: &[u8]) -> Result<SetUp, Refused> {
-        match &self.gate {
-            Some(gate) => Ok(SetUp::parse(&gate.read(open)?)?),
-            None => Ok(SetUp::parse(open)?),
+        let Some(gate) = &self.gate else { return Ok(SetUp::parse(open)?) };
+        let said = gate.read(open)?;
+        let set_up = SetUp::parse(&said.set_up)?;
+        let named = opening::introduction(&set_up).map(|caller| caller.name);
+        match said.by.is_none_or(|by| named == Some(by.name())) {
+            true => Ok(set_up),
+            false => Err(Refused),
         }
     }
 
@@ -182,4 +186,56 @@ impl Entrance {
 // spec: OPEN-21
 pub(crate) fn mark(open: &[u8]) -> u64 {
     open.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::mem::layout::LaneSizes;
+    use crate::wire::callee::Callee;
+    use crate::wire::handshake::Opening;
+    use crate::wire::identity::StaticKey;
+    use crate::wire::opening::{Introduction, NO_NUMBER, owner_words};
+    use ayre_proto::link::Repair;
+    use ayre_proto::link::open::ANYBODY;
+
+    /// An open in a name, of who brings these terms.
+    fn open_in(name: crate::connection::Name, own: &Protection, callee: &Callee) -> Vec<u8> {
+        let introduction = Introduction { name, pass: callee.pass };
+        let open = SetUp {
+            nonce: 1,
+            answers: 0,
+            incarnation: 1,
+            token: 1,
+            generation: 1,
+            index: 0,
+            first: [0; 3],
+            frame_max: 1472,
+            number: NO_NUMBER,
+            whom: ANYBODY,
+            paths: 1,
+            repair: Repair::Selective,
+            owner: owner_words(LaneSizes::carried_endpoint(1 << 18), Some(introduction)),
+            cookie: 0,
+        };
+        let Protection::Sealed(terms) = callee.protection_for(own) else { panic!("sealed") };
+        Opening::begin(&terms, &open.encode()).1
+    }
+
+    // spec: SEAL-18
+    #[test]
+    fn nobody_opens_in_the_name_of_another_endpoint() {
+        let [called, caller, other] = [(); 3].map(|()| StaticKey::new());
+        let (own_name, other_name) = (caller.fingerprint().name(), other.fingerprint().name());
+        let callee = Callee::new(called.fingerprint(), None, false);
+        let called = Callee::own(called, None, false);
+        let caller = Callee::own(caller, None, false);
+        let entrance = Entrance::new(&called.protection, 1, 0);
+        let open = open_in(own_name, &caller.protection, &callee);
+        assert!(entrance.read(&open).is_ok());
+        for name in [other_name, called.name, [0, 0]] {
+            let open = open_in(name, &caller.protection, &callee);
+            assert!(entrance.read(&open).is_err(), "{name:?}");
+        }
+    }
 }

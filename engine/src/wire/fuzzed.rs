@@ -264,13 +264,13 @@ impl Attack {
             return bytes;
         }
         let key = if self.is_insider { self.stage.key() } else { OTHER_KEY };
-        let key = handshake::JobKey::from_hex(key).expect("64 digits");
+        let terms = handshake::JobKey::from_hex(key).expect("64 digits").into();
         match (kind, asked) {
-            (Kind::Accept, Some((_, open))) => match handshake::respond(&key, open) {
+            (Kind::Accept, Some((_, open))) => match handshake::respond(&terms, open) {
                 Ok((_, answer)) => answer.answer(&bytes).0,
                 Err(_) => bytes,
             },
-            _ => handshake::Opening::begin(&key, &bytes).1,
+            _ => handshake::Opening::begin(&terms, &bytes).1,
         }
     }
 }

@@ -5,7 +5,7 @@
 //! repeated is the same to the bit.
 use super::callee::{Callee, Pass};
 use super::entrance::Answered;
-use super::handshake::{self, JobKey};
+use super::handshake::{self, Terms};
 use super::link_end::Way;
 use super::seal::{Forged, Keys};
 use crate::connection::{Mode, Name, checked_sizes};
@@ -34,8 +34,9 @@ const PACE: Pace = Pace { first: 10_000_000, most: 250_000_000 };
 /// What protects the links of a port.
 #[derive(Clone, Debug)]
 pub(crate) enum Protection {
-    /// Every frame is encrypted and authenticated, with keys that only holders of this one get.
-    Sealed(JobKey),
+    /// Every frame is encrypted and authenticated, with keys that only those get who meet these
+    /// terms.
+    Sealed(Terms),
     /// For closed networks: nothing but tokens that nobody can guess.
     Plain,
 }
@@ -124,10 +125,13 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Asks for a link, with this protection unless an endpoint is called, which has its own.
+    /// Asks for a link, with this protection, and on the terms of the endpoint that is called.
     // spec: OPEN-30
     pub(crate) fn new(ours: SetUp, request: Request, own: &Protection, now: u64) -> Self {
-        let protection = request.callee().map_or(own, |callee| &callee.protection).clone();
+        let protection = match request.callee() {
+            Some(callee) => callee.protection_for(own),
+            None => own.clone(),
+        };
         let (handshake, message) = wrap_open(&protection, &ours);
         let opener = Opener::new(ours, PACE, request.give_up, now);
         let opener = match request.is_race {
@@ -168,8 +172,8 @@ impl Asked {
         let nonce = self.opener.ours().nonce;
         let trust = match &self.protection {
             Protection::Plain => Trust::Anybody,
-            Protection::Sealed(key) => {
-                match handshake::proof(key, nonce, answer.words()) == proof {
+            Protection::Sealed(terms) => {
+                match handshake::proof(terms.key(), nonce, answer.words()) == proof {
                     true => Trust::Holder,
                     false => Trust::Nobody,
                 }
@@ -199,8 +203,8 @@ impl Asked {
 fn wrap_open(protection: &Protection, open: &SetUp) -> (Option<handshake::Opening>, Vec<u8>) {
     let bytes = open.encode();
     match protection {
-        Protection::Sealed(key) => {
-            let (handshake, message) = handshake::Opening::begin(key, &bytes);
+        Protection::Sealed(terms) => {
+            let (handshake, message) = handshake::Opening::begin(terms, &bytes);
             (Some(handshake), message)
         }
         Protection::Plain => (None, bytes.to_vec()),
@@ -302,14 +306,16 @@ impl From<Malformed> for Refused {
 /// Why an open of so many bytes cannot be one of this port's kind, by what it says in the clear.
 // spec: OPEN-3, OPEN-27
 pub(crate) fn misfit(protection: &Protection, version: u32, len: usize) -> Option<Option<Refusal>> {
-    let (own, other) = match protection {
-        Protection::Sealed(_) => (handshake::MESSAGE_BYTES, SETUP_BYTES),
-        Protection::Plain => (SETUP_BYTES, handshake::MESSAGE_BYTES),
-    };
     if u64::from(version) != VERSION_OF_OPENING {
         return Some(Some(Refusal::Version(VERSION_OF_OPENING)));
     }
-    (len != own).then_some((len == other).then_some(Refusal::Protection))
+    let is_sealed = [handshake::MESSAGE_BYTES, handshake::MUTUAL_BYTES].contains(&len);
+    match protection {
+        Protection::Sealed(terms) if len == terms.message_bytes() => None,
+        Protection::Plain if len == SETUP_BYTES => None,
+        Protection::Sealed(_) if is_sealed => Some(Some(Refusal::Kind)),
+        _ => Some((is_sealed || len == SETUP_BYTES).then_some(Refusal::Protection)),
+    }
 }
 
 /// Makes an accept ready to travel, in answer to this open.
@@ -320,8 +326,8 @@ pub(crate) fn wrap_accept(
 ) -> Result<Answered, Refused> {
     let bytes = accept.encode();
     let (message, keys) = match protection {
-        Protection::Sealed(key) => {
-            let (_, answer) = handshake::respond(key, open)?;
+        Protection::Sealed(terms) => {
+            let (_, answer) = handshake::respond(terms, open)?;
             let (message, keys) = answer.answer(&bytes);
             (message, Some(keys))
         }

@@ -80,7 +80,7 @@ impl NetOptions {
     pub fn sealed(key: &str) -> Result<Self, SetupError> {
         let key = JobKey::from_hex(key);
         let key = key.ok_or_else(|| SetupError::invalid("a key has 64 hexadecimal digits"))?;
-        Ok(Self::with(Protection::Sealed(key)))
+        Ok(Self::with(Protection::Sealed(key.into())))
     }
 
     /// For closed networks: frames travel as they are. Who can read the network can read and forge

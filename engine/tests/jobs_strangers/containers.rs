@@ -401,7 +401,7 @@ fn users_are_let_in_by_one_rule() {
             assert_eq!(meet(family, [&one, &root], &local), Outcome::Refused(4001));
             assert_eq!(meet(family, [&root, &one], &local), Outcome::Rejected(4001));
             assert_eq!(meet(family, [&one, &other], &local), Outcome::Rejected(4002));
-            // The secret of an address lets in who has it.
+            // An address lets in everybody who has it.
             assert_eq!(meet(family, [&one, &root], &[]), Outcome::ByLink(4001));
             assert_eq!(meet(family, [&root, &one], &[]), Outcome::ByLink(4001));
             assert_eq!(meet(family, [&one, &other], &[]), Outcome::ByLink(4002));

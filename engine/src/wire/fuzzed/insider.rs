@@ -29,7 +29,7 @@ impl Insider {
         let (mut handshake, message) = match stage.is_sealed {
             true => {
                 let key = handshake::JobKey::from_hex(stage.key()).expect("64 digits");
-                let (handshake, message) = handshake::Opening::begin(&key, &bytes);
+                let (handshake, message) = handshake::Opening::begin(&key.into(), &bytes);
                 (Some(handshake), message)
             }
             false => (None, bytes.to_vec()),

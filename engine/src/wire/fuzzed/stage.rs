@@ -344,7 +344,7 @@ fn identity(number: usize, is_sealed: bool, responder: Arc<Mutex<Responder>>) ->
         number: number as u16,
         endpoint: None,
         ring: None,
-        protection: if is_sealed { Protection::Sealed(key()) } else { Protection::Plain },
+        protection: if is_sealed { Protection::Sealed(key().into()) } else { Protection::Plain },
         drive: drive(Duration::from_secs(3)),
         any_mail: Arc::new(AtomicBool::new(false)),
         responder,

@@ -92,7 +92,7 @@ pub(crate) fn curve_operations(work: impl FnOnce()) -> u32 {
 }
 
 /// Both ends of a link, and the messages that made them.
-fn shake(key: &JobKey) -> ([Keys; 2], [Vec<u8>; 2]) {
+fn shake(key: &Terms) -> ([Keys; 2], [Vec<u8>; 2]) {
     let (mut opening, first) = Opening::begin(key, b"ours");
     let (theirs, answer) = respond(key, &first).expect("one key");
     assert_eq!(theirs, b"ours");
@@ -118,7 +118,7 @@ fn are_joined(from: &mut Keys, to: &mut Keys, packet: u64) -> bool {
 // spec: SEAL-7
 #[test]
 fn both_sides_get_set_up_and_keys() {
-    let key = JobKey::random();
+    let key = Terms::from(JobKey::random());
     let ([mut here, mut there], messages) = shake(&key);
     assert!(are_joined(&mut here, &mut there, 1));
     assert!(are_joined(&mut there, &mut here, 1));
@@ -128,7 +128,7 @@ fn both_sides_get_set_up_and_keys() {
 // spec: SEAL-7
 #[test]
 fn links_of_one_job_have_keys_of_their_own() {
-    let key = JobKey::random();
+    let key = Terms::from(JobKey::random());
     let ([mut here, mut there], _) = shake(&key);
     let ([mut other, mut another], _) = shake(&key);
     assert!(!are_joined(&mut here, &mut another, 1));
@@ -140,15 +140,15 @@ fn links_of_one_job_have_keys_of_their_own() {
 #[test]
 fn set_up_does_not_travel_in_the_clear() {
     let set_up = [0xa5; 24];
-    let (_, first) = Opening::begin(&JobKey::random(), &set_up);
+    let (_, first) = Opening::begin(&Terms::from(JobKey::random()), &set_up);
     assert!(!first.windows(4).any(|bytes| bytes == [0xa5; 4]));
 }
 
 // spec: SEAL-8
 #[test]
 fn another_key_opens_nothing() {
-    let (mut opening, first) = Opening::begin(&JobKey::random(), b"ours");
-    let stranger = JobKey::random();
+    let (mut opening, first) = Opening::begin(&Terms::from(JobKey::random()), b"ours");
+    let stranger = Terms::from(JobKey::random());
     assert_eq!(respond(&stranger, &first).expect_err("another key"), Forged);
     let (_, for_stranger) = Opening::begin(&stranger, b"");
     let (_, answer) = respond(&stranger, &for_stranger).expect("one key");
@@ -161,13 +161,13 @@ const SET_UP: [u8; SETUP_BYTES] = [0xa5; SETUP_BYTES];
 // spec: SEAL-7, SEAL-9
 #[test]
 fn an_open_is_read_without_an_operation_on_the_curve() {
-    let key = JobKey::random();
+    let key = Terms::from(JobKey::random());
     let gate = Gate::new(&key);
     let (_, first) = Opening::begin(&key, &SET_UP);
     assert_eq!(first.len(), MESSAGE_BYTES);
     let mut read = None;
     assert_eq!(curve_operations(|| read = gate.read(&first).ok()), 0);
-    assert_eq!(read, Some(SET_UP));
+    assert_eq!(read, Some(Said { set_up: SET_UP, by: None }));
     let mut answer = None;
     let to_read = curve_operations(|| answer = respond(&key, &first).ok());
     let (theirs, answer) = answer.expect("one key");
@@ -181,9 +181,9 @@ fn an_open_is_read_without_an_operation_on_the_curve() {
 // spec: SEAL-9
 #[test]
 fn a_stranger_costs_a_look_at_the_length_or_a_tag() {
-    let key = JobKey::random();
+    let key = Terms::from(JobKey::random());
     let gate = Gate::new(&key);
-    let (_, foreign) = Opening::begin(&JobKey::random(), &SET_UP);
+    let (_, foreign) = Opening::begin(&Terms::from(JobKey::random()), &SET_UP);
     let (_, mut damaged) = Opening::begin(&key, &SET_UP);
     damaged[40] ^= 1;
     let strange = [foreign, damaged, vec![0xff; MESSAGE_BYTES]];
@@ -198,6 +198,99 @@ fn a_stranger_costs_a_look_at_the_length_or_a_tag() {
     }
     assert_eq!(READS.get(), reads, "another length is not looked at");
     assert_eq!(BEGUN.get(), begun, "no handshake for a stranger");
+}
+
+/// An endpoint, and what one asks that calls it.
+fn endpoint(key: &JobKey) -> (Terms, Arc<StaticKey>) {
+    let own = Arc::new(StaticKey::new());
+    (Terms::of_endpoint(key.clone(), Some(own.clone())), own)
+}
+
+/// Both ends hold what makes of an address: each proves besides who it is.
+// spec: SEAL-9, SEAL-18
+#[test]
+fn endpoints_tell_each_other_who_they_are() {
+    let (caller, own) = endpoint(&JobKey::random());
+    let (callee, called) = endpoint(&JobKey::random());
+    let terms = caller.to_call(&callee, called.fingerprint());
+    let (mut opening, first) = Opening::begin(&terms, &SET_UP);
+    assert_eq!(first.len(), MUTUAL_BYTES);
+    let said = Said { set_up: SET_UP, by: Some(own.fingerprint()) };
+    let gate = Gate::new(&callee);
+    let mut read = Err(Forged);
+    assert_eq!(curve_operations(|| read = gate.read(&first)), 0);
+    assert_eq!(read, Ok(said));
+    let (theirs, answer) = respond(&callee, &first).expect("one key");
+    assert_eq!(theirs, SET_UP, "as the library reads it");
+    let mut answered = None;
+    assert_eq!(curve_operations(|| answered = Some(answer.answer(&SET_UP))), 4);
+    let (second, mut there) = answered.expect("an answer");
+    assert_eq!(second.len(), first.len(), "no answer is longer than what it answers");
+    let (theirs, mut here) = opening.finish(&second).expect("who was called");
+    assert_eq!(theirs, SET_UP);
+    assert!(are_joined(&mut here, &mut there, 1) && are_joined(&mut there, &mut here, 1));
+    for bit in 0..8 * first.len() {
+        let mut changed = first.clone();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(gate.read(&changed), Err(Forged), "bit {bit}");
+    }
+}
+
+/// Somebody has read the address, and so has the key that is made of it; he sees the open, and his
+/// answer comes first.
+// spec: SEAL-8, SEAL-18
+#[test]
+fn who_has_an_address_cannot_answer_for_its_endpoint() {
+    let key = JobKey::random();
+    let (caller, _) = endpoint(&JobKey::random());
+    let (callee, called) = endpoint(&key);
+    let (reader, _) = endpoint(&key);
+    let (mut opening, first) =
+        Opening::begin(&caller.to_call(&callee, called.fingerprint()), &SET_UP);
+    let (read, forged) = respond(&reader, &first).expect("he can read what it says");
+    assert_eq!(read, SET_UP);
+    let (forged, _) = forged.answer(&SET_UP);
+    for _ in 0..2 {
+        assert_eq!(opening.finish(&forged).expect_err("another key"), Forged);
+    }
+    let (_, answer) = respond(&callee, &first).expect("one key");
+    let (second, mut there) = answer.answer(&SET_UP);
+    let (_, mut here) = opening.finish(&second).expect("the true one");
+    assert!(are_joined(&mut here, &mut there, 1) && are_joined(&mut there, &mut here, 1));
+    assert!(opening.finish(&second).is_err(), "there is no second link from one handshake");
+}
+
+/// Whose key a caller tells, he must have: the keys of the link are made with it.
+// spec: SEAL-18
+#[test]
+fn who_has_anothers_public_key_gets_no_link_in_its_name() {
+    let key = JobKey::random();
+    let (callee, called) = endpoint(&key);
+    let (caller, own) = endpoint(&JobKey::random());
+    // The true one's open, sent again by somebody who can read it and has all but its key.
+    let (_, first) = Opening::begin(&caller.to_call(&callee, called.fingerprint()), &SET_UP);
+    let (_, answer) = respond(&callee, &first).expect("one key");
+    let (second, mut there) = answer.answer(&SET_UP);
+    assert_eq!(Gate::new(&callee).read(&first).map(|said| said.by), Ok(Some(own.fingerprint())));
+    let (thief, _) = endpoint(&key);
+    let (mut opening, _) = Opening::begin(&thief.to_call(&callee, called.fingerprint()), &SET_UP);
+    assert!(opening.finish(&second).is_err());
+    assert!(there.open(&mut datagram(1)).is_err());
+}
+
+// spec: SEAL-9, OPEN-27
+#[test]
+fn an_open_of_the_other_kind_is_not_deciphered() {
+    let key = JobKey::random();
+    let (endpoint, called) = endpoint(&key);
+    let port = Terms::from(key);
+    let (_, of_port) = Opening::begin(&port, &SET_UP);
+    let (_, of_endpoint) =
+        Opening::begin(&endpoint.to_call(&endpoint, called.fingerprint()), &SET_UP);
+    let reads = READS.get();
+    assert_eq!(Gate::new(&endpoint).read(&of_port), Err(Forged));
+    assert_eq!(Gate::new(&port).read(&of_endpoint), Err(Forged));
+    assert_eq!(READS.get(), reads);
 }
 
 // spec: OPEN-23
@@ -219,7 +312,7 @@ fn a_proof_is_of_one_key_one_open_and_one_answer() {
 // spec: SEAL-8
 #[test]
 fn a_forged_accept_does_not_spoil_the_opening() {
-    let key = JobKey::random();
+    let key = Terms::from(JobKey::random());
     let (mut opening, first) = Opening::begin(&key, b"ours");
     let (_, answer) = respond(&key, &first).expect("one key");
     let (second, mut there) = answer.answer(b"theirs");
@@ -240,7 +333,7 @@ fn a_forged_accept_does_not_spoil_the_opening() {
 // spec: SEAL-7
 #[test]
 fn an_open_that_is_answered_anew_has_other_keys() {
-    let key = JobKey::random();
+    let key = Terms::from(JobKey::random());
     let (mut opening, first) = Opening::begin(&key, b"ours");
     let (_, kept) = respond(&key, &first).expect("one key");
     let (_, replayed) = respond(&key, &first).expect("one key");
@@ -259,9 +352,10 @@ fn a_key_can_be_written_down_and_nothing_prints_it() {
     assert_eq!(read.0, key.0);
     assert_eq!(JobKey::from_hex(&text.to_uppercase()).expect("either case").0, key.0);
     assert_ne!(JobKey::random().0, key.0);
-    let (opening, first) = Opening::begin(&key, b"");
-    let (_, answer) = respond(&key, &first).expect("one key");
-    let printed = format!("{key:?} {opening:?} {answer:?} {:?}", Gate::new(&key));
+    let terms = Terms::from(key.clone());
+    let (opening, first) = Opening::begin(&terms, b"");
+    let (_, answer) = respond(&terms, &first).expect("one key");
+    let printed = format!("{key:?} {terms:?} {opening:?} {answer:?} {:?}", Gate::new(&terms));
     let digits: Vec<_> = key.0.iter().map(|byte| byte.to_string()).collect();
     assert!(!printed.contains(&*text) && !printed.contains(&digits.join(", ")), "{printed}");
 }
@@ -282,7 +376,7 @@ proptest! {
     // spec: SEAL-8
     #[test]
     fn any_change_of_a_message_is_noticed(bit in 0usize..8 * 52, second in any::<bool>()) {
-        let key = JobKey::from_hex(&"5a".repeat(32)).expect("a key");
+        let key = Terms::from(JobKey::from_hex(&"5a".repeat(32)).expect("a key"));
         let (mut opening, mut first) = Opening::begin(&key, b"ours");
         if second {
             let (_, answer) = respond(&key, &first).expect("one key");
@@ -301,7 +395,7 @@ proptest! {
         bit in prop::option::of(0usize..8 * MESSAGE_BYTES),
         set_up in prop::array::uniform32(any::<u8>()),
     ) {
-        let key = JobKey::from_hex(&"5a".repeat(32)).expect("a key");
+        let key = Terms::from(JobKey::from_hex(&"5a".repeat(32)).expect("a key"));
         let set_up: [u8; SETUP_BYTES] = set_up.repeat(4).try_into().expect("four times");
         let (_, mut first) = Opening::begin(&key, &set_up);
         if let Some(bit) = bit {
@@ -310,13 +404,13 @@ proptest! {
         let read = Gate::new(&key).read(&first);
         prop_assert_eq!(read.is_ok(), bit.is_none());
         let respond = respond(&key, &first).map(|(read, _)| read);
-        prop_assert_eq!(respond.ok(), read.ok().map(|read| read.to_vec()));
+        prop_assert_eq!(respond.ok(), read.ok().map(|read| read.set_up.to_vec()));
     }
 
     // spec: SEAL-8
     #[test]
     fn reading_is_total(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let key = JobKey::from_hex(&"5a".repeat(32)).expect("a key");
+        let key = Terms::from(JobKey::from_hex(&"5a".repeat(32)).expect("a key"));
         prop_assert!(respond(&key, &bytes).is_err() && Gate::new(&key).read(&bytes).is_err());
         let (mut opening, _) = Opening::begin(&key, b"ours");
         prop_assert!(opening.finish(&bytes).is_err());

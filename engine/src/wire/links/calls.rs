@@ -16,7 +16,7 @@ use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
 
 impl Links {
-    /// An endpoint may open at any time, if it knows our secret and has no connection with us that
+    /// An endpoint may open at any time, if it knows our address and has no connection with us that
     /// is not forgotten.
     // spec: OPEN-14, OPEN-15, ENV-40
     pub(super) fn judge_caller(&self, own: &Callee, theirs: &SetUp) -> Verdict {

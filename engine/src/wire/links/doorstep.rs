@@ -269,7 +269,9 @@ impl Links {
             return;
         }
         let proof = match (&self.identity.protection, nonce) {
-            (Protection::Sealed(key), Some(nonce)) => handshake::proof(key, nonce, answer.words()),
+            (Protection::Sealed(terms), Some(nonce)) => {
+                handshake::proof(terms.key(), nonce, answer.words())
+            }
             _ => [0; 2],
         };
         let payload = answer.encode(proof);

@@ -19,7 +19,7 @@ const ACCEPTOR: u16 = 0;
 const OPENER: u16 = 2;
 
 fn sealed() -> Protection {
-    Protection::Sealed(JobKey::from_bytes(KEY))
+    Protection::Sealed(JobKey::from_bytes(KEY).into())
 }
 
 /// A port's links.
@@ -300,7 +300,7 @@ fn a_refusal_has_a_reason_and_ends_an_opening_if_it_is_proved() {
         acceptor.entrance.accept_all_but(Some(vec![ACCEPTOR, OPENER]));
     };
     let endpoint = |opener: &mut Links, _: &mut Links| opener.identity.number = opening::NO_NUMBER;
-    let other_key = || Protection::Sealed(JobKey::from_bytes([8; 32]));
+    let other_key = || Protection::Sealed(JobKey::from_bytes([8; 32]).into());
     let ended = |why| (Some(Opening::Refused), Some(why));
     let in_doubt = |why| (None, Some(why));
     let [sealed, plain] = [|| sealed(), || Protection::Plain];

@@ -200,7 +200,7 @@ pub(crate) fn name_of(peer: PeerId) -> String {
 }
 
 /// What to do about a call that the system has refused.
-fn advice(call: &str, errno: Errno) -> &'static str {
+pub(crate) fn advice(call: &str, errno: Errno) -> &'static str {
     match errno {
         Errno::MFILE => "; the process has as many descriptors as it may (raise `ulimit -n`)",
         Errno::NFILE => "; the machine has as many open files as it may (sysctl fs.file-max)",

@@ -13,6 +13,7 @@ use crate::progress::EngineThread;
 use crate::responder::{Responder, lock};
 use crate::setup::Listener;
 use crate::sync::AtomicBool;
+use crate::sys::descriptor;
 use crate::wait::Sleep;
 use crate::wire::{Alarm, Keeper, Wire};
 use ayre_proto::limits::{NOTIFICATIONS_MAX, RECORD_MAX};
@@ -156,6 +157,9 @@ impl Port {
     // spec: INJ-4, LIFE-30
     pub fn open(mut config: Config) -> Result<Self, SetupError> {
         crate::settings::check()?;
+        if crate::settings::raises_limit()? {
+            descriptor::raise_limit();
+        }
         crate::mem::fence::expedited();
         if config.tuning.is_none() {
             config = config.tuning(crate::tuning::found()?.tuning);

@@ -43,6 +43,7 @@ pub(crate) const CAPTURE: &str = "AYRE_CAPTURE";
 const WHOSE: &str = "{rank}";
 const GROUP: &str = "AYRE_GROUP";
 pub(crate) const MEMORY: &str = "AYRE_MEMORY";
+const DESCRIPTORS: &str = "AYRE_DESCRIPTORS";
 
 /// All that users set.
 // spec: LIFE-30
@@ -148,6 +149,16 @@ pub const SETTINGS: &[Setting] = &[
                   receive; beyond, who has sent most of them is told so, and loses the connection",
         check: |text| bytes(text).map(drop),
     },
+    Setting {
+        name: DESCRIPTORS,
+        values: "`raise`, `keep`",
+        default: "`raise`",
+        meaning: "Whether the soft limit of the process's descriptors (`ulimit -S -n`) is raised \
+                  to the hard one when the first port or endpoint is opened: a peer of this host \
+                  takes some. `keep` is for programs that call `select`, which knows the first \
+                  1024 only",
+        check: |text| word(text, LIMITS).map(drop),
+    },
 ];
 
 /// What launchers tell the ranks that they start; `ayre run` sets each of them itself.
@@ -179,6 +190,7 @@ const MODES: &[(&str, Mode)] = &[("direct", Mode::Direct), ("mediated", Mode::Me
 const PROTECTIONS: &[(&str, bool)] = &[("sealed", false), ("plain", true)];
 const ETHERNETS: &[(&str, Ethernet)] =
     &[("never", Ethernet::Never), ("required", Ethernet::Required)];
+const LIMITS: &[(&str, bool)] = &[("raise", true), ("keep", false)];
 const LEVELS: &[(&str, LevelFilter)] = &[
     ("off", LevelFilter::OFF),
     ("error", LevelFilter::ERROR),
@@ -291,6 +303,11 @@ pub(crate) fn ethernet_word(text: &str) -> Result<Ethernet, String> {
 
 pub(crate) fn faults() -> Result<Option<Plan>, SetupError> {
     read(FAULTS, str::parse)
+}
+
+/// Whether the limit of descriptors is raised.
+pub(crate) fn raises_limit() -> Result<bool, SetupError> {
+    Ok(read(DESCRIPTORS, |text| word(text, LIMITS))?.unwrap_or(true))
 }
 
 /// Up to which level things are told on standard error.

@@ -166,8 +166,13 @@ impl Port {
         let Some(knock) = knocks.iter().position(|fd| !fd.revents().is_empty()) else {
             return Ok(None);
         };
-        let socket = descriptor::accept(sockets[knock], SocketFlags::empty())
-            .map_err(SetupError::os("accept"))?;
+        let Some(listener) = &mut self.listener else { return Ok(None) };
+        let (socket, short) = listener.accept(knock).map_err(SetupError::os("accept"))?;
+        if let Some(errno) = short {
+            turn_away(socket, SetupError::Os { call: "accept", errno });
+            listener.has_turned_away();
+            return Ok(None);
+        }
         match check_credentials(socket.as_fd()) {
             Ok(()) => Ok(Some(socket)),
             Err(error) => {

@@ -6,18 +6,25 @@ mod attacker;
 mod world;
 
 use attacker::Begun;
-use ayre::{Mode, PeerId, SetupError};
+use ayre::{Busy, EndReason, Endpoint, EndpointOptions, Fault, Mode, Outgoing, PeerId, PostError};
+use ayre::{Refusal, SetupError, Spans};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::sync::{Mutex, PoisonError};
 use world::World;
 
 /// What the victim makes of its next caller while it may have only so many descriptors.
 fn accept_within(world: &mut World, limit: u64) -> Result<PeerId, SetupError> {
+    within(limit, || world.victim.accept())
+}
+
+/// What a call comes to where this process may have only so many descriptors.
+fn within<T>(limit: u64, call: impl FnOnce() -> T) -> T {
     let whole = getrlimit(Resource::Nofile);
     let narrow = Rlimit { current: Some(limit), ..whole };
     setrlimit(Resource::Nofile, narrow).expect("a lower limit");
-    let accepted = world.victim.accept();
+    let result = call();
     setrlimit(Resource::Nofile, whole).expect("the limit as it was");
-    accepted
+    result
 }
 
 /// The limit that lets this process have just so many more descriptors.
@@ -30,6 +37,7 @@ fn limit_for(spare: usize) -> u64 {
 // spec: LIFE-9
 #[test]
 fn a_lack_of_descriptors_is_no_fault_of_a_caller() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for mode in [Mode::Direct, Mode::Mediated] {
         let mut world = World::new(mode, "shortage");
         let malformed = world.victim.counters().malformed();
@@ -49,4 +57,44 @@ fn a_lack_of_descriptors_is_no_fault_of_a_caller() {
         world.attacker(false);
         world.honest_round();
     }
+}
+
+/// One after the other: the limit is the process's.
+static ALONE: Mutex<()> = Mutex::new(());
+
+// spec: ENV-34, ERR-10, LIFE-27
+#[test]
+fn callers_of_an_endpoint_without_descriptors_hear_why_and_what_to_do() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let open = || Endpoint::open_with(&EndpointOptions::new().local()).expect("an endpoint");
+    let mut victim = open();
+    let bytes = Spans::default();
+    let message = Outgoing { tag: None, data: None, bytes, context: 0, delivered: false };
+    // From none for the caller's socket up to all that it takes.
+    let mut connected = false;
+    for spare in 0.. {
+        let mut caller = open();
+        let to = caller.remote(&victim.address()).expect("a neighbour");
+        assert_eq!(caller.send(to, &message), Err(Busy::Connecting.into()));
+        within(limit_for(spare), || (0..5000).for_each(|_| _ = victim.progress(|_| ())));
+        let sent = loop {
+            match caller.send(to, &message) {
+                Err(PostError::Busy(_)) => _ = caller.progress(|_| ()),
+                sent => break sent,
+            }
+        };
+        connected = sent.is_ok();
+        if connected {
+            break;
+        }
+        assert_eq!(sent, Err(Fault::Refused.into()));
+        let why = caller.reason(to).expect("it has ended");
+        assert_eq!(*why, EndReason::Refused(Refusal::Resources(24)), "{spare}");
+        assert!(why.to_string().contains("`ulimit -n`"), "{why}");
+    }
+    assert!(connected);
+    // And of an endpoint that cannot be opened.
+    let refused = within(limit_for(2), || Endpoint::open_with(&EndpointOptions::new().local()));
+    let refused = refused.expect_err("it takes more").to_string();
+    assert!(refused.contains("`ulimit -n`"), "{refused}");
 }

@@ -78,7 +78,13 @@ impl core::fmt::Display for Refusal {
             Self::Full(peers) => write!(f, "the peer has no room beyond {peers} connections"),
             Self::Protection => f.write_str("one side wants encrypted links, the other plain ones"),
             Self::Resources(errno) => {
-                write!(f, "the peer's system refused it resources (errno {errno})")
+                let what = match errno {
+                    12 => ": memory is short there",
+                    23 => ": the machine has as many open files as it may (sysctl fs.file-max)",
+                    24 => ": its process has as many descriptors as it may (raise `ulimit -n`)",
+                    _ => "",
+                };
+                write!(f, "the peer's system refused it resources (errno {errno}){what}")
             }
             Self::Key => f.write_str("the two sides have different keys"),
             Self::PathMtu(bytes) => {

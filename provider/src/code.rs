@@ -1,6 +1,9 @@
 //! Error codes as values.
 
 use crate::abi::errno;
+use crate::trouble;
+use ayre::SetupError;
+use rustix::io::Errno;
 use std::ffi::c_int;
 
 /// An error number of libfabric, positive; the calls return it negated.
@@ -10,9 +13,15 @@ pub(crate) struct Code(pub(crate) i32);
 /// What a call comes to.
 pub(crate) type Outcome<T = ()> = Result<T, Code>;
 
-impl From<rustix::io::Errno> for Code {
-    fn from(error: rustix::io::Errno) -> Self {
-        Self(error.raw_os_error())
+impl From<Errno> for Code {
+    fn from(error: Errno) -> Self {
+        match error {
+            // What to do about these is told where libfabric's log is.
+            Errno::MFILE | Errno::NFILE => {
+                trouble::of_setup("a descriptor", &SetupError::Os { call: "open", errno: error })
+            }
+            _ => Self(error.raw_os_error()),
+        }
     }
 }
 

@@ -204,7 +204,9 @@ fn explain(share: &Share, rank: u16, error: &io::Error) -> StartFailure {
             (crate::TOOL_FAILED, error.to_string())
         }
         _ => match error.raw_os_error() {
-            Some(libc::EMFILE | libc::ENFILE) => (crate::TOOL_FAILED, error.to_string()),
+            Some(libc::EMFILE | libc::ENFILE) => {
+                (crate::TOOL_FAILED, format!("{error}; raise `ulimit -n`"))
+            }
             _ => (NOT_EXECUTABLE, error.to_string()),
         },
     };

@@ -237,7 +237,8 @@ impl Endpoint {
         }
         let call = self.call_away(&address)?;
         if is_here {
-            tell!(WARN, "no memory is shared with {}, but a link: {why}", address.socket_name());
+            let (name, advice) = (address.socket_name(), why.advice());
+            tell!(WARN, "no memory is shared with {name}, but a link: {why}{advice}");
         }
         self.remotes[remote.index()].detour = is_here.then_some(why);
         Ok(Call::Away(call))
@@ -309,7 +310,11 @@ impl Endpoint {
     /// Lets those speak who knock, for the oldest that say nothing if need be.
     fn let_in(&mut self) {
         for _ in 0..CALLERS_MAX {
-            let Ok(Some(caller)) = self.port.next_caller() else { return };
+            let caller = match self.port.next_caller() {
+                Ok(Some(caller)) => caller,
+                Ok(None) => return,
+                Err(why) => return tell!(WARN, "callers wait and cannot be let in: {why}"),
+            };
             if self.port.sleep.watch(caller.as_fd()).is_ok() {
                 self.port.callers.push(caller);
             }

@@ -1,7 +1,7 @@
 //! Why nothing goes to a remote any more.
 use super::meet::Standing;
 use super::{Endpoint, RemoteId};
-use crate::error::{Fault, Refusal, SetupError};
+use crate::error::{self, Fault, Refusal, SetupError};
 use crate::log::tell;
 use crate::wire::Unopened;
 use rustix::io::Errno;
@@ -130,7 +130,7 @@ impl EndReason {
             }
             Self::Version { .. } => "; both need the same release",
             Self::Silent(_) => "; it was stopped, or the network between the hosts has failed",
-            Self::Os { errno: Errno::MFILE, .. } => "; raise `ulimit -n`",
+            Self::Os { call, errno } => error::advice(call, *errno),
             _ => "",
         }
     }

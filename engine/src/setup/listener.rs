@@ -32,6 +32,8 @@ const LOCKS_MAX: usize = 16;
 pub(crate) struct Listener {
     sockets: Vec<OwnedFd>,
     file: Option<File>,
+    /// To be given up for a caller for whom there is no descriptor, so that it hears that.
+    spare: Option<OwnedFd>,
     /// The process that listens.
     generation: u64,
 }
@@ -57,6 +59,7 @@ impl Listener {
         Ok(Self {
             sockets: vec![socket],
             file: Some(File::At(path.to_owned(), inode)),
+            spare: None,
             generation: fork::generation(),
         })
     }
@@ -82,7 +85,42 @@ impl Listener {
             (None, Err(errno)) => return Err(SetupError::Os { call: "bind", errno }),
             (socket, without) => socket.into_iter().chain(without.ok()).collect(),
         };
-        Ok(Self { sockets, file, generation: fork::generation() })
+        let spare = spare(&sockets);
+        Ok(Self { sockets, file, spare, generation: fork::generation() })
+    }
+
+    /// The next caller at one of the sockets. Where this process has no descriptor for it, and has
+    /// kept one for that, the caller comes with the error that it is to hear.
+    ///
+    /// # Errors
+    /// The system's.
+    // spec: LIFE-27
+    pub(super) fn accept(&mut self, socket: usize) -> Result<(OwnedFd, Option<Errno>), Errno> {
+        match descriptor::accept(&self.sockets[socket], SocketFlags::empty()) {
+            Err(short @ (Errno::MFILE | Errno::NFILE)) if self.spare.take().is_some() => {
+                let caller = descriptor::accept(&self.sockets[socket], SocketFlags::NONBLOCK);
+                caller.map(|caller| (caller, Some(short)))
+            }
+            caller => {
+                // The one that was given away comes back when there are some again.
+                if self.spare.is_none() && self.keeps_spare() {
+                    self.spare = spare(&self.sockets);
+                }
+                caller.map(|caller| (caller, None))
+            }
+        }
+    }
+
+    /// Callers by name wait for an answer as long as they like, those at a path have a time.
+    const fn keeps_spare(&self) -> bool {
+        !matches!(self.file, Some(File::At(..)))
+    }
+
+    /// A caller that was told why it is not let in has gone: its descriptor is kept for the next.
+    pub(super) fn has_turned_away(&mut self) {
+        if self.keeps_spare() {
+            self.spare = spare(&self.sockets);
+        }
     }
 
     /// What to wait at.
@@ -113,6 +151,11 @@ impl Drop for Listener {
             _ => {}
         }
     }
+}
+
+/// A descriptor that can be given up for a caller.
+fn spare(sockets: &[OwnedFd]) -> Option<OwnedFd> {
+    sockets.first().and_then(|socket| descriptor::copy(socket).ok())
 }
 
 /// How a call at a name stands.

@@ -11,12 +11,32 @@ use rustix::net::{
     AddressFamily, Protocol, SocketFlags, SocketType, accept_with, socket_with, socketpair,
 };
 use rustix::path::Arg;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, setrlimit};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use std::ffi::CStr;
+use std::sync::Once;
 
 /// The first number behind those of the standard streams.
 pub(crate) const FIRST: RawFd = 3;
+
+/// Of a hard limit that is as good as none: as many as the kernel gives a process by default. Some
+/// programs close all numbers up to the limit, one by one.
+const LIMIT_MOST: u64 = 1 << 20;
+
+/// Lets this process have as many descriptors as it may from here on, the first time that it is
+/// called: the soft limit, where it is lower, becomes the hard one.
+// spec: LIFE-37
+pub(crate) fn raise_limit() {
+    static RAISED: Once = Once::new();
+    RAISED.call_once(|| {
+        let limit = getrlimit(Resource::Nofile);
+        let most = limit.maximum.unwrap_or(LIMIT_MOST).min(LIMIT_MOST);
+        if limit.current.is_some_and(|current| current < most) {
+            // Where a filter of system calls forbids it, the limit is the one that there was.
+            let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(most), ..limit });
+        }
+    });
+}
 
 type Made = Result<OwnedFd, Errno>;
 

@@ -5,7 +5,9 @@ use ayre::{
     Config, Endpoint, EndpointOptions, NetOptions, Options, Outgoing, PeerId, Port, ReceiveError,
     RegionOptions, Rights, Spans, Spin,
 };
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::{
+    Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit,
+};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
@@ -266,4 +268,33 @@ fn the_threads_of_ports_and_endpoints_have_all_signals_blocked() {
             family.start_with(start).succeeds();
         },
     );
+}
+
+// spec: LIFE-37
+#[test]
+fn the_limit_of_descriptors_is_raised_once_unless_the_user_has_it_kept() {
+    let child = |_, line: Line| {
+        let soft = || getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let whole = getrlimit(Resource::Nofile);
+        let lower = |to| setrlimit(Resource::Nofile, Rlimit { current: Some(to), ..whole });
+        lower(48).unwrap();
+        let mut port = Port::open(Config::new()).unwrap();
+        line.say(soft());
+        // What the program says later counts.
+        lower(52).unwrap();
+        let second = Port::open(Config::new()).unwrap();
+        line.say(soft());
+        drop(second);
+        port.progress();
+    };
+    with_processes(child, |family| {
+        let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX).min(1 << 20);
+        for (word, raised) in [(None, hard), (Some("raise"), hard), (Some("keep"), 48)] {
+            let mut process = family.start_with(|command| {
+                word.map(|word| command.env("AYRE_DESCRIPTORS", word));
+            });
+            assert_eq!((process.line.hear(), process.line.hear()), (raised, 52), "{word:?}");
+            process.succeeds();
+        }
+    });
 }

@@ -220,6 +220,19 @@ fn the_ports_that_a_firewall_lets_pass_are_told_to_every_host_and_the_option_is_
     assert_says(&output, "a range of UDP ports is first-last");
 }
 
+// spec: LIFE-23, LINK-17
+#[test]
+fn after_which_times_a_rank_is_not_heard_and_dead_is_told_to_every_host() {
+    let hosts = Hosts::new(&["a", "b"]);
+    let given = ["--silence", "0.5", "--dead-after", "600"];
+    for (options, expected) in [(&[][..], "2 30"), (&given, "0.5 600")] {
+        let options = [&["--hosts", "a,b"], options].concat();
+        let mut launcher = hosts.launcher(&options, "echo $AYRE_SILENCE $AYRE_DEAD_AFTER");
+        let output = launcher.env("AYRE_SILENCE", "2").env("AYRE_DEAD_AFTER", "30").output();
+        assert_eq!(sorted_lines(&output.unwrap().stdout), [expected; 2]);
+    }
+}
+
 #[test]
 fn variables_and_the_working_directory_go_along() {
     let hosts = Hosts::new(&["a", "b"]);

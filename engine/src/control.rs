@@ -6,7 +6,7 @@
 //! ends, is how a peer's death is noticed.
 use crate::error::SetupError;
 use crate::sys::{descriptor, peer};
-use crate::wire::Mail;
+use crate::wire::{Loss, Mail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -151,6 +151,14 @@ impl Channel {
         match self {
             Self::Socket(socket) => socket.receive(),
             Self::Mail(mail) => mail.receive(),
+        }
+    }
+
+    /// Why a link has ended that neither side has left.
+    pub(crate) fn loss(&self) -> Option<Loss> {
+        match self {
+            Self::Socket(_) => None,
+            Self::Mail(mail) => mail.loss(),
         }
     }
 

@@ -5,6 +5,7 @@ use crate::connection::{Connection, Executor, Mode, identity};
 use crate::control::PacketKind;
 use crate::counters::Counters;
 use crate::deposit::Memo;
+use crate::endpoint::EndReason;
 use crate::error::{Fault, SetupError};
 use crate::log::tell;
 use crate::mem::page::OwnPage;
@@ -15,7 +16,7 @@ use crate::setup::Listener;
 use crate::sync::AtomicBool;
 use crate::sys::descriptor;
 use crate::wait::Sleep;
-use crate::wire::{Alarm, Keeper, Wire};
+use crate::wire::{Alarm, Keeper, Loss, Wire};
 use ayre_proto::limits::{NOTIFICATIONS_MAX, RECORD_MAX};
 use ayre_proto::notify::Packed;
 use ayre_proto::units::PeerId;
@@ -273,8 +274,9 @@ impl Port {
             return;
         }
         connection.ended = Some(why);
-        tell!(INFO, "the connection with peer {} has ended: {why}", peer.index());
+        let loss = connection.control().loss();
         let is_mediated = matches!(connection.executor, Executor::Mediated(_));
+        self.tell_end(peer, why, loss);
         self.peer_changes += 1;
         if is_mediated {
             self.mediated -= 1;
@@ -295,6 +297,17 @@ impl Port {
         // Endpoints have no other way to hear that one has left.
         if !has_left || self.is_alone() || self.config.name.is_some() {
             self.died.push(peer);
+        }
+    }
+
+    fn tell_end(&self, peer: PeerId, why: Fault, loss: Option<Loss>) {
+        let peer = peer.index();
+        match loss.map(EndReason::from) {
+            // Endpoints tell that themselves.
+            Some(reason) if self.config.name.is_none() => {
+                tell!(WARN, "peer {peer}: {reason}{}", reason.advice());
+            }
+            _ => tell!(INFO, "the connection with peer {peer} has ended: {why}"),
         }
     }
 

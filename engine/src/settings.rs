@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 
 /// A variable that users set. It holds whatever launcher starts the program.
@@ -44,6 +45,8 @@ const WHOSE: &str = "{rank}";
 const GROUP: &str = "AYRE_GROUP";
 pub(crate) const MEMORY: &str = "AYRE_MEMORY";
 const DESCRIPTORS: &str = "AYRE_DESCRIPTORS";
+pub(crate) const SILENCE: &str = "AYRE_SILENCE";
+pub(crate) const DEAD_AFTER: &str = "AYRE_DEAD_AFTER";
 
 /// All that users set.
 // spec: LIFE-30
@@ -124,6 +127,25 @@ pub const SETTINGS: &[Setting] = &[
                   for Wireshark, before it is encrypted. A process that has no rank writes its \
                   number in place of `{rank}`",
         check: |text| capture_pattern(text).map(drop),
+    },
+    Setting {
+        name: SILENCE,
+        values: "seconds: `3`, `0.5`",
+        default: "`3`",
+        meaning: "After how long without a sign of life another host's process is not heard: what \
+                  goes to it waits, and nothing ends. Where its host says that its port is closed, \
+                  it has ended then. Stronger: `ayre run --silence`, `FI_AYRE_SILENCE`",
+        check: |text| seconds(text).map(drop),
+    },
+    Setting {
+        name: DEAD_AFTER,
+        values: "seconds, at least those of `AYRE_SILENCE`: `60`, `600`",
+        default: "`60`",
+        meaning: "After how long without a sign of life another host's process is taken for dead, \
+                  be it stopped, or its host or the network; and after how long a link ends \
+                  whose data does not get through. Stronger: `ayre run --dead-after`, \
+                  `FI_AYRE_DEAD_AFTER`",
+        check: |text| seconds(text).map(drop),
     },
     Setting {
         name: TUNING,
@@ -382,6 +404,26 @@ fn group_number(text: &str) -> Result<u32, String> {
     found.ok_or_else(|| format!("/etc/group has no `{text}`"))
 }
 
+/// After how long without a sign of life a process of another host is not heard.
+pub(crate) fn silence() -> Result<Option<Duration>, SetupError> {
+    read(SILENCE, seconds)
+}
+
+/// After how long it is taken for dead.
+pub(crate) fn dead_after() -> Result<Option<Duration>, SetupError> {
+    read(DEAD_AFTER, seconds)
+}
+
+/// Reads a number of seconds such as `0.5`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: Option<f64> = text.parse().ok().filter(|it| (0.001..=1e9).contains(it));
+    let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    time.ok_or_else(|| format!("`{text}` is no number of seconds from 0.001 to 1e9"))
+}
+
 /// Memory that an endpoint may take, in bytes.
 pub(crate) fn memory() -> Result<Option<u64>, SetupError> {
     read(MEMORY, bytes)
@@ -473,6 +515,8 @@ mod tests {
             (PORTS, "0-5", "AYRE_PORTS=0-5: a range of UDP ports is first-last, from 1 to 65535"),
             (FAULTS, "loss=5", "AYRE_FAULTS=loss=5: `5` is no value for loss, which takes a share"),
             (CAPTURE, "job.pcap", "AYRE_CAPTURE=job.pcap: all ranks would write this one file"),
+            (SILENCE, "3s", "AYRE_SILENCE=3s: `3s` is no number of seconds from 0.001 to 1e9"),
+            (DEAD_AFTER, "0", "AYRE_DEAD_AFTER=0: `0` is no number of seconds"),
             (MEMORY, "1T", "AYRE_MEMORY=1T: `1T` is no number of bytes such as `512M`; it may be"),
             (NET, "a,b,c,d,e", "AYRE_NET=a,b,c,d,e: 5 of them, and there are at most 4 paths"),
         ] {

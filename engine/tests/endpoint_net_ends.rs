@@ -42,8 +42,8 @@ fn what_is_under_way_ends_with_a_peer_that_leaves() {
 fn it_ends_with_one_that_falls_silent() {
     let mut watchdog = Watchdog::start(0);
     let cable = Partition::new();
-    let mut near = Side::open(&apart(false).silence(SHORT).partition(&cable));
-    let mut far = Side::open(&apart(false).silence(SHORT));
+    let mut near = Side::open(&apart(false).silence(SHORT).dead_after(SHORT).partition(&cable));
+    let mut far = Side::open(&apart(false).silence(SHORT).dead_after(SHORT));
     let to_far = near.remote(&far);
     pass([&mut near, &mut far], to_far, 1);
     let mut kept = None;
@@ -166,8 +166,8 @@ fn a_call_that_is_forgotten_leaves_nothing() {
 fn who_has_called_can_be_called_back_once_its_address_is_known() {
     let mut watchdog = Watchdog::start(0);
     let cable = Partition::new();
-    let mut near = Side::open(&apart(false).silence(SHORT).partition(&cable));
-    let mut far = Side::open(&apart(false).silence(SHORT));
+    let mut near = Side::open(&apart(false).silence(SHORT).dead_after(SHORT).partition(&cable));
+    let mut far = Side::open(&apart(false).silence(SHORT).dead_after(SHORT));
     let to_far = near.remote(&far);
     let (mut bytes, mut room) = ([4; 8], [0; 8]);
     far.endpoint.receive(receive(9, &mut room)).expect("there is room");

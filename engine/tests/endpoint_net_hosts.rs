@@ -13,6 +13,8 @@ use std::time::Duration;
 const COUNT: u64 = 200;
 /// A silence that is soon over.
 const HASTY: Duration = Duration::from_millis(400);
+/// A time after which nobody is dead: of a death, its host tells.
+const NEVER: Duration = Duration::from_secs(86_400);
 /// A network of UDP alone, and one with frames beside it: where they are not named, there are
 /// frames if this process may.
 const UDP: &str = "udp";
@@ -36,7 +38,7 @@ fn hear(line: &Line) -> Address {
 
 fn open(number: u64) -> Side {
     enter(&std::env::var("HOST").expect("a host"));
-    let options = EndpointOptions::new().spin(Spin::SHARED).silence(HASTY * 10);
+    let options = EndpointOptions::new().spin(Spin::SHARED).silence(HASTY * 10).dead_after(NEVER);
     Side::open(&match std::env::var("NET").as_deref() {
         Ok(UDP) => options.ethernet(Ethernet::Never),
         Ok(MIXED) if number % 2 == 1 => options.ethernet(Ethernet::Never),

@@ -29,10 +29,14 @@ const WORD_EVERY: u64 = 25;
 /// What a process says that is stuck, and when it is done; other words are how far it is.
 const STUCK_WORD: u64 = u64::MAX;
 const DONE_WORD: u64 = u64::MAX - 1;
+/// And one that has heard nothing of its peer for three silences.
+const UNHEARD_WORD: u64 = u64::MAX - 2;
 /// How long a peer that says nothing is waited for, where it does come back.
 const PATIENT: Duration = Duration::from_secs(60);
 /// And where it does not.
 const HASTY: Duration = Duration::from_millis(400);
+/// A time after which nobody is dead: of a death, its host tells.
+const NEVER: Duration = Duration::from_secs(86_400);
 
 /// What the processes of a test are told.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +92,7 @@ fn port(number: u16, at: &[SocketAddr]) -> Port {
         false => NetOptions::plain(),
         true => NetOptions::sealed(KEY).expect("a key"),
     };
-    options = options.silence(Duration::from_millis(setting("SILENCE")));
+    options = options.silence(Duration::from_millis(setting("SILENCE"))).dead_after(NEVER);
     let frames = setting("ETHERNET");
     options = options.ethernet(if frames { Ethernet::Required } else { Ethernet::Never });
     let plan: Plan = setting("FAULTS");
@@ -210,13 +214,22 @@ impl Traffic {
 
     /// Goes on until both sides have had all rounds, telling the test how far it is.
     fn run(&mut self, rounds: u64, line: &Line) {
-        let (mut told, mut idle) = (0, 0);
+        let (mut told, mut idle) = (0, 0_u64);
+        let (mut is_heard, unheard) = (true, 3_000_000 * setting::<u64>("SILENCE"));
         while [self.sent, self.received, self.noted, self.ended].iter().any(|done| *done < rounds) {
             let posted = self.sent < rounds && self.post_next().expect("the peer lives");
             self.port.progress();
             idle = if self.take() || posted { 0 } else { idle + 1 };
             if idle == STUCK {
                 line.say(STUCK_WORD);
+            }
+            if idle % 64 == 63 {
+                let report = self.port.wire_report().expect("a wire");
+                let was_heard =
+                    std::mem::replace(&mut is_heard, report.links[0].silent_ns < unheard);
+                if was_heard && !is_heard {
+                    line.say(UNHEARD_WORD);
+                }
             }
             if self.received >= told + WORD_EVERY {
                 told += WORD_EVERY;
@@ -331,6 +344,28 @@ fn a_cable_that_is_pulled_for_a_while_loses_and_repeats_nothing() {
     });
 }
 
+// spec: LIFE-15, LINK-17, LINK-2
+#[test]
+fn a_process_that_is_stopped_for_longer_than_the_silence_goes_on() {
+    let child = |number, line: Line| both(number % 2, &line);
+    with_processes(child, |family| {
+        for (sealed, ethernet) in [(true, false), (false, true)] {
+            println!("sealed: {sealed}, Ethernet: {ethernet}");
+            // Who waits does not say that he does.
+            let setting = Setting { blocks: false, silence: HASTY, ..Setting::CLEAN };
+            let setting = Setting { sealed, ethernet, ..setting };
+            traffic(family, &setting, |_, [first, second]| {
+                for so_far in [100, 500] {
+                    until(first, so_far);
+                    second.stop();
+                    while first.line.hear() != UNHEARD_WORD {}
+                    second.resume();
+                }
+            });
+        }
+    });
+}
+
 // spec: PATH-2, PATH-3, PATH-5, PATH-7, LINK-2
 #[test]
 fn one_of_two_cables_is_pulled_and_plugged_in_again() {
@@ -430,7 +465,7 @@ fn survivor(line: &Line) {
     port.leave().expect("the friend lives");
 }
 
-// spec: LIFE-10, LIFE-11, LIFE-13, LIFE-14, LIFE-19, LINK-17, LINK-21
+// spec: LIFE-10, LIFE-11, LIFE-13, LIFE-14, LIFE-19, LINK-21, LINK-29
 #[test]
 fn a_host_that_dies_is_noticed_and_may_come_again() {
     let child = |_, line: Line| match setting::<String>("TASK").as_str() {

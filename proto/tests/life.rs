@@ -9,6 +9,7 @@ use ayre_proto::link::life::{State, Why};
 use two::{DELAY, INCARNATIONS, MILLISECOND, Two};
 
 const SILENCE: u64 = Drive::RACK.life.silence;
+const DEAD_AFTER: u64 = Drive::RACK.life.dead_after;
 
 /// Frames of one kind that an end has sent, as the times of their sending.
 fn times(two: &Two, from: usize, kind: Kind) -> Vec<u64> {
@@ -47,26 +48,160 @@ fn an_idle_link_lives_on_a_few_probes() {
     assert!(gaps.iter().all(|gap| *gap <= SILENCE / 4 + MILLISECOND), "{gaps:?}");
 }
 
-/// A peer that falls silent is given up when the silence is over, and not before.
+/// A peer that falls silent is asked all the time, and given up when the dead time is over, and not
+/// before.
 // spec: LINK-17
 #[test]
-fn a_silent_peer_is_given_up_in_time() {
+fn a_silent_peer_is_given_up_after_the_dead_time() {
     let mut two = Two::new();
     two.run_until(MILLISECOND);
     two.cut = [true; 2];
     let heard = two.hosts[0].end.heard_at();
     two.run_until(heard + SILENCE - 1);
-    assert_eq!(two.hosts[0].end.state(), State::Open);
+    assert_eq!(two.unheard, [0; 2], "it may be held up");
     let probes = times(&two, 0, Kind::Probe);
     let asked: Vec<_> = probes.into_iter().filter(|at| *at > heard).collect();
     assert_eq!(asked[0], heard + SILENCE / 4);
     let gaps: Vec<_> = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(gaps.windows(2).all(|pair| pair[1] == (2 * pair[0]).min(SILENCE / 32)), "{gaps:?}");
     assert!(asked.len() >= 24, "it has asked until the end: {asked:?}");
-    two.run_until(heard + SILENCE);
+    two.run_until(heard + DEAD_AFTER - 1);
+    assert_eq!(two.hosts[0].end.state(), State::Open);
+    assert!(two.unheard.iter().all(|count| *count > 0), "its owner is told");
+    let probes = times(&two, 0, Kind::Probe);
+    assert!(probes.last().expect("some") + SILENCE / 32 >= heard + DEAD_AFTER);
+    two.run_until(heard + DEAD_AFTER);
     assert_eq!(two.hosts[0].end.state(), State::Closed(Why::Silent));
     assert_eq!(two.hosts[0].end.deadline(two.now), u64::MAX);
     assert!(!two.hosts[0].end.may_send(Channel::Posted, two.now));
+}
+
+/// A peer that was stopped for longer than the silence, with frames under way both ways: all of
+/// them arrive once and in order when it goes on, and soon.
+// spec: LINK-17, LINK-2
+#[test]
+fn a_link_outlasts_any_silence_that_is_shorter_than_the_dead_time() {
+    for silent in [2 * SILENCE, DEAD_AFTER - SILENCE] {
+        let mut two = Two::new();
+        two.run_until(MILLISECOND);
+        two.cut = [true; 2];
+        two.send(0, 40);
+        two.send(1, 40);
+        let from = two.now;
+        two.run_until(from + silent);
+        assert_eq!(two.states(), [State::Open; 2]);
+        two.cut = [false; 2];
+        two.run_until(two.now + 2 * Drive::RACK.timeout.ceiling);
+        for host in &two.hosts {
+            let first = two.hosts[0].taken[0];
+            let all: Vec<u32> = (0..40).map(|ahead| first.wrapping_add(ahead)).collect();
+            assert_eq!(host.taken, all, "each once, in order");
+            assert!(host.end.sender(Channel::Posted).is_idle());
+        }
+        assert_eq!(two.states(), [State::Open; 2]);
+    }
+}
+
+/// It is the end itself that was stopped, for longer than the dead time: it asks before it gives
+/// the other side up, and gives it up in the end.
+// spec: LINK-31
+#[test]
+fn an_end_that_was_stopped_itself_asks_first() {
+    let mut two = Two::new();
+    two.run_until(MILLISECOND);
+    two.now += 2 * DEAD_AFTER;
+    two.run_until(two.now + MILLISECOND);
+    assert_eq!(two.states(), [State::Open; 2]);
+    two.cut = [true; 2];
+    two.run_until(two.now + SILENCE);
+    two.now += 2 * DEAD_AFTER;
+    let from = two.now;
+    two.run_until(from + DEAD_AFTER - 2 * SILENCE);
+    assert_eq!(two.states(), [State::Open; 2], "in the midst of asking, too");
+    two.run_until(from + DEAD_AFTER);
+    assert_eq!(two.states(), [State::Closed(Why::Silent); 2]);
+}
+
+/// The other side's process has ended, and its host says so to whoever asks.
+// spec: LINK-29
+#[test]
+fn a_peer_whose_port_is_closed_is_given_up_after_the_silence() {
+    let mut two = Two::new();
+    two.run_until(MILLISECOND);
+    two.cut = [true; 2];
+    two.says_closed = [true, false];
+    let heard = two.hosts[0].end.heard_at();
+    two.run_until(heard + SILENCE - 1);
+    assert_eq!(two.states(), [State::Open; 2]);
+    two.run_until(heard + SILENCE);
+    assert_eq!(two.states(), [State::Closed(Why::PortClosed), State::Open]);
+}
+
+/// Anybody can say that, all the time. It counts for nothing while the other side says something,
+/// be it now and then; nor does what was said of an earlier silence.
+// spec: LINK-29, NET-4
+#[test]
+fn nobody_can_end_the_link_of_a_peer_that_lives() {
+    let mut two = Two::new();
+    two.says_closed = [true; 2];
+    for _ in 0..20 {
+        two.run_until(two.now + 3 * SILENCE);
+        two.cut = [true; 2];
+        two.run_until(two.hosts[0].end.heard_at() + SILENCE / 8 * 7);
+        two.cut = [false; 2];
+        two.run_until(two.now + SILENCE / 16);
+        assert_eq!(two.states(), [State::Open; 2]);
+    }
+    // One probe is not enough.
+    two.cut = [true; 2];
+    two.says_closed = [false; 2];
+    two.run_until(two.hosts[0].end.heard_at() + SILENCE);
+    two.says_closed = [true; 2];
+    two.run_until(two.now + SILENCE / 32);
+    two.says_closed = [false; 2];
+    two.run_until(two.now + SILENCE);
+    assert_eq!(two.states(), [State::Open; 2]);
+}
+
+/// All frames with a payload are lost, and signs of life pass: after the dead time the link ends,
+/// and says why.
+// spec: LINK-30
+#[test]
+fn a_link_whose_data_does_not_get_through_ends_though_it_is_heard() {
+    let mut two = Two::new();
+    two.run_until(MILLISECOND);
+    two.drop_next = u32::MAX;
+    two.send(0, 3);
+    let from = two.now;
+    two.run_until(from + DEAD_AFTER - 1);
+    assert_eq!(two.states(), [State::Open; 2]);
+    assert!(two.now - two.hosts[0].end.heard_at() < SILENCE, "it is heard");
+    two.run_until(from + DEAD_AFTER + 4 * Drive::RACK.timeout.ceiling);
+    assert_eq!(two.states(), [State::Closed(Why::NoData), State::Open]);
+    let last = times(&two, 0, Kind::Data).last().copied();
+    two.run_until(two.now + SILENCE);
+    assert_eq!(times(&two, 0, Kind::Data).last().copied(), last, "nothing goes after the end");
+}
+
+/// Frames that get through after many attempts, and receivers that give no room, end nothing.
+// spec: LINK-30, LINK-4
+#[test]
+fn data_that_gets_through_late_or_waits_for_room_ends_nothing() {
+    let mut two = Two::new();
+    two.run_until(MILLISECOND);
+    for _ in 0..4 {
+        two.drop_next = u32::MAX;
+        two.send(0, 1);
+        two.run_until(two.now + DEAD_AFTER / 2);
+        two.drop_next = 0;
+        two.run_until(two.now + 2 * Drive::RACK.timeout.ceiling);
+        assert!(two.hosts[0].end.sender(Channel::Posted).is_idle());
+    }
+    two.takes = false;
+    two.send(0, 1000);
+    two.run_until(two.now + 3 * DEAD_AFTER);
+    assert_eq!(two.states(), [State::Open; 2]);
+    assert!(!two.hosts[0].end.may_send(Channel::Posted, two.now), "there is no room");
 }
 
 /// A reset of the link, as a peer sends it that has forgotten everything.

@@ -118,8 +118,10 @@ pub(crate) fn of_reason(reason: &EndReason) -> Code {
         EndReason::Refused(why) | EndReason::Rejected(why) => return refusal(*why),
         EndReason::Version { .. } => errno::EPROTONOSUPPORT,
         EndReason::HungUp(_) => errno::ECONNREFUSED,
-        EndReason::Unanswered { .. } | EndReason::Silent(_) => errno::ETIMEDOUT,
-        EndReason::Restarted => errno::ECONNRESET,
+        EndReason::Unanswered { .. } | EndReason::Silent(_) | EndReason::NoData(_) => {
+            errno::ETIMEDOUT
+        }
+        EndReason::Restarted | EndReason::Forgotten => errno::ECONNRESET,
         EndReason::Os { errno, .. } => errno.raw_os_error(),
         EndReason::Other(_) => errno::EOTHER,
         _ => return of_fault(reason.fault()),
@@ -221,6 +223,9 @@ mod tests {
             (EndReason::Version { theirs: 4, ours: 5 }, errno::EPROTONOSUPPORT),
             (EndReason::Unanswered { waited: silence, tried: vec![] }, errno::ETIMEDOUT),
             (EndReason::Silent(silence), errno::ETIMEDOUT),
+            (EndReason::NoData(silence), errno::ETIMEDOUT),
+            (EndReason::PortClosed, errno::ENOTCONN),
+            (EndReason::Forgotten, errno::ECONNRESET),
             (EndReason::HungUp(silence), errno::ECONNREFUSED),
             (EndReason::Os { call: "socket", errno: Errno::MFILE }, errno::EMFILE),
         ] {

@@ -629,12 +629,11 @@ impl Endpoint {
         while let Some(peer) = self.port.died.pop() {
             let connection = self.port.connection(peer).ok();
             let (ended, has_left) = connection.map_or((None, false), |it| (it.ended, it.left));
-            let is_away = connection.is_some_and(Connection::is_carried);
+            let loss = connection.and_then(|it| it.control().loss());
             let known = self.remotes.iter().find(|(_, remote)| remote.peer == Some(peer));
             if let Some(remote) = known.map(|(_, remote)| remote.id) {
                 let why = match EndReason::of_fault(ended.unwrap_or(Fault::PeerDead), has_left) {
-                    // Of another host, no more than that is known.
-                    EndReason::Died if is_away => EndReason::Silent(self.silence()),
+                    EndReason::Died => loss.map_or(EndReason::Died, EndReason::from),
                     why => why,
                 };
                 self.end_remote(remote, why);

@@ -1,7 +1,7 @@
 //! How an endpoint is opened.
+use super::Address;
 use super::key;
 use super::places::Places;
-use super::{Address, Endpoint};
 use crate::config::{Config, Spin};
 use crate::connection::Mode;
 use crate::error::SetupError;
@@ -43,15 +43,16 @@ pub(super) struct ReachOptions {
     pub(super) is_plain: bool,
     /// What callers have besides the address.
     key: Option<JobKey>,
-    pub(super) silence: Duration,
+    silence: Option<Duration>,
     pub(super) net: NetOptions,
 }
 
 impl EndpointOptions {
     /// Defaults: other hosts reach it at this host's addresses, by links that are encrypted.
     pub fn new() -> Self {
-        let (net, silence) = (NetOptions::plain(), NetOptions::SILENCE);
-        let reach = ReachOptions { ips: Vec::new(), is_plain: false, key: None, silence, net };
+        let net = NetOptions::plain();
+        let reach =
+            ReachOptions { ips: Vec::new(), is_plain: false, key: None, silence: None, net };
         Self {
             spin: Spin::DEDICATED,
             linger: Duration::from_secs(1),
@@ -65,7 +66,7 @@ impl EndpointOptions {
 
     /// What the user's variables choose: `AYRE_NET` (which may be `none` here: other hosts do not
     /// reach it), `AYRE_PORTS`, `AYRE_PROTECTION`, `AYRE_ETHERNET`, `AYRE_KEY`, `AYRE_CAPTURE`,
-    /// `AYRE_MEMORY` and `AYRE_FAULTS`.
+    /// `AYRE_MEMORY`, `AYRE_SILENCE`, `AYRE_DEAD_AFTER` and `AYRE_FAULTS`.
     ///
     /// # Errors
     /// [`SetupError::Environment`] where one is wrong.
@@ -110,6 +111,12 @@ impl EndpointOptions {
         }
         if let Some(bytes) = of.get(settings::MEMORY, settings::bytes)? {
             options = options.memory(bytes);
+        }
+        if let Some(silence) = of.get(settings::SILENCE, settings::seconds)? {
+            options = options.silence(silence);
+        }
+        if let Some(time) = of.get(settings::DEAD_AFTER, settings::seconds)? {
+            options = options.dead_after(time);
         }
         if let Some(plan) = of.get(settings::FAULTS, str::parse::<Plan>)? {
             options = options.faults(plan);
@@ -215,13 +222,20 @@ impl EndpointOptions {
         self.with(|reach| reach.net = reach.net.clone().ethernet(ethernet))
     }
 
-    /// How long an endpoint of another host may be silent, though it is asked for a sign of life,
-    /// before it is taken for dead; 3 s by default. One that is called may take four times as long.
+    /// After how long without a sign of life an endpoint of another host is not heard, see
+    /// [`NetOptions::silence`]; by default as `AYRE_SILENCE` says, or else 3 s. One that is called
+    /// may take four times as long to answer.
     pub fn silence(self, silence: Duration) -> Self {
         self.with(|reach| {
-            reach.silence = silence;
+            reach.silence = Some(silence);
             reach.net = reach.net.clone().silence(silence);
         })
+    }
+
+    /// After how long it is taken for dead, see [`NetOptions::dead_after`]; by default as
+    /// `AYRE_DEAD_AFTER` says, or else 60 s.
+    pub fn dead_after(self, time: Duration) -> Self {
+        self.with(|reach| reach.net = reach.net.clone().dead_after(time))
     }
 
     /// Does to what goes to other hosts what a bad network would: for tests.
@@ -246,7 +260,9 @@ impl EndpointOptions {
         let (name, tuning) = (Some(address.name()), self.tuning.clone().map(Arc::new));
         let mut config = Config { name, ring, tuning, ..Config::new() };
         if let Some(reach) = &self.reach {
-            config = config.setup_timeout(reach.silence.saturating_mul(SILENCES_PER_CALL));
+            let chosen = reach.silence.map_or_else(settings::silence, |it| Ok(Some(it)))?;
+            let silence = chosen.unwrap_or(NetOptions::SILENCE);
+            config = config.setup_timeout(silence.saturating_mul(SILENCES_PER_CALL));
         }
         let config = config.mode(Mode::Mediated).spin(self.spin).linger(self.linger);
         let mut port = Port::open(config)?;
@@ -268,13 +284,6 @@ impl EndpointOptions {
             change(reach);
         }
         self
-    }
-}
-
-impl Endpoint {
-    /// After which time without a sign of life another host's endpoint is taken for dead.
-    pub(super) fn silence(&self) -> Duration {
-        self.port.config.setup_timeout / SILENCES_PER_CALL
     }
 }
 

@@ -3,7 +3,7 @@ use super::meet::Standing;
 use super::{Endpoint, RemoteId};
 use crate::error::{self, Fault, Refusal, SetupError};
 use crate::log::tell;
-use crate::wire::Unopened;
+use crate::wire::{Loss, Unopened};
 use rustix::io::Errno;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -74,6 +74,18 @@ pub enum EndReason {
     /// Nothing was heard of another host.
     #[error("nothing was heard of it for {} s", .0.as_secs_f32())]
     Silent(Duration),
+    /// Nothing was heard of it, and its host says that its port is closed.
+    #[error("its process has ended: nothing is heard of it, and its UDP port is closed")]
+    PortClosed,
+    /// Another host is heard, but nothing that was sent there arrives.
+    #[error(
+        "nothing that was sent to it has arrived for {} s, though it is heard",
+        .0.as_secs_f32()
+    )]
+    NoData(Duration),
+    /// Another host does not know the connection, and says nothing else.
+    #[error("it knows nothing of the connection any more")]
+    Forgotten,
     /// It keeps as much of what this process has sent as it has memory for.
     #[error("it keeps as much that was sent to it as it has memory for (AYRE_MEMORY there)")]
     NoMemory,
@@ -113,7 +125,10 @@ impl EndReason {
             Self::Malformed => Fault::Malformed,
             Self::NoMemory | Self::Flooded => Fault::NoMemory,
             Self::Restarted => Fault::PeerRestarted,
-            Self::Died | Self::Left | Self::Unanswered { .. } | Self::Silent(_) => Fault::PeerDead,
+            Self::Died | Self::Left | Self::Unanswered { .. } => Fault::PeerDead,
+            Self::Silent(_) | Self::PortClosed | Self::NoData(_) | Self::Forgotten => {
+                Fault::PeerDead
+            }
             Self::Refused(_) | Self::Rejected(_) | Self::Version { .. } | Self::HungUp(_) => {
                 Fault::Refused
             }
@@ -129,7 +144,12 @@ impl EndReason {
                 "; run both as the same user"
             }
             Self::Version { .. } => "; both need the same release",
-            Self::Silent(_) => "; it was stopped, or the network between the hosts has failed",
+            Self::Silent(_) => {
+                "; it is stopped, or its host or the network between has failed (AYRE_DEAD_AFTER \
+                 says how long is waited)"
+            }
+            Self::NoData(_) => "; what is on the way lets only other datagrams pass",
+            Self::Forgotten => "; it has taken this process for dead",
             Self::Os { call, errno } => error::advice(call, *errno),
             _ => "",
         }
@@ -149,6 +169,17 @@ impl EndReason {
 
 fn list(tried: &[SocketAddr]) -> String {
     tried.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl From<Loss> for EndReason {
+    fn from(loss: Loss) -> Self {
+        match loss {
+            Loss::Silent(time) => Self::Silent(time),
+            Loss::PortClosed => Self::PortClosed,
+            Loss::NoData(time) => Self::NoData(time),
+            Loss::Forgotten => Self::Forgotten,
+        }
+    }
 }
 
 impl From<SetupError> for EndReason {

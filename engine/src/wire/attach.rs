@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// Least length of the longest datagram: every IPv6 network takes it.
 const DATAGRAM_LEAST: usize = 1232;
-/// How often the keeper looks in the time after which a silent peer is taken for dead.
+/// How often the keeper looks in the time after which a silent peer is not heard.
 const KEEPS_PER_SILENCE: u32 = 8;
 
 /// A link that was asked for.
@@ -66,18 +66,19 @@ impl Port {
         let nets = options.of_user(rank)?.nets(&clock)?;
         let addresses: Vec<_> = nets.iter().map(|net| net.local()).collect();
         tell!(INFO, "open to other hosts at {addresses:?}");
+        let times = options.times()?;
         let identity = Identity {
             number: endpoint.as_ref().map_or(self.id.0, |_| NO_NUMBER),
             endpoint,
             ring: self.config.ring,
             protection: options.protection.clone(),
-            drive: drive(options.silence),
+            drive: drive(times),
             any_mail: self.any_mail.clone(),
             responder: self.responder.clone(),
         };
         let limits = (options.datagram_max, are_paths);
         let wire = Wire::new((nets, clock), identity, limits)?;
-        self.watch_wire(wire, options.silence)?;
+        self.watch_wire(wire, times.0)?;
         Ok(addresses)
     }
 

@@ -26,7 +26,7 @@ const CALM_BYTES: u32 = 125_000;
 ///   do. What eight frames of each link are too much for is lost, and waits for its timeout, which
 ///   doubles.
 /// - Timeouts of at least 1 ms: a frame is rarely lost without later ones to tell of it.
-pub(super) fn drive(silence: Duration) -> Drive {
+pub(super) fn drive((silence, dead_after): (Duration, Duration)) -> Drive {
     let mut drive = Drive::RACK;
     drive.timeout = rtt::Bounds { floor: 1_000_000, ..rtt::Bounds::RACK };
     drive.congestion = Config {
@@ -43,6 +43,7 @@ pub(super) fn drive(silence: Duration) -> Drive {
         ..Config::RACK
     };
     drive.life.silence = (silence.as_nanos() as u64).max(1_000_000);
+    drive.life.dead_after = (dead_after.as_nanos() as u64).max(drive.life.silence);
     drive
 }
 

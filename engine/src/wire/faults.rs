@@ -1,5 +1,6 @@
 //! A network that errs on purpose, between a link and the real one.
 use crate::sync::{AtomicBool, Ordering};
+use crate::wire::doubt::Closed;
 use crate::wire::net::{Inbox, Net, NetCounters, Outbox};
 use crate::wire::pcap::Tap;
 use crate::wire::plan::Plan;
@@ -307,6 +308,10 @@ impl<N: Net> Net for Faults<N> {
         let FaultCounters { lost, cut, overflowed, .. } = self.counters;
         let inner = self.inner.counters();
         NetCounters { dropped: inner.dropped + lost + cut + overflowed, ..inner }
+    }
+
+    fn closed(&self) -> Closed {
+        self.inner.closed()
     }
 
     fn tap(&self) -> Option<Arc<dyn Tap>> {

@@ -1,6 +1,7 @@
 //! One end of a link: the machine of `proto::link`, and what it acts on.
 use super::carrier::{Carrier, Full, Pack, Taken, channel_of};
 use super::crc::crc32c;
+use super::doubt::Doubt;
 use super::frames::{Frames, Kept};
 use super::net::Outbox;
 use super::pcap::Taps;
@@ -19,7 +20,9 @@ use ayre_proto::link::life::State;
 use ayre_proto::link::looks::Looks;
 use ayre_proto::link::receive::Arrival;
 use ayre_proto::units::PeerId;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Frames that are worth a system call before anybody asks for one.
 const TRAIN: usize = 32;
@@ -59,6 +62,7 @@ struct Line {
     keys: Option<Keys>,
     /// What sealed frames are told to, if they are written down.
     taps: Option<Taps>,
+    doubt: Doubt,
 }
 
 impl LinkEnd {
@@ -75,7 +79,8 @@ impl LinkEnd {
             machine.give(channel, share.least(), 0);
         }
         let frames = Frames::new((frame_max - HEADER_BYTES) & !7);
-        let line = Line { ways: Ways::new(ways), frames, keys, taps: None };
+        let line =
+            Line { ways: Ways::new(ways), frames, keys, taps: None, doubt: Doubt::default() };
         Self {
             peer,
             name: None,
@@ -101,8 +106,8 @@ impl LinkEnd {
 
     /// Where the paths lead is known. Until the other side has learned it, its frames of all paths
     /// come by one.
-    pub(crate) fn keep_ways(&mut self) {
-        self.line.ways.keep();
+    pub(crate) fn know_ways(&mut self) {
+        self.line.ways.know();
     }
 
     /// Frames are written down before they are sealed.
@@ -343,6 +348,10 @@ impl LinkEnd {
         now: u64,
         outboxes: &mut [Outbox],
     ) {
+        if self.line.ways.listens_no_more() {
+            let whom = self.line.whom();
+            self.line.doubt.end(whom);
+        }
         let Header { path, packet, echo, .. } = *header;
         let seen = Seen { path, packet, echo: echo.map(|echo| echo.stamp), len, is_new };
         let timeout = self.machine.rtt().timeout();
@@ -562,9 +571,26 @@ impl EndEffects for Sending<'_> {
     fn arrived(&mut self, channel: Channel, _seq: u32) {
         self.line.frames.arrived(channel);
     }
+
+    fn is_port_closed(&mut self) -> bool {
+        let ways = self.line.ways.iter();
+        ways.fold(false, |closed, way| self.outboxes[way.net].closed.take(way.to) | closed)
+    }
+
+    fn unheard(&mut self, silent: u64) {
+        let whom = self.line.whom();
+        if self.line.doubt.tell(whom, Duration::from_nanos(silent)) {
+            self.line.ways.listen();
+        }
+    }
 }
 
 impl Line {
+    /// Where the other side is.
+    fn whom(&self) -> Option<SocketAddr> {
+        self.ways.iter().next().map(|way| way.to)
+    }
+
     /// Sends a frame by this way.
     fn send(&mut self, header: &Header, way: Way, outboxes: &mut [Outbox]) {
         let Self { frames, keys, taps, .. } = self;

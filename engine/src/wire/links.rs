@@ -7,6 +7,7 @@ use super::callee::Callee;
 use super::carrier::Full;
 use super::chance::Chance;
 use super::crc::crc32c;
+use super::doubt::Loss;
 use super::entrance::Entrance;
 use super::link_end::{LinkEnd, Way};
 use super::net::Outbox;
@@ -37,6 +38,7 @@ use foldhash::HashMap;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// The index of no link.
 const NO_LINK: usize = usize::MAX;
@@ -415,10 +417,16 @@ impl Links {
         if why == Why::Peer {
             mail.deliver(Packet { kind: PacketKind::Bye, words: [0; 7], fds: Vec::new() });
         }
-        mail.close(match why {
-            Why::Restarted => Fault::PeerRestarted,
-            _ => Fault::PeerDead,
-        });
+        let dead_after = Duration::from_nanos(self.identity.drive.life.dead_after);
+        let (fault, loss) = match why {
+            Why::Restarted => (Fault::PeerRestarted, None),
+            Why::Local | Why::Peer => (Fault::PeerDead, None),
+            Why::Silent => (Fault::PeerDead, Some(Loss::Silent(dead_after))),
+            Why::PortClosed => (Fault::PeerDead, Some(Loss::PortClosed)),
+            Why::NoData => (Fault::PeerDead, Some(Loss::NoData(dead_after))),
+            Why::Reset => (Fault::PeerDead, Some(Loss::Forgotten)),
+        };
+        mail.close(fault, loss);
         self.counters.restarted += u64::from(why == Why::Restarted);
         if link.name.is_none() {
             self.entrance.on_gone(link.peer.0);
@@ -648,7 +656,7 @@ impl Links {
     fn end_malformed(&mut self, index: usize, now: u64) {
         self.counters.malformed += 1;
         if let Some(Slot::Open(link)) = self.slots.get(index) {
-            link.carrier.mail().close(Fault::Malformed);
+            link.carrier.mail().close(Fault::Malformed, None);
         }
         self.retire(index, now);
     }

@@ -1,5 +1,6 @@
 //! The control channel of a connection whose peer is on another host: two queues in memory, one for
 //! each direction, between the port and what carries its connection.
+use super::doubt::Loss;
 use crate::control::{Arrival, Packet};
 use crate::error::{Fault, SetupError};
 use crate::sync::{AtomicBool, Ordering};
@@ -23,6 +24,7 @@ struct Boxes {
     to_port: VecDeque<Packet>,
     to_wire: VecDeque<Packet>,
     closed: Option<Fault>,
+    loss: Option<Loss>,
 }
 
 impl Mail {
@@ -84,10 +86,16 @@ impl Mail {
     }
 
     /// Nothing comes any more, for this reason.
-    pub(crate) fn close(&self, why: Fault) {
-        self.boxes().closed = Some(why);
+    pub(crate) fn close(&self, why: Fault, loss: Option<Loss>) {
+        let mut boxes = self.boxes();
+        (boxes.closed, boxes.loss) = (Some(why), loss);
         // Relaxed: as above.
         self.any.store(true, Ordering::Relaxed);
+    }
+
+    /// Why nothing comes any more, where neither side has left.
+    pub(crate) fn loss(&self) -> Option<Loss> {
+        self.boxes().loss
     }
 
     fn boxes(&self) -> MutexGuard<'_, Boxes> {

@@ -20,6 +20,7 @@ mod chance;
 mod clock;
 mod counts;
 mod crc;
+mod doubt;
 mod drive;
 mod early;
 mod entrance;
@@ -59,6 +60,7 @@ pub(crate) use self::attach::BegunLink;
 pub(crate) use self::callee::Callee;
 use self::carrier::Full;
 use self::clock::Clock;
+pub(crate) use self::doubt::Loss;
 pub use self::faults::Partition;
 pub(crate) use self::frames::FRAMES_MAX;
 use self::glances::Glances;
@@ -164,6 +166,9 @@ impl Wire {
         };
         let mut links = Links::new(identity, nets.len(), clock.chance(), clock.now())?;
         links.taps = taps.map(Into::into);
+        for (outbox, net) in links.outboxes.iter_mut().zip(&nets) {
+            outbox.closed = net.closed();
+        }
         let known = interfaces::all().unwrap_or_default();
         let place = |at: SocketAddr| {
             let found = known.iter().find(|found| found.ip == at.ip());

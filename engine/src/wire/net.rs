@@ -1,4 +1,5 @@
 //! What a link sees of a network: datagrams out, datagrams in, and no promises.
+use super::doubt::Closed;
 use super::pcap::Tap;
 use aligned_vec::{AVec, ConstAlign};
 use bytes::BytesMut;
@@ -77,6 +78,11 @@ pub(crate) trait Net: Debug + Send {
     /// What it has counted so far.
     fn counters(&self) -> NetCounters;
 
+    /// Where it notes ports that their hosts say are closed, if it hears of that.
+    fn closed(&self) -> Closed {
+        Closed::default()
+    }
+
     /// What is to be told of the frames in sealed datagrams, if they are written down.
     fn tap(&self) -> Option<Arc<dyn Tap>> {
         None
@@ -110,6 +116,10 @@ impl<N: Net + ?Sized> Net for Box<N> {
 
     fn counters(&self) -> NetCounters {
         (**self).counters()
+    }
+
+    fn closed(&self) -> Closed {
+        (**self).closed()
     }
 
     fn tap(&self) -> Option<Arc<dyn Tap>> {
@@ -164,6 +174,8 @@ pub(crate) struct Outbox {
     queue: Vec<Departure>,
     /// Where the first datagram stands in the queue.
     first: usize,
+    /// Where the net notes closed ports.
+    pub(super) closed: Closed,
 }
 
 /// A datagram of an outbox.
@@ -208,7 +220,12 @@ pub(crate) struct Train {
 impl Outbox {
     /// An empty one.
     pub(crate) fn new() -> Self {
-        Self { bytes: Bytes::new(LINE_BYTES), queue: Vec::new(), first: 0 }
+        Self {
+            bytes: Bytes::new(LINE_BYTES),
+            queue: Vec::new(),
+            first: 0,
+            closed: Closed::default(),
+        }
     }
 
     /// Appends a datagram whose bytes `fill` appends to the vector. What is in the vector before is

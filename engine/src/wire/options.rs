@@ -59,7 +59,8 @@ pub struct NetOptions {
     pub(super) ports: Option<PortRange>,
     pub(super) protection: Protection,
     pub(super) datagram_max: usize,
-    pub(super) silence: Duration,
+    silence: Option<Duration>,
+    dead_after: Option<Duration>,
     pub(super) faults: Option<Plan>,
     pub(super) partition: Partition,
     pub(super) capture: Option<PathBuf>,
@@ -68,8 +69,10 @@ pub struct NetOptions {
 }
 
 impl NetOptions {
-    /// How long a peer may be silent by default.
+    /// After how long a peer is not heard by default.
     pub(crate) const SILENCE: Duration = Duration::from_secs(3);
+    /// After how long it is taken for dead.
+    const DEAD_AFTER: Duration = Duration::from_secs(60);
 
     /// Links are encrypted and authenticated: `key`, 64 hexadecimal digits, is what all ports of a
     /// job hold and nobody else. 32 bytes from the system's random generator make a good one.
@@ -102,7 +105,8 @@ impl NetOptions {
             ports: None,
             protection,
             datagram_max: DATAGRAM_MAX,
-            silence: Self::SILENCE,
+            silence: None,
+            dead_after: None,
             faults: None,
             partition: Partition::new(),
             capture: None,
@@ -158,11 +162,30 @@ impl NetOptions {
         self
     }
 
-    /// How long a peer may be silent, though it is asked for a sign of life, before it is taken for
-    /// dead; 3 s by default.
+    /// After how long without a sign of life, though it is asked for one, a peer is not heard: what
+    /// goes to it waits, and nothing ends. If its host says that its port is closed, it is dead
+    /// then. By default as `AYRE_SILENCE` says, or else 3 s.
+    // spec: LINK-17, LINK-29
     pub fn silence(mut self, silence: Duration) -> Self {
-        self.silence = silence;
+        self.silence = Some(silence);
         self
+    }
+
+    /// After how long without a sign of life a peer is taken for dead, and a link ends whose data
+    /// does not get through: longer than a process is stopped, or a virtual machine takes to move.
+    /// By default as `AYRE_DEAD_AFTER` says, or else 60 s; no less than the silence.
+    // spec: LINK-17, LINK-30
+    pub fn dead_after(mut self, time: Duration) -> Self {
+        self.dead_after = Some(time);
+        self
+    }
+
+    /// After how long a peer is not heard, and dead.
+    pub(super) fn times(&self) -> Result<(Duration, Duration), SetupError> {
+        let chosen = self.silence.map_or_else(settings::silence, |silence| Ok(Some(silence)))?;
+        let silence = chosen.unwrap_or(Self::SILENCE);
+        let chosen = self.dead_after.map_or_else(settings::dead_after, |time| Ok(Some(time)))?;
+        Ok((silence, chosen.unwrap_or(Self::DEAD_AFTER).max(silence)))
     }
 
     /// Does to what this port sends what a bad network would: for tests. Each path has dice of its

@@ -15,6 +15,7 @@ mod ring;
 mod sieve;
 
 use crate::sys::descriptor;
+use crate::wire::doubt::Closed;
 use crate::wire::net::{DATAGRAM_MAX, Inbox, Net, NetCounters, Outbox};
 use crate::wire::udp::{RETRY_NANOS, Udp};
 use arrayvec::ArrayVec;
@@ -269,6 +270,10 @@ impl Net for Packet {
 
     fn datagram_max(&self, to: SocketAddr) -> usize {
         self.udp.datagram_max(to)
+    }
+
+    fn closed(&self) -> Closed {
+        self.udp.closed()
     }
 
     fn counters(&self) -> NetCounters {

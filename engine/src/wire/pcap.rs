@@ -4,6 +4,7 @@
 //! under its datagrams, so they are made up: the addresses and ports are true, the rest is what an
 //! ordinary host would write.
 use crate::sys::descriptor;
+use crate::wire::doubt::Closed;
 use crate::wire::net::{Inbox, Net, NetCounters, Outbox};
 use crate::wire::seal::sealed_for;
 use etherparse::PacketBuilder;
@@ -220,6 +221,10 @@ impl<N: Net, W: Write + Debug + Send + 'static> Net for Capture<N, W> {
 
     fn counters(&self) -> NetCounters {
         self.inner.counters()
+    }
+
+    fn closed(&self) -> Closed {
+        self.inner.closed()
     }
 
     fn tap(&self) -> Option<Arc<dyn Tap>> {

@@ -2,11 +2,13 @@
 //!
 //! One small datagram costs one plain system call each way; trains of equal length go out, and come
 //! in, with one call and one pass through the system's network stack (segmentation offload).
+mod errors;
 mod sockets;
 
 use self::sockets::Sockets;
 use crate::sys::descriptor;
 use crate::sys::train::{TRAIN_MAX, send_train};
+use crate::wire::doubt::Closed;
 use crate::wire::net::{DATAGRAM_MAX, IPV4_HEADERS, IPV6_HEADERS};
 use crate::wire::net::{Inbox, Net, NetCounters, Outbox, Train};
 use nix::errno::Errno;
@@ -45,6 +47,7 @@ pub(crate) struct Udp {
     /// Set while the system takes no more.
     retry: Option<u64>,
     counters: NetCounters,
+    closed: Closed,
 }
 
 impl Udp {
@@ -64,6 +67,7 @@ impl Udp {
             found: 0,
             retry: None,
             counters: NetCounters::default(),
+            closed: Closed::default(),
         })
     }
 
@@ -91,23 +95,34 @@ impl Udp {
     /// Sends a datagram beside those of the outbox. Whether it goes, nobody hears.
     pub(crate) fn say(&mut self, to: SocketAddr, bytes: &[u8]) {
         self.counters.calls += 1;
-        let sent = rustix::net::sendto(self.sockets.common(), bytes, SendFlags::empty(), &to);
+        let send = |sockets: &Sockets| {
+            let sent = rustix::net::sendto(sockets.common(), bytes, SendFlags::empty(), &to);
+            sent.map(drop).map_err(|error| Errno::from_raw(error.raw_os_error()))
+        };
+        let sent = self.again_if_refused(send);
         self.counters.hints += u64::from(sent.is_err());
     }
 
-    /// A connected socket reports by the next call that nobody was there for an earlier datagram.
+    /// A socket reports by the next call what somebody has said of an earlier datagram, for
+    /// whomever that was.
     // spec: NET-4
-    fn again_if_refused(
+    fn again_if_refused<T>(
         &mut self,
-        send: impl Fn(&Sockets) -> Result<(), Errno>,
-    ) -> Result<(), Errno> {
+        send: impl Fn(&Sockets) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
         match send(&self.sockets) {
-            Err(Errno::ECONNREFUSED) => {
-                self.counters.hints += 1;
-                send(&self.sockets)
-            }
+            Err(error) if !is_full(error) && self.take_errors() => send(&self.sockets),
             sent => sent,
         }
+    }
+
+    /// Whether somebody had said something.
+    #[cold]
+    fn take_errors(&mut self) -> bool {
+        let Self { sockets, closed, counters, .. } = self;
+        let any = sockets.all().fold(false, |any, socket| errors::take(socket, closed) | any);
+        counters.hints += u64::from(any);
+        any
     }
 
     /// A train was refused: sends its first datagram alone, to learn whose fault it is. If that is
@@ -124,8 +139,14 @@ impl Udp {
 
     /// Sends datagrams of several destinations with one call.
     fn send_batch(&mut self, outbox: &mut Outbox, count: usize) -> Result<(), Full> {
-        match send_each(self.sockets.common(), outbox, count) {
-            Ok(sent) => self.settle(outbox, sent, Ok(())),
+        match self.again_if_refused(|sockets| send_each(sockets.common(), outbox, count)) {
+            Ok(sent) => {
+                if sent < count {
+                    // Why, the call has not said.
+                    self.take_errors();
+                }
+                self.settle(outbox, sent, Ok(()))
+            }
             Err(error) => self.settle(outbox, 1, Err(error)),
         }
     }
@@ -143,7 +164,7 @@ impl Udp {
                 self.counters.sent += count as u64;
                 self.counters.sent_bytes += outbox.pop(count) as u64;
             }
-            Err(Errno::EAGAIN | Errno::EINTR | Errno::ENOBUFS | Errno::ENOMEM) => {
+            Err(error) if is_full(error) => {
                 self.counters.full += 1;
                 return Err(Full);
             }
@@ -199,7 +220,7 @@ impl Udp {
             }
             Err(_) => {
                 // spec: NET-4
-                self.counters.hints += 1;
+                self.counters.hints += u64::from(!self.take_errors());
                 0
             }
         }
@@ -208,6 +229,10 @@ impl Udp {
 
 /// The system takes no more datagrams for now.
 pub(crate) struct Full;
+
+const fn is_full(error: Errno) -> bool {
+    matches!(error, Errno::EAGAIN | Errno::EINTR | Errno::ENOBUFS | Errno::ENOMEM)
+}
 
 impl Net for Udp {
     fn send(&mut self, outbox: &mut Outbox, now: u64) {
@@ -259,6 +284,10 @@ impl Net for Udp {
 
     fn counters(&self) -> NetCounters {
         self.counters
+    }
+
+    fn closed(&self) -> Closed {
+        self.closed.clone()
     }
 }
 

@@ -41,8 +41,10 @@ pub(super) struct Ways {
     leads: Vec<Lead>,
     /// Of all frames so far.
     newest: u64,
-    /// They are what they were when the link was opened.
-    are_kept: bool,
+    /// This side has opened the link, and knows where its paths lead.
+    are_known: bool,
+    /// Of all frames that come, [`Ways::on_frame`] is told.
+    listens: bool,
 }
 
 /// Where a path leads.
@@ -72,13 +74,29 @@ impl Ways {
     /// Those of a link that was opened by them.
     pub(super) fn new(ways: Vec<Way>) -> Self {
         let lead = |way| Lead { way, is_heard: false, other: None };
-        Self { leads: ways.into_iter().map(lead).collect(), newest: 0, are_kept: false }
+        Self {
+            leads: ways.into_iter().map(lead).collect(),
+            newest: 0,
+            are_known: false,
+            listens: false,
+        }
     }
 
-    /// They do not change: until the other side has learned them, its frames of all paths come by
-    /// one.
-    pub(super) fn keep(&mut self) {
-        self.are_kept = true;
+    /// This side has opened the link by them. Until the other side has learned them, its frames of
+    /// all paths come by one.
+    pub(super) fn know(&mut self) {
+        self.are_known = true;
+        self.leads.iter_mut().for_each(|lead| lead.is_heard = true);
+    }
+
+    /// The next frame that comes is told of, whichever way it comes.
+    pub(super) fn listen(&mut self) {
+        self.listens = true;
+    }
+
+    /// Whether that was so until now.
+    pub(super) fn listens_no_more(&mut self) -> bool {
+        std::mem::take(&mut self.listens)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = Way> {
@@ -90,15 +108,13 @@ impl Ways {
         self.leads.get(usize::from(path)).map(|lead| lead.way)
     }
 
-    /// Whether a frame has come by the way of its path, and nothing of late by another one; or the
-    /// ways do not change. Of others [`Ways::on_frame`] is told.
+    /// Whether a frame has come by the way of its path, and nothing of late by another one. Of
+    /// others [`Ways::on_frame`] is told.
     #[inline]
     pub(super) fn is_usual(&mut self, from: Way, path: u8, packet: u64) -> bool {
-        if self.are_kept {
-            return true;
-        }
+        let is_calm = !self.listens;
         match self.leads.get_mut(usize::from(path)) {
-            Some(lead) if lead.other.is_none() && lead.way == from => {
+            Some(lead) if is_calm && lead.other.is_none() && lead.way == from => {
                 lead.is_heard = true;
                 self.newest = self.newest.max(packet);
                 true
@@ -118,6 +134,7 @@ impl Ways {
     ) -> Option<Way> {
         let is_newest = seen.is_new && seen.packet > self.newest;
         self.newest = self.newest.max(seen.packet);
+        let is_of_another = self.are_known && self.leads.iter().any(|lead| lead.way == from);
         let lead = self.leads.get_mut(usize::from(seen.path))?;
         if from == lead.way {
             lead.is_heard = true;
@@ -125,7 +142,7 @@ impl Ways {
             lead.other.take_if(|other| other.packet <= seen.packet);
             return None;
         }
-        if !seen.is_new {
+        if !seen.is_new || is_of_another {
             return None;
         }
         if lead.other.as_ref().is_none_or(|other| other.way != from) {
@@ -308,11 +325,35 @@ mod tests {
         assert!(link.leads_to(2));
     }
 
+    /// Who has opened the link follows the other side, too, and takes no path of its own for
+    /// another's new address: until the ways are learned, frames of all paths come by one.
+    // spec: PATH-11
     #[test]
-    fn ways_that_are_known_are_kept() {
+    fn an_opener_follows_an_acceptor_whose_address_has_changed_and_keeps_its_paths_apart() {
         let mut link = Link::new();
-        link.ways.keep();
-        link.new_frame(2, None);
-        assert!(link.asked.is_empty() && link.leads_to(1));
+        link.ways = Ways::new(vec![way(1), way(2)]);
+        link.ways.know();
+        for _ in 0..100 {
+            link.new_frame(2, link.last_asked());
+        }
+        assert!(link.asked.is_empty() && link.leads_to(1), "that is its other path");
+        let since = link.now;
+        link.new_frame(3, None);
+        assert_eq!(link.asked.len(), 1);
+        while link.leads_to(1) {
+            assert!(link.now <= since + 2 * TIMEOUT, "it has answered by now");
+            link.new_frame(3, link.last_asked());
+        }
+        assert!(link.leads_to(3) && link.now >= since + TIMEOUT, "the old way was silent");
+        assert_eq!(link.ways.get(1), Some(way(2)));
+    }
+
+    #[test]
+    fn while_it_is_listened_for_the_first_frame_is_told_of_whichever_way_it_comes() {
+        let mut link = Link::new();
+        link.ways.listen();
+        assert!(!link.ways.is_usual(way(1), 0, 2));
+        assert!(link.ways.listens_no_more() && !link.ways.listens_no_more());
+        assert!(link.ways.is_usual(way(1), 0, 2));
     }
 }

@@ -4,6 +4,8 @@ use ayre::{Config, NetOptions, Port, Simulation};
 use std::fmt::Debug;
 use std::time::Duration;
 
+/// After which nobody is waited for.
+const SILENCE: Duration = Duration::from_millis(50);
 /// Rounds of polls after which each port is to make progress, too: polls hear of deaths seldom.
 pub const ROUNDS_PER_PROGRESS: usize = 64;
 
@@ -12,7 +14,7 @@ pub const ROUNDS_PER_PROGRESS: usize = 64;
 pub fn bad_mesh(dice: &mut Random, seed: u64, ports: u16) -> (Simulation, Vec<Port>) {
     let loss = dice.below(8);
     let plan = format!("loss={loss}%,dup=2%,reorder=5%,corrupt=1%,jitter=20us,seed={seed}");
-    let options = NetOptions::plain().silence(Duration::from_millis(50));
+    let options = NetOptions::plain().silence(SILENCE).dead_after(SILENCE);
     let options = options.faults(plan.parse().expect("a plan"));
     let simulation = Simulation::with_seed(Duration::from_micros(5), seed);
     let configs = (0..ports).map(|number| Config::new().number(number).linger(Duration::ZERO));

@@ -88,6 +88,15 @@ pub trait EndEffects {
     /// A frame of ours has arrived, and all before it of its channel; its payload is needed no
     /// more. This is told once, and in order.
     fn arrived(&mut self, channel: Channel, seq: u32);
+    /// Nothing is heard, and a probe is about to go: whether the network has said since the one
+    /// before that the other side's port is closed, which is not believed by itself.
+    fn is_port_closed(&mut self) -> bool {
+        false
+    }
+    /// Nothing was heard for the whole silence, for so long, and a probe is about to go.
+    fn unheard(&mut self, silent: u64) {
+        let _ = silent;
+    }
 }
 
 /// What a header was.
@@ -149,6 +158,30 @@ struct Lane {
     wants: bool,
     /// It found room, and that it is too soon.
     is_early: bool,
+    stall: Stall,
+}
+
+/// For how long a frame could not be brought to the other side.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stall {
+    /// The oldest one of its channel, and when it, or one behind it, was sent again last.
+    oldest: u32,
+    at: u64,
+    lasts: u64,
+}
+
+impl Stall {
+    /// A frame of the channel is about to be sent again: for how long the oldest one was tried
+    /// while the other side was heard. Where more than `most` has passed since the last time,
+    /// nothing was tried.
+    fn go_on(&mut self, oldest: u32, is_heard: bool, (now, most): (u64, u64)) -> u64 {
+        let since = now.saturating_sub(self.at);
+        let more = if is_heard { since } else { 0 };
+        let goes_on = oldest == self.oldest && since <= most;
+        let lasts = if goes_on { self.lasts.saturating_add(more) } else { 0 };
+        *self = Self { oldest, at: now, lasts };
+        lasts
+    }
 }
 
 /// What is echoed of the newest frame that has come.
@@ -185,6 +218,8 @@ pub struct End {
     asked_at: Option<u64>,
     reminder: Reminder,
     life: Life,
+    /// Between two attempts to bring a frame to the other side, at most.
+    attempts: u64,
     /// Another incarnation that has asked for a link in the other side's name, and since when that
     /// one is waited for.
     anew: Option<(u64, u64)>,
@@ -205,6 +240,7 @@ impl End {
             sent: [(Digest { len: 0, crc: 0 }, Flags::empty()); WINDOW as usize],
             wants: false,
             is_early: false,
+            stall: Stall::default(),
         };
         let mut paths = Paths::new(drive.paths);
         for _ in 0..agreed.paths.max(1) {
@@ -227,6 +263,7 @@ impl End {
             asked_at: None,
             reminder: Reminder::new(),
             life: Life::new(drive.life, now),
+            attempts: drive.timeout.ceiling.saturating_mul(2).max(drive.life.silence),
             anew: None,
             resync: Resync::new(drive.life.quick()),
             turn: 0,
@@ -465,7 +502,9 @@ impl End {
         }
         self.ask_resync(now, fx);
         self.find_late(now);
-        self.repair(now, fx);
+        if !self.repair(now, fx) {
+            return;
+        }
         self.remind(now, fx);
         self.ask(now, fx);
         while let Some(path) = self.paths.probe_due(now) {
@@ -621,18 +660,33 @@ impl End {
         Wait { timeout, overtaken: overtaken.min(timeout) }
     }
 
-    /// Responses first: somebody waits for them.
-    fn repair(&mut self, now: u64, fx: &mut impl EndEffects) {
+    /// Responses first: somebody waits for them. False where the link has ended by that.
+    fn repair(&mut self, now: u64, fx: &mut impl EndEffects) -> bool {
         for channel in Channel::ALL.into_iter().rev() {
             while let Some(seq) = self.lanes[channel.index()].out.lost() {
                 if !self.congestion.may_send(now, self.in_flight()) {
-                    return;
+                    return true;
+                }
+                if self.is_in_vain(channel, now) {
+                    return false;
                 }
                 let transmission = self.begin(now);
                 self.lanes[channel.index()].out.resend(transmission);
                 self.transmit(channel, seq, transmission, fx);
             }
         }
+        true
+    }
+
+    /// Whether the channel's oldest frame was sent again for the dead time, though the other side
+    /// is heard: then the link has ended.
+    // spec: LINK-30
+    fn is_in_vain(&mut self, channel: Channel, now: u64) -> bool {
+        let is_heard = !self.life.is_unheard(now);
+        let lane = &mut self.lanes[channel.index()];
+        let lasts = lane.stall.go_on(lane.out.oldest(), is_heard, (now, self.attempts));
+        self.life.on_no_data(lasts);
+        !self.life.is_open()
     }
 }
 

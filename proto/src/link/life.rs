@@ -5,20 +5,30 @@
 //!           open ----------------> closing --- answered, or told often enough --> closed: local
 //!            |
 //!            +-- the other side closes ---------------------------------------> closed: peer
-//!            +-- silence ------------------------------------------------------> closed: silent
-//!            +-- a reset, and silence for a while ------------------------------> closed: reset
-//!            '-- another one opens in its name, and silence for a while ---> closed: restarted
+//!            +-- nothing heard for the dead time -------------------------------> closed: silent
+//!            +-- nothing heard for the silence, and its port is closed ----> closed: port closed
+//!            +-- a reset, and nothing heard for a while ------------------------> closed: reset
+//!            +-- another one opens in its name, and nothing heard ----------> closed: restarted
+//!            '-- data does not arrive for the dead time, though it is heard -> closed: no data
 //! ```
+//!
+//! There are two times. After the *silence* the other side is not heard, which may have many
+//! causes: its process is stopped, its host sleeps or moves, a cable is pulled. Nothing is ended by
+//! that. After the *dead time* it is given up.
 //!
 //! A reset is not believed, because an end cannot know who has sent it: it is a reason to look
 //! more closely. The same goes for an open of the other side, started anew, and for an end that has
-//! heard nothing yet: it opens, and the other side has no link before it hears of it.
+//! heard nothing yet: it opens, and the other side has no link before it hears of it. That its port
+//! is closed, anybody can say as well: it counts only while the other side itself says nothing.
 
 /// When a link is taken for dead, and how it is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Nanoseconds without a sign of life after which a link is dead.
+    /// Nanoseconds without a sign of life after which the other side is not heard.
     pub silence: u64,
+    /// Nanoseconds without a sign of life after which a link is dead, and for which data may be
+    /// outstanding although there are some. No less than the silence.
+    pub dead_after: u64,
     /// Times that the other side is told that this one leaves.
     pub closes: u32,
 }
@@ -26,9 +36,10 @@ pub struct Config {
 impl Config {
     /// For hosts of one rack.
     ///
-    /// Three seconds are longer than a host is held up by anything but its end, and than a network
-    /// takes to find another way. Five times are enough where every second frame is lost.
-    pub const RACK: Self = Self { silence: 3_000_000_000, closes: 5 };
+    /// Three seconds are longer than a busy host is held up, and than a network takes to find
+    /// another way; a minute is longer than a process is stopped for a look at it, and than a
+    /// virtual machine takes to move. Five times are enough where every second frame is lost.
+    pub const RACK: Self = Self { silence: 3_000_000_000, dead_after: 60_000_000_000, closes: 5 };
 
     /// Between a sign of life and a probe while nothing is wrong.
     const fn interval(&self) -> u64 {
@@ -59,8 +70,12 @@ pub enum Why {
     Local,
     /// The other side has left.
     Peer,
-    /// Nothing was heard for too long.
+    /// Nothing was heard for the dead time.
     Silent,
+    /// Nothing was heard for the silence, and its host says that its port is closed.
+    PortClosed,
+    /// Something was heard, and what was sent did not arrive for the dead time.
+    NoData,
     /// The other side seems to know nothing of it any more, and was silent.
     Reset,
     /// The other side was started anew, and asks for another link.
@@ -74,6 +89,10 @@ pub(super) enum Due {
     Probe,
     Close,
 }
+
+/// Probes that were answered so after which the other side's port is taken for closed. More would
+/// take long: hosts give such answers once a second, for all who ask them together.
+const REFUSALS: u32 = 2;
 
 /// A closer look.
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +116,10 @@ pub(super) struct Life {
     told_at: Option<u64>,
     /// How many in a row without an answer.
     told: u32,
+    /// Probes since something was heard that found the other side's port closed.
+    refusals: u32,
+    /// For how long since then this end was held up itself. Both hold from the first probe on.
+    held_up: u64,
 }
 
 impl Life {
@@ -107,8 +130,10 @@ impl Life {
 
     pub(super) const fn new(config: Config, now: u64) -> Self {
         assert!(config.silence >= 32 && config.closes > 0, "there is time, and something to say");
+        assert!(config.dead_after >= config.silence, "who is dead is not heard");
         let look = Some(Look { since: now, hinted: false, anew: false });
-        Self { config, state: State::Open, heard_at: now, look, told_at: None, told: 0 }
+        let (state, told_at, told) = (State::Open, None, 0);
+        Self { config, state, heard_at: now, look, told_at, told, refusals: 0, held_up: 0 }
     }
 
     pub(super) const fn state(&self) -> State {
@@ -130,6 +155,33 @@ impl Life {
         if self.is_open() {
             self.look = None;
             self.told = 0;
+        }
+    }
+
+    /// Whether nothing was heard for the silence.
+    pub(super) const fn is_unheard(&self, now: u64) -> bool {
+        self.is_open() && now >= self.after(self.config.silence)
+    }
+
+    /// So long after something was heard, as far as this end has listened.
+    const fn after(&self, time: u64) -> u64 {
+        self.heard_at.saturating_add(time).saturating_add(self.held_up)
+    }
+
+    /// The other side's port is closed, it was said until this probe.
+    // spec: LINK-29
+    pub(super) const fn on_port_closed(&mut self) {
+        // What was said before the first one may have been long ago.
+        if self.told > 1 {
+            self.refusals = self.refusals.saturating_add(1);
+        }
+    }
+
+    /// What was sent does not arrive, for so long.
+    // spec: LINK-30
+    pub(super) const fn on_no_data(&mut self, lasts: u64) {
+        if self.is_open() && lasts >= self.config.dead_after {
+            self.state = State::Closed(Why::NoData);
         }
     }
 
@@ -179,16 +231,22 @@ impl Life {
     }
 
     /// What is to be sent now, and taken as sent. Here a link dies.
-    // spec: LINK-17, LINK-18, LINK-19, LINK-20
+    // spec: LINK-17, LINK-18, LINK-19, LINK-20, LINK-29
     pub(super) fn due(&mut self, now: u64, timeout: u64) -> Due {
-        if now < self.next(timeout) {
+        let next = self.next(timeout);
+        if now < next {
             return Due::Nothing;
         }
+        if self.told == 0 {
+            (self.refusals, self.held_up) = (0, 0);
+        }
+        self.excuse(now - next);
         match self.state {
             State::Open if now >= self.dies_at() => {
                 self.state = State::Closed(match self.look {
                     Some(Look { anew: true, .. }) => Why::Restarted,
                     Some(Look { hinted: true, .. }) => Why::Reset,
+                    _ if self.refusals >= REFUSALS => Why::PortClosed,
                     _ => Why::Silent,
                 });
                 Due::Nothing
@@ -200,6 +258,15 @@ impl Life {
             State::Open => self.told(now, Due::Probe),
             State::Closing => self.told(now, Due::Close),
             State::Closed(_) => Due::Nothing,
+        }
+    }
+
+    /// What is due comes so late. Who was stopped itself has not listened meanwhile.
+    // spec: LINK-31
+    fn excuse(&mut self, late: u64) {
+        if late > self.config.interval() {
+            self.held_up = self.held_up.saturating_add(late);
+            self.look.iter_mut().for_each(|look| look.since = look.since.saturating_add(late));
         }
     }
 
@@ -235,12 +302,13 @@ impl Life {
     }
 
     fn dies_at(&self) -> u64 {
-        let silent = self.heard_at.saturating_add(self.config.silence);
+        let Config { silence, dead_after, .. } = self.config;
+        let looked = |look: Look| look.since.saturating_add(self.config.interval());
         match self.look {
-            Some(Look { since, hinted: true, .. }) => {
-                silent.min(since.saturating_add(self.config.interval()))
-            }
-            _ => silent,
+            Some(look) if look.hinted => self.after(dead_after).min(looked(look)),
+            Some(look) if look.anew => self.after(silence).max(looked(look)),
+            _ if self.refusals >= REFUSALS => self.after(silence),
+            _ => self.after(dead_after),
         }
     }
 }

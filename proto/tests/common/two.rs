@@ -34,14 +34,26 @@ pub(crate) struct Host {
 
 /// What an end sends.
 #[derive(Default)]
-struct Wire(Vec<Header>);
+struct Wire {
+    sent: Vec<Header>,
+    is_port_closed: bool,
+    unheard: u32,
+}
 
 impl EndEffects for Wire {
     fn transmit(&mut self, header: &Header) {
-        self.0.push(*header);
+        self.sent.push(*header);
     }
 
     fn arrived(&mut self, _: Channel, _: u32) {}
+
+    fn is_port_closed(&mut self) -> bool {
+        self.is_port_closed
+    }
+
+    fn unheard(&mut self, _: u64) {
+        self.unheard += 1;
+    }
 }
 
 /// Both hosts and what is under way.
@@ -54,6 +66,12 @@ pub(crate) struct Two {
     pub(crate) cut: [bool; 2],
     /// So many frames with a payload are lost next.
     pub(crate) drop_next: u32,
+    /// The programs take what comes.
+    pub(crate) takes: bool,
+    /// By host: somebody says that the other side's port is closed.
+    pub(crate) says_closed: [bool; 2],
+    /// By host: how often it was told that the other side is not heard.
+    pub(crate) unheard: [u32; 2],
     under_way: VecDeque<Sent>,
 }
 
@@ -87,7 +105,18 @@ impl Two {
         };
         let hosts = [0, 1].map(host);
         let (log, under_way) = (vec![], VecDeque::new());
-        let mut two = Self { now: 0, hosts, log, cut: [false; 2], drop_next: 0, under_way };
+        let (cut, says_closed, unheard) = ([false; 2], [false; 2], [0; 2]);
+        let mut two = Self {
+            now: 0,
+            hosts,
+            log,
+            cut,
+            drop_next: 0,
+            takes: true,
+            says_closed,
+            unheard,
+            under_way,
+        };
         two.work();
         two
     }
@@ -134,8 +163,10 @@ impl Two {
                         assert!(kept.remove(&seq), "{seq} was forgotten");
                         taken.push(seq);
                     }
-                    end.take(header.channel, frames);
-                    end.give(header.channel, frames, self.now);
+                    if self.takes {
+                        end.take(header.channel, frames);
+                        end.give(header.channel, frames, self.now);
+                    }
                 }
                 Ok(Arrival::Ahead) => assert!(kept.insert(header.seq), "it comes once"),
                 other => assert!(other.is_ok(), "an honest peer"),
@@ -169,7 +200,7 @@ impl Two {
     /// Both hosts do what is due now.
     fn work(&mut self) {
         for host in [0, 1] {
-            let mut wire = Wire::default();
+            let mut wire = Wire { is_port_closed: self.says_closed[host], ..Wire::default() };
             let Host { end, wanted, .. } = &mut self.hosts[host];
             while *wanted > 0 && end.may_send(Channel::Posted, self.now) {
                 let digest = (Digest { len: 1, crc: 0 }, Flags::empty());
@@ -182,7 +213,8 @@ impl Two {
     }
 
     fn carry(&mut self, from: usize, wire: Wire) {
-        for header in wire.0 {
+        self.unheard[from] += wire.unheard;
+        for header in wire.sent {
             let sent = Sent { at: self.now, from, header };
             self.log.push(sent);
             let is_dropped = header.payload.len > 0 && self.drop_next > 0;

@@ -301,11 +301,11 @@ fn a_credit_that_is_lost() {
 // spec: LINK-17
 #[test]
 fn a_silence() {
-    let probes = [3200, 3300, 3500].into_iter().chain((3900..12800).step_by(400));
+    let probes = [3200, 3300, 3500].into_iter().chain((3900..16000).step_by(400));
     let probes = probes.map(|at| format!("{at} a > probe\n{at} b > probe\n"));
-    let end = "12799 a is Open
-         12800 a is Closed(Silent)
-         12800 b is Closed(Silent)";
+    let end = "15999 a is Open
+         16000 a is Closed(Silent)
+         16000 b is Closed(Silent)";
     Play::linked().run(&probes.chain([end.to_owned()]).collect::<String>());
 }
 

@@ -32,7 +32,8 @@ use std::collections::VecDeque;
 /// Nanoseconds.
 const MICROSECOND: u64 = 1_000;
 
-/// Round numbers: a timeout of 100 us, which doubles up to 1600, 20 us to tell, 12.8 ms of silence;
+/// Round numbers: a timeout of 100 us, which doubles up to 1600, 20 us to tell, 12.8 ms of silence and 16 of
+/// dead time;
 /// and room on the network for all that a channel may have under way.
 const DRIVE: Drive = Drive {
     congestion: congestion::Config {
@@ -44,7 +45,7 @@ const DRIVE: Drive = Drive {
     },
     timeout: rtt::Bounds { floor: 100_000, initial: 100_000, ceiling: 1_600_000 },
     patience: 20_000,
-    life: life::Config { silence: 12_800_000, closes: 3 },
+    life: life::Config { silence: 12_800_000, dead_after: 16_000_000, closes: 3 },
     ..Drive::RACK
 };
 const PACE: Pace = Pace { first: 100_000, most: 400_000 };

@@ -61,13 +61,14 @@ fn rules(dice: &mut Dice, nodes: usize) -> Rules {
     let goes_back = paths == 1 && dice.percent(30);
     let is_quick = dice.percent(70);
     let silence = if is_quick { 12 * MILLISECOND } else { RACK.silence };
+    let life = life::Config { silence, dead_after: 2 * silence, ..RACK };
     let timeout = rtt::Bounds {
         floor: 200 * MICROSECOND,
         initial: MILLISECOND,
         ceiling: if is_quick { 3 * MILLISECOND } else { 100 * MILLISECOND },
     };
     Rules {
-        drive: Drive { timeout, life: life::Config { silence, ..RACK }, ..Drive::RACK },
+        drive: Drive { timeout, life, ..Drive::RACK },
         pace: Pace { first: MILLISECOND, most: 8 * MILLISECOND },
         repair: if goes_back { Repair::GoBackN } else { Repair::Selective },
         paths,
@@ -230,7 +231,7 @@ impl World {
         }
         self.rest();
         let seen = self.nodes.iter_mut().map(Node::finish).fold(Seen::default(), Seen::plus);
-        if is_loss_all && self.rules.drive.life == RACK {
+        if is_loss_all && self.rules.drive.life.silence == RACK.silence {
             assert_eq!(seen.silent(), 0, "no link is given up without a reason");
             assert!(seen.reset() == 0 || !is_quiet, "nor for a reset");
         }

@@ -431,12 +431,12 @@ impl Node {
     fn forget(&mut self, now: u64) {
         while let Some(place) = self.links.iter().position(Self::has_ended) {
             let link = self.links.remove(place);
-            let (silent, silence) = (now - link.end.heard_at(), self.rules.drive.life.silence);
+            let (silent, life) = (now - link.end.heard_at(), self.rules.drive.life);
             let (why, least) = match link.end.state() {
                 State::Closed(Why::Local) => (0, 0),
                 State::Closed(Why::Peer) => (1, 0),
-                State::Closed(Why::Silent) => (2, silence),
-                _ => (3, silence / 4),
+                State::Closed(Why::Silent) => (2, life.dead_after),
+                _ => (3, life.silence / 4),
             };
             assert!(silent >= least, "given up after {silent} ns: {}", link.summary());
             self.seen.ends[why] += 1;

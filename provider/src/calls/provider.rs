@@ -48,9 +48,11 @@ const ETHERNET: &CStr = c"ethernet";
 const FAULTS: &CStr = c"faults";
 const CAPTURE: &CStr = c"capture";
 const MEMORY: &CStr = c"memory";
+const SILENCE: &CStr = c"silence";
+const DEAD_AFTER: &CStr = c"dead_after";
 
 /// What a user can choose.
-const PARAMETERS: [(&CStr, Parameter, &CStr); 10] = [
+const PARAMETERS: [(&CStr, Parameter, &CStr); 12] = [
     (
         CQ_SIZE_NAME,
         Parameter::Size,
@@ -103,6 +105,17 @@ const PARAMETERS: [(&CStr, Parameter, &CStr); 10] = [
         Parameter::Text,
         c"Memory that an endpoint may take, half of it for messages that wait for a receive: 512M \
           (what the machine and the control groups allow, divided by the endpoints of the host)",
+    ),
+    (
+        SILENCE,
+        Parameter::Text,
+        c"Seconds without a sign of life after which another host's process is not heard: what \
+          goes to it waits (3)",
+    ),
+    (
+        DEAD_AFTER,
+        Parameter::Text,
+        c"Seconds without a sign of life after which it is taken for dead (60)",
     ),
 ];
 

@@ -87,6 +87,16 @@ pub(super) struct Options {
     #[arg(long, value_name = "FIRST-LAST")]
     ports: Option<PortRange>,
 
+    /// After how long without a sign of life a rank of another host is not heard: what goes to it
+    /// waits; by default what AYRE_SILENCE says, or 3
+    #[arg(long, value_name = "SECONDS", value_parser = ayre::settings::seconds)]
+    silence: Option<Duration>,
+
+    /// After how long without a sign of life a rank of another host is taken for dead; by default
+    /// what AYRE_DEAD_AFTER says, or 60
+    #[arg(long, value_name = "SECONDS", value_parser = ayre::settings::seconds)]
+    dead_after: Option<Duration>,
+
     /// For closed networks: links between hosts are neither encrypted nor authenticated. Whoever
     /// can read the network can then read and write the ranks' memory
     #[arg(long)]
@@ -134,6 +144,8 @@ impl Options {
             || self.agent.is_some()
             || !self.net.is_empty()
             || self.ports.is_some()
+            || self.silence.is_some()
+            || self.dead_after.is_some()
             || self.plain
             || !self.env.is_empty()
     }
@@ -212,6 +224,11 @@ fn environment(options: &Options) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     }
     if let Some(range) = options.ports {
         all.push((b"AYRE_PORTS".to_vec(), range.to_string().into_bytes()));
+    }
+    for (name, time) in [("AYRE_SILENCE", options.silence), ("AYRE_DEAD_AFTER", options.dead_after)]
+    {
+        let text = time.map(|time| time.as_secs_f64().to_string().into_bytes());
+        all.extend(text.map(|text| (name.as_bytes().to_vec(), text)));
     }
     if !options.net.is_empty() {
         all.push((b"AYRE_NET".to_vec(), options.net.join(",").into_bytes()));

@@ -345,7 +345,7 @@ fn identity(number: usize, is_sealed: bool, responder: Arc<Mutex<Responder>>) ->
         endpoint: None,
         ring: None,
         protection: if is_sealed { Protection::Sealed(key().into()) } else { Protection::Plain },
-        drive: drive(Duration::from_secs(3)),
+        drive: drive([3, 3].map(Duration::from_secs).into()),
         any_mail: Arc::new(AtomicBool::new(false)),
         responder,
     }

@@ -366,7 +366,7 @@ impl Links {
         let agreed = (agreement, limits, sizes);
         let connection = self.make_link(peer, agreed, (keys, ways), (index, now));
         if let Slot::Open(link) = &mut self.slots[index] {
-            link.keep_ways();
+            link.know_ways();
         }
         let answer_by = now.saturating_add(NO_ANSWER);
         self.bring(Arrived { index, connection, name, request: Some(request), answer_by });

@@ -29,7 +29,7 @@ fn port(number: u16, protection: Protection) -> Links {
         endpoint: None,
         ring: None,
         protection,
-        drive: drive(Duration::from_secs(60)),
+        drive: drive([60, 60].map(Duration::from_secs).into()),
         any_mail: Arc::new(AtomicBool::new(false)),
         responder: Arc::new(Mutex::new(Responder::new(Arc::default()))),
     };

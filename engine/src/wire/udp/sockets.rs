@@ -5,7 +5,7 @@
 //! socket where one comes in: a fifth of a round trip. It is bound to the same address and port, so
 //! that nobody else can tell; the system gives it what its peer sends, and all else to the other
 //! one. Nobody else may share the port: sockets allow that only while one is added.
-use super::{enlarge, open};
+use super::{enlarge, errors, open};
 use crate::sys::descriptor;
 use crate::sys::train::{Train, receive_train};
 use nix::sys::socket::setsockopt;
@@ -65,7 +65,7 @@ impl Sockets {
     pub(super) fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = open(address)?;
         rustix::net::bind(&socket, &address)?;
-        prepare(&socket);
+        prepare(&socket, address);
         let local = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
         let epoll = descriptor::epoll()?;
         watch(&epoll, &socket, 0)?;
@@ -81,6 +81,11 @@ impl Sockets {
     /// Can be read when something has come.
     pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> impl Iterator<Item = &OwnedFd> {
+        self.sockets.iter()
     }
 
     /// The socket for everybody.
@@ -138,7 +143,7 @@ impl Sockets {
         });
         self.share_port(&socket, false)?;
         joined?;
-        prepare(&socket);
+        prepare(&socket, to);
         watch(&self.epoll, &socket, self.sockets.len())?;
         self.sockets.push(socket);
         self.peers.push(Peer { address: to, is_alone: false });
@@ -172,8 +177,9 @@ impl Sockets {
     }
 }
 
-fn prepare(socket: &OwnedFd) {
+fn prepare(socket: &OwnedFd, address: SocketAddr) {
     enlarge(socket);
+    errors::keep(socket, address.is_ipv4());
     // Without it, datagrams come one by one.
     let _ = setsockopt(socket, UdpGroSegment, &true);
 }

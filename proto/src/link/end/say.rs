@@ -62,8 +62,21 @@ impl End {
     pub(super) fn live(&mut self, now: u64, fx: &mut impl EndEffects) {
         match self.life.due(now, self.rtt.timeout()) {
             Due::Nothing => {}
-            Due::Probe => self.tell(PROBE, now, fx),
+            Due::Probe => {
+                self.doubt(now, fx);
+                self.tell(PROBE, now, fx);
+            }
             Due::Close => self.tell((Kind::Close, Flags::empty(), 0), now, fx),
+        }
+    }
+
+    // spec: LINK-17, LINK-29
+    fn doubt(&mut self, now: u64, fx: &mut impl EndEffects) {
+        if fx.is_port_closed() {
+            self.life.on_port_closed();
+        }
+        if self.life.is_unheard(now) {
+            fx.unheard(now.saturating_sub(self.life.heard_at()));
         }
     }
 

@@ -1,8 +1,8 @@
 //! What the system has heard of a socket's datagrams beside those that came: errors, by ICMP.
 //!
 //! A call that sends or receives fails once for such an error, for whomever that datagram was, and
-//! the next one goes on. What it was, the system keeps until it is taken; as a socket with something
-//! kept wakes whoever sleeps on it, all of it is taken where a call has failed.
+//! the next one goes on. What it was, the system keeps until it is taken; as a socket that has
+//! something kept wakes whoever sleeps on it, all of it is taken where a call has failed.
 use crate::wire::doubt::Closed;
 use nix::sys::socket::sockopt::{Ipv4RecvErr, Ipv6RecvErr};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrIn, SockaddrIn6};

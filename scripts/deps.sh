@@ -3,7 +3,7 @@
 # root, otherwise says which packages to install and fails.
 #
 # usage: scripts/deps.sh [cargo] [cc] [fi_info] [hpcc] [ip] [lmp] [mpicc.openmpi] [mpiexec.hydra]
-#                        [mpirun.openmpi] [python3] [srun] [tshark] [valgrind]
+#                        [mpirun.openmpi] [pw.x] [python3] [srun] [tshark] [valgrind] [xdlu]
 set -eu
 
 say() { echo "deps: $*"; }
@@ -11,6 +11,8 @@ say() { echo "deps: $*"; }
 # A tool is there when it can do what it is wanted for: Debian has the compiler of an MPI, and
 # libfabric's tools, without the headers that programs need.
 has() {
+    # Its package has no folder of programs.
+    [ "$1" != xdlu ] || { ls /usr/lib/*/scalapack/openmpi-tests/xdlu >/dev/null 2>&1 && return; }
     command -v "$1" >/dev/null 2>&1 || return 1
     case "$1" in
     fi_info) has_header cc rdma/fabric.h ;;
@@ -31,10 +33,12 @@ package_of() {
     mpicc.openmpi) echo libopenmpi-dev ;;
     mpiexec.hydra) echo mpich ;;
     mpirun.openmpi) echo openmpi-bin ;;
+    pw.x) echo quantum-espresso quantum-espresso-data ;;
     python3) echo python3 python3-venv ;;
     srun) echo slurm-client slurmctld slurmd ;;
     tshark) echo tshark ;;
     valgrind) echo valgrind libc6-dbg ;;
+    xdlu) echo scalapack-mpi-test ;;
     *) say "unknown tool $1" >&2 && exit 2 ;;
     esac
 }

@@ -65,6 +65,42 @@ fn who_polls_two_sleeps_at_neither_while_one_of_them_has_something_to_do() {
     }
 }
 
+// spec: ENV-5
+#[test]
+fn in_a_crowd_each_poll_looks_at_all_who_may_have_sent() {
+    let mut here = open();
+    let [host, ..] = here.address().local_words();
+    for number in 0..NEIGHBOURS / 2 {
+        let neighbour = Address::of_local_words([host, number, 0]);
+        here.remote(&neighbour).expect("there is room");
+    }
+    let mut others = [(); 12].map(|()| open());
+    let bytes: Spans = Span::of_static(vec![7; 8].leak()).into();
+    let message = Outgoing { tag: Some(1), data: None, bytes, context: 0, delivered: false };
+    let post = |here: &mut Endpoint| {
+        let into = Span::of_static(vec![0; 8].leak()).into();
+        let receive = Receive { source: None, tag: Some((1, 0)), into, context: 0, many: None };
+        here.receive(receive).expect("there is room");
+    };
+    let address = here.address();
+    let ids: Vec<_> = others.iter_mut().map(|other| other.remote(&address).unwrap()).collect();
+    for (other, id) in others.iter_mut().zip(&ids) {
+        post(&mut here);
+        while other.send(*id, &message).is_err_and(|error| error.is_busy()) {
+            poll(&mut here, 1);
+        }
+        while poll(&mut here, 1) == 0 {}
+    }
+    for round in 0..100 {
+        let which = round * 5 % others.len();
+        post(&mut here);
+        // So that it is not always the how many-th poll, counted modulo a few.
+        poll(&mut here, round as u64 % 3);
+        assert!(others[which].send(ids[which], &message).is_ok(), "there is room");
+        assert_eq!(poll(&mut here, 1), 1, "message {round}, of endpoint {which}");
+    }
+}
+
 /// All threads of this process to one processor, of those that it may run on.
 fn pin() {
     let all = sched_getaffinity(None).expect("affinity");

@@ -72,6 +72,9 @@ const FLOOD_PART: u64 = 16;
 /// more than they use.
 const FIRST_ROOM: usize = 1 << 10;
 
+/// Looks of a call in a row that find something, of which nothing is told.
+const LOOKS_MAX: usize = 16;
+
 /// What is in a queue.
 #[derive(Debug)]
 pub(crate) struct Queue {
@@ -300,14 +303,26 @@ impl<L: Policy> Cq<L> {
     pub(crate) fn take(
         &self,
         count: usize,
-        sink: impl FnMut(usize, &Completion),
+        mut sink: impl FnMut(usize, &Completion),
     ) -> Outcome<usize> {
-        let taken = self.queue.with(|queue| queue.take(count, sink));
-        // Who reads no completions wants progress.
-        if count == 0 && taken == Err(Code::AGAIN) {
-            self.sources.progress();
+        let taken = self.queue.with(|queue| queue.take(count, &mut sink));
+        if taken == Err(Code::AGAIN) { self.look_on(count, &mut sink) } else { taken }
+    }
+
+    /// Progress has found something of which nothing is told, and what is waited for may lie behind
+    /// it, or come from another peer. A program that is told that there is nothing lets others run
+    /// first, and a round of those takes longer than these looks.
+    #[inline(never)]
+    fn look_on(&self, count: usize, sink: &mut impl FnMut(usize, &Completion)) -> Outcome<usize> {
+        for _ in 0..LOOKS_MAX {
+            let found = self.sources.progress();
+            // Who reads no completions wants progress.
+            let taken = self.queue.with(|queue| queue.take(count, &mut *sink));
+            if !found || count == 0 || taken != Err(Code::AGAIN) {
+                return taken;
+            }
         }
-        taken
+        Err(Code::AGAIN)
     }
 
     /// Takes the oldest failure and hands it to `sink`; its data stay until the next reading.

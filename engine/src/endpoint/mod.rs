@@ -111,9 +111,10 @@ const POLLS_ALONE: u32 = 128;
 const POLLS_PER_PAUSE: u32 = 4;
 /// And before it sleeps instead, if no other endpoint of its process has found something.
 const POLLS_BEFORE_NAP: u32 = 1 << 14;
-/// Other connections that a poll looks at. Not one: where a processor is shared, a poll may be all
-/// that an endpoint does in its time.
+/// Other connections that a poll looks at, and one of a crowd: where a processor is shared, a poll
+/// may be all that an endpoint does in its time, and to look at them all takes less than to yield.
 const TURNS: usize = 8;
+const TURNS_OF_CROWD: usize = 64;
 /// Records of one peer that are taken in a row.
 const TAKEN_MAX: usize = 16;
 
@@ -279,8 +280,9 @@ pub struct Endpoint {
     processors: usize,
     sharers: rest::Sharers,
     place: crowd::Place,
-    /// Whether the last yield has let somebody run who yields, too.
+    /// Whether the last yield has let somebody run who yields, too; and whether the program yields.
     is_shared: bool,
+    yields: rest::Yields,
     staging: Box<[u8; EAGER_MAX]>,
     /// Ends that the program has not been told yet.
     ended: VecDeque<End>,
@@ -350,6 +352,7 @@ impl Endpoint {
             sharers: rest::Sharers::new(),
             place: crowd::Place::take(address.name()),
             is_shared: false,
+            yields: rest::Yields::default(),
             staging: Box::new([0; EAGER_MAX]),
             ended: VecDeque::new(),
             latest_end: LatestEnd::default(),
@@ -477,10 +480,10 @@ impl Endpoint {
             self.set_budget();
         }
         let connections = self.port.connections.iter().flatten().count();
-        self.patience = if self.is_linked(self.hot) {
+        self.patience = if connections > 1 {
+            self.patience_of_many(self.hot)
+        } else if self.is_linked(self.hot) {
             0
-        } else if connections > 1 {
-            POLLS_PER_TURN - 1
         } else if self.is_crowded() || self.port.linked > 0 || self.calls > 0 {
             POLLS_PER_PAUSE - 1
         } else {
@@ -500,7 +503,14 @@ impl Endpoint {
     #[inline]
     fn heat(&mut self, index: usize) {
         self.hot = index;
-        self.patience = if self.is_linked(index) { 0 } else { POLLS_PER_TURN - 1 };
+        self.patience = self.patience_of_many(index);
+    }
+
+    /// With several connections, this one hot. In a crowd all are looked at each time: what is not
+    /// seen by this poll waits until all others have run.
+    // spec: ENV-5
+    fn patience_of_many(&self, hot: usize) -> u32 {
+        if self.is_linked(hot) || self.is_crowded() { 0 } else { POLLS_PER_TURN - 1 }
     }
 
     fn is_linked(&self, index: usize) -> bool {
@@ -553,7 +563,8 @@ impl Endpoint {
 
     #[inline(never)]
     fn take_turns(&mut self, tell: &mut impl FnMut(End)) -> bool {
-        for _ in 0..TURNS.min(self.port.connections.len()) {
+        let turns = if self.is_crowded() { TURNS_OF_CROWD } else { TURNS };
+        for _ in 0..turns.min(self.port.connections.len()) {
             let turn = self.next_turn();
             if turn != self.hot && self.has_come(turn) == Some(true) && self.take_some(turn, tell) {
                 self.heat(turn);

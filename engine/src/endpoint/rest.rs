@@ -1,8 +1,9 @@
 //! Letting others run, and sleeping until something comes.
-use super::{Address, End, Endpoint, crowd};
+use super::{Address, End, Endpoint, POLLS_PER_PAUSE, crowd};
 use crate::bell::ring_own;
 use crate::job::processors::{self, Processors};
 use crate::mem::fence;
+use crate::sys::switches::switches;
 use rustix::fd::{AsFd, BorrowedFd};
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -17,6 +18,36 @@ const POLLS_PER_LINKED_YIELD: u32 = 16;
 /// come back at once takes a tenth of the shortest; one that takes longer has met somebody who
 /// computes.
 const SHARED: Range<Duration> = Duration::from_micros(3)..Duration::from_micros(50);
+
+/// Polls that find nothing between two looks whether the program still yields itself.
+const POLLS_PER_LOOK: u32 = 8 * POLLS_PER_PAUSE;
+
+/// Whether the program lets others run between its polls, as MPI libraries do that know of a crowd:
+/// a yield of ours on top of each would be a round in which nobody looks.
+#[derive(Debug, Default)]
+pub(super) struct Yields {
+    /// How often the thread had left its processor, and polls had found nothing, at the last look.
+    left: Option<u64>,
+    idle: u32,
+    /// At every second poll at the least, before that look.
+    are_made: bool,
+}
+
+impl Yields {
+    /// Whether they are made by the program, when so many polls have found nothing.
+    fn are_made(&mut self, idle: u32, switches: impl FnOnce() -> u64) -> bool {
+        if self.are_made && !idle.is_multiple_of(POLLS_PER_LOOK) {
+            return true;
+        }
+        let (left, polls) = (switches(), idle.wrapping_sub(self.idle));
+        let of_half = u64::from(polls.div_ceil(2));
+        self.are_made = self.left.is_some_and(|before| left.saturating_sub(before) >= of_half);
+        // A yield of ours, which comes next, does not count.
+        let own = u64::from(!self.are_made);
+        (self.left, self.idle) = (Some(left + own), idle);
+        self.are_made
+    }
+}
 
 /// Who shares which processors with this endpoint, of those of whom that is known.
 #[derive(Debug)]
@@ -128,7 +159,12 @@ impl Endpoint {
     #[cold]
     pub(super) fn make_way(&mut self) {
         if self.is_crowded() {
-            return if self.may_nap() { self.nap() } else { std::thread::yield_now() };
+            if self.may_nap() {
+                self.nap();
+            } else if !self.yields.are_made(self.idle, switches) {
+                std::thread::yield_now();
+            }
+            return;
         }
         let is_turn = self.is_shared || self.idle.is_multiple_of(POLLS_PER_LINKED_YIELD);
         if self.port.linked > 0 && is_turn {
@@ -186,5 +222,54 @@ impl Endpoint {
             self.wake();
         }
         self.progress(tell);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// What a thread has left its processor at so many pauses, by turns of the endpoint's and the
+    /// program's; how often the endpoint has yielded, and looked.
+    fn pauses(count: u32, of_program: u64) -> (u32, u32) {
+        let (mut yields, mut left, mut looks, mut own) = (Yields::default(), 1 << 40, 0, 0);
+        for pause in 1..=count {
+            left += of_program;
+            let are_made = yields.are_made(pause * POLLS_PER_PAUSE, || {
+                looks += 1;
+                left
+            });
+            if !are_made {
+                (own, left) = (own + 1, left + 1);
+            }
+        }
+        (own, looks)
+    }
+
+    // spec: ENV-5
+    #[test]
+    fn an_endpoint_does_not_yield_on_top_of_a_program_that_does() {
+        let per_look = POLLS_PER_LOOK / POLLS_PER_PAUSE;
+        let of_own = |of_program| pauses(80, of_program).0;
+        assert_eq!([0, 1].map(of_own), [80; 2], "a program that never does, or seldom");
+        let (own, looks) = pauses(80, u64::from(POLLS_PER_PAUSE));
+        assert_eq!(own, 1, "until it knows");
+        assert!(looks <= 80 / per_look + 2, "it looks {looks} times");
+    }
+
+    // spec: ENV-5
+    #[test]
+    fn an_endpoint_yields_again_when_its_program_does_so_no_more() {
+        let mut yields = Yields::default();
+        let mut idle = 0;
+        let mut pause = |left: u64| {
+            idle += POLLS_PER_PAUSE;
+            yields.are_made(idle, || left)
+        };
+        let made: Vec<_> = (1..=8).map(|round| pause(4 * round)).collect();
+        assert_eq!(made, [false, true, true, true, true, true, true, true]);
+        let made: Vec<_> = (0..16).map(|_| pause(32)).collect();
+        assert_eq!(made.iter().filter(|made| **made).count(), 7, "until the next look");
+        assert!(made[8..].iter().all(|made| !made));
     }
 }

@@ -1,8 +1,9 @@
 //! What takes unsafe code, besides memory: descriptors that a process was started with, who is at
-//! the other end of a socket, claims on numbers of a file, a library that is there only where the
-//! launcher's is, instructions that not every processor has, trains of datagrams, and what a
-//! library owes to the program whose process it is in: threads without signals, descriptors
-//! that are none of the standard streams, and children that have a library of their own.
+//! the other end of a socket, how often a thread has left its processor, claims on numbers of a
+//! file, a library that is there only where the launcher's is, instructions that not every
+//! processor has, trains of datagrams, and what a library owes to the program whose process it is
+//! in: threads without signals, descriptors that are none of the standard streams, and children
+//! that have a library of their own.
 pub(crate) mod claim;
 mod crc;
 pub(crate) mod credentials;
@@ -10,6 +11,7 @@ pub mod descriptor;
 pub mod fork;
 pub(crate) mod peer;
 pub(crate) mod pmix;
+pub(crate) mod switches;
 pub mod thread;
 pub(crate) mod train;
 

@@ -116,6 +116,39 @@ fn reading_makes_progress_when_there_is_nothing() {
     assert_eq!(Arc::strong_count(&source), 1);
 }
 
+/// Finds something at each look; of one of them, something is told.
+struct Unexpected {
+    looks: Mutex<usize>,
+    told: usize,
+    to: std::sync::Weak<Cq<Shared>>,
+}
+
+impl Source for Unexpected {
+    fn progress(&self) -> bool {
+        let mut looks = self.looks.lock().unwrap();
+        *looks += 1;
+        if *looks == self.told {
+            self.to.upgrade().unwrap().write(some(*looks));
+        }
+        true
+    }
+}
+
+#[test]
+fn reading_looks_on_behind_what_nobody_waits_for() {
+    let cq = queue::<Shared>(4, true, 0);
+    let to = Arc::downgrade(&cq);
+    let feed = Arc::new(Unexpected { looks: Mutex::new(0), told: 9, to });
+    let source: Arc<dyn Source> = feed.clone();
+    cq.sources.add(&source, None).unwrap();
+    assert_eq!(read(&cq, 4), Ok(vec![9]));
+    assert_eq!(read(&cq, 4), Err(Code::AGAIN), "it finds more without end");
+    let looks = *feed.looks.lock().unwrap() - 9;
+    assert!((2..100).contains(&looks), "{looks} looks");
+    assert_eq!(read(&cq, 0), Err(Code::AGAIN));
+    cq.sources.remove(&source);
+}
+
 /// Something that a sleeper should hear of.
 type News = fn(&Cq<Shared>);
 

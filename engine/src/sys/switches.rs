@@ -1,0 +1,28 @@
+//! How often a thread has left its processor.
+use std::mem::MaybeUninit;
+
+/// How often this thread has let others run, by sleeping, by yielding where others wait, or since
+/// its time was over; 0 where the system does not count.
+pub(crate) fn switches() -> u64 {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: there is room for what the call writes, and zeros are a usage if it writes nothing.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    (usage.ru_nvcsw + usage.ru_nivcsw) as u64
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::thread;
+    use std::time::Duration;
+
+    #[test]
+    fn a_sleep_is_one() {
+        let before = switches();
+        thread::sleep(Duration::from_millis(1));
+        assert!(switches() > before);
+    }
+}

@@ -463,7 +463,7 @@ pub fn early_portions_wait(executor: Executor) {
 
 /// A member that does another collective, or with another number of values, is found out, and the
 /// group is given up by all. Other groups go on.
-// spec: COLL-10
+// spec: COLL-10, COLL-19
 pub fn who_does_another_thing_is_found(executor: Executor) {
     let ends = all(executor, 3, |member, own| {
         let state = &mut Vec::new();
@@ -493,11 +493,17 @@ pub fn who_does_another_thing_is_found(executor: Executor) {
     });
     for number in 0..ends[0].len() {
         let of = |member: usize| ends[member][number];
-        let found = |end| matches!(end, Err(GroupError::Mismatch(_)));
+        let found = |end| matches!(end, Err(GroupError::Mismatch { .. }));
         assert!((0..3).any(|member| found(of(member))), "{ends:?}");
+        let words =
+            [["24 bytes", "16 bytes"], ["Scan", "Allreduce"], ["Tree", "Doubling"], ["Max", "Sum"]];
+        for end in (0..3).map(of).filter(|end| found(*end)) {
+            let said = end.expect_err("it is found").to_string();
+            assert!(words[number].iter().all(|word| said.contains(word)), "{said}");
+        }
         for member in 0..3 {
             assert!(
-                matches!(of(member), Err(GroupError::Mismatch(_) | GroupError::GivenUp(_))),
+                matches!(of(member), Err(GroupError::Mismatch { .. } | GroupError::GivenUp(_))),
                 "{ends:?}"
             );
         }

@@ -1,8 +1,10 @@
 //! Plans of all members together, on symbols instead of numbers: every schedule of every
 //! collective, for every number of members and every root, in any order of events.
 use ayre_proto::collective::bracket;
+use ayre_proto::collective::call::{Call, Difference};
 use ayre_proto::collective::portion::{HEADER, Header, WINDOW, Window, signature};
 use ayre_proto::collective::{Action, Blocks, Collective, Place, Plan, Schedule, Step, Task};
+use ayre_proto::combine::{Combine, Number};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
@@ -305,6 +307,48 @@ fn signatures_tell_apart() {
             assert!(seen.insert(signature(what << 8, bytes)), "{what} {bytes}");
         }
     }
+}
+
+/// What another member does is found from the signature of its portion, whatever it differs in.
+// spec: COLL-19
+#[test]
+fn what_differs_is_found_and_told() {
+    let task = Task { collective: Collective::Reduce, schedule: Schedule::Tree, root: 7 };
+    let ours = Call { task, operation: Some((Combine::Sum, Number::U64)), bytes: 1 << 20 };
+    let with = |task| Call { task, ..ours };
+    let root = with(Task { root: 1000, ..task });
+    let schedule = with(Task { schedule: Schedule::Star, ..task });
+    let operation = Call { operation: Some((Combine::BXor, Number::U64)), ..ours };
+    let narrow = Call { operation: Some((Combine::Sum, Number::F32)), bytes: 1 << 19, ..ours };
+    let short = Call { bytes: 4096 * 8, task: schedule.task, ..ours };
+    let sum = Task { collective: Collective::Allreduce, schedule: Schedule::Spread, root: 0 };
+    let tree = |collective, root| Task { collective, schedule: Schedule::Tree, root };
+    let broadcast = Call { operation: None, bytes: 24, ..with(tree(Collective::Broadcast, 3)) };
+    let barrier = Call { operation: None, bytes: 0, ..with(tree(Collective::Barrier, 0)) };
+    let gather = Call { operation: None, bytes: 0, ..with(tree(Collective::Gather, 5)) };
+    for (theirs, told) in [
+        (root, "root 1000"),
+        (schedule, "schedule Star"),
+        (operation, "BXor of U64"),
+        (narrow, "Sum of F32, 524288 bytes"),
+        (short, "Sum of U64, 32768 bytes"),
+        (with(sum), "Allreduce (Sum of U64, 1048576 bytes, schedule Spread)"),
+        (broadcast, "Broadcast (24 bytes, root 3, schedule Tree)"),
+        (barrier, "Barrier (schedule Tree)"),
+        (gather, "Gather (root 5, schedule Tree)"),
+    ] {
+        let found = ours.of_signature(theirs.signature(), 1024, 24);
+        assert_eq!(found, Some(theirs), "{told}");
+        let said = Difference { ours, theirs: found, bytes: [32768, 24] }.to_string();
+        assert!(said.contains(told) && said.contains("Reduce (Sum of U64, 1048576"), "{said}");
+    }
+    let strange = Call { bytes: 123_456_789, ..ours };
+    let theirs = ours.of_signature(strange.signature(), 4, 24);
+    assert_eq!(theirs, None, "that length is not tried");
+    let said = Difference { ours, theirs, bytes: [32768, 24] }.to_string();
+    assert!(said.starts_with("another collective, or"), "{said}");
+    let block = Difference { ours: gather, theirs: Some(gather), bytes: [8, 24] }.to_string();
+    assert!(block.ends_with("24 bytes of it came, and 8 were due"), "{block}");
 }
 
 /// No more portions are on their way than the window has room for, counted round the last number.

@@ -6,6 +6,7 @@ use crate::error::{SetupError, debug_is_display};
 use arrayvec::ArrayVec;
 use ayre_proto::active::landing::Piece;
 use ayre_proto::active::record::Record;
+use ayre_proto::collective::call::Difference;
 use ayre_proto::collective::portion::{HEADER, Header, Window};
 use ayre_proto::collective::{Collective, Place, Schedule};
 use ayre_proto::lane::Malformed;
@@ -32,11 +33,15 @@ pub enum GroupError {
     #[error("peer {} died", .0.index())]
     PeerDied(PeerId),
     /// A member does something else, or with another number of bytes.
-    #[error("peer {} does another collective, or it with another length, operation, type or root",
-            .0.index())]
-    Mismatch(PeerId),
+    #[error("peer {} does {difference}", .peer.index())]
+    Mismatch {
+        /// Which one.
+        peer: PeerId,
+        /// What it does, and what this member does.
+        difference: Difference,
+    },
     /// A member has seen one of the errors above, and has told us.
-    #[error("peer {} has given the group up", .0.index())]
+    #[error("peer {} has given the group up; its own error says why", .0.index())]
     GivenUp(PeerId),
     /// What was asked for contradicts itself.
     #[error("invalid: {0}")]

@@ -29,7 +29,8 @@ mod short;
 mod values;
 mod work;
 
-pub use ayre_proto::collective::{Collective, MEMBERS_MAX, Schedule};
+pub use ayre_proto::collective::call::{Call, Difference};
+pub use ayre_proto::collective::{Collective, MEMBERS_MAX, Schedule, Task};
 pub use calls::Unfinished;
 pub use group::{Group, GroupError};
 pub use recorder::{LinkUse, RecordedCall};

@@ -4,7 +4,7 @@ use super::layout::{Layout, elements_in};
 use super::running::{Running, chunk_of};
 use super::values::{Changed, Read, Source, Summand, Value, Values};
 use super::work::{Held, Work};
-use ayre_proto::collective::portion::{signature, what};
+use ayre_proto::collective::call::Call;
 use ayre_proto::collective::{Blocks, Collective, Place, Plan, Schedule, Task, subtree};
 use ayre_proto::combine::{Combine, Number};
 use std::marker::PhantomData;
@@ -156,11 +156,11 @@ impl<'a> Parts<'a> {
         let weight = self.weight(place);
         let schedule = group.schedule((collective, root), is_exact, weight);
         let task = Task { collective, schedule, root };
-        let what = what(task, self.combine);
+        let call = Call { task, operation: self.combine, bytes };
         let plan = Plan::new(task, place).ok_or(GroupError::Invalid("a root that is no member"))?;
         let work = self.work(place, task);
         let sequence = group.begin()?;
-        Ok(Running::new((task, place), plan, (sequence, signature(what, bytes)), work))
+        Ok(Running::new((call, place), plan, sequence, work))
     }
 
     /// Whether sums are the same wherever their brackets are.
@@ -192,8 +192,7 @@ impl<'a> Parts<'a> {
 
     /// What all members must have the same number of.
     fn signed_bytes(&self) -> u64 {
-        let is_vector = self.collective.combines() || self.collective == Collective::Broadcast;
-        if is_vector { self.bytes() as u64 } else { 0 }
+        if self.collective.has_vector() { self.bytes() as u64 } else { 0 }
     }
 
     /// Bytes of each member's block.

@@ -1,9 +1,10 @@
 //! A collective under way at one member: the steps of its plan, on bytes.
-use super::group::{GroupError, Portion, State};
+use super::group::{Arrived, GroupError, Portion, State};
 use super::work::Work;
 use crate::active::outgoing::Outgoing;
 use crate::error::PostError;
 use ayre_proto::active::record::PORTION;
+use ayre_proto::collective::call::{Call, Difference};
 use ayre_proto::collective::portion::{CHUNK, Header};
 use ayre_proto::collective::{Action, Blocks, Collective, Place, Plan, Schedule, Step, Task};
 use ayre_proto::units::PeerId;
@@ -44,7 +45,7 @@ pub(super) enum Progress {
 /// A collective that was begun.
 #[derive(Debug)]
 pub(super) struct Running<'a> {
-    task: Task,
+    call: Call,
     place: Place,
     /// Of the chunk that is being done.
     plan: Plan,
@@ -67,18 +68,18 @@ pub(super) struct Running<'a> {
 
 impl<'a> Running<'a> {
     pub(super) fn new(
-        (task, place): (Task, Place),
+        (call, place): (Call, Place),
         plan: Plan,
-        (sequence, signature): (u32, u32),
+        sequence: u32,
         work: Work<'a>,
     ) -> Self {
         Self {
-            task,
+            call,
             place,
             plan,
             done: 0,
             sequence,
-            signature,
+            signature: call.signature(),
             work,
             is_oldest: true,
             step: None,
@@ -132,13 +133,14 @@ impl<'a> Running<'a> {
     /// those far from its source get the first one early.
     // spec: COLL-15
     fn next_chunk(&mut self) -> bool {
-        let chunk = chunk_of(self.task, self.place);
+        let task = self.call.task;
+        let chunk = chunk_of(task, self.place);
         self.done += chunk;
-        let is_left = match is_vector(self.task.collective) {
+        let is_left = match is_vector(task.collective) {
             true => self.work.next_chunk(chunk),
             false => self.work.slice(self.done, chunk),
         };
-        match Plan::new(self.task, self.place) {
+        match Plan::new(task, self.place) {
             Some(plan) if is_left => {
                 self.plan = plan;
                 true
@@ -220,7 +222,7 @@ impl<'a> Running<'a> {
             };
             let len = PORTION_MAX.min(self.len - self.at);
             if arrived.signature != self.signature || arrived.bytes.len() != len {
-                return Err(GroupError::Mismatch(peer));
+                return Err(mismatch(peer, self.call, (&arrived, len), self.place.members));
             }
             let (to, at) = ((blocks, action), (self.at, self.len));
             match arrived.bytes {
@@ -242,6 +244,24 @@ impl<'a> Running<'a> {
             out.keep_rest(group.members[to], PORTION, bytes, sent);
         }
     }
+}
+
+/// What a peer's portion tells that does not fit a call, where so many bytes were due.
+// spec: COLL-10, COLL-19
+#[cold]
+pub(super) fn mismatch(
+    peer: PeerId,
+    ours: Call,
+    (arrived, due): (&Arrived, usize),
+    members: usize,
+) -> GroupError {
+    let came = arrived.bytes.len();
+    let theirs = match arrived.signature == ours.signature() {
+        true => Some(ours),
+        false => ours.of_signature(arrived.signature, members, came),
+    };
+    let bytes = [due, came].map(|bytes| bytes as u32);
+    GroupError::Mismatch { peer, difference: Difference { ours, theirs, bytes } }
 }
 
 /// Some bytes of blocks: as they lie, or packed.

@@ -2,12 +2,13 @@
 //! portion is one line and nobody starts anything beside it.
 use super::calls::NO_GROUP;
 use super::group::{Group, GroupError, Portion, State};
-use super::running::Progress;
+use super::running::{Progress, mismatch};
 use crate::active::Messenger;
 use crate::active::outgoing::Outgoing;
 use crate::error::PostError;
 use ayre_proto::active::record::{PORTION, Record};
-use ayre_proto::collective::portion::{HEADER, Header, signature, what};
+use ayre_proto::collective::call::Call;
+use ayre_proto::collective::portion::{HEADER, Header};
 use ayre_proto::collective::{Action, Collective, Exchange, Rounds, Schedule, Step, Task};
 use ayre_proto::combine::{Combine, Number};
 use ayre_proto::limits::LINE_PAYLOAD;
@@ -47,11 +48,10 @@ impl<S> Messenger<S> {
     ) -> Result<(), GroupError> {
         let collective =
             if operation.is_some() { Collective::Allreduce } else { Collective::Barrier };
-        let task = Task { collective, schedule: Schedule::Doubling, root: 0 };
         let at = self.groups.states.get_mut(group.index).ok_or(NO_GROUP)?;
         let place = at.place();
         let sequence = at.begin()?;
-        let signature = signature(what(task, operation), bytes.len() as u64);
+        let signature = call_of(operation, bytes.len()).signature();
         let header = Header { group: at.id, sequence, signature, taken: 0 };
         let short = Short { header, operation, bytes };
         match collective {
@@ -148,6 +148,14 @@ impl<S> Messenger<S> {
     }
 }
 
+/// A barrier where there is no operation, else an allreduce of so many bytes.
+#[inline(always)]
+fn call_of(operation: Option<(Combine, Number)>, bytes: usize) -> Call {
+    let collective = if operation.is_some() { Collective::Allreduce } else { Collective::Barrier };
+    let task = Task { collective, schedule: Schedule::Doubling, root: 0 };
+    Call { task, operation, bytes: bytes as u64 }
+}
+
 impl Short<'_> {
     // spec: COLL-11, COLL-12
     #[inline(always)]
@@ -213,7 +221,11 @@ impl Short<'_> {
                 self.combine(action, &mut bytes);
                 Ok(true)
             }
-            _ => Err(GroupError::Mismatch(peer)),
+            _ => {
+                let call = call_of(self.operation, self.bytes.len());
+                let due = (&arrived, self.bytes.len());
+                Err(mismatch(peer, call, due, at.members.len()))
+            }
         }
     }
 

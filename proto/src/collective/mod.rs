@@ -20,6 +20,7 @@
 //! Sums of numbers that round depend on where the brackets are. Every plan that reduces puts them
 //! where [`bracket`] says, whatever the schedule, except [`Ring`](Schedule::Ring).
 pub mod bracket;
+pub mod call;
 mod exchange;
 pub mod forecast;
 mod plan;
@@ -81,6 +82,11 @@ impl Collective {
     /// Whether it has a root.
     pub const fn has_root(self) -> bool {
         matches!(self, Self::Broadcast | Self::Reduce | Self::Gather | Self::Scatter)
+    }
+
+    /// Whether all members have a vector of the same number of elements.
+    pub const fn has_vector(self) -> bool {
+        self.combines() || matches!(self, Self::Broadcast)
     }
 
     /// Whether it combines numbers.

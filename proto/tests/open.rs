@@ -47,7 +47,7 @@ fn set_up(number: u16, nth: u64) -> SetUp {
 
 /// An open whose mark is its nonce, as where nothing is encrypted.
 fn asker(opener: u64, open: &SetUp, is_proved: bool) -> Asker {
-    Asker { opener, mark: open.nonce, is_proved }
+    Asker { opener, mark: open.nonce, host: 0, is_proved }
 }
 
 fn door(patience: u64) -> Door {
@@ -260,6 +260,23 @@ fn a_proved_refusal_ends_all_ways_and_one_without_proof_none() {
     assert_eq!(transmissions(&mut opener, 101).len(), 8, "as if nothing had come");
     assert!(opener.on_answer(answer, Trust::Holder, 1, 0));
     assert_eq!(opener.state(), Opening::Refused);
+}
+
+/// A path that is too short is one of several; a true refusal of it ends that way alone.
+// spec: OPEN-30
+#[test]
+fn a_proved_refusal_for_the_length_of_a_path_ends_that_way_alone() {
+    let mut opener = racer(3);
+    let no = |opener: &mut Opener, way: usize| {
+        let answer = (Answer::Refused(Refusal::PathMtu(548)), By { path: 0, way });
+        opener.on_answer(answer, Trust::Holder, 1, 0)
+    };
+    assert!(no(&mut opener, 0) && no(&mut opener, 2));
+    assert_eq!(opener.state(), Opening::Asking, "there is another one");
+    assert_eq!(transmissions(&mut opener, 1), [(0, 1)]);
+    assert!(no(&mut opener, 1));
+    assert_eq!(opener.state(), Opening::Refused);
+    assert_eq!(opener.refusal(), Some(Refusal::PathMtu(548)));
 }
 
 /// A cookie is good by the way by which it has come: the others wait.
@@ -546,6 +563,43 @@ fn recorded_opens_do_not_shut_their_opener_out() {
     }
     let first = confirmation(&before, &open);
     assert!(before.confirm(&first, 3 * YOUNG).is_some());
+}
+
+/// Somebody with true addresses, and cookies for them, opens in many names: those of other hosts
+/// get in all the same, at once, and keep their places; he has what they leave him.
+// spec: OPEN-9
+#[test]
+fn one_host_that_fills_all_places_keeps_no_other_out() {
+    let mut door = door(Door::PATIENCE);
+    let mut number = 0;
+    let mut knock = |door: &mut Door, host: u64| {
+        number += 1;
+        let open = set_up(number, 0);
+        let asker = Asker { host, ..asker(number.into(), &open, true) };
+        let admitted = door.admit(asker, &open, set_up(2, number.into()), 0);
+        (open, admitted.map(|(_, left)| left.map(|left| *left.theirs())))
+    };
+    let flood: Vec<_> = (0..HALF_OPEN_MAX).map(|_| knock(&mut door, 1)).collect();
+    assert!(flood.iter().all(|(_, admitted)| *admitted == Ok(None)), "they are free");
+    assert_eq!(knock(&mut door, 1).1, Err(Unfit::Crowded), "no young place of its own host");
+    let mut honest = Vec::new();
+    for nth in 0..HALF_OPEN_MAX / 4 {
+        for host in [2, 3] {
+            let (open, admitted) = knock(&mut door, host);
+            let left = admitted.expect("another host").expect("for one of the many");
+            assert!(flood.iter().any(|(flooded, _)| *flooded == left), "{nth} of {host}");
+            honest.push(open);
+        }
+        assert_eq!(knock(&mut door, 1).1, Err(Unfit::Crowded));
+        if honest.len() == 2 * 20 {
+            break;
+        }
+    }
+    assert!(honest.iter().all(|open| door.find(open).is_some()), "nobody else has left");
+    let stranger = set_up(9999, 0);
+    let unproved = Asker { host: 4, ..asker(9999, &stranger, false) };
+    let admitted = door.admit(unproved, &stranger, set_up(2, 9999), 0);
+    assert_eq!(admitted.err(), Some(Unfit::Crowded), "without a cookie it is nobody's host");
 }
 
 /// What was answered is not answered as a new one again, whether there is a link of it or not.

@@ -133,12 +133,7 @@ impl Entrance {
     /// Whether something may be said to an address of which nothing is known.
     // spec: OPEN-22
     pub(crate) fn may_say(&mut self, to: SocketAddr, now: u64) -> bool {
-        let group = match to.ip().to_canonical() {
-            IpAddr::V4(ip) => u64::from(ip.to_bits()),
-            // A host may have all addresses of a network.
-            IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64,
-        };
-        self.says.take(self.groups.hash_one(group), now)
+        self.says.take(self.groups.hash_one(host_of(to)), now)
     }
 
     /// What an open from this address is to repeat.
@@ -179,6 +174,16 @@ impl Entrance {
 
     pub(crate) fn take(&mut self, place: Place) -> Option<Answered> {
         self.answers[place.index()].take()
+    }
+}
+
+/// One number for all addresses that a host may have.
+// spec: OPEN-9, OPEN-22
+pub(crate) fn host_of(address: SocketAddr) -> u64 {
+    match address.ip().to_canonical() {
+        IpAddr::V4(ip) => u64::from(ip.to_bits()),
+        // It may have all addresses of a network.
+        IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64,
     }
 }
 

@@ -15,7 +15,8 @@
 //!
 //! An open is *proved* if it has a cookie that this side has given to its address just now. Others
 //! are let in as long as they are few and name this port; their places are taken by proved ones if
-//! need be, but no place by what has proved nothing as long as it is young. What was answered is
+//! need be, but no place by what has proved nothing as long as it is young. No host keeps others
+//! out: what comes from one with fewer places takes one from those with more. What was answered is
 //! remembered by its mark, and is not answered as a new one again.
 use super::end::Agreement;
 use super::frame::{Header, Kind};
@@ -33,7 +34,7 @@ pub const HALF_OPEN_OF_ONE: usize = 4;
 // spec: OPEN-21
 pub const HALF_OPEN_CALM: usize = 16;
 /// Bytes that a half-open link takes here, at most; what the owner has wrapped comes on top.
-pub const HALF_OPEN_BYTES: usize = 416;
+pub const HALF_OPEN_BYTES: usize = 424;
 /// Opens that were answered, and are remembered.
 // spec: OPEN-21
 pub const ANSWERED_MAX: usize = 1024;
@@ -63,6 +64,8 @@ pub struct Asker {
     pub opener: u64,
     /// By which it is known again: bits of the open as it travels, which those of no other have.
     pub mark: u64,
+    /// The host that its address is of: one number for all addresses of a host.
+    pub host: u64,
     /// It has a cookie that this side has given to its address just now.
     pub is_proved: bool,
 }
@@ -298,7 +301,8 @@ impl Door {
     }
 
     /// A free place, or one that has to leave: of the opener's own if it has all that it may have.
-    /// Those that have proved nothing leave before others, and then the oldest.
+    /// Those that have proved nothing leave before others, then those of hosts that have many, and
+    /// then the oldest.
     // spec: OPEN-9
     fn place_for(&self, asker: &Asker, now: u64) -> Option<Place> {
         let own = |entry: &HalfOpen| entry.asker.opener == asker.opener;
@@ -307,12 +311,24 @@ impl Door {
         if !is_greedy && let Some(free) = self.places.iter().position(Option::is_none) {
             return Some(Place(free as u8));
         }
+        let own_host = self.of_host(asker.host);
+        let is_of_crowd =
+            |entry: &HalfOpen| asker.is_proved && self.of_host(entry.asker.host) > own_host + 1;
+        let may = |entry: &HalfOpen| match is_greedy {
+            true => own(entry) && entry.yields_to(asker, now),
+            false => entry.yields_to(asker, now) || is_of_crowd(entry),
+        };
         let places = self.places.iter().enumerate();
         let entries = places.filter_map(|(at, entry)| Some((at, entry.as_ref()?)));
-        let candidates =
-            entries.filter(|(_, entry)| (!is_greedy || own(entry)) && entry.yields_to(asker, now));
-        let first = candidates.min_by_key(|(_, entry)| (entry.asker.is_proved, entry.at))?;
+        let first = entries
+            .filter(|(_, entry)| may(entry))
+            .min_by_key(|(_, entry)| (entry.asker.is_proved, !is_of_crowd(entry), entry.at))?;
         Some(Place(first.0 as u8))
+    }
+
+    /// Links that are half-open with a host.
+    fn of_host(&self, host: u64) -> usize {
+        self.places.iter().flatten().filter(|entry| entry.asker.host == host).count()
     }
 
     fn position(&self, is_meant: impl Fn(&HalfOpen) -> bool) -> Option<Place> {

@@ -444,7 +444,7 @@ impl Opener {
                 if refusal != Refusal::Unknown || self.refusal.is_none() {
                     self.refusal = Some(refusal);
                 }
-                self.on_refusal(by, trust, now)
+                self.on_refusal((refusal, by), trust, now)
             }
             Answer::Again(cookie) if trust != Trust::Nobody => {
                 self.ours = SetUp { nonce: fresh, cookie, ..self.ours };
@@ -458,13 +458,14 @@ impl Opener {
     }
 
     /// A holder of the key is the one that is asked. Where there is none, somebody else may be at
-    /// the end of this way.
+    /// the end of this way; and a way that is too short says nothing of the others.
     // spec: OPEN-25, OPEN-30
-    fn on_refusal(&mut self, by: By, trust: Trust, now: u64) -> bool {
-        if trust == Trust::Anybody {
+    fn on_refusal(&mut self, (why, by): (Refusal, By), trust: Trust, now: u64) -> bool {
+        let is_of_all = trust == Trust::Holder && !matches!(why, Refusal::PathMtu(_));
+        if trust != Trust::Nobody {
             self.race.refuse(by.way, now);
         }
-        if trust == Trust::Holder || self.race.is_lost() {
+        if is_of_all || self.race.is_lost() {
             self.state = Opening::Refused;
         }
         trust != Trust::Nobody

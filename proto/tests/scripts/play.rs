@@ -352,7 +352,7 @@ impl Play {
         let open = frame.set_up.expect("an open has one");
         let place = port.door.find(&open).unwrap_or_else(|| {
             let ours = port.set_up(now);
-            let asker = Asker { opener: 0, mark: open.nonce, is_proved: true };
+            let asker = Asker { opener: 0, mark: open.nonce, host: 0, is_proved: true };
             port.door.admit(asker, &open, ours, now).expect("a good open").0
         });
         let accept = *port.door.get(place).expect("it is there").ours();

@@ -145,7 +145,7 @@ fn header(inputs: &mut Fields<'_>) -> Header {
 
 fn asker(inputs: &mut Fields<'_>) -> Asker {
     let (opener, mark) = (inputs.number(), inputs.number());
-    Asker { opener, mark, is_proved: inputs.number::<u64>() == 1 }
+    Asker { opener, mark, host: 0, is_proved: inputs.number::<u64>() == 1 }
 }
 
 impl Both {

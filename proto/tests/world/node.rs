@@ -210,7 +210,8 @@ impl Node {
             // A cookie is one of this incarnation, for this address.
             let cookie = self.incarnation ^ from as u64;
             let is_proved = open.cookie == cookie;
-            let asker = Asker { opener: from as u64, mark: open.nonce, is_proved };
+            let asker =
+                Asker { opener: from as u64, mark: open.nonce, host: from as u64, is_proved };
             if !self.door.lets_in(&asker, usize::from(open.whom) == self.number, now) {
                 self.answer(header, (from, Answer::Again(cookie)), now, net);
                 return false;

@@ -181,7 +181,8 @@ impl Links {
             None => u64::from(theirs.number),
         };
         let is_proved = self.entrance.is_proved(theirs.cookie, knock.from.to, now);
-        Asker { opener, mark: entrance::mark(knock.payload), is_proved }
+        let (mark, host) = (entrance::mark(knock.payload), entrance::host_of(knock.from.to));
+        Asker { opener, mark, host, is_proved }
     }
 
     /// Sends the accept of a half-open link to where its open came from.

@@ -11,7 +11,7 @@ local HEAD_BYTES = 8
 
 local KINDS = {
     [1] = "data", [2] = "open", [3] = "accept", [4] = "resync", [5] = "reset", [6] = "probe",
-    [7] = "close",
+    [7] = "close", [8] = "piece",
 }
 local CHANNELS = { [0] = "posted", [1] = "non-posted", [2] = "response" }
 local RECORDS = {
@@ -80,6 +80,11 @@ end
 f["payload.good"] = ProtoField.bool("ayre.payload.good", "Payload is whole")
 f["good"] = ProtoField.bool("ayre.good", "Header is whole")
 f["payload"] = ProtoField.bytes("ayre.payload", "Payload")
+f["piece"] = ProtoField.bytes("ayre.piece", "Piece")
+f["piece.offset"] = ProtoField.uint16("ayre.piece.offset", "Offset")
+f["piece.length"] = ProtoField.uint16("ayre.piece.length", "Length of the whole payload")
+f["piece.crc"] = ProtoField.uint32("ayre.piece.crc", "CRC of the whole payload", base.HEX)
+f["piece.bytes"] = ProtoField.bytes("ayre.piece.bytes", "Bytes")
 f["record"] = ProtoField.bytes("ayre.record", "Record")
 f["record.kind"] = ProtoField.uint8("ayre.record.kind", "Kind", base.DEC, RECORDS)
 f["record.length"] = ProtoField.uint16("ayre.record.length", "Length")
@@ -210,6 +215,24 @@ local function add_records(payload, tree)
     return table.concat(names, ", ")
 end
 
+-- Adds what a piece says of the frame that it is a part of.
+local function add_piece(payload, tree)
+    if payload:len() <= HEAD_BYTES then
+        tree:add_proto_expert_info(malformed_record)
+        return ""
+    end
+    local piece = tree:add(f.piece, payload)
+    local offset, length = payload(0, 2):le_uint(), payload(2, 2):le_uint()
+    local text = string.format("bytes %d to %d of %d", offset, offset + payload:len() - HEAD_BYTES,
+        length)
+    piece:set_text("Piece: " .. text)
+    piece:add_le(f["piece.offset"], payload(0, 2))
+    piece:add_le(f["piece.length"], payload(2, 2))
+    piece:add_le(f["piece.crc"], payload(4, 4))
+    piece:add(f["piece.bytes"], payload(HEAD_BYTES))
+    return text
+end
+
 local function add_payload(buffer, tree)
     local length = buffer:len() - HEADER_BYTES
     local is_whole = value(buffer, "length") == length
@@ -226,6 +249,8 @@ local function add_payload(buffer, tree)
     end
     if length > 0 and kind_of(buffer) == "data" then
         return add_records(buffer(HEADER_BYTES):tvb(), tree)
+    elseif length > 0 and kind_of(buffer) == "piece" then
+        return add_piece(buffer(HEADER_BYTES), tree)
     end
     return ""
 end

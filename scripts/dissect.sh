@@ -61,7 +61,7 @@ hexdump_of() {
 normal() {
     awk -F'\t' '
         BEGIN {
-            split("data open accept resync reset probe close", kinds, " ")
+            split("data open accept resync reset probe close piece", kinds, " ")
             split("posted non-posted response", channels, " ")
         }
         function plain(number) {

@@ -19,6 +19,8 @@ const NEVER: Duration = Duration::from_secs(86_400);
 /// frames if this process may.
 const UDP: &str = "udp";
 const ETHERNET: &str = "ethernet";
+/// UDP alone, and nothing is encrypted.
+const PLAIN: &str = "plain";
 /// One of every two processes has UDP alone.
 const MIXED: &str = "mixed";
 /// How long a message is, by its number.
@@ -41,6 +43,7 @@ fn open(number: u64) -> Side {
     let options = EndpointOptions::new().spin(Spin::SHARED).silence(HASTY * 10).dead_after(NEVER);
     Side::open(&match std::env::var("NET").as_deref() {
         Ok(UDP) => options.ethernet(Ethernet::Never),
+        Ok(PLAIN) => options.ethernet(Ethernet::Never).plain(),
         Ok(MIXED) if number % 2 == 1 => options.ethernet(Ethernet::Never),
         Ok(MIXED) => options.ethernet(Ethernet::Required),
         Ok(ETHERNET) => options.ethernet(Ethernet::Required),
@@ -198,6 +201,133 @@ fn an_endpoint_is_found_at_the_address_that_answers() {
                     process.line.say(0);
                     process.succeeds();
                 }
+            }
+        },
+    );
+}
+
+/// What the two ends of the cable take: one after the other, while messages go both ways.
+const MTUS: [[u32; 2]; 6] =
+    [[1500, 1500], [1280, 1280], [1280, 1000], [576, 576], [9000, 9000], [9000, 1300]];
+/// Exchanges with each.
+const EXCHANGES: u64 = 40;
+
+/// One of two between which messages go while their network changes.
+fn one_of_a_stream(number: u64, line: &Line) {
+    let mut side = open(number);
+    say(line, &side.address());
+    let other = hear(line);
+    let other = side.endpoint.remote(&other).expect("it is reached");
+    let own = number as usize % 2;
+    for exchange in 0..MTUS.len() as u64 * EXCHANGES {
+        let len = SIZES[exchange as usize % SIZES.len()];
+        let (mut bytes, mut room) = (pattern(len, own), vec![0; len]);
+        side.ends.clear();
+        side.endpoint.receive(receive(exchange, &mut room)).expect("there is room");
+        while side.try_send(other, &message(exchange, &mut bytes, true)).is_none() {
+            side.poll();
+            std::thread::yield_now();
+        }
+        while side.ends.len() < 2 {
+            side.poll();
+            std::thread::yield_now();
+        }
+        assert!(side.ends.iter().all(|end| end.result.is_ok()), "{:?}", side.ends);
+        assert!(room == pattern(len, 1 - own), "message {exchange}");
+        if exchange % EXCHANGES == EXCHANGES / 2 {
+            line.say(exchange);
+        }
+    }
+    while !line.has_word() {
+        side.poll();
+        std::thread::yield_now();
+    }
+}
+
+/// Two of whom messages go on, whatever the network takes.
+fn stream(net: &str, hosts: &Hosts, start: impl Fn(&str, Option<&str>) -> Process) {
+    let mut all = [0, 1].map(|host| start(&hosts.of(host), Some(net)));
+    let addresses = [0, 1].map(|own: usize| hear(&all[own].line));
+    [0, 1].into_iter().for_each(|own| say(&all[own].line, &addresses[1 - own]));
+    for mtus in &MTUS[1..] {
+        for process in &all {
+            process.line.hear();
+        }
+        [0, 1].into_iter().for_each(|host| hosts.set_mtu(host, mtus[host]));
+    }
+    for process in &mut all {
+        process.line.hear();
+        process.line.say(0);
+        process.succeeds();
+    }
+}
+
+/// Interfaces of all lengths, which become shorter and longer while messages go: with a word from
+/// the system or without one.
+// spec: MTU-1, MTU-2, MTU-4, OPEN-31
+#[test]
+fn messages_go_on_while_the_network_takes_shorter_and_longer_datagrams() {
+    with_processes(
+        |number, line| one_of_a_stream(number, &line),
+        |family| {
+            let Some(hosts) = Hosts::new() else { return };
+            let start = |host: &str, net: Option<&str>| {
+                family.start_with(|command| {
+                    command.env("HOST", host);
+                    net.map(|net| command.env("NET", net));
+                })
+            };
+            for (net, first) in [(UDP, 1500), (PLAIN, 1500), (ETHERNET, 1500), (UDP, 576)] {
+                [0, 1].into_iter().for_each(|host| hosts.set_mtu(host, first));
+                stream(net, &hosts, start);
+            }
+        },
+    );
+}
+
+/// One that is called over a network that takes too little, and one that calls.
+fn one_of_a_short_way(number: u64, line: &Line) {
+    let mut side = open(number);
+    say(line, &side.address());
+    let other = hear(line);
+    if number.is_multiple_of(2) {
+        let other = side.endpoint.remote(&other).expect("an address");
+        let mut bytes = [0; 8];
+        while let Err(PostError::Busy(_)) | Ok(_) =
+            side.endpoint.send(other, &message(7, &mut bytes, false))
+        {
+            side.poll();
+            std::thread::yield_now();
+        }
+        let why = side.endpoint.reason(other).expect("a reason").to_string();
+        assert!(why.contains("datagrams of 472 bytes only"), "{why}");
+    }
+    line.say(number);
+    while !line.has_word() {
+        side.poll();
+        std::thread::yield_now();
+    }
+}
+
+// spec: OPEN-31, LIFE-27
+#[test]
+fn a_network_that_takes_too_little_is_refused_with_a_reason() {
+    with_processes(
+        |number, line| one_of_a_short_way(number, &line),
+        |family| {
+            let Some(hosts) = Hosts::new() else { return };
+            [0, 1].into_iter().for_each(|host| hosts.set_mtu(host, 500));
+            let mut all = [0, 1].map(|host| {
+                family.start_with(|command| {
+                    command.env("HOST", hosts.of(host)).env("NET", UDP);
+                })
+            });
+            let addresses = [0, 1].map(|own: usize| hear(&all[own].line));
+            [0, 1].into_iter().for_each(|own| say(&all[own].line, &addresses[1 - own]));
+            for process in &mut all {
+                assert_eq!(process.line.hear(), process.number);
+                process.line.say(0);
+                process.succeeds();
             }
         },
     );

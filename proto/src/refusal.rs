@@ -24,7 +24,7 @@ pub enum Refusal {
     Protection,
     /// The system refused the refusing side what a connection takes, with this errno.
     Resources(u32),
-    /// The longest datagram that the network takes whole is shorter than the least frame.
+    /// The longest datagram that the network takes whole is shorter than a link needs.
     PathMtu(u32),
     /// The caller does not hold the refusing side's key.
     Key,
@@ -88,7 +88,11 @@ impl core::fmt::Display for Refusal {
             }
             Self::Key => f.write_str("the two sides have different keys"),
             Self::PathMtu(bytes) => {
-                write!(f, "the network takes datagrams of {bytes} bytes only, too few for a link")
+                write!(
+                    f,
+                    "the network takes datagrams of {bytes} bytes only, and a link needs 512: \
+                     raise the MTU of the interface or the route"
+                )
             }
         }
     }

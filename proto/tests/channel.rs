@@ -146,7 +146,7 @@ impl World {
             self.packets += 1;
             self.under_way.insert((at, self.packets), packet);
         }
-        Transmission { at: self.now, path: path as u8, number: self.numbers[path] }
+        Transmission { at: self.now, path: path as u8, number: self.numbers[path], len: 0 }
     }
 
     fn transmit(&mut self, frames: u64) {
@@ -371,7 +371,7 @@ fn sender(first: u32, frames: u32) -> Sender {
         Ack { ack: first, sack: 0, limit: first.wrapping_add(WINDOW), nack: None, heard: None };
     sender.on_ack(&room, &mut Told::default()).expect("room");
     for number in 1..=frames {
-        sender.send(Transmission { at: u64::from(number), path: 0, number });
+        sender.send(Transmission { at: u64::from(number), path: 0, number, len: 0 });
     }
     sender
 }
@@ -453,9 +453,9 @@ proptest! {
 fn only_later_frames_of_its_path_tell_that_one_is_lost() {
     for (path, lost) in [(0, vec![(0, Loss::Overtaken)]), (1, vec![])] {
         let mut sender = sender(0, 0);
-        sender.send(Transmission { at: 0, path, number: 1 });
+        sender.send(Transmission { at: 0, path, number: 1, len: 0 });
         for number in 2..=4 {
-            sender.send(Transmission { at: 0, path: 0, number });
+            sender.send(Transmission { at: 0, path: 0, number, len: 0 });
         }
         let mut told = Told::default();
         let said = |sack| Ack { ack: 0, sack, limit: WINDOW, nack: None, heard: None };
@@ -475,7 +475,7 @@ fn a_request_is_answered_once_a_round_trip() {
     let missed = |seen| Ack { ack: 0, sack: 0, limit: WINDOW, nack: Some(seen), heard: None };
     sender.on_ack(&missed(10), &mut told).expect("an honest request");
     assert_eq!(told.lost, [(0, Loss::Nack)]);
-    sender.resend(Transmission { at: 10, path: 0, number: 4 });
+    sender.resend(Transmission { at: 10, path: 0, number: 4, len: 0 });
     sender.on_ack(&missed(10), &mut told).expect("the same, repeated by the network");
     assert_eq!((told.lost.len(), sender.lost()), (1, None));
     sender.on_ack(&missed(11), &mut told).expect("it was lost again");
@@ -491,15 +491,15 @@ fn word_of_an_earlier_transmission_tells_nothing_of_the_order() {
     for (heard, lost) in [((0, 4), vec![]), ((0, 50), between.to_vec()), ((1, 4), between.to_vec())]
     {
         let (mut sender, mut told) = (sender(0, 4), Told::default());
-        let before = sender.repeat(0, Transmission { at: 50, path: 0, number: 8 });
-        assert_eq!(before, Transmission { at: 1, path: 0, number: 1 });
+        let before = sender.repeat(0, Transmission { at: 50, path: 0, number: 8, len: 0 });
+        assert_eq!(before, Transmission { at: 1, path: 0, number: 1, len: 0 });
         let said = Ack { ack: 1, sack: 0, limit: WINDOW, nack: None, heard: Some(heard) };
         sender.on_ack(&said, &mut told).expect("an honest receiver");
         assert_eq!((told.arrived, told.lost), (vec![0], lost), "{heard:?}");
     }
     for (at, lost) in [(49, vec![]), (50, vec![(0, Loss::Nack)])] {
         let (mut sender, mut told) = (sender(0, 4), Told::default());
-        sender.repeat(0, Transmission { at: 50, path: 0, number: 5 });
+        sender.repeat(0, Transmission { at: 50, path: 0, number: 5, len: 0 });
         let heard = Some((0, at));
         let said = Ack { ack: 0, sack: 0, limit: WINDOW, nack: Some(100), heard };
         sender.on_ack(&said, &mut told).expect("an honest request");
@@ -541,7 +541,7 @@ fn a_channel_goes_on_from_what_the_receiver_expects() {
     assert_eq!((told.arrived, told.freed), (vec![6, 10], vec![6]));
     let again = std::iter::from_fn(|| {
         let seq = sender.lost()?;
-        sender.resend(Transmission { at: 9, path: 0, number: 9 });
+        sender.resend(Transmission { at: 9, path: 0, number: 9, len: 0 });
         Some(seq)
     });
     assert_eq!(again.collect::<Vec<_>>(), [7, 8, 9]);

@@ -6,9 +6,11 @@
 //! are never used beyond what was given; and once the faults stop, everything arrives.
 #[path = "common/dice.rs"]
 mod dice;
+#[path = "ends/lengths.rs"]
+mod lengths;
 
 use ayre_proto::link::Repair;
-use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, Heard};
+use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, Heard, Part};
 use ayre_proto::link::frame::{CHANNELS, Channel, Digest, Flags, HEADER_BYTES, Header};
 use ayre_proto::link::paths::PathId;
 use ayre_proto::link::receive::Arrival;
@@ -57,6 +59,10 @@ struct Wire {
 impl EndEffects for Wire {
     fn transmit(&mut self, header: &Header) {
         self.sent.push((header.path, *header));
+    }
+
+    fn transmit_part(&mut self, _: &Header, _: &Part) {
+        unreachable!("no path of these takes less than a frame");
     }
 
     fn arrived(&mut self, channel: Channel, seq: u32) {

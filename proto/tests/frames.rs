@@ -54,7 +54,7 @@ fn echoes() -> impl Strategy<Value = Option<Echo>> {
 /// A header that goes with a payload.
 fn headers(payload: &[u8]) -> impl Strategy<Value = Header> + use<> {
     let payload = Digest::of(payload, crc);
-    let says = ((1..=7u8).prop_filter_map("a kind", Kind::from_code), channels(), 0..4u8, paths());
+    let says = ((1..=8u8).prop_filter_map("a kind", Kind::from_code), channels(), 0..4u8, paths());
     let link = (any::<u32>(), any::<u32>(), word());
     let frame = (word(), any::<u32>(), any::<u32>());
     let cumulative = any::<([u32; CHANNELS], [u32; CHANNELS])>();
@@ -344,7 +344,7 @@ fn is_read(at: usize, byte: u8) -> bool {
 #[test]
 fn only_what_the_tables_name_is_read() {
     for byte in 0..=u8::MAX {
-        let is_kind = byte & 15 == 1 && (1..=7).contains(&(byte >> 4));
+        let is_kind = byte & 15 == 1 && (1..=8).contains(&(byte >> 4));
         assert_eq!(is_read(0, byte), is_kind, "version and kind {byte:#x}");
         assert_eq!(is_read(1, byte), byte & 3 != 3, "channel and flags {byte:#x}");
         assert_eq!(is_read(2, byte), byte < 4, "path {byte}");
@@ -357,7 +357,7 @@ fn only_what_the_tables_name_is_read() {
 #[test]
 fn codes_are_those_of_the_tables() {
     for code in 0..=u8::MAX {
-        assert_eq!(Kind::from_code(code).map(|kind| kind as u8), in_range(code, 1, 7));
+        assert_eq!(Kind::from_code(code).map(|kind| kind as u8), in_range(code, 1, 8));
         assert_eq!(Channel::from_code(code).map(|channel| channel as u8), in_range(code, 0, 2));
         assert_eq!(RecordKind::from_code(code).map(|kind| kind as u8), in_range(code, 1, 8));
     }

@@ -7,7 +7,7 @@
 mod dice;
 
 use ayre_proto::link::congestion::{Config, ONE, Scaling, Windows};
-use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, Heard};
+use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, Heard, Part};
 use ayre_proto::link::frame::{Channel, Digest, Flags, Header};
 use ayre_proto::link::looks::Looks;
 use ayre_proto::link::receive::Arrival;
@@ -66,6 +66,10 @@ struct Wire(Vec<Header>);
 impl EndEffects for Wire {
     fn transmit(&mut self, header: &Header) {
         self.0.push(*header);
+    }
+
+    fn transmit_part(&mut self, _: &Header, _: &Part) {
+        unreachable!("no path of these takes less than a frame");
     }
 
     fn arrived(&mut self, _: Channel, _: u32) {}

@@ -16,13 +16,12 @@ use crate::error::{Fault, SetupError};
 use crate::log::tell;
 use crate::mem::page::Sleeper;
 use crate::port::Port;
+use crate::wire::link_end::DATAGRAM_LEAST;
 use ayre_proto::link::frame::PATHS_MAX;
 use ayre_proto::units::PeerId;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Least length of the longest datagram: every IPv6 network takes it.
-const DATAGRAM_LEAST: usize = 1232;
 /// How often the keeper looks in the time after which a silent peer is not heard.
 const KEEPS_PER_SILENCE: u32 = 8;
 
@@ -59,7 +58,7 @@ impl Port {
             return Err(SetupError::invalid("a port has one to four addresses"));
         }
         if options.datagram_max < DATAGRAM_LEAST {
-            return Err(SetupError::invalid("a datagram has at least 1232 bytes"));
+            return Err(SetupError::invalid("a datagram has at least 512 bytes"));
         }
         let clock = options.clock()?;
         let rank = endpoint.is_none().then_some(self.id.index());

@@ -279,6 +279,9 @@ impl<N: Net> Net for Faults<N> {
         }
         outbox.clear();
         self.release(now);
+        if self.ready.has_refused() {
+            outbox.refused_by(&mut self.ready);
+        }
     }
 
     fn receive(&mut self, inbox: &mut Inbox, now: u64) {

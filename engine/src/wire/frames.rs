@@ -32,6 +32,10 @@ const PIECE_FRAMES: usize = 64;
 pub(crate) struct Frames {
     /// Bytes of the longest payload.
     room: usize,
+    /// Bytes of the longest frame that goes whole, and those up to which payloads are filled so
+    /// that theirs do. A record that is longer has a frame of its own.
+    limit: u16,
+    filled: usize,
     channels: Box<[Queues; CHANNELS]>,
 }
 
@@ -103,12 +107,33 @@ impl Frames {
             kept: VecDeque::new(),
             turn: 0,
         };
-        Self { room, channels: Box::new(std::array::from_fn(|_| queues())) }
+        Self {
+            room,
+            limit: u16::MAX,
+            filled: room,
+            channels: Box::new(std::array::from_fn(|_| queues())),
+        }
     }
 
     /// Bytes of the longest payload.
     pub(crate) fn room(&self) -> usize {
         self.room
+    }
+
+    /// Bytes of the longest frame that goes whole, as it was said last.
+    #[inline]
+    pub(crate) fn limit(&self) -> u16 {
+        self.limit
+    }
+
+    /// Frames of more than so many bytes do not go whole.
+    // spec: MTU-1
+    #[cold]
+    pub(crate) fn set_limit(&mut self, frame_max: u16) {
+        self.limit = frame_max;
+        let least = self.room - usize::from(frame_max).saturating_sub(HEADER_BYTES).min(self.room);
+        // So much less that frames are whole lines, or as long as they were.
+        self.filled = self.room.saturating_sub(least.next_multiple_of(LINE_BYTES));
     }
 
     /// Bytes of the longest record.
@@ -120,8 +145,9 @@ impl Frames {
     /// where little is left of that.
     pub(crate) fn share(&self, channel: Channel) -> usize {
         let filled = self.of(channel).filling.as_ref().map_or(0, |filling| filling.len);
-        let left = self.longest().saturating_sub(filled);
-        if left < self.longest() / 16 { self.longest() } else { left }
+        let longest = self.filled.saturating_sub(HEAD_BYTES);
+        let left = longest.saturating_sub(filled);
+        if left < longest / 16 { longest } else { left }
     }
 
     /// Frames that can still be filled on a channel, behind the one that is being filled.
@@ -146,7 +172,7 @@ impl Frames {
 
     fn fits_filling(&self, channel: Channel, len: usize) -> bool {
         let filled = self.of(channel).filling.as_ref().map_or(0, |filling| filling.len);
-        filled + HEAD_BYTES + len.next_multiple_of(8) <= self.room
+        filled + HEAD_BYTES + len.next_multiple_of(8) <= self.filled
     }
 
     /// Whether there is something of the channel to send.

@@ -1,4 +1,8 @@
 //! One end of a link: the machine of `proto::link`, and what it acts on.
+mod lengths;
+
+pub(crate) use self::lengths::{DATAGRAM_LEAST, sealing};
+use super::assembly::Assembly;
 use super::carrier::{Carrier, Full, Pack, Taken, channel_of};
 use super::crc::crc32c;
 use super::doubt::Doubt;
@@ -12,12 +16,13 @@ use super::ways::{Seen, Ways};
 use crate::connection::Name;
 use crate::mediated::Ask;
 use ayre_proto::lane::Malformed;
-use ayre_proto::link::end::{End, EndEffects, Heard};
+use ayre_proto::link::end::{End, EndEffects, Heard, Part};
 use ayre_proto::link::frame::{
-    Channel, Flags, HEAD_BYTES, HEADER_BYTES, Header, Payload, RecordKind, Records,
+    Channel, Digest, Flags, HEAD_BYTES, HEADER_BYTES, Header, Payload, RecordKind, Records,
 };
 use ayre_proto::link::life::State;
 use ayre_proto::link::looks::Looks;
+use ayre_proto::link::pieces::PIECE_HEAD_BYTES;
 use ayre_proto::link::receive::Arrival;
 use ayre_proto::units::PeerId;
 use std::net::SocketAddr;
@@ -26,7 +31,6 @@ use std::time::Duration;
 
 /// Frames that are worth a system call before anybody asks for one.
 const TRAIN: usize = 32;
-
 /// One end of a link.
 #[derive(Debug)]
 pub(crate) struct LinkEnd {
@@ -38,6 +42,8 @@ pub(crate) struct LinkEnd {
     pub(crate) machine: End,
     pub(crate) carrier: Carrier,
     line: Line,
+    /// What has come in pieces.
+    assembly: Assembly,
     /// Of the port's buffers.
     share: Share,
     /// Why it goes over a network to an endpoint of this host, if it does.
@@ -75,6 +81,8 @@ impl LinkEnd {
         (frame_max, pool): (usize, &Arc<Pool>),
     ) -> Self {
         let share = Share::of(pool);
+        let least = DATAGRAM_LEAST - sealing(keys.is_some());
+        machine.limit_lengths(least as u16, frame_max as u16);
         for channel in Channel::ALL {
             machine.give(channel, share.least(), 0);
         }
@@ -88,6 +96,7 @@ impl LinkEnd {
             machine,
             carrier,
             line,
+            assembly: Assembly::default(),
             share,
             detour: None,
             early: 0,
@@ -205,6 +214,7 @@ impl LinkEnd {
     /// Warm reset: what came before its turn is forgotten, and both ends go on with what each of
     /// them expects.
     pub(crate) fn resync(&mut self, now: u64, outboxes: &mut [Outbox]) {
+        self.assembly.clear();
         self.machine.resync(now, &mut Sending { line: &mut self.line, outboxes });
         self.deadline = now;
     }
@@ -253,6 +263,9 @@ impl LinkEnd {
         if is_due {
             let mut fx = Sending { line: &mut self.line, outboxes };
             self.machine.on_time(now, &mut fx);
+            if self.line.frames.limit() != self.machine.frame_max() {
+                self.change_length();
+            }
         }
         // What may not go is tried in each poll. Until something comes or a time is over, that
         // changes nothing.
@@ -318,10 +331,22 @@ impl LinkEnd {
         if heard != Heard::Foreign && !self.line.ways.is_usual(from, header.path, header.packet) {
             self.on_other_way(from, (header, frame.len(), heard != Heard::Repeated), now, outboxes);
         }
-        if heard != Heard::Payload {
-            return Ok(false);
-        }
         let payload = &frame[HEADER_BYTES..];
+        match heard {
+            Heard::Payload => self.on_payload(header, payload, now, outboxes),
+            Heard::Piece => self.on_piece(header, payload, now, outboxes),
+            Heard::Nothing | Heard::Repeated | Heard::Foreign => Ok(false),
+        }
+    }
+
+    /// The payload of a frame has come.
+    fn on_payload(
+        &mut self,
+        header: &Header,
+        payload: &[u8],
+        now: u64,
+        outboxes: &mut [Outbox],
+    ) -> Result<bool, Malformed> {
         if payload.len() > self.line.frames.room() {
             return Err(Malformed);
         }
@@ -330,7 +355,13 @@ impl LinkEnd {
             return Ok(false);
         }
         let records = Payload::parse(payload)?;
-        match self.machine.on_payload(header, now)? {
+        let arrival = self.machine.on_payload(header, now)?;
+        if !self.assembly.is_empty() {
+            // It may have come whole, or be of another credit.
+            let machine = &self.machine;
+            self.assembly.keep_those(|channel, seq| machine.receiver(channel).is_wanted(seq));
+        }
+        match arrival {
             Arrival::InOrder(_) => self.deliver(header, (payload, records), now, outboxes)?,
             Arrival::Ahead => self.keep_ahead(header, (payload, records)),
             Arrival::Dropped | Arrival::Duplicate => return Ok(false),
@@ -568,6 +599,13 @@ impl EndEffects for Sending<'_> {
         }
     }
 
+    #[cold]
+    fn transmit_part(&mut self, header: &Header, part: &Part) {
+        if let Some(way) = self.line.ways.get(header.path) {
+            self.line.send_part(header, part, way, self.outboxes);
+        }
+    }
+
     fn arrived(&mut self, channel: Channel, _seq: u32) {
         self.line.frames.arrived(channel);
     }
@@ -606,22 +644,51 @@ impl Line {
         {
             return outbox.push_shared(way.to, shared, frame.len());
         }
-        outbox.push(way.to, |datagram| {
-            let at = datagram.len();
-            if keys.is_some() {
-                datagram.extend_from_slice(&[0; PREFIX_BYTES]);
-            }
-            datagram.extend_from_slice(&bytes);
-            datagram.extend_from_slice(frame.as_ref().map_or(&[], |frame| frame.payload()));
-            if let Some(keys) = keys {
-                if let Some(taps) = taps {
-                    taps[way.net].seals(way.to, &datagram[at + PREFIX_BYTES..]);
-                }
-                datagram.extend_from_slice(&[0; TAG_BYTES]);
-                keys.seal(header.to, header.packet, &mut datagram[at..]);
-            }
-        });
+        let payload = frame.as_ref().map_or(&[][..], |frame| frame.payload());
+        push((header, &bytes), payload, (keys, taps), (way, outbox));
     }
+
+    /// Sends a frame that has a part of a payload, or zeros.
+    // spec: FRAME-11, MTU-6
+    fn send_part(&mut self, header: &Header, part: &Part, way: Way, outboxes: &mut [Outbox]) {
+        let Self { frames, keys, taps, .. } = self;
+        let len = usize::from(header.payload.len);
+        let payload = match part {
+            Part::Padding => vec![0; len],
+            Part::Piece(piece) => {
+                let whole = frames.sent(header.channel, header.seq).payload();
+                let bytes = &whole[usize::from(piece.offset)..][..len - PIECE_HEAD_BYTES];
+                [&piece.encode(), bytes].concat()
+            }
+        };
+        let header = Header { payload: Digest::of(&payload, crc32c), ..*header };
+        let bytes = header.encode(crc32c);
+        push((&header, &bytes), &payload, (keys, taps), (way, &mut outboxes[way.net]));
+    }
+}
+
+/// Puts a datagram with a frame into an outbox, sealed where there are keys.
+fn push(
+    (header, bytes): (&Header, &[u8; HEADER_BYTES]),
+    payload: &[u8],
+    (keys, taps): (&mut Option<Keys>, &Option<Taps>),
+    (way, outbox): (Way, &mut Outbox),
+) {
+    outbox.push(way.to, |datagram| {
+        let at = datagram.len();
+        if keys.is_some() {
+            datagram.extend_from_slice(&[0; PREFIX_BYTES]);
+        }
+        datagram.extend_from_slice(bytes);
+        datagram.extend_from_slice(payload);
+        if let Some(keys) = keys {
+            if let Some(taps) = taps {
+                taps[way.net].seals(way.to, &datagram[at + PREFIX_BYTES..]);
+            }
+            datagram.extend_from_slice(&[0; TAG_BYTES]);
+            keys.seal(header.to, header.packet, &mut datagram[at..]);
+        }
+    });
 }
 
 /// Asks for a sign of life by a way that may be no path's.
@@ -634,6 +701,10 @@ struct Asking<'a> {
 impl EndEffects for Asking<'_> {
     fn transmit(&mut self, header: &Header) {
         self.line.send(header, self.to, self.outboxes);
+    }
+
+    fn transmit_part(&mut self, header: &Header, part: &Part) {
+        self.line.send_part(header, part, self.to, self.outboxes);
     }
 
     fn arrived(&mut self, _: Channel, _: u32) {}

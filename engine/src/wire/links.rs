@@ -128,6 +128,8 @@ pub(crate) struct Links {
     pub(super) entrance: Entrance,
     pub(super) arrived: VecDeque<Arrived>,
     pub(super) counters: WireCounters,
+    /// The host is to be asked how long datagrams of some link may be.
+    pub(super) has_questions: bool,
     /// When this port has looked at what came.
     pub(super) looks: Looks,
     /// What ports read of us as of a peer, and ring while we sleep.
@@ -166,6 +168,7 @@ impl Links {
             entrance,
             arrived: VecDeque::new(),
             counters: WireCounters::default(),
+            has_questions: false,
             looks: Looks::all_the_time(now),
             page,
             page_of_peers,
@@ -225,11 +228,36 @@ impl Links {
     /// Whether there is something for the port: room, or the end of the link.
     fn serve_open(&mut self, index: usize, now: u64) -> bool {
         let Some(Slot::Open(link)) = self.slots.get_mut(index) else { return false };
-        match link.serve(now, &mut self.outboxes) {
+        let served = link.serve(now, &mut self.outboxes);
+        self.has_questions |= link.has_question();
+        match served {
             Ok(has_room) => self.look_for_end(index, now) || has_room,
             Err(Malformed) => {
                 self.end_malformed(index, now);
                 true
+            }
+        }
+    }
+
+    /// The host has refused datagrams by this way for their length.
+    // spec: MTU-2
+    pub(super) fn on_refused(&mut self, way: Way, datagram_max: usize, now: u64) {
+        for slot in &mut self.slots {
+            if let Slot::Open(link) = slot {
+                link.on_refused(way, datagram_max, now);
+            }
+        }
+    }
+
+    /// Asks the host what links want to know of the length of datagrams.
+    // spec: MTU-3
+    pub(super) fn ask_host(&mut self, datagram_max: impl Fn(Way) -> usize, now: u64) {
+        self.has_questions = false;
+        for slot in &mut self.slots {
+            if let Slot::Open(link) = slot
+                && link.has_question()
+            {
+                link.ask_host(&datagram_max, now);
             }
         }
     }

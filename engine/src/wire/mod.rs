@@ -12,6 +12,7 @@
 //! Everything happens in [`Wire::pump`], which never blocks: the port's thread calls it where it
 //! makes progress, and the engine's thread does where there is one.
 mod alarm;
+mod assembly;
 mod attach;
 mod callee;
 mod calls;
@@ -67,7 +68,7 @@ use self::glances::Glances;
 pub(crate) use self::handshake::JobKey;
 pub(crate) use self::identity::{Fingerprint, StaticKey};
 pub(crate) use self::keeper::Keeper;
-use self::link_end::Way;
+use self::link_end::{DATAGRAM_LEAST, Way};
 pub(crate) use self::links::Arrived;
 use self::links::{Identity, Links};
 pub use self::look::{WireReports, wire_reports};
@@ -91,6 +92,7 @@ use crate::mediated::Ask;
 use crate::mem::page::Sleeper;
 use ayre_proto::link::open::Opening;
 use ayre_proto::link::receive::UNSAID_MAX;
+use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{BorrowedFd, OwnedFd};
@@ -381,9 +383,11 @@ impl Wire {
         if !self.are_paths {
             return self.ask_at_any(whom, to, patience);
         }
-        let ways = opening::ways(self.nets.len(), to);
-        let longest =
-            self.longest(&ways).ok_or_else(|| SetupError::invalid("a peer has an address"))?;
+        let mut ways = opening::ways(self.nets.len(), to);
+        if ways.is_empty() {
+            return Err(SetupError::invalid("a peer has an address"));
+        }
+        let longest = self.longest(&mut ways, true)?;
         self.ask_by((ways, false), whom, longest, patience)
     }
 
@@ -422,22 +426,42 @@ impl Wire {
         to: &[SocketAddr],
         patience: Duration,
     ) -> Result<usize, SetupError> {
-        let ways = routes::ways(&self.places, to, interfaces::source_to);
-        let longest = self.longest(&ways).ok_or_else(|| {
+        let mut ways = routes::ways(&self.places, to, interfaces::source_to);
+        if ways.is_empty() {
             // One of the two has IPv4 alone and the other one IPv6 alone, for example.
             let own: Vec<_> = self.places.iter().map(|place| place.at.ip()).collect();
             let to: Vec<_> = to.iter().map(SocketAddr::ip).collect();
-            SetupError::Environment(format!(
+            return Err(SetupError::Environment(format!(
                 "no address of this host, of {own:?}, goes with one of the other host's, {to:?}"
-            ))
-        })?;
+            )));
+        }
+        let longest = self.longest(&mut ways, false)?;
         self.ask_by((ways, true), whom, longest, patience)
     }
 
-    /// How long datagrams may be on all of these ways.
-    fn longest(&self, ways: &[Way]) -> Option<usize> {
-        let longest = ways.iter().map(|way| self.nets[way.net].datagram_max(way.to)).min()?;
-        Some(longest.min(self.datagram_max))
+    /// How long datagrams may be on all of these ways, all of which are paths; or on one of them.
+    /// Those on which they may not be long enough are left out.
+    ///
+    /// # Errors
+    /// No way is left.
+    // spec: MTU-1, OPEN-31
+    fn longest(&self, ways: &mut Vec<Way>, are_paths: bool) -> Result<usize, SetupError> {
+        let (mut all, mut any, mut longest) = (usize::MAX, 0, 0);
+        let to = ways.first().map(|way| way.to);
+        ways.retain(|way| {
+            let here = self.nets[way.net].datagram_max(way.to);
+            longest = longest.max(here);
+            let is_enough = here >= DATAGRAM_LEAST;
+            if is_enough {
+                (all, any) = (all.min(here), any.max(here));
+            }
+            is_enough
+        });
+        if ways.is_empty() {
+            let peer = to.map_or_else(|| "the peer".to_owned(), |to| to.to_string());
+            return Err(SetupError::Rejected { peer, why: Refusal::PathMtu(longest as u32) });
+        }
+        Ok(if are_paths { all } else { any }.min(self.datagram_max))
     }
 
     /// Who could not be let in since this port accepts, and why.
@@ -491,10 +515,32 @@ impl Wire {
     }
 
     fn send(&mut self, now: u64) {
+        let mut has_refused = false;
         for (net, outbox) in self.nets.iter_mut().zip(&mut self.links.outboxes) {
             if !outbox.is_empty() {
                 net.send(outbox, now);
+                has_refused |= outbox.has_refused();
             }
         }
+        if has_refused || self.links.has_questions {
+            self.look_at_lengths(now);
+        }
+    }
+
+    /// Asks the host how long datagrams may be, where it has refused some, or where links lose
+    /// them.
+    // spec: MTU-2, MTU-3
+    #[cold]
+    fn look_at_lengths(&mut self, now: u64) {
+        let Self { nets, links, datagram_max, .. } = self;
+        let longest = |way: Way| nets[way.net].datagram_max(way.to).min(*datagram_max);
+        for net in 0..nets.len() {
+            for (to, len) in links.outboxes[net].take_refused() {
+                let way = Way { net, to };
+                // Whatever the host says it takes, it has not taken that.
+                links.on_refused(way, longest(way).min(len - 1), now);
+            }
+        }
+        links.ask_host(longest, now);
     }
 }

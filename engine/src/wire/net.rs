@@ -176,6 +176,9 @@ pub(crate) struct Outbox {
     first: usize,
     /// Where the net notes closed ports.
     pub(super) closed: Closed,
+    /// Where datagrams were to go that the system has refused for their length, and the least
+    /// length of those.
+    refused: Vec<(SocketAddr, usize)>,
 }
 
 /// A datagram of an outbox.
@@ -225,6 +228,7 @@ impl Outbox {
             queue: Vec::new(),
             first: 0,
             closed: Closed::default(),
+            refused: Vec::new(),
         }
     }
 
@@ -304,6 +308,35 @@ impl Outbox {
             self.clear();
         }
         bytes
+    }
+
+    /// Removes the first datagram, which the system takes for too long.
+    // spec: MTU-2
+    #[cold]
+    pub(crate) fn refuse(&mut self) {
+        let Some(Departure { to, len, .. }) = self.left().first() else { return };
+        let (to, len) = (*to, *len);
+        match self.refused.iter_mut().find(|(known, _)| *known == to) {
+            Some((_, least)) => *least = len.min(*least),
+            None => self.refused.push((to, len)),
+        }
+        self.pop(1);
+    }
+
+    /// Whether datagrams were refused.
+    #[inline]
+    pub(crate) fn has_refused(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
+    /// Where those were to go, and how long the shortest was. They are told once.
+    pub(crate) fn take_refused(&mut self) -> Vec<(SocketAddr, usize)> {
+        std::mem::take(&mut self.refused)
+    }
+
+    /// Those that another outbox has been told of.
+    pub(crate) fn refused_by(&mut self, other: &mut Self) {
+        self.refused.append(&mut other.refused);
     }
 
     /// Removes all datagrams.

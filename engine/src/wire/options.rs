@@ -155,7 +155,7 @@ impl NetOptions {
         self
     }
 
-    /// Bytes of the longest datagram, at least 1280 are needed. By default as long as the network
+    /// Bytes of the longest datagram, at least 512. By default as long as the network
     /// takes whole, at most 8972.
     pub fn datagram_max(mut self, bytes: usize) -> Self {
         self.datagram_max = bytes;

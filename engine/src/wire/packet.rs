@@ -25,7 +25,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ears::Ears;
-use frames::{BATCH_MAX, Frames, Look, MAC_BYTES, QUESTION_BYTES};
+use frames::{BATCH_MAX, Fate, Frames, Look, MAC_BYTES, QUESTION_BYTES};
 use ring::SLOTS;
 
 /// Datagrams from which on a train goes by UDP: the system takes and gives it whole, in the time of
@@ -154,9 +154,25 @@ impl Packet {
     fn send_front(&mut self, outbox: &mut Outbox, now: u64) -> bool {
         let macs = self.macs(outbox, now);
         match &mut self.beside {
-            Beside::Open(frames) if !macs.is_empty() => frames.send(outbox, &macs),
+            Beside::Open(frames) if !macs.is_empty() => match frames.send(outbox, &macs) {
+                Fate::Gone => true,
+                Fate::Full => false,
+                Fate::TooLong => self.send_too_long(outbox),
+            },
             _ => self.udp.send_front(outbox).is_ok(),
         }
+    }
+
+    /// The first datagram is too long for a frame: UDP finds out whether for all else, too.
+    // spec: MTU-2
+    #[cold]
+    fn send_too_long(&mut self, outbox: &mut Outbox) -> bool {
+        if let Some((to, bytes)) = outbox.iter().next()
+            && let Beside::Open(frames) = &mut self.beside
+        {
+            self.ears.shorten(to, frames.longest(to).min(bytes.len() - 1));
+        }
+        self.udp.send_front(outbox).is_ok()
     }
 
     /// Where those at the front go that go as frames, which may be none.

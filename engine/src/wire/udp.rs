@@ -168,6 +168,10 @@ impl Udp {
                 self.counters.full += 1;
                 return Err(Full);
             }
+            Err(Errno::EMSGSIZE) => {
+                self.counters.dropped += 1;
+                outbox.refuse();
+            }
             Err(_) => {
                 self.counters.dropped += count as u64;
                 outbox.pop(count);
@@ -291,17 +295,19 @@ impl Net for Udp {
     }
 }
 
-/// A socket that does not block, that no child inherits and whose datagrams no router cuts.
-// spec: NET-2
+/// A socket that does not block, that no child inherits and whose datagrams no router cuts. What a
+/// router says of their length is to be asked for, as it may be wrong or out of date: only what is
+/// too long for the interface is refused.
+// spec: NET-2, MTU-3
 pub(crate) fn open(address: SocketAddr) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket =
         descriptor::socket(family, SocketType::DGRAM, SocketFlags::NONBLOCK, Some(ipproto::UDP))?;
     if address.is_ipv4() {
-        sockopt::set_ip_mtu_discover(&socket, sockopt::Ipv4PathMtuDiscovery::DO)?;
+        sockopt::set_ip_mtu_discover(&socket, sockopt::Ipv4PathMtuDiscovery::PROBE)?;
     } else {
         sockopt::set_ipv6_v6only(&socket, true)?;
-        sockopt::set_ipv6_mtu_discover(&socket, sockopt::Ipv6PathMtuDiscovery::DO)?;
+        sockopt::set_ipv6_mtu_discover(&socket, sockopt::Ipv6PathMtuDiscovery::PROBE)?;
     }
     Ok(socket)
 }

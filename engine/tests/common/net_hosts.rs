@@ -99,6 +99,15 @@ impl Hosts {
         }
     }
 
+    /// What a host's ends of all cables take from here on. What is longer than the other end takes
+    /// vanishes.
+    pub fn set_mtu(&self, host: usize, bytes: u32) {
+        for cable in 0..CABLES {
+            let words = format!("-n {} link set c{cable} mtu {bytes}", self.of(host));
+            ip(&words).expect("a cable of ours");
+        }
+    }
+
     /// Pulls a cable, or plugs it in again.
     pub fn set_cable(&self, cable: usize, is_up: bool) {
         let state = if is_up { "up" } else { "down" };

@@ -16,12 +16,14 @@
 mod hear;
 mod say;
 
-use self::hear::{Hearing, Silence};
+use self::hear::{Hearing, Silence, Tally};
 use super::congestion::{self, Delay, Swift};
 use super::frame::{CHANNELS, Channel, Digest, Echo, Flags, Header, Kind};
 use super::life::{self, Life, State};
 use super::looks::{Looks, UNIT, UNITS_MAX};
+use super::path_mtu::Lengths;
 use super::paths::{self, PathId, Paths};
+use super::pieces::Piece;
 use super::receive::{Arrival, Receiver};
 use super::reminder::Reminder;
 use super::replay::Replay;
@@ -85,6 +87,9 @@ pub trait EndEffects {
     /// Sends a frame. With a payload, it is that of the header's channel and number, which has not
     /// arrived yet.
     fn transmit(&mut self, header: &Header);
+    /// Sends a frame whose payload is a part of that, or zeros. The header has its length; its CRC
+    /// is still to be found.
+    fn transmit_part(&mut self, header: &Header, part: &Part);
     /// A frame of ours has arrived, and all before it of its channel; its payload is needed no
     /// more. This is told once, and in order.
     fn arrived(&mut self, channel: Channel, seq: u32);
@@ -99,11 +104,22 @@ pub trait EndEffects {
     }
 }
 
+/// What the payload of a frame is that has not all records of its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A head, and the bytes behind the offset that it tells.
+    Piece(Piece),
+    /// Zeros.
+    Padding,
+}
+
 /// What a header was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// Its payload is wanted: it is checked, and then [`End::on_payload`] is told.
     Payload,
+    /// Its payload is a piece: it is checked, and then [`End::on_piece`] is told.
+    Piece,
     /// There is nothing behind it.
     Nothing,
     /// It has come before: the network has repeated it, or somebody else.
@@ -121,7 +137,8 @@ pub struct Counters {
     pub overtaken: u64,
     /// As before: asked for.
     pub asked_for: u64,
-    /// As before: nothing was heard of them. Reminders are among them.
+    /// As before: nothing was heard of them, or they were too long for their path. Reminders are
+    /// among them.
     pub timed_out: u64,
     /// As before: under way at a warm reset.
     pub resynced: u64,
@@ -207,6 +224,7 @@ pub struct End {
     waited: u64,
     congestion: Swift,
     paths: Paths,
+    lengths: Lengths,
     /// Transmissions of each path.
     numbers: [u32; PATHS],
     packet: u64,
@@ -255,6 +273,7 @@ impl End {
             waited: u64::MAX,
             congestion: Swift::new(drive.congestion),
             paths,
+            lengths: Lengths::unlimited(),
             numbers: [0; PATHS],
             packet: 0,
             seen: Replay::new(),
@@ -350,7 +369,7 @@ impl End {
         now: u64,
         fx: &mut impl EndEffects,
     ) -> u32 {
-        let transmission = self.begin(now);
+        let transmission = self.begin(now, digest.len);
         let lane = &mut self.lanes[channel.index()];
         let seq = lane.out.send(transmission);
         lane.sent[slot(seq)] = (digest, flags);
@@ -408,13 +427,16 @@ impl End {
         self.on_acks(header, (is_sampled, call), now, fx)
             .inspect_err(|_| self.counters.malformed += 1)?;
         if header.kind == Kind::Probe {
-            self.answer_probe(header.path, now, fx);
+            self.on_probe(header, now, fx);
         }
         if let Some(call) = call {
             self.on_resync(header, call, now, fx);
         }
-        let carries = header.kind == Kind::Data && header.payload.len > 0;
-        Ok(if carries { Heard::Payload } else { Heard::Nothing })
+        Ok(match header.kind {
+            Kind::Data if header.payload.len > 0 => Heard::Payload,
+            Kind::Piece => Heard::Piece,
+            _ => Heard::Nothing,
+        })
     }
 
     /// A reset has come: whether it is of this link. If so the end looks whether the other side is
@@ -493,6 +515,20 @@ impl End {
         receiver.on_frame(header.seq, now).inspect_err(|_| self.counters.malformed += 1)
     }
 
+    /// The payload of a piece is what its header says. Whether its part is wanted; where the frame
+    /// has arrived, that is said again.
+    ///
+    /// # Errors
+    /// [`Malformed`] where there was no credit for the frame.
+    // spec: FRAME-12
+    pub fn on_piece(&mut self, header: &Header, now: u64) -> Result<bool, Malformed> {
+        let is_wanted = self.lanes[header.channel.index()].inward.is_wanted(header.seq);
+        if !is_wanted {
+            self.on_payload(header, now)?;
+        }
+        Ok(is_wanted)
+    }
+
     /// Does what is due: sends again what is lost, asks for room, says what has arrived, probes,
     /// gives up.
     pub fn on_time(&mut self, now: u64, fx: &mut impl EndEffects) {
@@ -502,6 +538,7 @@ impl End {
         }
         self.ask_resync(now, fx);
         self.find_late(now);
+        self.look_for_lengths(now, fx);
         if !self.repair(now, fx) {
             return;
         }
@@ -539,7 +576,7 @@ impl End {
         let new = is_early.then(|| self.congestion.next_send(now)).flatten();
         let others = [self.reminds_at(), new, self.paths.next_probe(), self.resync.next(timeout)];
         let next = lanes.chain(others.into_iter().flatten()).min();
-        next.map_or(life, |next| next.min(life)).max(now)
+        next.map_or(life, |next| next.min(life)).min(self.lengths.due()).max(now)
     }
 
     /// Frames that were sent, are not taken for lost, and are not known to have arrived.
@@ -559,6 +596,7 @@ impl End {
         {
             self.paths.on_probe_answered(id, now);
         }
+        self.lengths.on_echo(path, earlier(now, stamp), now);
         if self.echoed.replace(stamp) == Some(stamp) {
             return false;
         }
@@ -605,8 +643,8 @@ impl End {
                 Some(Call::Answered) => out.resume(&said, false, &mut heard)?,
                 _ => out.on_ack(&said, &mut heard)?,
             }
-            frames += heard.arrived;
-            lost += heard.lost;
+            frames += heard.tally.arrived;
+            lost += heard.tally.lost;
         }
         if frames > 0 {
             self.reminder.on_news(now);
@@ -628,7 +666,7 @@ impl End {
             let fx = &mut Silence;
             let (mut heard, lanes) = self.hearing((channel, now), fx);
             lanes[channel.index()].out.on_time(now, wait, &mut heard);
-            (lost, late) = (lost + heard.lost, late + heard.late);
+            (lost, late) = (lost + heard.tally.lost, late + heard.tally.late);
         }
         if lost > 0 {
             self.congestion.on_loss(now, lost);
@@ -646,9 +684,9 @@ impl End {
         fx: &'a mut F,
     ) -> (Hearing<'a, F>, &'a mut [Lane; CHANNELS]) {
         let timeout = self.rtt.timeout();
-        let Self { lanes, paths, counters, .. } = self;
-        let (arrived, lost, late) = (0, 0, 0);
-        (Hearing { channel, now, timeout, paths, counters, fx, arrived, lost, late }, lanes)
+        let Self { lanes, paths, lengths, counters, .. } = self;
+        let tally = Tally::default();
+        (Hearing { channel, now, timeout, paths, lengths, counters, fx, tally }, lanes)
     }
 
     /// Frames of one path keep their order as a rule, so that one which was overtaken is waited for
@@ -670,7 +708,7 @@ impl End {
                 if self.is_in_vain(channel, now) {
                     return false;
                 }
-                let transmission = self.begin(now);
+                let transmission = self.begin(now, self.len_of(channel, seq));
                 self.lanes[channel.index()].out.resend(transmission);
                 self.transmit(channel, seq, transmission, fx);
             }

@@ -69,6 +69,8 @@ pub enum Kind {
     Probe = 6,
     /// The sender leaves.
     Close = 7,
+    /// A part of a frame that is longer than its path takes.
+    Piece = 8,
 }
 
 impl Kind {
@@ -82,6 +84,7 @@ impl Kind {
             5 => Some(Self::Reset),
             6 => Some(Self::Probe),
             7 => Some(Self::Close),
+            8 => Some(Self::Piece),
             _ => None,
         }
     }
@@ -130,7 +133,7 @@ bitflags::bitflags! {
         /// The sender of this frame misses the one that [`Header::ack`] of the channel of
         /// [`Header::sack`] waits for.
         const NACK = 2;
-        /// This resync or close answers one of the other side's.
+        /// This resync, close or probe answers one of the other side's.
         const ANSWER = 8;
     }
 }

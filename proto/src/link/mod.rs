@@ -31,6 +31,8 @@
 //! | [`looks`] | what of that is a host's own | spec/86 |
 //! | [`congestion`] | how many frames may be in flight | spec/86 |
 //! | [`paths`] | which way the next frame takes | spec/86 |
+//! | [`path_mtu`] | how long a datagram may be on each | spec/86 |
+//! | [`pieces`] | how a frame goes that is longer | spec/91 |
 //! | [`race`] | which of several ways leads to a port | spec/87 |
 pub mod answer;
 pub mod congestion;
@@ -40,7 +42,9 @@ pub mod frame;
 pub mod life;
 pub mod looks;
 pub mod open;
+pub mod path_mtu;
 pub mod paths;
+pub mod pieces;
 pub mod race;
 pub mod ration;
 pub mod receive;

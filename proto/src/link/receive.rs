@@ -130,6 +130,18 @@ impl Receiver {
         self.taken = self.taken.wrapping_add(frames);
     }
 
+    /// Whether a frame has not arrived, and would be kept if it came now.
+    // spec: FRAME-12
+    pub fn is_wanted(&self, seq: u32) -> bool {
+        let distance = seq.wrapping_sub(self.expected);
+        let has_room = !precedes(seq, self.expected) && precedes(seq, self.limit);
+        match distance {
+            _ if !has_room => false,
+            0 => true,
+            _ => self.repair == Repair::Selective && self.ahead >> (distance - 1) & 1 == 0,
+        }
+    }
+
     /// A frame has come.
     ///
     /// # Errors

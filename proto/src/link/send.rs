@@ -27,6 +27,8 @@ pub struct Transmission {
     pub path: u8,
     /// The how many-th of that path, counted from one and wrapping.
     pub number: u32,
+    /// Bytes of its longest datagram, as a frame: of the frame, or of a piece.
+    pub len: u16,
 }
 
 /// How long a transmission is waited for, in nanoseconds.
@@ -73,6 +75,8 @@ pub enum Loss {
     Timeout,
     /// Both ends have begun anew with what the receiver expects.
     Resync,
+    /// It was longer than its path takes.
+    TooLong,
 }
 
 /// What becomes of frames, told to the caller after the machine has changed.
@@ -112,7 +116,7 @@ impl Sender {
     /// ends agree on the first number.
     // spec: LINK-3
     pub const fn new(repair: Repair, first: u32) -> Self {
-        const NONE: Transmission = Transmission { at: 0, path: 0, number: 0 };
+        const NONE: Transmission = Transmission { at: 0, path: 0, number: 0, len: 0 };
         Self {
             repair,
             next: first,
@@ -281,6 +285,16 @@ impl Sender {
         let overtaken = late & self.those(|seq| self.is_overtaken(*seq, 1));
         self.lose_those(late & !overtaken, Loss::Timeout, fx);
         self.lose_those(overtaken, Loss::Overtaken, fx);
+    }
+
+    /// Takes all in flight for lost that went by a path in longer datagrams than it takes.
+    // spec: MTU-7
+    pub fn lose_longer(&mut self, path: u8, limit: u16, fx: &mut impl SendEffects) {
+        let longer = self.those(|seq| {
+            let last = &self.last[slot(*seq)];
+            last.path == path && last.len > limit
+        });
+        self.lose_those(longer, Loss::TooLong, fx);
     }
 
     /// Goes on with what the receiver says that it expects, and sends all again that it has not

@@ -2,7 +2,7 @@
 //! drive. All that is sent is written down.
 use ayre_proto::lane::Malformed;
 use ayre_proto::link::Repair;
-use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, Heard};
+use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, Heard, Part};
 use ayre_proto::link::frame::{Channel, Digest, Flags, Header, Kind};
 use ayre_proto::link::receive::Arrival;
 use std::collections::{BTreeSet, VecDeque};
@@ -43,6 +43,10 @@ struct Wire {
 impl EndEffects for Wire {
     fn transmit(&mut self, header: &Header) {
         self.sent.push(*header);
+    }
+
+    fn transmit_part(&mut self, _: &Header, _: &Part) {
+        unreachable!("no path of these takes less than a frame");
     }
 
     fn arrived(&mut self, _: Channel, _: u32) {}

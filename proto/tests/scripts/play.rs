@@ -20,7 +20,7 @@
 use ayre_proto::link::Repair;
 use ayre_proto::link::answer::{Answer, reset_header};
 use ayre_proto::link::door::{Asker, Door};
-use ayre_proto::link::end::{Drive, End, EndEffects, Heard};
+use ayre_proto::link::end::{Drive, End, EndEffects, Heard, Part};
 use ayre_proto::link::frame::{Channel, Digest, Flags, Header, Kind};
 use ayre_proto::link::open::{ANYBODY, By, Opener, Pace, SETUP_BYTES, SetUp, Trust};
 use ayre_proto::link::ration::Ration;
@@ -66,6 +66,10 @@ struct Wire(Vec<Header>);
 impl EndEffects for Wire {
     fn transmit(&mut self, header: &Header) {
         self.0.push(*header);
+    }
+
+    fn transmit_part(&mut self, _: &Header, _: &Part) {
+        unreachable!("no path of these takes less than a frame");
     }
 
     fn arrived(&mut self, _: Channel, _: u32) {}

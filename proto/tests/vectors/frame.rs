@@ -185,7 +185,7 @@ fn damaged_headers(s: &mut Script) {
     let header = s.run(format!("encode {line} 0102030405060708"));
     let good = from_hex(&header);
     s.section("what no correct peer writes, under a right CRC: by byte of the first word");
-    for (at, byte) in [(0, 0x10), (0, 0x12), (0, 0x01), (0, 0x81), (0, 0xf1), (1, 0x17)] {
+    for (at, byte) in [(0, 0x10), (0, 0x12), (0, 0x01), (0, 0x91), (0, 0xf1), (1, 0x17)] {
         damaged(s, &good, (at, byte));
     }
     for (at, byte) in [(2, 4), (2, 0x82), (3, 4), (3, 0xff), (6, 3), (6, 0x80)] {

@@ -69,6 +69,7 @@ pub(crate) const FRAME_KINDS: &[(&str, frame::Kind)] = &[
     ("reset", frame::Kind::Reset),
     ("probe", frame::Kind::Probe),
     ("close", frame::Kind::Close),
+    ("piece", frame::Kind::Piece),
 ];
 
 pub(crate) const CHANNELS: &[(&str, frame::Channel)] = &[

@@ -47,7 +47,8 @@ pub(crate) fn machine() -> Box<dyn Machine> {
 }
 
 fn transmission(inputs: &mut Fields<'_>) -> Transmission {
-    Transmission { at: inputs.number(), path: inputs.number(), number: inputs.number() }
+    let (at, path, number) = (inputs.number(), inputs.number(), inputs.number());
+    Transmission { at, path, number, len: 0 }
 }
 
 fn wait(inputs: &mut Fields<'_>) -> Wait {

@@ -2,7 +2,7 @@
 //! those that come.
 use crate::dice::Dice;
 use crate::net::{Datagram, Network, crc};
-use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, Heard};
+use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, Heard, Part};
 use ayre_proto::link::frame::{CHANNELS, Channel, Digest, Flags, HEADER_BYTES, Header, Kind, Sack};
 use ayre_proto::link::open::SetUp;
 use ayre_proto::link::receive::Arrival;
@@ -19,6 +19,10 @@ struct Wire {
 impl EndEffects for Wire {
     fn transmit(&mut self, header: &Header) {
         self.sent.push(*header);
+    }
+
+    fn transmit_part(&mut self, _: &Header, _: &Part) {
+        unreachable!("no path of these takes less than a frame");
     }
 
     fn arrived(&mut self, channel: Channel, seq: u32) {

@@ -11,11 +11,11 @@ use crate::wire::carrier::{Carrier, Performer};
 use crate::wire::crc::crc32c;
 use crate::wire::drive::drive_frames;
 use crate::wire::entrance::Entrance;
-use crate::wire::link_end::{LinkEnd, Way};
+use crate::wire::link_end::{self, DATAGRAM_LEAST, LinkEnd, Way};
 use crate::wire::mail::Mail;
 use crate::wire::net::whole_lines;
 use crate::wire::opening::{self, Introduction, NO_NUMBER, Protection, Refused, Unopened};
-use crate::wire::seal::{Keys, PREFIX_BYTES, TAG_BYTES};
+use crate::wire::seal::Keys;
 use crate::wire::{entrance, handshake};
 use ayre_proto::link::Repair;
 use ayre_proto::link::answer::{Answer, answer_header, reset_header};
@@ -88,13 +88,11 @@ impl Links {
 
     /// Bytes that a frame of this port's takes in a datagram beside its own.
     fn sealing(&self) -> usize {
-        match self.identity.protection {
-            Protection::Sealed(_) => PREFIX_BYTES + TAG_BYTES,
-            Protection::Plain => 0,
-        }
+        link_end::sealing(matches!(self.identity.protection, Protection::Sealed(_)))
     }
 
-    /// Bytes of the longest frame in a datagram of so many.
+    /// Bytes of the longest frame in a datagram of so many; where that is too little for the
+    /// longest message, it goes in pieces.
     fn frame_max(&self, datagram_max: usize) -> u16 {
         let sealed = self.sealing();
         let longest =
@@ -291,7 +289,8 @@ impl Links {
         datagram_max: usize,
         now: u64,
     ) -> Result<Place, Option<Refusal>> {
-        if datagram_max < usize::from(FRAME_LEAST) + self.sealing() {
+        // spec: OPEN-31
+        if datagram_max < DATAGRAM_LEAST {
             return Err(Some(Refusal::PathMtu(datagram_max as u32)));
         }
         let index = self.free_index().map_err(|_| Refusal::Full(super::LINKS_MAX as u64))?;
@@ -448,6 +447,8 @@ impl Links {
         }
         let record_max = end.record_max();
         self.put(index, Slot::Open(Box::new(end)));
+        // Until its host is asked, it sends nothing long.
+        self.has_questions = true;
         Agreement { bells: None, peer, mode: Mode::Mediated, link, out, inward, record_max }
     }
 }

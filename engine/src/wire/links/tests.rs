@@ -3,6 +3,7 @@ use super::*;
 use crate::wire::drive::drive;
 use crate::wire::handshake::JobKey;
 use crate::wire::handshake::tests::curve_operations;
+use crate::wire::link_end::DATAGRAM_LEAST;
 use crate::wire::opening::{Unopened, Whom};
 use ayre_proto::link::answer::Answer;
 use ayre_proto::link::frame::{Digest, HEADER_BYTES};
@@ -415,4 +416,29 @@ fn links_are_found_by_what_a_reset_repeats() {
     let tokens: Vec<_> = opener.slots.iter().filter_map(token_of).collect();
     assert!(tokens.iter().all(|token| opener.by_token.contains_key(token)));
     assert_eq!(tokens.len(), opener.by_token.len(), "none is left of what has gone");
+}
+
+/// All that opens a link is short enough for any path of one, and a path that takes less is refused
+/// with a reason.
+// spec: OPEN-27, OPEN-31
+#[test]
+fn an_opening_fits_the_least_path_and_a_shorter_one_is_refused() {
+    for protection in [sealed(), Protection::Plain] {
+        let mut opener = port(OPENER, protection.clone());
+        let index = ask(&mut opener, Some(ACCEPTOR), 0);
+        let open = said(&mut opener, 0).remove(0);
+        for (datagram_max, is_enough) in [(DATAGRAM_LEAST, true), (DATAGRAM_LEAST - 1, false)] {
+            let mut acceptor = acceptor(protection.clone());
+            let way = Way { net: 0, to: address(OPENER) };
+            acceptor.on_datagram((way, || datagram_max), &mut open.clone(), 0);
+            let answer = said(&mut acceptor, 0).remove(0);
+            assert!(open.len() <= DATAGRAM_LEAST && answer.len() <= DATAGRAM_LEAST);
+            assert_eq!(kind_of(&answer), if is_enough { Kind::Accept } else { Kind::Reset });
+            if !is_enough {
+                hear(&mut opener, address(ACCEPTOR), answer, 1);
+                let why = Refusal::PathMtu(datagram_max as u32);
+                assert_eq!(opener.refusal(index), Some(why));
+            }
+        }
+    }
 }

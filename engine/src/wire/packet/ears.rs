@@ -120,6 +120,15 @@ impl Ears {
         }
     }
 
+    /// Datagrams of more than so many bytes go to this port in no frame.
+    // spec: MTU-2
+    #[cold]
+    pub(super) fn shorten(&mut self, port: SocketAddr, longest: usize) {
+        if let Some(ear) = self.known.get_mut(&port) {
+            ear.longest = longest.min(ear.longest);
+        }
+    }
+
     /// A part of a stream has come from a port.
     pub(super) fn on_stream(&mut self, from: SocketAddr, now: u64) {
         if let Some(ear) = self.known.get_mut(&from) {

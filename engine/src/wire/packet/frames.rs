@@ -62,6 +62,17 @@ pub(super) enum Look {
     Nothing,
 }
 
+/// What becomes of a datagram that is to go as a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It has left, or was dropped.
+    Gone,
+    /// The system takes no more.
+    Full,
+    /// It is too long for the interface, whose MTU may have become less.
+    TooLong,
+}
+
 impl Frames {
     /// Opens a packet socket for a port's address, on the interface that has it.
     ///
@@ -129,12 +140,12 @@ impl Frames {
         head
     }
 
-    /// Sends some of the first datagrams, to these MACs; says whether the system takes more.
+    /// Sends some of the first datagrams, to these MACs; says what has become of the first.
     // spec: NET-3
-    pub(super) fn send(&mut self, outbox: &mut Outbox, macs: &[Mac]) -> bool {
+    pub(super) fn send(&mut self, outbox: &mut Outbox, macs: &[Mac]) -> Fate {
         self.counters.calls += 1;
         let sent = match macs {
-            [] => return true,
+            [] => return Fate::Gone,
             [mac, ..] if macs.len() < BATCH_MIN => self.send_one(outbox, *mac),
             macs => self.send_batch(outbox, macs),
         };
@@ -145,14 +156,15 @@ impl Frames {
             }
             Err(Errno::EAGAIN | Errno::EINTR | Errno::ENOBUFS | Errno::ENOMEM) => {
                 self.counters.full += 1;
-                return false;
+                return Fate::Full;
             }
+            Err(Errno::EMSGSIZE) => return Fate::TooLong,
             Err(_) => {
                 self.counters.dropped += 1;
                 outbox.pop(1);
             }
         }
-        true
+        Fate::Gone
     }
 
     /// Sends the first datagram.

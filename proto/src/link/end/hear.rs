@@ -1,17 +1,13 @@
 //! What an end learns of its own frames.
 use super::super::frame::{Channel, Header};
+use super::super::path_mtu::Lengths;
 use super::super::paths::{PathId, Paths};
 use super::super::send::{Loss, SendEffects, Transmission};
-use super::{Counters, EndEffects};
+use super::{Counters, EndEffects, Part};
 
-/// What a sender tells while the end listens.
-pub(super) struct Hearing<'a, F> {
-    pub(super) channel: Channel,
-    pub(super) now: u64,
-    pub(super) timeout: u64,
-    pub(super) paths: &'a mut Paths,
-    pub(super) counters: &'a mut Counters,
-    pub(super) fx: &'a mut F,
+/// How many frames have fared how.
+#[derive(Default)]
+pub(super) struct Tally {
     pub(super) arrived: u32,
     /// By what arrived after them.
     pub(super) lost: u32,
@@ -19,9 +15,22 @@ pub(super) struct Hearing<'a, F> {
     pub(super) late: u32,
 }
 
+/// What a sender tells while the end listens.
+pub(super) struct Hearing<'a, F> {
+    pub(super) channel: Channel,
+    pub(super) now: u64,
+    pub(super) timeout: u64,
+    pub(super) paths: &'a mut Paths,
+    pub(super) lengths: &'a mut Lengths,
+    pub(super) counters: &'a mut Counters,
+    pub(super) fx: &'a mut F,
+    pub(super) tally: Tally,
+}
+
 impl<F: EndEffects> SendEffects for Hearing<'_, F> {
     fn arrived(&mut self, _: u32, transmission: Transmission) {
-        self.arrived += 1;
+        self.tally.arrived += 1;
+        self.lengths.on_arrived(&transmission, self.now);
         if let Some(path) = PathId::new(transmission.path) {
             self.paths.on_delivered(path);
         }
@@ -34,13 +43,18 @@ impl<F: EndEffects> SendEffects for Hearing<'_, F> {
 
     fn lost(&mut self, _: u32, transmission: Transmission, why: Loss) {
         match why {
-            Loss::Timeout => self.late += 1,
-            _ => self.lost += 1,
+            Loss::Timeout => self.tally.late += 1,
+            Loss::TooLong => {}
+            _ => self.tally.lost += 1,
         }
         match why {
             Loss::Overtaken => self.counters.overtaken += 1,
             Loss::Nack => self.counters.asked_for += 1,
             Loss::Timeout => self.counters.timed_out += 1,
+            Loss::TooLong => {
+                self.counters.timed_out += 1;
+                return;
+            }
             Loss::Resync => {
                 // That is no path's fault.
                 self.counters.resynced += 1;
@@ -50,6 +64,7 @@ impl<F: EndEffects> SendEffects for Hearing<'_, F> {
         if let Some(path) = PathId::new(transmission.path) {
             self.paths.on_lost(path, self.now, self.timeout);
         }
+        self.lengths.on_lost(&transmission, self.now);
     }
 }
 
@@ -58,5 +73,6 @@ pub(super) struct Silence;
 
 impl EndEffects for Silence {
     fn transmit(&mut self, _: &Header) {}
+    fn transmit_part(&mut self, _: &Header, _: &Part) {}
     fn arrived(&mut self, _: Channel, _: u32) {}
 }

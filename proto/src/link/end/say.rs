@@ -1,11 +1,16 @@
 //! What an end says: of itself in every header, and when nothing else is to be sent.
-use super::super::frame::{CHANNELS, Channel, Digest, Echo, Flags, Header, Kind, Sack};
+use super::super::frame::{
+    CHANNELS, Channel, Digest, Echo, Flags, HEADER_BYTES, Header, Kind, Sack,
+};
 use super::super::life::Due;
+use super::super::path_mtu::{Lengths, Look};
 use super::super::paths::PathId;
+use super::super::pieces::{self, PIECE_HEAD_BYTES, Piece};
 use super::super::resync::Call;
 use super::super::send::Transmission;
 use super::super::slot;
-use super::{Empty, End, EndEffects, NOTHING, Newest, PROBE};
+use super::hear::Silence;
+use super::{Empty, End, EndEffects, NOTHING, Newest, PROBE, Part};
 
 impl End {
     /// The eldest frame in flight is sent again, beside those that the window allows: it counts as
@@ -20,12 +25,13 @@ impl End {
             Some((at, channel, seq))
         });
         let Some((_, channel, seq)) = eldest.min_by_key(|(at, ..)| *at) else { return };
-        let transmission = self.begin(now);
+        let transmission = self.begin(now, self.len_of(channel, seq));
         let before = self.lanes[channel.index()].out.repeat(seq, transmission);
         if let Some(path) = PathId::new(before.path) {
             // If it was not lost, what comes by this path tells.
             self.paths.on_lost(path, now, self.rtt.timeout());
         }
+        self.lengths.on_lost(&before, now);
         self.reminder.done();
         self.counters.timed_out += 1;
         self.transmit(channel, seq, transmission, fx);
@@ -89,12 +95,17 @@ impl End {
         }
     }
 
-    /// On the path that it came by: what is to be learned is whether that one is whole, and the
-    /// live ones may not be.
-    // spec: LINK-17, PATH-6, PATH-7
-    pub(super) fn answer_probe(&mut self, path: u8, now: u64, fx: &mut impl EndEffects) {
+    /// It is answered on the path that it came by: what is to be learned is whether that one is
+    /// whole, and the live ones may not be.
+    // spec: LINK-17, PATH-6, PATH-7, MTU-6
+    pub(super) fn on_probe(&mut self, header: &Header, now: u64, fx: &mut impl EndEffects) {
+        let Header { path, flags, seq, .. } = *header;
+        if flags.contains(Flags::ANSWER) {
+            return self.lengths.on_answer(path, seq, now);
+        }
+        let answer = if seq == 0 { NOTHING } else { (Kind::Probe, Flags::ANSWER, seq) };
         match PathId::new(path).filter(|_| path < self.agreed.paths) {
-            Some(path) => self.transmit_empty(NOTHING, path, now, fx),
+            Some(path) => self.transmit_empty(answer, path, now, fx),
             None => self.lanes.iter_mut().for_each(|lane| lane.inward.ask(now)),
         }
     }
@@ -147,15 +158,21 @@ impl End {
         })
     }
 
-    /// Begins a transmission on the path whose turn it is.
-    pub(super) fn begin(&mut self, now: u64) -> Transmission {
+    /// Begins a transmission of so long a payload on the path whose turn it is.
+    pub(super) fn begin(&mut self, now: u64, len: u16) -> Transmission {
         let in_flight = self.in_flight();
         self.congestion.on_send(now, in_flight);
         self.reminder.on_send(now);
         let path = self.paths.choose(now).map_or(0, PathId::number);
         let number = &mut self.numbers[usize::from(path)];
         *number = number.wrapping_add(1);
-        Transmission { at: now, path, number: *number }
+        let len = frame_len(len).min(self.lengths.limit(path));
+        Transmission { at: now, path, number: *number, len }
+    }
+
+    /// Bytes of the payload of a frame that was sent.
+    pub(super) fn len_of(&self, channel: Channel, seq: u32) -> u16 {
+        self.lanes[channel.index()].sent[slot(seq)].0.len
     }
 
     pub(super) fn transmit(
@@ -166,9 +183,110 @@ impl End {
         fx: &mut impl EndEffects,
     ) {
         let (payload, flags) = self.lanes[channel.index()].sent[slot(seq)];
+        if frame_len(payload.len) > transmission.len {
+            return self.transmit_pieces((channel, seq), transmission, fx);
+        }
         let header = self.header(transmission.path, transmission.at);
         let flags = header.flags | flags;
         fx.transmit(&Header { kind: Kind::Data, channel, flags, seq, payload, ..header });
+    }
+
+    /// Sends a frame that is longer than its path takes.
+    // spec: MTU-1, FRAME-11
+    #[cold]
+    fn transmit_pieces(
+        &mut self,
+        (channel, seq): (Channel, u32),
+        transmission: Transmission,
+        fx: &mut impl EndEffects,
+    ) {
+        let (whole, flags) = self.lanes[channel.index()].sent[slot(seq)];
+        for (offset, len) in pieces::parts(whole.len, transmission.len) {
+            let header = self.header(transmission.path, transmission.at);
+            let payload = Digest { len: PIECE_HEAD_BYTES as u16 + len, crc: 0 };
+            let flags = header.flags | flags;
+            let header = Header { kind: Kind::Piece, channel, flags, seq, payload, ..header };
+            fx.transmit_part(&header, &Part::Piece(Piece { whole, offset }));
+        }
+    }
+
+    /// Sends what is to tell how long a frame may be.
+    // spec: MTU-3, MTU-5, MTU-6
+    #[inline]
+    pub(super) fn look_for_lengths(&mut self, now: u64, fx: &mut impl EndEffects) {
+        while let Some(look) = self.lengths.next(now, self.rtt.timeout()) {
+            let Look { path, len, number, is_pair } = look;
+            let Some(id) = PathId::new(path).filter(|_| path < self.agreed.paths) else { continue };
+            if is_pair {
+                self.transmit_empty(PROBE, id, now, fx);
+            }
+            let header = self.header(path, now);
+            let payload = Digest { len: len.saturating_sub(HEADER_BYTES as u16), crc: 0 };
+            let header = Header { kind: Kind::Probe, seq: number, payload, ..header };
+            self.counters.told += 1;
+            fx.transmit_part(&header, &Part::Padding);
+        }
+        self.on_fallen(now);
+    }
+
+    /// What is under way and too long is lost, which says nothing of how much a path carries: it
+    /// goes again in pieces.
+    // spec: MTU-7
+    fn on_fallen(&mut self, now: u64) {
+        while let Some(path) = self.lengths.take_fallen() {
+            let limit = self.lengths.limit(path);
+            for channel in Channel::ALL {
+                let fx = &mut Silence;
+                let (mut heard, lanes) = self.hearing((channel, now), fx);
+                lanes[channel.index()].out.lose_longer(path, limit, &mut heard);
+            }
+            self.congestion.on_excuse();
+        }
+    }
+
+    /// Frames have at most `most` bytes, header and payload, and `least` go by any path: from here
+    /// on those that are longer than their path takes go in pieces.
+    // spec: MTU-1
+    pub fn limit_lengths(&mut self, least: u16, most: u16) {
+        self.lengths.begin(least, most, self.agreed.paths);
+    }
+
+    /// Bytes of the longest frame that goes whole, by whichever path.
+    #[inline]
+    pub const fn frame_max(&self) -> u16 {
+        self.lengths.of_all()
+    }
+
+    /// How long frames may be on each path.
+    pub const fn lengths(&self) -> &Lengths {
+        &self.lengths
+    }
+
+    /// Whether [`End::asks_host`] names a path.
+    #[inline]
+    pub const fn has_question(&self) -> bool {
+        self.lengths.has_question()
+    }
+
+    /// A path of which the owner asks its host how long a frame may be, and then tells
+    /// [`End::on_told`].
+    // spec: MTU-3
+    pub fn asks_host(&mut self) -> Option<u8> {
+        self.lengths.asks_host()
+    }
+
+    /// The host takes a frame of so many bytes for this path, as far as it knows.
+    // spec: MTU-1, MTU-3
+    pub fn on_told(&mut self, path: u8, most: u16, now: u64) {
+        self.lengths.on_told(path, most, now);
+        self.on_fallen(now);
+    }
+
+    /// The host has refused a frame for this path, as it was longer than this.
+    // spec: MTU-2
+    pub fn on_refused(&mut self, path: u8, most: u16, now: u64) {
+        self.lengths.on_refused(path, most, now);
+        self.on_fallen(now);
     }
 
     /// Sends a frame without a payload on the path whose turn it is.
@@ -236,4 +354,9 @@ impl End {
         }
         header
     }
+}
+
+/// Bytes of a frame with so long a payload.
+const fn frame_len(payload: u16) -> u16 {
+    payload.saturating_add(HEADER_BYTES as u16)
 }

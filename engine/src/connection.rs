@@ -38,8 +38,8 @@ pub(crate) struct Link {
     /// Closes when the peer dies.
     pub(crate) control: Channel,
     pub(crate) page: PeerPage,
-    /// What we ring to wake the peer.
-    pub(crate) bells: Bells,
+    /// What we ring to wake the peer; of an endpoint, the control channel.
+    pub(crate) bells: Option<Bells>,
     pub(crate) fencing: Fencing,
 }
 
@@ -50,7 +50,15 @@ impl Link {
     pub(crate) fn kick(&self, sleeper: Sleeper) {
         self.fencing.light();
         if self.page.is_asleep(sleeper) {
-            self.bells.ring(sleeper);
+            self.ring(sleeper);
+        }
+    }
+
+    #[cold]
+    fn ring(&self, sleeper: Sleeper) {
+        match &self.bells {
+            Some(bells) => bells.ring(sleeper),
+            None => self.control.ring(),
         }
     }
 }
@@ -118,8 +126,10 @@ pub(crate) struct Connection {
     pub(crate) identity: u64,
     pub(crate) peer: PeerId,
     /// What the peer rings to wake us: the same sockets that we ring, but for a loopback, where
-    /// both ends are ours. None where a carrier stands for the peer.
+    /// both ends are ours. None where a carrier stands for the peer, and between endpoints.
     pub(crate) bells: Option<Bells>,
+    /// Whether the peer is on another host.
+    is_carried: bool,
     pub(crate) link: Arc<Link>,
     pub(crate) messages_out: LaneSender,
     pub(crate) messages_in: LaneReceiver,
@@ -170,12 +180,12 @@ pub(crate) struct Agreement {
 impl Agreement {
     /// With a peer of this host.
     pub(crate) fn here(
-        bells: Bells,
+        bells: Option<Bells>,
         peer: PeerId,
         (mode, link): (Mode, Arc<Link>),
         (out, inward): (Direction, Direction),
     ) -> Self {
-        Self { bells: Some(bells), peer, mode, link, out, inward, record_max: RECORD_MAX }
+        Self { bells, peer, mode, link, out, inward, record_max: RECORD_MAX }
     }
 }
 
@@ -193,6 +203,7 @@ impl Connection {
 
     pub(crate) fn new(agreed: Agreement) -> Self {
         let Agreement { bells, peer, mode, link, out, inward, record_max } = agreed;
+        let is_carried = link.control.socket().is_none();
         let executor = match mode {
             Mode::Direct => Executor::Direct(DirectEnd {
                 notes_out: out.requests().sender(),
@@ -201,9 +212,9 @@ impl Connection {
             }),
             Mode::Mediated => Executor::Mediated(Box::new(MediatedEnd {
                 record_max,
-                requests: match bells {
-                    Some(_) => Requests::Lane(out.requests().sender()),
-                    None => Requests::Wire,
+                requests: match is_carried {
+                    false => Requests::Lane(out.requests().sender()),
+                    true => Requests::Wire,
                 },
                 responses: inward.responses().receiver(),
                 pending: Pending::new(),
@@ -218,6 +229,7 @@ impl Connection {
             identity: identity(),
             peer,
             bells,
+            is_carried,
             messages_out: out.messages().sender(),
             messages_in: inward.messages().receiver(),
             executor,
@@ -274,7 +286,7 @@ impl Connection {
 
     /// Whether the peer is on another host.
     pub(crate) fn is_carried(&self) -> bool {
-        self.bells.is_none()
+        self.is_carried
     }
 
     /// Whether the peer, on a direct connection, is inside an operation with a key of `slot`.

@@ -3,7 +3,8 @@
 //!
 //! Packets have eight words and at most four file descriptors. They carry no data and lie on no
 //! hot path; that the socket closes, or that the process behind it
-//! ends, is how a peer's death is noticed.
+//! ends, is how a peer's death is noticed. Between endpoints the socket is the bell, too: they have
+//! no other thread to wake than the one that takes packets, and a descriptor less for each peer.
 use crate::error::SetupError;
 use crate::sys::{descriptor, peer};
 use crate::wire::{Loss, Mail};
@@ -12,13 +13,15 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    SendAncillaryMessage, SendFlags, recv, recvmsg, sendmsg,
 };
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// Rings that are taken at a time.
+const RINGS_MAX: usize = 512;
 /// Most descriptors of a packet.
 const FDS_MAX: usize = 4;
 const WORDS: usize = 8;
@@ -35,6 +38,8 @@ pub(crate) enum PacketKind {
     /// The peer leaves on purpose; its end of the socket closes next.
     Bye = 6,
     OfferInlet = 7,
+    /// Wakes the endpoint that it goes to, and means nothing else.
+    Ring = 8,
 }
 
 impl PacketKind {
@@ -47,6 +52,7 @@ impl PacketKind {
             5 => Self::OfferQueue,
             6 => Self::Bye,
             7 => Self::OfferInlet,
+            8 => Self::Ring,
             _ => return None,
         })
     }
@@ -98,12 +104,31 @@ pub(crate) struct Socket {
     socket: OwnedFd,
     /// Can be read once the peer's process has ended, where the system shows that.
     life: Option<Arc<OwnedFd>>,
+    /// What wakes us comes here as well: between endpoints.
+    is_bell: bool,
 }
 
 impl Socket {
-    pub(crate) fn new(socket: OwnedFd) -> Result<Self, SetupError> {
+    pub(crate) fn new(socket: OwnedFd, is_bell: bool) -> Result<Self, SetupError> {
         let life = peer::life(socket.as_fd()).map_err(|_| SetupError::peer_left())?;
-        Ok(Self { socket, life: life.map(Arc::new) })
+        Ok(Self { socket, life: life.map(Arc::new), is_bell })
+    }
+
+    /// Takes rings, up to what is no ring. Returns whether there is such, or may be.
+    fn take_rings(&self) -> bool {
+        let mut kind = [0; 8];
+        for _ in 0..RINGS_MAX {
+            let (into, flags) = (&mut kind[..], RecvFlags::DONTWAIT);
+            match recv(&self.socket, into, flags | RecvFlags::PEEK) {
+                Ok((8, _)) if u64::from_le_bytes(kind) == PacketKind::Ring as u64 => {
+                    // What else it brings is not looked at, and goes with it.
+                    let _ = recv(&self.socket, &mut kind[..], flags);
+                }
+                Err(Errno::AGAIN | Errno::INTR) => return false,
+                _ => return true,
+            }
+        }
+        false
     }
 
     /// Takes the next packet. A process that has ended is gone whoever else, such as a child of it,
@@ -111,6 +136,9 @@ impl Socket {
     // spec: LIFE-10, LIFE-12
     fn receive(&self) -> Arrival {
         let socket = self.socket.as_fd();
+        if self.is_bell && !self.take_rings() && !self.has_ended() {
+            return Arrival::Nothing;
+        }
         match receive(socket) {
             Arrival::Nothing if self.has_ended() => match receive(socket) {
                 Arrival::Nothing => Arrival::Closed,
@@ -143,6 +171,21 @@ impl Channel {
                     fds.map_err(|_| SetupError::exhausted("descriptor (raise `ulimit -n`)"))?;
                 mail.send(Packet { kind, words, fds })
             }
+        }
+    }
+
+    /// Wakes the peer. What becomes of it does not matter: where there is no room for it, the peer
+    /// has something to take, and is awake or about to be.
+    #[cold]
+    pub(crate) fn ring(&self) {
+        let _ = self.send(PacketKind::Ring, [0; WORDS - 1], &[]);
+    }
+
+    /// Takes rings, where this is a bell as well. Returns whether there is something else.
+    pub(crate) fn take_rings(&self) -> bool {
+        match self {
+            Self::Socket(socket) => socket.take_rings(),
+            Self::Mail(_) => false,
         }
     }
 

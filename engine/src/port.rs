@@ -291,7 +291,7 @@ impl Port {
         let Some(connection) = self.connections[peer.index()].as_ref() else { return };
         let has_left = connection.left;
         match connection.control().socket() {
-            Some(_) => self.sleep.forget_control(connection.control()),
+            Some(_) => self.sleep.forget_control(&connection.link),
             None => self.release_link(peer),
         }
         // Endpoints have no other way to hear that one has left.
@@ -335,9 +335,9 @@ impl Port {
     pub(crate) fn forget(&mut self, peer: PeerId) -> Result<(), Fault> {
         let slot = self.connections.get_mut(peer.index()).ok_or(Fault::ForeignHandle)?;
         let connection = slot.take().ok_or(Fault::ForeignHandle)?;
-        match &connection.bells {
-            Some(bells) => self.forget_bells(bells),
-            None => self.forget_link(peer),
+        connection.bells.iter().for_each(|bells| self.forget_bells(bells));
+        if connection.is_carried() {
+            self.forget_link(peer);
         }
         if connection.mode() == Mode::Mediated {
             // They would credit a later connection of this number.

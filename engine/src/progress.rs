@@ -263,6 +263,8 @@ fn take_packets(connection: &mut Connection) -> Result<(), Fault> {
                     }
                 }
                 PacketKind::Bye if !connection.left => connection.left = true,
+                // It came since the others were taken.
+                PacketKind::Ring if connection.bells.is_none() => {}
                 _ => return Err(Fault::Malformed),
             },
         }

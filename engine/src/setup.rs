@@ -3,7 +3,7 @@
 //! ```text
 //!   connecting port                         accepting port
 //!     Hello   version number mode           checks credentials and version
-//!             fds: page, two bells     -->
+//!             fds: page, bells         -->
 //!                                      <--  Welcome  number, agreed mode and lane sizes
 //!                                           fds: page, connection file
 //! ```
@@ -28,7 +28,7 @@ use crate::bell::Bells;
 use crate::config::Config;
 use crate::connection::{Agreement, Connection, Link, Mode, lane_sizes};
 use crate::control::{self, Channel, Packet, PacketKind, Socket};
-use crate::error::SetupError;
+use crate::error::{Fault, SetupError};
 use crate::log::tell;
 use crate::mem::Instead;
 use crate::mem::fence::{Fencing, expedited};
@@ -225,11 +225,11 @@ impl Port {
         let (mode, sizes) = (self.config.mode, self.sizes_for(self.config.mode));
         let (socket, other) = control_pair()?;
         let (bells, rung) = Bells::pair()?;
-        let link = link(socket, PeerPage::new(self.page.file())?, &rung, true)?;
+        let link = link(socket, PeerPage::new(self.page.file())?, Some(&rung), true)?;
         let (_, mapping) = sizes.make_file()?;
         let (out, _) = Direction::pair(&mapping, sizes);
         let inward = out.clone();
-        let peer = self.add(Agreement::here(bells, self.id, (mode, link), (out, inward)))?;
+        let peer = self.add(Agreement::here(Some(bells), self.id, (mode, link), (out, inward)))?;
         // Not before: where there is a loopback already, it lives by the end that stands here.
         self.loopback_control = Some(other);
         Ok(peer)
@@ -293,11 +293,16 @@ impl Port {
     }
 
     fn greet(&mut self, socket: OwnedFd) -> Result<Begun, SetupError> {
-        let (bells, theirs) = Bells::pair()?;
+        // Between endpoints the control channel is the bell.
+        let (bells, theirs) = match self.config.name {
+            None => Some(Bells::pair()?).unzip(),
+            Some(_) => (None, None),
+        };
         let says = Says::Hello(self.config.name.unwrap_or_default());
         let half = self.half(self.config.mode, says);
-        let [port, engine] = [Sleeper::Port, Sleeper::Engine].map(|it| theirs.of(it).as_fd());
-        let fds = [self.page.file(), port, engine];
+        let both = [Sleeper::Port, Sleeper::Engine];
+        let rung = theirs.iter().flat_map(|theirs| both.map(|it| theirs.of(it).as_fd()));
+        let fds: Vec<_> = std::iter::once(self.page.file()).chain(rung).collect();
         match control::send(socket.as_fd(), PacketKind::Hello, half.words(), &fds) {
             // One that refuses at once has said why before it closed.
             Ok(()) | Err(SetupError::PeerLeft { .. }) => Ok(Begun { socket, bells }),
@@ -331,7 +336,7 @@ impl Port {
         if half.mode == Mode::Direct && self.config.mode == Mode::Mediated {
             return Err(SetupError::Protocol("mode"));
         }
-        let link = link(socket, PeerPage::new(page.as_fd())?, &bells, half.expedited)?;
+        let link = link(socket, PeerPage::new(page.as_fd())?, bells.as_ref(), half.expedited)?;
         let mapping = Arc::new(
             Mapping::foreign(file.as_fd(), sizes.file_len(), true)?.private(Instead::Zeros),
         );
@@ -361,8 +366,8 @@ impl Port {
 
     /// What a caller is to be given, if it is let in.
     fn terms(&self, hello: Hello) -> Result<Terms, SetupError> {
-        let Hello { half: theirs, fds: [page, port_bell, engine_bell] } = hello;
-        let bells = Bells::foreign(port_bell, engine_bell)?;
+        let Hello { half: theirs, page, bells } = hello;
+        let bells = bells.map(|[port, engine]| Bells::foreign(port, engine)).transpose()?;
         // Whatever stands in the way of mapping it, the caller has chosen the file.
         let page = PeerPage::new(page.as_fd()).map_err(|_| SetupError::UnsafeFile)?;
         let number = self.number_of(&theirs)?;
@@ -375,7 +380,7 @@ impl Port {
 
     fn accept_on(&mut self, socket: OwnedFd, terms: Terms) -> Result<PeerId, SetupError> {
         let Terms { number, mode, sizes, memory: (file, mapping), bells, page, expedited } = terms;
-        let link = link(socket, page, &bells, expedited)?;
+        let link = link(socket, page, bells.as_ref(), expedited)?;
         let ours = self.half(mode, Says::Welcome(sizes));
         let fds = [self.page.file(), file.as_fd()];
         // What keeps the answer from the caller concerns nobody else.
@@ -446,9 +451,15 @@ impl Port {
         }
     }
 
-    /// Whether a connection has ended, and nothing of it is left to be received.
+    /// Whether a connection has ended, or its peer has said that it leaves, and nothing of it is
+    /// left to be received. The end of one that leaves may be late: a child of it may have its
+    /// sockets, too.
     pub(crate) fn is_over(&self, peer: PeerId) -> bool {
-        self.is_silent(peer) && !self.has_notes_of(peer)
+        let has_gone = |known: &Connection| {
+            let has_ended = known.ended.is_some() || known.left;
+            has_ended && known.messages_in.peek().is_none()
+        };
+        self.connection(peer).is_ok_and(has_gone) && !self.has_notes_of(peer)
     }
 
     // spec: LIFE-14
@@ -461,6 +472,7 @@ impl Port {
         }
         let peer = agreed.peer;
         if self.connections[index].is_some() {
+            self.end_connection(peer, Fault::PeerDead);
             self.forget(peer)?;
         }
         // A wait that named the number now would mean the wrong peer.
@@ -488,11 +500,11 @@ impl Port {
 
     /// Sleeps on all of a new connection, or on nothing of it.
     fn watch(&self, agreed: &Agreement) -> Result<(), SetupError> {
+        self.sleep.watch_control(&agreed.link)?;
         let Some(bells) = &agreed.bells else { return Ok(()) };
-        self.sleep.watch_control(&agreed.link.control)?;
         let watched = self.watch_bells(bells);
         if watched.is_err() {
-            self.sleep.forget_control(&agreed.link.control);
+            self.sleep.forget_control(&agreed.link);
             self.forget_bells(bells);
         }
         watched
@@ -519,7 +531,7 @@ struct Terms {
     mode: Mode,
     sizes: LaneSizes,
     memory: (OwnedFd, Arc<Mapping>),
-    bells: Bells,
+    bells: Option<Bells>,
     page: PeerPage,
     /// Whether membarriers reach the caller.
     expedited: bool,
@@ -548,7 +560,7 @@ pub(crate) enum Called {
 #[derive(Debug)]
 pub(crate) struct Begun {
     socket: OwnedFd,
-    bells: Bells,
+    bells: Option<Bells>,
 }
 
 impl Begun {
@@ -582,11 +594,11 @@ fn control_pair() -> Result<(OwnedFd, OwnedFd), SetupError> {
 fn link(
     control: OwnedFd,
     page: PeerPage,
-    bells: &Bells,
+    bells: Option<&Bells>,
     theirs_expedited: bool,
 ) -> Result<Arc<Link>, SetupError> {
     let both = expedited() && theirs_expedited;
     let fencing = if both { Fencing::Asymmetric } else { Fencing::Symmetric };
-    let control = Channel::Socket(Socket::new(control)?);
-    Ok(Arc::new(Link { control, page, bells: bells.clone(), fencing }))
+    let control = Channel::Socket(Socket::new(control, bells.is_none())?);
+    Ok(Arc::new(Link { control, page, bells: bells.cloned(), fencing }))
 }

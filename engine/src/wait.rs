@@ -9,7 +9,8 @@
 //! ends the sleep whether it comes before or after that begins. And who takes it looks again before
 //! it sleeps again: what was published before a ring is there for whoever has taken the ring.
 use crate::bell::take_rings;
-use crate::control::{Channel, poll_until};
+use crate::connection::Link;
+use crate::control::poll_until;
 use crate::error::{A_PEER, SetupError};
 use crate::mem::fence;
 use crate::mem::page::Sleeper;
@@ -52,11 +53,19 @@ pub(crate) struct Sleep {
     bells: Mutex<Watched>,
 }
 
+/// What a peer rings.
+#[derive(Debug)]
+enum Rung {
+    Bell(Arc<OwnedFd>),
+    /// The control channel of an endpoint.
+    Channel(Arc<Link>),
+}
+
 /// The bells in an epoll, by numbers that are never used again: an event that was under way when
 /// its bell was forgotten means no other bell.
 #[derive(Debug)]
 struct Watched {
-    bells: BTreeMap<u64, Arc<OwnedFd>>,
+    bells: BTreeMap<u64, Rung>,
     next: u64,
 }
 
@@ -85,19 +94,32 @@ impl Sleep {
 
     /// The channel of a peer of this host, and the process behind it.
     // spec: LIFE-10
-    pub(crate) fn watch_control(&self, channel: &Channel) -> Result<(), SetupError> {
-        let (Some(socket), life) = (channel.socket(), channel.life()) else { return Ok(()) };
-        self.watch(socket)?;
+    pub(crate) fn watch_control(&self, link: &Arc<Link>) -> Result<(), SetupError> {
+        let (channel, life) = (&link.control, link.control.life());
+        let Some(socket) = channel.socket() else { return Ok(()) };
+        match &link.bells {
+            Some(_) => self.watch(socket)?,
+            None => self.watch_rung(socket, Rung::Channel(link.clone()))?,
+        }
         let watched = life.map_or(Ok(()), |life| self.watch(life.as_fd()));
         if watched.is_err() {
-            self.forget(socket);
+            self.forget_channel(link);
         }
         watched
     }
 
-    pub(crate) fn forget_control(&self, channel: &Channel) {
-        let life = channel.life().map(AsFd::as_fd);
-        channel.socket().into_iter().chain(life).for_each(|fd| self.forget(fd));
+    pub(crate) fn forget_control(&self, link: &Arc<Link>) {
+        self.forget_channel(link);
+        link.control.life().into_iter().for_each(|life| self.forget(life.as_fd()));
+    }
+
+    fn forget_channel(&self, link: &Arc<Link>) {
+        match &link.bells {
+            Some(_) => link.control.socket().into_iter().for_each(|socket| self.forget(socket)),
+            None => self.forget_rung(
+                |rung| matches!(rung, Rung::Channel(other) if Arc::ptr_eq(link, other)),
+            ),
+        }
     }
 
     /// A bell that only this process rings: each ring counts once, so nobody needs to take it.
@@ -113,11 +135,15 @@ impl Sleep {
 
     /// A bell that a peer rings.
     pub(crate) fn watch_bell(&self, bell: &Arc<OwnedFd>) -> Result<(), SetupError> {
+        self.watch_rung(bell.as_fd(), Rung::Bell(bell.clone()))
+    }
+
+    fn watch_rung(&self, fd: BorrowedFd<'_>, rung: Rung) -> Result<(), SetupError> {
         let mut watched = self.watched();
         let number = watched.next;
-        self.add(bell.as_fd(), number, EventFlags::IN)?;
+        self.add(fd, number, EventFlags::IN)?;
         watched.next += 1;
-        watched.bells.insert(number, bell.clone());
+        watched.bells.insert(number, rung);
         Ok(())
     }
 
@@ -138,26 +164,40 @@ impl Sleep {
 
     /// A bell, if it is watched here: one that is broken no longer is.
     pub(crate) fn forget_bell(&self, bell: &Arc<OwnedFd>) {
+        self.forget_rung(|rung| matches!(rung, Rung::Bell(other) if Arc::ptr_eq(bell, other)));
+    }
+
+    fn forget_rung(&self, is_it: impl Fn(&Rung) -> bool) {
         let mut watched = self.watched();
-        let found = watched.bells.iter().find(|(_, other)| Arc::ptr_eq(bell, other));
+        let found = watched.bells.iter().find(|(_, rung)| is_it(rung));
         if let Some(number) = found.map(|(number, _)| *number) {
             self.forget_number(&mut watched, number);
         }
     }
 
     fn forget_number(&self, watched: &mut Watched, number: u64) {
-        if let Some(bell) = watched.bells.remove(&number) {
-            self.forget(bell.as_fd());
+        match watched.bells.remove(&number) {
+            Some(Rung::Bell(bell)) => self.forget(bell.as_fd()),
+            Some(Rung::Channel(link)) => {
+                link.control.socket().into_iter().for_each(|socket| self.forget(socket));
+            }
+            None => {}
         }
     }
 
     /// A bell says that it was rung. Nobody but its sleeper takes rings, so one that has none is
-    /// broken, and would say so again at once and for ever.
-    fn take_rings(&self, number: u64) {
+    /// broken, and would say so again at once and for ever. Returns whether it is a control channel
+    /// that has something else.
+    fn take_rings(&self, number: u64) -> bool {
         let mut watched = self.watched();
-        if watched.bells.get(&number).is_some_and(|bell| !take_rings(bell)) {
-            self.forget_number(&mut watched, number);
+        match watched.bells.get(&number) {
+            Some(Rung::Channel(link)) => return link.control.take_rings(),
+            Some(Rung::Bell(bell)) if !take_rings(bell) => {
+                self.forget_number(&mut watched, number);
+            }
+            _ => {}
         }
+        false
     }
 
     fn watched(&self) -> MutexGuard<'_, Watched> {
@@ -221,7 +261,7 @@ impl Sleep {
             match event.data.u64() {
                 CONTROL => control = true,
                 OWN => {}
-                number => self.take_rings(number),
+                number => control |= self.take_rings(number),
             }
         }
         control

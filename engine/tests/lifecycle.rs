@@ -9,6 +9,7 @@ use common::directory::Directory;
 use common::ports::{post, progress_until, tell, told};
 use common::system::held;
 use common::{Executor, Family, Line, Process, Random, iterations, with_processes};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 const NAME: u64 = 1;
@@ -489,18 +490,18 @@ fn ask(port: &mut Port, connect: impl FnOnce(&mut Port) -> PeerId) {
     port.flush(service).unwrap();
 }
 
-fn accept(port: &mut Port) -> PeerId {
+fn accept(port: &mut Port, client: &ScopedJoinHandle<'_, ()>) -> PeerId {
     loop {
         match port.accept() {
-            Err(SetupError::TimedOut(_)) => {}
+            Err(SetupError::TimedOut(_)) if !client.is_finished() => {}
             accepted => return accepted.unwrap(),
         }
     }
 }
 
 /// Takes a client's question; without a word to say that it is forgotten.
-fn serve(port: &mut Port, number: usize) {
-    let peer = accept(port);
+fn serve(port: &mut Port, number: usize, client: &ScopedJoinHandle<'_, ()>) {
+    let peer = accept(port, client);
     assert_eq!(peer.index(), number);
     // That earlier ones have died, a wait says, too.
     let message = loop {
@@ -535,7 +536,7 @@ fn a_listener_serves_callers_of_one_number_one_after_the_other() {
                 }
                 client.leave().unwrap();
             });
-            serve(&mut port, number);
+            serve(&mut port, number, &client);
             client.join().unwrap();
         });
     }
@@ -543,8 +544,8 @@ fn a_listener_serves_callers_of_one_number_one_after_the_other() {
     let mut callers = [1, 2].map(|number| Port::open(Config::new().number(number)).unwrap());
     for caller in &mut callers {
         std::thread::scope(|scope| {
-            scope.spawn(|| ask(caller, |port| port.connect(&path).unwrap()));
-            accept(&mut port);
+            let client = scope.spawn(|| ask(caller, |port| port.connect(&path).unwrap()));
+            accept(&mut port, &client);
         });
     }
     let [_lives, gone] = callers;

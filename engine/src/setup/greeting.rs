@@ -13,13 +13,11 @@ use ayre_proto::units::PeerId;
 use rustix::fd::{BorrowedFd, OwnedFd};
 
 /// Spoken in Hello, Welcome and Refuse; changes with any layout of spec/90.
-pub(crate) const VERSION: u64 = 5;
+pub(crate) const VERSION: u64 = 6;
 /// In place of a number, where there is none.
 const NO_NUMBER: u64 = u64::MAX;
 /// What a caller is called of which no more than its number is known.
 pub(super) const OF_NUMBER: &str = "port ";
-/// Descriptors of a Hello: page and bells.
-const HELLO_FDS: usize = 3;
 
 /// One side's part of the handshake.
 pub(super) struct Half {
@@ -83,8 +81,9 @@ impl Half {
 /// A caller's Hello.
 pub(crate) struct Hello {
     pub(super) half: Half,
-    /// Page and bells.
-    pub(super) fds: [OwnedFd; HELLO_FDS],
+    pub(super) page: OwnedFd,
+    /// The port's and the engine's; none of an endpoint.
+    pub(super) bells: Option<[OwnedFd; 2]>,
 }
 
 impl Hello {
@@ -108,8 +107,18 @@ pub(crate) fn hear_hello(socket: BorrowedFd<'_>) -> Result<Option<Hello>, SetupE
         }
         half => half?,
     };
-    let fds = packet.fds.try_into().map_err(|fds: Vec<_>| wrong_descriptors(&fds, socket))?;
-    Ok(Some(Hello { half, fds }))
+    let mut fds = packet.fds;
+    let bells = fds.split_off(fds.len().min(1));
+    let Some(page) = fds.pop() else { return Err(wrong_descriptors(&bells, socket)) };
+    let bells = match half.number {
+        // What else an endpoint hands over is not wanted.
+        None => None,
+        Some(_) => {
+            let bells = bells.try_into();
+            Some(bells.map_err(|bells: Vec<_>| wrong_descriptors(&bells, socket))?)
+        }
+    };
+    Ok(Some(Hello { half, page, bells }))
 }
 
 /// What a packet of this kind says.

@@ -11,7 +11,7 @@ use rustix::net::{
     AddressFamily, Protocol, SocketFlags, SocketType, accept_with, socket_with, socketpair,
 };
 use rustix::path::Arg;
-use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, setrlimit};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use std::ffi::CStr;
 use std::sync::Once;
@@ -29,11 +29,15 @@ const LIMIT_MOST: u64 = 1 << 20;
 pub(crate) fn raise_limit() {
     static RAISED: Once = Once::new();
     RAISED.call_once(|| {
-        let limit = getrlimit(Resource::Nofile);
-        let most = limit.maximum.unwrap_or(LIMIT_MOST).min(LIMIT_MOST);
-        if limit.current.is_some_and(|current| current < most) {
-            // Where a filter of system calls forbids it, the limit is the one that there was.
-            let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(most), ..limit });
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // Where a filter of system calls forbids either, the limit is the one that there was.
+        // SAFETY: the system writes what `limit` has room for.
+        let is_known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
+        let most = limit.rlim_max.min(LIMIT_MOST);
+        if is_known && limit.rlim_cur < most {
+            limit.rlim_cur = most;
+            // SAFETY: it reads `limit`.
+            let _ = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
         }
     });
 }

@@ -2,9 +2,10 @@
 use super::common::system::descriptors;
 use super::common::{Executor, Line, with_processes};
 use ayre::{
-    Config, Endpoint, EndpointOptions, NetOptions, Options, Outgoing, PeerId, Port, ReceiveError,
-    RegionOptions, Rights, Spans, Spin,
+    Address, Config, Endpoint, EndpointOptions, NetOptions, Options, Outgoing, PeerId, Port,
+    Receive, ReceiveError, RegionOptions, RemoteId, Rights, Spans, Spin,
 };
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{
     Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit,
 };
@@ -296,5 +297,98 @@ fn the_limit_of_descriptors_is_raised_once_unless_the_user_has_it_kept() {
             assert_eq!((process.line.hear(), process.line.hear()), (raised, 52), "{word:?}");
             process.succeeds();
         }
+    });
+}
+
+/// Endpoints of a process that call the one of the test.
+const CALLERS: usize = 20;
+
+fn message(to: RemoteId, endpoint: &mut Endpoint) -> bool {
+    let bytes = Spans::default();
+    let message = Outgoing { tag: None, data: None, bytes, context: 0, delivered: false };
+    endpoint.send(to, &message).is_ok()
+}
+
+/// Takes as many messages.
+fn take(endpoint: &mut Endpoint, count: usize) {
+    let mut taken = 0;
+    for _ in 0..count {
+        let into = Spans::default();
+        let any = Receive { source: None, tag: None, into, context: 1, many: None };
+        endpoint.receive(any).unwrap();
+    }
+    while taken < count {
+        endpoint.progress(|end| taken += usize::from(end.context == 1));
+    }
+}
+
+/// Hears an address from the test, or tells it one.
+fn hear_address(line: &Line) -> Address {
+    let mut address = [0; 64];
+    address.as_chunks_mut().0.iter_mut().for_each(|word| *word = line.hear().to_le_bytes());
+    Address::from_bytes(&address).unwrap()
+}
+
+fn tell_address(line: &Line, address: Address) {
+    let bytes = address.to_bytes();
+    bytes.as_chunks().0.iter().for_each(|word| line.say(u64::from_le_bytes(*word)));
+}
+
+/// The endpoint that all call; in a process of its own, whose descriptors are counted.
+fn be_called(mut hub: Endpoint, line: &Line) {
+    tell_address(line, hub.address());
+    let before = open_numbers().len();
+    take(&mut hub, CALLERS);
+    line.say((open_numbers().len() - before) as u64);
+    while !hub.rest(|_| ()) {
+        hub.progress(|_| ());
+    }
+    line.say(0);
+    poll(&mut [PollFd::new(&hub.as_fd(), PollFlags::IN)], None).unwrap();
+    hub.wake();
+    take(&mut hub, CALLERS);
+    // Each leaves: the hub has nothing of them any more.
+    line.say(0);
+    while open_numbers().len() > before {
+        hub.progress(|_| ());
+    }
+}
+
+// spec: LIM-1, ENV-9
+#[test]
+fn a_peer_costs_an_endpoint_two_descriptors_and_wakes_it() {
+    let options = || EndpointOptions::new().spin(Spin::SHARED).local();
+    let child = move |number, line: Line| {
+        let open = || Endpoint::open_with(&options()).unwrap();
+        if number == 0 {
+            return be_called(open(), &line);
+        }
+        let hub = hear_address(&line);
+        let mut callers = [0; CALLERS].map(|_| open());
+        let to_hub = callers.each_mut().map(|caller| caller.remote(&hub).unwrap());
+        let before = open_numbers().len();
+        for _ in 0..2 {
+            for (caller, to) in callers.iter_mut().zip(to_hub) {
+                while !message(to, caller) {
+                    caller.progress(|_| ());
+                }
+            }
+            line.say((open_numbers().len() - before) as u64);
+            line.hear();
+        }
+    };
+    with_processes(child, |family| {
+        let mut hub = family.start_with(|_| ());
+        let mut callers = family.start_with(|_| ());
+        tell_address(&callers.line, hear_address(&hub.line));
+        let two = 2 * CALLERS as u64;
+        assert_eq!((hub.line.hear(), callers.line.hear()), (two, two), "a channel, and a process");
+        hub.line.hear();
+        callers.line.say(0);
+        assert_eq!(callers.line.hear(), two);
+        hub.line.hear();
+        callers.line.say(0);
+        callers.succeeds();
+        hub.succeeds();
     });
 }

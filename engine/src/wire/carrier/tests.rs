@@ -97,7 +97,8 @@ fn port() -> (Port, Carrier) {
 fn link(mail: Mail) -> Link {
     let page = PeerPage::new(OwnPage::new().unwrap().file()).unwrap();
     let (bells, _) = Bells::pair().unwrap();
-    Link { control: crate::control::Channel::Mail(mail), page, bells, fencing: Fencing::Symmetric }
+    let (control, bells) = (crate::control::Channel::Mail(mail), Some(bells));
+    Link { control, page, bells, fencing: Fencing::Symmetric }
 }
 
 fn request(action: Action) -> Request {

@@ -433,6 +433,7 @@ impl Links {
         let mail = Mail::new(&self.identity.any_mail);
         let fencing = if expedited() { Fencing::Asymmetric } else { Fencing::Symmetric };
         let (page, bells) = (self.page_of_peers.clone(), self.bells.clone());
+        let bells = Some(bells);
         let link = Arc::new(Link { control: Channel::Mail(mail.clone()), page, bells, fencing });
         let responder = self.identity.responder.clone();
         let performer = Performer { peer, link: link.clone(), responder };

@@ -3,6 +3,8 @@
 #[cfg(loom)]
 pub(crate) use self::modelled::{AtomicU64, Weak};
 #[cfg(loom)]
+pub(crate) use loom::sync::Mutex as ModelledMutex;
+#[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 // What the other side's membarrier makes of it: wherever that meets the thread, either every access
 // before the compiler fence is visible to the other side, or every access after it sees what the
@@ -11,6 +13,9 @@ pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 pub(crate) use loom::sync::atomic::fence as compiler_fence;
 // For what lives longer than a run of a model, and orders nothing.
 pub(crate) use std::sync::atomic::AtomicU64 as StaticCounter;
+// A lock that models run through, where others lock nothing that a model looks at.
+#[cfg(not(loom))]
+pub(crate) use std::sync::Mutex as ModelledMutex;
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fence, fence,

@@ -9,6 +9,8 @@ use std::sync::OnceLock;
 
 const GLOBAL_EXPEDITED: libc::c_int = 2;
 const REGISTER_GLOBAL_EXPEDITED: libc::c_int = 4;
+const PRIVATE_EXPEDITED: libc::c_int = 8;
+const REGISTER_PRIVATE_EXPEDITED: libc::c_int = 16;
 
 fn membarrier(command: libc::c_int) -> bool {
     // SAFETY: membarrier takes integers only and touches no memory of ours.
@@ -16,6 +18,7 @@ fn membarrier(command: libc::c_int) -> bool {
 }
 
 static REGISTERED: OnceLock<bool> = OnceLock::new();
+static REGISTERED_OWN: OnceLock<bool> = OnceLock::new();
 
 /// Whether this process takes part in other processes' barriers; registers it on the first call.
 pub(crate) fn expedited() -> bool {
@@ -27,6 +30,23 @@ pub(super) fn register_again() {
     if REGISTERED.get() == Some(&true) {
         membarrier(REGISTER_GLOBAL_EXPEDITED);
     }
+    if REGISTERED_OWN.get() == Some(&true) {
+        membarrier(REGISTER_PRIVATE_EXPEDITED);
+    }
+}
+
+/// Whether a thread of this process can have all others execute a full fence; registers the process
+/// on the first call.
+pub(super) fn expedited_own() -> bool {
+    *REGISTERED_OWN.get_or_init(|| membarrier(REGISTER_PRIVATE_EXPEDITED))
+}
+
+/// Has all threads of this process execute a full fence, this one first. False where that is
+/// refused: a sandbox may have come over the process since it was registered.
+pub(super) fn heavy_own() -> bool {
+    // FENCE-A1: as in heavy().
+    fence(Ordering::SeqCst);
+    membarrier(PRIVATE_EXPEDITED)
 }
 
 /// How the two ends of a connection fence, agreed when it is made.

@@ -25,12 +25,16 @@
 //! | DEPOT-R2 journal counts | DEPOT-A2 taking over | the writes in it |
 //! | DEPOT-R3 journal is void | DEPOT-A3 taking over | those writes were made |
 //! | DEPOT-R4 register written | DEPOT-A4 owner's look | the message's data |
+//! | BIAS-R1 program's leaving | BIAS-A1 guest's look | all that was done inside |
+//! | BIAS-R2 guest's leaving | BIAS-A2 program's entering | all that was done inside |
 //! | FENCE-R1 light fence | FENCE-A1 heavy fence | store-then-load on both sides, below |
 //!
 //! Pairs of store-then-load on both sides, where neither may miss the other's store, run through
 //! [`fence`]: a sender publishes and then reads `asleep`, a sleeper sets `asleep` and then looks at
 //! its lanes; an initiator sets `active` and then reads the key's generation, a revoking owner
-//! raises the generation and then reads `active`.
+//! raises the generation and then reads `active`; within one process, a program's thread sets
+//! `inside` and then reads `wanted`, a guest sets `wanted` and then reads `inside` ([`biased`]).
+pub(crate) mod biased;
 pub(crate) mod bytes;
 pub(crate) mod depot;
 pub(crate) mod exposed;
@@ -41,6 +45,8 @@ pub(crate) mod layout;
 pub(crate) mod map;
 #[cfg(all(test, loom))]
 mod model;
+#[cfg(all(test, loom))]
+mod model_biased;
 #[cfg(all(test, loom))]
 mod model_depot;
 pub(crate) mod page;

@@ -83,7 +83,7 @@ pub use connection::Mode;
 pub use counters::Counters;
 pub use endpoint::{
     Address, Context, End, EndReason, Endpoint, EndpointOptions, ExposeError, Found, LatestEnd,
-    Outgoing, REMOTES_MAX, Receive, Received, RemoteId, RemoteNames, Sent, Spot, TouchKind,
+    Lease, Outgoing, REMOTES_MAX, Receive, Received, RemoteId, RemoteNames, Sent, Spot, TouchKind,
     Touched, Update, WINDOW_SPANS_MAX, WINDOWS_MAX, What, Window, Windows, Write,
 };
 pub use error::{Busy, Fault, PostError, ReceiveError, Refusal, SetupError, Status};

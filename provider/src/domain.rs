@@ -1,7 +1,8 @@
 //! Fabrics and domains.
 
 use crate::abi::{DomainAttr, FidDomain, FidEq, REG_MR, RM_DISABLED, THREAD_DOMAIN};
-use crate::abi::{PROGRESS_AUTO, errno};
+use crate::abi::{LOG_DOMAIN, PROGRESS_AUTO, errno};
+use crate::calls::provider;
 use crate::code::{Code, Outcome};
 use crate::eq::Eq;
 use crate::mover::Mover;
@@ -9,9 +10,9 @@ use crate::mr::{Addressing, Memory, Regions};
 use crate::offer::Kind;
 use crate::registry::{self, Body, Entity};
 use crate::source::Source;
-use crate::sys::cell::{Guard, Policy};
+use crate::sys::cell::Policy;
 use crate::sys::object::Object;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A fabric that a program has opened.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ impl Choices {
     }
 
     /// Whether the program keeps its threads apart, so that nothing needs a lock. With a thread of
-    /// ours that makes progress, it cannot.
+    /// ours that tells of all that ends, it cannot.
     pub(crate) fn is_serial(&self) -> bool {
         self.threading == THREAD_DOMAIN && self.data_progress != PROGRESS_AUTO
     }
@@ -58,15 +59,24 @@ pub(crate) struct Domain<L: Policy> {
     /// Of its fabric.
     pub(crate) kind: &'static Kind,
     pub(crate) choices: Choices,
-    pub(crate) regions: L::Cell<Regions<L>>,
+    /// Locked, whatever the policy: memory is registered by one thread while another one polls.
+    pub(crate) regions: Mutex<Regions<L>>,
     /// What peers may work on, through the endpoints that are opened for that.
     pub(crate) memory: Memory,
     /// Where registrations report, if they do.
     reports_to: Mutex<Option<Arc<Object<FidEq, Eq>>>>,
     eq: Mutex<Option<Arc<Object<FidEq, Eq>>>>,
-    /// Makes progress, where the program has asked for that.
-    pub(crate) mover: Mover,
+    /// Serves peers while the program does not call.
+    mover: Mover,
+    offers: Mutex<Offers>,
     fabric: Arc<dyn Entity>,
+}
+
+/// Whether there is memory that peers may work on, and sources that are to be served once there is.
+#[derive(Default)]
+struct Offers {
+    is_made: bool,
+    waiting: Vec<Arc<dyn Source>>,
 }
 
 impl<L: Policy> Domain<L> {
@@ -74,21 +84,59 @@ impl<L: Policy> Domain<L> {
         Self {
             kind,
             choices,
-            regions: L::Cell::new(Regions::new()),
+            regions: Mutex::new(Regions::new()),
             memory: Memory::new(),
             reports_to: Mutex::default(),
             eq: Mutex::default(),
             mover: Mover::default(),
+            offers: Mutex::default(),
             fabric,
         }
     }
 
-    /// A source of this domain, which moves data by itself if the program has asked for that.
+    /// A source of this domain, which moves data by itself if the program has asked for that; if
+    /// not, and peers may work on memory by it, from when there is such memory.
     ///
     /// # Errors
-    /// As [`Mover::add`].
-    pub(crate) fn moves(&self, source: &Arc<dyn Source>) -> Outcome {
-        if self.choices.data_progress == PROGRESS_AUTO { self.mover.add(source) } else { Ok(()) }
+    /// As [`Mover::add`], where the program has asked for that.
+    // spec: ENV-41
+    pub(crate) fn enable(&self, source: &Arc<dyn Source>, is_open_to_work: bool) -> Outcome {
+        if self.choices.data_progress == PROGRESS_AUTO {
+            return self.mover.add(source);
+        }
+        if is_open_to_work {
+            let mut offers = self.offers();
+            match offers.is_made {
+                true => self.serve(source),
+                false => offers.waiting.push(Arc::clone(source)),
+            }
+        }
+        Ok(())
+    }
+
+    /// There is memory that peers may work on.
+    pub(crate) fn offer(&self) {
+        let mut offers = self.offers();
+        offers.is_made = true;
+        offers.waiting.drain(..).for_each(|source| self.serve(&source));
+    }
+
+    /// The source goes.
+    pub(crate) fn disable(&self, source: &Arc<dyn Source>) {
+        self.offers().waiting.retain(|other| !Arc::ptr_eq(other, source));
+        self.mover.remove(source);
+    }
+
+    /// The program has not asked for it, and can do without.
+    fn serve(&self, source: &Arc<dyn Source>) {
+        if let Err(Code(code)) = self.mover.add(source) {
+            let what = "memory is served by the program's own calls only: no thread for it";
+            provider::warn(LOG_DOMAIN, format_args!("{what} (error {code})"));
+        }
+    }
+
+    fn offers(&self) -> MutexGuard<'_, Offers> {
+        self.offers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether queues must not be overrun.

@@ -1,25 +1,33 @@
-//! Automatic progress: a thread that moves a domain's data while its program does not call.
+//! The thread of a domain that serves peers while its program does not call: their work on the
+//! program's memory, and all else that moves data, where the program has asked for that.
 //!
-//! It sleeps in the endpoints' bells when nothing is under way. To a program that makes progress
-//! itself it leaves an endpoint: the first call wakes it, and then it only looks now and then
-//! whether the calls go on. So those who poll hardly notice it, and who rings them need not ring.
-//! In the bells of the other endpoints it sleeps meanwhile.
+//! The program holds each endpoint by a lease, which its calls renew before it runs out; so while
+//! it polls, the thread sleeps, and nobody who polls is disturbed. Where a lease has run out, the
+//! thread looks: if the program has called, only too seldom to renew it, the lease begins anew; if
+//! not, the thread serves the endpoint, and sleeps in its bell when nothing is under way. The
+//! program's next call takes the endpoint back, which wakes nobody.
+//!
+//! A program that sleeps in the bell itself is woken by it, and is given the time of a lease to
+//! come: it may have gone to sleep elsewhere.
 
 use crate::code::{Code, Outcome};
-use crate::source::{Source, Tended};
+use crate::source::{Source, Tended, Visitor};
+use crate::trouble;
 use crate::wait::Wait;
-use ayre::guest;
+use ayre::{Lease, SetupError, guest};
+use rustix::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Between two looks whether the program goes on making progress itself.
-const NAP: Duration = Duration::from_millis(1);
+/// For how long a program may stay away from an endpoint until it is served.
+// spec: ENV-41
+const LEASE: Duration = Duration::from_millis(2);
 
 /// How long the end of the process waits for the thread.
 const FAREWELL: Duration = Duration::from_millis(100);
 
-/// The thread of a domain, from its first endpoint on.
+/// The thread of a domain, from its first source on.
 #[derive(Default)]
 pub(crate) struct Mover {
     running: Mutex<Option<Running>>,
@@ -40,18 +48,20 @@ struct Charge {
 /// One of those.
 struct Ward {
     source: Arc<dyn Source>,
-    /// Its bell ends the thread's sleep.
-    is_watched: bool,
+    visitor: Visitor,
+    /// Of the lease: ends the thread's sleep.
+    timer: OwnedFd,
+    stage: Stage,
 }
 
-/// What has become of a look at everything.
-enum Round {
-    /// There may be more to do.
-    Busy,
-    /// The program does it.
-    Left,
-    /// Whatever comes rings.
-    Quiet,
+/// What is to happen before a ward is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Nothing,
+    /// The lease runs out.
+    Leased,
+    /// The bell rings, or the program has come back and its lease has run out.
+    Watched,
 }
 
 impl Mover {
@@ -66,17 +76,24 @@ impl Mover {
             none => none.insert(Running::start()?),
         };
         let charge = &running.charge;
-        let mut ward = Ward { source: Arc::clone(source), is_watched: false };
-        ward.watch(&charge.wait)?;
+        let ward = Ward::new(source, &charge.wait)?;
+        charge.wait.watch(ward.timer.as_fd())?;
+        ward.visitor.lease.renew();
         charge.wards().push(ward);
-        charge.wait.ring();
         Ok(())
     }
 
     /// When this returns, the thread does not use the source any more.
     pub(crate) fn remove(&self, source: &Arc<dyn Source>) {
         if let Some(running) = &*self.running() {
-            running.charge.wards().retain(|ward| !Arc::ptr_eq(&ward.source, source));
+            running.charge.wards().retain(|ward| {
+                let stays = !Arc::ptr_eq(&ward.source, source);
+                if !stays {
+                    ward.visitor.wait.unwatch(ward.timer.as_fd());
+                    ward.unwatch();
+                }
+                stays
+            });
         }
     }
 
@@ -106,6 +123,11 @@ impl Mover {
     }
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "it maps errors")]
+fn refused(error: SetupError) -> Code {
+    trouble::of_setup("the thread that serves peers", &error)
+}
+
 impl Running {
     fn start() -> Outcome<Self> {
         let wait = Wait::with_descriptor()?;
@@ -128,72 +150,58 @@ impl Charge {
     }
 
     fn look_after(&self) {
+        guest::thread::be_prompt();
         while self.is_over.get().is_none() {
             let over = self.wait.watches_over();
-            match self.round() {
+            if self.round() {
                 // Peers may share the processor.
-                Round::Busy => thread::yield_now(),
-                Round::Left => {
-                    self.wait.sleep(over, Some(Instant::now() + NAP));
-                }
-                Round::Quiet => {
-                    self.wait.sleep(over, None);
-                }
+                thread::yield_now();
+            } else {
+                self.wait.sleep(over, None);
             }
         }
     }
 
-    /// Wards are taken out only between rounds, so that none is used when it has been.
-    fn round(&self) -> Round {
-        let mut wards = self.wards();
-        let (mut any_busy, mut any_left) = (false, false);
-        for ward in &mut *wards {
-            match ward.look_after(&self.wait) {
-                Round::Busy => any_busy = true,
-                Round::Left => any_left = true,
-                Round::Quiet => {}
-            }
-        }
-        match (any_busy, any_left) {
-            (true, _) => Round::Busy,
-            (_, true) => Round::Left,
-            _ => Round::Quiet,
-        }
+    /// Whether there is more to do. Wards are taken out only between rounds, so that none is used
+    /// when it has been.
+    fn round(&self) -> bool {
+        self.wards().iter_mut().fold(false, |any, ward| any | ward.look_after())
     }
 }
 
 impl Ward {
-    fn look_after(&mut self, wait: &Arc<Wait>) -> Round {
-        match self.source.tend() {
-            Tended::Moved => Round::Busy,
-            Tended::Left => {
-                // What rings it concerns the program alone.
-                self.unwatch(wait);
-                Round::Left
-            }
-            // One that cannot be slept for is looked at as often as those that are left.
-            Tended::Idle if self.watch(wait).is_err() => Round::Left,
-            Tended::Idle if self.source.leave(wait) => Round::Quiet,
-            Tended::Idle => Round::Busy,
-        }
+    fn new(source: &Arc<dyn Source>, wait: &Arc<Wait>) -> Outcome<Self> {
+        let lease = Lease::new(LEASE).map_err(refused)?;
+        let timer = lease.descriptor().map_err(refused)?;
+        let visitor = Visitor { wait: Arc::clone(wait), lease };
+        source.admit(visitor.clone());
+        Ok(Self { source: Arc::clone(source), visitor, timer, stage: Stage::Leased })
     }
 
-    fn watch(&mut self, wait: &Wait) -> Outcome {
-        if let Some(descriptor) = self.source.descriptor()
-            && !self.is_watched
-        {
-            wait.watch(descriptor)?;
+    /// Whether there is more to do.
+    fn look_after(&mut self) -> bool {
+        let has_run_out = self.visitor.lease.has_run_out();
+        let has_rung = self.stage == Stage::Watched && self.source.has_rung();
+        if !has_run_out && !has_rung && self.stage != Stage::Nothing {
+            return false;
         }
-        self.is_watched = true;
-        Ok(())
+        let tended = self.source.tend();
+        self.stage = match tended {
+            Tended::Moved => Stage::Nothing,
+            Tended::Waits => Stage::Watched,
+            Tended::Left | Tended::Full => Stage::Leased,
+        };
+        if matches!(tended, Tended::Left | Tended::Full) {
+            self.unwatch();
+        }
+        if tended == Tended::Left {
+            self.visitor.lease.renew();
+        }
+        tended == Tended::Moved
     }
 
-    fn unwatch(&mut self, wait: &Wait) {
-        if let Some(descriptor) = self.source.descriptor()
-            && self.is_watched
-        {
-            wait.unwatch(descriptor);
-        }
-        self.is_watched = false;
+    /// What rings the bell does not concern the thread.
+    fn unwatch(&self) {
+        self.source.descriptor().into_iter().for_each(|bell| self.visitor.wait.unwatch(bell));
     }
 }

@@ -3,6 +3,7 @@
 use crate::code::Outcome;
 use crate::sys::cell::{Guard, Policy};
 use crate::wait::Wait;
+use ayre::Lease;
 use rustix::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -21,14 +22,18 @@ pub(crate) trait Source: Send + Sync + 'static {
         true
     }
 
-    /// As `progress`, for the thread of a domain that makes progress by itself.
+    /// A domain's own thread is to serve peers here from now on, whenever the program stays away.
+    fn admit(&self, _visitor: Visitor) {}
+
+    /// What that thread does here, when the lease has run out, the bell has rung, or there is more
+    /// to do.
     fn tend(&self) -> Tended {
-        if self.progress() { Tended::Moved } else { Tended::Idle }
+        if self.progress() { Tended::Moved } else { Tended::Waits }
     }
 
-    /// As `arm`, for that thread. Who makes progress meanwhile rings `wait`.
-    fn leave(&self, _wait: &Arc<Wait>) -> bool {
-        self.arm()
+    /// Whether the descriptor is readable.
+    fn has_rung(&self) -> bool {
+        false
     }
 
     /// What becomes readable, for sleepers.
@@ -37,13 +42,26 @@ pub(crate) trait Source: Send + Sync + 'static {
     }
 }
 
+/// How a domain's own thread and the program tell each other who is there.
+#[derive(Clone, Debug)]
+pub(crate) struct Visitor {
+    /// What the thread sleeps with.
+    pub(crate) wait: Arc<Wait>,
+    /// The program's on the source.
+    pub(crate) lease: Lease,
+}
+
 /// What a domain's own thread has found at a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tended {
+    /// There may be more to do.
     Moved,
-    Idle,
-    /// The program has made progress since the last look, and will again.
+    /// Nothing, until the bell rings.
+    Waits,
+    /// The program comes: there is nothing to do while the lease lasts.
     Left,
+    /// Nothing, until the program has come.
+    Full,
 }
 
 /// The sources that calls on a queue or a counter give time to.

@@ -88,9 +88,15 @@ impl Place {
     /// A poll has found something: the how many-th.
     #[inline(always)]
     pub(super) fn find(&self) -> u32 {
-        let finds = self.finds.load(Ordering::Relaxed).wrapping_add(1);
+        let finds = self.finds().wrapping_add(1);
         self.finds.store(finds, Ordering::Relaxed);
         finds
+    }
+
+    /// How many polls have found something.
+    #[inline(always)]
+    pub(super) fn finds(&self) -> u32 {
+        self.finds.load(Ordering::Relaxed)
     }
 
     /// Whether other endpoints of this process have found something since this was asked last.

@@ -14,6 +14,7 @@
 //! | `options.rs` | how one is opened |
 //! | `places.rs` | the IP addresses that an address has room for |
 //! | `key.rs` | the key of a job, where it has one |
+//! | `lease.rs` | serving remotes while the program does not poll |
 //! | `links.rs` | when links with other hosts are looked at |
 //! | `meet.rs` | connections that come about while the program goes on |
 //! | `numbers.rs` | numbers of remotes, and which of these make room |
@@ -39,6 +40,7 @@ mod fetch;
 mod kept;
 mod key;
 mod labels;
+mod lease;
 mod links;
 mod meet;
 mod numbers;
@@ -55,6 +57,7 @@ mod touched;
 mod windows;
 
 pub use address::Address;
+pub use lease::Lease;
 pub use numbers::{RemoteId, RemoteNames};
 pub use options::EndpointOptions;
 pub use posted::{Found, Receive};
@@ -289,6 +292,8 @@ pub struct Endpoint {
     latest_end: LatestEnd,
     /// From [`Endpoint::rest`] to [`Endpoint::wake`].
     rests: bool,
+    /// Tells when the program has not polled for a while, if somebody wants to know.
+    lease: Option<Lease>,
 }
 
 impl Endpoint {
@@ -357,6 +362,7 @@ impl Endpoint {
             ended: VecDeque::new(),
             latest_end: LatestEnd::default(),
             rests: false,
+            lease: None,
         };
         endpoint.set_budget();
         Ok(endpoint)
@@ -598,6 +604,9 @@ impl Endpoint {
     /// it is told by the next poll.
     // spec: ENV-14
     pub fn attend(&mut self) {
+        if let Some(lease) = &self.lease {
+            lease.renew_in_time();
+        }
         self.port.progress_lanes();
         self.port.service_control();
         // Who has gone and comes again is let in at once.

@@ -110,16 +110,7 @@ impl Endpoint {
         }
         self.port.announce_sleep(true);
         fence::heavy();
-        let calls = self.calls;
-        self.meet();
-        // Who has been answered may have something to send now.
-        let is_answered = self.calls != calls;
-        let progressed = self.port.progress_all();
-        let turns = self.port.connections.len().max(1);
-        let mut tell: &mut dyn FnMut(End) = &mut tell;
-        let any = (0..turns).any(|_| self.poll(&mut tell)) || !self.ended.is_empty();
-        let is_told = progressed || is_answered || self.port.has_mail();
-        if any || is_told || !self.port.died.is_empty() {
+        if self.look_everywhere(&mut tell) || self.port.has_mail() || !self.port.died.is_empty() {
             self.wake();
             return false;
         }
@@ -132,6 +123,19 @@ impl Endpoint {
         }
         self.rests = true;
         true
+    }
+
+    /// Takes from everybody, callers too, what has come. Whether there was anything, or is more.
+    pub(super) fn look_everywhere(&mut self, tell: &mut dyn FnMut(End)) -> bool {
+        let calls = self.calls;
+        self.meet();
+        // Who has been answered may have something to send now.
+        let is_answered = self.calls != calls;
+        let progressed = self.port.progress_all();
+        let turns = self.port.connections.len().max(1);
+        let mut tell = tell;
+        let any = (0..turns).any(|_| self.poll(&mut tell)) || !self.ended.is_empty();
+        any || progressed || is_answered
     }
 
     /// Something was put off to the next poll, for which nobody else rings.

@@ -24,6 +24,16 @@ impl Alarm {
         self.timer.as_fd()
     }
 
+    /// Another descriptor of it.
+    pub(crate) fn copy(&self) -> Result<OwnedFd, SetupError> {
+        descriptor::copy(&self.timer).map_err(SetupError::os("fcntl"))
+    }
+
+    /// Whether its time has come since it was set, or this was asked.
+    pub(crate) fn has_come(&self) -> bool {
+        rustix::io::read(&self.timer, &mut [0; 8]).is_ok()
+    }
+
     /// Sets it to this time, or to none.
     pub(crate) fn set(&mut self, at: Option<Instant>) {
         if at.is_none() && !self.is_set {

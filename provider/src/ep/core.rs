@@ -5,6 +5,7 @@ use super::op::Op;
 use super::peers::Peers;
 use super::place;
 use super::side::{Side, Way};
+use super::visit::{self, Visit};
 use crate::abi::{
     ATOMIC, DIRECTED_RECV, FidCntr, FidCq, MULTI_RECV, READ, RECV, REMOTE_CQ_DATA, REMOTE_READ,
     REMOTE_WRITE, RMA, RMA_EVENT, SEND, WRITE, errno,
@@ -15,22 +16,19 @@ use crate::cntr::Cntr;
 use crate::code::{Code, Outcome};
 use crate::cq::{Completion, Cq, Failure};
 use crate::domain::DomainObject;
-use crate::source::{Source, Tended};
-use crate::sys::cell::{Guard, Policy};
+use crate::source::{Source, Tended, Visitor};
+use crate::sys::cell::{Guard, Policy, Visit as _};
 use crate::sys::object::Object;
 use crate::trouble::{self, Unanswered};
-use crate::wait::Wait;
 use ayre::guest::descriptor;
 use ayre::{
     Busy, End, Fault, Found, LatestEnd, PostError, Received, RemoteId, SetupError, TouchKind,
     Touched, What,
 };
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::thread::{Pid, gettid};
 use std::collections::{HashMap, VecDeque};
 use std::hint::black_box;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Bytes of the longest message.
 pub(crate) const MESSAGE_MAX: usize = 1 << 40;
@@ -38,21 +36,12 @@ pub(crate) const MESSAGE_MAX: usize = 1 << 40;
 /// Bytes that a receive of many messages must have left, unless the program says.
 const MIN_MULTI_RECV: usize = 64;
 
-/// Who sleeps until something comes.
-#[derive(Debug)]
-enum Sleeper {
-    /// A thread of the program's.
-    Thread(Pid),
-    /// The domain's own, and how it is told that the program makes progress.
-    Mover(Arc<Wait>),
-}
-
 /// The state of an endpoint, under one lock, if there are locks.
 pub(super) struct State<L: Policy> {
     pub(super) endpoint: ayre::Endpoint,
     pub(super) peers: Peers,
     /// Which peer has ended last, and why.
-    latest: LatestEnd,
+    pub(super) latest: LatestEnd,
     /// Calls that are not answered yet, by the numbers of the peers.
     unanswered: Unanswered,
     pub(super) tx: Side<L>,
@@ -65,18 +54,17 @@ pub(super) struct State<L: Policy> {
     pub(super) is_enabled: bool,
     caps: u64,
     /// Whose regions count what is done to them through this endpoint, if they do.
-    counting: Option<Arc<DomainObject<L>>>,
-    /// Peers ring, because these may sleep.
-    sleepers: Vec<Sleeper>,
-    /// A call of the program's has made progress since the domain's thread looked.
-    is_polled: bool,
+    pub(super) counting: Option<Arc<DomainObject<L>>>,
+    pub(super) visit: Visit,
 }
 
 /// What calls, queues and address vectors know of an endpoint.
 pub(crate) struct Core<L: Policy> {
-    pub(super) state: L::Cell<State<L>>,
+    pub(super) state: L::Visited<State<L>>,
     /// Becomes readable when something comes and the endpoint rests.
-    bell: OwnedFd,
+    pub(super) bell: Arc<OwnedFd>,
+    /// The domain's thread, once it is to come.
+    visitor: OnceLock<Visitor>,
     pub(crate) address: Address,
 }
 
@@ -90,10 +78,10 @@ impl<L: Policy> Core<L> {
             endpoint.share(domain.memory.of(wishes.addressing));
         }
         let counting = (wishes.caps & RMA_EVENT != 0).then(|| Arc::clone(domain));
-        let bell = descriptor::copy(endpoint.as_fd())?;
+        let bell = Arc::new(descriptor::copy(endpoint.as_fd())?);
         let address = Address::Of(endpoint.address());
         let (latest, names) = (endpoint.latest_end(), endpoint.remote_names());
-        let state = L::Cell::new(State {
+        let state = L::Visited::new(State {
             endpoint,
             peers: Peers::new(names),
             latest,
@@ -106,10 +94,9 @@ impl<L: Policy> Core<L> {
             is_enabled: false,
             caps: wishes.caps,
             counting,
-            sleepers: Vec::new(),
-            is_polled: false,
+            visit: Visit::new(&bell),
         });
-        Ok(Arc::new(Self { state, bell, address }))
+        Ok(Arc::new(Self { state, bell, visitor: OnceLock::new(), address }))
     }
 
     pub(super) fn bind_cq(&self, cq: &Arc<Object<FidCq, Cq<L>>>, flags: u64) -> Outcome {
@@ -178,6 +165,11 @@ impl<L: Policy> Core<L> {
         })
     }
 
+    /// Whether peers may work on memory by this endpoint.
+    pub(super) fn is_open_to_work(&self) -> bool {
+        self.state.with(|state| state.caps & (REMOTE_READ | REMOTE_WRITE) != 0)
+    }
+
     /// Operations under way.
     pub(crate) fn under_way(&self) -> usize {
         self.state.with(|state| state.endpoint.under_way())
@@ -187,24 +179,15 @@ impl<L: Policy> Core<L> {
 impl<L: Policy> State<L> {
     #[inline(always)]
     pub(super) fn progress(&mut self) -> bool {
-        self.is_polled = true;
-        if !self.sleepers.is_empty() {
-            self.rouse(Some(gettid()));
+        if self.rx.must_look() {
+            return self.look_first();
         }
-        self.advance()
-    }
-
-    #[inline(always)]
-    fn advance(&mut self) -> bool {
-        if self.rx.is_flooded() || self.endpoint.finds_nothing() {
-            return false;
-        }
-        self.advance_on()
+        !self.endpoint.finds_nothing() && self.advance_on()
     }
 
     /// Not a part of what finds nothing, so that that is short.
     #[inline(never)]
-    fn advance_on(&mut self) -> bool {
+    pub(super) fn advance_on(&mut self) -> bool {
         let Self { endpoint, tx, rx, peers, latest, counting, .. } = self;
         endpoint.progress_on(
             #[inline(always)]
@@ -212,36 +195,24 @@ impl<L: Policy> State<L> {
         )
     }
 
-    /// This thread is awake, the domain's own one if none is named. Peers go on ringing for the
-    /// others that sleep; to a program that polls, the domain's thread leaves it.
-    #[cold]
-    fn rouse(&mut self, thread: Option<Pid>) {
-        self.sleepers.retain(|sleeper| match sleeper {
-            Sleeper::Thread(sleeper) => Some(*sleeper) != thread,
-            Sleeper::Mover(wait) => {
-                if thread.is_some() {
-                    wait.ring();
-                }
-                false
-            }
-        });
-        self.endpoint.wake();
-        if !self.sleepers.is_empty() && !self.rest() {
-            self.tx.ring();
-            self.rx.ring();
-        }
-    }
-
-    /// The domain's thread sleeps, and whoever sends rings for it.
-    fn is_mover_asleep(&self) -> bool {
-        self.sleepers.iter().any(|sleeper| matches!(sleeper, Sleeper::Mover(_)))
-    }
-
-    fn rest(&mut self) -> bool {
+    /// The bell rings for whatever comes from here on, and what has come is told. False if there is
+    /// more to do.
+    pub(super) fn rest(&mut self) -> bool {
         let Self { endpoint, tx, rx, peers, latest, counting, .. } = self;
         endpoint.rest(|end| {
             tell(end, (&mut *tx, &mut *rx), (&mut *peers, latest), counting.as_ref());
         })
+    }
+
+    pub(super) fn tell(&mut self, end: End) {
+        let Self { tx, rx, peers, latest, counting, .. } = self;
+        tell(end, (tx, rx), (peers, latest), counting.as_ref());
+    }
+
+    /// Wakes those who sleep.
+    pub(super) fn ring(&self) {
+        self.tx.ring();
+        self.rx.ring();
     }
 
     fn side(&mut self, direction: u64) -> Outcome<&mut Side<L>> {
@@ -299,16 +270,9 @@ impl<L: Policy> State<L> {
     }
 }
 
-/// Whether a bell has rung.
-fn has_rung(bell: &OwnedFd) -> bool {
-    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    // Who cannot be told looks.
-    poll(&mut [PollFd::new(bell, PollFlags::IN)], Some(&at_once)) != Ok(0)
-}
-
 /// Something has ended.
 #[inline(always)]
-fn tell<L: Policy>(
+pub(super) fn tell<L: Policy>(
     end: End,
     (tx, rx): (&mut Side<L>, &mut Side<L>),
     (peers, latest): (&mut Peers, &LatestEnd),
@@ -357,8 +321,7 @@ fn tell_other<L: Policy>(
         }
         What::Touched(touched) => {
             let completion = touch(&touched, peers);
-            let way = if completion.flags & REMOTE_READ != 0 { Way::Read } else { Way::Write };
-            rx.ended(way, completion, touched.data.is_some());
+            rx.ended(way_of_touch(&touched), completion, touched.data.is_some());
             if touched.kind != TouchKind::Read
                 && let Some(domain) = counting
             {
@@ -380,6 +343,14 @@ fn way(flags: u64) -> Way {
         0 => Way::Message,
         READ => Way::Read,
         _ => Way::Write,
+    }
+}
+
+/// As what is counted what a peer has done to our memory.
+pub(super) fn way_of_touch(touched: &Touched) -> Way {
+    match touched.kind {
+        TouchKind::Read | TouchKind::Fetched => Way::Read,
+        TouchKind::Wrote | TouchKind::Updated => Way::Write,
     }
 }
 
@@ -443,46 +414,23 @@ impl<L: Policy> Source for Core<L> {
     }
 
     fn arm(&self) -> bool {
-        self.state.with(|state| {
-            let sleeps = state.rest();
-            let own = gettid();
-            let is_own = |sleeper: &Sleeper| matches!(sleeper, Sleeper::Thread(pid) if *pid == own);
-            if sleeps && !state.sleepers.iter().any(is_own) {
-                state.sleepers.push(Sleeper::Thread(own));
-            }
-            sleeps
-        })
+        self.state.with(State::arm)
+    }
+
+    fn admit(&self, visitor: Visitor) {
+        // Not into the state: the program may be in a call, in another thread than this one.
+        let _ = self.visitor.set(visitor);
+        self.state.admit();
     }
 
     fn tend(&self) -> Tended {
-        self.state.with(|state| {
-            if std::mem::take(&mut state.is_polled) {
-                // Rings that come while somebody sleeps are his.
-                match state.sleepers.is_empty() {
-                    true => state.endpoint.attend(),
-                    false => state.rouse(None),
-                }
-                return Tended::Left;
-            }
-            if state.is_mover_asleep() && !has_rung(&self.bell) {
-                return Tended::Idle;
-            }
-            if !state.sleepers.is_empty() {
-                state.rouse(None);
-            }
-            if state.advance() { Tended::Moved } else { Tended::Idle }
-        })
+        let Some(visitor) = self.visitor.get() else { return Tended::Left };
+        // A program that is in a call comes.
+        self.state.visit(|state| state.tend(visitor)).unwrap_or(Tended::Left)
     }
 
-    fn leave(&self, wait: &Arc<Wait>) -> bool {
-        self.state.with(|state| {
-            let is_asleep = state.is_mover_asleep();
-            let sleeps = is_asleep || state.rest();
-            if sleeps && !is_asleep {
-                state.sleepers.push(Sleeper::Mover(Arc::clone(wait)));
-            }
-            sleeps
-        })
+    fn has_rung(&self) -> bool {
+        visit::has_rung(&self.bell)
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

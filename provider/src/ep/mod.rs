@@ -10,6 +10,7 @@
 //! | `remote.rs` | working on peers' memory |
 //! | `place.rs` | finding an endpoint by an IP address and a port |
 //! | `side.rs` | what one direction reports to |
+//! | `visit.rs` | who is there for peers: the program, awake or asleep, or the domain's thread |
 
 mod core;
 mod message;
@@ -19,6 +20,7 @@ mod place;
 mod receive;
 mod remote;
 mod side;
+mod visit;
 
 pub(crate) use self::core::{Core, MESSAGE_MAX};
 pub(crate) use message::Message;
@@ -185,7 +187,7 @@ impl<L: Policy> Body for Ep<L> {
             }
             self.core.check_queues()?;
             let av = bound.av.clone().ok_or(Code(errno::ENOAV))?;
-            self.domain.moves(&self.source())?;
+            self.domain.enable(&self.source(), self.core.is_open_to_work())?;
             bound.is_enabled = true;
             av
         };
@@ -208,7 +210,7 @@ impl<L: Policy> Body for Ep<L> {
 
     fn close(&self) -> Outcome {
         let source = self.source();
-        self.domain.mover.remove(&source);
+        self.domain.disable(&source);
         let bound = self.bound();
         if let Some(av) = &bound.av {
             av.unwatch(&self.watcher());

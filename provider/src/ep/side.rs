@@ -32,7 +32,8 @@ pub(super) struct Side<L: Policy> {
     flags: u64,
     /// What is added to the flags of calls that have some.
     added: u64,
-    /// The program has to read before more is posted that is told of.
+    /// The program has to read before more is posted that is told of; or else something is to be
+    /// looked at before progress.
     may_be_full: bool,
 }
 
@@ -71,6 +72,11 @@ impl<L: Policy> Side<L> {
         self.counters.iter().zip(self.bits).any(|(cntr, bit)| cntr.is_some() && bits & bit != 0)
     }
 
+    /// Whether this way is counted.
+    pub(super) fn counts_way(&self, way: Way) -> bool {
+        self.counters[way as usize].is_some()
+    }
+
     /// What the program has chosen for calls without flags of their own.
     pub(super) fn chosen(&self) -> u64 {
         self.chosen
@@ -98,6 +104,17 @@ impl<L: Policy> Side<L> {
     #[inline]
     pub(super) fn is_full(&mut self) -> bool {
         self.may_be_full && self.look_whether_full()
+    }
+
+    /// Whether something is to be looked at before progress: the queue may be full, or
+    /// [`Self::look_again`] was called.
+    #[inline(always)]
+    pub(super) fn must_look(&self) -> bool {
+        self.may_be_full
+    }
+
+    pub(super) fn look_again(&mut self) {
+        self.may_be_full = true;
     }
 
     #[cold]

@@ -4,13 +4,23 @@
 //! The two are chosen once, when a domain is opened, and make two sets of function tables: the
 //! calls themselves do not ask.
 
+use ayre::guest::Biased;
 use std::cell::UnsafeCell;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, TryLockError};
+
+/// Looks of our thread whether a call of the program's is over.
+const LOOKS: u32 = 100;
 
 /// How the objects of a domain are kept from being used by two threads at a time.
 pub(crate) trait Policy: Send + Sync + 'static {
     /// Where state is kept.
     type Cell<T: Send + 'static>: Guard<T>;
+
+    /// Where state is kept that the domain's own thread uses, too.
+    type Visited<T: Send + 'static>: Visit<T>;
+
+    /// The domain's own thread may use other cells while it uses a visited one.
+    const IS_SHARED: bool;
 }
 
 /// State that one thread uses at a time.
@@ -19,6 +29,15 @@ pub(crate) trait Guard<T>: Send + Sync + 'static {
 
     /// Runs `f` on the state. It must not come back to the same cell.
     fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R;
+}
+
+/// State that a thread of ours uses in the program's absence.
+pub(crate) trait Visit<T>: Guard<T> {
+    /// That thread may come from here on.
+    fn admit(&self);
+
+    /// It comes: runs `f` on the state, unless a call of the program's does so just now.
+    fn visit<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R>;
 }
 
 /// Any thread may make any call at any time.
@@ -31,10 +50,14 @@ pub(crate) enum Serial {}
 
 impl Policy for Shared {
     type Cell<T: Send + 'static> = Mutex<T>;
+    type Visited<T: Send + 'static> = Mutex<T>;
+    const IS_SHARED: bool = true;
 }
 
 impl Policy for Serial {
     type Cell<T: Send + 'static> = SerialCell<T>;
+    type Visited<T: Send + 'static> = Biased<T>;
+    const IS_SHARED: bool = false;
 }
 
 impl<T: Send + 'static> Guard<T> for Mutex<T> {
@@ -46,6 +69,46 @@ impl<T: Send + 'static> Guard<T> for Mutex<T> {
     fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         // A panic ends the process, so no lock is ever found poisoned.
         f(&mut self.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl<T: Send + 'static> Visit<T> for Mutex<T> {
+    fn admit(&self) {}
+
+    fn visit<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
+        // Most calls are short.
+        let free = (0..LOOKS).find_map(|_| match self.try_lock() {
+            Ok(value) => Some(value),
+            Err(TryLockError::Poisoned(value)) => Some(value.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                std::hint::spin_loop();
+                None
+            }
+        });
+        free.map(|mut value| f(&mut value))
+    }
+}
+
+impl<T: Send + 'static> Guard<T> for Biased<T> {
+    fn new(value: T) -> Self {
+        // SAFETY: such cells exist in domains only that were opened with FI_THREAD_DOMAIN, by which
+        // the program has promised what is asked for here.
+        unsafe { Self::new(value) }
+    }
+
+    #[inline(always)]
+    fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        self.with(f)
+    }
+}
+
+impl<T: Send + 'static> Visit<T> for Biased<T> {
+    fn admit(&self) {
+        self.admit();
+    }
+
+    fn visit<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
+        self.visit(f)
     }
 }
 
@@ -98,6 +161,20 @@ mod tests {
     fn both_kinds_keep_their_value() {
         assert_eq!(count::<Shared>(), 2);
         assert_eq!(count::<Serial>(), 2);
+    }
+
+    fn visits<L: Policy>() {
+        let cell = L::Visited::new(1);
+        cell.admit();
+        assert_eq!(cell.with(|value| (*value, cell.visit(|value| *value))), (1, None));
+        assert_eq!(cell.visit(|value| std::mem::replace(value, 2)), Some(1));
+        assert_eq!(cell.with(|value| *value), 2);
+    }
+
+    #[test]
+    fn our_thread_comes_only_while_the_program_is_in_no_call() {
+        visits::<Shared>();
+        visits::<Serial>();
     }
 
     #[test]

@@ -1,0 +1,178 @@
+//! Serving remotes in the program's stead, by another thread of its process, while that is away.
+//!
+//! The program holds its endpoint by a lease, which its polls renew. Nobody looks whether it still
+//! does: the lease is a timer of the system, set anew before it runs out, so that a program that
+//! polls costs nobody a wake-up, and itself a call of the system in a millisecond. When it runs
+//! out, whoever waits for that has the endpoint to himself, by means of his own (the program may
+//! come back at any instruction), serves, and rests.
+use super::{End, Endpoint};
+use crate::error::SetupError;
+use crate::wire::Alarm;
+use rustix::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Renewals in a lease's length, for one that polls all the time.
+const RENEWALS: u32 = 3;
+
+/// For how long a program may stay away from its endpoint. Clones are the same lease.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    length: Duration,
+    held: Arc<Mutex<Held>>,
+}
+
+#[derive(Debug)]
+struct Held {
+    alarm: Alarm,
+    /// When it was set last; none while nobody holds it.
+    renewed: Option<Instant>,
+}
+
+impl Lease {
+    /// One that nobody holds yet.
+    ///
+    /// # Errors
+    /// [`SetupError::Os`] where the system refuses a timer.
+    pub fn new(length: Duration) -> Result<Self, SetupError> {
+        let held = Held { alarm: Alarm::new()?, renewed: None };
+        Ok(Self { length, held: Arc::new(Mutex::new(held)) })
+    }
+
+    /// Another descriptor of the timer, which can be read from when the lease has run out until it
+    /// is renewed, ended, or looked at by [`Lease::has_run_out`].
+    ///
+    /// # Errors
+    /// [`SetupError::Os`] where there is none left.
+    pub fn descriptor(&self) -> Result<OwnedFd, SetupError> {
+        self.held().alarm.copy()
+    }
+
+    /// It is held from now on, for its length.
+    pub fn renew(&self) {
+        self.held().renew(self.length);
+    }
+
+    /// Nobody holds it, and it does not run out.
+    pub fn end(&self) {
+        let mut held = self.held();
+        held.renewed = None;
+        held.alarm.set(None);
+    }
+
+    /// Whether it has run out since this was asked last.
+    pub fn has_run_out(&self) -> bool {
+        self.held().alarm.has_come()
+    }
+
+    /// Its holder polls.
+    pub(super) fn renew_in_time(&self) {
+        let mut held = self.held();
+        if held.renewed.is_some_and(|at| at.elapsed() >= self.length / RENEWALS) {
+            held.renew(self.length);
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    fn renew(&mut self, length: Duration) {
+        let now = Instant::now();
+        self.renewed = Some(now);
+        self.alarm.set(Some(now + length));
+    }
+}
+
+impl Endpoint {
+    /// The program's polls renew this lease from here on, while somebody holds it.
+    // spec: ENV-41
+    pub fn hold(&mut self, lease: &Lease) {
+        self.lease = Some(lease.clone());
+    }
+
+    /// As [`Endpoint::progress`], for a thread that does it in the program's stead: looks at all
+    /// remotes at once, and neither yields nor sleeps. Whether there was anything, or is more.
+    // spec: ENV-41
+    pub fn serve(&mut self, mut tell: impl FnMut(End)) -> bool {
+        self.port.service_control();
+        let has_died = !self.port.died.is_empty();
+        if has_died {
+            self.mourn();
+        }
+        let any = self.look_everywhere(&mut tell) || has_died;
+        any | (!self.ended.is_empty() && self.tell_ended(&mut tell))
+    }
+
+    /// Changes with each poll, and with nothing else: those that have found nothing, and something.
+    pub fn polls(&self) -> (u32, u32) {
+        (self.idle, self.place.finds())
+    }
+
+    /// From [`Endpoint::rest`] to [`Endpoint::wake`].
+    pub const fn is_resting(&self) -> bool {
+        self.rests
+    }
+
+    /// Whether so much is kept of some remote that waits for the program's receives, that no more
+    /// should be taken before it posts some.
+    // spec: ENV-41
+    pub fn keeps_much(&self) -> bool {
+        self.curbed > 0
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::config::Spin;
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    /// Longer than any test takes.
+    const EVER: Duration = Duration::from_secs(3600);
+
+    fn wait(fd: &OwnedFd) {
+        assert_eq!(poll(&mut [PollFd::new(fd, PollFlags::IN)], None), Ok(1));
+    }
+
+    // spec: ENV-41
+    #[test]
+    fn a_lease_that_nobody_renews_runs_out_once() {
+        let lease = Lease::new(Duration::from_micros(1)).unwrap();
+        assert!(!lease.has_run_out(), "nobody has held it");
+        lease.renew();
+        wait(&lease.descriptor().unwrap());
+        assert!(lease.has_run_out() && !lease.has_run_out());
+        lease.renew();
+        wait(&lease.descriptor().unwrap());
+        lease.end();
+        assert!(!lease.has_run_out());
+    }
+
+    // spec: ENV-41
+    #[test]
+    fn polls_renew_a_lease_that_is_held_and_no_other() {
+        let lease = Lease::new(EVER).unwrap();
+        let mut endpoint = Endpoint::open(Spin::SHARED).unwrap();
+        endpoint.hold(&lease);
+        let set_long_ago = |lease: &Lease| {
+            lease.renew();
+            let ago = Instant::now().checked_sub(EVER / RENEWALS);
+            lease.held().renewed = ago;
+            ago
+        };
+        let Some(ago) = set_long_ago(&lease) else { return };
+        while lease.held().renewed == Some(ago) {
+            endpoint.progress(|_| {});
+        }
+        let renewed = lease.held().renewed;
+        let mut poll_on = || (0..4096).for_each(|_| _ = endpoint.progress(|_| {}));
+        poll_on();
+        assert_eq!(lease.held().renewed, renewed, "it has just been");
+        lease.end();
+        poll_on();
+        assert_eq!(lease.held().renewed, None, "nobody holds it");
+    }
+}

@@ -370,6 +370,22 @@ lu() {
     fi
 }
 
+# windows MPI: one rank works on the other one's windows, which computes.
+windows() {
+    mpi="$1"
+    begin "windows of one who computes" "$1" 2
+    prepare "$mpi"
+    launch "$mpi" ayre 2 env OMPI_MCA_osc=rdma,sm OMPI_MCA_btl=self,ofi \
+        timeout 60 "$(python_of "$mpi")" "$sets/windows.py" >"$work/windows" 2>&1 ||
+        echo "failed" >>"$work/windows"
+    if [ "$(grep -c ' ms$' "$work/windows")" -eq 3 ] && ! grep -q failed "$work/windows"; then
+        ends 3 0 0 "$(tr '\n' ' ' <"$work/windows")"
+    else
+        ends 0 1 0 "it hangs or has failed"
+        tail -n 5 "$work/windows" | sed 's/^/    /'
+    fi
+}
+
 # cell WHAT MPI...: where it is asked for.
 cell() {
     case "$wanted" in
@@ -387,6 +403,8 @@ if [ "$wanted" = quick ]; then
     cell lammps openmpi-4.1 2
     cell killed openmpi-4.1
     cell many openmpi-4.1 2
+    cell windows openmpi-4.1
+    cell windows mpich-5
     cell children openmpi-4.1
     cell lu openmpi-4.1 4
 else
@@ -396,6 +414,7 @@ else
         done
         cell killed "$mpi"
         cell many "$mpi" 3
+        cell windows "$mpi"
         cell children "$mpi"
         for ranks in 2 4; do
             cell lammps "$mpi" "$ranks"

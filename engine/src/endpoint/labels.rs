@@ -7,7 +7,10 @@ use super::Context;
 use super::posted::Incoming;
 use super::slots::Slots;
 use ayre_proto::matching::ReceiveId;
-use std::collections::{HashMap, VecDeque};
+use slab::Slab;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// Notes beyond twice the receives that there ever were.
 const SPARE: usize = 1024;
@@ -15,10 +18,37 @@ const SPARE: usize = 1024;
 /// Keys of receives by their labels, in the order of posting; some may be gone, or be others' now.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
-    /// None unless posted receives are noted.
-    keys: Option<HashMap<u64, VecDeque<usize>>>,
-    count: usize,
+    /// First and last note of each; none unless posted receives are noted.
+    chains: Option<HashMap<u64, (usize, usize), BuildHasherDefault<Spread>>>,
+    notes: Slab<Note>,
     max: usize,
+}
+
+/// The key of a receive, and the next note of the same label, if this is not the last.
+#[derive(Clone, Copy, Debug)]
+struct Note {
+    key: usize,
+    next: usize,
+}
+
+/// Spreads labels, which are the program's own: addresses, most of them.
+#[derive(Debug, Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    #[inline]
+    fn write_u64(&mut self, word: u64) {
+        let product = u128::from(self.0 ^ word) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = product as u64 ^ (product >> 64) as u64;
+    }
 }
 
 const fn label(context: Context) -> u64 {
@@ -30,19 +60,26 @@ impl Labels {
     #[inline(always)]
     pub(super) fn note(&mut self, receives: &Slots<Incoming>, key: usize) {
         // Its context is read only then: nothing of it is kept for this.
-        if self.keys.is_some() {
+        if self.chains.is_some() {
             self.note_on(receives[key].context, key);
         }
     }
 
     #[cold]
     fn note_on(&mut self, context: Context, key: usize) {
-        let Some(keys) = self.keys.as_mut().filter(|_| self.count < self.max) else {
+        let Self { chains, notes, max } = self;
+        let Some(chains) = chains.as_mut().filter(|_| notes.len() < *max) else {
             *self = Self::default();
             return;
         };
-        keys.entry(label(context)).or_default().push_back(key);
-        self.count += 1;
+        let own = notes.insert(Note { key, next: 0 });
+        match chains.entry(label(context)) {
+            Entry::Vacant(none) => _ = none.insert((own, own)),
+            Entry::Occupied(mut chain) => {
+                let (_, last) = chain.get_mut();
+                notes[std::mem::replace(last, own)].next = own;
+            }
+        }
     }
 
     /// The receive with this label that waits longest, if one does.
@@ -52,30 +89,33 @@ impl Labels {
         receives: &Slots<Incoming>,
         of: u64,
     ) -> Option<(usize, ReceiveId)> {
-        if self.keys.is_none() {
+        if self.chains.is_none() {
             self.note_all(receives);
         }
-        let all = self.keys.as_mut()?;
-        let keys = all.get_mut(&of)?;
-        let mut found = None;
-        while found.is_none()
-            && let Some(key) = keys.pop_front()
-        {
-            self.count -= 1;
+        let Self { chains, notes, .. } = self;
+        let Entry::Occupied(mut chain) = chains.as_mut()?.entry(of) else { return None };
+        loop {
+            let (first, last) = chain.get_mut();
+            let Note { key, next } = notes.remove(*first);
+            let is_last = *first == *last;
+            *first = next;
             let waits = receives.get(key).filter(|it| label(it.context) == of && !it.released);
-            found = waits.and_then(|incoming| Some((key, incoming.id?)));
+            let found = waits.and_then(|incoming| Some((key, incoming.id?)));
+            if is_last {
+                chain.remove();
+                return found;
+            }
+            if found.is_some() {
+                return found;
+            }
         }
-        if keys.is_empty() {
-            all.remove(&of);
-        }
-        found
     }
 
     #[cold]
     fn note_all(&mut self, receives: &Slots<Incoming>) {
         let mut waiting: Vec<_> = receives.iter().filter(|(_, it)| it.id.is_some()).collect();
         waiting.sort_unstable_by_key(|(_, incoming)| incoming.id);
-        self.keys = Some(HashMap::new());
+        self.chains = Some(HashMap::default());
         self.max = 2 * receives.places() + SPARE;
         waiting.into_iter().for_each(|(key, incoming)| self.note_on(incoming.context, key));
     }

@@ -18,6 +18,9 @@ const RECENT: usize = 5;
 /// Bytes that come by the first method before anything is compared: until then what it goes through
 /// is touched for the first time, page by page.
 const WARM: u64 = 8 << 20;
+/// Bytes of a message that touches all of the widest ring alone, which is in vain if it is the only
+/// one: such ones are compared from the beginning, and begin with the other method.
+const LONG: u64 = 4 << 20;
 /// Bytes of the shortest messages of the first class; each further one begins at twice as many.
 const SHORTEST: u64 = 16 << 10;
 const CLASSES: usize = 12;
@@ -75,10 +78,10 @@ impl Rival {
 
 impl Class {
     /// Which method is next.
-    fn next(&self) -> usize {
+    fn next(&self, is_long: bool) -> usize {
         let turn = self.rounds;
         if turn < FIRST {
-            return turn as usize % RIVALS.len();
+            return (turn as usize + usize::from(is_long)) % RIVALS.len();
         }
         let [first, other] = &self.rivals;
         let is_other = other.usual() < first.usual() * NOISE;
@@ -90,14 +93,19 @@ impl Trials {
     /// By which method the next message of so many bytes goes.
     // spec: INJ-8
     pub(crate) fn choose(&mut self, bytes: u64) -> Method {
-        if self.warm < WARM {
+        if self.is_cold(bytes) {
             return RIVALS[0];
         }
         let class = &mut self.classes[class_of(bytes)];
         class.under_way += 1;
-        let by = class.round.by.unwrap_or_else(|| class.next());
+        let by = class.round.by.unwrap_or_else(|| class.next(bytes >= LONG));
         class.round.by = Some(by);
         RIVALS[by]
+    }
+
+    /// Whether messages of so many bytes are not compared yet.
+    fn is_cold(&self, bytes: u64) -> bool {
+        self.warm < WARM && bytes < LONG
     }
 
     /// A message of so many bytes does not come, or not by the method chosen.
@@ -113,7 +121,7 @@ impl Trials {
     /// A message of so many bytes has come, and has taken so long.
     // spec: INJ-8
     pub(crate) fn note(&mut self, method: Method, bytes: u64, took: Duration) {
-        if self.warm < WARM {
+        if self.is_cold(bytes) {
             self.warm = self.warm.saturating_add(bytes);
             return;
         }
@@ -179,6 +187,15 @@ mod tests {
         let cold = (WARM >> 16) as u32;
         assert_eq!(run(&mut trials, 1 << 16, cold, |_| (90_000, 9000)), [cold, 0]);
         assert_eq!(run(&mut trials, 1 << 16, 1008, |_| (7000, 9000)), [995, 4 + 9]);
+    }
+
+    // spec: INJ-8
+    #[test]
+    fn a_long_message_first_touches_nothing() {
+        let mut trials = Trials::default();
+        assert_eq!(run(&mut trials, 10_000_000, 1, |_| (90_000, 9000)), [0, 1]);
+        let first = |number| if number < 2 { (90_000, 9000) } else { (7000, 9000) };
+        assert_eq!(run(&mut trials, 10_000_000, 1007, first), [995, 3 + 9]);
     }
 
     // spec: INJ-8

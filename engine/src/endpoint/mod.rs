@@ -31,7 +31,7 @@
 //! | `touched.rs` | what remotes do to our windows |
 //! | `rest.rs` | letting others run, and sleeping until something comes |
 //! | `crowd.rs` | how many wait for this host's processors |
-//! | `slots.rs`, `ledger.rs` | what is under way, by key |
+//! | `slots.rs` | what is under way, by key |
 mod address;
 mod ahead;
 mod crowd;
@@ -41,7 +41,6 @@ mod kept;
 mod key;
 mod labels;
 mod lease;
-mod ledger;
 mod links;
 mod meet;
 mod numbers;
@@ -86,7 +85,6 @@ use ayre_proto::limits::{EAGER_MAX, LANE_LINES_MAX};
 use ayre_proto::matching::{Budget, Matcher, Sizes};
 use ayre_proto::units::PeerId;
 use labels::Labels;
-use ledger::Ledger;
 use meet::Standing;
 use posted::{Body, Incoming};
 use receive::Transfer;
@@ -248,12 +246,12 @@ pub struct Endpoint {
     ranks: usize,
     /// Remotes of which much is kept.
     curbed: usize,
-    departing: Ledger<Departing>,
+    departing: Slab<Departing>,
     transfers: Slab<Transfer>,
     trials: Trials,
     /// When the last message was here that was timed.
     last_timed: Option<Instant>,
-    touching: Ledger<Touching>,
+    touching: Slab<Touching>,
     windows: Option<Windows>,
     /// What goes in parts, when there is room.
     streams: VecDeque<Stream>,
@@ -332,11 +330,11 @@ impl Endpoint {
             usable: usable_memory(),
             ranks: ranks_here(),
             curbed: 0,
-            departing: Ledger::new(),
+            departing: Slab::new(),
             transfers: Slab::new(),
             trials: Trials::default(),
             last_timed: None,
-            touching: Ledger::new(),
+            touching: Slab::new(),
             windows: None,
             streams: VecDeque::new(),
             remotes: Slab::new(),

@@ -1,5 +1,4 @@
 //! Messages on their way out.
-use super::ledger::Entry;
 use super::{Context, End, Endpoint, Remote, RemoteId, What};
 use crate::connection::Executor;
 use crate::error::{Busy, Fault, PostError};
@@ -64,13 +63,6 @@ pub(super) struct Departing {
     context: Context,
     answered: bool,
     stage: Stage,
-}
-
-impl Entry for Departing {
-    #[inline]
-    fn to(&self) -> RemoteId {
-        self.to
-    }
 }
 
 /// What goes in parts.
@@ -217,9 +209,11 @@ impl Endpoint {
     }
 
     /// Whether all has ended that was posted to a remote: messages that had to be answered, writes,
-    /// reads and updates.
+    /// reads and updates. Looks at everything that is under way.
     pub fn has_ended_all(&self, to: RemoteId) -> bool {
-        self.departing.has_none(to) && self.touching.has_none(to)
+        let mut departing = self.departing.iter();
+        let mut touching = self.touching.iter();
+        departing.all(|(_, it)| it.to != to) && touching.all(|(_, it)| it.to != to)
     }
 
     /// Operations that were posted and whose end was not told yet.
@@ -458,8 +452,13 @@ impl Endpoint {
     pub(super) fn end_sends(&mut self, to: RemoteId, why: Fault) {
         let Self { departing, ended, streams, remotes, .. } = self;
         remotes.get_mut(to.index()).into_iter().for_each(|remote| remote.wanted.clear());
-        departing.remove_all(to, |Departing { context, .. }| {
-            ended.push_back(End { context, what: What::Sent, result: Err(why) });
+        departing.retain(|_, departing| {
+            let stays = departing.to != to;
+            if !stays {
+                let context = departing.context;
+                ended.push_back(End { context, what: What::Sent, result: Err(why) });
+            }
+            stays
         });
         streams.retain(|stream| !matches!(stream, Stream::Messages(remote) if *remote == to));
     }

@@ -1,5 +1,4 @@
 //! Touching remotes' windows: writes, reads and updates on their way out, and their answers.
-use super::ledger::Entry;
 use super::receive::{PartPlace, copy_part};
 use super::send::{PART_MAX, SHORT_MAX, Stream, zeros};
 use super::{Context, End, Endpoint, RemoteId, Sent, What};
@@ -394,18 +393,17 @@ impl Endpoint {
     /// Nothing of what touches a remote's windows will be answered.
     pub(super) fn end_touching(&mut self, to: RemoteId, why: Fault) {
         let Self { touching, ended, streams, .. } = self;
-        touching.remove_all(to, |touching| ended.push_back(touching.end(Err(why))));
+        touching.retain(|_, touching| {
+            let stays = touching.to != to;
+            if !stays {
+                ended.push_back(touching.end(Err(why)));
+            }
+            stays
+        });
         streams.retain(|stream| match stream {
             Stream::Write(key) => touching.contains(*key),
             _ => true,
         });
-    }
-}
-
-impl Entry for Touching {
-    #[inline]
-    fn to(&self) -> RemoteId {
-        self.to
     }
 }
 

@@ -211,7 +211,7 @@ mod tests {
 
     /// Both halves of a value are the same in between, whoever has changed them.
     fn shares(has_barriers: bool) {
-        const VISITS: u32 = 300;
+        const VISITS: u32 = 50;
         // SAFETY: this thread alone makes the program's calls.
         let cell = unsafe { Biased::new([0_u64; 2]) };
         cell.admit_by(|| has_barriers && fence::expedited_own());

@@ -3,12 +3,13 @@
 mod common;
 
 use ayre::{Atomic, AtomicOp, Classes, Ethernet, Fault, NetOptions, Options, PeerId, Plan, Port};
-use ayre::{PostError, Region, RegionOptions, RemoteRegion, Rights, Status, Width};
+use ayre::{PostError, Region, RegionOptions, RemoteRegion, Rights, Status, Width, WireReport};
 use common::net::{KEY, open};
 use common::net_hosts::{Hosts, address, enter};
 use common::ports::{post, tell, told};
 use common::random::fill;
 use common::{Family, Line, Process, iterations, with_processes};
+use std::mem::replace;
 use std::net::SocketAddr;
 use std::thread::yield_now;
 use std::time::Duration;
@@ -31,6 +32,8 @@ const STUCK_WORD: u64 = u64::MAX;
 const DONE_WORD: u64 = u64::MAX - 1;
 /// And one that has heard nothing of its peer for three silences.
 const UNHEARD_WORD: u64 = u64::MAX - 2;
+/// And one whose link leads to another address.
+const FOLLOWED_WORD: u64 = u64::MAX - 3;
 /// How long a peer that says nothing is waited for, where it does come back.
 const PATIENT: Duration = Duration::from_secs(60);
 /// And where it does not.
@@ -121,6 +124,32 @@ struct Traffic {
     noted: u64,
     /// Operations of ours that have ended.
     ended: u64,
+}
+
+/// What a process tells the test of its link.
+struct News {
+    is_heard: bool,
+    to: Option<SocketAddr>,
+}
+
+/// Where the path of the one link leads.
+fn to_peer(report: WireReport) -> Option<SocketAddr> {
+    Some(report.links.first()?.paths.first()?.to)
+}
+
+impl News {
+    fn tell(&mut self, port: &Port, line: &Line) {
+        let report = port.wire_report().expect("a wire");
+        let silent = Duration::from_nanos(report.links[0].silent_ns);
+        let is_heard = silent < 3 * Duration::from_millis(setting("SILENCE"));
+        if replace(&mut self.is_heard, is_heard) && !is_heard {
+            line.say(UNHEARD_WORD);
+        }
+        let to = to_peer(report);
+        if replace(&mut self.to, to) != to {
+            line.say(FOLLOWED_WORD);
+        }
+    }
 }
 
 fn content(of: u64, round: u64) -> Vec<u8> {
@@ -214,8 +243,8 @@ impl Traffic {
 
     /// Goes on until both sides have had all rounds, telling the test how far it is.
     fn run(&mut self, rounds: u64, line: &Line) {
-        let (mut told, mut idle) = (0, 0_u64);
-        let (mut is_heard, unheard) = (true, 3_000_000 * setting::<u64>("SILENCE"));
+        let (mut told, mut idle, mut turns) = (0, 0, 0_u64);
+        let mut news = News { is_heard: true, to: self.port.wire_report().and_then(to_peer) };
         while [self.sent, self.received, self.noted, self.ended].iter().any(|done| *done < rounds) {
             let posted = self.sent < rounds && self.post_next().expect("the peer lives");
             self.port.progress();
@@ -223,13 +252,9 @@ impl Traffic {
             if idle == STUCK {
                 line.say(STUCK_WORD);
             }
-            if idle % 64 == 63 {
-                let report = self.port.wire_report().expect("a wire");
-                let was_heard =
-                    std::mem::replace(&mut is_heard, report.links[0].silent_ns < unheard);
-                if was_heard && !is_heard {
-                    line.say(UNHEARD_WORD);
-                }
+            turns += 1;
+            if turns % 64 == 0 {
+                news.tell(&self.port, line);
             }
             if self.received >= told + WORD_EVERY {
                 told += WORD_EVERY;
@@ -360,6 +385,28 @@ fn a_process_that_is_stopped_for_longer_than_the_silence_goes_on() {
                     second.stop();
                     while first.line.hear() != UNHEARD_WORD {}
                     second.resume();
+                }
+            });
+        }
+    });
+}
+
+/// The one that has accepted the link, and the one that has opened it, one after the other.
+// spec: NET-15, PATH-11, LINK-2
+#[test]
+fn a_host_whose_address_changes_is_followed() {
+    let child = |number, line: Line| both(number % 2, &line);
+    with_processes(child, |family| {
+        for (sealed, sixth) in [(true, false), (false, true)] {
+            println!("sealed: {sealed}, IPv6: {sixth}");
+            let setting = Setting { silence: HASTY, rounds: 2000, ..Setting::CLEAN };
+            traffic(family, &Setting { sealed, sixth, ..setting }, |hosts, both| {
+                until(&both[0], 100);
+                for host in [0, 1] {
+                    hosts.readdress(host, 0);
+                    let words = std::iter::repeat_with(|| both[1 - host].line.hear());
+                    let mut words = words.take_while(|word| *word != DONE_WORD);
+                    assert!(words.any(|word| word == FOLLOWED_WORD), "it is followed");
                 }
             });
         }

@@ -313,6 +313,10 @@ impl<N: Net> Net for Faults<N> {
         NetCounters { dropped: inner.dropped + lost + cut + overflowed, ..inner }
     }
 
+    fn check_address(&mut self, to: SocketAddr) {
+        self.inner.check_address(to);
+    }
+
     fn closed(&self) -> Closed {
         self.inner.closed()
     }

@@ -4,6 +4,7 @@ use crate::sys::descriptor;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::InterfaceFlags;
 use nix::sys::socket::SockaddrStorage;
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, getsockname};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::path::Path;
@@ -62,9 +63,7 @@ impl HostAddress {
     /// Whether a socket can have it: one of IPv6 that the system is about to look for elsewhere is
     /// yet to come.
     fn can_be_had(&self) -> bool {
-        let family = if self.ip.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-        descriptor::socket(family, SocketType::DGRAM, SocketFlags::empty(), None)
-            .is_ok_and(|socket| bind(&socket, &self.at(0)).is_ok())
+        can_be_had(self.at(0)).is_ok()
     }
 
     /// Whether this host bridges others by the interface: containers of its own, most likely.
@@ -120,6 +119,18 @@ pub(crate) fn source_to(to: SocketAddr) -> Option<IpAddr> {
     // Connecting a UDP socket sends nothing; it only looks up the way.
     connect(&socket, &to).ok()?;
     Some(SocketAddr::try_from(getsockname(&socket).ok()?).ok()?.ip())
+}
+
+/// Whether this host has the address of a socket still.
+pub(crate) fn is_here(mut at: SocketAddr) -> bool {
+    at.set_port(0);
+    can_be_had(at) != Err(Errno::ADDRNOTAVAIL)
+}
+
+fn can_be_had(at: SocketAddr) -> Result<(), Errno> {
+    let family = if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = descriptor::socket(family, SocketType::DGRAM, SocketFlags::empty(), None)?;
+    bind(&socket, &at)
 }
 
 /// Whether an address means something on one network only.

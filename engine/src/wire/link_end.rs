@@ -612,7 +612,11 @@ impl EndEffects for Sending<'_> {
 
     fn is_port_closed(&mut self) -> bool {
         let ways = self.line.ways.iter();
-        ways.fold(false, |closed, way| self.outboxes[way.net].closed.take(way.to) | closed)
+        ways.fold(false, |closed, way| {
+            let outbox = &mut self.outboxes[way.net];
+            outbox.doubted = Some(way.to);
+            outbox.closed.take(way.to) | closed
+        })
     }
 
     fn unheard(&mut self, silent: u64) {

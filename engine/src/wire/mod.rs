@@ -426,6 +426,9 @@ impl Wire {
         to: &[SocketAddr],
         patience: Duration,
     ) -> Result<usize, SetupError> {
+        for (place, net) in self.places.iter_mut().zip(&self.nets) {
+            place.at = net.local();
+        }
         let mut ways = routes::ways(&self.places, to, interfaces::source_to);
         if ways.is_empty() {
             // One of the two has IPv4 alone and the other one IPv6 alone, for example.
@@ -518,6 +521,9 @@ impl Wire {
         let mut has_refused = false;
         for (net, outbox) in self.nets.iter_mut().zip(&mut self.links.outboxes) {
             if !outbox.is_empty() {
+                if let Some(to) = outbox.doubted.take() {
+                    net.check_address(to);
+                }
                 net.send(outbox, now);
                 has_refused |= outbox.has_refused();
             }

@@ -78,6 +78,11 @@ pub(crate) trait Net: Debug + Send {
     /// What it has counted so far.
     fn counters(&self) -> NetCounters;
 
+    /// Datagrams to this address may not arrive: looks whether this host still has the net's own
+    /// address, and goes on at another one where it has not.
+    // spec: NET-15
+    fn check_address(&mut self, _to: SocketAddr) {}
+
     /// Where it notes ports that their hosts say are closed, if it hears of that.
     fn closed(&self) -> Closed {
         Closed::default()
@@ -116,6 +121,10 @@ impl<N: Net + ?Sized> Net for Box<N> {
 
     fn counters(&self) -> NetCounters {
         (**self).counters()
+    }
+
+    fn check_address(&mut self, to: SocketAddr) {
+        (**self).check_address(to);
     }
 
     fn closed(&self) -> Closed {
@@ -179,6 +188,8 @@ pub(crate) struct Outbox {
     /// Where datagrams were to go that the system has refused for their length, and the least
     /// length of those.
     refused: Vec<(SocketAddr, usize)>,
+    /// Where datagrams go that may not arrive.
+    pub(super) doubted: Option<SocketAddr>,
 }
 
 /// A datagram of an outbox.
@@ -229,6 +240,7 @@ impl Outbox {
             first: 0,
             closed: Closed::default(),
             refused: Vec::new(),
+            doubted: None,
         }
     }
 

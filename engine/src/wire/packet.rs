@@ -238,7 +238,9 @@ impl Packet {
                 Look::Datagram => self.by_frame = true,
                 Look::Question(from, number) => {
                     if is_within_bounds(&mut self.answers, now) {
-                        self.udp.say(from, &answer(number, frames.mac()));
+                        if !self.udp.say(from, &answer(number, frames.mac())) {
+                            return self.check_address(from);
+                        }
                         self.ears.on_told(from, now, || frames.longest(from));
                     }
                 }
@@ -286,6 +288,16 @@ impl Net for Packet {
 
     fn datagram_max(&self, to: SocketAddr) -> usize {
         self.udp.datagram_max(to)
+    }
+
+    fn check_address(&mut self, to: SocketAddr) {
+        let before = self.udp.local();
+        self.udp.check_address(to);
+        if self.udp.local() != before && matches!(self.beside, Beside::Open(_)) {
+            // Frames have the address in them.
+            (self.beside, self.ears) = (Beside::Later { has_come: false }, Ears::default());
+            self.by_frame = false;
+        }
     }
 
     fn closed(&self) -> Closed {

@@ -223,6 +223,10 @@ impl<N: Net, W: Write + Debug + Send + 'static> Net for Capture<N, W> {
         self.inner.counters()
     }
 
+    fn check_address(&mut self, to: SocketAddr) {
+        self.inner.check_address(to);
+    }
+
     fn closed(&self) -> Closed {
         self.inner.closed()
     }

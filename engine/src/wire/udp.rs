@@ -6,17 +6,20 @@ mod errors;
 mod sockets;
 
 use self::sockets::Sockets;
+use crate::log::tell;
 use crate::sys::descriptor;
 use crate::sys::train::{TRAIN_MAX, send_train};
 use crate::wire::doubt::Closed;
+use crate::wire::interfaces;
 use crate::wire::net::{DATAGRAM_MAX, IPV4_HEADERS, IPV6_HEADERS};
 use crate::wire::net::{Inbox, Net, NetCounters, Outbox, Train};
 use nix::errno::Errno;
 use nix::sys::socket::{self, MsgFlags, MultiHeaders, SockaddrStorage};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 /// From so many datagrams on, none of them in a train, one call for all is cheaper than one each.
 const BATCH_MIN: usize = 4;
@@ -24,6 +27,8 @@ const BATCH_MIN: usize = 4;
 const BUFFER_BYTES: usize = 8 << 20;
 /// When to try again after the system took no more: 64 datagrams of 1500 bytes at 10 Gbit/s.
 pub(crate) const RETRY_NANOS: u64 = 80_000;
+/// Between two looks whether the host has the address.
+const CHECK_AGAIN: Duration = Duration::from_millis(50);
 /// Empty looks at the socket where something came last before all are asked.
 const IDLE_MAX: u32 = 8;
 /// Looks there that have found something before all are asked.
@@ -48,6 +53,8 @@ pub(crate) struct Udp {
     retry: Option<u64>,
     counters: NetCounters,
     closed: Closed,
+    /// When it was looked last whether the host has the address.
+    checked: Option<Instant>,
 }
 
 impl Udp {
@@ -68,6 +75,7 @@ impl Udp {
             retry: None,
             counters: NetCounters::default(),
             closed: Closed::default(),
+            checked: None,
         })
     }
 
@@ -92,8 +100,8 @@ impl Udp {
         }
     }
 
-    /// Sends a datagram beside those of the outbox. Whether it goes, nobody hears.
-    pub(crate) fn say(&mut self, to: SocketAddr, bytes: &[u8]) {
+    /// Sends a datagram beside those of the outbox. False where the system does not take it.
+    pub(crate) fn say(&mut self, to: SocketAddr, bytes: &[u8]) -> bool {
         self.counters.calls += 1;
         let send = |sockets: &Sockets| {
             let sent = rustix::net::sendto(sockets.common(), bytes, SendFlags::empty(), &to);
@@ -101,6 +109,7 @@ impl Udp {
         };
         let sent = self.again_if_refused(send);
         self.counters.hints += u64::from(sent.is_err());
+        sent.is_ok()
     }
 
     /// A socket reports by the next call what somebody has said of an earlier datagram, for
@@ -173,11 +182,31 @@ impl Udp {
                 outbox.refuse();
             }
             Err(_) => {
+                outbox.doubted = outbox.front(1, 0).map(|train| train.to);
                 self.counters.dropped += count as u64;
                 outbox.pop(count);
             }
         }
         Ok(())
+    }
+
+    /// Goes on at the address from which datagrams to that one leave.
+    #[cold]
+    fn move_to_way_of(&mut self, to: SocketAddr) {
+        let Some(ip) = interfaces::source_to(to) else { return };
+        let old = self.sockets.local();
+        let at = |port| match (ip, to) {
+            (IpAddr::V6(ip), SocketAddr::V6(to)) if interfaces::is_link_local(ip.into()) => {
+                SocketAddrV6::new(ip, port, 0, to.scope_id()).into()
+            }
+            _ => SocketAddr::new(ip, port),
+        };
+        let moved = self.sockets.rebind(at(old.port())).or_else(|_| self.sockets.rebind(at(0)));
+        if moved.is_ok() {
+            self.hot = 0;
+            let new = self.sockets.local();
+            tell!(WARN, "this host has lost the address {old}: links of it go on at {new}");
+        }
     }
 
     /// Receives what a socket has, of which the first is looked at in any case.
@@ -288,6 +317,17 @@ impl Net for Udp {
 
     fn counters(&self) -> NetCounters {
         self.counters
+    }
+
+    // spec: NET-15
+    fn check_address(&mut self, to: SocketAddr) {
+        let now = Instant::now();
+        if self.checked.is_none_or(|at| now - at >= CHECK_AGAIN) {
+            self.checked = Some(now);
+            if !interfaces::is_here(self.sockets.local()) {
+                self.move_to_way_of(to);
+            }
+        }
     }
 
     fn closed(&self) -> Closed {

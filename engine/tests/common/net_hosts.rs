@@ -108,6 +108,17 @@ impl Hosts {
         }
     }
 
+    /// A host loses its addresses at a cable, and gets others.
+    pub fn readdress(&self, host: usize, cable: usize) {
+        let name = self.of(host);
+        ip(&format!("-n {name} addr flush dev c{cable} scope global")).expect("a cable of ours");
+        for bits in [24, 64] {
+            let at = address(host + 20, cable, bits == 64).ip();
+            let more = if bits == 64 { "nodad" } else { "" };
+            ip(&format!("-n {name} addr add {at}/{bits} dev c{cable} {more}")).expect("the same");
+        }
+    }
+
     /// Pulls a cable, or plugs it in again.
     pub fn set_cable(&self, cable: usize, is_up: bool) {
         let state = if is_up { "up" } else { "down" };

@@ -73,6 +73,18 @@ impl Sockets {
         Ok(Self { local, sockets, peers, epoll, streak: (None, 0) })
     }
 
+    /// Goes on with a socket for everybody at another address. Who waits for them to be readable
+    /// notices nothing.
+    pub(super) fn rebind(&mut self, address: SocketAddr) -> io::Result<()> {
+        let new = Self::bind(address)?;
+        let socket = new.sockets.into_iter().next().expect("the one for everybody");
+        watch(&self.epoll, &socket, 0)?;
+        // The others are not watched once they are closed.
+        (self.sockets, self.peers, self.streak) = (vec![socket], Vec::new(), (None, 0));
+        self.local = new.local;
+        Ok(())
+    }
+
     /// Their address.
     pub(super) fn local(&self) -> SocketAddr {
         self.local

@@ -120,6 +120,7 @@ impl Endpoint {
         });
         self.by_name.insert(address.name(), id);
         self.names.set(id, Some(address.name()));
+        self.numbers[id.index()] = Some(id);
         self.look_about();
         Ok(id)
     }
@@ -139,6 +140,7 @@ impl Endpoint {
         let known = self.remotes.remove(remote.index());
         self.by_name.remove(&known.address.name());
         self.names.set(remote, None);
+        self.numbers[remote.index()] = None;
         self.look_about();
         self.stir();
         true

@@ -260,6 +260,8 @@ pub struct Endpoint {
     places: usize,
     serial: u64,
     names: RemoteNames,
+    /// Their numbers, by place.
+    numbers: Box<[Option<RemoteId>; REMOTES_MAX]>,
     /// There is no room for one more.
     is_full: bool,
     by_name: HashMap<Name, RemoteId>,
@@ -341,6 +343,7 @@ impl Endpoint {
             places: REMOTES_MAX,
             serial: 0,
             names: RemoteNames::default(),
+            numbers: Box::new([None; REMOTES_MAX]),
             is_full: false,
             by_name: HashMap::new(),
             by_peer: Vec::new(),

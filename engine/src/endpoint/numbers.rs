@@ -75,8 +75,9 @@ impl Endpoint {
     }
 
     /// Whether a number names a remote, and is not stale.
+    #[inline(always)]
     pub fn knows(&self, remote: RemoteId) -> bool {
-        self.known(remote).is_some()
+        self.numbers[remote.index() % REMOTES_MAX] == Some(remote)
     }
 
     /// What is known of the remote of a number, unless that is stale.

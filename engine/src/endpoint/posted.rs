@@ -71,7 +71,7 @@ impl Endpoint {
     #[inline(always)]
     pub fn receive(&mut self, receive: Receive) -> Result<(), PostError> {
         let Receive { source, tag, into, context, many } = receive;
-        if source.is_some_and(|source| self.known(source).is_none()) {
+        if source.is_some_and(|source| !self.knows(source)) {
             return Err(Fault::ForeignHandle.into());
         }
         let is_tagged = tag.is_some();

@@ -245,6 +245,12 @@ impl<L: Policy> State<L> {
         Ok(found)
     }
 
+    /// Whether peers have made room for others, which are found anew.
+    #[cold]
+    pub(super) fn forget_stale(&mut self) -> bool {
+        self.peers.forget_stale(|remote| self.endpoint.knows(remote))
+    }
+
     /// What a call returns whose operation for a peer the engine has not taken.
     #[cold]
     pub(super) fn refused(&mut self, to: u64, error: PostError) -> Code {
@@ -258,10 +264,7 @@ impl<L: Policy> State<L> {
                 Code::AGAIN
             }
             // It had gone and made room for another one: the next call finds it anew.
-            PostError::Fault(Fault::ForeignHandle) if self.peers.address(to).is_some() => {
-                self.peers.lost(to);
-                Code::AGAIN
-            }
+            PostError::Fault(Fault::ForeignHandle) if self.forget_stale() => Code::AGAIN,
             PostError::Fault(fault) => {
                 let reason = remote.and_then(|remote| self.endpoint.reason(remote));
                 reason.map_or_else(|| trouble::of_fault(fault), trouble::of_reason)

@@ -2,7 +2,7 @@
 
 use crate::abi::ADDR_NOTAVAIL;
 use crate::address::Address;
-use ayre::{RemoteId, RemoteNames};
+use ayre::{REMOTES_MAX, RemoteId, RemoteNames};
 use std::collections::HashMap;
 
 /// What tells an endpoint from all others.
@@ -16,7 +16,7 @@ pub(super) struct Peers {
     remotes: Vec<Option<RemoteId>>,
     addresses: Vec<Option<Address>>,
     /// By the engine's numbers: whose it is, and what the program is told.
-    numbers: Vec<Option<(RemoteId, u64)>>,
+    numbers: Box<[(Option<RemoteId>, u64); REMOTES_MAX]>,
     /// By name, the program's numbers of a peer; the first one is told.
     named: HashMap<Name, Vec<u64>>,
     names: RemoteNames,
@@ -27,7 +27,7 @@ impl Peers {
         Self {
             remotes: Vec::new(),
             addresses: Vec::new(),
-            numbers: Vec::new(),
+            numbers: Box::new([(None, ADDR_NOTAVAIL); REMOTES_MAX]),
             named: HashMap::new(),
             names,
         }
@@ -43,10 +43,8 @@ impl Peers {
     #[inline(always)]
     pub(super) fn number(&mut self, remote: Option<RemoteId>) -> u64 {
         let Some(remote) = remote else { return ADDR_NOTAVAIL };
-        match self.numbers.get(remote.index()) {
-            Some(Some((known, number))) if *known == remote => *number,
-            _ => self.find_number(remote),
-        }
+        let (known, number) = self.numbers[remote.index() % REMOTES_MAX];
+        if known == Some(remote) { number } else { self.find_number(remote) }
     }
 
     /// The same of one that the engine has learned of since: it has called.
@@ -55,15 +53,8 @@ impl Peers {
         let numbers = self.names.of(remote).and_then(|name| self.named.get(&name));
         let number = numbers.and_then(|numbers| numbers.first().copied());
         let number = number.unwrap_or(ADDR_NOTAVAIL);
-        self.tell(remote, number);
+        self.numbers[remote.index() % REMOTES_MAX] = (Some(remote), number);
         number
-    }
-
-    fn tell(&mut self, remote: RemoteId, number: u64) {
-        if self.numbers.len() <= remote.index() {
-            self.numbers.resize(remote.index() + 1, None);
-        }
-        self.numbers[remote.index()] = Some((remote, number));
     }
 
     pub(super) fn address(&self, number: u64) -> Option<Address> {
@@ -98,11 +89,14 @@ impl Peers {
         self.find_number(remote);
     }
 
-    /// The engine's number of a peer is stale.
-    pub(super) fn lost(&mut self, number: u64) {
-        if let Some(place) = self.remotes.get_mut(number as usize) {
-            *place = None;
+    /// Forgets the engine's numbers that it no longer knows. Returns whether there were any.
+    #[cold]
+    pub(super) fn forget_stale(&mut self, knows: impl Fn(RemoteId) -> bool) -> bool {
+        let mut any = false;
+        for remote in &mut self.remotes {
+            any |= remote.take_if(|remote| !knows(*remote)).is_some();
         }
+        any
     }
 
     /// The number is nobody's any more: what the engine is to forget, where it was the last.
@@ -115,9 +109,8 @@ impl Peers {
             Address::At(_) => remote.and_then(|remote| self.names.of(remote)),
         };
         self.unname(number, name);
-        let told = |told: &&mut Option<(RemoteId, u64)>| told.is_some_and(|(_, it)| it == number);
-        let told = self.numbers.iter_mut().find(told).and_then(Option::take);
-        let remote = told.map(|(remote, _)| remote).or(remote)?;
+        let told = self.numbers.iter_mut().find(|(_, told)| *told == number);
+        let remote = told.and_then(|(remote, _)| remote.take()).or(remote)?;
         if self.find_number(remote) == ADDR_NOTAVAIL { Some(remote) } else { None }
     }
 

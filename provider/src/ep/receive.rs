@@ -65,14 +65,14 @@ impl<L: Policy> State<L> {
     #[inline(always)]
     fn receive(&mut self, wanted: Wanted, reported: Reported) -> Outcome {
         let flags = self.rx.flags(reported);
-        let Wanted { source: from, tag, into, buf, context } = wanted;
-        let source = self.source(from)?;
+        let Wanted { source, tag, into, buf, context } = wanted;
+        let source = self.source(source)?;
         let is_many = flags & MULTI_RECV != 0 && tag.is_none();
         let many = is_many.then_some(self.min_multi_recv as u64);
         let (kind, is_told) = (Kind::receive(tag.is_some()), flags & COMPLETION != 0);
         let op = Op { context, buf, kind, is_told, is_many };
         let receive = Receive { source, tag, into, context: op.into(), many };
-        self.endpoint.receive(receive).map_err(|error| self.refused(from, error))
+        self.endpoint.receive(receive).map_err(|error| self.refused(ADDR_NOTAVAIL, error))
     }
 
     /// Whom a receive takes messages from.
@@ -93,7 +93,7 @@ impl<L: Policy> State<L> {
     #[inline(never)]
     fn peek(&mut self, wanted: &Wanted, flags: u64) -> Outcome {
         if self.peers.remote(wanted.source).is_some_and(|remote| !self.endpoint.knows(remote)) {
-            self.peers.lost(wanted.source);
+            self.forget_stale();
         }
         let source = self.source(wanted.source)?;
         self.progress();

@@ -20,6 +20,7 @@ use ayre_proto::link::frame::{
     CHANNELS, Channel, Digest, Echo, Flags, HEADER_BYTES, Header, Kind, Packer, RecordKind, Sack,
 };
 use ayre_proto::link::open::{ANYBODY, SetUp};
+use ayre_proto::link::pieces::Piece;
 use ayre_proto::refusal::Refusal;
 
 /// Datagrams that one step keeps from their way, or twice as many.
@@ -166,6 +167,7 @@ impl Attack {
             2 => records(script),
             _ => vec![0; 24],
         };
+        let payload = if header.kind == Kind::Piece { part_of(&payload, script) } else { payload };
         let header = Header { payload: Digest::of(&payload, crc32c), ..header };
         let frame = [&header.encode(crc32c)[..], &payload].concat();
         let datagram = match &mut self.insider {
@@ -327,6 +329,18 @@ fn altered(mut header: Header, script: &mut Script<'_>) -> Header {
         }
     }
     header
+}
+
+/// A part of a payload as a piece has it, which may be one of another payload.
+fn part_of(whole: &[u8], script: &mut Script<'_>) -> Vec<u8> {
+    let (first, len) = (usize::from(script.byte()), 8 * usize::from(script.byte()));
+    let start = (8 * (first / 4)).min(whole.len());
+    let part = &whole[start..whole.len().min(start + len)];
+    let whole = match first % 4 {
+        0 => Digest { len: script.word() as u16, crc: 0 },
+        _ => Digest::of(whole, crc32c),
+    };
+    [&Piece { whole, offset: start as u16 }.encode()[..], part].concat()
 }
 
 /// Some records of lengths that their kinds have, and otherwise of any content.

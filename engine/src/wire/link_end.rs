@@ -331,22 +331,20 @@ impl LinkEnd {
         if heard != Heard::Foreign && !self.line.ways.is_usual(from, header.path, header.packet) {
             self.on_other_way(from, (header, frame.len(), heard != Heard::Repeated), now, outboxes);
         }
-        let payload = &frame[HEADER_BYTES..];
-        match heard {
-            Heard::Payload => self.on_payload(header, payload, now, outboxes),
-            Heard::Piece => self.on_piece(header, payload, now, outboxes),
-            Heard::Nothing | Heard::Repeated | Heard::Foreign => Ok(false),
-        }
-    }
-
-    /// The payload of a frame has come.
-    fn on_payload(
-        &mut self,
-        header: &Header,
-        payload: &[u8],
-        now: u64,
-        outboxes: &mut [Outbox],
-    ) -> Result<bool, Malformed> {
+        let (whole, payload);
+        let header = match heard {
+            Heard::Payload => {
+                payload = &frame[HEADER_BYTES..];
+                header
+            }
+            Heard::Piece => {
+                whole = self.on_piece(header, &frame[HEADER_BYTES..], now)?;
+                let Some((header, bytes)) = &whole else { return Ok(false) };
+                payload = bytes;
+                header
+            }
+            Heard::Nothing | Heard::Repeated | Heard::Foreign => return Ok(false),
+        };
         if payload.len() > self.line.frames.room() {
             return Err(Malformed);
         }

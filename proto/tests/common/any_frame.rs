@@ -1,6 +1,7 @@
 //! Any bytes as a datagram: what the fuzzer and the tests with random bytes share.
 use ayre_proto::lane::Malformed;
 use ayre_proto::link::frame::{HEADER_BYTES, Header, Packer, Payload, Record};
+use ayre_proto::link::pieces::{Parts, Piece, mark_words};
 
 /// A CRC that any bytes have, so that they get past it.
 const fn no_crc(_: &[u8]) -> u32 {
@@ -27,6 +28,16 @@ pub(crate) fn datagram(bytes: &[u8]) {
     if let Ok(read) = Payload::parse(payload) {
         same_records(read, payload);
     }
+    if let Ok((piece, part)) = Piece::parse(payload) {
+        same_piece(&piece, part, payload);
+    }
+}
+
+fn same_piece(piece: &Piece, part: &[u8], bytes: &[u8]) {
+    assert_eq!([&piece.encode(), part].concat(), bytes);
+    let mut marks = vec![0; mark_words(piece.whole.len)];
+    let is_whole = Parts::new(piece.whole).add(piece, part.len(), &mut marks);
+    assert_eq!(is_whole, Ok(part.len() == usize::from(piece.whole.len)));
 }
 
 fn same_header(header: &Header, bytes: &[u8]) {

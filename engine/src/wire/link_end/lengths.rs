@@ -1,8 +1,8 @@
 //! How long the datagrams of a link may be, and what comes in pieces.
 use super::{LinkEnd, Way};
 use crate::log::tell;
+use crate::wire::assembly::Whole;
 use crate::wire::crc::crc32c;
-use crate::wire::net::Outbox;
 use crate::wire::seal::{PREFIX_BYTES, TAG_BYTES};
 use ayre_proto::lane::Malformed;
 use ayre_proto::link::frame::Header;
@@ -67,7 +67,7 @@ impl LinkEnd {
         self.line.frames.set_limit(frame_max);
     }
 
-    /// A piece has come, which may make its frame whole.
+    /// A piece has come: the frame, if it is whole with it.
     // spec: FRAME-12
     #[cold]
     pub(super) fn on_piece(
@@ -75,14 +75,10 @@ impl LinkEnd {
         header: &Header,
         payload: &[u8],
         now: u64,
-        outboxes: &mut [Outbox],
-    ) -> Result<bool, Malformed> {
+    ) -> Result<Option<Whole>, Malformed> {
         if header.check_payload(payload, crc32c).is_err() || !self.machine.on_piece(header, now)? {
-            return Ok(false);
+            return Ok(None);
         }
-        match self.assembly.add(header, payload, self.line.frames.room())? {
-            Some((header, payload)) => self.on_payload(&header, &payload, now, outboxes),
-            None => Ok(false),
-        }
+        self.assembly.add(header, payload, self.line.frames.room())
     }
 }

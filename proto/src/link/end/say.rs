@@ -214,6 +214,13 @@ impl End {
     // spec: MTU-3, MTU-5, MTU-6
     #[inline]
     pub(super) fn look_for_lengths(&mut self, now: u64, fx: &mut impl EndEffects) {
+        if self.lengths.due() <= now {
+            self.look_for_length(now, fx);
+        }
+    }
+
+    #[cold]
+    fn look_for_length(&mut self, now: u64, fx: &mut impl EndEffects) {
         while let Some(look) = self.lengths.next(now, self.rtt.timeout()) {
             let Look { path, len, number, is_pair } = look;
             let Some(id) = PathId::new(path).filter(|_| path < self.agreed.paths) else { continue };

@@ -39,7 +39,7 @@ demo-mpi-net: ## The same over a network between two namespaces that loses datag
 	@RANKS='$(RANKS)' scripts/demo-mpi-net.sh
 
 consumers: ## Run MPI programs of others over Ayre, tests and real ones; ARGS=quick: a part
-	@scripts/deps.sh cargo cc hpcc lmp mpirun.openmpi pw.x python3 xdlu
+	@scripts/deps.sh cargo cc hpcc lmp mpirun.openmpi $(if $(filter quick,$(ARGS)),,pw.x) python3 xdlu
 	@scripts/consumers.sh $(ARGS)
 
 bench: ## Measure this machine: Ayre's operations against the machine's own limits

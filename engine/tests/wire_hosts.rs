@@ -23,11 +23,11 @@ const COUNTER: usize = PIECE * PIECES as usize;
 const NAME: u64 = 1;
 /// Every so many rounds the counter is fetched and added to.
 const FETCH_EVERY: u64 = 16;
-/// Steps without news after which a process says that it is stuck.
+/// Steps without news after each of which a process says that it is stuck.
 const STUCK: u64 = 5_000;
 /// Rounds between two words to the test.
 const WORD_EVERY: u64 = 25;
-/// What a process says that is stuck, and when it is done; other words are how far it is.
+/// What a process says that is stuck, and when it is done; words below these are how far it is.
 const STUCK_WORD: u64 = u64::MAX;
 const DONE_WORD: u64 = u64::MAX - 1;
 /// And one that has heard nothing of its peer for three silences.
@@ -243,13 +243,13 @@ impl Traffic {
 
     /// Goes on until both sides have had all rounds, telling the test how far it is.
     fn run(&mut self, rounds: u64, line: &Line) {
-        let (mut told, mut idle, mut turns) = (0, 0, 0_u64);
+        let (mut told, mut idle, mut turns) = (0, 0_u64, 0_u64);
         let mut news = News { is_heard: true, to: self.port.wire_report().and_then(to_peer) };
         while [self.sent, self.received, self.noted, self.ended].iter().any(|done| *done < rounds) {
             let posted = self.sent < rounds && self.post_next().expect("the peer lives");
             self.port.progress();
             idle = if self.take() || posted { 0 } else { idle + 1 };
-            if idle == STUCK {
+            if idle > 0 && idle.is_multiple_of(STUCK) {
                 line.say(STUCK_WORD);
             }
             turns += 1;
@@ -315,7 +315,7 @@ fn traffic(family: &Family, setting: &Setting, watch: impl FnOnce(&Hosts, &[Proc
 
 /// Hears words until a process is so far.
 fn until(process: &Process, rounds: u64) {
-    while process.line.hear() < rounds {}
+    while !(rounds..FOLLOWED_WORD).contains(&process.line.hear()) {}
 }
 
 // spec: LIFE-20, WIRE-1, WIRE-2, LINK-2, SEAL-12, NET-6

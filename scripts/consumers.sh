@@ -50,6 +50,12 @@ ends() {
     echo "| $program | $version | $ranks | $1 | $2 | $3 | $4 |" >>"$work/table"
 }
 
+# fails NOTE LOG: it has failed, and this is what it said in the end.
+fails() {
+    ends 0 1 0 "$1"
+    tail -n 5 "$2" | sed 's/^/    /'
+}
+
 # A folder of Python programs with these packages, made once; anew when they change.
 environment() {
     name="$1"
@@ -306,8 +312,7 @@ many() {
         ends 6 0 0 "$(tr '\n' ' ' <"$work/many-ayre")"
         tr '\n' ' ' <"$work/many-own" | sed 's/^/    over its own: /;s/$/\n/'
     else
-        ends 0 1 0 "it hangs or has failed"
-        tail -n 5 "$work/many-ayre" | sed 's/^/    /'
+        fails "it hangs or has failed" "$work/many-ayre"
     fi
 }
 
@@ -322,8 +327,7 @@ children() {
         ! grep -q failed "$work/children"; then
         ends 3 0 0 "children by fork, spawn and forkserver"
     else
-        ends 0 1 0 "it hangs or has failed"
-        tail -n 5 "$work/children" | sed 's/^/    /'
+        fails "it hangs or has failed" "$work/children"
     fi
 }
 
@@ -343,8 +347,7 @@ silicon() {
     if [ -s "$work/energy-ayre" ] && cmp -s "$work/energy-ayre" "$work/energy-own"; then
         ends 1 0 0 "the same energy over both, in $ayre over Ayre and $own over its own"
     else
-        ends 0 1 0 "it has failed, or the energies differ"
-        tail -n 5 "$work/silicon-ayre" | sed 's/^/    /'
+        fails "it has failed, or the energies differ" "$work/silicon-ayre"
     fi
 }
 
@@ -365,8 +368,7 @@ lu() {
     if [ "${passed_of:-0}" -gt 0 ] && grep -q ' 0 tests completed and failed' "$work/lu-ayre"; then
         ends "$passed_of" 0 0 "in $ayre ms over Ayre and $own over its own, start included"
     else
-        ends 0 1 0 "it has failed, or a residual is too large"
-        tail -n 5 "$work/lu-ayre" | sed 's/^/    /'
+        fails "it has failed, or a residual is too large" "$work/lu-ayre"
     fi
 }
 
@@ -381,8 +383,7 @@ windows() {
     if [ "$(grep -c ' ms$' "$work/windows")" -eq 3 ] && ! grep -q failed "$work/windows"; then
         ends 3 0 0 "$(tr '\n' ' ' <"$work/windows")"
     else
-        ends 0 1 0 "it hangs or has failed"
-        tail -n 5 "$work/windows" | sed 's/^/    /'
+        fails "it hangs or has failed" "$work/windows"
     fi
 }
 

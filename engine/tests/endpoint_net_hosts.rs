@@ -150,6 +150,14 @@ fn processes_of_two_hosts() {
     );
 }
 
+/// Polls until the test has something to say.
+fn serve_until_told(side: &mut Side, line: &Line) {
+    while !line.has_word() {
+        side.poll();
+        std::thread::yield_now();
+    }
+}
+
 /// One of two, of which the first calls the other.
 fn one_of_two(number: u64, line: &Line) {
     let mut side = open(number);
@@ -171,10 +179,7 @@ fn one_of_two(number: u64, line: &Line) {
         assert_eq!((side.results(), room), (vec![(7, Ok(()))], bytes[..].try_into().unwrap()));
     }
     line.say(number);
-    while !line.has_word() {
-        side.poll();
-        std::thread::yield_now();
-    }
+    serve_until_told(&mut side, line);
 }
 
 // spec: ENV-32, OPEN-30, NET-12
@@ -238,10 +243,7 @@ fn one_of_a_stream(number: u64, line: &Line) {
             line.say(exchange);
         }
     }
-    while !line.has_word() {
-        side.poll();
-        std::thread::yield_now();
-    }
+    serve_until_told(&mut side, line);
 }
 
 /// Two of whom messages go on, whatever the network takes.
@@ -303,10 +305,7 @@ fn one_of_a_short_way(number: u64, line: &Line) {
         assert!(why.contains("datagrams of 472 bytes only"), "{why}");
     }
     line.say(number);
-    while !line.has_word() {
-        side.poll();
-        std::thread::yield_now();
-    }
+    serve_until_told(&mut side, line);
 }
 
 // spec: OPEN-31, LIFE-27

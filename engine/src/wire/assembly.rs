@@ -88,7 +88,8 @@ impl Assembly {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use ayre_proto::link::frame::{Digest, Sack};
+    use crate::wire::fuzzed::NOTHING;
+    use ayre_proto::link::frame::Digest;
 
     const ROOM: usize = 1024;
 
@@ -96,23 +97,8 @@ mod tests {
     fn piece(seq: u32, (offset, len): (u16, usize), (total, crc): (u16, u32)) -> (Header, Vec<u8>) {
         let whole = Digest { len: total, crc };
         let payload = [&Piece { whole, offset }.encode()[..], &vec![0; len]].concat();
-        let header = Header {
-            kind: Kind::Piece,
-            channel: Channel::Posted,
-            flags: Flags::empty(),
-            path: 0,
-            to: 0,
-            generation: 1,
-            token: 1,
-            packet: 1,
-            seq,
-            stamp: 0,
-            ack: [0; 3],
-            limit: [0; 3],
-            sack: Sack { channel: Channel::Posted, arrived: 0 },
-            echo: None,
-            payload: Digest { len: payload.len() as u16, crc: 0 },
-        };
+        let digest = Digest { len: payload.len() as u16, crc: 0 };
+        let header = Header { kind: Kind::Piece, seq, payload: digest, ..NOTHING };
         (header, payload)
     }
 

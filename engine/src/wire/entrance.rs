@@ -196,33 +196,15 @@ pub(crate) fn mark(open: &[u8]) -> u64 {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::mem::layout::LaneSizes;
     use crate::wire::callee::Callee;
     use crate::wire::handshake::Opening;
     use crate::wire::identity::StaticKey;
-    use crate::wire::opening::{Introduction, NO_NUMBER, owner_words};
-    use ayre_proto::link::Repair;
-    use ayre_proto::link::open::ANYBODY;
+    use crate::wire::opening::{Introduction, sample};
 
     /// An open in a name, of who brings these terms.
     fn open_in(name: crate::connection::Name, own: &Protection, callee: &Callee) -> Vec<u8> {
         let introduction = Introduction { name, pass: callee.pass };
-        let open = SetUp {
-            nonce: 1,
-            answers: 0,
-            incarnation: 1,
-            token: 1,
-            generation: 1,
-            index: 0,
-            first: [0; 3],
-            frame_max: 1472,
-            number: NO_NUMBER,
-            whom: ANYBODY,
-            paths: 1,
-            repair: Repair::Selective,
-            owner: owner_words(LaneSizes::carried_endpoint(1 << 18), Some(introduction)),
-            cookie: 0,
-        };
+        let open = sample(1 << 18, introduction);
         let Protection::Sealed(terms) = callee.protection_for(own) else { panic!("sealed") };
         Opening::begin(&terms, &open.encode()).1
     }

@@ -277,7 +277,8 @@ impl Attack {
     }
 }
 
-const NOTHING: Header = Header {
+/// A frame that says nothing.
+pub(super) const NOTHING: Header = Header {
     kind: Kind::Data,
     channel: Channel::Posted,
     flags: Flags::empty(),

@@ -430,31 +430,35 @@ pub(crate) fn ways(nets: usize, to: &[SocketAddr]) -> Vec<Way> {
     (0..count).map(way).collect()
 }
 
+/// For tests: the set-up of an endpoint that wants such a ring.
+#[cfg(all(test, not(loom)))]
+pub(crate) fn sample(ring: u32, introduction: Introduction) -> SetUp {
+    SetUp {
+        nonce: 1,
+        answers: 0,
+        incarnation: 1,
+        token: 1,
+        generation: 1,
+        index: 0,
+        first: [0; 3],
+        frame_max: 1472,
+        number: NO_NUMBER,
+        whom: ANYBODY,
+        paths: 1,
+        repair: ayre_proto::link::Repair::Selective,
+        owner: owner_words(LaneSizes::carried_endpoint(ring), Some(introduction)),
+        cookie: 0,
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use ayre_proto::link::Repair;
 
     /// Of an endpoint that wants such a ring.
     fn set_up(ring: u64) -> SetUp {
         let introduction = Introduction { name: [1, 2], pass: Pass::default() };
-        let sizes = LaneSizes::carried_endpoint(ring as u32);
-        SetUp {
-            nonce: 1,
-            answers: 0,
-            incarnation: 1,
-            token: 1,
-            generation: 1,
-            index: 0,
-            first: [0; 3],
-            frame_max: 1472,
-            number: NO_NUMBER,
-            whom: ANYBODY,
-            paths: 1,
-            repair: Repair::Selective,
-            owner: owner_words(sizes, Some(introduction)),
-            cookie: 0,
-        }
+        sample(ring as u32, introduction)
     }
 
     // spec: OPEN-14, WIRE-3

@@ -20,6 +20,19 @@ const TAG: u64 = 7;
 const LOCAL: &str = "AYRE_TEST_LOCAL";
 const GROUP: u32 = 4100;
 
+/// Containers whose processes share memory with those of the host.
+fn kinds() -> Vec<Container> {
+    let new = Container::none;
+    vec![
+        new().pid(),
+        new().user(),
+        new().mounts(),
+        new().names_and_clocks(),
+        new().no_proc(),
+        new().user().pid().mounts().names_and_clocks(),
+    ]
+}
+
 /// What has become of a message and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
@@ -239,19 +252,7 @@ fn endpoints_share_memory_across_namespaces() {
                 return;
             }
             let new = Container::none;
-            all_share(
-                family,
-                &new(),
-                &[
-                    new().pid(),
-                    new().user(),
-                    new().mounts(),
-                    new().names_and_clocks(),
-                    new().no_proc(),
-                    new().user().pid().mounts().names_and_clocks(),
-                    new().pid().no_proc(),
-                ],
-            );
+            all_share(family, &new(), &[kinds(), vec![new().pid().no_proc()]].concat());
             let user = |container: Container| container.user_and_groups(4001, &[4001]);
             all_share(family, &user(new()), &[user(new().hidepid()), user(new().pid())]);
         },
@@ -296,16 +297,8 @@ fn ranks_of_a_launcher_share_memory_across_namespaces() {
                 eprintln!("LEFT OUT: no {launcher}, so NOTHING was tested with it");
                 return;
             }
-            let new = Container::none;
-            let containers: [_; RANKS] = [
-                new(),
-                new().pid(),
-                new().user(),
-                new().mounts(),
-                new().names_and_clocks(),
-                new().no_proc(),
-                new().user().pid().mounts().names_and_clocks(),
-            ];
+            let containers = [vec![Container::none()], kinds()].concat();
+            assert_eq!(containers.len(), RANKS);
             let mut command = Command::new(launcher);
             for (rank, container) in containers.iter().enumerate() {
                 command.args([":"].iter().skip(usize::from(rank == 0))).args(["-n", "1"]);

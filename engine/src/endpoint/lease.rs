@@ -53,7 +53,7 @@ impl Lease {
         self.held().renew(self.length);
     }
 
-    /// Nobody holds it, and it does not run out.
+    /// Ends it before its time: from now on it is not held, and no alarm goes off.
     pub fn end(&self) {
         let mut held = self.held();
         held.renewed = None;

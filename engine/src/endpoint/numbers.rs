@@ -30,7 +30,7 @@ impl RemoteId {
         self.source() as usize
     }
 
-    /// The same, as matchers know it.
+    /// The place as matchers know it: the source of a message.
     #[inline(always)]
     pub(super) const fn source(self) -> u32 {
         self.0.get() as u32 & ((1 << PLACE_BITS) - 1)
@@ -80,7 +80,7 @@ impl Endpoint {
         self.numbers[remote.index() % REMOTES_MAX] == Some(remote)
     }
 
-    /// What is known of the remote of a number, unless that is stale.
+    /// The remote with this handle; none if the handle is stale.
     #[inline]
     pub(super) fn known(&self, remote: RemoteId) -> Option<&Remote> {
         self.remotes.get(remote.index()).filter(|known| known.id == remote)

@@ -129,7 +129,7 @@ impl Endpoint {
     pub(super) fn look_everywhere(&mut self, tell: &mut dyn FnMut(End)) -> bool {
         let calls = self.calls;
         self.meet();
-        // Who has been answered may have something to send now.
+        // A caller that has just been answered may have something to send.
         let is_answered = self.calls != calls;
         let progressed = self.port.progress_all();
         let turns = self.port.connections.len().max(1);

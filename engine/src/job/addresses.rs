@@ -74,7 +74,7 @@ impl Places {
         Ok(Self::Any(usable.iter().take(ANY_MAX).map(|found| found.at(0)).collect()))
     }
 
-    /// The same, as options of a port.
+    /// Options of a port that is open there.
     pub(super) fn open(&self, options: NetOptions) -> NetOptions {
         match self {
             Self::Any(at) => options.at_places(at.clone(), true),

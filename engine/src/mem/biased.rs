@@ -101,7 +101,7 @@ impl<T> Biased<T> {
     }
 }
 
-/// Who is inside.
+/// Which of the two threads is inside.
 #[derive(Debug)]
 pub(super) struct Bias {
     inside: AtomicU64,

@@ -7,7 +7,7 @@ use loom::thread;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// What is broken: a model that lets one of these pass proves nothing.
+/// Faults planted in the lock. A model in which a fault passes proves nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mutant {
     None,

@@ -324,15 +324,21 @@ impl Port {
             std::thread::yield_now();
             return true;
         }
+        self.yield_in_turn().is_some_and(|lasted| lasted < YIELD_MAX)
+    }
+
+    /// Yields, and says for how long it did; not for a while after somebody who computes has had
+    /// the processor.
+    pub(crate) fn yield_in_turn(&mut self) -> Option<Duration> {
         if self.yields_in_vain > 0 {
             self.yields_in_vain -= 1;
-            return false;
+            return None;
         }
         let before = Instant::now();
         std::thread::yield_now();
-        let is_over = before.elapsed() >= YIELD_MAX;
-        self.yields_in_vain = if is_over { YIELDS_LEFT_OUT } else { 0 };
-        !is_over
+        let lasted = before.elapsed();
+        self.yields_in_vain = if lasted >= YIELD_MAX { YIELDS_LEFT_OUT } else { 0 };
+        Some(lasted)
     }
 
     /// Sleeps for a moment, or until something has come; not where a message waits to be taken.

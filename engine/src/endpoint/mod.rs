@@ -288,6 +288,7 @@ pub struct Endpoint {
     /// Whether the last yield has let somebody run who yields, too; and whether the program yields.
     is_shared: bool,
     yields: rest::Yields,
+    waits: rest::Waits,
     staging: Box<[u8; EAGER_MAX]>,
     /// Ends that the program has not been told yet.
     ended: VecDeque<End>,
@@ -361,6 +362,7 @@ impl Endpoint {
             place: crowd::Place::take(address.name()),
             is_shared: false,
             yields: rest::Yields::default(),
+            waits: rest::Waits::default(),
             staging: Box::new([0; EAGER_MAX]),
             ended: VecDeque::new(),
             latest_end: LatestEnd::default(),
@@ -403,7 +405,8 @@ impl Endpoint {
     /// Where this host has more endpoints that know each other than processors, one whose polls
     /// find nothing yields its processor, and after long sleeps for up to a quarter of a
     /// millisecond, until something comes: what it waits for is to be done there. A program that
-    /// has work of its own between polls loses at most half of its time by that.
+    /// has work of its own between polls loses at most half of its time by that. One that waits for
+    /// other hosts, and has none, sleeps so where other programs compute on its processor.
     // spec: ENV-5
     #[inline(always)]
     pub fn progress(&mut self, tell: impl FnMut(End)) -> bool {

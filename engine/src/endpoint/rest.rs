@@ -18,6 +18,8 @@ const POLLS_PER_LINKED_YIELD: u32 = 16;
 /// come back at once takes a tenth of the shortest; one that takes longer has met somebody who
 /// computes.
 const SHARED: Range<Duration> = Duration::from_micros(3)..Duration::from_micros(50);
+/// Polls between two linked yields that take so long have a program's own work between them.
+const WAITING: Duration = Duration::from_micros(50);
 
 /// Polls that find nothing between two looks whether the program still yields itself.
 const POLLS_PER_LOOK: u32 = 8 * POLLS_PER_PAUSE;
@@ -46,6 +48,25 @@ impl Yields {
         let own = u64::from(!self.are_made);
         (self.left, self.idle) = (Some(left + own), idle);
         self.are_made
+    }
+}
+
+/// Whether the program waits, or computes between its polls: by the time between two pauses.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    paused: Option<Instant>,
+}
+
+impl Waits {
+    /// The time since the last pause, or nap, is that of polls alone.
+    fn are_seen(&mut self, now: Instant) -> bool {
+        let paused = self.paused.replace(now);
+        paused.is_some_and(|paused| now.saturating_duration_since(paused) < WAITING)
+    }
+
+    /// A nap is over.
+    fn begin(&mut self, now: Instant) {
+        self.paused = Some(now);
     }
 }
 
@@ -105,12 +126,14 @@ impl Endpoint {
     /// its end to be told.
     // spec: ENV-9
     pub fn rest(&mut self, mut tell: impl FnMut(End)) -> bool {
-        if !self.streams.is_empty() || self.replies > 0 {
-            return false;
-        }
+        self.streams.is_empty() && self.replies == 0 && self.lie_down(&mut tell)
+    }
+
+    /// The same, even while parts and answers wait for room.
+    fn lie_down(&mut self, tell: &mut dyn FnMut(End)) -> bool {
         self.port.announce_sleep(true);
         fence::heavy();
-        if self.look_everywhere(&mut tell) || self.port.has_mail() || !self.port.died.is_empty() {
+        if self.look_everywhere(tell) || self.port.has_mail() || !self.port.died.is_empty() {
             self.wake();
             return false;
         }
@@ -164,7 +187,9 @@ impl Endpoint {
     pub(super) fn make_way(&mut self) {
         if self.is_crowded() {
             if self.may_nap() {
-                self.nap();
+                if self.nap(|endpoint, tell| endpoint.rest(tell)) {
+                    crowd::has_napped();
+                }
             } else if !self.yields.are_made(self.idle, switches) {
                 std::thread::yield_now();
             }
@@ -172,9 +197,22 @@ impl Endpoint {
         }
         let is_turn = self.is_shared || self.idle.is_multiple_of(POLLS_PER_LINKED_YIELD);
         if self.port.linked > 0 && is_turn {
-            let before = Instant::now();
-            std::thread::yield_now();
-            self.is_shared = SHARED.contains(&before.elapsed());
+            self.make_way_at_links();
+        }
+    }
+
+    /// Yields. A yield that has met somebody who computes gave him all of a time slice, and polls
+    /// use up ours, so that what comes has to wait for the next one: for a while, a program that
+    /// waits sleeps instead, and is run as soon as something comes.
+    // spec: ENV-5
+    fn make_way_at_links(&mut self) {
+        match self.port.yield_in_turn() {
+            Some(lasted) => self.is_shared = SHARED.contains(&lasted),
+            None if self.waits.are_seen(Instant::now()) && !self.is_needed_elsewhere() => {
+                self.nap(|endpoint, tell| endpoint.lie_down(tell));
+                self.waits.begin(Instant::now());
+            }
+            None => {}
         }
     }
 
@@ -187,14 +225,16 @@ impl Endpoint {
             && crowd::may_nap(NAP)
     }
 
-    fn nap(&mut self) {
+    /// Sleeps for a moment, if this way of resting may. Whether it has.
+    fn nap(&mut self, rest: impl FnOnce(&mut Self, &mut dyn FnMut(End)) -> bool) -> bool {
         let mut ends = Vec::new();
-        if self.rest(|end| ends.push(end)) {
+        let may = rest(self, &mut |end| ends.push(end));
+        if may {
             self.port.sleep.doze(self.port.wake_by(Some(Instant::now() + NAP)));
             self.wake();
-            crowd::has_napped();
         }
         self.ended.extend(ends);
+        may
     }
 
     /// Whether this is no time to sleep, nor soon: a thread may poll several endpoints, and to
@@ -259,6 +299,21 @@ mod tests {
         let (own, looks) = pauses(80, u64::from(POLLS_PER_PAUSE));
         assert_eq!(own, 1, "until it knows");
         assert!(looks <= 80 / per_look + 2, "it looks {looks} times");
+    }
+
+    // spec: ENV-5
+    #[test]
+    fn a_program_that_computes_between_its_polls_is_not_taken_for_one_that_waits() {
+        let (mut waits, mut now) = (Waits::default(), Instant::now());
+        let mut pause = |after: Duration| {
+            now += after;
+            waits.are_seen(now)
+        };
+        assert!(!pause(Duration::ZERO), "nothing is known yet");
+        let seen = [5, 45, 55, 5000, 55, 5, 5].map(Duration::from_micros).map(&mut pause);
+        assert_eq!(seen, [true, true, false, false, false, true, true]);
+        waits.begin(now + NAP);
+        assert!(waits.are_seen(now + NAP + Duration::from_micros(5)), "a nap is no work");
     }
 
     // spec: ENV-5

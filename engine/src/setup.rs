@@ -400,8 +400,7 @@ impl Port {
         if self.config.name.is_none() {
             return lane_sizes(mode);
         }
-        let others = self.connections.iter().flatten().count();
-        LaneSizes::endpoint(self.config.ring.unwrap_or_else(|| LaneSizes::ring_beside(others)))
+        LaneSizes::endpoint(self.config.ring.unwrap_or_else(LaneSizes::ring_here))
     }
 
     /// Somebody comes with a number that another one has: that may have gone meanwhile.

@@ -4,6 +4,8 @@ mod attacker;
 mod common;
 #[path = "jobs_strangers/containers.rs"]
 mod containers;
+#[path = "jobs_strangers/little_memory.rs"]
+mod little_memory;
 
 use attacker::{HELLO, Parts, REFUSE, VERSION};
 use ayre::{Config, Port, Refusal, SetupError};

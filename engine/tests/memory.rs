@@ -15,7 +15,11 @@
 //! The cost of a peer is heap plus connection file, the whole file, although the other side has the
 //! same bytes. So is the proportional resident memory held to the limit, which is what the machine
 //! has less of.
+//!
+//! What endpoints touch of their rings, `rings` counts by pages.
 mod common;
+#[path = "memory/rings.rs"]
+mod rings;
 
 use ayre::{Config, Mode, Port};
 use common::system::{descriptors, memory_files};

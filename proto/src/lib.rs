@@ -12,6 +12,7 @@
 //! | [`fault`] | what can go wrong with an operation | spec/70 |
 //! | [`refusal`] | why a connection is refused | spec/95 |
 //! | [`lane`] | ring of self-validating lines: sender and receiver | spec/90 |
+//! | [`ring`] | where pieces lie in a ring of bytes: writer and reader | spec/46 |
 //! | [`notify`] | notification classes and records | spec/30 |
 //! | [`alu`] | atomic operations as pure functions | spec/10 |
 //! | [`command`] | commands and responses of mediated connections | spec/90 |
@@ -56,6 +57,7 @@ pub mod matching;
 pub mod notify;
 pub mod pending;
 pub mod refusal;
+pub mod ring;
 pub mod segment;
 pub mod stream;
 pub mod touch;

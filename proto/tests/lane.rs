@@ -1,4 +1,7 @@
 //! Lanes: both machines over an array of lines, against a queue of records.
+#[path = "lane/ring.rs"]
+mod ring;
+
 use std::collections::VecDeque;
 
 use ayre_proto::lane::{Kind, Malformed, Receiver, Sender, Status, lines_for, step};

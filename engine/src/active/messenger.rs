@@ -48,7 +48,7 @@ impl MessengerOptions {
 
     /// Bytes of memory for each peer that sends long messages, a power of two from 4 KiB to 16 MiB:
     /// from 1 to 4 MiB for the first 16 of them, as this machine's caches are, 128 KiB for each one
-    /// more.
+    /// more; less where there is little memory.
     // spec: AM-12
     pub const fn landing(mut self, bytes: usize) -> Self {
         self.landing = Some(bytes);

@@ -10,7 +10,7 @@ use crate::mem::region::RegionOptions;
 use crate::multicast::Clubs;
 use crate::options::Options;
 use crate::port::Port;
-use crate::tuning::stream_width_beside;
+use crate::tuning::{Rings, Share, are_few, stream_width};
 use ayre_proto::active::LONGEST;
 use ayre_proto::active::landing::Inward;
 use ayre_proto::active::record::{Cause, Record};
@@ -537,7 +537,7 @@ impl Outgoing {
             None => {
                 let others = self.peers.iter().filter(|peer| peer.landing.is_some()).count();
                 let asked = self.options.landing;
-                let bytes = asked.unwrap_or_else(|| stream_width_beside(others, LANDING_NARROW));
+                let bytes = asked.unwrap_or_else(|| landing_beside(others));
                 let landing = self.share_landing(peer, bytes);
                 let landing = landing.map_err(|_| PostError::Busy(Busy::MessageLaneFull))?;
                 self.peer(peer).landing = Some(landing);
@@ -553,8 +553,16 @@ impl Outgoing {
     fn share_landing(&mut self, peer: PeerId, bytes: usize) -> Result<Landing, SetupError> {
         let region = self.port.alloc(bytes, RegionOptions::new())?;
         let grant = self.port.share(peer, &region, 0..bytes, Rights::WRITE, LANDING)?;
-        Ok(Landing { region, _grant: grant, ring: Inward::new(bytes as u64) })
+        let _share = Share::taken(Rings::of_process(), bytes as u64);
+        Ok(Landing { region, _grant: grant, ring: Inward::new(bytes as u64), _share })
     }
+}
+
+/// Bytes of a landing beside so many others.
+// spec: AM-12, LIM-5
+fn landing_beside(others: usize) -> usize {
+    let wanted = if are_few(others) { stream_width() } else { LANDING_NARROW };
+    Rings::of_process().affordable(wanted, 1)
 }
 
 /// Arguments and payload, one behind the other.

@@ -2,6 +2,7 @@
 use crate::capability::Grant;
 use crate::mem::inject::Process;
 use crate::mem::region::{Region, RemoteRegion};
+use crate::tuning::Share;
 use aligned_vec::{AVec, ConstAlign};
 use ayre_proto::active::landing::{Inward, Outward};
 use ayre_proto::active::record::Cause;
@@ -92,6 +93,8 @@ pub(super) struct Landing {
     /// For as long as the landing stands.
     pub(super) _grant: Grant,
     pub(super) ring: Inward,
+    /// Its part of what rings have together.
+    pub(super) _share: Share,
 }
 
 /// A long message that is being assembled.

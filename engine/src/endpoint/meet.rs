@@ -13,6 +13,7 @@ use crate::control::Packet;
 use crate::error::{Busy, Fault, PostError, Refusal, SetupError};
 use crate::log::tell;
 use crate::setup::{BETWEEN_CALLS, Begun, Called, Hello, answers, hear_hello, turn_away};
+use crate::tuning::{Rings, Share};
 use crate::wire::{Arrived, BegunLink, Unopened};
 use ayre_proto::envelope::LONG_MAX_HERE;
 use ayre_proto::units::PeerId;
@@ -520,7 +521,10 @@ impl Endpoint {
         }
         let Ok(connection) = self.port.connection(peer) else { return };
         let known = &mut self.remotes[remote.index()];
-        known.ring_out = connection.out.ring().map(|ring| ring.sender());
+        known.ring_out = connection.out.ring().map(|ring| match connection.is_carried() {
+            true => ring.sender_of_all(),
+            false => ring.sender(Share::of(Rings::of_process())),
+        });
         let is_long = known.ring_out.as_ref().is_some_and(|ring| ring.longest() >= LONG_MAX_HERE);
         let takes_all = is_long && connection.messages_out.lines() >= LINES_MIN;
         if !takes_all && !connection.is_carried() {

@@ -143,10 +143,11 @@ impl EndpointOptions {
 
     /// Bytes of the ring, in each direction, of connections that it accepts from its host, and of
     /// those with other hosts, if the other end does not want a shorter one: a power of two from
-    /// 32 KiB to 16 MiB. By default the first 16 have from 1 to 4 MiB on this host, as its caches
-    /// are, and 1 MiB to others; later ones have 256 KiB. A ring takes as much memory as was used
-    /// of it.
-    // spec: LIM-4, OPEN-14
+    /// 32 KiB to 16 MiB. By default they have from 1 to 4 MiB on this host, as its caches are; and
+    /// the first 16 to others 1 MiB, later ones 256 KiB. A ring takes memory as it is used, on this
+    /// host half as much as has gone through it, within a budget: a part of the memory that the
+    /// process may use.
+    // spec: LIM-4, ENV-42, OPEN-14
     pub fn ring(self, bytes: usize) -> Self {
         Self { ring: Some(bytes), ..self }
     }

@@ -22,17 +22,17 @@ use super::map::{Mapping, Pages, memory_file, round_to_pages, seal_seals};
 use super::ring::RingMemory;
 use super::word::Word;
 use crate::error::SetupError;
-use crate::tuning::{are_few, stream_width_beside};
+use crate::tuning::{Rings, are_few};
 use ayre_proto::limits::{LANE_LINES_MAX, LANE_LINES_MIN, LINE};
 use rustix::fd::{AsFd, OwnedFd};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 const CONTROL_LINES: usize = 8;
-/// Bytes of a ring where there are many.
-const RING_NARROW: u32 = 1 << 18;
-/// Of a ring over a link, where there are few: what is under way before what is taken is told.
-const RING_OF_LINK: u32 = 1 << 20;
+/// Bytes of a ring over a link, where there are few: what is under way before what is taken is
+/// told. And where there are many.
+const RING_OF_LINK: usize = 1 << 20;
+const RING_OF_MANY: usize = 1 << 18;
 /// Bytes that a ring may have.
 const RING_BYTES: RangeInclusive<u32> = 1 << 12..=1 << 24;
 
@@ -54,15 +54,16 @@ impl LaneSizes {
     /// Mediated, in the same 6 KiB: 2 x 28 lines and 32 of responses.
     pub(crate) const MEDIATED: Self = Self { paired: 28, response: 32, ring: 0 };
 
-    /// Between endpoints of one host: 7 KB of messages, and a ring for what is longer.
+    /// Between endpoints of one host: 7 KB of messages, and a ring for what is longer, of which as
+    /// much is used as goes through it.
     pub(crate) const fn endpoint(ring: u32) -> Self {
         Self { paired: 128, response: 64, ring }
     }
 
-    /// Bytes of the ring of a connection beside so many others.
-    // spec: LIM-4
-    pub(crate) fn ring_beside(others: usize) -> u32 {
-        stream_width_beside(others, RING_NARROW as usize) as u32
+    /// Bytes of the ring of a connection within this host.
+    // spec: LIM-4, LIM-5
+    pub(crate) fn ring_here() -> u32 {
+        Rings::of_process().widest() as u32
     }
 
     /// On the wire, whose round trip is long: 57 KB of messages, 28 KB of responses. Requests take
@@ -74,10 +75,11 @@ impl LaneSizes {
         Self { ring, ..Self::CARRIED }
     }
 
-    /// Bytes of the ring of a link beside so many others.
-    // spec: LIM-1
-    pub(crate) const fn ring_of_link_beside(others: usize) -> u32 {
-        if are_few(others) { RING_OF_LINK } else { RING_NARROW }
+    /// Bytes of the two rings of a link, each, beside so many others.
+    // spec: LIM-1, LIM-5
+    pub(crate) fn ring_of_link_beside(others: usize) -> u32 {
+        let wanted = if are_few(others) { RING_OF_LINK } else { RING_OF_MANY };
+        Rings::of_process().affordable(wanted, 2) as u32
     }
 
     /// Whether lanes of these sizes work; sizes may come from a peer.

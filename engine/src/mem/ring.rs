@@ -1,8 +1,8 @@
 //! A ring of bytes from one port to another, for what is too long for a lane.
 //!
 //! The writer copies in, says in a record of the lane where, and the reader copies out. What lies
-//! in one piece stays in one piece: where the rest of the ring is too short for it, it is left.
-//! Both count bytes from the beginning of time, so that a position tells its place and its turn.
+//! in one piece stays in one piece. Where pieces lie, `proto::ring` says, and how much of a ring is
+//! used: pages of the rest are never touched.
 //!
 //! The record that names a piece makes its bytes visible (LANE-R1).
 mod carried;
@@ -11,8 +11,9 @@ pub(crate) use self::carried::{RingSource, RingTarget};
 use super::map::Mapping;
 use super::word::Word;
 use crate::sync::Ordering;
+use crate::tuning::Share;
 use ayre_proto::lane::Malformed;
-use ayre_proto::limits::LINE;
+use ayre_proto::ring::{NARROW, Reader, Writer};
 use std::sync::Arc;
 
 /// A ring's place in shared memory.
@@ -38,12 +39,20 @@ impl RingMemory {
         Self { mapping: mapping.clone(), start, len: u64::from(len), cursor, written }
     }
 
-    pub(crate) fn sender(self) -> RingSender {
-        RingSender { written: 0, taken: 0, memory: self }
+    /// For a reader of this host: as much of it is used as goes through it, within a budget.
+    // spec: ENV-42
+    pub(crate) fn sender(self, share: Share) -> RingSender {
+        RingSender { writer: Writer::new(self.len, NARROW), memory: self, share }
+    }
+
+    /// For a reader of another host, to which all of it is passed on, gaps included: whoever passes
+    /// it on has said so to the budget.
+    pub(crate) fn sender_of_all(self) -> RingSender {
+        RingSender { writer: Writer::new(self.len, self.len), memory: self, share: Share::none() }
     }
 
     pub(crate) fn receiver(self) -> RingReceiver {
-        RingReceiver { taken: 0, memory: self }
+        RingReceiver { reader: Reader::new(self.len), memory: self }
     }
 
     fn place(&self, position: u64) -> u64 {
@@ -54,16 +63,16 @@ impl RingMemory {
 /// Writer's end of a ring.
 #[derive(Debug)]
 pub(crate) struct RingSender {
-    written: u64,
-    /// By the reader, as far as is known.
-    taken: u64,
+    writer: Writer,
     memory: RingMemory,
+    /// What of the process's budget the ring has.
+    share: Share,
 }
 
 impl RingSender {
-    /// Bytes of the longest piece that always finds room in the end.
+    /// Bytes of the longest piece that may find room in the end.
     pub(crate) fn longest(&self) -> usize {
-        self.memory.len as usize / 2
+        self.writer.longest()
     }
 
     /// Copies a piece in, if there is room: where it begins.
@@ -74,38 +83,29 @@ impl RingSender {
     /// Has a piece of so many bytes copied in, if there is room: where it begins.
     #[inline(always)]
     pub(crate) fn write_by(&mut self, len: usize, copy: impl FnOnce(&Mapping, u64)) -> Option<u64> {
-        let at = self.place(len)?;
+        let at = match self.writer.next(len) {
+            Some(at) => at,
+            None => self.find(len)?,
+        };
         copy(&self.memory.mapping, self.memory.start + self.memory.place(at));
-        self.written = at + padded(len);
         // Relaxed: whoever passes it on has seen the record that names the piece (LANE-R1).
-        self.memory.written.store(self.written, Ordering::Relaxed);
+        self.memory.written.store(self.writer.wrote(at, len), Ordering::Relaxed);
         Some(at)
     }
 
-    /// Where the next piece of this length would begin.
-    // spec: ENV-11
-    fn place(&mut self, len: usize) -> Option<u64> {
-        let memory = &self.memory;
-        let left = memory.len - memory.place(self.written);
-        let at = if padded(len) <= left { self.written } else { self.written + left };
-        let fits = |taken: u64| at + padded(len) - taken <= memory.len;
-        if !fits(self.taken) {
-            // PIPE-A1: the reader has copied out what it counts (PIPE-R1). A count that cannot be
-            // is ignored: a hostile reader keeps itself from being sent to, nothing else.
-            // spec: ENV-13
-            let taken = memory.cursor.load(Ordering::Acquire);
-            if (self.taken..=self.written).contains(&taken) {
-                self.taken = taken;
-            }
-        }
-        fits(self.taken).then_some(at)
+    #[cold]
+    #[inline(never)]
+    fn find(&mut self, len: usize) -> Option<u64> {
+        // PIPE-A1: the reader has copied out what it counts (PIPE-R1).
+        let taken = self.memory.cursor.load(Ordering::Acquire);
+        self.writer.find(len, taken, |bytes| self.share.widen(bytes))
     }
 }
 
 /// Reader's end of a ring.
 #[derive(Debug)]
 pub(crate) struct RingReceiver {
-    taken: u64,
+    reader: Reader,
     memory: RingMemory,
 }
 
@@ -133,7 +133,8 @@ impl RingReceiver {
     ) -> Result<(), Malformed> {
         self.check(at, len)?;
         copy(&self.memory.mapping, self.memory.start + self.memory.place(at));
-        self.give_back(at, len);
+        // PIPE-R1: our copies of those bytes are done; the writer may reuse their place.
+        self.memory.cursor.store(self.reader.take(at, len), Ordering::Release);
         Ok(())
     }
 
@@ -143,26 +144,8 @@ impl RingReceiver {
     /// [`Malformed`] where there cannot.
     // spec: ENV-12
     pub(crate) fn check(&self, at: u64, len: usize) -> Result<(), Malformed> {
-        let Self { taken, memory } = self;
-        let ahead = at.checked_sub(*taken).ok_or(Malformed)?;
-        // In this order nothing overflows.
-        let is_in_ring = at.is_multiple_of(LINE as u64)
-            && len as u64 <= memory.len
-            && ahead <= memory.len - padded(len)
-            && memory.place(at) + len as u64 <= memory.len;
-        if is_in_ring { Ok(()) } else { Err(Malformed) }
+        self.reader.check(at, len)
     }
-
-    fn give_back(&mut self, at: u64, len: usize) {
-        self.taken = at + padded(len);
-        // PIPE-R1: our copies of those bytes are done; the writer may reuse their place.
-        self.memory.cursor.store(self.taken, Ordering::Release);
-    }
-}
-
-/// Pieces begin with a line.
-fn padded(len: usize) -> u64 {
-    len.next_multiple_of(LINE) as u64
 }
 
 #[cfg(all(test, not(loom)))]
@@ -177,7 +160,7 @@ mod tests {
         let mapping = Arc::new(Mapping::of_words(vec![0; LEN as usize / 8 + 8]));
         let (cursor, written) = (Word::new(&mapping, 0), Word::new(&mapping, 8));
         let end = || RingMemory::new(&mapping, (64, LEN), (cursor.clone(), written.clone()));
-        (end().sender(), end().receiver(), cursor.clone())
+        (end().sender_of_all(), end().receiver(), cursor.clone())
     }
 
     proptest! {
@@ -215,10 +198,10 @@ mod tests {
             taken in 0..5_u64
         ) {
             let (_, mut receiver, _) = pair();
-            receiver.taken = taken * 200;
+            receiver.reader.take(0, taken as usize * 192);
             if receiver.check(at, len).is_ok() {
                 let place = at % u64::from(LEN);
-                prop_assert!(at >= taken * 200 && at - taken * 200 < u64::from(LEN));
+                prop_assert!(at >= taken * 192 && at - taken * 192 < u64::from(LEN));
                 prop_assert!(place + len as u64 <= u64::from(LEN));
             }
         }

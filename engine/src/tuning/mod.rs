@@ -8,9 +8,11 @@
 //! ```
 mod caches;
 mod file;
+mod rings;
 mod trials;
 
-pub(crate) use caches::{are_few, stream_width_beside};
+pub(crate) use caches::stream_width;
+pub(crate) use rings::{Rings, Share, are_few};
 pub(crate) use trials::{ROUND, Trials};
 
 pub use file::{Found, Origin, TuningError, file_of_user, found};

@@ -25,6 +25,7 @@ use crate::mediated::Ask;
 use crate::mem::page::{OwnPage, PeerPage};
 use crate::responder::Responder;
 use crate::sync::AtomicBool;
+use crate::tuning::Rings;
 use ayre_proto::lane::Malformed;
 use ayre_proto::link::door::{Door, Place};
 use ayre_proto::link::end::Drive;
@@ -157,7 +158,7 @@ impl Links {
             generation: 0,
             outboxes: (0..nets).map(|_| Outbox::new()).collect(),
             taps: None,
-            pool: Pool::of_port(LINKS_MAX),
+            pool: Pool::of_port(LINKS_MAX, Rings::of_process().bytes()),
             slots: Vec::new(),
             by_peer: Vec::new(),
             by_token: HashMap::default(),

@@ -17,6 +17,8 @@ use std::sync::Arc;
 /// Frame buffers of a port: 49 MB, with an MTU of 1500 bytes, if all were filled.
 // spec: WIRE-12
 const BUFFERS: u32 = 32768;
+/// Bytes of a buffer, with that MTU.
+const BUFFER_BYTES: u64 = 1500;
 /// Those that each channel of a link has in any case.
 // spec: WIRE-12
 const LEAST: u32 = 4;
@@ -48,10 +50,13 @@ pub(crate) struct Counts {
 }
 
 impl Pool {
-    /// Of a port that may have so many links.
-    pub(crate) fn of_port(links_max: usize) -> Arc<Self> {
+    /// Of a port that may have so many links, and whose process may use so many bytes for them.
+    // spec: WIRE-12, LIM-5
+    pub(crate) fn of_port(links_max: usize, bytes: u64) -> Arc<Self> {
         let links_max = links_max as u32;
-        Self::new(links_max, BUFFERS.saturating_sub(links_max * LEAST * CHANNELS as u32))
+        let shared = BUFFERS.saturating_sub(links_max * LEAST * CHANNELS as u32);
+        let affordable = (bytes / BUFFER_BYTES).max(u64::from(PART * LEAST));
+        Self::new(links_max, u64::from(shared).min(affordable) as u32)
     }
 
     /// The least for so many links, and so many buffers that all of them share.

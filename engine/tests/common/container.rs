@@ -4,6 +4,8 @@
 //! Namespaces and mounts are there before the process starts, by `unshare` of util-linux. The user
 //! changes, and calls are refused, once it runs: another user may not be able to reach its file.
 use super::family::{Family, Process};
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Says to a process which user and which groups it is to have.
@@ -18,7 +20,7 @@ pub struct Container {
     /// Options of `unshare`; without any it is not run.
     options: Vec<&'static str>,
     /// What a shell does before it starts the program.
-    before: Vec<&'static str>,
+    before: Vec<String>,
     user: Option<String>,
     denied: Option<String>,
 }
@@ -56,7 +58,7 @@ impl Container {
 
     /// Mounts of its own, and an empty `/tmp`.
     pub fn mounts(mut self) -> Self {
-        self.before.push("mount -t tmpfs none /tmp");
+        self.before.push("mount -t tmpfs none /tmp".into());
         self.and("own mounts", &["--mount"])
     }
 
@@ -68,13 +70,13 @@ impl Container {
 
     /// No `/proc`.
     pub fn no_proc(mut self) -> Self {
-        self.before.push("mount -t tmpfs none /proc");
+        self.before.push("mount -t tmpfs none /proc".into());
         self.and("no /proc", &["--mount"])
     }
 
     /// A `/proc` that shows each user its own processes only.
     pub fn hidepid(mut self) -> Self {
-        self.before.push("mount -t proc -o hidepid=2 proc /proc");
+        self.before.push("mount -t proc -o hidepid=2 proc /proc".into());
         self.and("hidepid", &["--mount"])
     }
 
@@ -89,6 +91,12 @@ impl Container {
         let numbers = [user].iter().chain(groups).map(u32::to_string).collect::<Vec<_>>();
         this.user = Some(numbers.join(" "));
         this
+    }
+
+    /// The memory of a control group.
+    pub fn within(mut self, group: &MemoryGroup) -> Self {
+        self.before.push(format!("echo $$ > {}", group.0.join("cgroup.procs").display()));
+        self.and("limited memory", &[])
     }
 
     /// These calls of the system are refused with this error.
@@ -124,6 +132,48 @@ impl Container {
             command.envs(said.into_iter().filter_map(|(name, said)| Some((name, said.as_ref()?))));
             prepare(command);
         })
+    }
+}
+
+/// A control group with so much memory for its processes together; it goes with its value, which
+/// they must not outlive.
+#[derive(Debug)]
+pub struct MemoryGroup(PathBuf);
+
+impl MemoryGroup {
+    /// Makes one, of either version of control groups. Loud words where this system does not let
+    /// this user: then nothing is tested.
+    pub fn new(family: &Family, bytes: u64) -> Option<Self> {
+        let name = family.directory().path().file_name().expect("a folder of the test's own");
+        let roots = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].map(Path::new);
+        let root = roots.into_iter().find(|root| root.is_dir()).unwrap_or(roots[1]);
+        let path = root.join(name);
+        let group = fs::create_dir(&path).is_ok().then(|| Self(path));
+        let limits = ["memory.limit_in_bytes", "memory.max"];
+        let is_limited = |group: &Self| {
+            let file = limits.map(|limit| group.0.join(limit)).into_iter().find(|it| it.exists());
+            file.is_some_and(|file| fs::write(file, bytes.to_string()).is_ok())
+        };
+        let group = group.filter(is_limited);
+        if group.is_none() {
+            eprintln!("LEFT OUT: no memory group, so NOTHING was tested in it: this takes root");
+        }
+        group
+    }
+
+    /// The most that its processes have had together.
+    pub fn peak(&self) -> Option<u64> {
+        ["memory.max_usage_in_bytes", "memory.peak"].into_iter().find_map(|name| self.number(name))
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        fs::read_to_string(self.0.join(name)).ok()?.trim().parse().ok()
+    }
+}
+
+impl Drop for MemoryGroup {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
     }
 }
 

@@ -2,6 +2,7 @@
 //! written, and for its writer, where it is read.
 use super::RingMemory;
 use crate::sync::Ordering;
+use crate::tuning::{Rings, Share};
 use ayre_proto::lane::Malformed;
 use ayre_proto::limits::LINE;
 
@@ -12,6 +13,7 @@ pub(crate) struct RingSource {
     passed: u64,
     /// By the reader, as it has said.
     taken: u64,
+    _share: Share,
 }
 
 /// Stands for the writer: what was passed on lands where it was written there.
@@ -19,15 +21,24 @@ pub(crate) struct RingSource {
 pub(crate) struct RingTarget {
     memory: RingMemory,
     come: u64,
+    _share: Share,
 }
 
 impl RingMemory {
     pub(crate) fn source(self) -> RingSource {
-        RingSource { memory: self, passed: 0, taken: 0 }
+        let _share = self.share();
+        RingSource { memory: self, passed: 0, taken: 0, _share }
     }
 
     pub(crate) fn target(self) -> RingTarget {
-        RingTarget { memory: self, come: 0 }
+        let _share = self.share();
+        RingTarget { memory: self, come: 0, _share }
+    }
+
+    /// All of it is used in time: what is passed on lies at both ends at the same place.
+    // spec: LIM-5
+    fn share(&self) -> Share {
+        Share::taken(Rings::of_process(), self.len)
     }
 }
 
@@ -70,7 +81,7 @@ impl RingTarget {
     /// # Errors
     /// [`Malformed`] where there is no room for them: a writer knows what was taken.
     pub(crate) fn place(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
-        let Self { memory, come } = self;
+        let Self { memory, come, .. } = self;
         // PIPE-A1: the reader has copied out what it counts.
         let taken = memory.cursor.load(Ordering::Acquire);
         let end = *come + bytes.len() as u64;
@@ -125,7 +136,7 @@ mod tests {
     /// A ring on two hosts.
     fn carried() -> (RingSender, RingSource, RingTarget, RingReceiver) {
         let (here, there) = (memory(), memory());
-        (here().sender(), here().source(), there().target(), there().receiver())
+        (here().sender_of_all(), here().source(), there().target(), there().receiver())
     }
 
     fn pass_all(source: &mut RingSource, target: &mut RingTarget, longest: usize) {

@@ -371,7 +371,7 @@ fn endpoint() -> (Direction, Direction, Carrier) {
 #[test]
 fn what_was_written_to_the_ring_goes_before_the_message_that_names_it() {
     let (out, _, mut carrier) = endpoint();
-    let mut ring = out.ring().unwrap().sender();
+    let mut ring = out.ring().unwrap().sender_of_all();
     let mut messages = out.messages().sender();
     assert_eq!(ring.write(&[7; 130]), Some(0));
     messages.push((Kind::GatedMessage, 5), [0], b"first").unwrap();
@@ -420,7 +420,7 @@ fn a_peer_cannot_give_back_what_was_not_passed_on_nor_speak_of_a_ring_that_is_no
         carrier.take(&record(RecordKind::Control, 1, &bytes), &mut paper(0))
     };
     let (out, _, mut carrier) = endpoint();
-    let mut ring = out.ring().unwrap().sender();
+    let mut ring = out.ring().unwrap().sender_of_all();
     assert!(ring.write(&[1; 2048]).is_some() && ring.write(&[1; 2048]).is_some());
     assert_eq!(ring.write(&[1; 64]), None, "it is full");
     out.messages().sender().push((Kind::GatedMessage, 5), [0], b"both").unwrap();

@@ -44,7 +44,7 @@ impl Link {
 // spec: WIRE-12
 #[test]
 fn the_least_of_all_links_is_there_though_a_few_have_what_they_can_get() {
-    let pool = Pool::of_port(LINKS_MAX);
+    let pool = Pool::of_port(LINKS_MAX, u64::MAX);
     assert_eq!(pool.counts().in_all, BUFFERS);
     let least = LEAST * CHANNELS as u32;
     let mut links: Vec<_> = (0..LINKS_MAX / 2).map(|_| Link::of(&pool)).collect();
@@ -67,7 +67,7 @@ fn the_least_of_all_links_is_there_though_a_few_have_what_they_can_get() {
 // spec: WIRE-12
 #[test]
 fn a_channel_that_is_used_comes_to_have_the_window() {
-    let pool = Pool::of_port(LINKS_MAX);
+    let pool = Pool::of_port(LINKS_MAX, u64::MAX);
     let mut link = Link::of(&pool);
     let mut steps = Vec::new();
     for _ in 0..2 * WINDOW {
@@ -79,10 +79,22 @@ fn a_channel_that_is_used_comes_to_have_the_window() {
     assert_eq!(link.has, [WINDOW, LEAST, LEAST]);
 }
 
+// spec: WIRE-12, LIM-5
+#[test]
+fn fewer_buffers_are_shared_where_there_is_little_memory() {
+    let shared = |bytes| {
+        let Counts { in_all, reserved, .. } = Pool::of_port(LINKS_MAX, bytes).counts();
+        in_all - reserved
+    };
+    assert_eq!([16 << 20, u64::MAX].map(shared), [8192; 2]);
+    assert_eq!(shared(2 << 20), 1398);
+    assert_eq!([0, 1 << 10].map(shared), [PART * LEAST; 2], "each of few has more than its least");
+}
+
 // spec: WIRE-12
 #[test]
 fn a_channel_that_was_not_used_gives_back_with_what_it_takes() {
-    let pool = Pool::of_port(LINKS_MAX);
+    let pool = Pool::of_port(LINKS_MAX, u64::MAX);
     let mut link = Link::of(&pool);
     link.take_many(POSTED, 1);
     let full = pool.counts().given;

@@ -1,0 +1,168 @@
+//! A ring of bytes: where the pieces lie that its writer copies in and its reader copies out.
+//!
+//! Both count bytes from the beginning of time, so that a position tells its place, which is itself
+//! modulo the ring's length, and its turn.
+//!
+//! A ring is memory that comes when it is touched, so its writer uses no more of it than it has to:
+//! a part of it, from the ring's beginning on, that is narrow at first and doubles. A piece that
+//! does not fit there begins a turn later. The reader takes pieces where it is told that they lie.
+//!
+//! ```text
+//!   place  0         used        not touched        length
+//!          [ 1 ][ 2 ][ 3 ] ........................ |       4 does not fit behind 3:
+//!          [ 4 ] .................................. |       it begins at the next multiple of
+//!                                                           the length
+//! ```
+use crate::lane::Malformed;
+use crate::limits::LINE;
+
+/// Bytes of a ring that its writer uses at first.
+// spec: ENV-42
+pub const NARROW: u64 = 1 << 16;
+
+/// A writer's end.
+#[derive(Clone, Debug)]
+pub struct Writer {
+    len: u64,
+    /// Bytes that are used at first, and now; none before the first piece.
+    least: u64,
+    used: u64,
+    /// Where the last piece has ended.
+    written: u64,
+    /// By the reader, as far as is known.
+    taken: u64,
+    /// A piece that ends before has room, whatever else there is to be known.
+    limit: u64,
+    /// It has begun anew since it uses so much.
+    has_turned: bool,
+}
+
+impl Writer {
+    /// Of an empty ring of so many bytes, a power of two, that uses so many of them at first.
+    ///
+    /// # Panics
+    /// Where the length is no power of two.
+    pub const fn new(len: u64, least: u64) -> Self {
+        assert!(len.is_power_of_two(), "places are positions modulo the length");
+        let least = if least < len { least } else { len };
+        Self { len, least, used: 0, written: 0, taken: 0, limit: 0, has_turned: false }
+    }
+
+    /// Bytes of the longest piece that may ever find room.
+    pub const fn longest(&self) -> usize {
+        self.len as usize / 2
+    }
+
+    /// Bytes that are used.
+    pub const fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Where the next piece of so many bytes begins, if that needs no further look.
+    #[inline(always)]
+    pub const fn next(&self, bytes: usize) -> Option<u64> {
+        if self.written + padded(bytes) <= self.limit { Some(self.written) } else { None }
+    }
+
+    /// The same after a look at how much the reader says it has taken. Where the writer is at the
+    /// end of what it uses, and the reader has not taken what lies at the beginning, or it has been
+    /// there before, or the piece is longer than half of that, it uses twice as much, if it `may`.
+    /// (What it uses at first it says, too, and has it whatever the answer.)
+    ///
+    /// A piece of up to half of what is used at first finds room when all others were taken.
+    // spec: ENV-11, ENV-13, ENV-42
+    pub fn find(
+        &mut self,
+        bytes: usize,
+        taken: u64,
+        mut may: impl FnMut(u64) -> bool,
+    ) -> Option<u64> {
+        self.on_taken(taken);
+        let bytes = padded(bytes);
+        if self.used == 0 {
+            may(self.least);
+            self.used = self.least;
+        }
+        let start = self.written & !(self.len - 1);
+        while self.written + bytes > start + self.used {
+            let next = start + self.len;
+            let fits = bytes <= self.used && self.has_room(next + bytes);
+            let is_short = !fits || self.has_turned || bytes > self.used / 2;
+            if is_short && self.used < self.len && may(2 * self.used) {
+                (self.used, self.has_turned) = (2 * self.used, false);
+            } else if fits {
+                self.has_turned = true;
+                self.limit = (next + self.used).min(self.taken + self.len);
+                return Some(next);
+            } else {
+                return None;
+            }
+        }
+        self.limit = (start + self.used).min(self.taken + self.len);
+        self.has_room(self.written + bytes).then_some(self.written)
+    }
+
+    /// A piece was written where it was to begin: how far the writer is now.
+    #[inline(always)]
+    pub const fn wrote(&mut self, at: u64, bytes: usize) -> u64 {
+        self.written = at + padded(bytes);
+        self.written
+    }
+
+    /// A count that cannot be is ignored: a hostile reader keeps itself from being sent to, nothing
+    /// else.
+    // spec: ENV-13
+    fn on_taken(&mut self, taken: u64) {
+        if (self.taken..=self.written).contains(&taken) {
+            self.taken = taken;
+        }
+    }
+
+    /// Whether the reader has taken what lay where something would end now.
+    const fn has_room(&self, end: u64) -> bool {
+        end - self.taken <= self.len
+    }
+}
+
+/// A reader's end.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    len: u64,
+    taken: u64,
+}
+
+impl Reader {
+    /// Of an empty ring of so many bytes, a power of two.
+    pub const fn new(len: u64) -> Self {
+        Self { len, taken: 0 }
+    }
+
+    /// Whether there can be a piece of so many bytes at a position.
+    ///
+    /// # Errors
+    /// [`Malformed`] where there cannot.
+    // spec: ENV-12
+    pub fn check(&self, at: u64, bytes: usize) -> Result<(), Malformed> {
+        let Self { len, taken } = *self;
+        let ahead = at.checked_sub(taken).ok_or(Malformed)?;
+        // In this order nothing overflows.
+        let is_in_ring = at.is_multiple_of(LINE as u64)
+            && bytes as u64 <= len
+            && ahead <= len - padded(bytes)
+            && (at & (len - 1)) + bytes as u64 <= len;
+        if is_in_ring { Ok(()) } else { Err(Malformed) }
+    }
+
+    /// A piece that there can be was copied out: what the writer is to be told.
+    // spec: ENV-13
+    #[inline(always)]
+    pub const fn take(&mut self, at: u64, bytes: usize) -> u64 {
+        self.taken = at + padded(bytes);
+        self.taken
+    }
+}
+
+/// Pieces begin with a line.
+const fn padded(bytes: usize) -> u64 {
+    bytes.next_multiple_of(LINE) as u64
+}

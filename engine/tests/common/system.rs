@@ -84,14 +84,6 @@ pub fn mappings() -> Vec<Mapped> {
     maps.lines().map(|line| parse_mapping(line).expect("a line of maps")).collect()
 }
 
-/// Bytes of this process's own memory that are there: of no file.
-pub fn own_memory() -> usize {
-    let status = fs::read_to_string("/proc/self/status").expect("own status");
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("a line");
-    let kilobytes: usize = line.trim().trim_end_matches(" kB").parse().expect("a number");
-    kilobytes << 10
-}
-
 /// Bytes of memory files that somebody has touched, each file counted once however often it is
 /// mapped here.
 pub fn touched(files: &[Mapped]) -> usize {

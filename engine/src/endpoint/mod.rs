@@ -31,7 +31,7 @@
 //! | `touched.rs` | what remotes do to our windows |
 //! | `rest.rs` | letting others run, and sleeping until something comes |
 //! | `crowd.rs` | how many wait for this host's processors |
-//! | `slots.rs` | what is under way, by key |
+//! | `slots.rs`, `ledger.rs` | what is under way, by key |
 mod address;
 mod ahead;
 mod crowd;
@@ -41,6 +41,7 @@ mod kept;
 mod key;
 mod labels;
 mod lease;
+mod ledger;
 mod links;
 mod meet;
 mod numbers;
@@ -85,6 +86,7 @@ use ayre_proto::limits::{EAGER_MAX, LANE_LINES_MAX};
 use ayre_proto::matching::{Budget, Matcher, Sizes};
 use ayre_proto::units::PeerId;
 use labels::Labels;
+use ledger::Ledger;
 use meet::Standing;
 use posted::{Body, Incoming};
 use receive::Transfer;
@@ -246,12 +248,12 @@ pub struct Endpoint {
     ranks: usize,
     /// Remotes of which much is kept.
     curbed: usize,
-    departing: Slab<Departing>,
+    departing: Ledger<Departing>,
     transfers: Slab<Transfer>,
     trials: Trials,
     /// When the last message was here that was timed.
     last_timed: Option<Instant>,
-    touching: Slab<Touching>,
+    touching: Ledger<Touching>,
     windows: Option<Windows>,
     /// What goes in parts, when there is room.
     streams: VecDeque<Stream>,
@@ -333,11 +335,11 @@ impl Endpoint {
             usable: usable_memory(),
             ranks: ranks_here(),
             curbed: 0,
-            departing: Slab::new(),
+            departing: Ledger::new(),
             transfers: Slab::new(),
             trials: Trials::default(),
             last_timed: None,
-            touching: Slab::new(),
+            touching: Ledger::new(),
             windows: None,
             streams: VecDeque::new(),
             remotes: Slab::new(),

@@ -1,4 +1,5 @@
 //! Messages on their way out.
+use super::ledger::Entry;
 use super::{Context, End, Endpoint, Remote, RemoteId, What};
 use crate::connection::Executor;
 use crate::error::{Busy, Fault, PostError};
@@ -63,6 +64,13 @@ pub(super) struct Departing {
     context: Context,
     answered: bool,
     stage: Stage,
+}
+
+impl Entry for Departing {
+    #[inline]
+    fn to(&self) -> RemoteId {
+        self.to
+    }
 }
 
 /// What goes in parts.
@@ -209,11 +217,9 @@ impl Endpoint {
     }
 
     /// Whether all has ended that was posted to a remote: messages that had to be answered, writes,
-    /// reads and updates. Looks at everything that is under way.
+    /// reads and updates.
     pub fn has_ended_all(&self, to: RemoteId) -> bool {
-        let mut departing = self.departing.iter();
-        let mut touching = self.touching.iter();
-        departing.all(|(_, it)| it.to != to) && touching.all(|(_, it)| it.to != to)
+        !self.knows(to) || self.departing.has_none(to) && self.touching.has_none(to)
     }
 
     /// Operations that were posted and whose end was not told yet.
@@ -401,7 +407,8 @@ impl Endpoint {
         departing.stage = Stage::Gone;
         departing.bytes = Spans::default();
         if !departing.answered {
-            let context = self.departing.remove(key).context;
+            let context = departing.context;
+            self.departing.free(key);
             tell(End { context, what: What::Sent, result: Ok(()) });
         }
     }
@@ -442,7 +449,8 @@ impl Endpoint {
             departing.to == from && departing.answered && departing.stage == Stage::Gone
         });
         if is_due {
-            let context = self.departing.remove(key).context;
+            let context = self.departing[key].context;
+            self.departing.free(key);
             tell(End { context, what: What::Sent, result: Ok(()) });
         }
         is_due
@@ -452,13 +460,9 @@ impl Endpoint {
     pub(super) fn end_sends(&mut self, to: RemoteId, why: Fault) {
         let Self { departing, ended, streams, remotes, .. } = self;
         remotes.get_mut(to.index()).into_iter().for_each(|remote| remote.wanted.clear());
-        departing.retain(|_, departing| {
-            let stays = departing.to != to;
-            if !stays {
-                let context = departing.context;
-                ended.push_back(End { context, what: What::Sent, result: Err(why) });
-            }
-            stays
+        departing.free_all(to, |departing| {
+            let context = departing.context;
+            ended.push_back(End { context, what: What::Sent, result: Err(why) });
         });
         streams.retain(|stream| !matches!(stream, Stream::Messages(remote) if *remote == to));
     }

@@ -1,4 +1,5 @@
 //! Touching remotes' windows: writes, reads and updates on their way out, and their answers.
+use super::ledger::Entry;
 use super::receive::{PartPlace, copy_part};
 use super::send::{PART_MAX, SHORT_MAX, Stream, zeros};
 use super::{Context, End, Endpoint, RemoteId, Sent, What};
@@ -191,7 +192,7 @@ impl Endpoint {
             return Ok(Sent::Gone);
         };
         if !any {
-            self.touching.remove(key);
+            self.touching.free(key);
             return Err(Busy::MessageLaneFull.into());
         }
         if inject {
@@ -343,7 +344,9 @@ impl Endpoint {
             .get(key)
             .is_some_and(|touching| touching.to == from && matches!(touching.stage, Stage::Answer));
         if is_due {
-            tell(self.touching.remove(key).end(Ok(())));
+            let end = self.touching[key].end(Ok(()));
+            self.touching.free(key);
+            tell(end);
         }
         is_due
     }
@@ -360,7 +363,9 @@ impl Endpoint {
             touching.to == from && !matches!(touching.stage, Stage::Leaving { .. })
         });
         if is_due {
-            tell(self.touching.remove(key).end(Err(why)));
+            let end = self.touching[key].end(Err(why));
+            self.touching.free(key);
+            tell(end);
         }
         is_due
     }
@@ -385,7 +390,9 @@ impl Endpoint {
         copy_part((into, *got), len as usize, (lane, ring), place)?;
         *got += len as usize;
         if len == left as u64 {
-            tell(touching.remove(key).end(Ok(())));
+            let end = answered.end(Ok(()));
+            touching.free(key);
+            tell(end);
         }
         Ok(())
     }
@@ -393,17 +400,18 @@ impl Endpoint {
     /// Nothing of what touches a remote's windows will be answered.
     pub(super) fn end_touching(&mut self, to: RemoteId, why: Fault) {
         let Self { touching, ended, streams, .. } = self;
-        touching.retain(|_, touching| {
-            let stays = touching.to != to;
-            if !stays {
-                ended.push_back(touching.end(Err(why)));
-            }
-            stays
-        });
+        touching.free_all(to, |touching| ended.push_back(touching.end(Err(why))));
         streams.retain(|stream| match stream {
             Stream::Write(key) => touching.contains(*key),
             _ => true,
         });
+    }
+}
+
+impl Entry for Touching {
+    #[inline]
+    fn to(&self) -> RemoteId {
+        self.to
     }
 }
 

@@ -1,14 +1,15 @@
 //! What time it is on a wire.
 use super::chance::Chance;
 use super::simulation::Seat;
+use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A clock that counts nanoseconds and never goes back.
 #[derive(Debug)]
 pub(super) enum Clock {
-    /// The system's, which began at this instant.
-    System(Instant),
+    /// The system's, which stood there when it began, no later than at that instant.
+    System(u64, Instant),
     /// A simulation's, where this wire has a seat.
     Simulated(Arc<Seat>),
 }
@@ -16,12 +17,12 @@ pub(super) enum Clock {
 impl Clock {
     /// The system's, which begins now.
     pub(super) fn system() -> Self {
-        Self::System(Instant::now())
+        Self::System(monotonic(), Instant::now())
     }
 
     pub(super) fn now(&self) -> u64 {
         match self {
-            Self::System(epoch) => epoch.elapsed().as_nanos() as u64,
+            Self::System(begin, _) => monotonic().wrapping_sub(*begin),
             Self::Simulated(seat) => seat.now(),
         }
     }
@@ -29,7 +30,7 @@ impl Clock {
     /// Where numbers by chance come from in the clock's world.
     pub(super) fn chance(&self) -> Chance {
         match self {
-            Self::System(_) => Chance::System,
+            Self::System(..) => Chance::System,
             Self::Simulated(seat) => Chance::Simulated(seat.clone()),
         }
     }
@@ -37,16 +38,15 @@ impl Clock {
     /// Until when who sleeps for this wire may sleep; `due` is by this clock. None: for ever.
     pub(super) fn instant(&self, due: Option<u64>) -> Option<Instant> {
         match self {
-            Self::System(epoch) => epoch.checked_add(Duration::from_nanos(due?)),
+            Self::System(_, epoch) => epoch.checked_add(Duration::from_nanos(due?)),
             Self::Simulated(seat) => Some(seat.instant()),
         }
     }
 
     /// The port has looked, and has nothing more to do before `due` unless something comes.
-    #[inline]
-    pub(super) fn looked(&self, due: impl FnOnce() -> Option<u64>) {
+    pub(super) fn looked(&self, due: Option<u64>) {
         if let Self::Simulated(seat) = self {
-            seat.looked(due());
+            seat.looked(due);
         }
     }
 
@@ -56,4 +56,10 @@ impl Clock {
             seat.tended(due);
         }
     }
+}
+
+/// Nanoseconds of the system's clock that [`Instant`] goes by; its arithmetic takes longer.
+fn monotonic() -> u64 {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
+    tv_sec as u64 * 1_000_000_000 + tv_nsec as u64
 }

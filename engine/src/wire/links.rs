@@ -2,6 +2,8 @@
 //! datagram.
 mod calls;
 mod doorstep;
+mod dues;
+mod slots;
 
 use super::callee::Callee;
 use super::carrier::Full;
@@ -36,6 +38,7 @@ use ayre_proto::link::open::Opening;
 use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
 use foldhash::HashMap;
+use slots::Slots;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -113,7 +116,7 @@ pub(crate) struct Links {
     pub(super) taps: Option<Taps>,
     /// What frames that come are kept in.
     pub(super) pool: Arc<Pool>,
-    slots: Vec<Slot>,
+    slots: Slots,
     /// By peer number.
     by_peer: Vec<usize>,
     /// By what the answers to an open, and the resets of a link, repeat. Where two peers have
@@ -159,7 +162,7 @@ impl Links {
             outboxes: (0..nets).map(|_| Outbox::new()).collect(),
             taps: None,
             pool: Pool::of_port(LINKS_MAX, Rings::of_process().bytes()),
-            slots: Vec::new(),
+            slots: Slots::default(),
             by_peer: Vec::new(),
             by_token: HashMap::default(),
             held: Vec::new(),
@@ -204,11 +207,8 @@ impl Links {
 
     /// Says to all peers what they have not been told.
     pub(super) fn settle_all(&mut self, now: u64) {
-        for slot in &mut self.slots {
-            if let Slot::Open(link) = slot {
-                link.settle(now, &mut self.outboxes);
-            }
-        }
+        let Self { slots, outboxes, .. } = self;
+        slots.all_open_mut().for_each(|link| link.settle(now, outboxes));
     }
 
     fn serve(&mut self, index: usize, now: u64) -> Pumped {
@@ -228,7 +228,7 @@ impl Links {
 
     /// Whether there is something for the port: room, or the end of the link.
     fn serve_open(&mut self, index: usize, now: u64) -> bool {
-        let Some(Slot::Open(link)) = self.slots.get_mut(index) else { return false };
+        let Some(link) = self.slots.open_mut(index) else { return false };
         let served = link.serve(now, &mut self.outboxes);
         self.has_questions |= link.has_question();
         match served {
@@ -243,34 +243,20 @@ impl Links {
     /// The host has refused datagrams by this way for their length.
     // spec: MTU-2
     pub(super) fn on_refused(&mut self, way: Way, datagram_max: usize, now: u64) {
-        for slot in &mut self.slots {
-            if let Slot::Open(link) = slot {
-                link.on_refused(way, datagram_max, now);
-            }
-        }
+        self.slots.all_open_mut().for_each(|link| link.on_refused(way, datagram_max, now));
     }
 
     /// Asks the host what links want to know of the length of datagrams.
     // spec: MTU-3
     pub(super) fn ask_host(&mut self, datagram_max: impl Fn(Way) -> usize, now: u64) {
         self.has_questions = false;
-        for slot in &mut self.slots {
-            if let Slot::Open(link) = slot
-                && link.has_question()
-            {
-                link.ask_host(&datagram_max, now);
-            }
-        }
+        let asking = self.slots.all_open_mut().filter(|link| link.has_question());
+        asking.for_each(|link| link.ask_host(&datagram_max, now));
     }
 
     /// When there is something to do next though nothing comes.
-    pub(super) fn deadline(&self) -> u64 {
-        let due = |slot: &Slot| match slot {
-            Slot::Open(link) => link.deadline(),
-            Slot::Asked(asked) => asked.opener.deadline(),
-            _ => u64::MAX,
-        };
-        let links = self.slots.iter().map(due).min().unwrap_or(u64::MAX);
+    pub(super) fn deadline(&mut self) -> u64 {
+        let links = self.slots.deadline();
         let unanswered = self.unanswered().map(|(_, by)| by).min().unwrap_or(u64::MAX);
         links.min(self.entrance.door.deadline()).min(unanswered)
     }
@@ -309,7 +295,7 @@ impl Links {
     /// Sends what the port has published for this peer, and nothing else: that has time.
     pub(super) fn load(&mut self, peer: PeerId, now: u64) {
         let index = self.index_of(peer);
-        if let Some(Slot::Open(link)) = self.slots.get_mut(index) {
+        if let Some(link) = self.slots.open_mut(index) {
             link.load(now, &mut self.outboxes);
             self.hot = index;
         }
@@ -327,7 +313,7 @@ impl Links {
     /// Begins a warm reset of the link with this peer.
     pub(super) fn resync(&mut self, peer: PeerId, now: u64) {
         let index = self.index_of(peer);
-        if let Some(Slot::Open(link)) = self.slots.get_mut(index) {
+        if let Some(link) = self.slots.open_mut(index) {
             self.hot = index;
             link.resync(now, &mut self.outboxes);
         }
@@ -336,7 +322,7 @@ impl Links {
     /// Why the link with this peer, who is on this host, is one.
     pub(super) fn note_detour(&mut self, peer: PeerId, why: &str) {
         let index = self.index_of(peer);
-        if let Some(Slot::Open(link)) = self.slots.get_mut(index) {
+        if let Some(link) = self.slots.open_mut(index) {
             link.detour = Some(why.into());
         }
     }
@@ -366,10 +352,7 @@ impl Links {
 
     fn open_mut(&mut self, peer: PeerId) -> Option<&mut LinkEnd> {
         let index = self.index_of(peer);
-        match self.slots.get_mut(index) {
-            Some(Slot::Open(link)) => Some(link),
-            _ => None,
-        }
+        self.slots.open_mut(index)
     }
 
     /// Where there is no link, an index that none has.
@@ -384,7 +367,7 @@ impl Links {
             self.by_peer.resize(peer.index() + 1, NO_LINK);
         }
         self.by_peer[peer.index()] = NO_LINK;
-        if let Some(Slot::Open(link)) = self.slots.get_mut(index)
+        if let Some(link) = self.slots.open_mut(index)
             && link.carrier.is_of(&connection.link)
         {
             link.belong_to(peer);
@@ -406,14 +389,14 @@ impl Links {
 
     /// Leaves a link once what the port has published has arrived.
     pub(super) fn leave(&mut self, index: usize) {
-        if let Some(Slot::Open(link)) = self.slots.get_mut(index) {
+        if let Some(link) = self.slots.open_mut(index) {
             link.leave();
         }
     }
 
     /// The port does not want a link.
     pub(super) fn turn_away(&mut self, arrived: &Arrived) {
-        if let Some(Slot::Open(link)) = self.slots.get_mut(arrived.index)
+        if let Some(link) = self.slots.open_mut(arrived.index)
             && link.carrier.is_of(&arrived.connection.link)
         {
             link.leave();
@@ -426,11 +409,7 @@ impl Links {
 
     /// Leaves all links at once, whatever has not arrived.
     pub(super) fn abort_all(&mut self) {
-        for slot in &mut self.slots {
-            if let Slot::Open(link) = slot {
-                link.abort();
-            }
-        }
+        self.slots.all_open_mut().for_each(LinkEnd::abort);
     }
 
     /// Whether there is no link any more that somebody could miss.
@@ -511,7 +490,9 @@ impl Links {
         {
             self.by_token.remove(&token);
         }
-        self.slots[index] = slot;
+        if let Some(place) = self.slots.get_mut(index) {
+            *place = slot;
+        }
         self.index_token(index);
     }
 
@@ -663,7 +644,7 @@ impl Links {
         if is_new {
             self.confirm(from, header, now)?;
         }
-        let Some(Slot::Open(link)) = self.slots.get_mut(index) else {
+        let Some(link) = self.slots.open_mut(index) else {
             self.answer_with_reset(from, header, now);
             return Err(Refused);
         };

@@ -238,14 +238,14 @@ impl Wire {
         }
         let served = self.links.serve_in_turn(now);
         self.send(now);
-        self.clock.looked(|| self.due());
+        self.has_looked(Clock::looked);
         came.and(served)
     }
 
     /// The same with all peers.
     pub(crate) fn pump_all(&mut self) -> Pumped {
         let pumped = self.pump_each();
-        self.clock.looked(|| self.due());
+        self.has_looked(Clock::looked);
         pumped
     }
 
@@ -253,8 +253,17 @@ impl Wire {
     // spec: WIRE-7
     fn tend(&mut self) -> Pumped {
         let pumped = self.pump_each();
-        self.clock.tended(self.due());
+        self.has_looked(Clock::tended);
         pumped
+    }
+
+    /// Tells a simulation until when there is nothing more to do, unless something comes.
+    #[inline]
+    fn has_looked(&mut self, tell: impl FnOnce(&Clock, Option<u64>)) {
+        if matches!(self.clock, Clock::Simulated(_)) {
+            let due = self.due();
+            tell(&self.clock, due);
+        }
     }
 
     fn pump_each(&mut self) -> Pumped {
@@ -281,12 +290,13 @@ impl Wire {
     }
 
     /// When the next pump is due though nothing comes.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.clock.instant(self.due())
+    pub(crate) fn deadline(&mut self) -> Option<Instant> {
+        let due = self.due();
+        self.clock.instant(due)
     }
 
     /// The same, by this wire's clock.
-    fn due(&self) -> Option<u64> {
+    fn due(&mut self) -> Option<u64> {
         let nets = self.nets.iter().filter_map(|net| net.deadline());
         nets.chain([self.links.deadline()]).min().filter(|at| *at != u64::MAX)
     }

@@ -301,7 +301,7 @@ impl NetOptions {
         let failed = os("open a socket to other hosts");
         let net: Box<dyn Net> = match clock {
             Clock::Simulated(seat) => Box::new(seat.bind(at).map_err(failed)?),
-            Clock::System(_) => match self.ethernet {
+            Clock::System(..) => match self.ethernet {
                 Ethernet::Never => Box::new(Udp::bind(at).map_err(failed)?),
                 Ethernet::IfAllowed => Box::new(Packet::beside(at).map_err(failed)?),
                 Ethernet::Required => Box::new(Packet::bind(at).map_err(failed)?),

@@ -238,7 +238,7 @@ impl Stage {
         let end = self.now + span;
         self.carry();
         while self.now < end {
-            let due = self.sides.iter().map(|side| side.links.deadline()).min();
+            let due = self.sides.iter_mut().map(|side| side.links.deadline()).min();
             self.now = due.unwrap_or(end).clamp(self.now + TICK, end.max(self.now + TICK));
             self.carry();
         }

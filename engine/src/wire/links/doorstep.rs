@@ -218,10 +218,8 @@ impl Links {
     // spec: LINK-25
     fn seek(&mut self, theirs: &SetUp, is_believed: bool, now: u64) -> bool {
         let index = self.index_of(PeerId(theirs.number));
-        match self.slots.get_mut(index) {
-            Some(Slot::Open(link)) => link.on_open(theirs.incarnation, is_believed, now),
-            _ => false,
-        }
+        let link = self.slots.open_mut(index);
+        link.is_some_and(|link| link.on_open(theirs.incarnation, is_believed, now))
     }
 
     /// Says no, and why, to an open that is authentic.
@@ -365,7 +363,7 @@ impl Links {
         let peer = PeerId(theirs.number);
         let agreed = (agreement, limits, sizes);
         let connection = self.make_link(peer, agreed, (keys, ways), (index, now));
-        if let Slot::Open(link) = &mut self.slots[index] {
+        if let Some(link) = self.slots.open_mut(index) {
             link.know_ways();
         }
         let answer_by = now.saturating_add(NO_ANSWER);
@@ -375,7 +373,7 @@ impl Links {
 
     /// A link has come up.
     fn bring(&mut self, arrived: Arrived) {
-        if let Some(Slot::Open(link)) = self.slots.get_mut(arrived.index) {
+        if let Some(link) = self.slots.open_mut(arrived.index) {
             link.name = arrived.name;
         }
         self.arrived.push_back(arrived);
@@ -393,11 +391,11 @@ impl Links {
         let payload = &frame[HEADER_BYTES..];
         header.check_payload(payload, crc32c)?;
         let index = *self.by_token.get(&header.token).ok_or(Refused)?;
-        let is_meant = match &mut self.slots[index] {
-            Slot::Asked(asked) => {
+        let is_meant = match self.slots.get_mut(index) {
+            Some(Slot::Asked(asked)) => {
                 asked.on_answer(from, header, payload, (self.chance.number(), now))
             }
-            Slot::Open(link) => link.on_reset(header, now),
+            Some(Slot::Open(link)) => link.on_reset(header, now),
             _ => false,
         };
         if !is_meant {

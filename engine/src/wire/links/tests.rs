@@ -1,4 +1,6 @@
 //! Openings between ports in memory: what recordings, floods and strangers cost, and who gets in.
+mod deadlines;
+
 use super::*;
 use crate::wire::drive::drive;
 use crate::wire::handshake::JobKey;

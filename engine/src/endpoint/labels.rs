@@ -1,8 +1,9 @@
 //! Finding a receive that is to be taken back: by a label, the lower half of its context.
 //!
-//! Programs that take receives back are few, and so posting one costs nothing for it. The first to
-//! be taken back is looked for among all; from then on those that are posted are noted, until so
-//! many were posted and so few taken back that noting is no longer worth it.
+//! Programs that take receives back are few, and so posting one costs nothing for it. One of a few
+//! is looked for among all. The first of many to be taken back is, too; from then on those that are
+//! posted are noted, until so many were posted and so few taken back that noting is no longer worth
+//! it.
 use super::Context;
 use super::posted::Incoming;
 use super::slots::Slots;
@@ -12,6 +13,8 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
 
+/// Places of receives that are looked through faster than a note is found.
+const FEW: usize = 16;
 /// Notes beyond twice the receives that there ever were.
 const SPARE: usize = 1024;
 
@@ -55,6 +58,11 @@ const fn label(context: Context) -> u64 {
     context as u64
 }
 
+/// The name of a receive, if it has this label and takes messages.
+fn waits(incoming: &Incoming, of: u64) -> Option<ReceiveId> {
+    incoming.id.filter(|_| label(incoming.context) == of && !incoming.released)
+}
+
 impl Labels {
     /// A receive was posted.
     #[inline(always)]
@@ -90,6 +98,11 @@ impl Labels {
         of: u64,
     ) -> Option<(usize, ReceiveId)> {
         if self.chains.is_none() {
+            if receives.places() <= FEW {
+                let all = receives.iter();
+                let waiting = all.filter_map(|(key, it)| Some((key, waits(it, of)?)));
+                return waiting.min_by_key(|(_, id)| *id);
+            }
             self.note_all(receives);
         }
         let Self { chains, notes, .. } = self;
@@ -99,8 +112,7 @@ impl Labels {
             let Note { key, next } = notes.remove(*first);
             let is_last = *first == *last;
             *first = next;
-            let waits = receives.get(key).filter(|it| label(it.context) == of && !it.released);
-            let found = waits.and_then(|incoming| Some((key, incoming.id?)));
+            let found = receives.get(key).and_then(|it| Some((key, waits(it, of)?)));
             if is_last {
                 chain.remove();
                 return found;
@@ -115,8 +127,9 @@ impl Labels {
     fn note_all(&mut self, receives: &Slots<Incoming>) {
         let mut waiting: Vec<_> = receives.iter().filter(|(_, it)| it.id.is_some()).collect();
         waiting.sort_unstable_by_key(|(_, incoming)| incoming.id);
-        self.chains = Some(HashMap::default());
-        self.max = 2 * receives.places() + SPARE;
+        let room = receives.places();
+        self.chains = Some(HashMap::with_capacity_and_hasher(room, BuildHasherDefault::default()));
+        (self.notes, self.max) = (Slab::with_capacity(room), 2 * room + SPARE);
         waiting.into_iter().for_each(|(key, incoming)| self.note_on(incoming.context, key));
     }
 }

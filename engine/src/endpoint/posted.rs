@@ -220,21 +220,36 @@ impl Endpoint {
     }
 
     /// Takes back a receive that waits and whose context has these lower 64 bits, if there is one:
-    /// of several, the one that waits longest. Its end is told. However many wait, this takes no
-    /// longer.
+    /// of several, the one that waits longest. Its end is told by the next progress. However many
+    /// wait, this takes no longer.
+    // spec: MATCH-9
     pub fn cancel(&mut self, label: u64) -> bool {
-        let Some((key, id)) = self.labels.find(&self.receives, label) else { return false };
-        if self.matcher(self.receives[key].is_tagged).cancel(id).is_none() {
-            return false;
+        let Some(end) = self.take_back(label) else { return false };
+        self.end_later(end);
+        true
+    }
+
+    /// The same, but its end is told at once, behind those that were not told yet.
+    // spec: MATCH-9
+    pub fn cancel_now(&mut self, label: u64, mut tell: impl FnMut(End)) -> bool {
+        let Some(end) = self.take_back(label) else { return false };
+        if !self.ended.is_empty() {
+            self.tell_ended(&mut tell);
         }
+        tell(end);
+        true
+    }
+
+    fn take_back(&mut self, label: u64) -> Option<End> {
+        let (key, id) = self.labels.find(&self.receives, label)?;
+        self.matcher(self.receives[key].is_tagged).cancel(id)?;
         let incoming = &mut self.receives[key];
         (incoming.id, incoming.released) = (None, true);
         let context = incoming.context;
         if incoming.coming == 0 {
             self.receives.free(key);
         }
-        self.end_later(End { context, what: What::Cancelled, result: Ok(()) });
-        true
+        Some(End { context, what: What::Cancelled, result: Ok(()) })
     }
 
     #[inline(always)]

@@ -390,32 +390,47 @@ fn who_posts_more_than_there_is_memory_for_is_told_so() {
 
 // spec: MATCH-9
 #[test]
-fn thousands_are_taken_back_by_their_contexts_in_any_order() {
+fn receives_are_taken_back_by_their_contexts_in_any_order() {
+    for many in [10, MANY] {
+        taken_back_in_any_order(many);
+    }
+}
+
+fn taken_back_in_any_order(many: usize) {
     let [_, mut far] = pair();
-    let mut into = vec![0; MANY];
+    let mut into = vec![0; many];
     let post = |far: &mut Side, at: usize, into: &mut [u64]| {
         let posted = receive(None, at, word(into, at));
         far.endpoint.receive(posted).expect("there is room");
     };
-    (0..MANY).for_each(|at| post(&mut far, at, &mut into));
+    (0..many).for_each(|at| post(&mut far, at, &mut into));
     // 7919 is a prime, so this meets every one once; some are posted again meanwhile.
-    for at in 0..MANY {
-        let context = at * 7919 % MANY;
+    for at in 0..many {
+        let context = at * 7919 % many;
         assert!(far.endpoint.cancel(context as u64), "{context} waits");
         if at % 5 == 0 {
             post(&mut far, context, &mut into);
         }
     }
-    for at in 0..MANY {
-        let context = at * 7919 % MANY;
+    for at in 0..many {
+        let context = at * 7919 % many;
         assert_eq!(far.endpoint.cancel(context as u64), at % 5 == 0);
     }
     far.progress();
-    assert_eq!(far.ends.len(), MANY + MANY / 5);
+    assert_eq!(far.ends.len(), many + many / 5);
     assert!(far.ends.iter().all(|end| end.what == What::Cancelled));
-    // Many that are not taken back, and one label for all.
-    for _ in 0..3 * MANY {
-        far.endpoint.receive(receive(None, 1, word(&mut into, 1))).expect("there is room");
+    // One label for all, many of them.
+    for count in [many, 3 * many] {
+        for nth in 0..count as Context {
+            let context = nth << 64 | 1;
+            let posted = Receive { context, ..receive(None, 1, word(&mut into, 1)) };
+            far.endpoint.receive(posted).expect("there is room");
+        }
+        for nth in 0..count as Context {
+            let mut told = None;
+            assert!(far.endpoint.cancel_now(1, |end| told = Some((end.context >> 64, end.what))));
+            assert_eq!(told, Some((nth, What::Cancelled)), "the one that waits longest");
+        }
+        assert!(!far.endpoint.cancel_now(1, |_| ()));
     }
-    assert!((0..3 * MANY).all(|_| far.endpoint.cancel(1)) && !far.endpoint.cancel(1));
 }

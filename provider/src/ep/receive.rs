@@ -1,7 +1,7 @@
 //! Posting receives, looking for messages that have come, taking receives back.
 
 use super::Reported;
-use super::core::{Core, State, failure};
+use super::core::{Core, State, failure, tell};
 use super::op::{Kind, Op};
 use super::side::Way;
 use crate::abi::{
@@ -56,7 +56,7 @@ impl<L: Policy> Core<L> {
     /// `ENOENT` where none of this context waits.
     pub(crate) fn cancel(&self, context: usize) -> Outcome {
         // The lower half of what the engine keeps for us: see `op.rs`.
-        let is_taken = self.state.with(|state| state.endpoint.cancel(context as u64));
+        let is_taken = self.state.with(|state| state.cancel(context as u64));
         if is_taken { Ok(()) } else { Err(Code(errno::ENOENT)) }
     }
 }
@@ -73,6 +73,15 @@ impl<L: Policy> State<L> {
         let op = Op { context, buf, kind, is_told, is_many };
         let receive = Receive { source, tag, into, context: op.into(), many };
         self.endpoint.receive(receive).map_err(|error| self.refused(ADDR_NOTAVAIL, error))
+    }
+
+    fn cancel(&mut self, label: u64) -> bool {
+        // What ended before is told before.
+        if self.rx.must_look() {
+            return self.endpoint.cancel(label);
+        }
+        let Self { endpoint, tx, rx, peers, latest, counting, .. } = self;
+        endpoint.cancel_now(label, |end| tell(end, (tx, rx), (peers, latest), counting.as_ref()))
     }
 
     /// Whom a receive takes messages from.

@@ -86,10 +86,11 @@ fn every_call_waits_for_what_went_to_the_same_peer_before() {
     wishes.caps |= FENCE;
     let opened = wishes.opened();
     let ends = End::pair(&opened, &wishes);
-    let memory = vec![0xee; LEN];
+    let mut memory = vec![0xee; LEN];
     let mr = register(&opened, &memory, REMOTE_READ | REMOTE_WRITE, KEY).unwrap();
     let (ep, there, own) = (ends[0].ep, 0, 1);
     for how in CALLS {
+        memory[..8].fill(0xee);
         let (mut into, mut word) = (vec![0u8; LEN], [0xeeee_eeee_eeee_eeee_u64]);
         let start = into.as_mut_ptr().cast();
         let mut read = || call!(ep, rma.read(start, LEN, null_mut(), there, 0, KEY, 3 as *mut _));
@@ -100,9 +101,9 @@ fn every_call_waits_for_what_went_to_the_same_peer_before() {
         for _ in 0..100 {
             assert_eq!(fenced(ep, how, &mut word, there), -(errno::EAGAIN as isize), "{how}");
         }
-        // With others it has nothing to do; what it writes there is what is there at first.
+        // With others it has nothing to do; what it writes there is what is there already.
         assert_eq!(until_taken(&ends[..1], || fenced(ep, how, &mut word, own)), 0, "{how}");
-        // Another thread of the peer may have served the read by now.
+        // A thread of the peer may have served the read by now.
         let mut ended = contexts(&ends[0], &ends[..1], 1);
         if ended == [3] {
             ended.extend(contexts(&ends[0], &ends[..1], 1));

@@ -65,6 +65,7 @@ mod setup;
 pub mod stream;
 mod sync;
 mod sys;
+mod text_file;
 pub mod tuning;
 mod wait;
 mod wire;

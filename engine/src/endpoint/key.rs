@@ -1,5 +1,6 @@
 //! The key of a job: what endpoints of several hosts may share besides their addresses.
 use crate::error::SetupError;
+use crate::text_file;
 use crate::wire::JobKey;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -24,7 +25,7 @@ pub(super) fn read(path: &Path) -> Result<JobKey, SetupError> {
     if found.uid() != user && found.uid() != 0 {
         return Err(wrong(&format!("it belongs to user {}, and not to {user}", found.uid())));
     }
-    let text = std::fs::read_to_string(path).map(zeroize::Zeroizing::new);
+    let text = text_file::read(path).map(zeroize::Zeroizing::new);
     let key = JobKey::from_hex(text.map_err(|error| wrong(&error))?.trim_end());
     key.ok_or_else(|| wrong(&"a key has 64 hexadecimal digits"))
 }

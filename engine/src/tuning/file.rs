@@ -1,7 +1,7 @@
 //! The file that cut-offs are kept in, and where it is looked for.
 use super::{Step, Tuning, Use};
 use crate::error::SetupError;
-use crate::settings;
+use crate::{settings, text_file};
 use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -104,7 +104,7 @@ pub fn found() -> Result<Found, SetupError> {
 /// The file that the user has named: what is wrong with it, he wants to know.
 fn named(path: &Path) -> Result<Found, SetupError> {
     let wrong = |why: &dyn Display| settings::wrong_tuning(&path.display(), why);
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    let text = text_file::read(path).map_err(|error| wrong(&error))?;
     let tuning = text.parse().map_err(|error| wrong(&error))?;
     Ok(Found { tuning, origin: Origin::File(path.to_owned()) })
 }
@@ -112,7 +112,7 @@ fn named(path: &Path) -> Result<Found, SetupError> {
 /// Of the first file that is there. One that cannot be used stops no program.
 fn first_of(files: impl Iterator<Item = PathBuf>) -> Found {
     for path in files {
-        match std::fs::read_to_string(&path) {
+        match text_file::read(&path) {
             Err(error) if is_missing(&error) => {}
             Err(error) => {
                 let why = TuningError(error.to_string());

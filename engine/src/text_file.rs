@@ -1,0 +1,52 @@
+//! Files that a user has written and names in a variable.
+use crate::sys::descriptor;
+use rustix::fs::{Mode, OFlags};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// More than anybody writes.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// The text of a file. What would be waited for, such as a pipe, or has no end, is an error.
+// spec: LIFE-30
+pub(crate) fn read(path: &Path) -> io::Result<String> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+    let file = File::from(descriptor::open(path, flags, Mode::empty())?);
+    let about = file.metadata()?;
+    if !about.is_file() {
+        return Err(io::Error::other("it is no ordinary file"));
+    }
+    // In one piece: of a key no copies stay behind.
+    let mut text = String::with_capacity(about.len().min(BYTES_MAX) as usize + 1);
+    if file.take(BYTES_MAX + 1).read_to_string(&mut text)? as u64 > BYTES_MAX {
+        return Err(io::Error::other("it has more than 1 MiB"));
+    }
+    Ok(text)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use rustix::fs::{CWD, FileType, mknodat};
+
+    // spec: LIFE-30
+    #[test]
+    fn what_never_comes_or_never_ends_is_an_error() {
+        let folder = std::env::temp_dir().join(format!("ayre-text-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let path = folder.join("file");
+        std::fs::write(&path, "a text").unwrap();
+        assert_eq!(read(&path).unwrap(), "a text");
+        std::fs::write(&path, vec![b'a'; BYTES_MAX as usize + 1]).unwrap();
+        assert!(read(&path).unwrap_err().to_string().contains("more than 1 MiB"));
+        let pipe = folder.join("pipe");
+        let (kind, mode) = (FileType::Fifo, Mode::RUSR);
+        mknodat(CWD, &pipe, kind, mode, 0).unwrap();
+        for other in [&pipe, &folder, Path::new("/dev/zero")] {
+            assert!(read(other).unwrap_err().to_string().contains("no ordinary file"), "{other:?}");
+        }
+        assert_eq!(read(&folder.join("missing")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

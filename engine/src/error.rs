@@ -207,6 +207,10 @@ pub(crate) fn advice(call: &str, errno: Errno) -> &'static str {
         Errno::NOMEM | Errno::NOSPC if call.contains("huge") => {
             "; there are too few huge pages (sysctl vm.nr_hugepages); ordinary ones need none"
         }
+        Errno::FBIG => {
+            "; files of the process may not be that long, memory among them (`ulimit -f`)"
+        }
+        Errno::BADF => "; the program has closed descriptors that are not its own",
         Errno::NOMEM => "; memory is short (`ulimit -v`, the control group's memory.max)",
         Errno::NOSYS | Errno::PERM | Errno::ACCESS => {
             "; a sandbox may forbid the call (the seccomp profile of a container or a service)"
@@ -324,6 +328,8 @@ mod tests {
             ("memfd_create", Errno::NOSYS, "seccomp"),
             ("epoll_create", Errno::MFILE, "`ulimit -n`"),
             ("mmap of huge pages", Errno::NOMEM, "vm.nr_hugepages"),
+            ("ftruncate of shared memory", Errno::FBIG, "`ulimit -f`"),
+            ("epoll_wait", Errno::BADF, "closed"),
         ] {
             assert_says(Err::<(), _>(SetupError::Os { call, errno }), &[call, advice]);
         }

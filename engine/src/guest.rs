@@ -1,7 +1,7 @@
 //! What a library owes to the program whose process it is in, for the skins over this crate:
 //! threads in which no signal is handled, descriptors that are none of the standard streams,
-//! forked children that have a library of their own, and values that a thread of the library uses
-//! in the program's absence.
+//! forked children that have a library of their own, values that a thread of the library uses in
+//! the program's absence, and arrays that do not come over its stack.
 
 /// Has forked children begin with locks that are free, and without what is their parent's. Done by
 /// whatever is opened, too.
@@ -14,3 +14,4 @@ pub fn watch_forks() {
 
 pub use crate::mem::biased::Biased;
 pub use crate::sys::{descriptor, fork, thread};
+pub use ayre_proto::heap;

@@ -154,9 +154,13 @@ impl Port {
         // Relaxed: each mailbox has a lock of its own.
         let any_mail = self.any_mail.swap(false, Ordering::Relaxed);
         if self.sleep.is_inherited() {
-            return self.end_inherited();
+            return self.end_all(Fault::ForeignHandle);
         }
-        if !self.sleep.look() && !any_mail {
+        let has_happened = self.sleep.look();
+        if self.sleep.is_lost() {
+            return self.end_all(Fault::PeerDead);
+        }
+        if !has_happened && !any_mail {
             return;
         }
         for index in 0..self.connections.len() {
@@ -174,20 +178,21 @@ impl Port {
         }
     }
 
-    /// All connections are the parent's, with which this process, its child, must not meddle.
-    // spec: LIFE-35
-    fn end_inherited(&mut self) {
+    /// All connections are the parent's, with which this process, its child, must not meddle; or
+    /// the program has closed what they are made of.
+    // spec: LIFE-35, LIFE-40
+    fn end_all(&mut self, why: Fault) {
         // What takes locks, which a thread of the parent's may have had, is not looked at again.
         (self.mediated, self.linked) = (0, 0);
         let living = self.connections.iter_mut().flatten().filter(|it| it.ended.is_none());
         let ended: Vec<_> = living
             .map(|connection| {
-                connection.ended = Some(Fault::ForeignHandle);
+                connection.ended = Some(why);
                 connection.peer
             })
             .collect();
         self.peer_changes += 1;
-        ended.iter().for_each(|peer| self.abandon(*peer, Fault::ForeignHandle));
+        ended.iter().for_each(|peer| self.abandon(*peer, why));
         self.died.extend(ended);
     }
 

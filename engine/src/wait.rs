@@ -15,9 +15,11 @@ use crate::error::{A_PEER, SetupError};
 use crate::mem::fence;
 use crate::mem::page::Sleeper;
 use crate::port::Port;
+use crate::sync::{AtomicBool, Ordering};
+use crate::sys::descriptor::wait_at;
 use crate::sys::{descriptor, fork};
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -49,6 +51,7 @@ pub(crate) struct Sleep {
     epoll: OwnedFd,
     /// The process that has made it, which shares the epoll with its forked children.
     generation: u64,
+    is_lost: AtomicBool,
     /// Locked by the sleeper, and by the port's thread where peers come and go.
     bells: Mutex<Watched>,
 }
@@ -74,7 +77,9 @@ impl Sleep {
         let epoll = descriptor::epoll().map_err(SetupError::os("epoll_create"))?;
         let watched = Watched { bells: BTreeMap::new(), next: FIRST_BELL };
         fork::count();
-        Ok(Self { epoll, generation: fork::generation(), bells: Mutex::new(watched) })
+        let is_lost = AtomicBool::new(false);
+        let bells = Mutex::new(watched);
+        Ok(Self { epoll, generation: fork::generation(), is_lost, bells })
     }
 
     /// Whether it is the parent's: what this process did here would be done to that.
@@ -159,7 +164,8 @@ impl Sleep {
             return;
         }
         let removed = epoll::delete(&self.epoll, fd);
-        debug_assert!(removed.is_ok(), "what was watched can be forgotten");
+        let is_closed = matches!(removed, Err(Errno::BADF | Errno::INVAL | Errno::NOENT));
+        debug_assert!(removed.is_ok() || is_closed, "what was watched can be forgotten");
     }
 
     /// A bell, if it is watched here: one that is broken no longer is.
@@ -238,10 +244,7 @@ impl Sleep {
             tv_sec: left.as_secs().min(1 << 40) as i64,
             tv_nsec: i64::from(left.subsec_nanos()),
         });
-        match poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => unreachable!("poll on our own epoll: {errno}"),
-        }
+        let _ = wait_at(&mut [PollFd::new(&self.epoll, PollFlags::IN)], timeout.as_ref());
     }
 
     /// What has happened that was not taken, as much of it as there is room for.
@@ -250,8 +253,20 @@ impl Sleep {
         match epoll::wait(&self.epoll, events, Some(&AT_ONCE)) {
             Ok((events, _)) => events,
             Err(Errno::INTR) => &[],
-            Err(errno) => unreachable!("epoll_wait on our own epoll: {errno}"),
+            // The program has closed it, and may have something else there.
+            Err(_) => {
+                // Relaxed: it is told by a later look at the latest.
+                self.is_lost.store(true, Ordering::Relaxed);
+                &[]
+            }
         }
+    }
+
+    /// Whether the program has closed what there is to wait at, of which it knows nothing.
+    // spec: LIFE-40
+    pub(crate) fn is_lost(&self) -> bool {
+        // Relaxed: as above.
+        self.is_lost.load(Ordering::Relaxed)
     }
 
     /// Returns whether a control channel is among what happened.

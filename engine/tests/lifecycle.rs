@@ -2,6 +2,8 @@
 mod common;
 #[path = "lifecycle/guest.rs"]
 mod guest;
+#[path = "lifecycle/limits.rs"]
+mod limits;
 
 use ayre::{Config, Fault, NetOptions, Options, PeerId, Port, PostError, Queue, ReceiveError};
 use ayre::{Refusal, Region, RegionOptions, RemoteQueue, RemoteRegion, Rights, SetupError};

@@ -48,6 +48,7 @@ pub mod envelope;
 pub mod execute;
 pub mod fault;
 pub mod group;
+pub mod heap;
 pub mod lane;
 pub mod limits;
 pub mod link;

@@ -13,7 +13,7 @@ use crate::code::{Code, Outcome};
 use crate::registry::{self, Body};
 use crate::sys::object::Object;
 use ayre::guest::descriptor;
-use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -208,12 +208,12 @@ impl Descriptors {
         outcome != Err(rustix::io::Errno::INTR)
     }
 
-    fn sleep_on_descriptor(&self, left: Option<Duration>) -> rustix::io::Result<usize> {
+    fn sleep_on_descriptor(&self, left: Option<Duration>) -> rustix::io::Result<bool> {
         let timeout = left.map(|left| Timespec {
             tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: left.subsec_nanos().into(),
         });
-        poll(&mut [PollFd::new(&self.gatherer, PollFlags::IN)], timeout.as_ref())
+        descriptor::wait_at(&mut [PollFd::new(&self.gatherer, PollFlags::IN)], timeout.as_ref())
     }
 }
 

@@ -82,6 +82,7 @@ use crate::settings;
 use crate::tuning::Trials;
 use crate::wire::JobKey;
 use ahead::Ahead;
+use ayre_proto::heap;
 use ayre_proto::limits::{EAGER_MAX, LANE_LINES_MAX};
 use ayre_proto::matching::{Budget, Matcher, Sizes};
 use ayre_proto::units::PeerId;
@@ -90,6 +91,7 @@ use ledger::Ledger;
 use meet::Standing;
 use posted::{Body, Incoming};
 use receive::Transfer;
+use rustix::io::Errno;
 use send::{Departing, Reply, Stream};
 use slab::Slab;
 use slots::Slots;
@@ -346,7 +348,7 @@ impl Endpoint {
             places: REMOTES_MAX,
             serial: 0,
             names: RemoteNames::default(),
-            numbers: Box::new([None; REMOTES_MAX]),
+            numbers: heap::array(|_| None),
             is_full: false,
             by_name: HashMap::new(),
             by_peer: Vec::new(),
@@ -661,6 +663,9 @@ impl Endpoint {
             let known = self.remotes.iter().find(|(_, remote)| remote.peer == Some(peer));
             if let Some(remote) = known.map(|(_, remote)| remote.id) {
                 let why = match EndReason::of_fault(ended.unwrap_or(Fault::PeerDead), has_left) {
+                    EndReason::Died if self.port.sleep.is_lost() => {
+                        EndReason::Os { call: "epoll_wait", errno: Errno::BADF }
+                    }
                     EndReason::Died => loss.map_or(EndReason::Died, EndReason::from),
                     why => why,
                 };

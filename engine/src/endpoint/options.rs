@@ -6,6 +6,7 @@ use crate::config::{Config, Spin};
 use crate::connection::Mode;
 use crate::error::SetupError;
 use crate::job::host_addresses;
+use crate::log::tell;
 use crate::port::Port;
 use crate::settings;
 use crate::tuning::Tuning;
@@ -351,6 +352,10 @@ impl ReachOptions {
         };
         let told = Places::of(at.iter().map(SocketAddr::ip));
         at.retain(|at| told.iter().any(|told| told == at.ip()));
+        if at.is_empty() {
+            tell!(INFO, "no interface of this host is up: only endpoints of this host are met");
+            return Ok(address);
+        }
         let net = self.net.clone().at_places(at, !is_chosen);
         let fingerprint = own.fingerprint();
         let callee = Callee::own(own, key, self.is_plain);

@@ -2,7 +2,7 @@
 use super::private::{self, Instead};
 use crate::error::SetupError;
 use crate::job::memory;
-use crate::sys::descriptor;
+use crate::sys::{descriptor, longest_file};
 use crate::tuning::{Method, Tuning, Use};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
@@ -68,7 +68,8 @@ pub(crate) fn memory_file(len: usize, pages: Pages) -> Result<OwnedFd, SetupErro
         flags |= MemfdFlags::HUGETLB;
     }
     let file = descriptor::memory(c"ayre", flags).map_err(SetupError::os("memfd_create"))?;
-    ftruncate(&file, len as u64).map_err(SetupError::os("ftruncate"))?;
+    let grown = longest_file::within_limit(|| ftruncate(&file, len as u64));
+    grown.map_err(SetupError::os("ftruncate of shared memory"))?;
     fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)
         .map_err(SetupError::os("seal size"))?;
     Ok(file)

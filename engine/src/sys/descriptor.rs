@@ -3,7 +3,7 @@
 //! process becomes another program.
 //!
 //! What is open only within a call, such as a file that is read whole, does not come here.
-use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, inotify, memfd_create, openat};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
@@ -40,6 +40,30 @@ pub(crate) fn raise_limit() {
             let _ = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
         }
     });
+}
+
+/// The nap in place of a wait that the system refuses.
+const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+
+/// Waits until something happens at one of these, as poll(2) does, at most so long. Where the
+/// system refuses to, as it does beyond a limit that the program has lowered since, or where the
+/// program has closed one, it naps: who waits in a loop leaves the processor to others. Whether the
+/// system has looked.
+///
+/// # Errors
+/// `EINTR`.
+// spec: LIFE-40
+pub fn wait_at(fds: &mut [PollFd<'_>], timeout: Option<&Timespec>) -> Result<bool, Errno> {
+    let looked = poll(fds, timeout);
+    if looked == Err(Errno::INTR) {
+        return Err(Errno::INTR);
+    }
+    let is_closed = |fd: &PollFd<'_>| fd.revents().contains(PollFlags::NVAL);
+    if looked.is_err() || fds.iter().any(is_closed) {
+        // For none it may wait, whatever the limit.
+        let _ = poll(&mut [], Some(&timeout.map_or(NAP, |time| NAP.min(*time))));
+    }
+    Ok(looked.is_ok())
 }
 
 type Made = Result<OwnedFd, Errno>;

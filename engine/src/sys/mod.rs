@@ -2,13 +2,14 @@
 //! the other end of a socket, how often a thread has left its processor, claims on numbers of a
 //! file, a library that is there only where the launcher's is, instructions that not every
 //! processor has, trains of datagrams, and what a library owes to the program whose process it is
-//! in: threads without signals, descriptors that are none of the standard streams, and children
-//! that have a library of their own.
+//! in: threads without signals, descriptors that are none of the standard streams, children that
+//! have a library of their own, and limits that are errors and do not end the process.
 pub(crate) mod claim;
 mod crc;
 pub(crate) mod credentials;
 pub mod descriptor;
 pub mod fork;
+pub(crate) mod longest_file;
 pub(crate) mod peer;
 pub(crate) mod pmix;
 pub(crate) mod switches;

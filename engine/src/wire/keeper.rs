@@ -7,8 +7,9 @@ use super::{Pumped, Wire, lock};
 use crate::bell::{own_bell, ring_own};
 use crate::error::SetupError;
 use crate::mem::page::{OwnPage, Sleeper};
+use crate::sys::descriptor::wait_at;
 use crate::sys::thread;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 use std::thread::JoinHandle;
@@ -119,16 +120,17 @@ impl Kept {
             tv_nsec: i64::from(interval.subsec_nanos()),
         };
         let stopped = PollFd::new(stop, PollFlags::IN);
-        match self.window.as_mut().and_then(Window::watched) {
+        let looked = match self.window.as_mut().and_then(Window::watched) {
             None => is_quiet(&mut [stopped], &timeout),
             Some(watched) => is_quiet(&mut [stopped, watched], &timeout),
-        }
+        };
+        // Where the system does not look, a ring is there all the same.
+        looked.unwrap_or_else(|| rustix::io::read(stop, &mut [0; 8]).is_err())
     }
 }
 
-/// Waits. False when there is something at the first.
-fn is_quiet(fds: &mut [PollFd<'_>], timeout: &Timespec) -> bool {
-    // A wait that a signal has cut short is a short wait.
-    let _ = poll(fds, Some(timeout));
-    fds[0].revents().is_empty()
+/// Waits. False when there is something at the first; none where the system has not looked.
+fn is_quiet(fds: &mut [PollFd<'_>], timeout: &Timespec) -> Option<bool> {
+    let has_looked = wait_at(fds, Some(timeout)) != Ok(false);
+    has_looked.then(|| fds[0].revents().is_empty())
 }

@@ -3,7 +3,9 @@
 //! The file is of the pcap format, with times in nanoseconds. A socket does not show the headers
 //! under its datagrams, so they are made up: the addresses and ports are true, the rest is what an
 //! ordinary host would write.
+use crate::log::tell;
 use crate::sys::descriptor;
+use crate::sys::longest_file::Limited;
 use crate::wire::doubt::Closed;
 use crate::wire::net::{Inbox, Net, NetCounters, Outbox};
 use crate::wire::seal::sealed_for;
@@ -34,7 +36,7 @@ const NANOS: u64 = 1_000_000_000;
 /// over, on its way in when it is taken. In place of a sealed one it is the frame in it.
 // spec: NET-13
 #[derive(Debug)]
-pub(crate) struct Capture<N, W: Write = File> {
+pub(crate) struct Capture<N, W: Write = Limited> {
     inner: N,
     recorder: Arc<Mutex<Recorder<W>>>,
     /// Datagrams at the front of the outbox that the network did not take the last time: they are
@@ -90,7 +92,7 @@ impl<N: Net> Capture<N> {
         if file.metadata()?.is_file() {
             fchmod(&file, own)?;
         }
-        Self::new(inner, file, since.saturating_sub(now))
+        Self::new(inner, Limited(file), since.saturating_sub(now))
     }
 }
 
@@ -150,7 +152,11 @@ impl<W: Write> Recorder<W> {
             self.file.write_all(&head.map(u32::to_le_bytes).concat())?;
             self.file.write_all(&self.packet)
         };
-        self.is_broken = self.is_broken || write().is_err();
+        if !self.is_broken
+            && let Err(error) = write()
+        {
+            self.end(&error);
+        }
     }
 
     /// Writes down what was sealed since the last time.
@@ -170,9 +176,19 @@ impl<W: Write> Recorder<W> {
 
     /// A pause: whoever reads along sees what has come so far.
     fn pause(&mut self) {
-        if !self.is_broken && !self.file.buffer().is_empty() {
-            self.is_broken = self.file.flush().is_err();
+        if !self.is_broken
+            && !self.file.buffer().is_empty()
+            && let Err(error) = self.file.flush()
+        {
+            self.end(&error);
         }
+    }
+
+    // spec: NET-13
+    #[cold]
+    fn end(&mut self, error: &io::Error) {
+        self.is_broken = true;
+        tell!(WARN, "the capture at {} ends here: {error}", self.local);
     }
 }
 

@@ -23,6 +23,8 @@ use super::frame::{Header, Kind};
 use super::open::{AgreedLimits, SetUp, agree};
 use super::ration::Ration;
 use crate::lane::Malformed;
+use alloc::boxed::Box;
+use alloc::vec;
 
 /// Links that may be half-open at a time.
 // spec: OPEN-9
@@ -143,7 +145,8 @@ impl HalfOpen {
 pub struct Door {
     /// Nanoseconds for which an opener may take to confirm.
     patience: u64,
-    places: [Option<HalfOpen>; HALF_OPEN_MAX],
+    /// Not in the value itself, which moves over the stack of whoever opens a port.
+    places: Box<[Option<HalfOpen>]>,
     answered: Answered,
     /// Of opens that have proved nothing.
     unproved: Ration,
@@ -152,7 +155,7 @@ pub struct Door {
 /// Marks of the opens that were answered last.
 #[derive(Clone, Debug)]
 struct Answered {
-    marks: [u64; ANSWERED_MAX],
+    marks: Box<[u64]>,
     next: usize,
 }
 
@@ -170,15 +173,15 @@ impl Door {
 
     /// An empty table, whose entries stay for so many nanoseconds. Of opens that have proved
     /// nothing it takes as many as the ration says.
-    pub const fn new(patience: u64, unproved: Ration) -> Self {
-        let answered = Answered { marks: [0; ANSWERED_MAX], next: 0 };
-        Self { patience, places: [None; HALF_OPEN_MAX], answered, unproved }
+    pub fn new(patience: u64, unproved: Ration) -> Self {
+        let answered = Answered { marks: vec![0; ANSWERED_MAX].into(), next: 0 };
+        Self { patience, places: vec![None; HALF_OPEN_MAX].into(), answered, unproved }
     }
 
     /// For a port on a host of a rack. What an open costs, two operations on the curve, is some
     /// hundredths of a processor at this rate.
     // spec: OPEN-21
-    pub const fn rack(now: u64) -> Self {
+    pub fn rack(now: u64) -> Self {
         Self::new(Self::PATIENCE, Ration::new(32, 5_000_000, now))
     }
 
@@ -248,7 +251,7 @@ impl Door {
     }
 
     /// What is kept at a place.
-    pub const fn get(&self, place: Place) -> Option<&HalfOpen> {
+    pub fn get(&self, place: Place) -> Option<&HalfOpen> {
         self.places[place.index()].as_ref()
     }
 

@@ -31,7 +31,9 @@ use super::resync::{Call, Resync};
 use super::rtt::{self, Rtt};
 use super::send::{Ack, Sender, Wait};
 use super::{PATHS, Repair, WINDOW, slot};
+use crate::heap;
 use crate::lane::Malformed;
+use alloc::boxed::Box;
 
 /// What set-up has agreed on, and how this end goes about it.
 #[derive(Clone, Copy, Debug)]
@@ -216,7 +218,8 @@ struct Newest {
 pub struct End {
     agreed: Agreement,
     patience: u64,
-    lanes: [Lane; CHANNELS],
+    /// Not in the value itself, which moves over the stack of whoever makes a link.
+    lanes: Box<[Lane; CHANNELS]>,
     rtt: Rtt,
     /// The last one that an echo has told.
     delay: Option<Delay>,
@@ -267,7 +270,7 @@ impl End {
         Self {
             agreed,
             patience: drive.patience,
-            lanes: core::array::from_fn(lane),
+            lanes: heap::array(lane),
             rtt: Rtt::new(drive.timeout),
             delay: None,
             waited: u64::MAX,

@@ -1,4 +1,6 @@
 //! How much is done for those of whom nothing is known: so much at once, and so much in a while.
+use alloc::boxed::Box;
+use alloc::vec;
 
 /// So much at once, and one more in each interval. A flood of strange frames causes few answers.
 // spec: OPEN-11, OPEN-21
@@ -45,12 +47,12 @@ const GROUPS: usize = 64;
 /// A ration for each of some groups of addresses: who sends much leaves that of the others alone.
 // spec: OPEN-22
 #[derive(Clone, Debug)]
-pub struct Rations([Ration; GROUPS]);
+pub struct Rations(Box<[Ration]>);
 
 impl Rations {
     /// 16 at once, and 250 in a second, to each group.
     pub fn rack(now: u64) -> Self {
-        Self(core::array::from_fn(|_| Ration::new(16, 4_000_000, now)))
+        Self(vec![Ration::new(16, 4_000_000, now); GROUPS].into())
     }
 
     /// Takes one of the group's to which an address belongs, by a number that nobody can choose.

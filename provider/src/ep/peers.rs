@@ -2,6 +2,7 @@
 
 use crate::abi::ADDR_NOTAVAIL;
 use crate::address::Address;
+use ayre::guest::heap;
 use ayre::{REMOTES_MAX, RemoteId, RemoteNames};
 use std::collections::HashMap;
 
@@ -27,7 +28,7 @@ impl Peers {
         Self {
             remotes: Vec::new(),
             addresses: Vec::new(),
-            numbers: Box::new([(None, ADDR_NOTAVAIL); REMOTES_MAX]),
+            numbers: heap::array(|_| (None, ADDR_NOTAVAIL)),
             named: HashMap::new(),
             names,
         }

@@ -1,0 +1,160 @@
+//! What the system allows a program's process, and what a program does to its process, where the
+//! library is a guest.
+use super::SHORT;
+use super::common::container::{Container, may_make};
+use super::common::{Family, Line, Process, with_processes};
+use super::guest::{message, open_numbers};
+use ayre::{
+    Config, EndReason, Endpoint, EndpointOptions, NetOptions, PeerId, Port, Receive, ReceiveError,
+    RegionOptions, Spans, Spin,
+};
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::thread::Builder;
+
+/// Bytes of a stack as the threads of small C libraries have them.
+const STACK: usize = 128 << 10;
+
+type Both = [Box<Endpoint>; 2];
+
+fn open(options: &EndpointOptions) -> Both {
+    [(); 2].map(|()| Box::new(Endpoint::open_with(options).unwrap()))
+}
+
+fn local() -> EndpointOptions {
+    EndpointOptions::new().spin(Spin::SHARED).local()
+}
+
+/// Meets others of this host over the network, too.
+fn apart() -> EndpointOptions {
+    EndpointOptions::new().spin(Spin::SHARED).at([127, 0, 0, 1].into()).apart()
+}
+
+/// A message from one to the other, who are connected then.
+fn exchange(both: &mut Both) {
+    let to = both[1].address();
+    let to = both[0].remote(&to).unwrap();
+    let into = Spans::default();
+    both[1].receive(Receive { source: None, tag: None, into, context: 1, many: None }).unwrap();
+    let (mut is_sent, mut has_come) = (false, false);
+    while !has_come {
+        is_sent = is_sent || message(to, &mut both[0]);
+        both[0].progress(|_| ());
+        both[1].progress(|end| has_come |= end.context == 1);
+    }
+}
+
+/// Sets the soft limit.
+fn limit(of: Resource, to: u64) -> Rlimit {
+    let whole = getrlimit(of);
+    setrlimit(of, Rlimit { current: Some(to), ..whole }).unwrap();
+    whole
+}
+
+/// A process says that it has come to its end.
+const DONE: u64 = 1;
+
+fn comes_to_its_end(mut process: Process) {
+    assert_eq!(process.line.hear(), DONE);
+    process.succeeds();
+}
+
+// spec: LIFE-39
+#[test]
+fn a_thread_with_a_small_stack_opens_connects_and_closes_endpoints() {
+    let child = |_, line: Line| {
+        for options in [local(), apart(), apart().plain()] {
+            let run = move || exchange(&mut open(&options));
+            Builder::new().stack_size(STACK).spawn(run).unwrap().join().unwrap();
+        }
+        line.say(DONE);
+    };
+    with_processes(child, |family| comes_to_its_end(family.start()));
+}
+
+// spec: LIFE-38
+#[test]
+fn memory_beyond_the_longest_file_of_the_process_is_an_error_that_names_the_limit() {
+    let child = |_, line: Line| {
+        let mut port = Port::open(Config::new()).unwrap();
+        let whole = limit(Resource::Fsize, 8192);
+        let refused = port.alloc(1 << 20, RegionOptions::new()).map(drop);
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("`ulimit -f`"), "{refused}");
+        setrlimit(Resource::Fsize, whole).unwrap();
+        port.alloc(1 << 20, RegionOptions::new()).unwrap();
+        line.say(DONE);
+    };
+    with_processes(child, |family| comes_to_its_end(family.start()));
+}
+
+// spec: LIFE-40
+#[test]
+fn what_is_open_goes_on_where_the_limit_of_descriptors_is_lowered_below_it() {
+    let child = |_, line: Line| {
+        let [one, other] = [1, 2].map(|number| Config::new().number(number));
+        let (mut one, mut other) = Port::pair(one, other).unwrap();
+        one.open_net(&NetOptions::plain().at("127.0.0.1:0".parse().unwrap())).unwrap();
+        let mut both = open(&apart());
+        exchange(&mut both);
+        limit(Resource::Nofile, 0);
+        exchange(&mut both);
+        let soon = Some(SHORT);
+        assert_eq!(
+            one.recv(&mut [0; 8], soon),
+            Err(ReceiveError::TimedOut),
+            "it sleeps, and wakes"
+        );
+        other.send(PeerId(1), 7, b"a word").unwrap();
+        assert_eq!(one.recv(&mut [0; 8], None).unwrap().len, 6);
+        // Threads end that sleep.
+        drop((one, both));
+        line.say(DONE);
+    };
+    with_processes(child, |family| comes_to_its_end(family.start()));
+}
+
+// spec: LIFE-40, ENV-34
+#[test]
+fn whose_descriptors_the_program_closes_ends_its_connections_and_says_so() {
+    let child = |_, line: Line| {
+        let before = open_numbers();
+        let [one, other] = [1, 2].map(|number| Config::new().number(number));
+        let (mut one, other) = Port::pair(one, other).unwrap();
+        let mut both = open(&local());
+        exchange(&mut both);
+        for made in open_numbers().difference(&before) {
+            // SAFETY: they are the library's, which is to bear it.
+            assert_eq!(unsafe { libc::close(*made as i32) }, 0);
+        }
+        let died = Err(ReceiveError::PeerDied(PeerId(2)));
+        assert_eq!(one.recv(&mut [0; 8], None), died);
+        let to = both[1].address();
+        let to = both[0].remote(&to).unwrap();
+        while both[0].reason(to).is_none() {
+            both[0].progress(|_| ());
+        }
+        let why = both[0].reason(to).unwrap();
+        assert_eq!(*why, EndReason::Os { call: "epoll_wait", errno: Errno::BADF });
+        assert!(why.advice().contains("closed"), "{}", why.advice());
+        assert!(!message(to, &mut both[0]));
+        line.say(DONE);
+        // Closed descriptors are not to be closed again.
+        std::mem::forget((one, other, both));
+    };
+    with_processes(child, |family| comes_to_its_end(family.start()));
+}
+
+// spec: ENV-32
+#[test]
+fn endpoints_of_a_host_without_a_network_meet_there() {
+    if !may_make() {
+        return;
+    }
+    let child = |_, line: Line| {
+        exchange(&mut open(&EndpointOptions::new().spin(Spin::SHARED)));
+        line.say(DONE);
+    };
+    let start = |family: &Family| Container::none().network().start(family, |_| ());
+    with_processes(child, |family| comes_to_its_end(start(family)));
+}

@@ -1,7 +1,9 @@
 //! The project's own tools: they keep the tree tidy, the spec cited, instruction counts low and
 //! the golden vectors current.
 
+mod finding;
 mod instructions;
+mod modules;
 mod rules;
 mod source;
 mod spec;
@@ -16,6 +18,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
+use crate::modules::Modules;
 use crate::tree::Tree;
 
 /// The project's own tools.
@@ -38,6 +41,11 @@ enum Command {
     },
     /// Count the instructions of each hot operation; fail when one is over its limit.
     Instructions(instructions::Options),
+    /// Print the modules of a crate in their layers, and the imports of those that form cycles.
+    Modules {
+        /// Its sources, such as `engine/src/`.
+        folder: String,
+    },
     /// Write the golden vectors of the machines, `vectors/*.txt`, anew.
     Vectors,
 }
@@ -47,6 +55,10 @@ fn main() -> Result<ExitCode> {
         Command::Tidy => tidy::run(&Tree::load(&root())?),
         Command::Spec { strict } => spec::run(&Tree::load(&root())?, strict),
         Command::Instructions(options) => instructions::run(&root(), &options)?,
+        Command::Modules { folder } => {
+            print!("{}", Modules::of(&Tree::load(&root())?, &folder));
+            true
+        }
         Command::Vectors => vectors::run(&root())?,
     };
     Ok(if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use proc_macro2::{Delimiter, LexError, TokenStream, TokenTree};
 
+use crate::finding::Finding;
 use crate::rules;
-use crate::tree::Finding;
 
 /// A line, split.
 #[derive(Debug, Default)]

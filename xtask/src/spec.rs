@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::finding::Finding;
 use crate::rules::{UNCITED, is_test_file, is_under};
 use crate::source::Source;
 use crate::tokens;
-use crate::tree::{Finding, Text, Tree};
+use crate::tree::{Text, Tree};
 
 /// Prints the report; false when a citation or a definition is wrong or, if `strict`, when a
 /// requirement has no test.

@@ -6,11 +6,13 @@ mod comments;
 mod header;
 mod homes;
 mod layering;
+mod modules;
 mod ordering;
 mod size;
 mod unsafety;
 
-use crate::tree::{Finding, Tree};
+use crate::finding::Finding;
+use crate::tree::Tree;
 
 type Check = fn(&Tree, &mut Vec<Finding>);
 
@@ -22,6 +24,7 @@ const CHECKS: &[Check] = &[
     atomics::check,
     ordering::check,
     layering::check,
+    modules::check,
     clock::check,
     homes::check,
 ];

@@ -21,6 +21,8 @@ pub(crate) struct Path {
     pub(crate) segments: Vec<String>,
     pub(crate) line: usize,
     pub(crate) is_import: bool,
+    /// Of a `pub use`: under which name others find it here.
+    pub(crate) public_name: Option<String>,
 }
 
 impl Path {
@@ -72,7 +74,32 @@ pub(crate) fn functions(tokens: &TokenStream) -> Vec<Function> {
 /// All paths, those of one segment included.
 pub(crate) fn paths(tokens: &TokenStream) -> Vec<Path> {
     let mut found = Vec::new();
-    collect_paths(tokens, &[], false, &mut found);
+    collect_paths(tokens, &[], Import::None, &mut found);
+    found
+}
+
+/// The names of modules in files of their own that a test attribute stands before.
+pub(crate) fn test_modules(tokens: &TokenStream) -> Vec<String> {
+    let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
+    let mut found = Vec::new();
+    let mut is_test = false;
+    for (at, tree) in trees.iter().enumerate() {
+        match tree {
+            TokenTree::Group(group) if is_punct(at.checked_sub(1).map(|at| &trees[at]), '#') => {
+                is_test |= is_test_attribute(group);
+            }
+            TokenTree::Ident(ident) if ident == "mod" => {
+                if let (true, Some(name)) = (is_test, trees.get(at + 1))
+                    && is_punct(trees.get(at + 2), ';')
+                {
+                    found.push(name.to_string());
+                }
+            }
+            TokenTree::Punct(punct) if punct.as_char() == ';' => is_test = false,
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => is_test = false,
+            _ => {}
+        }
+    }
     found
 }
 
@@ -188,23 +215,36 @@ impl AngleDepth {
     }
 }
 
-fn collect_paths(
-    tokens: &TokenStream,
-    prefix: &[String],
-    is_within_import: bool,
-    found: &mut Vec<Path>,
-) {
+/// Whether paths are those of a `use`, and of which.
+#[derive(Clone, Copy, PartialEq)]
+enum Import {
+    None,
+    Private,
+    Public,
+}
+
+impl Import {
+    /// Of the `use` that stands at a place: `pub` may have a group of its own.
+    fn at(trees: &[TokenTree], at: usize) -> Self {
+        let before = |steps| at.checked_sub(steps).and_then(|at| trees.get(at));
+        let is_group = is_group(before(1), Delimiter::Parenthesis);
+        let is_public = is_ident(before(if is_group { 2 } else { 1 }), "pub");
+        if is_public { Self::Public } else { Self::Private }
+    }
+}
+
+fn collect_paths(tokens: &TokenStream, prefix: &[String], within: Import, found: &mut Vec<Path>) {
     let trees: Vec<TokenTree> = tokens.clone().into_iter().collect();
-    let mut is_import = is_within_import;
+    let mut import = within;
     let mut at = 0;
     while let Some(tree) = trees.get(at) {
         at += 1;
         match tree {
-            TokenTree::Ident(ident) if ident == "use" => is_import = true,
-            TokenTree::Punct(punct) if punct.as_char() == ';' => is_import = false,
+            TokenTree::Ident(ident) if ident == "use" => import = Import::at(&trees, at - 1),
+            TokenTree::Punct(punct) if punct.as_char() == ';' => import = Import::None,
             TokenTree::Group(group) => {
-                is_import = is_within_import;
-                collect_paths(&group.stream(), &[], false, found);
+                import = within;
+                collect_paths(&group.stream(), &[], Import::None, found);
             }
             TokenTree::Ident(ident) => {
                 let mut segments = prefix.to_vec();
@@ -217,8 +257,8 @@ fn collect_paths(
                             segments.push(next.to_string());
                             line = next.span().start().line;
                         }
-                        Some(TokenTree::Group(group)) if is_import => {
-                            collect_paths(&group.stream(), &segments, true, found);
+                        Some(TokenTree::Group(group)) if import != Import::None => {
+                            collect_paths(&group.stream(), &segments, import, found);
                             is_whole = false;
                         }
                         _ => break,
@@ -226,7 +266,14 @@ fn collect_paths(
                     at += 3;
                 }
                 if is_whole {
-                    found.push(Path { segments, line, is_import });
+                    let is_import = import != Import::None;
+                    let mut name = segments.last().cloned();
+                    if is_import && is_ident(trees.get(at), "as") {
+                        name = trees.get(at + 1).map(ToString::to_string);
+                        at += 2;
+                    }
+                    let public_name = name.filter(|_| import == Import::Public);
+                    found.push(Path { segments, line, is_import, public_name });
                 }
             }
             _ => {}

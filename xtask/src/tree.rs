@@ -1,32 +1,12 @@
 //! The files of the repository that the checks read, and the findings that they report.
 
-use std::fmt;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use crate::finding::Finding;
 use crate::source::Source;
-
-/// A breach of a rule.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Finding {
-    pub(crate) path: String,
-    pub(crate) line: usize,
-    pub(crate) what: String,
-}
-
-impl Finding {
-    pub(crate) fn new(path: &str, line: usize, what: impl Into<String>) -> Self {
-        Self { path: path.to_owned(), line, what: what.into() }
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.path, self.line, self.what)
-    }
-}
 
 /// A file that is not Rust: a manifest, a script or a chapter of the spec.
 pub(crate) struct Text {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::raw::{RawKind, Side};
+use super::side::Side;
 
 /// How an operation is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,4 +123,65 @@ pub(crate) trait Case {
     /// Start the clock after any set-up, and stop it when the last operation has taken effect at
     /// its target. What the other ranks return is not used.
     fn run(&mut self, side: &Side<'_>, size: usize, iterations: u64) -> Result<Duration>;
+}
+
+/// The limits, by what they limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RawKind {
+    /// A message there and back, copied in and out, through the same lines each time.
+    PingPong,
+    /// Written into the target's memory, where the target polls the last word; there and back.
+    Put,
+    /// A stream of messages, each copied in and out.
+    Ring,
+    /// The same in both directions at once.
+    RingTwoWay,
+    /// One copy from private into shared memory, hot.
+    Memcpy,
+    /// The same by both ranks at once, each into memory of its own.
+    MemcpyTwoWay,
+    /// One copy from shared into private memory, hot.
+    MemcpyOut,
+    /// One copy from shared to shared memory, hot.
+    MemcpyShared,
+    /// Fetch-and-add on a line that nobody else touches.
+    Atomic,
+    /// Fetch-and-add by both ranks on the same line.
+    AtomicTwoWay,
+    /// A look at a line that nobody writes.
+    Load,
+    /// A sleeping rank is woken, and answers.
+    Wake,
+    /// A token goes round.
+    Token,
+    /// All ranks meet.
+    Barrier,
+    /// A word from each rank to each.
+    AllToAll,
+    /// A stream of messages from all ranks but one to that one.
+    FanIn,
+    /// The same through one ring behind a lock.
+    Locked,
+}
+
+impl RawKind {
+    pub(super) const ALL: [Self; 17] = [
+        Self::PingPong,
+        Self::Put,
+        Self::Ring,
+        Self::RingTwoWay,
+        Self::Memcpy,
+        Self::MemcpyTwoWay,
+        Self::MemcpyOut,
+        Self::MemcpyShared,
+        Self::Atomic,
+        Self::AtomicTwoWay,
+        Self::Load,
+        Self::Wake,
+        Self::Token,
+        Self::Barrier,
+        Self::AllToAll,
+        Self::FanIn,
+        Self::Locked,
+    ];
 }

@@ -8,6 +8,7 @@ use anyhow::Result;
 use ayre::deposit::Deposit;
 use ayre::{Atomic, AtomicOp, Options, Port, RemoteRegion, Width};
 
+use super::case::RawKind;
 use super::case::{Case, Metric, Path};
 use super::ops::active::{Beside, Calls, Talk, Urgent};
 use super::ops::carrier::{
@@ -23,8 +24,7 @@ use super::ops::single::OneSided;
 use super::ops::two_sided::{Loopback, PingPong, Stream};
 use super::ops::wake::Wake;
 use super::ops::{Label, posted};
-use super::raw::RawKind;
-use super::raw::shared::LARGEST;
+use super::side::shared::LARGEST;
 use super::{Args, Mode};
 
 /// Ranks that measure together.

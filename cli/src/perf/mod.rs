@@ -22,14 +22,15 @@ mod ops;
 mod raw;
 mod report;
 mod runner;
+mod side;
 pub(crate) mod stats;
 
 use case::{Case, Path};
 use catalogue::Job;
-use raw::Side;
-use raw::shared::{RawShared, layout};
 use report::{Format, Report, Row};
 use runner::{Plan, Runner};
+use side::Side;
+use side::shared::{RawShared, layout};
 
 /// Measures every operation beside the machine's own limits.
 #[derive(Clone, Debug, clap::Args)]
@@ -145,7 +146,7 @@ fn run_rank(args: &Args, fd: u32) -> Result<ExitCode> {
         .or_else(|_| Ok::<_, anyhow::Error>(available_parallelism()?.get()))?;
     args.net.enter(rank)?;
     if args.fifo {
-        raw::realtime::enter().context("could not enter the realtime class (are you root?)")?;
+        side::realtime::enter().context("could not enter the realtime class (are you root?)")?;
     }
     let memory = OpenOptions::new().read(true).write(true).open(format!("/proc/self/fd/{fd}"))?;
     let shared = RawShared::map(memory).context("could not map the shared memory")?;

@@ -5,9 +5,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use super::case::RawKind;
 use super::case::{Case, Metric};
-use super::raw::{RawKind, RawSet, Side};
+use super::raw::RawSet;
 use super::report::Row;
+use super::side::Side;
 use super::stats::{Repetitions, Times, median};
 
 /// How much is measured.
@@ -266,7 +268,7 @@ fn nanoseconds(time: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::super::case::Path;
-    use super::super::raw::shared::RawShared;
+    use super::super::side::shared::RawShared;
     use super::*;
 
     /// Takes 20 ns an iteration of two operations, by its own account.

@@ -1,8 +1,9 @@
 //! Atomics: all go through the one facade, so that a model checker can stand in for them.
 
+use crate::finding::Finding;
 use crate::rules::ATOMIC_HOMES;
 use crate::tokens;
-use crate::tree::{Finding, Tree};
+use crate::tree::Tree;
 
 const FACADE: &str = "engine/src/sync.rs";
 

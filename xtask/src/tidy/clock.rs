@@ -1,8 +1,9 @@
 //! Clocks: the state machines have none, and no test waits for one.
 
+use crate::finding::Finding;
 use crate::rules::{CLOCKLESS, is_in_tests_folder, is_under};
 use crate::tokens;
-use crate::tree::{Finding, Tree};
+use crate::tree::Tree;
 
 const CALLS: &[&[&str]] = &[&["thread", "sleep"], &["Instant", "now"], &["SystemTime", "now"]];
 

@@ -1,8 +1,9 @@
 //! Comments: they say why; none marks unfinished work, none hides code that was switched off.
 
+use crate::finding::Finding;
 use crate::rules::{UNFINISHED_MACROS, UNFINISHED_WORDS};
 use crate::source::Line;
-use crate::tree::{Finding, Tree};
+use crate::tree::Tree;
 
 pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
     for source in &tree.sources {

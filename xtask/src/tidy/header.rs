@@ -1,7 +1,8 @@
 //! Headers: every file says in a sentence what it is for, and `proto` what it abstains from.
 
+use crate::finding::Finding;
 use crate::source::Source;
-use crate::tree::{Finding, Tree};
+use crate::tree::Tree;
 
 const PROTO_ROOT: &str = "proto/src/lib.rs";
 const PROTO_ATTRIBUTES: &[&str] = &["#![no_std]", "#![forbid(unsafe_code)]"];

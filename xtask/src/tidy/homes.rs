@@ -1,9 +1,10 @@
 //! Calls that have one home: the library is a guest in a program's process, and starts threads and
 //! makes descriptors in one place each, so that all of them are as the program may expect.
 
+use crate::finding::Finding;
 use crate::rules::{ONE_HOME, is_test_file, is_under};
 use crate::tokens;
-use crate::tree::{Finding, Tree};
+use crate::tree::Tree;
 
 pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
     for source in &tree.sources {

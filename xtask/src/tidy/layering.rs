@@ -1,7 +1,8 @@
 //! Layering: each package is built only on those below it, and no skin on another.
 
+use crate::finding::Finding;
 use crate::rules::{LAYERS, Layer};
-use crate::tree::{Finding, Text, Tree};
+use crate::tree::{Text, Tree};
 
 pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
     for manifest in &tree.manifests {

@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::finding::Finding;
 use crate::rules::{LABEL_SOURCES, LABELLED_HOMES, is_under};
 use crate::source::Source;
 use crate::tokens;
-use crate::tree::{Finding, Tree};
+use crate::tree::Tree;
 
 /// How many lines above an access its comment may end.
 const REACH: usize = 3;

@@ -1,9 +1,10 @@
 //! Sizes: functions fit a screen, files stay readable, lines and parameter lists short.
 
+use crate::finding::Finding;
 use crate::rules::{FILE_LINES, FUNCTION_LINES, LINE_CHARS, PARAMETERS};
 use crate::source::Source;
 use crate::tokens;
-use crate::tree::{Finding, Tree};
+use crate::tree::Tree;
 
 pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
     for source in tree.sources.iter().filter(|source| !source.is_generated()) {

@@ -1,9 +1,10 @@
 //! Unsafe code: it lives in few folders, and each site carries its argument.
 
+use crate::finding::Finding;
 use crate::rules::{UNSAFE_HOMES, is_under};
 use crate::source::Source;
 use crate::tokens::{self, UnsafeKind};
-use crate::tree::{Finding, Tree};
+use crate::tree::Tree;
 
 pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
     for source in &tree.sources {

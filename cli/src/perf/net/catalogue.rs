@@ -7,18 +7,19 @@ use std::rc::Rc;
 use anyhow::Result;
 use ayre::{Options as How, Port, Spin};
 
+use super::super::case::RawKind;
 use super::super::case::{Case, Metric, Path};
 use super::super::catalogue::fetch_add;
 use super::super::ops::carrier::{Message, PutNotify};
 use super::super::ops::pair::{Pair, place};
 use super::super::ops::single::OneSided;
 use super::super::ops::{Label, posted};
-use super::super::raw::{RawKind, Side};
-use super::Options;
+use super::super::side::Side;
 use super::flood::Flood;
 use super::limits::Limit;
 use super::linked::{self, Protection};
 use super::there_and_back::{Awake, MessageToSleeper, PutToSleeper, ThereAndBack, Way};
+use super::{BULK, Options};
 
 /// An operation of Ayre and its limit.
 pub(super) struct Operation {
@@ -29,9 +30,6 @@ pub(super) struct Operation {
 }
 
 const WORD: &[usize] = &[8];
-/// Long puts, and as long writes.
-pub(super) const BULK: &[usize] = &[4 << 10, 64 << 10, LARGEST];
-pub(super) const LARGEST: usize = 1 << 20;
 
 /// Ports of one protection.
 struct Ports {

@@ -9,8 +9,8 @@ use anyhow::Result;
 use super::super::case::{Case, Metric};
 use super::super::ops::pair::Pair;
 use super::super::ops::poll_until;
-use super::super::raw::Side;
-use super::super::raw::buffer::Buffer;
+use super::super::side::Side;
+use super::super::side::buffer::Buffer;
 
 /// From rank 0 to rank 1. Where there is no room, rank 0 has to make progress: nothing leaves its
 /// host otherwise.

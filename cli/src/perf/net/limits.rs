@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use rustix::net::sockopt;
 
 use super::super::case::Case;
-use super::super::raw::Side;
+use super::super::side::Side;
 use super::Options;
 use super::tcp::Stream as TcpCase;
 use super::udp::{PingPong, Stream as UdpCase, Wait};

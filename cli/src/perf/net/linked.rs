@@ -10,9 +10,8 @@ use ayre::{Config, Ethernet, NetOptions, PeerId, Port, RegionOptions, Rights, Sp
 
 use super::super::case::Path;
 use super::super::ops::pair::{End, Pair, place};
-use super::super::raw::Side;
-use super::Options;
-use super::catalogue::LARGEST;
+use super::super::side::Side;
+use super::{LARGEST, Options};
 
 /// Whether frames are encrypted and authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,10 +10,10 @@ use ayre::{LinkReport, Options as How, Partition, Plan as Faults, Spin};
 
 use super::super::ops::pair::{Pair, place};
 use super::super::ops::{poll_until, posted};
-use super::super::raw::Side;
-use super::super::raw::buffer::Buffer;
 use super::super::report::Row;
 use super::super::runner::Plan;
+use super::super::side::Side;
+use super::super::side::buffer::Buffer;
 use super::super::stats::{Times, median};
 use super::linked::{self, Protection};
 use super::{Args, Printer};

@@ -20,9 +20,9 @@ mod tcp;
 mod there_and_back;
 mod udp;
 
-use super::raw::Side;
 use super::report::Row;
 use super::runner::{Plan, Runner};
+use super::side::Side;
 use super::{Args, Printer, wanted_sizes};
 use catalogue::Operation;
 use limits::{Limit, Limits};
@@ -81,6 +81,9 @@ impl Options {
 /// What a repetition should last: the system's sockets are slower than shared memory, and what
 /// disturbs them lasts longer.
 const REPETITION: Duration = Duration::from_millis(10);
+/// Long puts, and as long writes.
+const BULK: &[usize] = &[4 << 10, 64 << 10, LARGEST];
+const LARGEST: usize = 1 << 20;
 
 /// Measures everything that was asked for. All ranks measure; rank 0 prints.
 pub(super) fn measure_all(args: &Args, side: Side<'_>, plan: Plan) -> Result<()> {

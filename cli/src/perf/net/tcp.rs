@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 
 use super::super::case::{Case, Metric};
-use super::super::raw::Side;
-use super::super::raw::buffer::Buffer;
+use super::super::side::Side;
+use super::super::side::buffer::Buffer;
 
 /// Rank 0 writes, rank 1 reads.
 pub(super) struct Stream {
@@ -41,7 +41,7 @@ impl Case for Stream {
     }
 
     fn sizes(&self) -> &'static [usize] {
-        super::catalogue::BULK
+        super::BULK
     }
 
     fn metric(&self) -> Metric {

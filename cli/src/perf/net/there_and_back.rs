@@ -11,8 +11,8 @@ use super::super::case::{Case, Metric};
 use super::super::ops::carrier::Carrier;
 use super::super::ops::pair::{Pair, good, place};
 use super::super::ops::{poll_until, posted};
-use super::super::raw::Side;
-use super::super::raw::spin::spin_until;
+use super::super::side::Side;
+use super::super::side::spin::spin_until;
 
 /// What goes there and back, and how it is waited for.
 pub(super) trait Way {

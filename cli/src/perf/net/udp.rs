@@ -9,7 +9,7 @@ use anyhow::{Result, bail, ensure};
 
 use super::super::case::{Case, Metric};
 use super::super::ops::poll_until;
-use super::super::raw::Side;
+use super::super::side::Side;
 
 /// How a rank waits for a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

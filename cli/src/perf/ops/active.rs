@@ -9,9 +9,10 @@ use ayre::active::{Handler, Messenger};
 use ayre::logical::{Channel, ChannelOptions};
 use ayre::{PeerId, Port};
 
+use super::super::case::RawKind;
 use super::super::case::{Case, Metric, Path};
-use super::super::raw::buffer::Buffer;
-use super::super::raw::{RawKind, Side};
+use super::super::side::Side;
+use super::super::side::buffer::Buffer;
 use super::{Label, labelled, poll_until};
 
 /// A messenger that several cases use, one at a time.

@@ -8,8 +8,8 @@ use anyhow::Result;
 use ayre::{Options, PeerId, Port, Queue, Region, RemoteQueue, RemoteRegion};
 
 use super::super::case::Path;
-use super::super::raw::buffer::Buffer;
-use super::super::raw::shared::LINE;
+use super::super::side::buffer::Buffer;
+use super::super::side::shared::LINE;
 use super::pair::{End, Pair, good, place};
 use super::posted;
 

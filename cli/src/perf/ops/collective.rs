@@ -9,8 +9,9 @@ use ayre::active::Messenger;
 use ayre::collective::Group;
 use ayre::{Combine, Port};
 
+use super::super::case::RawKind;
 use super::super::case::{Case, Metric, Path};
-use super::super::raw::{RawKind, Side};
+use super::super::side::Side;
 use super::{Label, labelled};
 
 /// The group of all ranks, which several cases use.

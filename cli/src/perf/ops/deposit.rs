@@ -9,9 +9,10 @@ use ayre::deposit::{
 };
 use ayre::{Mode, PeerId, Port, Region, RegionOptions};
 
+use super::super::case::RawKind;
 use super::super::case::{Case, Metric, Path};
-use super::super::raw::buffer::Buffer;
-use super::super::raw::{RawKind, Side};
+use super::super::side::Side;
+use super::super::side::buffer::Buffer;
 use super::pair::{End, Member, Pair};
 use super::{Label, labelled, poll_until, posted};
 

@@ -4,9 +4,9 @@
 use anyhow::Result;
 use ayre::PostError;
 
+use super::case::RawKind;
 use super::case::{Metric, Path};
-use super::raw::RawKind;
-use super::raw::spin::spin_until;
+use super::side::spin::spin_until;
 
 pub(crate) mod active;
 pub(crate) mod carrier;

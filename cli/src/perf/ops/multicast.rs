@@ -9,8 +9,9 @@ use ayre::active::{Handler, Messenger};
 use ayre::multicast::{Membership, MulticastOptions};
 use ayre::{PeerId, Port};
 
+use super::super::case::RawKind;
 use super::super::case::{Case, Metric, Path};
-use super::super::raw::{RawKind, Side};
+use super::super::side::Side;
 use super::{Label, labelled, poll_until};
 
 /// Messages that are sent before rank 0 waits until all have them.

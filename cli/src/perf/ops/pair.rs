@@ -10,9 +10,9 @@ use ayre::{
 };
 
 use super::super::case::Path;
-use super::super::raw::Side;
-use super::super::raw::shared::{LARGEST, LINE};
-use super::super::raw::spin::spin_until;
+use super::super::side::Side;
+use super::super::side::shared::{LARGEST, LINE};
+use super::super::side::spin::spin_until;
 
 /// Where things lie in the region of each rank. Words lie two lines apart. The bulk lies as it does
 /// in the raw programs' memory, a line behind the start of a page, so that copies compare.

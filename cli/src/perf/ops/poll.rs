@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use ayre::{Config, Mode, Port};
 
+use super::super::case::RawKind;
 use super::super::case::{Case, Metric, Path};
-use super::super::raw::{RawKind, Side};
+use super::super::side::Side;
 use super::{Label, labelled};
 
 /// Polls by rank 0 of a port of its own, whose peers live in the same process and send nothing.

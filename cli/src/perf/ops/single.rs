@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use ayre::Port;
 
+use super::super::case::RawKind;
 use super::super::case::{Case, Metric, Path};
-use super::super::raw::buffer::Buffer;
-use super::super::raw::{RawKind, Side};
+use super::super::side::Side;
+use super::super::side::buffer::Buffer;
 use super::pair::Pair;
 use super::{Label, labelled, poll_until};
 

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use ayre::{Config, PeerId, Port, Spin};
 
+use super::super::case::RawKind;
 use super::super::case::{Case, Metric, Path};
-use super::super::raw::spin::let_fall_asleep;
-use super::super::raw::{RawKind, Side};
+use super::super::side::Side;
+use super::super::side::spin::let_fall_asleep;
 use super::{Label, labelled, poll_until};
 
 /// A message of eight bytes to a sleeper, which answers; the time ends with the answer, for which

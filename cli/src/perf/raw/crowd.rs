@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::Side;
-use super::shared::{LINE, layout};
+use super::super::side::Side;
+use super::super::side::shared::{LINE, layout};
 use crate::perf::case::{Case, Metric};
 
 /// Arrivals on lines where each rank has a core; one counter and one futex where not.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::Side;
+use super::super::side::Side;
 use super::lines::{Cursor, Ring, receive, send};
 use crate::perf::case::{Case, Metric};
 

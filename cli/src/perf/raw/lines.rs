@@ -4,11 +4,10 @@ use std::hint::black_box;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::Side;
+use super::super::side::Side;
+use super::super::side::shared::{Form, LINE, Line, RawShared, layout};
+use super::super::side::spin::{spin_slowly_until, spin_until};
 use super::by_words;
-use super::ring::Form;
-use super::shared::{LINE, Line, RawShared, layout};
-use super::spin::{spin_slowly_until, spin_until};
 
 /// Words of payload in a line.
 const WORDS: usize = 7;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::Side;
-use super::shared::layout;
+use super::super::side::Side;
+use super::super::side::shared::layout;
 use crate::perf::case::{Case, Metric};
 
 /// By rank 0 alone.

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::Side;
-use super::shared::{LINE, RawShared, layout};
-use super::spin::spin_until;
+use super::super::side::Side;
+use super::super::side::shared::{LINE, RawShared, layout};
+use super::super::side::spin::spin_until;
 use crate::perf::case::{Case, Metric};
 
 /// Lines of the ring.

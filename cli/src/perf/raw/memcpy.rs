@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::Side;
-use super::buffer::Buffer;
-use super::shared::{LARGEST, LINE, layout};
+use super::super::side::Side;
+use super::super::side::buffer::Buffer;
+use super::super::side::shared::{LARGEST, LINE, layout};
 use crate::perf::case::{Case, Metric};
 
 /// The same source copied to the same destination again and again: as hot as the size allows.

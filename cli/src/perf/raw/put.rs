@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::Side;
-use super::buffer::Buffer;
+use super::super::side::Side;
+use super::super::side::buffer::Buffer;
+use super::super::side::shared::{LINE, Line, SharedBytes, layout};
+use super::super::side::spin::spin_until;
 use super::by_words;
-use super::shared::{LINE, Line, SharedBytes, layout};
-use super::spin::spin_until;
 use crate::perf::case::{Case, Metric};
 
 /// A put there, then one back. Nothing is copied out: the data lie where the target wants them.

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::Side;
+use super::super::side::Side;
+use super::super::side::shared::Form;
 use super::lines::LineRings;
 use super::slots::SlotRings;
 use crate::perf::case::{Case, Metric};
@@ -14,16 +15,6 @@ use crate::perf::case::{Case, Metric};
 /// Up to this size messages are tried in rings of lines, and from the other size on in slots.
 const LONGEST_IN_LINES: usize = 4 << 10;
 const SHORTEST_IN_SLOTS: usize = 57;
-
-/// Which of two forms a ring has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    /// Lines one behind the other; or few slots, which stay in the first-level cache.
-    Compact,
-    /// Lines two apart, out of reach of adjacent-line prefetching; or so many slots that they reach
-    /// the shared cache before they are read.
-    Wide,
-}
 
 /// What a message travels in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,11 +4,10 @@ use std::hint::black_box;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-use super::Side;
-use super::buffer::Buffer;
-use super::ring::Form;
-use super::shared::{LINE, RawShared, layout};
-use super::spin::{spin_slowly_until, spin_until};
+use super::super::side::Side;
+use super::super::side::buffer::Buffer;
+use super::super::side::shared::{Form, LINE, RawShared, layout};
+use super::super::side::spin::{spin_slowly_until, spin_until};
 
 /// Longer messages travel in pieces of `piece` bytes, so that both ranks copy at the same time,
 /// through `ring` bytes of slots. Two rings are fast, each for other sizes: a tiny one, whose slots

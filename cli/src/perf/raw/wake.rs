@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::shared::{LINE, layout};
-use super::spin::{let_fall_asleep, spin_until};
-use super::{Side, sleep};
+use super::super::side::shared::{LINE, layout};
+use super::super::side::spin::{let_fall_asleep, spin_until};
+use super::super::side::{Side, sleep};
 use crate::perf::case::{Case, Metric};
 
 /// Rank 1 sleeps. Rank 0 waits until that is so, wakes it, and waits awake for its answer; from the

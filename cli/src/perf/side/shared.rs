@@ -16,6 +16,16 @@ pub(crate) const LINE: usize = 64;
 /// The largest message or copy that the bulk area of a rank holds.
 pub(crate) const LARGEST: usize = 16 << 20;
 
+/// Which of two forms a ring has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::perf) enum Form {
+    /// Lines one behind the other; or few slots, which stay in the first-level cache.
+    Compact,
+    /// Lines two apart, out of reach of adjacent-line prefetching; or so many slots that they reach
+    /// the shared cache before they are read.
+    Wide,
+}
+
 /// Where things lie in the mapping. Each rank has its own copy of every area it writes, and areas
 /// start on pages of their own, so no two of them share a line or a prefetched pair of lines.
 pub(crate) mod layout {
@@ -62,7 +72,7 @@ pub(crate) mod layout {
     pub(crate) const LOCKED: usize = ALL_TO_ALL + 2 * ALL_TO_ALL_BYTES;
     pub(crate) const LOCKED_RING: usize = LOCKED + PAGE;
     /// The whole mapping.
-    pub(super) const BYTES: usize = LOCKED_RING + 2 * PAGE;
+    pub(in crate::perf) const BYTES: usize = LOCKED_RING + 2 * PAGE;
 
     /// A rank's lines for tokens.
     pub(crate) const fn token(rank: usize) -> usize {
@@ -76,8 +86,8 @@ pub(crate) mod layout {
 /// One cache line as eight words. By convention of the raw programs word 0 carries a sequence
 /// number, stored last, and the other seven the payload.
 #[repr(C, align(64))]
-pub(super) struct Line {
-    pub(super) words: [AtomicU64; 8],
+pub(in crate::perf) struct Line {
+    pub(in crate::perf) words: [AtomicU64; 8],
 }
 
 /// Memory that both ranks have mapped, read and write.
@@ -122,7 +132,7 @@ impl RawShared {
     }
 
     /// The line at `offset` of the mapping.
-    pub(super) fn line(&self, offset: usize) -> &Line {
+    pub(in crate::perf) fn line(&self, offset: usize) -> &Line {
         &self.lines(offset, 1)[0]
     }
 
@@ -132,7 +142,7 @@ impl RawShared {
     }
 
     /// Half a word, which ranks can sleep on, on a line of its own at `offset` of the mapping.
-    pub(super) fn half_word(&self, offset: usize) -> &AtomicU32 {
+    pub(in crate::perf) fn half_word(&self, offset: usize) -> &AtomicU32 {
         let line: *const Line = self.line(offset);
         // SAFETY: the line lies in the mapping and is aligned; an atomic may be written by the
         // other processes, and nobody accesses this line in other pieces.
@@ -140,7 +150,7 @@ impl RawShared {
     }
 
     /// `count` consecutive lines at `offset` of the mapping.
-    pub(super) fn lines(&self, offset: usize, count: usize) -> &[Line] {
+    pub(in crate::perf) fn lines(&self, offset: usize, count: usize) -> &[Line] {
         assert!(offset.is_multiple_of(LINE) && offset + count * LINE <= layout::BYTES);
         // SAFETY: the range lies in the mapping (asserted), which lives as long as `self` and is
         // aligned to pages, so the lines are aligned too; zeroed memory is a valid `Line`; all its
@@ -149,7 +159,7 @@ impl RawShared {
     }
 
     /// `len` bytes at `offset` of the mapping, for copies.
-    pub(super) fn bytes(&self, offset: usize, len: usize) -> SharedBytes<'_> {
+    pub(in crate::perf) fn bytes(&self, offset: usize, len: usize) -> SharedBytes<'_> {
         assert!(offset.is_multiple_of(LINE) && offset + len <= layout::BYTES);
         // SAFETY: the range lies in the mapping (asserted).
         let start = unsafe { self.base.as_ptr().add(offset) };
@@ -167,7 +177,7 @@ impl Drop for RawShared {
 
 /// A range of the mapping that is copied to and from, never referenced.
 #[derive(Clone, Copy)]
-pub(super) struct SharedBytes<'a> {
+pub(in crate::perf) struct SharedBytes<'a> {
     start: *mut u8,
     len: usize,
     mapping: PhantomData<&'a RawShared>,
@@ -176,7 +186,7 @@ pub(super) struct SharedBytes<'a> {
 impl SharedBytes<'_> {
     /// Copies `source` to the start of the range.
     #[inline(always)]
-    pub(super) fn write(self, source: &[u8]) {
+    pub(in crate::perf) fn write(self, source: &[u8]) {
         assert!(source.len() <= self.len);
         // SAFETY: the destination lies in the mapping (asserted), no Rust reference to it exists
         // other than to atomics, and the caller's handshake keeps the other rank from it.
@@ -185,7 +195,7 @@ impl SharedBytes<'_> {
 
     /// Copies the start of the range to `destination`.
     #[inline(always)]
-    pub(super) fn read(self, destination: &mut [u8]) {
+    pub(in crate::perf) fn read(self, destination: &mut [u8]) {
         assert!(destination.len() <= self.len);
         // SAFETY: the source lies in the mapping (asserted); the caller's handshake keeps the other
         // rank from it meanwhile.
@@ -196,7 +206,7 @@ impl SharedBytes<'_> {
 
     /// Copies the range to the start of another one.
     #[inline(always)]
-    pub(super) fn copy_to(self, destination: Self) {
+    pub(in crate::perf) fn copy_to(self, destination: Self) {
         assert!(self.len <= destination.len);
         // SAFETY: both ranges lie in the mapping (asserted where they were made); where they
         // overlap, `copy` is made for that.

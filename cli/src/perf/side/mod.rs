@@ -1,12 +1,17 @@
 //! One rank's side of a measurement: who it is, and how it stays in step with the other ranks.
 
+pub(crate) mod buffer;
+pub(crate) mod realtime;
+pub(crate) mod shared;
+pub(super) mod sleep;
+pub(crate) mod spin;
+
 use std::cell::Cell;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use super::shared::{LINE, RawShared, layout};
-use super::sleep;
-use super::spin::spin_until;
+use shared::{LINE, RawShared, layout};
+use spin::spin_until;
 
 /// What a case knows of its rank. All ranks must call `barrier` and `agree` in the same order.
 pub(crate) struct Side<'a> {

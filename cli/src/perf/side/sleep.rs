@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use rustix::thread::futex::{Flags, wait, wake};
 
 /// Sleeps until `word` has this value, which it is given but once.
-pub(super) fn until(word: &AtomicU32, value: u32) {
+pub(in crate::perf) fn until(word: &AtomicU32, value: u32) {
     loop {
         // Acquire: pairs with the Release in `open`.
         let seen = word.load(Acquire);
@@ -19,7 +19,7 @@ pub(super) fn until(word: &AtomicU32, value: u32) {
 }
 
 /// Gives `word` this value and wakes all who sleep until then.
-pub(super) fn open(word: &AtomicU32, value: u32) {
+pub(in crate::perf) fn open(word: &AtomicU32, value: u32) {
     // Release: what was done before is visible to whoever sees the value.
     word.store(value, Release);
     // Wakes nobody where nobody sleeps; it cannot fail on a mapped word.

@@ -17,7 +17,7 @@ pub(crate) fn spin_until(ready: impl FnMut() -> bool) {
 /// The same with `PAUSES` pauses between two looks: who looks too often takes the line away from
 /// the rank that is writing it, and a stream falls into step with its slower moments.
 #[inline(always)]
-pub(super) fn spin_slowly_until<const PAUSES: u32>(mut ready: impl FnMut() -> bool) {
+pub(in crate::perf) fn spin_slowly_until<const PAUSES: u32>(mut ready: impl FnMut() -> bool) {
     let mut spins = 0u32;
     while !ready() {
         for _ in 0..PAUSES {

@@ -17,7 +17,7 @@ use super::map::{Mapping, Pages, memory_file, round_to_pages, seal_seals, seal_w
 use super::word::Words;
 use crate::error::SetupError;
 use crate::sync::{AtomicU64, Ordering};
-use crate::sys::claim::{claim, is_claimed, reopen};
+use crate::sys::claim::Claims;
 use crate::sys::descriptor;
 use ayre_proto::command::COMMAND_BYTES;
 use ayre_proto::deposit::{
@@ -81,8 +81,8 @@ pub(crate) struct DepotMemory {
 /// An owner's are handed out; a holder's only keeps its claim.
 #[derive(Debug)]
 enum Files {
-    Owner { rules: OwnedFd, state: OwnedFd, claims: OwnedFd },
-    Holder { claims: OwnedFd },
+    Owner { rules: OwnedFd, state: OwnedFd, claims: Claims },
+    Holder { claims: Claims },
 }
 
 /// Being inside: nobody else changes anything until this is dropped.
@@ -196,7 +196,7 @@ impl DepotMemory {
     fn is_gone(&self, inside: u64) -> bool {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let (Files::Owner { claims, .. } | Files::Holder { claims }) = &*files;
-        i64::try_from(inside).is_err() || is_claimed(claims, inside) == Ok(false)
+        i64::try_from(inside).is_err() || claims.are_beside(inside) == Ok(false)
     }
 
     /// Carries out what the journal says, if it counts: its writer may have died meanwhile.
@@ -257,10 +257,10 @@ impl DepotMemory {
     }
 }
 
-fn claimed(file: BorrowedFd<'_>, holders: &[Holder]) -> Result<OwnedFd, SetupError> {
-    let claims = reopen(file).map_err(SetupError::os("open a depot's state"))?;
+fn claimed(file: BorrowedFd<'_>, holders: &[Holder]) -> Result<Claims, SetupError> {
+    let claims = Claims::at(file).map_err(SetupError::os("open a depot's state"))?;
     for Holder(number) in holders {
-        claim(&claims, *number).map_err(SetupError::os("claim at a depot"))?;
+        claims.claim(*number).map_err(SetupError::os("claim at a depot"))?;
     }
     Ok(claims)
 }

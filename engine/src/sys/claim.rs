@@ -1,29 +1,42 @@
-//! Claims on numbers of a file, which end with the process that made them, however it ends: open
-//! file description locks, one byte a number.
+//! Claims on numbers of a file, which end with the process that made them, however it ends, and
+//! although a forked child of it lives on: open file description locks, one byte a number, of a
+//! file that no child has.
 use super::descriptor;
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use super::fork::Unshared;
+use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::c_int;
 
-/// The same file once more: claims belong to what is opened here.
-pub(crate) fn reopen(file: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    descriptor::open(path, OFlags::RDWR, Mode::empty())
+/// Claims of this process at a file.
+#[derive(Debug)]
+pub(crate) struct Claims(Unshared);
+
+impl Claims {
+    /// None yet.
+    pub(crate) fn at(file: BorrowedFd<'_>) -> Result<Self, Errno> {
+        // Claims belong to what is opened here.
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        Unshared::open(|| descriptor::open(path, OFlags::RDWR, Mode::empty())).map(Self)
+    }
+
+    /// Claims a number. An error where another one has it.
+    pub(crate) fn claim(&self, number: u64) -> Result<(), Errno> {
+        self.lock(libc::F_OFD_SETLK, number).map(|_| ())
+    }
+
+    /// Whether somebody else claims a number. An error in a child, to which the claims are lost.
+    pub(crate) fn are_beside(&self, number: u64) -> Result<bool, Errno> {
+        let kind = self.lock(libc::F_OFD_GETLK, number)?;
+        Ok(kind != libc::F_UNLCK as i16)
+    }
+
+    fn lock(&self, command: c_int, number: u64) -> Result<i16, Errno> {
+        byte_lock(self.0.get().ok_or(Errno::BADF)?, command, number)
+    }
 }
 
-/// Claims a number. An error where another one has it.
-pub(crate) fn claim(file: &OwnedFd, number: u64) -> Result<(), Errno> {
-    byte_lock(file, libc::F_OFD_SETLK, number).map(|_| ())
-}
-
-/// Whether somebody else claims a number.
-pub(crate) fn is_claimed(file: &OwnedFd, number: u64) -> Result<bool, Errno> {
-    let kind = byte_lock(file, libc::F_OFD_GETLK, number)?;
-    Ok(kind != libc::F_UNLCK as i16)
-}
-
-fn byte_lock(file: &OwnedFd, command: c_int, number: u64) -> Result<i16, Errno> {
+fn byte_lock(file: BorrowedFd<'_>, command: c_int, number: u64) -> Result<i16, Errno> {
     let mut lock = libc::flock {
         l_type: libc::F_WRLCK as i16,
         l_whence: libc::SEEK_SET as i16,
@@ -32,7 +45,7 @@ fn byte_lock(file: &OwnedFd, command: c_int, number: u64) -> Result<i16, Errno> 
         l_pid: 0,
     };
     // SAFETY: the descriptor is open, and the command reads and writes one flock.
-    let done = unsafe { libc::fcntl(file.as_fd().as_raw_fd(), command, &raw mut lock) };
+    let done = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut lock) };
     if done == -1 { Err(errno()) } else { Ok(lock.l_type) }
 }
 
@@ -45,16 +58,71 @@ fn errno() -> Errno {
 mod tests {
     use super::*;
     use crate::mem::map::{Pages, memory_file};
+    use rustix::fd::AsFd;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
 
     #[test]
     fn a_claim_ends_with_what_it_was_made_through() {
         let file = memory_file(4096, Pages::Ordinary).unwrap();
-        let [first, second] = [(); 2].map(|()| reopen(file.as_fd()).unwrap());
-        claim(&first, 7).unwrap();
-        assert_eq!(is_claimed(&second, 7), Ok(true));
-        assert_eq!(is_claimed(&second, 8), Ok(false));
-        assert_eq!(claim(&second, 7), Err(Errno::AGAIN));
+        let [first, second] = [(); 2].map(|()| Claims::at(file.as_fd()).unwrap());
+        first.claim(7).unwrap();
+        assert_eq!(second.are_beside(7), Ok(true));
+        assert_eq!(second.are_beside(8), Ok(false));
+        assert_eq!(second.claim(7), Err(Errno::AGAIN));
         drop(first);
-        assert_eq!(is_claimed(&second, 7), Ok(false));
+        assert_eq!(second.are_beside(7), Ok(false));
+    }
+
+    /// What `f` does in a forked child, which ends when `f` returns; its number.
+    fn fork(f: impl FnOnce()) -> libc::pid_t {
+        // SAFETY: what the child does takes no lock but this module's, and the allocator's.
+        let child = unsafe { libc::fork() };
+        assert!(child >= 0);
+        if child == 0 {
+            f();
+            // SAFETY: it ends the child at once.
+            unsafe { libc::_exit(0) };
+        }
+        child
+    }
+
+    fn reap(child: libc::pid_t) {
+        // SAFETY: it is our child, of which no status is wanted.
+        assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child);
+    }
+
+    // spec: DEP-26
+    #[test]
+    fn a_claim_ends_with_its_process_though_a_child_of_that_lives_on() {
+        let file = memory_file(4096, Pages::Ordinary).unwrap();
+        let asks = Claims::at(file.as_fd()).unwrap();
+        // What the claimer and its heir say, and the end of which ends the heir.
+        let (test, theirs) = UnixStream::pair().unwrap();
+        let claimer = fork(|| {
+            let claims = Claims::at(file.as_fd()).unwrap();
+            claims.claim(7).unwrap();
+            let until_the_test_hangs_up = || {
+                // SAFETY: the number is this process's own, and nobody here uses it again.
+                unsafe { libc::close(test.as_raw_fd()) };
+                _ = (&theirs).read(&mut [0; 1]);
+            };
+            fork(|| {
+                assert!(claims.are_beside(7).is_err(), "they are the parent's");
+                (&theirs).write_all(&[2]).unwrap();
+                until_the_test_hangs_up();
+            });
+            (&theirs).write_all(&[1]).unwrap();
+            until_the_test_hangs_up();
+        });
+        drop(theirs);
+        let mut both = [0; 2];
+        (&test).read_exact(&mut both).unwrap();
+        assert_eq!(both[0] + both[1], 3, "claimed, and inherited");
+        assert_eq!(asks.are_beside(7), Ok(true), "its process is there");
+        // SAFETY: it is our child, which nobody has reaped.
+        assert_eq!(unsafe { libc::kill(claimer, libc::SIGKILL) }, 0);
+        reap(claimer);
+        assert_eq!(asks.are_beside(7), Ok(false), "the child has none");
     }
 }

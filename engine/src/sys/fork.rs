@@ -1,7 +1,12 @@
 //! Forks of a program's process. A child has copies of everything that its parent had, and none of
 //! its threads: what a thread had locked stays locked in it for ever.
 use crate::sync::{Ordering, StaticCounter};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use rustix::fs::fstat;
+use rustix::io::Errno;
 use std::cell::UnsafeCell;
+use std::collections::BTreeMap;
+use std::mem::ManuallyDrop;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 /// Forks between this process and the first one of its line that has used this library.
@@ -82,4 +87,77 @@ impl<T: Send> Shared<T> {
             change(&mut value);
         }
     }
+}
+
+/// A descriptor of this process alone: a forked child does not have it. For what the system keeps
+/// for as long as any process has the open file, such as a lock.
+#[derive(Debug)]
+pub(crate) struct Unshared {
+    file: ManuallyDrop<OwnedFd>,
+    generation: u64,
+}
+
+/// Numbers of such descriptors, and what each is of: a program may have closed one that it knows
+/// nothing of, and have something else there.
+static UNSHARED: Shared<BTreeMap<RawFd, Option<File>>> = Shared::new(BTreeMap::new());
+
+/// Device and inode.
+type File = (u64, u64);
+
+fn file_of(descriptor: BorrowedFd<'_>) -> Option<File> {
+    fstat(descriptor).ok().map(|stat| (stat.st_dev, stat.st_ino))
+}
+
+impl Unshared {
+    /// What `open` opens; no child is forked meanwhile.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub(crate) fn open(open: impl FnOnce() -> Result<OwnedFd, Errno>) -> Result<Self, Errno> {
+        count();
+        watch_unshared();
+        let mut numbers = UNSHARED.lock();
+        let file = open()?;
+        numbers.insert(file.as_raw_fd(), file_of(file.as_fd()));
+        Ok(Self { file: ManuallyDrop::new(file), generation: generation() })
+    }
+
+    /// None in a child.
+    pub(crate) fn get(&self) -> Option<BorrowedFd<'_>> {
+        (generation() == self.generation).then(|| self.file.as_fd())
+    }
+}
+
+impl Drop for Unshared {
+    fn drop(&mut self) {
+        // In a child the number is free, or of something else.
+        if generation() == self.generation {
+            let mut numbers = UNSHARED.lock();
+            numbers.remove(&self.file.as_raw_fd());
+            // SAFETY: nothing uses it after this.
+            unsafe { ManuallyDrop::drop(&mut self.file) };
+        }
+    }
+}
+
+fn watch_unshared() {
+    extern "C" fn before() {
+        UNSHARED.before_fork();
+    }
+    extern "C" fn in_parent() {
+        UNSHARED.after_fork(|_| {});
+    }
+    extern "C" fn in_child() {
+        UNSHARED.after_fork(|numbers| {
+            for (number, file) in std::mem::take(numbers) {
+                // SAFETY: if it is what it was, it is open; if not, it is only asked what it is.
+                if file_of(unsafe { BorrowedFd::borrow_raw(number) }) == file {
+                    // SAFETY: the child's copy is nobody's: its owner sees that it is a child's.
+                    unsafe { libc::close(number) };
+                }
+            }
+        });
+    }
+    static WATCHED: Once = Once::new();
+    WATCHED.call_once(|| around(Some(before), Some(in_parent), Some(in_child)));
 }

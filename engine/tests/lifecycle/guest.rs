@@ -1,6 +1,7 @@
 //! The library as a guest in a program's process.
 use super::common::system::descriptors;
 use super::common::{Executor, Line, with_processes};
+use ayre::deposit::{Deposit, InletOptions, OPERAND, Program, Register, Stored, X, Y};
 use ayre::{
     Address, Config, Endpoint, EndpointOptions, NetOptions, Options, Outgoing, PeerId, Port,
     Receive, ReceiveError, RegionOptions, RemoteId, Rights, Spans, Spin,
@@ -391,4 +392,67 @@ fn a_peer_costs_an_endpoint_two_descriptors_and_wakes_it() {
         callers.succeeds();
         hub.succeeds();
     });
+}
+
+/// Name of an inlet.
+const INLET: u64 = 1;
+
+/// Posts messages that are inside the depot for nearly all of their time, until it is killed.
+fn deposit_for_ever(line: &Line) {
+    let mut port = Port::open(Config::new().number(1)).unwrap();
+    let owner = port.connect(std::env::var("SOCKET").unwrap()).unwrap();
+    let inlet = port.accept_inlet(owner, INLET).unwrap();
+    beget_heir(line);
+    let add = Deposit::enter(0).operand(1);
+    loop {
+        let _ = port.deposit(&inlet, &add, Options::new());
+    }
+}
+
+// spec: DEP-26
+#[test]
+fn a_sender_killed_inside_a_depot_leaves_it_open_though_its_child_lives_on() {
+    const KILLS: u64 = 12;
+    let add = |x, y| {
+        let program = Program::new().then(X.add(OPERAND)).then(Y.add(OPERAND));
+        program.store([Register::At(x), Register::At(y), Register::At(255)])
+    };
+    let add_to_all = Stored::sequence([add(0, 1), add(2, 3)]).unwrap();
+    with_processes(
+        |_, line| deposit_for_ever(&line),
+        |family| {
+            let mut port = Port::open(Config::new()).unwrap();
+            let socket = family.directory().join("socket");
+            port.listen(&socket).unwrap();
+            let depot = port.create_depot().unwrap();
+            let region = port.alloc(4096, RegionOptions::new()).unwrap();
+            depot.store(0, &add_to_all).unwrap();
+            let mut dead = Vec::new();
+            for kill in 0..KILLS {
+                let mut sender = family.start_with(|command| {
+                    command.env("SOCKET", &socket);
+                });
+                let peer = port.accept().unwrap();
+                let options = InletOptions::new().entries(0..1);
+                let part = (&region, 0..4096);
+                let inlet = port.share_inlet(peer, &depot, part, &options, INLET).unwrap();
+                let before = depot.register(0);
+                while depot.register(0) < before + 200 + 37 * kill {
+                    std::thread::yield_now();
+                }
+                sender.kill();
+                let frozen = depot.freeze().expect("who has died is not inside");
+                let found = [0, 1, 2, 3].map(|index| frozen.register(index));
+                assert_eq!(found, [found[0]; 4], "after {kill} kills");
+                drop(frozen);
+                while port.is_alive(peer) {
+                    port.progress();
+                }
+                port.revoke_inlet(inlet).unwrap();
+                port.disconnect(peer).unwrap();
+                // Its line holds its child.
+                dead.push(sender);
+            }
+        },
+    );
 }

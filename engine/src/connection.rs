@@ -1,5 +1,5 @@
 //! One end of a connection: the lanes, the peer's page, and what is under way.
-use crate::bell::Bells;
+use crate::bell::ring_own;
 use crate::control::{self, Channel};
 use crate::deposit::Expected;
 use crate::error::{Fault, SetupError};
@@ -19,6 +19,7 @@ use ayre_proto::notify::Notification;
 use ayre_proto::pending::Pending;
 use ayre_proto::segment::Shape;
 use ayre_proto::units::{Key, PeerId};
+use rustix::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 /// Who performs operations on the target's memory.
@@ -38,8 +39,9 @@ pub(crate) struct Link {
     /// Closes when the peer dies.
     pub(crate) control: Channel,
     pub(crate) page: PeerPage,
-    /// What we ring to wake the peer; of an endpoint, the control channel.
-    pub(crate) bells: Option<Bells>,
+    /// What is rung in the place of the channel: our own engine's bell, of a loopback and of a peer
+    /// on another host.
+    pub(crate) bell: Option<Arc<OwnedFd>>,
     pub(crate) fencing: Fencing,
 }
 
@@ -50,14 +52,14 @@ impl Link {
     pub(crate) fn kick(&self, sleeper: Sleeper) {
         self.fencing.light();
         if self.page.is_asleep(sleeper) {
-            self.ring(sleeper);
+            self.ring();
         }
     }
 
     #[cold]
-    fn ring(&self, sleeper: Sleeper) {
-        match &self.bells {
-            Some(bells) => bells.ring(sleeper),
+    fn ring(&self) {
+        match &self.bell {
+            Some(bell) => ring_own(bell.as_fd()),
             None => self.control.ring(),
         }
     }
@@ -125,9 +127,6 @@ pub(crate) struct Connection {
     /// Tells this connection's handles from those of any other, earlier ones of the peer included.
     pub(crate) identity: u64,
     pub(crate) peer: PeerId,
-    /// What the peer rings to wake us: the same sockets that we ring, but for a loopback, where
-    /// both ends are ours. None where a carrier stands for the peer, and between endpoints.
-    pub(crate) bells: Option<Bells>,
     /// Whether the peer is on another host.
     is_carried: bool,
     pub(crate) link: Arc<Link>,
@@ -167,7 +166,6 @@ pub(crate) fn identity() -> u64 {
 /// What set-up has agreed on.
 #[derive(Debug)]
 pub(crate) struct Agreement {
-    pub(crate) bells: Option<Bells>,
     pub(crate) peer: PeerId,
     pub(crate) mode: Mode,
     pub(crate) link: Arc<Link>,
@@ -180,12 +178,11 @@ pub(crate) struct Agreement {
 impl Agreement {
     /// With a peer of this host.
     pub(crate) fn here(
-        bells: Option<Bells>,
         peer: PeerId,
         (mode, link): (Mode, Arc<Link>),
         (out, inward): (Direction, Direction),
     ) -> Self {
-        Self { bells, peer, mode, link, out, inward, record_max: RECORD_MAX }
+        Self { peer, mode, link, out, inward, record_max: RECORD_MAX }
     }
 }
 
@@ -202,7 +199,7 @@ impl Connection {
     }
 
     pub(crate) fn new(agreed: Agreement) -> Self {
-        let Agreement { bells, peer, mode, link, out, inward, record_max } = agreed;
+        let Agreement { peer, mode, link, out, inward, record_max } = agreed;
         let is_carried = link.control.socket().is_none();
         let executor = match mode {
             Mode::Direct => Executor::Direct(DirectEnd {
@@ -228,7 +225,6 @@ impl Connection {
         Self {
             identity: identity(),
             peer,
-            bells,
             is_carried,
             messages_out: out.messages().sender(),
             messages_in: inward.messages().receiver(),

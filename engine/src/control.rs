@@ -2,9 +2,21 @@
 //! host; in memory where a carrier stands for a peer of another one.
 //!
 //! Packets have eight words and at most four file descriptors. They carry no data and lie on no
-//! hot path; that the socket closes, or that the process behind it
-//! ends, is how a peer's death is noticed. Between endpoints the socket is the bell, too: they have
-//! no other thread to wake than the one that takes packets, and a descriptor less for each peer.
+//! hot path; that the socket closes, or that the process behind it ends, is how a peer's death is
+//! noticed.
+//!
+//! The socket is the bell, too: a packet, of whatever kind, wakes all who sleep at its other end. A
+//! port has two threads that sleep, its own and its engine's, if there is one. Both sleep on the
+//! channel and either may take what has come, under a lock: whoever takes anything wakes the other
+//! one, as it looks itself before it sleeps again. Rings end there; other packets wait in the
+//! channel's inbox for the port's thread.
+//!
+//! - A ring never blocks, and what becomes of it does not matter. Where the peer has something that
+//!   it has not taken, it is awake or about to be, and none is sent: so rings take no room from
+//!   other packets, however much a sleeper is sent.
+//! - Of a peer that rings without end, each wake takes a bounded part.
+//! - The inbox has bounds, and is never left full with packets behind it in the socket: what comes
+//!   beyond them is dropped. So nobody is kept awake by what nobody takes.
 use crate::error::SetupError;
 use crate::sys::{descriptor, peer};
 use crate::wire::{Loss, Mail};
@@ -13,15 +25,19 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recv, recvmsg, sendmsg,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
+use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-/// Rings that are taken at a time.
-const RINGS_MAX: usize = 512;
+/// Capabilities that a peer may offer before the program accepts any.
+// spec: LIM-1
+pub(crate) const OFFERS_MAX: usize = 256;
+/// Packets that are taken from a socket at a time.
+const TAKEN_MAX: usize = 512;
 /// Most descriptors of a packet.
 const FDS_MAX: usize = 4;
 const WORDS: usize = 8;
@@ -38,7 +54,7 @@ pub(crate) enum PacketKind {
     /// The peer leaves on purpose; its end of the socket closes next.
     Bye = 6,
     OfferInlet = 7,
-    /// Wakes the endpoint that it goes to, and means nothing else.
+    /// Wakes whoever sleeps where it goes to, and means nothing else.
     Ring = 8,
 }
 
@@ -104,48 +120,121 @@ pub(crate) struct Socket {
     socket: OwnedFd,
     /// Can be read once the peer's process has ended, where the system shows that.
     life: Option<Arc<OwnedFd>>,
-    /// What wakes us comes here as well: between endpoints.
-    is_bell: bool,
+    /// What has come for the port. Locked by the thread that takes something.
+    inbox: Mutex<Inbox>,
+}
+
+/// Packets of a peer that the port has not looked at.
+#[derive(Debug, Default)]
+struct Inbox {
+    packets: VecDeque<Packet>,
+    /// The peer has said that it leaves.
+    left: bool,
+    end: Option<End>,
+}
+
+/// Why nothing comes any more.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Malformed,
+    Closed,
+}
+
+/// What a look at a channel has found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Heard {
+    /// Something was taken: all who sleep at this end are to look.
+    pub(crate) any: bool,
+    /// There is something for the port's thread.
+    pub(crate) mail: bool,
+    /// Nothing comes any more.
+    pub(crate) is_over: bool,
+}
+
+impl Inbox {
+    /// A packet of a connected peer. Those that may come are offers, one Bye, and rings.
+    fn put(&mut self, mut packet: Packet) {
+        match packet.kind {
+            PacketKind::Ring => {}
+            PacketKind::OfferRegion | PacketKind::OfferQueue | PacketKind::OfferInlet => {
+                // What is offered beyond all measure is dropped; the rest can be accepted.
+                if self.packets.len() < OFFERS_MAX {
+                    let is_inlet = packet.kind == PacketKind::OfferInlet;
+                    packet.fds.truncate(if is_inlet { 3 } else { 1 });
+                    self.packets.push_back(packet);
+                }
+            }
+            PacketKind::Bye if !self.left => {
+                self.left = true;
+                self.packets.push_back(packet);
+            }
+            _ => self.end = Some(End::Malformed),
+        }
+    }
+
+    fn next(&mut self) -> Option<Arrival> {
+        let ended = || self.end.map(Arrival::from);
+        self.packets.pop_front().map(Arrival::Packet).or_else(ended)
+    }
+}
+
+impl From<End> for Arrival {
+    fn from(end: End) -> Self {
+        match end {
+            End::Malformed => Self::Malformed,
+            End::Closed => Self::Closed,
+        }
+    }
 }
 
 impl Socket {
-    pub(crate) fn new(socket: OwnedFd, is_bell: bool) -> Result<Self, SetupError> {
+    pub(crate) fn new(socket: OwnedFd) -> Result<Self, SetupError> {
         let life = peer::life(socket.as_fd()).map_err(|_| SetupError::peer_left())?;
-        Ok(Self { socket, life: life.map(Arc::new), is_bell })
+        Ok(Self { socket, life: life.map(Arc::new), inbox: Mutex::default() })
     }
 
-    /// Takes rings, up to what is no ring. Returns whether there is such, or may be.
-    fn take_rings(&self) -> bool {
-        let mut kind = [0; 8];
-        for _ in 0..RINGS_MAX {
-            let (into, flags) = (&mut kind[..], RecvFlags::DONTWAIT);
-            match recv(&self.socket, into, flags | RecvFlags::PEEK) {
-                Ok((8, _)) if u64::from_le_bytes(kind) == PacketKind::Ring as u64 => {
-                    // What else it brings is not looked at, and goes with it.
-                    let _ = recv(&self.socket, &mut kind[..], flags);
-                }
-                Err(Errno::AGAIN | Errno::INTR) => return false,
-                _ => return true,
+    /// Takes what has come, up to a bound: rings end here.
+    fn hear(&self) -> Heard {
+        let mut inbox = self.inbox();
+        let any = self.take_into(&mut inbox);
+        let is_over = inbox.end.is_some();
+        Heard { any, mail: is_over || !inbox.packets.is_empty(), is_over }
+    }
+
+    /// Returns whether there was anything.
+    fn take_into(&self, inbox: &mut Inbox) -> bool {
+        for taken in 0..TAKEN_MAX {
+            if inbox.end.is_some() {
+                return taken > 0;
+            }
+            match receive(self.socket.as_fd()) {
+                Arrival::Nothing => return taken > 0,
+                Arrival::Packet(packet) => inbox.put(packet),
+                Arrival::Malformed => inbox.end = Some(End::Malformed),
+                Arrival::Closed | Arrival::Restarted => inbox.end = Some(End::Closed),
             }
         }
-        false
+        true
     }
 
-    /// Takes the next packet. A process that has ended is gone whoever else, such as a child of it,
-    /// holds the other end; what it has sent is there before.
+    /// The next packet that was taken. A process that has ended is gone whoever else, such as a
+    /// child of it, holds the other end; what it has sent is there before.
     // spec: LIFE-10, LIFE-12
     fn receive(&self) -> Arrival {
-        let socket = self.socket.as_fd();
-        if self.is_bell && !self.take_rings() && !self.has_ended() {
+        let mut inbox = self.inbox();
+        if let Some(arrival) = inbox.next() {
+            return arrival;
+        }
+        if !self.has_ended() {
             return Arrival::Nothing;
         }
-        match receive(socket) {
-            Arrival::Nothing if self.has_ended() => match receive(socket) {
-                Arrival::Nothing => Arrival::Closed,
-                arrival => arrival,
-            },
-            arrival => arrival,
-        }
+        // Rings among it wake nobody: what a peer has posted is served where its connection ends.
+        self.take_into(&mut inbox);
+        inbox.next().unwrap_or(Arrival::Closed)
+    }
+
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn has_ended(&self) -> bool {
@@ -174,22 +263,27 @@ impl Channel {
         }
     }
 
-    /// Wakes the peer. What becomes of it does not matter: where there is no room for it, the peer
-    /// has something to take, and is awake or about to be.
+    /// Wakes the peer, unless it has something to take: then it is awake, or about to be, and looks
+    /// after it has taken that. What becomes of the ring does not matter.
+    // spec: WAIT-4
     #[cold]
     pub(crate) fn ring(&self) {
-        let _ = self.send(PacketKind::Ring, [0; WORDS - 1], &[]);
-    }
-
-    /// Takes rings, where this is a bell as well. Returns whether there is something else.
-    pub(crate) fn take_rings(&self) -> bool {
-        match self {
-            Self::Socket(socket) => socket.take_rings(),
-            Self::Mail(_) => false,
+        if let Self::Socket(socket) = self
+            && !peer::has_unread(socket.socket.as_fd())
+        {
+            let _ = self.send(PacketKind::Ring, [0; WORDS - 1], &[]);
         }
     }
 
-    /// Takes the next packet; does not block.
+    /// Takes what has come to a socket, for [`Channel::receive`]; does not block.
+    pub(crate) fn hear(&self) -> Heard {
+        match self {
+            Self::Socket(socket) => socket.hear(),
+            Self::Mail(_) => Heard::default(),
+        }
+    }
+
+    /// The next packet of those that were taken; does not block.
     pub(crate) fn receive(&self) -> Arrival {
         match self {
             Self::Socket(socket) => socket.receive(),
@@ -306,5 +400,76 @@ pub(crate) fn poll_until(fds: &mut [PollFd<'_>], deadline: Instant) -> Result<()
             Err(Errno::INTR) => {}
             Err(errno) => return Err(SetupError::Os { call: "poll", errno }),
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use rustix::net::SocketType;
+
+    fn pair() -> [Channel; 2] {
+        let (near, far) = descriptor::socket_pair(SocketType::SEQPACKET).unwrap();
+        [near, far].map(|socket| Channel::Socket(Socket::new(socket).unwrap()))
+    }
+
+    fn offer(channel: &Channel, name: u64) -> Result<(), SetupError> {
+        channel.send(PacketKind::OfferRegion, [name, 0, 0, 0, 0, 0, 0], &[])
+    }
+
+    /// Names of the offers that were taken.
+    fn offers(channel: &Channel) -> Vec<u64> {
+        let packets = std::iter::from_fn(|| match channel.receive() {
+            Arrival::Packet(packet) => Some(packet),
+            _ => None,
+        });
+        packets.map(|packet| packet.words[0]).collect()
+    }
+
+    // spec: LANE-15
+    #[test]
+    fn kicks_take_no_room_from_offers() {
+        let [near, far] = pair();
+        (0..10_000).for_each(|_| near.ring());
+        for name in 0..200 {
+            offer(&near, name).expect("room");
+            near.ring();
+        }
+        let heard = far.hear();
+        assert!(heard.any && heard.mail && !heard.is_over);
+        assert_eq!(offers(&far), Vec::from_iter(0..200));
+        near.ring();
+        let heard = far.hear();
+        assert!(heard.any && !heard.mail, "it wakes, and leaves nothing");
+        assert!(!far.hear().any, "it was taken");
+    }
+
+    // spec: LANE-15, LIM-1
+    #[test]
+    fn nothing_stays_in_the_socket_however_much_comes() {
+        let [near, far] = pair();
+        for name in 0..1000 {
+            offer(&near, name).expect("room");
+            assert!(far.hear().any);
+        }
+        near.send(PacketKind::Bye, [0; 7], &[]).expect("room");
+        assert!(far.hear().any && !far.hear().any);
+        assert_eq!(offers(&far)[..OFFERS_MAX], Vec::from_iter(0..OFFERS_MAX as u64));
+        near.send(PacketKind::Bye, [0; 7], &[]).expect("room");
+        assert!(far.hear().is_over, "nobody leaves twice");
+        assert!(matches!(far.receive(), Arrival::Malformed));
+        drop(near);
+        assert!(matches!(far.receive(), Arrival::Malformed), "the first reason counts");
+    }
+
+    // spec: LIFE-12
+    #[test]
+    fn what_came_before_the_end_is_there_before_it() {
+        let [near, far] = pair();
+        offer(&near, 5).expect("room");
+        drop(near);
+        assert!(far.hear().is_over);
+        assert_eq!(offers(&far), [5]);
+        assert!(matches!(far.receive(), Arrival::Closed));
     }
 }

@@ -81,6 +81,8 @@ pub struct Port {
     pub(crate) engine_sleep: Arc<Sleep>,
     /// What our own engine's thread rings.
     pub(crate) own_bell: Arc<OwnedFd>,
+    /// What wakes that.
+    pub(crate) engine_bell: Arc<OwnedFd>,
     pub(crate) listener: Option<Listener>,
     /// Callers at the listener that have not said Hello yet.
     pub(crate) callers: Vec<OwnedFd>,
@@ -165,8 +167,10 @@ impl Port {
         if config.tuning.is_none() {
             config = config.tuning(crate::tuning::found()?.tuning);
         }
-        let (sleep, own_bell) = (Sleep::new()?, Arc::new(own_bell()?));
-        sleep.watch_own(own_bell.as_fd())?;
+        let (sleep, port_bell) = (Sleep::new()?, Arc::new(own_bell()?));
+        sleep.watch_own(port_bell.as_fd())?;
+        let (engine_sleep, engine_bell) = (Arc::new(Sleep::new()?), Arc::new(own_bell()?));
+        engine_sleep.watch_own(engine_bell.as_fd())?;
         let any_news = Arc::new(AtomicBool::new(false));
         Ok(Self {
             id: PeerId(config.rank),
@@ -194,8 +198,9 @@ impl Port {
             has_come: false,
             engine: None,
             sleep,
-            engine_sleep: Arc::new(Sleep::new()?),
-            own_bell,
+            engine_sleep,
+            own_bell: port_bell,
+            engine_bell,
             listener: None,
             callers: Vec::new(),
             loopback_control: None,
@@ -291,7 +296,10 @@ impl Port {
         let Some(connection) = self.connections[peer.index()].as_ref() else { return };
         let has_left = connection.left;
         match connection.control().socket() {
-            Some(_) => self.sleep.forget_control(&connection.link),
+            Some(_) => {
+                self.sleep.forget_control(&connection.link);
+                self.engine_sleep.forget_channel(&connection.link);
+            }
             None => self.release_link(peer),
         }
         // Endpoints have no other way to hear that one has left.
@@ -335,7 +343,6 @@ impl Port {
     pub(crate) fn forget(&mut self, peer: PeerId) -> Result<(), Fault> {
         let slot = self.connections.get_mut(peer.index()).ok_or(Fault::ForeignHandle)?;
         let connection = slot.take().ok_or(Fault::ForeignHandle)?;
-        connection.bells.iter().for_each(|bells| self.forget_bells(bells));
         if connection.is_carried() {
             self.forget_link(peer);
         }

@@ -1,7 +1,7 @@
 //! Progress: serving peers' commands, taking in answers, noticing who has died.
-use crate::bell::{own_bell, ring_own};
+use crate::bell::ring_own;
 use crate::connection::Connection;
-use crate::control::{Arrival, PacketKind};
+use crate::control::{Arrival, OFFERS_MAX, PacketKind};
 use crate::error::{Fault, SetupError};
 use crate::mem::fence;
 use crate::mem::page::{OwnPage, Sleeper};
@@ -19,11 +19,8 @@ use std::thread::JoinHandle;
 /// Polls between two looks at the control channels, which take a system call.
 // spec: LIFE-10
 const POLLS_PER_CONTROL: u32 = 1 << 16;
-/// Capabilities that a peer may offer before the program accepts any.
-// spec: LIM-1
-const OFFERS_MAX: usize = 256;
-/// Packets of one peer that are taken in at a time.
-const PACKETS_PER_LOOK: usize = 64;
+/// Packets of one peer that are taken in at a time: all that can wait.
+const PACKETS_PER_LOOK: usize = 512;
 /// Empty rounds of the engine's thread before it sleeps.
 const ENGINE_SPINS: u32 = 2000;
 const WIRED_SPINS: u32 = 8;
@@ -151,16 +148,21 @@ impl Port {
     // spec: LIFE-10, LIFE-15
     #[cold]
     pub(crate) fn service_control(&mut self) {
-        // Relaxed: each mailbox has a lock of its own.
-        let any_mail = self.any_mail.swap(false, Ordering::Relaxed);
         if self.sleep.is_inherited() {
             return self.end_all(Fault::ForeignHandle);
         }
-        let has_happened = self.sleep.look();
+        let happened = self.sleep.look();
         if self.sleep.is_lost() {
             return self.end_all(Fault::PeerDead);
         }
-        if !has_happened && !any_mail {
+        if self.engine.is_some() {
+            self.engine_sleep.settle();
+            if happened.rung && self.page.is_asleep(Sleeper::Engine) {
+                ring_own(self.engine_bell.as_fd());
+            }
+        }
+        // Relaxed: each mailbox has a lock of its own.
+        if !self.any_mail.swap(false, Ordering::Relaxed) && !happened.mail {
             return;
         }
         for index in 0..self.connections.len() {
@@ -238,15 +240,19 @@ impl Port {
             responder: self.responder.clone(),
             page: self.page.clone(),
             sleep: self.engine_sleep.clone(),
-            own_bell: self.own_bell.clone(),
+            bells: [self.own_bell.clone(), self.engine_bell.clone()],
+            any_mail: self.any_mail.clone(),
             wire: self.wire.clone(),
         };
-        self.engine = Some(EngineThread::start(shared)?);
-        self.sleep_without_nets();
-        // Two must not take rings of one bell.
-        for bells in self.connections.iter().flatten().filter_map(|c| c.bells.as_ref()) {
-            self.sleep.forget_bell(bells.of(Sleeper::Engine));
+        let living = self.connections.iter().flatten().filter(|it| it.ended.is_none());
+        let links = living.map(|connection| &connection.link);
+        let watched = links.clone().try_for_each(|link| self.engine_sleep.watch_channel(link));
+        let engine = watched.and_then(|()| EngineThread::start(shared));
+        if engine.is_err() {
+            links.for_each(|link| self.engine_sleep.forget_channel(link));
         }
+        self.engine = Some(engine?);
+        self.sleep_without_nets();
         Ok(())
     }
 }
@@ -260,7 +266,7 @@ fn take_packets(connection: &mut Connection) -> Result<(), Fault> {
             Arrival::Restarted => return Err(Fault::PeerRestarted),
             Arrival::Packet(mut packet) => match packet.kind {
                 PacketKind::OfferRegion | PacketKind::OfferQueue | PacketKind::OfferInlet => {
-                    // What is offered beyond all measure is dropped; the rest can be accepted.
+                    // As in the inbox.
                     if connection.offers.len() < OFFERS_MAX {
                         let is_inlet = packet.kind == PacketKind::OfferInlet;
                         packet.fds.truncate(if is_inlet { 3 } else { 1 });
@@ -268,8 +274,6 @@ fn take_packets(connection: &mut Connection) -> Result<(), Fault> {
                     }
                 }
                 PacketKind::Bye if !connection.left => connection.left = true,
-                // It came since the others were taken.
-                PacketKind::Ring if connection.bells.is_none() => {}
                 _ => return Err(Fault::Malformed),
             },
         }
@@ -280,14 +284,9 @@ fn take_packets(connection: &mut Connection) -> Result<(), Fault> {
 /// The thread that serves mediated peers.
 #[derive(Debug)]
 pub(crate) struct EngineThread {
-    stop: Arc<Stop>,
+    stop: Arc<AtomicBool>,
+    bell: Arc<OwnedFd>,
     thread: JoinHandle<()>,
-}
-
-#[derive(Debug)]
-struct Stop {
-    asked: AtomicBool,
-    bell: OwnedFd,
 }
 
 /// What the engine's thread works with.
@@ -295,25 +294,26 @@ struct EngineShared {
     responder: Arc<Mutex<Responder>>,
     page: Arc<OwnPage>,
     sleep: Arc<Sleep>,
-    own_bell: Arc<OwnedFd>,
+    /// The port's, and this thread's.
+    bells: [Arc<OwnedFd>; 2],
+    any_mail: Arc<AtomicBool>,
     wire: Arc<OnceLock<Mutex<Wire>>>,
 }
 
 impl EngineThread {
     fn start(shared: EngineShared) -> Result<Self, SetupError> {
-        let stop = Arc::new(Stop { asked: AtomicBool::new(false), bell: own_bell()? });
-        shared.sleep.watch_own(stop.bell.as_fd())?;
+        let (stop, bell) = (Arc::new(AtomicBool::new(false)), shared.bells[1].clone());
         let seen = stop.clone();
         let thread = thread::start("ayre-engine", move || shared.run(&seen)).map_err(|_| {
             SetupError::exhausted("thread; the system starts no more (`ulimit -u`, pids.max)")
         })?;
-        Ok(Self { stop, thread })
+        Ok(Self { stop, bell, thread })
     }
 
     pub(crate) fn stop(self) {
         // Relaxed: the bell's system call follows; nothing else hangs on the flag.
-        self.stop.asked.store(true, Ordering::Relaxed);
-        ring_own(self.stop.bell.as_fd());
+        self.stop.store(true, Ordering::Relaxed);
+        ring_own(self.bell.as_fd());
         if self.thread.join().is_err() {
             debug_assert!(false, "the engine's thread panicked");
         }
@@ -321,10 +321,10 @@ impl EngineThread {
 }
 
 impl EngineShared {
-    fn run(self, stop: &Stop) {
+    fn run(self, stop: &AtomicBool) {
         let mut idle = 0;
         // Relaxed: see EngineThread::stop.
-        while !stop.asked.load(Ordering::Relaxed) {
+        while !stop.load(Ordering::Relaxed) {
             if self.serve() {
                 idle = 0;
             } else if idle < self.spins() {
@@ -345,9 +345,13 @@ impl EngineShared {
         let pumped = self.wire.get().is_some_and(|wire| wire::lock(wire).pump_all().any());
         let served = lock(&self.responder).serve_all() || pumped;
         if served && self.page.is_asleep(Sleeper::Port) {
-            ring_own(self.own_bell.as_fd());
+            self.ring_port();
         }
         served
+    }
+
+    fn ring_port(&self) {
+        ring_own(self.bells[0].as_fd());
     }
 
     fn sleep_unless_work(&self) {
@@ -359,7 +363,10 @@ impl EngineShared {
                 wire.settle();
                 wire.deadline()
             });
-            self.sleep.sleep(due);
+            // What has rung may be meant for the port, which looks for mail, too, when it is rung.
+            if self.sleep.sleep(due, &self.any_mail).rung {
+                self.ring_port();
+            }
         }
         self.announce_sleep(false);
     }

@@ -177,7 +177,7 @@ pub const SETTINGS: &[Setting] = &[
         default: "`raise`",
         meaning: "Whether the soft limit of the process's descriptors (`ulimit -S -n`) is raised \
                   to the hard one when the first port or endpoint is opened: a peer of this host \
-                  takes some. `keep` is for programs that call `select`, which knows the first \
+                  takes two. `keep` is for programs that call `select`, which knows the first \
                   1024 only",
         check: |text| word(text, LIMITS).map(drop),
     },

@@ -3,7 +3,7 @@
 //! ```text
 //!   connecting port                         accepting port
 //!     Hello   version number mode           checks credentials and version
-//!             fds: page, bells         -->
+//!             fds: page                -->
 //!                                      <--  Welcome  number, agreed mode and lane sizes
 //!                                           fds: page, connection file
 //! ```
@@ -24,7 +24,6 @@ mod users;
 pub(crate) use greeting::{Hello, VERSION, hear_hello};
 pub(crate) use listener::{Listener, PREFIX, answers};
 
-use crate::bell::Bells;
 use crate::config::Config;
 use crate::connection::{Agreement, Connection, Link, Mode, lane_sizes};
 use crate::control::{self, Channel, Packet, PacketKind, Socket};
@@ -34,7 +33,7 @@ use crate::mem::Instead;
 use crate::mem::fence::{Fencing, expedited};
 use crate::mem::layout::{Direction, LaneSizes};
 use crate::mem::map::Mapping;
-use crate::mem::page::{PeerPage, Sleeper};
+use crate::mem::page::PeerPage;
 use crate::port::Port;
 use crate::responder::Served;
 use crate::sys::descriptor;
@@ -224,12 +223,12 @@ impl Port {
         self.check_process()?;
         let (mode, sizes) = (self.config.mode, self.sizes_for(self.config.mode));
         let (socket, other) = control_pair()?;
-        let (bells, rung) = Bells::pair()?;
-        let link = link(socket, PeerPage::new(self.page.file())?, Some(&rung), true)?;
+        let (page, bell) = (PeerPage::new(self.page.file())?, Some(self.engine_bell.clone()));
+        let link = link(socket, page, bell, true)?;
         let (_, mapping) = sizes.make_file()?;
         let (out, _) = Direction::pair(&mapping, sizes);
         let inward = out.clone();
-        let peer = self.add(Agreement::here(Some(bells), self.id, (mode, link), (out, inward)))?;
+        let peer = self.add(Agreement::here(self.id, (mode, link), (out, inward)))?;
         // Not before: where there is a loopback already, it lives by the end that stands here.
         self.loopback_control = Some(other);
         Ok(peer)
@@ -293,19 +292,11 @@ impl Port {
     }
 
     fn greet(&mut self, socket: OwnedFd) -> Result<Begun, SetupError> {
-        // Between endpoints the control channel is the bell.
-        let (bells, theirs) = match self.config.name {
-            None => Some(Bells::pair()?).unzip(),
-            Some(_) => (None, None),
-        };
         let says = Says::Hello(self.config.name.unwrap_or_default());
         let half = self.half(self.config.mode, says);
-        let both = [Sleeper::Port, Sleeper::Engine];
-        let rung = theirs.iter().flat_map(|theirs| both.map(|it| theirs.of(it).as_fd()));
-        let fds: Vec<_> = std::iter::once(self.page.file()).chain(rung).collect();
-        match control::send(socket.as_fd(), PacketKind::Hello, half.words(), &fds) {
+        match control::send(socket.as_fd(), PacketKind::Hello, half.words(), &[self.page.file()]) {
             // One that refuses at once has said why before it closed.
-            Ok(()) | Err(SetupError::PeerLeft { .. }) => Ok(Begun { socket, bells }),
+            Ok(()) | Err(SetupError::PeerLeft { .. }) => Ok(Begun { socket }),
             Err(error) => Err(error),
         }
     }
@@ -323,7 +314,7 @@ impl Port {
 
     /// The other side has answered the Hello.
     pub(crate) fn welcomed(&mut self, begun: Begun, packet: Packet) -> Result<PeerId, SetupError> {
-        let Begun { socket, bells } = begun;
+        let Begun { socket } = begun;
         let half = expect(&packet, PacketKind::Welcome)?;
         let [page, file] = &packet.fds[..] else {
             return Err(wrong_descriptors(&packet.fds, socket.as_fd()));
@@ -336,12 +327,12 @@ impl Port {
         if half.mode == Mode::Direct && self.config.mode == Mode::Mediated {
             return Err(SetupError::Protocol("mode"));
         }
-        let link = link(socket, PeerPage::new(page.as_fd())?, bells.as_ref(), half.expedited)?;
+        let link = link(socket, PeerPage::new(page.as_fd())?, None, half.expedited)?;
         let mapping = Arc::new(
             Mapping::foreign(file.as_fd(), sizes.file_len(), true)?.private(Instead::Zeros),
         );
         let (inward, out) = Direction::pair(&mapping, sizes);
-        self.add(Agreement::here(bells, number, (half.mode, link), (out, inward)))
+        self.add(Agreement::here(number, (half.mode, link), (out, inward)))
     }
 
     /// Answers a Hello that is there to be read. Fails with [`SetupError::Os`] only where the
@@ -366,8 +357,7 @@ impl Port {
 
     /// What a caller is to be given, if it is let in.
     fn terms(&self, hello: Hello) -> Result<Terms, SetupError> {
-        let Hello { half: theirs, page, bells } = hello;
-        let bells = bells.map(|[port, engine]| Bells::foreign(port, engine)).transpose()?;
+        let Hello { half: theirs, page } = hello;
         // Whatever stands in the way of mapping it, the caller has chosen the file.
         let page = PeerPage::new(page.as_fd()).map_err(|_| SetupError::UnsafeFile)?;
         let number = self.number_of(&theirs)?;
@@ -375,12 +365,12 @@ impl Port {
         let mode = if mediated { Mode::Mediated } else { Mode::Direct };
         let sizes = self.sizes_for(mode);
         let memory = sizes.make_file()?;
-        Ok(Terms { number, mode, sizes, memory, bells, page, expedited: theirs.expedited })
+        Ok(Terms { number, mode, sizes, memory, page, expedited: theirs.expedited })
     }
 
     fn accept_on(&mut self, socket: OwnedFd, terms: Terms) -> Result<PeerId, SetupError> {
-        let Terms { number, mode, sizes, memory: (file, mapping), bells, page, expedited } = terms;
-        let link = link(socket, page, bells.as_ref(), expedited)?;
+        let Terms { number, mode, sizes, memory: (file, mapping), page, expedited } = terms;
+        let link = link(socket, page, None, expedited)?;
         let ours = self.half(mode, Says::Welcome(sizes));
         let fds = [self.page.file(), file.as_fd()];
         // What keeps the answer from the caller concerns nobody else.
@@ -388,7 +378,7 @@ impl Port {
             .send(PacketKind::Welcome, ours.words(), &fds)
             .map_err(|_| SetupError::peer_left())?;
         let (out, inward) = Direction::pair(&mapping, sizes);
-        self.add(Agreement::here(bells, number, (mode, link), (out, inward)))
+        self.add(Agreement::here(number, (mode, link), (out, inward)))
     }
 
     fn half(&self, mode: Mode, says: Says) -> Half {
@@ -500,27 +490,14 @@ impl Port {
     /// Sleeps on all of a new connection, or on nothing of it.
     fn watch(&self, agreed: &Agreement) -> Result<(), SetupError> {
         self.sleep.watch_control(&agreed.link)?;
-        let Some(bells) = &agreed.bells else { return Ok(()) };
-        let watched = self.watch_bells(bells);
+        if self.engine.is_none() {
+            return Ok(());
+        }
+        let watched = self.engine_sleep.watch_channel(&agreed.link);
         if watched.is_err() {
             self.sleep.forget_control(&agreed.link);
-            self.forget_bells(bells);
         }
         watched
-    }
-
-    fn watch_bells(&self, bells: &Bells) -> Result<(), SetupError> {
-        self.sleep.watch_bell(bells.of(Sleeper::Port))?;
-        if self.engine.is_none() {
-            self.sleep.watch_bell(bells.of(Sleeper::Engine))?;
-        }
-        self.engine_sleep.watch_bell(bells.of(Sleeper::Engine))
-    }
-
-    pub(crate) fn forget_bells(&self, bells: &Bells) {
-        self.sleep.forget_bell(bells.of(Sleeper::Port));
-        self.sleep.forget_bell(bells.of(Sleeper::Engine));
-        self.engine_sleep.forget_bell(bells.of(Sleeper::Engine));
     }
 }
 
@@ -530,7 +507,6 @@ struct Terms {
     mode: Mode,
     sizes: LaneSizes,
     memory: (OwnedFd, Arc<Mapping>),
-    bells: Option<Bells>,
     page: PeerPage,
     /// Whether membarriers reach the caller.
     expedited: bool,
@@ -559,7 +535,6 @@ pub(crate) enum Called {
 #[derive(Debug)]
 pub(crate) struct Begun {
     socket: OwnedFd,
-    bells: Option<Bells>,
 }
 
 impl Begun {
@@ -593,11 +568,11 @@ fn control_pair() -> Result<(OwnedFd, OwnedFd), SetupError> {
 fn link(
     control: OwnedFd,
     page: PeerPage,
-    bells: Option<&Bells>,
+    bell: Option<Arc<OwnedFd>>,
     theirs_expedited: bool,
 ) -> Result<Arc<Link>, SetupError> {
     let both = expedited() && theirs_expedited;
     let fencing = if both { Fencing::Asymmetric } else { Fencing::Symmetric };
-    let control = Channel::Socket(Socket::new(control, bells.is_none())?);
-    Ok(Arc::new(Link { control, page, bells: bells.cloned(), fencing }))
+    let control = Channel::Socket(Socket::new(control)?);
+    Ok(Arc::new(Link { control, page, bell, fencing }))
 }

@@ -1,16 +1,17 @@
 //! Blocking waits: poll, then yield, then sleep until a sender kicks.
 //!
-//! A sleeper says so in its page, fences, looks once more, and sleeps in epoll on its bells and
-//! control channels; senders publish, fence, and ring if the page says that somebody sleeps. Awake
-//! ports are never kicked.
+//! A sleeper says so in its page, fences, looks once more, and sleeps in epoll on its control
+//! channels and the bells of this process; senders publish, fence, and ring if the page says that
+//! somebody sleeps. Awake ports are never kicked.
 //!
 //! No wake-up is lost. Of what is published, either the last look sees it, or, by the two fences,
-//! its sender sees the sleeper and rings. The ring stays in the bell until it is taken, so that it
-//! ends the sleep whether it comes before or after that begins. And who takes it looks again before
-//! it sleeps again: what was published before a ring is there for whoever has taken the ring.
-use crate::bell::take_rings;
+//! its sender sees the sleeper and rings, unless the channel has something that was not taken. What
+//! is in the channel stays there until it is taken, so that it ends the sleep whether it comes
+//! before or after that begins. And who takes it looks again before it sleeps again, after a fence,
+//! and has the other thread that sleeps on the channel do so: what was published before is there
+//! for both.
 use crate::connection::Link;
-use crate::control::poll_until;
+use crate::control::{Heard, poll_until};
 use crate::error::{A_PEER, SetupError};
 use crate::mem::fence;
 use crate::mem::page::Sleeper;
@@ -40,8 +41,8 @@ const YIELDS_LEFT_OUT: u32 = 1024;
 const NAP: Duration = Duration::from_micros(250);
 const CONTROL: u64 = 0;
 const OWN: u64 = 1;
-/// Peers' bells have this number and those after it.
-const FIRST_BELL: u64 = 2;
+/// Channels of peers have this number and those after it.
+const FIRST_CHANNEL: u64 = 2;
 /// Events that are taken at a time.
 const EVENTS: usize = 16;
 
@@ -53,33 +54,34 @@ pub(crate) struct Sleep {
     generation: u64,
     is_lost: AtomicBool,
     /// Locked by the sleeper, and by the port's thread where peers come and go.
-    bells: Mutex<Watched>,
+    channels: Mutex<Watched>,
 }
 
-/// What a peer rings.
-#[derive(Debug)]
-enum Rung {
-    Bell(Arc<OwnedFd>),
-    /// The control channel of an endpoint.
-    Channel(Arc<Link>),
-}
-
-/// The bells in an epoll, by numbers that are never used again: an event that was under way when
-/// its bell was forgotten means no other bell.
+/// The channels in an epoll, by numbers that are never used again: an event that was under way when
+/// its channel was forgotten means no other one.
 #[derive(Debug)]
 struct Watched {
-    bells: BTreeMap<u64, Rung>,
+    channels: BTreeMap<u64, Arc<Link>>,
     next: u64,
+}
+
+/// What a look has found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Happened {
+    /// A channel was rung, or has brought something: the port's other thread is to look, too.
+    pub(crate) rung: bool,
+    /// There is something for [`Port::service_control`].
+    pub(crate) mail: bool,
 }
 
 impl Sleep {
     pub(crate) fn new() -> Result<Self, SetupError> {
         let epoll = descriptor::epoll().map_err(SetupError::os("epoll_create"))?;
-        let watched = Watched { bells: BTreeMap::new(), next: FIRST_BELL };
+        let watched = Watched { channels: BTreeMap::new(), next: FIRST_CHANNEL };
         fork::count();
         let is_lost = AtomicBool::new(false);
-        let bells = Mutex::new(watched);
-        Ok(Self { epoll, generation: fork::generation(), is_lost, bells })
+        let channels = Mutex::new(watched);
+        Ok(Self { epoll, generation: fork::generation(), is_lost, channels })
     }
 
     /// Whether it is the parent's: what this process did here would be done to that.
@@ -92,7 +94,7 @@ impl Sleep {
         self.epoll.as_fd()
     }
 
-    /// A control channel: stays readable while a packet, or the peer's end, is to be seen.
+    /// A listener, or the process of a peer: to be read once a caller waits, or that has ended.
     pub(crate) fn watch(&self, fd: BorrowedFd<'_>) -> Result<(), SetupError> {
         self.add(fd, CONTROL, EventFlags::IN)
     }
@@ -100,12 +102,8 @@ impl Sleep {
     /// The channel of a peer of this host, and the process behind it.
     // spec: LIFE-10
     pub(crate) fn watch_control(&self, link: &Arc<Link>) -> Result<(), SetupError> {
-        let (channel, life) = (&link.control, link.control.life());
-        let Some(socket) = channel.socket() else { return Ok(()) };
-        match &link.bells {
-            Some(_) => self.watch(socket)?,
-            None => self.watch_rung(socket, Rung::Channel(link.clone()))?,
-        }
+        self.watch_channel(link)?;
+        let life = link.control.life();
         let watched = life.map_or(Ok(()), |life| self.watch(life.as_fd()));
         if watched.is_err() {
             self.forget_channel(link);
@@ -118,12 +116,23 @@ impl Sleep {
         link.control.life().into_iter().for_each(|life| self.forget(life.as_fd()));
     }
 
-    fn forget_channel(&self, link: &Arc<Link>) {
-        match &link.bells {
-            Some(_) => link.control.socket().into_iter().for_each(|socket| self.forget(socket)),
-            None => self.forget_rung(
-                |rung| matches!(rung, Rung::Channel(other) if Arc::ptr_eq(link, other)),
-            ),
+    /// The channel alone: what rings, and brings packets.
+    pub(crate) fn watch_channel(&self, link: &Arc<Link>) -> Result<(), SetupError> {
+        let Some(socket) = link.control.socket() else { return Ok(()) };
+        let mut watched = self.watched();
+        let number = watched.next;
+        self.add(socket, number, EventFlags::IN)?;
+        watched.next += 1;
+        watched.channels.insert(number, link.clone());
+        Ok(())
+    }
+
+    /// A channel, if it is watched here: one that has ended may no longer be.
+    pub(crate) fn forget_channel(&self, link: &Arc<Link>) {
+        let mut watched = self.watched();
+        let found = watched.channels.iter().find(|(_, other)| Arc::ptr_eq(link, other));
+        if let Some(number) = found.map(|(number, _)| *number) {
+            self.forget_number(&mut watched, number);
         }
     }
 
@@ -136,20 +145,6 @@ impl Sleep {
     /// on.
     pub(crate) fn watch_net(&self, fd: BorrowedFd<'_>) -> Result<(), SetupError> {
         self.add(fd, OWN, EventFlags::IN)
-    }
-
-    /// A bell that a peer rings.
-    pub(crate) fn watch_bell(&self, bell: &Arc<OwnedFd>) -> Result<(), SetupError> {
-        self.watch_rung(bell.as_fd(), Rung::Bell(bell.clone()))
-    }
-
-    fn watch_rung(&self, fd: BorrowedFd<'_>, rung: Rung) -> Result<(), SetupError> {
-        let mut watched = self.watched();
-        let number = watched.next;
-        self.add(fd, number, EventFlags::IN)?;
-        watched.next += 1;
-        watched.bells.insert(number, rung);
-        Ok(())
     }
 
     fn add(&self, fd: BorrowedFd<'_>, what: u64, flags: EventFlags) -> Result<(), SetupError> {
@@ -168,69 +163,54 @@ impl Sleep {
         debug_assert!(removed.is_ok() || is_closed, "what was watched can be forgotten");
     }
 
-    /// A bell, if it is watched here: one that is broken no longer is.
-    pub(crate) fn forget_bell(&self, bell: &Arc<OwnedFd>) {
-        self.forget_rung(|rung| matches!(rung, Rung::Bell(other) if Arc::ptr_eq(bell, other)));
-    }
-
-    fn forget_rung(&self, is_it: impl Fn(&Rung) -> bool) {
-        let mut watched = self.watched();
-        let found = watched.bells.iter().find(|(_, rung)| is_it(rung));
-        if let Some(number) = found.map(|(number, _)| *number) {
-            self.forget_number(&mut watched, number);
-        }
-    }
-
     fn forget_number(&self, watched: &mut Watched, number: u64) {
-        match watched.bells.remove(&number) {
-            Some(Rung::Bell(bell)) => self.forget(bell.as_fd()),
-            Some(Rung::Channel(link)) => {
-                link.control.socket().into_iter().for_each(|socket| self.forget(socket));
-            }
-            None => {}
-        }
-    }
-
-    /// A bell says that it was rung. Nobody but its sleeper takes rings, so one that has none is
-    /// broken, and would say so again at once and for ever. Returns whether it is a control channel
-    /// that has something else.
-    fn take_rings(&self, number: u64) -> bool {
-        let mut watched = self.watched();
-        match watched.bells.get(&number) {
-            Some(Rung::Channel(link)) => return link.control.take_rings(),
-            Some(Rung::Bell(bell)) if !take_rings(bell) => {
-                self.forget_number(&mut watched, number);
-            }
-            _ => {}
-        }
-        false
+        let link = watched.channels.remove(&number);
+        let socket = link.as_ref().and_then(|link| link.control.socket());
+        socket.into_iter().for_each(|socket| self.forget(socket));
     }
 
     fn watched(&self) -> MutexGuard<'_, Watched> {
-        self.bells.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.channels.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Sleeps until something happens, at most until `deadline`, and takes what has rung.
-    pub(crate) fn sleep(&self, deadline: Option<Instant>) {
+    /// Sleeps until something happens, at most until `deadline`, and takes what there is, for a
+    /// thread that is not the port's own. What is for that, `any_mail` says. A channel that has
+    /// ended would wake this one until the port's thread looks, and is forgotten here.
+    pub(crate) fn sleep(&self, deadline: Option<Instant>, any_mail: &AtomicBool) -> Happened {
         self.doze(deadline);
-        self.take(self.happened(&mut [MaybeUninit::uninit(); EVENTS]));
+        let mut events = [MaybeUninit::uninit(); EVENTS];
+        self.take(self.happened(&mut events), |watched, number, heard| {
+            if heard.mail {
+                // Relaxed: the lock orders what the flag stands for.
+                any_mail.store(true, Ordering::Relaxed);
+            }
+            if heard.is_over {
+                self.forget_number(watched, number);
+            }
+        })
     }
 
-    /// Takes what has rung, without sleeping. Returns whether a control channel has something. All
-    /// that has happened comes in turn, so that a control channel is found behind all the bells,
-    /// even where they never stop.
+    /// Has what the sleeper has taken so far be said by `any_mail`.
+    pub(crate) fn settle(&self) {
+        drop(self.watched());
+    }
+
+    /// Takes what there is, without sleeping. All that has happened comes in turn, so that what
+    /// one channel has is found behind all the others, even where they are rung without end.
     // spec: LIFE-10
-    pub(crate) fn look(&self) -> bool {
-        let looks = (self.watched().bells.len() + 2).div_ceil(EVENTS);
+    pub(crate) fn look(&self) -> Happened {
+        let looks = (self.watched().channels.len() + 2).div_ceil(EVENTS);
         let mut events = [MaybeUninit::uninit(); EVENTS];
+        let mut all = Happened::default();
         for _ in 0..looks {
             let happened = self.happened(&mut events);
-            let (control, all) = (self.take(happened), happened.len() < EVENTS);
-            if control || all {
-                return control;
+            let Happened { rung, mail } = self.take(happened, |_, _, _| {});
+            all = Happened { rung: all.rung | rung, mail: all.mail | mail };
+            if mail || happened.len() < EVENTS {
+                break;
             }
         }
-        false
+        all
     }
 
     /// Sleeps as well, but takes nothing: the next sleep ends at once, unless somebody has by then.
@@ -269,17 +249,23 @@ impl Sleep {
         self.is_lost.load(Ordering::Relaxed)
     }
 
-    /// Returns whether a control channel is among what happened.
-    fn take(&self, events: &[Event]) -> bool {
-        let mut control = false;
+    fn take(&self, events: &[Event], mut then: impl FnMut(&mut Watched, u64, Heard)) -> Happened {
+        let mut all = Happened::default();
         for event in events {
             match event.data.u64() {
-                CONTROL => control = true,
+                CONTROL => all.mail = true,
                 OWN => {}
-                number => control |= self.take_rings(number),
+                number => {
+                    let mut watched = self.watched();
+                    let heard = watched.channels.get(&number).map(|link| link.control.hear());
+                    let heard = heard.unwrap_or_default();
+                    all.rung |= heard.any;
+                    all.mail |= heard.mail;
+                    then(&mut watched, number, heard);
+                }
             }
         }
-        control
+        all
     }
 }
 

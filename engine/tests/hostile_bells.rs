@@ -1,23 +1,16 @@
-//! Peers that misuse the bells: nobody is held up by them, nobody who sleeps is kept awake, and
-//! nobody sleeps through a ring. One test at a time, because one counts the process's work.
+//! Peers that misuse the channel by which they wake us: nobody is held up by them, nobody who
+//! sleeps is kept awake, and nobody sleeps through a kick. One test at a time, because one counts
+//! the process's work.
 #[path = "hostile/attacker.rs"]
 mod attacker;
 #[path = "hostile/world.rs"]
 mod world;
 
-use attacker::{
-    Attacker, Begun, Lane, Memory, PAGE_BYTES, Parts, connect_to, hello, refusal_to, sealed_file,
-    send,
-};
+use attacker::{Attacker, Begun, KICK, Lane, Memory, Offer, PAGE_BYTES, Parts, sealed_file};
 use ayre::*;
 use ayre_proto::lane::Kind;
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{OFlags, fcntl_setfl};
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, recv, shutdown,
-    socket_with, socketpair, sockopt,
-};
+use rustix::fd::AsFd;
+use rustix::net::{Shutdown, shutdown};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -33,59 +26,17 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Descriptors that are no stream sockets of this host.
-fn wrong_bells() -> Vec<OwnedFd> {
-    let unix_pair = |kind| {
-        let pair = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None);
-        pair.expect("a pair of sockets").0
-    };
-    let (reader, writer) = std::io::pipe().expect("a pipe");
-    let internet = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None);
-    let mut wrong = vec![
-        reader.into(),
-        writer.into(),
-        eventfd(0, EventfdFlags::CLOEXEC).expect("an eventfd"),
-        sealed_file(PAGE_BYTES),
-        unix_pair(SocketType::DGRAM),
-        unix_pair(SocketType::SEQPACKET),
-    ];
-    // There may be no such network here.
-    wrong.extend(internet);
-    wrong
-}
-
-// spec: LIFE-7, LIFE-9
-#[test]
-fn bells_of_other_kinds_are_turned_away() {
-    let _alone = alone();
-    let mut world = World::new(Mode::Direct, "bell-kinds");
-    let parts = Parts::new();
-    let [port, engine] = parts.bells.each_ref().map(AsFd::as_fd);
-    for wrong in wrong_bells() {
-        for bells in [[wrong.as_fd(), engine], [port, wrong.as_fd()]] {
-            let stranger = connect_to(&world.path);
-            let fds = [parts.page.as_fd(), bells[0], bells[1]];
-            assert!(send(&stranger, hello(9, false), &fds), "the victim listens");
-            let malformed = world.victim.counters().malformed();
-            assert!(matches!(world.victim.accept(), Err(SetupError::TimedOut(_))));
-            assert_eq!(world.victim.counters().malformed(), malformed + 1);
-            assert_eq!(refusal_to(&stranger), [0, 0], "for no reason that there is a code for");
-        }
-    }
-    world.honest_round();
-}
-
-/// What a peer does with its bells.
+/// What a peer does with its channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Misuse {
     Close,
     ShutDown(Shutdown),
-    /// Puts a byte out of band.
-    Urge,
-    /// Hands over sockets that are not connected.
-    Part,
-    /// Leaves no room for rings, and would have their senders wait for some.
-    Fill,
+    /// Takes nothing of what it is sent.
+    Hoard,
+    /// Leaves no room in it, with kicks.
+    Kick,
+    /// The same with offers, which nobody accepts.
+    Offer,
 }
 
 const MISUSES: [Misuse; 7] = [
@@ -93,90 +44,78 @@ const MISUSES: [Misuse; 7] = [
     Misuse::ShutDown(Shutdown::Read),
     Misuse::ShutDown(Shutdown::Write),
     Misuse::ShutDown(Shutdown::Both),
-    Misuse::Urge,
-    Misuse::Part,
-    Misuse::Fill,
+    Misuse::Hoard,
+    Misuse::Kick,
+    Misuse::Offer,
 ];
 
-/// A peer that claims to sleep and misuses its bells.
+impl Misuse {
+    /// Whether that is the peer's death.
+    fn is_fatal(self) -> bool {
+        !matches!(self, Self::ShutDown(Shutdown::Read) | Self::Hoard | Self::Kick | Self::Offer)
+    }
+}
+
+/// A peer that claims to sleep and misuses its channel.
 struct Misuser {
-    attacker: Attacker,
+    /// Until it hangs up.
+    attacker: Option<Attacker>,
     peer: PeerId,
-    /// The victim's ends: whoever made them may keep them.
-    copies: [OwnedFd; 2],
-}
-
-fn copies(of: &[OwnedFd; 2]) -> [OwnedFd; 2] {
-    of.each_ref().map(|fd| fd.try_clone().expect("a copy"))
-}
-
-fn socket() -> OwnedFd {
-    socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
-        .expect("a socket")
 }
 
 impl Misuser {
-    fn connect(world: &mut World, misuse: Misuse) -> Self {
-        let mut parts = Parts::new();
-        if misuse == Misuse::Part {
-            parts.bells = [socket(), socket()];
-        }
+    fn connect(world: &mut World) -> Self {
+        let parts = Parts::new();
         let page = Memory::map(&parts.page, PAGE_BYTES);
         (0..16).for_each(|word| page.store(word * 8, 1));
-        let copies = copies(&parts.bells);
         let number = world.fresh_number();
         let begun = Begun::connect_with(&world.path, number, false, parts);
         let peer = world.victim.accept().expect("a correct introduction");
-        let mut misuser = Self { attacker: begun.finish(), peer, copies };
-        misuser.misuse(misuse);
-        misuser
+        Self { attacker: Some(begun.finish()), peer }
+    }
+
+    fn attacker(&self) -> &Attacker {
+        self.attacker.as_ref().expect("it has not hung up")
     }
 
     fn misuse(&mut self, misuse: Misuse) {
-        let rings = &mut self.attacker.parts.rings;
+        let file = sealed_file(REGION as u64);
+        let offer = |name| {
+            let offer = Offer::of(name, REGION as u64);
+            self.attacker().offer_region(offer, Some(file.as_fd()))
+        };
         match misuse {
-            Misuse::Close => *rings = Parts::new().rings,
+            Misuse::Close => drop(self.attacker.take()),
             Misuse::ShutDown(how) => {
-                rings.iter().for_each(|ring| shutdown(ring, how).expect("a connected socket"));
+                shutdown(&self.attacker().control, how).expect("a connected socket");
             }
-            Misuse::Urge => {
-                let urge = |ring| rustix::net::send(ring, &[0], SendFlags::OOB);
-                // Not every system has it.
-                for ring in rings {
-                    let _ = urge(ring);
-                }
-            }
-            Misuse::Part => {}
-            Misuse::Fill => self.copies.iter().for_each(fill),
+            Misuse::Hoard => {}
+            Misuse::Kick => while self.attacker().kick() {},
+            Misuse::Offer => assert!((2..1000).any(|name| !offer(name)), "there is no room"),
         }
     }
 }
 
-fn fill(bell: &OwnedFd) {
-    sockopt::set_socket_send_buffer_size(bell, 1).expect("the least");
-    while rustix::net::send(bell, &[0], SendFlags::DONTWAIT).is_ok() {}
-    fcntl_setfl(bell, OFlags::empty()).expect("flags that both share");
-}
-
-// spec: LIFE-13, WAIT-3
+// spec: LIFE-13, WAIT-3, LANE-15
 #[test]
-fn a_bell_that_is_misused_does_not_hold_its_ringer_up() {
+fn a_channel_that_is_misused_does_not_hold_its_ringer_up() {
     let _alone = alone();
     for (mode, misuse) in MODES.into_iter().flat_map(|mode| MISUSES.map(|it| (mode, it))) {
         let mut world = World::new(mode, "bell-ring");
-        let misuser = Misuser::connect(&mut world, misuse);
-        let (attacker, peer) = (&misuser.attacker, misuser.peer);
-        let file = sealed_file(REGION as u64);
-        let offer = attacker::Offer::of(1, REGION as u64);
-        assert!(attacker.offer_region(offer, Some(file.as_fd())), "the victim is there");
+        let mut misuser = Misuser::connect(&mut world);
+        let (file, peer) = (sealed_file(REGION as u64), misuser.peer);
+        let offer = Offer::of(1, REGION as u64);
+        let offered = misuser.attacker().offer_region(offer, Some(file.as_fd()));
+        assert!(offered, "the victim is there");
         let remote = world.victim.accept_region(peer, 1).expect("a truthful offer");
+        misuser.misuse(misuse);
         for _ in 0..200 {
             let _ = world.victim.send(peer, 1, b"wake up");
             let _ = world.victim.notify(peer, Options::new());
             let _ = world.victim.put(&remote, 0, &[1; 8], Options::new().completer());
         }
         world.honest_round();
-        assert!(world.victim.is_alive(peer), "its bells are its own affair");
+        assert_eq!(world.victim.is_alive(peer), !misuse.is_fatal(), "{misuse:?}");
     }
 }
 
@@ -194,57 +133,80 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-// spec: WAIT-4, LIFE-13
+/// What a program does while nobody speaks to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Idle {
+    Waits,
+    WaitsBesideAnEngine,
+    /// Makes no call; its engine's thread sleeps.
+    Computes,
+}
+
+impl Idle {
+    const ALL: [Self; 3] = [Self::Waits, Self::WaitsBesideAnEngine, Self::Computes];
+
+    fn pass(self, victim: &mut Port, time: Duration) {
+        if self == Self::Computes {
+            let (_kept, nothing) = channel::<()>();
+            nothing.recv_timeout(time).expect_err("nobody sends");
+            return;
+        }
+        loop {
+            match victim.recv(&mut [0; 64], Some(time)).expect_err("nobody speaks") {
+                ReceiveError::PeerDied(_) => {}
+                error => return assert_eq!(error, ReceiveError::TimedOut),
+            }
+        }
+    }
+}
+
+// spec: WAIT-4, LIFE-13, LANE-15
 #[test]
-fn a_bell_that_is_misused_does_not_keep_a_sleeper_awake() {
+fn a_channel_that_is_misused_does_not_keep_a_sleeper_awake() {
     let _alone = alone();
     let wait = Duration::from_millis(200);
     for (mode, misuse) in MODES.into_iter().flat_map(|mode| MISUSES.map(|it| (mode, it))) {
-        for engine in [false, true] {
+        for idle in Idle::ALL {
             let mut world = World::new(mode, "bell-sleep");
-            if engine {
+            if idle != Idle::Waits {
                 world.victim.start_engine().expect("a thread");
             }
-            let _misuser = Misuser::connect(&mut world, misuse);
+            let mut misuser = Misuser::connect(&mut world);
+            misuser.misuse(misuse);
             let before = processor_time();
-            let slept = world.victim.recv(&mut [0; 64], Some(wait));
+            idle.pass(&mut world.victim, wait);
             // A quarter leaves much for falling asleep, and what spins has more on a busy machine.
             let used = processor_time() - before;
-            assert_eq!(slept.expect_err("nobody speaks"), ReceiveError::TimedOut);
-            assert!(used < wait / 4, "{used:?} of {wait:?} asleep: {misuse:?}, {mode:?}, {engine}");
-            still_serves(&mut world, engine);
+            assert!(used < wait / 4, "{used:?} of {wait:?} asleep: {misuse:?}, {mode:?}, {idle:?}");
+            still_serves(&mut world, idle != Idle::Waits);
+            world.victim.progress();
+            assert_eq!(world.victim.is_alive(misuser.peer), !misuse.is_fatal(), "{misuse:?}");
         }
     }
 }
 
-/// Rings as much as it can, and takes rings that it was to be woken by.
+/// Kicks as much as it can, with words and descriptors that no kick has.
 fn riot(misuser: &Misuser, over: &AtomicBool) {
-    let rings = [0; 4096];
+    let (attacker, page) = (misuser.attacker(), misuser.attacker().parts.page.as_fd());
     while !over.load(Ordering::Relaxed) {
-        for (ring, copy) in misuser.attacker.parts.rings.iter().zip(&misuser.copies) {
-            let _ = rustix::net::send(ring, &rings, SendFlags::DONTWAIT);
-            let _ = recv(copy, &mut [0; 8], RecvFlags::DONTWAIT);
-        }
+        attacker.send([KICK, 1, 2, 3, 4, 5, 6, 7], &[page; 4]);
+        while attacker.kick() {}
     }
 }
 
-// spec: LIFE-13, WAIT-1, PROG-4
+// spec: LIFE-13, WAIT-1, PROG-4, LANE-15
 #[test]
-fn a_bell_that_never_stops_is_in_nobodys_way() {
+fn a_peer_that_never_stops_kicking_is_in_nobodys_way() {
     let _alone = alone();
     for (mode, engine) in MODES.into_iter().flat_map(|mode| [(mode, false), (mode, true)]) {
         let mut world = World::new(mode, "bell-riot");
         if engine {
             world.victim.start_engine().expect("a thread");
         }
-        let (first, second) = (
-            Misuser::connect(&mut world, Misuse::Fill),
-            Misuser::connect(&mut world, Misuse::Fill),
-        );
+        let rioters = [(); 2].map(|()| Misuser::connect(&mut world));
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            scope.spawn(|| riot(&first, &over));
-            scope.spawn(|| riot(&second, &over));
+            rioters.iter().for_each(|rioter| _ = scope.spawn(|| riot(rioter, &over)));
             let zero = world.honest.peer(0).expect("the victim");
             let mut buffer = [0; 64];
             for _ in 0..20 {
@@ -257,12 +219,54 @@ fn a_bell_that_never_stops_is_in_nobodys_way() {
             over.store(true, Ordering::Relaxed);
         });
         still_serves(&mut world, engine);
+        assert!(rioters.iter().all(|rioter| world.victim.is_alive(rioter.peer)));
     }
+}
+
+// spec: LANE-15, PROG-2, WAIT-3
+#[test]
+fn whichever_thread_takes_a_kick_the_other_one_is_woken_too() {
+    const TURNS: u64 = 1000;
+    let _alone = alone();
+    let mut world = World::new(Mode::Mediated, "bell-both");
+    world.victim.start_engine().expect("a thread");
+    let World { victim, honest, to_victim, .. } = &mut world;
+    let (zero, over) = (to_victim.peer(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        // The port takes what its engine is to be woken by.
+        let thread = scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                victim.progress();
+            }
+        });
+        let before = honest.fetch_add(to_victim, 8000, 0).expect("the engine serves");
+        for turn in 0..TURNS {
+            assert_eq!(honest.fetch_add(to_victim, 8000, 1), Ok(before + turn));
+        }
+        over.store(true, Ordering::Relaxed);
+        thread.join().expect("it makes progress");
+    });
+    std::thread::scope(|scope| {
+        // And the other way round: both sleep, and either may be first.
+        let (took, taken) = channel();
+        scope.spawn(move || {
+            for turn in 0..TURNS {
+                honest.fetch_add(to_victim, 8000, 1).expect("the engine serves");
+                honest.send(zero, turn as u32, b"to the port").expect("room for a message");
+                taken.recv().expect("the port wakes");
+            }
+        });
+        for turn in 0..TURNS {
+            let message = victim.recv(&mut [0; 64], Some(NEVER)).expect("a message");
+            assert_eq!(message.tag, turn as u32);
+            took.send(()).expect("the peer goes on");
+        }
+    });
 }
 
 // spec: WAIT-3
 #[test]
-fn a_ring_wakes_whoever_sleeps_whatever_was_rung_before() {
+fn a_kick_wakes_whoever_sleeps_whatever_was_sent_before() {
     let _alone = alone();
     for mode in MODES {
         let mut world = World::new(mode, "bell-wakes");
@@ -271,12 +275,10 @@ fn a_ring_wakes_whoever_sleeps_whatever_was_rung_before() {
         let (took, taken) = channel();
         let thread = std::thread::spawn(move || {
             for turn in 0..500 {
-                let ring = &attacker.parts.rings[0];
-                let stale = vec![0; [0, 1, 5000][turn % 3]];
-                let _ =
-                    turn % 2 == 0 && rustix::net::send(ring, &stale, SendFlags::DONTWAIT).is_ok();
+                let stale = if turn % 2 == 0 { [0, 1, 5000][turn % 3] } else { 0 };
+                let _ = (0..stale).all(|_| attacker.kick());
                 attacker.put_record(Lane::Messages, kind, 16, &[0, turn as u64]);
-                let _ = rustix::net::send(&attacker.parts.rings[0], &[0], SendFlags::DONTWAIT);
+                attacker.kick();
                 taken.recv().expect("the victim wakes");
             }
             attacker
@@ -293,7 +295,7 @@ fn a_ring_wakes_whoever_sleeps_whatever_was_rung_before() {
 
 // spec: LIFE-10, LIFE-13
 #[test]
-fn bells_do_not_hide_a_death() {
+fn kicks_do_not_hide_a_death() {
     let _alone = alone();
     for mode in MODES {
         let mut world = World::new(mode, "bell-death");
@@ -301,11 +303,7 @@ fn bells_do_not_hide_a_death() {
         let (mortal, peer) = attackers.pop().expect("twenty");
         world.victim.progress();
         for (attacker, _) in &attackers {
-            // More than one look takes.
-            let rings = [0; 5000];
-            attacker.parts.rings.iter().for_each(|ring| {
-                rustix::net::send(ring, &rings, SendFlags::DONTWAIT).expect("room for rings");
-            });
+            while attacker.kick() {}
         }
         drop(mortal);
         world.victim.progress();

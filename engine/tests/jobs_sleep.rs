@@ -59,8 +59,10 @@ fn a_sleeping_target_of_direct_operations_sleeps_on() {
     );
 }
 
-/// Rings that a process has not taken yet: what its stream sockets hold, but for the line to the
-/// test.
+/// Bytes of a packet of a control channel.
+const PACKET: u64 = 64;
+
+/// Rings that a process has not taken yet: packets that its control channels hold.
 fn rings(process: u32) -> u64 {
     let pid = Pid::from_raw(process as i32).unwrap();
     let handle = pidfd_open(pid, PidfdFlags::empty()).unwrap();
@@ -72,8 +74,9 @@ fn rings(process: u32) -> u64 {
             file => Some(file.unwrap()),
         }
     });
-    let sockets = files.filter(|file| socket_type(file) == Ok(SocketType::STREAM));
-    sockets.map(|socket| ioctl_fionread(socket).unwrap()).sum()
+    let sockets = files.filter(|file| socket_type(file) == Ok(SocketType::SEQPACKET));
+    // Of a listener that cannot be asked.
+    sockets.map(|socket| ioctl_fionread(socket).unwrap_or(0) / PACKET).sum()
 }
 
 /// Everything that could wake a port, to one that polls; then to one that sleeps.

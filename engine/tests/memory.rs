@@ -144,7 +144,7 @@ fn hub(line: &Line) {
     eprintln!("{:?}, for each of {PEERS} peers: {cost:?}", mode());
     assert!(cost.heap + cost.shared <= LIMIT, "heap and connection file: {cost:?}");
     assert!(cost.pss <= LIMIT, "proportional resident memory: {cost:?}");
-    assert_eq!(cost.descriptors, 4, "a control channel, two bells and a process: {cost:?}");
+    assert_eq!(cost.descriptors, 2, "a control channel and a process: {cost:?}");
     line.say(0);
     line.hear();
     // spec: LIFE-17

@@ -13,7 +13,7 @@ use ayre_proto::units::PeerId;
 use rustix::fd::{BorrowedFd, OwnedFd};
 
 /// Spoken in Hello, Welcome and Refuse; changes with any layout of spec/90.
-pub(crate) const VERSION: u64 = 6;
+pub(crate) const VERSION: u64 = 7;
 /// In place of a number, where there is none.
 const NO_NUMBER: u64 = u64::MAX;
 /// What a caller is called of which no more than its number is known.
@@ -82,8 +82,6 @@ impl Half {
 pub(crate) struct Hello {
     pub(super) half: Half,
     pub(super) page: OwnedFd,
-    /// The port's and the engine's; none of an endpoint.
-    pub(super) bells: Option<[OwnedFd; 2]>,
 }
 
 impl Hello {
@@ -107,18 +105,9 @@ pub(crate) fn hear_hello(socket: BorrowedFd<'_>) -> Result<Option<Hello>, SetupE
         }
         half => half?,
     };
-    let mut fds = packet.fds;
-    let bells = fds.split_off(fds.len().min(1));
-    let Some(page) = fds.pop() else { return Err(wrong_descriptors(&bells, socket)) };
-    let bells = match half.number {
-        // What else an endpoint hands over is not wanted.
-        None => None,
-        Some(_) => {
-            let bells = bells.try_into();
-            Some(bells.map_err(|bells: Vec<_>| wrong_descriptors(&bells, socket))?)
-        }
-    };
-    Ok(Some(Hello { half, page, bells }))
+    let [page] = <[OwnedFd; 1]>::try_from(packet.fds)
+        .map_err(|fds: Vec<_>| wrong_descriptors(&fds, socket))?;
+    Ok(Some(Hello { half, page }))
 }
 
 /// What a packet of this kind says.

@@ -47,6 +47,15 @@ fn pidfd(socket: BorrowedFd<'_>) -> Option<OwnedFd> {
     Some(unsafe { OwnedFd::from_raw_fd(life) })
 }
 
+/// Whether the other end of a socket has something that it has not taken. No, where the system does
+/// not tell.
+pub(crate) fn has_unread(socket: BorrowedFd<'_>) -> bool {
+    let mut unread: c_int = 0;
+    // SAFETY: the kernel writes one number, of this type.
+    let asked = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut unread) };
+    asked == 0 && unread > 0
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;

@@ -14,7 +14,6 @@ use super::{Wire, lock};
 use crate::connection::Connection;
 use crate::error::{Fault, SetupError};
 use crate::log::tell;
-use crate::mem::page::Sleeper;
 use crate::port::Port;
 use crate::wire::link_end::DATAGRAM_LEAST;
 use ayre_proto::link::frame::PATHS_MAX;
@@ -74,6 +73,7 @@ impl Port {
             drive: drive(times),
             any_mail: self.any_mail.clone(),
             responder: self.responder.clone(),
+            bell: self.engine_bell.clone(),
         };
         let limits = (options.datagram_max, are_paths);
         let wire = Wire::new((nets, clock), identity, limits)?;
@@ -84,9 +84,6 @@ impl Port {
     fn watch_wire(&mut self, wire: Wire, silence: Duration) -> Result<(), SetupError> {
         if self.wire.get().is_some() {
             return Err(SetupError::invalid("the port is open to other hosts already"));
-        }
-        for sleeper in [Sleeper::Port, Sleeper::Engine] {
-            self.engine_sleep.watch_bell(wire.rung(sleeper))?;
         }
         for net in wire.nets() {
             self.engine_sleep.watch_net(net)?;

@@ -18,7 +18,6 @@ use super::pcap::Taps;
 use super::pool::Pool;
 use super::seal::sealed_for;
 use super::{Pumped, WireCounters};
-use crate::bell::Bells;
 use crate::connection::{Agreement, Name};
 use crate::control::{Packet, PacketKind};
 use crate::endpoint::RemoteNames;
@@ -38,6 +37,7 @@ use ayre_proto::link::open::Opening;
 use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
 use foldhash::HashMap;
+use rustix::fd::OwnedFd;
 use slots::Slots;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -81,6 +81,8 @@ pub(crate) struct Identity {
     pub(crate) any_mail: Arc<AtomicBool>,
     /// Performs what peers ask for.
     pub(crate) responder: Arc<Mutex<Responder>>,
+    /// Rung when the port publishes while its engine's thread sleeps.
+    pub(crate) bell: Arc<OwnedFd>,
 }
 
 /// A link that has come up, and that the port has not taken yet.
@@ -136,11 +138,9 @@ pub(crate) struct Links {
     pub(super) has_questions: bool,
     /// When this port has looked at what came.
     pub(super) looks: Looks,
-    /// What ports read of us as of a peer, and ring while we sleep.
+    /// What ports read of us as of a peer.
     pub(super) page: OwnPage,
     page_of_peers: PeerPage,
-    bells: Bells,
-    pub(super) rung: Bells,
 }
 
 impl Links {
@@ -152,7 +152,6 @@ impl Links {
     ) -> Result<Self, SetupError> {
         let page = OwnPage::new()?;
         let page_of_peers = PeerPage::new(page.file())?;
-        let (bells, rung) = Bells::pair()?;
         let entrance = Entrance::new(&identity.protection, chance.number(), now);
         Ok(Self {
             identity,
@@ -176,8 +175,6 @@ impl Links {
             looks: Looks::all_the_time(now),
             page,
             page_of_peers,
-            bells,
-            rung,
         })
     }
 

@@ -95,9 +95,9 @@ use ayre_proto::link::receive::UNSAID_MAX;
 use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
 use rustix::event::{PollFd, PollFlags};
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::BorrowedFd;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Links to other hosts, and the nets that they run over.
@@ -201,11 +201,6 @@ impl Wire {
     /// What to sleep on.
     pub(crate) fn nets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.nets.iter().map(|net| net.as_fd())
-    }
-
-    /// What is rung when a port publishes while the engine's thread sleeps.
-    fn rung(&self, sleeper: Sleeper) -> &Arc<OwnedFd> {
-        self.links.rung.of(sleeper)
     }
 
     /// Whether ports must wake whoever pumps.

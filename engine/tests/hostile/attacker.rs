@@ -17,13 +17,14 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub(crate) const VERSION: u64 = 6;
+pub(crate) const VERSION: u64 = 7;
 pub(crate) const HELLO: u64 = 1;
 pub(crate) const WELCOME: u64 = 2;
 pub(crate) const REFUSE: u64 = 3;
 pub(crate) const OFFER_REGION: u64 = 4;
 pub(crate) const OFFER_QUEUE: u64 = 5;
 pub(crate) const BYE: u64 = 6;
+pub(crate) const KICK: u64 = 8;
 
 /// Bytes of a port's page.
 pub(crate) const PAGE_BYTES: u64 = 8192;
@@ -84,8 +85,8 @@ pub(crate) fn sealed_file(len: u64) -> OwnedFd {
     memory_file(len, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
 }
 
-/// Both ends of what connected ports ring.
-pub(crate) fn bell_pair() -> (OwnedFd, OwnedFd) {
+/// Two sockets that are connected with each other, of another kind than control channels are.
+pub(crate) fn stream_pair() -> (OwnedFd, OwnedFd) {
     socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
         .expect("a pair of sockets")
 }
@@ -263,21 +264,15 @@ pub(crate) fn receive(socket: impl AsFd) -> Option<([u64; 8], Vec<OwnedFd>)> {
 /// What a peer hands over when it introduces itself.
 pub(crate) struct Parts {
     pub(crate) page: OwnedFd,
-    /// The ends that it hands over: of the port, and of the engine's thread.
-    pub(crate) bells: [OwnedFd; 2],
-    /// The ends that it keeps.
-    pub(crate) rings: [OwnedFd; 2],
 }
 
 impl Parts {
     pub(crate) fn new() -> Self {
-        let ((ring, bell), (engine_ring, engine_bell)) = (bell_pair(), bell_pair());
-        let (bells, rings) = ([bell, engine_bell], [ring, engine_ring]);
-        Self { page: sealed_file(PAGE_BYTES), bells, rings }
+        Self { page: sealed_file(PAGE_BYTES) }
     }
 
-    pub(crate) fn fds(&self) -> [BorrowedFd<'_>; 3] {
-        [self.page.as_fd(), self.bells[0].as_fd(), self.bells[1].as_fd()]
+    pub(crate) fn fds(&self) -> [BorrowedFd<'_>; 1] {
+        [self.page.as_fd()]
     }
 }
 
@@ -436,6 +431,11 @@ impl Attacker {
 
     pub(crate) fn send(&self, words: [u64; 8], fds: &[BorrowedFd<'_>]) -> bool {
         send(&self.control, words, fds)
+    }
+
+    /// Wakes the victim. Whether there was room for that.
+    pub(crate) fn kick(&self) -> bool {
+        self.send([KICK, 0, 0, 0, 0, 0, 0, 0], &[])
     }
 
     /// The first two words behind the status word of a line of the victim's answers.

@@ -4,7 +4,7 @@ use super::super::frames::FRAMES_MAX;
 use super::super::queues::{Feed, Sink};
 use super::tell::{About, PATIENCE};
 use super::*;
-use crate::bell::Bells;
+use crate::bell::own_bell;
 use crate::mem::fence::Fencing;
 use crate::mem::layout::LaneSizes;
 use crate::mem::page::{OwnPage, PeerPage};
@@ -96,9 +96,8 @@ fn port() -> (Port, Carrier) {
 
 fn link(mail: Mail) -> Link {
     let page = PeerPage::new(OwnPage::new().unwrap().file()).unwrap();
-    let (bells, _) = Bells::pair().unwrap();
-    let (control, bells) = (crate::control::Channel::Mail(mail), Some(bells));
-    Link { control, page, bells, fencing: Fencing::Symmetric }
+    let (control, bell) = (crate::control::Channel::Mail(mail), Some(own_bell().unwrap().into()));
+    Link { control, page, bell, fencing: Fencing::Symmetric }
 }
 
 fn request(action: Action) -> Request {

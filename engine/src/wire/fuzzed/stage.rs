@@ -1,5 +1,6 @@
 //! Three ports and the network between them, in memory and with a clock of their own: the one that
 //! is attacked, an honest peer of it, and a neighbour whose datagrams are seen by the attacker.
+use crate::bell::own_bell;
 use crate::connection::Agreement;
 use crate::control::Arrival;
 use crate::mem::lane::{LaneReceiver, LaneSender};
@@ -348,6 +349,7 @@ fn identity(number: usize, is_sealed: bool, responder: Arc<Mutex<Responder>>) ->
         drive: drive([3, 3].map(Duration::from_secs).into()),
         any_mail: Arc::new(AtomicBool::new(false)),
         responder,
+        bell: own_bell().expect("a counter").into(),
     }
 }
 

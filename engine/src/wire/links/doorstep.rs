@@ -430,9 +430,8 @@ impl Links {
         let (out, inward) = Direction::pair(&mapping, sizes);
         let mail = Mail::new(&self.identity.any_mail);
         let fencing = if expedited() { Fencing::Asymmetric } else { Fencing::Symmetric };
-        let (page, bells) = (self.page_of_peers.clone(), self.bells.clone());
-        let bells = Some(bells);
-        let link = Arc::new(Link { control: Channel::Mail(mail.clone()), page, bells, fencing });
+        let (page, bell) = (self.page_of_peers.clone(), Some(self.identity.bell.clone()));
+        let link = Arc::new(Link { control: Channel::Mail(mail.clone()), page, bell, fencing });
         let responder = self.identity.responder.clone();
         let performer = Performer { peer, link: link.clone(), responder };
         let carrier = Carrier::new((&out, &inward), mail, performer);
@@ -448,6 +447,6 @@ impl Links {
         self.put(index, Slot::Open(Box::new(end)));
         // Until its host is asked, it sends nothing long.
         self.has_questions = true;
-        Agreement { bells: None, peer, mode: Mode::Mediated, link, out, inward, record_max }
+        Agreement { peer, mode: Mode::Mediated, link, out, inward, record_max }
     }
 }

@@ -2,6 +2,7 @@
 mod deadlines;
 
 use super::*;
+use crate::bell::own_bell;
 use crate::wire::drive::drive;
 use crate::wire::handshake::JobKey;
 use crate::wire::handshake::tests::curve_operations;
@@ -35,6 +36,7 @@ fn port(number: u16, protection: Protection) -> Links {
         drive: drive([60, 60].map(Duration::from_secs).into()),
         any_mail: Arc::new(AtomicBool::new(false)),
         responder: Arc::new(Mutex::new(Responder::new(Arc::default()))),
+        bell: own_bell().expect("a counter").into(),
     };
     Links::new(identity, 1, Chance::System, 0).expect("memory")
 }

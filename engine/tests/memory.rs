@@ -1,4 +1,4 @@
-//! What an idle peer costs a port: at most 16 KiB.
+//! What an idle peer costs a port: at most 16 KiB. And what peers leave that have gone: nothing.
 //!
 //! A process with one port, the hub, is connected to 256 ports of another process, and measures
 //! itself before and after:
@@ -21,7 +21,10 @@ mod common;
 #[path = "memory/rings.rs"]
 mod rings;
 
-use ayre::{Config, Mode, Port};
+use ayre::{
+    Address, Config, Endpoint, EndpointOptions, Mode, NetOptions, Outgoing, Port, Receive,
+    ReceiveError, Spans, Spin, What,
+};
 use common::system::{descriptors, memory_files};
 use common::{Family, Line, with_processes};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -208,4 +211,183 @@ fn an_idle_direct_peer_costs_little() {
 #[test]
 fn an_idle_mediated_peer_costs_little() {
     with_processes(|number, line| either(number, &line), |family| measure(family, "mediated"));
+}
+
+/// Peers that come and go before the first count, and between that and the second one.
+const GUESTS: [u64; 2] = [100, 1000];
+/// Bytes of the heap that tables may have grown by.
+const SLACK: u64 = 64 << 10;
+/// The same of an endpoint, which knows the last 1024 until it has to make room.
+const REMOTES: u64 = 1 << 20;
+
+/// What a process has that could be for a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Held {
+    descriptors: usize,
+    files: usize,
+    threads: usize,
+}
+
+impl Held {
+    fn now() -> Self {
+        let threads = std::fs::read_dir("/proc/self/task").unwrap().count();
+        Self { descriptors: descriptors().len(), files: memory_files().len(), threads }
+    }
+}
+
+/// Has guests come and go; counts what is left of the first ones, and of all.
+fn be_host<T>(
+    line: &Line,
+    (host, slack): (&mut T, u64),
+    serve: impl Fn(&mut T),
+    settle: impl Fn(&mut T),
+) {
+    let mut first = None;
+    for count in GUESTS {
+        (0..count).for_each(|_| serve(host));
+        settle(host);
+        let now = (Held::now(), HEAP.load(Ordering::Relaxed));
+        let (held, heap) = *first.get_or_insert(now);
+        assert_eq!(now.0, held, "of {count} guests that have gone");
+        let more = now.1.saturating_sub(heap);
+        eprintln!("{held:?}; {more} bytes more after {count} guests");
+        assert!(more <= slack, "{more} bytes of {count} guests that have gone");
+        line.say(0);
+    }
+}
+
+/// Comes and goes, and waits until the host has counted.
+fn be_guests(line: &Line, mut come_and_go: impl FnMut()) {
+    for count in GUESTS {
+        (0..count).for_each(|_| come_and_go());
+        line.hear();
+    }
+}
+
+fn open_port(number: u16) -> Port {
+    Port::open(Config::new().number(number).mode(mode()).spin(Spin::SHARED)).unwrap()
+}
+
+fn open_endpoint() -> Endpoint {
+    Endpoint::open_with(&EndpointOptions::new().spin(Spin::SHARED).local()).unwrap()
+}
+
+fn is_link() -> bool {
+    std::env::var("WAY").unwrap() == "link"
+}
+
+fn net() -> NetOptions {
+    NetOptions::plain().at("127.0.0.1:0".parse().unwrap())
+}
+
+fn host_of_ports(line: &Line) {
+    let mut port = open_port(0);
+    port.listen(path(0)).unwrap();
+    line.say(if is_link() { port.open_net(&net()).unwrap()[0].port().into() } else { 0 });
+    let serve = |port: &mut Port| {
+        let peer = port.accept().unwrap();
+        assert_eq!(port.recv(&mut [0; 8], None), Err(ReceiveError::PeerDied(peer)));
+        port.disconnect(peer).unwrap();
+    };
+    be_host(line, (&mut port, SLACK), serve, |_| ());
+}
+
+fn be_ports(line: &Line) {
+    let at = ([127, 0, 0, 1], line.hear() as u16).into();
+    be_guests(line, || {
+        let mut port = open_port(1);
+        if is_link() {
+            port.open_net(&net()).unwrap();
+            port.connect_net(&[at]).unwrap();
+        } else {
+            port.connect(path(0)).unwrap();
+        }
+        port.leave().unwrap();
+    });
+}
+
+fn host_of_endpoints(line: &Line) {
+    let mut endpoint = open_endpoint();
+    let address = endpoint.address().to_bytes();
+    address.as_chunks().0.iter().for_each(|word| line.say(u64::from_le_bytes(*word)));
+    let alone = descriptors().len();
+    let serve = |endpoint: &mut Endpoint| {
+        let into = Spans::default();
+        let any = Receive { source: None, tag: None, into, context: 0, many: None };
+        endpoint.receive(any).unwrap();
+        let mut is_taken = false;
+        while !is_taken {
+            endpoint.wait(None, |end| is_taken |= end.what != What::Sent && end.result.is_ok());
+        }
+    };
+    // It hears of the last one's death by and by.
+    be_host(line, (&mut endpoint, REMOTES), serve, |endpoint| {
+        while descriptors().len() > alone {
+            endpoint.wait(None, |_| ());
+        }
+    });
+}
+
+fn be_endpoints(line: &Line) {
+    let mut address = [0; 64];
+    address.as_chunks_mut().0.iter_mut().for_each(|word| *word = line.hear().to_le_bytes());
+    let address = Address::from_bytes(&address).unwrap();
+    be_guests(line, || {
+        let mut endpoint = open_endpoint();
+        let to = endpoint.remote(&address).unwrap();
+        let bytes = Spans::default();
+        let message = Outgoing { tag: None, data: None, bytes, context: 0, delivered: true };
+        while endpoint.send(to, &message).is_err() {
+            endpoint.wait(None, |_| ());
+        }
+        let mut is_sent = false;
+        while !is_sent {
+            endpoint.wait(None, |end| is_sent |= end.what == What::Sent);
+        }
+    });
+}
+
+/// A host and its guests, of which the host says so many words first.
+fn come_and_go(family: &Family, way: &str, words: usize) {
+    let start = || {
+        family.start_with(|command| {
+            command.env("WAY", way).env("MODE", "direct");
+            command.env("DIRECTORY", family.directory().path());
+        })
+    };
+    let [mut host, mut guests] = [start(), start()];
+    (0..words).for_each(|_| guests.line.say(host.line.hear()));
+    for _ in GUESTS {
+        host.line.hear();
+        guests.line.say(0);
+    }
+    guests.succeeds();
+    host.succeeds();
+}
+
+// spec: LIFE-17, LIM-1
+#[test]
+fn a_thousand_ports_that_come_and_go_leave_nothing_with_their_peer() {
+    with_processes(
+        |number, line| if number == 0 { host_of_ports(&line) } else { be_ports(&line) },
+        |family| come_and_go(family, "port", 1),
+    );
+}
+
+// spec: LIFE-17, LIM-1
+#[test]
+fn a_thousand_links_that_come_and_go_leave_nothing_with_their_peer() {
+    with_processes(
+        |number, line| if number == 0 { host_of_ports(&line) } else { be_ports(&line) },
+        |family| come_and_go(family, "link", 1),
+    );
+}
+
+// spec: LIFE-17, LIM-1
+#[test]
+fn a_thousand_endpoints_that_come_and_go_leave_nothing_with_their_peer() {
+    with_processes(
+        |number, line| if number == 0 { host_of_endpoints(&line) } else { be_endpoints(&line) },
+        |family| come_and_go(family, "endpoint", 8),
+    );
 }

@@ -49,6 +49,8 @@ mod model;
 mod model_biased;
 #[cfg(all(test, loom))]
 mod model_depot;
+#[cfg(all(test, loom))]
+mod model_kick;
 pub(crate) mod page;
 mod private;
 pub(crate) use private::{Instead, watch_forks};

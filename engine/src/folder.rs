@@ -6,7 +6,7 @@ use crate::sys::descriptor;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Access, AtFlags, Dir, Mode, OFlags};
 use rustix::fs::{RenameFlags, Stat};
-use rustix::fs::{access, fstat, mkdir, renameat_with, unlinkat};
+use rustix::fs::{access, chmod, fstat, mkdir, renameat_with, unlinkat};
 use rustix::io::Errno;
 use rustix::net::SocketAddrUnix;
 use rustix::process::geteuid;
@@ -25,6 +25,10 @@ impl Folder {
     pub(crate) fn make() -> Option<Self> {
         let path = paths().into_iter().find(|path| {
             let made = mkdir(path, Mode::RWXU);
+            if made.is_ok() {
+                // The user's mask may have taken what its owner needs.
+                let _ = chmod(path, Mode::RWXU);
+            }
             matches!(made, Ok(()) | Err(Errno::EXIST)) && Self::open(path).is_some()
         })?;
         Self::open(&path)
@@ -87,7 +91,7 @@ fn is_private(stat: &Stat) -> bool {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use rustix::fs::{chmod, rmdir, symlink, unlink};
+    use rustix::fs::{rmdir, symlink, unlink};
 
     // spec: WIRE-10
     #[test]

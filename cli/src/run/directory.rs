@@ -6,11 +6,11 @@
 
 use std::env;
 use std::fmt;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -67,6 +67,8 @@ impl JobDirectory {
         loop {
             let path = place.join(new_name()?);
             DirBuilder::new().mode(0o700).create(&path)?;
+            // The user's mask may have taken what its owner needs.
+            fs::set_permissions(&path, Permissions::from_mode(0o700))?;
             let lock = match open_directory(&path) {
                 Err(Errno::NOENT) => continue,
                 opened => opened?,

@@ -197,6 +197,13 @@ fn a_long_name_in_tmpdir_is_no_harm_where_there_is_another_place() {
 }
 
 #[test]
+fn a_users_mask_takes_nothing_from_the_job_directory() {
+    let script = "umask 177; exec \"$0\" run -n 1 -- sh -c 'stat -c %a \"$AYRE_JOB\"'";
+    let output = Command::new("sh").args(["-c", script, TOOL]).output().unwrap();
+    assert_eq!(output.stdout, b"700\n", "{output:?}");
+}
+
+#[test]
 fn little_shared_memory_as_in_containers_is_enough() {
     for (size, inodes) in [(64, 100), (1024, 3)] {
         let mount = format!("mount -t tmpfs -o size={size}k,nr_inodes={inodes} none /dev/shm");

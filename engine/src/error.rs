@@ -1,4 +1,5 @@
 //! What calls return when they do not do what was asked.
+use crate::endpoint::NoLink;
 use crate::wire::PortRange;
 pub use ayre_proto::fault::{Fault, Status};
 pub use ayre_proto::refusal::Refusal;
@@ -166,6 +167,14 @@ pub enum SetupError {
         /// Bytes that can be had.
         left: u64,
     },
+    /// No link can be opened with an endpoint of another host.
+    #[error("no link with {peer}: {why}")]
+    NoLink {
+        /// Which one.
+        peer: String,
+        /// The reason.
+        why: NoLink,
+    },
     /// No port of UDP is left of those that the user has chosen.
     #[error(
         "all UDP ports {0} are taken: choose more of them by AYRE_PORTS=first-last \
@@ -212,7 +221,7 @@ pub(crate) fn advice(call: &str, errno: Errno) -> &'static str {
         }
         Errno::BADF => "; the program has closed descriptors that are not its own",
         Errno::NOMEM => "; memory is short (`ulimit -v`, the control group's memory.max)",
-        Errno::NOSYS | Errno::PERM | Errno::ACCESS => {
+        Errno::NOSYS | Errno::PERM | Errno::ACCESS | Errno::AFNOSUPPORT => {
             "; a sandbox may forbid the call (the seccomp profile of a container or a service)"
         }
         _ => "",

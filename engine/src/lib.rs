@@ -84,8 +84,8 @@ pub use connection::Mode;
 pub use counters::Counters;
 pub use endpoint::{
     Address, Context, End, EndReason, Endpoint, EndpointOptions, ExposeError, Found, LatestEnd,
-    Lease, Outgoing, REMOTES_MAX, Receive, Received, RemoteId, RemoteNames, Sent, Spot, TouchKind,
-    Touched, Update, WINDOW_SPANS_MAX, WINDOWS_MAX, What, Window, Windows, Write,
+    Lease, NoLink, Outgoing, REMOTES_MAX, Receive, Received, RemoteId, RemoteNames, Sent, Spot,
+    TouchKind, Touched, Update, WINDOW_SPANS_MAX, WINDOWS_MAX, What, Window, Windows, Write,
 };
 pub use error::{Busy, Fault, PostError, ReceiveError, Refusal, SetupError, Status};
 pub use job::{host_addresses, usable_memory};

@@ -145,7 +145,7 @@ pub const SETTINGS: &[Setting] = &[
                   be it stopped, or its host or the network; and after how long a link ends \
                   whose data does not get through. Stronger: `ayre run --dead-after`, \
                   `FI_AYRE_DEAD_AFTER`",
-        check: |text| seconds(text).map(drop),
+        check: |text| seconds_of_death(text, silence().ok().flatten()).map(drop),
     },
     Setting {
         name: TUNING,
@@ -164,12 +164,13 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: MEMORY,
-        values: "bytes, or `k`, `M` or `G` of them, 1024 times as many each: `512M`",
+        values: "bytes, or `k`, `M` or `G` of them, 1024 times as many each, and `1M` at least: \
+                 `512M`",
         default: "what the machine and the control groups allow, divided by the ranks of the \
                   host that are known, and at least `128M`",
         meaning: "Memory that an endpoint may take. Half of it is for messages that wait for a \
                   receive; beyond, who has sent most of them is told so, and loses the connection",
-        check: |text| bytes(text).map(drop),
+        check: |text| bytes_of_memory(text).map(drop),
     },
     Setting {
         name: DESCRIPTORS,
@@ -221,6 +222,9 @@ const LEVELS: &[(&str, LevelFilter)] = &[
     ("debug", LevelFilter::DEBUG),
     ("trace", LevelFilter::TRACE),
 ];
+/// Bytes of memory below which an endpoint could not have the thousands of operations under way
+/// that programs take for granted.
+const MEMORY_LEAST: u64 = 1 << 20;
 /// One for each path.
 const NET_MAX: usize = 4;
 
@@ -303,6 +307,11 @@ pub(crate) fn key() -> Option<OsString> {
 /// Which UDP ports may be taken.
 pub(crate) fn ports() -> Result<Option<PortRange>, SetupError> {
     read(PORTS, str::parse)
+}
+
+/// The file of a capture cannot be written.
+pub(crate) fn wrong_capture(path: &Path, why: &dyn Display) -> SetupError {
+    SetupError::Environment(format!("the capture ({CAPTURE}), {}: {why}", path.display()))
 }
 
 /// Whether links to other hosts are plain.
@@ -411,7 +420,23 @@ pub(crate) fn silence() -> Result<Option<Duration>, SetupError> {
 
 /// After how long it is taken for dead.
 pub(crate) fn dead_after() -> Result<Option<Duration>, SetupError> {
-    read(DEAD_AFTER, seconds)
+    let silence = silence()?;
+    read(DEAD_AFTER, |text| seconds_of_death(text, silence))
+}
+
+/// Reads that time beside the one after which a process is not heard, if that was chosen, too.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn seconds_of_death(text: &str, silence: Option<Duration>) -> Result<Duration, String> {
+    let time = seconds(text)?;
+    match silence.filter(|silence| time < *silence) {
+        None => Ok(time),
+        Some(silence) => {
+            let silence = silence.as_secs_f64();
+            Err(format!("a process is dead before it is not heard, after {silence} s ({SILENCE})"))
+        }
+    }
 }
 
 /// Reads a number of seconds such as `0.5`.
@@ -426,7 +451,18 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 
 /// Memory that an endpoint may take, in bytes.
 pub(crate) fn memory() -> Result<Option<u64>, SetupError> {
-    read(MEMORY, bytes)
+    read(MEMORY, bytes_of_memory)
+}
+
+/// Reads bytes of memory with which an endpoint can work.
+///
+/// # Errors
+/// What is wrong with them.
+pub(crate) fn bytes_of_memory(text: &str) -> Result<u64, String> {
+    match bytes(text)? {
+        few if few < MEMORY_LEAST => Err(format!("{few} bytes are too few")),
+        enough => Ok(enough),
+    }
 }
 
 /// Reads a number of bytes such as `512M`.
@@ -517,6 +553,7 @@ mod tests {
             (CAPTURE, "job.pcap", "AYRE_CAPTURE=job.pcap: all ranks would write this one file"),
             (SILENCE, "3s", "AYRE_SILENCE=3s: `3s` is no number of seconds from 0.001 to 1e9"),
             (DEAD_AFTER, "0", "AYRE_DEAD_AFTER=0: `0` is no number of seconds"),
+            (MEMORY, "1000k", "AYRE_MEMORY=1000k: 1024000 bytes are too few"),
             (MEMORY, "1T", "AYRE_MEMORY=1T: `1T` is no number of bytes such as `512M`; it may be"),
             (NET, "a,b,c,d,e", "AYRE_NET=a,b,c,d,e: 5 of them, and there are at most 4 paths"),
         ] {

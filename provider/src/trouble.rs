@@ -4,7 +4,7 @@
 use crate::abi::{LOG_EP_CTRL, errno};
 use crate::calls::provider;
 use crate::code::Code;
-use ayre::{EndReason, Fault, Refusal, SetupError};
+use ayre::{EndReason, Fault, NoLink, Refusal, SetupError};
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_int};
 use std::sync::{Mutex, PoisonError};
@@ -89,6 +89,9 @@ fn code_of_setup(error: &SetupError) -> Code {
         SetupError::Exhausted(_) => errno::ENOSPC,
         SetupError::Memory { .. } => errno::ENOMEM,
         SetupError::Environment(_) | SetupError::Invalid(_) => errno::EINVAL,
+        SetupError::NoLink { why: NoLink::NotOpen, .. } => errno::EHOSTUNREACH,
+        SetupError::NoLink { .. } => errno::EKEYREJECTED,
+        SetupError::PortsTaken(_) | SetupError::InUse { .. } => errno::EADDRINUSE,
         SetupError::TimedOut(_) => errno::ETIMEDOUT,
         SetupError::PeerLeft { .. } => errno::ENOTCONN,
         SetupError::Version { .. } => errno::EPROTONOSUPPORT,
@@ -231,7 +234,15 @@ mod tests {
         ] {
             assert_eq!(of_reason(&reason), Code(code), "{reason:?}");
         }
-        let error = SetupError::Os { call: "memfd_create", errno: Errno::PERM };
-        assert_eq!(code_of_setup(&error), Code(errno::EPERM));
+        let no_link = |why| SetupError::NoLink { peer: "the endpoint at 10.0.0.1".into(), why };
+        for (error, code) in [
+            (SetupError::Os { call: "memfd_create", errno: Errno::PERM }, errno::EPERM),
+            (SetupError::PortsTaken("7000-7001".parse().unwrap()), errno::EADDRINUSE),
+            (no_link(NoLink::NotOpen), errno::EHOSTUNREACH),
+            (no_link(NoLink::Protection), errno::EKEYREJECTED),
+            (no_link(NoLink::Key), errno::EKEYREJECTED),
+        ] {
+            assert_eq!(code_of_setup(&error), Code(code), "{error}");
+        }
     }
 }

@@ -72,6 +72,9 @@ fn what_is_wrong_is_an_error_and_the_log_says_which_and_what_there_is() {
         ("FI_AYRE_PORTS", "many", "FI_AYRE_PORTS=many"),
         ("FI_AYRE_SILENCE", "soon", "FI_AYRE_SILENCE=soon: `soon` is no number of seconds"),
         ("FI_AYRE_DEAD_AFTER", "0", "FI_AYRE_DEAD_AFTER=0: `0` is no number of seconds"),
+        ("FI_AYRE_MEMORY", "1", "FI_AYRE_MEMORY=1: 1 bytes are too few; it may be bytes"),
+        ("FI_AYRE_PLAIN", "maybe", "FI_AYRE_PLAIN=maybe: it may be `1` or `0`"),
+        ("FI_AYRE_CAPTURE", "/nowhere/{rank}", "the capture (AYRE_CAPTURE), /nowhere/"),
         ("FI_AYRE_NETS", "lo", "there are FI_AYRE_CQ_SIZE, FI_AYRE_NET"),
         ("AYRE_NETS", "lo", "Ayre has no variable AYRE_NETS"),
     ];

@@ -41,10 +41,26 @@ struct Reach {
 }
 
 /// Why two endpoints of different hosts cannot open links to each other.
-const UNREACHED: &str = "the endpoint is of another host, and one of the two is not open to others";
-const UNPROTECTED: &str = "one endpoint has plain links to other hosts, and the other one has not";
-const KEYS: &str = "the endpoint of another host has another key than this one, or one of the two \
-                    has none (AYRE_KEY, FI_AYRE_KEY)";
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoLink {
+    /// One is reached from its own host only.
+    #[error(
+        "it is of another host, and one of the two is not open to others (AYRE_NET, FI_AYRE_NET)"
+    )]
+    NotOpen,
+    /// One encrypts, the other one does not.
+    #[error(
+        "it has plain links to other hosts and this endpoint has encrypted ones, or the other way \
+         round (AYRE_PROTECTION, FI_AYRE_PROTECTION)"
+    )]
+    Protection,
+    /// They have different keys.
+    #[error(
+        "it has another key for other hosts than this endpoint, or one of the two has none \
+         (AYRE_KEY, FI_AYRE_KEY)"
+    )]
+    Key,
+}
 
 impl Address {
     /// Bytes of an address: no more than `FI_NAME_MAX`, which MPI libraries have room for.
@@ -60,9 +76,14 @@ impl Address {
 
     /// The same as if there were no other endpoint on this host.
     pub(super) fn apart() -> (Self, StaticKey) {
-        let [host, _] = words(&random::bytes());
         let (address, own) = Self::new();
-        (Self { host, ..address }, own)
+        (address.without_neighbours(), own)
+    }
+
+    /// The same of a host that has no other endpoint.
+    pub(super) fn without_neighbours(self) -> Self {
+        let [host, _] = words(&random::bytes());
+        Self { host, ..self }
     }
 
     /// The same where other hosts reach it: at one port of several IP addresses, of which there may
@@ -106,12 +127,14 @@ impl Address {
 
     /// Why who is there and who is at the other one cannot open links to each other; none if they
     /// can.
-    pub(super) fn unlinked(&self, other: &Self) -> Option<&'static str> {
-        let (Some(own), Some(other)) = (&self.reach, &other.reach) else { return Some(UNREACHED) };
+    pub(super) fn unlinked(&self, other: &Self) -> Option<NoLink> {
+        let (Some(own), Some(other)) = (&self.reach, &other.reach) else {
+            return Some(NoLink::NotOpen);
+        };
         if own.is_plain != other.is_plain {
-            return Some(UNPROTECTED);
+            return Some(NoLink::Protection);
         }
-        (own.key != other.key).then_some(KEYS)
+        (own.key != other.key).then_some(NoLink::Key)
     }
 
     /// Whom to call over the network, by who has this key: at [`Address::reached_at`].
@@ -271,16 +294,16 @@ mod tests {
     fn links_take_both_open_to_other_hosts_equal_protection_and_equal_keys() {
         let own = address();
         assert_eq!(own.unlinked(&own), None);
-        assert_eq!(own.unlinked(&own.local()), Some(UNREACHED));
+        assert_eq!(own.unlinked(&own.local()), Some(NoLink::NotOpen));
         let at = own.reached_at();
         let other = |key: Option<u8>, is_plain| {
             let key = key.map(|byte| JobKey::from_bytes([byte; 32]));
             own.local().reached(&at, (FINGERPRINT, key.as_ref()), is_plain)
         };
         assert_eq!(own.unlinked(&other(Some(7), true)), None);
-        assert_eq!(own.unlinked(&other(Some(7), false)), Some(UNPROTECTED));
-        assert_eq!(own.unlinked(&other(None, true)), Some(KEYS));
-        assert_eq!(own.unlinked(&other(Some(8), true)), Some(KEYS));
+        assert_eq!(own.unlinked(&other(Some(7), false)), Some(NoLink::Protection));
+        assert_eq!(own.unlinked(&other(None, true)), Some(NoLink::Key));
+        assert_eq!(own.unlinked(&other(Some(8), true)), Some(NoLink::Key));
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl Endpoint {
     /// calls refuse it with [`Fault::ForeignHandle`], and this one gives it a new number.
     ///
     /// # Errors
-    /// [`SetupError::Exhausted`] where there is no such remote; [`SetupError::Invalid`] for an
+    /// [`SetupError::Exhausted`] where there is no such remote; [`SetupError::NoLink`] for an
     /// endpoint that is not found on this host, where one of the two is not reached from others,
     /// one has plain links and the other one has not, or their keys differ.
     // spec: ENV-32, ENV-38, ENV-40
@@ -72,7 +72,8 @@ impl Endpoint {
             && let Some(why) = address.unlinked(&self.address)
             && !(self.port.listener.is_some() && answers(&address.socket_name()))
         {
-            return Err(SetupError::invalid(why));
+            let peer = address.in_words(&self.address);
+            return Err(SetupError::NoLink { peer, why });
         }
         match self.by_name.get(&address.name()) {
             Some(known) => {

@@ -57,7 +57,7 @@ mod touch;
 mod touched;
 mod windows;
 
-pub use address::Address;
+pub use address::{Address, NoLink};
 pub use lease::Lease;
 pub use numbers::{RemoteId, RemoteNames};
 pub use options::EndpointOptions;

@@ -14,7 +14,6 @@ use crate::wire::{
     Callee, Ethernet, JobKey, NetOptions, Partition, Plan, PortRange, StaticKey, interfaces,
 };
 use ayre_proto::envelope::LONG_MAX_HERE;
-use rustix::io::Errno;
 use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -110,13 +109,15 @@ impl EndpointOptions {
         if let Some(pattern) = of.get(settings::CAPTURE, settings::capture_pattern)? {
             options = options.capture(pattern);
         }
-        if let Some(bytes) = of.get(settings::MEMORY, settings::bytes)? {
+        if let Some(bytes) = of.get(settings::MEMORY, settings::bytes_of_memory)? {
             options = options.memory(bytes);
         }
-        if let Some(silence) = of.get(settings::SILENCE, settings::seconds)? {
+        let silence = of.get(settings::SILENCE, settings::seconds)?;
+        if let Some(silence) = silence {
             options = options.silence(silence);
         }
-        if let Some(time) = of.get(settings::DEAD_AFTER, settings::seconds)? {
+        let death = |text: &str| settings::seconds_of_death(text, silence);
+        if let Some(time) = of.get(settings::DEAD_AFTER, death)? {
             options = options.dead_after(time);
         }
         if let Some(plan) = of.get(settings::FAULTS, str::parse::<Plan>)? {
@@ -258,7 +259,7 @@ impl EndpointOptions {
     /// A port that others of this host, and perhaps of other ones, find at this address.
     pub(super) fn open_port(&self) -> Result<(Port, Address, Option<JobKey>), SetupError> {
         let ring = self.ring.map(ring_bytes).transpose()?;
-        let (address, own) = if self.is_apart { Address::apart() } else { Address::new() };
+        let (mut address, own) = if self.is_apart { Address::apart() } else { Address::new() };
         let (name, tuning) = (Some(address.name()), self.tuning.clone().map(Arc::new));
         let mut config = Config { name, ring, tuning, ..Config::new() };
         if let Some(reach) = &self.reach {
@@ -268,8 +269,17 @@ impl EndpointOptions {
         }
         let config = config.mode(Mode::Mediated).spin(self.spin).linger(self.linger);
         let mut port = Port::open(config)?;
-        if !self.is_apart {
-            port.listen_at(&address.socket_name())?;
+        if !self.is_apart
+            && let Err(why) = port.listen_at(&address.socket_name())
+        {
+            if self.reach.is_none() {
+                return Err(why);
+            }
+            tell!(
+                WARN,
+                "links are taken to endpoints of this host, too, in place of memory: {why}"
+            );
+            address = address.without_neighbours();
         }
         match &self.reach {
             Some(reach) => {
@@ -338,10 +348,6 @@ impl ReachOptions {
     ) -> Result<Address, SetupError> {
         let is_chosen = !self.ips.is_empty();
         let known = if is_chosen { interfaces::all() } else { interfaces::usable() };
-        let known = known.map_err(|errno| {
-            let errno = Errno::from_raw_os_error(errno as i32);
-            SetupError::Os { call: "this host's addresses", errno }
-        })?;
         let named = |ip: &IpAddr| {
             let found = known.iter().find(|found| found.ip == *ip);
             found.map_or_else(|| (*ip, 0).into(), |found| found.at(0))

@@ -70,7 +70,7 @@ impl Places {
         if !wanted.is_empty() {
             return host_addresses(wanted).map(Self::Paths);
         }
-        let usable = interfaces::usable().map_err(unknown)?;
+        let usable = interfaces::usable();
         Ok(Self::Any(usable.iter().take(ANY_MAX).map(|found| found.at(0)).collect()))
     }
 
@@ -99,12 +99,8 @@ pub fn host_addresses(wanted: &[String]) -> Result<Vec<IpAddr>, SetupError> {
     if wanted.len() > PATHS_MAX {
         return Err(wrong(format!("there are at most {PATHS_MAX} paths")));
     }
-    let all = interfaces::all().map_err(unknown)?;
+    let all = interfaces::all();
     wanted.iter().map(|wanted| find(wanted, &all)).collect()
-}
-
-fn unknown(error: nix::Error) -> SetupError {
-    wrong(format!("asking for this host's addresses: {error}"))
 }
 
 fn find(wanted: &str, all: &[HostAddress]) -> Result<IpAddr, SetupError> {

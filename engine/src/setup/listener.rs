@@ -82,7 +82,9 @@ impl Listener {
         let without = abstract_address(name).and_then(|address| bound(&address));
         let (socket, file) = in_folder.unzip();
         let sockets: Vec<_> = match (socket, without) {
-            (None, Err(errno)) => return Err(SetupError::Os { call: "bind", errno }),
+            (None, Err(errno)) => {
+                return Err(SetupError::Os { call: "listen at a Unix socket", errno });
+            }
             (socket, without) => socket.into_iter().chain(without.ok()).collect(),
         };
         let spare = spare(&sockets);

@@ -1,5 +1,7 @@
 //! Addresses of this host's interfaces: which ones others may reach, and in what order they are
 //! told where there is no room for all.
+use crate::control;
+use crate::log::tell;
 use crate::sys::descriptor;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::InterfaceFlags;
@@ -8,6 +10,8 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, getsockname};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::path::Path;
+use std::sync::Once;
+use std::time::{Duration, Instant};
 
 /// Addresses that nobody has: packets to them leave by the default route.
 const NOWHERE: [IpAddr; 2] = [
@@ -16,6 +20,11 @@ const NOWHERE: [IpAddr; 2] = [
 ];
 /// Addresses of IPv4 that are told before any of IPv6.
 const IPV4_FIRST: usize = 4;
+/// For so long a host whose only addresses the system has yet to look for elsewhere (IPv6) is
+/// waited for: it takes a second or two.
+const YET_TO_COME: Duration = Duration::from_secs(3);
+/// Between two looks at them.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// An address of an interface of this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,11 +57,12 @@ impl HostAddress {
         }
     }
 
-    /// Whether others may reach it, if the interface has a cable.
+    /// Whether others may reach it, if the interface has a cable. Hosts that are routers themselves
+    /// have their own address at the loopback interface.
     fn is_outer(&self) -> bool {
-        let is_inner = self.flags.contains(InterfaceFlags::IFF_LOOPBACK) || self.ip.is_loopback();
         let is_up = self.flags.contains(InterfaceFlags::IFF_UP);
-        is_up && !is_inner && !self.ip.is_unspecified() && !self.ip.is_multicast()
+        let is_one = !self.ip.is_unspecified() && !self.ip.is_multicast();
+        is_up && is_one && !self.ip.is_loopback()
     }
 
     /// Whether the interface has a cable, or is about to be used.
@@ -66,38 +76,92 @@ impl HostAddress {
         can_be_had(self.at(0)).is_ok()
     }
 
-    /// Whether this host bridges others by the interface: containers of its own, most likely.
-    fn is_bridge(&self) -> bool {
-        Path::new("/sys/class/net").join(&self.interface).join("bridge").exists()
+    /// Whether what is sent by it may stay on this host: it bridges containers, most likely, or is
+    /// the loopback interface.
+    fn is_of_the_host(&self) -> bool {
+        self.flags.contains(InterfaceFlags::IFF_LOOPBACK) || self.has("bridge")
+    }
+
+    /// Whether it is a card.
+    fn is_card(&self) -> bool {
+        self.has("device")
+    }
+
+    fn has(&self, what: &str) -> bool {
+        Path::new("/sys/class/net").join(&self.interface).join(what).exists()
     }
 }
 
-/// All addresses of this host.
-pub(crate) fn all() -> nix::Result<Vec<HostAddress>> {
-    Ok(getifaddrs()?.filter_map(HostAddress::read).collect())
+/// All addresses of this host; where a sandbox does not let it list them, those that packets leave
+/// from.
+// spec: ENV-32
+pub(crate) fn all() -> Vec<HostAddress> {
+    match getifaddrs() {
+        Ok(found) => found.filter_map(HostAddress::read).collect(),
+        Err(why) => {
+            static TOLD: Once = Once::new();
+            let found = by_routes();
+            let ips: Vec<_> = found.iter().map(|found| found.ip.to_string()).collect();
+            let ips = if ips.is_empty() { "none".to_owned() } else { ips.join(", ") };
+            TOLD.call_once(|| {
+                tell!(
+                    WARN,
+                    "this host's interfaces cannot be listed ({why}; a sandbox may forbid \
+                     AF_NETLINK): of its addresses those of the default routes are known, {ips}"
+                );
+            });
+            found
+        }
+    }
+}
+
+/// The addresses that packets leave from by the default routes.
+fn by_routes() -> Vec<HostAddress> {
+    let flags = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING;
+    let found = NOWHERE.into_iter().filter_map(|nowhere| source_to((nowhere, 9).into()));
+    let found = found.map(|ip| HostAddress {
+        interface: String::new(),
+        flags,
+        ip,
+        scope: 0,
+        prefix: if ip.is_ipv4() { 32 } else { 128 },
+    });
+    found.collect()
 }
 
 /// Those that others may reach, of interfaces that are up; the loopback address of a host that has
 /// none. Those come first that others are likely to reach, so that whoever has no room for all
 /// leaves out the right ones: where an interface does not run, nobody is, or not yet.
 // spec: ENV-32
-pub(crate) fn usable() -> nix::Result<Vec<HostAddress>> {
-    let all = all()?;
-    let usable: Vec<_> =
-        all.iter().filter(|found| found.is_outer() && found.can_be_had()).cloned().collect();
-    if usable.is_empty() {
-        return Ok(all.into_iter().filter(|found| found.ip.is_loopback()).take(1).collect());
-    }
+pub(crate) fn usable() -> Vec<HostAddress> {
+    let until = Instant::now() + YET_TO_COME;
+    let usable: Vec<_> = loop {
+        let all = all();
+        let outer = || all.iter().filter(|found| found.is_outer());
+        let usable: Vec<_> = outer().filter(|found| found.can_be_had()).cloned().collect();
+        if !usable.is_empty() {
+            break usable;
+        }
+        if outer().next().is_none() || Instant::now() >= until {
+            return all.into_iter().filter(|found| found.ip.is_loopback()).take(1).collect();
+        }
+        // Whom the system could tell of it may not ask (AF_NETLINK), so that looking is for all.
+        let _ = control::poll_until(&mut [], Instant::now() + BETWEEN_LOOKS);
+    };
     let defaults = NOWHERE.map(|nowhere| source_to((nowhere, 9).into()));
-    Ok(in_order(usable, |found| defaults.contains(&Some(found.ip))))
+    in_order(usable, |found| defaults.contains(&Some(found.ip)))
 }
 
-/// Those first of interfaces that run, and those last of bridges; else as the system lists them.
+/// Those first of interfaces that run, then that of the default route, then those of cards, and
+/// those last that may lead to this host only; else as the system lists them.
 fn in_order(
     mut all: Vec<HostAddress>,
     is_default: impl Fn(&HostAddress) -> bool,
 ) -> Vec<HostAddress> {
-    all.sort_by_key(|found| (!found.is_running(), !is_default(found), found.is_bridge()));
+    all.sort_by_cached_key(|found| {
+        let speaks_for_it = [found.is_running(), is_default(found), found.is_card()];
+        (speaks_for_it.map(|speaks| !speaks), found.is_of_the_host())
+    });
     by_kind(all)
 }
 
@@ -174,7 +238,9 @@ mod tests {
         assert_eq!(told(&all), "10.0.0.2 10.0.0.1 fe80::1");
         let loopback = RUNS.union(InterfaceFlags::IFF_LOOPBACK);
         let inner = ["127.0.0.1", "::1", "0.0.0.0", "224.0.0.1"].map(|ip| (ip, RUNS));
-        assert_eq!(told(&inner) + &told(&[("10.0.0.1", loopback), ("10.0.0.2", DOWN)]), "");
+        assert_eq!(told(&inner) + &told(&[("127.0.0.1", loopback), ("10.0.0.2", DOWN)]), "");
+        let router = [("127.0.0.1", loopback), ("10.9.9.1", loopback), ("10.0.0.2", RUNS)];
+        assert_eq!(told(&router), "10.0.0.2 10.9.9.1", "the loopback interface's own comes last");
     }
 
     // spec: ENV-32
@@ -197,9 +263,9 @@ mod tests {
 
     #[test]
     fn this_host_has_an_address() {
-        let usable = usable().expect("addresses");
+        let usable = usable();
         assert!(!usable.is_empty());
-        let loopback = all().unwrap().into_iter().find(|found| found.ip.is_loopback()).unwrap();
+        let loopback = all().into_iter().find(|found| found.ip.is_loopback()).unwrap();
         assert!(loopback.prefix > 0 && loopback.interface == "lo");
     }
 }

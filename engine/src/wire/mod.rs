@@ -171,7 +171,7 @@ impl Wire {
         for (outbox, net) in links.outboxes.iter_mut().zip(&nets) {
             outbox.closed = net.closed();
         }
-        let known = interfaces::all().unwrap_or_default();
+        let known = interfaces::all();
         let place = |at: SocketAddr| {
             let found = known.iter().find(|found| found.ip == at.ip());
             Place { at, prefix: found.map_or(0, |found| found.prefix) }

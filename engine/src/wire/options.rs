@@ -13,6 +13,7 @@ use super::udp::Udp;
 use crate::error::SetupError;
 use crate::settings;
 use rustix::io::Errno;
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -314,7 +315,8 @@ impl NetOptions {
                 if index > 0 {
                     path.add_extension(index.to_string());
                 }
-                Box::new(Capture::create(net, &path, 0).map_err(os("write the capture"))?)
+                let wrong = |why: io::Error| settings::wrong_capture(&path, &why);
+                Box::new(Capture::create(net, &path, 0).map_err(wrong)?)
             }
         };
         Ok(match self.faults {
@@ -336,7 +338,7 @@ fn is_in_use(error: &SetupError) -> bool {
     matches!(error, SetupError::Os { errno: Errno::ADDRINUSE, .. })
 }
 
-fn os(call: &'static str) -> impl Fn(std::io::Error) -> SetupError {
+fn os(call: &'static str) -> impl Fn(io::Error) -> SetupError {
     move |error| {
         let errno = Errno::from_io_error(&error).unwrap_or(Errno::INVAL);
         SetupError::Os { call, errno }

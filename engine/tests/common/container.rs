@@ -217,17 +217,28 @@ fn become_user(user: u32, groups: &[i64]) {
     assert!(changed, "root may become anybody: {}", std::io::Error::last_os_error());
 }
 
+/// The call that makes a socket, of this family only, to be refused.
+pub const fn socket_of(family: i32) -> i64 {
+    libc::SYS_socket | (family as i64) << 32
+}
+
 /// Has calls of the system refused to this thread and those that it starts.
 fn deny(errno: u32, calls: &[i64]) {
-    const LOAD_NUMBER: u16 = 0x20;
+    const LOAD: u16 = 0x20;
+    const ARGUMENT: u32 = 16;
     const JUMP_IF_EQUAL: u16 = 0x15;
     const RETURN: u16 = 0x06;
     const REFUSE: u32 = 0x0005_0000;
     const ALLOW: u32 = 0x7fff_0000;
     let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
-    let mut steps = vec![step(LOAD_NUMBER, 0, 0, 0)];
+    let mut steps = Vec::new();
     for call in calls {
-        steps.push(step(JUMP_IF_EQUAL, 0, 1, *call as u32));
+        let (number, argument) = (*call as u32, (*call >> 32) as u32);
+        let skipped = if argument == 0 { 1 } else { 3 };
+        steps.extend([step(LOAD, 0, 0, 0), step(JUMP_IF_EQUAL, 0, skipped, number)]);
+        if argument != 0 {
+            steps.extend([step(LOAD, 0, 0, ARGUMENT), step(JUMP_IF_EQUAL, 0, 1, argument)]);
+        }
         steps.push(step(RETURN, 0, 0, REFUSE | errno));
     }
     steps.push(step(RETURN, 0, 0, ALLOW));

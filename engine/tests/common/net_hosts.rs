@@ -69,10 +69,10 @@ impl Hosts {
                 ip(&format!("-n {name} link set c{cable} up"))?;
             }
         }
-        self.run(behind);
         if !behind.is_empty() {
             self.settle();
         }
+        self.run(behind);
         Ok(())
     }
 
@@ -155,7 +155,7 @@ pub struct Kind {
 }
 
 /// What makes addresses useless, or seem useful.
-pub const KINDS: [Kind; 7] = [
+pub const KINDS: [Kind; 9] = [
     Kind {
         what: "containers, of which both hosts have the same network",
         before: &[
@@ -202,6 +202,28 @@ pub const KINDS: [Kind; 7] = [
         what: "link-local addresses alone",
         before: &[],
         behind: &["-n {} addr flush dev c0 scope global", "-n {} addr flush dev c1 scope global"],
+    },
+    Kind {
+        what: "an address of the loopback interface alone, as hosts have that are routers",
+        before: &[],
+        behind: &[
+            "-n {} addr flush dev c0",
+            "-n {} addr flush dev c1",
+            "-n {a} addr add 10.9.9.1/32 dev lo",
+            "-n {b} addr add 10.9.9.2/32 dev lo",
+            "-n {a} route add 10.9.9.2 dev c0 src 10.9.9.1",
+            "-n {b} route add 10.9.9.1 dev c0 src 10.9.9.2",
+        ],
+    },
+    Kind {
+        what: "an address of IPv6 alone, which the system has yet to look for elsewhere",
+        before: &[],
+        behind: &[
+            "-n {} addr flush dev c0",
+            "-n {} addr flush dev c1",
+            "-n {a} addr add fd99::1/64 dev c0",
+            "-n {b} addr add fd99::2/64 dev c0",
+        ],
     },
     Kind {
         what: "IPv6 alone at one of them",

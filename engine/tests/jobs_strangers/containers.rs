@@ -1,6 +1,6 @@
 //! Endpoints in containers of one host, and of several users: they share memory wherever a socket
 //! and memory can be handed over, and say why where not.
-use super::common::container::{Container, may_make};
+use super::common::container::{Container, may_make, socket_of};
 use super::common::{Family, Line, with_processes};
 use ayre::{
     Address, Busy, End, EndReason, Endpoint, EndpointOptions, Fault, Outgoing, Port, PostError,
@@ -371,6 +371,60 @@ fn endpoints_do_without_the_calls_that_sandboxes_refuse() {
             for errno in [libc::EPERM, libc::ENOSYS] {
                 let host = Container::none();
                 all_share(family, &host, &[host.clone().denying(errno, REFUSED)]);
+            }
+        },
+    );
+}
+
+/// Two endpoints of one process where something is not to be had, and a message between them.
+fn meet_alone(number: u64) {
+    let options = EndpointOptions::new().spin(Spin::SHARED);
+    let options = if number == 0 { options.at(Ipv4Addr::LOCALHOST.into()) } else { options };
+    let ends = [0, 1].map(|_| Endpoint::open_with(&options).expect("an endpoint"));
+    let [own, other] = ends.each_ref().map(Endpoint::address);
+    let host = |address: &Address| address.to_bytes()[8..16].to_vec();
+    assert_eq!(
+        host(&own) != host(&other),
+        number == 0,
+        "who has no sockets here has no neighbours"
+    );
+    assert_eq!(own.reached_at().is_empty(), number == 2, "{:?}", own.reached_at());
+    let sides = ends.map(|endpoint| Side { endpoint, bytes: vec![0; LEN], ended: Vec::new() });
+    let [mut one, mut two] = sides;
+    two.post();
+    (0..LEN).for_each(|at| one.bytes[at] = at as u8);
+    let remote = one.endpoint.remote(&other).expect("it is found");
+    let bytes = one.span().into();
+    let message = Outgoing { tag: Some(TAG), data: None, bytes, context: 1, delivered: false };
+    while one.endpoint.send(remote, &message).is_err_and(|why| why.is_busy()) {
+        one.go_on();
+        two.go_on();
+    }
+    while !two.has_come() {
+        one.go_on();
+        two.go_on();
+    }
+    two.check();
+}
+
+/// Without sockets of the host, endpoints take links; without leave to list the interfaces, the
+/// addresses of their routes; and without a network, they are there for their host.
+// spec: ENV-32, ENV-38
+#[test]
+fn endpoints_open_with_what_a_sandbox_leaves_them() {
+    with_processes(
+        |number, _| meet_alone(number),
+        |family| {
+            let unix = [socket_of(libc::AF_UNIX)];
+            let netlink = [socket_of(libc::AF_NETLINK)];
+            let host = Container::none();
+            let mut kinds = vec![host.clone().denying(libc::EAFNOSUPPORT, &unix)];
+            kinds.push(host.denying(libc::EAFNOSUPPORT, &netlink));
+            if may_make() {
+                kinds.push(Container::none().network());
+            }
+            for container in kinds {
+                container.start(family, |_| {}).succeeds();
             }
         },
     );

@@ -68,7 +68,7 @@ unsafe extern "C" fn open_cq<L: Policy>(
             wanted.format = CQ_FORMAT_CONTEXT;
         }
         if wanted.size == 0 {
-            wanted.size = cq_size();
+            wanted.size = cq_size()?;
         }
         let ops = cq::ops::<L>(wanted.format).ok_or(Code::INVALID)?;
         let has_condition = wanted.wait_obj != WAIT_NONE;

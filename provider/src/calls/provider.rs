@@ -9,7 +9,6 @@ use crate::domain::Fabric;
 use crate::hints::Hints;
 use crate::offer::{Answer, CQ_SIZE, KINDS, Kind, Offer, PROVIDER_VERSION};
 use crate::registry::{self, Entity};
-use crate::sys::core::Parameter;
 use crate::sys::object::Object;
 use crate::sys::{copy, core, tree};
 use crate::trouble;
@@ -52,69 +51,58 @@ const SILENCE: &CStr = c"silence";
 const DEAD_AFTER: &CStr = c"dead_after";
 
 /// What a user can choose.
-const PARAMETERS: [(&CStr, Parameter, &CStr); 12] = [
+const PARAMETERS: [(&CStr, &CStr); 12] = [
     (
         CQ_SIZE_NAME,
-        Parameter::Size,
         c"Completions of a completion queue whose program does not say how many (1024)",
     ),
     (
         NET,
-        Parameter::Text,
         c"Where other hosts reach endpoints: interfaces, networks such as 10.1.0.0/16, or \
           addresses of this host, with commas between; none for nowhere (all addresses of \
           interfaces that are up)",
     ),
     (
         KEY,
-        Parameter::Text,
         c"A file of mode 0600 with 64 hexadecimal digits, the same on all hosts of a job: without \
           it, addresses let nobody in from another host (none)",
     ),
     (
         PORTS,
-        Parameter::Text,
         c"UDP ports that endpoints take, for firewalls: first-last (any that is free)",
     ),
     (
         PROTECTION,
-        Parameter::Text,
         c"Links between hosts: sealed (encrypted and authenticated), or plain, for closed networks \
           (sealed)",
     ),
-    (PLAIN, Parameter::Choice, c"The same as protection=plain (no)"),
+    (PLAIN, c"The same as protection=plain (no)"),
     (
         ETHERNET,
-        Parameter::Text,
         c"Between hosts of one Ethernet, frames of its own for short messages, which takes half \
           the time and CAP_NET_RAW: required, or it is an error; never (where ranks may)",
     ),
     (
         FAULTS,
-        Parameter::Text,
         c"What is done to datagrams on purpose, to try what that does: loss=5%,dup=1% (nothing)",
     ),
     (
         CAPTURE,
-        Parameter::Text,
         c"Into which file each rank writes what it tells other hosts and hears from them, for \
           Wireshark, before it is encrypted: /tmp/job-{rank}.pcap (nothing)",
     ),
     (
         MEMORY,
-        Parameter::Text,
         c"Memory that an endpoint may take, half of it for messages that wait for a receive: 512M \
           (what the machine and the control groups allow, divided by the endpoints of the host)",
     ),
     (
         SILENCE,
-        Parameter::Text,
         c"Seconds without a sign of life after which another host's process is not heard: what \
           goes to it waits (3)",
     ),
     (
         DEAD_AFTER,
-        Parameter::Text,
         c"Seconds without a sign of life after which it is taken for dead (60)",
     ),
 ];
@@ -126,8 +114,8 @@ const PARAMETERS: [(&CStr, Parameter, &CStr); 12] = [
 pub extern "C" fn fi_prov_ini() -> *mut Provider {
     registry::watch_forks();
     ayre::log::set_sink(tell_of_engine);
-    for (name, what, help) in PARAMETERS {
-        core::define(CARD.0.get(), name, what, help);
+    for (name, help) in PARAMETERS {
+        core::define(CARD.0.get(), name, help);
     }
     CARD.0.get()
 }
@@ -153,8 +141,30 @@ fn tell_of_engine(level: Level, text: &str) {
 }
 
 /// How large queues are whose programs do not say.
-pub(crate) fn cq_size() -> usize {
-    core::size_parameter(CARD.0.get(), CQ_SIZE_NAME).filter(|size| *size > 0).unwrap_or(CQ_SIZE)
+///
+/// # Errors
+/// `EINVAL` where the user has asked for what is no size; libfabric's log says so.
+pub(crate) fn cq_size() -> Outcome<usize> {
+    let chosen = chosen(CQ_SIZE_NAME, "a number of completions from 1 to 2^24", completions);
+    let chosen = chosen.map_err(|error| trouble::of_setup("fi_cq_open", &error))?;
+    Ok(chosen.unwrap_or(CQ_SIZE))
+}
+
+fn completions(text: &str) -> Option<usize> {
+    text.parse().ok().filter(|size| (1..=1 << 24).contains(size))
+}
+
+/// What the user has chosen of a parameter that no variable of Ayre's has a name for.
+// spec: LIFE-30
+fn chosen<T>(
+    name: &CStr,
+    values: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<Option<T>, SetupError> {
+    let Some(text) = core::text_parameter(CARD.0.get(), name) else { return Ok(None) };
+    let name = name.to_string_lossy().to_ascii_uppercase();
+    let wrong = || SetupError::Environment(format!("FI_AYRE_{name}={text}: it may be {values}"));
+    parse(&text).map(Some).ok_or_else(wrong)
 }
 
 /// How endpoints are to be reached.
@@ -163,33 +173,41 @@ pub(crate) fn cq_size() -> usize {
 /// `EINVAL` where the user has asked for what is not there or makes no sense; libfabric's log says
 /// why.
 pub(crate) fn endpoint_options() -> Outcome<EndpointOptions> {
-    let options = options().map_err(|error| trouble::of_setup("fi_endpoint", &error))?;
-    let is_plain = core::choice_parameter(CARD.0.get(), PLAIN).unwrap_or(false);
-    Ok(if is_plain { options.plain() } else { options })
+    options().map_err(|error| trouble::of_setup("fi_endpoint", &error))
 }
 
 fn options() -> Result<EndpointOptions, SetupError> {
     check_names()?;
-    EndpointOptions::of_settings("FI_", |word| {
-        let (name, _, _) = PARAMETERS.iter().find(|(name, _, _)| name.to_str() == Ok(word))?;
+    let options = EndpointOptions::of_settings("FI_", |word| {
+        let (name, _) = PARAMETERS.iter().find(|(name, _)| name.to_str() == Ok(word))?;
         let text = core::text_parameter(CARD.0.get(), name)?;
         Some(if *name == ETHERNET { ethernet(&text).to_owned() } else { text })
-    })
+    })?;
+    let is_plain = chosen(PLAIN, "`1` or `0`, `yes` or `no`", yes_or_no)?;
+    Ok(if is_plain == Some(true) { options.plain() } else { options })
 }
 
 /// This was yes or no.
 fn ethernet(text: &str) -> &str {
+    match yes_or_no(text) {
+        Some(true) => "required",
+        Some(false) => "never",
+        None => text,
+    }
+}
+
+fn yes_or_no(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
-        "1" | "yes" | "true" | "on" => "required",
-        "0" | "no" | "false" | "off" => "never",
-        _ => text,
+        "1" | "yes" | "true" | "on" => Some(true),
+        "0" | "no" | "false" | "off" => Some(false),
+        _ => None,
     }
 }
 
 /// Whether all that the user sets is there.
 // spec: LIFE-30
 fn check_names() -> Result<(), SetupError> {
-    let names = PARAMETERS.map(|(name, _, _)| name.to_string_lossy().to_ascii_uppercase());
+    let names = PARAMETERS.map(|(name, _)| name.to_string_lossy().to_ascii_uppercase());
     let set = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let mut ours = set.filter_map(|name| name.strip_prefix("FI_AYRE_").map(str::to_owned));
     match ours.find(|name| !names.contains(name)) {
@@ -346,7 +364,7 @@ mod tests {
     fn the_page_of_settings_has_all_parameters() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/settings.md");
         let page = std::fs::read_to_string(page).unwrap();
-        for (name, _, _) in PARAMETERS {
+        for (name, _) in PARAMETERS {
             let name = name.to_string_lossy().to_ascii_uppercase();
             assert!(page.contains(&format!("FI_AYRE_{name}")), "docs/settings.md lacks {name}");
         }

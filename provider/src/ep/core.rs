@@ -22,8 +22,7 @@ use crate::sys::object::Object;
 use crate::trouble::{self, Unanswered};
 use ayre::guest::descriptor;
 use ayre::{
-    Busy, End, Fault, Found, LatestEnd, PostError, Received, RemoteId, SetupError, TouchKind,
-    Touched, What,
+    Busy, End, Fault, Found, LatestEnd, PostError, Received, RemoteId, TouchKind, Touched, What,
 };
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::{HashMap, VecDeque};
@@ -227,7 +226,8 @@ impl<L: Policy> State<L> {
     ///
     /// # Errors
     /// `EOPBADSTATE` before the endpoint is enabled; `EINVAL` for a number that is nobody's;
-    /// `EHOSTUNREACH` for one of another host that cannot be reached; those of [`place::find`].
+    /// `EHOSTUNREACH` and `EKEYREJECTED` for one of another host that cannot be reached; those of
+    /// [`place::find`].
     #[cold]
     pub(super) fn look_up(&mut self, number: u64) -> Outcome<RemoteId> {
         if !self.is_enabled {
@@ -237,10 +237,9 @@ impl<L: Policy> State<L> {
             Address::Of(address) => address,
             Address::At(place) => place::find(&place)?,
         };
-        let found = self.endpoint.remote(&address).map_err(|error| {
-            let code = trouble::of_setup(&format!("fi_addr {number}"), &error);
-            if matches!(error, SetupError::Invalid(_)) { Code(errno::EHOSTUNREACH) } else { code }
-        })?;
+        let found = self.endpoint.remote(&address);
+        let found =
+            found.map_err(|error| trouble::of_setup(&format!("fi_addr {number}"), &error))?;
         self.peers.found(number, found, &address);
         Ok(found)
     }

@@ -4,7 +4,7 @@
 //! its names are visible at all, differs from program to program. What is not found is done
 //! without.
 
-use crate::abi::{PARAM_BOOL, PARAM_SIZE_T, PARAM_STRING, Provider};
+use crate::abi::{PARAM_STRING, Provider};
 use crate::sys::copy;
 use libloading::os::unix::Library;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -63,35 +63,14 @@ fn loaded() -> Option<ManuallyDrop<Library>> {
     library.ok().map(ManuallyDrop::new)
 }
 
-/// What a parameter is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Parameter {
-    Size,
-    Text,
-    Choice,
-}
-
-/// Makes a parameter known, for `fi_info -e` to list and for the functions below to read.
-pub(crate) fn define(provider: *const Provider, name: &CStr, what: Parameter, help: &CStr) {
-    let kind = match what {
-        Parameter::Size => PARAM_SIZE_T,
-        Parameter::Text => PARAM_STRING,
-        Parameter::Choice => PARAM_BOOL,
-    };
+/// Makes a parameter known that is a text, for `fi_info -e` to list and for [`text_parameter`] to
+/// read.
+pub(crate) fn define(provider: *const Provider, name: &CStr, help: &CStr) {
     if let Some(define) = functions().define {
         // SAFETY: the core copies both texts. The help has no conversions, so nothing is taken
         // from the arguments that are not there.
-        unsafe { define(provider, name.as_ptr(), kind, help.as_ptr()) };
+        unsafe { define(provider, name.as_ptr(), PARAM_STRING, help.as_ptr()) };
     }
-}
-
-/// What the user has set a parameter to, if that is a size.
-pub(crate) fn size_parameter(provider: *mut Provider, name: &CStr) -> Option<usize> {
-    let get = functions().get?;
-    let mut value = 0usize;
-    // SAFETY: the parameter was defined as a size, which is what the core writes.
-    let status = unsafe { get(provider, name.as_ptr(), (&raw mut value).cast()) };
-    (status == 0).then_some(value)
 }
 
 /// What the user has set a parameter to that is a text.
@@ -104,15 +83,6 @@ pub(crate) fn text_parameter(provider: *mut Provider, name: &CStr) -> Option<Str
     // SAFETY: null, or that string, which is copied before anybody changes the environment.
     let text = unsafe { copy::text(value) };
     text.filter(|_| status == 0).map(|text| text.to_string_lossy().into_owned())
-}
-
-/// What the user has set a parameter to that is yes or no.
-pub(crate) fn choice_parameter(provider: *mut Provider, name: &CStr) -> Option<bool> {
-    let get = functions().get?;
-    let mut value: c_int = 0;
-    // SAFETY: the parameter was defined as a choice, for which the core writes a number.
-    let status = unsafe { get(provider, name.as_ptr(), (&raw mut value).cast()) };
-    (status == 0).then_some(value != 0)
 }
 
 /// Tells the user something, where libfabric's log is on up to this level (`FI_LOG_LEVEL=warn`).

@@ -208,7 +208,7 @@ impl Descriptors {
         outcome != Err(rustix::io::Errno::INTR)
     }
 
-    fn sleep_on_descriptor(&self, left: Option<Duration>) -> rustix::io::Result<bool> {
+    fn sleep_on_descriptor(&self, left: Option<Duration>) -> rustix::io::Result<()> {
         let timeout = left.map(|left| Timespec {
             tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: left.subsec_nanos().into(),

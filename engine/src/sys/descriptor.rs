@@ -47,13 +47,12 @@ const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
 /// Waits until something happens at one of these, as poll(2) does, at most so long. Where the
 /// system refuses to, as it does beyond a limit that the program has lowered since, or where the
-/// program has closed one, it naps: who waits in a loop leaves the processor to others. Whether the
-/// system has looked.
+/// program has closed one, it naps: who waits in a loop leaves the processor to others.
 ///
 /// # Errors
 /// `EINTR`.
 // spec: LIFE-40
-pub fn wait_at(fds: &mut [PollFd<'_>], timeout: Option<&Timespec>) -> Result<bool, Errno> {
+pub fn wait_at(fds: &mut [PollFd<'_>], timeout: Option<&Timespec>) -> Result<(), Errno> {
     let looked = poll(fds, timeout);
     if looked == Err(Errno::INTR) {
         return Err(Errno::INTR);
@@ -63,7 +62,7 @@ pub fn wait_at(fds: &mut [PollFd<'_>], timeout: Option<&Timespec>) -> Result<boo
         // For none it may wait, whatever the limit.
         let _ = poll(&mut [], Some(&timeout.map_or(NAP, |time| NAP.min(*time))));
     }
-    Ok(looked.is_ok())
+    Ok(())
 }
 
 type Made = Result<OwnedFd, Errno>;

@@ -7,6 +7,7 @@ use super::{Pumped, Wire, lock};
 use crate::bell::{own_bell, ring_own};
 use crate::error::SetupError;
 use crate::mem::page::{OwnPage, Sleeper};
+use crate::sync::{AtomicBool, Ordering};
 use crate::sys::descriptor::wait_at;
 use crate::sys::thread;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -19,13 +20,25 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) enum Keeper {
     /// A thread of the port's own.
-    Thread {
-        /// Ends it.
-        stop: Arc<OwnedFd>,
-        thread: JoinHandle<()>,
-    },
+    Thread { stop: Arc<Stop>, thread: JoinHandle<()> },
     /// Whoever looks at the same simulation.
     Simulation(Arc<Seat>),
+}
+
+/// Ends the thread.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    is_asked: AtomicBool,
+    bell: OwnedFd,
+}
+
+/// What the thread has waited for.
+enum Woken {
+    /// Its time, or somebody who looks.
+    ByTime,
+    Stopped,
+    /// The program has closed what it waits at, and may have something else there.
+    Lost,
 }
 
 /// A wire that is pumped for a port whose program does not.
@@ -72,7 +85,7 @@ impl Keeper {
     /// Looks at these intervals.
     // spec: WIRE-7
     pub(super) fn start(kept: Kept, interval: Duration) -> Result<Self, SetupError> {
-        let stop = Arc::new(own_bell()?);
+        let stop = Arc::new(Stop { is_asked: AtomicBool::new(false), bell: own_bell()? });
         let seen = stop.clone();
         let thread =
             thread::start("ayre-keeper", move || kept.run(&seen, interval)).map_err(|_| {
@@ -91,7 +104,9 @@ impl Keeper {
     pub(crate) fn stop(self) {
         match self {
             Self::Thread { stop, thread } => {
-                ring_own(stop.as_fd());
+                // Relaxed: the bell's system call follows; nothing else hangs on the flag.
+                stop.is_asked.store(true, Ordering::Relaxed);
+                ring_own(stop.bell.as_fd());
                 if thread.join().is_err() {
                     debug_assert!(false, "the keeper's thread panicked");
                 }
@@ -102,8 +117,14 @@ impl Keeper {
 }
 
 impl Kept {
-    fn run(mut self, stop: &OwnedFd, interval: Duration) {
-        while self.wait(stop, interval) {
+    fn run(mut self, stop: &Stop, interval: Duration) {
+        loop {
+            match self.wait(stop, interval) {
+                Woken::ByTime => {}
+                Woken::Stopped => return,
+                // Nor is what it has closed again: it may be the program's.
+                Woken::Lost => return std::mem::forget(self.window.take()),
+            }
             let Some(wire) = self.tended.wire.get() else { continue };
             let pumped = lock(wire).pump_if_idle(interval);
             self.tended.tell(pumped);
@@ -113,24 +134,30 @@ impl Kept {
         }
     }
 
-    /// Waits for so long at most, or until somebody looks. False when it is to stop.
-    fn wait(&mut self, stop: &OwnedFd, interval: Duration) -> bool {
+    /// Waits for so long at most, or until somebody looks.
+    // spec: LIFE-40
+    fn wait(&mut self, stop: &Stop, interval: Duration) -> Woken {
         let timeout = Timespec {
             tv_sec: interval.as_secs().min(1 << 40) as i64,
             tv_nsec: i64::from(interval.subsec_nanos()),
         };
-        let stopped = PollFd::new(stop, PollFlags::IN);
-        let looked = match self.window.as_mut().and_then(Window::watched) {
+        let stopped = PollFd::new(&stop.bell, PollFlags::IN);
+        let is_quiet = match self.window.as_mut().and_then(Window::watched) {
             None => is_quiet(&mut [stopped], &timeout),
             Some(watched) => is_quiet(&mut [stopped, watched], &timeout),
         };
-        // Where the system does not look, a ring is there all the same.
-        looked.unwrap_or_else(|| rustix::io::read(stop, &mut [0; 8]).is_err())
+        // Relaxed: see `Keeper::stop`.
+        match (stop.is_asked.load(Ordering::Relaxed), is_quiet) {
+            (true, _) => Woken::Stopped,
+            (false, true) => Woken::ByTime,
+            (false, false) => Woken::Lost,
+        }
     }
 }
 
-/// Waits. False when there is something at the first; none where the system has not looked.
-fn is_quiet(fds: &mut [PollFd<'_>], timeout: &Timespec) -> Option<bool> {
-    let has_looked = wait_at(fds, Some(timeout)) != Ok(false);
-    has_looked.then(|| fds[0].revents().is_empty())
+/// Waits. False when there is something at the first.
+fn is_quiet(fds: &mut [PollFd<'_>], timeout: &Timespec) -> bool {
+    // A wait that a signal has cut short is a short wait.
+    let _ = wait_at(fds, Some(timeout));
+    fds[0].revents().is_empty()
 }

@@ -78,9 +78,10 @@ pub fn open_numbers() -> BTreeSet<u32> {
 }
 
 /// Name and blocked signals of each thread of Ayre's.
-fn threads() -> Vec<(String, String)> {
+pub fn threads() -> Vec<(String, String)> {
     let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
-    let about = tasks.map(|task| fs::read_to_string(task.path().join("status")).unwrap());
+    // One may end meanwhile.
+    let about = tasks.filter_map(|task| fs::read_to_string(task.path().join("status")).ok());
     let field = |about: &str, name: &str| {
         let value = about.lines().find_map(|line| line.strip_prefix(name));
         value.unwrap().trim().to_owned()

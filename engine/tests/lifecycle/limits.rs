@@ -3,7 +3,7 @@
 use super::SHORT;
 use super::common::container::{Container, may_make};
 use super::common::{Family, Line, Process, with_processes};
-use super::guest::{message, open_numbers};
+use super::guest::{message, open_numbers, threads};
 use ayre::{
     Config, EndReason, Endpoint, EndpointOptions, NetOptions, PeerId, Port, Receive, ReceiveError,
     RegionOptions, Spans, Spin,
@@ -53,6 +53,11 @@ fn limit(of: Resource, to: u64) -> Rlimit {
 
 /// A process says that it has come to its end.
 const DONE: u64 = 1;
+
+/// A thread of the library's that serves links runs.
+fn a_keeper_runs() -> bool {
+    threads().iter().any(|(name, _)| name == "ayre-keeper")
+}
 
 fn comes_to_its_end(mut process: Process) {
     assert_eq!(process.line.hear(), DONE);
@@ -141,6 +146,33 @@ fn whose_descriptors_the_program_closes_ends_its_connections_and_says_so() {
         line.say(DONE);
         // Closed descriptors are not to be closed again.
         std::mem::forget((one, other, both));
+    };
+    with_processes(child, |family| comes_to_its_end(family.start()));
+}
+
+// spec: LIFE-40
+#[test]
+fn threads_close_nothing_that_the_program_has_opened_where_theirs_was_closed() {
+    let child = |_, line: Line| {
+        let before = open_numbers();
+        let endpoint = Endpoint::open_with(&apart()).unwrap();
+        // It has its name a moment after its start.
+        while !a_keeper_runs() {
+            std::thread::yield_now();
+        }
+        let made: Vec<_> = open_numbers().difference(&before).copied().collect();
+        for number in &made {
+            // SAFETY: they are the library's, which is to bear it.
+            assert_eq!(unsafe { libc::close(*number as i32) }, 0);
+        }
+        // Files of the program's, which can always be read, take their numbers.
+        let own: Vec<_> = made.iter().map(|_| std::fs::File::open("/dev/zero").unwrap()).collect();
+        while a_keeper_runs() {
+            std::thread::yield_now();
+        }
+        assert!(own.iter().all(|file| file.metadata().is_ok()), "one was closed");
+        line.say(DONE);
+        std::mem::forget((endpoint, own));
     };
     with_processes(child, |family| comes_to_its_end(family.start()));
 }

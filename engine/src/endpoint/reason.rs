@@ -9,6 +9,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// What the kernel says of a user that has no number in a user namespace.
+const OVERFLOW: u32 = 65534;
+
 /// Why an endpoint's connection with a remote has ended, or has not come about.
 // spec: ENV-34
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,7 +49,8 @@ pub enum EndReason {
     /// Another host, or what is on the way to it, did not answer the call.
     #[error(
         "it did not answer within {} s at {}: AYRE_NET (of MPI programs FI_AYRE_NET) names the \
-         interfaces of a host that others reach, and firewalls are to let UDP pass",
+         interfaces of a host that others reach, and firewalls are to let UDP pass (AYRE_PORTS \
+         names the ports)",
         .waited.as_secs_f32(),
         list(.tried)
     )]
@@ -140,6 +144,10 @@ impl EndReason {
     // spec: ERR-10
     pub fn advice(&self) -> &'static str {
         match self {
+            Self::Refused(Refusal::User(OVERFLOW)) | Self::Rejected(Refusal::User(OVERFLOW)) => {
+                "; the number stands for all users that have none in that user namespace: map both \
+                 users there"
+            }
             Self::Refused(Refusal::User(_)) | Self::Rejected(Refusal::User(_)) => {
                 "; run both as the same user"
             }
@@ -244,5 +252,22 @@ impl Endpoint {
             _ => tell!(WARN, "{text}"),
         }
         self.latest_end.set(text, reason.clone());
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    // spec: ERR-10
+    #[test]
+    fn a_refusal_says_what_to_do_about_it() {
+        let why = |user| EndReason::Rejected(Refusal::User(user)).advice();
+        assert!(why(1000).contains("same user") && why(OVERFLOW).contains("user namespace"));
+        let waited = Duration::from_secs(12);
+        let said = EndReason::Unanswered { waited, tried: vec![([10, 0, 0, 1], 7).into()] };
+        for word in ["12 s", "10.0.0.1:7", "AYRE_NET", "AYRE_PORTS"] {
+            assert!(said.to_string().contains(word), "{said}");
+        }
     }
 }

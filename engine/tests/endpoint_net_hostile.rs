@@ -9,7 +9,8 @@ mod world;
 
 use ayre::{Address, RemoteId};
 use ayre_proto::link::frame::{Digest, HEADER_BYTES, Header, Kind};
-use ayre_proto::link::open::{ANYBODY, Opener, Pace, SetUp};
+use ayre_proto::link::open::{ANYBODY, Opener, SetUp};
+use ayre_proto::link::race::Pace;
 use common::Random;
 use common::watchdog::Watchdog;
 use liar::crc32c;

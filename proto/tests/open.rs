@@ -12,8 +12,9 @@ use ayre_proto::link::door::{
 };
 use ayre_proto::link::frame::{Digest, Header, Kind};
 use ayre_proto::link::open::{
-    ANYBODY, By, FRAME_LEAST, Opener, Opening, Pace, SETUP_BYTES, SetUp, Trust, VERSION, agree,
+    ANYBODY, By, FRAME_LEAST, Opener, Opening, SETUP_BYTES, SetUp, Trust, VERSION, agree,
 };
+use ayre_proto::link::race::Pace;
 use ayre_proto::link::race::WAYS_MAX;
 use ayre_proto::link::ration::{Ration, Rations};
 use ayre_proto::refusal::Refusal;

@@ -160,7 +160,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "command logical pending",
             "deposit link",
         ],
-        cycles: &["link: answer open race"],
+        cycles: &[],
     },
     CrateRules {
         folder: "engine/src/",

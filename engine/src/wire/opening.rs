@@ -16,8 +16,9 @@ use ayre_proto::lane::Malformed;
 use ayre_proto::link::answer::Answer;
 use ayre_proto::link::frame::{Digest, Header};
 use ayre_proto::link::open::{
-    self, ANYBODY, By, Opener, Opening as State, Pace, SETUP_BYTES, SetUp, Trust,
+    self, ANYBODY, By, Opener, Opening as State, SETUP_BYTES, SetUp, Trust,
 };
+use ayre_proto::link::race::Pace;
 use ayre_proto::refusal::Refusal;
 use std::net::SocketAddr;
 

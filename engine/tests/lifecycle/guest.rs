@@ -73,7 +73,7 @@ fn closes_on_exec(number: u32) -> bool {
     u32::from_str_radix(flags.trim(), 8).unwrap() & CLOSE_ON_EXEC != 0
 }
 
-pub fn open_numbers() -> BTreeSet<u32> {
+pub(crate) fn open_numbers() -> BTreeSet<u32> {
     descriptors().keys().map(|number| number.parse().unwrap()).collect()
 }
 
@@ -305,7 +305,7 @@ fn the_limit_of_descriptors_is_raised_once_unless_the_user_has_it_kept() {
 /// Endpoints of a process that call the one of the test.
 const CALLERS: usize = 20;
 
-pub fn message(to: RemoteId, endpoint: &mut Endpoint) -> bool {
+pub(crate) fn message(to: RemoteId, endpoint: &mut Endpoint) -> bool {
     let bytes = Spans::default();
     let message = Outgoing { tag: None, data: None, bytes, context: 0, delivered: false };
     endpoint.send(to, &message).is_ok()

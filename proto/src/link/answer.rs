@@ -7,7 +7,6 @@
 //!  word 2  proof, 128 bits, that the words come from a holder of the key; or 0
 //! ```
 use super::frame::{Digest, Header, Kind};
-use super::open::bare;
 use crate::lane::Malformed;
 use crate::refusal::Refusal;
 
@@ -89,7 +88,7 @@ pub const fn reset_header(unwanted: &Header, now: u64) -> Option<Header> {
     if matches!(unwanted.kind, Kind::Accept | Kind::Reset) {
         return None;
     }
-    let header = bare(Kind::Reset, unwanted.generation, unwanted.token);
+    let header = Header::bare(Kind::Reset, unwanted.generation, unwanted.token);
     let (packet, seq) = (unwanted.packet, unwanted.to);
     Some(Header { path: unwanted.path, packet, seq, stamp: now as u32, ..header })
 }

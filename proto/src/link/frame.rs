@@ -220,6 +220,27 @@ pub struct Header {
 }
 
 impl Header {
+    /// A header that says nothing of channels.
+    pub(super) const fn bare(kind: Kind, generation: u32, token: u64) -> Self {
+        Self {
+            kind,
+            channel: Channel::Posted,
+            flags: Flags::empty(),
+            path: 0,
+            to: 0,
+            generation,
+            token,
+            packet: 0,
+            seq: 0,
+            stamp: 0,
+            ack: [0; CHANNELS],
+            limit: [0; CHANNELS],
+            sack: Sack { channel: Channel::Posted, arrived: 0 },
+            echo: None,
+            payload: Digest { len: 0, crc: 0 },
+        }
+    }
+
     /// The bytes that travel.
     // spec: FRAME-2, FRAME-4
     pub fn encode(&self, crc: impl Fn(&[u8]) -> u32) -> [u8; HEADER_BYTES] {

@@ -39,10 +39,8 @@
 use super::Repair;
 use super::answer::Answer;
 use super::end::Agreement;
-use super::frame::{
-    CHANNELS, Channel, Digest, Flags, HEAD_BYTES, HEADER_BYTES, Header, Kind, PATHS_MAX, Sack,
-};
-use super::race::Race;
+use super::frame::{CHANNELS, Digest, HEAD_BYTES, HEADER_BYTES, Header, Kind, PATHS_MAX};
+use super::race::{Pace, Race};
 use crate::lane::Malformed;
 use crate::limits::EAGER_MAX;
 use crate::refusal::Refusal;
@@ -185,7 +183,7 @@ impl SetUp {
     // spec: OPEN-1
     pub const fn open_header(&self, nth: u32, now: u64, payload: Digest) -> Header {
         let path = (nth.saturating_sub(1) % self.paths as u32) as u8;
-        let header = bare(Kind::Open, self.generation, self.nonce);
+        let header = Header::bare(Kind::Open, self.generation, self.nonce);
         let (packet, stamp) = (nth as u64, now as u32);
         Header { path, packet, seq: VERSION, stamp, payload, ..header }
     }
@@ -193,30 +191,9 @@ impl SetUp {
     /// The header of a frame that carries this accept, on the path by which the open came.
     // spec: OPEN-1
     pub const fn accept_header(&self, open: &Self, path: u8, now: u64, payload: Digest) -> Header {
-        let header = bare(Kind::Accept, self.generation, self.answers);
+        let header = Header::bare(Kind::Accept, self.generation, self.answers);
         let (to, stamp) = (open.index, now as u32);
         Header { to, path, packet: 1, seq: VERSION, stamp, payload, ..header }
-    }
-}
-
-/// A header that says nothing of channels.
-pub(super) const fn bare(kind: Kind, generation: u32, token: u64) -> Header {
-    Header {
-        kind,
-        channel: Channel::Posted,
-        flags: Flags::empty(),
-        path: 0,
-        to: 0,
-        generation,
-        token,
-        packet: 0,
-        seq: 0,
-        stamp: 0,
-        ack: [0; CHANNELS],
-        limit: [0; CHANNELS],
-        sack: Sack { channel: Channel::Posted, arrived: 0 },
-        echo: None,
-        payload: Digest { len: 0, crc: 0 },
     }
 }
 
@@ -259,21 +236,6 @@ pub fn agree(ours: &SetUp, theirs: &SetUp) -> Result<(Agreement, AgreedLimits), 
         paths,
     };
     Ok((agreement, AgreedLimits { frame_max: ours.frame_max.min(theirs.frame_max) }))
-}
-
-/// How often an open is repeated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
-    /// Nanoseconds until it is repeated first.
-    pub first: u64,
-    /// Most nanoseconds between two.
-    pub most: u64,
-}
-
-impl Pace {
-    /// For hosts of one rack: a peer that is asleep answers within 10 ms, and one that starts
-    /// later is found within a second.
-    pub const RACK: Self = Self { first: 10_000_000, most: 1_000_000_000 };
 }
 
 /// How an opening stands.

@@ -9,11 +9,24 @@
 //!
 //! The way that is most likely to lead there comes first, and has a head start; where it is
 //! refused, the next one need not wait. Each way is tried again and again, ever more rarely.
-use super::open::Pace;
-
 /// Ways that are tried at most.
 // spec: OPEN-30
 pub const WAYS_MAX: usize = 16;
+
+/// How often an open is repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// Nanoseconds until it is repeated first.
+    pub first: u64,
+    /// Most nanoseconds between two.
+    pub most: u64,
+}
+
+impl Pace {
+    /// For hosts of one rack: a peer that is asleep answers within 10 ms, and one that starts
+    /// later is found within a second.
+    pub const RACK: Self = Self { first: 10_000_000, most: 1_000_000_000 };
+}
 
 /// How one way stands.
 #[derive(Clone, Copy, Debug)]

@@ -6,9 +6,8 @@ use ayre_proto::link::answer::{Answer, reset_header};
 use ayre_proto::link::door::{Asker, Door, HALF_OPEN_OF_ONE, Place, Unfit, YOUNG};
 use ayre_proto::link::end::Agreement;
 use ayre_proto::link::frame::{Digest, Header};
-use ayre_proto::link::open::{
-    ANYBODY, AgreedLimits, By, Opener, Pace, SETUP_BYTES, SetUp, Trust, agree,
-};
+use ayre_proto::link::open::{ANYBODY, AgreedLimits, By, Opener, SETUP_BYTES, SetUp, Trust, agree};
+use ayre_proto::link::race::Pace;
 use ayre_proto::link::ration::Ration;
 
 pub(crate) const HEADER: &str = "\

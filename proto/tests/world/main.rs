@@ -17,7 +17,7 @@ mod node;
 
 use ayre_proto::link::Repair;
 use ayre_proto::link::end::Drive;
-use ayre_proto::link::open::Pace;
+use ayre_proto::link::race::Pace;
 use ayre_proto::link::{life, rtt};
 use dice::{Dice, seeds};
 use net::{Faults, MICROSECOND, MILLISECOND, NODES, Network};

@@ -7,7 +7,8 @@ use ayre_proto::link::door::{Asker, Door, HALF_OPEN_MAX};
 use ayre_proto::link::end::{Agreement, Drive};
 use ayre_proto::link::frame::{Digest, HEADER_BYTES, Header, Kind};
 use ayre_proto::link::life::{State, Why};
-use ayre_proto::link::open::{By, Opener, Opening, Pace, SetUp, Trust};
+use ayre_proto::link::open::{By, Opener, Opening, SetUp, Trust};
+use ayre_proto::link::race::Pace;
 use ayre_proto::link::ration::{Ration, Rations};
 use ayre_proto::link::{Repair, WINDOW};
 

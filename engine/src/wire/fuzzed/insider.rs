@@ -6,7 +6,8 @@ use crate::wire::handshake;
 use crate::wire::seal::{Keys, PREFIX_BYTES, TAG_BYTES};
 use ayre_proto::link::end::Agreement;
 use ayre_proto::link::frame::{Digest, HEADER_BYTES, Header, Kind};
-use ayre_proto::link::open::{Opener, Pace, SetUp};
+use ayre_proto::link::open::{Opener, SetUp};
+use ayre_proto::link::race::Pace;
 
 /// Frames of each channel for which the victim gets credit.
 const CREDIT: u32 = 64;

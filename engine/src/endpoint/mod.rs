@@ -653,7 +653,7 @@ impl Endpoint {
     }
 
     /// Peers that have died: everything with them ends.
-    // spec: ENV-8
+    // spec: ENV-8, ENV-40
     #[cold]
     fn mourn(&mut self) {
         while let Some(peer) = self.port.died.pop() {
@@ -674,6 +674,10 @@ impl Endpoint {
             self.by_peer.get_mut(peer.index()).and_then(Option::take);
             let forgotten = self.port.forget(peer);
             debug_assert!(forgotten.is_ok(), "it was connected");
+        }
+        // The next caller, who may be here before anything else is done, is let in.
+        if self.is_full {
+            self.look_for_room();
         }
     }
 

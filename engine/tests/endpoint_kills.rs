@@ -4,13 +4,14 @@
 mod common;
 
 use ayre::{
-    Access, Address, Combine, End, Endpoint, Fault, Number, Outgoing, PostError, Receive, RemoteId,
-    Sent, Span, Spans, Spin, Spot, Update, What, Window, Windows, Write,
+    Access, Address, Combine, End, Endpoint, EndpointOptions, Fault, Number, Outgoing, PostError,
+    Receive, RemoteId, Sent, Span, Spans, Spin, Spot, Update, What, Window, Windows, Write,
 };
 use common::random::fill;
 use common::system::held;
 use common::{Line, Process, Random, iterations, with_processes};
 use std::fs;
+use std::time::Duration;
 
 const PROCESSES: u64 = 4;
 const KEY: u64 = 9;
@@ -312,6 +313,66 @@ fn a_killed_process_harms_nobody_else() {
                 let mut ranks = (0..PROCESSES).map(|_| family.start()).collect();
                 one_round(&mut ranks, seed);
             }
+        },
+    );
+}
+
+/// One of two, of which the second one is stopped: it takes nothing, for longer than a process of
+/// another host would be waited for.
+fn sender_or_stopped(number: u64, line: &Line) {
+    let dead_after = Duration::from_millis(1);
+    let options = EndpointOptions::new().spin(Spin::SHARED);
+    let options = options.silence(dead_after).dead_after(dead_after);
+    let mut endpoint = Endpoint::open_with(&options).expect("an endpoint");
+    say(line, &endpoint.address());
+    let to = endpoint.remote(&hear(line)).expect("it is there");
+    let mut bytes = [number as u8; 64];
+    let bytes: Spans = span(&mut bytes).into();
+    let message = Outgoing { tag: Some(1), data: None, bytes, context: 0, delivered: false };
+    let mut full = 0;
+    while !line.has_word() {
+        if number == 0 {
+            match endpoint.send(to, &message) {
+                Ok(_) => full = 0,
+                Err(PostError::Busy(_)) => full += 1,
+                Err(PostError::Fault(fault)) => {
+                    assert_eq!(fault, Fault::PeerDead);
+                    return line.say(99);
+                }
+            }
+            if full > 0 && full % FULL == 0 {
+                line.say(FULL);
+            }
+        }
+        endpoint.progress(|_| {});
+        std::thread::yield_now();
+    }
+}
+
+/// Refusals in a row, for longer than the dead time.
+const FULL: u64 = 5_000;
+
+// spec: ENV-42, LIFE-15
+#[test]
+fn a_stopped_remote_of_this_host_is_busy_and_its_end_is_told_though_it_is_stopped() {
+    with_processes(
+        |number, line| sender_or_stopped(number, &line),
+        |family| {
+            let (mut sender, mut stopped) = (family.start(), family.start());
+            let both = [&sender, &stopped];
+            let addresses = both.map(|process| hear(&process.line));
+            say(&sender.line, &addresses[1]);
+            say(&stopped.line, &addresses[0]);
+            for _ in 0..2 {
+                stopped.stop();
+                assert_eq!(sender.line.hear(), FULL, "it is no dead one");
+                stopped.resume();
+            }
+            stopped.stop();
+            while sender.line.hear() != FULL {}
+            stopped.kill();
+            while sender.line.hear() != 99 {}
+            sender.succeeds();
         },
     );
 }

@@ -20,6 +20,18 @@ impl From<Errno> for Code {
             Errno::MFILE | Errno::NFILE => {
                 trouble::of_setup("a descriptor", &SetupError::Os { call: "open", errno: error })
             }
+            _ => Self::of_system(error),
+        }
+    }
+}
+
+impl Code {
+    /// What the system has refused. It says `EAGAIN` of a limit, of threads for example, which no
+    /// program gets past by trying again and again.
+    // spec: ENV-42
+    pub(crate) const fn of_system(error: Errno) -> Self {
+        match error {
+            Errno::AGAIN => Self(errno::ENOSPC),
             _ => Self(error.raw_os_error()),
         }
     }

@@ -16,6 +16,7 @@ use crate::trouble;
 use crate::wait::Wait;
 use ayre::{Lease, SetupError, guest};
 use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -134,7 +135,10 @@ impl Running {
         let charge = Arc::new(Charge { wards: Mutex::default(), wait, is_over: OnceLock::new() });
         let its = Arc::clone(&charge);
         let thread = guest::thread::start("ayre-mover", move || its.look_after());
-        let thread = thread.map_err(|error| Code(error.raw_os_error().unwrap_or(libc::EAGAIN)))?;
+        let thread = thread.map_err(|error| {
+            let errno = Errno::from_io_error(&error).unwrap_or(Errno::AGAIN);
+            refused(SetupError::Os { call: "pthread_create", errno })
+        })?;
         Ok(Self { charge, thread })
     }
 }

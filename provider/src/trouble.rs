@@ -85,7 +85,7 @@ pub(crate) fn of_setup(what: &str, error: &SetupError) -> Code {
 
 fn code_of_setup(error: &SetupError) -> Code {
     Code(match error {
-        SetupError::Os { errno, .. } => errno.raw_os_error(),
+        SetupError::Os { errno, .. } => return Code::of_system(*errno),
         SetupError::Exhausted(_) => errno::ENOSPC,
         SetupError::Memory { .. } => errno::ENOMEM,
         SetupError::Environment(_) | SetupError::Invalid(_) => errno::EINVAL,
@@ -125,7 +125,7 @@ pub(crate) fn of_reason(reason: &EndReason) -> Code {
             errno::ETIMEDOUT
         }
         EndReason::Restarted | EndReason::Forgotten => errno::ECONNRESET,
-        EndReason::Os { errno, .. } => errno.raw_os_error(),
+        EndReason::Os { errno, .. } => return Code::of_system(*errno),
         EndReason::Other(_) => errno::EOTHER,
         _ => return of_fault(reason.fault()),
     })
@@ -237,6 +237,8 @@ mod tests {
         let no_link = |why| SetupError::NoLink { peer: "the endpoint at 10.0.0.1".into(), why };
         for (error, code) in [
             (SetupError::Os { call: "memfd_create", errno: Errno::PERM }, errno::EPERM),
+            // A program would try again for ever.
+            (SetupError::Os { call: "pthread_create", errno: Errno::AGAIN }, errno::ENOSPC),
             (SetupError::PortsTaken("7000-7001".parse().unwrap()), errno::EADDRINUSE),
             (no_link(NoLink::NotOpen), errno::EHOSTUNREACH),
             (no_link(NoLink::Protection), errno::EKEYREJECTED),
@@ -244,5 +246,7 @@ mod tests {
         ] {
             assert_eq!(code_of_setup(&error), Code(code), "{error}");
         }
+        let reason = EndReason::Os { call: "pthread_create", errno: Errno::AGAIN };
+        assert_eq!(of_reason(&reason), Code(errno::ENOSPC));
     }
 }

@@ -48,7 +48,7 @@ pub(super) enum Call {
 
 /// For so long a call is tried again that is closed each time without a word.
 // spec: ENV-38
-const PATIENCE: Duration = Duration::from_secs(15);
+pub(super) const PATIENCE: Duration = Duration::from_secs(15);
 /// Callers that have not said who they are.
 const CALLERS_MAX: usize = 64;
 
@@ -116,6 +116,7 @@ impl Endpoint {
             toucher: Toucher::default(),
             wanted: VecDeque::new(),
             is_curbed: false,
+            stuck: None,
             shut_out: None,
             process: None,
             processors: None,
@@ -533,7 +534,7 @@ impl Endpoint {
         }
         known.ring_in = connection.inward.ring().map(|ring| ring.receiver());
         (known.peer, known.open, known.at) = (Some(peer), Some(remote), peer);
-        (known.ahead, known.shut_out) = (Ahead::default(), None);
+        (known.ahead, known.shut_out, known.stuck) = (Ahead::default(), None, None);
         known.standing = Standing::Connected;
         (known.closed, known.called) = (None, None);
         known.is_neighbour = !connection.is_carried() && !crowd::is_here(known.address.name());
@@ -575,5 +576,23 @@ mod tests {
                 assert_eq!((near.calls, near.port.linked), (0, 0), "no answer is waited for");
             }
         }
+    }
+
+    // spec: ENV-38, ENV-42
+    #[test]
+    fn who_closes_every_call_for_too_long_is_given_up_with_a_reason() {
+        let bytes = Spans::default();
+        let message = Outgoing { tag: None, data: None, bytes, context: 0, delivered: false };
+        let options = EndpointOptions::new().spin(Spin::SHARED).local();
+        let [mut near, far] = [0, 1].map(|_| Endpoint::open_with(&options).unwrap());
+        let remote = near.remote(&far.address()).unwrap();
+        assert_eq!(near.send(remote, &message), Err(Busy::Connecting.into()));
+        near.hang_up(remote);
+        let (now, known) = (Instant::now(), &mut near.remotes[remote.index()]);
+        known.closed = now.checked_sub(PATIENCE);
+        near.begin(remote, Call::Again(now));
+        while near.send(remote, &message).is_err_and(|error| error.is_busy()) {}
+        assert_eq!(near.send(remote, &message), Err(Fault::Refused.into()));
+        assert_eq!(near.reason(remote), Some(&EndReason::HungUp(PATIENCE)));
     }
 }

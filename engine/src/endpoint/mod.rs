@@ -32,6 +32,7 @@
 //! | `rest.rs` | letting others run, and sleeping until something comes |
 //! | `crowd.rs` | how many wait for this host's processors |
 //! | `slots.rs`, `ledger.rs` | what is under way, by key |
+//! | `stuck.rs` | remotes that live and take nothing |
 mod address;
 mod ahead;
 mod crowd;
@@ -53,6 +54,7 @@ mod receive;
 mod rest;
 mod send;
 mod slots;
+mod stuck;
 mod touch;
 mod touched;
 mod windows;
@@ -209,6 +211,8 @@ struct Remote {
     wanted: VecDeque<usize>,
     /// It was told to keep what it can keep, because we keep much of it.
     is_curbed: bool,
+    /// There was no room for it.
+    stuck: Option<stuck::Stuck>,
     /// One of the two has no memory for what the other one has sent: which.
     shut_out: Option<EndReason>,
     /// Whose memory it is that messages wait in for their receives; none before the first of them.

@@ -2,7 +2,7 @@
 use super::ledger::Entry;
 use super::{Context, End, Endpoint, Remote, RemoteId, What};
 use crate::connection::Executor;
-use crate::error::{Busy, Fault, PostError};
+use crate::error::{Fault, PostError};
 use crate::mem::page::Sleeper;
 use crate::mem::span::Spans;
 use arrayvec::ArrayVec;
@@ -207,7 +207,7 @@ impl Endpoint {
             }
         };
         match place {
-            None if bytes.len() <= LONG_MAX_HERE => Err(Busy::MessageLaneFull.into()),
+            None if bytes.len() <= LONG_MAX_HERE => Err(self.no_room(peer)),
             None => Ok(None),
             Some(place) => {
                 ahead.on_gone(bytes.len());
@@ -235,7 +235,8 @@ impl Endpoint {
     /// Makes sure that there is room in the lane for a record without bytes.
     pub(super) fn reserve(&mut self, peer: PeerId) -> Result<(), PostError> {
         let lane = &mut self.port.connection_mut(peer)?.messages_out;
-        lane.reserve((ENVELOPE_WORDS + 1) * 8).map_err(|_| Busy::MessageLaneFull.into())
+        let has_room = lane.reserve((ENVELOPE_WORDS + 1) * 8).is_ok();
+        if has_room { Ok(()) } else { Err(self.no_room(peer)) }
     }
 
     pub(super) fn push_record(
@@ -275,7 +276,7 @@ impl Endpoint {
         let pushed = connection.messages_out.push((Kind::GatedMessage, tag), head, bytes);
         if pushed.is_err() {
             self.port.make_room(peer);
-            return Err(Busy::MessageLaneFull.into());
+            return Err(self.no_room(peer));
         }
         connection.link.kick(Sleeper::Port);
         if connection.is_carried() {

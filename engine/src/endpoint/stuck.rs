@@ -1,0 +1,76 @@
+//! Remotes that live and take nothing, so that there is no room for more: the log says so. Nothing
+//! else happens, as nobody but they can end it.
+use super::Endpoint;
+use super::meet::PATIENCE;
+use crate::error::{Busy, PostError};
+use crate::log::tell;
+use ayre_proto::units::PeerId;
+use std::time::Instant;
+
+/// There is no room for a remote.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stuck {
+    /// Lines that it had taken then, and since when it has taken no more.
+    taken: u32,
+    since: Instant,
+    is_told: bool,
+}
+
+impl Stuck {
+    /// There is still no room, and so many lines were taken. Whether that is to be told.
+    fn look(place: &mut Option<Self>, taken: u32, now: Instant) -> bool {
+        let stuck = match place {
+            Some(stuck) if stuck.taken == taken => stuck,
+            _ => place.insert(Self { taken, since: now, is_told: false }),
+        };
+        let is_due = !stuck.is_told && now.saturating_duration_since(stuck.since) >= PATIENCE;
+        stuck.is_told |= is_due;
+        is_due
+    }
+}
+
+impl Endpoint {
+    /// What a call returns for whose records there is no room.
+    // spec: ENV-42
+    #[cold]
+    pub(super) fn no_room(&mut self, peer: PeerId) -> PostError {
+        let remote = self.by_peer.get(peer.index()).copied().flatten();
+        let taken =
+            self.port.connection(peer).map(|connection| connection.messages_out.given_back());
+        if let (Some(remote), Ok(taken)) = (remote, taken)
+            && let Some(known) = self.remotes.get_mut(remote.index())
+            && Stuck::look(&mut known.stuck, taken, Instant::now())
+        {
+            let (whom, time) = (self.describe(remote), PATIENCE.as_secs());
+            tell!(
+                WARN,
+                "{whom} has taken nothing for {time} s, and there is no room for more: it lives, \
+                 but is stopped, or its program does not get to its endpoint"
+            );
+        }
+        Busy::MessageLaneFull.into()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    // spec: ENV-42
+    #[test]
+    fn who_takes_nothing_is_told_of_once_and_anew_after_it_has_taken_something() {
+        let (mut place, start) = (None, Instant::now());
+        let told = |place: &mut _, taken, from: u64, to: u64| {
+            let times = (from..to).map(|second| start + Duration::from_secs(second));
+            times.filter(|now| Stuck::look(place, taken, *now)).count()
+        };
+        let patience = PATIENCE.as_secs();
+        assert_eq!(told(&mut place, 7, 0, patience), 0);
+        assert_eq!(told(&mut place, 7, patience, 10 * patience), 1, "once");
+        // It takes little, but some.
+        let slow: usize = (0..100).map(|taken| told(&mut place, taken, 0, patience)).sum();
+        assert_eq!(slow, 0);
+        assert_eq!(told(&mut place, 99, patience, 2 * patience), 1);
+    }
+}

@@ -140,6 +140,13 @@ impl Port {
             self.check_entry(batch.peer, entry)?;
         }
         self.check_batch_room(batch)?;
+        self.releases = true;
+        let last = self.post_all(batch);
+        self.releases = false;
+        last
+    }
+
+    fn post_all(&mut self, batch: &Batch<'_>) -> Result<Option<Ticket>, PostError> {
         let mut last = None;
         for Entry { work, options } in &batch.entries {
             let posted = match *work {

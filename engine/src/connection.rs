@@ -94,8 +94,7 @@ pub(crate) struct DirectEnd {
 /// Commands out, answers in.
 #[derive(Debug)]
 pub(crate) struct MediatedEnd {
-    /// Bytes of the longest record, head included.
-    pub(crate) record_max: usize,
+    pub(crate) cut: Cut,
     pub(crate) requests: Requests,
     pub(crate) responses: LaneReceiver,
     pub(crate) pending: Pending,
@@ -109,6 +108,24 @@ pub(crate) struct MediatedEnd {
     /// Notifications of the peer's commands that the program has taken; the responder counts on it,
     /// so it is not in memory that the peer can write.
     pub(crate) notes_taken: Arc<AtomicU64>,
+}
+
+/// How long the records are that transfers are cut into, in bytes, heads included.
+#[derive(Debug)]
+pub(crate) struct Cut {
+    /// The longest.
+    pub(crate) most: usize,
+    /// The longest that goes whole by the paths of a link, which its frames tell.
+    pub(crate) whole: Option<Arc<AtomicU64>>,
+}
+
+impl Cut {
+    /// The longest record that is worth posting.
+    // spec: MTU-1
+    pub(crate) fn worth(&self) -> usize {
+        // Relaxed: what is longer goes in pieces.
+        self.whole.as_ref().map_or(self.most, |whole| whole.load(Ordering::Relaxed) as usize)
+    }
 }
 
 /// Where commands go.
@@ -171,8 +188,7 @@ pub(crate) struct Agreement {
     pub(crate) link: Arc<Link>,
     pub(crate) out: Direction,
     pub(crate) inward: Direction,
-    /// Bytes of the longest record of a lane.
-    pub(crate) record_max: usize,
+    pub(crate) cut: Cut,
 }
 
 impl Agreement {
@@ -182,7 +198,8 @@ impl Agreement {
         (mode, link): (Mode, Arc<Link>),
         (out, inward): (Direction, Direction),
     ) -> Self {
-        Self { peer, mode, link, out, inward, record_max: RECORD_MAX }
+        let cut = Cut { most: RECORD_MAX, whole: None };
+        Self { peer, mode, link, out, inward, cut }
     }
 }
 
@@ -199,7 +216,7 @@ impl Connection {
     }
 
     pub(crate) fn new(agreed: Agreement) -> Self {
-        let Agreement { peer, mode, link, out, inward, record_max } = agreed;
+        let Agreement { peer, mode, link, out, inward, cut } = agreed;
         let is_carried = link.control.socket().is_none();
         let executor = match mode {
             Mode::Direct => Executor::Direct(DirectEnd {
@@ -208,7 +225,7 @@ impl Connection {
                 landing: Landing::default(),
             }),
             Mode::Mediated => Executor::Mediated(Box::new(MediatedEnd {
-                record_max,
+                cut,
                 requests: match is_carried {
                     false => Requests::Lane(out.requests().sender()),
                     true => Requests::Wire,

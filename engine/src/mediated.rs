@@ -197,7 +197,7 @@ impl Port {
         command: &Command,
         shape: &Shape,
     ) -> Result<u64, PostError> {
-        let initiator = self.id;
+        let (initiator, is_batch) = (self.id, self.releases);
         let connection = self.connection_mut(peer)?;
         let end = mediated(connection)?;
         if !end.pending.has_room() {
@@ -206,7 +206,7 @@ impl Port {
         if command.note_at_target(initiator).is_some() && end.note_credit() == 0 {
             return Err(Busy::RequestLaneFull.into());
         }
-        let limit = longest_piece(end, command);
+        let limit = longest_piece(end, command, is_batch);
         if shape.count(limit) > COMMANDS_MAX {
             return Err(Fault::TooLong.into());
         }
@@ -348,7 +348,9 @@ impl Port {
     /// Bytes of the longest put that is posted without waiting for the target.
     // spec: PUT-4
     pub(crate) fn longest_put_at_once(&mut self, peer: PeerId) -> u64 {
-        self.connection_mut(peer).and_then(mediated).map_or(u64::MAX, |end| longest_request(end))
+        self.connection_mut(peer)
+            .and_then(mediated)
+            .map_or(u64::MAX, |end| longest_request(end, false))
     }
 }
 
@@ -368,31 +370,36 @@ impl MediatedEnd {
     }
 }
 
-/// Room of the request lane that a put takes, or of what stands for it: lines, or frames.
+/// Room of the request lane that a put of a batch takes, or of what stands for it: lines, or
+/// frames.
 pub(crate) fn room_for(end: &MediatedEnd, shape: &Shape) -> u64 {
-    let pieces = shape.pieces(longest_request(end));
+    let longest = longest_request(end, true);
     match &end.requests {
         Requests::Lane(_) => {
+            let pieces = shape.pieces(longest);
             pieces.map(|piece| u64::from(lines_for(COMMAND_BYTES + piece.len as usize))).sum()
         }
-        Requests::Wire => shape.count(longest_request(end)),
+        Requests::Wire => shape.count(longest),
     }
 }
 
-fn longest_piece(end: &MediatedEnd, command: &Command) -> u64 {
+fn longest_piece(end: &MediatedEnd, command: &Command, is_batch: bool) -> u64 {
     match command.action {
         Action::Get => {
-            let record_max = end.record_max.min(RECORD_MAX & !7);
+            let record_max = end.cut.worth().min(RECORD_MAX & !7);
             half_of(end.responses.capacity()).min(record_max) as u64 - RESPONSE_BYTES as u64
         }
-        _ => longest_request(end),
+        _ => longest_request(end, is_batch),
     }
 }
 
-fn longest_request(end: &MediatedEnd) -> u64 {
+/// A batch finds room for all of it or for none, so what it posts is cut as if paths never changed.
+// spec: MTU-1, BATCH-2
+fn longest_request(end: &MediatedEnd, is_batch: bool) -> u64 {
     let longest = match &end.requests {
-        Requests::Lane(lane) => half_of(lane.capacity()).min(end.record_max),
-        Requests::Wire => end.record_max,
+        Requests::Lane(lane) => half_of(lane.capacity()).min(end.cut.most),
+        Requests::Wire if is_batch => end.cut.most,
+        Requests::Wire => end.cut.worth(),
     };
     (longest - COMMAND_BYTES) as u64
 }

@@ -54,6 +54,8 @@ pub struct Port {
     pub(crate) regions: Vec<Range<usize>>,
     /// Notifications that operations under way may still raise here.
     pub(crate) owed: usize,
+    /// A batch is being posted.
+    pub(crate) releases: bool,
     pub(crate) responder: Arc<Mutex<Responder>>,
     /// Whether the responder has anything to tell, so that looking takes no lock.
     pub(crate) any_news: Arc<AtomicBool>,
@@ -185,6 +187,7 @@ impl Port {
             notifications: VecDeque::with_capacity(NOTIFICATIONS_MAX),
             regions: Vec::new(),
             owed: 0,
+            releases: false,
             responder: Arc::new(Mutex::new(Responder::new(any_news.clone()))),
             any_news,
             staging: Box::new([0; RECORD_MAX]),

@@ -1,7 +1,7 @@
 //! Tables of links, which fit a terminal: the first says how each link is, the second what it has
 //! done and what room it has.
 
-use ayre::{BuffersReport, LinkReport, LinkState, PathState, WireReport, WireReports};
+use ayre::{BuffersReport, LinkReport, LinkState, PathReport, PathState, WireReport, WireReports};
 
 /// Characters that no line exceeds.
 const WIDTH_MAX: usize = 100;
@@ -34,7 +34,7 @@ impl Tables {
             }
         }
         if !tables.states.is_empty() {
-            let states = ["link", "paths", "round trip", "window", "flying"];
+            let states = ["link", "paths", "rtt", "window", "datagram"];
             tables.states.insert(0, cells(["process", "program", "rank", "peer"], states));
             let more = ["resyncs", "early", "credit", "buffers"];
             let heads = heads.iter().copied().chain(more);
@@ -74,8 +74,8 @@ fn state_cells(port: &WireReport, link: &LinkReport) -> Vec<String> {
         state(link),
         paths(link),
         link.round_trip_ns.map_or_else(|| "-".to_owned(), time),
-        format!("{:.1}", link.window),
-        link.in_flight.to_string(),
+        window(link),
+        datagram(link),
     ]
 }
 
@@ -126,14 +126,34 @@ fn paths(link: &LinkReport) -> String {
         .filter(|(_, count)| *count > 0)
         .map(|(name, count)| format!("{count} {name}"))
         .collect();
-    told.join(", ")
+    told.join(" ")
+}
+
+/// Frames that are under way, of those that may be.
+fn window(link: &LinkReport) -> String {
+    match link.window {
+        few @ ..10.0 => format!("{}/{few:.1}", link.in_flight),
+        many => format!("{}/{many:.0}", link.in_flight),
+    }
+}
+
+/// Bytes of the longest datagram that every path takes whole; behind it, where that was more, what
+/// it was when the link was opened.
+fn datagram(link: &LinkReport) -> String {
+    let least = |of: fn(&PathReport) -> u32| link.paths.iter().map(of).min().unwrap_or(0);
+    match (least(|path| path.datagram), least(|path| path.datagram_at_opening)) {
+        (0, _) => "-".to_owned(),
+        (now, opened) if now == opened => now.to_string(),
+        (now, opened) => format!("{now}/{opened}"),
+    }
 }
 
 /// Nanoseconds as people read them.
 fn time(ns: u64) -> String {
     match ns {
-        0..10_000_000 => format!("{:.1} us", ns as f64 / 1e3),
-        _ => format!("{:.1} ms", ns as f64 / 1e6),
+        0..1_000_000 => format!("{:.1} us", ns as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
+        _ => format!("{:.1} s", ns as f64 / 1e9),
     }
 }
 
@@ -200,6 +220,7 @@ mod tests {
             json!({
                 "from": "127.0.0.1:1", "to": "127.0.0.1:2", "state": state,
                 "sent": 0, "delivered": 0, "lost": 0, "deaths": 0, "returns": 0,
+                "datagram": 1184, "datagram_at_opening": 8972,
             })
         };
         let paths = ["live", "suspect", "dead", "dead"].map(path);
@@ -247,6 +268,22 @@ mod tests {
         assert_eq!(counts[0].len(), counts[1].len());
     }
 
+    // spec: WIRE-8
+    #[test]
+    fn how_long_datagrams_may_be_is_shown_and_how_long_they_were() {
+        let mut seen = wide("job");
+        let shown = |seen: &WireReports| tables(seen).states[1].last().cloned();
+        assert_eq!(shown(&seen).as_deref(), Some("1184/8972"));
+        let link = &mut seen.reports[0].links[0];
+        link.paths.iter_mut().for_each(|path| path.datagram = 8972);
+        assert_eq!(shown(&seen).as_deref(), Some("8972"));
+        seen.reports[0].links[0].paths[2].datagram = 512;
+        assert_eq!(shown(&seen).as_deref(), Some("512/8972"), "the shortest of all paths");
+        let link = &mut seen.reports[0].links[0];
+        link.paths.iter_mut().for_each(|path| path.datagram = 0);
+        assert_eq!(shown(&seen).as_deref(), Some("-"), "an older version tells nothing");
+    }
+
     #[test]
     fn no_line_is_wider_than_a_terminal() {
         for program in ["job", "a_program_of_a_name_that_alone_would_fill_half_of_a_line_of_text"] {
@@ -260,7 +297,7 @@ mod tests {
     fn a_programs_name_is_cut_only_where_a_line_would_be_too_wide() {
         let name = "a_program_of_a_long_name";
         let mut seen = wide(name);
-        assert_eq!(tables(&seen).states[1][PROGRAM], "a_prog.");
+        assert_eq!(tables(&seen).states[1][PROGRAM], "a_progra.");
         let link = &mut seen.reports[0].links[0];
         link.paths.truncate(1);
         assert_eq!(tables(&seen).states[1][PROGRAM], name);
@@ -289,7 +326,8 @@ mod tests {
 
     #[test]
     fn times_have_units() {
-        assert_eq!((time(1500), time(25_000_000)), ("1.5 us".to_owned(), "25.0 ms".to_owned()));
+        let times = [1500, 25_000_000, 9_999_900_000].map(time);
+        assert_eq!(times, ["1.5 us", "25.0 ms", "10.0 s"]);
     }
 
     #[test]

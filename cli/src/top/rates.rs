@@ -146,7 +146,8 @@ mod tests {
         assert_eq!((cell("sent/s"), cell("arrived/s")), ("40", "40"));
         assert_eq!((cell("again/s"), cell("again")), ("0", "10"));
         assert_eq!((cell("paths"), cell("credit")), ("1 dead", "61"));
-        assert_eq!((cell("link"), cell("round trip")), ("open, sealed", "20.0 us"));
+        assert_eq!((cell("link"), cell("rtt")), ("open, sealed", "20.0 us"));
+        assert_eq!((cell("window"), cell("datagram")), ("3/8.5", "-"));
         assert_eq!((cell("early"), cell("resyncs"), cell("buffers")), ("6", "7", "8/9/15"));
         assert!(traffic.summary.contains("ports 1  links 1") && traffic.summary.ends_with("2"));
     }

@@ -54,6 +54,8 @@ pub(crate) trait Pack {
     ) -> Result<(), Full>;
     /// Longest record.
     fn longest(&self) -> usize;
+    /// Longest record that goes whole by the link's paths.
+    fn whole(&self) -> usize;
     /// Longest record that is worth packing next on a channel: what fills the frame that is being
     /// filled up, or else a new one.
     fn share(&self, channel: Channel) -> usize;

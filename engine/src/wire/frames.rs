@@ -9,6 +9,7 @@ use super::counts::is_after;
 use super::crc::crc32c;
 use super::early::Early;
 use super::net::{LINE_BYTES, Shared};
+use crate::sync::{AtomicU64, Ordering};
 use ayre_proto::link::frame::{
     CHANNELS, Channel, Digest, Flags, HEAD_BYTES, HEADER_BYTES, Packer, RecordKind,
 };
@@ -36,6 +37,8 @@ pub(crate) struct Frames {
     /// that theirs do. A record that is longer has a frame of its own.
     limit: u16,
     filled: usize,
+    /// Bytes of the longest record of such a payload, for those who cut what they post.
+    whole: Arc<AtomicU64>,
     channels: Box<[Queues; CHANNELS]>,
 }
 
@@ -111,6 +114,7 @@ impl Frames {
             room,
             limit: u16::MAX,
             filled: room,
+            whole: Arc::new(AtomicU64::new((room - HEAD_BYTES) as u64)),
             channels: Box::new(std::array::from_fn(|_| queues())),
         }
     }
@@ -134,6 +138,18 @@ impl Frames {
         let least = self.room - usize::from(frame_max).saturating_sub(HEADER_BYTES).min(self.room);
         // So much less that frames are whole lines, or as long as they were.
         self.filled = self.room.saturating_sub(least.next_multiple_of(LINE_BYTES));
+        // Relaxed: whoever goes by what was there before posts what goes in pieces.
+        self.whole.store(self.whole() as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes of the longest record that goes whole.
+    pub(crate) fn whole(&self) -> usize {
+        self.filled.saturating_sub(HEAD_BYTES)
+    }
+
+    /// The same for others, as it changes.
+    pub(crate) fn whole_shared(&self) -> &Arc<AtomicU64> {
+        &self.whole
     }
 
     /// Bytes of the longest record.
@@ -145,7 +161,7 @@ impl Frames {
     /// where little is left of that.
     pub(crate) fn share(&self, channel: Channel) -> usize {
         let filled = self.of(channel).filling.as_ref().map_or(0, |filling| filling.len);
-        let longest = self.filled.saturating_sub(HEAD_BYTES);
+        let longest = self.whole();
         let left = longest.saturating_sub(filled);
         if left < longest / 16 { longest } else { left }
     }
@@ -397,6 +413,30 @@ mod tests {
             let rest: Vec<_> = records.collect();
             assert!(rest.iter().all(|record| record.kind == RecordKind::Filler));
             assert!(rest.iter().all(|record| record.bytes.iter().all(|byte| *byte == 0)));
+        }
+    }
+
+    /// What is cut by what the frames tell goes whole, whatever paths take, and nearly fills them.
+    // spec: MTU-8
+    #[test]
+    fn a_record_that_is_cut_by_what_paths_take_goes_whole() {
+        let mut frames = Frames::new((8972 - HEADER_BYTES) & !7);
+        let whole = frames.whole_shared().clone();
+        // Relaxed: there is one thread.
+        let told = || whole.load(Ordering::Relaxed) as usize;
+        assert_eq!(told(), frames.longest());
+        for (seq, limit) in (0..).zip([8972, 4000, 1440, 1152, 480, 1440, 8972_u16]) {
+            frames.set_limit(limit);
+            let len = told();
+            assert_eq!(len, frames.whole());
+            assert!(len.is_multiple_of(8) && len + 200 >= usize::from(limit), "{len} of {limit}");
+            frames.append(Channel::Posted, (RecordKind::Command, 1), 64, |_| {});
+            frames.append(Channel::Posted, (RecordKind::Command, 2), len, |_| {});
+            for seq in [2 * seq, 2 * seq + 1] {
+                frames.depart((Channel::Posted, seq), 0);
+                assert!(frames.sent(Channel::Posted, seq).len() <= usize::from(limit));
+                frames.arrived(Channel::Posted);
+            }
         }
     }
 

@@ -15,6 +15,7 @@ pub(crate) use super::ways::Way;
 use super::ways::{Seen, Ways};
 use crate::connection::Name;
 use crate::mediated::Ask;
+use crate::sync::AtomicU64;
 use ayre_proto::lane::Malformed;
 use ayre_proto::link::end::{End, EndEffects, Heard, Part};
 use ayre_proto::link::frame::{
@@ -114,9 +115,9 @@ impl LinkEnd {
     }
 
     /// Where the paths lead is known. Until the other side has learned it, its frames of all paths
-    /// come by one.
-    pub(crate) fn know_ways(&mut self) {
-        self.line.ways.know();
+    /// come by one. Where they could lead as well, the link was asked for.
+    pub(crate) fn know_ways(&mut self, asked: Vec<Way>) {
+        self.line.ways.know(asked);
     }
 
     /// Frames are written down before they are sealed.
@@ -142,6 +143,11 @@ impl LinkEnd {
     /// Bytes of the longest record.
     pub(crate) fn record_max(&self) -> usize {
         self.line.frames.longest()
+    }
+
+    /// Bytes of the longest one that goes whole, as that changes.
+    pub(crate) fn record_whole(&self) -> Arc<AtomicU64> {
+        self.line.frames.whole_shared().clone()
     }
 
     /// Whether a command of `len` bytes finds room.
@@ -263,6 +269,7 @@ impl LinkEnd {
         if is_due {
             let mut fx = Sending { line: &mut self.line, outboxes };
             self.machine.on_time(now, &mut fx);
+            self.seek(now, outboxes);
             if self.line.frames.limit() != self.machine.frame_max() {
                 self.change_length();
             }
@@ -384,10 +391,24 @@ impl LinkEnd {
         let Header { path, packet, echo, .. } = *header;
         let seen = Seen { path, packet, echo: echo.map(|echo| echo.stamp), len, is_new };
         let timeout = self.machine.rtt().timeout();
-        if let Some(to) = self.line.ways.on_frame(from, &seen, (now, timeout))
-            && self.machine.challenge(path, now, &mut Asking { line: &mut self.line, outboxes, to })
-        {
-            self.line.ways.asked(path, now);
+        if let Some(to) = self.line.ways.on_frame(from, &seen, (now, timeout)) {
+            self.challenge((path, to), now, outboxes);
+        }
+    }
+
+    /// Where nothing is heard, a probe goes by another way, too.
+    // spec: PATH-13
+    fn seek(&mut self, now: u64, outboxes: &mut [Outbox]) {
+        let timeout = self.machine.rtt().timeout();
+        if let Some(to) = self.line.ways.sought(now, timeout) {
+            self.challenge((0, to), now, outboxes);
+        }
+    }
+
+    /// Asks for a sign of life by a way that may become a path's.
+    fn challenge(&mut self, (path, to): (u8, Way), now: u64, outboxes: &mut [Outbox]) {
+        if self.machine.challenge(path, now, &mut Asking { line: &mut self.line, outboxes, to }) {
+            self.line.ways.asked(path, to, now);
         }
     }
 
@@ -567,6 +588,10 @@ impl Pack for Loading<'_> {
         self.line.frames.longest()
     }
 
+    fn whole(&self) -> usize {
+        self.line.frames.whole()
+    }
+
     fn share(&self, channel: Channel) -> usize {
         self.line.frames.share(channel)
     }
@@ -609,6 +634,7 @@ impl EndEffects for Sending<'_> {
     }
 
     fn is_port_closed(&mut self) -> bool {
+        self.line.ways.seek();
         let ways = self.line.ways.iter();
         ways.fold(false, |closed, way| {
             let outbox = &mut self.outboxes[way.net];

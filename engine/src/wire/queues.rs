@@ -24,7 +24,7 @@ const LINES_MAX: u32 = 1 << 17;
 pub(crate) struct Feed {
     number: u32,
     lane: LaneReceiver,
-    /// A record that is longer than a frame, and how much of it has gone.
+    /// A record that is longer than a frame that goes whole, and how much of it has gone.
     long: Vec<u8>,
     gone: usize,
 }
@@ -60,7 +60,7 @@ impl Feed {
             // The lane is the producer's, which is our own program.
             let Ok(status) = status else { return Ok(()) };
             let len = status.len as usize;
-            if len > frames.longest() {
+            if len > frames.whole() {
                 self.long.resize(len, 0);
                 self.lane.copy(0, &mut self.long);
                 self.gone = 0;
@@ -79,7 +79,7 @@ impl Feed {
     fn pass_long(&mut self, frames: &mut impl Pack) -> Result<(), Full> {
         while self.gone < self.long.len() {
             let left = &self.long[self.gone..];
-            let len = left.len().min(frames.longest() & !7);
+            let len = left.len().min(frames.share(Channel::Posted) & !7);
             let last = len == left.len();
             let kind = if last { RecordKind::Queue } else { RecordKind::QueuePart };
             let part = &left[..len];

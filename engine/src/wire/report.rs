@@ -166,6 +166,12 @@ pub struct PathReport {
     pub deaths: u64,
     /// Times that it was taken back.
     pub returns: u64,
+    /// Bytes of the longest datagram that it takes whole, as far as is known; 0 is not told.
+    #[serde(default)]
+    pub datagram: u32,
+    /// The same when the link was opened.
+    #[serde(default)]
+    pub datagram_at_opening: u32,
 }
 
 /// Whether a path takes frames.
@@ -368,7 +374,19 @@ impl Wire {
             let paths::Counters { sent, delivered, lost, deaths, returns } = paths.counters(id)?;
             let (from, to) = (self.nets.get(way.net)?.local(), way.to);
             let state = path_state(paths, id);
-            Some(PathReport { from, to, state, sent, delivered, lost, deaths, returns })
+            let [datagram, datagram_at_opening] = link.datagrams(number);
+            Some(PathReport {
+                from,
+                to,
+                state,
+                sent,
+                delivered,
+                lost,
+                deaths,
+                returns,
+                datagram,
+                datagram_at_opening,
+            })
         };
         (0..).zip(link.ways()).filter_map(report).collect()
     }

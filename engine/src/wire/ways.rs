@@ -45,6 +45,12 @@ pub(super) struct Ways {
     are_known: bool,
     /// Of all frames that come, [`Ways::on_frame`] is told.
     listens: bool,
+    /// Those by which this side has asked for the link, which goes by one of them; and how often
+    /// another one was tried since.
+    asked: Vec<Way>,
+    turns: usize,
+    /// Nothing is heard: another one is to be tried.
+    seeks: bool,
 }
 
 /// Where a path leads.
@@ -79,14 +85,40 @@ impl Ways {
             newest: 0,
             are_known: false,
             listens: false,
+            asked: Vec::new(),
+            turns: 0,
+            seeks: false,
         }
     }
 
-    /// This side has opened the link by them. Until the other side has learned them, its frames of
-    /// all paths come by one.
-    pub(super) fn know(&mut self) {
-        self.are_known = true;
+    /// This side has opened the link by them, or by one of those that it has asked by. Until the
+    /// other side has learned them, its frames of all paths come by one.
+    pub(super) fn know(&mut self, asked: Vec<Way>) {
+        (self.are_known, self.asked) = (true, asked);
         self.leads.iter_mut().for_each(|lead| lead.is_heard = true);
+    }
+
+    /// Nothing is heard, and a probe goes.
+    #[cold]
+    pub(super) fn seek(&mut self) {
+        self.seeks = !self.asked.is_empty();
+    }
+
+    /// By which way beside the path's a probe is to go, too: one from which something has come, or
+    /// the next of those by which the link was asked for.
+    // spec: PATH-13
+    pub(super) fn sought(&mut self, now: u64, timeout: u64) -> Option<Way> {
+        if !std::mem::take(&mut self.seeks) {
+            return None;
+        }
+        let lead = self.leads.first()?;
+        self.turns += 1;
+        let other = lead.other.as_ref().filter(|_| self.turns % 2 == 1);
+        if let Some(other) = other.filter(|other| other.is_shown || other.is_due(now, timeout)) {
+            return Some(other.way);
+        }
+        let mut next = self.asked.iter().filter(|way| **way != lead.way).cycle();
+        next.nth(self.turns / 2).copied()
     }
 
     /// The next frame that comes is told of, whichever way it comes.
@@ -161,10 +193,10 @@ impl Ways {
         other.is_due(now, timeout).then_some(from)
     }
 
-    /// A sign of life was asked for by the other way of a path.
-    pub(super) fn asked(&mut self, path: u8, now: u64) {
+    /// A sign of life was asked for by this way, which may be the other one of a path.
+    pub(super) fn asked(&mut self, path: u8, by: Way, now: u64) {
         let other = self.leads.get_mut(usize::from(path)).and_then(|lead| lead.other.as_mut());
-        if let Some(other) = other {
+        if let Some(other) = other.filter(|other| other.way == by) {
             other.asked_at = Some(now);
             other.sent += CHALLENGE_BYTES;
         }
@@ -224,7 +256,7 @@ mod tests {
                 return;
             }
             if let Some(way) = self.ways.on_frame(way(host), &seen, (self.now, TIMEOUT)) {
-                self.ways.asked(0, self.now);
+                self.ways.asked(0, way, self.now);
                 self.asked.push((way, self.now));
             }
         }
@@ -332,7 +364,7 @@ mod tests {
     fn an_opener_follows_an_acceptor_whose_address_has_changed_and_keeps_its_paths_apart() {
         let mut link = Link::new();
         link.ways = Ways::new(vec![way(1), way(2)]);
-        link.ways.know();
+        link.ways.know(Vec::new());
         for _ in 0..100 {
             link.new_frame(2, link.last_asked());
         }
@@ -346,6 +378,36 @@ mod tests {
         }
         assert!(link.leads_to(3) && link.now >= since + TIMEOUT, "the old way was silent");
         assert_eq!(link.ways.get(1), Some(way(2)));
+    }
+
+    /// Where nothing is heard, an opener tries the other ways in turn, and every second time the
+    /// one from which something has come; an acceptor knows none.
+    // spec: PATH-13
+    #[test]
+    fn an_opener_that_hears_nothing_tries_the_other_ways_that_it_has_asked_by() {
+        let mut link = Link::new();
+        let sought = |link: &mut Link| {
+            link.ways.seek();
+            link.ways.sought(link.now, TIMEOUT)
+        };
+        assert_eq!(sought(&mut link), None, "it has not asked");
+        link.ways.know([1, 2, 3].map(way).into());
+        assert_eq!(link.ways.sought(link.now, TIMEOUT), None, "something is heard");
+        let hosts: Vec<_> = (0..8).map(|_| sought(&mut link)).collect();
+        for host in [2, 3] {
+            assert!(hosts.contains(&Some(way(host))), "{hosts:?}");
+        }
+        assert!(!hosts.contains(&Some(way(1))), "that is the path's own");
+        link.new_frame(3, None);
+        link.now += TIMEOUT;
+        let hosts: Vec<_> = (0..8)
+            .map(|_| {
+                link.now += TIMEOUT;
+                sought(&mut link)
+            })
+            .collect();
+        assert!(hosts.iter().step_by(2).filter(|host| **host == Some(way(3))).count() >= 3);
+        assert!(hosts.contains(&Some(way(2))), "who sends copies keeps it from no other way");
     }
 
     #[test]

@@ -154,6 +154,11 @@ impl Lengths {
         self.paths[usize::from(path) % PATHS].limit
     }
 
+    /// The same when the link was opened.
+    pub fn limit_at_opening(&self, path: u8) -> u16 {
+        self.paths[usize::from(path) % PATHS].most
+    }
+
     /// Bytes of the longest frame that goes whole by all paths.
     #[inline]
     pub(super) const fn of_all(&self) -> u16 {

@@ -5,9 +5,11 @@ use super::super::queues::{Feed, Sink};
 use super::tell::{About, PATIENCE};
 use super::*;
 use crate::bell::own_bell;
+use crate::control::Packet;
 use crate::mem::fence::Fencing;
 use crate::mem::layout::LaneSizes;
 use crate::mem::page::{OwnPage, PeerPage};
+use crate::queue;
 use crate::responder::Served;
 use crate::sync::{AtomicBool, Ordering};
 use ayre_proto::alu::{Atomic, AtomicOp, Width};
@@ -16,6 +18,7 @@ use ayre_proto::execute::{Action, Command};
 use ayre_proto::link::frame::Flags;
 use ayre_proto::notify::Classes;
 use ayre_proto::units::{Claim, Key};
+use rustix::fd::AsFd;
 
 /// Records that were packed, as many as there is room for.
 #[derive(Default)]
@@ -24,6 +27,9 @@ struct Paper {
     room: usize,
     now: u64,
 }
+
+/// Bytes of the longest record that goes whole.
+const WHOLE: usize = 512;
 
 impl Pack for Paper {
     fn pack(
@@ -44,6 +50,10 @@ impl Pack for Paper {
 
     fn longest(&self) -> usize {
         1024
+    }
+
+    fn whole(&self) -> usize {
+        WHOLE
     }
 
     fn share(&self, _: Channel) -> usize {
@@ -309,6 +319,36 @@ fn commands_count_as_executed_once_their_responses_have_come() {
     );
     // Relaxed: as above.
     assert_eq!(port.done.load(Ordering::Relaxed), 2);
+}
+
+/// It is enqueued whole, and its parts fill up frames.
+// spec: MTU-8, WIRE-5
+#[test]
+fn a_record_of_a_queue_that_does_not_go_whole_goes_in_parts() {
+    let offered = || Feed::offered([7, 64, 0, 0, 0, 0, 0], &[]).unwrap();
+    let lane_of = |packet: &Packet| {
+        let file = packet.fds.first().unwrap();
+        let mapping = Mapping::foreign(file.as_fd(), queue::file_len(64), true).unwrap();
+        queue::lane(&Arc::new(mapping), 64)
+    };
+    let ((mut feed, here), (_, there)) = (offered(), offered());
+    let (mut producer, mut consumer) = (lane_of(&here).sender(), lane_of(&there).receiver());
+    let mut sink = Sink::over(&there, &[]).unwrap();
+    for (len, parts) in [(90, 1), (WHOLE, 1), (WHOLE + 1, 6), (1000, 11)] {
+        producer.push((Kind::Record, 0), [], &vec![len as u8; len]).unwrap();
+        let mut sheet = paper(100);
+        feed.pass(&mut sheet).unwrap();
+        assert_eq!(sheet.records.len(), parts, "{len} bytes");
+        for (index, (_, kind, _, bytes)) in (1..).zip(&sheet.records) {
+            assert!(consumer.peek().is_none(), "it is not whole");
+            let is_last = index == parts;
+            assert_eq!(*kind == RecordKind::Queue, is_last);
+            sink.take(bytes, is_last).unwrap();
+        }
+        let status = consumer.peek().unwrap().unwrap();
+        assert_eq!(status.len as usize, len);
+        consumer.consume(&status);
+    }
 }
 
 // spec: WIRE-5, WIRE-9

@@ -54,6 +54,13 @@ impl LinkEnd {
         datagram_max.saturating_sub(sealing(self.is_sealed())).min(usize::from(u16::MAX)) as u16
     }
 
+    /// Bytes of the longest datagram that a path takes whole, and what that was at first.
+    pub(crate) fn datagrams(&self, path: u8) -> [u32; 2] {
+        let lengths = self.machine.lengths();
+        let frames = [lengths.limit(path), lengths.limit_at_opening(path)];
+        frames.map(|bytes| u32::from(bytes) + sealing(self.is_sealed()) as u32)
+    }
+
     /// Datagrams may be longer than before, or have to be shorter.
     // spec: MTU-1
     #[cold]

@@ -1,6 +1,6 @@
 //! Links that come up: what is asked, accepted, refused and confirmed.
 use super::{Arrived, Links, NO_ANSWER, Slot, send_bare, token_of};
-use crate::connection::{Agreement, Link, Mode};
+use crate::connection::{Agreement, Cut, Link, Mode};
 use crate::control::Channel;
 use crate::mem::fence::{Fencing, expedited};
 use crate::mem::layout::{Direction, LaneSizes};
@@ -364,7 +364,7 @@ impl Links {
         let agreed = (agreement, limits, sizes);
         let connection = self.make_link(peer, agreed, (keys, ways), (index, now));
         if let Some(link) = self.slots.open_mut(index) {
-            link.know_ways();
+            link.know_ways(if request.is_race { request.ways.clone() } else { Vec::new() });
         }
         let answer_by = now.saturating_add(NO_ANSWER);
         self.bring(Arrived { index, connection, name, request: Some(request), answer_by });
@@ -443,10 +443,10 @@ impl Links {
         if let Some(taps) = &self.taps {
             end.write_down(taps.clone());
         }
-        let record_max = end.record_max();
+        let cut = Cut { most: end.record_max(), whole: Some(end.record_whole()) };
         self.put(index, Slot::Open(Box::new(end)));
         // Until its host is asked, it sends nothing long.
         self.has_questions = true;
-        Agreement { peer, mode: Mode::Mediated, link, out, inward, record_max }
+        Agreement { peer, mode: Mode::Mediated, link, out, inward, cut }
     }
 }

@@ -64,8 +64,8 @@ pub const SETTINGS: &[Setting] = &[
         values: "interfaces, networks or addresses of this host, up to four, with commas between: \
                  `eth1`, `10.1.0.0/16`, `10.1.0.7`; of endpoints also `none`",
         default: "all addresses that others may reach, of which each link uses one that answers",
-        meaning: "Where other hosts reach the ranks, one for each path, and all paths are used. \
-                  Stronger: `ayre run --net`",
+        meaning: "Where other hosts reach the ranks, and ports whose programs name no addresses, \
+                  one for each path, and all paths are used. Stronger: `ayre run --net`",
         check: |text| net_words(text).map(drop),
     },
     Setting {

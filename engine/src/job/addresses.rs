@@ -1,14 +1,13 @@
 //! Which addresses of this host other hosts reach, and how a rank tells others where it is.
 use super::wrong;
 use crate::error::SetupError;
-use crate::wire::NetOptions;
+use crate::settings;
+use crate::wire::PLACES_MAX;
 use crate::wire::interfaces::{self, HostAddress, is_link_local};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 /// One for each path.
 const PATHS_MAX: usize = 4;
-/// Of a rank that may be found at any of them.
-const ANY_MAX: usize = 8;
 /// Stands before the addresses of such a rank.
 const ANY: &str = "any";
 
@@ -35,7 +34,7 @@ impl Whereabouts {
         let mut words = words.peekable();
         let is_any = words.next_if_eq(&ANY).is_some();
         let at: Vec<SocketAddr> = words.map(str::parse).collect::<Result<_, _>>().ok()?;
-        let most = if is_any { ANY_MAX } else { PATHS_MAX };
+        let most = if is_any { PLACES_MAX } else { PATHS_MAX };
         let is_some = !is_any || !at.is_empty();
         let is_sound = is_some && at.len() <= most && at.iter().copied().all(is_of_a_host);
         is_sound.then_some(Self { is_any, at })
@@ -54,39 +53,11 @@ fn is_of_a_host(at: SocketAddr) -> bool {
     at.port() != 0 && !at.ip().is_unspecified() && !at.ip().is_multicast()
 }
 
-/// Where a rank is open to other hosts.
-#[derive(Debug)]
-pub(super) enum Places {
-    /// At these addresses of this host, each a path of each link.
-    Paths(Vec<IpAddr>),
-    /// At all of these that can be had.
-    Any(Vec<SocketAddr>),
-}
-
-impl Places {
-    /// At what the user has named, or else wherever others may reach this host.
-    // spec: LIFE-36
-    pub(super) fn of(wanted: &[String]) -> Result<Self, SetupError> {
-        if !wanted.is_empty() {
-            return host_addresses(wanted).map(Self::Paths);
-        }
-        let usable = interfaces::usable();
-        Ok(Self::Any(usable.iter().take(ANY_MAX).map(|found| found.at(0)).collect()))
-    }
-
-    /// Options of a port that is open there.
-    pub(super) fn open(&self, options: NetOptions) -> NetOptions {
-        match self {
-            Self::Any(at) => options.at_places(at.clone(), true),
-            Self::Paths(ips) => {
-                ips.iter().fold(options, |options, ip| options.at(SocketAddr::new(*ip, 0)))
-            }
-        }
-    }
-
-    pub(super) const fn are_any(&self) -> bool {
-        matches!(self, Self::Any(_))
-    }
+/// The addresses of this host that the user has named, one for each path; none where it is all.
+// spec: LIFE-23
+pub(crate) fn addresses_of_user() -> Result<Vec<IpAddr>, SetupError> {
+    let named = settings::net()?;
+    host_addresses(&named).map_err(|why| settings::wrong(settings::NET, &named.join(","), &why))
 }
 
 /// The addresses of this host that are meant by words, one for each path: what `ayre run --net`
@@ -171,8 +142,6 @@ mod tests {
         let error = host_addresses(&["no-such-interface".to_owned()]).unwrap_err().to_string();
         assert!(error.contains("lo 127.0.0.1"), "{error}");
         assert!(host_addresses(&[]).unwrap().is_empty());
-        let Places::Any(at) = Places::of(&[]).unwrap() else { panic!("nothing was wanted") };
-        assert!((1..=ANY_MAX).contains(&at.len()), "{at:?}");
     }
 
     // spec: LIFE-26, LIFE-36
@@ -181,7 +150,7 @@ mod tests {
         let read = |text: &str| Whereabouts::of_words(text.split(',').filter(|w| !w.is_empty()));
         let written = |text: &str| read(text).map(|read| read.words().join(","));
         let longest = "[1111:2222:3333:4444:5555:6666:7777:8888]:65535";
-        let any = [&["any"][..], &[longest; ANY_MAX]].concat().join(",");
+        let any = [&["any"][..], &[longest; PLACES_MAX]].concat().join(",");
         for text in ["", "10.0.0.1:7", "10.0.0.1:7,[fd00::1]:9", "any,[fe80::1]:7", &any] {
             assert_eq!(written(text).as_deref(), Some(text));
             assert!(text.len() <= TEXT_CHARS_MAX);

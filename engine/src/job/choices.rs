@@ -1,5 +1,5 @@
 //! What the user of a job chooses by variables, whatever launcher starts it.
-use super::host_addresses;
+use super::addresses::addresses_of_user;
 use crate::connection::Mode;
 use crate::error::SetupError;
 use crate::settings;
@@ -11,8 +11,6 @@ pub(super) struct Choices {
     pub(super) mode: Mode,
     /// Links to other hosts are neither encrypted nor authenticated.
     pub(super) plain: bool,
-    /// Where to be open to other hosts: interfaces, networks or addresses, one for each path.
-    pub(super) net: Vec<String>,
     pub(super) ethernet: Ethernet,
     /// What is done to what is sent there.
     pub(super) faults: Option<Plan>,
@@ -23,15 +21,10 @@ impl Choices {
     // spec: LIFE-2, LIFE-8, LIFE-30, SEAL-12
     pub(super) fn read() -> Result<Self, SetupError> {
         settings::check()?;
-        let net = settings::net()?;
-        if !net.is_empty() {
-            host_addresses(&net)
-                .map_err(|why| settings::wrong(settings::NET, &net.join(","), &why))?;
-        }
+        addresses_of_user()?;
         Ok(Self {
             mode: settings::mode()?.unwrap_or(Mode::Direct),
             plain: settings::is_plain()?.unwrap_or(false),
-            net,
             ethernet: settings::ethernet()?.unwrap_or(Ethernet::IfAllowed),
             faults: settings::faults()?,
         })

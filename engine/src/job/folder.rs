@@ -5,7 +5,7 @@
 //! Where the job has several hosts, the directory is that of one of them: a rank of another one has
 //! a file `<rank>.addr` there, which says where its port is open to other hosts, and
 //! `key` holds what protects the links.
-use super::addresses::{Places, Whereabouts};
+use super::addresses::Whereabouts;
 use super::choices::Choices;
 use super::{Beginning, Job, Route, wrong, wrong_variable};
 use crate::error::SetupError;
@@ -121,12 +121,9 @@ impl Folder {
         Ok(Zeroizing::new(Zeroizing::new(file).trim().to_owned()))
     }
 
-    /// Where to be open to other hosts.
-    pub(super) fn places(&self, choices: &Choices) -> Result<Places, SetupError> {
-        match &self.addresses[..] {
-            [] => Places::of(&choices.net),
-            told => Ok(Places::Paths(told.to_vec())),
-        }
+    /// Where the launcher has this rank be open to other hosts, if it says so.
+    pub(super) fn addresses(&self) -> &[IpAddr] {
+        &self.addresses
     }
 
     /// Has the launcher tell the other hosts where this rank is.

@@ -22,6 +22,7 @@ mod pmix;
 pub(crate) mod processors;
 mod secret;
 
+pub(crate) use addresses::addresses_of_user;
 pub use addresses::host_addresses;
 pub(crate) use host::{
     network_namespace, number as host_number, online as host_processors, ranks_here,
@@ -35,10 +36,11 @@ use crate::log::tell;
 use crate::port::Port;
 use crate::setup::{Begun, Listener};
 use crate::wire::{BegunLink, NetOptions};
-use addresses::{Places, Whereabouts};
+use addresses::Whereabouts;
 use choices::Choices;
 use folder::Folder;
 use meeting::Meeting;
+use std::net::IpAddr;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
@@ -179,12 +181,14 @@ impl Port {
             true => NetOptions::plain(),
             false => NetOptions::sealed(&job.route.key()?)?,
         };
-        let places = job.route.places(&job.choices)?;
-        options = places.open(options).ethernet(job.choices.ethernet);
+        let told = job.route.addresses().iter();
+        options = told.fold(options, |options, ip| options.at((*ip, 0).into()));
+        options = options.ethernet(job.choices.ethernet);
         if let Some(plan) = job.choices.faults {
             options = options.faults(plan);
         }
-        Ok(Whereabouts { is_any: places.are_any(), at: self.open_net(&options)? })
+        let at = self.open_net(&options)?;
+        Ok(Whereabouts { is_any: self.is_at_any(), at })
     }
 }
 
@@ -221,11 +225,11 @@ impl Route {
         }
     }
 
-    /// Where to be open to other hosts.
-    fn places(&self, choices: &Choices) -> Result<Places, SetupError> {
+    /// Where the launcher has this rank be open to other hosts, if it says so.
+    fn addresses(&self) -> &[IpAddr] {
         match self {
-            Self::Folder(folder) => folder.places(choices),
-            Self::Meeting(_) => Places::of(&choices.net),
+            Self::Folder(folder) => folder.addresses(),
+            Self::Meeting(_) => &[],
         }
     }
 

@@ -34,16 +34,24 @@ pub(crate) struct BegunLink {
 
 impl Port {
     /// Opens this port to ports of other hosts; [`Port::accept`] completes what they begin.
-    /// Connections with them are mediated. Returns the addresses, in the order of the options.
+    /// Connections with them are mediated. Returns the addresses at which it is found, which
+    /// others hand to [`Port::connect_net`]: those of the options, in their order, or else all
+    /// addresses of this host that others may reach.
     ///
     /// # Errors
     /// [`SetupError::Invalid`] where it is open already, or for options that contradict themselves;
     /// [`SetupError::Os`] where an address cannot be bound.
-    // spec: LIFE-20
+    // spec: LIFE-20, LIFE-36
     pub fn open_net(&mut self, options: &NetOptions) -> Result<Vec<SocketAddr>, SetupError> {
         self.check_process()?;
+        let at = self.open_wire(&options.placed()?, None)?;
         self.linked += 1;
-        self.open_wire(options, None)
+        Ok(at)
+    }
+
+    /// Whether others find this port at any one of its addresses, which are no paths then.
+    pub(crate) fn is_at_any(&self) -> bool {
+        self.wire.get().is_some_and(|wire| lock(wire).is_at_any())
     }
 
     /// The same of a port that is an endpoint, if it is one.
@@ -53,8 +61,8 @@ impl Port {
         endpoint: Option<Callee>,
     ) -> Result<Vec<SocketAddr>, SetupError> {
         let are_paths = options.kind == Kind::Paths;
-        if options.at.is_empty() || are_paths && options.at.len() > usize::from(PATHS_MAX) {
-            return Err(SetupError::invalid("a port has one to four addresses"));
+        if are_paths && options.at.len() > usize::from(PATHS_MAX) {
+            return Err(SetupError::invalid("a link has four paths at most, one for each address"));
         }
         if options.datagram_max < DATAGRAM_LEAST {
             return Err(SetupError::invalid("a datagram has at least 512 bytes"));
@@ -119,8 +127,11 @@ impl Port {
         Keeper::start(kept, interval)
     }
 
-    /// Connects to the port of another host that is open at one of these addresses, waiting until
-    /// it accepts. They are paths of one link, which share its frames.
+    /// Connects to the port of another host that is found at these addresses, waiting until it
+    /// accepts. Where this port is open at all of its host's, all of theirs are tried, those first
+    /// that its routes lead to, and the link uses the one that answers. Where it was told at which
+    /// ones to be open, theirs are paths of one link, which share its frames: up to four, beyond
+    /// which they are tried likewise.
     ///
     /// # Errors
     /// As [`Port::accept`]; [`SetupError::Refused`].

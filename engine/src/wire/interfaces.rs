@@ -36,6 +36,8 @@ pub(crate) struct HostAddress {
     scope: u32,
     /// How many of its bits those of the same network have in common.
     pub(crate) prefix: u32,
+    /// It will go though the host stays where it is.
+    is_passing: bool,
 }
 
 impl HostAddress {
@@ -46,7 +48,8 @@ impl HostAddress {
             IpAddr::V6(mask) => mask.to_bits().count_ones(),
         });
         let scope = if is_link_local(ip) { scope } else { 0 };
-        Some(Self { interface: of.interface_name, flags: of.flags, ip, scope, prefix: mask })
+        let (interface, flags) = (of.interface_name, of.flags);
+        Some(Self { interface, flags, ip, scope, prefix: mask, is_passing: false })
     }
 
     /// With a port of UDP.
@@ -125,6 +128,7 @@ fn by_routes() -> Vec<HostAddress> {
         ip,
         scope: 0,
         prefix: if ip.is_ipv4() { 32 } else { 128 },
+        is_passing: false,
     });
     found.collect()
 }
@@ -135,7 +139,7 @@ fn by_routes() -> Vec<HostAddress> {
 // spec: ENV-32
 pub(crate) fn usable() -> Vec<HostAddress> {
     let until = Instant::now() + YET_TO_COME;
-    let usable: Vec<_> = loop {
+    let mut usable: Vec<_> = loop {
         let all = all();
         let outer = || all.iter().filter(|found| found.is_outer());
         let usable: Vec<_> = outer().filter(|found| found.can_be_had()).cloned().collect();
@@ -148,18 +152,43 @@ pub(crate) fn usable() -> Vec<HostAddress> {
         // Whom the system could tell of it may not ask (AF_NETLINK), so that looking is for all.
         let _ = control::poll_until(&mut [], Instant::now() + BETWEEN_LOOKS);
     };
-    let defaults = NOWHERE.map(|nowhere| source_to((nowhere, 9).into()));
-    in_order(usable, |found| defaults.contains(&Some(found.ip)))
+    let table = std::fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default();
+    let passing = passing(&table);
+    usable.iter_mut().for_each(|found| found.is_passing = passing.contains(&found.ip));
+    // The address itself may be a passing one.
+    let defaults = NOWHERE.map(|nowhere| {
+        let source = source_to((nowhere, 9).into())?;
+        usable.iter().find(|found| found.ip == source).map(|found| found.interface.clone())
+    });
+    let is_default = |found: &HostAddress| {
+        defaults[usize::from(found.ip.is_ipv6())].as_ref() == Some(&found.interface)
+    };
+    in_order(usable, is_default)
 }
 
-/// Those first of interfaces that run, then that of the default route, then those of cards, and
-/// those last that may lead to this host only; else as the system lists them.
+/// The addresses of IPv6 that are temporary, or deprecated, by the system's table of all.
+fn passing(table: &str) -> Vec<IpAddr> {
+    const TEMPORARY: u32 = 0x01;
+    const DEPRECATED: u32 = 0x20;
+    let read = |line: &str| {
+        let mut words = line.split_whitespace();
+        let bits = u128::from_str_radix(words.next()?, 16).ok()?;
+        let flags = u32::from_str_radix(words.nth(3)?, 16).ok()?;
+        let is_passing = flags & (TEMPORARY | DEPRECATED) != 0;
+        is_passing.then(|| Ipv6Addr::from_bits(bits).into())
+    };
+    table.lines().filter_map(read).collect()
+}
+
+/// Those first of interfaces that run, then those that stay, those of the default route, and those
+/// of cards; and those last that may lead to this host only; else as the system lists them.
 fn in_order(
     mut all: Vec<HostAddress>,
     is_default: impl Fn(&HostAddress) -> bool,
 ) -> Vec<HostAddress> {
     all.sort_by_cached_key(|found| {
-        let speaks_for_it = [found.is_running(), is_default(found), found.is_card()];
+        let stays = !found.is_passing;
+        let speaks_for_it = [found.is_running(), stays, is_default(found), found.is_card()];
         (speaks_for_it.map(|speaks| !speaks), found.is_of_the_host())
     });
     by_kind(all)
@@ -217,7 +246,8 @@ mod tests {
     fn address(ip: &str, flags: InterfaceFlags) -> HostAddress {
         let ip = ip.parse().expect("an address");
         let scope = if is_link_local(ip) { 3 } else { 0 };
-        HostAddress { interface: "eth0".into(), flags, ip, scope, prefix: 24 }
+        let is_passing = false;
+        HostAddress { interface: "eth0".into(), flags, ip, scope, prefix: 24, is_passing }
     }
 
     const RUNS: InterfaceFlags = InterfaceFlags::IFF_UP.union(InterfaceFlags::IFF_RUNNING);
@@ -252,6 +282,24 @@ mod tests {
         let expected =
             "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 fd00::1 fe80::1 10.0.0.5 10.0.0.6 fd00::2";
         assert_eq!(told.join(" "), expected);
+    }
+
+    /// A port that is there for weeks is found by what it has told on the first day.
+    // spec: ENV-32
+    #[test]
+    fn temporary_and_deprecated_addresses_come_behind_those_that_stay() {
+        let table = "fd000000000000000000000000000001 02 40 00 01     eth0\n\
+                     fd000000000000000000000000000002 02 40 00 20     eth0\n\
+                     fd000000000000000000000000000003 02 40 00 80     eth0\n\
+                     fe800000000000000000000000000001 02 40 20 80     eth0\nnonsense\n";
+        let passing = passing(table);
+        let all = ["fd00::1", "fd00::2", "fd00::3"].map(|ip| {
+            let found = address(ip, RUNS);
+            HostAddress { is_passing: passing.contains(&found.ip), ..found }
+        });
+        let told = in_order(all.into(), |_| true);
+        let told: Vec<_> = told.iter().map(|found| found.ip.to_string()).collect();
+        assert_eq!(told, ["fd00::3", "fd00::1", "fd00::2"]);
     }
 
     #[test]

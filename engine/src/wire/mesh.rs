@@ -10,10 +10,7 @@ use super::{BegunLink, lock};
 use crate::config::Config;
 use crate::error::SetupError;
 use crate::port::Port;
-use std::net::{Ipv4Addr, SocketAddr};
-
-/// Where ports are whose options do not say.
-const ANYWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 0, 0, 1), 0);
+use std::net::SocketAddr;
 
 impl Simulation {
     /// Opens a port for each configuration, opens each to this network as the options say, and
@@ -72,11 +69,8 @@ impl Simulation {
 /// The options of one port of a mesh.
 fn options_of(options: &NetOptions, index: usize) -> NetOptions {
     let mut options = options.clone();
-    if options.at.is_empty() {
-        options.at.push(ANYWHERE.into());
-    }
     // Each address of a port has the next seed.
-    let step = (index * options.at.len()) as u64;
+    let step = (index * options.at.len().max(1)) as u64;
     options.faults = options.faults.map(|plan| Plan { seed: plan.seed.wrapping_add(step), ..plan });
     options
 }

@@ -40,6 +40,7 @@ mod look;
 mod mail;
 mod mesh;
 mod net;
+mod no_room;
 mod opening;
 mod options;
 mod packet;
@@ -76,6 +77,7 @@ pub(crate) use self::mail::Mail;
 use self::net::{Inbox, Net};
 pub(crate) use self::opening::Unopened;
 use self::opening::{Protection, Request, Whom};
+pub(crate) use self::options::PLACES_MAX;
 pub use self::options::{Ethernet, NetOptions};
 pub use self::plan::{Plan, PlanError};
 pub use self::port_range::{PortRange, PortRangeError};
@@ -90,6 +92,7 @@ use crate::control::poll_until;
 use crate::error::SetupError;
 use crate::mediated::Ask;
 use crate::mem::page::Sleeper;
+use ayre_proto::link::frame::PATHS_MAX;
 use ayre_proto::link::open::Opening;
 use ayre_proto::link::receive::UNSAID_MAX;
 use ayre_proto::refusal::Refusal;
@@ -377,20 +380,29 @@ impl Wire {
         }
     }
 
+    /// Whether its port is found at any one of its addresses, which are no paths.
+    pub(crate) fn is_at_any(&self) -> bool {
+        !self.are_paths
+    }
+
     /// Asks a port that is open at all of these addresses for a link of several paths, for so long:
-    /// its index. Where this port is found at several places, one path is all that there can be.
+    /// its index. Where this port is found at several places, one path is all that there can be,
+    /// and so it is where the other one is found at more than a link has paths.
+    // spec: LIFE-36
     pub(crate) fn ask_for_link(
         &mut self,
         whom: Whom,
         to: &[SocketAddr],
         patience: Duration,
     ) -> Result<usize, SetupError> {
-        if !self.are_paths {
+        if self.is_at_any() || to.len() > usize::from(PATHS_MAX) {
             return self.ask_at_any(whom, to, patience);
         }
         let mut ways = opening::ways(self.nets.len(), to);
+        // There is no way between IPv4 and IPv6.
+        ways.retain(|way| self.nets[way.net].local().is_ipv4() == way.to.is_ipv4());
         if ways.is_empty() {
-            return Err(SetupError::invalid("a peer has an address"));
+            return self.ask_at_any(whom, to, patience);
         }
         let longest = self.longest(&mut ways, true)?;
         self.ask_by((ways, false), whom, longest, patience)

@@ -2,6 +2,7 @@
 use super::clock::Clock;
 use super::faults::{Faults, Partition};
 use super::handshake::JobKey;
+use super::interfaces;
 use super::net::Net;
 use super::opening::Protection;
 use super::packet::Packet;
@@ -11,10 +12,11 @@ use super::port_range::PortRange;
 use super::simulation::Simulation;
 use super::udp::Udp;
 use crate::error::SetupError;
+use crate::job::addresses_of_user;
 use crate::settings;
 use rustix::io::Errno;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -23,6 +25,11 @@ use std::time::Duration;
 const DATAGRAM_MAX: usize = 8972;
 /// Ports that are tried, of those that the system chooses, until one is free at all addresses.
 const CHOICES_MAX: usize = 64;
+/// Addresses of a port for which nobody has named any.
+// spec: LIFE-36
+pub(crate) const PLACES_MAX: usize = 8;
+/// Where such a port of a simulated network is.
+const ANYWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 0, 0, 1), 0);
 
 /// Whether a port sends short datagrams straight over Ethernet, past the system's IP and UDP: half
 /// the time for a small message. All else goes by UDP, as does all to ports that do not answer
@@ -117,7 +124,10 @@ impl NetOptions {
     }
 
     /// Takes datagrams at this address; port 0 is one of the system's choice. Up to four are paths
-    /// of each link, which share its frames.
+    /// of each link, which share its frames. Where none is named, `AYRE_NET` names some, or it is
+    /// all addresses of this host that others may reach, of which each link uses the one that
+    /// answers.
+    // spec: LIFE-36
     pub fn at(mut self, address: SocketAddr) -> Self {
         self.at.push(address);
         self
@@ -137,6 +147,28 @@ impl NetOptions {
     pub(crate) fn at_places(mut self, at: Vec<SocketAddr>, lenient: bool) -> Self {
         (self.at, self.kind) = (at, Kind::Places { lenient });
         self
+    }
+
+    /// The same, where some were named or are found.
+    // spec: LIFE-36
+    pub(super) fn placed(&self) -> Result<Self, SetupError> {
+        let this = self.clone();
+        if !this.at.is_empty() {
+            return Ok(this);
+        }
+        if this.simulation.is_some() {
+            return Ok(this.at(ANYWHERE.into()));
+        }
+        let named = addresses_of_user()?;
+        if !named.is_empty() {
+            return Ok(named.into_iter().fold(this, |this, ip| this.at((ip, 0).into())));
+        }
+        let usable = interfaces::usable();
+        let at: Vec<_> = usable.iter().take(PLACES_MAX).map(|found| found.at(0)).collect();
+        match at.is_empty() {
+            true => Err(SetupError::Environment("no interface of this host is up".into())),
+            false => Ok(this.at_places(at, true)),
+        }
     }
 
     /// Whether short datagrams go in frames of Ethernet of its own, by the interfaces that have the

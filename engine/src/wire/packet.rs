@@ -138,6 +138,14 @@ impl Packet {
         Ok(())
     }
 
+    /// Frames have the address in them, and go by the interface that had it.
+    // spec: NET-16
+    #[cold]
+    fn begin_anew(&mut self) {
+        (self.beside, self.ears) = (Beside::Later { has_come: false }, Ears::default());
+        self.by_frame = false;
+    }
+
     /// Tries once to open the packet socket: who may not does without, and so does who comes when
     /// there are many, as the system shows each frame to each of them.
     #[cold]
@@ -191,6 +199,11 @@ impl Packet {
             return none;
         }
         if let Some(question) = self.ears.question(train.to, now, || frames.longest(train.to)) {
+            let is_deaf = question.1.is_none() && self.ears.has_gone_deaf(train.to, now);
+            if is_deaf && !frames.is_at_home(now) {
+                self.begin_anew();
+                return none;
+            }
             frames.ask(train.to, question);
         }
         let alone = outbox.iter().take(train.count.max(outbox.alone()).min(BATCH_MAX));
@@ -238,6 +251,9 @@ impl Packet {
                 Look::Datagram => self.by_frame = true,
                 Look::Question(from, number) => {
                     if is_within_bounds(&mut self.answers, now) {
+                        if !frames.is_at_home(now) {
+                            return self.begin_anew();
+                        }
                         if !self.udp.say(from, &answer(number, frames.mac())) {
                             return self.check_address(from);
                         }
@@ -294,9 +310,7 @@ impl Net for Packet {
         let before = self.udp.local();
         self.udp.check_address(to);
         if self.udp.local() != before && matches!(self.beside, Beside::Open(_)) {
-            // Frames have the address in them.
-            (self.beside, self.ears) = (Beside::Later { has_come: false }, Ears::default());
-            self.by_frame = false;
+            self.begin_anew();
         }
     }
 

@@ -13,6 +13,7 @@ use crate::wire::doubt::Closed;
 use crate::wire::interfaces;
 use crate::wire::net::{DATAGRAM_MAX, IPV4_HEADERS, IPV6_HEADERS};
 use crate::wire::net::{Inbox, Net, NetCounters, Outbox, Train};
+use crate::wire::no_room::NoRoom;
 use nix::errno::Errno;
 use nix::sys::socket::{self, MsgFlags, MultiHeaders, SockaddrStorage};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
@@ -51,6 +52,7 @@ pub(crate) struct Udp {
     found: u32,
     /// Set while the system takes no more.
     retry: Option<u64>,
+    no_room: NoRoom,
     counters: NetCounters,
     closed: Closed,
     /// When it was looked last whether the host has the address.
@@ -73,6 +75,7 @@ impl Udp {
             idle: 0,
             found: 0,
             retry: None,
+            no_room: NoRoom::default(),
             counters: NetCounters::default(),
             closed: Closed::default(),
             checked: None,
@@ -172,6 +175,11 @@ impl Udp {
             Ok(()) => {
                 self.counters.sent += count as u64;
                 self.counters.sent_bytes += outbox.pop(count) as u64;
+                self.no_room.over();
+            }
+            Err(Errno::ENOBUFS) if self.no_room.is_in_vain() => {
+                self.counters.dropped += count as u64;
+                outbox.pop(count);
             }
             Err(error) if is_full(error) => {
                 self.counters.full += 1;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Cables between the two hosts.
 pub const CABLES: usize = 2;
 /// The port of UDP that ports of tests are at; hosts are their own.
-const UDP_PORT: u16 = 7000;
+pub const UDP_PORT: u16 = 7000;
 
 /// Two hosts and the cables between them; they go with their value.
 #[derive(Debug)]
@@ -23,7 +23,8 @@ impl Hosts {
     }
 
     /// The same with other interfaces: words of `ip` before the cables are laid, and behind; `{}`
-    /// stands for each host in turn, `{a}` and `{b}` for one.
+    /// stands for each host in turn, `{a}` and `{b}` for one, `{r}` for one between them, which
+    /// goes with them.
     pub fn with(before: &[&str], behind: &[&str]) -> Option<Self> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         // Names of interfaces are short, and those of other tests' must differ.
@@ -41,6 +42,10 @@ impl Hosts {
     /// The name of a host.
     pub fn of(&self, host: usize) -> String {
         format!("{}{}", self.name, ["a", "b"][host])
+    }
+
+    fn between(&self) -> String {
+        format!("{}r", self.name)
     }
 
     fn make(&self, before: &[&str], behind: &[&str]) -> Result<(), String> {
@@ -90,13 +95,22 @@ impl Hosts {
     /// Where there are namespaces, a test's own commands are to work.
     fn run(&self, commands: &[&str]) {
         let [a, b] = [0, 1].map(|host| self.of(host));
+        let between = self.between();
         for words in commands {
             let done = match words.contains("{}") {
                 true => [&a, &b].iter().try_for_each(|host| ip(&words.replace("{}", host))),
-                false => ip(&words.replace("{a}", &a).replace("{b}", &b)),
+                false => {
+                    let words = words.replace("{a}", &a).replace("{b}", &b);
+                    ip(&words.replace("{r}", &between))
+                }
             };
             done.expect("a command of the test's");
         }
+    }
+
+    /// Something happens to the hosts: words of `ip`, as in [`Hosts::with`].
+    pub fn change(&self, commands: &[&str]) {
+        self.run(commands);
     }
 
     /// What a host's ends of all cables take from here on. What is longer than the other end takes
@@ -128,9 +142,12 @@ impl Hosts {
 
 impl Drop for Hosts {
     fn drop(&mut self) {
-        for host in 0..2 {
+        let between = self.between();
+        let is_there = std::path::Path::new("/run/netns").join(&between).exists();
+        for host in [0, 1].map(|host| self.of(host)).into_iter().chain(is_there.then_some(between))
+        {
             // The cables go with it.
-            let _ = ip(&format!("netns del {}", self.of(host)));
+            let _ = ip(&format!("netns del {host}"));
         }
     }
 }

@@ -159,6 +159,14 @@ impl Ears {
         Some((ear.number, ear.hears(now)))
     }
 
+    /// Whether a port has heard frames of ours once, and does so no longer.
+    // spec: NET-16
+    #[cold]
+    pub(super) fn has_gone_deaf(&self, port: SocketAddr, now: u64) -> bool {
+        let ear = self.known.get(&port);
+        ear.is_some_and(|ear| ear.heard.is_some() && ear.hears(now).is_none())
+    }
+
     /// A port says that it has heard a question: whether it can have.
     // spec: NET-7
     pub(super) fn on_answer(

@@ -3,6 +3,7 @@ use super::ring::{Found, Ring};
 use super::{Mac, sieve};
 use crate::sys::descriptor;
 use crate::wire::net::{Inbox, NetCounters, Outbox};
+use crate::wire::no_room::NoRoom;
 use crate::wire::udp;
 use nix::errno::Errno;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
@@ -30,6 +31,8 @@ const BATCH_MIN: usize = 4;
 pub(super) const BATCH_MAX: usize = 64;
 /// Looks that find nothing before the system is asked what it has to say.
 pub(super) const VAIN_LOOKS: u32 = 256;
+/// Time between two looks whether the interface is what it was.
+const LOOK_NANOS: u64 = 100_000_000;
 /// Whom a question goes to before the MAC is known.
 pub(super) const EVERYBODY: Mac = [0xff; MAC_BYTES];
 
@@ -39,6 +42,9 @@ pub(super) struct Frames {
     pub(super) socket: OwnedFd,
     pub(super) ring: Ring,
     local: SocketAddr,
+    /// The number of its interface, and when it was looked whether that is still its.
+    index: usize,
+    looked_at: u64,
     mac: Mac,
     /// Which bits of an address those of the same Ethernet have in common.
     mask: u128,
@@ -46,6 +52,7 @@ pub(super) struct Frames {
     frame: Vec<u8>,
     /// Looks that found nothing, since the system was last asked what it has to say.
     vain: u32,
+    no_room: NoRoom,
     counters: NetCounters,
 }
 
@@ -89,10 +96,13 @@ impl Frames {
             socket,
             ring,
             local,
+            index: link.ifindex(),
+            looked_at: 0,
             mac,
             mask,
             frame: Vec::new(),
             vain: 0,
+            no_room: NoRoom::default(),
             counters: NetCounters::default(),
         })
     }
@@ -104,6 +114,20 @@ impl Frames {
     /// What is answered where a question was heard.
     pub(super) fn mac(&self) -> Mac {
         self.mac
+    }
+
+    /// Whether its address is still one of its interface, and which MAC that has by now: looked for
+    /// every 100 ms at most. Where nobody here has the address, there is nothing better.
+    // spec: NET-16
+    #[cold]
+    pub(super) fn is_at_home(&mut self, now: u64) -> bool {
+        if now.saturating_sub(self.looked_at) < LOOK_NANOS {
+            return true;
+        }
+        self.looked_at = now;
+        let Ok(Interface { link, mac, .. }) = Interface::of(self.local.ip()) else { return true };
+        self.mac = mac;
+        link.ifindex() == self.index
     }
 
     /// Bytes of the longest datagram that goes to a port in a frame, as far as this host knows.
@@ -153,6 +177,11 @@ impl Frames {
             Ok(count) => {
                 self.counters.sent += count as u64;
                 self.counters.sent_bytes += outbox.pop(count) as u64;
+                self.no_room.over();
+            }
+            Err(Errno::ENOBUFS) if self.no_room.is_in_vain() => {
+                self.counters.dropped += 1;
+                outbox.pop(1);
             }
             Err(Errno::EAGAIN | Errno::EINTR | Errno::ENOBUFS | Errno::ENOMEM) => {
                 self.counters.full += 1;

@@ -566,3 +566,38 @@ fn a_socket_for_frames_is_opened_for_who_is_near() {
     let net = Packet::beside(([127, 0, 0, 1], 0).into()).unwrap();
     assert!(matches!(net.beside, Beside::Never));
 }
+
+// spec: NET-16
+#[test]
+fn a_port_answers_with_the_mac_that_its_interface_has_now_and_knows_when_it_has_moved() {
+    on_a_host('d', |name| {
+        let set = |words: &str| assert!(ip(&format!("-n {name} {words}")), "{words}");
+        set("link set lo up");
+        set("link add eth0 type veth peer name eth1");
+        for (eth, last) in [("eth0", 1), ("eth1", 2)] {
+            set(&format!("address add 10.9.0.{last}/24 dev {eth}"));
+            set(&format!("link set {eth} up"));
+        }
+        let open = |last| Packet::bind(([10, 9, 0, last], 0).into()).unwrap();
+        let (mut here, mut there) = (open(1), open(2));
+        get_acquainted(&mut there, &mut here);
+        let new = [2, 0, 0, 0, 0, 7];
+        set("link set eth0 address 02:00:00:00:00:07");
+        // It is asked again where it was, and answers where it is.
+        send_at(&mut there, 200 * MILLI, here.local(), &[vec![1]]);
+        wait(&here);
+        while !there.ears.takes(here.local(), new, 200 * MILLI) {
+            look(&mut here, 200 * MILLI);
+            look(&mut there, 200 * MILLI);
+        }
+        assert_eq!(frames(&here).mac(), new, "and sends from there");
+        set("address del 10.9.0.1/24 dev eth0");
+        set("address add 10.9.0.1/24 dev eth1");
+        // Who has heard it does so no longer: the next question goes where the address is.
+        here.ears = Ears::default();
+        get_acquainted(&mut here, &mut there);
+        let later = 10_000 * MILLI;
+        send_at(&mut here, later, there.local(), &[vec![2]]);
+        assert!(matches!(here.beside, Beside::Later { .. }));
+    });
+}

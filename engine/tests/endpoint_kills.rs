@@ -352,7 +352,7 @@ fn sender_or_stopped(number: u64, line: &Line) {
 /// Refusals in a row, for longer than the dead time.
 const FULL: u64 = 5_000;
 
-// spec: ENV-42, LIFE-15
+// spec: ENV-43, LIFE-15
 #[test]
 fn a_stopped_remote_of_this_host_is_busy_and_its_end_is_told_though_it_is_stopped() {
     with_processes(

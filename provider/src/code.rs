@@ -28,7 +28,7 @@ impl From<Errno> for Code {
 impl Code {
     /// What the system has refused. It says `EAGAIN` of a limit, of threads for example, which no
     /// program gets past by trying again and again.
-    // spec: ENV-42
+    // spec: ENV-43
     pub(crate) const fn of_system(error: Errno) -> Self {
         match error {
             Errno::AGAIN => Self(errno::ENOSPC),

@@ -578,7 +578,7 @@ mod tests {
         }
     }
 
-    // spec: ENV-38, ENV-42
+    // spec: ENV-38, ENV-43
     #[test]
     fn who_closes_every_call_for_too_long_is_given_up_with_a_reason() {
         let bytes = Spans::default();

@@ -31,7 +31,7 @@ impl Stuck {
 
 impl Endpoint {
     /// What a call returns for whose records there is no room.
-    // spec: ENV-42
+    // spec: ENV-43
     #[cold]
     pub(super) fn no_room(&mut self, peer: PeerId) -> PostError {
         let remote = self.by_peer.get(peer.index()).copied().flatten();
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    // spec: ENV-42
+    // spec: ENV-43
     #[test]
     fn who_takes_nothing_is_told_of_once_and_anew_after_it_has_taken_something() {
         let (mut place, start) = (None, Instant::now());

@@ -9,8 +9,9 @@
 use crate::error::SetupError;
 use crate::folder::Folder;
 use crate::job::network_namespace;
-use crate::sys::{descriptor, fork};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use crate::sys::descriptor;
+use crate::sys::fork::{self, Unshared};
+use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, Stat};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, lstat, unlink};
 use rustix::io::Errno;
@@ -30,10 +31,10 @@ const LOCKS_MAX: usize = 16;
 /// Where peers knock; what it has of files goes with it.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    sockets: Vec<OwnedFd>,
+    sockets: Vec<Unshared>,
     file: Option<File>,
     /// To be given up for a caller for whom there is no descriptor, so that it hears that.
-    spare: Option<OwnedFd>,
+    spare: Option<Unshared>,
     /// The process that listens.
     generation: u64,
 }
@@ -98,9 +99,10 @@ impl Listener {
     /// The system's.
     // spec: LIFE-27
     pub(super) fn accept(&mut self, socket: usize) -> Result<(OwnedFd, Option<Errno>), Errno> {
-        match descriptor::accept(&self.sockets[socket], SocketFlags::empty()) {
+        let listening = self.sockets[socket].get().ok_or(Errno::BADF)?;
+        match descriptor::accept(listening, SocketFlags::empty()) {
             Err(short @ (Errno::MFILE | Errno::NFILE)) if self.spare.take().is_some() => {
-                let caller = descriptor::accept(&self.sockets[socket], SocketFlags::NONBLOCK);
+                let caller = descriptor::accept(listening, SocketFlags::NONBLOCK);
                 caller.map(|caller| (caller, Some(short)))
             }
             caller => {
@@ -125,9 +127,9 @@ impl Listener {
         }
     }
 
-    /// What to wait at.
+    /// What to wait at; nothing in a forked child.
     pub(super) fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.sockets.iter().map(AsFd::as_fd)
+        self.sockets.iter().filter_map(Unshared::get)
     }
 
     /// Gives its path another name.
@@ -156,8 +158,9 @@ impl Drop for Listener {
 }
 
 /// A descriptor that can be given up for a caller.
-fn spare(sockets: &[OwnedFd]) -> Option<OwnedFd> {
-    sockets.first().and_then(|socket| descriptor::copy(socket).ok())
+fn spare(sockets: &[Unshared]) -> Option<Unshared> {
+    let socket = sockets.first()?.get()?;
+    Unshared::open(|| descriptor::copy(socket)).ok()
 }
 
 /// How a call at a name stands.
@@ -218,7 +221,7 @@ fn is_left(address: &SocketAddrUnix) -> bool {
 
 /// Takes the path of a socket that nobody has any more. Of several that try at a time one does.
 // spec: LIFE-33
-fn take_over(path: &Path, address: &SocketAddrUnix) -> Result<OwnedFd, SetupError> {
+fn take_over(path: &Path, address: &SocketAddrUnix) -> Result<Unshared, SetupError> {
     let in_use = || SetupError::InUse { path: path.display().to_string() };
     let lock = Lock::of(path).ok_or_else(in_use)?;
     let is_socket = lstat(path).is_ok_and(|stat| is_socket(&stat));
@@ -269,13 +272,17 @@ impl Drop for Lock {
     }
 }
 
-/// A socket that listens at an address.
-fn bound(address: &SocketAddrUnix) -> Result<OwnedFd, Errno> {
-    let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::empty());
-    let socket = descriptor::socket(AddressFamily::UNIX, kind, flags, None)?;
-    bind(&socket, address)?;
-    listen(&socket, BACKLOG)?;
-    Ok(socket)
+/// A socket that listens at an address, as long as this process lives: a child that outlives it
+/// answers nobody.
+// spec: LIFE-33
+fn bound(address: &SocketAddrUnix) -> Result<Unshared, Errno> {
+    Unshared::open(|| {
+        let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::empty());
+        let socket = descriptor::socket(AddressFamily::UNIX, kind, flags, None)?;
+        bind(&socket, address)?;
+        listen(&socket, BACKLOG)?;
+        Ok(socket)
+    })
 }
 
 fn abstract_address(name: &str) -> Result<SocketAddrUnix, Errno> {

@@ -4,7 +4,7 @@ use super::common::{Executor, Line, with_processes};
 use ayre::deposit::{Deposit, InletOptions, OPERAND, Program, Register, Stored, X, Y};
 use ayre::{
     Address, Config, Endpoint, EndpointOptions, NetOptions, Options, Outgoing, PeerId, Port,
-    Receive, ReceiveError, RegionOptions, RemoteId, Rights, Spans, Spin,
+    Receive, ReceiveError, RegionOptions, RemoteId, Rights, SetupError, Spans, Spin,
 };
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{
@@ -78,7 +78,7 @@ pub(crate) fn open_numbers() -> BTreeSet<u32> {
 }
 
 /// Name and blocked signals of each thread of Ayre's.
-pub fn threads() -> Vec<(String, String)> {
+pub(crate) fn threads() -> Vec<(String, String)> {
     let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
     // One may end meanwhile.
     let about = tasks.filter_map(|task| fs::read_to_string(task.path().join("status")).ok());
@@ -137,6 +137,44 @@ fn a_killed_peer_is_dead_though_its_child_holds_its_sockets() {
             }
         }
     });
+}
+
+/// The child has neither the socket of the path nor, of an endpoint, that of its name.
+// spec: LIFE-33
+#[test]
+fn a_killed_service_listens_at_its_path_again_though_its_child_lives_on() {
+    with_processes(
+        |_, line| {
+            let mut port = Port::open(Config::new()).unwrap();
+            port.listen(std::env::var("SOCKET").unwrap()).unwrap();
+            beget_heir(&line);
+            line.say(0);
+            while line.try_hear().is_some() {}
+        },
+        |family| {
+            let socket = family.directory().join("socket");
+            let start = || {
+                let mut service = family.start_with(|command| _ = command.env("SOCKET", &socket));
+                service.line.hear();
+                service
+            };
+            // Its line holds its child.
+            let mut dead = Vec::new();
+            for _ in 0..3 {
+                let mut service = start();
+                let mut other = Port::open(Config::new()).unwrap();
+                let taken = other.listen(&socket);
+                assert!(
+                    matches!(taken, Err(SetupError::InUse { .. })),
+                    "while it lives: {taken:?}"
+                );
+                service.kill();
+                dead.push(service);
+            }
+            let mut port = Port::open(Config::new()).unwrap();
+            port.listen(&socket).expect("nobody has the path");
+        },
+    );
 }
 
 /// What `f` says in a forked child, which then ends as a program does that has forked.

@@ -22,6 +22,7 @@ use super::end::Agreement;
 use super::frame::{Header, Kind};
 use super::open::{AgreedLimits, SetUp, agree};
 use super::ration::Ration;
+use crate::heap;
 use crate::lane::Malformed;
 use alloc::boxed::Box;
 use alloc::vec;
@@ -146,7 +147,7 @@ pub struct Door {
     /// Nanoseconds for which an opener may take to confirm.
     patience: u64,
     /// Not in the value itself, which moves over the stack of whoever opens a port.
-    places: Box<[Option<HalfOpen>]>,
+    places: Box<[Option<HalfOpen>; HALF_OPEN_MAX]>,
     answered: Answered,
     /// Of opens that have proved nothing.
     unproved: Ration,
@@ -175,7 +176,7 @@ impl Door {
     /// nothing it takes as many as the ration says.
     pub fn new(patience: u64, unproved: Ration) -> Self {
         let answered = Answered { marks: vec![0; ANSWERED_MAX].into(), next: 0 };
-        Self { patience, places: vec![None; HALF_OPEN_MAX].into(), answered, unproved }
+        Self { patience, places: heap::array(|_| None), answered, unproved }
     }
 
     /// For a port on a host of a rack. What an open costs, two operations on the curve, is some

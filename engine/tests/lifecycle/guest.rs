@@ -154,7 +154,7 @@ fn a_killed_service_listens_at_its_path_again_though_its_child_lives_on() {
         |family| {
             let socket = family.directory().join("socket");
             let start = || {
-                let mut service = family.start_with(|command| _ = command.env("SOCKET", &socket));
+                let service = family.start_with(|command| _ = command.env("SOCKET", &socket));
                 service.line.hear();
                 service
             };

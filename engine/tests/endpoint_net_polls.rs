@@ -41,7 +41,11 @@ fn polls_of_links_sleep_where_a_program_waits_beside_one_that_computes() {
     stay_on_one();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| while !is_over.load(Ordering::Relaxed) {});
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
         let before = sleeps();
         for _ in 0..POLLS / 4 {
             near.poll();

@@ -92,11 +92,11 @@ fn count(_: &Line) {
     // Less than goes twice through what is used at first.
     pair.pass(31, 4096);
     let light = rings();
-    assert!(light <= NARROW && light >= NARROW - PAGE, "{light} bytes of what is used at first");
+    assert!((NARROW - PAGE..=NARROW).contains(&light), "{light} bytes of what is used at first");
     // Four times as much as the ring holds, one message at a time.
     pair.pass(4 * RING / 16384, 16384);
     let heavy = rings();
-    assert!(heavy <= RING && heavy >= RING - PAGE, "{heavy} bytes: all of one of the two rings");
+    assert!((RING - PAGE..=RING).contains(&heavy), "{heavy} bytes: all of one of the two rings");
     pair.pass(20, RING);
     assert_eq!(rings(), heavy, "and no more");
     eprintln!("bytes touched: idle {idle}, used a little {light}, used much {heavy}");

@@ -109,11 +109,11 @@ impl Endpoint {
     /// Sends a message. Messages to one endpoint arrive in the order in which they were sent.
     ///
     /// # Errors
-    /// [`Busy`], and nothing has happened, where there is no room now, or the endpoint has yet to
-    /// answer our call; the same call may succeed after progress. [`Fault::PeerDead`] where the
-    /// endpoint has gone; [`Fault::ForeignHandle`] for one that is not known; [`Fault::NoMemory`]
-    /// where this endpoint has no memory for one more operation, or the other one for what was
-    /// sent.
+    /// [`PostError::Busy`], and nothing has happened, where there is no room now, or the endpoint
+    /// has yet to answer our call; the same call may succeed after progress. [`Fault::PeerDead`]
+    /// where the endpoint has gone; [`Fault::ForeignHandle`] for one that is not known;
+    /// [`Fault::NoMemory`] where this endpoint has no memory for one more operation, or the other
+    /// one for what was sent.
     // spec: ENV-3, ENV-4, ENV-39
     #[inline]
     pub fn send(&mut self, to: RemoteId, message: &Outgoing) -> Result<Sent, PostError> {

@@ -39,8 +39,8 @@ pub(crate) struct Link {
     /// Closes when the peer dies.
     pub(crate) control: Channel,
     pub(crate) page: PeerPage,
-    /// What is rung in the place of the channel: our own engine's bell, of a loopback and of a peer
-    /// on another host.
+    /// The bell of this port's own engine, for a loopback and for a peer of another host. It is
+    /// rung in place of the channel.
     pub(crate) bell: Option<Arc<OwnedFd>>,
     pub(crate) fencing: Fencing,
 }

@@ -120,7 +120,7 @@ pub(crate) struct Socket {
     socket: OwnedFd,
     /// Can be read once the peer's process has ended, where the system shows that.
     life: Option<Arc<OwnedFd>>,
-    /// What has come for the port. Locked by the thread that takes something.
+    /// Packets for the port. The thread that takes packets from the socket holds the lock.
     inbox: Mutex<Inbox>,
 }
 
@@ -157,7 +157,7 @@ impl Inbox {
         match packet.kind {
             PacketKind::Ring => {}
             PacketKind::OfferRegion | PacketKind::OfferQueue | PacketKind::OfferInlet => {
-                // What is offered beyond all measure is dropped; the rest can be accepted.
+                // Offers beyond the limit are dropped; earlier ones stay.
                 if self.packets.len() < OFFERS_MAX {
                     let is_inlet = packet.kind == PacketKind::OfferInlet;
                     packet.fds.truncate(if is_inlet { 3 } else { 1 });

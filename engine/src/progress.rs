@@ -264,12 +264,10 @@ fn take_packets(connection: &mut Connection) -> Result<(), Fault> {
             Arrival::Malformed => return Err(Fault::Malformed),
             Arrival::Closed => return Err(Fault::PeerDead),
             Arrival::Restarted => return Err(Fault::PeerRestarted),
-            Arrival::Packet(mut packet) => match packet.kind {
+            Arrival::Packet(packet) => match packet.kind {
                 PacketKind::OfferRegion | PacketKind::OfferQueue | PacketKind::OfferInlet => {
-                    // As in the inbox.
+                    // Offers beyond the limit are dropped until the program accepts some.
                     if connection.offers.len() < OFFERS_MAX {
-                        let is_inlet = packet.kind == PacketKind::OfferInlet;
-                        packet.fds.truncate(if is_inlet { 3 } else { 1 });
                         connection.offers.push(packet);
                     }
                 }

@@ -134,11 +134,11 @@ pub(crate) enum RawKind {
     Put,
     /// A stream of messages, each copied in and out.
     Ring,
-    /// The same in both directions at once.
+    /// Streams of messages in both directions at once.
     RingTwoWay,
     /// One copy from private into shared memory, hot.
     Memcpy,
-    /// The same by both ranks at once, each into memory of its own.
+    /// A copy by each rank at the same time, into memory of its own.
     MemcpyTwoWay,
     /// One copy from shared into private memory, hot.
     MemcpyOut,
@@ -160,7 +160,7 @@ pub(crate) enum RawKind {
     AllToAll,
     /// A stream of messages from all ranks but one to that one.
     FanIn,
-    /// The same through one ring behind a lock.
+    /// A stream of messages from all ranks but one to that one, through one ring behind a lock.
     Locked,
 }
 

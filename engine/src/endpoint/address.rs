@@ -80,7 +80,7 @@ impl Address {
         (address.without_neighbours(), own)
     }
 
-    /// The same of a host that has no other endpoint.
+    /// This address with a random number of the host: no endpoint takes it for a neighbour's.
     pub(super) fn without_neighbours(self) -> Self {
         let [host, _] = words(&random::bytes());
         Self { host, ..self }

@@ -8,8 +8,7 @@ pub(super) trait Entry {
     fn to(&self) -> RemoteId;
 }
 
-/// What is under way, by key, counted for each remote: whether there is any of one takes no look at
-/// that of others.
+/// Operations under way, by key, and how many there are to each remote: a fence reads that count.
 #[derive(Debug)]
 pub(super) struct Ledger<T> {
     entries: Slots<T>,

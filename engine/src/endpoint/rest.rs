@@ -126,10 +126,15 @@ impl Endpoint {
     /// its end to be told.
     // spec: ENV-9
     pub fn rest(&mut self, mut tell: impl FnMut(End)) -> bool {
-        self.streams.is_empty() && self.replies == 0 && self.lie_down(&mut tell)
+        !self.waits_for_room() && self.lie_down(&mut tell)
     }
 
-    /// The same, even while parts and answers wait for room.
+    /// Whether parts or answers wait for room in a lane or a ring, which wakes nobody.
+    fn waits_for_room(&self) -> bool {
+        !self.streams.is_empty() || self.replies > 0
+    }
+
+    /// Rests, even while it waits for room: for naps, which end soon in any case.
     fn lie_down(&mut self, tell: &mut dyn FnMut(End)) -> bool {
         self.port.announce_sleep(true);
         fence::heavy();
@@ -187,7 +192,7 @@ impl Endpoint {
     pub(super) fn make_way(&mut self) {
         if self.is_crowded() {
             if self.may_nap() {
-                if self.nap(|endpoint, tell| endpoint.rest(tell)) {
+                if self.nap() {
                     crowd::has_napped();
                 }
             } else if !self.yields.are_made(self.idle, switches) {
@@ -201,15 +206,15 @@ impl Endpoint {
         }
     }
 
-    /// Yields. A yield that has met somebody who computes gave him all of a time slice, and polls
-    /// use up ours, so that what comes has to wait for the next one: for a while, a program that
-    /// waits sleeps instead, and is run as soon as something comes.
+    /// Yields. A yield to a program that computes gives away a whole time slice, and polls use up
+    /// our own, so that a datagram waits for the next one. After such a yield a program that waits
+    /// naps for a while instead: a datagram wakes it, and the scheduler runs it at once.
     // spec: ENV-5
     fn make_way_at_links(&mut self) {
         match self.port.yield_in_turn() {
             Some(lasted) => self.is_shared = SHARED.contains(&lasted),
             None if self.waits.are_seen(Instant::now()) && !self.is_needed_elsewhere() => {
-                self.nap(|endpoint, tell| endpoint.lie_down(tell));
+                self.nap();
                 self.waits.begin(Instant::now());
             }
             None => {}
@@ -221,14 +226,15 @@ impl Endpoint {
     // spec: ENV-5
     fn may_nap(&mut self) -> bool {
         self.empty() >= super::POLLS_BEFORE_NAP
+            && !self.waits_for_room()
             && !self.is_needed_elsewhere()
             && crowd::may_nap(NAP)
     }
 
-    /// Sleeps for a moment, if this way of resting may. Whether it has.
-    fn nap(&mut self, rest: impl FnOnce(&mut Self, &mut dyn FnMut(End)) -> bool) -> bool {
+    /// Sleeps for a moment, unless something has come already. Whether it has.
+    fn nap(&mut self) -> bool {
         let mut ends = Vec::new();
-        let may = rest(self, &mut |end| ends.push(end));
+        let may = self.lie_down(&mut |end| ends.push(end));
         if may {
             self.port.sleep.doze(self.port.wake_by(Some(Instant::now() + NAP)));
             self.wake();

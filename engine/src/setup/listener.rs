@@ -10,7 +10,7 @@ use crate::error::SetupError;
 use crate::folder::Folder;
 use crate::job::network_namespace;
 use crate::sys::descriptor;
-use crate::sys::fork::{self, Unshared};
+use crate::sys::fork::Unshared;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, Stat};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, lstat, unlink};
@@ -35,8 +35,6 @@ pub(crate) struct Listener {
     file: Option<File>,
     /// To be given up for a caller for whom there is no descriptor, so that it hears that.
     spare: Option<Unshared>,
-    /// The process that listens.
-    generation: u64,
 }
 
 /// The file of a socket.
@@ -61,7 +59,6 @@ impl Listener {
             sockets: vec![socket],
             file: Some(File::At(path.to_owned(), inode)),
             spare: None,
-            generation: fork::generation(),
         })
     }
 
@@ -89,7 +86,7 @@ impl Listener {
             (socket, without) => socket.into_iter().chain(without.ok()).collect(),
         };
         let spare = spare(&sockets);
-        Ok(Self { sockets, file, spare, generation: fork::generation() })
+        Ok(Self { sockets, file, spare })
     }
 
     /// The next caller at one of the sockets. Where this process has no descriptor for it, and has
@@ -144,7 +141,8 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if self.generation != fork::generation() {
+        // In a forked child the file is the parent's.
+        if self.sockets().next().is_none() {
             return;
         }
         match &self.file {

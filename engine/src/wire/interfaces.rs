@@ -149,7 +149,7 @@ pub(crate) fn usable() -> Vec<HostAddress> {
         if outer().next().is_none() || Instant::now() >= until {
             return all.into_iter().filter(|found| found.ip.is_loopback()).take(1).collect();
         }
-        // Whom the system could tell of it may not ask (AF_NETLINK), so that looking is for all.
+        // A netlink socket would tell when one comes, but sandboxes refuse those.
         let _ = control::poll_until(&mut [], Instant::now() + BETWEEN_LOOKS);
     };
     let table = std::fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default();

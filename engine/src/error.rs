@@ -1,5 +1,4 @@
 //! What calls return when they do not do what was asked.
-use crate::endpoint::NoLink;
 use crate::wire::PortRange;
 pub use ayre_proto::fault::{Fault, Status};
 pub use ayre_proto::refusal::Refusal;
@@ -93,6 +92,28 @@ pub enum ReceiveError {
     /// A wait ended because its time was up.
     #[error("timed out")]
     TimedOut,
+}
+
+/// Why two endpoints of different hosts cannot open links to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoLink {
+    /// One is reached from its own host only.
+    #[error(
+        "it is of another host, and one of the two is not open to others (AYRE_NET, FI_AYRE_NET)"
+    )]
+    NotOpen,
+    /// One encrypts, the other one does not.
+    #[error(
+        "it has plain links to other hosts and this endpoint has encrypted ones, or the other way \
+         round (AYRE_PROTECTION, FI_AYRE_PROTECTION)"
+    )]
+    Protection,
+    /// They have different keys.
+    #[error(
+        "it has another key for other hosts than this endpoint, or one of the two has none \
+         (AYRE_KEY, FI_AYRE_KEY)"
+    )]
+    Key,
 }
 
 /// A port, connection or region could not be set up.

@@ -84,10 +84,10 @@ pub use connection::Mode;
 pub use counters::Counters;
 pub use endpoint::{
     Address, Context, End, EndReason, Endpoint, EndpointOptions, ExposeError, Found, LatestEnd,
-    Lease, NoLink, Outgoing, REMOTES_MAX, Receive, Received, RemoteId, RemoteNames, Sent, Spot,
-    TouchKind, Touched, Update, WINDOW_SPANS_MAX, WINDOWS_MAX, What, Window, Windows, Write,
+    Lease, Outgoing, REMOTES_MAX, Receive, Received, RemoteId, RemoteNames, Sent, Spot, TouchKind,
+    Touched, Update, WINDOW_SPANS_MAX, WINDOWS_MAX, What, Window, Windows, Write,
 };
-pub use error::{Busy, Fault, PostError, ReceiveError, Refusal, SetupError, Status};
+pub use error::{Busy, Fault, NoLink, PostError, ReceiveError, Refusal, SetupError, Status};
 pub use job::{host_addresses, usable_memory};
 pub use lock::{Hold, Lock, try_epoch_step};
 pub use mem::map::Pages;

@@ -434,7 +434,7 @@ pub(crate) fn seconds_of_death(text: &str, silence: Option<Duration>) -> Result<
         None => Ok(time),
         Some(silence) => {
             let silence = silence.as_secs_f64();
-            Err(format!("a process is dead before it is not heard, after {silence} s ({SILENCE})"))
+            Err(format!("it is shorter than {SILENCE}, {silence} s"))
         }
     }
 }

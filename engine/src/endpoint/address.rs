@@ -1,6 +1,7 @@
 //! Where an endpoint is found.
 use super::places::{PLACES_BYTES, PLACES_MAX, Places};
 use crate::connection::Name;
+use crate::error::NoLink;
 use crate::job::host_number;
 use crate::random;
 use crate::setup::PREFIX;
@@ -38,28 +39,6 @@ struct Reach {
     is_plain: bool,
     /// Which job's key it takes besides to call; 0 if none.
     key: u16,
-}
-
-/// Why two endpoints of different hosts cannot open links to each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoLink {
-    /// One is reached from its own host only.
-    #[error(
-        "it is of another host, and one of the two is not open to others (AYRE_NET, FI_AYRE_NET)"
-    )]
-    NotOpen,
-    /// One encrypts, the other one does not.
-    #[error(
-        "it has plain links to other hosts and this endpoint has encrypted ones, or the other way \
-         round (AYRE_PROTECTION, FI_AYRE_PROTECTION)"
-    )]
-    Protection,
-    /// They have different keys.
-    #[error(
-        "it has another key for other hosts than this endpoint, or one of the two has none \
-         (AYRE_KEY, FI_AYRE_KEY)"
-    )]
-    Key,
 }
 
 impl Address {

@@ -59,7 +59,7 @@ mod touch;
 mod touched;
 mod windows;
 
-pub use address::{Address, NoLink};
+pub use address::Address;
 pub use lease::Lease;
 pub use numbers::{RemoteId, RemoteNames};
 pub use options::EndpointOptions;

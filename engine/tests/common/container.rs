@@ -57,7 +57,12 @@ impl Container {
     }
 
     /// Mounts of its own, and an empty `/tmp`.
+    ///
+    /// # Panics
+    /// Where that hides this program.
     pub fn mounts(mut self) -> Self {
+        let program = std::env::current_exe().expect("this program");
+        assert!(!program.starts_with("/tmp"), "containers hide /tmp: build outside of it");
         self.before.push("mount -t tmpfs none /tmp".into());
         self.and("own mounts", &["--mount"])
     }

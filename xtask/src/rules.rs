@@ -190,7 +190,6 @@ pub(crate) const CRATES: &[CrateRules] = &[
         cycles: &[
             "atomic av calls cntr code cq domain ep eq hints mover mr offer poll registry \
              source sys trouble wait",
-            "abi: endpoint events info messages objects provider",
             "calls: alias fid",
             "calls: atomic domain ep fabric mr msg provider rma tagged",
             "ep: core visit",

@@ -1,9 +1,8 @@
 //! Endpoints and the tables by which data moves.
 
-use super::info::{RxAttr, TxAttr};
-use super::messages::{Ioc, Msg, MsgAtomic, MsgCollective, MsgRma, MsgTagged};
-use super::objects::Iovec;
-use super::provider::Fid;
+use super::attributes::{RxAttr, TxAttr};
+use super::fid::Fid;
+use super::messages::{Ioc, Iovec, Msg, MsgAtomic, MsgCollective, MsgRma, MsgTagged};
 use std::ffi::{c_int, c_void};
 
 pub use objects::*;

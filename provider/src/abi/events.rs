@@ -1,7 +1,6 @@
 //! Queues of completions and events, counters, and what waits for them.
 
-use super::info::Info;
-use super::provider::Fid;
+use super::fid::Fid;
 use std::ffi::{c_char, c_int, c_void};
 
 pub use structs::*;
@@ -75,11 +74,6 @@ mod structs {
             prov_errno: c_int,
             err_data: *mut c_void,
             err_data_size: usize,
-        }
-
-        struct EqCmEntry = "fi_eq_cm_entry" {
-            fid: *mut Fid,
-            info: *mut Info,
         }
 
         struct CqAttr = "fi_cq_attr" {

@@ -1,8 +1,10 @@
 //! Operations that are described in memory: messages, remote memory, atomics, collectives.
 
 use super::layout::c_structs;
-use super::objects::Iovec;
 use std::ffi::c_void;
+
+/// A piece of memory, as the system declares it.
+pub type Iovec = libc::iovec;
 
 c_structs! {
     MESSAGES:

@@ -6,23 +6,33 @@
 //! appended names the version that did so: it may be read or written only where the version that
 //! a call was made with reaches that one. Functions in tables are optional, because a foreign
 //! table may have gaps; ours have none, which begins with `REFUSING`.
+//!
+//! | file | subject, from the bottom to the top |
+//! |---|---|
+//! | `errno.rs`, `flags.rs`, `layout.rs` | numbers, and how structures are declared |
+//! | `fid.rs`, `messages.rs`, `attributes.rs` | what objects begin with, operations, endpoints |
+//! | `events.rs`, `endpoint.rs` | what tells of ends, what moves data: objects and their tables |
+//! | `objects.rs` | what these are opened on, and by |
+//! | `provider.rs` | what a provider and the library's core hand to each other |
 
 #![allow(missing_docs, reason = "the manual pages of libfabric document them, by these names")]
 
+pub mod attributes;
 pub mod endpoint;
 pub mod errno;
 pub mod events;
+pub mod fid;
 pub mod flags;
-pub mod info;
 pub mod layout;
 pub mod messages;
 pub mod objects;
 pub mod provider;
 
+pub use attributes::*;
 pub use endpoint::*;
 pub use events::*;
+pub use fid::*;
 pub use flags::*;
-pub use info::*;
 pub use messages::*;
 pub use objects::*;
 pub use provider::*;
@@ -32,15 +42,17 @@ use layout::Layout;
 /// Everything that is declared, for the tests that compare it with a C compiler's view.
 pub fn layouts() -> impl Iterator<Item = &'static Layout> {
     [
-        INFO,
-        PROVIDER,
-        OBJECTS,
-        OBJECT_TABLES,
+        FIDS,
+        FID_TABLES,
+        ATTRIBUTES,
+        MESSAGES,
         EVENTS,
         EVENT_TABLES,
         ENDPOINTS,
         ENDPOINT_TABLES,
-        MESSAGES,
+        OBJECTS,
+        OBJECT_TABLES,
+        PROVIDER,
     ]
     .into_iter()
     .flatten()

@@ -1,18 +1,17 @@
-//! Fabrics, domains, address vectors and memory: the objects and their tables.
+//! What everything else is opened on, and what it is opened by: fabrics, domains, address vectors,
+//! memory, and what `fi_getinfo` is asked and answers.
 
+use super::attributes::{EpAttr, RxAttr, TxAttr};
 use super::endpoint::{FidAvSet, FidEp, FidPep, FidStx};
 use super::events::{
     CntrAttr, CqAttr, EqAttr, FidCntr, FidCq, FidEq, FidPoll, FidWait, PollAttr, WaitAttr,
 };
-use super::info::{Info, RxAttr, TxAttr};
-use super::provider::Fid;
+use super::fid::Fid;
+use super::messages::Iovec;
 use std::ffi::{c_char, c_int, c_void};
 
 pub use structs::*;
 pub use tables::*;
-
-/// A piece of memory, as the system declares it.
-pub type Iovec = libc::iovec;
 
 mod structs {
     use super::*;
@@ -112,6 +111,71 @@ mod structs {
             max_members: usize,
             mode: u64,
         }
+
+        struct DomainAttr = "fi_domain_attr" {
+            domain: *mut FidDomain,
+            name: *mut c_char,
+            threading: u32,
+            control_progress: u32,
+            data_progress: u32,
+            resource_mgmt: u32,
+            av_type: u32,
+            mr_mode: c_int,
+            mr_key_size: usize,
+            cq_data_size: usize,
+            cq_cnt: usize,
+            ep_cnt: usize,
+            tx_ctx_cnt: usize,
+            rx_ctx_cnt: usize,
+            max_ep_tx_ctx: usize,
+            max_ep_rx_ctx: usize,
+            max_ep_stx_ctx: usize,
+            max_ep_srx_ctx: usize,
+            cntr_cnt: usize,
+            mr_iov_limit: usize,
+            caps: u64,
+            mode: u64,
+            auth_key: *mut u8,
+            auth_key_size: usize,
+            max_err_data: usize,
+            mr_cnt: usize,
+            tclass: u32,
+            max_ep_auth_key: usize = since(1, 20),
+            max_group_id: u32 = since(2, 0),
+            max_cntr_value: u64 = since(2, 5),
+            max_err_cntr_value: u64 = since(2, 5),
+        }
+
+        struct FabricAttr = "fi_fabric_attr" {
+            fabric: *mut FidFabric,
+            name: *mut c_char,
+            prov_name: *mut c_char,
+            prov_version: u32,
+            api_version: u32,
+        }
+
+        struct Info = "fi_info" {
+            next: *mut Info,
+            caps: u64,
+            mode: u64,
+            addr_format: u32,
+            src_addrlen: usize,
+            dest_addrlen: usize,
+            src_addr: *mut c_void,
+            dest_addr: *mut c_void,
+            handle: *mut Fid,
+            tx_attr: *mut TxAttr,
+            rx_attr: *mut RxAttr,
+            ep_attr: *mut EpAttr,
+            domain_attr: *mut DomainAttr,
+            fabric_attr: *mut FabricAttr,
+            nic: *mut c_void,
+        }
+
+        struct EqCmEntry = "fi_eq_cm_entry" {
+            fid: *mut Fid,
+            info: *mut Info,
+        }
     }
 }
 
@@ -121,15 +185,6 @@ mod tables {
 
     ops_tables! {
         OBJECT_TABLES:
-        struct OpsFid = "fi_ops" {
-            close(*mut Fid) -> c_int;
-            bind(*mut Fid, *mut Fid, u64) -> c_int;
-            control(*mut Fid, c_int, *mut c_void) -> c_int;
-            ops_open(*mut Fid, *const c_char, u64, *mut *mut c_void, *mut c_void) -> c_int;
-            tostr(*const Fid, *mut c_char, usize) -> c_int;
-            ops_set(*mut Fid, *const c_char, u64, *mut c_void, *mut c_void) -> c_int;
-        }
-
         struct OpsFabric = "fi_ops_fabric" {
             domain(*mut FidFabric, *mut Info, *mut *mut FidDomain, *mut c_void) -> c_int;
             passive_ep(*mut FidFabric, *mut Info, *mut *mut FidPep, *mut c_void) -> c_int;

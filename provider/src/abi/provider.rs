@@ -1,8 +1,7 @@
-//! What every object begins with, and what a provider hands to the library's core.
+//! What a provider and the library's core hand to each other.
 
-use super::info::{FabricAttr, Info};
 use super::layout::c_structs;
-use super::objects::FidFabric;
+use super::objects::{FabricAttr, FidFabric, Info};
 use std::ffi::{c_char, c_int, c_void};
 
 /// Asks a provider what it has.
@@ -21,12 +20,6 @@ pub type OpenFabric =
 
 c_structs! {
     PROVIDER:
-    struct Fid = "fid" {
-        fclass: usize,
-        context: *mut c_void,
-        ops: *const super::objects::OpsFid,
-    }
-
     struct Context = "fi_context" {
         internal: [*mut c_void; 4],
     }

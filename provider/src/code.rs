@@ -1,8 +1,6 @@
 //! Error codes as values.
 
 use crate::abi::errno;
-use crate::trouble;
-use ayre::SetupError;
 use rustix::io::Errno;
 use std::ffi::c_int;
 
@@ -12,18 +10,6 @@ pub(crate) struct Code(pub(crate) i32);
 
 /// What a call comes to.
 pub(crate) type Outcome<T = ()> = Result<T, Code>;
-
-impl From<Errno> for Code {
-    fn from(error: Errno) -> Self {
-        match error {
-            // What to do about these is told where libfabric's log is.
-            Errno::MFILE | Errno::NFILE => {
-                trouble::of_setup("a descriptor", &SetupError::Os { call: "open", errno: error })
-            }
-            _ => Self::of_system(error),
-        }
-    }
-}
 
 impl Code {
     /// What the system has refused. It says `EAGAIN` of a limit, of threads for example, which no

@@ -2,7 +2,6 @@
 
 use crate::abi::{DomainAttr, FidDomain, FidEq, REG_MR, RM_DISABLED, THREAD_DOMAIN};
 use crate::abi::{LOG_DOMAIN, PROGRESS_AUTO, errno};
-use crate::calls::provider;
 use crate::code::{Code, Outcome};
 use crate::eq::Eq;
 use crate::mover::Mover;
@@ -11,6 +10,7 @@ use crate::offer::Kind;
 use crate::registry::{self, Body, Entity};
 use crate::source::Source;
 use crate::sys::cell::Policy;
+use crate::sys::core;
 use crate::sys::object::Object;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -131,7 +131,7 @@ impl<L: Policy> Domain<L> {
     fn serve(&self, source: &Arc<dyn Source>) {
         if let Err(Code(code)) = self.mover.add(source) {
             let what = "memory is served by the program's own calls only: no thread for it";
-            provider::warn(LOG_DOMAIN, format_args!("{what} (error {code})"));
+            core::warn(LOG_DOMAIN, format_args!("{what} (error {code})"));
         }
     }
 

@@ -22,6 +22,7 @@ mod hints;
 mod mover;
 mod mr;
 mod offer;
+mod parameters;
 mod poll;
 mod registry;
 mod source;

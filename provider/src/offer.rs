@@ -3,7 +3,6 @@
 use crate::abi::layout::version;
 use crate::abi::*;
 use crate::address::Address;
-use crate::ep::MESSAGE_MAX;
 use std::ffi::{CStr, c_int};
 
 /// Who has a capability.
@@ -101,6 +100,9 @@ pub(crate) const MR_IOV_MAX: usize = 16;
 
 /// Operations under way in each direction of an endpoint.
 pub(crate) const OPERATIONS_MAX: usize = 1 << 16;
+
+/// Bytes of the longest message.
+pub(crate) const MESSAGE_MAX: usize = 1 << 40;
 
 /// Bytes of an injected message.
 pub(crate) const INJECT_MAX: usize = 4096;

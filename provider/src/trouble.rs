@@ -2,9 +2,10 @@
 //! what `fi_cq_strerror` and `fi_eq_strerror` say; the number is of the kind of the reason.
 
 use crate::abi::{LOG_EP_CTRL, errno};
-use crate::calls::provider;
 use crate::code::Code;
+use crate::sys::core;
 use ayre::{EndReason, Fault, NoLink, Refusal, SetupError};
+use rustix::io::Errno;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_int};
 use std::sync::{Mutex, PoisonError};
@@ -74,11 +75,23 @@ fn usual(number: c_int) -> Option<&'static str> {
     })
 }
 
+impl From<Errno> for Code {
+    fn from(error: Errno) -> Self {
+        match error {
+            // What to do about these is told where libfabric's log is.
+            Errno::MFILE | Errno::NFILE => {
+                of_setup("a descriptor", &SetupError::Os { call: "open", errno: error })
+            }
+            _ => Self::of_system(error),
+        }
+    }
+}
+
 /// Something could not be opened or found: told in the log, unless that was said before.
 pub(crate) fn of_setup(what: &str, error: &SetupError) -> Code {
     let code = code_of_setup(error);
     if keep(&format!("{what}: {error}")).is_none_or(|(_, is_new)| is_new) {
-        provider::warn(LOG_EP_CTRL, format_args!("{what}: {error} (error {})", code.0));
+        core::warn(LOG_EP_CTRL, format_args!("{what}: {error} (error {})", code.0));
     }
     code
 }
@@ -178,7 +191,7 @@ impl Unanswered {
         if now - wait.since >= TOLD_AFTER && !wait.is_told {
             wait.is_told = true;
             let (whom, seconds) = (whom(), TOLD_AFTER.as_secs());
-            provider::warn(
+            core::warn(
                 LOG_EP_CTRL,
                 format_args!(
                     "fi_addr {number}, {whom}: no answer within {seconds} s, and the call goes on; \
@@ -198,7 +211,6 @@ pub(crate) fn number_of(text: &str, code: Code) -> c_int {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::io::Errno;
 
     #[test]
     fn words_are_kept_once_and_numbers_below_have_the_usual_ones() {

@@ -2,12 +2,12 @@
 
 use crate::abi::*;
 use crate::av::Av;
-use crate::calls::provider::cq_size;
 use crate::calls::{atomic, av, cntr, cq, ep, fid, mr, sets};
 use crate::cntr::Cntr;
 use crate::code::{Code, Outcome, status};
 use crate::cq::Cq;
 use crate::domain::{Domain, DomainObject};
+use crate::parameters::cq_size;
 use crate::poll::PollSet;
 use crate::registry;
 use crate::sys::cell::Policy;

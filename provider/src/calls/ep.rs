@@ -2,7 +2,7 @@
 
 use crate::abi::*;
 use crate::address::Address;
-use crate::calls::{atomic, domain, fid, msg, provider, rma, tagged};
+use crate::calls::{atomic, domain, fid, msg, rma, tagged};
 use crate::code::{Code, Outcome, status};
 use crate::domain::DomainObject;
 use crate::ep::{Ep, Wishes};
@@ -11,7 +11,7 @@ use crate::offer::{OPERATIONS_MAX, Offer};
 use crate::registry;
 use crate::sys::cell::Policy;
 use crate::sys::object::Object;
-use crate::sys::{copy, tree};
+use crate::sys::{copy, core, tree};
 use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ unsafe fn wishes<L: Policy>(info: *mut Info, domain: &Arc<DomainObject<L>>) -> O
     // SAFETY: the caller's promise.
     let hints = unsafe { tree::hints(info, api) }.ok_or(Code::INVALID)?;
     let answer = hints.answer(&Offer::now(), domain.kind, api).map_err(|unmet| {
-        provider::tell(LOG_EP_CTRL, format_args!("no endpoint: {unmet}"));
+        core::tell(LOG_EP_CTRL, format_args!("no endpoint: {unmet}"));
         Code::INVALID
     })?;
     let source = match hints.source {

@@ -10,7 +10,7 @@ use crate::offer::Offer;
 use crate::registry;
 use crate::sys::cell::{Policy, Serial, Shared};
 use crate::sys::object::Object;
-use crate::sys::{copy, tree};
+use crate::sys::{copy, core, tree};
 use crate::wait::{Attachment, WaitSet, try_wait};
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ unsafe extern "C" fn open_domain(
         required(hints.domain.is_some())?;
         let answer = hints.answer(&Offer::now(), fabric.kind, fabric.api);
         let answer = answer.map_err(|unmet| {
-            super::provider::tell(LOG_DOMAIN, format_args!("no domain: {unmet}"));
+            core::tell(LOG_DOMAIN, format_args!("no domain: {unmet}"));
             Code::INVALID
         })?;
         let choices = Choices::of(&answer.domain, fabric.api);

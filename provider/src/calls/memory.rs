@@ -2,8 +2,7 @@
 
 use crate::abi::{Ioc, Iovec};
 use crate::code::{Code, Outcome};
-use crate::ep::MESSAGE_MAX;
-use crate::offer::INJECT_MAX;
+use crate::offer::{INJECT_MAX, MESSAGE_MAX};
 use crate::sys::copy;
 use ayre::{SPANS_MAX, Span, Spans};
 use std::ffi::c_void;

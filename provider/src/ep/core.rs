@@ -29,9 +29,6 @@ use std::collections::{HashMap, VecDeque};
 use std::hint::black_box;
 use std::sync::{Arc, OnceLock};
 
-/// Bytes of the longest message.
-pub(crate) const MESSAGE_MAX: usize = 1 << 40;
-
 /// Bytes that a receive of many messages must have left, unless the program says.
 const MIN_MULTI_RECV: usize = 64;
 

@@ -7,8 +7,8 @@
 
 use crate::abi::{LOG_EP_CTRL, errno};
 use crate::address::{self, Place};
-use crate::calls::provider::tell;
 use crate::code::{Code, Outcome};
+use crate::sys::core;
 use ayre::guest::descriptor;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -64,7 +64,7 @@ pub(crate) fn find(place: &Place) -> Outcome<ayre::Address> {
             return Code(errno::ECONNREFUSED);
         }
         let what = "is of another host: exchange what fi_getname gives there";
-        tell(LOG_EP_CTRL, format_args!("{} {what}", place.at()));
+        core::tell(LOG_EP_CTRL, format_args!("{} {what}", place.at()));
         Code(errno::EHOSTUNREACH)
     })
 }

@@ -4,7 +4,7 @@
 //! its names are visible at all, differs from program to program. What is not found is done
 //! without.
 
-use crate::abi::{PARAM_STRING, Provider};
+use crate::abi::{LOG_INFO, LOG_WARN, PARAM_STRING, Provider};
 use crate::sys::copy;
 use libloading::os::unix::Library;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -18,6 +18,25 @@ type Get = unsafe extern "C" fn(*mut Provider, *const c_char, *mut c_void) -> c_
 type IsEnabled = unsafe extern "C" fn(*const Provider, c_int, c_int) -> c_int;
 type Log =
     unsafe extern "C" fn(*const Provider, c_int, c_int, *const c_char, c_int, *const c_char, ...);
+
+/// By what libfabric knows us, once it has been told.
+static PROVIDER: OnceLock<Known> = OnceLock::new();
+
+struct Known(*mut Provider);
+
+// SAFETY: it is handed back to libfabric only, which guards its part of it itself.
+unsafe impl Send for Known {}
+// SAFETY: as above.
+unsafe impl Sync for Known {}
+
+/// By what libfabric is to know us in all that follows; before, it is neither told nor asked.
+pub(crate) fn introduce(provider: *mut Provider) {
+    PROVIDER.get_or_init(|| Known(provider));
+}
+
+fn provider() -> Option<*mut Provider> {
+    PROVIDER.get().map(|known| known.0)
+}
 
 /// What was found. The library is that which has loaded us, so it outlives our code.
 struct Functions {
@@ -65,8 +84,8 @@ fn loaded() -> Option<ManuallyDrop<Library>> {
 
 /// Makes a parameter known that is a text, for `fi_info -e` to list and for [`text_parameter`] to
 /// read.
-pub(crate) fn define(provider: *const Provider, name: &CStr, help: &CStr) {
-    if let Some(define) = functions().define {
+pub(crate) fn define(name: &CStr, help: &CStr) {
+    if let (Some(provider), Some(define)) = (provider(), functions().define) {
         // SAFETY: the core copies both texts. The help has no conversions, so nothing is taken
         // from the arguments that are not there.
         unsafe { define(provider, name.as_ptr(), PARAM_STRING, help.as_ptr()) };
@@ -74,8 +93,8 @@ pub(crate) fn define(provider: *const Provider, name: &CStr, help: &CStr) {
 }
 
 /// What the user has set a parameter to that is a text.
-pub(crate) fn text_parameter(provider: *mut Provider, name: &CStr) -> Option<String> {
-    let get = functions().get?;
+pub(crate) fn text_parameter(name: &CStr) -> Option<String> {
+    let (provider, get) = (provider()?, functions().get?);
     let mut value: *const c_char = std::ptr::null();
     // SAFETY: the parameter was defined as a string, which is what the core writes: one of the
     // environment.
@@ -85,12 +104,19 @@ pub(crate) fn text_parameter(provider: *mut Provider, name: &CStr) -> Option<Str
     text.filter(|_| status == 0).map(|text| text.to_string_lossy().into_owned())
 }
 
+/// Tells the user something, if he wants to know.
+pub(crate) fn tell(area: c_int, what: fmt::Arguments<'_>) {
+    log((LOG_INFO, area), what);
+}
+
+/// Tells the user of something that is in the way.
+pub(crate) fn warn(area: c_int, what: fmt::Arguments<'_>) {
+    log((LOG_WARN, area), what);
+}
+
 /// Tells the user something, where libfabric's log is on up to this level (`FI_LOG_LEVEL=warn`).
-pub(crate) fn tell(
-    provider: *const Provider,
-    (level, area): (c_int, c_int),
-    what: fmt::Arguments<'_>,
-) {
+pub(crate) fn log((level, area): (c_int, c_int), what: fmt::Arguments<'_>) {
+    let Some(provider) = provider() else { return };
     let Functions { is_enabled: Some(is_enabled), log: Some(log), .. } = functions() else {
         return;
     };

@@ -2,10 +2,9 @@
 //!
 //! Tables and maps are the same here: a number is the lowest place that was free.
 
-use crate::abi::{FidDomain, FidEq, errno};
+use crate::abi::{FidEq, errno};
 use crate::address::Address;
 use crate::code::{Code, Outcome};
-use crate::domain::Domain;
 use crate::eq::Eq;
 use crate::registry::{self, Body, Entity};
 use crate::sys::cell::{Guard, Policy};
@@ -66,14 +65,14 @@ pub(crate) struct Av<L: Policy> {
     /// Insertions report to an event queue.
     is_asynchronous: bool,
     eq: Mutex<Option<Arc<Object<FidEq, Eq>>>>,
-    _domain: Arc<Object<FidDomain, Domain<L>>>,
+    _domain: Arc<dyn Entity>,
 }
 
 /// What became of one address: its number, or why it has none.
 pub(crate) type Inserted = Outcome<u64>;
 
 impl<L: Policy> Av<L> {
-    pub(crate) fn new(domain: Arc<Object<FidDomain, Domain<L>>>, is_asynchronous: bool) -> Self {
+    pub(crate) fn new(domain: Arc<dyn Entity>, is_asynchronous: bool) -> Self {
         Self {
             known: L::Cell::new(Known::default()),
             is_asynchronous,
@@ -158,7 +157,7 @@ impl<L: Policy> Body for Av<L> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::tests::domain;
+    use crate::registry::tests::owner;
     use crate::sys::cell::{Serial, Shared};
 
     fn at(port: u16) -> Address {
@@ -166,7 +165,7 @@ mod tests {
     }
 
     fn lowest_places_first<L: Policy>() {
-        let av = Av::<L>::new(domain(true), false);
+        let av = Av::<L>::new(owner(), false);
         let inserted = av.insert(&[Some(at(1)), None, Some(at(2)), Some(at(3))]);
         assert_eq!(inserted, [Ok(0), Err(Code::INVALID), Ok(1), Ok(2)]);
         assert_eq!(av.remove(&[1, 0]), Ok(()));
@@ -197,7 +196,7 @@ mod tests {
 
     #[test]
     fn endpoints_are_told_who_comes_and_goes() {
-        let av = Av::<Shared>::new(domain(true), false);
+        let av = Av::<Shared>::new(owner(), false);
         av.insert(&[Some(at(1))]);
         let log = Arc::new(Log::default());
         let watcher: Arc<dyn Watcher> = log.clone();

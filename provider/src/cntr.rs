@@ -1,13 +1,12 @@
 //! Counters: of operations that have ended well, and of those that have failed.
 
-use crate::abi::{FidDomain, errno};
+use crate::abi::errno;
 use crate::code::{Code, Outcome};
-use crate::domain::Domain;
-use crate::registry::Body;
+use crate::registry::{Body, Entity};
 use crate::source::Sources;
 use crate::sys::cell::{Guard, Policy};
-use crate::sys::object::Object;
-use crate::wait::{Attachment, POLLED, Wait, Waitable, block, deadline};
+use crate::wait::{POLLED, Wait, Waitable, block, deadline};
+use crate::wait_set::Attachment;
 use std::ffi::c_int;
 use std::sync::Arc;
 
@@ -32,11 +31,11 @@ pub(crate) struct Cntr<L: Policy> {
     /// What moves the data: each endpoint adds one when it is bound.
     pub(crate) sources: Sources<L>,
     wait: Option<Attachment>,
-    pub(crate) domain: Arc<Object<FidDomain, Domain<L>>>,
+    pub(crate) domain: Arc<dyn Entity>,
 }
 
 impl<L: Policy> Cntr<L> {
-    pub(crate) fn new(domain: Arc<Object<FidDomain, Domain<L>>>, wait: Option<Attachment>) -> Self {
+    pub(crate) fn new(domain: Arc<dyn Entity>, wait: Option<Attachment>) -> Self {
         let state = L::Cell::new(State::default());
         Self { state, sources: Sources::new(), wait, domain }
     }
@@ -140,7 +139,7 @@ impl<L: Policy> Body for Cntr<L> {
 mod tests {
     use super::*;
     use crate::abi::WAIT_UNSPEC;
-    use crate::domain::tests::domain;
+    use crate::registry::tests::owner;
     use crate::sys::cell::{Serial, Shared};
     use std::thread;
 
@@ -148,7 +147,7 @@ mod tests {
     const PATIENCE: c_int = 60_000;
 
     fn counter<L: Policy>(wait: u32) -> Cntr<L> {
-        Cntr::new(domain(true), Attachment::open(wait, std::ptr::null()).unwrap())
+        Cntr::new(owner(), Attachment::open(wait, std::ptr::null()).unwrap())
     }
 
     fn counts<L: Policy>() {

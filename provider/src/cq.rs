@@ -1,13 +1,12 @@
 //! Completion queues.
 
-use crate::abi::{ADDR_NOTAVAIL, CqTaggedEntry, FidDomain, errno};
+use crate::abi::{ADDR_NOTAVAIL, CqTaggedEntry, errno};
 use crate::code::{Code, Outcome};
-use crate::domain::Domain;
-use crate::registry::Body;
+use crate::registry::{Body, Entity};
 use crate::source::Sources;
 use crate::sys::cell::{Guard, Policy};
-use crate::sys::object::Object;
-use crate::wait::{Attachment, Wait, Waitable, block, deadline};
+use crate::wait::{Wait, Waitable, block, deadline};
+use crate::wait_set::Attachment;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::mem::offset_of;
@@ -218,23 +217,31 @@ impl Ring {
     }
 }
 
+/// What a queue is opened with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    /// Completions that a program wants room for.
+    pub(crate) size: usize,
+    /// It must not be overrun.
+    pub(crate) is_managed: bool,
+    /// The version of the interface that the program speaks.
+    pub(crate) api: u32,
+}
+
 /// A completion queue.
 pub(crate) struct Cq<L: Policy> {
     queue: L::Cell<Queue>,
     /// What moves the data: each endpoint adds one when it is bound.
     pub(crate) sources: Sources<L>,
     wait: Option<Attachment>,
-    pub(crate) domain: Arc<Object<FidDomain, Domain<L>>>,
+    pub(crate) terms: Terms,
+    _domain: Arc<dyn Entity>,
 }
 
 impl<L: Policy> Cq<L> {
-    pub(crate) fn new(
-        domain: Arc<Object<FidDomain, Domain<L>>>,
-        size: usize,
-        wait: Option<Attachment>,
-    ) -> Self {
-        let queue = Queue::new(size, domain.is_managed());
-        Self { queue: L::Cell::new(queue), sources: Sources::new(), wait, domain }
+    pub(crate) fn new(domain: Arc<dyn Entity>, terms: Terms, wait: Option<Attachment>) -> Self {
+        let queue = L::Cell::new(Queue::new(terms.size, terms.is_managed));
+        Self { queue, sources: Sources::new(), wait, terms, _domain: domain }
     }
 
     /// An operation has ended well. Whether the queue is full.

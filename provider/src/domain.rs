@@ -4,8 +4,8 @@ use crate::abi::{DomainAttr, FidDomain, FidEq, REG_MR, RM_DISABLED, THREAD_DOMAI
 use crate::abi::{LOG_DOMAIN, PROGRESS_AUTO, errno};
 use crate::code::{Code, Outcome};
 use crate::eq::Eq;
+use crate::memory::{Addressing, Memory, Regions};
 use crate::mover::Mover;
-use crate::mr::{Addressing, Memory, Regions};
 use crate::offer::Kind;
 use crate::registry::{self, Body, Entity};
 use crate::source::Source;
@@ -199,23 +199,13 @@ pub(crate) mod tests {
     use crate::offer::KINDS;
     use std::ptr::null_mut;
 
-    /// A domain for tests of what is in one.
-    pub(crate) fn domain<L: Policy>(is_managed: bool) -> Arc<DomainObject<L>> {
-        domain_at(is_managed, version(1, 17))
-    }
-
-    /// The same for a program of another version.
-    pub(crate) fn domain_at<L: Policy>(is_managed: bool, api: u32) -> Arc<DomainObject<L>> {
-        chosen(Choices {
-            api,
-            resource_mgmt: if is_managed { RM_ENABLED } else { RM_DISABLED },
-            ..CHOICES
-        })
-    }
-
-    /// The same for a program that addresses memory in this way.
+    /// A domain for tests of what is in one, whose program addresses memory in this way.
     pub(crate) fn domain_with<L: Policy>(mr_mode: i32) -> Arc<DomainObject<L>> {
-        chosen(Choices { mr_mode, ..CHOICES })
+        let (choices, api) = (Choices { mr_mode, ..CHOICES }, CHOICES.api);
+        let fid = Fid { fclass: 0, context: null_mut(), ops: std::ptr::null() };
+        let head = FidDomain { fid, ops: std::ptr::null(), mr: std::ptr::null() };
+        let fabric = Object::new(0u8, Fabric { kind: &KINDS[0], api });
+        Object::new(head, Domain::new(&KINDS[0], choices, fabric))
     }
 
     const CHOICES: Choices = Choices {
@@ -227,17 +217,9 @@ pub(crate) mod tests {
         mr_mode: 0,
     };
 
-    fn chosen<L: Policy>(choices: Choices) -> Arc<DomainObject<L>> {
-        let api = choices.api;
-        let fid = Fid { fclass: 0, context: null_mut(), ops: std::ptr::null() };
-        let head = FidDomain { fid, ops: std::ptr::null(), mr: std::ptr::null() };
-        let fabric = Object::new(0u8, Fabric { kind: &KINDS[0], api });
-        Object::new(head, Domain::new(&KINDS[0], choices, fabric))
-    }
-
     #[test]
     fn only_a_program_that_keeps_its_threads_apart_goes_without_locks() {
-        let choices = domain::<crate::sys::cell::Shared>(true).choices;
+        let choices = CHOICES;
         let is_serial =
             |threading, data_progress| Choices { threading, data_progress, ..choices }.is_serial();
         assert!(is_serial(THREAD_DOMAIN, PROGRESS_MANUAL));

@@ -3,7 +3,8 @@
 use crate::abi::errno;
 use crate::code::{Code, Outcome};
 use crate::registry::{Body, Entity};
-use crate::wait::{Attachment, Wait, Waitable, block, deadline};
+use crate::wait::{Wait, Waitable, block, deadline};
+use crate::wait_set::Attachment;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -194,14 +195,11 @@ impl Body for Eq {
 mod tests {
     use super::*;
     use crate::abi::WAIT_FD;
-    use crate::sys::object::Object;
-
-    struct Nothing;
-    impl Body for Nothing {}
+    use crate::registry::tests::owner;
 
     fn queue(size: usize, is_writable: bool) -> Eq {
         let wait = Attachment::open(WAIT_FD, std::ptr::null()).unwrap();
-        Eq::new(Object::new(0u8, Nothing), size, is_writable, wait)
+        Eq::new(owner(), size, is_writable, wait)
     }
 
     fn event(number: u32, length: usize) -> Event {

@@ -19,6 +19,7 @@ mod domain;
 mod ep;
 mod eq;
 mod hints;
+mod memory;
 mod mover;
 mod mr;
 mod offer;
@@ -29,5 +30,6 @@ mod source;
 mod sys;
 mod trouble;
 mod wait;
+mod wait_set;
 
 pub use calls::provider::fi_prov_ini;

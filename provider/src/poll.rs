@@ -1,11 +1,7 @@
 //! Poll sets: queues and counters that are looked at together.
 
-use crate::abi::FidDomain;
 use crate::code::{Code, Outcome};
-use crate::domain::Domain;
 use crate::registry::{Body, Entity};
-use crate::sys::cell::Policy;
-use crate::sys::object::Object;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A member, with what its program knows it by.
@@ -16,13 +12,13 @@ struct Member {
 }
 
 /// A poll set.
-pub(crate) struct PollSet<L: Policy> {
+pub(crate) struct PollSet {
     members: Mutex<Vec<Member>>,
-    _domain: Arc<Object<FidDomain, Domain<L>>>,
+    _domain: Arc<dyn Entity>,
 }
 
-impl<L: Policy> PollSet<L> {
-    pub(crate) fn new(domain: Arc<Object<FidDomain, Domain<L>>>) -> Self {
+impl PollSet {
+    pub(crate) fn new(domain: Arc<dyn Entity>) -> Self {
         Self { members: Mutex::default(), _domain: domain }
     }
 
@@ -71,7 +67,7 @@ impl<L: Policy> PollSet<L> {
     }
 }
 
-impl<L: Policy> Body for PollSet<L> {
+impl Body for PollSet {
     fn close(&self) -> Outcome {
         if self.members().is_empty() { Ok(()) } else { Err(Code::BUSY) }
     }

@@ -187,11 +187,16 @@ pub(crate) fn abandon() {
 pub(crate) type Command = c_int;
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     struct Thing(u8);
     impl Body for Thing {}
+
+    /// What the objects of a test are opened on.
+    pub(crate) fn owner() -> Arc<dyn Entity> {
+        Object::new(0u8, Thing(0))
+    }
 
     #[test]
     fn objects_are_found_by_address_and_type() {

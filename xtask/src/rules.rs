@@ -186,12 +186,21 @@ pub(crate) const CRATES: &[CrateRules] = &[
     },
     CrateRules {
         folder: "provider/src/",
-        layers: &[],
+        layers: &[
+            "abi",
+            "address code sys",
+            "atomic offer trouble wait",
+            "hints parameters registry source",
+            "mover poll wait_set",
+            "cntr cq eq",
+            "av memory",
+            "domain",
+            "ep mr",
+            "calls",
+        ],
         cycles: &[
-            "atomic av calls cntr code cq domain ep eq hints mover mr offer poll registry \
-             source sys trouble wait",
             "calls: alias fid",
-            "calls: atomic domain ep fabric mr msg provider rma tagged",
+            "calls: atomic domain ep mr msg rma tagged",
             "ep: core visit",
         ],
     },

@@ -162,7 +162,7 @@ impl<L: Policy, const SIZE: usize> Calls<L, SIZE> {
         }
         // SAFETY: the caller's promise.
         let cq = unsafe { CqObject::<L>::at(cq) };
-        let api = cq.domain.choices.api;
+        let api = cq.terms.api;
         // SAFETY: as above.
         counted(cq.read_failure(|failure| unsafe { put_failure(place, failure, api) }).map(|()| 1))
     }

@@ -5,7 +5,7 @@ use crate::av::Av;
 use crate::calls::{atomic, av, cntr, cq, ep, fid, mr, sets};
 use crate::cntr::Cntr;
 use crate::code::{Code, Outcome, status};
-use crate::cq::Cq;
+use crate::cq::{Cq, Terms};
 use crate::domain::{Domain, DomainObject};
 use crate::parameters::cq_size;
 use crate::poll::PollSet;
@@ -13,7 +13,7 @@ use crate::registry;
 use crate::sys::cell::Policy;
 use crate::sys::copy;
 use crate::sys::object::Object;
-use crate::wait::Attachment;
+use crate::wait_set::Attachment;
 use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -77,7 +77,9 @@ unsafe extern "C" fn open_cq<L: Policy>(
         }
         let wait = Attachment::open(wanted.wait_obj, wanted.wait_set)?;
         let head = FidCq { fid: fid::fid(CLASS_CQ, context), ops };
-        let object = Object::new(head, Cq::new(domain, wanted.size, wait));
+        let (is_managed, api) = (domain.is_managed(), domain.choices.api);
+        let terms = Terms { size: wanted.size, is_managed, api };
+        let object = Object::new(head, Cq::<L>::new(domain, terms, wait));
         Attachment::join(object.attachment(), &object);
         // SAFETY: not null, and the caller's promise. What was left to us is told.
         unsafe {
@@ -110,7 +112,7 @@ unsafe extern "C" fn open_cntr<L: Policy>(
         }
         let wait = Attachment::open(attr.wait_obj, attr.wait_set)?;
         let head = FidCntr { fid: fid::fid(CLASS_CNTR, context), ops: cntr::Calls::<L>::OPS };
-        let object = Object::new(head, Cntr::new(domain, wait));
+        let object = Object::new(head, Cntr::<L>::new(domain, wait));
         Attachment::join(object.attachment(), &object);
         // SAFETY: not null, and the caller's promise.
         unsafe { copy::put(place, registry::add(object)) };
@@ -149,7 +151,7 @@ unsafe extern "C" fn open_av<L: Policy>(
             return Err(Code::BAD_FLAGS);
         }
         let head = FidAv { fid: fid::fid(CLASS_AV, context), ops: av::Calls::<L>::OPS };
-        let object = Object::new(head, Av::new(domain, wanted.flags & COMPLETION != 0));
+        let object = Object::new(head, Av::<L>::new(domain, wanted.flags & COMPLETION != 0));
         // SAFETY: not null, and the caller's promise. What was left to us is told.
         unsafe {
             copy::put(attr, wanted);
@@ -178,7 +180,7 @@ unsafe extern "C" fn open_poll<L: Policy>(
             return Err(Code::INVALID);
         }
         let fid = fid::fid(CLASS_POLL, std::ptr::null_mut());
-        let head = FidPoll { fid, ops: sets::Calls::<L>::POLL };
+        let head = FidPoll { fid, ops: &sets::POLL };
         // SAFETY: not null, and the caller's promise.
         unsafe { copy::put(place, registry::add(Object::new(head, PollSet::new(domain)))) };
         Ok(())

@@ -2,16 +2,16 @@
 
 use crate::abi::*;
 use crate::address::Address;
-use crate::calls::{atomic, domain, fid, msg, rma, tagged};
+use crate::calls::{atomic, domain, fid, msg, rma, tagged, tree};
 use crate::code::{Code, Outcome, status};
 use crate::domain::DomainObject;
 use crate::ep::{Ep, Wishes};
-use crate::mr::Addressing;
+use crate::memory::Addressing;
 use crate::offer::{OPERATIONS_MAX, Offer};
 use crate::registry;
 use crate::sys::cell::Policy;
 use crate::sys::object::Object;
-use crate::sys::{copy, core, tree};
+use crate::sys::{copy, core};
 use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use crate::abi::*;
 use crate::calls::domain::Calls;
-use crate::calls::{eq, fid, sets};
+use crate::calls::{eq, fid, sets, tree};
 use crate::code::{Code, Outcome, status};
 use crate::domain::{Choices, Domain, Fabric};
 use crate::eq::Eq;
@@ -10,8 +10,9 @@ use crate::offer::Offer;
 use crate::registry;
 use crate::sys::cell::{Policy, Serial, Shared};
 use crate::sys::object::Object;
-use crate::sys::{copy, core, tree};
-use crate::wait::{Attachment, WaitSet, try_wait};
+use crate::sys::{copy, core};
+use crate::wait::try_wait;
+use crate::wait_set::{Attachment, WaitSet};
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 

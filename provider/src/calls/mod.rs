@@ -21,3 +21,4 @@ pub(crate) mod provider;
 mod rma;
 pub(crate) mod sets;
 mod tagged;
+mod tree;

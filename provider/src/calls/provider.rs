@@ -3,7 +3,7 @@
 use crate::abi::layout::version;
 use crate::abi::*;
 use crate::address::Address;
-use crate::calls::{fabric, fid};
+use crate::calls::{fabric, fid, tree};
 use crate::code::{Code, Outcome, status};
 use crate::domain::Fabric;
 use crate::hints::Hints;
@@ -11,7 +11,7 @@ use crate::offer::{Answer, KINDS, Kind, Offer, PROVIDER_VERSION};
 use crate::parameters;
 use crate::registry::{self, Entity};
 use crate::sys::object::Object;
-use crate::sys::{copy, core, tree};
+use crate::sys::{copy, core};
 use ayre::log::Level;
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char, c_int, c_void};

@@ -4,11 +4,9 @@ use crate::abi::*;
 use crate::code::{Code, Outcome, status};
 use crate::poll::PollSet;
 use crate::registry;
-use crate::sys::cell::Policy;
 use crate::sys::object::Object;
-use crate::wait::WaitSet;
+use crate::wait_set::WaitSet;
 use std::ffi::{c_int, c_void};
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// The table of wait sets.
@@ -21,62 +19,53 @@ unsafe extern "C" fn wait(set: *mut FidWait, milliseconds: c_int) -> c_int {
     status(unsafe { Object::<FidWait, WaitSet>::at(set) }.block(milliseconds))
 }
 
-/// The calls of a policy.
-pub(crate) struct Calls<L>(PhantomData<L>);
+/// The table of poll sets.
+pub(crate) static POLL: OpsPoll =
+    OpsPoll { poll: Some(poll), poll_add: Some(add), poll_del: Some(remove), ..OpsPoll::REFUSING };
 
-impl<L: Policy> Calls<L> {
-    /// The table of poll sets.
-    pub(crate) const POLL: &'static OpsPoll = &OpsPoll {
-        poll: Some(Self::poll),
-        poll_add: Some(Self::add),
-        poll_del: Some(Self::remove),
-        ..OpsPoll::REFUSING
+fn find(set: *const FidPoll) -> Outcome<Arc<Object<FidPoll, PollSet>>> {
+    registry::find(set.cast()).ok_or(Code::INVALID)
+}
+
+/// # Safety
+/// The set is open, with room for `count` contexts.
+unsafe extern "C" fn poll(set: *mut FidPoll, place: *mut *mut c_void, count: c_int) -> c_int {
+    let Ok(count) = usize::try_from(count) else { return -errno::EINVAL };
+    if place.is_null() && count > 0 {
+        return -errno::EINVAL;
+    }
+    // SAFETY: the caller's promise.
+    let found = unsafe { Object::<FidPoll, PollSet>::at(set) }.poll(count);
+    for (at, context) in found.iter().enumerate() {
+        // SAFETY: at most `count` were found.
+        unsafe { place.add(at).write(*context as *mut c_void) };
+    }
+    found.len() as c_int
+}
+
+/// # Safety
+/// The member is null or an object's handle.
+unsafe extern "C" fn add(set: *mut FidPoll, fid: *mut Fid, flags: u64) -> c_int {
+    let add = || -> Outcome {
+        let set = find(set)?;
+        let object = registry::any(fid).ok_or(Code::INVALID)?;
+        if flags != 0 {
+            return Err(Code::BAD_FLAGS);
+        }
+        // SAFETY: it is an open object's, so there is a head.
+        let context = unsafe { (*fid).context };
+        set.add(fid as usize, context as usize, object)
     };
+    status(add())
+}
 
-    fn find(set: *const FidPoll) -> Outcome<Arc<Object<FidPoll, PollSet<L>>>> {
-        registry::find(set.cast()).ok_or(Code::INVALID)
-    }
-
-    /// # Safety
-    /// The set is open, with room for `count` contexts.
-    unsafe extern "C" fn poll(set: *mut FidPoll, place: *mut *mut c_void, count: c_int) -> c_int {
-        let Ok(count) = usize::try_from(count) else { return -errno::EINVAL };
-        if place.is_null() && count > 0 {
-            return -errno::EINVAL;
+extern "C" fn remove(set: *mut FidPoll, fid: *mut Fid, flags: u64) -> c_int {
+    let remove = || -> Outcome {
+        let set = find(set)?;
+        if flags != 0 {
+            return Err(Code::BAD_FLAGS);
         }
-        // SAFETY: the caller's promise.
-        let found = unsafe { Object::<FidPoll, PollSet<L>>::at(set) }.poll(count);
-        for (at, context) in found.iter().enumerate() {
-            // SAFETY: at most `count` were found.
-            unsafe { place.add(at).write(*context as *mut c_void) };
-        }
-        found.len() as c_int
-    }
-
-    /// # Safety
-    /// The member is null or an object's handle.
-    unsafe extern "C" fn add(set: *mut FidPoll, fid: *mut Fid, flags: u64) -> c_int {
-        let add = || -> Outcome {
-            let set = Self::find(set)?;
-            let object = registry::any(fid).ok_or(Code::INVALID)?;
-            if flags != 0 {
-                return Err(Code::BAD_FLAGS);
-            }
-            // SAFETY: it is an open object's, so there is a head.
-            let context = unsafe { (*fid).context };
-            set.add(fid as usize, context as usize, object)
-        };
-        status(add())
-    }
-
-    extern "C" fn remove(set: *mut FidPoll, fid: *mut Fid, flags: u64) -> c_int {
-        let remove = || -> Outcome {
-            let set = Self::find(set)?;
-            if flags != 0 {
-                return Err(Code::BAD_FLAGS);
-            }
-            set.remove(fid as usize)
-        };
-        status(remove())
-    }
+        set.remove(fid as usize)
+    };
+    status(remove())
 }

@@ -1,8 +1,8 @@
 //! Queues with a source that stands for the engine.
 
 use super::*;
-use crate::abi::WAIT_FD;
-use crate::domain::tests::domain;
+use crate::abi::{WAIT_FD, layout::version};
+use crate::registry::tests::owner;
 use crate::source::Source;
 use crate::sys::cell::{Serial, Shared};
 use crate::wait::try_wait;
@@ -14,7 +14,8 @@ const PATIENCE: c_int = 60_000;
 
 fn queue<L: Policy>(size: usize, is_managed: bool, wait: u32) -> Arc<Cq<L>> {
     let wait = Attachment::open(wait, std::ptr::null()).unwrap();
-    Arc::new(Cq::new(domain::<L>(is_managed), size, wait))
+    let api = version(1, 17);
+    Arc::new(Cq::new(owner(), Terms { size, is_managed, api }, wait))
 }
 
 fn some(context: usize) -> Completion {

@@ -119,7 +119,7 @@ impl<L: Policy> Side<L> {
 
     #[cold]
     fn look_whether_full(&mut self) -> bool {
-        let full = |cq: &Arc<Object<FidCq, Cq<L>>>| cq.domain.is_managed() && cq.is_full();
+        let full = |cq: &Arc<Object<FidCq, Cq<L>>>| cq.terms.is_managed && cq.is_full();
         self.may_be_full = self.cq.as_ref().is_some_and(full);
         self.may_be_full
     }

@@ -1,7 +1,6 @@
-//! What takes unsafe code below the calls: objects that C points to, cells without a lock, trees
-//! that C frees, and the functions of libfabric's core.
+//! What takes unsafe code below the calls: objects that C points to, cells without a lock, and the
+//! functions of libfabric's core.
 pub(crate) mod cell;
 pub(crate) mod copy;
 pub(crate) mod core;
 pub(crate) mod object;
-pub(crate) mod tree;

@@ -3,8 +3,8 @@
 use super::*;
 use crate::abi::layout::version;
 use crate::calls::fid;
-use crate::cq::Completion;
-use crate::domain::tests::domain_at;
+use crate::cq::{Completion, Terms};
+use crate::registry::tests::owner;
 use crate::sys::cell::{Serial, Shared};
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use std::sync::Arc;
 fn queue<L: Policy>(format: u32, api: u32) -> (Arc<CqObject<L>>, *mut FidCq, &'static OpsCq) {
     let ops = ops::<L>(format).unwrap();
     let head = FidCq { fid: fid::fid(CLASS_CQ, std::ptr::null_mut()), ops };
-    let object = Object::new(head, Cq::new(domain_at::<L>(true, api), 8, None));
+    let object =
+        Object::new(head, Cq::new(owner(), Terms { size: 8, is_managed: true, api }, None));
     let handle = Object::handle(&object);
     (object, handle, ops)
 }

@@ -29,7 +29,10 @@ impl Answer {
     // spec: OPEN-23
     pub const fn words(self) -> [u64; 2] {
         match self {
-            Self::Refused(refusal) => refusal.to_words(),
+            Self::Refused(refusal) => {
+                debug_assert!(refusal.to_words()[0] < AGAIN, "no refusal says to come again");
+                refusal.to_words()
+            }
             Self::Again(cookie) => [AGAIN, cookie],
         }
     }

@@ -221,6 +221,17 @@ impl Swift {
         }
     }
 
+    /// What holds between two steps, whatever the peer says of delays.
+    fn check(&self) {
+        let Windows { min, max, .. } = self.config.window;
+        debug_assert!((min..=max).contains(&self.window), "the window keeps its bounds");
+        debug_assert!((min..=max).contains(&self.least), "what decreases leave keeps them, too");
+        let round_trips = 1..=ROUND_TRIP_MAX;
+        debug_assert!(round_trips.contains(&self.round_trip), "a round trip can be");
+        let (window, target) = self.aim;
+        debug_assert!(target == self.config.target_delay(window), "the target is its window's");
+    }
+
     /// The window in units of 1/[`ONE`] frame.
     pub const fn window(&self) -> u32 {
         self.window
@@ -253,6 +264,7 @@ impl Swift {
         let excess = network - target;
         let share = u64::from(self.config.beta) * excess / network;
         self.shrink(now, (share as u32).min(self.config.decrease_max), least);
+        self.check();
     }
 
     /// So many frames were found lost by what arrived after them.
@@ -261,6 +273,7 @@ impl Swift {
         let share = self.config.loss.saturating_mul(frames);
         (self.last_loss, self.before) = (Some(now), None);
         self.give_up(now, share.min(self.config.decrease_max), self.config.window.min);
+        self.check();
     }
 
     /// Nothing was heard for a retransmission timeout.
@@ -276,6 +289,7 @@ impl Swift {
         } else {
             self.shrink(now, self.config.decrease_max, self.config.window.min);
         }
+        self.check();
     }
 
     /// A host did not look for as long as the last timeouts took: they say nothing of the network.
@@ -285,6 +299,7 @@ impl Swift {
             self.window = self.window.max(window);
             (self.last_loss, self.is_first) = (last_loss, is_first);
         }
+        self.check();
     }
 
     /// Whether one more frame may be sent beside those in flight.
@@ -344,7 +359,12 @@ impl Swift {
         };
         let gain = each.saturating_mul(u64::from(frames));
         let grown = gain.saturating_add(u64::from(self.window));
-        self.window = grown.min(u64::from(self.config.window.max)) as u32;
+        let before = core::mem::replace(
+            &mut self.window,
+            grown.min(u64::from(self.config.window.max)) as u32,
+        );
+        debug_assert!(self.window >= before, "a window that grows is no smaller");
+        self.check();
     }
 
     /// Gives up a share of the window for a delay or a timeout, unless it did within the last round
@@ -370,7 +390,9 @@ impl Swift {
             self.least = without(self.config.decrease_max);
             self.bounded = Some(now);
         }
+        let before = self.window;
         self.window = without(share).max(self.least).max(least.min(self.window));
+        debug_assert!(self.window <= before, "who gives up has no more than before");
     }
 }
 

@@ -186,6 +186,18 @@ impl Door {
         Self::new(Self::PATIENCE, Ration::new(32, 5_000_000, now))
     }
 
+    /// What holds between two steps, whoever has asked for what.
+    fn check(&self) {
+        if cfg!(debug_assertions) {
+            for entry in self.places.iter().flatten() {
+                let others = self.places.iter().flatten();
+                let own = others.filter(|other| other.asker.opener == entry.asker.opener);
+                debug_assert!(own.count() <= HALF_OPEN_OF_ONE, "nobody has more than a few places");
+                debug_assert!(entry.ours.answers == entry.theirs.nonce, "an accept is of its open");
+            }
+        }
+    }
+
     /// Whether an open, which is well formed, has come before: then the same accept is sent again.
     // spec: OPEN-8
     pub fn find(&self, theirs: &SetUp) -> Option<Place> {
@@ -248,7 +260,10 @@ impl Door {
         self.answered.add(asker.mark);
         let (at, said, theirs) = (now, now, *theirs);
         let entry = HalfOpen { asker, at, said, is_void: false, theirs, ours, agreed };
-        Ok((place, self.places[place.index()].replace(entry)))
+        let before = self.places[place.index()].replace(entry);
+        debug_assert!(self.was_answered(asker.mark), "a recording of it is known again");
+        self.check();
+        Ok((place, before))
     }
 
     /// What is kept at a place.
@@ -277,6 +292,8 @@ impl Door {
         for other in others.filter(|entry| entry.asker.opener == confirmed.asker.opener) {
             other.is_void = true;
         }
+        debug_assert!(!confirmed.is_void, "one of several attempts becomes a link");
+        self.check();
         Some((place, confirmed))
     }
 

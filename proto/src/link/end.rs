@@ -293,6 +293,23 @@ impl End {
         }
     }
 
+    /// What holds between two steps, whatever the other side has said.
+    fn check(&self) {
+        let Counters { sent, told, arrived, .. } = self.counters;
+        debug_assert!(sent.saturating_add(told) <= self.packet, "each frame has a packet's number");
+        debug_assert!(self.paths.live() > 0, "frames find a path");
+        if cfg!(debug_assertions) {
+            let out = || self.lanes.iter().map(|lane| &lane.out);
+            let kept: u32 = out().map(|out| out.next().wrapping_sub(out.oldest())).sum();
+            debug_assert!(
+                sent == arrived + u64::from(kept),
+                "what was sent has arrived or is kept"
+            );
+            let is_torn = |lane: &Lane| lane.wants && lane.is_early;
+            debug_assert!(!self.lanes.iter().any(is_torn), "for want of room, or of time: of one");
+        }
+    }
+
     /// What this end has seen.
     pub const fn counters(&self) -> &Counters {
         &self.counters
@@ -378,6 +395,7 @@ impl End {
         lane.sent[slot(seq)] = (digest, flags);
         self.counters.sent += 1;
         self.transmit(channel, seq, transmission, fx);
+        self.check();
         seq
     }
 
@@ -405,6 +423,7 @@ impl End {
         looks: &Looks,
         fx: &mut impl EndEffects,
     ) -> Result<Heard, Malformed> {
+        self.check();
         let now = looks.now();
         let Agreement { own, own_token, generation, .. } = self.agreed;
         if (header.to, header.token, header.generation) != (own, own_token, generation) {
@@ -435,6 +454,7 @@ impl End {
         if let Some(call) = call {
             self.on_resync(header, call, now, fx);
         }
+        self.check();
         Ok(match header.kind {
             Kind::Data if header.payload.len > 0 => Heard::Payload,
             Kind::Piece => Heard::Piece,
@@ -506,6 +526,8 @@ impl End {
         self.resync.begin();
         self.counters.resyncs += 1;
         self.ask_resync(now, fx);
+        debug_assert!(self.is_resyncing(), "the answer to a warm reset is waited for");
+        self.check();
     }
 
     /// The payload of a frame is what its header says: the frame has arrived.
@@ -535,6 +557,7 @@ impl End {
     /// Does what is due: sends again what is lost, asks for room, says what has arrived, probes,
     /// gives up.
     pub fn on_time(&mut self, now: u64, fx: &mut impl EndEffects) {
+        self.check();
         self.live(now, fx);
         if !self.life.is_open() {
             return;
@@ -553,6 +576,7 @@ impl End {
         if self.must_say(now) {
             self.tell(NOTHING, now, fx);
         }
+        self.check();
     }
 
     /// When [`End::on_time`] has something to do next, or the owner may send what it could not yet,

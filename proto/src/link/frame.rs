@@ -118,11 +118,19 @@ impl Channel {
         }
     }
 
-    /// The channel's place in what a header has for each.
+    /// The channel's place in what a header has for each, and in [`Channel::ALL`].
     pub const fn index(self) -> usize {
         self as usize
     }
 }
+
+const _: () = {
+    let mut index = 0;
+    while index < CHANNELS {
+        assert!(Channel::ALL[index].index() == index, "each once, in the order of their codes");
+        index += 1;
+    }
+};
 
 bitflags::bitflags! {
     /// What a sender says with one bit.
@@ -494,7 +502,9 @@ impl<'a> Iterator for Records<'a> {
     type Item = Record<'a>;
 
     fn next(&mut self) -> Option<Record<'a>> {
-        let (record, rest) = Record::first(self.rest).ok()?;
+        let first = Record::first(self.rest);
+        debug_assert!(self.rest.is_empty() || first.is_ok(), "all records were found good");
+        let (record, rest) = first.ok()?;
         self.rest = rest;
         Some(record)
     }
@@ -555,6 +565,8 @@ impl<'a> Packer<'a> {
         if self.room().is_none_or(|room| len > room) {
             return Err(Full);
         }
+        let end = self.len + HEAD_BYTES + padded(len);
+        debug_assert!(end <= self.buffer.len().min(PAYLOAD_MAX), "records fit their payload");
         let head = u64::from(kind as u8) | (len as u64) << 16 | u64::from(tag) << 32;
         let (front, bytes) = self.buffer[self.len..].split_at_mut(HEAD_BYTES + 8 * N);
         let (places, _) = front.as_chunks_mut();
@@ -562,6 +574,7 @@ impl<'a> Packer<'a> {
             *place = word.to_le_bytes();
         }
         self.len += HEAD_BYTES + padded(len);
+        debug_assert!(self.len.is_multiple_of(8), "records end at a word");
         let (data, padding) = bytes[..padded(data_len)].split_at_mut(data_len);
         // What the buffer held before is no business of the peer's.
         padding.fill(0);

@@ -136,6 +136,16 @@ impl Life {
         Self { config, state, heard_at: now, look, told_at, told, refusals: 0, held_up: 0 }
     }
 
+    /// What holds between two steps, whoever has said what.
+    const fn check(&self) {
+        debug_assert!(self.told == 0 || self.told_at.is_some(), "what was told was so at a time");
+        let is_leaving = matches!(self.state, State::Closing);
+        debug_assert!(
+            !is_leaving || self.told <= self.config.closes,
+            "who leaves says so, and goes"
+        );
+    }
+
     pub(super) const fn state(&self) -> State {
         self.state
     }
@@ -156,6 +166,7 @@ impl Life {
             self.look = None;
             self.told = 0;
         }
+        self.check();
     }
 
     /// Whether nothing was heard for the silence.
@@ -218,6 +229,7 @@ impl Life {
         if self.is_open() {
             (self.state, self.told_at, self.told) = (State::Closing, None, 0);
         }
+        self.check();
     }
 
     /// The other side leaves, or answers that it has heard that this one does.
@@ -271,8 +283,10 @@ impl Life {
     }
 
     fn told(&mut self, now: u64, due: Due) -> Due {
+        debug_assert!(!matches!(self.state, State::Closed(_)), "who has gone says nothing more");
         self.told_at = Some(now);
         self.told = self.told.saturating_add(1);
+        self.check();
         due
     }
 

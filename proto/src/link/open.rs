@@ -312,6 +312,16 @@ impl Opener {
         Self { race: Race::new(ways, self.pace, now), ..self }
     }
 
+    /// What holds between two steps, whatever was answered.
+    fn check(&self) {
+        let (before, path) = self.begun;
+        debug_assert!(before <= self.sent, "opens are counted on from those before");
+        debug_assert!(path < PATHS_MAX, "an answer comes by a path");
+        let is_refused = self.state == Opening::Refused;
+        debug_assert!(!is_refused || self.refusal.is_some(), "a refusal has a reason");
+        debug_assert!(self.ours.answers == 0, "an open answers none");
+    }
+
     /// By which of several ways the last open goes.
     pub const fn way(&self) -> usize {
         self.way
@@ -338,6 +348,7 @@ impl Opener {
     /// The owner asks when it begins, and at each [`Opener::deadline`].
     // spec: OPEN-6
     pub fn on_time(&mut self, now: u64, payload: Digest) -> Option<Header> {
+        self.check();
         if self.state != Opening::Asking {
             return None;
         }
@@ -398,6 +409,7 @@ impl Opener {
         fresh: u64,
         now: u64,
     ) -> bool {
+        self.check();
         if self.state != Opening::Asking {
             return false;
         }
@@ -430,6 +442,7 @@ impl Opener {
         if is_of_all || self.race.is_lost() {
             self.state = Opening::Refused;
         }
+        self.check();
         trust != Trust::Nobody
     }
 }

@@ -81,6 +81,17 @@ struct Length {
     pause: u64,
 }
 
+impl Length {
+    /// When there is something to do for it.
+    fn due(&self) -> u64 {
+        let doubt = self.doubt.map_or(u64::MAX, |doubt| doubt.until);
+        doubt.min(match self.search {
+            Search::Rest => u64::MAX,
+            Search::Wait { until } | Search::Probe { until, .. } => until,
+        })
+    }
+}
+
 /// A probe that is to be sent for the sake of its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Look {
@@ -145,6 +156,26 @@ impl Lengths {
         for length in &mut self.paths {
             (length.limit, length.most) = (most, most);
             length.fails = u32::from(most) + 1;
+        }
+    }
+
+    /// What holds between two steps, whatever is answered, and by whom.
+    fn check(&self) {
+        debug_assert!((self.doubted | self.fallen) >> PATHS == 0, "only paths are doubted");
+        for (path, length) in self.paths.iter().enumerate() {
+            let is_used = path < usize::from(self.count);
+            debug_assert!(!is_used || self.all <= length.limit, "all paths take what all take");
+            debug_assert!(length.limit <= length.most, "no path takes more than both sides");
+            let is_doubted = self.doubted >> path & 1 == 1;
+            debug_assert!(is_doubted == length.doubt.is_some(), "a doubt has its mark");
+            debug_assert!(self.due <= length.due(), "what is due is looked for in time");
+            let pauses = SEARCH_FIRST..=SEARCH_LAST;
+            debug_assert!(pauses.contains(&length.pause), "searches come, and not too often");
+            let failed = length.doubt.map_or(0, |doubt| doubt.failed);
+            debug_assert!(failed < TRIES, "what has failed so often is no doubt any more");
+            if let Search::Probe { tries, .. } = length.search {
+                debug_assert!(tries <= TRIES, "a length is tried so often");
+            }
         }
     }
 
@@ -227,6 +258,7 @@ impl Lengths {
             doubt.until = now.saturating_add(PATIENCE.max(now.saturating_sub(sent)));
         }
         self.look_for_due();
+        self.check();
     }
 
     /// A frame was lost that was sent so.
@@ -245,6 +277,7 @@ impl Lengths {
         doubt.shortest = doubt.shortest.min(len);
         self.doubted |= 1 << path;
         self.look_for_due();
+        self.check();
     }
 
     /// The host says how long a frame may be on a path, because it was asked. What it has said
@@ -281,6 +314,7 @@ impl Lengths {
             self.fallen |= 1 << path;
             self.look_for_due();
         }
+        self.check();
     }
 
     /// What is to be sent now, if anything; an answer is waited for by the retransmission timeout.
@@ -294,6 +328,8 @@ impl Lengths {
         if look.is_none() {
             self.look_for_due();
         }
+        debug_assert!(look.is_some() || self.due > now, "what is due is done, and then no more");
+        self.check();
         look
     }
 
@@ -331,6 +367,7 @@ impl Lengths {
         if failed >= TRIES {
             let base = if doubt.shortest > BASE { BASE } else { 0 };
             self.lower(path, base, now);
+            debug_assert!(self.limit(path) < doubt.shortest, "the limit falls below what is lost");
             self.paths[usize::from(path)].fails = u32::from(doubt.shortest);
             self.narrow(path, now);
             return None;
@@ -393,19 +430,13 @@ impl Lengths {
             length.limit = length.limit.max(len);
             self.narrow(path, now);
         }
+        self.check();
     }
 
     /// After a path has changed.
     fn look_for_due(&mut self) {
         let limits = self.paths.iter().take(usize::from(self.count)).map(|length| length.limit);
         self.all = limits.min().unwrap_or(u16::MAX);
-        let due = |length: &Length| {
-            let doubt = length.doubt.map_or(u64::MAX, |doubt| doubt.until);
-            doubt.min(match length.search {
-                Search::Rest => u64::MAX,
-                Search::Wait { until } | Search::Probe { until, .. } => until,
-            })
-        };
-        self.due = self.paths.iter().map(due).min().unwrap_or(u64::MAX);
+        self.due = self.paths.iter().map(Length::due).min().unwrap_or(u64::MAX);
     }
 }

@@ -131,6 +131,15 @@ impl Paths {
         Self { config, paths: [None; PATHS], last: PATHS - 1 }
     }
 
+    /// What holds between two steps.
+    fn check(&self) {
+        let is_there = self.paths.iter().any(Option::is_some);
+        debug_assert!(!is_there || self.live() > 0, "where there are paths, one is live");
+        for path in self.paths.iter().flatten() {
+            path.check(self.config);
+        }
+    }
+
     /// Adds a path, alive; none if there are as many as there can be.
     // spec: PATH-1, PATH-9
     pub fn add(&mut self) -> Option<PathId> {
@@ -141,6 +150,7 @@ impl Paths {
             returned: None,
             counters: Counters::default(),
         });
+        self.check();
         Some(PathId(place as u8))
     }
 
@@ -152,6 +162,7 @@ impl Paths {
         if self.live() == 0 {
             self.paths.iter_mut().flatten().for_each(|path| path.take_back(now));
         }
+        self.check();
     }
 
     /// The path that takes the next frame: the live ones in turn; none if there is no path.
@@ -165,6 +176,7 @@ impl Paths {
         if let State::Live { silent_since, .. } = &mut path.state {
             silent_since.get_or_insert(now);
         }
+        self.check();
         Some(PathId(place as u8))
     }
 
@@ -198,6 +210,7 @@ impl Paths {
         } else {
             path.take_out(now, config);
         }
+        self.check();
     }
 
     /// The next path to send a probe on; the caller asks until there is none.
@@ -207,6 +220,7 @@ impl Paths {
         let is_due =
             |path: &mut Option<Path>| path.as_mut().is_some_and(|path| path.probe(now, config));
         let place = self.paths.iter_mut().position(is_due)?;
+        self.check();
         Some(PathId(place as u8))
     }
 
@@ -230,6 +244,7 @@ impl Paths {
         if *answers >= enough {
             path.take_back(now);
         }
+        self.check();
     }
 
     /// Whether frames are sent on this path.
@@ -262,6 +277,26 @@ impl Paths {
 }
 
 impl Path {
+    fn check(&self, config: Config) {
+        let Counters { deaths, returns, .. } = self.counters;
+        let is_dead = matches!(self.state, State::Dead { .. });
+        debug_assert!(deaths == returns + u64::from(is_dead), "deaths and returns alternate");
+        let intervals = config.probe_first..=config.probe_max;
+        debug_assert!(intervals.contains(&self.interval), "probes are neither dense nor endless");
+        match self.state {
+            State::Live { losses, is_suspect, .. } => {
+                let has_reason = losses >= config.losses;
+                debug_assert!(
+                    !is_suspect || has_reason,
+                    "a suspect has lost as much as a dead one"
+                );
+            }
+            State::Dead { answers, .. } => {
+                debug_assert!(answers < config.answers, "enough answers bring a path back");
+            }
+        }
+    }
+
     /// One that dies again soon after it has returned is probed as rarely as before, and half as
     /// often again: a path that comes and goes disturbs less and less.
     // spec: PATH-6, PATH-8

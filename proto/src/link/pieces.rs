@@ -107,6 +107,11 @@ impl Parts {
             self.missing -= u16::from(*mark & bit == 0);
             *mark |= bit;
         }
+        if cfg!(debug_assertions) {
+            let marked: u32 = marks.iter().map(|mark| mark.count_ones()).sum();
+            let all = u32::from(self.whole.len).div_ceil(UNIT as u32);
+            debug_assert!(marked + u32::from(self.missing) == all, "a unit has come or is missing");
+        }
         Ok(self.missing == 0)
     }
 }

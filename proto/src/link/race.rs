@@ -72,6 +72,8 @@ impl Race {
         attempt.next = now.saturating_add(attempt.interval);
         attempt.interval = attempt.interval.saturating_mul(2).min(most);
         attempt.is_tried = true;
+        debug_assert!(!attempt.is_refused, "who says no is not asked again");
+        debug_assert!(way < self.count, "there are so many ways");
         Some(way)
     }
 

@@ -35,6 +35,7 @@ impl Ration {
             self.left += more as u32;
             self.at += more * self.interval;
         }
+        debug_assert!(self.left <= self.burst, "no more is there than the burst");
         let is_there = self.left > 0;
         self.left -= u32::from(is_there);
         is_there

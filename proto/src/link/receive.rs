@@ -84,6 +84,23 @@ impl Receiver {
         }
     }
 
+    /// What holds between two steps, whatever the other side has sent.
+    fn check(&self) {
+        let given = self.limit.wrapping_sub(self.taken);
+        debug_assert!(given <= WINDOW, "no more buffers than the window holds");
+        debug_assert!(self.held() <= given, "what is in order lies in buffers");
+        let behind = self.limit.wrapping_sub(self.expected).saturating_sub(1);
+        let beyond = self.ahead.checked_shr(behind).unwrap_or(0);
+        debug_assert!(beyond == 0, "what came ahead of its turn lies in buffers");
+        debug_assert!(
+            self.ahead == 0 || self.repair == Repair::Selective,
+            "going back keeps nothing ahead of its turn"
+        );
+        debug_assert!(self.passed >= self.ahead.count_ones(), "all that is kept has come");
+        let has_news = self.fresh > 0 || self.urgent;
+        debug_assert!(!has_news || self.unsaid.is_some(), "news is told at some time");
+    }
+
     /// The number of the frame whose turn it is: all before have arrived.
     pub const fn expected(&self) -> u32 {
         self.expected
@@ -122,12 +139,14 @@ impl Receiver {
         self.urgent |= buffers > 0 && !precedes(self.expected, self.told);
         self.limit = self.limit.wrapping_add(buffers);
         self.unsaid.get_or_insert(now);
+        self.check();
     }
 
     /// The program has taken the oldest frames that it held; their buffers are free.
     pub fn take(&mut self, frames: u32) {
         assert!(frames <= self.held(), "only what is in order is taken");
         self.taken = self.taken.wrapping_add(frames);
+        self.check();
     }
 
     /// Whether a frame has not arrived, and would be kept if it came now.
@@ -148,6 +167,7 @@ impl Receiver {
     /// [`Malformed`], and nothing changes, where the sender had no credit for it.
     // spec: LINK-2, LINK-5, LINK-11
     pub fn on_frame(&mut self, seq: u32, now: u64) -> Result<Arrival, Malformed> {
+        self.check();
         if !precedes(seq, self.limit) {
             return Err(Malformed);
         }
@@ -156,6 +176,8 @@ impl Receiver {
         self.fresh += 1;
         // The sender may be waiting: it repeats what it has not heard of, fills gaps, runs out.
         self.urgent |= arrival != Arrival::InOrder(1) || self.fresh >= UNSAID_MAX;
+        debug_assert!(!self.is_wanted(seq) || arrival == Arrival::Dropped, "it has come");
+        self.check();
         Ok(arrival)
     }
 
@@ -222,6 +244,7 @@ impl Receiver {
             self.nacks = self.nacks.saturating_add(1);
             self.nacked_at = now;
         }
+        self.check();
     }
 
     /// Goes on after a loss of state in between: what was kept ahead of its turn is gone, and the
@@ -230,5 +253,6 @@ impl Receiver {
     pub fn resume(&mut self, now: u64) {
         (self.ahead, self.passed, self.nacks) = (0, 0, 0);
         self.ask(now);
+        self.check();
     }
 }

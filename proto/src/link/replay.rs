@@ -39,7 +39,16 @@ impl Replay {
         let (word, bit) = place(packet);
         let is_new = self.seen[word] & bit == 0;
         self.seen[word] |= bit;
+        self.check();
         is_new
+    }
+
+    /// What holds between two steps.
+    fn check(&self) {
+        let (word, bit) = place(self.highest);
+        debug_assert!(self.seen[word] & bit != 0, "the highest has come");
+        let seen: u32 = self.seen.iter().map(|word| word.count_ones()).sum();
+        debug_assert!(u64::from(seen) <= self.highest, "numbers begin with one");
     }
 
     /// Makes the places free of the numbers between the highest one and this.

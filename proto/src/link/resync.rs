@@ -54,6 +54,15 @@ impl Resync {
     pub(super) const fn begin(&mut self) {
         self.round = self.round.wrapping_add(1);
         (self.is_open, self.asked_at, self.asked) = (true, None, 0);
+        self.check();
+    }
+
+    /// What holds between two steps, whatever was asked.
+    const fn check(&self) {
+        let is_asked = self.asked > 0;
+        debug_assert!(is_asked == self.asked_at.is_some(), "what was asked was so at a time");
+        let is_old = self.theirs == 0 && self.fence == 0;
+        debug_assert!(self.at.is_some() || is_old, "a fence is that of a round");
     }
 
     /// Whether this end waits for an answer.
@@ -69,6 +78,8 @@ impl Resync {
         }
         self.asked_at = Some(now);
         self.asked = self.asked.saturating_add(1);
+        debug_assert!(self.is_open, "only a round that is open is asked for");
+        self.check();
         Some(self.round)
     }
 
@@ -104,6 +115,7 @@ impl Resync {
             Call::Answered => self.is_open = false,
             Call::Again | Call::Stale => {}
         }
+        self.check();
     }
 
     /// Whether what a packet says of frames before their turn holds.

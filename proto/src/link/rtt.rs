@@ -62,6 +62,16 @@ impl Rtt {
         Self { bounds, estimate: None, doublings: 0, shortest: Shortest::new() }
     }
 
+    /// What holds between two steps.
+    const fn check(&self) {
+        let Bounds { floor, ceiling, .. } = self.bounds;
+        debug_assert!(self.doublings < u32::BITS, "a timeout is doubled as far as to the ceiling");
+        debug_assert!(floor <= self.timeout(), "no answer comes before the floor");
+        debug_assert!(self.timeout() <= ceiling, "a peer that returns is noticed");
+        let is_known = self.shortest.present.is_some();
+        debug_assert!(is_known == self.estimate.is_some(), "each sample is one of all averages");
+    }
+
     /// Takes in a round trip: the time from a transmission's stamp to its echo, less the time for
     /// which the peer held that back; 32 bits, as a frame's stamps are. One of no time or of more
     /// than [`ROUND_TRIP_MAX`] cannot be; it is refused and changes nothing.
@@ -76,6 +86,8 @@ impl Rtt {
         });
         self.doublings = 0;
         self.shortest.on_sample(now, sample);
+        debug_assert!(self.shortest() <= Some(sample), "the shortest is no longer than a sample");
+        self.check();
         Ok(())
     }
 
@@ -85,6 +97,7 @@ impl Rtt {
         if self.timeout() < self.bounds.ceiling {
             self.doublings += 1;
         }
+        self.check();
     }
 
     /// How long to wait for an answer before sending again.
@@ -139,10 +152,14 @@ impl Estimate {
 
     const fn after(self, sample: u64) -> Self {
         let smoothed = self.smoothed_8 / 8;
-        Self {
+        let after = Self {
             smoothed_8: self.smoothed_8 - smoothed + sample,
             variation_4: self.variation_4 - self.variation_4 / 4 + smoothed.abs_diff(sample),
-        }
+        };
+        let now = after.smoothed_8 / 8;
+        debug_assert!(at_most(smoothed, sample) <= now, "an average lies above the least");
+        debug_assert!(now <= at_least(smoothed, sample), "an average lies below the most");
+        after
     }
 
     const fn timeout(self) -> u64 {

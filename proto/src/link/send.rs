@@ -130,6 +130,17 @@ impl Sender {
         }
     }
 
+    /// What holds between two steps, whatever the other side has said.
+    const fn check(&self) {
+        let sent = self.next.wrapping_sub(self.acked);
+        let given = self.limit.wrapping_sub(self.acked);
+        debug_assert!(given <= WINDOW, "credit reaches no further than the window");
+        debug_assert!(sent <= given, "what is under way was sent with credit");
+        debug_assert!(self.arrived & !self.sent_mask() == 0, "only what was sent has arrived");
+        debug_assert!(self.lost & !self.sent_mask() == 0, "only what was sent is lost");
+        debug_assert!(self.arrived & self.lost == 0, "what has arrived is not lost");
+    }
+
     /// New frames that may be sent now: as many as the receiver has room for, and as the window
     /// holds.
     // spec: LINK-4, LINK-6
@@ -179,6 +190,7 @@ impl Sender {
         let seq = self.next;
         self.next = seq.wrapping_add(1);
         self.last[slot(seq)] = transmission;
+        self.check();
         seq
     }
 
@@ -198,6 +210,8 @@ impl Sender {
         self.lost &= !(1 << ahead);
         self.again = self.next;
         self.last[slot(self.acked.wrapping_add(ahead))] = transmission;
+        debug_assert!(!self.is_plain(), "what was sent twice is looked at one by one");
+        self.check();
     }
 
     /// The frame in flight that was sent before all others, and when.
@@ -225,6 +239,7 @@ impl Sender {
     /// [`Malformed`], and nothing changes, where it speaks of frames that were never sent.
     // spec: LINK-5, LINK-11
     pub fn on_ack(&mut self, said: &Ack, fx: &mut impl SendEffects) -> Result<(), Malformed> {
+        self.check();
         let Ack { ack, sack, limit, nack, .. } = *said;
         if (ack, limit, sack, nack) == (self.acked, self.limit, 0, None) {
             // Most frames say nothing new of most channels.
@@ -262,6 +277,7 @@ impl Sender {
         {
             self.lose_from(0, Loss::Nack, fx);
         }
+        self.check();
         Ok(())
     }
 
@@ -277,6 +293,7 @@ impl Sender {
     /// Takes every frame for lost that has been waited for.
     // spec: LINK-8
     pub fn on_time(&mut self, now: u64, wait: Wait, fx: &mut impl SendEffects) {
+        self.check();
         if self.is_plain() && self.deadline(wait).is_none_or(|at| at > now) {
             return;
         }
@@ -285,6 +302,8 @@ impl Sender {
         let overtaken = late & self.those(|seq| self.is_overtaken(*seq, 1));
         self.lose_those(late & !overtaken, Loss::Timeout, fx);
         self.lose_those(overtaken, Loss::Overtaken, fx);
+        debug_assert!(late & self.in_flight_mask() == 0, "what is late is waited for no longer");
+        self.check();
     }
 
     /// Takes all in flight for lost that went by a path in longer datagrams than it takes.
@@ -315,6 +334,8 @@ impl Sender {
             self.arrived &= if is_newest { said.sack << 1 } else { 0 };
         }
         self.lose(self.sent_mask() & !self.arrived & !self.lost, Loss::Resync, fx);
+        debug_assert!(self.in_flight() == 0, "what had not arrived goes again");
+        self.check();
         Ok(())
     }
 
@@ -389,6 +410,7 @@ impl Sender {
     }
 
     fn lose(&mut self, frames: u128, why: Loss, fx: &mut impl SendEffects) {
+        debug_assert!(frames & !self.in_flight_mask() == 0, "only what is in flight gets lost");
         self.lost |= frames;
         for seq in numbers(self.acked, frames) {
             fx.lost(seq, self.last[slot(seq)], why);

@@ -38,6 +38,7 @@ impl<F: EndEffects> SendEffects for Hearing<'_, F> {
 
     fn freed(&mut self, seq: u32) {
         self.counters.arrived += 1;
+        debug_assert!(self.counters.arrived <= self.counters.sent, "no frame arrives twice");
         self.fx.arrived(self.channel, seq);
     }
 

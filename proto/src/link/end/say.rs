@@ -10,7 +10,7 @@ use super::super::resync::Call;
 use super::super::send::Transmission;
 use super::super::slot;
 use super::hear::Silence;
-use super::{Empty, End, EndEffects, NOTHING, Newest, PROBE, Part};
+use super::{Empty, End, EndEffects, Lane, NOTHING, Newest, PROBE, Part};
 
 impl End {
     /// The eldest frame in flight is sent again, beside those that the window allows: it counts as
@@ -27,6 +27,8 @@ impl End {
         let Some((_, channel, seq)) = eldest.min_by_key(|(at, ..)| *at) else { return };
         let transmission = self.begin(now, self.len_of(channel, seq));
         let before = self.lanes[channel.index()].out.repeat(seq, transmission);
+        let name = |one: &Transmission| (one.path, one.number);
+        debug_assert!(name(&before) != name(&transmission), "each transmission has its number");
         if let Some(path) = PathId::new(before.path) {
             // If it was not lost, what comes by this path tells.
             self.paths.on_lost(path, now, self.rtt.timeout());
@@ -164,6 +166,7 @@ impl End {
         self.congestion.on_send(now, in_flight);
         self.reminder.on_send(now);
         let path = self.paths.choose(now).map_or(0, PathId::number);
+        debug_assert!(path < self.agreed.paths.max(1), "both sides have agreed on the path");
         let number = &mut self.numbers[usize::from(path)];
         *number = number.wrapping_add(1);
         let len = frame_len(len).min(self.lengths.limit(path));
@@ -359,6 +362,8 @@ impl End {
                 lane.inward.said(now, nack && index == self.turn);
             }
         }
+        let is_told = |lane: &Lane| lane.inward.sack() != 0 || lane.inward.say_by(0).is_none();
+        debug_assert!(self.lanes.iter().all(is_told), "what a frame says is not said again");
         header
     }
 }

@@ -174,7 +174,6 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "collective: adapt calls group recorder request running",
             "deposit: offer owner post reply",
             "endpoint: kept ledger meet numbers posted reason receive send touch touched",
-            "job: board pmi pmix",
             "multicast: board calls causes club",
             "stream: calls effects lay state",
             "wire: callee entrance opening",

@@ -15,6 +15,7 @@ mod cgroup;
 mod choices;
 mod folder;
 mod host;
+mod launcher;
 mod meeting;
 pub(crate) mod memory;
 mod pmi;
@@ -89,7 +90,7 @@ impl Port {
     /// a program asks that also works alone.
     // spec: LIFE-23
     pub fn is_launched() -> bool {
-        folder::is_named() || board::is_named()
+        folder::is_named() || launcher::is_named()
     }
 
     /// Joins the job with other than the default choices. The launcher's mode holds where it is
@@ -201,9 +202,9 @@ impl Job {
         if folder::is_named() {
             return folder::read(choices);
         }
-        match board::find(patience)? {
+        match launcher::find(patience)? {
             Some(board) => meeting::hold(board, choices),
-            None => Err(board::none()),
+            None => Err(launcher::none()),
         }
     }
 }

@@ -34,6 +34,7 @@
 //! ```
 mod carry;
 mod memo;
+mod message;
 mod offer;
 mod owner;
 mod post;
@@ -47,10 +48,11 @@ pub use ayre_proto::deposit::{
 };
 pub(crate) use carry::{Bytes, Carried, DepotEnd};
 pub(crate) use memo::Memo;
+pub use message::Deposit;
+pub use offer::InletOptions;
 pub(crate) use offer::Served as ServedInlet;
-pub use offer::{Inlet, InletOptions};
-pub use owner::{Depot, Frozen, HeldMessage};
-pub use post::{Answer, Deposit, RemoteInlet};
+pub use owner::{Depot, Frozen, HeldMessage, Inlet};
+pub use post::{Answer, RemoteInlet};
 pub(crate) use post::{Answers, report};
 pub(crate) use reply::Expected;
 pub use reply::Reply;

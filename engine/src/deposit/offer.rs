@@ -1,5 +1,5 @@
 //! Handing inlets over, and taking them back.
-use super::owner::Depot;
+use super::owner::{Depot, Inlet};
 use super::post::RemoteInlet;
 use crate::capability::{Fenced, Grant};
 use crate::connection::Mode;
@@ -84,35 +84,6 @@ const fn part(window: &Range<u16>) -> Window {
     Window { base: window.start, len: window.end.saturating_sub(window.start) }
 }
 
-/// One peer's way into a depot, at its owner.
-///
-/// Dropping it ends nothing, as with a [`Grant`]: the peer keeps its way in, and the depot has one
-/// place less, until its region is deregistered or its peer disconnected.
-#[derive(Debug)]
-pub struct Inlet {
-    pub(super) grant: Grant,
-    pub(super) depot: Depot,
-    pub(super) number: u8,
-    /// First byte in the region, and bytes.
-    pub(super) range: (u64, u64),
-}
-
-impl Inlet {
-    /// Who holds it.
-    pub fn peer(&self) -> PeerId {
-        self.grant.peer()
-    }
-
-    /// Its key.
-    pub fn key(&self) -> Key {
-        self.grant.key()
-    }
-
-    pub(super) fn region(&self) -> &Region {
-        self.grant.region()
-    }
-}
-
 /// An inlet as the responder finds it, by the slot of its key.
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
@@ -148,7 +119,7 @@ impl Port {
         options: &InletOptions,
         name: u64,
     ) -> Result<Inlet, SetupError> {
-        if depot.port != self.identity {
+        if !depot.is_of(self.identity) {
             return Err(SetupError::invalid("the depot belongs to another port"));
         }
         let rules = rules(options, &range)?;
@@ -162,11 +133,11 @@ impl Port {
                 return Err(error);
             }
         };
-        let inlet = Inlet { grant, depot: depot.clone(), number, range: (base, len) };
-        inlet.begin().map_err(|_| SetupError::exhausted("depot"))?;
+        let inlet = Inlet::open(grant, depot, number, (base, len))
+            .map_err(|_| SetupError::exhausted("depot"))?;
         let files = match self.connection(peer)?.mode() {
             Mode::Direct if peer != self.id => {
-                let [rules_file, state] = depot.memory.files()?;
+                let [rules_file, state] = depot.memory().files()?;
                 vec![region.file_for(stores)?, rules_file, state]
             }
             _ => Vec::new(),
@@ -199,10 +170,9 @@ impl Port {
             Mode::Direct => Some(foreign_ends(packet, key)?),
         };
         let connection = self.connection(peer)?;
-        let (identity, generation) =
-            (connection.identity, connection.link.page.generation(key.slot));
+        let generation = connection.link.page.generation(key.slot);
         let direct = direct.map(|(mapping, depot)| (PeerMemory { mapping, generation }, depot));
-        Ok(RemoteInlet { peer, connection: identity, key, number, range, direct, epoch: 0 })
+        Ok(RemoteInlet::new((peer, connection.identity), (key, number), range, direct))
     }
 
     /// Ends an inlet, as [`Port::revoke`] ends a capability: when this returns, nothing that was
@@ -213,11 +183,11 @@ impl Port {
     /// As [`Port::revoke`].
     // spec: DEP-2, REV-1
     pub fn revoke_inlet(&mut self, inlet: Inlet) -> Result<Fenced, SetupError> {
-        let Inlet { grant, depot, .. } = inlet;
+        let (grant, depot) = inlet.into_parts();
         let fenced = self.revoke(grant)?;
         if fenced == Fenced::Moved {
-            depot.memory.replace_state()?;
-            let others = self.responder().end_inlets(&depot.memory);
+            depot.memory().replace_state()?;
+            let others = self.responder().end_inlets(depot.memory());
             for key in others {
                 self.end_key(key)?;
             }
@@ -231,7 +201,7 @@ impl Port {
         rules: &InletRules,
         key: Key,
     ) -> Result<u8, SetupError> {
-        let memory = &depot.memory;
+        let memory = depot.memory();
         let number = {
             let responder = self.responder();
             (0..INLETS as u8).find(|number| !responder.has_inlet(memory, *number))

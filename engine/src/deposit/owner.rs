@@ -1,11 +1,13 @@
 //! A depot at its owner.
 use super::carry::{Carried, DepotEnd};
 use super::memo::Memo;
-use super::offer::Inlet;
+use crate::capability::Grant;
 use crate::error::{Busy, Fault, SetupError, Status};
 use crate::mem::depot::{DepotMemory, Holder, Inside};
+use crate::mem::region::Region;
 use ayre_proto::deposit::message::Posted;
-use ayre_proto::deposit::{DATA_MAX, INSTRUCTIONS, Message, Protection, Standing, Stored};
+use ayre_proto::deposit::{DATA_MAX, INLETS, INSTRUCTIONS, Message, Protection, Standing, Stored};
+use ayre_proto::units::{Key, PeerId};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -17,8 +19,8 @@ use std::sync::Arc;
 // spec: DEP-1
 #[derive(Clone, Debug)]
 pub struct Depot {
-    pub(super) memory: Arc<DepotMemory>,
-    pub(super) port: u64,
+    memory: Arc<DepotMemory>,
+    port: u64,
 }
 
 /// A message at which an inlet has stopped.
@@ -36,9 +38,31 @@ pub struct HeldMessage {
     pub data: Vec<u8>,
 }
 
+/// One peer's way into a depot, at its owner.
+///
+/// Dropping it ends nothing, as with a [`Grant`]: the peer keeps its way in, and the depot has one
+/// place less, until its region is deregistered or its peer disconnected.
+#[derive(Debug)]
+pub struct Inlet {
+    grant: Grant,
+    depot: Depot,
+    number: u8,
+    /// First byte in the region, and bytes.
+    range: (u64, u64),
+}
+
 impl Depot {
     pub(crate) fn new(port: u64) -> Result<Self, SetupError> {
         Ok(Self { memory: Arc::new(DepotMemory::new()?), port })
+    }
+
+    /// Whether it was made by this port.
+    pub(super) fn is_of(&self, port: u64) -> bool {
+        self.port == port
+    }
+
+    pub(super) const fn memory(&self) -> &Arc<DepotMemory> {
+        &self.memory
     }
 
     fn enter(&self) -> Result<Inside<'_>, Busy> {
@@ -131,6 +155,54 @@ impl Frozen<'_> {
 }
 
 impl Inlet {
+    /// Who holds it.
+    pub fn peer(&self) -> PeerId {
+        self.grant.peer()
+    }
+
+    /// Its key.
+    pub fn key(&self) -> Key {
+        self.grant.key()
+    }
+
+    /// An inlet that has not carried anything yet: it runs.
+    pub(super) fn open(
+        grant: Grant,
+        depot: &Depot,
+        number: u8,
+        range: (u64, u64),
+    ) -> Result<Self, Busy> {
+        let end = range.0.checked_add(range.1);
+        let fits = end.is_some_and(|end| end <= grant.region().mapping().len() as u64);
+        debug_assert!(fits, "an inlet leads to a part of its region");
+        debug_assert!(usize::from(number) < INLETS, "a depot has {INLETS} inlets");
+        let inlet = Self { grant, depot: depot.clone(), number, range };
+        inlet.depot.enter()?.set_standing(number, Standing::NEW);
+        Ok(inlet)
+    }
+
+    /// What is left when it ends.
+    pub(super) fn into_parts(self) -> (Grant, Depot) {
+        (self.grant, self.depot)
+    }
+
+    pub(super) const fn depot(&self) -> &Depot {
+        &self.depot
+    }
+
+    pub(super) const fn number(&self) -> u8 {
+        self.number
+    }
+
+    /// First byte in the region, and bytes.
+    pub(super) const fn range(&self) -> (u64, u64) {
+        self.range
+    }
+
+    pub(super) fn region(&self) -> &Region {
+        self.grant.region()
+    }
+
     fn end<'a>(&'a self, memo: &'a Memo) -> DepotEnd<'a> {
         let (depot, memory) = (&*self.depot.memory, &**self.region().mapping());
         DepotEnd { depot, number: self.number, memory, range: self.range, memo }
@@ -215,10 +287,5 @@ impl Inlet {
         let posted = Posted::parse(&words, Posted::brought(&words))?;
         posted.message.check()?;
         Ok(posted)
-    }
-
-    pub(super) fn begin(&self) -> Result<(), Busy> {
-        self.depot.enter()?.set_standing(self.number, Standing::NEW);
-        Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Posting messages, at the holder of an inlet.
 use super::carry::{Bytes, Carried, DepotEnd};
+use super::message::Deposit;
 use super::reply::{Expected, Reply};
 use crate::connection::{Connection, Executor, active_word};
 use crate::error::{Busy, Fault, PostError, Status};
@@ -11,7 +12,7 @@ use crate::options::Options;
 use crate::port::Port;
 use crate::sync::Ordering;
 use ayre_proto::deposit::message::Posted;
-use ayre_proto::deposit::{DATA_MAX, Form, Instruction, Mask, Message};
+use ayre_proto::deposit::{DATA_MAX, Form, INLETS, Mask, Message};
 use ayre_proto::execute::Report;
 use ayre_proto::lane::Kind;
 use ayre_proto::limits::NOTIFICATIONS_MAX;
@@ -27,19 +28,30 @@ use std::sync::Arc;
 // spec: DEP-20, DEP-22
 #[derive(Debug)]
 pub struct RemoteInlet {
-    pub(super) peer: PeerId,
+    peer: PeerId,
     /// Identity of the connection that it came by.
-    pub(super) connection: u64,
-    pub(super) key: Key,
-    pub(super) number: u8,
+    connection: u64,
+    key: Key,
+    number: u8,
     /// First byte in the region, and bytes.
-    pub(super) range: (u64, u64),
+    range: (u64, u64),
     /// On a direct connection.
-    pub(super) direct: Option<(PeerMemory, Arc<DepotMemory>)>,
-    pub(super) epoch: u8,
+    direct: Option<(PeerMemory, Arc<DepotMemory>)>,
+    epoch: u8,
 }
 
 impl RemoteInlet {
+    /// Of a peer, by its connection of this identity: an inlet of this key and number.
+    pub(super) fn new(
+        (peer, connection): (PeerId, u64),
+        (key, number): (Key, u8),
+        range: (u64, u64),
+        direct: Option<(PeerMemory, Arc<DepotMemory>)>,
+    ) -> Self {
+        debug_assert!(usize::from(number) < INLETS, "a depot has {INLETS} inlets");
+        Self { peer, connection, key, number, range, direct, epoch: 0 }
+    }
+
     /// Whose depot it is.
     pub fn peer(&self) -> PeerId {
         self.peer
@@ -53,91 +65,6 @@ impl RemoteInlet {
     /// Whether it leads to no memory.
     pub fn is_empty(&self) -> bool {
         self.range.1 == 0
-    }
-}
-
-/// A message to be deposited: what it asks for, its operand, its data.
-#[derive(Clone, Copy, Debug)]
-pub struct Deposit<'a> {
-    form: Form,
-    operand: u64,
-    mask: Mask,
-    data: &'a [u8],
-}
-
-impl<'a> Deposit<'a> {
-    /// Enters a stored instruction: 0 is the first of the inlet's entries.
-    #[inline(always)]
-    pub const fn enter(entry: u16) -> Self {
-        let form = Form::Pointer { entry, registers: [0; 3] };
-        Self { form, operand: 0, mask: Mask::ALL, data: &[] }
-    }
-
-    /// Carries an instruction, whose registers are those of the inlet.
-    #[inline(always)]
-    pub const fn carry(instruction: Instruction) -> Self {
-        Self { form: Form::Carried(instruction), operand: 0, mask: Mask::ALL, data: &[] }
-    }
-
-    /// Registers that a stored instruction leaves to the message: 0 is the first of the inlet's.
-    #[inline(always)]
-    pub const fn registers(mut self, numbers: [u8; 3]) -> Self {
-        if let Form::Pointer { registers, .. } = &mut self.form {
-            *registers = numbers;
-        }
-        self
-    }
-
-    /// The operand; 0 where nothing is said.
-    #[inline(always)]
-    pub const fn operand(mut self, operand: u64) -> Self {
-        self.operand = operand;
-        self
-    }
-
-    /// What is written: up to 1024 bytes.
-    #[inline(always)]
-    pub const fn data(mut self, data: &'a [u8]) -> Self {
-        self.data = data;
-        self
-    }
-
-    /// Which words of the data are written, or of what is wanted read.
-    // spec: DEP-12
-    #[inline(always)]
-    pub const fn mask(mut self, words: u64) -> Self {
-        self.mask = Mask(words);
-        self
-    }
-
-    pub(super) const fn brings(&self) -> bool {
-        !self.data.is_empty()
-    }
-
-    /// As a reply, which brings the data of an answer.
-    pub(super) fn reply(&self, len: usize) -> Result<Message, Fault> {
-        let Self { form, operand, mask, .. } = *self;
-        let brings = len > 0;
-        let message = Message { form, operand, mask, len: len as u16, brings, asks: false };
-        message.check()?;
-        Ok(message)
-    }
-
-    /// As it travels; `wanted` bytes are to come back.
-    #[inline(always)]
-    fn message(&self, wanted: usize, asks: bool) -> Result<Message, Fault> {
-        let Self { form, operand, mask, data } = *self;
-        if !data.is_empty() && wanted > 0 {
-            return Err(Fault::Malformed);
-        }
-        let brings = !data.is_empty();
-        let len = if brings { data.len() } else { wanted };
-        if len > DATA_MAX {
-            return Err(Fault::TooLong);
-        }
-        let message = Message { form, operand, mask, len: len as u16, brings, asks };
-        message.check()?;
-        Ok(message)
     }
 }
 
@@ -185,7 +112,7 @@ impl Port {
     ) -> Result<Ticket, PostError> {
         let message = deposit.message(0, false)?;
         let answers = Answers::Call(&mut []);
-        Ok(self.post_deposit(to, &message, deposit.data, answers, options)?.ticket)
+        Ok(self.post_deposit(to, &message, deposit.bytes(), answers, options)?.ticket)
     }
 
     /// Posts a message whose answer is deposited here, by a reply over an inlet of this port's own.
@@ -206,7 +133,7 @@ impl Port {
     ) -> Result<Ticket, PostError> {
         let message = deposit.message(reply.len(), true)?;
         let answers = Answers::Reply(self.expect_reply(reply)?);
-        Ok(self.post_deposit(to, &message, deposit.data, answers, options)?.ticket)
+        Ok(self.post_deposit(to, &message, deposit.bytes(), answers, options)?.ticket)
     }
 
     /// The same, and returns what came back: a register's value, and what was read, as many bytes
@@ -224,7 +151,7 @@ impl Port {
         let message = deposit.message(into.len(), true)?;
         let ended = {
             let answers = Answers::Call(into);
-            self.post_deposit(to, &message, deposit.data, answers, Options::new())?
+            self.post_deposit(to, &message, deposit.bytes(), answers, Options::new())?
         };
         match ended.status {
             Status::Fault(fault) => Err(fault.into()),

@@ -7,8 +7,8 @@
 //! ```
 use super::carry::{Bytes, Carried, DepotEnd};
 use super::memo::Memo;
-use super::offer::Inlet;
-use super::post::Deposit;
+use super::message::Deposit;
+use super::owner::Inlet;
 use crate::error::{Busy, Fault, PostError, Status};
 use crate::mem::depot::{DepotMemory, Holder};
 use crate::mem::map::Mapping;
@@ -123,7 +123,7 @@ impl Port {
     // spec: DEP-20, DEP-28
     pub(super) fn expect_reply(&mut self, reply: &Reply<'_>) -> Result<Box<Expected>, PostError> {
         let Reply { inlet, deposit, len, takes_value, tag, value } = *reply;
-        if inlet.depot.port != self.identity {
+        if !inlet.depot().is_of(self.identity) {
             return Err(Fault::ForeignHandle.into());
         }
         if deposit.brings() {
@@ -133,11 +133,11 @@ impl Port {
             return Err(Fault::TooLong.into());
         }
         let message = deposit.reply(len)?;
-        let depot = Arc::clone(&inlet.depot.memory);
+        let depot = Arc::clone(inlet.depot().memory());
         let Some(inside) = depot.enter(Holder::OWNER) else {
             return Err(self.busy(Busy::DepotLocked));
         };
-        let standing = inside.standing(inlet.number);
+        let standing = inside.standing(inlet.number());
         drop(inside);
         if standing.is_stopped() {
             return Err(Fault::Stopped.into());
@@ -146,9 +146,9 @@ impl Port {
         let posted = Posted { key, epoch, classes: Classes::empty(), tag, value, message };
         Ok(Box::new(Expected {
             depot,
-            number: inlet.number,
+            number: inlet.number(),
             memory: Arc::clone(inlet.region().mapping()),
-            range: inlet.range,
+            range: inlet.range(),
             posted,
             takes_value,
             is_revoked: false,

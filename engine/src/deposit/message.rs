@@ -1,0 +1,93 @@
+//! A message as its sender makes it.
+use crate::error::Fault;
+use ayre_proto::deposit::{DATA_MAX, Form, Instruction, Mask, Message};
+
+/// A message to be deposited: what it asks for, its operand, its data.
+#[derive(Clone, Copy, Debug)]
+pub struct Deposit<'a> {
+    form: Form,
+    operand: u64,
+    mask: Mask,
+    data: &'a [u8],
+}
+
+impl<'a> Deposit<'a> {
+    /// Enters a stored instruction: 0 is the first of the inlet's entries.
+    #[inline(always)]
+    pub const fn enter(entry: u16) -> Self {
+        let form = Form::Pointer { entry, registers: [0; 3] };
+        Self { form, operand: 0, mask: Mask::ALL, data: &[] }
+    }
+
+    /// Carries an instruction, whose registers are those of the inlet.
+    #[inline(always)]
+    pub const fn carry(instruction: Instruction) -> Self {
+        Self { form: Form::Carried(instruction), operand: 0, mask: Mask::ALL, data: &[] }
+    }
+
+    /// Registers that a stored instruction leaves to the message: 0 is the first of the inlet's.
+    #[inline(always)]
+    pub const fn registers(mut self, numbers: [u8; 3]) -> Self {
+        if let Form::Pointer { registers, .. } = &mut self.form {
+            *registers = numbers;
+        }
+        self
+    }
+
+    /// The operand; 0 where nothing is said.
+    #[inline(always)]
+    pub const fn operand(mut self, operand: u64) -> Self {
+        self.operand = operand;
+        self
+    }
+
+    /// What is written: up to 1024 bytes.
+    #[inline(always)]
+    pub const fn data(mut self, data: &'a [u8]) -> Self {
+        self.data = data;
+        self
+    }
+
+    /// Which words of the data are written, or of what is wanted read.
+    // spec: DEP-12
+    #[inline(always)]
+    pub const fn mask(mut self, words: u64) -> Self {
+        self.mask = Mask(words);
+        self
+    }
+
+    #[inline(always)]
+    pub(super) const fn bytes(&self) -> &'a [u8] {
+        self.data
+    }
+
+    pub(super) const fn brings(&self) -> bool {
+        !self.data.is_empty()
+    }
+
+    /// As a reply, which brings the data of an answer.
+    pub(super) fn reply(&self, len: usize) -> Result<Message, Fault> {
+        let Self { form, operand, mask, .. } = *self;
+        let brings = len > 0;
+        let message = Message { form, operand, mask, len: len as u16, brings, asks: false };
+        message.check()?;
+        Ok(message)
+    }
+
+    /// As it travels; `wanted` bytes are to come back.
+    #[inline(always)]
+    pub(super) fn message(&self, wanted: usize, asks: bool) -> Result<Message, Fault> {
+        let Self { form, operand, mask, data } = *self;
+        if !data.is_empty() && wanted > 0 {
+            return Err(Fault::Malformed);
+        }
+        let brings = !data.is_empty();
+        let len = if brings { data.len() } else { wanted };
+        if len > DATA_MAX {
+            return Err(Fault::TooLong);
+        }
+        let message = Message { form, operand, mask, len: len as u16, brings, asks };
+        message.check()?;
+        Ok(message)
+    }
+}

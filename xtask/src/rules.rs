@@ -172,7 +172,6 @@ pub(crate) const CRATES: &[CrateRules] = &[
              responder settings setup tuning wait wire",
             "active: call handlers messenger outgoing",
             "collective: adapt calls group recorder request running",
-            "endpoint: kept ledger meet numbers posted reason receive send touch touched",
             "multicast: board calls causes club",
             "stream: calls effects lay state",
             "wire: callee entrance opening",

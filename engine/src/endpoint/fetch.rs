@@ -7,8 +7,9 @@
 //!     until it hears go       <-----       is the sender still there? go of 0 bytes
 //!                             <-----       the ring, or where the kernel refuses: go of all
 //! ```
-use super::receive::Transfer;
-use super::{End, Endpoint, RemoteId};
+use super::ends::End;
+use super::transfers::Transfer;
+use super::{Endpoint, RemoteId};
 use crate::mem::span::Spans;
 use crate::tuning::{Method, Use};
 use ayre_proto::units::PeerId;

@@ -7,38 +7,18 @@
 //!   it hears       ahead 65536     ahead 4096: what is longer   refused: all; the end of
 //!                                  asks, and stays with it      its connection
 //! ```
-use super::posted::{Body, BodyPlace};
-use super::send::Reply;
+use super::incoming::{Body, RECORD};
+use super::replies::{Reply, cost};
 use super::{EndReason, Endpoint, RemoteId};
 use crate::error::{Fault, PostError};
 use ayre_proto::envelope::{AHEAD_MIN, ALL, LONG_MAX, Record};
 use ayre_proto::limits::UNEXPECTED_MAX;
 use ayre_proto::matching::{Message, Share, Sizes};
 
-/// What each message that is kept, and each operation of our own, counts for: no less than it takes
-/// besides its bytes, tables that have just doubled included.
-pub(super) const RECORD: u64 = 512;
-/// The same of an answer that waits for room, and of a read whose bytes have not all gone.
-pub(super) const ANSWER: u64 = 64;
 /// Receives and messages that an endpoint has room for from its beginning, in each space.
 pub(super) const FIRST: u32 = 64;
 /// The memory of an endpoint, where it was not chosen, is no less.
 const MEMORY_MIN: u64 = 128 << 20;
-
-impl Body {
-    /// What keeping it counts for.
-    pub(super) fn cost(&self) -> u64 {
-        match &self.place {
-            BodyPlace::Here(bytes) => RECORD + bytes.len() as u64,
-            BodyPlace::There(_) => RECORD,
-        }
-    }
-}
-
-/// What an answer that waits for room counts for.
-fn cost((_, bytes): &Reply) -> u64 {
-    ANSWER + bytes.len() as u64
-}
 
 /// The budget of an endpoint that may take so much memory, if that was chosen, or is one of so many
 /// that share what there is.

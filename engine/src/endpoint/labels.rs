@@ -4,8 +4,8 @@
 //! is looked for among all. The first of many to be taken back is, too; from then on those that are
 //! posted are noted, until so many were posted and so few taken back that noting is no longer worth
 //! it.
-use super::Context;
-use super::posted::Incoming;
+use super::ends::Context;
+use super::incoming::Incoming;
 use super::slots::Slots;
 use ayre_proto::matching::ReceiveId;
 use slab::Slab;

@@ -1,6 +1,7 @@
 //! What was posted to remotes and has not ended, and how much of it to each.
+use super::REMOTES_MAX;
+use super::numbers::RemoteId;
 use super::slots::Slots;
-use super::{REMOTES_MAX, RemoteId};
 use std::ops::{Index, IndexMut};
 
 /// Something that was posted to a remote.

@@ -6,49 +6,26 @@
 //! name counts, and a link before a socket; which of two links counts, the links themselves settle.
 use super::ahead::Ahead;
 use super::crowd;
-use super::touched::Toucher;
-use super::{Address, EndReason, Endpoint, Remote, RemoteId};
+use super::remote::{Call, Remote, Standing};
+use super::stuck::PATIENCE;
+use super::toucher::Toucher;
+use super::{Address, EndReason, Endpoint, RemoteId};
 use crate::connection::Name;
 use crate::control::Packet;
 use crate::error::{Busy, Fault, PostError, Refusal, SetupError};
 use crate::log::tell;
-use crate::setup::{BETWEEN_CALLS, Begun, Called, Hello, answers, hear_hello, turn_away};
+use crate::setup::{BETWEEN_CALLS, Called, Hello, answers, hear_hello, turn_away};
 use crate::tuning::{Rings, Share};
 use crate::wire::{Arrived, BegunLink, Unopened};
 use ayre_proto::envelope::LONG_MAX_HERE;
 use ayre_proto::units::PeerId;
 use rustix::fd::{AsFd, OwnedFd};
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
-
-/// How we stand with a remote.
-#[derive(Debug)]
-pub(super) enum Standing {
-    /// Nobody has called.
-    Strangers,
-    /// We have.
-    Calling(Call),
-    Connected,
-    /// Nothing goes to it any more.
-    Ended(EndReason),
-}
+use std::time::Instant;
 
 /// Lines of the shortest message lane: the longest record finds room in the end.
 const LINES_MIN: u32 = 32;
 
-/// A call that was not answered yet.
-#[derive(Debug)]
-pub(super) enum Call {
-    /// It found no room among the callers, or was closed: when it is tried again.
-    Again(Instant),
-    Here(Begun),
-    /// To another host.
-    Away(BegunLink),
-}
-
-/// For so long a call is tried again that is closed each time without a word.
-// spec: ENV-38
-pub(super) const PATIENCE: Duration = Duration::from_secs(15);
 /// Callers that have not said who they are.
 const CALLERS_MAX: usize = 64;
 

@@ -10,34 +10,36 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `address.rs` | where an endpoint is found |
-//! | `options.rs` | how one is opened |
-//! | `places.rs` | the IP addresses that an address has room for |
-//! | `key.rs` | the key of a job, where it has one |
-//! | `lease.rs` | serving remotes while the program does not poll |
-//! | `links.rs` | when links with other hosts are looked at |
-//! | `meet.rs` | connections that come about while the program goes on |
-//! | `numbers.rs` | numbers of remotes, and which of these make room |
-//! | `reason.rs` | why there is none |
+//! | `address.rs`, `places.rs` | where an endpoint is found |
+//! | `options.rs`, `key.rs` | how one is opened |
+//! | `numbers.rs` | numbers of remotes |
+//! | `remote.rs` | an endpoint that this one knows |
+//! | `meet.rs`, `room.rs` | connections that come about meanwhile, and room for them |
+//! | `reason.rs`, `stuck.rs` | why there is none, and remotes that live and take nothing |
+//! | `ends.rs` | how what was posted has ended |
 //! | `send.rs` | messages on their way out |
 //! | `ahead.rs` | messages that go before they are wanted |
 //! | `receive.rs` | what comes, and what becomes of it |
+//! | `origin.rs`, `transfers.rs` | where it comes from, and what of it is coming in parts |
 //! | `fetch.rs` | what is read where its sender has it |
-//! | `posted.rs` | receives: post, look, take back |
+//! | `posted.rs`, `incoming.rs` | receives: post, look, take back |
 //! | `labels.rs` | finding a receive that is to be taken back |
-//! | `kept.rs` | how much is kept of whom, and what becomes of who has too much |
+//! | `kept.rs`, `replies.rs` | how much is kept of whom, and what becomes of who has too much |
 //! | `windows.rs` | memory that remotes may touch, by key |
 //! | `touch.rs` | writes, reads and updates of remotes' windows, and their answers |
-//! | `touched.rs` | what remotes do to our windows |
-//! | `rest.rs` | letting others run, and sleeping until something comes |
+//! | `touched.rs`, `toucher.rs` | what remotes do to our windows |
+//! | `streams.rs`, `parts.rs` | what goes in parts |
+//! | `rest.rs`, `lease.rs` | letting others run, sleeping until something comes, and being away |
+//! | `links.rs` | when links with other hosts are looked at |
 //! | `crowd.rs` | how many wait for this host's processors |
 //! | `slots.rs`, `ledger.rs` | what is under way, by key |
-//! | `stuck.rs` | remotes that live and take nothing |
 mod address;
 mod ahead;
 mod crowd;
 pub(crate) use crowd::watch_forks;
+mod ends;
 mod fetch;
+mod incoming;
 mod kept;
 mod key;
 mod labels;
@@ -47,19 +49,28 @@ mod links;
 mod meet;
 mod numbers;
 mod options;
+mod origin;
+mod parts;
 mod places;
 mod posted;
 mod reason;
 mod receive;
+mod remote;
+mod replies;
 mod rest;
+mod room;
 mod send;
 mod slots;
+mod streams;
 mod stuck;
 mod touch;
 mod touched;
+mod toucher;
+mod transfers;
 mod windows;
 
 pub use address::Address;
+pub use ends::{Context, End, Received, TouchKind, Touched, What};
 pub use lease::Lease;
 pub use numbers::{RemoteId, RemoteNames};
 pub use options::EndpointOptions;
@@ -67,40 +78,34 @@ pub use posted::{Found, Receive};
 pub use reason::{EndReason, LatestEnd};
 pub use send::{Outgoing, Sent};
 pub use touch::{Spot, Update, Write};
-pub use touched::{TouchKind, Touched};
 pub use windows::{ExposeError, WINDOW_SPANS_MAX, WINDOWS_MAX, Window, Windows};
 
 use crate::config::Spin;
 use crate::connection::{Connection, Name};
 use crate::counters::Counters;
 use crate::error::{Fault, SetupError};
-use crate::job::processors::Processors;
 use crate::job::{host_processors, ranks_here, usable_memory};
 use crate::log::tell;
-use crate::mem::inject::Process;
-use crate::mem::ring::{RingReceiver, RingSender};
 use crate::port::Port;
 use crate::settings;
 use crate::tuning::Trials;
 use crate::wire::JobKey;
-use ahead::Ahead;
 use ayre_proto::heap;
 use ayre_proto::limits::{EAGER_MAX, LANE_LINES_MAX};
 use ayre_proto::matching::{Budget, Matcher, Sizes};
-use ayre_proto::units::PeerId;
+use incoming::{Body, Incoming};
 use labels::Labels;
 use ledger::Ledger;
-use meet::Standing;
-use posted::{Body, Incoming};
-use receive::Transfer;
+use remote::{Remote, Standing};
 use rustix::io::Errno;
-use send::{Departing, Reply, Stream};
+use send::Departing;
 use slab::Slab;
 use slots::Slots;
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
+use streams::Stream;
 use touch::Touching;
-use touched::Toucher;
+use transfers::Transfer;
 
 /// Endpoints that one endpoint knows; those that have gone make room for others.
 pub const REMOTES_MAX: usize = ayre_proto::limits::PEERS_MAX;
@@ -126,108 +131,6 @@ const TURNS: usize = 8;
 const TURNS_OF_CROWD: usize = 64;
 /// Records of one peer that are taken in a row.
 const TAKEN_MAX: usize = 16;
-
-/// What a program says of an operation when it posts it, and is told again with its end.
-pub type Context = u128;
-
-/// How something that was posted has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct End {
-    /// As the program gave it.
-    pub context: Context,
-    /// What has ended.
-    pub what: What,
-    /// A receive that faults has got nothing, or what came before.
-    pub result: Result<(), Fault>,
-}
-
-/// What has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// A message of ours.
-    Sent,
-    /// A receive, or one message of many that it takes.
-    Received(Received),
-    /// A receive was taken back.
-    Cancelled,
-    /// A write of ours was done, or refused.
-    Written,
-    /// A read of ours.
-    Read,
-    /// An update of ours.
-    Updated,
-    /// Not something that was posted: a remote has touched a window of ours. Its context is 0.
-    Touched(Touched),
-}
-
-/// A message that was received.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Received {
-    /// Who sent it.
-    pub source: Option<RemoteId>,
-    /// Its tag; none of a plain message.
-    pub tag: Option<u64>,
-    /// The immediate data that came along.
-    pub data: Option<u64>,
-    /// Its bytes.
-    pub len: u64,
-    /// Those of them that are in the receive's memory: fewer, where there was no room.
-    pub placed: u64,
-    /// Where they begin there.
-    pub offset: u64,
-    /// Whether the receive is over; one of many messages takes more.
-    pub released: bool,
-}
-
-/// An endpoint this one knows.
-#[derive(Debug)]
-struct Remote {
-    id: RemoteId,
-    address: Address,
-    /// It is one of another process of this host.
-    is_neighbour: bool,
-    standing: Standing,
-    /// The serial number of its beginning, or of its end: which of two was earlier.
-    since: u64,
-    /// Since when its calls are closed without a word, and nothing else was heard of it.
-    closed: Option<Instant>,
-    /// Since when it is called, or since that was told as long; none where it is not.
-    called: Option<Instant>,
-    /// Why it is called over the network, though it is of this host.
-    detour: Option<EndReason>,
-    /// Where it is connected.
-    peer: Option<PeerId>,
-    /// Its number, while something may be posted to it: not while a long write leaves.
-    open: Option<RemoteId>,
-    /// Where it was connected last.
-    at: PeerId,
-    ring_out: Option<RingSender>,
-    ahead: Ahead,
-    ring_in: Option<RingReceiver>,
-    /// What it is to be answered when there is room.
-    replies: VecDeque<Reply>,
-    toucher: Toucher,
-    /// Messages of ours that it wants, in the order in which they are to leave.
-    wanted: VecDeque<usize>,
-    /// It was told to keep what it can keep, because we keep much of it.
-    is_curbed: bool,
-    /// There was no room for it.
-    stuck: Option<stuck::Stuck>,
-    /// One of the two has no memory for what the other one has sent: which.
-    shut_out: Option<EndReason>,
-    /// Whose memory it is that messages wait in for their receives; none before the first of them.
-    process: Option<Option<Process>>,
-    /// The processors that a neighbour may run on, as it was when it was connected.
-    processors: Option<Box<Processors>>,
-}
-
-impl Remote {
-    /// Where it is connected, if something may be posted to it, and this is its number.
-    #[inline(always)]
-    fn way(&self, to: RemoteId) -> Option<PeerId> {
-        (self.open == Some(to)).then_some(self.at)
-    }
-}
 
 /// An endpoint; see the module.
 ///

@@ -1,12 +1,13 @@
 //! Receives: posting them, looking for what has come, taking them back.
-use super::receive::{Origin, There, Transfer};
-use super::{Context, End, Endpoint, Received, RemoteId, What};
+use super::ends::{Context, End, Received, What};
+use super::incoming::{Body, BodyPlace, Incoming};
+use super::origin::Origin;
+use super::transfers::Transfer;
+use super::{Endpoint, RemoteId};
 use crate::error::{Fault, PostError};
 use crate::mem::span::Spans;
-use ayre_proto::envelope::{Envelope, Record};
-use ayre_proto::matching::{
-    Matcher, Message, MessageId, Pattern, Place, Post, PostMulti, ReceiveId, Removed,
-};
+use ayre_proto::envelope::Record;
+use ayre_proto::matching::{Matcher, Message, MessageId, Pattern, Place, Post, PostMulti, Removed};
 
 /// A receive to be posted.
 #[derive(Clone, Debug)]
@@ -31,33 +32,6 @@ pub struct Found {
     pub id: MessageId,
     /// What is known of it.
     pub message: Received,
-}
-
-/// A receive that waits, or whose message is coming.
-#[derive(Debug)]
-pub(super) struct Incoming {
-    pub(super) into: Spans,
-    pub(super) context: Context,
-    pub(super) id: Option<ReceiveId>,
-    is_tagged: bool,
-    /// It takes no more; what it has taken is still coming.
-    pub(super) released: bool,
-    /// Messages that are still coming.
-    pub(super) coming: usize,
-}
-
-/// A message that no receive has taken yet.
-#[derive(Debug)]
-pub(super) struct Body {
-    pub(super) origin: Origin,
-    pub(super) place: BodyPlace,
-}
-
-#[derive(Debug)]
-pub(super) enum BodyPlace {
-    Here(Box<[u8]>),
-    /// With its sender, who has asked.
-    There(There),
 }
 
 impl Endpoint {
@@ -320,13 +294,5 @@ fn pattern(source: Option<RemoteId>, tag: Option<(u64, u64)>) -> Pattern {
     match tag {
         Some((tag, ignore)) => Pattern { source, tag, ignore },
         None => Pattern::plain(source),
-    }
-}
-
-impl Origin {
-    #[inline(always)]
-    pub(super) fn received(&self, (offset, placed): (u64, u64), released: bool) -> Received {
-        let Self { source, envelope: Envelope { tag, data }, len, .. } = *self;
-        Received { source: Some(source), tag, data, len, placed, offset, released }
     }
 }

@@ -1,5 +1,4 @@
 //! Why nothing goes to a remote any more.
-use super::meet::Standing;
 use super::{Endpoint, RemoteId};
 use crate::error::{self, Fault, Refusal, SetupError};
 use crate::log::tell;
@@ -240,10 +239,8 @@ impl Endpoint {
     // spec: ERR-11, ENV-34
     #[cold]
     pub(super) fn tell_end(&self, remote: RemoteId, reason: &EndReason) {
-        let standing = self.remotes.get(remote.index()).map(|known| &known.standing);
-        if let None | Some(Standing::Ended(_) | Standing::Strangers) = standing
-            && *reason == EndReason::Left
-        {
+        let is_used = self.remotes.get(remote.index()).is_some_and(|known| known.is_used());
+        if !is_used && *reason == EndReason::Left {
             return;
         }
         let text = format!("{}: {reason}{}", self.describe(remote), reason.advice());

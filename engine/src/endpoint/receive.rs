@@ -1,11 +1,14 @@
 //! What comes from peers, and what becomes of it.
-use super::posted::{Body, BodyPlace};
-use super::send::Stream;
+use super::ends::{End, What};
+use super::incoming::{Body, BodyPlace};
+use super::origin::{Origin, There};
+use super::parts::{PartPlace, copy_part};
+use super::streams::Stream;
 use super::touch::key_of;
-use super::{End, Endpoint, RemoteId, What};
+use super::transfers::Transfer;
+use super::{Endpoint, RemoteId};
 use crate::error::Fault;
 use crate::mem::lane::{LaneReceiver, Probe};
-use crate::mem::ring::RingReceiver;
 use crate::mem::span::Spans;
 use crate::message::is_due;
 use crate::sync::Ordering;
@@ -13,66 +16,8 @@ use crate::tuning::Method;
 use ayre_proto::envelope::{ALL, ENVELOPE_WORDS, Envelope, Record, SHORT_WORDS};
 use ayre_proto::lane::{Kind, Malformed, Status};
 use ayre_proto::limits::EAGER_MAX;
-use ayre_proto::matching::{Arrive, Message, Place};
+use ayre_proto::matching::{Arrive, Place};
 use ayre_proto::touch::Touch;
-use std::time::Instant;
-
-/// Where a message comes from, and what is said of it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Origin {
-    pub(super) source: RemoteId,
-    pub(super) envelope: Envelope,
-    /// Bytes of the message.
-    pub(super) len: u64,
-    /// Its sender waits for its end, under this name.
-    pub(super) answer: Option<u64>,
-}
-
-impl Origin {
-    /// As the matcher sees it, its body under this key.
-    #[inline(always)]
-    fn message(&self, body: usize, whole: bool) -> Message {
-        let Self { source, envelope, len, .. } = *self;
-        let (source, tag) = (Some(source.source()), envelope.tag.unwrap_or(0));
-        Message { source, tag, len, handle: body as u64, whole }
-    }
-}
-
-/// A message that is coming in parts.
-#[derive(Debug)]
-pub(super) struct Transfer {
-    pub(super) receive: usize,
-    pub(super) origin: Origin,
-    /// Where it begins in the receive's memory.
-    pub(super) offset: u64,
-    /// Bytes that were asked for.
-    pub(super) len: u64,
-    pub(super) got: u64,
-    /// Where its sender has it.
-    pub(super) there: There,
-    /// How it comes.
-    pub(super) by: Method,
-    /// Since when it is wanted, where that is timed.
-    pub(super) since: Option<Instant>,
-}
-
-/// Where a message is that waits for its receive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct There {
-    /// Its sender's name of it.
-    pub(super) id: u64,
-    /// Where it begins in the sender's memory; 0 where it is not to be read there.
-    pub(super) address: u64,
-}
-
-/// Where a part begins.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum PartPlace {
-    /// In the ring.
-    Ring(u64),
-    /// In the lane, behind so many words.
-    Lane(usize),
-}
 
 /// What became of the record at the head of a lane.
 pub(super) enum Taken {
@@ -536,26 +481,6 @@ impl Endpoint {
     }
 }
 
-impl Transfer {
-    /// Into a receive, from so many bytes on, so many.
-    pub(super) fn new(
-        (receive, offset, len): (usize, u64, u64),
-        origin: &Origin,
-        there: There,
-    ) -> Self {
-        Self {
-            receive,
-            origin: *origin,
-            offset,
-            len,
-            got: 0,
-            there,
-            by: Method::Pipeline,
-            since: None,
-        }
-    }
-}
-
 /// Copies a short message into several spans, as much of it as is said.
 #[inline(never)]
 fn take_apart(lane: &LaneReceiver, into: &mut Spans, (offset, len): (u64, u64)) {
@@ -563,35 +488,6 @@ fn take_apart(lane: &LaneReceiver, into: &mut Spans, (offset, len): (u64, u64)) 
     let bytes = &mut bytes[..len as usize];
     lane.copy(1 + SHORT_WORDS, bytes);
     into.write(offset as usize, bytes);
-}
-
-/// Copies a part to where it belongs; there is room for it.
-pub(super) fn copy_part(
-    (into, at): (&mut Spans, usize),
-    len: usize,
-    (lane, ring): (&LaneReceiver, Option<&mut RingReceiver>),
-    place: PartPlace,
-) -> Result<(), Malformed> {
-    let piece = into.piece_mut(at, len);
-    match place {
-        PartPlace::Ring(place) if piece.len() == len => {
-            ring.ok_or(Malformed)?.take(place, len, piece)?;
-        }
-        PartPlace::Ring(place) => {
-            let ring = ring.ok_or(Malformed)?;
-            ring.check(place, len)?;
-            let mut bytes = vec![0; len];
-            ring.take(place, len, &mut bytes)?;
-            into.write(at, &bytes);
-        }
-        PartPlace::Lane(skip) if piece.len() == len => lane.copy(skip, piece),
-        PartPlace::Lane(skip) => {
-            let mut bytes = vec![0; len];
-            lane.copy(skip, &mut bytes);
-            into.write(at, &bytes);
-        }
-    }
-    Ok(())
 }
 
 /// What names something that is not there is malformed.

@@ -1,35 +1,23 @@
 //! Messages on their way out.
+use super::ends::{Context, End, What};
 use super::ledger::Entry;
-use super::{Context, End, Endpoint, Remote, RemoteId, What};
+use super::parts::{PART_MAX, SHORT_MAX};
+use super::streams::Stream;
+use super::{Endpoint, Remote, RemoteId};
 use crate::connection::Executor;
 use crate::error::{Fault, PostError};
 use crate::mem::page::Sleeper;
 use crate::mem::span::Spans;
-use arrayvec::ArrayVec;
 use ayre_proto::envelope::{AHEAD_MIN, ENVELOPE_WORDS, Envelope, LONG_MAX_HERE, Record};
 use ayre_proto::lane::Kind;
-use ayre_proto::limits::{EAGER_MAX, LINE};
+use ayre_proto::limits::LINE;
 use ayre_proto::units::PeerId;
 
-/// Longest message that travels in the lane.
-pub(super) const SHORT_MAX: usize = 512;
-/// Longest part of a longer one.
-pub(super) const PART_MAX: usize = 32 << 10;
-/// And of one that has no more parts than this: the first is copied out while the next is copied
-/// in, so the last part's copy is what a message waits for.
+/// Parts of a message, unless they were longer than [`PART_MAX`]: the first is copied out while the
+/// next is copied in, so the last part's copy is what a message waits for.
 const PARTS: usize = 8;
 /// Shorter parts cost more than they gain.
 const PART_MIN: usize = 8 << 10;
-
-/// So many bytes, at most those of the longest record, that are written next. No more are cleared:
-/// what is touched most has eight.
-#[inline(always)]
-pub(super) fn zeros(len: usize) -> ArrayVec<u8, EAGER_MAX> {
-    static ZEROS: [u8; EAGER_MAX] = [0; EAGER_MAX];
-    let mut bytes = ArrayVec::new();
-    bytes.try_extend_from_slice(&ZEROS[..len]).expect("as many as there is room for");
-    bytes
-}
 
 /// A message to be sent.
 #[derive(Clone, Debug)]
@@ -72,22 +60,6 @@ impl Entry for Departing {
         self.to
     }
 }
-
-/// What goes in parts.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Stream {
-    /// The departing messages that a remote wants.
-    Messages(RemoteId),
-    /// A write.
-    Write(usize),
-    /// What a remote reads.
-    Reads(RemoteId),
-    /// A message that is read where its sender has it.
-    Fetch(usize),
-}
-
-/// What a remote is to be answered, and the bytes that belong to it.
-pub(super) type Reply = (Record, Box<[u8]>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {

@@ -1,11 +1,15 @@
 //! Remotes that live and take nothing, so that there is no room for more: the log says so. Nothing
 //! else happens, as nobody but they can end it.
 use super::Endpoint;
-use super::meet::PATIENCE;
 use crate::error::{Busy, PostError};
 use crate::log::tell;
 use ayre_proto::units::PeerId;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// For so long nothing is said of one that takes nothing, or does not answer; and so long a call is
+/// tried again that is closed each time without a word.
+// spec: ENV-38
+pub(super) const PATIENCE: Duration = Duration::from_secs(15);
 
 /// There is no room for a remote.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +59,6 @@ impl Endpoint {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     // spec: ENV-43
     #[test]

@@ -1,8 +1,10 @@
 //! Touching remotes' windows: writes, reads and updates on their way out, and their answers.
+use super::ends::{Context, End, What};
 use super::ledger::Entry;
-use super::receive::{PartPlace, copy_part};
-use super::send::{PART_MAX, SHORT_MAX, Stream, zeros};
-use super::{Context, End, Endpoint, RemoteId, Sent, What};
+use super::parts::{PART_MAX, PartPlace, SHORT_MAX, copy_part, zeros};
+use super::send::Sent;
+use super::streams::Stream;
+use super::{Endpoint, RemoteId};
 use crate::error::{Busy, Fault, PostError};
 use crate::mem::span::Spans;
 use arrayvec::ArrayVec;

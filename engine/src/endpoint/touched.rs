@@ -1,60 +1,17 @@
 //! What remotes do to our windows, and what they are answered.
-use super::kept::ANSWER;
-use super::receive::{PartPlace, Taken};
-use super::send::{PART_MAX, SHORT_MAX, Stream, zeros};
+use super::ends::{End, TouchKind, Touched, What};
+use super::parts::{PART_MAX, PartPlace, SHORT_MAX, zeros};
+use super::receive::Taken;
+use super::replies::ANSWER;
+use super::streams::Stream;
+use super::toucher::Reading;
 use super::windows::{Claim, Windows};
-use super::{End, Endpoint, RemoteId, What};
+use super::{Endpoint, RemoteId};
 use crate::error::Fault;
 use crate::mem::exposed::Exposed;
 use ayre_proto::envelope::Record;
 use ayre_proto::lane::{Malformed, Status};
 use ayre_proto::touch::{Access, Calculation, TOUCH_WORDS, Touch};
-use std::collections::VecDeque;
-
-/// What a remote has done to a window of ours. It has been told that; nothing is to be done here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Touched {
-    /// Who.
-    pub source: RemoteId,
-    /// The window's.
-    pub key: u64,
-    /// What.
-    pub kind: TouchKind,
-    /// Bytes of our memory that it was done to.
-    pub len: u64,
-    /// The immediate data that came along.
-    pub data: Option<u64>,
-}
-
-/// What was done to a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TouchKind {
-    /// It was written.
-    Wrote,
-    /// It was read.
-    Read,
-    /// It was updated.
-    Updated,
-    /// It was updated, and what was there before was told.
-    Fetched,
-}
-
-/// What is kept of a remote's touching our windows.
-#[derive(Debug, Default)]
-pub(super) struct Toucher {
-    /// Why the write that is coming in parts is refused.
-    refused: Option<Fault>,
-    /// Reads whose bytes have not all gone, the oldest first.
-    reads: VecDeque<Reading>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Reading {
-    claim: Claim,
-    /// The reader's name of it.
-    id: u64,
-    gone: u64,
-}
 
 impl Endpoint {
     /// Lets remotes touch these windows from now on, in place of those they could touch before;

@@ -1,0 +1,83 @@
+//! How what was posted has ended.
+use super::numbers::RemoteId;
+use crate::error::Fault;
+
+/// What a program says of an operation when it posts it, and is told again with its end.
+pub type Context = u128;
+
+/// How something that was posted has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// As the program gave it.
+    pub context: Context,
+    /// What has ended.
+    pub what: What,
+    /// A receive that faults has got nothing, or what came before.
+    pub result: Result<(), Fault>,
+}
+
+/// What has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A message of ours.
+    Sent,
+    /// A receive, or one message of many that it takes.
+    Received(Received),
+    /// A receive was taken back.
+    Cancelled,
+    /// A write of ours was done, or refused.
+    Written,
+    /// A read of ours.
+    Read,
+    /// An update of ours.
+    Updated,
+    /// Not something that was posted: a remote has touched a window of ours. Its context is 0.
+    Touched(Touched),
+}
+
+/// A message that was received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Who sent it.
+    pub source: Option<RemoteId>,
+    /// Its tag; none of a plain message.
+    pub tag: Option<u64>,
+    /// The immediate data that came along.
+    pub data: Option<u64>,
+    /// Its bytes.
+    pub len: u64,
+    /// Those of them that are in the receive's memory: fewer, where there was no room.
+    pub placed: u64,
+    /// Where they begin there.
+    pub offset: u64,
+    /// Whether the receive is over; one of many messages takes more.
+    pub released: bool,
+}
+
+/// What a remote has done to a window of ours. It has been told that; nothing is to be done here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touched {
+    /// Who.
+    pub source: RemoteId,
+    /// The window's.
+    pub key: u64,
+    /// What.
+    pub kind: TouchKind,
+    /// Bytes of our memory that it was done to.
+    pub len: u64,
+    /// The immediate data that came along.
+    pub data: Option<u64>,
+}
+
+/// What was done to a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TouchKind {
+    /// It was written.
+    Wrote,
+    /// It was read.
+    Read,
+    /// It was updated.
+    Updated,
+    /// It was updated, and what was there before was told.
+    Fetched,
+}

@@ -1,0 +1,41 @@
+//! Where a message comes from.
+use super::ends::Received;
+use super::numbers::RemoteId;
+use ayre_proto::envelope::Envelope;
+use ayre_proto::matching::Message;
+
+/// Where a message comes from, and what is said of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin {
+    pub(super) source: RemoteId,
+    pub(super) envelope: Envelope,
+    /// Bytes of the message.
+    pub(super) len: u64,
+    /// Its sender waits for its end, under this name.
+    pub(super) answer: Option<u64>,
+}
+
+impl Origin {
+    /// As the matcher sees it, its body under this key.
+    #[inline(always)]
+    pub(super) fn message(&self, body: usize, whole: bool) -> Message {
+        let Self { source, envelope, len, .. } = *self;
+        let (source, tag) = (Some(source.source()), envelope.tag.unwrap_or(0));
+        Message { source, tag, len, handle: body as u64, whole }
+    }
+
+    #[inline(always)]
+    pub(super) fn received(&self, (offset, placed): (u64, u64), released: bool) -> Received {
+        let Self { source, envelope: Envelope { tag, data }, len, .. } = *self;
+        Received { source: Some(source), tag, data, len, placed, offset, released }
+    }
+}
+
+/// Where a message is that waits for its receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct There {
+    /// Its sender's name of it.
+    pub(super) id: u64,
+    /// Where it begins in the sender's memory; 0 where it is not to be read there.
+    pub(super) address: u64,
+}

@@ -198,7 +198,6 @@ pub(crate) const CRATES: &[CrateRules] = &[
         cycles: &[
             "calls: alias fid",
             "calls: atomic domain ep mr msg rma tagged",
-            "ep: core visit",
         ],
     },
     CrateRules {

@@ -1,36 +1,44 @@
-//! What calls and progress share, and what becomes of ends.
+//! What calls and progress share.
 
-use super::Wishes;
-use super::op::Op;
+use super::end::tell;
 use super::peers::Peers;
 use super::place;
-use super::side::{Side, Way};
-use super::visit::{self, Visit};
+use super::presence::{Presence, has_rung};
+use super::side::Side;
 use crate::abi::{
-    ATOMIC, DIRECTED_RECV, FidCntr, FidCq, MULTI_RECV, READ, RECV, REMOTE_CQ_DATA, REMOTE_READ,
-    REMOTE_WRITE, RMA, RMA_EVENT, SEND, WRITE, errno,
+    DIRECTED_RECV, FidCntr, FidCq, READ, RECV, REMOTE_READ, REMOTE_WRITE, RMA_EVENT, SEND, WRITE,
+    errno,
 };
 use crate::address::Address;
 use crate::av::Watcher;
 use crate::cntr::Cntr;
 use crate::code::{Code, Outcome};
-use crate::cq::{Completion, Cq, Failure};
+use crate::cq::Cq;
 use crate::domain::DomainObject;
+use crate::memory::Addressing;
 use crate::source::{Source, Tended, Visitor};
 use crate::sys::cell::{Guard, Policy, Visit as _};
 use crate::sys::object::Object;
 use crate::trouble::{self, Unanswered};
 use ayre::guest::descriptor;
-use ayre::{
-    Busy, End, Fault, Found, LatestEnd, PostError, Received, RemoteId, TouchKind, Touched, What,
-};
+use ayre::{Busy, End, Fault, Found, LatestEnd, PostError, RemoteId};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::{HashMap, VecDeque};
-use std::hint::black_box;
 use std::sync::{Arc, OnceLock};
 
 /// Bytes that a receive of many messages must have left, unless the program says.
 const MIN_MULTI_RECV: usize = 64;
+
+/// What a program has asked for when it opened an endpoint.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wishes {
+    pub(crate) caps: u64,
+    pub(crate) tx_flags: u64,
+    pub(crate) rx_flags: u64,
+    pub(crate) source: Option<Address>,
+    /// How its peers address memory.
+    pub(crate) addressing: Addressing,
+}
 
 /// The state of an endpoint, under one lock, if there are locks.
 pub(super) struct State<L: Policy> {
@@ -51,7 +59,7 @@ pub(super) struct State<L: Policy> {
     caps: u64,
     /// Whose regions count what is done to them through this endpoint, if they do.
     pub(super) counting: Option<Arc<DomainObject<L>>>,
-    pub(super) visit: Visit,
+    pub(super) presence: Presence,
 }
 
 /// What calls, queues and address vectors know of an endpoint.
@@ -90,7 +98,7 @@ impl<L: Policy> Core<L> {
             is_enabled: false,
             caps: wishes.caps,
             counting,
-            visit: Visit::new(&bell),
+            presence: Presence::new(&bell),
         });
         Ok(Arc::new(Self { state, bell, visitor: OnceLock::new(), address }))
     }
@@ -269,140 +277,6 @@ impl<L: Policy> State<L> {
     }
 }
 
-/// Something has ended.
-#[inline(always)]
-pub(super) fn tell<L: Policy>(
-    end: End,
-    (tx, rx): (&mut Side<L>, &mut Side<L>),
-    (peers, latest): (&mut Peers, &LatestEnd),
-    counting: Option<&Arc<DomainObject<L>>>,
-) {
-    match end {
-        End { context, what: What::Received(received), result: Ok(()) }
-            if received.placed == received.len =>
-        {
-            let op = Op::from(context);
-            rx.ended(Way::Message, arrival(&op, &received, peers), op.is_told);
-        }
-        // Kept out of memory until here: what is told most is not stored for what is not.
-        end => tell_other(black_box(end), (tx, rx), (peers, latest), counting),
-    }
-}
-
-/// What is not told most.
-#[inline(never)]
-fn tell_other<L: Policy>(
-    End { context, what, result }: End,
-    (tx, rx): (&mut Side<L>, &mut Side<L>),
-    (peers, latest): (&mut Peers, &LatestEnd),
-    counting: Option<&Arc<DomainObject<L>>>,
-) {
-    let op = Op::from(context);
-    match what {
-        What::Received(received) => {
-            let completion = arrival(&op, &received, peers);
-            let olen = (received.len - received.placed) as usize;
-            rx.failed(
-                Way::Message,
-                match result {
-                    Ok(()) => failure(completion, Code(errno::ETRUNC), olen),
-                    Err(fault) => Failure { olen, ..failed(completion, fault, latest) },
-                },
-            );
-        }
-        What::Sent | What::Written | What::Read | What::Updated => {
-            let flags = op.kind.flags();
-            let (way, completion) = (way(flags), Completion::new(op.context, flags));
-            match result {
-                Ok(()) => tx.ended(way, completion, op.is_told),
-                Err(fault) => tx.failed(way, failed(completion, fault, latest)),
-            }
-        }
-        What::Touched(touched) => {
-            let completion = touch(&touched, peers);
-            rx.ended(way_of_touch(&touched), completion, touched.data.is_some());
-            if touched.kind != TouchKind::Read
-                && let Some(domain) = counting
-            {
-                domain.regions.with(|regions| regions.changed(touched.key));
-            }
-        }
-        What::Cancelled => {
-            let many = if op.is_many { MULTI_RECV } else { 0 };
-            let completion = Completion::new(op.context, op.kind.flags() | many);
-            rx.failed(Way::Message, failure(completion, Code(errno::ECANCELED), 0));
-        }
-    }
-}
-
-/// As what an operation of ours is counted.
-#[inline]
-fn way(flags: u64) -> Way {
-    match flags & (READ | WRITE) {
-        0 => Way::Message,
-        READ => Way::Read,
-        _ => Way::Write,
-    }
-}
-
-/// As what is counted what a peer has done to our memory.
-pub(super) fn way_of_touch(touched: &Touched) -> Way {
-    match touched.kind {
-        TouchKind::Read | TouchKind::Fetched => Way::Read,
-        TouchKind::Wrote | TouchKind::Updated => Way::Write,
-    }
-}
-
-/// What a peer has done to our memory.
-#[inline]
-fn touch(touched: &Touched, peers: &mut Peers) -> Completion {
-    let data = if touched.data.is_some() { REMOTE_CQ_DATA } else { 0 };
-    let kind = match touched.kind {
-        TouchKind::Wrote => RMA | REMOTE_WRITE,
-        TouchKind::Read => RMA | REMOTE_READ,
-        TouchKind::Updated => ATOMIC | REMOTE_WRITE,
-        TouchKind::Fetched => ATOMIC | REMOTE_READ,
-    };
-    Completion {
-        len: touched.len as usize,
-        data: touched.data.unwrap_or(0),
-        source: peers.number(Some(touched.source)),
-        ..Completion::new(0, kind | data)
-    }
-}
-
-/// A message that was received.
-#[inline(always)]
-fn arrival(op: &Op, received: &Received, peers: &mut Peers) -> Completion {
-    let data = if received.data.is_some() { REMOTE_CQ_DATA } else { 0 };
-    let over = if op.is_many && received.released { MULTI_RECV } else { 0 };
-    Completion {
-        context: op.context,
-        flags: op.kind.flags() | data | over,
-        len: received.placed as usize,
-        buf: op.buf + received.offset as usize,
-        data: received.data.unwrap_or(0),
-        tag: received.tag.unwrap_or(0),
-        source: peers.number(received.source),
-    }
-}
-
-/// The failure of an operation with a fault: if its peer has ended with that, with the reason.
-fn failed(completion: Completion, fault: Fault, latest: &LatestEnd) -> Failure {
-    match latest.with(fault) {
-        None => failure(completion, trouble::of_fault(fault), 0),
-        Some((text, reason)) => {
-            let code = trouble::of_reason(&reason);
-            let prov_errno = trouble::number_of(&text, code);
-            Failure { prov_errno, ..failure(completion, code, 0) }
-        }
-    }
-}
-
-pub(super) fn failure(completion: Completion, code: Code, olen: usize) -> Failure {
-    Failure { completion, olen, err: code.0, prov_errno: code.0, data: Vec::new() }
-}
-
 impl<L: Policy> Source for Core<L> {
     #[inline]
     fn progress(&self) -> bool {
@@ -429,7 +303,7 @@ impl<L: Policy> Source for Core<L> {
     }
 
     fn has_rung(&self) -> bool {
-        visit::has_rung(&self.bell)
+        has_rung(&self.bell)
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

@@ -1,9 +1,8 @@
 //! Posting messages.
 
-use super::Reported;
 use super::core::{Core, State};
 use super::op::{Kind, Op};
-use super::side::Way;
+use super::side::{Reported, Way};
 use crate::abi::{COMPLETION, DELIVERY_COMPLETE, MATCH_COMPLETE};
 use crate::code::{Code, Outcome};
 use crate::cq::Completion;

@@ -1,31 +1,36 @@
 //! Endpoints: the engine's, with libfabric's queues, counters and numbers of peers around them.
 //!
-//! | file | subject |
+//! | file, upwards | subject |
 //! |---|---|
-//! | `core.rs` | what calls and progress share, and what becomes of ends |
-//! | `message.rs` | posting messages |
 //! | `op.rs` | an operation under way, as the engine keeps it |
-//! | `receive.rs` | posting receives, looking for messages |
 //! | `peers.rs` | a program's numbers of its peers, and the engine's |
-//! | `remote.rs` | working on peers' memory |
 //! | `place.rs` | finding an endpoint by an IP address and a port |
 //! | `side.rs` | what one direction reports to |
-//! | `visit.rs` | who is there for peers: the program, awake or asleep, or the domain's thread |
+//! | `presence.rs` | who is there for peers: the program, awake or asleep, or the domain's thread |
+//! | `end.rs` | what becomes of ends |
+//! | `core.rs` | what calls and progress share |
+//! | `message.rs` | posting messages |
+//! | `receive.rs` | posting receives, looking for messages |
+//! | `remote.rs` | working on peers' memory |
+//! | `visit.rs` | how the program and the domain's thread take turns |
 
 mod core;
+mod end;
 mod message;
 mod op;
 mod peers;
 mod place;
+mod presence;
 mod receive;
 mod remote;
 mod side;
 mod visit;
 
-pub(crate) use self::core::Core;
+pub(crate) use self::core::{Core, Wishes};
 pub(crate) use message::Message;
 pub(crate) use receive::Wanted;
 pub(crate) use remote::{Change, Note, Target};
+pub(crate) use side::Reported;
 
 use crate::abi::{FidAv, FidCntr, FidCq, FidEq, READ, RECV, REMOTE_READ};
 use crate::abi::{REMOTE_WRITE, SELECTIVE_COMPLETION, SEND, WRITE, errno};
@@ -36,7 +41,6 @@ use crate::code::{Code, Outcome};
 use crate::cq::Cq;
 use crate::domain::DomainObject;
 use crate::eq::Eq;
-use crate::memory::Addressing;
 use crate::offer::Offer;
 use crate::parameters::endpoint_options;
 use crate::registry::{self, Body, Entity};
@@ -48,28 +52,6 @@ use crate::wait_set::Attachment;
 use ayre::Spin;
 use place::Named;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// What a program has asked for when it opened an endpoint.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wishes {
-    pub(crate) caps: u64,
-    pub(crate) tx_flags: u64,
-    pub(crate) rx_flags: u64,
-    pub(crate) source: Option<Address>,
-    /// How its peers address memory.
-    pub(crate) addressing: Addressing,
-}
-
-/// When a program is told that an operation has ended well; it always is that one has failed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Reported {
-    /// As it has chosen for the endpoint.
-    AsChosen,
-    /// As these flags of the call say.
-    By(u64),
-    /// Injected without flags.
-    Never,
-}
 
 /// An endpoint.
 pub(crate) struct Ep<L: Policy> {

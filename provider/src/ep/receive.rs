@@ -1,9 +1,9 @@
 //! Posting receives, looking for messages that have come, taking receives back.
 
-use super::Reported;
-use super::core::{Core, State, failure, tell};
+use super::core::{Core, State};
+use super::end::{failure, tell};
 use super::op::{Kind, Op};
-use super::side::Way;
+use super::side::{Reported, Way};
 use crate::abi::{
     ADDR_NOTAVAIL, ADDR_UNSPEC, CLAIM, COMPLETION, DISCARD, MULTI_RECV, PEEK, REMOTE_CQ_DATA, errno,
 };

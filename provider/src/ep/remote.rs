@@ -1,8 +1,8 @@
 //! Working on peers' memory: writing, reading, atomics.
 
-use super::Reported;
 use super::core::{Core, State};
 use super::op::{Kind, Op};
+use super::side::Reported;
 use crate::abi::{COMPLETION, FENCE, INJECT};
 use crate::code::{Code, Outcome};
 use crate::offer::INJECT_MAX;

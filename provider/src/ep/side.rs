@@ -1,6 +1,5 @@
 //! What one direction of an endpoint reports to.
 
-use super::Reported;
 use crate::abi::{COMPLETION, FidCntr, FidCq, SELECTIVE_COMPLETION};
 use crate::cntr::Cntr;
 use crate::code::{Code, Outcome};
@@ -15,6 +14,17 @@ pub(super) enum Way {
     Message,
     Read,
     Write,
+}
+
+/// When a program is told that an operation has ended well; it always is that one has failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reported {
+    /// As it has chosen for the endpoint.
+    AsChosen,
+    /// As these flags of the call say.
+    By(u64),
+    /// Injected without flags.
+    Never,
 }
 
 type Counter<L> = Arc<Object<FidCntr, Cntr<L>>>;

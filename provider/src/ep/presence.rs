@@ -1,0 +1,71 @@
+//! Who is there for peers: the program, awake or asleep, or the domain's own thread in its stead.
+
+use crate::source::{Tended, Visitor};
+use ayre::End;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::thread::Pid;
+use std::sync::Arc;
+
+/// Who is there.
+pub(super) struct Presence {
+    /// Threads of the program's that may sleep until the bell rings.
+    pub(super) sleepers: Vec<Pid>,
+    /// The program's polls, when the domain's thread looked last.
+    pub(super) polls: Option<(u32, u32)>,
+    /// Somebody is to be told when the program comes.
+    pub(super) is_missed: bool,
+    /// The bell has rung for a program that sleeps, and it has the time of a lease to come.
+    pub(super) is_warned: bool,
+    pub(super) thread: Thread,
+    /// The domain's thread, if it has come once.
+    pub(super) visitor: Option<Visitor>,
+    pub(super) bell: Arc<OwnedFd>,
+    /// What that thread has ended, and the program is to be told by its next call: its queues and
+    /// counters are its own.
+    pub(super) late: Vec<End>,
+}
+
+/// Where the domain's thread is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Thread {
+    Away,
+    /// It sleeps in the bell beside the program.
+    Watches,
+    /// It is here in the program's stead.
+    Serves,
+}
+
+impl Presence {
+    pub(super) fn new(bell: &Arc<OwnedFd>) -> Self {
+        Self {
+            sleepers: Vec::new(),
+            polls: None,
+            is_missed: false,
+            is_warned: false,
+            thread: Thread::Away,
+            visitor: None,
+            bell: Arc::clone(bell),
+            late: Vec::new(),
+        }
+    }
+
+    /// The domain's thread is woken by the bell.
+    pub(super) fn watch(&mut self, as_what: Thread) -> Tended {
+        let Some(Visitor { wait, lease }) = &self.visitor else { return Tended::Left };
+        if wait.watch(self.bell.as_fd()).is_err() {
+            // It looks as often as the lease runs out.
+            return Tended::Left;
+        }
+        lease.end();
+        (self.thread, self.is_missed, self.is_warned) = (as_what, true, false);
+        Tended::Waits
+    }
+}
+
+/// Whether a bell has rung.
+pub(super) fn has_rung(bell: &OwnedFd) -> bool {
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    // Who cannot be told looks.
+    poll(&mut [PollFd::new(bell, PollFlags::IN)], Some(&at_once)) != Ok(0)
+}

@@ -52,8 +52,8 @@ pub(crate) fn counted(outcome: Outcome<usize>) -> isize {
 
 /// What a call returns that has posted an operation, or has not.
 #[inline(always)]
-pub(crate) fn posted(outcome: Outcome) -> isize {
-    match outcome {
+pub(crate) fn posted(call: impl FnOnce() -> Outcome) -> isize {
+    match call() {
         Ok(()) => 0,
         Err(code) => -(code.0 as isize),
     }

@@ -94,6 +94,14 @@ impl<L: Policy> Domain<L> {
         }
     }
 
+    /// The domain that a program names.
+    ///
+    /// # Errors
+    /// `EINVAL` where it is none of this policy.
+    pub(crate) fn find(domain: *const FidDomain) -> Outcome<Arc<DomainObject<L>>> {
+        registry::find(domain.cast()).ok_or(Code::INVALID)
+    }
+
     /// A source of this domain, which moves data by itself if the program has asked for that; if
     /// not, and peers may work on memory by it, from when there is such memory.
     ///

@@ -12,7 +12,7 @@ use ayre::guest::{
 };
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
 use std::sync::{Arc, MutexGuard, Once};
 
 /// What all objects can be asked to do; the defaults are for those that cannot.
@@ -182,9 +182,6 @@ pub(crate) fn abandon() {
         objects.values().for_each(|object| object.body().abandon());
     }
 }
-
-/// How a program's command for an object is called; the numbers are libfabric's.
-pub(crate) type Command = c_int;
 
 #[cfg(test)]
 pub(crate) mod tests {

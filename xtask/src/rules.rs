@@ -195,10 +195,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "ep mr",
             "calls",
         ],
-        cycles: &[
-            "calls: alias fid",
-            "calls: atomic domain ep mr msg rma tagged",
-        ],
+        cycles: &[],
     },
     CrateRules {
         folder: "cli/src/",

@@ -1,26 +1,22 @@
 //! Atomics on peers' memory.
 
-use super::ep::EpObject;
 use super::memory::{self, Array};
-use super::rma::{FLAGS as RMA_FLAGS, NEVER, as_chosen};
+use super::rma::READS;
+use super::table::{calls, note};
 use crate::abi::*;
 use crate::atomic::Family;
-use crate::code::{Code, Outcome, posted, status};
-use crate::ep::{Change, Note, Reported, Target};
-use crate::sys::cell::Policy;
+use crate::code::{Code, Outcome, status};
+use crate::ep::{Change, Handle, Note, Reported, Target};
 use crate::sys::copy;
 use ayre::Spans;
 use std::ffi::{c_int, c_void};
-use std::marker::PhantomData;
 use std::ptr::null_mut;
 
-/// The calls of a policy.
-pub(crate) struct Calls<L>(PhantomData<L>);
-
-type Ep = *mut FidEp;
+type Desc = *mut c_void;
+type Context = *mut c_void;
 
 /// Flags of a call. Operands are always injected.
-const FLAGS: u64 = RMA_FLAGS | INJECT;
+const FLAGS: u64 = READS | INJECT;
 
 /// What an atomic is, as libfabric numbers it, and the memory that it takes.
 struct Wanted {
@@ -100,48 +96,47 @@ fn several(iov: *const Ioc, count: usize) -> Pieces {
     Pieces::Several(Array::new(iov, count))
 }
 
+/// # Errors
+/// Those of [`Wanted::change`], and of `Core::update`.
+///
 /// # Safety
-/// The endpoint is open, and the memory is the call's until its operation has ended.
-unsafe fn post<L: Policy>(ep: Ep, wanted: &Wanted, target: Target, note: Note) -> isize {
+/// As for [`Wanted::change`].
+unsafe fn post<H: Handle>(ep: &H, wanted: &Wanted, target: Target, note: Note) -> Outcome {
     // SAFETY: the caller's promise.
-    let (ep, change) = unsafe { (EpObject::<L>::at(ep), wanted.change()) };
-    posted(change.and_then(|(change, _)| ep.core.update(target, change, note)))
+    let (change, _) = unsafe { wanted.change() }?;
+    ep.core().update(target, change, note)
 }
 
-/// The same for a call that says in memory what it wants, besides results and comparands.
+/// Posts what a call says in memory, besides results and comparands.
+///
+/// # Errors
+/// `EBADFLAGS`; `EINVAL` where not one place is named of as many elements; those of [`post`].
 ///
 /// # Safety
 /// As for [`post`]; the message is null or there, with as many pieces as it says.
-unsafe fn post_message<L: Policy>(
-    ep: Ep,
+unsafe fn post_message<H: Handle>(
+    ep: &H,
     msg: *const MsgAtomic,
     (family, flags): (Family, u64),
     (compare, result): (Pieces, Pieces),
-) -> isize {
+) -> Outcome {
+    if flags & !FLAGS != 0 {
+        return Err(Code::BAD_FLAGS);
+    }
     // SAFETY: the caller's promise.
-    let ep = unsafe { EpObject::<L>::at(ep) };
-    let post = || -> Outcome {
-        if flags & !FLAGS != 0 {
-            return Err(Code::BAD_FLAGS);
-        }
-        // SAFETY: as above.
-        let msg = unsafe { memory::described(msg) }?;
-        let &MsgAtomic { addr: to, datatype, op, context, .. } = msg;
-        let operand = several(msg.msg_iov, msg.iov_count);
-        let wanted = Wanted { family, datatype, op, operand, compare, result };
-        // SAFETY: as above.
-        let (change, found) = unsafe { wanted.change() }?;
-        // SAFETY: as above.
-        let places = unsafe { Array::new(msg.rma_iov, msg.rma_iov_count).get() }?;
-        let [RmaIoc { addr: address, count, key }] = *places else { return Err(Code::INVALID) };
-        if count != found {
-            return Err(Code::INVALID);
-        }
-        let note = Note { context: context as usize, reported: Reported::By(flags) };
-        ep.core.fence(to, flags)?;
-        ep.core.update(Target { to, key, address }, change, note)
-    };
-    posted(post())
+    let msg = unsafe { memory::described(msg) }?;
+    let &MsgAtomic { addr: to, datatype, op, context, .. } = msg;
+    let operand = several(msg.msg_iov, msg.iov_count);
+    let wanted = Wanted { family, datatype, op, operand, compare, result };
+    // SAFETY: as above.
+    let (change, found) = unsafe { wanted.change() }?;
+    // SAFETY: as above.
+    let places = unsafe { Array::new(msg.rma_iov, msg.rma_iov_count).get() }?;
+    let [RmaIoc { addr: address, count, key }] = *places else { return Err(Code::INVALID) };
+    if count != found {
+        return Err(Code::INVALID);
+    }
+    ep.core().update(Target { to, key, address }, change, note(context, Reported::By(flags)))
 }
 
 /// # Safety
@@ -151,6 +146,50 @@ unsafe fn valid(family: Family, datatype: u32, op: u32, place: *mut usize) -> c_
     // SAFETY: the caller's promise.
     status(kind.map(|kind| unsafe { copy::put(place, kind.most()) }))
 }
+
+/// # Safety
+/// As for [`valid`].
+unsafe extern "C" fn writevalid(
+    _ep: *mut FidEp,
+    datatype: u32,
+    op: u32,
+    place: *mut usize,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { valid(Family::Change, datatype, op, place) }
+}
+
+/// # Safety
+/// As for [`valid`].
+unsafe extern "C" fn readwritevalid(
+    _ep: *mut FidEp,
+    datatype: u32,
+    op: u32,
+    place: *mut usize,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { valid(Family::Fetch, datatype, op, place) }
+}
+
+/// # Safety
+/// As for [`valid`].
+unsafe extern "C" fn compwritevalid(
+    _ep: *mut FidEp,
+    datatype: u32,
+    op: u32,
+    place: *mut usize,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { valid(Family::Compare, datatype, op, place) }
+}
+
+/// What needs no endpoint.
+const VALID: OpsAtomic = OpsAtomic {
+    writevalid: Some(writevalid),
+    readwritevalid: Some(readwritevalid),
+    compwritevalid: Some(compwritevalid),
+    ..OpsAtomic::REFUSING
+};
 
 /// Which atomics the endpoints of a domain have.
 ///
@@ -184,266 +223,95 @@ pub(super) unsafe extern "C" fn query(
     status(answer())
 }
 
-#[allow(clippy::too_many_arguments, reason = "C says how many there are")]
-impl<L: Policy> Calls<L> {
-    pub(crate) const OPS: &'static OpsAtomic = &OpsAtomic {
-        write: Some(Self::write),
-        writev: Some(Self::writev),
-        writemsg: Some(Self::writemsg),
-        inject: Some(Self::inject),
-        readwrite: Some(Self::readwrite),
-        readwritev: Some(Self::readwritev),
-        readwritemsg: Some(Self::readwritemsg),
-        compwrite: Some(Self::compwrite),
-        compwritev: Some(Self::compwritev),
-        compwritemsg: Some(Self::compwritemsg),
-        writevalid: Some(Self::writevalid),
-        readwritevalid: Some(Self::readwritevalid),
-        compwritevalid: Some(Self::compwritevalid),
-        ..OpsAtomic::REFUSING
-    };
+calls! {
+    /// Those of all three families.
+    Calls: OpsAtomic, otherwise VALID;
 
-    /// # Safety
-    /// As the manual page says: the endpoint is open, and the memory is the call's until its
-    /// operation has ended; so for all others here.
-    unsafe extern "C" fn write(
-        ep: Ep,
-        operand: *const c_void,
-        count: usize,
-        _desc: *mut c_void,
-        to: u64,
-        address: u64,
-        key: u64,
-        datatype: u32,
-        op: u32,
-        context: *mut c_void,
-    ) -> isize {
-        let (operand, target) = (one(operand, count), Target { to, key, address });
-        let family = Family::Change;
+    write(
+        ep, operand: *const c_void, count: usize, _desc: Desc, to: u64, address: u64, key: u64,
+        datatype: u32, op: u32, context: Context,
+    ) {
+        let (family, operand) = (Family::Change, one(operand, count));
         let wanted = Wanted { family, datatype, op, operand, compare: NONE, result: NONE };
-        // SAFETY: the caller's promise.
-        unsafe { post::<L>(ep, &wanted, target, as_chosen(context)) }
+        post(ep, &wanted, Target { to, key, address }, note(context, ep.sends(FLAGS)))
     }
 
-    /// # Safety
-    /// As for `write`.
-    unsafe extern "C" fn writev(
-        ep: Ep,
-        iov: *const Ioc,
-        _desc: *mut *mut c_void,
-        count: usize,
-        to: u64,
-        address: u64,
-        key: u64,
-        datatype: u32,
-        op: u32,
-        context: *mut c_void,
-    ) -> isize {
-        let (family, target) = (Family::Change, Target { to, key, address });
-        // SAFETY: the caller's promise.
-        unsafe {
-            let operand = several(iov, count);
-            let wanted = Wanted { family, datatype, op, operand, compare: NONE, result: NONE };
-            post::<L>(ep, &wanted, target, as_chosen(context))
-        }
-    }
-
-    /// # Safety
-    /// As for `write`.
-    unsafe extern "C" fn writemsg(ep: Ep, msg: *const MsgAtomic, flags: u64) -> isize {
-        // SAFETY: the caller's promise.
-        unsafe { post_message::<L>(ep, msg, (Family::Change, flags), (NONE, NONE)) }
-    }
-
-    /// # Safety
-    /// As for `write`, but the memory is the call's until it returns.
-    unsafe extern "C" fn inject(
-        ep: Ep,
-        operand: *const c_void,
-        count: usize,
-        to: u64,
-        address: u64,
-        key: u64,
-        datatype: u32,
-        op: u32,
-    ) -> isize {
-        let (operand, target) = (one(operand, count), Target { to, key, address });
-        let family = Family::Change;
+    writev(
+        ep, iov: *const Ioc, _descs: *mut Desc, count: usize, to: u64, address: u64, key: u64,
+        datatype: u32, op: u32, context: Context,
+    ) {
+        let (family, operand) = (Family::Change, several(iov, count));
         let wanted = Wanted { family, datatype, op, operand, compare: NONE, result: NONE };
-        // SAFETY: the caller's promise.
-        unsafe { post::<L>(ep, &wanted, target, NEVER) }
+        post(ep, &wanted, Target { to, key, address }, note(context, ep.sends(FLAGS)))
     }
 
-    /// # Safety
-    /// As for `write`.
-    unsafe extern "C" fn readwrite(
-        ep: Ep,
-        operand: *const c_void,
-        count: usize,
-        _desc: *mut c_void,
-        result: *mut c_void,
-        _result_desc: *mut c_void,
-        to: u64,
-        address: u64,
-        key: u64,
-        datatype: u32,
+    writemsg(ep, msg: *const MsgAtomic, flags: u64) {
+        post_message(ep, msg, (Family::Change, flags), (NONE, NONE))
+    }
+
+    inject(
+        ep, operand: *const c_void, count: usize, to: u64, address: u64, key: u64, datatype: u32,
         op: u32,
-        context: *mut c_void,
-    ) -> isize {
-        let (family, target) = (Family::Fetch, Target { to, key, address });
-        let (operand, result) = (one(operand, count), one(result, count));
-        let wanted = Wanted { family, datatype, op, operand, compare: NONE, result };
-        // SAFETY: the caller's promise.
-        unsafe { post::<L>(ep, &wanted, target, as_chosen(context)) }
+    ) {
+        let (family, operand) = (Family::Change, one(operand, count));
+        let wanted = Wanted { family, datatype, op, operand, compare: NONE, result: NONE };
+        post(ep, &wanted, Target { to, key, address }, Note::NEVER)
     }
 
-    /// # Safety
-    /// As for `write`.
-    unsafe extern "C" fn readwritev(
-        ep: Ep,
-        iov: *const Ioc,
-        _desc: *mut *mut c_void,
-        count: usize,
-        result: *mut Ioc,
-        _result_desc: *mut *mut c_void,
-        result_count: usize,
-        to: u64,
-        address: u64,
-        key: u64,
-        datatype: u32,
-        op: u32,
-        context: *mut c_void,
-    ) -> isize {
-        let (family, target) = (Family::Fetch, Target { to, key, address });
-        // SAFETY: the caller's promise.
-        unsafe {
-            let (operand, result) = (several(iov, count), several(result, result_count));
-            let wanted = Wanted { family, datatype, op, operand, compare: NONE, result };
-            post::<L>(ep, &wanted, target, as_chosen(context))
-        }
+    readwrite(
+        ep, operand: *const c_void, count: usize, _desc: Desc, result: *mut c_void,
+        _result_desc: Desc, to: u64, address: u64, key: u64, datatype: u32, op: u32,
+        context: Context,
+    ) {
+        let [operand, result] = [operand, result].map(|at| one(at, count));
+        let wanted = Wanted { family: Family::Fetch, datatype, op, operand, compare: NONE, result };
+        post(ep, &wanted, Target { to, key, address }, note(context, ep.sends(FLAGS)))
     }
 
-    /// # Safety
-    /// As for `write`.
-    unsafe extern "C" fn readwritemsg(
-        ep: Ep,
-        msg: *const MsgAtomic,
-        result: *mut Ioc,
-        _result_desc: *mut *mut c_void,
-        result_count: usize,
-        flags: u64,
-    ) -> isize {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let result = several(result, result_count);
-            post_message::<L>(ep, msg, (Family::Fetch, flags), (NONE, result))
-        }
+    readwritev(
+        ep, iov: *const Ioc, _descs: *mut Desc, count: usize, result: *mut Ioc,
+        _result_descs: *mut Desc, result_count: usize, to: u64, address: u64, key: u64,
+        datatype: u32, op: u32, context: Context,
+    ) {
+        let (operand, result) = (several(iov, count), several(result, result_count));
+        let wanted = Wanted { family: Family::Fetch, datatype, op, operand, compare: NONE, result };
+        post(ep, &wanted, Target { to, key, address }, note(context, ep.sends(FLAGS)))
     }
 
-    /// # Safety
-    /// As for `write`.
-    unsafe extern "C" fn compwrite(
-        ep: Ep,
-        operand: *const c_void,
-        count: usize,
-        _desc: *mut c_void,
-        compare: *const c_void,
-        _compare_desc: *mut c_void,
-        result: *mut c_void,
-        _result_desc: *mut c_void,
-        to: u64,
-        address: u64,
-        key: u64,
-        datatype: u32,
-        op: u32,
-        context: *mut c_void,
-    ) -> isize {
-        let (family, target) = (Family::Compare, Target { to, key, address });
+    readwritemsg(
+        ep, msg: *const MsgAtomic, result: *mut Ioc, _descs: *mut Desc, count: usize, flags: u64,
+    ) {
+        post_message(ep, msg, (Family::Fetch, flags), (NONE, several(result, count)))
+    }
+
+    compwrite(
+        ep, operand: *const c_void, count: usize, _desc: Desc, compare: *const c_void,
+        _compare_desc: Desc, result: *mut c_void, _result_desc: Desc, to: u64, address: u64,
+        key: u64, datatype: u32, op: u32, context: Context,
+    ) {
         let [operand, compare, result] = [operand, compare, result].map(|at| one(at, count));
-        let wanted = Wanted { family, datatype, op, operand, compare, result };
-        // SAFETY: the caller's promise.
-        unsafe { post::<L>(ep, &wanted, target, as_chosen(context)) }
+        let wanted = Wanted { family: Family::Compare, datatype, op, operand, compare, result };
+        post(ep, &wanted, Target { to, key, address }, note(context, ep.sends(FLAGS)))
     }
 
-    /// # Safety
-    /// As for `write`.
-    unsafe extern "C" fn compwritev(
-        ep: Ep,
-        iov: *const Ioc,
-        _desc: *mut *mut c_void,
-        count: usize,
-        compare: *const Ioc,
-        _compare_desc: *mut *mut c_void,
-        compare_count: usize,
-        result: *mut Ioc,
-        _result_desc: *mut *mut c_void,
-        result_count: usize,
-        to: u64,
-        address: u64,
-        key: u64,
-        datatype: u32,
-        op: u32,
-        context: *mut c_void,
-    ) -> isize {
-        let (family, target) = (Family::Compare, Target { to, key, address });
-        // SAFETY: the caller's promise.
-        unsafe {
-            let (operand, compare) = (several(iov, count), several(compare, compare_count));
-            let result = several(result, result_count);
-            let wanted = Wanted { family, datatype, op, operand, compare, result };
-            post::<L>(ep, &wanted, target, as_chosen(context))
-        }
+    compwritev(
+        ep, iov: *const Ioc, _descs: *mut Desc, count: usize, compare: *const Ioc,
+        _compare_descs: *mut Desc, compare_count: usize, result: *mut Ioc,
+        _result_descs: *mut Desc, result_count: usize, to: u64, address: u64, key: u64,
+        datatype: u32, op: u32, context: Context,
+    ) {
+        let (operand, compare) = (several(iov, count), several(compare, compare_count));
+        let result = several(result, result_count);
+        let wanted = Wanted { family: Family::Compare, datatype, op, operand, compare, result };
+        post(ep, &wanted, Target { to, key, address }, note(context, ep.sends(FLAGS)))
     }
 
-    /// # Safety
-    /// As for `write`.
-    unsafe extern "C" fn compwritemsg(
-        ep: Ep,
-        msg: *const MsgAtomic,
-        compare: *const Ioc,
-        _compare_desc: *mut *mut c_void,
-        compare_count: usize,
-        result: *mut Ioc,
-        _result_desc: *mut *mut c_void,
-        result_count: usize,
+    compwritemsg(
+        ep, msg: *const MsgAtomic, compare: *const Ioc, _compare_descs: *mut Desc,
+        compare_count: usize, result: *mut Ioc, _result_descs: *mut Desc, result_count: usize,
         flags: u64,
-    ) -> isize {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let compare = several(compare, compare_count);
-            let result = several(result, result_count);
-            post_message::<L>(ep, msg, (Family::Compare, flags), (compare, result))
-        }
-    }
-
-    /// # Safety
-    /// The place for the count is null or there; so for those below.
-    unsafe extern "C" fn writevalid(_ep: Ep, datatype: u32, op: u32, place: *mut usize) -> c_int {
-        // SAFETY: the caller's promise.
-        unsafe { valid(Family::Change, datatype, op, place) }
-    }
-
-    /// # Safety
-    /// As for `writevalid`.
-    unsafe extern "C" fn readwritevalid(
-        _ep: Ep,
-        datatype: u32,
-        op: u32,
-        place: *mut usize,
-    ) -> c_int {
-        // SAFETY: the caller's promise.
-        unsafe { valid(Family::Fetch, datatype, op, place) }
-    }
-
-    /// # Safety
-    /// As for `writevalid`.
-    unsafe extern "C" fn compwritevalid(
-        _ep: Ep,
-        datatype: u32,
-        op: u32,
-        place: *mut usize,
-    ) -> c_int {
-        // SAFETY: the caller's promise.
-        unsafe { valid(Family::Compare, datatype, op, place) }
+    ) {
+        let (compare, result) = (several(compare, compare_count), several(result, result_count));
+        post_message(ep, msg, (Family::Compare, flags), (compare, result))
     }
 }

@@ -6,7 +6,7 @@ use crate::calls::{atomic, av, cntr, cq, ep, fid, mr, sets};
 use crate::cntr::Cntr;
 use crate::code::{Code, Outcome, status};
 use crate::cq::{Cq, Terms};
-use crate::domain::{Domain, DomainObject};
+use crate::domain::Domain;
 use crate::parameters::cq_size;
 use crate::poll::PollSet;
 use crate::registry;
@@ -16,7 +16,6 @@ use crate::sys::object::Object;
 use crate::wait_set::Attachment;
 use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 /// The tables of a policy.
 pub(crate) struct Calls<L>(PhantomData<L>);
@@ -40,14 +39,6 @@ impl<L: Policy> Calls<L> {
     };
 }
 
-/// The domain that a program names.
-///
-/// # Errors
-/// `EINVAL` where it is none of this policy.
-pub(crate) fn find<L: Policy>(domain: *const c_void) -> Outcome<Arc<DomainObject<L>>> {
-    registry::find::<FidDomain, Domain<L>>(domain).ok_or(Code::INVALID)
-}
-
 /// # Safety
 /// As the manual page says.
 unsafe extern "C" fn open_cq<L: Policy>(
@@ -57,7 +48,7 @@ unsafe extern "C" fn open_cq<L: Policy>(
     context: *mut c_void,
 ) -> c_int {
     let open = || -> Outcome {
-        let domain = find::<L>(domain.cast())?;
+        let domain = Domain::<L>::find(domain)?;
         // SAFETY: the caller's promise.
         let mut wanted =
             unsafe { copy::head_of(attr, size_of::<CqAttr>()) }.ok_or(Code::INVALID)?;
@@ -100,7 +91,7 @@ unsafe extern "C" fn open_cntr<L: Policy>(
     context: *mut c_void,
 ) -> c_int {
     let open = || -> Outcome {
-        let domain = find::<L>(domain.cast())?;
+        let domain = Domain::<L>::find(domain)?;
         // SAFETY: the caller's promise.
         let attr = unsafe { copy::head_of(attr, size_of::<CntrAttr>()) }.ok_or(Code::INVALID)?;
         if attr.flags != 0 {
@@ -130,7 +121,7 @@ unsafe extern "C" fn open_av<L: Policy>(
     context: *mut c_void,
 ) -> c_int {
     let open = || -> Outcome {
-        let domain = find::<L>(domain.cast())?;
+        let domain = Domain::<L>::find(domain)?;
         // SAFETY: the caller's promise.
         let mut wanted =
             unsafe { copy::head_of(attr, size_of::<AvAttr>()) }.ok_or(Code::INVALID)?;
@@ -170,7 +161,7 @@ unsafe extern "C" fn open_poll<L: Policy>(
     place: *mut *mut FidPoll,
 ) -> c_int {
     let open = || -> Outcome {
-        let domain = find::<L>(domain.cast())?;
+        let domain = Domain::<L>::find(domain)?;
         // SAFETY: the caller's promise.
         let attr = unsafe { copy::head_of(attr, size_of::<PollAttr>()) }.ok_or(Code::INVALID)?;
         if attr.flags != 0 {

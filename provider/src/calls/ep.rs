@@ -1,11 +1,11 @@
-//! Endpoints: how they are opened, and what is set and asked of them.
+//! Endpoints and their aliases: how they are opened, and what is set and asked of them.
 
 use crate::abi::*;
 use crate::address::Address;
-use crate::calls::{atomic, domain, fid, msg, rma, tagged, tree};
+use crate::calls::{atomic, fid, message, rma, tree};
 use crate::code::{Code, Outcome, status};
-use crate::domain::DomainObject;
-use crate::ep::{Ep, Wishes};
+use crate::domain::{Domain, DomainObject};
+use crate::ep::{Alias, Core, Ep, Handle, Wishes};
 use crate::memory::Addressing;
 use crate::offer::{OPERATIONS_MAX, Offer};
 use crate::registry;
@@ -16,10 +16,8 @@ use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// The calls of a policy.
-pub(crate) struct Calls<L>(PhantomData<L>);
-
-pub(super) type EpObject<L> = Object<FidEp, Ep<L>>;
+/// The calls on what programs know endpoints by.
+struct Calls<H>(PhantomData<H>);
 
 /// # Safety
 /// As the manual page says: the info is one of `fi_getinfo`'s.
@@ -30,15 +28,14 @@ pub(super) unsafe extern "C" fn open<L: Policy>(
     context: *mut c_void,
 ) -> c_int {
     let open = || -> Outcome {
-        let domain = domain::find::<L>(domain.cast())?;
+        let domain = Domain::<L>::find(domain)?;
         if place.is_null() {
             return Err(Code::INVALID);
         }
         // SAFETY: the caller's promise.
         let wishes = unsafe { wishes(info, &domain) }?;
         let caps = wishes.caps;
-        let fid = fid::fid(CLASS_EP, context);
-        let object = Object::new(head::<L>(fid, caps), Ep::open(domain, &wishes)?);
+        let object = Object::new(head::<Ep<L>>(context, caps), Ep::open(domain, &wishes)?);
         // SAFETY: not null, and the caller's promise.
         unsafe { copy::put(place, registry::add(object)) };
         Ok(())
@@ -68,21 +65,25 @@ unsafe fn wishes<L: Policy>(info: *mut Info, domain: &Arc<DomainObject<L>>) -> O
     Ok(Wishes { caps: answer.caps, tx_flags, rx_flags, source, addressing })
 }
 
-/// The tables of an endpoint: what it has not asked for refuses.
-fn head<L: Policy>(fid: Fid, caps: u64) -> FidEp {
+/// What C sees of an endpoint or an alias. What it has not asked for refuses.
+fn head<H: Handle>(context: *mut c_void, caps: u64) -> FidEp {
+    let has = |capability| caps & capability != 0;
     FidEp {
-        fid,
-        ops: Calls::<L>::EP,
-        cm: Calls::<L>::CM,
-        msg: if caps & MSG != 0 { msg::Calls::<L>::OPS } else { &OpsMsg::REFUSING },
-        rma: if caps & RMA != 0 { rma::Calls::<L>::OPS } else { &OpsRma::REFUSING },
-        tagged: if caps & TAGGED != 0 { tagged::Calls::<L>::OPS } else { &OpsTagged::REFUSING },
-        atomic: if caps & ATOMIC != 0 { atomic::Calls::<L>::OPS } else { &OpsAtomic::REFUSING },
+        fid: Fid { ops: Calls::<H>::FID, ..fid::fid(CLASS_EP, context) },
+        ops: Calls::<H>::EP,
+        cm: Calls::<H>::CM,
+        msg: if has(MSG) { message::Untagged::<H>::OPS } else { &OpsMsg::REFUSING },
+        rma: if has(RMA) { rma::Calls::<H>::OPS } else { &OpsRma::REFUSING },
+        tagged: if has(TAGGED) { message::Tagged::<H>::OPS } else { &OpsTagged::REFUSING },
+        atomic: if has(ATOMIC) { atomic::Calls::<H>::OPS } else { &OpsAtomic::REFUSING },
         collective: &OpsCollective::REFUSING,
     }
 }
 
-impl<L: Policy> Calls<L> {
+impl<H: Handle> Calls<H> {
+    /// What all objects have, and one command more.
+    const FID: &'static OpsFid = &OpsFid { control: Some(Self::control), ..*fid::OPS };
+
     const EP: &'static OpsEp = &OpsEp {
         cancel: Some(Self::cancel),
         getopt: Some(Self::getopt),
@@ -96,11 +97,48 @@ impl<L: Policy> Calls<L> {
         &OpsCm { setname: Some(Self::setname), getname: Some(Self::getname), ..OpsCm::REFUSING };
 
     /// # Safety
+    /// As for [`fid::control`].
+    unsafe extern "C" fn control(ep: *mut Fid, command: c_int, argument: *mut c_void) -> c_int {
+        let is_ours = command == ALIAS && !argument.is_null();
+        // SAFETY: the caller's promise; the argument is of the type that the command has.
+        unsafe {
+            match is_ours {
+                true => status(Self::alias(ep, &*argument.cast())),
+                false => fid::control(ep, command, argument),
+            }
+        }
+    }
+
+    /// # Safety
+    /// There is a place for the alias.
+    unsafe fn alias(ep: *mut Fid, wanted: &FidAlias) -> Outcome {
+        let handle = registry::find::<FidEp, H>(ep.cast()).ok_or(Code::INVALID)?;
+        let alias = Alias::of(&handle, wanted.flags)?;
+        let endpoint = Object::handle(H::endpoint(&handle));
+        // SAFETY: the endpoint is open, and the caller's promise.
+        unsafe {
+            let head = head::<Alias<H::Policy>>((*endpoint).fid.context, handle.core().caps());
+            copy::put(wanted.fid, registry::add(Object::new(head, alias)).cast());
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// The endpoint is open.
+    unsafe fn core<'a, T>(ep: *mut T) -> &'a Core<H::Policy>
+    where
+        H: 'a,
+    {
+        // SAFETY: the caller's promise.
+        unsafe { Object::<FidEp, H>::at(ep.cast()) }.core()
+    }
+
+    /// # Safety
     /// The endpoint is open; so for all others here.
     unsafe extern "C" fn cancel(ep: *mut Fid, context: *mut c_void) -> isize {
         // SAFETY: the caller's promise.
-        let ep = unsafe { EpObject::<L>::at(ep.cast()) };
-        status(ep.core.cancel(context as usize)) as isize
+        let ep = unsafe { Self::core(ep) };
+        status(ep.cancel(context as usize)) as isize
     }
 
     /// # Safety
@@ -113,12 +151,12 @@ impl<L: Policy> Calls<L> {
         room: *mut usize,
     ) -> c_int {
         // SAFETY: the caller's promise.
-        let ep = unsafe { EpObject::<L>::at(ep.cast()) };
+        let ep = unsafe { Self::core(ep) };
         if level != OPT_ENDPOINT {
             return -errno::ENOPROTOOPT;
         }
         let value = match option {
-            OPT_MIN_MULTI_RECV => ep.core.min_multi_recv(),
+            OPT_MIN_MULTI_RECV => ep.min_multi_recv(),
             // There are no connections to send data along with.
             OPT_CM_DATA_SIZE => 0,
             _ => return -errno::ENOPROTOOPT,
@@ -147,12 +185,12 @@ impl<L: Policy> Calls<L> {
         len: usize,
     ) -> c_int {
         // SAFETY: the caller's promise.
-        let (ep, value) = unsafe { (EpObject::<L>::at(ep.cast()), copy::bytes(value, len)) };
+        let (ep, value) = unsafe { (Self::core(ep), copy::bytes(value, len)) };
         if (level, option) != (OPT_ENDPOINT, OPT_MIN_MULTI_RECV) {
             return -errno::ENOPROTOOPT;
         }
         let Ok(value) = value.try_into() else { return -errno::EINVAL };
-        ep.core.set_min_multi_recv(usize::from_ne_bytes(value));
+        ep.set_min_multi_recv(usize::from_ne_bytes(value));
         0
     }
 
@@ -160,8 +198,8 @@ impl<L: Policy> Calls<L> {
     /// As for `cancel`.
     unsafe extern "C" fn size_left(ep: *mut FidEp) -> isize {
         // SAFETY: the caller's promise.
-        let ep = unsafe { EpObject::<L>::at(ep) };
-        OPERATIONS_MAX.saturating_sub(ep.core.under_way()) as isize
+        let ep = unsafe { Self::core(ep) };
+        OPERATIONS_MAX.saturating_sub(ep.under_way()) as isize
     }
 
     /// An endpoint's address is nobody's choice; its place is chosen when it is opened.
@@ -170,10 +208,10 @@ impl<L: Policy> Calls<L> {
     /// The address is as long as is said.
     unsafe extern "C" fn setname(ep: *mut Fid, address: *mut c_void, len: usize) -> c_int {
         // SAFETY: the caller's promise.
-        let (ep, bytes) = unsafe { (EpObject::<L>::at(ep.cast()), copy::bytes(address, len)) };
+        let (ep, bytes) = unsafe { (Self::core(ep), copy::bytes(address, len)) };
         match Address::from_bytes(bytes) {
             None => -errno::EINVAL,
-            Some(address) if address == ep.core.address => 0,
+            Some(address) if address == ep.address => 0,
             Some(_) => -errno::EADDRNOTAVAIL,
         }
     }
@@ -186,9 +224,9 @@ impl<L: Policy> Calls<L> {
         }
         // SAFETY: not null, and the caller's promise.
         unsafe {
-            let ep = EpObject::<L>::at(ep.cast());
+            let ep = Self::core(ep);
             let room = std::mem::replace(&mut *room, Address::SIZE);
-            copy::fill(place, room, &ep.core.address.to_bytes());
+            copy::fill(place, room, &ep.address.to_bytes());
             if room < Address::SIZE { -errno::ETOOSMALL } else { 0 }
         }
     }

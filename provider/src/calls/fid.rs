@@ -1,21 +1,20 @@
 //! What all objects have: close, bind, control.
 
 use crate::abi::*;
-use crate::calls::alias;
 use crate::code::{Code, Outcome, status};
-use crate::registry::{self, Command, Entity};
+use crate::registry::{self, Body};
 use crate::sys::copy;
 use crate::wait::Wait;
 use std::ffi::{c_int, c_void};
-use std::sync::Arc;
 
-/// One table for objects of all kinds: what differs is found with the object.
-pub(crate) static OPS: OpsFid =
-    OpsFid { close: Some(close), bind: Some(bind), control: Some(control), ..OpsFid::REFUSING };
+/// One table for objects of all kinds: what differs is found with the object. Endpoints know a
+/// command more.
+pub(crate) const OPS: &OpsFid =
+    &OpsFid { close: Some(close), bind: Some(bind), control: Some(control), ..OpsFid::REFUSING };
 
 /// The beginning of an object.
 pub(crate) fn fid(class: usize, context: *mut c_void) -> Fid {
-    Fid { fclass: class, context, ops: &OPS }
+    Fid { fclass: class, context, ops: OPS }
 }
 
 extern "C" fn close(fid: *mut Fid) -> c_int {
@@ -33,21 +32,19 @@ extern "C" fn bind(fid: *mut Fid, other: *mut Fid, flags: u64) -> c_int {
 
 /// # Safety
 /// The argument is what the manual pages say for the command.
-unsafe extern "C" fn control(fid: *mut Fid, command: c_int, argument: *mut c_void) -> c_int {
+pub(super) unsafe extern "C" fn control(
+    fid: *mut Fid,
+    command: c_int,
+    argument: *mut c_void,
+) -> c_int {
     let Some(object) = registry::any(fid) else { return status(Err(Code::INVALID)) };
     // SAFETY: the caller's promise.
-    status(unsafe { carry_out(fid, &object, command, argument) })
+    status(unsafe { carry_out(object.body(), command, argument) })
 }
 
 /// # Safety
 /// As for `control`.
-unsafe fn carry_out(
-    fid: *mut Fid,
-    object: &Arc<dyn Entity>,
-    command: Command,
-    argument: *mut c_void,
-) -> Outcome {
-    let body = object.body();
+unsafe fn carry_out(body: &dyn Body, command: c_int, argument: *mut c_void) -> Outcome {
     if command == ENABLE {
         return body.enable();
     }
@@ -68,7 +65,6 @@ unsafe fn carry_out(
                 copy::put(flags, body.op_flags(flags.read_unaligned())?);
                 Ok(())
             }
-            ALIAS => alias::open(fid, object, &*argument.cast()),
             SETOPSFLAG => body.set_op_flags(argument.cast::<u64>().read_unaligned()),
             GET_RAW_MR => {
                 let (base, key) = body.raw_key().ok_or(Code::INVALID)?;

@@ -4,7 +4,6 @@
 //! takes, and returns a code. Handles of calls that set up or tear down are looked up among the
 //! open objects; those on the way of data are trusted, as the manual pages have programs vouch for
 //! them.
-mod alias;
 mod atomic;
 pub(crate) mod av;
 pub(crate) mod cntr;
@@ -15,10 +14,10 @@ pub(crate) mod eq;
 pub(crate) mod fabric;
 pub(crate) mod fid;
 mod memory;
+mod message;
 pub(crate) mod mr;
-mod msg;
 pub(crate) mod provider;
 mod rma;
 pub(crate) mod sets;
-mod tagged;
+mod table;
 mod tree;

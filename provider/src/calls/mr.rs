@@ -1,9 +1,9 @@
 //! Registration of memory: three ways to ask for the same.
 
 use crate::abi::*;
-use crate::calls::{domain, eq, fid};
+use crate::calls::{eq, fid};
 use crate::code::{Code, Outcome, status};
-use crate::domain::DomainObject;
+use crate::domain::{Domain, DomainObject};
 use crate::eq::Event;
 use crate::memory::Request;
 use crate::mr::Mr;
@@ -71,7 +71,7 @@ pub(crate) unsafe extern "C" fn regattr<L: Policy>(
     place: *mut *mut FidMr,
 ) -> c_int {
     let register = || -> Outcome {
-        let domain = domain::find::<L>(fid.cast())?;
+        let domain = Domain::<L>::find(fid.cast())?;
         let size = MrAttr::LAYOUT.size_at(domain.choices.api.max(layout::version(1, 17)));
         drop(domain);
         // SAFETY: the caller's promise.
@@ -127,7 +127,7 @@ unsafe fn span(piece: &Iovec) -> Outcome<Span> {
 /// # Safety
 /// The place for the region is null or there.
 unsafe fn register<L: Policy>(fid: *mut Fid, request: Request, wanted: Wanted) -> Outcome {
-    let domain = domain::find::<L>(fid.cast())?;
+    let domain = Domain::<L>::find(fid.cast())?;
     if wanted.place.is_null() {
         return Err(Code::INVALID);
     }

@@ -1,58 +1,22 @@
-//! Reading and writing peers' memory.
+//! Reading and writing peers' memory: one way down for all calls that read, one for all that write.
 
-use super::ep::EpObject;
 use super::memory::{self, Array};
+use super::table::{calls, note};
 use crate::abi::*;
-use crate::code::{Code, Outcome, posted};
+use crate::code::{Code, Outcome};
 use crate::ep::{Note, Reported, Target};
-use crate::sys::cell::Policy;
 use ayre::Spans;
 use std::ffi::c_void;
-use std::marker::PhantomData;
 
-/// The calls of a policy.
-pub(crate) struct Calls<L>(PhantomData<L>);
+type Desc = *mut c_void;
+type Context = *mut c_void;
 
-type Ep = *mut FidEp;
-
-/// Flags of a call that works on a peer's memory. That it has been done there, its end always says.
-pub(super) const FLAGS: u64 =
+/// Flags of a call that reads. That it has been done, the end of such a call always says.
+pub(super) const READS: u64 =
     COMPLETION | INJECT_COMPLETE | TRANSMIT_COMPLETE | DELIVERY_COMPLETE | FENCE | MORE;
 
-/// Those of one that writes.
-const WRITE_FLAGS: u64 = FLAGS | INJECT | REMOTE_CQ_DATA;
-
-/// What the program hears of a call without flags.
-pub(super) fn as_chosen(context: *mut c_void) -> Note {
-    Note { context: context as usize, reported: Reported::AsChosen }
-}
-
-/// What it hears of one that injects.
-pub(super) const NEVER: Note = Note { context: 0, reported: Reported::Never };
-
-/// # Safety
-/// The endpoint is open, and the memory is the call's until its operation has ended.
-#[inline(always)]
-unsafe fn read<L: Policy>(ep: Ep, into: Outcome<Spans>, target: Target, note: Note) -> isize {
-    // SAFETY: the caller's promise.
-    let ep = unsafe { EpObject::<L>::at(ep) };
-    posted(into.and_then(|into| ep.core.read(target, into, note)))
-}
-
-/// # Safety
-/// As for [`read`].
-#[inline(always)]
-unsafe fn write<L: Policy>(
-    ep: Ep,
-    bytes: Outcome<Spans>,
-    target: Target,
-    data: Option<u64>,
-    note: Note,
-) -> isize {
-    // SAFETY: the caller's promise.
-    let ep = unsafe { EpObject::<L>::at(ep) };
-    posted(bytes.and_then(|bytes| ep.core.write(target, bytes, data, note)))
-}
+/// Flags of a call that writes.
+const WRITES: u64 = READS | INJECT | REMOTE_CQ_DATA;
 
 /// What a call says in memory: what it moves, where, and how it is heard of.
 ///
@@ -62,7 +26,7 @@ unsafe fn write<L: Policy>(
 ///
 /// # Safety
 /// The message is there, with as many pieces as it says.
-unsafe fn described(msg: &MsgRma, flags: u64, allowed: u64) -> Outcome<(Spans, Target, Note)> {
+unsafe fn described(msg: &MsgRma, flags: u64, allowed: u64) -> Outcome<(Target, Spans, Note)> {
     if flags & !allowed != 0 {
         return Err(Code::BAD_FLAGS);
     }
@@ -73,173 +37,78 @@ unsafe fn described(msg: &MsgRma, flags: u64, allowed: u64) -> Outcome<(Spans, T
     };
     match *places {
         [RmaIov { addr: address, len, key }] if len == spans.len() => {
-            let note = Note { context: msg.context as usize, reported: Reported::By(flags) };
-            Ok((spans, Target { to: msg.addr, key, address }, note))
+            let target = Target { to: msg.addr, key, address };
+            Ok((target, spans, note(msg.context, Reported::By(flags))))
         }
         _ => Err(Code::INVALID),
     }
 }
 
-#[allow(clippy::too_many_arguments, reason = "C says how many there are")]
-impl<L: Policy> Calls<L> {
-    pub(crate) const OPS: &'static OpsRma = &OpsRma {
-        read: Some(Self::read),
-        readv: Some(Self::readv),
-        readmsg: Some(Self::readmsg),
-        write: Some(Self::write),
-        writev: Some(Self::writev),
-        writemsg: Some(Self::writemsg),
-        inject: Some(Self::inject),
-        writedata: Some(Self::writedata),
-        injectdata: Some(Self::injectdata),
-        ..OpsRma::REFUSING
-    };
+calls! {
+    /// Those that read, and those that write.
+    Calls: OpsRma, otherwise OpsRma::REFUSING;
 
-    /// # Safety
-    /// As the manual page says: the endpoint is open, and the memory is the call's until its
-    /// operation has ended; so for all others here.
-    unsafe extern "C" fn read(
-        ep: Ep,
-        start: *mut c_void,
-        len: usize,
-        _desc: *mut c_void,
-        to: u64,
-        address: u64,
-        key: u64,
-        context: *mut c_void,
-    ) -> isize {
+    read(
+        ep, start: *mut c_void, len: usize, _desc: Desc, to: u64, address: u64, key: u64,
+        context: Context,
+    ) {
+        let (target, note) = (Target { to, key, address }, note(context, ep.sends(READS)));
+        ep.core().read(target, memory::into(start, len)?, note)
+    }
+
+    readv(
+        ep, iov: *const Iovec, _descs: *mut Desc, count: usize, to: u64, address: u64, key: u64,
+        context: Context,
+    ) {
+        let (target, note) = (Target { to, key, address }, note(context, ep.sends(READS)));
+        ep.core().read(target, memory::pieces(iov, count)?, note)
+    }
+
+    readmsg(ep, msg: *const MsgRma, flags: u64) {
+        let (target, into, note) = described(memory::described(msg)?, flags, READS)?;
+        ep.core().read(target, into, note)
+    }
+
+    write(
+        ep, start: *const c_void, len: usize, _desc: Desc, to: u64, address: u64, key: u64,
+        context: Context,
+    ) {
+        let (target, note) = (Target { to, key, address }, note(context, ep.sends(WRITES)));
+        ep.core().write(target, memory::from(start, len)?, None, note)
+    }
+
+    writev(
+        ep, iov: *const Iovec, _descs: *mut Desc, count: usize, to: u64, address: u64, key: u64,
+        context: Context,
+    ) {
+        let (target, note) = (Target { to, key, address }, note(context, ep.sends(WRITES)));
+        ep.core().write(target, memory::pieces(iov, count)?, None, note)
+    }
+
+    writemsg(ep, msg: *const MsgRma, flags: u64) {
+        let msg = memory::described(msg)?;
+        let (target, bytes, note) = described(msg, flags, WRITES)?;
+        let data = (flags & REMOTE_CQ_DATA != 0).then_some(msg.data);
+        ep.core().write(target, bytes, data, note)
+    }
+
+    inject(ep, start: *const c_void, len: usize, to: u64, address: u64, key: u64) {
         let target = Target { to, key, address };
-        // SAFETY: the caller's promise.
-        unsafe { read::<L>(ep, memory::into(start, len), target, as_chosen(context)) }
+        ep.core().write(target, memory::injected(start, len)?, None, Note::NEVER)
     }
 
-    /// # Safety
-    /// As for `read`.
-    unsafe extern "C" fn readv(
-        ep: Ep,
-        iov: *const Iovec,
-        _desc: *mut *mut c_void,
-        count: usize,
-        to: u64,
-        address: u64,
-        key: u64,
-        context: *mut c_void,
-    ) -> isize {
+    writedata(
+        ep, start: *const c_void, len: usize, _desc: Desc, data: u64, to: u64, address: u64,
+        key: u64, context: Context,
+    ) {
+        let (target, note) = (Target { to, key, address }, note(context, ep.sends(WRITES)));
+        ep.core().write(target, memory::from(start, len)?, Some(data), note)
+    }
+
+    injectdata(
+        ep, start: *const c_void, len: usize, data: u64, to: u64, address: u64, key: u64,
+    ) {
         let target = Target { to, key, address };
-        // SAFETY: the caller's promise.
-        unsafe { read::<L>(ep, memory::pieces(iov, count), target, as_chosen(context)) }
-    }
-
-    /// # Safety
-    /// As for `read`.
-    unsafe extern "C" fn readmsg(ep: Ep, msg: *const MsgRma, flags: u64) -> isize {
-        // SAFETY: the caller's promise.
-        let ep = unsafe { EpObject::<L>::at(ep) };
-        // SAFETY: as above.
-        let wanted = || unsafe { described(memory::described(msg)?, flags, FLAGS) };
-        posted(wanted().and_then(|(into, target, note)| {
-            ep.core.fence(target.to, flags)?;
-            ep.core.read(target, into, note)
-        }))
-    }
-
-    /// # Safety
-    /// As for `read`.
-    unsafe extern "C" fn write(
-        ep: Ep,
-        start: *const c_void,
-        len: usize,
-        _desc: *mut c_void,
-        to: u64,
-        address: u64,
-        key: u64,
-        context: *mut c_void,
-    ) -> isize {
-        let target = Target { to, key, address };
-        // SAFETY: the caller's promise.
-        unsafe { write::<L>(ep, memory::from(start, len), target, None, as_chosen(context)) }
-    }
-
-    /// # Safety
-    /// As for `read`.
-    unsafe extern "C" fn writev(
-        ep: Ep,
-        iov: *const Iovec,
-        _desc: *mut *mut c_void,
-        count: usize,
-        to: u64,
-        address: u64,
-        key: u64,
-        context: *mut c_void,
-    ) -> isize {
-        let target = Target { to, key, address };
-        // SAFETY: the caller's promise.
-        unsafe { write::<L>(ep, memory::pieces(iov, count), target, None, as_chosen(context)) }
-    }
-
-    /// # Safety
-    /// As for `read`.
-    unsafe extern "C" fn writemsg(ep: Ep, msg: *const MsgRma, flags: u64) -> isize {
-        // SAFETY: the caller's promise.
-        let ep = unsafe { EpObject::<L>::at(ep) };
-        let post = || -> Outcome {
-            // SAFETY: as above.
-            let msg = unsafe { memory::described(msg) }?;
-            // SAFETY: as above.
-            let (bytes, target, note) = unsafe { described(msg, flags, WRITE_FLAGS) }?;
-            let data = (flags & REMOTE_CQ_DATA != 0).then_some(msg.data);
-            ep.core.fence(target.to, flags)?;
-            ep.core.write(target, bytes, data, note)
-        };
-        posted(post())
-    }
-
-    /// # Safety
-    /// As for `read`, but the memory is the call's until it returns.
-    unsafe extern "C" fn inject(
-        ep: Ep,
-        start: *const c_void,
-        len: usize,
-        to: u64,
-        address: u64,
-        key: u64,
-    ) -> isize {
-        let target = Target { to, key, address };
-        // SAFETY: the caller's promise.
-        unsafe { write::<L>(ep, memory::injected(start, len), target, None, NEVER) }
-    }
-
-    /// # Safety
-    /// As for `read`.
-    unsafe extern "C" fn writedata(
-        ep: Ep,
-        start: *const c_void,
-        len: usize,
-        _desc: *mut c_void,
-        data: u64,
-        to: u64,
-        address: u64,
-        key: u64,
-        context: *mut c_void,
-    ) -> isize {
-        let target = Target { to, key, address };
-        // SAFETY: the caller's promise.
-        unsafe { write::<L>(ep, memory::from(start, len), target, Some(data), as_chosen(context)) }
-    }
-
-    /// # Safety
-    /// As for `inject`.
-    unsafe extern "C" fn injectdata(
-        ep: Ep,
-        start: *const c_void,
-        len: usize,
-        data: u64,
-        to: u64,
-        address: u64,
-        key: u64,
-    ) -> isize {
-        let target = Target { to, key, address };
-        // SAFETY: the caller's promise.
-        unsafe { write::<L>(ep, memory::injected(start, len), target, Some(data), NEVER) }
+        ep.core().write(target, memory::injected(start, len)?, Some(data), Note::NEVER)
     }
 }

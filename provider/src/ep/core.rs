@@ -4,10 +4,10 @@ use super::end::tell;
 use super::peers::Peers;
 use super::place;
 use super::presence::{Presence, has_rung};
-use super::side::Side;
+use super::side::{Reported, Side};
 use crate::abi::{
-    DIRECTED_RECV, FidCntr, FidCq, READ, RECV, REMOTE_READ, REMOTE_WRITE, RMA_EVENT, SEND, WRITE,
-    errno,
+    DIRECTED_RECV, FENCE, FidCntr, FidCq, READ, RECV, REMOTE_READ, REMOTE_WRITE, RMA_EVENT, SEND,
+    WRITE, errno,
 };
 use crate::address::Address;
 use crate::av::Watcher;
@@ -169,6 +169,11 @@ impl<L: Policy> Core<L> {
         })
     }
 
+    /// The capabilities that the program has asked for.
+    pub(crate) fn caps(&self) -> u64 {
+        self.state.with(|state| state.caps)
+    }
+
     /// Whether peers may work on memory by this endpoint.
     pub(super) fn is_open_to_work(&self) -> bool {
         self.state.with(|state| state.caps & (REMOTE_READ | REMOTE_WRITE) != 0)
@@ -247,6 +252,34 @@ impl<L: Policy> State<L> {
             found.map_err(|error| trouble::of_setup(&format!("fi_addr {number}"), &error))?;
         self.peers.found(number, found, &address);
         Ok(found)
+    }
+
+    /// What a call waits for that asks for a fence: all that went to the peer before.
+    ///
+    /// What is told as ended before it has happened there keeps its order by itself.
+    ///
+    /// # Errors
+    /// `EAGAIN` while something is under way to the peer.
+    #[inline(always)]
+    pub(super) fn fence(&mut self, to: u64, reported: Reported) -> Outcome {
+        match reported {
+            Reported::By(flags) if flags & FENCE != 0 => self.end_all(to),
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn end_all(&mut self, to: u64) -> Outcome {
+        // One peer may have several numbers.
+        let remote = match self.peers.remote(to) {
+            Some(remote) => remote,
+            None => self.look_up(to)?,
+        };
+        if self.endpoint.has_ended_all(remote) {
+            return Ok(());
+        }
+        self.progress();
+        Err(Code::AGAIN)
     }
 
     /// Whether peers have made room for others, which are found anew.

@@ -33,7 +33,10 @@ impl<L: Policy> Core<L> {
     pub(crate) fn send(&self, message: Message, reported: Reported) -> Outcome {
         self.state.with(
             #[inline(always)]
-            |state| state.send(message, reported),
+            |state| {
+                state.fence(message.to, reported)?;
+                state.send(message, reported)
+            },
         )
     }
 }

@@ -12,10 +12,12 @@
 //! | `message.rs` | posting messages |
 //! | `receive.rs` | posting receives, looking for messages |
 //! | `remote.rs` | working on peers' memory |
+//! | `handle.rs` | what calls go by: an endpoint, or an alias of one |
 //! | `visit.rs` | how the program and the domain's thread take turns |
 
 mod core;
 mod end;
+mod handle;
 mod message;
 mod op;
 mod peers;
@@ -27,12 +29,13 @@ mod side;
 mod visit;
 
 pub(crate) use self::core::{Core, Wishes};
+pub(crate) use handle::{Alias, Handle};
 pub(crate) use message::Message;
 pub(crate) use receive::Wanted;
-pub(crate) use remote::{Change, Note, Target};
-pub(crate) use side::Reported;
+pub(crate) use remote::{Change, Target};
+pub(crate) use side::{Note, Reported};
 
-use crate::abi::{FidAv, FidCntr, FidCq, FidEq, READ, RECV, REMOTE_READ};
+use crate::abi::{FidAv, FidCntr, FidCq, FidEp, FidEq, READ, RECV, REMOTE_READ};
 use crate::abi::{REMOTE_WRITE, SELECTIVE_COMPLETION, SEND, WRITE, errno};
 use crate::address::Address;
 use crate::av::{Av, Watcher};
@@ -41,7 +44,6 @@ use crate::code::{Code, Outcome};
 use crate::cq::Cq;
 use crate::domain::DomainObject;
 use crate::eq::Eq;
-use crate::offer::Offer;
 use crate::parameters::endpoint_options;
 use crate::registry::{self, Body, Entity};
 use crate::source::{Source, Sources};
@@ -51,6 +53,7 @@ use crate::trouble;
 use crate::wait_set::Attachment;
 use ayre::Spin;
 use place::Named;
+use side::choice;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An endpoint.
@@ -61,6 +64,9 @@ pub(crate) struct Ep<L: Policy> {
     bound: Mutex<Bound<L>>,
     domain: Arc<DomainObject<L>>,
 }
+
+/// What a program knows an endpoint by.
+pub(crate) type EpObject<L> = Object<FidEp, Ep<L>>;
 
 /// What is bound to an endpoint and is not on the way of data.
 struct Bound<L: Policy> {
@@ -183,11 +189,8 @@ impl<L: Policy> Body for Ep<L> {
     }
 
     fn set_op_flags(&self, flags: u64) -> Outcome {
-        let chosen = flags & !DIRECTIONS;
-        if chosen & !Offer::now().op_flags != 0 {
-            return Err(Code::BAD_FLAGS);
-        }
-        self.core.set_op_flags(flags & DIRECTIONS, chosen)
+        let (direction, chosen) = choice(flags)?;
+        self.core.set_op_flags(direction, chosen)
     }
 
     fn close(&self) -> Outcome {
@@ -203,9 +206,6 @@ impl<L: Policy> Body for Ep<L> {
         Ok(())
     }
 }
-
-/// How a program names one side of an endpoint.
-const DIRECTIONS: u64 = SEND | RECV;
 
 /// Binds what can be bound once.
 fn set<T>(slot: &mut Option<T>, value: T) -> Outcome {

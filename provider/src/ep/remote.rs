@@ -2,8 +2,8 @@
 
 use super::core::{Core, State};
 use super::op::{Kind, Op};
-use super::side::Reported;
-use crate::abi::{COMPLETION, FENCE, INJECT};
+use super::side::{Note, Reported};
+use crate::abi::{COMPLETION, INJECT};
 use crate::code::{Code, Outcome};
 use crate::offer::INJECT_MAX;
 use crate::sys::cell::{Guard, Policy};
@@ -22,13 +22,6 @@ impl Target {
     fn at(&self, remote: RemoteId) -> Spot {
         Spot { remote, key: self.key, address: self.address }
     }
-}
-
-/// How a program hears of an operation.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Note {
-    pub(crate) context: usize,
-    pub(crate) reported: Reported,
 }
 
 /// An atomic: what it is, and the memory that it takes.
@@ -55,6 +48,7 @@ impl<L: Policy> Core<L> {
         note: Note,
     ) -> Outcome {
         self.state.with(|state| {
+            state.fence(target.to, note.reported)?;
             let inject = match note.reported {
                 Reported::Never => true,
                 reported => state.tx.flags(reported) & INJECT != 0,
@@ -74,6 +68,7 @@ impl<L: Policy> Core<L> {
     /// Those of [`Core::send`].
     pub(crate) fn read(&self, target: Target, into: Spans, note: Note) -> Outcome {
         self.state.with(|state| {
+            state.fence(target.to, note.reported)?;
             state.post(target.to, Kind::READ, note, |endpoint, remote, context| {
                 endpoint.read(target.at(remote), into, context)
             })
@@ -88,6 +83,7 @@ impl<L: Policy> Core<L> {
         let Change { op, number, operand, compare, result } = change;
         let kind = if result.is_some() { Kind::FETCH } else { Kind::UPDATE };
         self.state.with(|state| {
+            state.fence(target.to, note.reported)?;
             state.post(target.to, kind, note, |endpoint, remote, context| {
                 let data = None;
                 let update = Update { op, number, operand, compare, result, data, context };
@@ -97,34 +93,7 @@ impl<L: Policy> Core<L> {
     }
 }
 
-impl<L: Policy> Core<L> {
-    /// What a call with these flags waits for: all that went to the peer before a fence.
-    ///
-    /// What is told as ended before it has happened there keeps its order by itself.
-    ///
-    /// # Errors
-    /// `EAGAIN` while something is under way to the peer.
-    #[inline]
-    pub(crate) fn fence(&self, to: u64, flags: u64) -> Outcome {
-        if flags & FENCE == 0 { Ok(()) } else { self.state.with(|state| state.fence(to)) }
-    }
-}
-
 impl<L: Policy> State<L> {
-    #[cold]
-    fn fence(&mut self, to: u64) -> Outcome {
-        // One peer may have several numbers.
-        let remote = match self.peers.remote(to) {
-            Some(remote) => remote,
-            None => self.look_up(to)?,
-        };
-        if self.endpoint.has_ended_all(remote) {
-            return Ok(());
-        }
-        self.progress();
-        Err(Code::AGAIN)
-    }
-
     /// Posts an operation whose end the engine will tell.
     #[inline]
     fn post(

@@ -1,9 +1,10 @@
 //! What one direction of an endpoint reports to.
 
-use crate::abi::{COMPLETION, FidCntr, FidCq, SELECTIVE_COMPLETION};
+use crate::abi::{COMPLETION, FidCntr, FidCq, RECV, SELECTIVE_COMPLETION, SEND};
 use crate::cntr::Cntr;
 use crate::code::{Code, Outcome};
 use crate::cq::{Completion, Cq, Failure};
+use crate::offer::Offer;
 use crate::sys::cell::Policy;
 use crate::sys::object::Object;
 use std::sync::Arc;
@@ -25,6 +26,33 @@ pub(crate) enum Reported {
     By(u64),
     /// Injected without flags.
     Never,
+}
+
+/// How a program hears of an operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Note {
+    pub(crate) context: usize,
+    pub(crate) reported: Reported,
+}
+
+impl Note {
+    /// Of one that is injected.
+    pub(crate) const NEVER: Self = Self { context: 0, reported: Reported::Never };
+}
+
+/// How a program names one side of an endpoint.
+const DIRECTIONS: u64 = SEND | RECV;
+
+/// What a program has chosen for calls without flags, after the sides that it names.
+///
+/// # Errors
+/// `EBADFLAGS` for flags that no operation has by default.
+pub(super) fn choice(flags: u64) -> Outcome<(u64, u64)> {
+    let chosen = flags & !DIRECTIONS;
+    if chosen & !Offer::now().op_flags != 0 {
+        return Err(Code::BAD_FLAGS);
+    }
+    Ok((flags & DIRECTIONS, chosen))
 }
 
 type Counter<L> = Arc<Object<FidCntr, Cntr<L>>>;

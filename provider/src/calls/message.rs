@@ -1,0 +1,214 @@
+//! Messages, without tags and with: one way down for all calls that send, one for all that receive.
+
+use super::memory;
+use super::table::{calls, note};
+use crate::abi::*;
+use crate::code::{Code, Outcome};
+use crate::ep::{Handle, Message, Note, Reported, Wanted};
+use crate::offer::INJECT_MAX;
+use ayre::Spans;
+use std::ffi::c_void;
+
+type Desc = *mut c_void;
+type Context = *mut c_void;
+
+/// Flags of a call that sends.
+const SENDS: u64 = COMPLETION
+    | INJECT
+    | INJECT_COMPLETE
+    | TRANSMIT_COMPLETE
+    | DELIVERY_COMPLETE
+    | MATCH_COMPLETE
+    | FENCE
+    | MORE
+    | REMOTE_CQ_DATA;
+
+/// Flags of a call that receives.
+const RECEIVES: u64 = COMPLETION | MORE | MULTI_RECV;
+
+/// Those of one that receives by a tag.
+const RECEIVES_TAGGED: u64 = COMPLETION | MORE | LOOKING;
+
+/// Those of calls that look for messages that have come.
+const LOOKING: u64 = PEEK | CLAIM | DISCARD;
+
+/// Whom a message is for, its tag, its data.
+type Head = (u64, Option<u64>, Option<u64>);
+
+/// # Errors
+/// Those of the bytes; `EBADFLAGS` for flags that no such call has; `EMSGSIZE` for more than can be
+/// injected; those of `Core::send`.
+#[inline(always)]
+fn send<H: Handle>(ep: &H, bytes: Outcome<Spans>, (to, tag, data): Head, note: Note) -> Outcome {
+    let (bytes, Note { context, reported }) = (bytes?, note);
+    if let Reported::By(flags) = reported {
+        check(flags, SENDS)?;
+        if flags & INJECT != 0 && bytes.len() > INJECT_MAX {
+            return Err(Code::TOO_LONG);
+        }
+    }
+    ep.core().send(Message { to, tag, data, bytes, context }, reported)
+}
+
+/// Where a message goes, and where that begins.
+type Room = (Outcome<Spans>, usize);
+
+/// Whose message is received, and by what tag.
+type Source = (u64, Option<(u64, u64)>);
+
+/// # Errors
+/// Those of the room, of `Core::receive` and of `Core::search`.
+#[inline(always)]
+fn receive<H: Handle>(
+    ep: &H,
+    (into, buf): Room,
+    (source, tag): Source,
+    Note { context, reported }: Note,
+) -> Outcome {
+    let wanted = Wanted { source, tag, into: into?, buf, context };
+    match reported {
+        Reported::By(flags) if flags & LOOKING != 0 => ep.core().search(wanted, flags),
+        reported => ep.core().receive(wanted, reported),
+    }
+}
+
+fn check(flags: u64, allowed: u64) -> Outcome {
+    if flags & !allowed != 0 { Err(Code::BAD_FLAGS) } else { Ok(()) }
+}
+
+/// # Safety
+/// As for [`memory::into`].
+#[inline(always)]
+unsafe fn one(start: *mut c_void, len: usize) -> Room {
+    // SAFETY: the caller's promise.
+    (unsafe { memory::into(start, len) }, start as usize)
+}
+
+/// # Safety
+/// As for [`memory::pieces`].
+unsafe fn several(iov: *const Iovec, count: usize) -> Room {
+    // SAFETY: the caller's promise.
+    unsafe { (memory::pieces(iov, count), memory::start(iov, count)) }
+}
+
+/// The data of a message that is described in memory.
+fn data(data: u64, flags: u64) -> Option<u64> {
+    (flags & REMOTE_CQ_DATA != 0).then_some(data)
+}
+
+calls! {
+    /// Those without tags.
+    Untagged: OpsMsg, otherwise OpsMsg::REFUSING;
+
+    recv(ep, start: *mut c_void, len: usize, _desc: Desc, source: u64, context: Context) {
+        receive(ep, one(start, len), (source, None), note(context, ep.receives(RECEIVES)))
+    }
+
+    recvv(
+        ep, iov: *const Iovec, _descs: *mut Desc, count: usize, source: u64, context: Context,
+    ) {
+        receive(ep, several(iov, count), (source, None), note(context, ep.receives(RECEIVES)))
+    }
+
+    recvmsg(ep, msg: *const Msg, flags: u64) {
+        let msg = memory::described(msg)?;
+        check(flags, RECEIVES)?;
+        let room = several(msg.msg_iov, msg.iov_count);
+        receive(ep, room, (msg.addr, None), note(msg.context, Reported::By(flags)))
+    }
+
+    send(ep, start: *const c_void, len: usize, _desc: Desc, to: u64, context: Context) {
+        let note = note(context, ep.sends(SENDS));
+        send(ep, memory::from(start, len), (to, None, None), note)
+    }
+
+    sendv(ep, iov: *const Iovec, _descs: *mut Desc, count: usize, to: u64, context: Context) {
+        let note = note(context, ep.sends(SENDS));
+        send(ep, memory::pieces(iov, count), (to, None, None), note)
+    }
+
+    sendmsg(ep, msg: *const Msg, flags: u64) {
+        let msg = memory::described(msg)?;
+        let (bytes, data) = (memory::pieces(msg.msg_iov, msg.iov_count), data(msg.data, flags));
+        send(ep, bytes, (msg.addr, None, data), note(msg.context, Reported::By(flags)))
+    }
+
+    inject(ep, start: *const c_void, len: usize, to: u64) {
+        send(ep, memory::injected(start, len), (to, None, None), Note::NEVER)
+    }
+
+    senddata(
+        ep, start: *const c_void, len: usize, _desc: Desc, data: u64, to: u64, context: Context,
+    ) {
+        let note = note(context, ep.sends(SENDS));
+        send(ep, memory::from(start, len), (to, None, Some(data)), note)
+    }
+
+    injectdata(ep, start: *const c_void, len: usize, data: u64, to: u64) {
+        send(ep, memory::injected(start, len), (to, None, Some(data)), Note::NEVER)
+    }
+}
+
+calls! {
+    /// Those with tags.
+    Tagged: OpsTagged, otherwise OpsTagged::REFUSING;
+
+    recv(
+        ep, start: *mut c_void, len: usize, _desc: Desc, source: u64, tag: u64, ignore: u64,
+        context: Context,
+    ) {
+        let note = note(context, ep.receives(RECEIVES_TAGGED));
+        receive(ep, one(start, len), (source, Some((tag, ignore))), note)
+    }
+
+    recvv(
+        ep, iov: *const Iovec, _descs: *mut Desc, count: usize, source: u64, tag: u64, ignore: u64,
+        context: Context,
+    ) {
+        let note = note(context, ep.receives(RECEIVES_TAGGED));
+        receive(ep, several(iov, count), (source, Some((tag, ignore))), note)
+    }
+
+    recvmsg(ep, msg: *const MsgTagged, flags: u64) {
+        let msg = memory::described(msg)?;
+        check(flags, RECEIVES_TAGGED)?;
+        let room = several(msg.msg_iov, msg.iov_count);
+        let source = (msg.addr, Some((msg.tag, msg.ignore)));
+        receive(ep, room, source, note(msg.context, Reported::By(flags)))
+    }
+
+    send(ep, start: *const c_void, len: usize, _desc: Desc, to: u64, tag: u64, context: Context) {
+        let note = note(context, ep.sends(SENDS));
+        send(ep, memory::from(start, len), (to, Some(tag), None), note)
+    }
+
+    sendv(
+        ep, iov: *const Iovec, _descs: *mut Desc, count: usize, to: u64, tag: u64,
+        context: Context,
+    ) {
+        let note = note(context, ep.sends(SENDS));
+        send(ep, memory::pieces(iov, count), (to, Some(tag), None), note)
+    }
+
+    sendmsg(ep, msg: *const MsgTagged, flags: u64) {
+        let msg = memory::described(msg)?;
+        let (bytes, data) = (memory::pieces(msg.msg_iov, msg.iov_count), data(msg.data, flags));
+        send(ep, bytes, (msg.addr, Some(msg.tag), data), note(msg.context, Reported::By(flags)))
+    }
+
+    inject(ep, start: *const c_void, len: usize, to: u64, tag: u64) {
+        send(ep, memory::injected(start, len), (to, Some(tag), None), Note::NEVER)
+    }
+
+    senddata(
+        ep, start: *const c_void, len: usize, _desc: Desc, data: u64, to: u64, tag: u64,
+        context: Context,
+    ) {
+        let note = note(context, ep.sends(SENDS));
+        send(ep, memory::from(start, len), (to, Some(tag), Some(data)), note)
+    }
+
+    injectdata(ep, start: *const c_void, len: usize, data: u64, to: u64, tag: u64) {
+        send(ep, memory::injected(start, len), (to, Some(tag), Some(data)), Note::NEVER)
+    }
+}

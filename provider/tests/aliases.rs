@@ -307,6 +307,24 @@ fn it_does_what_the_endpoint_does() {
 }
 
 #[test]
+fn an_alias_that_injects_refuses_what_cannot_be_injected() {
+    let scene = Scene::new();
+    let one = scene.alias(SEND | INJECT);
+    let (long, none) = ([0_u8; 4097], null_mut());
+    let (at, len) = (long.as_ptr().cast::<c_void>(), long.len());
+    let iov = Iovec { iov_base: at.cast_mut(), iov_len: len };
+    let said = [
+        call!(one, msg.send(at, len, none, 0, none)),
+        call!(one, msg.sendv(&iov, null_mut(), 1, 0, none)),
+        call!(one, msg.senddata(at, len, none, 9, 0, none)),
+        call!(one, tagged.send(at, len, none, 0, 1, none)),
+        call!(one, rma.write(at, len, none, 0, 0, KEY, none)),
+    ];
+    assert_eq!(said, [-(errno::EMSGSIZE as isize); 5]);
+    scene.close_with(one);
+}
+
+#[test]
 fn what_an_endpoint_is_asked_an_alias_answers() {
     let mut scene = Scene::new();
     let (base, alias) = (scene.end.ep, scene.alias(0));

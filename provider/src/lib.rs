@@ -2,34 +2,33 @@
 //! loads and offers to its programs under the name `ayre`.
 //!
 //! A skin without protocol. What moves data is the engine's; here are the objects that libfabric
-//! has programs open around that, and the calls on them. [`abi`] declares the interface; `calls`
-//! has the functions behind its tables, which is where pointers become values; the rest is safe
-//! code about values. `offer` says what there is, and `hints` compares that with what a program
-//! wants.
+//! has programs open around that, and the calls on them. Its folders are its layers, from the
+//! bottom to the top; each imports only from those before it:
+//!
+//! | folder | what is in it |
+//! |---|---|
+//! | [`abi`] | the binary interface of libfabric, declared |
+//! | `sys/` | what takes unsafe code below the calls: objects that C points to, cells, the core |
+//! | `error/` | what has gone wrong, as a number and in words |
+//! | `info/` | what there is and what is wanted of it: the offer, hints, addresses, parameters |
+//! | `object/` | what all objects have in common: the registry of open ones, and waiting |
+//! | `progress/` | what moves data when it is given time, and the domain's own thread |
+//! | `queue/` | where programs hear of what has happened: queues, counters, sets of them |
+//! | `domain/` | fabrics and domains; address vectors and registered memory |
+//! | `ep/` | endpoints, and aliases of them |
+//! | `calls/` | the functions behind libfabric's tables, where pointers become values |
+//!
+//! All but `calls`, `sys` and `abi` is safe code about values.
 
 pub mod abi;
-mod address;
-mod atomic;
-mod av;
 mod calls;
-mod cntr;
-mod code;
-mod cq;
 mod domain;
 mod ep;
-mod eq;
-mod hints;
-mod memory;
-mod mover;
-mod mr;
-mod offer;
-mod parameters;
-mod poll;
-mod registry;
-mod source;
+mod error;
+mod info;
+mod object;
+mod progress;
+mod queue;
 mod sys;
-mod trouble;
-mod wait;
-mod wait_set;
 
 pub use calls::provider::fi_prov_ini;

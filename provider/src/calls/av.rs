@@ -1,11 +1,11 @@
 //! Address vectors: a table for each policy.
 
 use crate::abi::*;
-use crate::address::Address;
-use crate::av::{Av, Inserted};
 use crate::calls::eq;
-use crate::code::{Code, Outcome, status};
-use crate::eq::{Event, EventFailure};
+use crate::domain::av::{Av, Inserted};
+use crate::error::{Code, Outcome, status};
+use crate::info::address::Address;
+use crate::queue::eq::{Event, EventFailure};
 use crate::sys::cell::Policy;
 use crate::sys::copy;
 use crate::sys::object::Object;

@@ -1,8 +1,8 @@
 //! Counters: a table for each policy.
 
 use crate::abi::{FidCntr, OpsCntr};
-use crate::cntr::Cntr;
-use crate::code::status;
+use crate::error::status;
+use crate::queue::cntr::Cntr;
 use crate::sys::cell::Policy;
 use crate::sys::object::Object;
 use std::ffi::c_int;

@@ -1,12 +1,12 @@
 //! Completion queues: a table for each policy and each form of completions.
 
 use crate::abi::*;
-use crate::code::{Code, Outcome, counted, status};
-use crate::cq::{Completion, Cq, Failure};
+use crate::error::trouble;
+use crate::error::{Code, Outcome, counted, status};
+use crate::queue::cq::{Completion, Cq, Failure};
 use crate::sys::cell::Policy;
 use crate::sys::copy;
 use crate::sys::object::Object;
-use crate::trouble;
 use std::ffi::{c_char, c_int, c_void};
 use std::marker::PhantomData;
 

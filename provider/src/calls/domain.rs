@@ -1,19 +1,19 @@
 //! What is opened on a domain: queues, counters, address vectors, poll sets, endpoints.
 
 use crate::abi::*;
-use crate::av::Av;
 use crate::calls::{atomic, av, cntr, cq, ep, fid, mr, sets};
-use crate::cntr::Cntr;
-use crate::code::{Code, Outcome, status};
-use crate::cq::{Cq, Terms};
 use crate::domain::Domain;
-use crate::parameters::cq_size;
-use crate::poll::PollSet;
-use crate::registry;
+use crate::domain::av::Av;
+use crate::error::{Code, Outcome, status};
+use crate::info::parameters::cq_size;
+use crate::object::registry;
+use crate::queue::cntr::Cntr;
+use crate::queue::cq::{Cq, Terms};
+use crate::queue::poll::PollSet;
+use crate::queue::wait_set::Attachment;
 use crate::sys::cell::Policy;
 use crate::sys::copy;
 use crate::sys::object::Object;
-use crate::wait_set::Attachment;
 use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
 

@@ -1,14 +1,14 @@
 //! Endpoints and their aliases: how they are opened, and what is set and asked of them.
 
 use crate::abi::*;
-use crate::address::Address;
 use crate::calls::{atomic, fid, message, rma, tree};
-use crate::code::{Code, Outcome, status};
+use crate::domain::memory::Addressing;
 use crate::domain::{Domain, DomainObject};
 use crate::ep::{Alias, Core, Ep, Handle, Wishes};
-use crate::memory::Addressing;
-use crate::offer::{OPERATIONS_MAX, Offer};
-use crate::registry;
+use crate::error::{Code, Outcome, status};
+use crate::info::address::Address;
+use crate::info::offer::{OPERATIONS_MAX, Offer};
+use crate::object::registry;
 use crate::sys::cell::Policy;
 use crate::sys::object::Object;
 use crate::sys::{copy, core};

@@ -2,8 +2,8 @@
 
 use crate::abi::*;
 use crate::calls::cq::describe;
-use crate::code::{Code, Outcome, counted};
-use crate::eq::{Eq, Event};
+use crate::error::{Code, Outcome, counted};
+use crate::queue::eq::{Eq, Event};
 use crate::sys::copy;
 use crate::sys::object::Object;
 use std::ffi::{c_char, c_int, c_void};

@@ -3,16 +3,16 @@
 use crate::abi::*;
 use crate::calls::domain::Calls;
 use crate::calls::{eq, fid, sets, tree};
-use crate::code::{Code, Outcome, status};
 use crate::domain::{Choices, Domain, Fabric};
-use crate::eq::Eq;
-use crate::offer::Offer;
-use crate::registry;
+use crate::error::{Code, Outcome, status};
+use crate::info::offer::Offer;
+use crate::object::registry;
+use crate::object::wait::try_wait;
+use crate::queue::eq::Eq;
+use crate::queue::wait_set::{Attachment, WaitSet};
 use crate::sys::cell::{Policy, Serial, Shared};
 use crate::sys::object::Object;
 use crate::sys::{copy, core};
-use crate::wait::try_wait;
-use crate::wait_set::{Attachment, WaitSet};
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 

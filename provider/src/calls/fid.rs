@@ -1,10 +1,10 @@
 //! What all objects have: close, bind, control.
 
 use crate::abi::*;
-use crate::code::{Code, Outcome, status};
-use crate::registry::{self, Body};
+use crate::error::{Code, Outcome, status};
+use crate::object::registry::{self, Body};
+use crate::object::wait::Wait;
 use crate::sys::copy;
-use crate::wait::Wait;
 use std::ffi::{c_int, c_void};
 
 /// One table for objects of all kinds: what differs is found with the object. Endpoints know a

@@ -1,8 +1,8 @@
 //! The memory of messages, as programs describe it.
 
 use crate::abi::{Ioc, Iovec};
-use crate::code::{Code, Outcome};
-use crate::offer::{INJECT_MAX, MESSAGE_MAX};
+use crate::error::{Code, Outcome};
+use crate::info::offer::{INJECT_MAX, MESSAGE_MAX};
 use crate::sys::copy;
 use ayre::{SPANS_MAX, Span, Spans};
 use std::ffi::c_void;

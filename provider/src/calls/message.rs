@@ -3,9 +3,9 @@
 use super::memory;
 use super::table::{calls, note};
 use crate::abi::*;
-use crate::code::{Code, Outcome};
 use crate::ep::{Handle, Message, Note, Reported, Wanted};
-use crate::offer::INJECT_MAX;
+use crate::error::{Code, Outcome};
+use crate::info::offer::INJECT_MAX;
 use ayre::Spans;
 use std::ffi::c_void;
 

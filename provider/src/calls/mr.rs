@@ -2,13 +2,13 @@
 
 use crate::abi::*;
 use crate::calls::{eq, fid};
-use crate::code::{Code, Outcome, status};
+use crate::domain::memory::Request;
+use crate::domain::mr::Mr;
 use crate::domain::{Domain, DomainObject};
-use crate::eq::Event;
-use crate::memory::Request;
-use crate::mr::Mr;
-use crate::offer::MR_IOV_MAX;
-use crate::registry;
+use crate::error::{Code, Outcome, status};
+use crate::info::offer::MR_IOV_MAX;
+use crate::object::registry;
+use crate::queue::eq::Event;
 use crate::sys::cell::Policy;
 use crate::sys::copy;
 use crate::sys::object::Object;

@@ -2,14 +2,14 @@
 
 use crate::abi::layout::version;
 use crate::abi::*;
-use crate::address::Address;
 use crate::calls::{fabric, fid, tree};
-use crate::code::{Code, Outcome, status};
 use crate::domain::Fabric;
-use crate::hints::Hints;
-use crate::offer::{Answer, KINDS, Kind, Offer, PROVIDER_VERSION};
-use crate::parameters;
-use crate::registry::{self, Entity};
+use crate::error::{Code, Outcome, status};
+use crate::info::address::Address;
+use crate::info::hints::Hints;
+use crate::info::offer::{Answer, KINDS, Kind, Offer, PROVIDER_VERSION};
+use crate::info::parameters;
+use crate::object::registry::{self, Entity};
 use crate::sys::object::Object;
 use crate::sys::{copy, core};
 use ayre::log::Level;

@@ -3,8 +3,8 @@
 use super::memory::{self, Array};
 use super::table::{calls, note};
 use crate::abi::*;
-use crate::code::{Code, Outcome};
 use crate::ep::{Note, Reported, Target};
+use crate::error::{Code, Outcome};
 use ayre::Spans;
 use std::ffi::c_void;
 

@@ -1,11 +1,11 @@
 //! Wait sets and poll sets.
 
 use crate::abi::*;
-use crate::code::{Code, Outcome, status};
-use crate::poll::PollSet;
-use crate::registry;
+use crate::error::{Code, Outcome, status};
+use crate::object::registry;
+use crate::queue::poll::PollSet;
+use crate::queue::wait_set::WaitSet;
 use crate::sys::object::Object;
-use crate::wait_set::WaitSet;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 

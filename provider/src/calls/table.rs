@@ -10,7 +10,7 @@ pub(super) fn note(context: *mut c_void, reported: Reported) -> Note {
 }
 
 /// Declares the calls of a table on endpoints and their aliases. What of a row follows the names of
-/// its arguments is an [`Outcome`](crate::code::Outcome).
+/// its arguments is an [`Outcome`](crate::error::Outcome).
 macro_rules! calls {
     ($(#[$meta:meta])* $calls:ident: $ops:ident, otherwise $rest:expr; $(
         $slot:ident($ep:ident, $($name:ident: $type:ty),* $(,)?) $body:block
@@ -31,9 +31,9 @@ macro_rules! calls {
                     // SAFETY: the caller's promise, for all that the row does.
                     unsafe {
                         let $ep = $crate::sys::object::Object::<FidEp, H>::at($ep);
-                        $crate::code::posted(
+                        $crate::error::posted(
                             #[inline(always)]
-                            || -> $crate::code::Outcome { $body },
+                            || -> $crate::error::Outcome { $body },
                         )
                     }
                 }

@@ -4,9 +4,9 @@
 //! look at. So each part comes from calloc(3), longer than any version knows it, the rest zeros.
 
 use crate::abi::{DomainAttr, EpAttr, FabricAttr, FidDomain, FidFabric, Info, RxAttr, TxAttr};
-use crate::address::Address;
-use crate::hints::Hints;
-use crate::offer::Answer;
+use crate::info::address::Address;
+use crate::info::hints::Hints;
+use crate::info::offer::Answer;
 use crate::sys::copy;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::null_mut;

@@ -9,17 +9,17 @@ use crate::abi::{
     DIRECTED_RECV, FENCE, FidCntr, FidCq, READ, RECV, REMOTE_READ, REMOTE_WRITE, RMA_EVENT, SEND,
     WRITE, errno,
 };
-use crate::address::Address;
-use crate::av::Watcher;
-use crate::cntr::Cntr;
-use crate::code::{Code, Outcome};
-use crate::cq::Cq;
 use crate::domain::DomainObject;
-use crate::memory::Addressing;
-use crate::source::{Source, Tended, Visitor};
+use crate::domain::av::Watcher;
+use crate::domain::memory::Addressing;
+use crate::error::trouble::{self, Unanswered};
+use crate::error::{Code, Outcome};
+use crate::info::address::Address;
+use crate::progress::source::{Source, Tended, Visitor};
+use crate::queue::cntr::Cntr;
+use crate::queue::cq::Cq;
 use crate::sys::cell::{Guard, Policy, Visit as _};
 use crate::sys::object::Object;
-use crate::trouble::{self, Unanswered};
 use ayre::guest::descriptor;
 use ayre::{Busy, End, Fault, Found, LatestEnd, PostError, RemoteId};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};

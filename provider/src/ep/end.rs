@@ -6,11 +6,11 @@ use super::side::{Side, Way};
 use crate::abi::{
     ATOMIC, MULTI_RECV, READ, REMOTE_CQ_DATA, REMOTE_READ, REMOTE_WRITE, RMA, WRITE, errno,
 };
-use crate::code::Code;
-use crate::cq::{Completion, Failure};
 use crate::domain::DomainObject;
+use crate::error::Code;
+use crate::error::trouble;
+use crate::queue::cq::{Completion, Failure};
 use crate::sys::cell::{Guard, Policy};
-use crate::trouble;
 use ayre::{End, Fault, LatestEnd, Received, TouchKind, Touched, What};
 use std::hint::black_box;
 use std::sync::Arc;

@@ -4,8 +4,8 @@ use super::core::{Core, State};
 use super::op::{Kind, Op};
 use super::side::{Reported, Way};
 use crate::abi::{COMPLETION, DELIVERY_COMPLETE, MATCH_COMPLETE};
-use crate::code::{Code, Outcome};
-use crate::cq::Completion;
+use crate::error::{Code, Outcome};
+use crate::queue::cq::Completion;
 use crate::sys::cell::{Guard, Policy};
 use ayre::{Outgoing, Sent, Spans};
 

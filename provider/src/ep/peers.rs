@@ -1,7 +1,7 @@
 //! A program's numbers of its peers, and the engine's.
 
 use crate::abi::ADDR_NOTAVAIL;
-use crate::address::Address;
+use crate::info::address::Address;
 use ayre::guest::heap;
 use ayre::{REMOTES_MAX, RemoteId, RemoteNames};
 use std::collections::HashMap;

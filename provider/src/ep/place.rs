@@ -6,8 +6,8 @@
 //! dies. A second socket, named by the place alone, keeps others off.
 
 use crate::abi::{LOG_EP_CTRL, errno};
-use crate::address::{self, Place};
-use crate::code::{Code, Outcome};
+use crate::error::{Code, Outcome};
+use crate::info::address::{self, Place};
 use crate::sys::core;
 use ayre::guest::descriptor;
 use rustix::fd::OwnedFd;

@@ -1,6 +1,6 @@
 //! Who is there for peers: the program, awake or asleep, or the domain's own thread in its stead.
 
-use crate::source::{Tended, Visitor};
+use crate::progress::source::{Tended, Visitor};
 use ayre::End;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};

@@ -7,8 +7,8 @@ use super::side::{Reported, Way};
 use crate::abi::{
     ADDR_NOTAVAIL, ADDR_UNSPEC, CLAIM, COMPLETION, DISCARD, MULTI_RECV, PEEK, REMOTE_CQ_DATA, errno,
 };
-use crate::code::{Code, Outcome};
-use crate::cq::Completion;
+use crate::error::{Code, Outcome};
+use crate::queue::cq::Completion;
 use crate::sys::cell::{Guard, Policy};
 use ayre::{Found, Receive, RemoteId, Spans};
 use std::collections::hash_map::Entry;

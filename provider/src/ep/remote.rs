@@ -4,8 +4,8 @@ use super::core::{Core, State};
 use super::op::{Kind, Op};
 use super::side::{Note, Reported};
 use crate::abi::{COMPLETION, INJECT};
-use crate::code::{Code, Outcome};
-use crate::offer::INJECT_MAX;
+use crate::error::{Code, Outcome};
+use crate::info::offer::INJECT_MAX;
 use crate::sys::cell::{Guard, Policy};
 use ayre::{Context, Endpoint, PostError, RemoteId, Spans, Spot, Update, Write};
 

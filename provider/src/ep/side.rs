@@ -1,10 +1,10 @@
 //! What one direction of an endpoint reports to.
 
 use crate::abi::{COMPLETION, FidCntr, FidCq, RECV, SELECTIVE_COMPLETION, SEND};
-use crate::cntr::Cntr;
-use crate::code::{Code, Outcome};
-use crate::cq::{Completion, Cq, Failure};
-use crate::offer::Offer;
+use crate::error::{Code, Outcome};
+use crate::info::offer::Offer;
+use crate::queue::cntr::Cntr;
+use crate::queue::cq::{Completion, Cq, Failure};
 use crate::sys::cell::Policy;
 use crate::sys::object::Object;
 use std::sync::Arc;

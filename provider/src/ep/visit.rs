@@ -17,7 +17,7 @@ use super::peers::Peers;
 use super::presence::{Presence, Thread, has_rung};
 use super::side::Side;
 use crate::domain::DomainObject;
-use crate::source::{Tended, Visitor};
+use crate::progress::source::{Tended, Visitor};
 use crate::sys::cell::Policy;
 use ayre::{End, LatestEnd, TouchKind, What};
 use rustix::fd::AsFd;

@@ -3,8 +3,8 @@
 use super::*;
 use crate::abi::layout::version;
 use crate::calls::fid;
-use crate::cq::{Completion, Terms};
-use crate::registry::tests::owner;
+use crate::object::registry::tests::owner;
+use crate::queue::cq::{Completion, Terms};
 use crate::sys::cell::{Serial, Shared};
 use std::ffi::CStr;
 use std::sync::Arc;

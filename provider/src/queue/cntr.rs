@@ -1,12 +1,12 @@
 //! Counters: of operations that have ended well, and of those that have failed.
 
 use crate::abi::errno;
-use crate::code::{Code, Outcome};
-use crate::registry::{Body, Entity};
-use crate::source::Sources;
+use crate::error::{Code, Outcome};
+use crate::object::registry::{Body, Entity};
+use crate::object::wait::{POLLED, Wait, Waitable, block, deadline};
+use crate::progress::source::Sources;
+use crate::queue::wait_set::Attachment;
 use crate::sys::cell::{Guard, Policy};
-use crate::wait::{POLLED, Wait, Waitable, block, deadline};
-use crate::wait_set::Attachment;
 use std::ffi::c_int;
 use std::sync::Arc;
 
@@ -139,7 +139,7 @@ impl<L: Policy> Body for Cntr<L> {
 mod tests {
     use super::*;
     use crate::abi::WAIT_UNSPEC;
-    use crate::registry::tests::owner;
+    use crate::object::registry::tests::owner;
     use crate::sys::cell::{Serial, Shared};
     use std::thread;
 

@@ -1,7 +1,7 @@
 //! Poll sets: queues and counters that are looked at together.
 
-use crate::code::{Code, Outcome};
-use crate::registry::{Body, Entity};
+use crate::error::{Code, Outcome};
+use crate::object::registry::{Body, Entity};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A member, with what its program knows it by.

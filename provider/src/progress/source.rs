@@ -1,8 +1,8 @@
 //! Where completions come from: the side of the data path that queues and counters see.
 
-use crate::code::Outcome;
+use crate::error::Outcome;
+use crate::object::wait::Wait;
 use crate::sys::cell::{Guard, Policy};
-use crate::wait::Wait;
 use ayre::Lease;
 use rustix::fd::BorrowedFd;
 use std::sync::Arc;

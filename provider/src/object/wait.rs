@@ -9,7 +9,7 @@
 
 use crate::abi::errno;
 use crate::abi::{WAIT_FD, WAIT_NONE, WAIT_POLLFD, WAIT_UNSPEC, WAIT_YIELD};
-use crate::code::{Code, Outcome};
+use crate::error::{Code, Outcome};
 use crate::sys::object::Object;
 use ayre::guest::descriptor;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll};

@@ -1,10 +1,10 @@
 //! Event queues: what control operations report, and what programs write themselves.
 
 use crate::abi::errno;
-use crate::code::{Code, Outcome};
-use crate::registry::{Body, Entity};
-use crate::wait::{Wait, Waitable, block, deadline};
-use crate::wait_set::Attachment;
+use crate::error::{Code, Outcome};
+use crate::object::registry::{Body, Entity};
+use crate::object::wait::{Wait, Waitable, block, deadline};
+use crate::queue::wait_set::Attachment;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -195,7 +195,7 @@ impl Body for Eq {
 mod tests {
     use super::*;
     use crate::abi::WAIT_FD;
-    use crate::registry::tests::owner;
+    use crate::object::registry::tests::owner;
 
     fn queue(size: usize, is_writable: bool) -> Eq {
         let wait = Attachment::open(WAIT_FD, std::ptr::null()).unwrap();

@@ -5,8 +5,8 @@ use crate::abi::{
     FidCntr, MR_BASIC, MR_PROV_KEY, MR_VIRT_ADDR, READ, RECV, REMOTE_READ, REMOTE_WRITE, RMA_EVENT,
     SEND, WRITE,
 };
-use crate::cntr::Cntr;
-use crate::code::{Code, Outcome};
+use crate::error::{Code, Outcome};
+use crate::queue::cntr::Cntr;
 use crate::sys::cell::Policy;
 use crate::sys::object::Object;
 use ayre::{Access, ExposeError, Span, Window, Windows};

@@ -1,17 +1,21 @@
 //! Fabrics and domains.
 
+pub(crate) mod av;
+pub(crate) mod memory;
+pub(crate) mod mr;
+
 use crate::abi::{DomainAttr, FidDomain, FidEq, REG_MR, RM_DISABLED, THREAD_DOMAIN};
 use crate::abi::{LOG_DOMAIN, PROGRESS_AUTO, errno};
-use crate::code::{Code, Outcome};
-use crate::eq::Eq;
-use crate::memory::{Addressing, Memory, Regions};
-use crate::mover::Mover;
-use crate::offer::Kind;
-use crate::registry::{self, Body, Entity};
-use crate::source::Source;
+use crate::error::{Code, Outcome};
+use crate::info::offer::Kind;
+use crate::object::registry::{self, Body, Entity};
+use crate::progress::mover::Mover;
+use crate::progress::source::Source;
+use crate::queue::eq::Eq;
 use crate::sys::cell::Policy;
 use crate::sys::core;
 use crate::sys::object::Object;
+use memory::{Addressing, Memory, Regions};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A fabric that a program has opened.
@@ -204,7 +208,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::abi::{AV_TABLE, PROGRESS_MANUAL, RM_ENABLED, THREAD_SAFE};
     use crate::abi::{Fid, layout::version};
-    use crate::offer::KINDS;
+    use crate::info::offer::KINDS;
     use std::ptr::null_mut;
 
     /// A domain for tests of what is in one, whose program addresses memory in this way.

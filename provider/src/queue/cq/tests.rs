@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::abi::{WAIT_FD, layout::version};
-use crate::registry::tests::owner;
-use crate::source::Source;
+use crate::object::registry::tests::owner;
+use crate::object::wait::try_wait;
+use crate::progress::source::Source;
 use crate::sys::cell::{Serial, Shared};
-use crate::wait::try_wait;
 use std::sync::Mutex;
 use std::thread;
 

@@ -3,10 +3,10 @@
 //! Tables and maps are the same here: a number is the lowest place that was free.
 
 use crate::abi::{FidEq, errno};
-use crate::address::Address;
-use crate::code::{Code, Outcome};
-use crate::eq::Eq;
-use crate::registry::{self, Body, Entity};
+use crate::error::{Code, Outcome};
+use crate::info::address::Address;
+use crate::object::registry::{self, Body, Entity};
+use crate::queue::eq::Eq;
 use crate::sys::cell::{Guard, Policy};
 use crate::sys::object::Object;
 use std::collections::BTreeSet;
@@ -157,7 +157,7 @@ impl<L: Policy> Body for Av<L> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::tests::owner;
+    use crate::object::registry::tests::owner;
     use crate::sys::cell::{Serial, Shared};
 
     fn at(port: u16) -> Address {

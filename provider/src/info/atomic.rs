@@ -1,7 +1,7 @@
 //! Atomics: which there are, and what libfabric's numbers for them mean.
 
 use crate::abi::*;
-use crate::code::{Code, Outcome};
+use crate::error::{Code, Outcome};
 use ayre::{Combine, Endpoint, Number, Relation};
 
 /// The calls fall into three families, each with operations of its own.

@@ -1,8 +1,8 @@
 //! What has gone wrong, in words and as a number: words go to libfabric's log at *warn* and are
 //! what `fi_cq_strerror` and `fi_eq_strerror` say; the number is of the kind of the reason.
 
+use super::code::Code;
 use crate::abi::{LOG_EP_CTRL, errno};
-use crate::code::Code;
 use crate::sys::core;
 use ayre::{EndReason, Fault, NoLink, Refusal, SetupError};
 use rustix::io::Errno;

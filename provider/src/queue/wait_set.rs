@@ -1,10 +1,10 @@
 //! Wait sets, and how other objects wait: by themselves, or in one.
 
 use crate::abi::{FidWait, WAIT_SET, errno};
-use crate::code::{Code, Outcome};
-use crate::registry::{self, Body, Entity};
+use crate::error::{Code, Outcome};
+use crate::object::registry::{self, Body, Entity};
+use crate::object::wait::{Wait, Waitable, block, deadline};
 use crate::sys::object::Object;
-use crate::wait::{Wait, Waitable, block, deadline};
 use std::ffi::c_int;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

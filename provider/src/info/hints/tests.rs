@@ -1,7 +1,7 @@
 //! Every hint, met and unmet, against an offer of everything.
 
 use super::*;
-use crate::offer::{CAPABILITIES, KINDS};
+use crate::info::offer::{CAPABILITIES, KINDS};
 
 const API: u32 = version(1, 17);
 

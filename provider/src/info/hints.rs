@@ -5,8 +5,8 @@
 
 use crate::abi::layout::version;
 use crate::abi::*;
-use crate::address::Address;
-use crate::offer::{Answer, Kind, MR_MODES, Offer, PROTOCOL, PROVIDER_VERSION};
+use crate::info::address::Address;
+use crate::info::offer::{Answer, Kind, MR_MODES, Offer, PROTOCOL, PROVIDER_VERSION};
 use std::ffi::{CStr, c_int};
 use std::fmt::{self, Display};
 

@@ -10,10 +10,10 @@
 //! A program that sleeps in the bell itself is woken by it, and is given the time of a lease to
 //! come: it may have gone to sleep elsewhere.
 
-use crate::code::{Code, Outcome};
-use crate::source::{Source, Tended, Visitor};
-use crate::trouble;
-use crate::wait::Wait;
+use crate::error::trouble;
+use crate::error::{Code, Outcome};
+use crate::object::wait::Wait;
+use crate::progress::source::{Source, Tended, Visitor};
 use ayre::{Lease, SetupError, guest};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;

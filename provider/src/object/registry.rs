@@ -3,9 +3,9 @@
 //! Calls that set up and tear down find their objects here, so a closed, foreign or mistaken
 //! pointer is an error code. Calls on the way of data do not come here.
 
-use crate::code::{Code, Outcome};
+use crate::error::{Code, Outcome};
+use crate::object::wait::Waitable;
 use crate::sys::object::{Head, Object};
-use crate::wait::Waitable;
 use ayre::guest::{
     self,
     fork::{self, Shared},

@@ -1,11 +1,11 @@
 //! Registrations of memory.
 
+use super::DomainObject;
+use super::memory::{Addressing, Regions, Request};
 use crate::abi::{FidCntr, KEY_NOTAVAIL, REMOTE_WRITE, errno};
-use crate::cntr::Cntr;
-use crate::code::{Code, Outcome};
-use crate::domain::DomainObject;
-use crate::memory::{Addressing, Regions, Request};
-use crate::registry::{self, Body, Entity};
+use crate::error::{Code, Outcome};
+use crate::object::registry::{self, Body, Entity};
+use crate::queue::cntr::Cntr;
 use crate::sys::cell::{Guard, Policy};
 use ayre::ExposeError;
 use std::sync::Arc;

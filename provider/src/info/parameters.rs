@@ -1,9 +1,9 @@
 //! What the user has chosen, by libfabric's parameters: variables named `FI_AYRE_...`.
 
-use crate::code::Outcome;
-use crate::offer::CQ_SIZE;
+use crate::error::Outcome;
+use crate::error::trouble;
+use crate::info::offer::CQ_SIZE;
 use crate::sys::core;
-use crate::trouble;
 use ayre::{EndpointOptions, SetupError};
 use std::ffi::CStr;
 

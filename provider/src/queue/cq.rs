@@ -1,12 +1,12 @@
 //! Completion queues.
 
 use crate::abi::{ADDR_NOTAVAIL, CqTaggedEntry, errno};
-use crate::code::{Code, Outcome};
-use crate::registry::{Body, Entity};
-use crate::source::Sources;
+use crate::error::{Code, Outcome};
+use crate::object::registry::{Body, Entity};
+use crate::object::wait::{Wait, Waitable, block, deadline};
+use crate::progress::source::Sources;
+use crate::queue::wait_set::Attachment;
 use crate::sys::cell::{Guard, Policy};
-use crate::wait::{Wait, Waitable, block, deadline};
-use crate::wait_set::Attachment;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::mem::offset_of;

@@ -2,7 +2,7 @@
 
 use crate::abi::layout::version;
 use crate::abi::*;
-use crate::address::Address;
+use crate::info::address::Address;
 use std::ffi::{CStr, c_int};
 
 /// Who has a capability.

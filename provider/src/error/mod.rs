@@ -1,0 +1,6 @@
+//! What has gone wrong: as a number, which calls return, and in words.
+
+mod code;
+pub(crate) mod trouble;
+
+pub(crate) use code::{Code, Outcome, counted, posted, status};

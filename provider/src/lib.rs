@@ -8,7 +8,7 @@
 //! | folder | what is in it |
 //! |---|---|
 //! | [`abi`] | the binary interface of libfabric, declared |
-//! | `sys/` | what takes unsafe code below the calls: objects that C points to, cells, the core |
+//! | `sys/` | what takes unsafe code below the calls: objects that C points to, cells, the log |
 //! | `error/` | what has gone wrong, as a number and in words |
 //! | `info/` | what there is and what is wanted of it: the offer, hints, addresses, parameters |
 //! | `object/` | what all objects have in common: the registry of open ones, and waiting |

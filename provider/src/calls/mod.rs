@@ -4,6 +4,15 @@
 //! takes, and returns a code. Handles of calls that set up or tear down are looked up among the
 //! open objects; those on the way of data are trusted, as the manual pages have programs vouch for
 //! them.
+//!
+//! | file, upwards | subject |
+//! |---|---|
+//! | `fid.rs`, `memory.rs`, `tree.rs` | what all objects have; memory and infos in C |
+//! | `table.rs` | how a table of calls that move data is declared |
+//! | `message.rs`, `rma.rs`, `atomic.rs` | those tables |
+//! | `cq.rs`, `eq.rs`, `cntr.rs`, `sets.rs`, `av.rs`, `mr.rs`, `ep.rs` | the calls on each object |
+//! | `domain.rs`, `fabric.rs`, `provider.rs` | what these are opened by |
+
 mod atomic;
 pub(crate) mod av;
 pub(crate) mod cntr;

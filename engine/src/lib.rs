@@ -103,5 +103,6 @@ pub use wire::{
     NetReport, PathReport, PathState, WireReport, WireReports, wire_reports,
 };
 pub use wire::{
-    Ethernet, NetOptions, Partition, Plan, PlanError, PortRange, PortRangeError, Simulation,
+    Ethernet, NetOptions, Partition, Plan, PlanError, PortRange, PortRangeError, Simulation, Tried,
+    TriedOutcome,
 };

@@ -4,7 +4,8 @@ mod common;
 mod sides;
 
 use ayre::{
-    Busy, Endpoint, EndpointOptions, Fault, Outgoing, PostError, Refusal, RemoteId, Sent, What,
+    Busy, EndReason, Endpoint, EndpointOptions, Fault, Outgoing, PostError, Refusal, RemoteId,
+    Sent, TriedOutcome, What,
 };
 use common::watchdog::Watchdog;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -317,8 +318,12 @@ fn a_caller_that_has_not_the_whole_address_is_refused() {
             assert_eq!(fate(&mut stranger, &mut far, remote), Fault::Refused);
             poll_until([&mut stranger], |[stranger]| !stranger.ends.is_empty());
             assert_eq!(stranger.results(), [(9, Err(Fault::Refused))]);
-            let why = stranger.endpoint.reason(remote).expect("it has ended").to_string();
-            assert!(why.ends_with(&Refusal::Key.to_string()), "{why}");
+            let why = stranger.endpoint.reason(remote).expect("it has ended").clone();
+            assert!(why.to_string().ends_with(&Refusal::Key.to_string()), "{why}");
+            if !is_plain {
+                let EndReason::Doubtful { tried, .. } = &why else { panic!("{why}") };
+                assert_eq!(tried[0].outcome, TriedOutcome::Refused(Refusal::Key), "{why}");
+            }
             // It is counted, when the far side gets to it.
             poll_until([&mut far], |[far]| far.endpoint.counters().refused() > before);
         }
@@ -330,6 +335,32 @@ fn a_caller_that_has_not_the_whole_address_is_refused() {
     let [mut plain, sealed] = [true, false].map(|is_plain| Side::open(&apart(is_plain)));
     let address = sealed.address();
     assert!(plain.endpoint.remote(&address).is_err(), "neither lowers itself");
+    assert!(!watchdog.stop());
+}
+
+/// The callee is gone, and of another host nothing but the network says so.
+// spec: ENV-34, OPEN-32
+#[test]
+fn a_call_that_nobody_answers_ends_with_what_came_of_each_address() {
+    let mut watchdog = Watchdog::start(0);
+    let address = Side::open(&apart(false)).address();
+    let mut near = Side::open(&apart(false).silence(sides::SHORT));
+    let remote = near.endpoint.remote(&address).expect("as it seems");
+    let (mut bytes, mut asked) = ([1], 0);
+    let end = loop {
+        match near.endpoint.send(remote, &message(1, &mut bytes, false)) {
+            Err(PostError::Busy(Busy::Connecting)) => near.poll(),
+            other => break other,
+        }
+        asked = asked.max(near.endpoint.tried(remote).iter().map(|tried| tried.opens).sum());
+        std::thread::yield_now();
+    };
+    assert!(matches!(end, Err(PostError::Fault(Fault::PeerDead))), "{end:?}");
+    assert!(asked > 0, "it is told while it is called, too");
+    let why = near.endpoint.reason(remote).expect("it has ended").clone();
+    let EndReason::Unanswered { tried, .. } = &why else { panic!("{why}") };
+    assert_eq!(tried[0].outcome, TriedOutcome::PortClosed, "{why}");
+    assert!(tried[0].opens >= asked && near.endpoint.tried(remote).is_empty());
     assert!(!watchdog.stop());
 }
 

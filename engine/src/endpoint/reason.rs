@@ -2,9 +2,8 @@
 use super::{Endpoint, RemoteId};
 use crate::error::{self, Fault, Refusal, SetupError};
 use crate::log::tell;
-use crate::wire::{Loss, Unopened};
+use crate::wire::{CHECK, Loss, Tried, Unopened};
 use rustix::io::Errno;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -47,30 +46,28 @@ pub enum EndReason {
     HungUp(Duration),
     /// Another host, or what is on the way to it, did not answer the call.
     #[error(
-        "it did not answer within {} s at {}: AYRE_NET (of MPI programs FI_AYRE_NET) names the \
-         interfaces of a host that others reach, and firewalls are to let UDP pass (AYRE_PORTS \
-         names the ports)",
+        "it did not answer within {} s at {}; {CHECK}",
         .waited.as_secs_f32(),
-        list(.tried)
+        Tried::in_words(.tried)
     )]
     Unanswered {
         /// For how long.
         waited: Duration,
-        /// Where it was called.
-        tried: Vec<SocketAddr>,
+        /// Where it was called, and what came of that.
+        tried: Vec<Tried>,
     },
     /// Another host did not answer the call, and somebody at its address has given a reason,
     /// without proof that it is the remote.
     #[error(
         "it did not answer within {} s at {}, and somebody there said: {why}",
         .waited.as_secs_f32(),
-        list(.tried)
+        Tried::in_words(.tried)
     )]
     Doubtful {
         /// For how long.
         waited: Duration,
-        /// Where it was called.
-        tried: Vec<SocketAddr>,
+        /// Where it was called, and what came of that.
+        tried: Vec<Tried>,
         /// The last reason.
         why: Refusal,
     },
@@ -174,10 +171,6 @@ impl EndReason {
     }
 }
 
-fn list(tried: &[SocketAddr]) -> String {
-    tried.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-}
-
 impl From<Loss> for EndReason {
     fn from(loss: Loss) -> Self {
         match loss {
@@ -227,6 +220,13 @@ impl Endpoint {
         self.latest_end.clone()
     }
 
+    /// Where a remote of another host is being called, and what came of that so far.
+    // spec: OPEN-32
+    pub fn tried(&self, remote: RemoteId) -> Vec<Tried> {
+        let call = self.known(remote).and_then(|known| known.call_away());
+        call.map_or_else(Vec::new, |call| self.port.tried(call))
+    }
+
     /// A remote in words: where it is, as far as its address says.
     pub fn describe(&self, remote: RemoteId) -> String {
         match self.known(remote) {
@@ -262,8 +262,8 @@ mod tests {
         let why = |user| EndReason::Rejected(Refusal::User(user)).advice();
         assert!(why(1000).contains("same user") && why(OVERFLOW).contains("user namespace"));
         let waited = Duration::from_secs(12);
-        let said = EndReason::Unanswered { waited, tried: vec![([10, 0, 0, 1], 7).into()] };
-        for word in ["12 s", "10.0.0.1:7", "AYRE_NET", "AYRE_PORTS"] {
+        let said = EndReason::Unanswered { waited, tried: vec![Tried::sample(1)] };
+        for word in ["12 s", "10.0.0.1:7", "no answer", "AYRE_NET", "AYRE_PORTS", "firewalls"] {
             assert!(said.to_string().contains(word), "{said}");
         }
     }

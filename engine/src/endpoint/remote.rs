@@ -85,6 +85,14 @@ impl Remote {
         matches!(self.standing, Standing::Calling(_) | Standing::Connected)
     }
 
+    /// The call over the network that it has not answered yet.
+    pub(super) fn call_away(&self) -> Option<&BegunLink> {
+        match &self.standing {
+            Standing::Calling(Call::Away(call)) => Some(call),
+            _ => None,
+        }
+    }
+
     /// Where it is connected, if something may be posted to it, and this is its number.
     #[inline(always)]
     pub(super) fn way(&self, to: RemoteId) -> Option<PeerId> {

@@ -163,7 +163,11 @@ impl Port {
         let missing: Vec<_> = (0..self.size).filter(is_missing).collect();
         let named: Vec<_> = missing.iter().take(NAMED_MAX).map(ToString::to_string).collect();
         let more = if missing.len() > NAMED_MAX { " and others" } else { "" };
-        let called = if what == A_PEER { String::new() } else { format!(", {what} among them") };
+        let called = match what == A_PEER {
+            true => self.unanswered().map(|what| format!(", among them {what}")),
+            false => Some(format!(", among them {what}")),
+        };
+        let called = called.unwrap_or_default();
         match &named[..] {
             [] => SetupError::TimedOut(what),
             named => SetupError::timed_out(format!(

@@ -9,6 +9,7 @@ use super::links::{Arrived, Identity};
 use super::opening::{NO_NUMBER, Unopened, Whom};
 use super::options::{Kind, NetOptions};
 use super::report::Owner;
+use super::tried::{CHECK, Tried};
 use super::window::Window;
 use super::{Wire, lock};
 use crate::connection::Connection;
@@ -270,6 +271,16 @@ impl Port {
     pub(crate) fn whom_it_turned_away(&self) -> Option<SetupError> {
         let (at, why) = lock(self.wire.get()?).turned_away()?;
         why.rejection(at)
+    }
+
+    /// The peers of other hosts that this port asks for a link and that have not answered, and what
+    /// came of each address, in words; none where there are none.
+    // spec: OPEN-32
+    #[cold]
+    pub(crate) fn unanswered(&self) -> Option<String> {
+        let tried = lock(self.wire.get()?).tried_of_all();
+        let told = || format!("peers at {}; {CHECK}", Tried::in_words(&tried));
+        (!tried.is_empty()).then(told)
     }
 
     /// Waits for something of the wire.

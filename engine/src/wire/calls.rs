@@ -7,6 +7,7 @@ use super::links::Arrived;
 use super::lock;
 use super::opening::{Unopened, Whom};
 use super::options::NetOptions;
+use super::tried::Tried;
 use crate::endpoint::RemoteNames;
 use crate::error::SetupError;
 use crate::port::Port;
@@ -69,6 +70,11 @@ impl Port {
         if let Some(wire) = self.wire.get() {
             lock(wire).links.note_detour(peer, why);
         }
+    }
+
+    /// What has come of each address of a call so far.
+    pub(crate) fn tried(&self, call: &BegunLink) -> Vec<Tried> {
+        self.wire.get().map_or_else(Vec::new, |wire| lock(wire).tried(call.index))
     }
 
     /// What has become of a call, if anything has: a link, or why there is none.

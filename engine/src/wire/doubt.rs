@@ -5,13 +5,14 @@
 //! latter says that its port is closed, to whoever sends there ("port unreachable"). Others can say
 //! that in its name; so a link asks for it only while it hears nothing.
 use crate::log::tell;
+use rustix::io::Errno;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Closed ports that are remembered until somebody asks; then the eldest are forgotten.
+/// Addresses of which it is remembered what the network says; of more, the eldest are forgotten.
 // spec: LIM-1
-const CLOSED_MAX: usize = 256;
+const HINTS_MAX: usize = 256;
 
 /// Why a link has ended that neither side has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,30 +27,76 @@ pub(crate) enum Loss {
     Forgotten,
 }
 
-/// Ports of which their hosts have said that they are closed: a net notes them, links ask.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Closed(Arc<Mutex<Vec<(IpAddr, u16)>>>);
+/// What the network says of an address, which anybody can have said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hint {
+    /// Its host says that the port is closed.
+    PortClosed,
+    /// Somebody says that what goes there does not arrive.
+    Undelivered {
+        /// The error that it stands for.
+        errno: Errno,
+        /// Who says it.
+        by: Option<IpAddr>,
+    },
+    /// This host has not sent there.
+    NotSent(Errno),
+}
 
-impl Closed {
+/// What the network has said last of addresses: a net notes it, links ask.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hints(Arc<Mutex<Vec<(IpAddr, u16, Hint)>>>);
+
+impl Hints {
+    /// That a port is closed is remembered until somebody asks, whatever is said then.
     #[cold]
-    pub(crate) fn note(&self, at: SocketAddr) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = (at.ip(), at.port());
-        if !known.contains(&at) {
-            if known.len() >= CLOSED_MAX {
-                known.remove(0);
+    pub(crate) fn note(&self, at: SocketAddr, hint: Hint) {
+        let mut known = self.known();
+        match place(&known, at) {
+            Some(place) if known[place].2 == Hint::PortClosed => {}
+            Some(place) => known[place].2 = hint,
+            None => {
+                if known.len() >= HINTS_MAX {
+                    known.remove(0);
+                }
+                known.push((at.ip(), at.port(), hint));
             }
-            known.push(at);
         }
     }
 
-    /// Whether that was said since the last time.
+    /// What was said last of an address.
     #[cold]
-    pub(crate) fn take(&self, at: SocketAddr) -> bool {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = known.iter().position(|known| *known == (at.ip(), at.port()));
-        place.map(|place| known.remove(place)).is_some()
+    pub(crate) fn of(&self, at: SocketAddr) -> Option<Hint> {
+        let known = self.known();
+        place(&known, at).map(|place| known[place].2)
     }
+
+    /// Forgets what was said of an address.
+    #[cold]
+    pub(crate) fn forget(&self, at: SocketAddr) {
+        let mut known = self.known();
+        if let Some(place) = place(&known, at) {
+            known.remove(place);
+        }
+    }
+
+    /// Whether it was said that its port is closed, since the last time.
+    #[cold]
+    pub(crate) fn take_closed(&self, at: SocketAddr) -> bool {
+        let is_closed = self.of(at) == Some(Hint::PortClosed);
+        if is_closed {
+            self.forget(at);
+        }
+        is_closed
+    }
+
+    fn known(&self) -> MutexGuard<'_, Vec<(IpAddr, u16, Hint)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn place(known: &[(IpAddr, u16, Hint)], at: SocketAddr) -> Option<usize> {
+    known.iter().position(|(ip, port, _)| (*ip, *port) == (at.ip(), at.port()))
 }
 
 /// What people are told of a peer that is not heard.
@@ -64,7 +111,7 @@ impl Doubt {
     pub(super) fn tell(&mut self, whom: Option<SocketAddr>, silent: Duration) -> bool {
         let is_news = !std::mem::replace(&mut self.is_told, true);
         if is_news {
-            let (at, silent) = (place(whom), silent.as_secs_f32());
+            let (at, silent) = (in_words(whom), silent.as_secs_f32());
             tell!(
                 WARN,
                 "nothing was heard of the port at {at} for {silent:.1} s; what goes there \
@@ -78,12 +125,12 @@ impl Doubt {
     #[cold]
     pub(super) fn end(&mut self, whom: Option<SocketAddr>) {
         if std::mem::take(&mut self.is_told) {
-            tell!(WARN, "the port at {} is heard again", place(whom));
+            tell!(WARN, "the port at {} is heard again", in_words(whom));
         }
     }
 }
 
-fn place(at: Option<SocketAddr>) -> String {
+fn in_words(at: Option<SocketAddr>) -> String {
     at.map_or_else(|| "an unknown address".to_owned(), |at| at.to_string())
 }
 
@@ -94,12 +141,28 @@ mod tests {
     // spec: LIM-1
     #[test]
     fn closed_ports_are_told_once_and_the_eldest_of_many_are_forgotten() {
-        let closed = Closed::default();
+        let hints = Hints::default();
         let at = |number: usize| SocketAddr::from(([10, 0, 0, 1], number as u16));
-        closed.note(at(1));
-        closed.note(at(1));
-        assert!(!closed.take(at(2)) && closed.take(at(1)) && !closed.take(at(1)));
-        (0..CLOSED_MAX + 2).for_each(|number| closed.note(at(number)));
-        assert!(!closed.take(at(1)) && closed.take(at(2)) && closed.take(at(CLOSED_MAX + 1)));
+        let note = |number| hints.note(at(number), Hint::PortClosed);
+        let take = |number| hints.take_closed(at(number));
+        note(1);
+        note(1);
+        assert!(!take(2) && take(1) && !take(1));
+        (0..HINTS_MAX + 2).for_each(note);
+        assert!(!take(1) && take(2) && take(HINTS_MAX + 1));
+    }
+
+    // spec: LINK-29, OPEN-32
+    #[test]
+    fn the_last_hint_of_an_address_stays_and_none_hides_a_closed_port() {
+        let (hints, at) = (Hints::default(), SocketAddr::from(([10, 0, 0, 1], 7)));
+        let [first, last] = [Errno::NETUNREACH, Errno::PERM].map(Hint::NotSent);
+        hints.note(at, first);
+        hints.note(at, last);
+        assert!(hints.of(at) == Some(last) && !hints.take_closed(at));
+        hints.note(at, Hint::PortClosed);
+        hints.note(at, first);
+        assert!(hints.of(at) == Some(Hint::PortClosed) && hints.take_closed(at));
+        assert_eq!(hints.of(at), None);
     }
 }

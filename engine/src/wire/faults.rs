@@ -1,6 +1,6 @@
 //! A network that errs on purpose, between a link and the real one.
 use crate::sync::{AtomicBool, Ordering};
-use crate::wire::doubt::Closed;
+use crate::wire::doubt::Hints;
 use crate::wire::net::{Inbox, Net, NetCounters, Outbox};
 use crate::wire::pcap::Tap;
 use crate::wire::plan::Plan;
@@ -317,8 +317,8 @@ impl<N: Net> Net for Faults<N> {
         self.inner.check_address(to);
     }
 
-    fn closed(&self) -> Closed {
-        self.inner.closed()
+    fn hints(&self) -> Hints {
+        self.inner.hints()
     }
 
     fn tap(&self) -> Option<Arc<dyn Tap>> {

@@ -639,7 +639,7 @@ impl EndEffects for Sending<'_> {
         ways.fold(false, |closed, way| {
             let outbox = &mut self.outboxes[way.net];
             outbox.doubted = Some(way.to);
-            outbox.closed.take(way.to) | closed
+            outbox.hints.take_closed(way.to) | closed
         })
     }
 

@@ -17,6 +17,7 @@ use super::opening::{self, Asked, Protection, Refused, Request};
 use super::pcap::Taps;
 use super::pool::Pool;
 use super::seal::sealed_for;
+use super::tried::Tried;
 use super::{Pumped, WireCounters};
 use crate::connection::{Agreement, Name};
 use crate::control::{Packet, PacketKind};
@@ -40,7 +41,6 @@ use foldhash::HashMap;
 use rustix::fd::OwnedFd;
 use slots::Slots;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ enum Slot {
     HalfOpen(Place),
     Open(Box<LinkEnd>),
     /// What the port has asked for has come to nothing, which it has yet to hear.
-    Vain,
+    Vain(Box<Request>),
     /// Another link with the same endpoint has come instead.
     Superseded,
 }
@@ -93,7 +93,7 @@ pub(crate) struct Arrived {
     /// The endpoint at the other side, if it is one.
     pub(crate) name: Option<Name>,
     /// What this port has asked for, if it has.
-    request: Option<Request>,
+    request: Option<Box<Request>>,
     /// Until when the other side must have answered, of a link that this port has asked for.
     answer_by: u64,
 }
@@ -448,8 +448,8 @@ impl Links {
         self.free(index);
         let Some(Arrived { request: Some(request), .. }) = self.take_opened(index) else { return };
         match !was_heard && now < request.give_up {
-            true => self.ask_anew(index, request, now),
-            false => self.put(index, Slot::Vain),
+            true => self.ask_anew(index, *request, now),
+            false => self.put(index, Slot::Vain(request)),
         }
     }
 
@@ -514,6 +514,8 @@ impl Links {
     /// Asks for a link: its index.
     pub(super) fn ask_for(&mut self, request: Request, now: u64) -> Result<usize, SetupError> {
         let index = self.free_index()?;
+        // What was said of the addresses before is not of this opening.
+        request.ways.iter().for_each(|way| self.outboxes[way.net].hints.forget(way.to));
         self.ask_anew(index, request, now);
         Ok(index)
     }
@@ -526,12 +528,23 @@ impl Links {
         self.put(index, Slot::Asked(Box::new(asked)));
     }
 
-    /// Where the other side of a link is asked for it.
-    pub(super) fn asked_at(&self, index: usize) -> Vec<SocketAddr> {
-        match self.slots.get(index) {
-            Some(Slot::Asked(asked)) => asked.request.ways.iter().map(|way| way.to).collect(),
-            _ => Vec::new(),
-        }
+    /// What has come of each address at which a link is asked for.
+    // spec: OPEN-32
+    pub(super) fn tried(&self, index: usize, now: u64) -> Vec<Tried> {
+        let request = match self.slots.get(index) {
+            Some(Slot::Asked(asked)) => &asked.request,
+            Some(Slot::Vain(request)) => request,
+            _ => return Vec::new(),
+        };
+        let each = request.ways.iter().zip(&request.fates);
+        let tried =
+            each.map(|(way, fate)| fate.told(way.to, self.outboxes[way.net].hints.of(way.to), now));
+        tried.collect()
+    }
+
+    /// The same of all links that are asked for.
+    pub(super) fn tried_of_all(&self, now: u64) -> Vec<Tried> {
+        (0..self.slots.len()).flat_map(|index| self.tried(index, now)).collect()
     }
 
     /// Whether its port is an endpoint.
@@ -562,7 +575,7 @@ impl Links {
     /// The link is not asked for any more.
     pub(super) fn give_up(&mut self, index: usize) {
         let slot = self.slots.get(index);
-        if matches!(slot, Some(Slot::Asked(_) | Slot::Vain | Slot::Superseded)) {
+        if matches!(slot, Some(Slot::Asked(_) | Slot::Vain(_) | Slot::Superseded)) {
             self.free(index);
         } else if self.take_opened(index).is_some() {
             self.leave(index);

@@ -53,6 +53,7 @@ mod report;
 mod routes;
 mod seal;
 mod simulation;
+mod tried;
 mod udp;
 mod ways;
 mod window;
@@ -87,6 +88,8 @@ pub use self::report::{
 };
 use self::routes::Place;
 pub use self::simulation::Simulation;
+pub(crate) use self::tried::CHECK;
+pub use self::tried::{Tried, TriedOutcome};
 use crate::connection::Agreement;
 use crate::control::poll_until;
 use crate::error::SetupError;
@@ -172,7 +175,7 @@ impl Wire {
         let mut links = Links::new(identity, nets.len(), clock.chance(), clock.now())?;
         links.taps = taps.map(Into::into);
         for (outbox, net) in links.outboxes.iter_mut().zip(&nets) {
-            outbox.closed = net.closed();
+            outbox.hints = net.hints();
         }
         let known = interfaces::all();
         let place = |at: SocketAddr| {
@@ -417,7 +420,7 @@ impl Wire {
     ) -> Result<usize, SetupError> {
         let now = self.now();
         let give_up = now.saturating_add(patience.as_nanos() as u64);
-        self.links.ask_for(Request { whom, ways, is_race, datagram_max, give_up }, now)
+        self.links.ask_for(Request::new(whom, (ways, is_race), datagram_max, give_up), now)
     }
 
     /// What the opening of a link has come to, if anything: the link, or why there is none. With
@@ -428,10 +431,20 @@ impl Wire {
             return Some(self.links.take_opened(index).ok_or(Unopened::Left));
         }
         let is_endpoint = self.links.is_endpoint();
-        let tried = self.links.asked_at(index);
+        let tried = self.tried(index);
         let why = Unopened::of((ended, self.links.refusal(index)), tried, is_endpoint);
         self.links.give_up(index);
         Some(Err(why))
+    }
+
+    /// The same of all links that are asked for.
+    fn tried_of_all(&self) -> Vec<Tried> {
+        self.links.tried_of_all(self.now())
+    }
+
+    /// See [`Links::tried`].
+    pub(crate) fn tried(&self, index: usize) -> Vec<Tried> {
+        self.links.tried(index, self.now())
     }
 
     /// Asks a port or an endpoint that may be found at any of these addresses, for so long: the

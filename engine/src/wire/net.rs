@@ -1,5 +1,5 @@
 //! What a link sees of a network: datagrams out, datagrams in, and no promises.
-use super::doubt::Closed;
+use super::doubt::Hints;
 use super::pcap::Tap;
 use aligned_vec::{AVec, ConstAlign};
 use bytes::BytesMut;
@@ -83,9 +83,9 @@ pub(crate) trait Net: Debug + Send {
     // spec: NET-15
     fn check_address(&mut self, _to: SocketAddr) {}
 
-    /// Where it notes ports that their hosts say are closed, if it hears of that.
-    fn closed(&self) -> Closed {
-        Closed::default()
+    /// Where it notes what it hears of addresses beside datagrams, if it hears of that.
+    fn hints(&self) -> Hints {
+        Hints::default()
     }
 
     /// What is to be told of the frames in sealed datagrams, if they are written down.
@@ -127,8 +127,8 @@ impl<N: Net + ?Sized> Net for Box<N> {
         (**self).check_address(to);
     }
 
-    fn closed(&self) -> Closed {
-        (**self).closed()
+    fn hints(&self) -> Hints {
+        (**self).hints()
     }
 
     fn tap(&self) -> Option<Arc<dyn Tap>> {
@@ -183,8 +183,8 @@ pub(crate) struct Outbox {
     queue: Vec<Departure>,
     /// Where the first datagram stands in the queue.
     first: usize,
-    /// Where the net notes closed ports.
-    pub(super) closed: Closed,
+    /// What the net has heard of addresses.
+    pub(super) hints: Hints,
     /// Where datagrams were to go that the system has refused for their length, and the least
     /// length of those.
     refused: Vec<(SocketAddr, usize)>,
@@ -238,7 +238,7 @@ impl Outbox {
             bytes: Bytes::new(LINE_BYTES),
             queue: Vec::new(),
             first: 0,
-            closed: Closed::default(),
+            hints: Hints::default(),
             refused: Vec::new(),
             doubted: None,
         }

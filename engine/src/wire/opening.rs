@@ -8,6 +8,7 @@ use super::entrance::Answered;
 use super::handshake::{self, Terms};
 use super::link_end::Way;
 use super::seal::{Forged, Keys};
+use super::tried::{CHECK, Fate, Tried};
 use crate::connection::{Mode, Name, checked_sizes};
 use crate::error::SetupError;
 use crate::mem::layout::LaneSizes;
@@ -47,6 +48,8 @@ pub(crate) enum Protection {
 pub(crate) struct Request {
     pub(crate) whom: Whom,
     pub(crate) ways: Vec<Way>,
+    /// What has come of each so far.
+    pub(crate) fates: Vec<Fate>,
     /// The ways are no paths of the link: each may lead to the one that is asked, and the link goes
     /// by the first that does.
     pub(crate) is_race: bool,
@@ -63,6 +66,16 @@ pub(crate) enum Whom {
 }
 
 impl Request {
+    pub(crate) fn new(
+        whom: Whom,
+        (ways, is_race): (Vec<Way>, bool),
+        datagram_max: usize,
+        give_up: u64,
+    ) -> Self {
+        let fates = vec![Fate::default(); ways.len()];
+        Self { whom, ways, fates, is_race, datagram_max, give_up }
+    }
+
     /// The endpoint that is called, if it is one.
     pub(crate) fn callee(&self) -> Option<&Callee> {
         match &self.whom {
@@ -92,6 +105,18 @@ impl Request {
             true => self.ways.iter().position(|way| *way == from).unwrap_or(usize::MAX),
             false => 0,
         }
+    }
+
+    /// What has come of the way by which something has come.
+    fn fate_of(&mut self, from: Way) -> Option<&mut Fate> {
+        let place = self.ways.iter().position(|way| *way == from)?;
+        self.fates.get_mut(place)
+    }
+
+    /// An accept has come.
+    // spec: OPEN-32
+    pub(crate) fn answered(&mut self, from: Way) {
+        self.fate_of(from).into_iter().for_each(Fate::answered);
     }
 
     /// Where the paths of the link lead, of which there are so many; an accept has come from there.
@@ -152,13 +177,15 @@ impl Asked {
         let digest = Digest::of(&self.message, super::crc::crc32c);
         let header = self.opener.on_time(now, digest)?;
         let index = if self.request.is_race { self.opener.way() } else { usize::from(header.path) };
-        let ways = &self.request.ways;
-        Some((ways[index % ways.len()], header, &self.message))
+        let Request { ways, fates, .. } = &mut self.request;
+        let index = index % ways.len();
+        fates[index].ask(now);
+        Some((ways[index], header, &self.message))
     }
 
     /// An answer has come: whether it changes anything. Where there is a key, it counts only with
     /// the proof that it comes from a holder of it. An open that is made anew has this number.
-    // spec: SEAL-10, OPEN-24, OPEN-25, OPEN-30
+    // spec: SEAL-10, OPEN-24, OPEN-25, OPEN-30, OPEN-32
     pub(crate) fn on_answer(
         &mut self,
         from: Way,
@@ -180,6 +207,13 @@ impl Asked {
                 }
             }
         };
+        match answer {
+            Answer::Refused(why) => {
+                self.request.fate_of(from).into_iter().for_each(|fate| fate.refused(why));
+            }
+            Answer::Again(_) if trust != Trust::Nobody => self.request.answered(from),
+            Answer::Again(_) => {}
+        }
         let by = By { path: header.path, way: self.request.way_from(from) };
         let changed = self.opener.on_answer((answer, by), trust, fresh, now);
         if self.opener.ours().nonce != nonce {
@@ -221,17 +255,17 @@ pub(crate) enum Unopened {
     /// The two sides speak different versions.
     Version { theirs: u64, ours: u64 },
     /// Its time is over; the reason that somebody has given, who has not proved who he is; and
-    /// where it was asked for.
-    InVain { why: Option<Refusal>, tried: Vec<SocketAddr> },
+    /// what came of each address.
+    InVain { why: Option<Refusal>, tried: Vec<Tried> },
     /// It was there, and has ended.
     Left,
 }
 
 impl Unopened {
-    /// How an opening has ended, the last reason that was given, and where it was asked for.
+    /// How an opening has ended, the last reason that was given, and what came of each address.
     pub(crate) fn of(
         (ended, why): (State, Option<Refusal>),
-        tried: Vec<SocketAddr>,
+        tried: Vec<Tried>,
         is_endpoint: bool,
     ) -> Self {
         match (ended, why) {
@@ -279,10 +313,14 @@ impl Unopened {
         match self {
             Self::Refused(why) => SetupError::refused(why).of(at),
             Self::Version { theirs, ours } => SetupError::version(theirs, ours).of(at),
-            Self::InVain { why: Some(why), .. } => {
-                SetupError::refused(why).of(format!("whoever answers at {at}"))
+            Self::InVain { why: Some(why), tried } => {
+                let tried = Tried::in_words(&tried);
+                SetupError::refused(why).of(format!("whoever answers at {tried}"))
             }
-            Self::InVain { why: None, .. } => SetupError::timed_out(format!("a peer at {at}")),
+            Self::InVain { why: None, tried } => {
+                let tried = Tried::in_words(&tried);
+                SetupError::timed_out(format!("a peer at {tried}; {CHECK}"))
+            }
             Self::Left => SetupError::peer_left(),
         }
     }

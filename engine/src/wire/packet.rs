@@ -15,7 +15,7 @@ mod ring;
 mod sieve;
 
 use crate::sys::descriptor;
-use crate::wire::doubt::Closed;
+use crate::wire::doubt::Hints;
 use crate::wire::net::{DATAGRAM_MAX, Inbox, Net, NetCounters, Outbox};
 use crate::wire::udp::{RETRY_NANOS, Udp};
 use arrayvec::ArrayVec;
@@ -314,8 +314,8 @@ impl Net for Packet {
         }
     }
 
-    fn closed(&self) -> Closed {
-        self.udp.closed()
+    fn hints(&self) -> Hints {
+        self.udp.hints()
     }
 
     fn counters(&self) -> NetCounters {

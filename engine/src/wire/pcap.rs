@@ -6,7 +6,7 @@
 use crate::log::tell;
 use crate::sys::descriptor;
 use crate::sys::longest_file::Limited;
-use crate::wire::doubt::Closed;
+use crate::wire::doubt::Hints;
 use crate::wire::net::{Inbox, Net, NetCounters, Outbox};
 use crate::wire::seal::sealed_for;
 use etherparse::PacketBuilder;
@@ -243,8 +243,8 @@ impl<N: Net, W: Write + Debug + Send + 'static> Net for Capture<N, W> {
         self.inner.check_address(to);
     }
 
-    fn closed(&self) -> Closed {
-        self.inner.closed()
+    fn hints(&self) -> Hints {
+        self.inner.hints()
     }
 
     fn tap(&self) -> Option<Arc<dyn Tap>> {

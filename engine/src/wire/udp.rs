@@ -9,7 +9,7 @@ use self::sockets::Sockets;
 use crate::log::tell;
 use crate::sys::descriptor;
 use crate::sys::train::{TRAIN_MAX, send_train};
-use crate::wire::doubt::Closed;
+use crate::wire::doubt::{Hint, Hints};
 use crate::wire::interfaces;
 use crate::wire::net::{DATAGRAM_MAX, IPV4_HEADERS, IPV6_HEADERS};
 use crate::wire::net::{Inbox, Net, NetCounters, Outbox, Train};
@@ -54,7 +54,7 @@ pub(crate) struct Udp {
     retry: Option<u64>,
     no_room: NoRoom,
     counters: NetCounters,
-    closed: Closed,
+    hints: Hints,
     /// When it was looked last whether the host has the address.
     checked: Option<Instant>,
 }
@@ -77,7 +77,7 @@ impl Udp {
             retry: None,
             no_room: NoRoom::default(),
             counters: NetCounters::default(),
-            closed: Closed::default(),
+            hints: Hints::default(),
             checked: None,
         })
     }
@@ -131,8 +131,8 @@ impl Udp {
     /// Whether somebody had said something.
     #[cold]
     fn take_errors(&mut self) -> bool {
-        let Self { sockets, closed, counters, .. } = self;
-        let any = sockets.all().fold(false, |any, socket| errors::take(socket, closed) | any);
+        let Self { sockets, hints, counters, .. } = self;
+        let any = sockets.all().fold(false, |any, socket| errors::take(socket, hints) | any);
         counters.hints += u64::from(any);
         any
     }
@@ -177,7 +177,8 @@ impl Udp {
                 self.counters.sent_bytes += outbox.pop(count) as u64;
                 self.no_room.over();
             }
-            Err(Errno::ENOBUFS) if self.no_room.is_in_vain() => {
+            Err(error @ Errno::ENOBUFS) if self.no_room.is_in_vain() => {
+                self.note_unsent(outbox, error);
                 self.counters.dropped += count as u64;
                 outbox.pop(count);
             }
@@ -189,13 +190,22 @@ impl Udp {
                 self.counters.dropped += 1;
                 outbox.refuse();
             }
-            Err(_) => {
-                outbox.doubted = outbox.front(1, 0).map(|train| train.to);
+            Err(error) => {
+                outbox.doubted = self.note_unsent(outbox, error);
                 self.counters.dropped += count as u64;
                 outbox.pop(count);
             }
         }
         Ok(())
+    }
+
+    /// The first datagram has not left this host: where it was to go.
+    // spec: OPEN-32
+    #[cold]
+    fn note_unsent(&self, outbox: &Outbox, why: Errno) -> Option<SocketAddr> {
+        let to = outbox.front(1, 0)?.to;
+        self.hints.note(to, Hint::NotSent(rustix::io::Errno::from_raw_os_error(why as i32)));
+        Some(to)
     }
 
     /// Goes on at the address from which datagrams to that one leave.
@@ -338,8 +348,8 @@ impl Net for Udp {
         }
     }
 
-    fn closed(&self) -> Closed {
-        self.closed.clone()
+    fn hints(&self) -> Hints {
+        self.hints.clone()
     }
 }
 

@@ -1,9 +1,10 @@
 //! Ports of two hosts that nobody has told where to be: they are found at the address that answers.
 use super::common::net::{KEY, open};
-use super::common::net_hosts::{Hosts, KINDS, Kind, address, enter};
+use super::common::net_hosts::{Hosts, KINDS, Kind, UDP_PORT, address, enter};
 use super::common::{Family, Line, Process, with_processes};
-use ayre::{Ethernet, NetOptions, PeerId};
+use ayre::{Config, Ethernet, NetOptions, PeerId, Port, Spin};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// Has a port be open at its host's addresses on all cables, which its program names.
 const NAMED: &str = "named";
@@ -77,6 +78,47 @@ fn a_port_that_nobody_told_where_to_be_is_found_at_the_address_that_answers() {
             }
         },
     );
+}
+
+/// One host asks the other for a link, at addresses of which none leads to a port.
+// spec: OPEN-32, ERR-10
+#[test]
+fn who_reaches_nobody_is_told_what_came_of_each_address() {
+    let Some(hosts) = Hosts::new() else { return };
+    hosts.change(&[
+        "netns exec {b} sysctl -qw net.ipv4.ip_forward=1",
+        "-n {b} route add prohibit 198.51.100.0/24",
+        "-n {b} route add blackhole 192.0.2.0/24",
+        "-n {a} route add 198.51.100.0/24 via 10.77.0.2",
+        "-n {a} route add 192.0.2.0/24 via 10.77.0.2",
+        "-n {a} route add prohibit 203.0.113.0/24",
+    ]);
+    let host = hosts.of(0);
+    let ask = move || {
+        enter(&host);
+        let patience = Duration::from_millis(1500);
+        let config = Config::new().number(1).spin(Spin::SHARED).setup_timeout(patience);
+        let mut port = Port::open(config).expect("a port");
+        port.open_net(&NetOptions::sealed(KEY).expect("a key")).expect("addresses of this host");
+        let to = [[10, 77, 0, 2], [198, 51, 100, 1], [192, 0, 2, 1], [203, 0, 113, 1]];
+        let to = to.map(|ip| (ip, UDP_PORT).into());
+        port.connect_net(&to).expect_err("nobody is there").to_string()
+    };
+    let text = std::thread::spawn(ask).join().expect("no panic");
+    for words in [
+        "10.77.0.2:7000 (asked ",
+        "s: its host says that the port is closed (ICMP)",
+        "10.77.0.2 says that it does not arrive (ICMP): No route to host",
+        "203.0.113.1:7000 (asked ",
+        "s: this host has not sent there: Permission denied",
+        "192.0.2.1:7000 (asked ",
+        "s: no answer)",
+        "firewalls",
+        "AYRE_PORTS",
+        "AYRE_NET",
+    ] {
+        assert!(text.contains(words), "no `{words}` in: {text}");
+    }
 }
 
 /// Addresses that a program names are paths; of a host's that are all its own, one is.

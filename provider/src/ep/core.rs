@@ -21,7 +21,7 @@ use crate::queue::cq::Cq;
 use crate::sys::cell::{Guard, Policy, Visit as _};
 use crate::sys::object::Object;
 use ayre::guest::descriptor;
-use ayre::{Busy, End, Fault, Found, LatestEnd, PostError, RemoteId};
+use ayre::{Busy, End, Fault, Found, LatestEnd, PostError, RemoteId, Tried};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -296,7 +296,9 @@ impl<L: Policy> State<L> {
             PostError::Busy(busy) => {
                 self.progress();
                 if let (Busy::Connecting, Some(remote)) = (busy, remote) {
-                    self.unanswered.look(to, || self.endpoint.describe(remote));
+                    let endpoint = &self.endpoint;
+                    let tried = || Tried::in_words(&endpoint.tried(remote));
+                    self.unanswered.look(to, || (endpoint.describe(remote), tried()));
                 }
                 Code::AGAIN
             }

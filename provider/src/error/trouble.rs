@@ -181,7 +181,7 @@ struct Wait {
 impl Unanswered {
     /// A program has been told once more that a peer has not answered yet.
     #[cold]
-    pub(crate) fn look(&mut self, number: u64, whom: impl FnOnce() -> String) {
+    pub(crate) fn look(&mut self, number: u64, whom: impl FnOnce() -> (String, String)) {
         let now = Instant::now();
         let wait = self.0.entry(number).or_insert(Wait { since: now, seen: now, is_told: false });
         if now - wait.seen > PAUSE_MAX {
@@ -190,13 +190,14 @@ impl Unanswered {
         wait.seen = now;
         if now - wait.since >= TOLD_AFTER && !wait.is_told {
             wait.is_told = true;
-            let (whom, seconds) = (whom(), TOLD_AFTER.as_secs());
+            let ((whom, tried), seconds) = (whom(), TOLD_AFTER.as_secs());
+            let at = if tried.is_empty() { "" } else { " at " };
             core::warn(
                 LOG_EP_CTRL,
                 format_args!(
-                    "fi_addr {number}, {whom}: no answer within {seconds} s, and the call goes on; \
-                     its process answers when it makes progress (reads a completion queue), and \
-                     between hosts firewalls must let UDP through"
+                    "fi_addr {number}, {whom}: no answer within {seconds} s{at}{tried}, and the \
+                     call goes on; its process answers when it makes progress (reads a completion \
+                     queue), and between hosts firewalls must let UDP through"
                 ),
             );
         }

@@ -151,8 +151,7 @@ impl Stage {
     fn ask(&mut self, who: usize) -> usize {
         let ways = vec![Way { net: 0, to: address(VICTIM) }];
         let whom = Whom::Port((who == HONEST).then_some(VICTIM as u16));
-        let (is_race, datagram_max, give_up) = (false, DATAGRAM_MAX, u64::MAX);
-        let request = Request { whom, ways, is_race, datagram_max, give_up };
+        let request = Request::new(whom, (ways, false), DATAGRAM_MAX, u64::MAX);
         self.sides[who].links.ask_for(request, self.now).expect("an index")
     }
 

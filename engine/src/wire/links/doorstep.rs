@@ -358,7 +358,8 @@ impl Links {
             return Err(Refused);
         }
         let (agreement, limits) = asked.opener.on_accept(&theirs)?.ok_or(Refused)?;
-        let request = asked.request.clone();
+        asked.request.answered(from);
+        let request = Box::new(asked.request.clone());
         let ways = request.ways_of(from, usize::from(agreement.paths));
         let peer = PeerId(theirs.number);
         let agreed = (agreement, limits, sizes);

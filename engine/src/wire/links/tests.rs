@@ -3,14 +3,17 @@ mod deadlines;
 
 use super::*;
 use crate::bell::own_bell;
+use crate::wire::doubt::Hint;
 use crate::wire::drive::drive;
 use crate::wire::handshake::JobKey;
 use crate::wire::handshake::tests::curve_operations;
 use crate::wire::link_end::DATAGRAM_LEAST;
 use crate::wire::opening::{Unopened, Whom};
+use crate::wire::tried::TriedOutcome;
 use ayre_proto::link::answer::Answer;
 use ayre_proto::link::frame::{Digest, HEADER_BYTES};
 use ayre_proto::link::open::VERSION;
+use rustix::io::Errno;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -55,8 +58,7 @@ fn address(number: u16) -> SocketAddr {
 /// Asks the acceptor for a link, by its number or not.
 fn ask(links: &mut Links, whom: Option<u16>, now: u64) -> usize {
     let ways = vec![Way { net: 0, to: address(ACCEPTOR) }];
-    let (whom, is_race, give_up) = (Whom::Port(whom), false, 60 * SECOND);
-    let request = Request { whom, ways, is_race, datagram_max: DATAGRAM_MAX, give_up };
+    let request = Request::new(Whom::Port(whom), (ways, false), DATAGRAM_MAX, 60 * SECOND);
     links.ask_for(request, now).expect("an index")
 }
 
@@ -372,6 +374,46 @@ fn a_forged_answer_does_not_end_an_opening() {
     assert_eq!(opener.outcome(index), Some(Opening::Accepted), "of the same open");
 }
 
+/// Each way has its own fate, and the opener goes on whatever the network says.
+// spec: OPEN-32, OPEN-25, NET-4
+#[test]
+fn an_opener_tells_what_came_of_each_way() {
+    let mut opener = port(OPENER, sealed());
+    let mut stranger = port(ACCEPTOR, Protection::Sealed(JobKey::from_bytes([8; 32]).into()));
+    let ways: Vec<_> = (1..=4).map(|host| Way { net: 0, to: address(host) }).collect();
+    let request = Request::new(Whom::Port(None), (ways, true), DATAGRAM_MAX, SECOND);
+    let unsent = Hint::NotSent(Errno::NETUNREACH);
+    opener.outboxes[0].hints.note(address(1), Hint::PortClosed);
+    let index = opener.ask_for(request, 0).expect("an index");
+    assert!(opener.tried(index, 0).iter().all(|tried| tried.opens == 0));
+    for now in (0..SECOND).step_by(MILLISECOND as usize) {
+        let hint = opener.outboxes[0].hints.clone();
+        opener.serve_all(now);
+        let all: Vec<_> =
+            opener.outboxes[0].iter().map(|(to, bytes)| (to, bytes.to_vec())).collect();
+        opener.outboxes[0].clear();
+        for (to, open) in all {
+            if to == address(2) {
+                answers(&mut stranger, &open, now)
+                    .into_iter()
+                    .for_each(|answer| hear(&mut opener, to, answer, now));
+            } else if to == address(3) {
+                hint.note(to, unsent);
+            }
+        }
+        assert_eq!(opener.outcome(index), None);
+    }
+    opener.serve_all(SECOND);
+    assert_eq!(opener.outcome(index), Some(Opening::GivenUp));
+    let tried = opener.tried(index, SECOND);
+    let outcomes: Vec<_> = tried.iter().map(|tried| tried.outcome).collect();
+    let refused = TriedOutcome::Refused(Refusal::Key);
+    let unsent = TriedOutcome::NotSent(Errno::NETUNREACH);
+    assert_eq!(outcomes, [TriedOutcome::Nothing, refused, unsent, TriedOutcome::Nothing]);
+    assert!(tried.iter().all(|tried| tried.opens > 3), "{tried:?}");
+    assert_eq!(tried[0].time, Duration::from_secs(1));
+}
+
 /// The acceptor has lost what it had half-open.
 // spec: OPEN-26
 #[test]
@@ -401,6 +443,8 @@ fn an_opener_of_which_nothing_is_heard_asks_again() {
     }
     nonces.dedup();
     assert_eq!(nonces.len(), 3);
+    let tried = opener.tried(index, now).remove(0);
+    assert_eq!((tried.outcome, tried.opens), (TriedOutcome::Answered, 3), "of all attempts");
     let mut acceptor = acceptor(sealed());
     carry(&mut opener, &mut acceptor, now + SECOND);
     assert_eq!(opener.outcome(index), Some(Opening::Accepted));

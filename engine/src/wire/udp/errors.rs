@@ -3,10 +3,11 @@
 //! A call that sends or receives fails once for such an error, for whomever that datagram was, and
 //! the next one goes on. What it was, the system keeps until it is taken; as a socket that has
 //! something kept wakes whoever sleeps on it, all of it is taken where a call has failed.
-use crate::wire::doubt::Closed;
+use crate::wire::doubt::{Hint, Hints};
 use nix::sys::socket::sockopt::{Ipv4RecvErr, Ipv6RecvErr};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrIn, SockaddrIn6};
 use nix::sys::socket::{SockaddrStorage, recvmsg, setsockopt};
+use rustix::io::Errno;
 use std::io::IoSliceMut;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -25,20 +26,19 @@ pub(super) fn keep(socket: &OwnedFd, is_ipv4: bool) {
     };
 }
 
-/// Takes all errors of a socket, and notes ports that their hosts say are closed. Whether there
-/// were any.
-// spec: NET-4, LINK-29
+/// Takes all errors of a socket, and notes what they say of addresses. Whether there were any.
+// spec: NET-4, LINK-29, OPEN-32
 #[cold]
-pub(super) fn take(socket: &OwnedFd, closed: &Closed) -> bool {
+pub(super) fn take(socket: &OwnedFd, hints: &Hints) -> bool {
     let mut taken = (0..TAKEN_MAX).map_while(|_| take_one(socket));
-    taken.by_ref().fold(false, |_, port| {
-        port.into_iter().for_each(|port| closed.note(port));
+    taken.by_ref().fold(false, |_, said| {
+        said.into_iter().for_each(|(at, hint)| hints.note(at, hint));
         true
     })
 }
 
-/// The next error: the port that is closed, if it says that.
-fn take_one(socket: &OwnedFd) -> Option<Option<SocketAddr>> {
+/// The next error: what it says, and of whom, if it does.
+fn take_one(socket: &OwnedFd) -> Option<Option<(SocketAddr, Hint)>> {
     let mut control = nix::cmsg_space!(libc::sock_extended_err, SockaddrIn6);
     let mut byte = [0];
     let mut room = [IoSliceMut::new(&mut byte)];
@@ -57,13 +57,21 @@ fn take_one(socket: &OwnedFd) -> Option<Option<SocketAddr>> {
             _ => None,
         })
     });
-    Some(to.filter(|to| {
-        // Only the host itself is believed.
-        said.is_some_and(|(what, by)| {
-            let what = (what.ee_origin, what.ee_type, what.ee_code);
-            PORT_UNREACHABLE.contains(&what) && by == Some(to.ip())
-        })
-    }))
+    Some(to.zip(said).map(|(to, (what, by))| (to, hint(to, &what, by))))
+}
+
+/// What an error says of the address to which the datagram was to go.
+fn hint(to: SocketAddr, what: &libc::sock_extended_err, by: Option<IpAddr>) -> Hint {
+    let kind = (what.ee_origin, what.ee_type, what.ee_code);
+    // Only the host itself is believed.
+    if PORT_UNREACHABLE.contains(&kind) && by == Some(to.ip()) {
+        return Hint::PortClosed;
+    }
+    let errno = Errno::from_raw_os_error(what.ee_errno as i32);
+    match what.ee_origin {
+        libc::SO_EE_ORIGIN_LOCAL => Hint::NotSent(errno),
+        _ => Hint::Undelivered { errno, by },
+    }
 }
 
 fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
@@ -86,16 +94,16 @@ mod tests {
         for ip in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
             let other = UdpSocket::bind((ip, 0)).expect("a port of this host");
             let at = other.local_addr().expect("it is bound");
-            let (socket, closed) = (open(at).expect("a socket"), Closed::default());
+            let (socket, hints) = (open(at).expect("a socket"), Hints::default());
             keep(&socket, at.is_ipv4());
             let send = || rustix::net::sendto(&socket, b"?", rustix::net::SendFlags::empty(), &at);
             send().expect("it is open");
-            assert!(!take(&socket, &closed) && !closed.take(at));
+            assert!(!take(&socket, &hints) && hints.of(at).is_none());
             drop(other);
             send().expect("nothing has been heard yet");
             // On one host the answer is there by now.
-            assert_eq!(send(), Err(rustix::io::Errno::CONNREFUSED));
-            assert!(take(&socket, &closed) && closed.take(at) && !closed.take(at));
+            assert_eq!(send(), Err(Errno::CONNREFUSED));
+            assert!(take(&socket, &hints) && hints.take_closed(at) && !hints.take_closed(at));
             send().expect("all was taken");
         }
     }

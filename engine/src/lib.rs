@@ -88,7 +88,7 @@ pub use endpoint::{
     Touched, Update, WINDOW_SPANS_MAX, WINDOWS_MAX, What, Window, Windows, Write,
 };
 pub use error::{Busy, Fault, NoLink, PostError, ReceiveError, Refusal, SetupError, Status};
-pub use job::{host_addresses, usable_memory};
+pub use job::{host_addresses, usable_addresses, usable_memory};
 pub use lock::{Hold, Lock, try_epoch_step};
 pub use mem::map::Pages;
 pub use mem::region::{Region, RegionOptions, RemoteRegion};

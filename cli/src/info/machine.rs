@@ -24,6 +24,7 @@ pub(super) fn facts() -> Vec<Fact> {
     facts.extend(huge_pages());
     facts.push(descriptors());
     facts.extend(interfaces());
+    facts.push(found_at());
     facts
 }
 
@@ -166,6 +167,18 @@ fn interfaces() -> Vec<Fact> {
     let mut names = names_in(INTERFACES);
     names.retain(|name| Path::new(INTERFACES).join(name).is_dir());
     names.into_iter().map(describe).collect()
+}
+
+/// Where other hosts find ports of this one.
+fn found_at() -> Fact {
+    let (told, more) = ayre::usable_addresses();
+    let told: Vec<_> = told.iter().map(|(interface, ip)| format!("{interface} {ip}")).collect();
+    let told = if told.is_empty() { "nothing".to_owned() } else { told.join(", ") };
+    let more = match more {
+        0 => String::new(),
+        more => format!(", and not at {more} more: AYRE_NET chooses others"),
+    };
+    fact("found by other hosts at", told + &more)
 }
 
 /// Writes increasing numbers as the kernel does: `0-3,8`.

@@ -74,6 +74,16 @@ pub fn host_addresses(wanted: &[String]) -> Result<Vec<IpAddr>, SetupError> {
     wanted.iter().map(|wanted| find(wanted, &all)).collect()
 }
 
+/// Where other hosts find ports of this one, unless addresses are named: at which interfaces, as
+/// they are told; and how many addresses more there are, which others may reach and are not told.
+// spec: ENV-32, LIFE-36
+pub fn usable_addresses() -> (Vec<(String, IpAddr)>, usize) {
+    let all = interfaces::usable();
+    let more = all.len().saturating_sub(PLACES_MAX);
+    let told = all.into_iter().take(PLACES_MAX).map(|found| (found.interface, found.ip));
+    (told.collect(), more)
+}
+
 fn find(wanted: &str, all: &[HostAddress]) -> Result<IpAddr, SetupError> {
     let found = match parse_network(wanted) {
         Some(network) => all.iter().map(|found| found.ip).find(|ip| contains(network, *ip)),

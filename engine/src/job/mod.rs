@@ -24,7 +24,7 @@ pub(crate) mod processors;
 mod secret;
 
 pub(crate) use addresses::addresses_of_user;
-pub use addresses::host_addresses;
+pub use addresses::{host_addresses, usable_addresses};
 pub(crate) use host::{
     network_namespace, number as host_number, online as host_processors, ranks_here,
 };

@@ -90,6 +90,12 @@ impl HostAddress {
         self.has("device")
     }
 
+    /// Whether it leads to one other host, or to nobody that could be asked for: there may be many,
+    /// of networks of their own, and what is sent by them takes a way around.
+    fn is_tunnel(&self) -> bool {
+        self.flags.intersects(InterfaceFlags::IFF_POINTOPOINT | InterfaceFlags::IFF_NOARP)
+    }
+
     fn has(&self, what: &str) -> bool {
         Path::new("/sys/class/net").join(&self.interface).join(what).exists()
     }
@@ -180,15 +186,17 @@ fn passing(table: &str) -> Vec<IpAddr> {
     table.lines().filter_map(read).collect()
 }
 
-/// Those first of interfaces that run, then those that stay, those of the default route, and those
-/// of cards; and those last that may lead to this host only; else as the system lists them.
+/// Those first of interfaces that run, then those that stay, those of the default route, those of
+/// cards, and those of no tunnel; and those last that may lead to this host only; else as the
+/// system lists them.
 fn in_order(
     mut all: Vec<HostAddress>,
     is_default: impl Fn(&HostAddress) -> bool,
 ) -> Vec<HostAddress> {
     all.sort_by_cached_key(|found| {
         let stays = !found.is_passing;
-        let speaks_for_it = [found.is_running(), stays, is_default(found), found.is_card()];
+        let speaks_for_it =
+            [found.is_running(), stays, is_default(found), found.is_card(), !found.is_tunnel()];
         (speaks_for_it.map(|speaks| !speaks), found.is_of_the_host())
     });
     by_kind(all)
@@ -271,6 +279,22 @@ mod tests {
         assert_eq!(told(&inner) + &told(&[("127.0.0.1", loopback), ("10.0.0.2", DOWN)]), "");
         let router = [("127.0.0.1", loopback), ("10.9.9.1", loopback), ("10.0.0.2", RUNS)];
         assert_eq!(told(&router), "10.0.0.2 10.9.9.1", "the loopback interface's own comes last");
+    }
+
+    /// There may be more of them than there is room for.
+    // spec: ENV-32
+    #[test]
+    fn tunnels_come_behind_other_interfaces_that_run_unless_they_are_the_default_route() {
+        let tunnel = |host: u8, kind| address(&format!("10.8.0.{host}"), RUNS.union(kind));
+        let mut all: Vec<_> =
+            (0..12).map(|host| tunnel(host, InterfaceFlags::IFF_POINTOPOINT)).collect();
+        all[11] = tunnel(11, InterfaceFlags::IFF_NOARP);
+        all.push(address("10.0.0.1", RUNS));
+        let told = in_order(all.clone(), |_| false);
+        assert_eq!(told[0].ip.to_string(), "10.0.0.1");
+        let told = in_order(all.clone(), |found| found.ip == all[3].ip);
+        let told: Vec<_> = told.iter().take(2).map(|found| found.ip.to_string()).collect();
+        assert_eq!(told, ["10.8.0.3", "10.0.0.1"]);
     }
 
     // spec: ENV-32

@@ -172,7 +172,7 @@ pub struct Kind {
 }
 
 /// What makes addresses useless, or seem useful.
-pub const KINDS: [Kind; 9] = [
+pub const KINDS: [Kind; 10] = [
     Kind {
         what: "containers, of which both hosts have the same network",
         before: &[
@@ -264,6 +264,35 @@ pub const KINDS: [Kind; 9] = [
             "-n {b} addr flush dev c1 scope global",
             "-n {b} addr add 203.0.113.7/24 dev c0",
         ],
+    },
+    Kind {
+        what: "more tunnels that run and lead elsewhere than an address has room for",
+        before: &[
+            "-n {} link add tun0 arp off type veth peer name tun0p",
+            "-n {} link set tun0p up",
+            "-n {} link set tun0 up",
+            "-n {} link add tun1 arp off type veth peer name tun1p",
+            "-n {} link set tun1p up",
+            "-n {} link set tun1 up",
+            "-n {} link add tun2 arp off type veth peer name tun2p",
+            "-n {} link set tun2p up",
+            "-n {} link set tun2 up",
+            "-n {} link add tun3 arp off type veth peer name tun3p",
+            "-n {} link set tun3p up",
+            "-n {} link set tun3 up",
+            "-n {a} addr add 10.8.0.1/24 dev tun0",
+            "-n {a} addr add 10.8.1.1/24 dev tun1",
+            "-n {a} addr add 10.8.2.1/24 dev tun2",
+            "-n {a} addr add 10.8.3.1/24 dev tun3",
+            "-n {a} addr add fd08::1/64 dev tun0",
+            "-n {b} addr add 10.8.0.2/24 dev tun0",
+            "-n {b} addr add 10.8.1.2/24 dev tun1",
+            "-n {b} addr add 10.8.2.2/24 dev tun2",
+            "-n {b} addr add 10.8.3.2/24 dev tun3",
+            "-n {b} addr add fd08::2/64 dev tun0",
+        ],
+        // Once the cables run, too.
+        behind: &["-n {} link set c1 up"],
     },
 ];
 

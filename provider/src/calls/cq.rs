@@ -94,14 +94,12 @@ impl<L: Policy, const SIZE: usize> Calls<L, SIZE> {
         cq: *mut FidCq,
         place: *mut c_void,
         count: usize,
-        _condition: *const c_void,
+        condition: *const c_void,
         milliseconds: c_int,
     ) -> isize {
-        // SAFETY: the caller's promise.
-        let cq = unsafe { CqObject::<L>::at(cq) };
-        // SAFETY: there is room, and `at` is less than `count`.
-        let sink = |at: usize, it: &Completion| unsafe { Self::put(place, at, it) };
-        counted(room(place, count).and_then(|count| cq.read_blocking(count, milliseconds, sink)))
+        let nowhere = std::ptr::null_mut();
+        // SAFETY: the caller's promise; no numbers of peers are written.
+        unsafe { Self::sreadfrom(cq, place, count, nowhere, condition, milliseconds) }
     }
 
     /// # Safety

@@ -19,7 +19,7 @@ use super::side::Side;
 use crate::domain::DomainObject;
 use crate::progress::source::{Tended, Visitor};
 use crate::sys::cell::Policy;
-use ayre::{End, LatestEnd, TouchKind, What};
+use ayre::{End, Endpoint, LatestEnd, TouchKind, What};
 use rustix::fd::AsFd;
 use rustix::thread::gettid;
 use std::sync::Arc;
@@ -160,16 +160,17 @@ impl<L: Policy> State<L> {
     }
 
     fn serve(&mut self) -> bool {
-        let Self { endpoint, tx, rx, peers, latest, counting, presence, .. } = self;
-        let mut told = Told { tx, rx, peers, latest, counting: counting.as_ref(), presence };
-        endpoint.serve(|end| told.hear(end))
+        self.in_its_stead(|endpoint, told| endpoint.serve(|end| told.hear(end)))
     }
 
     /// Nothing is under way, and the bell rings for whatever comes.
     fn rest_in_its_stead(&mut self) -> bool {
+        self.in_its_stead(|endpoint, told| endpoint.rest(|end| told.hear(end)))
+    }
+
+    fn in_its_stead<R>(&mut self, f: impl FnOnce(&mut Endpoint, &mut Told<'_, L>) -> R) -> R {
         let Self { endpoint, tx, rx, peers, latest, counting, presence, .. } = self;
-        let mut told = Told { tx, rx, peers, latest, counting: counting.as_ref(), presence };
-        endpoint.rest(|end| told.hear(end))
+        f(endpoint, &mut Told { tx, rx, peers, latest, counting: counting.as_ref(), presence })
     }
 }
 

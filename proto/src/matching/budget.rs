@@ -70,6 +70,7 @@ impl Budget {
         self.kept = self.kept.saturating_add(bytes);
         let of = &mut self.of[source as usize];
         *of = of.saturating_add(bytes);
+        debug_assert!(*of <= self.kept, "what is kept of one is kept in all");
         let (of, free) = (*of, self.limit.saturating_sub(self.kept));
         if of.saturating_mul(MUCH) <= free {
             Share::Fair

@@ -117,6 +117,8 @@ impl Lists {
     #[inline(always)]
     pub(super) fn append_behind(&mut self, head: u32, slot: u32) {
         let last = self.nodes[head as usize].prev;
+        debug_assert!(last != NONE, "the oldest of a key knows the youngest");
+        debug_assert!(self.nodes[last as usize].next == NONE, "nothing is younger than that");
         self.nodes[last as usize].next = slot;
         self.nodes[slot as usize] = Node { next: NONE, prev: last, other: NONE };
         self.nodes[head as usize].prev = slot;
@@ -139,6 +141,7 @@ impl Lists {
         // The youngest one has no successor, so this tells the oldest one, too.
         if self.nodes[prev as usize].next != slot {
             let before = self.first(bucket, |head| self.nodes[head as usize].other == slot);
+            debug_assert!(before != NONE, "the oldest of a key stands in its bucket");
             self.nodes[before as usize].other = self.succeed(slot);
             return;
         }
@@ -147,6 +150,7 @@ impl Lists {
             NONE => self.first(bucket, |head| self.nodes[head as usize].prev == slot),
             next => next,
         };
+        debug_assert!(self.nodes[knows as usize].prev == slot, "what stands in a list is known");
         self.nodes[knows as usize].prev = prev;
     }
 
@@ -215,6 +219,7 @@ impl Ring {
     #[inline(always)]
     pub(super) fn append(&mut self, end: u32, slot: u32) {
         let last = self.links[end as usize].prev;
+        debug_assert!(self.links[last as usize].next == end, "a list ends where it begins");
         self.links[last as usize].next = slot;
         self.links[slot as usize] = Link { next: end, prev: last };
         self.links[end as usize].prev = slot;
@@ -224,6 +229,8 @@ impl Ring {
     #[inline(always)]
     pub(super) fn remove(&mut self, slot: u32) {
         let Link { next, prev } = self.links[slot as usize];
+        debug_assert!(self.links[prev as usize].next == slot, "the one before leads here");
+        debug_assert!(self.links[next as usize].prev == slot, "the one behind leads back");
         self.links[prev as usize].next = next;
         self.links[next as usize].prev = prev;
     }

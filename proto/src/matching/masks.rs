@@ -107,6 +107,7 @@ impl Masks {
 
     /// Adds a mask. `None` where the table is full.
     pub(super) fn add(&mut self, mask: Mask) -> Option<usize> {
+        assert!(self.search(mask).is_none(), "a mask has one number");
         let number = self.len;
         *self.masks.get_mut(number)? = mask;
         self.len += 1;
@@ -115,6 +116,7 @@ impl Masks {
 
     /// Puts a mask in the place of one that is not in use. `None` where all are.
     pub(super) fn replace(&mut self, mask: Mask, is_used: impl Fn(usize) -> bool) -> Option<usize> {
+        assert!(self.len == MASKS_MAX, "a number is used again when there is no other");
         let mut numbers = (0..MASKS_MAX).map(|by| (self.next + by) % MASKS_MAX);
         let number = numbers.find(|&number| !is_used(number))?;
         self.next = (number + 1) % MASKS_MAX;

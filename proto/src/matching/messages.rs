@@ -46,6 +46,25 @@ impl Messages {
         }
     }
 
+    /// What holds between two steps.
+    #[inline(always)]
+    pub(super) fn check(&self) {
+        debug_assert!(self.aside <= self.table.len(), "what is set aside is kept");
+        if cfg!(debug_assertions) {
+            let is_empty = |end| self.order.after(end) == end;
+            let none_waits = is_empty(self.order.end());
+            debug_assert!(none_waits == self.none_waits(), "what can be matched stands in order");
+            let none_aside = is_empty(self.order.other_end());
+            debug_assert!(none_aside == (self.aside == 0), "what is set aside stands apart");
+        }
+    }
+
+    /// Those of a table of few that can be matched: for checks that look at each.
+    pub(super) fn few(&self) -> impl Iterator<Item = Label> {
+        let few = if self.table.len() <= 8 { 8 } else { 0 };
+        self.order.iter(self.order.end()).take(few).map(|slot| self.label(slot))
+    }
+
     /// How many there is room for.
     pub(super) const fn slots(&self) -> u32 {
         self.table.slots()

@@ -213,6 +213,19 @@ impl Matcher {
         }
     }
 
+    /// What holds between two steps, whatever has come from whom.
+    #[inline(always)]
+    fn check(&self) {
+        self.receives.check();
+        self.messages.check();
+        if cfg!(debug_assertions) && self.receives.table().len() <= 8 {
+            let mut receives = self.receives.table().taken();
+            let waits =
+                receives.any(|(_, one)| self.messages.few().any(|label| one.accepts(label)));
+            debug_assert!(!waits, "no receive waits for a message that is here");
+        }
+    }
+
     /// Makes the tables as large as this, where they are not; allocates, as no other operation does
     /// once there is a matcher. What waits stays, in its order and under its names.
     // spec: MATCH-16
@@ -225,6 +238,7 @@ impl Matcher {
         if messages > self.messages.slots() {
             self.messages.grow(&self.masks, messages);
         }
+        self.check();
     }
 
     /// How large its tables are.
@@ -238,6 +252,7 @@ impl Matcher {
     // spec: MATCH-4, MATCH-12
     #[inline(always)]
     pub fn post(&mut self, receive: Receive) -> Post {
+        self.check();
         let mask = self.mask(&receive.pattern);
         if !self.messages.none_waits() {
             let slot = self.messages.oldest(&self.masks, mask, receive.pattern.label());
@@ -261,6 +276,7 @@ impl Matcher {
         least: u64,
         mut taken: impl FnMut(Message, Place),
     ) -> PostMulti {
+        self.check();
         let (mask, label) = (self.mask(&receive.pattern), receive.pattern.label());
         let Some(id) = self.receives.insert(&self.masks, &receive, mask, least.max(1)) else {
             return PostMulti::Busy;
@@ -273,6 +289,7 @@ impl Matcher {
                 return PostMulti::Released;
             }
         }
+        self.check();
         PostMulti::Posted(ReceiveId(id))
     }
 
@@ -281,6 +298,7 @@ impl Matcher {
     // spec: MATCH-3, MATCH-5, MATCH-12
     #[inline(always)]
     pub fn arrive(&mut self, message: Message) -> Arrive {
+        self.check();
         self.check_source(message.source);
         let label = message.label();
         let accepts =
@@ -309,6 +327,7 @@ impl Matcher {
     /// finds it. False if it is gone, or set aside already.
     // spec: MATCH-7
     pub fn set_aside(&mut self, id: MessageId) -> bool {
+        self.check();
         let slot = self.messages.find(id);
         slot.is_some_and(|slot| self.messages.set_aside(&self.masks, slot))
     }
@@ -317,6 +336,7 @@ impl Matcher {
     /// away. `None` if it is gone.
     // spec: MATCH-8
     pub fn take(&mut self, id: MessageId) -> Option<Message> {
+        self.check();
         let slot = self.messages.find(id)?;
         Some(self.messages.take(&self.masks, slot))
     }
@@ -346,6 +366,7 @@ impl Matcher {
             }
         }
         self.messages.drop_from(&self.masks, source, &mut removed);
+        self.check();
     }
 
     /// The receives that wait, with their handles, in no certain order.

@@ -35,7 +35,7 @@ impl Posted {
     }
 
     #[inline(always)]
-    const fn accepts(&self, label: Label) -> bool {
+    pub(super) const fn accepts(&self, label: Label) -> bool {
         self.mask.alike(self.label, label)
     }
 
@@ -93,6 +93,26 @@ impl Receives {
             }
             place
         });
+    }
+
+    /// What holds between two steps.
+    #[inline(always)]
+    pub(super) fn check(&self) {
+        let (lone, recent) = (self.lone, self.recent);
+        debug_assert!(lone == NONE || recent == NONE, "where one is alone, none is like it");
+        debug_assert!(lone == NONE || self.table.len() == 1, "what is alone is all there is");
+        debug_assert!(lone == NONE || self.table.is_taken(lone), "what is alone is there");
+        debug_assert!(recent == NONE || self.table.is_taken(recent), "what is at hand is there");
+        debug_assert!(recent == NONE || self.is_of_one_mask(), "none of another mask is older");
+        if cfg!(debug_assertions) {
+            let listed: u32 = self.counts.iter().sum();
+            let all = listed + u32::from(lone != NONE);
+            debug_assert!(all == self.table.len(), "each stands in a list, or alone");
+            let is_marked = |number: usize| self.used >> number & 1 == 1;
+            let mut counts = self.counts.iter().enumerate();
+            let are_marked = counts.all(|(number, count)| is_marked(number) == (*count > 0));
+            debug_assert!(are_marked, "a mask that is used has its bit");
+        }
     }
 
     pub(super) const fn table(&self) -> &Table<Posted> {

@@ -39,11 +39,22 @@ impl<T: Copy + Default> Table<T> {
         Self { entries, free: slots.min(1), len: 0, serial: 0 }
     }
 
+    /// What holds between two steps.
+    #[inline(always)]
+    fn check(&self) {
+        debug_assert!(self.len <= self.slots(), "no more is taken than there is");
+        let is_full = self.len == self.slots();
+        debug_assert!((self.free == NONE) == is_full, "what is not taken is found free");
+        debug_assert!(self.free == NONE || !self.is_taken(self.free), "what is free is not taken");
+        debug_assert!(self.serial >= u64::from(self.len), "each has a name of its own");
+    }
+
     /// Makes it one of so many slots; allocates. What is in those that are taken stays there under
     /// its name.
     // spec: MATCH-15, MATCH-16
     pub(super) fn grow(&mut self, slots: u32) {
         let before = self.slots();
+        assert!(slots >= before, "what waits stays");
         let free = Entry { serial: 0, next: NONE, value: T::default() };
         let mut longer = alloc::vec![free; slots as usize + 1].into_boxed_slice();
         longer[..self.entries.len()].copy_from_slice(&self.entries);
@@ -54,6 +65,7 @@ impl<T: Copy + Default> Table<T> {
             self.free = before + 1;
         }
         self.entries = longer;
+        self.check();
     }
 
     /// Slots taken.
@@ -74,13 +86,16 @@ impl<T: Copy + Default> Table<T> {
         self.free = entry.next;
         (entry.serial, entry.value) = (self.serial, value);
         self.len += 1;
+        self.check();
         Some(Id { serial: self.serial, slot })
     }
 
     /// Frees a slot that is taken; what was in it can be looked at until it is taken again.
     #[inline(always)]
     pub(super) fn remove(&mut self, slot: u32) -> &T {
+        self.check();
         let entry = &mut self.entries[slot as usize];
+        debug_assert!(entry.serial != 0, "what is freed was taken");
         (entry.serial, entry.next) = (0, self.free);
         self.free = slot;
         self.len -= 1;
@@ -91,7 +106,9 @@ impl<T: Copy + Default> Table<T> {
     /// back says so: as [`Table::remove`] does.
     #[inline(always)]
     pub(super) fn change<R>(&mut self, slot: u32, f: impl FnOnce(Id, &mut T) -> (R, bool)) -> R {
+        self.check();
         let entry = &mut self.entries[slot as usize];
+        debug_assert!(entry.serial != 0, "what is changed is there");
         let (result, goes) = f(Id { serial: entry.serial, slot }, &mut entry.value);
         if goes {
             (entry.serial, entry.next) = (0, self.free);

@@ -39,6 +39,12 @@ impl Outward {
         if is_landing(bytes) { Ok(Self { bytes, put: 0, taken: 0 }) } else { Err(Malformed) }
     }
 
+    /// What holds between two steps, whatever the receiver says.
+    const fn check(&self) {
+        debug_assert!(self.taken <= self.put, "only what was put is taken");
+        debug_assert!(self.put - self.taken <= self.bytes, "what is not taken fits the landing");
+    }
+
     /// Bytes of the landing.
     pub const fn bytes(&self) -> u64 {
         self.bytes
@@ -56,7 +62,9 @@ impl Outward {
 
     /// The next piece was put, and the receiver is told of it.
     pub const fn put(&mut self, piece: Piece) {
+        debug_assert!(piece.offset == self.put & (self.bytes - 1), "pieces lie behind each other");
         self.put += piece.len;
+        self.check();
     }
 
     /// The receiver tells how much it has taken.
@@ -66,6 +74,7 @@ impl Outward {
             return Err(Malformed);
         }
         self.taken = taken;
+        self.check();
         Ok(())
     }
 }
@@ -127,6 +136,7 @@ impl Inward {
 
     /// The sender was told.
     pub const fn told(&mut self, taken: u64) {
+        debug_assert!(self.told <= taken && taken <= self.taken, "what is told was taken");
         self.told = taken;
     }
 }

@@ -165,6 +165,8 @@ impl<'a> Record<'a> {
             bytes.try_extend_from_slice(&word.to_le_bytes()).expect("three words fit");
         }
         bytes.try_extend_from_slice(rest).expect("within the limits");
+        debug_assert!(!is_handler(tag), "a record is no handler's message");
+        debug_assert!(words[words_of(tag)..].iter().all(|word| *word == 0), "no word is left out");
         (tag, bytes)
     }
 

@@ -66,6 +66,18 @@ impl Inward {
         Self { lines: Box::new([line; PLACES]), room, waiting: VecDeque::new() }
     }
 
+    /// What holds between two steps, whatever the sender has sent.
+    fn check(&self, number: u8) {
+        let Line { came, back, told, coming, .. } = self.lines[usize::from(number)];
+        debug_assert!(told <= back, "what is told was given back");
+        debug_assert!(back <= came, "only what has come is given back");
+        debug_assert!(came - told <= WINDOW, "what the sender may send fits the window");
+        if let Some(Coming { total, len, kept, .. }) = coming {
+            debug_assert!(len < total, "what is whole comes no more");
+            debug_assert!(kept <= came - back, "what is kept was not given back");
+        }
+    }
+
     /// A message has come in one part.
     // spec: CHAN-3, CHAN-9
     pub fn on_short(&mut self, number: u8, bytes: u64) -> Result<Due, Malformed> {
@@ -74,6 +86,7 @@ impl Inward {
         }
         self.count(number, bytes)?;
         self.lines[usize::from(number)].whole += 1;
+        self.check(number);
         Ok(Due { kept: cost(bytes), large: 0 })
     }
 
@@ -105,6 +118,7 @@ impl Inward {
         if !is_sound {
             return Err(Malformed);
         }
+        self.check(number);
         self.count(number, bytes)?;
         let line = &mut self.lines[usize::from(number)];
         let Some(coming) = &mut line.coming else { return Err(Malformed) };
@@ -145,6 +159,7 @@ impl Inward {
         if waits {
             self.admit();
         }
+        self.check(number);
         waits
     }
 
@@ -183,5 +198,6 @@ impl Inward {
     /// The sender was told.
     pub fn told(&mut self, number: u8, back: u64) {
         self.lines[usize::from(number)].told = back;
+        self.check(number);
     }
 }

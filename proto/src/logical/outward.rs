@@ -55,6 +55,14 @@ impl Outward {
         Self { turns: Turns::new(), lines: Box::new([line; PLACES]), stalled: [0; _] }
     }
 
+    /// What holds between two steps, whatever the receiver says.
+    #[inline]
+    fn check(&self, number: u8) {
+        let Line { sent, back, .. } = self.lines[usize::from(number)];
+        debug_assert!(back <= sent, "only what was sent is given back");
+        debug_assert!(sent - back <= WINDOW, "what is under way fits the window");
+    }
+
     /// See [`Turns::set`].
     pub fn set(&mut self, number: u8, priority: u8, weight: u8) {
         self.turns.set(number, priority, weight);
@@ -70,12 +78,14 @@ impl Outward {
         if may {
             line.sent += cost(bytes);
         }
+        self.check(number);
         may
     }
 
     /// It was not, after all.
     pub fn take_back(&mut self, number: u8, bytes: u64) {
         self.lines[usize::from(number)].sent -= cost(bytes);
+        self.check(number);
     }
 
     /// The first message that waits on a channel has so many bytes.
@@ -111,6 +121,7 @@ impl Outward {
         self.turns.did(cost(bytes));
         let needs = if left > 0 { need(left, total) } else { then.map_or(0, |len| need(len, len)) };
         self.await_turn(number, needs);
+        self.check(number);
     }
 
     /// Nothing waits any more on any channel. What was sent counts on.
@@ -146,6 +157,7 @@ impl Outward {
         }
         line.back = back;
         let needs = line.needs;
+        self.check(number);
         if needs > 0 {
             self.await_turn(number, needs);
         }

@@ -49,6 +49,28 @@ impl Turns {
         Self { places: Box::new([place; PLACES]), firsts: [0; _], ready: 0 }
     }
 
+    /// What holds between two steps, of one channel and of those of its priority.
+    fn check(&self, number: u8) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let Place { next, before, is_ready, priority, left, .. } = self.places[usize::from(number)];
+        let first = self.firsts[usize::from(priority)];
+        let is_marked = self.ready >> priority & 1 == 1;
+        debug_assert!(is_marked == (first != 0), "a priority has its bit while one is ready");
+        debug_assert!(!is_ready || is_marked, "who is ready has its turn");
+        if is_ready {
+            let (behind, ahead) =
+                (&self.places[usize::from(next)], &self.places[usize::from(before)]);
+            debug_assert!(behind.before == number, "the next one knows who is before it");
+            debug_assert!(ahead.next == number, "the one before knows who is next");
+            debug_assert!(behind.is_ready && ahead.is_ready, "only who is ready has a turn");
+            debug_assert!(behind.priority == priority, "a ring is of one priority");
+            let share = self.places[usize::from(number)].share();
+            debug_assert!(0 < left && left <= share, "a turn is no longer than its share");
+        }
+    }
+
     /// Gives a channel a priority and a weight.
     ///
     /// # Panics
@@ -79,6 +101,7 @@ impl Turns {
             (place.next, place.before) = (number, number);
             self.firsts[priority] = number;
             self.ready |= 1 << priority;
+            self.check(number);
             return;
         }
         let last = self.places[usize::from(first)].before;
@@ -86,6 +109,7 @@ impl Turns {
         (place.next, place.before) = (first, last);
         self.places[usize::from(last)].next = number;
         self.places[usize::from(first)].before = number;
+        self.check(number);
     }
 
     /// A channel has nothing to do, or cannot do it.
@@ -107,6 +131,7 @@ impl Turns {
         if self.firsts[priority] == number {
             self.firsts[priority] = next;
         }
+        self.check(next);
     }
 
     /// Whose turn it is, and how many bytes it still has: any number, where nobody else of its
@@ -138,5 +163,6 @@ impl Turns {
             place.left += place.share();
             self.firsts[usize::from(place.priority)] = place.next;
         }
+        self.check(number);
     }
 }

@@ -12,6 +12,7 @@ impl Streams {
         message: Message,
         fx: &mut impl Effects,
     ) -> Result<(), Malformed> {
+        self.check();
         let name = |number| Name { peer: from, number };
         match message {
             Message::Open { number, way } => self.on_open(name(number), way, fx),
@@ -56,6 +57,7 @@ impl Streams {
         number: u32,
         weight: u8,
     ) -> Result<Option<u16>, Malformed> {
+        self.check();
         let Some(place) = self.fed.get(Name { peer: from, number }) else { return Ok(None) };
         let Some(stream) = self.streams.get_mut(place) else { return Ok(None) };
         let left = self.options.window - stream.taken;
@@ -142,6 +144,9 @@ impl Streams {
             let is_his = name.peer == peer || row.entry.to.peer == peer;
             !(is_his || row.by == peer && is_waiting)
         });
+        let is_left = |hop: &super::Hop| hop.to.peer == peer;
+        debug_assert!(!self.hops.iter().any(|(_, hop)| is_left(hop)), "no hop leads to the dead");
+        self.check();
     }
 
     /// Whether a stream goes through a peer, or would.

@@ -21,6 +21,9 @@ impl Streams {
         }
         self.directory.put(name, Row { entry, by });
         self.cut(name, fx);
+        let mut rows = self.directory.rows();
+        debug_assert!(rows.all(|other| !leads(&other)), "one entry leads to a stream");
+        self.check();
         Answer::Done
     }
 
@@ -79,6 +82,7 @@ impl Streams {
     // spec: PIPE-13
     pub(super) fn end_hop(&mut self, hop: u16, end: End, fx: &mut impl Effects) {
         let Some(hop) = self.hops.get_mut(hop) else { return };
+        debug_assert!(!hop.has_ended, "the next stage is told of one end");
         hop.has_ended = true;
         match hop.target {
             None => fx.tell(hop.to.peer, Message::End { number: hop.to.number, end }),

@@ -8,6 +8,7 @@ impl Streams {
     /// at a peer is tried again.
     // spec: PIPE-9, PIPE-10
     pub fn advance(&mut self, turns: usize, fx: &mut impl Effects) -> bool {
+        self.check();
         while let Some(place) = self.held.pop() {
             self.ready.push(place);
         }
@@ -15,6 +16,7 @@ impl Streams {
             let Some(place) = self.current.take().or_else(|| self.ready.pop()) else { break };
             self.turn(place, fx);
         }
+        self.check();
         self.is_due()
     }
 
@@ -110,6 +112,7 @@ impl Streams {
             return self.fail_here(place, why, fx);
         }
         if stream.feeder == Feeder::Peer {
+            debug_assert!(stream.owed + weight <= stream.taken, "what is run was sent with credit");
             stream.owed += weight;
             if stream.owed >= self.options.window / 2 {
                 let units = core::mem::take(&mut stream.owed);
@@ -271,6 +274,8 @@ impl Streams {
     /// A stream's place is free, and so is the entry that was made for it alone.
     fn forget(&mut self, place: u16, fx: &mut impl Effects) {
         let Some(stream) = self.streams.take(place) else { return };
+        let is_its = |hop: &Hop| hop.stream == Some(place);
+        debug_assert!(!self.hops.iter().any(|(_, hop)| is_its(hop)), "its hops are over before");
         if self.fed.get(stream.name) == Some(place) {
             self.fed.remove(stream.name);
             if self.directory.get(stream.name).is_some_and(|row| !row.entry.lasts) {

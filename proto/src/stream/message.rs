@@ -123,6 +123,8 @@ impl Message {
         for argument in arguments {
             bytes.try_extend_from_slice(&argument.to_le_bytes()).expect("a message is short");
         }
+        let is_said = !matches!(self, Self::Stop { end: End::Cut, .. });
+        debug_assert!(!is_said || Self::parse(&bytes) == Ok(*self), "what is said can be read");
         bytes
     }
 

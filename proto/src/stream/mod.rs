@@ -31,6 +31,8 @@ use table::{Line, Slab, Table};
 /// Bytes of the longest item.
 // spec: PIPE-2
 pub const ITEM_MAX: usize = 1 << 20;
+/// So many streams and hops are looked at one by one by checks.
+const FEW: usize = 64;
 /// Units that may be under way on a stream, to one port.
 // spec: PIPE-8
 pub const WINDOW: u8 = 128;
@@ -335,6 +337,39 @@ impl Streams {
         }
     }
 
+    /// What holds between two steps, whatever peers say; of each stream, where there are few.
+    fn check(&self) {
+        debug_assert!(self.leads.len() == self.hops.len(), "a hop is found by what it leads to");
+        debug_assert!(self.fed.len() <= self.streams.len(), "only a stream is fed");
+        if !cfg!(debug_assertions) || self.streams.len() + self.hops.len() > FEW {
+            return;
+        }
+        self.streams.iter().for_each(|(place, stream)| self.check_stream(place, stream));
+        for (at, hop) in self.hops.iter() {
+            debug_assert!(hop.free <= self.options.window, "no more may be sent than the window");
+            debug_assert!(self.leads.get(hop.to) == Some(at), "a hop is where its name leads");
+            let is_here = hop.to.peer == self.me;
+            debug_assert!(hop.target.is_some() == is_here, "a stream of this port is its target");
+        }
+    }
+
+    fn check_stream(&self, place: u16, stream: &Stream) {
+        let Stream { name, feeder, taken, owed, end, phase, hop, hops, .. } = *stream;
+        debug_assert!(owed <= taken, "only what was sent is given back");
+        debug_assert!(taken <= self.options.window, "no more is taken than the window");
+        debug_assert!(phase == Phase::Flows || end.is_some(), "only an end is heard of");
+        let own = self.hops.iter().filter(|(_, hop)| hop.stream == Some(place)).count();
+        debug_assert!(own == usize::from(hops), "a stream's hops are counted");
+        let is_own = |at| self.hops.get(at).is_some_and(|hop| hop.stream == Some(place));
+        debug_assert!(hop.is_none_or(is_own), "what is emitted goes by a hop of the stream");
+        let is_fed = self.fed.get(name) == Some(place);
+        debug_assert!(is_fed == (feeder != Feeder::Gone), "who lives feeds its stream");
+        if let Feeder::Hop(at) = feeder {
+            let target = self.hops.get(at).and_then(|hop| hop.target);
+            debug_assert!(target == Some(place), "a hop leads to the stream that it feeds");
+        }
+    }
+
     /// Whether peers may change the directory: they may, until this says otherwise.
     // spec: PIPE-6
     pub fn let_peers_set(&mut self, may: bool) {
@@ -348,6 +383,7 @@ impl Streams {
         if self.directory.get(name).is_none() {
             return Err(Why::Nowhere);
         }
+        self.check();
         self.begin(name, Way { stage: 0, arguments: [0; 4], goes_on: true }, Feeder::Program)
     }
 
@@ -369,6 +405,7 @@ impl Streams {
     // spec: PIPE-14
     pub fn cancel(&mut self, place: u16, fx: &mut impl Effects) {
         self.fail(place, Failure { why: Why::Cancelled, at: self.me }, fx);
+        self.check();
     }
 
     /// Streams that this port is a part of, and hops that lead away from it.

@@ -26,6 +26,8 @@ impl<K: Copy + Ord, V: Copy> Table<K, V> {
             Err(at) => {
                 debug_assert!(self.free() > 0, "who puts has looked");
                 self.rows.insert(at, (name, value));
+                let around = at.saturating_sub(1)..self.rows.len().min(at + 2);
+                debug_assert!(self.rows[around].is_sorted_by_key(|row| row.0), "rows are sorted");
             }
         }
     }
@@ -42,6 +44,10 @@ impl<K: Copy + Ord, V: Copy> Table<K, V> {
 
     pub(super) fn rows(&self) -> impl Iterator<Item = &(K, V)> {
         self.rows.iter()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
     }
 
     /// Rows that there is room for.
@@ -68,7 +74,8 @@ impl<T> Slab<T> {
     }
 
     pub(super) fn put(&mut self, place: u16, value: T) {
-        self.places[usize::from(place)] = Some(value);
+        let before = self.places[usize::from(place)].replace(value);
+        assert!(before.is_none(), "a place is given to one");
         self.len += 1;
     }
 
@@ -117,6 +124,7 @@ impl Line {
     /// Adds a place, if it is not in the line.
     pub(super) fn push(&mut self, place: u16) {
         if !core::mem::replace(&mut self.is_in[usize::from(place)], true) {
+            debug_assert!(self.len < self.places.len(), "there is room for each place once");
             let at = (self.first + self.len) % self.places.len();
             self.places[at] = place;
             self.len += 1;
@@ -130,6 +138,7 @@ impl Line {
         let place = self.places[self.first];
         self.first = (self.first + 1) % self.places.len();
         self.len -= 1;
+        debug_assert!(self.is_in[usize::from(place)], "what stands in the line is known to");
         self.is_in[usize::from(place)] = false;
         Some(place)
     }

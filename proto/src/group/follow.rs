@@ -10,6 +10,7 @@ impl<P: Clone> Group<P> {
     /// Takes up the next view.
     // spec: GRP-3
     pub(super) fn adopt(&mut self, ticket: u64, view: &View, effects: &mut impl Effects<P>) {
+        assert!(ticket == self.log.have() + 1, "tickets have no gaps");
         self.circle.adopt(view, |who| effects.is_dead(who));
         self.branch = view.branch(self.me);
         (self.opened, self.listening) = (false, true);

@@ -96,6 +96,7 @@ impl<P: Clone> Group<P> {
                     effects.send(to, Message::Fill { stable, label, payload });
                 }
                 Item::View => {
+                    debug_assert!(ticket == self.log.have(), "only the last view is not open");
                     effects.send(to, Message::View { ticket, view: &self.circle.view });
                 }
             }
@@ -175,6 +176,7 @@ impl<P: Clone> Group<P> {
                 view.seats.push(Seat { member, standing: Standing::Joins, ordered: 0 });
             }
         }
+        assert!(view.find(self.me).is_some(), "who makes a view has a seat in it");
         view.branches = effects.branches(&view);
         self.change.due = false;
         self.adopt(self.log.have() + 1, &view, effects);
@@ -196,6 +198,7 @@ impl<P: Clone> Group<P> {
 
     /// Messages are ordered from now on.
     fn start(&mut self) {
+        assert!(self.opened, "nothing is ordered in a view before all have it");
         self.change.orders = true;
         for note in self.circle.notes_mut() {
             (note.known, note.sent) = (None, 0);

@@ -40,6 +40,7 @@ impl<P> Log<P> {
 
     /// A new member's begins behind this ticket.
     pub(super) fn begin(&mut self, have: u64) {
+        assert!(self.have == 0 && self.items.is_empty(), "who joins has nothing yet");
         self.items.clear();
         self.have = have;
     }
@@ -51,12 +52,15 @@ impl<P> Log<P> {
     }
 
     pub(super) fn get(&self, ticket: u64) -> &Item<P> {
+        debug_assert!(self.stable() < ticket, "what all have is not kept");
+        debug_assert!(ticket <= self.have, "only what is here can be given");
         &self.items[(ticket - self.stable() - 1) as usize]
     }
 
     /// Drops what all have.
     // spec: GRP-13
     pub(super) fn trim(&mut self, stable: u64) {
+        debug_assert!(stable <= self.have, "all have no more than this one");
         while self.stable() < stable {
             self.items.pop_front();
         }

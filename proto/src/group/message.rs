@@ -168,6 +168,7 @@ impl<'a, P> Message<'a, P> {
             Self::Refused => (REFUSED, [0; 5], None),
         };
         let mut bytes = Bytes::new();
+        debug_assert!(words[words_of(kind)..].iter().all(|word| *word == 0), "no word is left out");
         let mut put = |some: &[u8]| bytes.try_extend_from_slice(some).expect("it fits");
         put(&group.to_le_bytes());
         put(&u32::from(kind).to_le_bytes());
@@ -285,6 +286,7 @@ impl Label {
 
 /// Bits by seat: who leaves, and who joins.
 fn masks(view: &View) -> [u64; 2] {
+    debug_assert!(!view.seats.is_empty(), "somebody is in a view that is told");
     let mask = |standing| {
         let bits = view.seats.iter().zip(0..).filter(|(seat, _)| seat.standing == standing);
         bits.fold(0, |mask, (_, bit)| mask | 1 << bit)

@@ -203,9 +203,40 @@ impl<P: Clone> Group<P> {
         }
     }
 
+    /// What holds between two steps, whoever has said what.
+    fn check(&self) {
+        debug_assert!(self.told <= self.log.have(), "what was told of is here");
+        let most = usize::from(self.options.window) + 1;
+        debug_assert!(self.log.len() <= most, "no more is kept than a window and a view");
+        debug_assert!(self.log.len() as u64 <= self.log.have(), "what is kept has a ticket");
+        let requests = usize::from(self.options.requests);
+        debug_assert!(self.outbox.len() <= requests, "no more waits than the options say");
+        if self.life == Life::In {
+            self.check_seat();
+        } else {
+            debug_assert!(self.outbox.len() == 0, "who has no seat asks for nothing");
+            debug_assert!(self.queue.is_empty(), "who has no seat orders nothing");
+        }
+    }
+
+    /// The same of one that has a seat.
+    fn check_seat(&self) {
+        self.circle.check(self.opened);
+        debug_assert!(self.circle.find(self.me).is_some(), "who is in has a seat");
+        let members = self.circle.view.members().count();
+        debug_assert!(self.branch.children.end <= members, "children are members");
+        debug_assert!(self.branch.parent != Some(self.me), "nobody is its own parent");
+        if self.change.orders {
+            debug_assert!(self.opened, "messages are ordered in a view that is open");
+            debug_assert!(self.circle.leader() == Some(self.me), "who orders leads");
+            debug_assert!(self.change.fetching.is_none(), "who orders lacks nothing");
+        }
+    }
+
     /// Sends a message to all members, this one too, and tells its number.
     // spec: GRP-7, GRP-20
     pub fn multicast(&mut self, payload: P, effects: &mut impl Effects<P>) -> Result<u64, Refusal> {
+        self.check();
         self.request(What::Message(self.me, payload), effects)
     }
 
@@ -256,6 +287,7 @@ impl<P: Clone> Group<P> {
         message: Message<'_, P>,
         effects: &mut impl Effects<P>,
     ) -> Result<(), Malformed> {
+        self.check();
         match self.life {
             Life::Joining(door) => self.on_answer(from, door, message, effects)?,
             Life::Left => turn_away(from, &message, effects),
@@ -266,6 +298,7 @@ impl<P: Clone> Group<P> {
             },
         }
         self.run(effects);
+        self.check();
         Ok(())
     }
 
@@ -282,6 +315,7 @@ impl<P: Clone> Group<P> {
             }
             _ => {}
         }
+        self.check();
     }
 
     fn on_seat(

@@ -178,6 +178,7 @@ impl<P: Clone> Group<P> {
         stable: Option<u64>,
         effects: &mut impl Effects<P>,
     ) {
+        debug_assert!(label.ticket == self.log.have() + 1, "tickets have no gaps");
         if let Some(at) = self.circle.find(label.sender) {
             let (seat, note) = self.circle.seat(at);
             seat.ordered = label.number;
@@ -249,6 +250,7 @@ impl<P: Clone> Group<P> {
     }
 
     fn tell(&mut self, parent: Member, ticket: u64, effects: &mut impl Effects<P>) {
+        debug_assert!(ticket >= self.told, "what was told of stays here");
         self.told = ticket;
         effects.send(parent, Message::Ack { view: self.circle.view.number(), ticket });
     }

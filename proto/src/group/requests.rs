@@ -66,13 +66,15 @@ impl<P> Outbox<P> {
     }
 
     /// One is ordered before it waits.
-    pub(super) const fn skip(&mut self) {
+    pub(super) fn skip(&mut self) {
+        debug_assert!(self.is_idle(), "what waits is ordered before");
         self.last += 1;
     }
 
     /// Adds one, and gives it its number.
     pub(super) fn push(&mut self, what: What<P>) -> u64 {
         debug_assert!(!self.is_full(), "the caller has looked");
+        debug_assert!(!self.leaves, "who leaves says nothing behind that");
         self.leaves = matches!(what, What::Leave);
         self.waiting.push_back(what);
         self.last += 1;
@@ -81,6 +83,7 @@ impl<P> Outbox<P> {
 
     /// Takes out the oldest, if it has been ordered.
     pub(super) fn pop_ordered(&mut self, ordered: u64) -> Option<What<P>> {
+        debug_assert!(self.waiting.len() as u64 <= self.last, "what waits has a number");
         let first = self.last - self.waiting.len() as u64;
         if first < ordered { self.waiting.pop_front() } else { None }
     }
@@ -119,6 +122,9 @@ impl<P> Queue<P> {
 
     pub(super) fn push(&mut self, request: Request<P>) {
         debug_assert!(self.requests.len() < self.requests.capacity(), "each has its limit");
+        let is_late =
+            |other: &Request<P>| other.sender == request.sender && other.number >= request.number;
+        debug_assert!(!self.requests.iter().any(is_late), "requests keep their sender's order");
         self.requests.push_back(request);
     }
 

@@ -74,6 +74,17 @@ impl View {
         self.seats.iter().position(|seat| seat.member == member)
     }
 
+    /// Whether members differ, those who join come last, and there is a tree.
+    fn is_sound(&self) -> bool {
+        let joins = |seat: &&Seat| seat.standing == Standing::Joins;
+        let old = self.seats.iter().take_while(|seat| !joins(seat)).count();
+        let mut rest = self.seats[old..].iter();
+        let mut seats = self.seats.iter().enumerate();
+        rest.all(|seat| joins(&seat) && seat.ordered == 0)
+            && seats.all(|(at, seat)| self.find(seat.member) == Some(at))
+            && (1..=SEATS_MAX).contains(&usize::from(self.branches))
+    }
+
     /// Where one stands in the tree.
     // spec: GRP-6
     pub(super) fn branch(&self, of: Member) -> Branch {
@@ -81,6 +92,7 @@ impl View {
         let Some(at) = self.members().position(|member| member == of) else {
             return Branch::default();
         };
+        debug_assert!(self.branches > 0, "a tree has branches");
         let branches = usize::from(self.branches);
         let first = count.min(branches * at + 1);
         let parent = at.checked_sub(1).and_then(|before| self.members().nth(before / branches));
@@ -140,6 +152,17 @@ pub(super) struct Circle {
 }
 
 impl Circle {
+    /// What holds between two steps, whoever has said what.
+    pub(super) fn check(&self, is_open: bool) {
+        debug_assert!(self.notes.len() == self.view.seats.len(), "each seat has its note");
+        debug_assert!(self.view.is_sound(), "a view is one that can be told");
+        let mut seats = self.view.seats.iter();
+        let are_in = !is_open || seats.all(|seat| seat.standing == Standing::Stays);
+        debug_assert!(are_in, "who has a seat in an open view is a member");
+        let is_sought = self.notes.iter().any(|note| note.seeks);
+        debug_assert!(!is_open || !is_sought, "who seeks is heard once the view is open");
+    }
+
     pub(super) fn find(&self, member: Member) -> Option<usize> {
         self.view.find(member)
     }
@@ -191,6 +214,7 @@ impl Circle {
         };
         self.notes = view.seats.iter().map(noted).collect();
         self.view = view.clone();
+        self.check(false);
     }
 
     /// Those who leave have been told that the view is open, and wait for this one no more.
@@ -212,6 +236,7 @@ impl Circle {
         let seeker =
             self.alive().next().filter(|(_, note)| note.seeks).map(|(seat, _)| seat.member);
         self.notes.iter_mut().for_each(|note| note.seeks = false);
+        self.check(true);
         seeker
     }
 }

@@ -65,6 +65,7 @@ impl Append {
             Some(_) => return None,
         };
         let tail = instruction.register(Slot::X);
+        debug_assert!(first.is_some() && address.is_some(), "each primitive has a place");
         (address < first).then_some(Self { tail, step, limit, wraps })
     }
 

@@ -65,6 +65,31 @@ const MASK: u32 = 60;
 const NEXT: u32 = 61;
 const GIVE: u32 = 62;
 
+const _: () = {
+    let ends = [
+        (KIND + 2, GUARDS),
+        (GUARDS + 1, ADDRESS),
+        (ADDRESS + 2, ORDER),
+        (ORDER + 4, OPS[0]),
+        (OPS[0] + FROM + 2, OPS[1]),
+        (OPS[1] + FROM + 2, TEST),
+        (TEST + 3, LEFT),
+        (LEFT + 2, RIGHT),
+        (RIGHT + 2, REGISTERS),
+        (REGISTERS + 24, NAMED),
+        (NAMED + 3, OPERAND),
+        (OPERAND + 1, MASK),
+        (MASK + 1, NEXT),
+        (NEXT + 1, GIVE),
+        (GIVE + 2, u64::BITS),
+    ];
+    let mut at = 0;
+    while at < ends.len() {
+        assert!(ends[at].0 == ends[at].1, "a field begins where the one before ends");
+        at += 1;
+    }
+};
+
 /// The primitives in their order, by its code: the address stands at the place that is a third of
 /// it, the test at the place of the others that is the rest of that, the operations where there is
 /// room left.
@@ -86,6 +111,28 @@ static ORDERS: [[Primitive; 4]; 12] = {
         [F, S, T, A],
     ]
 };
+
+const _: () = {
+    let mut code = 0;
+    while code < ORDERS.len() {
+        let (address, test) = (place(code, Primitive::Address), place(code, Primitive::Test));
+        let (first, second) = (place(code, Primitive::First), place(code, Primitive::Second));
+        assert!(first < second && second < 4, "operations keep their order");
+        assert!(address < 4 && test < 4, "each primitive has a place");
+        let among_others = if test > address { test - 1 } else { test };
+        assert!(address * 3 + among_others == code, "a code says where address and test stand");
+        code += 1;
+    }
+};
+
+/// Where a primitive stands in an order.
+const fn place(code: usize, primitive: Primitive) -> usize {
+    let mut at = 0;
+    while at < 4 && ORDERS[code][at] as u8 != primitive as u8 {
+        at += 1;
+    }
+    at
+}
 
 impl Instruction {
     /// Reads a word. Total; bits that the instruction has no use for are ignored.
@@ -246,6 +293,7 @@ impl Bits {
     }
 
     const fn with(self, at: u32, count: u32, value: u64) -> Self {
+        debug_assert!(value < 1 << count, "a field holds its value");
         let mask = ((1 << count) - 1) << at;
         Self(self.0 & !mask | value << at & mask)
     }
@@ -331,6 +379,8 @@ impl Bits {
 
     /// With the address and the test at these places, of 0 to 3, which differ.
     pub(super) const fn ordered(self, address: u64, test: u64) -> Self {
+        debug_assert!(address < 4 && test < 4, "an instruction has four places");
+        debug_assert!(address != test, "two primitives have two places");
         self.with(ORDER, 4, address * 3 + test - (test > address) as u64)
     }
 
@@ -361,7 +411,10 @@ impl Bits {
     /// What was put together by the functions above is an instruction.
     pub(super) const fn finish(self) -> Instruction {
         match Instruction::parse(self.0) {
-            Ok(instruction) => instruction,
+            Ok(instruction) => {
+                debug_assert!((instruction.reads | instruction.writes) < 8, "it names registers");
+                instruction
+            }
             Err(_) => panic!("operations have registers, and orders are permutations"),
         }
     }

@@ -8,7 +8,7 @@
 use super::instruction::Instruction;
 use super::message::{Form, Mask, Message, Name};
 use super::primitive::{Address, Kind, Primitive, RegisterOp, Slot, Source, Test};
-use super::{SEQUENCE_MAX, WRITES_MAX};
+use super::{SEQUENCE_MAX, STEPS_MAX, WRITES_MAX};
 use crate::fault::Fault;
 use crate::units::Rights;
 use arrayvec::ArrayVec;
@@ -108,6 +108,29 @@ pub struct Outcome {
     pub declined: bool,
     /// Steps of the longest instruction.
     pub steps: u32,
+}
+
+impl Outcome {
+    /// What holds of any message at any inlet.
+    #[inline(always)]
+    fn check(&self, message: &Message, inlet: &Inlet) {
+        if let Some(Transfer { kind, offset, mask }) = self.transfer {
+            let end = offset.checked_add(message.len.into());
+            debug_assert!(end.is_some_and(|end| end <= inlet.len), "memory beyond is not touched");
+            let right = if kind == Kind::Write { Rights::WRITE } else { Rights::READ };
+            debug_assert!(inlet.rights.contains(right), "memory is touched by right only");
+            debug_assert!(mask.suits(message.len.into()), "a mask leaves out whole words");
+        }
+        if cfg!(debug_assertions) {
+            let mut writes = self.writes.iter().enumerate();
+            let is_first = |(at, one): (usize, &(u8, u64))| {
+                self.writes.iter().position(|other| other.0 == one.0) == Some(at)
+            };
+            debug_assert!(writes.all(is_first), "a register gets one value");
+        }
+        let is_probe = matches!(message.form, Form::Probe);
+        debug_assert!(!is_probe || *self == Self::default(), "a probe amounts to nothing");
+    }
 }
 
 /// Decides what a message amounts to, and changes nothing. A probe amounts to nothing.
@@ -225,6 +248,7 @@ impl<D: Depot> Run<'_, D> {
             }
         }
         steps += instruction.writes().count_ones();
+        debug_assert!(steps <= STEPS_MAX, "an instruction has so many steps");
         self.outcome.steps = self.outcome.steps.max(steps);
         Ok(())
     }
@@ -338,7 +362,8 @@ impl<D: Depot> Run<'_, D> {
 
     // spec: DEP-11
     fn finish(self) -> Result<Outcome, Fault> {
-        let Self { message, outcome, .. } = self;
+        let Self { message, inlet, outcome, .. } = self;
+        outcome.check(message, inlet);
         if outcome.declined {
             let Outcome { given, steps, .. } = outcome;
             return Ok(Outcome { given, steps, declined: true, ..Outcome::default() });

@@ -90,6 +90,7 @@ impl Iterator for Runs {
         }
         let to = from + u64::from((!(self.mask.0 >> from)).trailing_zeros());
         let to = to.min(words);
+        debug_assert!(word <= from && from < to, "ranges go on, and none is empty");
         self.at = to * Mask::WORD;
         Some((from * Mask::WORD, (to - from) * Mask::WORD))
     }
@@ -168,6 +169,7 @@ impl Posted {
             | (brings as u64) << BRINGS
             | (asks as u64) << ASKS;
         let second = self.key.generation as u64 | (self.tag as u64) << 32;
+        debug_assert!(len as usize <= DATA_MAX, "a message is no longer than its field");
         let words = [first, second, operand, self.value, fourth, mask.0];
         [first | (check_of(&words) as u64) << CHECK, second, operand, self.value, fourth, mask.0]
     }
@@ -257,4 +259,6 @@ impl Name {
 }
 
 const _: () = assert!(DATA_MAX < 1 << 11, "a length has eleven bits");
+const _: () = assert!(LENGTH + 11 == FORM && FORM + 2 == BRINGS, "fields do not overlap");
+const _: () = assert!(BRINGS + 1 == ASKS && ASKS < u64::BITS, "nor do flags");
 const _: () = assert!(SEQUENCE_MAX > 0, "a message goes through an instruction at least");

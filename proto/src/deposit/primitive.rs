@@ -62,6 +62,14 @@ impl Source {
     }
 }
 
+const _: () = {
+    let mut at = 0;
+    while at < Slot::ALL.len() {
+        assert!(Slot::ALL[at].index() == at, "each once, in the order of their codes");
+        at += 1;
+    }
+};
+
 /// What a message does with memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -180,6 +188,14 @@ impl Op {
     }
 }
 
+const _: () = {
+    let mut at = 0;
+    while at < Op::ALL.len() {
+        assert!(Op::ALL[at] as usize == at + 1, "each once, in the order of their codes");
+        at += 1;
+    }
+};
+
 /// A register operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisterOp {
@@ -230,6 +246,14 @@ impl Relation {
         }
     }
 }
+
+const _: () = {
+    let mut at = 0;
+    while at < Relation::ALL.len() {
+        assert!(Relation::ALL[at] as usize == at + 1, "each once, in the order of their codes");
+        at += 1;
+    }
+};
 
 /// The conditional of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -264,6 +264,10 @@ impl<const M: bool, const R: u8, const T: bool> Program<M, R, T> {
 
     /// What was not added takes the places that are left.
     fn placed(&self) -> Bits {
+        let count = u64::from(M) + u64::from(R) + u64::from(T);
+        assert!(self.count == count, "each primitive has its place");
+        debug_assert!(self.address.is_some() == M, "a transfer has an address");
+        debug_assert!(self.test.is_some() == T, "a test has its place");
         let (address, test) = match (self.address, self.test) {
             (Some(address), Some(test)) => (address, test),
             (Some(address), None) => (address, 3),

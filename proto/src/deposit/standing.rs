@@ -61,11 +61,14 @@ impl Standing {
     /// Stopped at a message.
     // spec: DEP-19
     pub const fn stopped(self, cause: Fault) -> Self {
+        debug_assert!(cause.code() < 16, "a cause has four bits");
         Self(self.0 & 0xff | STOPPED | (cause.code() as u64) << 12)
     }
 
     /// Running again.
     pub const fn running(self) -> Self {
-        Self(self.epoch() as u64)
+        let running = Self(self.epoch() as u64);
+        debug_assert!(running.epoch() == self.epoch(), "it takes the messages that it said");
+        running
     }
 }

@@ -201,6 +201,7 @@ impl Reader {
         };
         let to = self.slot(register(target)?)?;
         let from = self.source(term(from.trim())?)?;
+        debug_assert!(self.slots[to.index()].is_some(), "what changes has a slot");
         self.bits = self.bits.operating(self.ops, &RegisterOp { op, to, from });
         self.ops += 1;
         self.count += 1;
@@ -223,6 +224,7 @@ impl Reader {
             [Slot::Y, Slot::Z, Slot::X].into_iter().find(|s| self.slots[s.index()].is_none());
         let slot = free.ok_or(TextError("an instruction names three registers"))?;
         self.take(slot, named)?;
+        debug_assert!(self.slots[slot.index()] == Some(named), "a register keeps its slot");
         Ok(slot)
     }
 
@@ -238,6 +240,12 @@ impl Reader {
 
     fn finish(self) -> Parsed<Stored> {
         let Self { mut bits, slots, mut supplied, operand, enters, address, test, .. } = self;
+        let (count, ops) = (self.count, self.ops as u64);
+        let has_test = test.is_some();
+        let others = u64::from(address.is_some()) + u64::from(has_test);
+        assert!(count == ops + others, "each clause that runs has its place");
+        let are_once = (0..3).all(|at| slots[at].is_none() || !slots[..at].contains(&slots[at]));
+        assert!(are_once, "a register has one slot");
         for (slot, named) in Slot::ALL.into_iter().zip(slots) {
             match named {
                 Some(Named::Number(number)) => bits = bits.naming(slot, number),
@@ -252,6 +260,9 @@ impl Reader {
             (None, None) => (2, 3),
         };
         let instruction = bits.ordered(address, test).supplied_with(&supplied).finish();
+        debug_assert!(instruction.test().is_some() == has_test, "the test is there");
+        debug_assert!(instruction.op(0).is_some() == (ops > 0), "the first operation is there");
+        debug_assert!(instruction.op(1).is_some() == (ops > 1), "and so is the second");
         Ok(Stored { instruction, operand, enters })
     }
 }
@@ -278,6 +289,9 @@ const RELATIONS: [(&str, Relation); 6] = [
     (">", Relation::Gt),
     (">=", Relation::Ge),
 ];
+
+const _: () = assert!(SIGNS.len() + 4 == Op::ALL.len(), "all but four operations have a sign");
+const _: () = assert!(RELATIONS.len() + 1 == Relation::ALL.len(), "all but `Always` have a sign");
 
 /// How the message's registers are called.
 const NAMES: [&str; 3] = ["$x", "$y", "$z"];

@@ -12,12 +12,14 @@
 /// last one there is one part left.
 // spec: COLL-7
 pub const fn closes(member: usize, members: usize) -> u32 {
-    if member + 1 == members {
+    let closes = if member + 1 == members {
         // One part for each bit of the number of those before, and this one.
         member.count_ones()
     } else {
         member.trailing_ones()
-    }
+    };
+    debug_assert!(closes as usize <= depth(members), "what is combined has waited");
+    closes
 }
 
 /// Parts that wait on the stack at most.

@@ -183,6 +183,10 @@ impl Forecast {
             }
             assert!(has_moved, "plans do not wait for each other in a circle");
         }
+        let is_taken = |link: &Link| link.arrives.is_none();
+        assert!(self.links.iter().all(is_taken), "what one plan sends another one takes");
+        let is_done = |member: &Member| member.done >= volume.bytes;
+        debug_assert!(self.members.iter().all(is_done), "a plan ends when all bytes are there");
         self.members.iter().map(|member| member.now).max()
     }
 

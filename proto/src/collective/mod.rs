@@ -147,6 +147,22 @@ impl Schedule {
     }
 }
 
+const _: () = {
+    let mut at = 0;
+    while at < Collective::ALL.len() {
+        let collective = Collective::ALL[at];
+        assert!(collective as usize == at + 1, "each once, in the order of their codes");
+        let (mut schedules, mut by) = (0, 0);
+        while by < Schedule::ALL.len() {
+            assert!(Schedule::ALL[by] as usize == by + 1, "each once, in the order of the codes");
+            schedules += Schedule::ALL[by].can(collective) as usize;
+            by += 1;
+        }
+        assert!(schedules > 0, "each collective has a schedule");
+        at += 1;
+    }
+};
+
 /// Blocks one behind the other, from the first, and round the last: each member has one, and of a
 /// vector that is cut into blocks each a part as long as the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -223,17 +239,35 @@ pub struct Place {
 impl Place {
     /// The member so many places on, round the last: once at most.
     const fn on(self, distance: usize) -> usize {
+        debug_assert!(distance <= self.members, "once round at most");
         self.once_round(self.member + distance)
     }
 
     /// The member so many places back, round the first: once at most.
     const fn back(self, distance: usize) -> usize {
+        debug_assert!(distance <= self.members, "once round at most");
         self.once_round(self.member + self.members - distance)
     }
 
     /// Cheaper than a division.
     const fn once_round(self, member: usize) -> usize {
-        if member >= self.members { member - self.members } else { member }
+        let round = if member >= self.members { member - self.members } else { member };
+        debug_assert!(round < self.members, "it leads to a member");
+        round
+    }
+
+    /// What holds of each step of this member.
+    #[inline(always)]
+    fn check(self, step: &Step) {
+        let (other, blocks) = match *step {
+            Step::Send { to, blocks } => (Some(to), blocks),
+            Step::Receive { from, blocks, .. } => (Some(from), blocks),
+            Step::PushOwn { blocks } => (None, blocks),
+        };
+        debug_assert!(other.is_none_or(|other| other < self.members), "the other is a member");
+        debug_assert!(other != Some(self.member), "nobody has to do with itself");
+        debug_assert!(blocks.count <= self.members, "no block is named twice");
+        debug_assert!(blocks.first < self.members, "a block is a member's");
     }
 
     /// The same place, counted from a root.

@@ -22,6 +22,8 @@ pub struct Task {
 pub struct Plan {
     first: Phase,
     then: Phase,
+    #[cfg(debug_assertions)]
+    place: Place,
 }
 
 #[derive(Clone, Debug)]
@@ -72,7 +74,14 @@ impl Plan {
             Schedule::Spread => by_spread(task.collective, place),
             Schedule::Ring => by_ring(task, place),
         };
-        Some(Self { first, then })
+        let is_empty = matches!(first, Phase::Nothing);
+        debug_assert!(!is_empty, "a schedule that can do it has a plan");
+        Some(Self {
+            first,
+            then,
+            #[cfg(debug_assertions)]
+            place,
+        })
     }
 }
 
@@ -81,7 +90,10 @@ impl Iterator for Plan {
 
     #[inline]
     fn next(&mut self) -> Option<Step> {
-        self.first.next().or_else(|| self.then.next())
+        let step = self.first.next().or_else(|| self.then.next());
+        #[cfg(debug_assertions)]
+        step.iter().for_each(|step| self.place.check(step));
+        step
     }
 }
 

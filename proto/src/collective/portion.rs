@@ -1,5 +1,5 @@
 //! Portions: what the messages of a collective say before the bytes.
-use super::Task;
+use super::{MEMBERS_MAX, Task};
 use crate::combine::{Combine, Number};
 use crate::lane::Malformed;
 
@@ -42,6 +42,8 @@ impl Header {
         Ok((Self { group, sequence, signature, taken }, rest))
     }
 }
+
+const _: () = assert!(MEMBERS_MAX <= 1 << 16, "a root has sixteen bits");
 
 /// What is done, in a word.
 // spec: COLL-13
@@ -89,6 +91,14 @@ pub const WINDOW: u32 = 64;
 pub const CHUNK: u32 = WINDOW / 2;
 
 impl Window {
+    /// What holds between two steps, whatever the other one tells.
+    #[inline]
+    const fn check(&self) {
+        let under_way = self.sent.wrapping_sub(self.theirs);
+        debug_assert!(under_way <= WINDOW, "no more is under way than a window");
+        debug_assert!(self.waiting <= WINDOW, "no more waits than a window");
+    }
+
     /// Whether a portion may be sent, of the oldest collective that is under way here or another.
     #[inline]
     pub const fn is_open(&self, is_oldest: bool) -> bool {
@@ -107,6 +117,7 @@ impl Window {
     pub const fn send(&mut self, is_portion: bool) -> u32 {
         self.sent = self.sent.wrapping_add(is_portion as u32);
         self.told = self.taken;
+        self.check();
         self.taken
     }
 
@@ -118,6 +129,7 @@ impl Window {
             return Err(Malformed);
         }
         self.theirs = taken;
+        self.check();
         Ok(())
     }
 
@@ -128,6 +140,7 @@ impl Window {
             return Err(Malformed);
         }
         self.waiting += 1;
+        self.check();
         Ok(())
     }
 

@@ -61,6 +61,7 @@ impl Iterator for Star {
                 false => Step::Receive { from: root, blocks, action: Action::Place },
             });
         }
+        debug_assert!(self.turn <= members, "each has one turn");
         loop {
             let other = self.turn;
             if other == members {

@@ -66,6 +66,7 @@ impl Tree {
             Load::Nothing => Blocks::NONE,
             Load::Vector => Blocks::all(self.place.members),
             Load::Subtree => {
+                debug_assert!(distance.is_power_of_two(), "a tree has halves of halves");
                 let count = distance.min(self.place.members - member);
                 Blocks { first: self.absolute(member), count }
             }

@@ -168,7 +168,12 @@ impl Atomic {
             Width::W32 => old as u32 as u64,
             Width::W64 => old,
         };
-        match self.apply(old) {
+        let new = self.apply(old);
+        debug_assert!(
+            matches!(self.width, Width::W64) || matches!(new, None | Some(0..=0xffff_ffff)),
+            "a word of 32 bits is zero-extended"
+        );
+        match new {
             Some(new) if matches!(self.op, AtomicOp::Fcaa) => Fetched { value: new, success: true },
             Some(_) => Fetched { value: old, success: true },
             None => Fetched { value: old, success: false },

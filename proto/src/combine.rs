@@ -84,6 +84,14 @@ impl Number {
     }
 }
 
+const _: () = {
+    let mut at = 0;
+    while at < Number::ALL.len() {
+        assert!(Number::ALL[at].code() as usize == at + 1, "each once, in the order of the codes");
+        at += 1;
+    }
+};
+
 /// How a comparand must stand to what is in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Relation {
@@ -282,6 +290,14 @@ impl Combine {
     }
 }
 
+const _: () = {
+    let mut at = 0;
+    while at < Combine::ALL.len() {
+        assert!(Combine::ALL[at].code() as usize == at + 1, "each once, in the order of the codes");
+        at += 1;
+    }
+};
+
 fn truths<T: Element>(memory: &mut [u8], operand: &[u8], what: impl Fn(bool, bool) -> bool) {
     each(memory, operand, |old: T, new| T::of_truth(what(old.truth(), new.truth())));
 }
@@ -291,6 +307,7 @@ fn bytewise(memory: &mut [u8], operand: &[u8], what: impl Fn(u8, u8) -> u8) {
 }
 
 fn each<T: Element>(memory: &mut [u8], operand: &[u8], what: impl Fn(T, T) -> T) {
+    debug_assert!(memory.len().is_multiple_of(T::SIZE), "numbers are whole");
     let pairs = memory.chunks_exact_mut(T::SIZE).zip(operand.chunks_exact(T::SIZE));
     pairs.for_each(|(old, new)| what(T::read(old), T::read(new)).write(old));
 }

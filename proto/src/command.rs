@@ -51,7 +51,13 @@ impl Request {
             | width << 24
             | u64::from(claim.key.slot) << 32;
         let second = u64::from(claim.key.generation) | u64::from(tag) << 32;
-        [first, second, claim.offset, value, fourth, fifth]
+        let words = [first, second, claim.offset, value, fourth, fifth];
+        if cfg!(debug_assertions) {
+            let data = if action == Action::Put { claim.len } else { 0 };
+            let read = Self::parse(&words, data).map(|read| read.command.action);
+            debug_assert!(read == Ok(action), "the target reads what the initiator says");
+        }
+        words
     }
 
     /// Reads what a peer wrote; `data_len` bytes follow it in the record. Total.
@@ -116,7 +122,12 @@ pub struct Response {
 impl Response {
     /// The words that travel.
     pub const fn encode(&self) -> [u64; RESPONSE_BYTES / 8] {
-        [self.number as u64 | (self.status.code() as u64) << 32, self.value]
+        let words = [self.number as u64 | (self.status.code() as u64) << 32, self.value];
+        debug_assert!(
+            Self::parse(&words).status.code() == self.status.code(),
+            "the initiator reads how it ended"
+        );
+        words
     }
 
     /// Reads what a peer wrote. Total.

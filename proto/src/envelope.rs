@@ -179,6 +179,7 @@ impl Envelope {
     /// Tag and head of the record of a short message that nobody waits for.
     #[inline(always)]
     pub const fn short(&self) -> (u32, [u64; SHORT_WORDS]) {
+        debug_assert!(Self::is_of_short(SHORT | self.flags()), "nobody waits for a short one");
         (SHORT | self.flags(), self.words())
     }
 }
@@ -186,7 +187,18 @@ impl Envelope {
 impl Record {
     /// Tag of the lane's record, its head, and how many words of that count.
     // spec: ENV-1
+    #[inline]
     pub const fn encode(&self) -> (u32, [u64; ENVELOPE_WORDS], usize) {
+        let (tag, head, words) = self.lay_out();
+        debug_assert!(
+            !matches!(Self::parse(tag, head, words * 8), Ok((_, all)) if all != words),
+            "the other side reads as many words as are said"
+        );
+        (tag, head, words)
+    }
+
+    #[inline(always)]
+    const fn lay_out(&self) -> (u32, [u64; ENVELOPE_WORDS], usize) {
         match self {
             Self::Short { envelope, answer } => {
                 let [tag, data] = envelope.words();

@@ -186,6 +186,9 @@ pub trait Effects {
 // spec: POST-7, NOTI-5
 #[inline(always)]
 pub fn execute(command: &Command, extent: Extent, initiator: PeerId, fx: &mut impl Effects) {
+    let touches = !matches!(command.action, Action::Notify);
+    debug_assert!(!touches || extent.len() == command.claim.len, "the extent is the claim's");
+    debug_assert!(command.check().is_ok(), "a command is performed when it was checked");
     match command.action {
         Action::Put => fx.deposit(extent),
         Action::Get => fx.collect(extent),

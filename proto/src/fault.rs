@@ -66,6 +66,18 @@ impl Fault {
     }
 }
 
+const _: () = {
+    let mut code = 0;
+    while code < u8::MAX {
+        let read = Fault::from_code(code);
+        let is_known = !matches!(read, Fault::Malformed) || code == Fault::Malformed as u8;
+        assert!(!is_known || read.code() == code, "a code is read as the fault that it is of");
+        let is_status = !is_known || code < 15 || code == Fault::NoMemory as u8;
+        assert!(is_status, "a status has four bits, of which all ones mean declined");
+        code += 1;
+    }
+};
+
 impl core::fmt::Display for Fault {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {

@@ -127,6 +127,7 @@ pub const fn step(lines: u32) -> u32 {
     while common_divisor(step, lines) != 1 {
         step += 1;
     }
+    assert!(0 < step && step < lines, "a step goes on, and once round at most");
     step
 }
 
@@ -138,6 +139,7 @@ const fn common_divisor(a: u32, b: u32) -> u32 {
 #[inline(always)]
 const fn following(position: u32, step: u32, lines: u32) -> u32 {
     let next = position + step;
+    debug_assert!(position < lines && next < 2 * lines, "a position lies in the lane");
     if next >= lines { next - lines } else { next }
 }
 
@@ -170,6 +172,13 @@ impl Sender {
         Self { lines, step, ahead, position: 0, sent: 0, limit: lines }
     }
 
+    /// What holds between two steps, whatever the reader says.
+    #[inline(always)]
+    const fn check(&self) {
+        debug_assert!(self.free() <= self.lines, "no more is free than there is");
+        debug_assert!(self.position < self.lines, "the next line is one of the lane");
+    }
+
     /// Lines known to be free; more may be, see [`Sender::on_cursor`].
     #[inline(always)]
     pub const fn free(&self) -> u32 {
@@ -196,11 +205,15 @@ impl Sender {
     /// is refused and changes nothing.
     // spec: LANE-8
     pub const fn on_cursor(&mut self, consumed: u32) -> Result<(), Malformed> {
+        self.check();
+        let before = self.free();
         let in_flight = self.sent.wrapping_sub(consumed);
         if in_flight > self.lines || self.lines - in_flight < self.free() {
             return Err(Malformed);
         }
         self.limit = consumed.wrapping_add(self.lines);
+        debug_assert!(self.free() >= before, "room that was given stays given");
+        self.check();
         Ok(())
     }
 
@@ -213,6 +226,7 @@ impl Sender {
         let position = self.position;
         self.sent = self.sent.wrapping_add(1);
         self.position = following(position, self.step, self.lines);
+        self.check();
         (position, self.sent as u16)
     }
 }
@@ -348,6 +362,7 @@ impl Receiver {
             left -= 1;
         }
         self.consumed = self.consumed.wrapping_add(lines);
+        debug_assert!(self.position < self.lines, "the next line is one of the lane");
     }
 
     /// The count to publish, once a quarter of the lane has been consumed since the last time: one

@@ -116,6 +116,8 @@ impl Notification {
     // spec: NOTI-1
     #[inline(always)]
     pub const fn encode(&self) -> [u64; 2] {
+        debug_assert!(self.class.bits().count_ones() == 1, "a record has exactly one class");
+        debug_assert!(self.status.code() < 16, "a status has four bits");
         let word = self.source.0 as u64
             | (self.class.bits() as u64) << 16
             | (self.status.code() as u64) << 20
@@ -168,6 +170,7 @@ impl Notification {
     #[inline(always)]
     pub fn pack(&self) -> Packed {
         let [word, value] = self.encode();
+        debug_assert!(word & MARK.get() == 0, "no class has the mark's bit");
         Packed { head: MARK | word, value }
     }
 }
@@ -198,6 +201,23 @@ const OPERATIONS: [Operation; 8] = [
     Operation::FetchAtomic,
     Operation::Deposit,
 ];
+
+const _: () = {
+    let mut code = 0;
+    while code < 8 {
+        let known = OPERATIONS[code];
+        assert!(known as usize % 8 == code, "operations stand in the order of their codes");
+        let raised = match Operation::from_code(code as u8) {
+            Some(operation) => match operation.at_target(Classes::all()) {
+                Some(class) => class.bits(),
+                None => 0,
+            },
+            None => 0,
+        };
+        assert!(raised == RAISED_AT_TARGET[code], "an operation raises what the table says");
+        code += 1;
+    }
+};
 
 impl Packed {
     /// Reads a record that a peer raised here, as [`Notification::decode_at_target`] does, with few

@@ -54,6 +54,25 @@ impl Pending {
         Self { ring: [None; PENDING_MAX], oldest: 0, len: 0, posted: 0, done: 0 }
     }
 
+    /// What holds between two steps, whatever the target says.
+    fn check(&self) {
+        debug_assert!(self.len <= PENDING_MAX, "no more is under way than the table holds");
+        debug_assert!(self.done <= self.posted, "only what was posted is done");
+        let at = |ahead: usize| self.ring[(self.oldest + ahead) % PENDING_MAX].as_ref();
+        if let Some(oldest) = at(0) {
+            debug_assert!(self.len > 0, "what is under way was counted");
+            debug_assert!(oldest.first <= oldest.last, "an operation has a command");
+        }
+        if self.len > 0 {
+            let newest = at(self.len - 1).map(|newest| newest.last);
+            debug_assert!(newest == Some(self.posted), "the last command is the newest one's");
+        }
+        if let (Some(oldest), Some(next)) = (at(0), at(1)) {
+            let is_alone = self.len == 1;
+            debug_assert!(is_alone || next.first == oldest.last + 1, "commands have no gaps");
+        }
+    }
+
     /// Whether one more operation may begin.
     pub const fn has_room(&self) -> bool {
         self.len < PENDING_MAX
@@ -87,12 +106,14 @@ impl Pending {
     pub fn submit(&mut self, report: Report, commands: u64) -> (usize, Ticket) {
         assert!(self.has_room(), "an operation begins only where there is room");
         assert!(commands > 0, "an operation has at least one command");
+        self.check();
         let first = self.posted + 1;
         self.posted += commands;
         let place = (self.oldest + self.len) % PENDING_MAX;
         let (last, status) = (self.posted, Status::Ok);
         self.ring[place] = Some(Outstanding { report, first, last, status, value: 0 });
         self.len += 1;
+        self.check();
         (place, Ticket(last))
     }
 
@@ -158,6 +179,7 @@ impl Pending {
         let outstanding = self.ring[place].take()?;
         self.oldest = (self.oldest + 1) % PENDING_MAX;
         self.len -= 1;
+        self.check();
         Some((place, outstanding))
     }
 }

@@ -33,6 +33,15 @@ pub enum Refusal {
 impl Refusal {
     /// The code and the detail that travel.
     pub const fn to_words(self) -> [u64; 2] {
+        let words = self.lay_out();
+        debug_assert!(
+            matches!(self, Self::Unknown) == matches!(Self::from_words(words), Self::Unknown),
+            "the other side reads the reason"
+        );
+        words
+    }
+
+    const fn lay_out(self) -> [u64; 2] {
         match self {
             Self::Unknown => [0, 0],
             Self::User(user) => [1, user as u64],

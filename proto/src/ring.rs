@@ -48,6 +48,15 @@ impl Writer {
         Self { len, least, used: 0, written: 0, taken: 0, limit: 0, has_turned: false }
     }
 
+    /// What holds between two steps, whatever the reader says.
+    #[inline(always)]
+    const fn check(&self) {
+        debug_assert!(self.taken <= self.written, "only what was written is taken");
+        debug_assert!(self.written - self.taken <= self.len, "what is not taken fits the ring");
+        debug_assert!(self.used <= self.len, "no more is used than there is");
+        debug_assert!(self.limit <= self.taken + self.len, "what has room overwrites nothing");
+    }
+
     /// Bytes of the longest piece that may ever find room.
     pub const fn longest(&self) -> usize {
         self.len as usize / 2
@@ -77,6 +86,7 @@ impl Writer {
         taken: u64,
         mut may: impl FnMut(u64) -> bool,
     ) -> Option<u64> {
+        self.check();
         self.on_taken(taken);
         let bytes = padded(bytes);
         if self.used == 0 {
@@ -99,13 +109,16 @@ impl Writer {
             }
         }
         self.limit = (start + self.used).min(self.taken + self.len);
+        self.check();
         self.has_room(self.written + bytes).then_some(self.written)
     }
 
     /// A piece was written where it was to begin: how far the writer is now.
     #[inline(always)]
     pub const fn wrote(&mut self, at: u64, bytes: usize) -> u64 {
+        debug_assert!(at >= self.written, "pieces lie behind each other");
         self.written = at + padded(bytes);
+        self.check();
         self.written
     }
 

@@ -98,6 +98,8 @@ impl Iterator for Pieces {
         if self.row == rows {
             return None;
         }
+        debug_assert!(self.row < rows, "pieces end with the last row");
+        debug_assert!(self.within < row_len || row_len == 0, "a row that is done is left");
         let left = row_len - self.within;
         let len = if left < self.limit { left } else { self.limit };
         let piece = Piece {

@@ -191,6 +191,17 @@ impl Touch {
     /// Tag of the lane's record, its head, and how many words of that count.
     // spec: ENV-1
     pub const fn encode(&self) -> (u32, [u64; TOUCH_WORDS], usize) {
+        let (tag, head, words) = self.lay_out();
+        debug_assert!(Self::is_one(tag), "what touches a window is known by its tag");
+        debug_assert!(
+            !matches!(Self::parse(tag, head, words * 8), Ok((_, all)) if all != words),
+            "the other side reads as many words as are said"
+        );
+        (tag, head, words)
+    }
+
+    #[inline(always)]
+    const fn lay_out(&self) -> (u32, [u64; TOUCH_WORDS], usize) {
         match *self {
             Self::WriteHere { key, address, id, before, data } => {
                 let (bit, last, words) = optional(data);

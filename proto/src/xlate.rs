@@ -72,6 +72,7 @@ impl Table {
         })?;
         self.next = (slot + 1) % slots;
         let entry = &mut self.entries[slot];
+        assert!(entry.cover.is_none(), "a key that is alive keeps its slot");
         entry.cover = Some(cover);
         Some(Key { slot: slot as u16, generation: entry.generation })
     }

@@ -526,7 +526,7 @@ impl End {
         self.resync.begin();
         self.counters.resyncs += 1;
         self.ask_resync(now, fx);
-        debug_assert!(self.is_resyncing(), "the answer to a warm reset is waited for");
+        assert!(self.is_resyncing(), "the answer to a warm reset is waited for");
         self.check();
     }
 

@@ -283,7 +283,7 @@ impl Life {
     }
 
     fn told(&mut self, now: u64, due: Due) -> Due {
-        debug_assert!(!matches!(self.state, State::Closed(_)), "who has gone says nothing more");
+        assert!(!matches!(self.state, State::Closed(_)), "who has gone says nothing more");
         self.told_at = Some(now);
         self.told = self.told.saturating_add(1);
         self.check();

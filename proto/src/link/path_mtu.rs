@@ -367,7 +367,7 @@ impl Lengths {
         if failed >= TRIES {
             let base = if doubt.shortest > BASE { BASE } else { 0 };
             self.lower(path, base, now);
-            debug_assert!(self.limit(path) < doubt.shortest, "the limit falls below what is lost");
+            assert!(self.limit(path) < doubt.shortest, "the limit falls below what is lost");
             self.paths[usize::from(path)].fails = u32::from(doubt.shortest);
             self.narrow(path, now);
             return None;

@@ -78,7 +78,7 @@ impl Resync {
         }
         self.asked_at = Some(now);
         self.asked = self.asked.saturating_add(1);
-        debug_assert!(self.is_open, "only a round that is open is asked for");
+        assert!(self.is_open, "only a round that is open is asked for");
         self.check();
         Some(self.round)
     }

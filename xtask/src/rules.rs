@@ -109,6 +109,22 @@ pub(crate) const ONE_HOME: &[OneHome] = &[
     },
 ];
 
+/// Macros that state what must hold, in every build or in those with debug assertions.
+pub(crate) const ASSERTIONS: &[&str] =
+    &["assert", "assert_eq", "assert_ne", "debug_assert", "debug_assert_eq", "debug_assert_ne"];
+
+/// A room of state machines, whose code says what holds.
+pub(crate) struct Assertive {
+    /// The room: it has so many assertions as a whole, and so has each folder in it, and what lies
+    /// directly in it.
+    pub(crate) folder: &'static str,
+    /// In 1,000 lines of code, at least.
+    pub(crate) per_thousand: usize,
+}
+
+/// Which rooms those are.
+pub(crate) const ASSERTIVE: &[Assertive] = &[Assertive { folder: "proto/src/", per_thousand: 20 }];
+
 /// Folders without a clock; every folder named `tests` is one too.
 pub(crate) const CLOCKLESS: &[&str] = &["proto/"];
 

@@ -1,5 +1,6 @@
 //! The rules of CONTRIBUTING.md that a program can check, one module for each.
 
+mod assertions;
 mod atomics;
 mod clock;
 mod comments;
@@ -27,6 +28,7 @@ const CHECKS: &[Check] = &[
     modules::check,
     clock::check,
     homes::check,
+    assertions::check,
 ];
 
 /// Prints all findings; true when there are none.

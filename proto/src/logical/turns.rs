@@ -124,6 +124,7 @@ impl Turns {
         if next == number {
             self.firsts[priority] = 0;
             self.ready &= !(1 << priority);
+            self.check(number);
             return;
         }
         self.places[usize::from(before)].next = next;

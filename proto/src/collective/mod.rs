@@ -257,7 +257,7 @@ impl Place {
     }
 
     /// What holds of each step of this member.
-    #[inline(always)]
+    #[cfg(debug_assertions)]
     fn check(self, step: &Step) {
         let (other, blocks) = match *step {
             Step::Send { to, blocks } => (Some(to), blocks),

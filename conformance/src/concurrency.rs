@@ -1,10 +1,9 @@
 //! Several ports on the same words at the same time.
+use crate::Executor;
 use crate::crowd::Crowd;
 use crate::data::contents;
-use crate::fabric::Fabric;
-use crate::port::{Options, Port, Region, RegionOptions, RemoteRegion};
 use crate::world::{World, insist};
-use ayre::{Atomic, AtomicOp, Width};
+use ayre::{Atomic, AtomicOp, Options, Port, RegionOptions, RemoteRegion, Width};
 
 const INITIATORS: u16 = 2;
 const ADDS: u64 = 3000;
@@ -15,8 +14,8 @@ fn add(width: Width, operand: u64) -> Atomic {
 
 /// Sums of several initiators and of the owner are exact, in both widths, fetching or not.
 // spec: ATOM-4, ORD-8, PROG-2
-pub fn sums_are_exact<F: Fabric>(fabric: F) {
-    let mut crowd = Crowd::open(fabric, INITIATORS);
+pub fn sums_are_exact(executor: Executor) {
+    let mut crowd = Crowd::open(executor, INITIATORS);
     let region = crowd.target.alloc(64, RegionOptions::new()).expect("memory is there");
     let remotes = crowd.share(&region);
     let mut own = 0;
@@ -50,11 +49,11 @@ pub fn sums_are_exact<F: Fabric>(fabric: F) {
 
 /// Old values of one word's fetching atomics are all different: they have one order.
 // spec: ATOM-4, ATOM-5, ORD-8
-pub fn fetched_values_are_distinct<F: Fabric>(fabric: F) {
-    let mut crowd = Crowd::open(fabric, INITIATORS);
+pub fn fetched_values_are_distinct(executor: Executor) {
+    let mut crowd = Crowd::open(executor, INITIATORS);
     let region = crowd.target.alloc(8, RegionOptions::new()).expect("memory is there");
     let remotes = crowd.share(&region);
-    let draw = |port: &mut F::Port, remote: <F::Port as Port>::RemoteRegion| {
+    let draw = |port: &mut Port, remote: RemoteRegion| {
         (0..ADDS).map(|_| port.fetch_add(&remote, 0, 1).expect("an atomic")).collect::<Vec<_>>()
     };
     let drawn = crowd.each(remotes, draw, |_| ());
@@ -66,12 +65,12 @@ pub fn fetched_values_are_distinct<F: Fabric>(fabric: F) {
 
 /// A counter with a ceiling, by FCAA of several ports, reaches it and never passes it.
 // spec: FCAA-1, FCAA-4, ATOM-4
-pub fn fcaa_keeps_a_ceiling<F: Fabric>(fabric: F) {
+pub fn fcaa_keeps_a_ceiling(executor: Executor) {
     const CEILING: i64 = 2000;
-    let mut crowd = Crowd::open(fabric, INITIATORS);
+    let mut crowd = Crowd::open(executor, INITIATORS);
     let region = crowd.target.alloc(8, RegionOptions::new()).expect("memory is there");
     let remotes = crowd.share(&region);
-    let climb = |port: &mut F::Port, remote: <F::Port as Port>::RemoteRegion| {
+    let climb = |port: &mut Port, remote: RemoteRegion| {
         let mut taken = 0;
         loop {
             let step = port.fcaa(&remote, 0, CEILING - 1, 1).expect("an atomic");
@@ -88,8 +87,8 @@ pub fn fcaa_keeps_a_ceiling<F: Fabric>(fabric: F) {
 
 /// An immediate put is one access: no reader sees a part of it.
 // spec: IMM-1, ATOM-4
-pub fn immediate_puts_do_not_tear<F: Fabric>(fabric: F) {
-    let mut world = World::open(fabric);
+pub fn immediate_puts_do_not_tear(executor: Executor) {
+    let mut world = World::open(executor);
     let memory = world.memory(64);
     let remote = memory.remote;
     let words = [0, u64::MAX, 0x5555_5555_5555_5555, 0xaaaa_aaaa_aaaa_aaaa];

@@ -1,10 +1,9 @@
 //! Storms: everybody asks everybody, and answers are answered, with the smallest buffers there are.
 use crate::Executor;
-use crate::engine::socket_path;
-use crate::fabric::{INITIATOR, TARGET};
+use crate::crowd::socket_path;
 use crate::processes::{address, executor, start};
 use crate::seed::Dice;
-use crate::world::join;
+use crate::world::{INITIATOR, TARGET, join};
 use ayre::active::{Call, Handler, Messenger, MessengerOptions};
 use ayre::{PeerId, Port, ReceiveError};
 use std::net::SocketAddr;

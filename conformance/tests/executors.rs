@@ -1,97 +1,134 @@
-//! The suite, for every executor of the engine.
+//! The suite, for every executor.
 //!
-//! Modules of tests: executor, group of cases, subject. A new executor is one more line.
-use ayre_conformance::suite;
+//! Modules of tests: executor, then how much it takes (`all`: every executor's cases, `ports`:
+//! those of several ports, ...), then the subject.
 
-suite! {
-    /// One port, connected with itself.
-    loopback: ayre_conformance::Executor::Loopback;
-    posted, waited, library
-}
-suite! {
-    /// One port, connected with itself, that performs its own commands.
-    mediated_loopback: ayre_conformance::Executor::MediatedLoopback;
-    posted, waited, library, mediated
-}
-suite! {
-    /// Two ports, whose initiator performs operations itself.
-    direct: ayre_conformance::Executor::Direct;
-    posted, waited, library, ports, messengers
-}
-suite! {
-    /// The same, and many bytes are moved by other methods.
-    tuned: ayre_conformance::Executor::Tuned;
-    posted, waited, library, ports, messengers
-}
-suite! {
-    /// Two ports, whose target performs operations in its own calls.
-    inline: ayre_conformance::Executor::Inline;
-    posted, waited, library, ports, messengers, mediated, inline
-}
-suite! {
-    /// Two ports, whose target performs operations in its engine's thread.
-    engine: ayre_conformance::Executor::Engine;
-    posted, waited, library, ports, messengers, mediated
-}
-suite! {
-    /// Two ports of different hosts, without engine threads.
-    wire: ayre_conformance::Executor::Wire;
-    posted, waited, library, ports, messengers, mediated
-}
-suite! {
-    /// Two ports of different hosts, encrypted, with engine threads.
-    sealed: ayre_conformance::Executor::Sealed;
-    posted, waited, library, ports, messengers, mediated
-}
-suite! {
-    /// The same through a network that errs.
-    lossy: ayre_conformance::Executor::Lossy;
-    ports, messengers, mediated
-}
-suite! {
-    /// Two ports of a simulated network that errs, without engine threads.
-    simulated: ayre_conformance::Executor::Simulated;
-    posted, waited, library, ports, messengers, mediated
-}
-
-/// Groups of more members than the other cases have.
-mod crowd {
-    use ayre_conformance::Executor::Direct;
-    use ayre_conformance::collectives::large_groups_agree_with_the_oracle;
-
-    #[test]
-    fn large_groups() {
-        large_groups_agree_with_the_oracle(Direct, 18);
-    }
-
-    #[test]
-    #[ignore = "a minute, and 12,000 descriptors"]
-    fn the_largest_groups() {
-        large_groups_agree_with_the_oracle(Direct, 64);
+/// One port, connected with itself.
+mod loopback {
+    mod all {
+        ayre_conformance::suite!(ayre_conformance::Executor::Loopback);
     }
 }
 
-/// Ports of a simulated network that errs, all in one thread and by one seed: each case twice, and
-/// all that the network does is the same both times.
-// spec: NET-9
-mod one_thread {
-    use ayre_conformance::engine::one_thread::{OneThread, courses};
-    use ayre_conformance::suite::Case;
+/// One port, connected with itself, that performs its own commands.
+mod mediated_loopback {
+    mod all {
+        ayre_conformance::suite!(ayre_conformance::Executor::MediatedLoopback);
+    }
+    mod mediated {
+        ayre_conformance::suite_of_mediated!(ayre_conformance::Executor::MediatedLoopback);
+    }
+}
 
-    #[test]
-    fn cases_take_the_same_course_whenever_they_run() {
-        let cases = ayre_conformance::suite::cases();
-        let is_for_one = |case: &Case<_>| ["posted", "mediated"].contains(&case.name[0]);
-        let cases: Vec<_> = cases.into_iter().filter(is_for_one).collect();
-        let by_seed = [0, 1, 2, 3].map(|seed| {
-            let twice = |case: &Case<OneThread>| {
-                let [once, again] = [(); 2].map(|()| courses(|| (case.run)(OneThread { seed })));
-                assert!(!once.is_empty(), "{:?} opens a network", case.name);
-                assert_eq!(once, again, "{:?} by seed {seed}", case.name);
-                once
-            };
-            cases.iter().map(twice).collect::<Vec<_>>()
-        });
-        assert!(by_seed[1..].iter().all(|courses| *courses != by_seed[0]), "seeds differ");
+/// Two ports, whose initiator performs operations itself.
+mod direct {
+    mod all {
+        ayre_conformance::suite!(ayre_conformance::Executor::Direct);
+    }
+    mod ports {
+        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Direct);
+    }
+    mod crowd {
+        use ayre_conformance::Executor::Direct;
+        use ayre_conformance::collectives::large_groups_agree_with_the_oracle;
+
+        #[test]
+        fn large_groups() {
+            large_groups_agree_with_the_oracle(Direct, 18);
+        }
+
+        #[test]
+        #[ignore = "a minute, and 12,000 descriptors"]
+        fn the_largest_groups() {
+            large_groups_agree_with_the_oracle(Direct, 64);
+        }
+    }
+}
+
+/// The same, and many bytes are moved by other methods.
+mod tuned {
+    mod all {
+        ayre_conformance::suite!(ayre_conformance::Executor::Tuned);
+    }
+    mod ports {
+        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Tuned);
+    }
+}
+
+/// Two ports, whose target performs operations in its own calls.
+mod inline {
+    mod all {
+        ayre_conformance::suite!(ayre_conformance::Executor::Inline);
+    }
+    mod ports {
+        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Inline);
+    }
+    mod mediated {
+        ayre_conformance::suite_of_mediated!(ayre_conformance::Executor::Inline);
+    }
+    mod served {
+        ayre_conformance::suite_of_inline!(ayre_conformance::Executor::Inline);
+    }
+}
+
+/// Two ports of different hosts, without engine threads.
+mod wire {
+    mod all {
+        ayre_conformance::suite!(ayre_conformance::Executor::Wire);
+    }
+    mod ports {
+        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Wire);
+    }
+    mod mediated {
+        ayre_conformance::suite_of_mediated!(ayre_conformance::Executor::Wire);
+    }
+}
+
+/// Two ports of different hosts, encrypted, with engine threads.
+mod sealed {
+    mod all {
+        ayre_conformance::suite!(ayre_conformance::Executor::Sealed);
+    }
+    mod ports {
+        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Sealed);
+    }
+    mod mediated {
+        ayre_conformance::suite_of_mediated!(ayre_conformance::Executor::Sealed);
+    }
+}
+
+/// The same through a network that errs.
+mod lossy {
+    mod ports {
+        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Lossy);
+    }
+    mod mediated {
+        ayre_conformance::suite_of_mediated!(ayre_conformance::Executor::Lossy);
+    }
+}
+
+/// Two ports of a simulated network that errs, without engine threads.
+mod simulated {
+    mod all {
+        ayre_conformance::suite!(ayre_conformance::Executor::Simulated);
+    }
+    mod ports {
+        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Simulated);
+    }
+    mod mediated {
+        ayre_conformance::suite_of_mediated!(ayre_conformance::Executor::Simulated);
+    }
+}
+
+/// Two ports, whose target performs operations in its engine's thread.
+mod engine {
+    mod all {
+        ayre_conformance::suite!(ayre_conformance::Executor::Engine);
+    }
+    mod ports {
+        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Engine);
+    }
+    mod mediated {
+        ayre_conformance::suite_of_mediated!(ayre_conformance::Executor::Engine);
     }
 }

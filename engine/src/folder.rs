@@ -4,9 +4,10 @@
 //! it is open what its path leads to does not matter any more.
 use crate::sys::descriptor;
 use rustix::fd::{AsRawFd, OwnedFd};
-use rustix::fs::{Access, AtFlags, Dir, Mode, OFlags};
-use rustix::fs::{RenameFlags, Stat};
-use rustix::fs::{access, chmod, fstat, mkdir, renameat_with, unlinkat};
+use rustix::fs::{
+    Access, AtFlags, Dir, Mode, OFlags, RenameFlags, Stat, access, chmod, fstat, mkdir,
+    renameat_with, unlinkat,
+};
 use rustix::io::Errno;
 use rustix::net::SocketAddrUnix;
 use rustix::process::geteuid;

@@ -1,9 +1,9 @@
 //! What the fuzzer runs inside the engine: lanes over memory with any content, and links before any
 //! datagrams. Ports as a whole are attacked from outside, see `engine/tests/hostile/scripts.rs`.
+pub use crate::link::fuzzed::{datagrams, endings, set_ups};
 use crate::mem::lane::{LaneMemory, Lines, Probe};
 use crate::mem::map::Mapping;
 use crate::sync::Ordering;
-pub use crate::wire::fuzzed::{datagrams, endings, set_ups};
 use ayre_proto::lane::{Kind, lines_for, step};
 use ayre_proto::limits::{LANE_LINES_MIN, LINE, LINE_PAYLOAD};
 use std::sync::Arc;

@@ -27,16 +27,9 @@
 //! top. The contract, with numbered requirements, is in the repository's `spec/`.
 
 pub mod active;
-mod batch;
-mod bell;
-mod capability;
+mod clock;
 pub mod collective;
-mod config;
-mod connection;
-mod control;
-mod counters;
 pub mod deposit;
-mod direct;
 mod endpoint;
 mod error;
 mod folder;
@@ -44,31 +37,25 @@ mod folder;
 pub mod fuzzing;
 pub mod guest;
 mod job;
-mod local;
-mod lock;
+mod link;
 pub mod log;
 pub mod logical;
-mod mediated;
+mod machine;
 mod mem;
-mod message;
 pub mod multicast;
-mod notification;
-mod ops;
-mod options;
+mod net;
+mod peer;
 mod port;
-mod progress;
-mod queue;
+pub(crate) mod port_range;
+mod process;
 mod random;
-mod responder;
 pub mod settings;
-mod setup;
 pub mod stream;
 mod sync;
 mod sys;
+mod target;
 mod text_file;
 pub mod tuning;
-mod wait;
-mod wire;
 
 pub use ayre_proto::alu::{Atomic, AtomicOp, Fetched, Width};
 pub use ayre_proto::combine::{Combine, Number, Relation};
@@ -77,32 +64,36 @@ pub use ayre_proto::lock::EpochStep;
 pub use ayre_proto::notify::{Classes, Notification, Operation};
 pub use ayre_proto::touch::Access;
 pub use ayre_proto::units::{Key, PeerId, Rights, Ticket};
-pub use batch::Batch;
-pub use capability::{Fenced, Grant};
-pub use config::{Config, Spin};
-pub use connection::Mode;
-pub use counters::Counters;
 pub use endpoint::{
-    Address, Context, End, EndReason, Endpoint, EndpointOptions, ExposeError, Found, LatestEnd,
-    Lease, Outgoing, REMOTES_MAX, Receive, Received, RemoteId, RemoteNames, Sent, Spot, TouchKind,
+    Address, Context, End, Endpoint, EndpointOptions, ExposeError, Found, LatestEnd, Lease,
+    Outgoing, REMOTES_MAX, Receive, Received, RemoteId, RemoteNames, Sent, Spot, TouchKind,
     Touched, Update, WINDOW_SPANS_MAX, WINDOWS_MAX, What, Window, Windows, Write,
 };
-pub use error::{Busy, Fault, NoLink, PostError, ReceiveError, Refusal, SetupError, Status};
-pub use job::{host_addresses, usable_addresses, usable_memory};
-pub use lock::{Hold, Lock, try_epoch_step};
+pub use error::{
+    Busy, EndReason, Fault, NoLink, PostError, ReceiveError, Refusal, SetupError, Status, Tried,
+    TriedOutcome,
+};
+pub use link::{
+    AgainReport, BuffersReport, CreditReport, LinkChannel, LinkLoad, LinkReport, LinkState,
+    NetOptions, NetReport, PathReport, PathState, WireReport, WireReports, wire_reports,
+};
+pub use machine::memory::limit as usable_memory;
 pub use mem::map::Pages;
 pub use mem::region::{Region, RegionOptions, RemoteRegion};
 pub use mem::span::{SPANS_MAX, Span, Spans};
-pub use message::Message;
-pub use ops::Strided;
-pub use options::{Destination, LocalSlice, Options, Source};
+pub use net::chosen::{host_addresses, usable_addresses};
+pub use net::faults::Partition;
+pub use net::simulation::Simulation;
 pub use port::Port;
-pub use queue::{Queue, Record, RemoteQueue};
-pub use wire::{
-    AgainReport, BuffersReport, CreditReport, LinkChannel, LinkLoad, LinkReport, LinkState,
-    NetReport, PathReport, PathState, WireReport, WireReports, wire_reports,
-};
-pub use wire::{
-    Ethernet, NetOptions, Partition, Plan, PlanError, PortRange, PortRangeError, Simulation, Tried,
-    TriedOutcome,
-};
+pub use port::batch::Batch;
+pub use port::capability::{Fenced, Grant};
+pub use port::config::{Config, Spin};
+pub use port::counters::Counters;
+pub use port::lock::{Hold, Lock, try_epoch_step};
+pub use port::message::Message;
+pub use port::ops::Strided;
+pub use port::options::{Destination, LocalSlice, Options, Source};
+pub use port::queue::{Queue, Record, RemoteQueue};
+pub use port_range::{PortRange, PortRangeError};
+pub use settings::choice::{Ethernet, Mode};
+pub use settings::plan::{Plan, PlanError};

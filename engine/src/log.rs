@@ -2,6 +2,7 @@
 //!
 //! What is told goes to the program's own `tracing` subscriber, if it has one; else to standard
 //! error, a line each, as `AYRE_LOG` says. Nothing on the way of data tells anything.
+use crate::process::whose;
 use crate::settings;
 use std::fmt::Arguments;
 use std::io::Write;
@@ -15,8 +16,6 @@ use tracing::level_filters::LevelFilter;
 type Sink = fn(Level, &str);
 
 static SINK: OnceLock<Sink> = OnceLock::new();
-/// This process's rank in its job.
-static RANK: OnceLock<usize> = OnceLock::new();
 
 /// Tells something of a level: `tell!(WARN, "{peer} does not answer")`.
 macro_rules! tell {
@@ -30,16 +29,6 @@ pub(crate) use tell;
 /// go only if the user has set `AYRE_LOG`. The first one counts.
 pub fn set_sink(sink: fn(Level, &str)) {
     let _ = SINK.set(sink);
-}
-
-/// The process has joined a job.
-pub(crate) fn set_rank(rank: usize) {
-    let _ = RANK.set(rank);
-}
-
-/// The rank of this process, if it has joined a job: `rank 3: `.
-pub(crate) fn whose() -> String {
-    RANK.get().map_or_else(String::new, |rank| format!("rank {rank}: "))
 }
 
 /// Up to which level lines go to standard error.

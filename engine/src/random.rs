@@ -1,6 +1,7 @@
 //! Numbers that nobody can guess.
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
+use zeroize::Zeroizing;
 
 /// So many bytes come at once, and whole.
 const BYTES_MAX: usize = 256;
@@ -25,6 +26,24 @@ pub(crate) fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     fill(&mut bytes);
     bytes
+}
+
+/// A secret of `N` bytes in hexadecimal digits, erased from memory when it is dropped.
+pub(crate) fn secret<const N: usize>() -> Zeroizing<String> {
+    let mut bytes = Zeroizing::new([0; N]);
+    fill(&mut *bytes);
+    Zeroizing::new(hex(&*bytes))
+}
+
+/// These bytes in hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        for digit in [byte >> 4, byte & 15] {
+            text.push(char::from_digit(digit.into(), 16).expect("four bits are a digit"));
+        }
+    }
+    text
 }
 
 #[cfg(all(test, not(loom)))]

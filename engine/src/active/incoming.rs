@@ -6,8 +6,8 @@ use super::outgoing::Outgoing;
 use super::peers::{Coming, Landing, Name, Out, Payload, Peer};
 use crate::collective::running::PORTION_MAX;
 use crate::mem::region::Region;
-use crate::message::Message;
 use crate::multicast::{NUMBER, PAYLOAD_MAX};
+use crate::port::message::Message;
 use ayre_proto::active::landing::{Outward, Piece};
 use ayre_proto::active::record::{
     CHANNEL, Cause, GROUP, ITEM, PORTION, RECORD_BYTES, Record, STREAM, is_handler,

@@ -2,14 +2,14 @@
 use super::handlers::Handler;
 use super::messenger::{Failure, MessengerOptions};
 use super::peers::{Kept, Landing, Long, Name, Out, Peer};
-use crate::control::PacketKind;
 use crate::error::{Busy, Fault, PostError, SetupError};
 use crate::log::tell;
 use crate::logical::Logical;
 use crate::mem::region::RegionOptions;
 use crate::multicast::Clubs;
-use crate::options::Options;
+use crate::peer::packet::PacketKind;
 use crate::port::Port;
+use crate::port::options::Options;
 use crate::tuning::{Rings, Share, are_few, stream_width};
 use ayre_proto::active::LONGEST;
 use ayre_proto::active::landing::Inward;

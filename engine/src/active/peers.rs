@@ -1,7 +1,7 @@
 //! What a messenger knows of each peer.
-use crate::capability::Grant;
 use crate::mem::inject::Process;
 use crate::mem::region::{Region, RemoteRegion};
+use crate::port::capability::Grant;
 use crate::tuning::Share;
 use aligned_vec::{AVec, ConstAlign};
 use ayre_proto::active::landing::{Inward, Outward};

@@ -8,9 +8,9 @@
 //! ```
 use super::outgoing::Outgoing;
 use super::peers::{Payload, Pull};
-use crate::connection::Mode;
 use crate::error::PostError;
 use crate::mem::inject::Process;
+use crate::settings::choice::Mode;
 use crate::tuning::{Method, Use};
 use ayre_proto::active::record::{Record, is_handler};
 use ayre_proto::lane::Malformed;

@@ -4,7 +4,7 @@
 //! of columns, with a tab between two of them; `ayre study` reads those of all members.
 use super::group::{Group, GroupError};
 use crate::active::Messenger;
-use crate::wire::LinkLoad;
+use crate::link::report::LinkLoad;
 use ayre_proto::collective::{Collective, Schedule, Task};
 use std::io::{self, Write};
 use std::time::Instant;

@@ -1,14 +1,14 @@
 //! Handing inlets over, and taking them back.
 use super::owner::{Depot, Inlet};
 use super::post::RemoteInlet;
-use crate::capability::{Fenced, Grant};
-use crate::connection::Mode;
-use crate::control::{Packet, PacketKind};
 use crate::error::{Fault, SetupError};
 use crate::mem::depot::{DepotMemory, Holder, InletRules};
 use crate::mem::map::Mapping;
 use crate::mem::region::{PeerMemory, Region};
+use crate::peer::packet::{Packet, PacketKind};
 use crate::port::Port;
+use crate::port::capability::{Fenced, Grant};
+use crate::settings::choice::Mode;
 use ayre_proto::deposit::{DATA_MAX, INLETS, Inlet as Rules, Window};
 use ayre_proto::units::{Key, PeerId, Rights};
 use ayre_proto::xlate::Cover;
@@ -263,7 +263,7 @@ impl Port {
             .responder()
             .table
             .insert(cover)
-            .ok_or_else(|| SetupError::exhausted(crate::capability::NO_KEY))?;
+            .ok_or_else(|| SetupError::exhausted(crate::port::capability::NO_KEY))?;
         Ok((Grant::new(peer, key, region.clone(), self.identity), key))
     }
 }

@@ -1,10 +1,10 @@
 //! A depot at its owner.
 use super::carry::{Carried, DepotEnd};
 use super::memo::Memo;
-use crate::capability::Grant;
 use crate::error::{Busy, Fault, SetupError, Status};
 use crate::mem::depot::{DepotMemory, Holder, Inside};
 use crate::mem::region::Region;
+use crate::port::capability::Grant;
 use ayre_proto::deposit::message::Posted;
 use ayre_proto::deposit::{DATA_MAX, INLETS, INSTRUCTIONS, Message, Protection, Standing, Stored};
 use ayre_proto::units::{Key, PeerId};

@@ -2,14 +2,14 @@
 use super::carry::{Bytes, Carried, DepotEnd};
 use super::message::Deposit;
 use super::reply::{Expected, Reply};
-use crate::connection::{Connection, Executor, active_word};
 use crate::error::{Busy, Fault, PostError, Status};
 use crate::mem::depot::{DepotMemory, Holder};
 use crate::mem::page::Sleeper;
 use crate::mem::region::PeerMemory;
-use crate::ops::{NOTES_PER_OPERATION, Posted as Ended};
-use crate::options::Options;
 use crate::port::Port;
+use crate::port::connection::{Connection, Executor, active_word};
+use crate::port::options::Options;
+use crate::port::posted::{NOTES_PER_OPERATION, Posted as Ended};
 use crate::sync::Ordering;
 use ayre_proto::deposit::message::Posted;
 use ayre_proto::deposit::{DATA_MAX, Form, INLETS, Mask, Message};

@@ -1,11 +1,11 @@
 //! Where an endpoint is found.
 use super::places::{PLACES_BYTES, PLACES_MAX, Places};
-use crate::connection::Name;
 use crate::error::NoLink;
-use crate::job::host_number;
+use crate::link::{Callee, Fingerprint, JobKey, StaticKey};
+use crate::machine::host::number as host_number;
+use crate::peer::agreement::Name;
+use crate::port::setup::PREFIX;
 use crate::random;
-use crate::setup::PREFIX;
-use crate::wire::{Callee, Fingerprint, JobKey, StaticKey};
 use std::net::SocketAddr;
 
 const VERSION: u8 = 4;

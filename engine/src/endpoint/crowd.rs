@@ -3,8 +3,8 @@
 //!
 //! A thread counts for a while after it has polled, and once, however many endpoints it polls. So
 //! an endpoint of this process is no neighbour: whoever polls it is counted anyhow.
-use crate::connection::Name;
-use crate::job::processors::Processors;
+use crate::machine::processors::Processors;
+use crate::peer::agreement::Name;
 use crate::sync::{AtomicU32, Ordering};
 use crate::sys::fork::{self, Shared};
 use std::cell::Cell;

@@ -9,8 +9,8 @@
 //! ```
 use super::incoming::{Body, RECORD};
 use super::replies::{Reply, cost};
-use super::{EndReason, Endpoint, RemoteId};
-use crate::error::{Fault, PostError};
+use super::{Endpoint, RemoteId};
+use crate::error::{EndReason, Fault, PostError};
 use ayre_proto::envelope::{AHEAD_MIN, ALL, LONG_MAX, Record};
 use ayre_proto::limits::UNEXPECTED_MAX;
 use ayre_proto::matching::{Message, Share, Sizes};

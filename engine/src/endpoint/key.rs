@@ -1,7 +1,7 @@
 //! The key of a job: what endpoints of several hosts may share besides their addresses.
 use crate::error::SetupError;
+use crate::link::JobKey;
 use crate::text_file;
-use crate::wire::JobKey;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 

@@ -7,7 +7,7 @@
 //! come back at any instruction), serves, and rests.
 use super::{End, Endpoint};
 use crate::error::SetupError;
-use crate::wire::Alarm;
+use crate::net::alarm::Alarm;
 use rustix::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -127,7 +127,7 @@ impl Endpoint {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::config::Spin;
+    use crate::port::config::Spin;
     use rustix::event::{PollFd, PollFlags, poll};
 
     /// Longer than any test takes.

@@ -5,18 +5,18 @@
 //! be shared with who does, a link is asked for. Where two call each other, the call of the greater
 //! name counts, and a link before a socket; which of two links counts, the links themselves settle.
 use super::ahead::Ahead;
-use super::crowd;
 use super::remote::{Call, Remote, Standing};
 use super::stuck::PATIENCE;
 use super::toucher::Toucher;
-use super::{Address, EndReason, Endpoint, RemoteId};
-use crate::connection::Name;
-use crate::control::Packet;
-use crate::error::{Busy, Fault, PostError, Refusal, SetupError};
+use super::{Address, Endpoint, RemoteId, crowd};
+use crate::error::{Busy, EndReason, Fault, PostError, Refusal, SetupError};
+use crate::link::{Arrived, Unopened};
 use crate::log::tell;
-use crate::setup::{BETWEEN_CALLS, Called, Hello, answers, hear_hello, turn_away};
+use crate::peer::agreement::Name;
+use crate::peer::packet::Packet;
+use crate::port::attach::BegunLink;
+use crate::port::setup::{BETWEEN_CALLS, Called, Hello, answers, hear_hello, turn_away};
 use crate::tuning::{Rings, Share};
-use crate::wire::{Arrived, BegunLink, Unopened};
 use ayre_proto::envelope::LONG_MAX_HERE;
 use ayre_proto::units::PeerId;
 use rustix::fd::{AsFd, OwnedFd};
@@ -533,9 +533,9 @@ impl Endpoint {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::config::Spin;
     use crate::endpoint::{EndpointOptions, Outgoing};
     use crate::mem::span::Spans;
+    use crate::port::config::Spin;
 
     // spec: ENV-16
     #[test]

@@ -15,7 +15,7 @@
 //! | `numbers.rs` | numbers of remotes |
 //! | `remote.rs` | an endpoint that this one knows |
 //! | `meet.rs`, `room.rs` | connections that come about meanwhile, and room for them |
-//! | `reason.rs`, `stuck.rs` | why there is none, and remotes that live and take nothing |
+//! | `latest.rs`, `stuck.rs` | why there is none, and remotes that live and take nothing |
 //! | `ends.rs` | how what was posted has ended |
 //! | `send.rs` | messages on their way out |
 //! | `ahead.rs` | messages that go before they are wanted |
@@ -43,6 +43,7 @@ mod incoming;
 mod kept;
 mod key;
 mod labels;
+mod latest;
 mod lease;
 mod ledger;
 mod links;
@@ -53,7 +54,6 @@ mod origin;
 mod parts;
 mod places;
 mod posted;
-mod reason;
 mod receive;
 mod remote;
 mod replies;
@@ -71,25 +71,27 @@ mod windows;
 
 pub use address::Address;
 pub use ends::{Context, End, Received, TouchKind, Touched, What};
+pub use latest::LatestEnd;
 pub use lease::Lease;
 pub use numbers::{RemoteId, RemoteNames};
 pub use options::EndpointOptions;
 pub use posted::{Found, Receive};
-pub use reason::{EndReason, LatestEnd};
 pub use send::{Outgoing, Sent};
 pub use touch::{Spot, Update, Write};
 pub use windows::{ExposeError, WINDOW_SPANS_MAX, WINDOWS_MAX, Window, Windows};
 
-use crate::config::Spin;
-use crate::connection::{Connection, Name};
-use crate::counters::Counters;
-use crate::error::{Fault, SetupError};
-use crate::job::{host_processors, ranks_here, usable_memory};
+use crate::error::{EndReason, Fault, SetupError};
+use crate::link::JobKey;
 use crate::log::tell;
+use crate::machine::host::{online as host_processors, ranks_here};
+use crate::machine::memory::limit as usable_memory;
+use crate::peer::agreement::Name;
 use crate::port::Port;
+use crate::port::config::Spin;
+use crate::port::connection::Connection;
+use crate::port::counters::Counters;
 use crate::settings;
 use crate::tuning::Trials;
-use crate::wire::JobKey;
 use ayre_proto::heap;
 use ayre_proto::limits::{EAGER_MAX, LANE_LINES_MAX};
 use ayre_proto::matching::{Budget, Matcher, Sizes};

@@ -1,7 +1,8 @@
 //! Numbers of remotes: each has a place, which is another one's when it has gone, and a serial
 //! number, which is never another one's.
 use super::REMOTES_MAX;
-use crate::connection::Name;
+use crate::link::callee::Names;
+use crate::peer::agreement::Name;
 use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -43,18 +44,19 @@ pub struct RemoteNames(Arc<Mutex<Vec<Known>>>);
 /// What stands at a place.
 type Known = Option<(RemoteId, Name)>;
 
+impl Names for RemoteNames {
+    fn has(&self, name: Name) -> bool {
+        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        names.iter().flatten().any(|(_, known)| *known == name)
+    }
+}
+
 impl RemoteNames {
     /// The name of a remote ([`super::Address::name`]), unless its number is stale.
     pub fn of(&self, remote: RemoteId) -> Option<[u64; 2]> {
         let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (known, name) = names.get(remote.index()).copied().flatten()?;
         (known == remote).then_some(name)
-    }
-
-    /// Whether this is one of them.
-    pub(crate) fn has(&self, name: Name) -> bool {
-        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        names.iter().flatten().any(|(_, known)| *known == name)
     }
 
     pub(super) fn set(&self, remote: RemoteId, name: Option<Name>) {

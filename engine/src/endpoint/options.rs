@@ -1,18 +1,19 @@
 //! How an endpoint is opened.
-use super::Address;
-use super::key;
 use super::places::Places;
-use crate::config::{Config, Spin};
-use crate::connection::Mode;
+use super::{Address, key};
 use crate::error::SetupError;
-use crate::job::host_addresses;
+use crate::link::{Callee, JobKey, NetOptions, StaticKey};
 use crate::log::tell;
+use crate::net::chosen::host_addresses;
+use crate::net::faults::Partition;
+use crate::net::interfaces;
 use crate::port::Port;
+use crate::port::config::{Config, Spin};
+use crate::port_range::PortRange;
 use crate::settings;
+use crate::settings::choice::{Ethernet, Mode};
+use crate::settings::plan::Plan;
 use crate::tuning::Tuning;
-use crate::wire::{
-    Callee, Ethernet, JobKey, NetOptions, Partition, Plan, PortRange, StaticKey, interfaces,
-};
 use ayre_proto::envelope::LONG_MAX_HERE;
 use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};

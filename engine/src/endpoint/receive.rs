@@ -10,7 +10,7 @@ use super::{Endpoint, RemoteId};
 use crate::error::Fault;
 use crate::mem::lane::{LaneReceiver, Probe};
 use crate::mem::span::Spans;
-use crate::message::is_due;
+use crate::port::message::is_due;
 use crate::sync::Ordering;
 use crate::tuning::Method;
 use ayre_proto::envelope::{ALL, ENVELOPE_WORDS, Envelope, Record, SHORT_WORDS};

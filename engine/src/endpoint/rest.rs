@@ -1,7 +1,7 @@
 //! Letting others run, and sleeping until something comes.
 use super::{Address, End, Endpoint, POLLS_PER_PAUSE, crowd};
-use crate::bell::ring_own;
-use crate::job::processors::{self, Processors};
+use crate::machine::processors::{self, Processors};
+use crate::mem::bell::ring_own;
 use crate::mem::fence;
 use crate::sys::switches::switches;
 use rustix::fd::{AsFd, BorrowedFd};

@@ -57,7 +57,7 @@ impl Endpoint {
                 || self.port.free_number().is_err());
         if is_full != self.is_full {
             self.is_full = is_full;
-            self.port.let_in_only(is_full.then(|| self.names.clone()));
+            self.port.let_in_only(is_full.then(|| Box::new(self.names.clone()) as _));
         }
     }
 
@@ -104,10 +104,11 @@ impl Endpoint {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::config::Spin;
-    use crate::endpoint::{EndReason, EndpointOptions, Outgoing, Receive};
+    use crate::endpoint::{EndpointOptions, Outgoing, Receive};
+    use crate::error::EndReason;
     use crate::error::{Fault, PostError, Refusal};
     use crate::mem::span::Spans;
+    use crate::port::config::Spin;
     use std::net::Ipv4Addr;
     use std::time::Duration;
 

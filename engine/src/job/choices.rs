@@ -1,9 +1,9 @@
 //! What the user of a job chooses by variables, whatever launcher starts it.
-use super::addresses::addresses_of_user;
-use crate::connection::Mode;
 use crate::error::SetupError;
+use crate::net::chosen::addresses_of_user;
 use crate::settings;
-use crate::wire::{Ethernet, Plan};
+use crate::settings::choice::{Ethernet, Mode};
+use crate::settings::plan::Plan;
 
 /// The variables that every launcher hands on.
 #[derive(Debug)]

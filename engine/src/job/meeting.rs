@@ -7,11 +7,13 @@
 use super::addresses::Whereabouts;
 use super::board::Board;
 use super::choices::Choices;
-use super::secret::{Recipient, random, seal};
-use super::{Beginning, Job, Route, host, wrong};
+use super::secret::{Recipient, seal};
+use super::{Beginning, Job, Route, wrong};
 use crate::error::SetupError;
+use crate::machine::host;
 use crate::port::Port;
-use crate::setup::Listener;
+use crate::port::setup::Listener;
+use crate::random;
 use zeroize::Zeroizing;
 
 /// How every card of this version begins.
@@ -86,7 +88,7 @@ impl std::fmt::Debug for Meeting {
 // spec: LIFE-24, LIFE-25, SEAL-13
 pub(super) fn hold(mut board: Box<dyn Board>, choices: Choices) -> Result<Job, SetupError> {
     let (rank, size) = (board.rank(), board.size());
-    let socket = format!("ayre-{}", *random::<NAME_BYTES>());
+    let socket = format!("ayre-{}", *random::secret::<NAME_BYTES>());
     // Before its name is told, so that whoever knows it can connect.
     let listener = Listener::at_name(&socket)?;
     let recipient = if choices.plain { None } else { Some(Recipient::new()?) };
@@ -129,7 +131,7 @@ impl Meeting {
             let key = self.recipient.as_ref().and_then(|recipient| recipient.open(&sealed));
             return key.ok_or_else(|| wrong("what rank 0 has put up is no key for this rank"));
         }
-        let key = random::<KEY_BYTES>();
+        let key = random::secret::<KEY_BYTES>();
         for (rank, card) in self.cards.iter().enumerate().skip(1) {
             self.board.put(&format!("{KEY_NAME}{rank}"), &seal(&key, &card.protection)?)?;
         }
@@ -218,7 +220,7 @@ mod tests {
     fn card() -> Card {
         Card {
             host: host::identity(),
-            socket: format!("ayre-{}", *random::<NAME_BYTES>()),
+            socket: format!("ayre-{}", *random::secret::<NAME_BYTES>()),
             processors: host::processors(),
             host_name: host::name(),
             protection: Recipient::new().unwrap().public().to_owned(),

@@ -11,32 +11,22 @@
 mod addresses;
 mod barrier;
 mod board;
-mod cgroup;
 mod choices;
 mod folder;
-mod host;
 mod launcher;
 mod meeting;
-pub(crate) mod memory;
 mod pmi;
 mod pmix;
-pub(crate) mod processors;
 mod secret;
 
-pub(crate) use addresses::addresses_of_user;
-pub use addresses::{host_addresses, usable_addresses};
-pub(crate) use host::{
-    network_namespace, number as host_number, online as host_processors, ranks_here,
-};
-pub use memory::limit as usable_memory;
-
-use crate::config::{Config, Spin};
-use crate::connection::Mode;
 use crate::error::{A_PEER, SetupError};
+use crate::link::NetOptions;
 use crate::log::tell;
 use crate::port::Port;
-use crate::setup::{Begun, Listener};
-use crate::wire::{BegunLink, NetOptions};
+use crate::port::attach::BegunLink;
+use crate::port::config::{Config, Spin};
+use crate::port::setup::{Begun, Listener};
+use crate::settings::choice::Mode;
 use addresses::Whereabouts;
 use choices::Choices;
 use folder::Folder;
@@ -110,7 +100,7 @@ impl Port {
         }
         let mut port = Self::open(config)?;
         port.size = job.size;
-        crate::log::set_rank(port.rank());
+        crate::process::set_rank(port.rank());
         port.mesh(&mut job).map_err(|error| port.who_is_missing(error))?;
         tell!(INFO, "joined a job of {} ranks, {} of them on this host", job.size, job.here);
         port.barrier()?;

@@ -15,7 +15,7 @@
 //! ```
 use super::board::{Board, TEXT_CHARS_MAX};
 use super::wrong;
-use crate::control::poll_until;
+use crate::clock::poll_until;
 use crate::error::SetupError;
 use crate::sys::inherited_socket;
 use rustix::event::{PollFd, PollFlags};

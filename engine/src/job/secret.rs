@@ -6,6 +6,7 @@
 //! his own; from him there is no protection without something that ranks have known before.
 use super::wrong;
 use crate::error::SetupError;
+use crate::random::hex;
 use snow::Builder;
 use zeroize::Zeroizing;
 
@@ -26,7 +27,7 @@ pub(super) struct Recipient {
 impl Recipient {
     pub(super) fn new() -> Result<Self, SetupError> {
         let pair = builder().generate_keypair().map_err(failed)?;
-        Ok(Self { public: digits(&pair.public), private: Zeroizing::new(pair.private) })
+        Ok(Self { public: hex(&pair.public), private: Zeroizing::new(pair.private) })
     }
 
     /// 64 digits, which everybody may know.
@@ -52,7 +53,7 @@ pub(super) fn seal(key: &str, public: &str) -> Result<String, SetupError> {
     let mut sealed = [0; SEALED_BYTES];
     let mut handshake = builder.build_initiator().map_err(failed)?;
     let len = handshake.write_message(key.as_bytes(), &mut sealed).map_err(failed)?;
-    Ok(digits(&sealed[..len]))
+    Ok(hex(&sealed[..len]))
 }
 
 fn builder() -> Builder<'static> {
@@ -62,23 +63,6 @@ fn builder() -> Builder<'static> {
 
 fn failed(error: snow::Error) -> SetupError {
     wrong(format!("sealing the job's key: {error}"))
-}
-
-/// A number nobody can guess, as digits.
-pub(super) fn random<const N: usize>() -> Zeroizing<String> {
-    let mut bytes = Zeroizing::new([0; N]);
-    crate::random::fill(&mut *bytes);
-    Zeroizing::new(digits(&*bytes))
-}
-
-fn digits(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        for digit in [byte >> 4, byte & 15] {
-            text.push(char::from_digit(digit.into(), 16).expect("four bits are a digit"));
-        }
-    }
-    text
 }
 
 /// So many bytes from as many pairs of digits; nothing may stand around them.
@@ -103,7 +87,7 @@ mod tests {
     #[test]
     fn only_the_recipient_reads_what_is_sealed_and_only_as_it_was() {
         let (one, other) = (Recipient::new().unwrap(), Recipient::new().unwrap());
-        let key = random::<32>();
+        let key = crate::random::secret::<32>();
         let sealed = seal(&key, one.public()).unwrap();
         assert_eq!(one.open(&sealed), Some(key.clone()));
         assert_eq!(other.open(&sealed), None);

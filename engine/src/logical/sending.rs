@@ -2,7 +2,7 @@
 use super::ends::{Ends, Waiting};
 use crate::active::outgoing::{Outgoing, lay};
 use crate::error::{Busy, Fault, PostError};
-use crate::options::Options;
+use crate::port::options::Options;
 use ayre_proto::active::LONGEST;
 use ayre_proto::active::record::{CHANNEL, Record};
 use ayre_proto::limits::{EAGER_MAX, LINE_PAYLOAD};

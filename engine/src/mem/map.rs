@@ -1,7 +1,7 @@
 //! Mappings of memory files, and memory of the program taken under the same roof.
 use super::private::{self, Instead};
 use crate::error::SetupError;
-use crate::job::memory;
+use crate::machine::memory;
 use crate::sys::{descriptor, longest_file};
 use crate::tuning::{Method, Tuning, Use};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};

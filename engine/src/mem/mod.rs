@@ -34,6 +34,7 @@
 //! its lanes; an initiator sets `active` and then reads the key's generation, a revoking owner
 //! raises the generation and then reads `active`; within one process, a program's thread sets
 //! `inside` and then reads `wanted`, a guest sets `wanted` and then reads `inside` ([`biased`]).
+pub(crate) mod bell;
 pub(crate) mod biased;
 pub(crate) mod bytes;
 pub(crate) mod depot;
@@ -54,6 +55,7 @@ mod model_kick;
 pub(crate) mod page;
 mod private;
 pub(crate) use private::{Instead, watch_forks};
+pub(crate) mod queue;
 pub(crate) mod region;
 pub(crate) mod ring;
 pub(crate) mod span;

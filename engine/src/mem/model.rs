@@ -2,9 +2,10 @@
 //! every value that a load may return.
 //!
 //! The lanes and the fences are the engine's own code over words of loom's. What lies around them,
-//! a few lines of [`crate::direct`], [`crate::wait`], [`crate::responder`], [`crate::mediated`] and
-//! [`crate::job`], is repeated here with the same words in the same order. Data that the protocols
-//! protect is [`Plain`]: loom fails where two accesses to it are not ordered.
+//! a few lines of [`crate::port::direct`], [`crate::port::wait`], [`crate::target`],
+//! [`crate::port::mediated`] and [`crate::job`], is repeated here with the same words in the same
+//! order. Data that the protocols protect is [`Plain`]: loom fails where two accesses to it are not
+//! ordered.
 //!
 //! Each model has mutants, with one ordering, fence or step missing. A model that lets one of them
 //! pass proves nothing, so that fails too.

@@ -1,7 +1,8 @@
 //! A model of kicks, through all interleavings: a control channel on which a port sleeps, a second
 //! thread of the port that takes what has come, and a sender that leaves out a kick where the last
-//! one was not taken. The few lines of [`crate::control`] and [`crate::wait`] that matter are here
-//! in the same order; what the kernel keeps of the channel is under a lock, as there.
+//! one was not taken. The few lines of [`crate::peer::control`] and [`crate::port::wait`] that
+//! matter are here in the same order; what the kernel keeps of the channel is under a lock, as
+//! there.
 //!
 //! A lost wake-up leaves the port asleep with nobody to wake it, which loom reports.
 use super::fence::{self, Fencing};

@@ -2,14 +2,12 @@
 use super::map::{Mapping, Pages, memory_file, round_to_pages, seal_seals, seal_writers};
 use super::word::Word;
 use crate::error::{Fault, SetupError};
-use crate::port::Port;
 use crate::sys::descriptor;
 use ayre_proto::alu::{Atomic, Fetched};
 use ayre_proto::units::{Claim, Key, PeerId, Rights};
 use ayre_proto::xlate::Cover;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
-use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 
 /// How a region is allocated.
@@ -205,29 +203,6 @@ impl Region {
         Self::seal(&fresh_file, self.inner.sealed)?;
         *file.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = fresh_file;
         Ok(())
-    }
-}
-
-impl Port {
-    /// Registers `len` bytes at `base`, memory that the program keeps, for mediated peers.
-    ///
-    /// # Errors
-    /// As [`Port::register`]; [`SetupError::Invalid`] where `base` is not a multiple of eight.
-    ///
-    /// # Safety
-    /// The memory must stay valid for reads and writes until it was deregistered and the region
-    /// and all its clones are gone, and no Rust reference may be used to access it meanwhile.
-    // spec: REG-5
-    pub unsafe fn register_raw(
-        &mut self,
-        base: NonNull<u8>,
-        len: usize,
-    ) -> Result<Region, SetupError> {
-        if len == 0 || !base.cast::<u64>().is_aligned() {
-            return Err(SetupError::invalid("a region begins at a multiple of eight"));
-        }
-        // SAFETY: the caller's promise, word for word.
-        self.register_range(unsafe { Mapping::of_raw(base, len) })
     }
 }
 

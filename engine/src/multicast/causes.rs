@@ -4,7 +4,7 @@ use super::calls::Change;
 use super::club::{Due, port_of};
 use super::content::{Content, Kept, copy_of};
 use crate::active::outgoing::Outgoing;
-use crate::connection::Mode;
+use crate::settings::choice::Mode;
 use arrayvec::ArrayVec;
 use ayre_proto::active::record::GROUP;
 use ayre_proto::group::{Bytes, Effects, Label, MESSAGE_BYTES, Member, Message, SEATS_MAX, View};

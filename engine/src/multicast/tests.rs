@@ -3,8 +3,8 @@ use super::causes::OWED_MAX;
 use super::club::member_at;
 use super::*;
 use crate::active::{Call, Handler, Messenger, id_of};
-use crate::config::Config;
 use crate::port::Port;
+use crate::port::config::Config;
 use ayre_proto::group::{Member, Message, Options};
 use ayre_proto::units::PeerId;
 

@@ -1,8 +1,7 @@
 //! Threads that Ayre starts in a program's process: signals are for the program's own threads.
-use std::io;
 use std::mem::MaybeUninit;
-use std::ptr;
 use std::thread::{Builder, JoinHandle};
+use std::{io, ptr};
 
 /// Starts a thread in which all signals are blocked, from its first instruction on: a handler never
 /// runs there, and a program that waits for a signal in a thread of its own gets it.

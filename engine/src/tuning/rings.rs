@@ -1,6 +1,7 @@
 //! How much memory the rings of this process have together.
 use super::caches::stream_width;
-use crate::job::{memory, ranks_here};
+use crate::machine::host::ranks_here;
+use crate::machine::memory;
 use crate::sync::{Ordering, StaticCounter};
 use ayre_proto::ring::NARROW;
 use std::sync::OnceLock;

@@ -97,8 +97,8 @@ mod tests {
     fn imports_from_below_pass() {
         let files = [
             ("conformance/src/suite.rs", "use crate::world::A;"),
-            ("engine/src/wire/x.rs", "use super::y::Y;\nuse crate::sync;"),
-            ("engine/src/wire/y.rs", "#[cfg(test)]\nmod tests { use super::super::x::X; }"),
+            ("engine/src/link/x.rs", "use super::y::Y;\nuse crate::sync;"),
+            ("engine/src/link/y.rs", "#[cfg(test)]\nmod tests { use super::super::x::X; }"),
         ];
         assert_eq!(found(check, &files), Vec::<String>::new());
     }
@@ -106,13 +106,13 @@ mod tests {
     #[test]
     fn cycles_fail_at_each_of_their_imports() {
         let files = [
-            ("engine/src/wire/x.rs", "\nuse super::y::Y;"),
-            ("engine/src/wire/y/mod.rs", "use crate::wire::x::z::X;"),
-            ("engine/src/wire/x/z.rs", "pub struct X;"),
+            ("engine/src/link/x.rs", "\nuse super::y::Y;"),
+            ("engine/src/link/y/mod.rs", "use crate::wire::x::z::X;"),
+            ("engine/src/link/x/z.rs", "pub struct X;"),
         ];
         let want = ["x.rs:2: `x` imports from `y`", "y/mod.rs:1: `y` imports from `x`"];
         let want =
-            want.map(|what| format!("engine/src/wire/{what}, which closes the cycle `wire: x y`"));
+            want.map(|what| format!("engine/src/link/{what}, which closes the cycle `wire: x y`"));
         assert_eq!(found(check, &files), want);
     }
 

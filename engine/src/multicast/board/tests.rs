@@ -1,6 +1,6 @@
 //! A board between two ports, without their groups.
 use super::*;
-use crate::config::Config;
+use crate::port::config::Config;
 
 const ROOT: Member = Member(1 << 10);
 const GROUP: u32 = 300;

@@ -1,0 +1,75 @@
+//! What is told of remotes that have ended.
+use super::{Endpoint, RemoteId};
+use crate::error::{EndReason, Fault, Tried};
+use crate::link::Unopened;
+use crate::log::tell;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+impl Unopened {
+    /// The same of a remote that was called for so long.
+    pub(super) fn reason(self, waited: Duration) -> EndReason {
+        match self {
+            Self::Refused(why) => EndReason::Refused(why),
+            Self::Version { theirs, ours } => EndReason::Version { theirs, ours },
+            Self::InVain { why: None, tried } => EndReason::Unanswered { waited, tried },
+            Self::InVain { why: Some(why), tried } => EndReason::Doubtful { waited, tried, why },
+            Self::Left => EndReason::Died,
+        }
+    }
+}
+
+/// Which remote of an endpoint has ended last, in words, and why: for those who are told the fault
+/// of an operation by a closure, in which the endpoint cannot be asked.
+#[derive(Clone, Debug, Default)]
+pub struct LatestEnd(Arc<Mutex<Option<(String, EndReason)>>>);
+
+impl LatestEnd {
+    /// The last one, if such ends have this fault.
+    pub fn with(&self, fault: Fault) -> Option<(String, EndReason)> {
+        let latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.clone().filter(|(_, reason)| reason.fault() == fault)
+    }
+
+    fn set(&self, text: String, reason: EndReason) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((text, reason));
+    }
+}
+
+impl Endpoint {
+    /// See [`LatestEnd`].
+    pub fn latest_end(&self) -> LatestEnd {
+        self.latest_end.clone()
+    }
+
+    /// Where a remote of another host is being called, and what came of that so far.
+    // spec: OPEN-32
+    pub fn tried(&self, remote: RemoteId) -> Vec<Tried> {
+        let call = self.known(remote).and_then(|known| known.call_away());
+        call.map_or_else(Vec::new, |call| self.port.tried(call))
+    }
+
+    /// A remote in words: where it is, as far as its address says.
+    pub fn describe(&self, remote: RemoteId) -> String {
+        match self.known(remote) {
+            Some(known) => known.address.in_words(&self.address),
+            None => "an endpoint that is not known".to_owned(),
+        }
+    }
+
+    /// Tells the log, and those who will be told of faults, why a remote ends.
+    // spec: ERR-11, ENV-34
+    #[cold]
+    pub(super) fn tell_end(&self, remote: RemoteId, reason: &EndReason) {
+        let is_used = self.remotes.get(remote.index()).is_some_and(|known| known.is_used());
+        if !is_used && *reason == EndReason::Left {
+            return;
+        }
+        let text = format!("{}: {reason}{}", self.describe(remote), reason.advice());
+        match reason {
+            EndReason::Left => tell!(INFO, "{text}"),
+            _ => tell!(WARN, "{text}"),
+        }
+        self.latest_end.set(text, reason.clone());
+    }
+}

@@ -1,0 +1,380 @@
+//! What calls return when they do not do what was asked.
+mod end_reason;
+mod tried;
+
+pub use self::end_reason::EndReason;
+pub(crate) use self::tried::CHECK;
+pub use self::tried::{Tried, TriedOutcome};
+use crate::port_range::PortRange;
+pub use ayre_proto::fault::{Fault, Status};
+pub use ayre_proto::refusal::Refusal;
+use ayre_proto::units::PeerId;
+use rustix::io::Errno;
+use std::borrow::Cow;
+
+/// What `main` returns, Rust prints by `Debug`: that says what `Display` does, after the rank of
+/// this process in its job.
+// spec: ERR-10
+macro_rules! debug_is_display {
+    ($($error:ty),+) => {
+        $(impl std::fmt::Debug for $error {
+            fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(out, "{}{self}", $crate::process::whose())
+            }
+        })+
+    };
+}
+pub(crate) use debug_is_display;
+
+debug_is_display!(Busy, PostError, ReceiveError, SetupError);
+
+/// There is no room right now. Nothing has happened; the call may be repeated after progress.
+// spec: POST-9
+#[derive(Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Busy {
+    /// The receiver has not taken earlier messages yet.
+    #[error("the receiver's message lane is full")]
+    MessageLaneFull,
+    /// The target has not taken earlier commands or notifications yet.
+    #[error("the target's request lane is full")]
+    RequestLaneFull,
+    /// This port's own notification queue has no room for the operation's notifications.
+    #[error("the local notification queue is full")]
+    NotificationsFull,
+    /// As many operations as a connection holds are under way.
+    #[error("too many operations are under way; progress ends them")]
+    TooManyOutstanding,
+    /// The consumer has not taken earlier records yet.
+    #[error("the remote queue is full")]
+    QueueFull,
+    /// The endpoint has not answered our call yet.
+    #[error("the endpoint is being called, and has not answered yet")]
+    Connecting,
+    /// Somebody has been inside the depot for long, or its owner has frozen it.
+    #[error("the depot is locked")]
+    DepotLocked,
+    /// A messenger keeps as much for its peers as it may.
+    #[error("the messenger's overflow is full")]
+    OverflowFull,
+    /// As much waits for the peer by this channel as may.
+    #[error("the channel's queue is full")]
+    ChannelFull,
+}
+
+impl Busy {
+    /// How many reasons there are.
+    pub(crate) const COUNT: usize = Self::ChannelFull as usize + 1;
+}
+
+/// An operation was not posted.
+// spec: POST-1
+#[derive(Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum PostError {
+    /// No room; try again after progress.
+    #[error("busy: {0}")]
+    Busy(#[from] Busy),
+    /// It can never succeed as asked.
+    #[error("{0}")]
+    Fault(#[from] Fault),
+}
+
+impl PostError {
+    /// Whether trying again later makes sense.
+    pub const fn is_busy(&self) -> bool {
+        matches!(self, Self::Busy(_))
+    }
+}
+
+/// Nothing was received.
+// spec: WAIT-2, MSG-8
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ReceiveError {
+    /// The next message or record is longer than the buffer. It stays where it is.
+    #[error("the next record has {0} bytes, more than the buffer holds")]
+    TooLong(usize),
+    /// A wait ended because this peer died. Reported once for each peer.
+    #[error("peer {} died", .0.index())]
+    PeerDied(PeerId),
+    /// A wait ended because its time was up.
+    #[error("timed out")]
+    TimedOut,
+}
+
+/// Why two endpoints of different hosts cannot open links to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoLink {
+    /// One is reached from its own host only.
+    #[error(
+        "it is of another host, and one of the two is not open to others (AYRE_NET, FI_AYRE_NET)"
+    )]
+    NotOpen,
+    /// One encrypts, the other one does not.
+    #[error(
+        "it has plain links to other hosts and this endpoint has encrypted ones, or the other way \
+         round (AYRE_PROTECTION, FI_AYRE_PROTECTION)"
+    )]
+    Protection,
+    /// They have different keys.
+    #[error(
+        "it has another key for other hosts than this endpoint, or one of the two has none \
+         (AYRE_KEY, FI_AYRE_KEY)"
+    )]
+    Key,
+}
+
+/// A port, connection or region could not be set up.
+#[derive(thiserror::Error)]
+pub enum SetupError {
+    /// A system call failed.
+    #[error("{call}: {errno}{}", advice(call, *errno))]
+    Os {
+        /// Which one.
+        call: &'static str,
+        /// How.
+        errno: Errno,
+    },
+    /// A peer handed over a file that it could shrink, or that is shorter than it says.
+    #[error("the peer's memory file is not sealed or too short")]
+    UnsafeFile,
+    /// A peer said something that no correct peer says.
+    #[error("protocol: {0}")]
+    Protocol(&'static str),
+    /// The peer would not connect.
+    #[error("{peer} refused the connection: {why}")]
+    Refused {
+        /// Which one: its rank, number, path or address.
+        peer: String,
+        /// What it said.
+        why: Refusal,
+    },
+    /// This side would not connect.
+    #[error("no connection with {peer}: {why}")]
+    Rejected {
+        /// With which one.
+        peer: String,
+        /// The reason.
+        why: Refusal,
+    },
+    /// The two sides speak different versions of the formats.
+    #[error(
+        "{peer} speaks version {theirs} of the formats, and this process version {ours}: \
+         both need the same release"
+    )]
+    Version {
+        /// Which one.
+        peer: String,
+        /// Its version.
+        theirs: u64,
+        /// This side's.
+        ours: u64,
+    },
+    /// Another process listens at the path, or what is there is no socket.
+    #[error("{path} is in use")]
+    InUse {
+        /// The path.
+        path: String,
+    },
+    /// The peer has left or died.
+    #[error("{peer} has left or died")]
+    PeerLeft {
+        /// Which one: its rank, number, path or address.
+        peer: String,
+    },
+    /// The launcher's environment is missing or wrong.
+    #[error("{0}")]
+    Environment(String),
+    /// There is not as much memory as is to be made present.
+    #[error(
+        "{wanted} bytes of memory are wanted, and {left} are left to this process, by the limits \
+         of its control groups (memory.max) and by what the machine has: raise those, or use less"
+    )]
+    Memory {
+        /// Bytes that were to be made present.
+        wanted: u64,
+        /// Bytes that can be had.
+        left: u64,
+    },
+    /// No link can be opened with an endpoint of another host.
+    #[error("no link with {peer}: {why}")]
+    NoLink {
+        /// Which one.
+        peer: String,
+        /// The reason.
+        why: NoLink,
+    },
+    /// No port of UDP is left of those that the user has chosen.
+    #[error(
+        "all UDP ports {0} are taken: choose more of them by AYRE_PORTS=first-last \
+         (FI_AYRE_PORTS of MPI programs, --ports of `ayre run`)"
+    )]
+    PortsTaken(PortRange),
+    /// All slots of the translation table, or all peer numbers, are taken.
+    #[error("no free {0}")]
+    Exhausted(Cow<'static, str>),
+    /// The request contradicts itself or a stated limit.
+    #[error("invalid: {0}")]
+    Invalid(Cow<'static, str>),
+    /// The operation names a key that is not alive.
+    #[error("{0}")]
+    Fault(#[from] Fault),
+    /// There is no peer of this number; those that there are, in words.
+    #[error("there is no peer {}; there {there}", .number.index())]
+    NoPeer {
+        /// The number.
+        number: PeerId,
+        /// Which ones there are: `are 2, from 0 to 1`.
+        there: String,
+    },
+    /// The time allowed for set-up was up.
+    #[error("timed out waiting for {0}")]
+    TimedOut(Cow<'static, str>),
+}
+
+/// What a peer is called of which no more than the number is known.
+pub(crate) fn name_of(peer: PeerId) -> String {
+    format!("peer {}", peer.index())
+}
+
+/// What to do about a call that the system has refused.
+pub(crate) fn advice(call: &str, errno: Errno) -> &'static str {
+    match errno {
+        Errno::MFILE => "; the process has as many descriptors as it may (raise `ulimit -n`)",
+        Errno::NFILE => "; the machine has as many open files as it may (sysctl fs.file-max)",
+        Errno::NOMEM | Errno::NOSPC if call.contains("huge") => {
+            "; there are too few huge pages (sysctl vm.nr_hugepages); ordinary ones need none"
+        }
+        Errno::FBIG => {
+            "; files of the process may not be that long, memory among them (`ulimit -f`)"
+        }
+        Errno::BADF => "; the program has closed descriptors that are not its own",
+        Errno::NOMEM => "; memory is short (`ulimit -v`, the control group's memory.max)",
+        Errno::NOSYS | Errno::PERM | Errno::ACCESS | Errno::AFNOSUPPORT => {
+            "; a sandbox may forbid the call (the seccomp profile of a container or a service)"
+        }
+        _ => "",
+    }
+}
+
+/// Whom set-up waits for, where that is not known.
+pub(crate) const A_PEER: &str = "a peer";
+
+/// A peer that has no name yet.
+const THE_PEER: &str = "the peer";
+
+impl SetupError {
+    pub(crate) fn invalid(what: impl Into<Cow<'static, str>>) -> Self {
+        Self::Invalid(what.into())
+    }
+
+    pub(crate) fn exhausted(what: impl Into<Cow<'static, str>>) -> Self {
+        Self::Exhausted(what.into())
+    }
+
+    pub(crate) fn timed_out(waiting_for: impl Into<Cow<'static, str>>) -> Self {
+        Self::TimedOut(waiting_for.into())
+    }
+
+    pub(crate) fn peer_left() -> Self {
+        Self::PeerLeft { peer: THE_PEER.to_owned() }
+    }
+
+    /// The peer has refused the connection.
+    pub(crate) fn refused(why: Refusal) -> Self {
+        Self::Refused { peer: THE_PEER.to_owned(), why }
+    }
+
+    /// This side refuses it.
+    pub(crate) fn rejected(why: Refusal) -> Self {
+        Self::Rejected { peer: THE_PEER.to_owned(), why }
+    }
+
+    /// The peer speaks another version.
+    pub(crate) fn version(theirs: u64, ours: u64) -> Self {
+        Self::Version { peer: THE_PEER.to_owned(), theirs, ours }
+    }
+
+    /// The same, of a peer that has a name.
+    pub(crate) fn of(mut self, name: impl Into<String>) -> Self {
+        if let Self::Refused { peer, .. }
+        | Self::Rejected { peer, .. }
+        | Self::Version { peer, .. }
+        | Self::PeerLeft { peer } = &mut self
+        {
+            *peer = name.into();
+        }
+        self
+    }
+
+    /// Wraps what a system call returned.
+    pub(crate) fn os(call: &'static str) -> impl FnOnce(Errno) -> Self {
+        move |errno| Self::Os { call, errno }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::port::Port;
+    use crate::port::config::Config;
+    use crate::port::queue::Queue;
+    use std::fmt::Debug;
+    use std::time::Duration;
+
+    fn said<T>(result: Result<T, impl Debug>) -> String {
+        let Err(error) = result else { panic!("it is an error") };
+        format!("{error:?}")
+    }
+
+    fn assert_says<T>(result: Result<T, impl Debug>, words: &[&str]) {
+        let said = said(result);
+        words.iter().for_each(|word| assert!(said.contains(word), "no `{word}` in: {said}"));
+    }
+
+    // spec: ERR-10
+    #[test]
+    fn what_main_prints_says_whom_how_long_and_which_limit() {
+        let config = Config::new().setup_timeout(Duration::from_millis(20));
+        let (mut port, mut peer) = Port::pair(config.clone(), config.number(1)).unwrap();
+        let region = peer.alloc(64, Default::default()).unwrap();
+        peer.share(PeerId(0), &region, 0..64, ayre_proto::units::Rights::all(), 7).unwrap();
+        assert_says(
+            port.accept_region(PeerId(1), 8),
+            &["region 8 of peer 1", "0.02 s", "it has shared 7"],
+        );
+        assert_says(port.accept_queue(PeerId(1), 8), &["queue 8", "shared no queue"]);
+        assert_says(port.accept_region(PeerId(99), 8), &["no peer 99", "are 1, from 1 to 1"]);
+        assert_says(port.send(PeerId(1), 0, &[0; 5000]), &["1024 bytes for a message"]);
+        assert_says(port.send(PeerId(1), 0, b""), &["empty"]);
+        assert_says(port.send(PeerId(99), 0, b"a"), &["no peer of this port"]);
+        let most = Queue::CAPACITY_MAX;
+        for bytes in [0, most + 1] {
+            let limits = format!("{bytes} bytes; it has from 1 to {most}");
+            assert_says(port.create_queue(bytes), &[&limits]);
+        }
+        assert_eq!(port.create_queue(most).unwrap().record_max(), most / 2);
+        peer.leave().unwrap();
+        assert_says(port.accept_region(PeerId(1), 8), &["peer 1 has left or died"]);
+    }
+
+    // spec: ERR-10
+    #[test]
+    fn a_call_that_the_system_refuses_comes_with_what_to_do() {
+        for (call, errno, advice) in [
+            ("memfd_create", Errno::PERM, "seccomp"),
+            ("memfd_create", Errno::NOSYS, "seccomp"),
+            ("epoll_create", Errno::MFILE, "`ulimit -n`"),
+            ("mmap of huge pages", Errno::NOMEM, "vm.nr_hugepages"),
+            ("ftruncate of shared memory", Errno::FBIG, "`ulimit -f`"),
+            ("epoll_wait", Errno::BADF, "closed"),
+        ] {
+            assert_says(Err::<(), _>(SetupError::Os { call, errno }), &[call, advice]);
+        }
+    }
+
+    // spec: ERR-10
+    #[test]
+    fn errors_on_the_way_of_data_stay_small() {
+        assert_eq!((size_of::<PostError>(), size_of::<Fault>()), (2, 1));
+        assert_eq!(size_of::<Result<(), PostError>>(), 2);
+    }
+}

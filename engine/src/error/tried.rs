@@ -1,0 +1,168 @@
+//! What came of each address at which a link was asked for: for people who have to find out why
+//! there is none.
+use super::Refusal;
+use rustix::io::Errno;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+/// Addresses of which a text tells.
+const TOLD_MAX: usize = 4;
+
+/// What to look at where nobody has answered.
+pub(crate) const CHECK: &str = "check that firewalls of both hosts and between them let UDP pass \
+    (AYRE_PORTS names the ports, of MPI programs FI_AYRE_PORTS), and name the interfaces that both \
+    reach (AYRE_NET, FI_AYRE_NET)";
+
+/// An address at which a link was asked for, and what came of that.
+// spec: OPEN-32
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tried {
+    /// The address.
+    pub at: SocketAddr,
+    /// How often a link was asked for there.
+    pub opens: u32,
+    /// For how long, since the first time.
+    pub time: Duration,
+    /// What was heard last.
+    pub outcome: TriedOutcome,
+}
+
+/// What was heard last of an address at which a link was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TriedOutcome {
+    /// Nothing.
+    Nothing,
+    /// Somebody there has answered, and then nothing has come any more.
+    Answered,
+    /// Somebody there says no. Where links are encrypted, anybody can have said it.
+    Refused(Refusal),
+    /// The host of the address says that it has no such port (ICMP).
+    PortClosed,
+    /// Somebody says that what goes there does not arrive (ICMP).
+    Undelivered {
+        /// The error that it stands for.
+        errno: Errno,
+        /// Who says it, where that is known: a router, or this host itself.
+        by: Option<IpAddr>,
+    },
+    /// This host has not sent there.
+    NotSent(Errno),
+}
+
+impl TriedOutcome {
+    const fn is_nothing(self) -> bool {
+        matches!(self, Self::Nothing)
+    }
+}
+
+impl fmt::Display for TriedOutcome {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => out.write_str("no answer"),
+            Self::Answered => out.write_str("it has answered, and then not any more"),
+            Self::Refused(why) => write!(out, "refused there: {why}"),
+            Self::PortClosed => out.write_str(
+                "its host says that the port is closed (ICMP): no such process is there, or a \
+                 firewall rejects UDP",
+            ),
+            Self::Undelivered { errno, by: Some(by) } => {
+                write!(out, "{by} says that it does not arrive (ICMP): {errno}")
+            }
+            Self::Undelivered { errno, by: None } => {
+                write!(out, "the network says that it does not arrive (ICMP): {errno}")
+            }
+            Self::NotSent(errno) => {
+                write!(out, "this host has not sent there: {errno}{}", why_unsent(*errno))
+            }
+        }
+    }
+}
+
+/// What is wrong at a host that does not send to an address.
+fn why_unsent(errno: Errno) -> &'static str {
+    match errno {
+        Errno::NETUNREACH | Errno::HOSTUNREACH => ", it has no route there",
+        Errno::PERM | Errno::ACCESS => ", its own firewall or a rule of its routes forbids it",
+        Errno::NETDOWN => ", the interface is down",
+        Errno::NOBUFS => ", the interface takes nothing",
+        _ => "",
+    }
+}
+
+impl fmt::Display for Tried {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { at, opens, time, outcome } = self;
+        match opens {
+            0 => write!(out, "{at} (its turn has not come)"),
+            _ => {
+                write!(out, "{at} (asked {opens} times in {:.1} s: {outcome})", time.as_secs_f32())
+            }
+        }
+    }
+}
+
+impl Tried {
+    /// Several addresses in words: a few, those first of which something was heard.
+    // spec: OPEN-32
+    pub fn in_words(tried: &[Self]) -> String {
+        let mut told: Vec<_> = tried.iter().collect();
+        told.sort_by_key(|tried| tried.outcome.is_nothing());
+        let more = told.split_off(told.len().min(TOLD_MAX)).len();
+        let mut words: Vec<_> = told.iter().map(ToString::to_string).collect();
+        if more > 0 {
+            words.push(format!("and {more} more"));
+        }
+        words.join(", ")
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+impl Tried {
+    /// For tests: that of a host, of which nothing was heard.
+    pub(crate) fn sample(host: u8) -> Self {
+        let (at, time) = (([10, 0, 0, host], 7).into(), Duration::from_secs(12));
+        Self { at, opens: 50, time, outcome: TriedOutcome::Nothing }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    // spec: OPEN-32, ERR-10
+    #[test]
+    fn a_text_names_a_few_addresses_first_those_of_which_something_was_heard() {
+        let mut all: Vec<_> = (1..=9).map(Tried::sample).collect();
+        all[6].outcome = TriedOutcome::PortClosed;
+        all[8].opens = 0;
+        let text = Tried::in_words(&all);
+        let told: Vec<_> = text.match_indices(":7 (").map(|(at, _)| &text[at - 1..at]).collect();
+        assert_eq!(told, ["7", "1", "2", "3"], "{text}");
+        assert!(text.ends_with(", and 5 more"), "{text}");
+        assert!(text.contains("10.0.0.1:7 (asked 50 times in 12.0 s: no answer)"), "{text}");
+        assert!(all[8].to_string().contains("its turn has not come"));
+    }
+
+    // spec: OPEN-32, ERR-10
+    #[test]
+    fn each_outcome_is_told_in_plain_words() {
+        let by = Some([10, 0, 0, 254].into());
+        let undelivered = |by| TriedOutcome::Undelivered { errno: Errno::HOSTUNREACH, by };
+        for (outcome, words) in [
+            (TriedOutcome::Answered, "has answered"),
+            (TriedOutcome::Refused(Refusal::Key), "different keys"),
+            (TriedOutcome::PortClosed, "port is closed"),
+            (undelivered(by), "10.0.0.254 says that it does not arrive (ICMP): No route to host"),
+            (undelivered(None), "does not arrive (ICMP): No route to host"),
+            (TriedOutcome::NotSent(Errno::NETUNREACH), "it has no route there"),
+            (TriedOutcome::NotSent(Errno::PERM), "its own firewall"),
+            (TriedOutcome::NotSent(Errno::NETDOWN), "the interface is down"),
+        ] {
+            let text = Tried { outcome, ..Tried::sample(1) }.to_string();
+            assert!(text.contains(words), "{text}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Peers that are not heard, and what people are told of them.
+//!
+//! Nobody answers for a process that is stopped, nor for one that was killed. But the host of the
+//! latter says that its port is closed, to whoever sends there ("port unreachable"). Others can say
+//! that in its name; so a link asks for it only while it hears nothing.
+use crate::log::tell;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// What people are told of a peer that is not heard.
+#[derive(Debug, Default)]
+pub(super) struct Doubt {
+    is_told: bool,
+}
+
+impl Doubt {
+    /// Nothing was heard for so long. Whether that is news.
+    #[cold]
+    pub(super) fn tell(&mut self, whom: Option<SocketAddr>, silent: Duration) -> bool {
+        let is_news = !std::mem::replace(&mut self.is_told, true);
+        if is_news {
+            let (at, silent) = (place(whom), silent.as_secs_f32());
+            tell!(
+                WARN,
+                "nothing was heard of the port at {at} for {silent:.1} s; what goes there \
+                         waits"
+            );
+        }
+        is_news
+    }
+
+    /// Something is heard again.
+    #[cold]
+    pub(super) fn end(&mut self, whom: Option<SocketAddr>) {
+        if std::mem::take(&mut self.is_told) {
+            tell!(WARN, "the port at {} is heard again", place(whom));
+        }
+    }
+}
+
+fn place(at: Option<SocketAddr>) -> String {
+    at.map_or_else(|| "an unknown address".to_owned(), |at| at.to_string())
+}

@@ -1,0 +1,216 @@
+//! Links that a port is asked for and that are not confirmed, and what it takes to tell who asks.
+use super::handshake::{Gate, Protection};
+use super::opening::{self, Answered, Refused, Unopened};
+use crate::log::tell;
+use aws_lc_rs::hmac::{self, HMAC_SHA256};
+use ayre_proto::link::door::{Door, HALF_OPEN_MAX, Place};
+use ayre_proto::link::open::SetUp;
+use ayre_proto::link::ration::{Ration, Rations};
+use foldhash::quality::FixedState;
+use std::hash::BuildHasher;
+use std::net::{IpAddr, SocketAddr};
+
+/// A cookie is good for so many nanoseconds, and for as many again.
+// spec: OPEN-21
+const EPOCH: u64 = 8_000_000_000;
+
+/// Links that a port is asked for and that are not confirmed.
+#[derive(Debug)]
+pub(crate) struct Entrance {
+    pub(crate) door: Door,
+    /// By place.
+    answers: Vec<Option<Answered>>,
+    gate: Option<Gate>,
+    /// Makes cookies.
+    secret: hmac::Key,
+    groups: FixedState,
+    pub(crate) resets: Ration,
+    /// What is said to addresses of which nothing is known.
+    says: Rations,
+    /// What the log is told.
+    tells: Ration,
+    /// The ports that may not open a link now; none may where this is none.
+    pub(crate) taken: Option<Vec<u16>>,
+    /// Those whose link has ended, as far as the port may not have forgotten them.
+    pub(crate) gone: Vec<u16>,
+    /// Who could not be let in, since the port accepts, whatever it does, and why.
+    pub(crate) turned_away: Option<(SocketAddr, Unopened)>,
+}
+
+impl Entrance {
+    pub(crate) fn new(protection: &Protection, seed: u64, now: u64) -> Self {
+        Self {
+            door: Door::rack(now),
+            answers: (0..HALF_OPEN_MAX).map(|_| None).collect(),
+            gate: match protection {
+                Protection::Sealed(terms) => Some(Gate::new(terms)),
+                Protection::Plain => None,
+            },
+            secret: hmac::Key::new(HMAC_SHA256, &crate::random::bytes::<32>()),
+            groups: FixedState::with_seed(seed),
+            resets: Ration::rack(now),
+            says: Rations::rack(now),
+            tells: Ration::new(4, 1_000_000_000, now),
+            taken: None,
+            gone: Vec::new(),
+            turned_away: None,
+        }
+    }
+
+    /// Ports of these numbers may not open a link from here on; none may where there is no list.
+    pub(crate) fn accept_all_but(&mut self, taken: Option<Vec<u16>>) {
+        if let Some(taken) = &taken {
+            self.gone.retain(|number| taken.contains(number));
+            self.turned_away = None;
+        }
+        self.taken = taken;
+    }
+
+    /// The link with this port has ended.
+    pub(crate) fn on_gone(&mut self, number: u16) {
+        if !self.gone.contains(&number) {
+            self.gone.push(number);
+        }
+    }
+
+    /// Somebody cannot be let in unless one of the two sides is configured otherwise: the log says
+    /// so now and then, and who accepts is told in the end.
+    // spec: OPEN-27
+    pub(crate) fn turn_away(&mut self, at: SocketAddr, why: Unopened, now: u64) {
+        if self.tells.take(now)
+            && let Some(error) = why.rejection(at)
+        {
+            tell!(WARN, "{error}");
+        }
+        self.turned_away = Some((at, why));
+    }
+
+    /// The half-open link of an open that has come before, to the bit.
+    // spec: OPEN-8
+    pub(crate) fn known(&self, open: &[u8]) -> Option<Place> {
+        let place = self.door.with_mark(mark(open))?;
+        let answered = self.answers[place.index()].as_ref()?;
+        (answered.open == open).then_some(place)
+    }
+
+    /// Whether its accept goes again, to this address: at a pace to where it went first, and within
+    /// the bounds of answers to anywhere else.
+    // spec: OPEN-8, OPEN-22
+    pub(crate) fn repeats(&mut self, place: Place, to: SocketAddr, now: u64) -> bool {
+        match &self.answers[place.index()] {
+            Some(answered) if answered.from == to => self.door.repeat(place, now),
+            Some(_) => self.may_say(to, now),
+            None => false,
+        }
+    }
+
+    /// What an open says, if it comes from a holder of the key, where there is one. An endpoint has
+    /// the name that is made of its key.
+    // spec: SEAL-9, SEAL-18
+    pub(crate) fn read(&self, open: &[u8]) -> Result<SetUp, Refused> {
+        let Some(gate) = &self.gate else { return Ok(SetUp::parse(open)?) };
+        let said = gate.read(open)?;
+        let set_up = SetUp::parse(&said.set_up)?;
+        let named = opening::introduction(&set_up).map(|caller| caller.name);
+        match said.by.is_none_or(|by| named == Some(by.name())) {
+            true => Ok(set_up),
+            false => Err(Refused),
+        }
+    }
+
+    /// Whether something may be said to an address of which nothing is known.
+    // spec: OPEN-22
+    pub(crate) fn may_say(&mut self, to: SocketAddr, now: u64) -> bool {
+        self.says.take(self.groups.hash_one(host_of(to)), now)
+    }
+
+    /// What an open from this address is to repeat.
+    // spec: OPEN-21
+    pub(crate) fn cookie(&self, from: SocketAddr, now: u64) -> u64 {
+        self.cookie_of(from, now / EPOCH)
+    }
+
+    /// Whether an open from this address repeats what this port has given to it just now.
+    // spec: OPEN-21
+    pub(crate) fn is_proved(&self, cookie: u64, from: SocketAddr, now: u64) -> bool {
+        let epoch = now / EPOCH;
+        let good = [epoch, epoch.saturating_sub(1)];
+        cookie != 0 && good.iter().any(|epoch| self.cookie_of(from, *epoch) == cookie)
+    }
+
+    fn cookie_of(&self, from: SocketAddr, epoch: u64) -> u64 {
+        let ip = match from.ip() {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+            IpAddr::V6(ip) => ip,
+        };
+        let mut context = hmac::Context::with_key(&self.secret);
+        context.update(&epoch.to_le_bytes());
+        context.update(&ip.octets());
+        context.update(&from.port().to_le_bytes());
+        let tag = context.sign();
+        let (words, _) = tag.as_ref().as_chunks();
+        u64::from_le_bytes(words[0]).max(1)
+    }
+
+    pub(crate) fn keep(&mut self, place: Place, answered: Answered) {
+        self.answers[place.index()] = Some(answered);
+    }
+
+    pub(crate) fn answered(&mut self, place: Place) -> Option<&mut Answered> {
+        self.answers[place.index()].as_mut()
+    }
+
+    pub(crate) fn take(&mut self, place: Place) -> Option<Answered> {
+        self.answers[place.index()].take()
+    }
+}
+
+/// One number for all addresses that a host may have.
+// spec: OPEN-9, OPEN-22
+pub(crate) fn host_of(address: SocketAddr) -> u64 {
+    match address.ip().to_canonical() {
+        IpAddr::V4(ip) => u64::from(ip.to_bits()),
+        // It may have all addresses of a network.
+        IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64,
+    }
+}
+
+/// By which an open is known again: the first bytes of its key on the curve, or its nonce.
+// spec: OPEN-21
+pub(crate) fn mark(open: &[u8]) -> u64 {
+    open.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::link::callee::Callee;
+    use crate::link::handshake::Opening;
+    use crate::link::identity::StaticKey;
+    use crate::link::opening::{Introduction, sample};
+
+    /// An open in a name, of who brings these terms.
+    fn open_in(name: crate::peer::agreement::Name, own: &Protection, callee: &Callee) -> Vec<u8> {
+        let introduction = Introduction { name, pass: callee.pass };
+        let open = sample(1 << 18, introduction);
+        let Protection::Sealed(terms) = callee.protection_for(own) else { panic!("sealed") };
+        Opening::begin(&terms, &open.encode()).1
+    }
+
+    // spec: SEAL-18
+    #[test]
+    fn nobody_opens_in_the_name_of_another_endpoint() {
+        let [called, caller, other] = [(); 3].map(|()| StaticKey::new());
+        let (own_name, other_name) = (caller.fingerprint().name(), other.fingerprint().name());
+        let callee = Callee::new(called.fingerprint(), None, false);
+        let called = Callee::own(called, None, false);
+        let caller = Callee::own(caller, None, false);
+        let entrance = Entrance::new(&called.protection, 1, 0);
+        let open = open_in(own_name, &caller.protection, &callee);
+        assert!(entrance.read(&open).is_ok());
+        for name in [other_name, called.name, [0, 0]] {
+            let open = open_in(name, &caller.protection, &callee);
+            assert!(entrance.read(&open).is_err(), "{name:?}");
+        }
+    }
+}

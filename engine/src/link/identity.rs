@@ -1,0 +1,109 @@
+//! What an endpoint is known by, and proves: a key pair, of which its address has a digest.
+use crate::peer::agreement::Name;
+use aws_lc_rs::digest::{Context, SHA256};
+use snow::Builder;
+use std::fmt;
+use zeroize::Zeroizing;
+
+/// Bytes of a key on the curve.
+pub(super) const PUBLIC_BYTES: usize = 32;
+/// Any handshake on this curve: it is asked for a pair of keys only.
+const PROTOCOL: &str = "Noise_NN_25519_AESGCM_SHA256";
+/// Keep what is made of keys apart from what others may make of them.
+const FINGERPRINT_LABEL: &[u8] = b"ayre identity 1";
+const NAME_LABEL: &[u8] = b"ayre name 1";
+
+/// The key by which others know an endpoint again.
+pub(super) type PublicKey = [u8; PUBLIC_BYTES];
+
+/// A key pair of an endpoint, which is its own as long as the endpoint lives.
+pub(crate) struct StaticKey {
+    private: Zeroizing<Vec<u8>>,
+    fingerprint: Fingerprint,
+}
+
+impl StaticKey {
+    /// A new one.
+    pub(crate) fn new() -> Self {
+        let protocol = PROTOCOL.parse().expect("a protocol that Noise knows");
+        let pair = Builder::new(protocol).generate_keypair().expect("random bytes");
+        let public = pair.public.as_slice().try_into().expect("32 bytes");
+        Self { private: Zeroizing::new(pair.private), fingerprint: Fingerprint::of(public) }
+    }
+
+    pub(super) fn private(&self) -> &[u8] {
+        &self.private
+    }
+
+    /// What others know of it.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+}
+
+impl fmt::Debug for StaticKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StaticKey").finish_non_exhaustive()
+    }
+}
+
+/// What an endpoint's address says of its key. Who has it can tell the endpoint from all others,
+/// and may call it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Fingerprint(pub(crate) [u8; 16]);
+
+impl Fingerprint {
+    /// That of a key.
+    // spec: ENV-10
+    pub(super) fn of(public: &PublicKey) -> Self {
+        Self(digest(FINGERPRINT_LABEL, public))
+    }
+
+    /// What an endpoint of it is called. Those who may look at the sockets of its host see the
+    /// name, and cannot tell the fingerprint.
+    // spec: ENV-10
+    pub(crate) fn name(&self) -> Name {
+        let name = digest(NAME_LABEL, &self.0);
+        let (words, _) = name.as_chunks();
+        [words[0], words[1]].map(u64::from_le_bytes)
+    }
+}
+
+/// Whoever has all of it may call, so it is not printed.
+// spec: SEAL-15
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fingerprint").finish_non_exhaustive()
+    }
+}
+
+fn digest(label: &[u8], bytes: &[u8]) -> [u8; 16] {
+    let mut digest = Context::new(&SHA256);
+    digest.update(label);
+    digest.update(bytes);
+    *digest.finish().as_ref().first_chunk().expect("32 bytes")
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    // spec: ENV-10
+    #[test]
+    fn a_fingerprint_is_of_one_key_and_a_name_of_one_fingerprint() {
+        let [one, other] = [0, 1].map(|_| StaticKey::new());
+        assert_ne!(one.fingerprint(), other.fingerprint());
+        assert_ne!(one.fingerprint().name(), other.fingerprint().name());
+        // As any other tool computes it.
+        assert_eq!(
+            Fingerprint::of(&[7; 32]).0,
+            [
+                0x30, 0x66, 0x0f, 0x03, 0x30, 0xce, 0xa3, 0x87, 0xcd, 0xca, 0x0c, 0x56, 0x1a, 0x94,
+                0xec, 0x9f
+            ]
+        );
+        let name = Fingerprint(*b"0123456789abcdef").name();
+        assert_eq!(name, [0x99a0_c0a8_c005_22b0, 0x99a5_5d89_151f_5c30]);
+        assert!(!format!("{one:?} {:?}", Fingerprint([42; 16])).contains("42"));
+    }
+}

@@ -1,0 +1,92 @@
+//! How long the datagrams of a link may be, and what comes in pieces.
+use super::LinkEnd;
+use crate::link::assembly::Whole;
+use crate::link::seal::{PREFIX_BYTES, TAG_BYTES};
+use crate::log::tell;
+use crate::net::crc::crc32c;
+use crate::net::routes::Way;
+use ayre_proto::lane::Malformed;
+use ayre_proto::link::frame::Header;
+
+/// What every path of a link takes.
+// spec: MTU-1
+pub(crate) const DATAGRAM_LEAST: usize = 512;
+
+/// Bytes that a frame takes in a datagram beside its own.
+pub(crate) const fn sealing(is_sealed: bool) -> usize {
+    if is_sealed { PREFIX_BYTES + TAG_BYTES } else { 0 }
+}
+
+impl LinkEnd {
+    /// Whether the host is to be asked how long datagrams may be.
+    #[inline]
+    pub(crate) fn has_question(&self) -> bool {
+        self.machine.has_question()
+    }
+
+    /// Asks how long datagrams may be on paths that may have become others.
+    // spec: MTU-3
+    #[cold]
+    pub(crate) fn ask_host(&mut self, datagram_max: impl Fn(Way) -> usize, now: u64) {
+        while let Some(path) = self.machine.asks_host() {
+            if let Some(way) = self.line.ways.get(path) {
+                let most = self.frame_in(datagram_max(way));
+                self.machine.on_told(path, most, now);
+            }
+        }
+        self.deadline = now;
+    }
+
+    /// The host has refused a datagram by this way, which takes this much at most.
+    // spec: MTU-2
+    #[cold]
+    pub(crate) fn on_refused(&mut self, way: Way, datagram_max: usize, now: u64) {
+        let most = self.frame_in(datagram_max);
+        for (path, led) in (0..).zip(self.line.ways.iter()) {
+            if led == way {
+                self.machine.on_refused(path, most, now);
+                self.deadline = now;
+            }
+        }
+    }
+
+    /// Bytes of the longest frame in a datagram of so many.
+    fn frame_in(&self, datagram_max: usize) -> u16 {
+        datagram_max.saturating_sub(sealing(self.is_sealed())).min(usize::from(u16::MAX)) as u16
+    }
+
+    /// Bytes of the longest datagram that a path takes whole, and what that was at first.
+    pub(crate) fn datagrams(&self, path: u8) -> [u32; 2] {
+        let lengths = self.machine.lengths();
+        let frames = [lengths.limit(path), lengths.limit_at_opening(path)];
+        frames.map(|bytes| u32::from(bytes) + sealing(self.is_sealed()) as u32)
+    }
+
+    /// Datagrams may be longer than before, or have to be shorter.
+    // spec: MTU-1
+    #[cold]
+    pub(super) fn change_length(&mut self) {
+        let frame_max = self.machine.frame_max();
+        let (way, bytes) = (self.line.ways.get(0), usize::from(frame_max));
+        if let Some(Way { to, .. }) = way.filter(|_| self.line.frames.limit() != u16::MAX) {
+            let bytes = bytes + sealing(self.is_sealed());
+            tell!(INFO, "datagrams to {to} have at most {bytes} bytes from here on");
+        }
+        self.line.frames.set_limit(frame_max);
+    }
+
+    /// A piece has come: the frame, if it is whole with it.
+    // spec: FRAME-12
+    #[cold]
+    pub(super) fn on_piece(
+        &mut self,
+        header: &Header,
+        payload: &[u8],
+        now: u64,
+    ) -> Result<Option<Whole>, Malformed> {
+        if header.check_payload(payload, crc32c).is_err() || !self.machine.on_piece(header, now)? {
+            return Ok(None);
+        }
+        self.assembly.add(header, payload, self.line.frames.room())
+    }
+}

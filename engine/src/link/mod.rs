@@ -1,0 +1,566 @@
+//! The wire: connections with ports of other hosts.
+//!
+//! ```text
+//!   port, responder          lanes, as on one host, in this process's own memory
+//!   carrier                  lanes <-> records                       spec/89
+//!   link_end                 records <-> frames: proto::link         spec/85, 86, 91
+//!   seal                     frames <-> sealed datagrams             spec/88
+//!   net                      datagrams: UDP, Ethernet, simulated;
+//!                            with or without faults                  spec/92
+//! ```
+//!
+//! Everything happens in [`Wire::pump`], which never blocks: the port's thread calls it where it
+//! makes progress, and the engine's thread does where there is one.
+pub(crate) mod ask;
+mod assembly;
+pub(crate) mod callee;
+mod carrier;
+mod counts;
+mod doubt;
+pub(crate) mod drive;
+mod early;
+mod entrance;
+mod frames;
+#[cfg(all(any(test, fuzzing), not(loom)))]
+pub(crate) mod fuzzed;
+mod handshake;
+mod identity;
+pub(crate) mod keeper;
+pub(crate) mod link_end;
+pub(crate) mod links;
+mod look;
+pub(crate) mod opening;
+pub(crate) mod options;
+mod pack;
+mod pcap;
+mod pool;
+mod queues;
+pub(crate) mod report;
+mod seal;
+mod tried;
+mod ways;
+pub(crate) mod window;
+
+use self::ask::Ask;
+pub(crate) use self::callee::Callee;
+pub(crate) use self::frames::FRAMES_MAX;
+pub(crate) use self::handshake::JobKey;
+use self::handshake::Protection;
+pub(crate) use self::identity::{Fingerprint, StaticKey};
+pub(crate) use self::keeper::Keeper;
+use self::link_end::DATAGRAM_LEAST;
+pub(crate) use self::links::Arrived;
+use self::links::{Identity, Links};
+pub use self::look::{WireReports, wire_reports};
+pub(crate) use self::opening::Unopened;
+use self::opening::{Request, Whom};
+pub use self::options::NetOptions;
+use self::pack::Full;
+pub use self::report::{
+    AgainReport, BuffersReport, CreditReport, LinkChannel, LinkLoad, LinkReport, LinkState,
+    NetReport, PathReport, PathState, WireReport,
+};
+use crate::clock::poll_until;
+use crate::error::{SetupError, Tried};
+use crate::mem::page::Sleeper;
+use crate::net::clock::Clock;
+use crate::net::datagram::{Inbox, Net};
+use crate::net::glances::Glances;
+use crate::net::interfaces;
+use crate::net::routes::{self, Place, Way};
+use crate::peer::agreement::Agreement;
+use ayre_proto::link::frame::PATHS_MAX;
+use ayre_proto::link::open::Opening;
+use ayre_proto::link::receive::UNSAID_MAX;
+use ayre_proto::refusal::Refusal;
+use ayre_proto::units::PeerId;
+use rustix::event::{PollFd, PollFlags};
+use rustix::fd::BorrowedFd;
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// Links to other hosts, and the nets that they run over.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    nets: Vec<Box<dyn Net>>,
+    /// Where these are.
+    places: Vec<Place>,
+    /// They are paths of each link.
+    are_paths: bool,
+    glances: Glances,
+    inbox: Inbox,
+    links: Links,
+    clock: Clock,
+    pumped_at: u64,
+    /// The last look has found something.
+    has_come: bool,
+    /// What a datagram has brought was handed on before the link was served.
+    put_off: bool,
+    /// Bytes of the longest datagram that is sent.
+    datagram_max: usize,
+}
+
+/// What a pump has brought.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pumped {
+    /// Records have come from this peer.
+    pub(crate) from: Option<PeerId>,
+    /// A link has ended, or come up, or an opening has.
+    pub(crate) changed: bool,
+}
+
+impl Pumped {
+    /// Whether there is anything for the port.
+    pub(crate) fn any(self) -> bool {
+        self.from.is_some() || self.changed
+    }
+
+    fn and(self, later: Self) -> Self {
+        Self { from: later.from.or(self.from), changed: self.changed || later.changed }
+    }
+}
+
+/// What was counted besides the links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WireCounters {
+    /// Datagrams that belong to no link, or are forged.
+    pub(crate) refused: u64,
+    /// Links that ended because the peer said what no correct one says.
+    pub(crate) malformed: u64,
+    /// Links that ended because the peer was started anew.
+    pub(crate) restarted: u64,
+}
+
+pub(crate) fn lock(wire: &Mutex<Wire>) -> MutexGuard<'_, Wire> {
+    wire.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Wire {
+    /// The links, for those who open and end them.
+    pub(crate) fn links(&mut self) -> &mut Links {
+        &mut self.links
+    }
+
+    /// The time of its nets.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    pub(crate) fn new(
+        (nets, clock): (Vec<Box<dyn Net>>, Clock),
+        identity: Identity,
+        (datagram_max, are_paths): (usize, bool),
+    ) -> Result<Self, SetupError> {
+        let taps = match identity.protection {
+            Protection::Sealed(_) => nets.iter().map(|net| net.tap()).collect::<Option<Vec<_>>>(),
+            Protection::Plain => None,
+        };
+        let mut links = Links::new(identity, nets.len(), clock.chance(), clock.now())?;
+        links.taps = taps.map(Into::into);
+        for (outbox, net) in links.outboxes.iter_mut().zip(&nets) {
+            outbox.hints = net.hints();
+        }
+        let known = interfaces::all();
+        let place = |at: SocketAddr| {
+            let found = known.iter().find(|found| found.ip == at.ip());
+            Place { at, prefix: found.map_or(0, |found| found.prefix) }
+        };
+        let places: Vec<_> = nets.iter().map(|net| place(net.local())).collect();
+        let glances = Glances::at_each(if are_paths { 1 } else { nets.len() });
+        Ok(Self {
+            nets,
+            places,
+            are_paths,
+            glances,
+            inbox: Inbox::new(),
+            links,
+            clock,
+            pumped_at: 0,
+            has_come: false,
+            put_off: false,
+            datagram_max,
+        })
+    }
+
+    /// Datagrams that belong to no link, or are forged.
+    pub(crate) fn refused(&self) -> u64 {
+        self.links.counters.refused
+    }
+
+    /// What to sleep on.
+    pub(crate) fn nets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.nets.iter().map(|net| net.as_fd())
+    }
+
+    /// Whether ports must wake whoever pumps.
+    pub(crate) fn announce_sleep(&self, asleep: bool) {
+        self.links.page.set_asleep(Sleeper::Port, asleep);
+        self.links.page.set_asleep(Sleeper::Engine, asleep);
+    }
+
+    /// A number by chance, as [`Chance::number`](chance::Chance::number).
+    pub(crate) fn chance(&self) -> u64 {
+        self.links.chance.number()
+    }
+
+    /// Nanoseconds of this wire's clock.
+    fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    /// One poll's share: sends what ports have published and takes what has come, with the peer
+    /// where something came last and one other in turn.
+    // spec: PROG-4
+    pub(crate) fn pump(&mut self) -> Pumped {
+        let now = self.now();
+        let (came, count) = self.receive(now, false);
+        // What has come goes to the program at once: it may answer, and so acknowledge.
+        let is_little = count < UNSAID_MAX as usize;
+        self.put_off = came.from.is_some() && is_little && !self.put_off;
+        if self.put_off {
+            return came;
+        }
+        let served = self.links.serve_in_turn(now);
+        self.send(now);
+        self.has_looked(Clock::looked);
+        came.and(served)
+    }
+
+    /// The same with all peers.
+    pub(crate) fn pump_all(&mut self) -> Pumped {
+        let pumped = self.pump_each();
+        self.has_looked(Clock::looked);
+        pumped
+    }
+
+    /// The same, by somebody who does so for the port.
+    // spec: WIRE-7
+    fn tend(&mut self) -> Pumped {
+        let pumped = self.pump_each();
+        self.has_looked(Clock::tended);
+        pumped
+    }
+
+    /// Tells a simulation until when there is nothing more to do, unless something comes.
+    #[inline]
+    fn has_looked(&mut self, tell: impl FnOnce(&Clock, Option<u64>)) {
+        if matches!(self.clock, Clock::Simulated(_)) {
+            let due = self.due();
+            tell(&self.clock, due);
+        }
+    }
+
+    fn pump_each(&mut self) -> Pumped {
+        let now = self.now();
+        let (came, _) = self.receive(now, true);
+        let served = self.links.serve_all(now);
+        self.send(now);
+        came.and(served)
+    }
+
+    /// The same, if nobody has done so for this long.
+    pub(crate) fn pump_if_idle(&mut self, idle: Duration) -> Pumped {
+        let is_idle = self.now().saturating_sub(self.pumped_at) >= idle.as_nanos() as u64;
+        if is_idle { self.pump_all() } else { Pumped::default() }
+    }
+
+    /// Whoever pumps is about to sleep: says first what it would have to wake for in a moment, as
+    /// that takes long where processors are busy.
+    // spec: WIRE-15
+    pub(crate) fn settle(&mut self) {
+        let now = self.now();
+        self.links.settle_all(now);
+        self.send(now);
+    }
+
+    /// When the next pump is due though nothing comes.
+    pub(crate) fn deadline(&mut self) -> Option<Instant> {
+        let due = self.due();
+        self.clock.instant(due)
+    }
+
+    /// The same, by this wire's clock.
+    fn due(&mut self) -> Option<u64> {
+        let nets = self.nets.iter().filter_map(|net| net.deadline());
+        nets.chain([self.links.deadline()]).min().filter(|at| *at != u64::MAX)
+    }
+
+    /// The port has published something for this peer: it goes at once if nothing is under way to
+    /// the peer, and else together with what is published until an answer comes or a poll is made.
+    // spec: WIRE-6
+    pub(crate) fn nudge(&mut self, peer: PeerId) {
+        if self.links.is_urgent(peer) {
+            let now = self.now();
+            self.links.load(peer, now);
+            self.send(now);
+        }
+    }
+
+    /// See [`Links::has_room`].
+    pub(crate) fn has_room(&self, peer: PeerId, answered: bool, len: usize) -> bool {
+        self.links.has_room(peer, answered, len)
+    }
+
+    /// See [`Links::room`].
+    pub(crate) fn room(&self, peer: PeerId) -> usize {
+        self.links.room(peer)
+    }
+
+    /// See [`Links::post`].
+    pub(crate) fn post(
+        &mut self,
+        peer: PeerId,
+        request: &impl Ask,
+        data: (usize, impl FnOnce(&mut [u8])),
+    ) -> Result<(), Full> {
+        self.links.post(peer, request, data)
+    }
+
+    /// See [`Links::push_out`].
+    pub(crate) fn push_out(&mut self, peer: PeerId) {
+        let now = self.now();
+        self.links.push_out(peer, now);
+        self.send(now);
+    }
+
+    /// See [`Links::resync`].
+    pub(crate) fn resync(&mut self, peer: PeerId) {
+        let now = self.now();
+        self.links.resync(peer, now);
+        self.send(now);
+    }
+
+    /// See [`Links::ask`].
+    pub(crate) fn ask(&mut self, peer: PeerId) {
+        self.links.ask(peer);
+    }
+
+    /// See [`Links::release`].
+    pub(crate) fn release(&mut self, peer: PeerId) {
+        self.links.release(peer);
+    }
+
+    /// Brings what was posted to the other sides, for so long, and leaves them.
+    // spec: LINK-20
+    pub(crate) fn linger(&mut self, patience: Duration) {
+        let end = Instant::now() + patience;
+        self.links.leave_all();
+        loop {
+            self.pump_all();
+            if self.links.is_deserted() {
+                return;
+            }
+            if Instant::now() >= end {
+                // Whoever still listens need not wait for silence.
+                self.links.abort_all();
+                self.pump_all();
+                return;
+            }
+            let until = self.deadline().map_or(end, |due| due.min(end));
+            let nets = self.nets();
+            let mut fds: Vec<_> =
+                nets.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+            if poll_until(&mut fds, until).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Whether its port is found at any one of its addresses, which are no paths.
+    pub(crate) fn is_at_any(&self) -> bool {
+        !self.are_paths
+    }
+
+    /// Asks a port that is open at all of these addresses for a link of several paths, for so long:
+    /// its index. Where this port is found at several places, one path is all that there can be,
+    /// and so it is where the other one is found at more than a link has paths.
+    // spec: LIFE-36
+    pub(crate) fn ask_for_link(
+        &mut self,
+        whom: Whom,
+        to: &[SocketAddr],
+        patience: Duration,
+    ) -> Result<usize, SetupError> {
+        if self.is_at_any() || to.len() > usize::from(PATHS_MAX) {
+            return self.ask_at_any(whom, to, patience);
+        }
+        let mut ways = opening::ways(self.nets.len(), to);
+        // There is no way between IPv4 and IPv6.
+        ways.retain(|way| self.nets[way.net].local().is_ipv4() == way.to.is_ipv4());
+        if ways.is_empty() {
+            return self.ask_at_any(whom, to, patience);
+        }
+        let longest = self.longest(&mut ways, true)?;
+        self.ask_by((ways, false), whom, longest, patience)
+    }
+
+    fn ask_by(
+        &mut self,
+        (ways, is_race): (Vec<Way>, bool),
+        whom: Whom,
+        datagram_max: usize,
+        patience: Duration,
+    ) -> Result<usize, SetupError> {
+        let now = self.now();
+        let give_up = now.saturating_add(patience.as_nanos() as u64);
+        self.links.ask_for(Request::new(whom, (ways, is_race), datagram_max, give_up), now)
+    }
+
+    /// What the opening of a link has come to, if anything: the link, or why there is none. With
+    /// that it is given up.
+    pub(crate) fn conclude(&mut self, index: usize) -> Option<Result<Arrived, Unopened>> {
+        let ended = self.links.outcome(index)?;
+        if ended == Opening::Accepted {
+            return Some(self.links.take_opened(index).ok_or(Unopened::Left));
+        }
+        let is_endpoint = self.links.is_endpoint();
+        let tried = self.tried(index);
+        let why = Unopened::of((ended, self.links.refusal(index)), tried, is_endpoint);
+        self.links.give_up(index);
+        Some(Err(why))
+    }
+
+    /// The same of all links that are asked for.
+    pub(crate) fn tried_of_all(&self) -> Vec<Tried> {
+        self.links.tried_of_all(self.now())
+    }
+
+    /// See [`Links::tried`].
+    pub(crate) fn tried(&self, index: usize) -> Vec<Tried> {
+        self.links.tried(index, self.now())
+    }
+
+    /// Asks a port or an endpoint that may be found at any of these addresses, for so long: the
+    /// index of its link.
+    // spec: OPEN-30
+    pub(crate) fn ask_at_any(
+        &mut self,
+        whom: Whom,
+        to: &[SocketAddr],
+        patience: Duration,
+    ) -> Result<usize, SetupError> {
+        for (place, net) in self.places.iter_mut().zip(&self.nets) {
+            place.at = net.local();
+        }
+        let mut ways = routes::ways(&self.places, to, interfaces::source_to);
+        if ways.is_empty() {
+            // One of the two has IPv4 alone and the other one IPv6 alone, for example.
+            let own: Vec<_> = self.places.iter().map(|place| place.at.ip()).collect();
+            let to: Vec<_> = to.iter().map(SocketAddr::ip).collect();
+            return Err(SetupError::Environment(format!(
+                "no address of this host, of {own:?}, goes with one of the other host's, {to:?}"
+            )));
+        }
+        let longest = self.longest(&mut ways, false)?;
+        self.ask_by((ways, true), whom, longest, patience)
+    }
+
+    /// How long datagrams may be on all of these ways, all of which are paths; or on one of them.
+    /// Those on which they may not be long enough are left out.
+    ///
+    /// # Errors
+    /// No way is left.
+    // spec: MTU-1, OPEN-31
+    fn longest(&self, ways: &mut Vec<Way>, are_paths: bool) -> Result<usize, SetupError> {
+        let (mut all, mut any, mut longest) = (usize::MAX, 0, 0);
+        let to = ways.first().map(|way| way.to);
+        ways.retain(|way| {
+            let here = self.nets[way.net].datagram_max(way.to);
+            longest = longest.max(here);
+            let is_enough = here >= DATAGRAM_LEAST;
+            if is_enough {
+                (all, any) = (all.min(here), any.max(here));
+            }
+            is_enough
+        });
+        if ways.is_empty() {
+            let peer = to.map_or_else(|| "the peer".to_owned(), |to| to.to_string());
+            return Err(SetupError::Rejected { peer, why: Refusal::PathMtu(longest as u32) });
+        }
+        Ok(if are_paths { all } else { any }.min(self.datagram_max))
+    }
+
+    /// Who could not be let in since this port accepts, and why.
+    pub(crate) fn turned_away(&self) -> Option<(SocketAddr, Unopened)> {
+        self.links.entrance.turned_away.clone()
+    }
+
+    /// Ports of these numbers may not open a link while this one accepts; none may where it does
+    /// not.
+    pub(crate) fn accept_all_but(&mut self, taken: Option<Vec<u16>>) {
+        self.links.entrance.accept_all_but(taken);
+    }
+
+    /// See [`Links::adopt`].
+    pub(crate) fn adopt(&mut self, arrived: Arrived, peer: PeerId) -> Agreement {
+        self.links.adopt(arrived, peer)
+    }
+
+    /// Before anything is done by the clock, so that nobody is taken for silent whose word waits.
+    /// Says how many datagrams came, too.
+    fn receive(&mut self, now: u64, all: bool) -> (Pumped, usize) {
+        let (mut pumped, mut count, mut is_emptied) = (Pumped::default(), 0, true);
+        self.pumped_at = now;
+        let Self { nets, inbox, links, datagram_max, glances, has_come, .. } = self;
+        let all = glances.are_due(now, all);
+        links.looks.look(now);
+        for (index, net) in nets.iter_mut().enumerate() {
+            if !all && !glances.is_heard(index, now) {
+                continue;
+            }
+            inbox.clear();
+            net.receive(inbox, now);
+            if !inbox.is_empty() {
+                count += inbox.len();
+                glances.on_heard(index, now);
+            }
+            // Behind a lone datagram after a silence nobody has looked for others.
+            is_emptied &= !inbox.is_full() && (inbox.len() != 1 || *has_come);
+            for number in 0..inbox.len() {
+                let (to, datagram) = inbox.get(number);
+                let longest = || net.datagram_max(to).min(*datagram_max);
+                pumped =
+                    pumped.and(links.on_datagram((Way { net: index, to }, longest), datagram, now));
+            }
+        }
+        *has_come = count > 0;
+        if is_emptied {
+            links.looks.emptied();
+        }
+        (pumped, count)
+    }
+
+    fn send(&mut self, now: u64) {
+        let mut has_refused = false;
+        for (net, outbox) in self.nets.iter_mut().zip(&mut self.links.outboxes) {
+            if !outbox.is_empty() {
+                if let Some(to) = outbox.doubted.take() {
+                    net.check_address(to);
+                }
+                net.send(outbox, now);
+                has_refused |= outbox.has_refused();
+            }
+        }
+        if has_refused || self.links.has_questions {
+            self.look_at_lengths(now);
+        }
+    }
+
+    /// Asks the host how long datagrams may be, where it has refused some, or where links lose
+    /// them.
+    // spec: MTU-2, MTU-3
+    #[cold]
+    fn look_at_lengths(&mut self, now: u64) {
+        let Self { nets, links, datagram_max, .. } = self;
+        let longest = |way: Way| nets[way.net].datagram_max(way.to).min(*datagram_max);
+        for net in 0..nets.len() {
+            for (to, len) in links.outboxes[net].take_refused() {
+                let way = Way { net, to };
+                // Whatever the host says it takes, it has not taken that.
+                links.on_refused(way, longest(way).min(len - 1), now);
+            }
+        }
+        links.ask_host(longest, now);
+    }
+}

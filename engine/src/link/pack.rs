@@ -1,0 +1,31 @@
+//! What takes records into frames.
+use ayre_proto::link::frame::{Channel, RecordKind};
+
+/// A frame has no room for a record, nor may another one be begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full;
+
+/// Where records go.
+pub(crate) trait Pack {
+    /// Appends a record of `len` bytes, which `fill` writes, to a frame of the channel.
+    fn pack(
+        &mut self,
+        channel: Channel,
+        head: (RecordKind, u32),
+        len: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<(), Full>;
+    /// Longest record.
+    fn longest(&self) -> usize;
+    /// Longest record that goes whole by the link's paths.
+    fn whole(&self) -> usize;
+    /// Longest record that is worth packing next on a channel: what fills the frame that is being
+    /// filled up, or else a new one.
+    fn share(&self, channel: Channel) -> usize;
+    /// Whether a record of `len` bytes finds room on a channel.
+    fn has_room(&self, channel: Channel, len: usize) -> bool;
+    /// A channel on which a frame is about to go anyway.
+    fn begun(&self) -> Option<Channel>;
+    /// Nanoseconds.
+    fn now(&self) -> u64;
+}

@@ -1,0 +1,423 @@
+//! What a port tells of its links and nets: numbers that are counted anyway, copied out.
+use super::link_end::LinkEnd;
+use super::pool::Counts;
+use super::{Wire, WireCounters, lock};
+use crate::net::datagram::{Net, NetCounters};
+use ayre_proto::link::WINDOW;
+use ayre_proto::link::congestion::ONE;
+use ayre_proto::link::end::End;
+use ayre_proto::link::frame::Channel;
+use ayre_proto::link::life::State;
+use ayre_proto::link::paths::{self, PathId, Paths};
+use ayre_proto::units::PeerId;
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use std::sync::Mutex;
+
+/// Of the report as text: raised when a field changes its meaning or goes.
+const FORMAT: u32 = 1;
+
+/// What a port that is open to other hosts tells of its links and nets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct WireReport {
+    /// Of this report, as text.
+    pub format: u32,
+    /// Number of the process, as it sees itself.
+    pub process: u32,
+    /// The program's name.
+    pub program: String,
+    /// The port's number; in a job, its rank.
+    pub number: usize,
+    /// Nanoseconds since the port was opened to other hosts: two reports give rates.
+    pub clock_ns: u64,
+    /// Links with ports of other hosts.
+    pub links: Vec<LinkReport>,
+    /// What frames travel over, by path.
+    pub nets: Vec<NetReport>,
+    /// Buffers for frames that come.
+    #[serde(default)]
+    pub buffers: BuffersReport,
+    /// Datagrams that belong to no link, or are forged.
+    pub refused: u64,
+    /// Links that ended because the peer said what no correct one says.
+    pub malformed: u64,
+    /// Links that ended because the peer was started anew.
+    #[serde(default)]
+    pub restarted: u64,
+}
+
+/// One end of a link. Counts only ever grow; they begin with the link.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LinkReport {
+    /// The number of the port at the other end.
+    pub peer: usize,
+    /// Whether it is open.
+    pub state: LinkState,
+    /// Whether its frames are encrypted and authenticated.
+    pub is_sealed: bool,
+    /// Of a link between two endpoints of one host, why they do not share memory.
+    #[serde(default)]
+    pub detour: Option<String>,
+    /// The ways that its frames take.
+    pub paths: Vec<PathReport>,
+    /// New frames with a payload that were sent.
+    pub sent: u64,
+    /// Frames of ours that arrived.
+    pub arrived: u64,
+    /// Frames that were sent again.
+    pub again: AgainReport,
+    /// Warm resets that either side has begun.
+    #[serde(default)]
+    pub resyncs: u64,
+    /// Frames without a payload that were sent.
+    pub told: u64,
+    /// Frames that came more than once.
+    pub repeated: u64,
+    /// Frames whose data was put in place before earlier ones had come.
+    #[serde(default)]
+    pub early: u64,
+    /// Frames that came and are not of this link.
+    pub foreign: u64,
+    /// Frames that came and say what no correct peer says.
+    pub malformed: u64,
+    /// Smoothed round trip in nanoseconds; none before the first answer.
+    pub round_trip_ns: Option<u64>,
+    /// Its variation, likewise.
+    pub variation_ns: Option<u64>,
+    /// Retransmission timeout in nanoseconds.
+    pub timeout_ns: u64,
+    /// Congestion window in frames.
+    pub window: f64,
+    /// Frames that were sent and have not arrived, as far as is known.
+    pub in_flight: u32,
+    /// Room in each direction, by channel.
+    pub credit: Vec<CreditReport>,
+    /// Nanoseconds for which nothing was heard of the peer.
+    pub silent_ns: u64,
+}
+
+/// What is on a link at this moment: what a program can ask for at each step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LinkLoad {
+    /// Frames with a payload that were sent since the link began, those sent again included.
+    pub sent: u64,
+    /// Frames that are under way, or ready to go.
+    pub waiting: u32,
+    /// Frames that may be under way at a time.
+    pub window: u32,
+    /// Bytes of a frame.
+    pub frame: u32,
+    /// Smoothed round trip in nanoseconds; 0 before the first answer.
+    pub round_trip_ns: u64,
+    /// The shortest round trip of late, likewise.
+    pub shortest_ns: u64,
+}
+
+/// Whether a link is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum LinkState {
+    /// This side knows of the link, and has heard nothing over it yet.
+    Opening,
+    /// Both sides have been heard.
+    Open,
+    /// This side has left, and waits for the other to have heard of it.
+    Closing,
+    /// There is no link any more.
+    Closed,
+}
+
+/// Frames that were sent again, by why they were taken for lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AgainReport {
+    /// Later ones of the same path have arrived.
+    pub overtaken: u64,
+    /// The peer has asked for them.
+    pub asked_for: u64,
+    /// Nothing was heard of them for the retransmission timeout.
+    pub timed_out: u64,
+    /// They were under way at a warm reset.
+    pub resynced: u64,
+}
+
+/// A way through the network from one of our addresses to one of the peer's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PathReport {
+    /// Our address.
+    pub from: SocketAddr,
+    /// The peer's address.
+    pub to: SocketAddr,
+    /// Whether it takes frames.
+    pub state: PathState,
+    /// Frames that it was chosen for.
+    pub sent: u64,
+    /// Frames that arrived.
+    pub delivered: u64,
+    /// Frames that were lost.
+    pub lost: u64,
+    /// Times that it was taken out.
+    pub deaths: u64,
+    /// Times that it was taken back.
+    pub returns: u64,
+    /// Bytes of the longest datagram that it takes whole, as far as is known; 0 is not told.
+    #[serde(default)]
+    pub datagram: u32,
+    /// The same when the link was opened.
+    #[serde(default)]
+    pub datagram_at_opening: u32,
+}
+
+/// Whether a path takes frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum PathState {
+    /// It does.
+    Live,
+    /// It does, because there is no better one.
+    Suspect,
+    /// It is probed until it answers again.
+    Dead,
+}
+
+/// Room on a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CreditReport {
+    /// Which channel.
+    pub channel: LinkChannel,
+    /// New frames that may be sent, as far as the receiver has room.
+    pub room: u32,
+    /// Frames to come that have a buffer here.
+    pub given: u32,
+}
+
+/// Buffers for frames that come, counted: the rest of them is free.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct BuffersReport {
+    /// Buffers of the port.
+    pub in_all: u32,
+    /// Those that links have: credit that their peers may use, and frames that are not taken.
+    pub given: u32,
+    /// Those that are kept for links to come.
+    pub reserved: u32,
+}
+
+/// A channel of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkChannel {
+    /// Records that need nothing of the other side.
+    Posted,
+    /// Records that need a response.
+    NonPosted,
+    /// Responses.
+    Response,
+}
+
+/// What a net has counted since it was opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct NetReport {
+    /// The address that peers send to.
+    pub address: SocketAddr,
+    /// Datagrams that the system took.
+    pub sent: u64,
+    /// Their payloads' bytes.
+    pub sent_bytes: u64,
+    /// Datagrams that came.
+    pub received: u64,
+    /// Their payloads' bytes.
+    pub received_bytes: u64,
+    /// Datagrams that could not go, or that a fault was meant to lose.
+    pub dropped: u64,
+    /// System calls that sent, tried to send, received or found nothing.
+    pub calls: u64,
+    /// How often the system took no more datagrams for now.
+    pub full: u64,
+    /// Errors that the system reported and that change nothing.
+    pub hints: u64,
+}
+
+/// Whose report it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Owner {
+    pub(super) process: u32,
+    pub(super) program: String,
+    pub(super) number: PeerId,
+}
+
+impl Owner {
+    /// This process's port of this number.
+    pub(crate) fn this(number: PeerId) -> Self {
+        let program = std::env::current_exe().ok();
+        let program = program.as_deref().and_then(|path| path.file_name());
+        let program = program.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        Self { process: std::process::id(), program, number }
+    }
+
+    /// The wire is locked for one link at a time, so that whoever asks holds nobody up.
+    // spec: WIRE-8
+    pub(crate) fn report(&self, wire: &Mutex<Wire>) -> WireReport {
+        let links = links(wire);
+        let wire = lock(wire);
+        let WireCounters { refused, malformed, restarted } = wire.links.counters;
+        WireReport {
+            format: FORMAT,
+            process: self.process,
+            program: self.program.clone(),
+            number: self.number.index(),
+            clock_ns: wire.now(),
+            links,
+            nets: wire.nets.iter().map(|net| net_report(&**net)).collect(),
+            buffers: buffers(&wire),
+            refused,
+            malformed,
+            restarted,
+        }
+    }
+}
+
+fn buffers(wire: &Wire) -> BuffersReport {
+    let Counts { in_all, given, reserved } = wire.links.pool.counts();
+    BuffersReport { in_all, given, reserved }
+}
+
+pub(crate) fn links(wire: &Mutex<Wire>) -> Vec<LinkReport> {
+    let mut place = 0;
+    let next = || {
+        let (found, report) = lock(wire).report_from(place)?;
+        place = found + 1;
+        Some(report)
+    };
+    std::iter::from_fn(next).collect()
+}
+
+impl Wire {
+    /// What is on the link with a peer; none where there is no link.
+    pub(crate) fn load(&self, peer: PeerId) -> Option<LinkLoad> {
+        self.links.open(peer).map(link_load)
+    }
+
+    /// The link at this place or at the next one that has one.
+    fn report_from(&self, place: usize) -> Option<(usize, LinkReport)> {
+        let (place, link) = self.links.open_from(place)?;
+        Some((place, self.link_report(link)))
+    }
+
+    fn link_report(&self, link: &LinkEnd) -> LinkReport {
+        let machine = &link.machine;
+        let counters = *machine.counters();
+        LinkReport {
+            peer: link.peer.index(),
+            state: link_state(link),
+            is_sealed: link.is_sealed(),
+            detour: link.detour.as_deref().map(str::to_owned),
+            paths: self.paths(link),
+            sent: counters.sent,
+            arrived: counters.arrived,
+            again: AgainReport {
+                overtaken: counters.overtaken,
+                asked_for: counters.asked_for,
+                timed_out: counters.timed_out,
+                resynced: counters.resynced,
+            },
+            resyncs: counters.resyncs,
+            told: counters.told,
+            repeated: counters.repeated,
+            early: link.early,
+            foreign: counters.foreign,
+            malformed: counters.malformed,
+            round_trip_ns: machine.rtt().smoothed(),
+            variation_ns: machine.rtt().variation(),
+            timeout_ns: machine.rtt().timeout(),
+            window: f64::from(machine.window()) / f64::from(ONE),
+            in_flight: Channel::ALL.iter().map(|one| machine.sender(*one).in_flight()).sum(),
+            credit: Channel::ALL.iter().map(|channel| credit(machine, *channel)).collect(),
+            silent_ns: self.now().saturating_sub(machine.heard_at()),
+        }
+    }
+
+    fn paths(&self, link: &LinkEnd) -> Vec<PathReport> {
+        let paths = link.machine.paths();
+        let report = |(number, way): (u8, crate::net::routes::Way)| {
+            let id = PathId::new(number)?;
+            let paths::Counters { sent, delivered, lost, deaths, returns } = paths.counters(id)?;
+            let (from, to) = (self.nets.get(way.net)?.local(), way.to);
+            let state = path_state(paths, id);
+            let [datagram, datagram_at_opening] = link.datagrams(number);
+            Some(PathReport {
+                from,
+                to,
+                state,
+                sent,
+                delivered,
+                lost,
+                deaths,
+                returns,
+                datagram,
+                datagram_at_opening,
+            })
+        };
+        (0..).zip(link.ways()).filter_map(report).collect()
+    }
+}
+
+fn link_load(link: &LinkEnd) -> LinkLoad {
+    let machine = &link.machine;
+    let counters = machine.counters();
+    let again = counters.overtaken + counters.asked_for + counters.timed_out + counters.resynced;
+    LinkLoad {
+        sent: counters.sent + again,
+        waiting: machine.in_flight() + link.ready() as u32,
+        window: (machine.window() / ONE).clamp(1, WINDOW),
+        frame: link.record_max() as u32,
+        round_trip_ns: machine.rtt().smoothed().unwrap_or(0),
+        shortest_ns: machine.rtt().shortest().unwrap_or(0),
+    }
+}
+
+fn link_state(link: &LinkEnd) -> LinkState {
+    match link.state() {
+        State::Open if link.is_confirmed() => LinkState::Open,
+        State::Open => LinkState::Opening,
+        State::Closing => LinkState::Closing,
+        State::Closed(_) => LinkState::Closed,
+    }
+}
+
+fn path_state(paths: &Paths, id: PathId) -> PathState {
+    match (paths.is_live(id), paths.is_suspect(id)) {
+        (true, false) => PathState::Live,
+        (true, true) => PathState::Suspect,
+        (false, _) => PathState::Dead,
+    }
+}
+
+fn credit(machine: &End, channel: Channel) -> CreditReport {
+    let receiver = machine.receiver(channel);
+    CreditReport {
+        channel: match channel {
+            Channel::Posted => LinkChannel::Posted,
+            Channel::NonPosted => LinkChannel::NonPosted,
+            Channel::Response => LinkChannel::Response,
+        },
+        room: machine.sender(channel).room(),
+        given: receiver.limit().wrapping_sub(receiver.expected()),
+    }
+}
+
+fn net_report(net: &dyn Net) -> NetReport {
+    let counted = net.counters();
+    let NetCounters { sent, sent_bytes, received, received_bytes, .. } = counted;
+    let NetCounters { dropped, calls, full, hints, .. } = counted;
+    let address = net.local();
+    NetReport { address, sent, sent_bytes, received, received_bytes, dropped, calls, full, hints }
+}

@@ -1,0 +1,80 @@
+//! What came of each way by which a link was asked for.
+pub(crate) use crate::error::{Refusal, Tried, TriedOutcome};
+use crate::net::hints::Hint;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// How often and since when a link was asked for by one way, and what the peer has said there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Fate {
+    opens: u32,
+    since: u64,
+    word: Option<Word>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Word {
+    Answered,
+    Refused(Refusal),
+}
+
+impl Fate {
+    /// An open is due.
+    pub(crate) fn ask(&mut self, now: u64) {
+        if self.opens == 0 {
+            self.since = now;
+        }
+        self.opens = self.opens.saturating_add(1);
+    }
+
+    /// Somebody has answered.
+    pub(crate) fn answered(&mut self) {
+        self.word = Some(Word::Answered);
+    }
+
+    /// Somebody has refused.
+    pub(crate) fn refused(&mut self, why: Refusal) {
+        if why != Refusal::Unknown || self.word.is_none() {
+            self.word = Some(Word::Refused(why));
+        }
+    }
+
+    /// The same of an address of which the network has said this last.
+    pub(crate) fn told(&self, at: SocketAddr, hint: Option<Hint>, now: u64) -> Tried {
+        let outcome = match (self.word, hint) {
+            (Some(Word::Answered), _) => TriedOutcome::Answered,
+            (Some(Word::Refused(why)), _) => TriedOutcome::Refused(why),
+            (None, Some(hint)) => hint.into(),
+            (None, None) => TriedOutcome::Nothing,
+        };
+        let time = if self.opens == 0 { 0 } else { now.saturating_sub(self.since) };
+        Tried { at, opens: self.opens, time: Duration::from_nanos(time), outcome }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    const AT: ([u8; 4], u16) = ([10, 0, 0, 1], 7);
+    const UNSENT: Hint = Hint::NotSent(Errno::NETUNREACH);
+
+    /// A peer says more than the network does, and a reason more than none.
+    // spec: OPEN-32
+    #[test]
+    fn what_a_peer_says_is_told_before_what_the_network_says() {
+        let mut fate = Fate::default();
+        let told = |fate: &Fate, hint| fate.told(AT.into(), hint, 9_000).outcome;
+        assert_eq!(told(&fate, None), TriedOutcome::Nothing);
+        assert_eq!(told(&fate, Some(UNSENT)), TriedOutcome::NotSent(Errno::NETUNREACH));
+        fate.refused(Refusal::Key);
+        fate.refused(Refusal::Unknown);
+        assert_eq!(told(&fate, Some(UNSENT)), TriedOutcome::Refused(Refusal::Key));
+        fate.answered();
+        assert_eq!(told(&fate, Some(UNSENT)), TriedOutcome::Answered);
+        [4_000, 5_000].into_iter().for_each(|now| fate.ask(now));
+        let tried = fate.told(AT.into(), None, 9_000);
+        assert_eq!((tried.opens, tried.time), (2, Duration::from_nanos(5_000)));
+    }
+}

@@ -1,0 +1,369 @@
+//! UDP, and beside it frames straight over Ethernet, past the system's IP and UDP: a short datagram
+//! takes half the time, and to find that none has come takes no call.
+//!
+//! ```text
+//!   trains, long ones, and all to ports that are not known to hear frames --> UDP
+//!   one or two short ones ---- to ports that are ---------------------------> frames
+//! ```
+//!
+//! It needs the right to open packet sockets (CAP_NET_RAW), and frames reach hosts of the same
+//! Ethernet only. Addresses stay those of IP and UDP, so that a link does not notice; see spec/92
+//! for the format.
+mod ears;
+mod frames;
+mod ring;
+mod sieve;
+
+use super::datagram::{DATAGRAM_MAX, Inbox, Net, NetCounters, Outbox};
+use super::hints::Hints;
+use super::udp::{RETRY_NANOS, Udp};
+use crate::sys::descriptor;
+use arrayvec::ArrayVec;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use ears::Ears;
+use frames::{BATCH_MAX, Fate, Frames, Look, QUESTION_BYTES};
+use ring::SLOTS;
+
+/// Datagrams from which on a train goes by UDP: the system takes and gives it whole, in the time of
+/// a few frames.
+const TRAIN_MIN: usize = 3;
+/// Datagrams that come by UDP in one look, from which on they are taken for a part of a stream.
+const STREAM_MIN: usize = 16;
+/// The time between two looks at UDP where nothing has come by it lately, and looks in vain after
+/// something has come until it is so.
+const LOOK_NANOS: u64 = 20_000;
+const WARM_LOOKS: u32 = 64;
+/// Packet sockets of a host with which there is one more: each of them is asked about each frame.
+// spec: LIM-1
+const SOCKETS_MAX: usize = 16;
+/// Questions that are answered at most in so long a time.
+const ANSWERS_MAX: u32 = 16;
+const ANSWERS_NANOS: u64 = 1_000_000;
+/// Bytes of an answer: the number of its question, a MAC, and nothing. Fewer than any datagram of a
+/// link has.
+const ANSWER_BYTES: usize = 16;
+
+const MAC_BYTES: usize = 6;
+/// Bytes of Ethernet's header.
+const ETHERNET_BYTES: usize = 2 * MAC_BYTES + 2;
+
+/// An Ethernet address.
+type Mac = [u8; MAC_BYTES];
+
+/// An address as IPv6 has it.
+fn sixth(address: IpAddr) -> Ipv6Addr {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
+    }
+}
+
+/// A UDP port, and a packet socket.
+#[derive(Debug)]
+pub(crate) struct Packet {
+    udp: Udp,
+    beside: Beside,
+    ears: Ears,
+    /// Can be read when either socket can.
+    epoll: OwnedFd,
+    /// What came last came as a frame.
+    by_frame: bool,
+    /// When UDP was looked at last, and looks at it that are made at each poll, because something
+    /// has come.
+    looked_at: u64,
+    warm: u32,
+    /// UDP has left no room for frames when both were looked at last.
+    owes_frames: bool,
+    /// Since when questions are counted, and how many there were.
+    answers: (u64, u32),
+    /// Set while the system takes no more.
+    retry: Option<u64>,
+}
+
+/// The packet socket.
+#[derive(Debug)]
+enum Beside {
+    /// There will be one, if there can be, when a short datagram is first sent after one has come:
+    /// to an address that leads nowhere, frames are of no use either.
+    Later {
+        has_come: bool,
+    },
+    Open(Box<Frames>),
+    /// There can be none.
+    Never,
+}
+
+impl Packet {
+    /// Opens a UDP port at an address, beside which there may be frames; port 0 has the system
+    /// choose one.
+    ///
+    /// # Errors
+    /// As [`Udp::bind`].
+    pub(crate) fn beside(address: SocketAddr) -> io::Result<Self> {
+        let udp = Udp::bind(address)?;
+        // Nothing is faster than the loopback interface there.
+        let beside = if address.ip().is_loopback() {
+            Beside::Never
+        } else {
+            Beside::Later { has_come: false }
+        };
+        Self::with(udp, beside)
+    }
+
+    /// The same, where there must be frames.
+    ///
+    /// # Errors
+    /// No interface has the address, it is not one of Ethernet, the port is in use, or this process
+    /// may not open packet sockets.
+    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+        let udp = Udp::bind(address)?;
+        let frames = Frames::open(udp.local())?;
+        let mut packet = Self::with(udp, Beside::Never)?;
+        packet.open(frames)?;
+        Ok(packet)
+    }
+
+    fn with(udp: Udp, beside: Beside) -> io::Result<Self> {
+        let epoll = descriptor::epoll()?;
+        epoll::add(&epoll, udp.as_fd(), EventData::new_u64(0), EventFlags::IN)?;
+        Ok(Self {
+            udp,
+            beside,
+            ears: Ears::default(),
+            epoll,
+            by_frame: false,
+            looked_at: 0,
+            warm: 0,
+            owes_frames: false,
+            answers: (0, 0),
+            retry: None,
+        })
+    }
+
+    fn open(&mut self, frames: Frames) -> io::Result<()> {
+        epoll::add(&self.epoll, &frames.socket, EventData::new_u64(0), EventFlags::IN)?;
+        self.beside = Beside::Open(Box::new(frames));
+        Ok(())
+    }
+
+    /// Frames have the address in them, and go by the interface that had it.
+    // spec: NET-16
+    #[cold]
+    fn begin_anew(&mut self) {
+        (self.beside, self.ears) = (Beside::Later { has_come: false }, Ears::default());
+        self.by_frame = false;
+    }
+
+    /// Tries once to open the packet socket: who may not does without, and so does who comes when
+    /// there are many, as the system shows each frame to each of them.
+    #[cold]
+    fn try_to_open(&mut self) {
+        self.beside = Beside::Never;
+        if frames::sockets_here() < SOCKETS_MAX
+            && let Ok(frames) = Frames::open(self.udp.local())
+        {
+            let _ = self.open(frames);
+        }
+    }
+
+    /// Sends the front of the outbox, one call; says whether the system takes more.
+    fn send_front(&mut self, outbox: &mut Outbox, now: u64) -> bool {
+        let macs = self.macs(outbox, now);
+        match &mut self.beside {
+            Beside::Open(frames) if !macs.is_empty() => match frames.send(outbox, &macs) {
+                Fate::Gone => true,
+                Fate::Full => false,
+                Fate::TooLong => self.send_too_long(outbox),
+            },
+            _ => self.udp.send_front(outbox).is_ok(),
+        }
+    }
+
+    /// The first datagram is too long for a frame: UDP finds out whether for all else, too.
+    // spec: MTU-2
+    #[cold]
+    fn send_too_long(&mut self, outbox: &mut Outbox) -> bool {
+        if let Some((to, bytes)) = outbox.iter().next()
+            && let Beside::Open(frames) = &mut self.beside
+        {
+            self.ears.shorten(to, frames.longest(to).min(bytes.len() - 1));
+        }
+        self.udp.send_front(outbox).is_ok()
+    }
+
+    /// Where those at the front go that go as frames, which may be none.
+    // spec: NET-7
+    fn macs(&mut self, outbox: &Outbox, now: u64) -> ArrayVec<Mac, BATCH_MAX> {
+        let none = ArrayVec::new();
+        let Some(train) = outbox.front(TRAIN_MIN, DATAGRAM_MAX) else { return none };
+        if train.count >= TRAIN_MIN {
+            return none;
+        }
+        if let Beside::Later { has_come: true } = self.beside {
+            self.try_to_open();
+        }
+        let Beside::Open(frames) = &mut self.beside else { return none };
+        if !frames.is_near(train.to.ip()) {
+            return none;
+        }
+        if let Some(question) = self.ears.question(train.to, now, || frames.longest(train.to)) {
+            let is_deaf = question.1.is_none() && self.ears.has_gone_deaf(train.to, now);
+            if is_deaf && !frames.is_at_home(now) {
+                self.begin_anew();
+                return none;
+            }
+            frames.ask(train.to, question);
+        }
+        let alone = outbox.iter().take(train.count.max(outbox.alone()).min(BATCH_MAX));
+        alone.map_while(|(to, bytes)| self.ears.mac(to, bytes.len(), now)).collect()
+    }
+
+    fn receive_udp(&mut self, inbox: &mut Inbox, now: u64) {
+        let is_due = now.saturating_sub(self.looked_at) >= LOOK_NANOS;
+        if self.by_frame && self.warm == 0 && !is_due {
+            return;
+        }
+        self.looked_at = now;
+        let before = inbox.len();
+        self.udp.receive(inbox, now);
+        if let Beside::Later { has_come } = &mut self.beside {
+            *has_come |= inbox.len() > before;
+        }
+        if !matches!(self.beside, Beside::Open(_)) {
+            return;
+        }
+        if inbox.len() - before >= STREAM_MIN {
+            // Nearly always all of it is from one port.
+            self.ears.on_stream(inbox.get(before).0, now);
+        }
+        for index in (before..inbox.len()).rev() {
+            let (from, datagram) = inbox.get(index);
+            if let Some(answer) = read_answer(datagram)
+                && self.ears.on_answer(from, answer, now)
+            {
+                inbox.remove(index);
+            }
+        }
+        if inbox.len() > before {
+            (self.by_frame, self.warm) = (false, WARM_LOOKS);
+        } else {
+            self.warm = self.warm.saturating_sub(1);
+        }
+    }
+
+    fn receive_frames(&mut self, inbox: &mut Inbox, now: u64) {
+        let Beside::Open(frames) = &mut self.beside else { return };
+        // No more than wait at a time: frames that are of no use could go on for ever.
+        for _ in 0..SLOTS {
+            match frames.receive_one(inbox, |from, mac| self.ears.takes(from, mac, now)) {
+                Look::Datagram => self.by_frame = true,
+                Look::Question(from, number) => {
+                    if is_within_bounds(&mut self.answers, now) {
+                        if !frames.is_at_home(now) {
+                            return self.begin_anew();
+                        }
+                        if !self.udp.say(from, &answer(number, frames.mac())) {
+                            return self.check_address(from);
+                        }
+                        self.ears.on_told(from, now, || frames.longest(from));
+                    }
+                }
+                Look::Foreign => {}
+                Look::Nothing => return,
+            }
+        }
+    }
+}
+
+impl Net for Packet {
+    fn send(&mut self, outbox: &mut Outbox, now: u64) {
+        self.retry = None;
+        while !outbox.is_empty() {
+            if !self.send_front(outbox, now) {
+                self.retry = Some(now + RETRY_NANOS);
+                return;
+            }
+        }
+    }
+
+    // spec: NET-11
+    fn receive(&mut self, inbox: &mut Inbox, now: u64) {
+        if std::mem::take(&mut self.owes_frames) {
+            self.receive_frames(inbox, now);
+            self.receive_udp(inbox, now);
+        } else {
+            self.receive_udp(inbox, now);
+            self.owes_frames = inbox.is_full();
+            self.receive_frames(inbox, now);
+        }
+    }
+
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        self.retry
+    }
+
+    fn local(&self) -> SocketAddr {
+        self.udp.local()
+    }
+
+    fn datagram_max(&self, to: SocketAddr) -> usize {
+        self.udp.datagram_max(to)
+    }
+
+    fn check_address(&mut self, to: SocketAddr) {
+        let before = self.udp.local();
+        self.udp.check_address(to);
+        if self.udp.local() != before && matches!(self.beside, Beside::Open(_)) {
+            self.begin_anew();
+        }
+    }
+
+    fn hints(&self) -> Hints {
+        self.udp.hints()
+    }
+
+    fn counters(&self) -> NetCounters {
+        match &self.beside {
+            Beside::Open(frames) => self.udp.counters().and(frames.counters()),
+            _ => self.udp.counters(),
+        }
+    }
+}
+
+/// What is said by UDP where a question was heard as a frame.
+// spec: NET-7
+fn answer(number: u64, mac: Mac) -> [u8; ANSWER_BYTES] {
+    let mut answer = [0; ANSWER_BYTES];
+    answer[..QUESTION_BYTES].copy_from_slice(&number.to_le_bytes());
+    answer[QUESTION_BYTES..][..MAC_BYTES].copy_from_slice(&mac);
+    answer
+}
+
+/// The number of the question, and the MAC.
+// spec: NET-7
+fn read_answer(datagram: &[u8]) -> Option<(u64, Mac)> {
+    let (number, rest) = datagram.split_first_chunk()?;
+    let (mac, rest) = rest.split_first_chunk()?;
+    (rest == [0; 2]).then_some((u64::from_le_bytes(*number), *mac))
+}
+
+/// Whether another question may be answered, of which there are only so many at a time: whoever
+/// asks chooses to whom the answer goes.
+fn is_within_bounds((since, count): &mut (u64, u32), now: u64) -> bool {
+    if now.saturating_sub(*since) >= ANSWERS_NANOS {
+        (*since, *count) = (now, 0);
+    }
+    *count += 1;
+    *count <= ANSWERS_MAX
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

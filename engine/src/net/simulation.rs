@@ -1,0 +1,348 @@
+//! Simulated networks: ports of one process, and a clock that only their looks drive.
+//!
+//! ```text
+//!   port a        port b         each sends and looks, by polls, as over any network
+//!     |  seat       |  seat
+//!     v             v
+//!   field: now, flights by when they are due, what has arrived and was not taken
+//! ```
+//!
+//! Time stands still while any port has something to do. Once each has looked in vain, it goes on
+//! to the next moment at which something is due: a datagram arrives, or a timer of a link's ends.
+//! So what a program computes takes no time, and the same polls, plans and seeds take the same
+//! course, however busy the machine is.
+//!
+//! A port whose program does not poll would stop the time for all others. Those that have looked
+//! for long in vain look for it instead (WIRE-7), and then time goes no faster than the system's:
+//! nobody is taken for dead because the program of another port is fast.
+mod field;
+
+use self::field::Field;
+use super::datagram::{DATAGRAM_MAX, Inbox, Net, NetCounters, Outbox};
+use crate::error::SetupError;
+use crate::mem::bell::own_bell;
+use crate::sys::descriptor;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+use std::{fmt, io};
+
+/// A network in this process's memory, with a clock of its own. Clones are the same network.
+///
+/// Ports join it by [`NetOptions::simulated`](crate::NetOptions::simulated), or all at once by
+/// [`Simulation::mesh`]. They do what they do over any network: the same links, frames, repair,
+/// encryption. A datagram arrives a fixed time after it was sent; losses, jitter and rates are
+/// those of a port's plan ([`NetOptions::faults`](crate::NetOptions::faults)).
+///
+/// Time stands still while a port has something to do, and jumps to what is due next once all have
+/// looked in vain. Where one thread polls all ports, the same program with the same seeds takes the
+/// same course, which [`Simulation::course`] shows; calls that block, engine threads and several
+/// threads work too, but in whatever order the system runs them. What is no business of the
+/// network keeps the system's clock: timeouts that calls are given, groups that adapt.
+// spec: NET-8, NET-9, NET-10
+#[derive(Clone)]
+pub struct Simulation {
+    world: Arc<World>,
+}
+
+struct World {
+    latency: u64,
+    field: Mutex<Field>,
+}
+
+impl World {
+    fn field(&self) -> MutexGuard<'_, Field> {
+        self.field.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Simulation {
+    /// A network over which a datagram takes so long, without the faults that a port may add.
+    pub fn new(latency: Duration) -> Self {
+        Self::with_seed(latency, 0)
+    }
+
+    /// The same, with a seed from which everything follows that its ports leave to chance: the
+    /// numbers of links, of their first frames, of members of groups.
+    pub fn with_seed(latency: Duration, seed: u64) -> Self {
+        let latency = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
+        Self { world: Arc::new(World { latency, field: Mutex::new(Field::new(seed)) }) }
+    }
+
+    /// The time since the network began, by its clock.
+    pub fn now(&self) -> Duration {
+        Duration::from_nanos(self.world.field().now())
+    }
+
+    /// Datagrams that have arrived.
+    pub fn datagrams(&self) -> u64 {
+        self.world.field().arrived()
+    }
+
+    /// A fingerprint of when datagrams have arrived, from where, to where and how long they were:
+    /// of two runs of one program that have the same, links have done the same.
+    pub fn course(&self) -> u64 {
+        self.world.field().course()
+    }
+
+    /// A place for one more port.
+    pub(crate) fn take_seat(&self) -> Result<Arc<Seat>, SetupError> {
+        let bell = Arc::new(own_bell()?);
+        let number = self.world.field().seat(bell.clone());
+        Ok(Arc::new(Seat { world: self.world.clone(), number, bell }))
+    }
+}
+
+impl fmt::Debug for Simulation {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Simulation").field("now", &self.now()).finish_non_exhaustive()
+    }
+}
+
+/// What others look after, in the place of a port's program that does not.
+pub(crate) trait Tend: fmt::Debug + Send + Sync {
+    /// Looks, unless somebody does just now.
+    fn tend(&self);
+
+    /// Whether the port sleeps, and so will look when it is woken.
+    fn is_asleep(&self) -> bool;
+}
+
+/// One port's place in a simulation; it is free again when this is dropped.
+pub(crate) struct Seat {
+    world: Arc<World>,
+    number: usize,
+    /// Rung when the port has something to do.
+    bell: Arc<OwnedFd>,
+}
+
+impl Seat {
+    pub(super) fn now(&self) -> u64 {
+        self.world.field().now()
+    }
+
+    /// When a sleeper is to look again.
+    pub(super) fn instant(&self) -> Instant {
+        self.world.field().wake_by(self.number)
+    }
+
+    /// The port has looked. Looks for those that have not for long, too.
+    pub(super) fn looked(&self, due: Option<u64>) {
+        let neglected = {
+            let mut field = self.world.field();
+            field.looked(self.number, due);
+            if field.go_on() { Vec::new() } else { field.neglected() }
+        };
+        neglected.iter().for_each(|tended| tended.tend());
+    }
+
+    /// Somebody else has looked for the port.
+    pub(super) fn tended(&self, due: Option<u64>) {
+        self.world.field().tended(self.number, due);
+    }
+
+    /// A number that follows from the simulation's seed, the seat, and how many were asked for.
+    pub(super) fn chance(&self) -> u64 {
+        self.world.field().chance(self.number)
+    }
+
+    /// From here on others may look for the port.
+    pub(crate) fn tend(&self, tended: Arc<dyn Tend>) {
+        self.world.field().tend(self.number, Some(tended));
+    }
+
+    /// From here on nobody else does.
+    pub(crate) fn tend_no_more(&self) {
+        let tended = self.world.field().tend(self.number, None);
+        // Outside the lock, which the wire takes that may go with it.
+        drop(tended);
+    }
+
+    /// Takes an address; port 0 has a free one chosen.
+    ///
+    /// # Errors
+    /// The address is taken.
+    pub(crate) fn bind(self: &Arc<Self>, at: SocketAddr) -> io::Result<Simulated> {
+        // Whoever watches several addresses of a port watches several descriptors.
+        let bell = descriptor::copy(&*self.bell)?;
+        let local = self.world.field().bind(self.number, at).ok_or(io::ErrorKind::AddrInUse)?;
+        Ok(Simulated { seat: self.clone(), local, bell, counters: NetCounters::default() })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let gone = self.world.field().leave(self.number);
+        drop(gone);
+    }
+}
+
+impl fmt::Debug for Seat {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("Seat").field(&self.number).finish()
+    }
+}
+
+/// An address in a simulated network.
+#[derive(Debug)]
+pub(crate) struct Simulated {
+    seat: Arc<Seat>,
+    local: SocketAddr,
+    /// The port's.
+    bell: OwnedFd,
+    counters: NetCounters,
+}
+
+impl Net for Simulated {
+    fn send(&mut self, outbox: &mut Outbox, _now: u64) {
+        let mut field = self.seat.world.field();
+        for (to, bytes) in outbox.iter() {
+            let is_sent =
+                field.launch(self.seat.number, self.seat.world.latency, (self.local, to), bytes);
+            self.counters.dropped += u64::from(!is_sent);
+            self.counters.sent += u64::from(is_sent);
+            self.counters.sent_bytes += if is_sent { bytes.len() as u64 } else { 0 };
+        }
+        outbox.clear();
+    }
+
+    fn receive(&mut self, inbox: &mut Inbox, _now: u64) {
+        let mut field = self.seat.world.field();
+        while let Some(room) = inbox.room() {
+            let Some((from, bytes)) = field.take(self.local) else { return };
+            room[..bytes.len()].copy_from_slice(&bytes);
+            inbox.accept(from, bytes.len(), bytes.len());
+            self.counters.received += 1;
+            self.counters.received_bytes += bytes.len() as u64;
+        }
+    }
+
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        None
+    }
+
+    fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    fn datagram_max(&self, _to: SocketAddr) -> usize {
+        DATAGRAM_MAX
+    }
+
+    fn counters(&self) -> NetCounters {
+        self.counters
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use std::collections::BTreeSet;
+
+    const LATENCY: Duration = Duration::from_micros(3);
+
+    fn net(simulation: &Simulation) -> Simulated {
+        let seat = simulation.take_seat().expect("a seat");
+        seat.bind(([10, 0, 0, 1], 0).into()).expect("an address")
+    }
+
+    fn can_be_read(net: &Simulated) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(net.as_fd(), PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).expect("a descriptor");
+        !fds[0].revents().is_empty()
+    }
+
+    fn send(net: &mut Simulated, to: SocketAddr) {
+        let mut outbox = Outbox::new();
+        outbox.push(to, |bytes| bytes.extend_from_slice(b"datagram"));
+        net.send(&mut outbox, 0);
+    }
+
+    // spec: NET-8, NET-9, NET-10
+    #[test]
+    fn what_arrives_wakes_until_it_is_taken() {
+        let simulation = Simulation::new(LATENCY);
+        let [mut near, mut far] = [net(&simulation), net(&simulation)];
+        [&near, &far].into_iter().for_each(|net| net.seat.looked(None));
+        send(&mut near, far.local());
+        assert!(!can_be_read(&far), "it is on its way");
+        // The first look ends what was done before.
+        (0..2).for_each(|_| near.seat.looked(None));
+        assert_eq!((simulation.now(), can_be_read(&far)), (LATENCY, true));
+        let mut inbox = Inbox::new();
+        far.receive(&mut inbox, 0);
+        let (from, bytes) = inbox.get(0);
+        assert_eq!((from, &*bytes), (near.local(), &b"datagram"[..]));
+        far.seat.looked(None);
+        assert!(!can_be_read(&far));
+    }
+
+    // spec: NET-9
+    #[test]
+    fn what_is_due_wakes_and_nothing_else_does() {
+        let simulation = Simulation::new(LATENCY);
+        let [near, far] = [net(&simulation), net(&simulation)];
+        far.seat.looked(Some(7000));
+        near.seat.looked(Some(9000));
+        assert_eq!(simulation.now(), Duration::from_nanos(7000));
+        assert!(can_be_read(&far) && !can_be_read(&near));
+        (0..8).for_each(|_| near.seat.looked(None));
+        assert_eq!(simulation.now(), Duration::from_nanos(7000), "it waits for the far one");
+        far.seat.looked(None);
+        assert!(!can_be_read(&far));
+    }
+
+    // spec: NET-8
+    #[test]
+    fn what_is_sent_to_nobody_and_beyond_the_limit_is_lost() {
+        let simulation = Simulation::new(LATENCY);
+        let [mut near, far] = [net(&simulation), net(&simulation)];
+        send(&mut near, ([10, 0, 0, 9], 9).into());
+        (0..field::FLIGHTS_MAX).for_each(|_| send(&mut near, far.local()));
+        assert_eq!(near.counters().dropped, 1, "one more than there is room for");
+        [&far, &near, &near].into_iter().for_each(|net| net.seat.looked(None));
+        send(&mut near, far.local());
+        assert_eq!(near.counters().dropped, 1, "who is nobody leaves room");
+        assert_eq!(simulation.datagrams(), field::FLIGHTS_MAX as u64 - 1);
+        drop(far);
+        send(&mut near, ([10, 0, 0, 9], 9).into());
+        assert_eq!(near.counters().dropped, 1, "and so does who has gone");
+    }
+
+    // spec: NET-9, NET-10
+    #[test]
+    fn the_systems_clock_counts_only_where_another_thread_serves_a_port() {
+        const HOUR: u64 = 3_600_000_000_000;
+        for (is_own, passed) in [(true, HOUR), (false, 0)] {
+            let simulation = Simulation::new(LATENCY);
+            let [near, far] = [net(&simulation), net(&simulation)];
+            let look = || far.seat.looked(Some(HOUR));
+            if is_own {
+                look();
+            } else {
+                std::thread::scope(|scope| scope.spawn(look).join().expect("it looks"));
+            }
+            far.seat.tended(Some(HOUR));
+            near.seat.looked(Some(2 * HOUR));
+            assert_eq!(simulation.now(), Duration::from_nanos(passed));
+        }
+    }
+
+    // spec: NET-9
+    #[test]
+    fn what_is_left_to_chance_follows_from_the_seed_and_the_seat() {
+        let numbers = |seed| {
+            let simulation = Simulation::with_seed(LATENCY, seed);
+            [net(&simulation), net(&simulation)].map(|net| [(); 3].map(|()| net.seat.chance()))
+        };
+        assert_eq!(numbers(1), numbers(1));
+        let all: BTreeSet<_> = [numbers(1), numbers(2)].concat().concat().into_iter().collect();
+        assert_eq!(all.len(), 12, "no two are equal");
+    }
+}

@@ -1,0 +1,388 @@
+//! The state of a simulated network, and when its time goes on.
+use super::Tend;
+use crate::mem::bell::{hush_own, ring_own};
+use rustix::fd::{AsFd, OwnedFd};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+
+/// Time goes on by this at the least: where a port has something due that it does not do, nobody
+/// may wait for it.
+const TICK: u64 = 1000;
+/// Looks of each other port, on average, after which one that has not looked is looked for.
+const PATIENCE: u64 = 16;
+/// How long a sleeper waits for others that are about to look before it counts as one more look.
+const NAP: Duration = Duration::from_micros(200);
+/// Datagrams on their way, or not taken, at a time; what is sent beyond is lost.
+pub(super) const FLIGHTS_MAX: usize = 1 << 16;
+/// The first port that is chosen where any will do.
+const FIRST_PORT: u16 = 49152;
+
+/// When a port has something to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    /// It has to look.
+    Awake,
+    /// It has looked, and has nothing to do before this time.
+    Until(u64),
+    /// The same, but another thread than its own has looked for it.
+    Tended(u64),
+}
+
+/// A port, by the number of its seat.
+#[derive(Debug)]
+struct Member {
+    rest: Rest,
+    /// It has sent or taken something since its last look.
+    is_busy: bool,
+    /// Datagrams that have arrived for it, and that it has not taken.
+    waiting: usize,
+    /// The looks of all until its own last one.
+    looks: u64,
+    /// The thread that polls it: that of its last look of its own.
+    thread: Option<ThreadId>,
+    /// Numbers that it was given by chance.
+    given: u64,
+    tended: Option<Arc<dyn Tend>>,
+    /// Wakes it where it sleeps.
+    bell: Arc<OwnedFd>,
+    is_rung: bool,
+}
+
+impl Member {
+    fn is_awake(&self) -> bool {
+        self.rest == Rest::Awake || self.waiting > 0
+    }
+
+    /// It has something to do.
+    fn wake(&mut self) {
+        if !self.is_rung {
+            ring_own(self.bell.as_fd());
+            self.is_rung = true;
+        }
+    }
+
+    /// It was looked at; it has to be once more where that has done something.
+    fn rest_as(&mut self, rest: Rest) {
+        if self.is_rung && self.waiting == 0 {
+            hush_own(self.bell.as_fd());
+            self.is_rung = false;
+        }
+        let was_busy = std::mem::take(&mut self.is_busy);
+        self.rest = if was_busy { Rest::Awake } else { rest };
+    }
+}
+
+/// An address, and what has arrived there.
+#[derive(Debug)]
+struct Place {
+    member: usize,
+    arrived: VecDeque<(SocketAddr, Vec<u8>)>,
+}
+
+/// A datagram on its way; the fields are in the order by which datagrams are compared.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Flight {
+    due: u64,
+    order: u64,
+    from: SocketAddr,
+    to: SocketAddr,
+    bytes: Vec<u8>,
+}
+
+/// Everything that a simulated network knows.
+#[derive(Debug)]
+pub(super) struct Field {
+    seed: u64,
+    now: u64,
+    /// When this moment began, by the system's clock.
+    since: Instant,
+    /// Looks of all ports.
+    looks: u64,
+    seats: usize,
+    members: BTreeMap<usize, Member>,
+    places: BTreeMap<SocketAddr, Place>,
+    flights: BinaryHeap<Reverse<Flight>>,
+    /// Datagrams on their way, or not taken.
+    kept: usize,
+    /// Counts datagrams, so that those of one time stay in order.
+    order: u64,
+    arrived: u64,
+    course: u64,
+}
+
+impl Field {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            now: 0,
+            since: Instant::now(),
+            looks: 0,
+            seats: 0,
+            members: BTreeMap::new(),
+            places: BTreeMap::new(),
+            flights: BinaryHeap::new(),
+            kept: 0,
+            order: 0,
+            arrived: 0,
+            course: 0,
+        }
+    }
+
+    pub(super) fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Datagrams that have arrived.
+    pub(super) fn arrived(&self) -> u64 {
+        self.arrived
+    }
+
+    pub(super) fn course(&self) -> u64 {
+        self.course
+    }
+
+    /// Makes a new seat, with a bell that wakes its port: its number.
+    pub(super) fn seat(&mut self, bell: Arc<OwnedFd>) -> usize {
+        self.seats += 1;
+        let member = Member {
+            rest: Rest::Awake,
+            is_busy: false,
+            waiting: 0,
+            looks: self.looks,
+            thread: None,
+            given: 0,
+            tended: None,
+            bell,
+            is_rung: false,
+        };
+        self.members.insert(self.seats, member);
+        self.seats
+    }
+
+    /// The next number of a port's that looks like one by chance.
+    // spec: NET-9
+    pub(super) fn chance(&mut self, seat: usize) -> u64 {
+        let Some(member) = self.members.get_mut(&seat) else { return 0 };
+        member.given += 1;
+        spread([self.seed, seat as u64, member.given].into_iter().fold(0, mixed))
+    }
+
+    /// A port goes, and its addresses.
+    pub(super) fn leave(&mut self, seat: usize) -> Option<Arc<dyn Tend>> {
+        let (kept, places) = (&mut self.kept, &mut self.places);
+        places.retain(|_, place| {
+            let stays = place.member != seat;
+            *kept -= if stays { 0 } else { place.arrived.len() };
+            stays
+        });
+        self.members.remove(&seat)?.tended
+    }
+
+    /// Who may look for a port; returns who might before.
+    pub(super) fn tend(&mut self, seat: usize, by: Option<Arc<dyn Tend>>) -> Option<Arc<dyn Tend>> {
+        let member = self.members.get_mut(&seat)?;
+        std::mem::replace(&mut member.tended, by)
+    }
+
+    /// Gives a port an address, if it is free.
+    pub(super) fn bind(&mut self, seat: usize, mut at: SocketAddr) -> Option<SocketAddr> {
+        if at.port() == 0 {
+            let is_free = |port: &u16| !self.places.contains_key(&SocketAddr::new(at.ip(), *port));
+            at.set_port((FIRST_PORT..=u16::MAX).find(is_free)?);
+        }
+        if self.places.contains_key(&at) {
+            return None;
+        }
+        self.places.insert(at, Place { member: seat, arrived: VecDeque::new() });
+        Some(at)
+    }
+
+    /// Sends a datagram on its way; false where too many are.
+    pub(super) fn launch(
+        &mut self,
+        seat: usize,
+        latency: u64,
+        (from, to): (SocketAddr, SocketAddr),
+        bytes: &[u8],
+    ) -> bool {
+        if self.kept >= FLIGHTS_MAX {
+            return false;
+        }
+        self.kept += 1;
+        if let Some(member) = self.members.get_mut(&seat) {
+            member.is_busy = true;
+        }
+        self.order += 1;
+        let due = self.now.saturating_add(latency);
+        let flight = Flight { due, order: self.order, from, to, bytes: bytes.to_vec() };
+        self.flights.push(Reverse(flight));
+        self.deliver();
+        true
+    }
+
+    /// The next datagram that has arrived at an address.
+    pub(super) fn take(&mut self, at: SocketAddr) -> Option<(SocketAddr, Vec<u8>)> {
+        let place = self.places.get_mut(&at)?;
+        let taken = place.arrived.pop_front()?;
+        self.kept -= 1;
+        if let Some(member) = self.members.get_mut(&place.member) {
+            member.waiting -= 1;
+            member.is_busy = true;
+        }
+        Some(taken)
+    }
+
+    /// A port has looked, and has nothing to do before `due`.
+    pub(super) fn looked(&mut self, seat: usize, due: Option<u64>) {
+        self.looks += 1;
+        let (looks, until) = (self.looks, self.until(due));
+        if let Some(member) = self.members.get_mut(&seat) {
+            member.looks = looks;
+            member.thread = Some(thread::current().id());
+            member.rest_as(Rest::Until(until));
+        }
+    }
+
+    /// The same of a port for which another one has looked. Where one thread polls both, it could
+    /// not have polled this one meanwhile: so it is as if it had, and the system's clock, of which
+    /// no two runs have the same, has no say.
+    // spec: NET-9, NET-10
+    pub(super) fn tended(&mut self, seat: usize, due: Option<u64>) {
+        let until = self.until(due);
+        if let Some(member) = self.members.get_mut(&seat) {
+            let is_own = member.thread == Some(thread::current().id());
+            member.rest_as(if is_own { Rest::Until(until) } else { Rest::Tended(until) });
+        }
+    }
+
+    fn until(&self, due: Option<u64>) -> u64 {
+        due.unwrap_or(u64::MAX).max(self.now + TICK)
+    }
+
+    /// Goes on to the next moment, if time may.
+    // spec: NET-9
+    pub(super) fn go_on(&mut self) -> bool {
+        let Some(next) = self.next() else { return false };
+        self.now = next;
+        self.since = Instant::now();
+        for member in self.members.values_mut() {
+            if matches!(member.rest, Rest::Until(until) | Rest::Tended(until) if until <= next) {
+                member.rest = Rest::Awake;
+                member.wake();
+            }
+        }
+        self.deliver();
+        true
+    }
+
+    /// The next moment, if time may go on to it. Where a port was looked for, as much time as lies
+    /// between must have gone by for the system, too.
+    // spec: NET-9, NET-10
+    fn next(&self) -> Option<u64> {
+        let (next, is_tended) = self.due()?;
+        let is_time = || self.since.elapsed() >= Duration::from_nanos(next - self.now);
+        (!is_tended || is_time()).then_some(next)
+    }
+
+    /// When something is due next, and whether a port was looked for; none while one has to look,
+    /// and where nothing ever is.
+    fn due(&self) -> Option<(u64, bool)> {
+        let due = self.flights.peek().map_or(u64::MAX, |Reverse(flight)| flight.due);
+        let (mut next, mut is_tended) = (due, false);
+        for member in self.members.values() {
+            let until = match member.rest {
+                Rest::Until(until) if member.waiting == 0 => until,
+                Rest::Tended(until) if member.waiting == 0 => {
+                    is_tended = true;
+                    until
+                }
+                _ => return None,
+            };
+            next = next.min(until);
+        }
+        (next != u64::MAX).then_some((next, is_tended))
+    }
+
+    /// Until when a port may sleep, which is woken when it has something to do. Others that sleep
+    /// are woken, too; those that do not have been waited for for long enough.
+    // spec: NET-10
+    pub(super) fn wake_by(&mut self, seat: usize) -> Instant {
+        let (looks, patience) = (self.looks, self.patience());
+        let mut is_pressing = false;
+        for (number, member) in self.members.iter_mut().filter(|(_, member)| member.is_awake()) {
+            let will_look = || member.tended.as_ref().is_none_or(|tended| tended.is_asleep());
+            if *number == seat {
+                is_pressing = true;
+            } else if !will_look() {
+                is_pressing = true;
+                member.looks = member.looks.min(looks.saturating_sub(patience));
+            }
+        }
+        match self.due() {
+            _ if is_pressing => Instant::now(),
+            Some((next, true)) => self.since + Duration::from_nanos(next - self.now),
+            Some((_, false)) => Instant::now(),
+            None => Instant::now() + NAP,
+        }
+    }
+
+    /// Ports for which somebody has to look, as they have not for long.
+    // spec: NET-10
+    pub(super) fn neglected(&self) -> Vec<Arc<dyn Tend>> {
+        let patience = self.patience();
+        let is_neglected =
+            |member: &&Member| member.is_awake() && self.looks - member.looks >= patience;
+        let neglected = self.members.values().filter(is_neglected);
+        neglected.filter_map(|member| member.tended.clone()).collect()
+    }
+
+    fn patience(&self) -> u64 {
+        PATIENCE * self.members.len() as u64
+    }
+
+    /// What is due arrives, where there is somebody.
+    fn deliver(&mut self) {
+        while self.flights.peek().is_some_and(|Reverse(flight)| flight.due <= self.now) {
+            let Some(Reverse(flight)) = self.flights.pop() else { return };
+            let Flight { from, to, bytes, .. } = flight;
+            let Some(place) = self.places.get_mut(&to) else {
+                // Nobody is there.
+                self.kept -= 1;
+                continue;
+            };
+            if let Some(member) = self.members.get_mut(&place.member) {
+                member.waiting += 1;
+                member.wake();
+            }
+            self.arrived += 1;
+            let words = [self.now, number(from), number(to), bytes.len() as u64];
+            self.course = words.into_iter().fold(self.course, mixed);
+            place.arrived.push_back((from, bytes));
+        }
+    }
+}
+
+/// An address as a number, for the course.
+fn number(at: SocketAddr) -> u64 {
+    let octets = match at.ip().to_canonical() {
+        std::net::IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+        std::net::IpAddr::V6(ip) => ip.octets(),
+    };
+    octets.iter().fold(u64::from(at.port()), |sum, byte| mixed(sum, u64::from(*byte)))
+}
+
+/// As many bits of the result as of the argument depend on each of its bits: SplitMix64's output.
+fn spread(mut bits: u64) -> u64 {
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+/// A step of FNV-1a, a word at a time.
+fn mixed(sum: u64, word: u64) -> u64 {
+    (sum ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(29)
+}

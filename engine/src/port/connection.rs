@@ -1,0 +1,228 @@
+//! One end of a connection: the lanes, the peer's page, and what is under way.
+use super::landing::Landing;
+use crate::deposit::Expected;
+use crate::error::Fault;
+use crate::machine::processors::Processors;
+use crate::mem::inject::Process;
+use crate::mem::lane::{LaneReceiver, LaneSender};
+use crate::mem::layout::{Control, Direction};
+use crate::mem::map::Mapping;
+use crate::mem::word::Word;
+use crate::peer::agreement::{Agreement, Cut};
+use crate::peer::contact::Link;
+use crate::peer::control::Channel;
+use crate::peer::packet::Packet;
+use crate::settings::choice::Mode;
+use crate::sync::{AtomicU64, Ordering, StaticCounter};
+use crate::sys::credentials;
+use ayre_proto::notify::Notification;
+use ayre_proto::pending::Pending;
+use ayre_proto::segment::Shape;
+use ayre_proto::units::{Key, PeerId};
+use std::sync::Arc;
+
+/// Where an answer goes while no call is waiting for it.
+#[derive(Debug)]
+pub(crate) enum Sink {
+    /// A get's data.
+    Memory { mapping: Arc<Mapping>, offset: u64, shape: Shape },
+    /// What a deposit message has read.
+    Reply(Box<Expected>),
+    /// The reply was carried out; what is to be raised for it.
+    Replied(Option<Notification>),
+}
+
+/// The part of a connection that depends on who performs operations.
+#[derive(Debug)]
+pub(crate) enum Executor {
+    Direct(DirectEnd),
+    Mediated(Box<MediatedEnd>),
+}
+
+/// Notifications travel in the request lanes; memory is the peer's own.
+#[derive(Debug)]
+pub(crate) struct DirectEnd {
+    pub(crate) notes_out: LaneSender,
+    pub(crate) notes_in: LaneReceiver,
+    pub(crate) landing: Landing,
+}
+
+/// Commands out, answers in.
+#[derive(Debug)]
+pub(crate) struct MediatedEnd {
+    pub(crate) cut: Cut,
+    pub(crate) requests: Requests,
+    pub(crate) responses: LaneReceiver,
+    pub(crate) pending: Pending,
+    pub(crate) sinks: Vec<Option<Sink>>,
+    /// The target's count of executed commands.
+    pub(crate) done: Word,
+    /// The target's count of notifications taken.
+    pub(crate) notes_taken_there: Word,
+    /// Commands that raise a notification at the target, posted in all.
+    pub(crate) noted: u64,
+    /// Notifications of the peer's commands that the program has taken; the responder counts on it,
+    /// so it is not in memory that the peer can write.
+    pub(crate) notes_taken: Arc<AtomicU64>,
+}
+
+/// Where commands go.
+#[derive(Debug)]
+pub(crate) enum Requests {
+    /// To a lane that the target's engine reads.
+    Lane(LaneSender),
+    /// To the frames of a link.
+    Wire,
+}
+
+/// One end of a connection.
+// spec: MSG-5, MSG-6, LIFE-13
+#[derive(Debug)]
+pub(crate) struct Connection {
+    /// Tells this connection's handles from those of any other, earlier ones of the peer included.
+    pub(crate) identity: u64,
+    pub(crate) peer: PeerId,
+    /// Whether the peer is on another host.
+    is_carried: bool,
+    pub(crate) link: Arc<Link>,
+    pub(crate) messages_out: LaneSender,
+    pub(crate) messages_in: LaneReceiver,
+    pub(crate) executor: Executor,
+    /// The peer's commands that our responder has executed, on a mediated connection.
+    pub(crate) served: Word,
+    /// Shows the peer which of its keys we are using, on a direct connection.
+    pub(crate) active: Word,
+    /// From us to the peer.
+    pub(crate) out: Direction,
+    /// From the peer to us.
+    pub(crate) inward: Direction,
+    /// Operations posted on a direct connection.
+    pub(crate) posted: u64,
+    /// First fault since the last flush.
+    pub(crate) fault: Option<Fault>,
+    /// The peer has said that it leaves.
+    pub(crate) left: bool,
+    /// Why nothing goes out any more.
+    pub(crate) ended: Option<Fault>,
+    /// Capabilities that the peer has handed over and the program has not accepted yet.
+    pub(crate) offers: Vec<Packet>,
+}
+
+/// A number that no other port or connection of this process has.
+pub(crate) fn identity() -> u64 {
+    static NEXT: StaticCounter = StaticCounter::new(1);
+    // Relaxed: only uniqueness matters.
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Connection {
+    /// No reply over this inlet of ours is carried out any more.
+    // spec: DEP-28
+    pub(crate) fn revoke_replies(&mut self, key: Key) {
+        let Executor::Mediated(end) = &mut self.executor else { return };
+        for sink in end.sinks.iter_mut().flatten() {
+            if let Sink::Reply(expected) = sink {
+                expected.revoke(key);
+            }
+        }
+    }
+
+    pub(crate) fn new(agreed: Agreement) -> Self {
+        let Agreement { peer, mode, link, out, inward, cut } = agreed;
+        let is_carried = link.control.socket().is_none();
+        let executor = match mode {
+            Mode::Direct => Executor::Direct(DirectEnd {
+                notes_out: out.requests().sender(),
+                notes_in: inward.requests().receiver(),
+                landing: Landing::default(),
+            }),
+            Mode::Mediated => Executor::Mediated(Box::new(MediatedEnd {
+                cut,
+                requests: match is_carried {
+                    false => Requests::Lane(out.requests().sender()),
+                    true => Requests::Wire,
+                },
+                responses: inward.responses().receiver(),
+                pending: Pending::new(),
+                sinks: Vec::new(),
+                done: out.control(Control::Done),
+                notes_taken_there: out.control(Control::Noted),
+                noted: 0,
+                notes_taken: Arc::new(AtomicU64::new(0)),
+            })),
+        };
+        Self {
+            identity: identity(),
+            peer,
+            is_carried,
+            messages_out: out.messages().sender(),
+            messages_in: inward.messages().receiver(),
+            executor,
+            link,
+            served: inward.control(Control::Done),
+            active: out.control(Control::Active),
+            out,
+            inward,
+            posted: 0,
+            fault: None,
+            left: false,
+            ended: None,
+            offers: Vec::new(),
+        }
+    }
+
+    /// What the responder needs of a mediated connection besides its lanes.
+    pub(crate) fn notes_taken(&self) -> Option<Arc<AtomicU64>> {
+        match &self.executor {
+            Executor::Mediated(end) => Some(end.notes_taken.clone()),
+            Executor::Direct(_) => None,
+        }
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        match self.executor {
+            Executor::Direct(_) => Mode::Direct,
+            Executor::Mediated(_) => Mode::Mediated,
+        }
+    }
+
+    /// The process of the peer, whose memory the kernel may let us read; none of a loopback, of one
+    /// on another host, and of one that could not stop us in any case.
+    pub(crate) fn process(&self) -> Option<Process> {
+        let credentials = credentials::of_peer(self.control().socket()?).ok()?;
+        Process::of_equal(credentials, self.control().life())
+    }
+
+    /// The processors that a peer of this host may run on, if its process is seen from here.
+    pub(crate) fn processors(&self) -> Option<Processors> {
+        let process = credentials::of_peer(self.control().socket()?).ok()?.pid;
+        (process != 0).then(|| Processors::of_process(process)).flatten()
+    }
+
+    /// Whether operations can go straight to the peer's memory.
+    #[inline(always)]
+    pub(crate) fn is_open_direct(&self) -> bool {
+        self.ended.is_none() && matches!(self.executor, Executor::Direct(_))
+    }
+
+    pub(crate) fn control(&self) -> &Channel {
+        &self.link.control
+    }
+
+    /// Whether the peer is on another host.
+    pub(crate) fn is_carried(&self) -> bool {
+        self.is_carried
+    }
+
+    /// Whether the peer, on a direct connection, is inside an operation with a key of `slot`.
+    pub(crate) fn peer_is_using(&self, slot: u16) -> bool {
+        // REV-A1: once the word has changed, the operation's stores are visible (REV-R1).
+        self.inward.control(Control::Active).load(Ordering::Acquire) == active_word(slot)
+    }
+}
+
+/// What an initiator shows while it uses a key.
+#[inline]
+pub(crate) fn active_word(slot: u16) -> u64 {
+    u64::from(slot) + 1
+}

@@ -1,0 +1,157 @@
+//! Direct execution: the initiating processor performs the operation in the peer's memory.
+//!
+//! ```text
+//!   active := key ; light fence ; generation still the key's?  no: active := 0, StaleKey
+//!   copy, or atomic, or nothing
+//!   notification into the target's request lane (LANE-R1 covers the copy)
+//!   active := 0 (REV-R1) ; kick if the target sleeps
+//! ```
+//!
+//! A revoking owner raises the generation, fences heavily and waits for `active` to leave the key;
+//! so either it sees us inside, or we see the new generation.
+use super::connection::{Executor, active_word};
+use super::local::Local;
+use super::posted::Posted;
+use crate::error::{Busy, Fault, PostError};
+use crate::mem::lane::LaneSender;
+use crate::mem::map::Mapping;
+use crate::mem::page::Sleeper;
+use crate::mem::region::PeerMemory;
+use crate::port::Port;
+use crate::sync::Ordering;
+use ayre_proto::alu::{Atomic, Fetched};
+use ayre_proto::execute::{Action, Command, Effects, execute};
+use ayre_proto::fault::Status;
+use ayre_proto::lane::Kind;
+use ayre_proto::notify::Notification;
+use ayre_proto::units::{Extent, PeerId, Ticket};
+
+impl Port {
+    /// Performs a checked command in the peer's memory, here and now.
+    // spec: PROG-1, POST-8, ORD-10
+    #[inline(always)]
+    pub(crate) fn perform_direct(
+        &mut self,
+        peer: PeerId,
+        command: Command,
+        extent: Extent,
+        memory: Option<&PeerMemory>,
+        local: impl Local,
+    ) -> Result<Posted, PostError> {
+        let initiator = self.id;
+        let connection = self.connection_mut(peer)?;
+        let Executor::Direct(end) = &mut connection.executor else {
+            return Err(Fault::ForeignHandle.into());
+        };
+        let notifies = command.note_at_target(initiator).is_some();
+        if notifies && end.notes_out.reserve(NOTE_BYTES).is_err() {
+            return Err(self.busy(Busy::RequestLaneFull));
+        }
+        connection.posted += 1;
+        let ticket = Ticket(connection.posted);
+        let mut fx = DirectFx {
+            memory: memory.map(|memory| &*memory.mapping),
+            local,
+            notes: &mut end.notes_out,
+            place: place_of(&command, &extent),
+            fetched: Fetched { value: command.value, success: true },
+        };
+        let link = &connection.link;
+        let mut status = Status::Ok;
+        if let Some(memory) = memory {
+            let key = command.claim.key;
+            // Relaxed: ordered before the load below by the fence.
+            connection.active.store(active_word(key.slot), Ordering::Relaxed);
+            link.fencing.light();
+            // Relaxed: only the number matters.
+            if memory.generation.load(Ordering::Relaxed) == u64::from(key.generation) {
+                execute(&command, extent, initiator, &mut fx);
+            } else {
+                status = Status::Fault(Fault::StaleKey);
+            }
+            // REV-R1: our stores are visible to the owner that sees us outside (REV-A1).
+            connection.active.store(0, Ordering::Release);
+        } else {
+            execute(&command, extent, initiator, &mut fx);
+        }
+        let Fetched { value, success } = fx.fetched;
+        if notifies {
+            link.kick(Sleeper::Port);
+        }
+        if status == Status::Ok && !success {
+            status = Status::Declined;
+        }
+        let report = command.report();
+        if !report.classes_at_initiator(status).is_empty() || status.fault().is_some() {
+            self.complete(peer, &report, status, value);
+        }
+        Ok(Posted { ticket, status, value })
+    }
+}
+
+/// A notification in a lane: the record, and the place of the data.
+const NOTE_BYTES: usize = 24;
+
+/// Region and offset of the data that a notification speaks of; all ones where it speaks of none.
+#[inline(always)]
+fn place_of(command: &Command, extent: &Extent) -> u64 {
+    match command.action {
+        Action::Put | Action::Immediate(_) => u64::from(extent.region()) | extent.offset() << 16,
+        _ => u64::MAX,
+    }
+}
+
+/// Performs a command on a mapping of the target's memory, at the initiator.
+struct DirectFx<'a, L> {
+    /// None only where the command touches no memory.
+    memory: Option<&'a Mapping>,
+    local: L,
+    notes: &'a mut LaneSender,
+    /// For the target's [`super::landing::Landing`].
+    place: u64,
+    fetched: Fetched,
+}
+
+impl<'a, L> DirectFx<'a, L> {
+    #[inline(always)]
+    fn memory(&self) -> &'a Mapping {
+        self.memory.expect("a region of a direct peer is mapped when it is accepted")
+    }
+}
+
+impl<L: Local> Effects for DirectFx<'_, L> {
+    #[inline(always)]
+    fn deposit(&mut self, to: Extent) {
+        let memory = self.memory();
+        self.local.deposit(memory, to);
+    }
+
+    #[inline(always)]
+    fn collect(&mut self, from: Extent) {
+        let memory = self.memory();
+        self.local.collect(memory, from);
+    }
+
+    #[inline(always)]
+    fn store(&mut self, to: Extent, value: u64) {
+        self.memory().store(to.offset(), value);
+    }
+
+    #[inline(always)]
+    fn atomic(&mut self, at: Extent, atomic: &Atomic) -> Fetched {
+        self.memory().atomic(at.offset(), atomic)
+    }
+
+    #[inline(always)]
+    fn answer(&mut self, fetched: Fetched) {
+        self.fetched = fetched;
+    }
+
+    #[inline(always)]
+    fn notify(&mut self, notification: Notification) {
+        let [head, value] = notification.encode();
+        let record = [head, value, self.place];
+        let pushed = self.notes.push((Kind::Notification, 0), record, &[]);
+        debug_assert!(pushed.is_ok(), "room was reserved");
+    }
+}

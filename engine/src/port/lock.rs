@@ -1,0 +1,124 @@
+//! Locks and epochs on words of shared memory.
+use super::options::Options;
+use crate::error::{Fault, PostError};
+use crate::mem::region::RemoteRegion;
+use crate::port::Port;
+use ayre_proto::alu::{Atomic, Fetched};
+use ayre_proto::lock::{self, EpochStep};
+
+/// A shared/exclusive lock in eight bytes of a peer's memory, which start at zero.
+///
+/// Each process has at most one hold at a time; the handle refuses a second. A process that dies
+/// holding the lock leaves it held; the owner of the word may store zero once it knows.
+// spec: LOCK-5
+#[derive(Debug)]
+pub struct Lock<'a> {
+    word: &'a RemoteRegion,
+    offset: u64,
+    processes: u32,
+    held: Option<Hold>,
+}
+
+/// How a lock is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// With any number of others.
+    Shared,
+    /// Alone.
+    Exclusive,
+}
+
+impl<'a> Lock<'a> {
+    /// A lock at `offset`, a multiple of eight, used by at most `processes` processes.
+    ///
+    /// All of them must name the same number.
+    pub const fn new(word: &'a RemoteRegion, offset: u64, processes: u32) -> Self {
+        Self { word, offset, processes, held: None }
+    }
+
+    /// How this process holds it.
+    pub const fn held(&self) -> Option<Hold> {
+        self.held
+    }
+
+    /// Tries to take the lock, once. Returns whether it did; false too where this handle holds it.
+    ///
+    /// # Errors
+    /// As [`Port::fetch`].
+    // spec: LOCK-2, LOCK-3
+    pub fn try_lock(&mut self, port: &mut Port, hold: Hold) -> Result<bool, PostError> {
+        if self.held.is_some() {
+            return Ok(false);
+        }
+        let step = match hold {
+            Hold::Shared => lock::lock_shared(self.processes),
+            Hold::Exclusive => lock::lock_exclusive(self.processes),
+        };
+        let taken = self.step(port, step)?.success;
+        if taken {
+            self.held = Some(hold);
+        }
+        Ok(taken)
+    }
+
+    /// Takes the lock, trying again until it is free. Yields the processor between tries after a
+    /// while; makes progress.
+    ///
+    /// # Errors
+    /// Faults as [`Port::fetch`]; [`Fault::Malformed`] where this handle holds it already, which
+    /// would never end.
+    pub fn lock(&mut self, port: &mut Port, hold: Hold) -> Result<(), Fault> {
+        if self.held.is_some() {
+            return Err(Fault::Malformed);
+        }
+        let mut rounds = 0;
+        loop {
+            match self.try_lock(port, hold) {
+                Ok(true) => return Ok(()),
+                Err(PostError::Fault(fault)) => return Err(fault),
+                Ok(false) | Err(PostError::Busy(_)) => port.pause(&mut rounds),
+            }
+        }
+    }
+
+    /// Gives the lock up, once everything that was posted to the word's owner has ended there.
+    ///
+    /// # Errors
+    /// [`Fault::Malformed`] where this handle does not hold it; else as [`Port::flush`] and
+    /// [`Port::fetch`].
+    // spec: LOCK-3, LOCK-4
+    pub fn unlock(&mut self, port: &mut Port) -> Result<(), PostError> {
+        let hold = self.held.ok_or(Fault::Malformed)?;
+        port.flush(self.word.peer())?;
+        let step = match hold {
+            Hold::Shared => lock::unlock_shared(),
+            Hold::Exclusive => lock::unlock_exclusive(self.processes),
+        };
+        self.step(port, step)?;
+        self.held = None;
+        Ok(())
+    }
+
+    fn step(&self, port: &mut Port, step: Atomic) -> Result<Fetched, PostError> {
+        port.fetch(self.word, self.offset, step, Options::new())
+    }
+}
+
+/// Tries one step of an access epoch on the word at `offset`: post and wait are the owner's,
+/// through its loopback, start and complete the origin's. Completing flushes the owner first.
+/// Returns the state found and whether it was this step's turn; out of turn it changes nothing.
+///
+/// # Errors
+/// As [`Port::fetch`], and for completing as [`Port::flush`].
+// spec: EPOCH-1, EPOCH-2, EPOCH-3
+pub fn try_epoch_step(
+    port: &mut Port,
+    word: &RemoteRegion,
+    offset: u64,
+    step: EpochStep,
+) -> Result<Fetched, PostError> {
+    if step == EpochStep::Complete {
+        port.flush(word.peer())?;
+    }
+    port.fetch(word, offset, step.atomic(), Options::new())
+}

@@ -1,0 +1,132 @@
+//! The port's notification queue.
+use super::connection::Executor;
+use crate::error::ReceiveError;
+use crate::mem::lane::Probe;
+use crate::mem::layout::Control;
+use crate::port::{Port, Streak};
+use crate::sync::Ordering;
+use ayre_proto::lane::Kind;
+use ayre_proto::notify::{Classes, Notification, Operation, Packed};
+use ayre_proto::units::PeerId;
+use std::time::Duration;
+
+impl Port {
+    /// Takes the next notification of any operation, peer and class, if there is one. Never blocks.
+    ///
+    /// What a notification speaks of is visible when it is returned, and so is the data of every
+    /// earlier put of its source.
+    // spec: NOTI-4, NOTI-13, ORD-2
+    #[inline(always)]
+    pub fn poll_notification(&mut self) -> Option<Notification> {
+        self.poll_packed().map(Packed::unpack)
+    }
+
+    #[inline(always)]
+    fn poll_packed(&mut self) -> Option<Packed> {
+        if !self.notifications.is_empty() {
+            return self.take_notification();
+        }
+        match self.notified_by(self.notes_rota.hot) {
+            None => self.poll_other_notifications(),
+            found => {
+                if self.notes_rota.took(self.connections.len()) == Streak::Ends {
+                    self.progress_lanes();
+                }
+                found
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn take_notification(&mut self) -> Option<Packed> {
+        let notification = self.notifications.pop_front()?;
+        self.return_credit(&notification.unpack());
+        Some(notification)
+    }
+
+    /// The other half of a poll: the peer whose turn it is, and progress.
+    #[inline(never)]
+    fn poll_other_notifications(&mut self) -> Option<Packed> {
+        let turn = self.notes_rota.turn(self.connections.len());
+        // Looking twice at a line while somebody is about to write it makes him wait.
+        let again = turn == self.notes_rota.hot;
+        let found = if again { None } else { self.notified_by(turn) };
+        match found {
+            None => {
+                // What a mediated peer's command has raised comes by this queue.
+                self.progress_lanes();
+                self.take_notification()
+            }
+            Some(_) => {
+                self.notes_rota.hot = turn;
+                found
+            }
+        }
+    }
+
+    /// Waits for the next notification, at most for `timeout`; sleeps where it takes long.
+    ///
+    /// # Errors
+    /// [`ReceiveError::TimedOut`]; [`ReceiveError::PeerDied`], once for each peer that died.
+    pub fn wait_notification(
+        &mut self,
+        timeout: Option<Duration>,
+    ) -> Result<Notification, ReceiveError> {
+        let turns = self.connections.len();
+        self.wait_or_died(timeout, turns, |port| port.poll_notification().map(Ok))
+    }
+
+    #[inline(always)]
+    fn notified_by(&mut self, index: usize) -> Option<Packed> {
+        let connection = self.connections.get_mut(index)?.as_mut()?;
+        let source = connection.peer;
+        let Executor::Direct(end) = &mut connection.executor else { return None };
+        end.landing.send_for_next();
+        let read = match end.notes_in.take_words(Kind::Notification) {
+            Probe::Nothing => return None,
+            Probe::Taken([head, value, place]) => {
+                end.landing.follow(place, &self.regions);
+                Packed::read_at_target([head, value], source)
+            }
+            Probe::Other => None,
+        };
+        if read.is_none() {
+            self.end_malformed_lane(source);
+        }
+        read
+    }
+
+    /// Whether a notification that a peer has raised here is not taken yet.
+    pub(crate) fn has_notes_of(&self, peer: PeerId) -> bool {
+        let is_its = |note: &Packed| note.source() == peer && raised_at_target(&note.unpack());
+        let lane = self.connection(peer).map(|connection| &connection.executor);
+        let waits = matches!(lane, Ok(Executor::Direct(end)) if end.notes_in.has_come());
+        waits || self.notifications.iter().any(is_its)
+    }
+
+    /// A mediated initiator has a bounded number of notifications here that are not taken; this
+    /// one is.
+    // spec: NOTI-9, NOTI-11
+    fn return_credit(&mut self, notification: &Notification) {
+        if !raised_at_target(notification) {
+            return;
+        }
+        let Ok(connection) = self.connection_mut(notification.source) else { return };
+        if let Executor::Mediated(end) = &mut connection.executor {
+            // Relaxed: NOTE-R1 below.
+            let taken = end.notes_taken.fetch_add(1, Ordering::Relaxed) + 1;
+            // NOTE-R1: our responder knows before the initiator does (NOTE-A1), whom it would
+            // take for malformed otherwise.
+            connection.inward.control(Control::Noted).fetch_max(taken, Ordering::Release);
+        }
+    }
+}
+
+/// Whether a notification was raised by a peer's operation rather than by one of our own.
+pub(crate) fn raised_at_target(notification: &Notification) -> bool {
+    use Operation::{Deposit, ImmediatePut, NotificationPut, Put};
+    let lands_at_target =
+        matches!(notification.operation, Put | ImmediatePut | NotificationPut | Deposit);
+    notification.class == Classes::RESPONDER
+        || notification.class == Classes::COMPLETER && lands_at_target
+}

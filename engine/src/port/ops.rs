@@ -1,0 +1,432 @@
+//! The operations on remote memory, and their one lowering.
+//!
+//! Each becomes a command, is checked against the handle, and goes to the executor that the
+//! connection has: [`super::direct`] or [`super::mediated`].
+use super::connection::Executor;
+use super::local::{Buffer, Carried, Incoming, Local, Outgoing, Transfer};
+use super::mediated::Order;
+use super::options::{Destination, LocalSlice, Options, Source};
+use super::posted::{NOTES_PER_OPERATION, Posted};
+use crate::error::{Busy, Fault, PostError};
+use crate::mem::map::Mapping;
+use crate::mem::region::{PeerMemory, RemoteRegion};
+use crate::port::Port;
+use ayre_proto::alu::{Atomic, AtomicOp, Fetched, Width};
+use ayre_proto::execute::{Action, Command, NOWHERE, Report};
+use ayre_proto::fault::Status;
+use ayre_proto::limits::NOTIFICATIONS_MAX;
+use ayre_proto::notify::Classes;
+use ayre_proto::segment::Shape;
+use ayre_proto::units::{Claim, Extent, Key, PeerId, Ticket};
+use std::sync::Arc;
+
+/// Rows of equal length at equal distances, in the local buffer and at the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strided {
+    /// Bytes of a row.
+    pub row_len: u64,
+    /// Number of rows.
+    pub rows: u64,
+    /// Bytes from row to row in the local buffer.
+    pub local_stride: u64,
+    /// Bytes from row to row at the target.
+    pub remote_stride: u64,
+}
+
+impl From<Strided> for Shape {
+    fn from(strided: Strided) -> Self {
+        let Strided { row_len, rows, local_stride, remote_stride } = strided;
+        Self { row_len, rows, local_stride, remote_stride }
+    }
+}
+
+impl Port {
+    /// Copies local bytes to a peer's memory.
+    ///
+    /// The local buffer may be reused when the call returns. The data is visible at the target no
+    /// later than the operation's completer notification, a later message or notification of this
+    /// port, or the return of [`Port::flush`].
+    ///
+    /// Does not block on a direct connection. On a mediated one, a put that does not fit half the
+    /// request lane, or a frame, is cut into pieces: it may wait, making progress, for the target's
+    /// engine to make room for those after the first. A put of one piece does not block.
+    ///
+    /// # Errors
+    /// [`Fault::Rights`], [`Fault::Bounds`], [`Fault::PeerDead`], [`Fault::ForeignHandle`];
+    /// [`Busy`] with nothing done. What only the target knows (a revoked key) arrives as a
+    /// requester notification and from [`Port::flush`].
+    // spec: PUT-1, PUT-2, PUT-4
+    #[inline(always)]
+    pub fn put<'a>(
+        &mut self,
+        to: &RemoteRegion,
+        offset: u64,
+        from: impl Into<Source<'a>>,
+        options: Options,
+    ) -> Result<Ticket, PostError> {
+        let posted = match from.into() {
+            Source::Bytes(bytes) => self.post(to, offset, Action::Put, Outgoing(bytes), options)?,
+            Source::Region(slice) => {
+                let (buffer, shape) = (self.source(slice.into())?, Shape::contiguous(slice.len));
+                self.post(to, offset, Action::Put, Transfer { buffer, shape }, options)?
+            }
+        };
+        Ok(posted.ticket)
+    }
+
+    /// Copies rows of the local buffer to rows at the target; one operation, one notification.
+    /// Each row is a piece of its own, or several, so it may wait as [`Port::put`] may.
+    ///
+    /// # Errors
+    /// As [`Port::put`]; [`Fault::Bounds`] too where a row leaves the local buffer, and
+    /// [`Fault::Malformed`] where rows would overlap at the target.
+    // spec: STR-1, STR-4
+    pub fn put_strided<'a>(
+        &mut self,
+        to: &RemoteRegion,
+        offset: u64,
+        from: impl Into<Source<'a>>,
+        rows: Strided,
+        options: Options,
+    ) -> Result<Ticket, PostError> {
+        let (from, shape) = (from.into(), Shape::from(rows));
+        check_rows(&shape, shape.remote_stride, from.len())?;
+        let transfer = Transfer { buffer: self.source(from)?, shape };
+        Ok(self.post(to, offset, Action::Put, transfer, options)?.ticket)
+    }
+
+    /// Copies a peer's memory to a local buffer.
+    ///
+    /// Into private bytes, the data is there when the call returns: on a mediated connection it
+    /// waits for the answer, making progress meanwhile. Into a region, the data is there with the
+    /// completer notification or after [`Port::flush`], and the call does not wait for it; a get
+    /// that does not fit half the response lane of a mediated connection is cut into pieces, and
+    /// may wait for room for their requests as a put of several pieces does.
+    ///
+    /// # Errors
+    /// As [`Port::put`]; into private bytes, a fault of the target is returned here as well.
+    // spec: GET-1, GET-2, GET-3
+    #[inline(always)]
+    pub fn get<'a>(
+        &mut self,
+        from: &RemoteRegion,
+        offset: u64,
+        into: impl Into<Destination<'a>>,
+        options: Options,
+    ) -> Result<Ticket, PostError> {
+        match into.into() {
+            Destination::Bytes(bytes) => {
+                self.post(from, offset, Action::Get, Incoming(bytes), options)?.landed()
+            }
+            Destination::Region(slice) => {
+                let (buffer, shape) =
+                    (self.destination(slice.into())?, Shape::contiguous(slice.len));
+                let transfer = Transfer { buffer, shape };
+                Ok(self.post(from, offset, Action::Get, transfer, options)?.ticket)
+            }
+        }
+    }
+
+    /// Copies rows at the target to rows of the local buffer. Each row is a piece of its own, or
+    /// several, so it may wait as [`Port::get`] may.
+    ///
+    /// # Errors
+    /// As [`Port::get`]; [`Fault::Bounds`] too where a row leaves the local buffer, and
+    /// [`Fault::Malformed`] where rows would overlap in it.
+    // spec: STR-4
+    pub fn get_strided<'a>(
+        &mut self,
+        from: &RemoteRegion,
+        offset: u64,
+        into: impl Into<Destination<'a>>,
+        rows: Strided,
+        options: Options,
+    ) -> Result<Ticket, PostError> {
+        let (into, shape) = (into.into(), Shape::from(rows));
+        check_rows(&shape, shape.local_stride, into.len())?;
+        let waits = matches!(into, Destination::Bytes(_));
+        let transfer = Transfer { buffer: self.destination(into)?, shape };
+        let posted = self.post(from, offset, Action::Get, transfer, options)?;
+        if waits { posted.landed() } else { Ok(posted.ticket) }
+    }
+
+    /// Stores eight bytes, little-endian, that travel in the command itself, in one access to a
+    /// multiple of eight.
+    ///
+    /// # Errors
+    /// As [`Port::put`]. Never blocks.
+    // spec: IMM-1
+    #[inline(always)]
+    pub fn put_immediate(
+        &mut self,
+        to: &RemoteRegion,
+        offset: u64,
+        value: u64,
+        options: Options,
+    ) -> Result<Ticket, PostError> {
+        let action = Action::Immediate(value);
+        Ok(self.post(to, offset, action, Carried(8), options)?.ticket)
+    }
+
+    /// Raises a completer notification at a peer, and writes no memory: a notification put.
+    ///
+    /// # Errors
+    /// [`Busy`]; [`Fault::PeerDead`], [`Fault::ForeignHandle`]. Never blocks.
+    // spec: NPUT-1, NPUT-2
+    #[inline(always)]
+    pub fn notify(&mut self, peer: PeerId, options: Options) -> Result<Ticket, PostError> {
+        let command = command(Action::Notify, Claim { key: NO_KEY, offset: 0, len: 0 }, options);
+        Ok(self.dispatch(peer, command, NOWHERE, None, Carried(0))?.ticket)
+    }
+
+    /// Performs an atomic on a word of a peer's memory and forgets the result.
+    ///
+    /// # Errors
+    /// As [`Port::put`]; [`Fault::Alignment`]. Never blocks.
+    // spec: ATOM-1
+    #[inline(always)]
+    pub fn atomic(
+        &mut self,
+        on: &RemoteRegion,
+        offset: u64,
+        atomic: Atomic,
+        options: Options,
+    ) -> Result<Ticket, PostError> {
+        let local = Carried(atomic.width.bytes());
+        Ok(self.post(on, offset, Action::Atomic(atomic), local, options)?.ticket)
+    }
+
+    /// Performs an atomic on a word of a peer's memory and returns the result: the old value, or
+    /// for FCAA the new one. Waits for it on a mediated connection, making progress meanwhile.
+    ///
+    /// # Errors
+    /// As [`Port::atomic`], and faults of the target.
+    // spec: ATOM-3, ATOM-5
+    #[inline(always)]
+    pub fn fetch(
+        &mut self,
+        on: &RemoteRegion,
+        offset: u64,
+        atomic: Atomic,
+        options: Options,
+    ) -> Result<Fetched, PostError> {
+        let local = Carried(atomic.width.bytes());
+        let posted = self.post(on, offset, Action::Fetch(atomic), local, options)?;
+        posted.landed()?;
+        Ok(Fetched { value: posted.value, success: posted.status == Status::Ok })
+    }
+
+    /// Adds to a 64-bit word and returns the old value.
+    ///
+    /// # Errors
+    /// As [`Port::fetch`].
+    #[inline(always)]
+    pub fn fetch_add(
+        &mut self,
+        on: &RemoteRegion,
+        offset: u64,
+        add: u64,
+    ) -> Result<u64, PostError> {
+        let atomic = Atomic { width: Width::W64, op: AtomicOp::Add, operand: add, compare: 0 };
+        Ok(self.fetch(on, offset, atomic, Options::new())?.value)
+    }
+
+    /// Stores `new` into a 64-bit word if it holds `expected`; returns the old value and whether.
+    ///
+    /// # Errors
+    /// As [`Port::fetch`].
+    #[inline(always)]
+    pub fn compare_swap(
+        &mut self,
+        on: &RemoteRegion,
+        offset: u64,
+        expected: u64,
+        new: u64,
+    ) -> Result<Fetched, PostError> {
+        let atomic = Atomic {
+            width: Width::W64,
+            op: AtomicOp::CompareSwap,
+            operand: new,
+            compare: expected,
+        };
+        self.fetch(on, offset, atomic, Options::new())
+    }
+
+    /// Fetch-compare-and-add: if the 64-bit word is at most `compare`, in two's complement, adds
+    /// `add`. Returns the new value, or the present one where it declined.
+    ///
+    /// # Errors
+    /// As [`Port::fetch`].
+    // spec: FCAA-2, FCAA-4
+    #[inline(always)]
+    pub fn fcaa(
+        &mut self,
+        on: &RemoteRegion,
+        offset: u64,
+        compare: i64,
+        add: i64,
+    ) -> Result<Fetched, PostError> {
+        let atomic = Atomic {
+            width: Width::W64,
+            op: AtomicOp::Fcaa,
+            operand: add as u64,
+            compare: compare as u64,
+        };
+        self.fetch(on, offset, atomic, Options::new())
+    }
+
+    /// Waits until everything posted to a peer has ended there, and says how it went: the first
+    /// fault since the last flush. On a direct connection operations end within their call, so
+    /// this does not wait.
+    ///
+    /// # Errors
+    /// The first fault, [`Fault::PeerDead`] among them.
+    // spec: FLUSH-1, FLUSH-2, ORD-9
+    pub fn flush(&mut self, peer: PeerId) -> Result<(), Fault> {
+        self.connection(peer)?;
+        self.wait_flushed(peer);
+        match self.connection_mut(peer)?.fault.take() {
+            Some(fault) => Err(fault),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether everything posted to a peer has ended. Does not block.
+    pub fn is_flushed(&self, peer: PeerId) -> bool {
+        match self.connection(peer).map(|connection| &connection.executor) {
+            Ok(Executor::Mediated(end)) => end.pending.is_empty(),
+            _ => true,
+        }
+    }
+
+    #[inline(always)]
+    fn source<'a>(&self, from: Source<'a>) -> Result<Buffer<'a>, Fault> {
+        match from {
+            Source::Bytes(bytes) => Ok(Buffer::Out(bytes)),
+            Source::Region(slice) => {
+                let region = self.own(&slice)?;
+                Ok(Buffer::OutRegion(region, slice.offset))
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn destination<'a>(&self, into: Destination<'a>) -> Result<Buffer<'a>, Fault> {
+        match into {
+            Destination::Bytes(bytes) => Ok(Buffer::In(bytes)),
+            Destination::Region(slice) => {
+                let region = self.own(&slice)?;
+                Ok(Buffer::InRegion(region, slice.offset))
+            }
+        }
+    }
+
+    // spec: CAP-6
+    pub(crate) fn own<'a>(&self, slice: &LocalSlice<'a>) -> Result<&'a Arc<Mapping>, Fault> {
+        if slice.region.port() == self.identity {
+            Ok(slice.region.mapping())
+        } else {
+            Err(Fault::ForeignHandle)
+        }
+    }
+
+    /// Checks an operation against the capability's handle, and hands it to the executor.
+    // spec: ERR-3, CAP-5, CAP-6
+    #[inline(always)]
+    pub(crate) fn post(
+        &mut self,
+        on: &RemoteRegion,
+        offset: u64,
+        action: Action,
+        local: impl Local,
+        options: Options,
+    ) -> Result<Posted, PostError> {
+        if self.connection(on.peer)?.identity != on.connection {
+            return Err(Fault::ForeignHandle.into());
+        }
+        let len = local.remote_span().ok_or(Fault::Bounds)?;
+        let mut command = command(action, Claim { key: on.key, offset, len }, options);
+        command.check()?;
+        let extent = on.cover.check(&command.claim, command.rights())?;
+        command.claim.offset += on.start;
+        self.dispatch(on.peer, command, extent, on.memory.as_ref(), local)
+    }
+
+    // spec: POST-5, NOTI-8
+    #[inline(always)]
+    fn dispatch(
+        &mut self,
+        peer: PeerId,
+        command: Command,
+        extent: Extent,
+        memory: Option<&PeerMemory>,
+        local: impl Local,
+    ) -> Result<Posted, PostError> {
+        let unread = self.notifications.len() + self.owed;
+        let connection = self.connection_mut(peer)?;
+        if let Some(why) = connection.ended {
+            return Err(why.into());
+        }
+        if unread + NOTES_PER_OPERATION > NOTIFICATIONS_MAX {
+            return Err(self.busy(Busy::NotificationsFull));
+        }
+        match connection.executor {
+            Executor::Direct(_) => self.perform_direct(peer, command, extent, memory, local),
+            Executor::Mediated(_) => {
+                self.post_mediated(peer, Order { command, transfer: local.into_transfer() })
+            }
+        }
+    }
+
+    /// Raises what an ended operation raises here, and keeps its fault for the next flush.
+    // spec: NOTI-2, FLUSH-2
+    #[inline(never)]
+    pub(crate) fn complete(&mut self, peer: PeerId, report: &Report, status: Status, value: u64) {
+        let classes = report.classes_at_initiator(status);
+        if let Some(fault) = status.fault() {
+            self.count_fault(fault);
+            if let Ok(connection) = self.connection_mut(peer) {
+                connection.fault.get_or_insert(fault);
+            }
+        }
+        if classes.contains(Classes::REQUESTER) {
+            let note = report.note(peer, Classes::REQUESTER, status, report.value);
+            self.notifications.push_back(note.pack());
+        }
+        if classes.contains(Classes::COMPLETER) {
+            let note = report.note(peer, Classes::COMPLETER, status, value);
+            self.notifications.push_back(note.pack());
+        }
+    }
+}
+
+impl Posted {
+    /// The ticket, or the fault that the call has already seen.
+    // spec: NOTI-7, ERR-2
+    fn landed(&self) -> Result<Ticket, PostError> {
+        match self.status {
+            Status::Fault(fault) => Err(fault.into()),
+            _ => Ok(self.ticket),
+        }
+    }
+}
+
+pub(crate) const NO_KEY: Key = Key { slot: 0, generation: 0 };
+
+#[inline(always)]
+fn command(action: Action, claim: Claim, options: Options) -> Command {
+    let Options { classes, tag, value } = options;
+    Command { action, classes, tag, value, claim }
+}
+
+/// Rows lie within the local buffer, and do not overlap where they land.
+// spec: STR-2, STR-3
+fn check_rows(shape: &Shape, landing_stride: u64, len: u64) -> Result<(), Fault> {
+    if shape.rows > 1 && landing_stride < shape.row_len {
+        return Err(Fault::Malformed);
+    }
+    match shape.local_span() {
+        Some(span) if span <= len => Ok(()),
+        _ => Err(Fault::Bounds),
+    }
+}

@@ -1,0 +1,481 @@
+//! Blocking waits: poll, then yield, then sleep until a sender kicks.
+//!
+//! A sleeper says so in its page, fences, looks once more, and sleeps in epoll on its control
+//! channels and the bells of this process; senders publish, fence, and ring if the page says that
+//! somebody sleeps. Awake ports are never kicked.
+//!
+//! No wake-up is lost. Of what is published, either the last look sees it, or, by the two fences,
+//! its sender sees the sleeper and rings, unless the channel has something that was not taken. What
+//! is in the channel stays there until it is taken, so that it ends the sleep whether it comes
+//! before or after that begins. And who takes it looks again before it sleeps again, after a fence,
+//! and has the other thread that sleeps on the channel do so: what was published before is there
+//! for both.
+use crate::clock::poll_until;
+use crate::error::{A_PEER, SetupError};
+use crate::mem::fence;
+use crate::mem::page::Sleeper;
+use crate::peer::contact::Link;
+use crate::peer::control::Heard;
+use crate::port::Port;
+use crate::sync::{AtomicBool, Ordering};
+use crate::sys::descriptor::{self, wait_at};
+use crate::sys::fork;
+use rustix::event::epoll::{self, Event, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::mem::MaybeUninit;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// Polls between two looks at the clock, which cost as much as several polls.
+const ROUNDS_PER_CLOCK: u32 = 256;
+/// A poll that looks at links asks the system, which takes as long as so many looks at memory.
+const POLLS_OF_LINKS: u32 = 64;
+/// A yield that takes longer has met somebody who computes, and who gets the processor for long: to
+/// sleep is better, for whoever sleeps is run when it is woken.
+const YIELD_MAX: Duration = Duration::from_micros(100);
+/// Yields that are left out after one of those.
+const YIELDS_LEFT_OUT: u32 = 1024;
+/// Longest sleep of somebody who waits for room, of which not all of those tell who give it.
+const NAP: Duration = Duration::from_micros(250);
+const CONTROL: u64 = 0;
+const OWN: u64 = 1;
+/// Channels of peers have this number and those after it.
+const FIRST_CHANNEL: u64 = 2;
+/// Events that are taken at a time.
+const EVENTS: usize = 16;
+
+/// What a port, or its engine's thread, sleeps on.
+#[derive(Debug)]
+pub(crate) struct Sleep {
+    epoll: OwnedFd,
+    /// The process that has made it, which shares the epoll with its forked children.
+    generation: u64,
+    is_lost: AtomicBool,
+    /// Locked by the sleeper, and by the port's thread where peers come and go.
+    channels: Mutex<Watched>,
+}
+
+/// The channels in an epoll, by numbers that are never used again: an event that was under way when
+/// its channel was forgotten means no other one.
+#[derive(Debug)]
+struct Watched {
+    channels: BTreeMap<u64, Arc<Link>>,
+    next: u64,
+}
+
+/// What a look has found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Happened {
+    /// A channel was rung, or has brought something: the port's other thread is to look, too.
+    pub(crate) rung: bool,
+    /// There is something for [`Port::service_control`].
+    pub(crate) mail: bool,
+}
+
+impl Sleep {
+    pub(crate) fn new() -> Result<Self, SetupError> {
+        let epoll = descriptor::epoll().map_err(SetupError::os("epoll_create"))?;
+        let watched = Watched { channels: BTreeMap::new(), next: FIRST_CHANNEL };
+        fork::count();
+        let is_lost = AtomicBool::new(false);
+        let channels = Mutex::new(watched);
+        Ok(Self { epoll, generation: fork::generation(), is_lost, channels })
+    }
+
+    /// Whether it is the parent's: what this process did here would be done to that.
+    pub(crate) fn is_inherited(&self) -> bool {
+        fork::generation() != self.generation
+    }
+
+    /// Can be read while something has happened that was not taken.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    /// A listener, or the process of a peer: to be read once a caller waits, or that has ended.
+    pub(crate) fn watch(&self, fd: BorrowedFd<'_>) -> Result<(), SetupError> {
+        self.add(fd, CONTROL, EventFlags::IN)
+    }
+
+    /// The channel of a peer of this host, and the process behind it.
+    // spec: LIFE-10
+    pub(crate) fn watch_control(&self, link: &Arc<Link>) -> Result<(), SetupError> {
+        self.watch_channel(link)?;
+        let life = link.control.life();
+        let watched = life.map_or(Ok(()), |life| self.watch(life.as_fd()));
+        if watched.is_err() {
+            self.forget_channel(link);
+        }
+        watched
+    }
+
+    pub(crate) fn forget_control(&self, link: &Arc<Link>) {
+        self.forget_channel(link);
+        link.control.life().into_iter().for_each(|life| self.forget(life.as_fd()));
+    }
+
+    /// The channel alone: what rings, and brings packets.
+    pub(crate) fn watch_channel(&self, link: &Arc<Link>) -> Result<(), SetupError> {
+        let Some(socket) = link.control.socket() else { return Ok(()) };
+        let mut watched = self.watched();
+        let number = watched.next;
+        self.add(socket, number, EventFlags::IN)?;
+        watched.next += 1;
+        watched.channels.insert(number, link.clone());
+        Ok(())
+    }
+
+    /// A channel, if it is watched here: one that has ended may no longer be.
+    pub(crate) fn forget_channel(&self, link: &Arc<Link>) {
+        let mut watched = self.watched();
+        let found = watched.channels.iter().find(|(_, other)| Arc::ptr_eq(link, other));
+        if let Some(number) = found.map(|(number, _)| *number) {
+            self.forget_number(&mut watched, number);
+        }
+    }
+
+    /// A bell that only this process rings: each ring counts once, so nobody needs to take it.
+    pub(crate) fn watch_own(&self, fd: BorrowedFd<'_>) -> Result<(), SetupError> {
+        self.add(fd, OWN, EventFlags::IN | EventFlags::ET)
+    }
+
+    /// A net: can be read while datagrams have come that were not taken; or an alarm, from its time
+    /// on.
+    pub(crate) fn watch_net(&self, fd: BorrowedFd<'_>) -> Result<(), SetupError> {
+        self.add(fd, OWN, EventFlags::IN)
+    }
+
+    fn add(&self, fd: BorrowedFd<'_>, what: u64, flags: EventFlags) -> Result<(), SetupError> {
+        epoll::add(&self.epoll, fd, EventData::new_u64(what), flags)
+            .map_err(SetupError::os("epoll_ctl"))
+    }
+
+    /// A control channel that is to be closed: closing alone does not end the watch, where a peer
+    /// may hold the same file.
+    pub(crate) fn forget(&self, fd: BorrowedFd<'_>) {
+        if self.is_inherited() {
+            return;
+        }
+        let removed = epoll::delete(&self.epoll, fd);
+        let is_closed = matches!(removed, Err(Errno::BADF | Errno::INVAL | Errno::NOENT));
+        debug_assert!(removed.is_ok() || is_closed, "what was watched can be forgotten");
+    }
+
+    fn forget_number(&self, watched: &mut Watched, number: u64) {
+        let link = watched.channels.remove(&number);
+        let socket = link.as_ref().and_then(|link| link.control.socket());
+        socket.into_iter().for_each(|socket| self.forget(socket));
+    }
+
+    fn watched(&self) -> MutexGuard<'_, Watched> {
+        self.channels.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Sleeps until something happens, at most until `deadline`, and takes what there is, for a
+    /// thread that is not the port's own. What is for that, `any_mail` says. A channel that has
+    /// ended would wake this one until the port's thread looks, and is forgotten here.
+    pub(crate) fn sleep(&self, deadline: Option<Instant>, any_mail: &AtomicBool) -> Happened {
+        self.doze(deadline);
+        let mut events = [MaybeUninit::uninit(); EVENTS];
+        self.take(self.happened(&mut events), |watched, number, heard| {
+            if heard.mail {
+                // Relaxed: the lock orders what the flag stands for.
+                any_mail.store(true, Ordering::Relaxed);
+            }
+            if heard.is_over {
+                self.forget_number(watched, number);
+            }
+        })
+    }
+
+    /// Has what the sleeper has taken so far be said by `any_mail`.
+    pub(crate) fn settle(&self) {
+        drop(self.watched());
+    }
+
+    /// Takes what there is, without sleeping. All that has happened comes in turn, so that what
+    /// one channel has is found behind all the others, even where they are rung without end.
+    // spec: LIFE-10
+    pub(crate) fn look(&self) -> Happened {
+        let looks = (self.watched().channels.len() + 2).div_ceil(EVENTS);
+        let mut events = [MaybeUninit::uninit(); EVENTS];
+        let mut all = Happened::default();
+        for _ in 0..looks {
+            let happened = self.happened(&mut events);
+            let Happened { rung, mail } = self.take(happened, |_, _, _| {});
+            all = Happened { rung: all.rung | rung, mail: all.mail | mail };
+            if mail || happened.len() < EVENTS {
+                break;
+            }
+        }
+        all
+    }
+
+    /// Sleeps as well, but takes nothing: the next sleep ends at once, unless somebody has by then.
+    ///
+    /// In poll(2), since epoll_wait(2) knows whole milliseconds only, and rounds up: what a link
+    /// has to do after 20 us would wait fifty times as long.
+    // spec: WAIT-4
+    pub(crate) fn doze(&self, deadline: Option<Instant>) {
+        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let timeout = left.map(|left| Timespec {
+            tv_sec: left.as_secs().min(1 << 40) as i64,
+            tv_nsec: i64::from(left.subsec_nanos()),
+        });
+        let _ = wait_at(&mut [PollFd::new(&self.epoll, PollFlags::IN)], timeout.as_ref());
+    }
+
+    /// What has happened that was not taken, as much of it as there is room for.
+    fn happened<'a>(&self, events: &'a mut [MaybeUninit<Event>]) -> &'a [Event] {
+        const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+        match epoll::wait(&self.epoll, events, Some(&AT_ONCE)) {
+            Ok((events, _)) => events,
+            Err(Errno::INTR) => &[],
+            // The program has closed it, and may have something else there.
+            Err(_) => {
+                // Relaxed: it is told by a later look at the latest.
+                self.is_lost.store(true, Ordering::Relaxed);
+                &[]
+            }
+        }
+    }
+
+    /// Whether the program has closed what there is to wait at, of which it knows nothing.
+    // spec: LIFE-40
+    pub(crate) fn is_lost(&self) -> bool {
+        // Relaxed: as above.
+        self.is_lost.load(Ordering::Relaxed)
+    }
+
+    fn take(&self, events: &[Event], mut then: impl FnMut(&mut Watched, u64, Heard)) -> Happened {
+        let mut all = Happened::default();
+        for event in events {
+            match event.data.u64() {
+                CONTROL => all.mail = true,
+                OWN => {}
+                number => {
+                    let mut watched = self.watched();
+                    let heard = watched.channels.get(&number).map(|link| link.control.hear());
+                    let heard = heard.unwrap_or_default();
+                    all.rung |= heard.any;
+                    all.mail |= heard.mail;
+                    then(&mut watched, number, heard);
+                }
+            }
+        }
+        all
+    }
+}
+
+impl Port {
+    /// Polls `attempt` until it gives something or the deadline has come, sleeping where that takes
+    /// long. Makes progress for peers all the while.
+    // spec: WAIT-1
+    pub(crate) fn wait_for<T>(
+        &mut self,
+        deadline: Option<Instant>,
+        mut attempt: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<T> {
+        let found = self.wait_awake(deadline, &mut attempt);
+        found.or_else(|| self.wait_asleep(deadline, attempt))
+    }
+
+    /// The first part of a wait: polls, then polls and yields, then gives up.
+    pub(crate) fn wait_awake<T>(
+        &mut self,
+        deadline: Option<Instant>,
+        mut attempt: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<T> {
+        let (polls, yields) = (self.polls_awake(), self.config.spin.yields);
+        for round in 0..polls.saturating_add(yields) {
+            if let Some(value) = attempt(self) {
+                return Some(value);
+            }
+            self.progress_lanes();
+            if round.is_multiple_of(ROUNDS_PER_CLOCK) && is_over(deadline) {
+                return None;
+            }
+            if round < polls {
+                std::hint::spin_loop();
+            } else if !self.make_way() {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// How often to poll before others may run.
+    pub(crate) fn polls_awake(&self) -> u32 {
+        let polls = self.config.spin.polls;
+        if self.looks_at_links() { polls.div_ceil(POLLS_OF_LINKS) } else { polls }
+    }
+
+    /// Whether this port's polls ask the system for what has come from other hosts.
+    fn looks_at_links(&self) -> bool {
+        self.linked > 0 && self.engine.is_none()
+    }
+
+    /// Lets others run. False where to yield would not do: somebody computes, and what comes from
+    /// other hosts wakes whoever sleeps.
+    // spec: WAIT-5
+    fn make_way(&mut self) -> bool {
+        if !self.looks_at_links() {
+            std::thread::yield_now();
+            return true;
+        }
+        self.yield_in_turn().is_some_and(|lasted| lasted < YIELD_MAX)
+    }
+
+    /// Yields, and says for how long it did; not for a while after somebody who computes has had
+    /// the processor.
+    pub(crate) fn yield_in_turn(&mut self) -> Option<Duration> {
+        if self.yields_in_vain > 0 {
+            self.yields_in_vain -= 1;
+            return None;
+        }
+        let before = Instant::now();
+        std::thread::yield_now();
+        let lasted = before.elapsed();
+        self.yields_in_vain = if lasted >= YIELD_MAX { YIELDS_LEFT_OUT } else { 0 };
+        Some(lasted)
+    }
+
+    /// Sleeps for a moment, or until something has come; not where a message waits to be taken.
+    // spec: WAIT-3, WAIT-5
+    fn nap(&mut self) {
+        let until = Instant::now() + NAP;
+        self.sleep_unless(Some(until), &mut |port: &mut Self| {
+            let mut connections = port.connections.iter().flatten();
+            connections.any(|connection| connection.messages_in.peek().is_some()).then_some(())
+        });
+    }
+
+    /// Waits for a moment where a peer is at work: polls, then lets others run, or sleeps.
+    pub(crate) fn pause(&mut self, rounds: &mut u32) {
+        *rounds += 1;
+        if *rounds < self.polls_awake() {
+            self.progress_lanes();
+            std::hint::spin_loop();
+            return;
+        }
+        let has_come = self.progress_all();
+        self.service_control();
+        if !has_come && !self.make_way() {
+            self.nap();
+        }
+    }
+
+    /// Waits for something that comes by a control channel, where polling lanes would be in vain.
+    pub(crate) fn wait_for_control<T>(
+        &mut self,
+        deadline: Instant,
+        attempt: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<T> {
+        self.wait_asleep(Some(deadline), attempt)
+    }
+
+    /// Waits for what is not among the things that the port sleeps on, as set-up does: `look` polls
+    /// it together with the port's `sleep`, at most so long, and says what it has found. Peers are
+    /// served meanwhile: one that waits for us may be what keeps the awaited one away.
+    // spec: PROG-2, WAIT-3, LANE-12
+    pub(crate) fn wait_beside<T>(
+        &mut self,
+        deadline: Instant,
+        mut look: impl FnMut(&Self, Instant) -> Result<Option<T>, SetupError>,
+    ) -> Result<T, SetupError> {
+        loop {
+            self.service_control();
+            self.announce_sleep(true);
+            fence::heavy();
+            let until = if self.progress_all() { Instant::now() } else { deadline };
+            let found = look(self, self.wake_by(Some(until)).unwrap_or(until));
+            self.announce_sleep(false);
+            if let Some(found) = found.transpose() {
+                return found;
+            }
+            if is_over(Some(deadline)) {
+                return Err(SetupError::timed_out(A_PEER));
+            }
+        }
+    }
+
+    /// Waits until a descriptor can be read, at most until `deadline`; serves peers meanwhile.
+    pub(crate) fn wait_readable(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        deadline: Instant,
+    ) -> Result<(), SetupError> {
+        self.wait_beside(deadline, |port, until| {
+            let own = port.sleep.as_fd();
+            let mut fds = [&fd, &own].map(|fd| PollFd::new(fd, PollFlags::IN));
+            poll_until(&mut fds, until)?;
+            Ok((!fds[0].revents().is_empty()).then_some(()))
+        })
+    }
+
+    /// The second part of a wait: sleeps between attempts. What comes wakes it, so an attempt must
+    /// look at everything that it waits for.
+    pub(crate) fn wait_asleep<T>(
+        &mut self,
+        deadline: Option<Instant>,
+        mut attempt: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<T> {
+        loop {
+            self.service_control();
+            if let Some(value) = attempt(self) {
+                return Some(value);
+            }
+            if is_over(deadline) {
+                return None;
+            }
+            if let Some(value) = self.sleep_unless(deadline, &mut attempt) {
+                return Some(value);
+            }
+        }
+    }
+
+    /// Sleeps, unless `attempt` gives something once everybody can see that we are about to.
+    // spec: WAIT-3, LANE-12
+    fn sleep_unless<T>(
+        &mut self,
+        deadline: Option<Instant>,
+        attempt: &mut impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<T> {
+        self.announce_sleep(true);
+        fence::heavy();
+        let progressed = self.progress_all();
+        self.has_come = false;
+        let found = attempt(self);
+        // An attempt makes progress too: what that has brought from other hosts came after it had
+        // looked, and nobody will ring for it.
+        if found.is_some() || progressed || self.has_come {
+            self.announce_sleep(false);
+            return found;
+        }
+        self.settle_wire();
+        self.sleep.doze(self.wake_by(deadline));
+        self.announce_sleep(false);
+        // Before rings are taken: what it waits for comes first.
+        attempt(self)
+    }
+
+    /// The port's thread serves mediated commands too, unless an engine thread does.
+    pub(crate) fn announce_sleep(&self, asleep: bool) {
+        self.page.set_asleep(Sleeper::Port, asleep);
+        if self.engine.is_none() {
+            self.page.set_asleep(Sleeper::Engine, asleep);
+        }
+    }
+}
+
+fn is_over(deadline: Option<Instant>) -> bool {
+    deadline.is_some_and(|at| Instant::now() >= at)
+}
+
+/// A timeout as a deadline; one too far to express is none.
+pub(crate) fn deadline(timeout: Option<Duration>) -> Option<Instant> {
+    timeout.and_then(|timeout| Instant::now().checked_add(timeout))
+}

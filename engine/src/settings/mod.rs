@@ -1,0 +1,601 @@
+//! The variables of the environment, all in one table: their names, values, defaults and meanings.
+//!
+//! Everything else that reads such a variable does so by a function here, `ayre info --env` prints
+//! the table, and `docs/settings.md` has it too, which a test compares.
+pub(crate) mod choice;
+pub(crate) mod plan;
+
+use self::choice::{Ethernet, Mode};
+use self::plan::Plan;
+use crate::error::SetupError;
+use crate::port_range::PortRange;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+use tracing::level_filters::LevelFilter;
+
+/// A variable that users set. It holds whatever launcher starts the program.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Its name.
+    pub name: &'static str,
+    /// What it may be set to.
+    pub values: &'static str,
+    /// What holds where it is not set.
+    pub default: &'static str,
+    /// What it is for.
+    pub meaning: &'static str,
+    check: fn(&str) -> Result<(), String>,
+}
+
+/// Where each variable of Ayre's begins.
+const PREFIX: &str = "AYRE_";
+
+const MODE: &str = "AYRE_MODE";
+pub(crate) const NET: &str = "AYRE_NET";
+pub(crate) const KEY: &str = "AYRE_KEY";
+pub(crate) const PORTS: &str = "AYRE_PORTS";
+pub(crate) const PROTECTION: &str = "AYRE_PROTECTION";
+pub(crate) const ETHERNET: &str = "AYRE_ETHERNET";
+pub(crate) const FAULTS: &str = "AYRE_FAULTS";
+const TUNING: &str = "AYRE_TUNING";
+const LOG: &str = "AYRE_LOG";
+pub(crate) const CAPTURE: &str = "AYRE_CAPTURE";
+/// In the name of a capture: whose it is.
+const WHOSE: &str = "{rank}";
+const GROUP: &str = "AYRE_GROUP";
+pub(crate) const MEMORY: &str = "AYRE_MEMORY";
+const DESCRIPTORS: &str = "AYRE_DESCRIPTORS";
+pub(crate) const SILENCE: &str = "AYRE_SILENCE";
+pub(crate) const DEAD_AFTER: &str = "AYRE_DEAD_AFTER";
+
+/// All that users set.
+// spec: LIFE-30
+pub const SETTINGS: &[Setting] = &[
+    Setting {
+        name: MODE,
+        values: "`direct`, `mediated`",
+        default: "`direct`",
+        meaning: "How ranks of one host reach each other's memory: they write to it themselves, or \
+                  the owner's engine does, which needs no trust. Stronger: `ayre run --mode`",
+        check: |text| word(text, MODES).map(drop),
+    },
+    Setting {
+        name: NET,
+        values: "interfaces, networks or addresses of this host, up to four, with commas between: \
+                 `eth1`, `10.1.0.0/16`, `10.1.0.7`; of endpoints also `none`",
+        default: "all addresses that others may reach, of which each link uses one that answers",
+        meaning: "Where other hosts reach the ranks, and ports whose programs name no addresses, \
+                  one for each path, and all paths are used. Stronger: `ayre run --net`",
+        check: |text| net_words(text).map(drop),
+    },
+    Setting {
+        name: KEY,
+        values: "a file with 64 hexadecimal digits, of mode 0600, the same on all hosts",
+        default: "none: whoever has an endpoint's address may call it, in a name of its own",
+        meaning: "What endpoints of different hosts, as MPI programs have them, share besides \
+                  their addresses, so that nobody who reads those can call. Stronger: \
+                  `FI_AYRE_KEY`",
+        check: |_| Ok(()),
+    },
+    Setting {
+        name: PORTS,
+        values: "`first-last`, or one number",
+        default: "any that is free",
+        meaning: "Which UDP ports are taken for links with other hosts, one for each rank or \
+                  endpoint and each path: those that a firewall lets pass. Stronger: \
+                  `ayre run --ports`, `FI_AYRE_PORTS`",
+        check: |text| text.parse::<PortRange>().map(drop).map_err(|why| why.to_string()),
+    },
+    Setting {
+        name: PROTECTION,
+        values: "`sealed`, `plain`",
+        default: "`sealed`",
+        meaning: "Whether links between hosts are encrypted and authenticated. `plain` is for \
+                  closed networks: whoever can read them can write the ranks' memory. Stronger: \
+                  `ayre run --plain`",
+        check: |text| word(text, PROTECTIONS).map(drop),
+    },
+    Setting {
+        name: ETHERNET,
+        values: "`never`, `required`",
+        default: "where the process may (`CAP_NET_RAW`)",
+        meaning: "Whether short messages go to other hosts straight over Ethernet, not by UDP",
+        check: |text| word(text, ETHERNETS).map(drop),
+    },
+    Setting {
+        name: GROUP,
+        values: "a name in `/etc/group`, or a number: `hpc`, `2000`",
+        default: "processes of the same user, and of root",
+        meaning: "Whose processes may connect, besides these: those of this group. It has to be \
+                  set on both sides, for root's processes too",
+        check: |text| group_number(text).map(drop),
+    },
+    Setting {
+        name: FAULTS,
+        values: "a list of `loss`, `dup`, `reorder`, `corrupt` (shares: `20%`, `0.2`), `delay`, \
+                 `jitter` (times: `2ms`), `rate` (`100Mbit`), `queue` (`64kB`) and `seed`: \
+                 `loss=5%,delay=2ms`",
+        default: "none",
+        meaning: "What is done on purpose to what goes to other hosts, to try what that does",
+        check: |text| text.parse::<Plan>().map(drop).map_err(|why| why.to_string()),
+    },
+    Setting {
+        name: CAPTURE,
+        values: "a file's name with `{rank}` in it: `/tmp/job-{rank}.pcap`",
+        default: "none",
+        meaning: "Into which file each rank writes what it tells other hosts and hears from them, \
+                  for Wireshark, before it is encrypted. A process that has no rank writes its \
+                  number in place of `{rank}`",
+        check: |text| capture_pattern(text).map(drop),
+    },
+    Setting {
+        name: SILENCE,
+        values: "seconds: `3`, `0.5`",
+        default: "`3`",
+        meaning: "After how long without a sign of life another host's process is not heard: what \
+                  goes to it waits, and nothing ends. Where its host says that its port is closed, \
+                  it has ended then. Stronger: `ayre run --silence`, `FI_AYRE_SILENCE`",
+        check: |text| seconds(text).map(drop),
+    },
+    Setting {
+        name: DEAD_AFTER,
+        values: "seconds, at least those of `AYRE_SILENCE`: `60`, `600`",
+        default: "`60`",
+        meaning: "After how long without a sign of life another host's process is taken for dead, \
+                  be it stopped, or its host or the network; and after how long a link ends \
+                  whose data does not get through. Stronger: `ayre run --dead-after`, \
+                  `FI_AYRE_DEAD_AFTER`",
+        check: |text| seconds_of_death(text, silence().ok().flatten()).map(drop),
+    },
+    Setting {
+        name: TUNING,
+        values: "a file that `ayre tune` has written; `none`",
+        default: "`~/.config/ayre/tuning.toml`, `/etc/ayre/tuning.toml`, else what is built in",
+        meaning: "By which methods many bytes are moved; `none` takes what is built in",
+        check: |_| Ok(()),
+    },
+    Setting {
+        name: LOG,
+        values: "`off`, `error`, `warn`, `info`, `debug`, `trace`",
+        default: "`warn`; under libfabric `off`, where its own log has all",
+        meaning: "What is told on standard error of setting up, connecting and ending, and of what \
+                  stands in the way. Nothing of this is on the way of data",
+        check: |text| word(text, LEVELS).map(drop),
+    },
+    Setting {
+        name: MEMORY,
+        values: "bytes, or `k`, `M` or `G` of them, 1024 times as many each, and `1M` at least: \
+                 `512M`",
+        default: "what the machine and the control groups allow, divided by the ranks of the \
+                  host that are known, and at least `128M`",
+        meaning: "Memory that an endpoint may take. Half of it is for messages that wait for a \
+                  receive; beyond, who has sent most of them is told so, and loses the connection",
+        check: |text| bytes_of_memory(text).map(drop),
+    },
+    Setting {
+        name: DESCRIPTORS,
+        values: "`raise`, `keep`",
+        default: "`raise`",
+        meaning: "Whether the soft limit of the process's descriptors (`ulimit -S -n`) is raised \
+                  to the hard one when the first port or endpoint is opened: a peer of this host \
+                  takes two. `keep` is for programs that call `select`, which knows the first \
+                  1024 only",
+        check: |text| word(text, LIMITS).map(drop),
+    },
+];
+
+/// What launchers tell the ranks that they start; `ayre run` sets each of them itself.
+pub const OF_LAUNCHERS: &[(&str, &str)] = &[
+    ("AYRE_JOB", "The directory of the job"),
+    ("AYRE_RANK", "The rank of this process"),
+    ("AYRE_SIZE", "Ranks of the job"),
+    ("AYRE_HOST_RANKS", "The ranks of this host, `first..end`"),
+    (ADDRESSES, "Addresses of this host at which to be open to others"),
+    ("AYRE_PROCESSORS", "Processors that bound ranks of this host share"),
+];
+
+/// At which addresses to be open, where the launcher has found that out.
+pub(crate) const ADDRESSES: &str = "AYRE_ADDRESSES";
+
+/// What only this project's own tests and scripts read, by how it begins.
+const OF_TESTS: &[&str] = &[
+    "AYRE_CONFORMANCE_",
+    "AYRE_LIBFABRIC",
+    "AYRE_RECORD_LAYOUTS",
+    "AYRE_SEED",
+    "AYRE_SOAK",
+    "AYRE_TEST_",
+    "AYRE_TREE",
+    "AYRE_VECTORS",
+];
+
+const MODES: &[(&str, Mode)] = &[("direct", Mode::Direct), ("mediated", Mode::Mediated)];
+const PROTECTIONS: &[(&str, bool)] = &[("sealed", false), ("plain", true)];
+const ETHERNETS: &[(&str, Ethernet)] =
+    &[("never", Ethernet::Never), ("required", Ethernet::Required)];
+const LIMITS: &[(&str, bool)] = &[("raise", true), ("keep", false)];
+const LEVELS: &[(&str, LevelFilter)] = &[
+    ("off", LevelFilter::OFF),
+    ("error", LevelFilter::ERROR),
+    ("warn", LevelFilter::WARN),
+    ("info", LevelFilter::INFO),
+    ("debug", LevelFilter::DEBUG),
+    ("trace", LevelFilter::TRACE),
+];
+/// Bytes of memory below which an endpoint could not have the thousands of operations under way
+/// that programs take for granted.
+const MEMORY_LEAST: u64 = 1 << 20;
+/// One for each path.
+const NET_MAX: usize = 4;
+
+impl Setting {
+    /// What it is set to in this process, if it is.
+    pub fn value(&self) -> Option<OsString> {
+        std::env::var_os(self.name)
+    }
+}
+
+/// Whether every variable that begins with `AYRE_` is one that there is, with a value that it may
+/// have. Each port looks when it is opened.
+///
+/// # Errors
+/// [`SetupError::Environment`] with the variable, its value, what is wrong with it and what there
+/// is.
+// spec: LIFE-30
+pub fn check() -> Result<(), SetupError> {
+    let names = std::env::vars_os().map(|(name, _)| name);
+    let ours = names.filter_map(|name| name.into_string().ok()).filter(|name| is_ours(name));
+    for name in ours {
+        match SETTINGS.iter().find(|setting| setting.name == name) {
+            Some(setting) => read(setting.name, setting.check).map(drop)?,
+            None => check_name(&name)?,
+        }
+    }
+    Ok(())
+}
+
+fn is_ours(name: &str) -> bool {
+    name.starts_with(PREFIX)
+}
+
+/// Whether a variable that users do not set is one that there is.
+fn check_name(name: &str) -> Result<(), SetupError> {
+    let is_of_launchers = OF_LAUNCHERS.iter().any(|(known, _)| *known == name);
+    if is_of_launchers || OF_TESTS.iter().any(|known| name.starts_with(known)) {
+        return Ok(());
+    }
+    let names: Vec<_> = SETTINGS.iter().map(|setting| setting.name).collect();
+    let names = names.join(", ");
+    Err(SetupError::Environment(format!(
+        "Ayre has no variable {name}; it has {names} (`ayre info --env` tells what they mean)"
+    )))
+}
+
+/// What a variable says, if it is set.
+pub(crate) fn read<T, E: Display>(
+    name: &'static str,
+    parse: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<Option<T>, SetupError> {
+    let Some(value) = std::env::var_os(name) else { return Ok(None) };
+    let Some(text) = value.to_str() else {
+        return Err(SetupError::Environment(format!("{name}={}: no text", value.display())));
+    };
+    parse(text).map(Some).map_err(|why| wrong(name, text, &why))
+}
+
+/// A variable says what it may not.
+pub(crate) fn wrong(name: &str, text: &str, why: &dyn Display) -> SetupError {
+    wrong_as(("", name), text, why)
+}
+
+/// The same of one that is named with something in front.
+pub(crate) fn wrong_as((prefix, name): (&str, &str), text: &str, why: &dyn Display) -> SetupError {
+    let values = SETTINGS.iter().find(|setting| setting.name == name);
+    let values = values.map(|setting| format!("; it may be {}", setting.values));
+    SetupError::Environment(format!("{prefix}{name}={text}: {why}{}", values.unwrap_or_default()))
+}
+
+pub(crate) fn mode() -> Result<Option<Mode>, SetupError> {
+    read(MODE, |text| word(text, MODES))
+}
+
+/// The file of the key of endpoints.
+pub(crate) fn key() -> Option<OsString> {
+    std::env::var_os(KEY)
+}
+
+/// Which UDP ports may be taken.
+pub(crate) fn ports() -> Result<Option<PortRange>, SetupError> {
+    read(PORTS, str::parse)
+}
+
+/// The file of a capture cannot be written.
+pub(crate) fn wrong_capture(path: &Path, why: &dyn Display) -> SetupError {
+    SetupError::Environment(format!("the capture ({CAPTURE}), {}: {why}", path.display()))
+}
+
+/// Whether links to other hosts are plain.
+pub(crate) fn is_plain() -> Result<Option<bool>, SetupError> {
+    read(PROTECTION, protection)
+}
+
+/// Whether that is plain.
+pub(crate) fn protection(text: &str) -> Result<bool, String> {
+    word(text, PROTECTIONS)
+}
+
+pub(crate) fn ethernet() -> Result<Option<Ethernet>, SetupError> {
+    read(ETHERNET, ethernet_word)
+}
+
+pub(crate) fn ethernet_word(text: &str) -> Result<Ethernet, String> {
+    word(text, ETHERNETS)
+}
+
+pub(crate) fn faults() -> Result<Option<Plan>, SetupError> {
+    read(FAULTS, str::parse)
+}
+
+/// Whether the limit of descriptors is raised.
+pub(crate) fn raises_limit() -> Result<bool, SetupError> {
+    Ok(read(DESCRIPTORS, |text| word(text, LIMITS))?.unwrap_or(true))
+}
+
+/// Up to which level things are told on standard error.
+pub(crate) fn log() -> Result<Option<LevelFilter>, SetupError> {
+    read(LOG, |text| word(text, LEVELS))
+}
+
+/// Where other hosts are to reach this process: interfaces, networks or addresses.
+///
+/// # Errors
+/// [`SetupError::Environment`] where there are too many.
+pub fn net() -> Result<Vec<String>, SetupError> {
+    Ok(read(NET, net_words)?.unwrap_or_default())
+}
+
+/// Into which files captures go.
+pub(crate) fn capture() -> Result<Option<PathBuf>, SetupError> {
+    read(CAPTURE, capture_pattern)
+}
+
+/// The name of a capture's file, as [`crate::NetOptions::capture`] takes it for several processes.
+///
+/// # Errors
+/// What is wrong with it: several processes would write the same file.
+pub fn capture_pattern(text: &str) -> Result<PathBuf, String> {
+    match text.contains(WHOSE) {
+        true => Ok(text.into()),
+        false => Err(format!("all ranks would write this one file: it has no {WHOSE}")),
+    }
+}
+
+/// The name of the file of one process, by the pattern: of this rank, or else of the rank that its
+/// launcher has told it, or of its number. Further ports of a process have names of their own.
+pub(crate) fn capture_of(pattern: &Path, rank: Option<usize>) -> PathBuf {
+    static GIVEN: Mutex<BTreeMap<PathBuf, u32>> = Mutex::new(BTreeMap::new());
+    let Some(text) = pattern.to_str().filter(|text| text.contains(WHOSE)) else {
+        return pattern.to_owned();
+    };
+    let told = |name: &&str| std::env::var(name).ok()?.parse::<usize>().ok();
+    let rank = rank.or_else(|| RANKS.iter().find_map(told));
+    let whose = rank.map_or_else(|| std::process::id().to_string(), |rank| rank.to_string());
+    let first = PathBuf::from(text.replace(WHOSE, &whose));
+    let mut given = GIVEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let times = given.entry(first.clone()).or_default();
+    *times += 1;
+    match *times {
+        1 => first,
+        times => text.replace(WHOSE, &format!("{whose}-{times}")).into(),
+    }
+}
+
+/// Where launchers tell a process its rank.
+const RANKS: &[&str] =
+    &["AYRE_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
+
+/// The group whose members' processes may connect.
+// spec: LIFE-7
+pub(crate) fn group() -> Result<Option<u32>, SetupError> {
+    read(GROUP, group_number)
+}
+
+/// The number of a group. Only that file is read: what else tells of groups takes the C library.
+fn group_number(text: &str) -> Result<u32, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
+    let found = groups.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(text)).then(|| fields.nth(1)?.parse().ok()).flatten()
+    });
+    found.ok_or_else(|| format!("/etc/group has no `{text}`"))
+}
+
+/// After how long without a sign of life a process of another host is not heard.
+pub(crate) fn silence() -> Result<Option<Duration>, SetupError> {
+    read(SILENCE, seconds)
+}
+
+/// After how long it is taken for dead.
+pub(crate) fn dead_after() -> Result<Option<Duration>, SetupError> {
+    let silence = silence()?;
+    read(DEAD_AFTER, |text| seconds_of_death(text, silence))
+}
+
+/// Reads that time beside the one after which a process is not heard, if that was chosen, too.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn seconds_of_death(text: &str, silence: Option<Duration>) -> Result<Duration, String> {
+    let time = seconds(text)?;
+    match silence.filter(|silence| time < *silence) {
+        None => Ok(time),
+        Some(silence) => {
+            let silence = silence.as_secs_f64();
+            Err(format!("it is shorter than {SILENCE}, {silence} s"))
+        }
+    }
+}
+
+/// Reads a number of seconds such as `0.5`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: Option<f64> = text.parse().ok().filter(|it| (0.001..=1e9).contains(it));
+    let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    time.ok_or_else(|| format!("`{text}` is no number of seconds from 0.001 to 1e9"))
+}
+
+/// Memory that an endpoint may take, in bytes.
+pub(crate) fn memory() -> Result<Option<u64>, SetupError> {
+    read(MEMORY, bytes_of_memory)
+}
+
+/// Reads bytes of memory with which an endpoint can work.
+///
+/// # Errors
+/// What is wrong with them.
+pub(crate) fn bytes_of_memory(text: &str) -> Result<u64, String> {
+    match bytes(text)? {
+        few if few < MEMORY_LEAST => Err(format!("{few} bytes are too few")),
+        enough => Ok(enough),
+    }
+}
+
+/// Reads a number of bytes such as `512M`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let shift = ["k", "M", "G"].iter().position(|unit| text.ends_with(unit));
+    let number = if shift.is_some() { &text[..text.len() - 1] } else { text };
+    let number: Option<u64> = number.parse().ok();
+    let bytes =
+        number.and_then(|number| number.checked_mul(1 << shift.map_or(0, |at| 10 * (at + 1))));
+    bytes.ok_or_else(|| format!("`{text}` is no number of bytes such as `512M`"))
+}
+
+/// The file of cut-offs, or `none`.
+pub(crate) fn tuning() -> Option<OsString> {
+    std::env::var_os(TUNING)
+}
+
+/// What the file of cut-offs is named by.
+pub(crate) fn wrong_tuning(file: &dyn Display, why: &dyn Display) -> SetupError {
+    wrong(TUNING, &file.to_string(), why)
+}
+
+pub(crate) fn net_words(text: &str) -> Result<Vec<String>, String> {
+    let words: Vec<_> =
+        text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect();
+    if words.len() > NET_MAX {
+        return Err(format!("{} of them, and there are at most {NET_MAX} paths", words.len()));
+    }
+    Ok(words)
+}
+
+fn word<T: Copy>(text: &str, all: &[(&str, T)]) -> Result<T, String> {
+    let found = all.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
+    found.ok_or_else(|| format!("there is no `{text}`"))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A row of the page's table.
+    fn row(cells: &[&str]) -> String {
+        format!("| {} |\n", cells.join(" | "))
+    }
+
+    // spec: LIFE-30
+    #[test]
+    fn the_page_has_the_same_table() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/settings.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let rows = SETTINGS.iter().map(|setting| {
+            let name = format!("`{}`", setting.name);
+            row(&[&name, setting.values, setting.default, setting.meaning])
+        });
+        let settings: String = rows.collect();
+        assert!(page.contains(&settings), "docs/settings.md is to have:\n{settings}");
+        let rows = OF_LAUNCHERS.iter().map(|(name, meaning)| row(&[&format!("`{name}`"), meaning]));
+        let of_launchers: String = rows.collect();
+        assert!(page.contains(&of_launchers), "docs/settings.md is to have:\n{of_launchers}");
+        let rows = page.lines().filter(|line| line.starts_with("| `AYRE_")).count();
+        assert_eq!(rows, SETTINGS.len() + OF_LAUNCHERS.len(), "docs/settings.md has others");
+    }
+
+    // spec: LIFE-30
+    #[test]
+    fn a_default_that_is_a_word_is_one_of_the_values() {
+        for setting in SETTINGS {
+            let words: Vec<_> = setting.default.split('`').collect();
+            if let ["", word, ""] = words[..] {
+                assert_eq!((setting.check)(word), Ok(()), "{}", setting.name);
+            }
+        }
+    }
+
+    // spec: LIFE-30
+    #[test]
+    fn a_wrong_value_is_told_with_what_is_allowed() {
+        for (name, text, said) in [
+            (MODE, "fast", "AYRE_MODE=fast: there is no `fast`; it may be `direct`, `mediated`"),
+            (MODE, "", "AYRE_MODE=: there is no ``"),
+            (GROUP, "no-such-group", "AYRE_GROUP=no-such-group: /etc/group has no `no-such-group`"),
+            (PROTECTION, "none", "AYRE_PROTECTION=none: there is no `none`; it may be `sealed`"),
+            (PORTS, "0-5", "AYRE_PORTS=0-5: a range of UDP ports is first-last, from 1 to 65535"),
+            (FAULTS, "loss=5", "AYRE_FAULTS=loss=5: `5` is no value for loss, which takes a share"),
+            (CAPTURE, "job.pcap", "AYRE_CAPTURE=job.pcap: all ranks would write this one file"),
+            (SILENCE, "3s", "AYRE_SILENCE=3s: `3s` is no number of seconds from 0.001 to 1e9"),
+            (DEAD_AFTER, "0", "AYRE_DEAD_AFTER=0: `0` is no number of seconds"),
+            (MEMORY, "1000k", "AYRE_MEMORY=1000k: 1024000 bytes are too few"),
+            (MEMORY, "1T", "AYRE_MEMORY=1T: `1T` is no number of bytes such as `512M`; it may be"),
+            (NET, "a,b,c,d,e", "AYRE_NET=a,b,c,d,e: 5 of them, and there are at most 4 paths"),
+        ] {
+            let setting = SETTINGS.iter().find(|setting| setting.name == name).unwrap();
+            let why = (setting.check)(text).unwrap_err();
+            let error = wrong(name, text, &why).to_string();
+            assert!(error.contains(said), "{error}");
+        }
+        assert_eq!([group_number("root"), group_number("2000")], [Ok(0), Ok(2000)]);
+        let read =
+            ["7", "2k", "3M", "4G", "", "M", "-1", "20000000000G"].map(|text| bytes(text).ok());
+        let known = [7, 2 << 10, 3 << 20, 4 << 30].map(Some);
+        assert!(read[..4] == known && read[4..] == [None; 4], "{read:?}");
+        assert_eq!(net_words(" eth1,, 10.0.0.0/8,").unwrap(), ["eth1", "10.0.0.0/8"]);
+    }
+
+    // spec: NET-13
+    #[test]
+    fn each_rank_and_each_port_has_a_capture_of_its_own() {
+        let of = |pattern: &str, rank| capture_of(Path::new(pattern), rank);
+        assert_eq!(of("/tmp/one.pcap", Some(3)), Path::new("/tmp/one.pcap"));
+        assert_eq!(of("a/{rank}.x.pcap", Some(3)), Path::new("a/3.x.pcap"));
+        assert_eq!(of("a/{rank}.x.pcap", Some(4)), Path::new("a/4.x.pcap"));
+        assert_eq!(of("a/{rank}.x.pcap", Some(3)), Path::new("a/3-2.x.pcap"));
+        let has_none = RANKS.iter().all(|name| std::env::var_os(name).is_none());
+        let process = format!("a/{}", std::process::id());
+        assert!(!has_none || of("a/{rank}", None) == Path::new(&process));
+    }
+
+    // spec: LIFE-30
+    #[test]
+    fn an_unknown_name_is_refused_with_the_list() {
+        let error = check_name("AYRE_MODES").unwrap_err().to_string();
+        assert!(error.contains("no variable AYRE_MODES"), "{error}");
+        SETTINGS.iter().for_each(|setting| assert!(error.contains(setting.name), "{error}"));
+        let of_launchers = OF_LAUNCHERS.iter().map(|(name, _)| *name);
+        for name in of_launchers.chain(["AYRE_SEED", "AYRE_TEST_CHILD"]) {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+    }
+}

@@ -184,10 +184,8 @@ pub(crate) const CRATES: &[CrateRules] = &[
         cycles: &[
             "active collective logical multicast stream",
             "deposit port",
-            "active: call handlers messenger outgoing",
             "collective: adapt calls group recorder request running",
             "multicast: board calls causes club",
-            "stream: calls effects lay state",
         ],
     },
     CrateRules {

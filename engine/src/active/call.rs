@@ -1,5 +1,5 @@
 //! What a handler is run with.
-use super::handlers::Handler;
+use super::handler::Handler;
 use super::outgoing::Outgoing;
 use crate::error::PostError;
 use ayre_proto::units::PeerId;

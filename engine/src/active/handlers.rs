@@ -1,37 +1,8 @@
 //! The handlers of a messenger, by their ids.
 use super::call::Call;
+use super::handler::Handler;
 use crate::error::SetupError;
-use ayre_proto::active::record::is_handler;
-use ayre_proto::active::{ARGUMENTS_MAX, NAME_MAX, id_of};
-
-/// A handler that takes `N` arguments, as every process names it. Its id may travel in a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Handler<const N: usize> {
-    id: u32,
-}
-
-impl<const N: usize> Handler<N> {
-    const FITS: () = assert!(N <= ARGUMENTS_MAX, "a message has at most 8 arguments");
-
-    /// The handler of this name, wherever it is registered.
-    // spec: AM-1
-    pub const fn named(name: &str) -> Self {
-        let () = Self::FITS;
-        Self { id: id_of(name) }
-    }
-
-    /// The handler of this id: a static one, or one that came in a message; none where no handler
-    /// can have it.
-    pub const fn with_id(id: u32) -> Option<Self> {
-        let () = Self::FITS;
-        if is_handler(id) { Some(Self { id }) } else { None }
-    }
-
-    /// Its id.
-    pub const fn id(self) -> u32 {
-        self.id
-    }
-}
+use ayre_proto::active::NAME_MAX;
 
 /// What a handler is run with: the program's state, who has called, arguments, payload.
 type Run<S> = Box<dyn FnMut(&mut S, &mut Call<'_>, &[u8], &[u8]) + Send>;
@@ -72,15 +43,15 @@ impl<S> Handlers<S> {
         if name.is_some_and(|name| name.is_empty() || name.len() > NAME_MAX) {
             return Err(SetupError::invalid("a handler's name has 1 to 64 bytes"));
         }
-        if let Some(index) = self.find(handler.id) {
-            return Err(taken(name, handler.id, self.entries[index].name.as_deref()));
+        if let Some(index) = self.find(handler.id()) {
+            return Err(taken(name, handler.id(), self.entries[index].name.as_deref()));
         }
         let run: Run<S> = Box::new(move |state, call, arguments, payload| {
             let (words, _) = arguments.as_chunks::<8>();
             let word = |at| words.get(at).map_or(0, |word| u64::from_le_bytes(*word));
             run(state, call, std::array::from_fn(word), payload);
         });
-        let (id, arguments) = (handler.id, N as u8);
+        let (id, arguments) = (handler.id(), N as u8);
         self.entries.push(Entry { id, arguments, name: name.map(Into::into), run });
         self.rebuild();
         Ok(self.entries.len() - 1)

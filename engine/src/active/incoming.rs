@@ -1,7 +1,8 @@
 //! Taking records: running handlers, assembling long messages, hearing of names and landings.
 use super::call::Call;
+use super::failures::Failure;
 use super::handlers::{Entry, Handlers};
-use super::messenger::{Failure, Messenger};
+use super::messenger::Messenger;
 use super::outgoing::Outgoing;
 use super::peers::{Coming, Landing, Name, Out, Payload, Peer};
 use crate::collective::running::PORTION_MAX;

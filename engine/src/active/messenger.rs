@@ -1,7 +1,10 @@
 //! A port that carries active messages.
 use super::call::Call;
-use super::handlers::{Handler, Handlers};
-use super::outgoing::{Outgoing, TOLD_MAX, bytes_of};
+use super::failures::Failure;
+use super::handler::Handler;
+use super::handlers::Handlers;
+use super::options::MessengerOptions;
+use super::outgoing::{Outgoing, bytes_of};
 use super::peers::Name;
 use crate::collective::group::Groups;
 use crate::error::{Busy, Fault, PostError, ReceiveError, SetupError};
@@ -13,7 +16,7 @@ use crate::port::message::Message;
 use crate::port::wait::deadline;
 use crate::stream::state::Streams;
 use ayre_proto::active::landing::is_landing;
-use ayre_proto::active::record::{Cause, Record};
+use ayre_proto::active::record::Record;
 use ayre_proto::active::{LONGEST, STATIC_IDS};
 use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::units::PeerId;
@@ -22,66 +25,6 @@ use std::time::{Duration, Instant};
 
 /// Messages that one poll takes.
 const POLL_MAX: usize = 16;
-
-/// Limits of a messenger.
-#[derive(Clone, Debug)]
-pub struct MessengerOptions {
-    pub(super) overflow: usize,
-    /// None: as many as suits the number of peers.
-    pub(super) landing: Option<usize>,
-    pub(super) longest: usize,
-}
-
-impl MessengerOptions {
-    /// The defaults: see each.
-    pub const fn new() -> Self {
-        Self { overflow: 16 << 20, landing: None, longest: LONGEST }
-    }
-
-    /// Bytes of messages that handlers have sent and that found no room: 16 MiB. One peer takes no
-    /// more than it leaves free for the others.
-    // spec: AM-8
-    pub const fn overflow(mut self, bytes: usize) -> Self {
-        self.overflow = bytes;
-        self
-    }
-
-    /// Bytes of memory for each peer that sends long messages, a power of two from 4 KiB to 16 MiB:
-    /// from 1 to 4 MiB for the first 16 of them, as this machine's caches are, 128 KiB for each one
-    /// more; less where there is little memory.
-    // spec: AM-12
-    pub const fn landing(mut self, bytes: usize) -> Self {
-        self.landing = Some(bytes);
-        self
-    }
-
-    /// Bytes of the longest payload that is taken: 64 MiB.
-    // spec: AM-5
-    pub const fn longest(mut self, bytes: usize) -> Self {
-        self.longest = bytes;
-        self
-    }
-}
-
-impl Default for MessengerOptions {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// A message that was not run.
-// spec: AM-7
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// The other end.
-    pub peer: PeerId,
-    /// To which handler it was.
-    pub handler: u32,
-    /// Why.
-    pub cause: Cause,
-    /// Whether we have sent it.
-    pub is_ours: bool,
-}
 
 /// A port whose short messages are active ones. `S` is the program's state, which handlers change.
 ///
@@ -527,9 +470,7 @@ impl<S> Messenger<S> {
     /// What became of messages that were not run, here and at peers, oldest first.
     // spec: AM-7
     pub fn failures(&mut self) -> impl Iterator<Item = Failure> {
-        // Who takes them needs no log.
-        self.out.told_failures = TOLD_MAX;
-        self.out.failures.drain(..)
+        self.out.failures.take()
     }
 
     /// Ends a connection, as [`Port::disconnect`] does, and forgets the peer's names.

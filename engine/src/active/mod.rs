@@ -37,9 +37,12 @@
 //! # }
 //! ```
 mod call;
+mod failures;
+mod handler;
 mod handlers;
 mod incoming;
 mod messenger;
+mod options;
 pub(crate) mod outgoing;
 mod peers;
 mod pulling;
@@ -47,5 +50,7 @@ mod pulling;
 pub use ayre_proto::active::record::Cause;
 pub use ayre_proto::active::{ARGUMENTS_MAX, LONGEST, NAME_MAX, STATIC_IDS, id_of};
 pub use call::Call;
-pub use handlers::Handler;
-pub use messenger::{Failure, Messenger, MessengerOptions};
+pub use failures::Failure;
+pub use handler::Handler;
+pub use messenger::Messenger;
+pub use options::MessengerOptions;

@@ -1,9 +1,9 @@
 //! Sending: what goes at once, what is kept, and the landings that long messages go by.
-use super::handlers::Handler;
-use super::messenger::{Failure, MessengerOptions};
+use super::failures::{Failure, Failures};
+use super::handler::Handler;
+use super::options::MessengerOptions;
 use super::peers::{Kept, Landing, Long, Name, Out, Peer};
 use crate::error::{Busy, Fault, PostError, SetupError};
-use crate::log::tell;
 use crate::logical::Logical;
 use crate::mem::region::RegionOptions;
 use crate::multicast::Clubs;
@@ -27,10 +27,6 @@ const LANDING: u64 = 0x6179_7265_0000_0001;
 const LANDING_NARROW: usize = 1 << 17;
 /// Bytes of a piece at most: of a message of two of them, both ends copy at the same time.
 const PIECE_MAX: u64 = 1 << 15;
-/// Failures that nobody has asked for yet; of further ones the oldest is forgotten.
-const FAILURES_MAX: usize = 1024;
-/// Failures that are told in the log: peers may go on for ever.
-pub(super) const TOLD_MAX: u32 = 16;
 
 /// A messenger apart from its handlers, which send by it while they run.
 #[derive(Debug)]
@@ -51,8 +47,7 @@ pub(crate) struct Outgoing {
     pub(crate) has_more: bool,
     /// Any peer has an id in conflict.
     pub(super) conflicts: bool,
-    pub(super) failures: VecDeque<Failure>,
-    pub(super) told_failures: u32,
+    pub(super) failures: Failures,
     pub(crate) clubs: Clubs,
     pub(crate) logical: Logical,
 }
@@ -69,8 +64,7 @@ impl Outgoing {
             owes: false,
             has_more: false,
             conflicts: false,
-            failures: VecDeque::new(),
-            told_failures: 0,
+            failures: Failures::default(),
             clubs: Clubs::default(),
             logical: Logical::default(),
         }
@@ -297,36 +291,9 @@ impl Outgoing {
     }
 
     pub(super) fn report(&mut self, failure: Failure) {
-        if self.told_failures < TOLD_MAX {
-            self.told_failures += 1;
-            tell!(WARN, "{}", self.in_words(&failure));
-        }
-        if self.failures.len() == FAILURES_MAX {
-            self.failures.pop_front();
-        }
-        self.failures.push_back(failure);
-    }
-
-    #[cold]
-    fn in_words(&self, failure: &Failure) -> String {
-        let Failure { peer, handler, cause, is_ours } = *failure;
-        let announced = self.peers.get(peer.index()).map(|peer| &peer.announced[..]);
+        let announced = self.peers.get(failure.peer.index()).map(|peer| &peer.announced[..]);
         let known = self.names.iter().chain(announced.unwrap_or_default());
-        let name = known.into_iter().find(|name| name.id == handler).map(|name| &name.name);
-        let handler = match name {
-            Some(name) => format!("`{name}`"),
-            None => format!("of id {handler}"),
-        };
-        let why = match cause {
-            Cause::Unknown => "there is none of this name, or it is another one there",
-            Cause::Malformed => "it takes other arguments, or not so long a payload",
-            Cause::Panicked => "it has panicked",
-        };
-        let peer = peer.index();
-        match is_ours {
-            true => format!("a call of this process to handler {handler} of peer {peer}: {why}"),
-            false => format!("a call of peer {peer} to handler {handler} of this process: {why}"),
-        }
+        self.failures.add(failure, known);
     }
 
     /// Whether a poll is to look at more than what has come.

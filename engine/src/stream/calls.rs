@@ -1,6 +1,6 @@
 //! Streams, as programs call them.
 use super::effects::{Flow, Input, Registered, Stage};
-use super::lay::Laid;
+use super::laid::Laid;
 use crate::active::Messenger;
 use crate::error::SetupError;
 use ayre_proto::active::NAME_MAX;

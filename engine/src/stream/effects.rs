@@ -1,5 +1,5 @@
 //! Stages, and what the machine of a port's streams causes: runs, and messages to peers.
-use super::state::{Queue, meet};
+use super::queue::{Queue, meet};
 use crate::active::outgoing::Outgoing;
 use ayre_proto::active::id_of;
 use ayre_proto::active::record::{ITEM, STREAM};

@@ -1,6 +1,7 @@
 //! Forwarding directories, the own one and those of peers, and whole pipelines.
 use super::calls::{Stream, StreamError};
 use super::effects::Stage;
+use super::laid::Laid;
 use super::state::Asked;
 use crate::active::Messenger;
 use ayre_proto::active::record::STREAM;
@@ -60,26 +61,6 @@ impl Hop {
     pub const fn arguments(mut self, arguments: [u64; 4]) -> Self {
         self.arguments = arguments;
         self
-    }
-}
-
-/// What was laid for a stream.
-#[derive(Debug, Default)]
-pub(super) struct Laid {
-    first: u16,
-    /// Numbers from the first on, round the last one.
-    pub(super) len: u16,
-    entries: Vec<(PeerId, Name)>,
-}
-
-impl Laid {
-    pub(super) fn new(first: u16, len: u16) -> Self {
-        Self { first, len, entries: Vec::new() }
-    }
-
-    pub(super) fn numbers(&self) -> impl Iterator<Item = u16> + use<> {
-        let first = self.first;
-        (0..self.len).map(move |at| first.wrapping_add(at))
     }
 }
 

@@ -45,7 +45,9 @@
 mod calls;
 mod effects;
 mod incoming;
+mod laid;
 mod lay;
+mod queue;
 pub(crate) mod state;
 
 pub use ayre_proto::stream::{Answer, End, Failure, ITEM_MAX, Name, Why};

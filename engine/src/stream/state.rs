@@ -1,20 +1,12 @@
 //! What a messenger keeps for streams.
 use super::effects::{Registered, Side};
-use super::lay::Laid;
+use super::laid::Laid;
+use super::queue::{Queue, meet};
 use crate::active::outgoing::Outgoing;
 use ayre_proto::lane::Malformed;
 use ayre_proto::stream::{Answer, Failure, Name, Options, Streams as Machine};
 use ayre_proto::units::PeerId;
-use std::collections::{HashMap, HashSet, VecDeque};
-
-/// Items of a stream.
-#[derive(Debug, Default)]
-pub(super) struct Queue {
-    /// They wait for its stage.
-    pub(super) arrived: VecDeque<Vec<u8>>,
-    /// They wait for room at the next one.
-    pub(super) emitted: VecDeque<Vec<u8>>,
-}
+use std::collections::{HashMap, HashSet};
 
 /// What a peer was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,12 +216,4 @@ impl<S> Streams<S> {
     pub(super) fn is_clear(&self, place: u16) -> bool {
         self.queues.get(usize::from(place)).is_none_or(|queue| queue.emitted.is_empty())
     }
-}
-
-/// Whether a peer is one to be looked at, by its number.
-pub(super) fn meet(met: &mut Vec<bool>, peer: PeerId, is_here: bool) {
-    if peer.index() >= met.len() {
-        met.resize(peer.index() + 1, false);
-    }
-    met[peer.index()] = is_here;
 }

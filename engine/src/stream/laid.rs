@@ -1,0 +1,23 @@
+//! What a messenger has laid for its own streams.
+use ayre_proto::stream::Name;
+use ayre_proto::units::PeerId;
+
+/// What was laid for a stream.
+#[derive(Debug, Default)]
+pub(super) struct Laid {
+    pub(super) first: u16,
+    /// Numbers from the first on, round the last one.
+    pub(super) len: u16,
+    pub(super) entries: Vec<(PeerId, Name)>,
+}
+
+impl Laid {
+    pub(super) fn new(first: u16, len: u16) -> Self {
+        Self { first, len, entries: Vec::new() }
+    }
+
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u16> + use<> {
+        let first = self.first;
+        (0..self.len).map(move |at| first.wrapping_add(at))
+    }
+}

@@ -185,7 +185,6 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "active collective logical multicast stream",
             "deposit port",
             "collective: adapt calls group recorder request running",
-            "multicast: board calls causes club",
         ],
     },
     CrateRules {

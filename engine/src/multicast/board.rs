@@ -10,28 +10,24 @@
 //! A member reads the line of its next ticket and no other, which is all where a message is short.
 //! The root writes over a message when all have it, and so nobody needs another copy of what
 //! somebody may lack. What has no room goes to each member by itself. Where a member gets messages
-//! in both ways, the board's come first: see [`Outgoing::read_board`].
-use super::causes::Causes;
-use super::club::{Buffer, Club, Clubs, port_of};
-use super::content::{Kept, Place, copy_of};
-use crate::active::outgoing::Outgoing;
+//! in both ways, the board's come first: see `by_board.rs`.
+use super::content::Place;
+use super::names::port_of;
 use crate::mem::map::Mapping;
 use crate::mem::region::{PeerMemory, Region, RegionOptions, RemoteRegion};
-use crate::peer::packet::PacketKind;
 use crate::port::Port;
 use crate::sync::Ordering;
-use ayre_proto::group::{Group, Label, Member, Message, Refusal, SEATS_MAX};
+use ayre_proto::group::{Label, Member};
 use ayre_proto::lane::Malformed;
-use ayre_proto::units::{PeerId, Rights};
+use ayre_proto::units::Rights;
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::Arc;
 
 #[cfg(test)]
 mod tests;
 
 const LINES: u64 = 64;
-const LINE: usize = 64;
+pub(super) const LINE: usize = 64;
 /// The ticket, and behind it the other words of a line's head.
 const TICKET: usize = 8;
 const HEAD: usize = TICKET + 24;
@@ -39,11 +35,11 @@ const HEAD: usize = TICKET + 24;
 const SHORT_MAX: usize = LINE - HEAD;
 /// Bytes for each content that is not long.
 const PART: u64 = 1024;
-const PART_MAX: usize = 960;
+pub(super) const PART_MAX: usize = 960;
 const PARTS_START: u64 = LINES * LINE as u64;
 const LONG_START: u64 = PARTS_START + LINES * PART;
 const LONG: u64 = 1 << 20;
-const QUARTER: u64 = LONG / 4;
+pub(super) const QUARTER: u64 = LONG / 4;
 const BYTES: usize = (LONG_START + LONG) as usize;
 
 /// The root has handed over its board.
@@ -94,7 +90,7 @@ pub(super) struct Board {
 }
 
 impl Board {
-    fn new(port: &mut Port) -> Option<Self> {
+    pub(super) fn new(port: &mut Port) -> Option<Self> {
         let region = port.alloc(BYTES, RegionOptions::new()).ok()?;
         let (readers, long) = (Vec::new(), VecDeque::new());
         Some(Self { region, readers, view: 0, is_read: false, long, first: 0, end: 0 })
@@ -107,7 +103,7 @@ impl Board {
     }
 
     /// Hands it to a member; false where that cannot be.
-    fn share(&self, port: &mut Port, group: u32, to: Member) -> bool {
+    pub(super) fn share(&self, port: &mut Port, group: u32, to: Member) -> bool {
         port.share(port_of(to), &self.region, 0..BYTES, Rights::READ, name_of(group)).is_ok()
     }
 
@@ -126,7 +122,28 @@ impl Board {
         self.readers.iter().map(|reader| (reader.member, reader.reads))
     }
 
-    fn note_reads(&mut self, member: Member) {
+    /// All others of a view, in the order in which they joined; `offer` hands it to those who have
+    /// none yet.
+    pub(super) fn set_readers(
+        &mut self,
+        view: u64,
+        members: impl Iterator<Item = Member>,
+        mut offer: impl FnMut(&Self, Member),
+    ) {
+        let old = std::mem::take(&mut self.readers);
+        for member in members {
+            let known = old.iter().find(|reader| reader.member == member);
+            if known.is_none() {
+                offer(self, member);
+            }
+            let reads = known.is_some_and(|reader| reader.reads);
+            self.readers.push(Reader { member, reads });
+        }
+        self.view = view;
+        self.is_read = self.readers.iter().all(|reader| reader.reads);
+    }
+
+    pub(super) fn note_reads(&mut self, member: Member) {
         let mut readers = self.readers.iter_mut();
         readers.by_ref().filter(|one| one.member == member).for_each(|one| one.reads = true);
         self.is_read = self.readers.iter().all(|reader| reader.reads);
@@ -223,6 +240,12 @@ impl Reading {
         self.awaited = next.map(|(_, view, ticket)| (view, ticket));
     }
 
+    /// The next message has been taken: the one of this ticket is awaited.
+    #[inline(always)]
+    pub(super) const fn await_ticket(&mut self, view: u64, ticket: u64) {
+        self.awaited = Some((view, ticket));
+    }
+
     pub(super) fn memory(&self) -> &Mapping {
         &self.memory
     }
@@ -267,182 +290,10 @@ impl Reading {
     /// ones.
     // spec: GRP-25
     #[inline]
-    fn fills_quarter(&mut self, place: Place) -> bool {
+    pub(super) fn fills_quarter(&mut self, place: Place) -> bool {
         let Some(start) = u64::from(place.at).checked_sub(LONG_START) else { return false };
         let end = start + u64::from(place.len);
         let before = std::mem::replace(&mut self.quarter, end / QUARTER);
         before != self.quarter || u64::from(place.len) > QUARTER
-    }
-}
-
-impl Outgoing {
-    /// A root that reaches the memory of all others, of more than one, hands its board to those who
-    /// have none yet.
-    // spec: GRP-25
-    pub(super) fn set_up_board(&mut self, club: &mut Club) {
-        let Club { id, me, machine, board, reading, .. } = club;
-        let view = machine.view();
-        if usize::from(view.branches()) < SEATS_MAX || view.members().count() <= 2 {
-            return;
-        }
-        if board.is_none() {
-            *board = Board::new(&mut self.port);
-        }
-        let Some(board) = board else { return };
-        // What the root before had written, nobody lacks any more.
-        *reading = None;
-        let old = std::mem::take(&mut board.readers);
-        for member in view.members().filter(|member| member != me) {
-            let reads = match old.iter().find(|reader| reader.member == member) {
-                Some(reader) => reader.reads,
-                None => {
-                    // One that it cannot be handed to gets its messages by itself.
-                    if board.share(&mut self.port, *id, member) {
-                        self.say_kind(*id, (*me, member), BOARD);
-                    }
-                    false
-                }
-            };
-            board.readers.push(Reader { member, reads });
-        }
-        board.view = view.number();
-        board.is_read = board.readers.iter().all(|reader| reader.reads);
-    }
-
-    /// The root has handed over its board.
-    // spec: GRP-25
-    pub(super) fn on_board(&mut self, group: u32, (from, me): (Member, Member)) {
-        let (peer, name) = (port_of(from), name_of(group));
-        let Some(club) = self.clubs.find(me) else { return };
-        let is_root = club.machine.view().members().next() == Some(from);
-        if !is_root || !self.port.has_offer(peer, PacketKind::OfferRegion, name) {
-            return;
-        }
-        let region = self.port.accept_region(peer, name).ok();
-        let reading = region.and_then(|region| Reading::new(from, &region));
-        let Some(club) = self.clubs.find(me).filter(|_| reading.is_some()) else { return };
-        club.reading = reading;
-        self.clubs.has_boards = true;
-        self.has_more = true;
-        self.with_club(me, |_, _| ());
-        self.say_kind(group, (me, from), READS);
-    }
-
-    /// A member reads the board from now on.
-    // spec: GRP-25
-    pub(super) fn on_reads(&mut self, (from, me): (Member, Member)) {
-        let board = self.clubs.find(me).and_then(|club| club.board.as_mut());
-        board.into_iter().for_each(|board| board.note_reads(from));
-    }
-
-    /// Writes a root's own message to its board, where nothing is before it and all others read;
-    /// its caller delivers it here. False where it must go another way.
-    ///
-    /// # Errors
-    /// Busy: it goes by the board when all have read more.
-    // spec: GRP-20, GRP-25
-    #[inline(always)]
-    pub(super) fn write_own(&mut self, me: Member, parts: [&[u8]; 3]) -> Result<bool, Refusal> {
-        let Self { port, clubs, .. } = self;
-        let has_due = clubs.has_due;
-        let Some(Club { machine, board: Some(board), .. }) = clubs.find(me).filter(|_| !has_due)
-        else {
-            return Ok(false);
-        };
-        let mut is_full = false;
-        let is_sent = machine.multicast_at_once(|view, stable, label| {
-            if !board.is_read() || !board.is_of(view.number()) {
-                return None;
-            }
-            let place = board.write((view.number(), stable), &label, parts);
-            let len: usize = parts.iter().map(|part| part.len()).sum();
-            is_full = place.is_none() && len as u64 <= QUARTER;
-            place.map(Kept::OnBoard)
-        });
-        if is_full {
-            return Err(Refusal::Busy);
-        }
-        if is_sent {
-            board.readers().for_each(|(reader, _)| port.wake(port_of(reader)));
-        }
-        Ok(is_sent)
-    }
-
-    /// Takes the next message of any board, and copies it once, to the buffer: who has sent it, and
-    /// where it is.
-    // spec: GRP-25
-    #[inline(never)]
-    pub(super) fn take_next(&mut self) -> Option<(PeerId, Range<usize>)> {
-        let Clubs { list, buffer, .. } = &mut self.clubs;
-        let (me, machine, reading) = list.iter_mut().find_map(|club| {
-            let Club { me, machine, reading, .. } = &mut **club;
-            let reading = reading.as_mut().filter(|reading| reading.has_news())?;
-            Some((*me, machine, reading))
-        })?;
-        let root = reading.root;
-        let Ok(Some(entry)) = reading.next() else { return self.end_reading(root) };
-        let Entry { view, stable, label, place } = entry;
-        let len = place.len as usize;
-        // As it lies on the board, from a multiple of 64 on: so it is copied fast.
-        let start = place.at as usize % LINE;
-        let range = start..start + len;
-        let buffer = buffer.get_or_insert_with(|| Buffer::new(0));
-        if buffer.len() < range.end {
-            buffer.resize(range.end, 0);
-        }
-        reading.memory().read(place.at.into(), &mut buffer[range.clone()]);
-        let kept = Kept::OnBoard(place);
-        if len <= PART_MAX && machine.take_at_once((view, stable), label, kept) {
-            reading.awaited = Some((view, label.ticket + 1));
-            return Some((port_of(label.origin), range));
-        }
-        match self.take_entry((root, me), entry, Kept::OnBoard(place)) {
-            Ok(is_taken) => is_taken.then_some((port_of(label.origin), range)),
-            Err(Malformed) => self.end_reading(root),
-        }
-    }
-
-    /// There is something on a root's board that cannot be there.
-    #[inline(never)]
-    fn end_reading<T>(&mut self, root: Member) -> Option<T> {
-        self.port.end_malformed_lane(port_of(root));
-        None
-    }
-
-    /// Has the machine take the next message of a board; true where it was due.
-    // spec: GRP-25
-    fn take_entry(
-        &mut self,
-        (root, me): (Member, Member),
-        entry: Entry,
-        payload: Kept,
-    ) -> Result<bool, Malformed> {
-        let Entry { view, stable, label, place } = entry;
-        let reading = self.clubs.find(me).and_then(|club| club.reading.as_mut());
-        let is_filled = reading.is_some_and(|reading| reading.fills_quarter(place));
-        let message = Message::Tree { view, stable, label, payload };
-        let take = |machine: &mut Group<Kept>, causes: &mut Causes<'_>| {
-            machine.on_message(root, message, causes)?;
-            if is_filled {
-                machine.acknowledge_early(causes);
-            }
-            Ok(machine.have() >= label.ticket)
-        };
-        self.with_club(me, take).unwrap_or(Ok(false))
-    }
-
-    /// Before a member heeds what its root says otherwise, it takes all that the root had written
-    /// before.
-    // spec: GRP-25
-    pub(super) fn read_board(&mut self, me: Member) -> Result<(), Malformed> {
-        while let Some(reading) = self.clubs.find(me).and_then(|club| club.reading.as_ref()) {
-            let (root, Some(entry)) = (reading.root, reading.next()?) else { break };
-            // Bytes of our own: it is run later, and the root may write over them.
-            let payload = Kept::Own(copy_of(reading.memory(), entry.place));
-            if !self.take_entry((root, me), entry, payload)? {
-                break;
-            }
-        }
-        Ok(())
     }
 }

@@ -1,55 +1,21 @@
 //! Groups as programs use them.
 use super::PAYLOAD_MAX;
 use super::causes::Causes;
-use super::club::{Visit, member_at, port_of};
+use super::club::Visit;
 use super::content::{Content, Kept};
+use super::due::Change;
+use super::names::{member_at, port_of};
 use crate::active::outgoing::Outgoing;
 use crate::active::{Call, Handler, Messenger};
 use crate::error::SetupError;
 use ayre_proto::active::{NAME_MAX, id_of};
-use ayre_proto::group::{Answer, Group, Guest, Member, Options, Refusal, Standing, View};
+use ayre_proto::group::{Answer, Group, Guest, Member, Options, Refusal};
 use ayre_proto::units::PeerId;
 
 /// A membership of a messenger in a group.
 // spec: GRP-2
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Membership(Member);
-
-/// What has changed, at the same place among the messages at all members.
-// spec: GRP-3, GRP-5
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Change {
-    /// The group has other members.
-    View {
-        /// Counts views of the group.
-        number: u64,
-        /// The place of the view among all messages and views of the group.
-        ticket: u64,
-        /// All members, the one that has been in longest first.
-        members: Vec<PeerId>,
-        /// Of these, who was in no view before.
-        joined: Vec<PeerId>,
-    },
-    /// This process is no member any more, or has not become one: it has left, was refused, or the
-    /// others have taken it for dead.
-    Ended,
-}
-
-impl Change {
-    pub(super) fn view(ticket: u64, view: &View) -> Self {
-        let joined = view.seats().iter().filter(|seat| seat.standing == Standing::Joins);
-        Self::View {
-            number: view.number(),
-            ticket,
-            members: view.members().map(port_of).collect(),
-            joined: joined.map(|seat| port_of(seat.member)).collect(),
-        }
-    }
-}
-
-/// What runs at changes.
-pub(crate) type Watchers<S> = Vec<(Member, Box<dyn FnMut(&mut S, &Change) + Send>)>;
 
 /// Bounds of a group, the same at all members.
 // spec: GRP-20
@@ -422,7 +388,7 @@ impl Outgoing {
     }
 
     fn visit(&mut self, id: u32, door: Member, content: &Content) {
-        let (me, mut guest) = (self.clubs.new_name(&self.port), Guest::new(door));
+        let (me, mut guest) = (self.clubs.names.next(&self.port), Guest::new(door));
         if let Ok(message) = guest.ask(()) {
             self.say((me, door), &message.encode(id).0, Some(content));
         }

@@ -1,8 +1,8 @@
 //! What a group's machine causes: messages to members, and what is to be run here.
 use super::board::{Board, Reading};
-use super::calls::Change;
-use super::club::{Due, port_of};
 use super::content::{Content, Kept, copy_of};
+use super::due::{Change, Due};
+use super::names::port_of;
 use crate::active::outgoing::Outgoing;
 use crate::settings::choice::Mode;
 use arrayvec::ArrayVec;

@@ -1,46 +1,13 @@
 //! The memberships of a messenger.
 use super::board::{Board, Reading};
-use super::calls::Change;
 use super::causes::Causes;
-use super::content::{Content, Kept};
+use super::content::{Buffer, Content, Kept};
+use super::due::Due;
+use super::names::{Names, is_nameless, port_of};
 use crate::active::outgoing::Outgoing;
-use crate::port::Port;
-use aligned_vec::{AVec, ConstAlign};
 use ayre_proto::group::{Answer, Group, Guest, Member, Options, View};
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
-
-/// Of a member's name, bits of its port's number; then come some by chance, and a count.
-// spec: GRP-2
-const NUMBER_BITS: u32 = 10;
-const CHANCE_BITS: u32 = 12;
-
-const _: () = assert!(ayre_proto::limits::PEERS_MAX <= 1 << NUMBER_BITS, "a name has its number");
-
-/// Whoever is a member at this port: so is a door called by those who do not know its name.
-pub(super) fn member_at(port: PeerId) -> Member {
-    Member(port.0.into())
-}
-
-fn is_nameless(member: Member) -> bool {
-    member.0 >> NUMBER_BITS == 0
-}
-
-/// The port of a member.
-pub(super) fn port_of(member: Member) -> PeerId {
-    PeerId((member.0 & ((1 << NUMBER_BITS) - 1)) as u16)
-}
-
-/// Bytes that begin at a multiple of 64.
-pub(super) type Buffer = AVec<u8, ConstAlign<64>>;
-
-/// What is to be run here, in the order of the group.
-#[derive(Debug)]
-pub(super) enum Due {
-    Message(PeerId, Content),
-    Changed(Change),
-    Ended,
-}
 
 /// One membership.
 #[derive(Debug)]
@@ -87,22 +54,10 @@ pub(crate) struct Clubs {
     pub(crate) heeded: u64,
     /// By port, whether they were told that it has gone.
     gone: Vec<bool>,
-    names: Option<u32>,
+    pub(super) names: Names,
 }
 
 impl Clubs {
-    /// A name that no membership has had, not even of a process that had this port's number before.
-    // spec: GRP-2
-    pub(super) fn new_name(&mut self, port: &Port) -> Member {
-        let chance = || port.chance() as u32 % (1 << CHANCE_BITS);
-        let last = self.names.unwrap_or_else(chance);
-        // The count goes round long after the first ones are forgotten.
-        let next = last.wrapping_add(1 << CHANCE_BITS) & (u32::MAX >> NUMBER_BITS);
-        let next = if next == 0 { 1 << CHANCE_BITS } else { next };
-        self.names = Some(next);
-        Member(u32::from(port.id.0) | next << NUMBER_BITS)
-    }
-
     pub(super) fn find(&mut self, me: Member) -> Option<&mut Club> {
         self.list.iter_mut().map(Box::as_mut).find(|club| club.me == me)
     }
@@ -143,14 +98,14 @@ impl Clubs {
 
 impl Outgoing {
     pub(super) fn found_club(&mut self, id: u32, options: Options) -> Member {
-        let me = self.clubs.new_name(&self.port);
+        let me = self.clubs.names.next(&self.port);
         let machine = Group::found(me, options);
         self.add_club(id, me, None, machine);
         me
     }
 
     pub(super) fn join_club(&mut self, id: u32, door: Member, options: Options) -> Member {
-        let me = self.clubs.new_name(&self.port);
+        let me = self.clubs.names.next(&self.port);
         let connected = self.port.peers().collect();
         let mut due = VecDeque::new();
         let mut causes = Causes::new(self, (id, me), &mut due);

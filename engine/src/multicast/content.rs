@@ -1,10 +1,14 @@
 //! What all members of a group get: a handler's number, its arguments and the payload, one behind
 //! the other.
 use crate::mem::map::Mapping;
+use aligned_vec::{AVec, ConstAlign};
 use std::sync::Arc;
 
 /// The bytes of a message, which several may need for a while.
 pub(super) type Content = Arc<Vec<u8>>;
+
+/// Bytes that begin at a multiple of 64.
+pub(super) type Buffer = AVec<u8, ConstAlign<64>>;
 
 /// Where a content lies on a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! What members say, as it comes, and running what groups deliver.
 use super::board::{BOARD, READS};
-use super::calls::Change;
 use super::causes::{Causes, NAMES};
-use super::club::{Club, Due, Visit, port_of};
+use super::club::{Club, Visit};
 use super::content::{Content, Kept};
+use super::due::{Change, Due};
+use super::names::port_of;
 use crate::active::Messenger;
 use crate::active::outgoing::Outgoing;
 use crate::port::Port;

@@ -43,21 +43,25 @@
 //! Where a root has a board that all others read, its own messages go a shorter way.
 //!
 //! ```text
-//!   multicast --> Group gives a ticket --> board.rs: the board --> handler, where the message lies
-//!   handler <-- buffer <-- board.rs, Group takes the ticket <--'
+//!   multicast --> Group gives a ticket --> by_board.rs: the board --> handler, where the message lies
+//!   handler <-- buffer <-- by_board.rs, Group takes the ticket <--'
 //! ```
 mod board;
+mod by_board;
 mod calls;
 mod causes;
 mod club;
 mod content;
+mod due;
 mod hear;
+mod names;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub(crate) use calls::Watchers;
-pub use calls::{Change, Membership, MulticastError, MulticastOptions};
+pub use calls::{Membership, MulticastError, MulticastOptions};
 pub(crate) use club::Clubs;
+pub use due::Change;
+pub(crate) use due::Watchers;
 pub(crate) use hear::NUMBER;
 
 /// Bytes of a payload at most, arguments included.

@@ -1,6 +1,6 @@
 //! Members on one host, whose root has a board, driven step by step by one thread.
 use super::causes::OWED_MAX;
-use super::club::member_at;
+use super::names::member_at;
 use super::*;
 use crate::active::{Call, Handler, Messenger, id_of};
 use crate::port::Port;

@@ -1,4 +1,5 @@
 //! A board between two ports, without their groups.
+use super::super::content::copy_of;
 use super::*;
 use crate::port::config::Config;
 

@@ -1,0 +1,49 @@
+//! What is to be run at a member, in the order of the group.
+use super::content::Content;
+use super::names::port_of;
+use ayre_proto::group::{Member, Standing, View};
+use ayre_proto::units::PeerId;
+
+/// What has changed, at the same place among the messages at all members.
+// spec: GRP-3, GRP-5
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// The group has other members.
+    View {
+        /// Counts views of the group.
+        number: u64,
+        /// The place of the view among all messages and views of the group.
+        ticket: u64,
+        /// All members, the one that has been in longest first.
+        members: Vec<PeerId>,
+        /// Of these, who was in no view before.
+        joined: Vec<PeerId>,
+    },
+    /// This process is no member any more, or has not become one: it has left, was refused, or the
+    /// others have taken it for dead.
+    Ended,
+}
+
+impl Change {
+    pub(super) fn view(ticket: u64, view: &View) -> Self {
+        let joined = view.seats().iter().filter(|seat| seat.standing == Standing::Joins);
+        Self::View {
+            number: view.number(),
+            ticket,
+            members: view.members().map(port_of).collect(),
+            joined: joined.map(|seat| port_of(seat.member)).collect(),
+        }
+    }
+}
+
+/// What runs at changes.
+pub(crate) type Watchers<S> = Vec<(Member, Box<dyn FnMut(&mut S, &Change) + Send>)>;
+
+/// What is to be run here, in the order of the group.
+#[derive(Debug)]
+pub(super) enum Due {
+    Message(PeerId, Content),
+    Changed(Change),
+    Ended,
+}

@@ -184,7 +184,6 @@ pub(crate) const CRATES: &[CrateRules] = &[
         cycles: &[
             "active collective logical multicast stream",
             "deposit port",
-            "collective: adapt calls group recorder request running",
         ],
     },
     CrateRules {

@@ -6,7 +6,7 @@ use super::handlers::Handlers;
 use super::options::MessengerOptions;
 use super::outgoing::{Outgoing, bytes_of};
 use super::peers::Name;
-use crate::collective::group::Groups;
+use crate::collective::state::Groups;
 use crate::error::{Busy, Fault, PostError, ReceiveError, SetupError};
 use crate::logical::Inbox;
 use crate::mem::lane::Probe;

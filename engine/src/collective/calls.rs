@@ -1,10 +1,10 @@
 //! The collectives of a messenger, as programs call them.
-use super::group::{Group, GroupError, Groups, Started, State};
+use super::group::{Group, GroupError, Unfinished};
 use super::request::Request;
 use super::running::{Progress, Running};
+use super::state::Started;
 use super::values::{Changed, Summand, Value};
 use crate::active::Messenger;
-use crate::active::outgoing::Outgoing;
 use crate::error::{ReceiveError, SetupError, name_of};
 use ayre_proto::active::{NAME_MAX, id_of};
 use ayre_proto::collective::{Collective, MEMBERS_MAX, Schedule};
@@ -12,18 +12,6 @@ use ayre_proto::combine::Combine;
 use ayre_proto::units::PeerId;
 use std::marker::PhantomData;
 use zerocopy::IntoBytes;
-
-/// A handle of another messenger.
-pub(super) const NO_GROUP: GroupError = GroupError::Invalid("a group of this messenger");
-
-/// A collective that was begun, on values of a type: to be [finished](Messenger::finish).
-#[must_use = "what was begun must be finished"]
-#[derive(Debug)]
-pub struct Unfinished<T> {
-    group: Group,
-    number: u64,
-    values: PhantomData<T>,
-}
 
 impl<S> Messenger<S> {
     /// Makes a group of these processes, in this order, the own one among them. All members make it
@@ -274,7 +262,7 @@ impl<S> Messenger<S> {
         let mut running = request.parts.begin(self.groups.state(group)?)?;
         let ended = self.drive(state, group, &mut running);
         if let Err(why) = ended {
-            let at = &mut self.groups.states[group.index];
+            let at = &mut self.groups.states[group.index].member;
             running.give_up(at, &mut self.out);
             at.give_up(running.sequence(), why, &mut self.out);
             return Err(why);
@@ -294,7 +282,7 @@ impl<S> Messenger<S> {
             self.groups.has_come = false;
             let at = &mut self.groups.states[group.index];
             running.is_oldest = at.is_clear();
-            let progress = running.advance(at, &mut self.out);
+            let progress = running.advance(&mut at.member, &mut self.out);
             if self.groups.has_landed {
                 self.groups.clear_landing(&mut self.out);
             }
@@ -390,33 +378,6 @@ impl<S> Messenger<S> {
     pub(crate) fn advance_started(&mut self) {
         if self.groups.has_started {
             self.groups.advance_started(&mut self.out);
-        }
-    }
-}
-
-impl Groups {
-    pub(super) fn state(&mut self, group: Group) -> Result<&mut State, GroupError> {
-        self.states.get_mut(group.index).ok_or(NO_GROUP)
-    }
-
-    #[inline(never)]
-    fn advance_started(&mut self, out: &mut Outgoing) {
-        for state in &mut self.states {
-            let mut started = std::mem::take(&mut state.started);
-            let under_way = started.iter_mut().filter(|one| one.end.is_none());
-            for (earlier, one) in under_way.enumerate() {
-                one.running.is_oldest = earlier == 0;
-                one.end = match one.running.advance(state, out) {
-                    Ok(Progress::Waits(_) | Progress::Busy) => None,
-                    Ok(Progress::Done) => Some(Ok(())),
-                    Err(why) => {
-                        one.running.give_up(state, out);
-                        state.give_up(one.running.sequence(), why, out);
-                        Some(Err(why))
-                    }
-                };
-            }
-            state.started = started;
         }
     }
 }

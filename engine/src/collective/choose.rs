@@ -1,5 +1,5 @@
 //! Which schedule serves a collective best.
-use super::group::State;
+use super::state::State;
 use ayre_proto::collective::{Collective, Schedule, Task};
 
 /// Bytes of a vector from which all links, or processors, are worth being used at once.
@@ -18,7 +18,7 @@ impl State {
     ) -> Schedule {
         let fixed = self.fixed[collective as usize];
         let fixed = fixed.filter(|schedule| is_exact || !schedule.is_exact_only(collective));
-        let usual = fixed.unwrap_or_else(|| choose(collective, self.members.len(), bytes));
+        let usual = fixed.unwrap_or_else(|| choose(collective, self.member.members.len(), bytes));
         let Some(watch) = &mut self.watch else { return usual };
         let usual = Task { collective, schedule: usual, root };
         watch.choose(usual, (fixed.is_some(), is_exact), bytes)

@@ -16,23 +16,25 @@
 //!
 //! A member's part is a [`Plan`](ayre_proto::collective::Plan) of sends and receives, which a
 //! `Running` carries out on bytes; what comes early waits at the group.
-mod adapt;
 mod calls;
 mod choose;
-pub(crate) mod group;
+mod group;
 mod layout;
+mod member;
 mod portions;
 mod recorder;
 mod request;
 pub(crate) mod running;
 mod short;
+pub(crate) mod state;
 mod values;
+mod watch;
+mod watching;
 mod work;
 
 pub use ayre_proto::collective::call::{Call, Difference};
 pub use ayre_proto::collective::{Collective, MEMBERS_MAX, Schedule, Task};
-pub use calls::Unfinished;
-pub use group::{Group, GroupError};
+pub use group::{Group, GroupError, Unfinished};
 pub use recorder::{LinkUse, RecordedCall};
 pub use request::Request;
 pub use values::{Source, Summand, Value, Values};

@@ -2,15 +2,12 @@
 //!
 //! A ring of the last calls, in memory that is there from the start. As text a recording is lines
 //! of columns, with a tab between two of them; `ayre study` reads those of all members.
-use super::group::{Group, GroupError};
-use crate::active::Messenger;
 use crate::link::report::LinkLoad;
 use ayre_proto::collective::{Collective, Schedule, Task};
-use std::io::{self, Write};
 use std::time::Instant;
 
 /// Calls that a recorder keeps at most.
-const CALLS_MAX: usize = 1 << 24;
+pub(super) const CALLS_MAX: usize = 1 << 24;
 
 /// What was on a link during a call, from this member to another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,62 +63,6 @@ struct Entry {
     bytes: usize,
 }
 
-impl<S> Messenger<S> {
-    /// Records the last calls of a group, so many of them, from now on; none: no longer. Only calls
-    /// that wait, and end well. It is this member's own affair.
-    ///
-    /// # Errors
-    /// [`GroupError::Invalid`].
-    // spec: COLL-18
-    pub fn record(&mut self, group: Group, calls: usize) -> Result<(), GroupError> {
-        if calls > CALLS_MAX {
-            return Err(GroupError::Invalid("a recording has up to 2^24 calls"));
-        }
-        let at = self.groups.state(group)?;
-        let members = at.members.len();
-        at.watch_mut().recorder = (calls > 0).then(|| Recorder::new(calls, members));
-        at.unwatch();
-        self.look_at_links(group);
-        Ok(())
-    }
-
-    /// What was recorded of a group, from the oldest call on.
-    // spec: COLL-18
-    pub fn recording(&self, group: Group) -> impl Iterator<Item = RecordedCall<'_>> {
-        let at = self.groups.states.get(group.index);
-        let watch = at.and_then(|at| at.watch.as_deref());
-        watch.and_then(|watch| watch.recorder.as_ref()).into_iter().flat_map(Recorder::calls)
-    }
-
-    /// Writes what was recorded of a group as text, for `ayre study`.
-    ///
-    /// # Errors
-    /// Those of the writer.
-    // spec: COLL-18
-    pub fn write_recording(&self, group: Group, into: &mut impl Write) -> io::Result<()> {
-        let Some(at) = self.groups.states.get(group.index) else { return Ok(()) };
-        let (own, members) = (at.own, at.members.len());
-        let others: Vec<_> = (0..members).filter(|to| *to != own).collect();
-        writeln!(into, "# ayre recording 1: member {own} of {members}; ns, bytes, frames")?;
-        write!(into, "number\tbegin_ns\ttime_ns\tcollective\tschedule\tbytes")?;
-        for name in ["sent", "waiting", "round_trip_ns"] {
-            others.iter().try_for_each(|to| write!(into, "\t{name}:{own}>{to}"))?;
-        }
-        writeln!(into)?;
-        for call in self.recording(group) {
-            let RecordedCall { number, begin_ns, time_ns, collective, schedule, bytes, links } =
-                call;
-            write!(into, "{number}\t{begin_ns}\t{time_ns}\t{collective:?}\t{schedule:?}\t{bytes}")?;
-            let uses = || others.iter().map(|to| links[*to]);
-            uses().try_for_each(|link| write!(into, "\t{}", link.sent))?;
-            uses().try_for_each(|link| write!(into, "\t{}", link.waiting))?;
-            uses().try_for_each(|link| write!(into, "\t{}", link.round_trip_ns))?;
-            writeln!(into)?;
-        }
-        into.flush()
-    }
-}
-
 impl Recorder {
     pub(super) fn new(capacity: usize, members: usize) -> Self {
         Self {
@@ -164,7 +105,7 @@ impl Recorder {
         }
     }
 
-    fn calls(&self) -> impl Iterator<Item = RecordedCall<'_>> {
+    pub(super) fn calls(&self) -> impl Iterator<Item = RecordedCall<'_>> {
         let oldest = if self.noted > self.capacity { self.noted % self.capacity } else { 0 };
         let places = (oldest..self.calls.len()).chain(0..oldest);
         places.map(|place| {

@@ -1,7 +1,8 @@
 //! What a member asks for: which collective, on which values.
-use super::group::{GroupError, State};
+use super::group::GroupError;
 use super::layout::{Layout, elements_in};
 use super::running::{Running, chunk_of};
+use super::state::State;
 use super::values::{Changed, Read, Source, Summand, Value, Values};
 use super::work::{Held, Work};
 use ayre_proto::collective::call::Call;
@@ -148,7 +149,7 @@ impl<'a> Parts<'a> {
     /// Begins it at a member of a group.
     // spec: COLL-3, COLL-5, COLL-13
     pub(super) fn begin(self, group: &mut State) -> Result<Running<'a>, GroupError> {
-        let place = group.place();
+        let place = group.member.place();
         let is_exact = self.is_exact();
         self.check(place)?;
         let (collective, root) = (self.collective, self.root);
@@ -159,7 +160,7 @@ impl<'a> Parts<'a> {
         let call = Call { task, operation: self.combine, bytes };
         let plan = Plan::new(task, place).ok_or(GroupError::Invalid("a root that is no member"))?;
         let work = self.work(place, task);
-        let sequence = group.begin()?;
+        let sequence = group.member.begin()?;
         Ok(Running::new((call, place), plan, sequence, work))
     }
 

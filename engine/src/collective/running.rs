@@ -1,5 +1,6 @@
 //! A collective under way at one member: the steps of its plan, on bytes.
-use super::group::{Arrived, GroupError, Portion, State};
+use super::group::GroupError;
+use super::member::{Arrived, Member, Portion};
 use super::work::Work;
 use crate::active::outgoing::Outgoing;
 use crate::error::PostError;
@@ -98,7 +99,7 @@ impl<'a> Running<'a> {
     // spec: COLL-8
     pub(super) fn advance(
         &mut self,
-        group: &mut State,
+        group: &mut Member,
         out: &mut Outgoing,
     ) -> Result<Progress, GroupError> {
         loop {
@@ -180,7 +181,7 @@ impl<'a> Running<'a> {
         &mut self,
         peer: PeerId,
         blocks: Blocks,
-        group: &mut State,
+        group: &mut Member,
         out: &mut Outgoing,
     ) -> Result<Progress, GroupError> {
         loop {
@@ -213,7 +214,7 @@ impl<'a> Running<'a> {
         &mut self,
         peer: PeerId,
         (blocks, action): (Blocks, Action),
-        group: &mut State,
+        group: &mut Member,
         out: &mut Outgoing,
     ) -> Result<Progress, GroupError> {
         loop {
@@ -237,7 +238,7 @@ impl<'a> Running<'a> {
     }
 
     /// Gives up: what is half sent is sent all the same, for the peer takes nothing else before.
-    pub(super) fn give_up(&mut self, group: &State, out: &mut Outgoing) {
+    pub(super) fn give_up(&mut self, group: &Member, out: &mut Outgoing) {
         if let (Some(sent), Some(Step::Send { to, blocks })) = (self.half_sent.take(), self.step) {
             let len = PORTION_MAX.min(self.len - self.at);
             let bytes = portion(&self.work, &self.packed, blocks, self.at..self.at + len);

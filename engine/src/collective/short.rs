@@ -1,12 +1,13 @@
 //! Barriers and short allreduces, in the fewest instructions: what a `Running` does, where each
 //! portion is one line and nobody starts anything beside it.
-use super::calls::NO_GROUP;
-use super::group::{Group, GroupError, Portion, State};
+use super::group::{Group, GroupError, NO_GROUP};
+use super::member::{Member, Portion};
 use super::running::{Progress, mismatch};
+use super::state::State;
 use crate::active::Messenger;
 use crate::active::outgoing::Outgoing;
 use crate::error::PostError;
-use ayre_proto::active::record::{PORTION, Record};
+use ayre_proto::active::record::PORTION;
 use ayre_proto::collective::call::Call;
 use ayre_proto::collective::portion::{HEADER, Header};
 use ayre_proto::collective::{Action, Collective, Exchange, Rounds, Schedule, Step, Task};
@@ -49,10 +50,10 @@ impl<S> Messenger<S> {
         let collective =
             if operation.is_some() { Collective::Allreduce } else { Collective::Barrier };
         let at = self.groups.states.get_mut(group.index).ok_or(NO_GROUP)?;
-        let place = at.place();
-        let sequence = at.begin()?;
+        let place = at.member.place();
+        let sequence = at.member.begin()?;
         let signature = call_of(operation, bytes.len()).signature();
-        let header = Header { group: at.id, sequence, signature, taken: 0 };
+        let header = Header { group: at.member.id, sequence, signature, taken: 0 };
         let short = Short { header, operation, bytes };
         match collective {
             Collective::Barrier => self.follow(state, group, Rounds::new(place), short),
@@ -77,7 +78,11 @@ impl<S> Messenger<S> {
                 Step::PushOwn { .. } => Ok(()),
             };
             if let Err(why) = ended {
-                self.groups.states[group.index].give_up(short.header.sequence, why, &mut self.out);
+                self.groups.states[group.index].member.give_up(
+                    short.header.sequence,
+                    why,
+                    &mut self.out,
+                );
                 return Err(why);
             }
         }
@@ -96,15 +101,15 @@ impl<S> Messenger<S> {
         loop {
             self.groups.has_come = false;
             let at = &mut self.groups.states[group.index];
-            let peer = at.members[to];
+            let peer = at.member.members[to];
             match short.post(at, peer, &mut self.out)? {
                 Progress::Done => return Ok(()),
                 Progress::Waits(_) => {
-                    at.check(short.header.sequence)?;
+                    at.member.check(short.header.sequence)?;
                     self.wait_for_portion(state, peer);
                 }
                 Progress::Busy => {
-                    at.check(short.header.sequence)?;
+                    at.member.check(short.header.sequence)?;
                     self.poll(state);
                     self.out.port.pause(&mut rounds);
                 }
@@ -122,7 +127,7 @@ impl<S> Messenger<S> {
     ) -> Result<(), GroupError> {
         loop {
             self.groups.has_come = false;
-            let at = &mut self.groups.states[group.index];
+            let at = &mut self.groups.states[group.index].member;
             let peer = at.members[from];
             if at.way(peer).inbox.is_empty() {
                 let buffer = &mut self.buffer[..LINE_PAYLOAD];
@@ -166,7 +171,7 @@ impl Short<'_> {
         out: &mut Outgoing,
     ) -> Result<Progress, GroupError> {
         let is_oldest = at.is_clear();
-        let window = &mut at.way(peer).window;
+        let window = &mut at.member.way(peer).window;
         if !window.is_open(is_oldest) {
             return Ok(Progress::Waits(peer));
         }
@@ -186,7 +191,7 @@ impl Short<'_> {
 
     /// Takes a portion as it comes, if it is the awaited one.
     #[inline(always)]
-    fn take(&mut self, at: &mut State, peer: PeerId, action: Action, portion: &mut [u8]) -> bool {
+    fn take(&mut self, at: &mut Member, peer: PeerId, action: Action, portion: &mut [u8]) -> bool {
         let Ok((header, _)) = Header::parse(portion) else { return false };
         let bytes = &mut portion[HEADER..];
         let due = Header { taken: header.taken, ..self.header };
@@ -207,7 +212,7 @@ impl Short<'_> {
     #[inline(never)]
     fn take_arrived(
         &mut self,
-        at: &mut State,
+        at: &mut Member,
         peer: PeerId,
         action: Action,
         out: &mut Outgoing,
@@ -237,20 +242,6 @@ impl Short<'_> {
         } else {
             combine.apply(number, bytes, self.bytes, &[]);
             self.bytes.copy_from_slice(bytes);
-        }
-    }
-}
-
-impl State {
-    /// What was taken is told, where no portion does so for long.
-    // spec: COLL-11
-    #[inline(always)]
-    pub(super) fn tell_taken(&mut self, peer: PeerId, out: &mut Outgoing) {
-        let group = self.id;
-        let window = &mut self.way(peer).window;
-        if window.is_due() {
-            let taken = window.send(false);
-            out.owe(peer, &Record::Taken { group, taken });
         }
     }
 }

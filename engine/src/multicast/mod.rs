@@ -43,7 +43,7 @@
 //! Where a root has a board that all others read, its own messages go a shorter way.
 //!
 //! ```text
-//!   multicast --> Group gives a ticket --> by_board.rs: the board --> handler, where the message lies
+//!   multicast --> Group, a ticket --> by_board.rs: the board --> handler, where the message lies
 //!   handler <-- buffer <-- by_board.rs, Group takes the ticket <--'
 //! ```
 mod board;

@@ -8,15 +8,12 @@
 //! The allgather is begun in one call and taken in so many calls later, so that nobody waits for
 //! it. It does without loaded links, too. What is known of a link that nobody uses is forgotten
 //! little by little, so that it is tried again.
-use super::calls::{NO_GROUP, Unfinished};
-use super::group::{Group, GroupError, State};
+use super::group::Unfinished;
 use super::recorder::Recorder;
-use super::request::Request;
 use super::running::chunk_of;
-use crate::active::Messenger;
-use crate::link::report::LinkLoad;
 use crate::port::Port;
-use ayre_proto::collective::forecast::{Cost, FORECAST_MAX, Forecast, Volume};
+use crate::link::report::LinkLoad;
+use ayre_proto::collective::forecast::{Cost, Forecast, Volume};
 use ayre_proto::collective::{Collective, Place, Schedule, Task};
 use ayre_proto::units::PeerId;
 use std::collections::HashMap;
@@ -65,140 +62,58 @@ struct Adaptive {
     exchange: Option<Unfinished<u32>>,
 }
 
-impl<S> Messenger<S> {
-    /// Lets a group choose its schedules by what its links are loaded with, and tell its members
-    /// so with every so many calls; none: as usual again. Waits until all members have called this,
-    /// with the same number. From then on all members wait for a collective, or none does.
-    ///
-    /// A collective of which the program has fixed the schedule is done by that.
-    ///
-    /// # Errors
-    /// As [`Messenger::barrier`]; a group that adapts has up to 64 members.
-    // spec: COLL-17
-    pub fn adapt(
-        &mut self,
-        state: &mut S,
-        group: Group,
-        every: Option<NonZeroU32>,
-    ) -> Result<(), GroupError> {
-        self.take_rows(state, group)?;
-        let at = self.groups.state(group)?;
-        let place = at.place();
-        if every.is_some() && place.members > FORECAST_MAX {
-            return Err(GroupError::Invalid("a group that adapts has up to 64 members"));
-        }
-        let adaptive = every.and_then(|every| Adaptive::new(every, place));
-        let has_adaptive = adaptive.is_some();
-        at.watch_mut().adaptive = adaptive;
-        at.unwatch();
-        if has_adaptive {
-            self.look_at_links(group);
-            self.watch(group)?.learn();
-            self.send_row(group)?;
-            self.take_rows(state, group)?;
-        }
-        Ok(())
-    }
-
-    #[inline]
-    pub(super) fn is_watched(&self, group: Group) -> bool {
-        self.groups.states.get(group.index).is_some_and(|at| at.watch.is_some())
-    }
-
-    /// A collective of a group that is watched.
-    // spec: COLL-17, COLL-18
-    #[cold]
-    pub(super) fn complete_watched<T>(
-        &mut self,
-        state: &mut S,
-        group: Group,
-        request: Request<'_, T>,
-    ) -> Result<(), GroupError> {
-        self.look_at_links(group);
-        self.watch(group)?.learn();
-        if self.watch(group)?.is_due() {
-            self.take_rows(state, group)?;
-            self.send_row(group)?;
-        }
-        let watch = self.watch(group)?;
-        watch.before.clone_from(&watch.loads);
-        let begin = Instant::now();
-        self.carry_out(state, group, request)?;
-        let end = Instant::now();
-        self.look_at_links(group);
-        let at = self.groups.state(group)?;
-        let number = at.sequence;
-        let watch = at.watch.as_deref_mut().ok_or(NO_GROUP)?;
-        if let (Some(recorder), Some(begun)) = (&mut watch.recorder, watch.begun) {
-            recorder.note((number, begun), (begin, end), (&watch.before, &watch.loads));
-        }
-        Ok(())
-    }
-
-    fn watch(&mut self, group: Group) -> Result<&mut Watch, GroupError> {
-        self.groups.state(group)?.watch.as_deref_mut().ok_or(NO_GROUP)
-    }
-
-    pub(super) fn look_at_links(&mut self, group: Group) {
-        let at = &mut self.groups.states[group.index];
-        if let Some(watch) = &mut at.watch {
-            watch.look(&self.out.port, &at.members);
-        }
-    }
-
-    /// Begins to tell all members what the links of this one cost.
-    fn send_row(&mut self, group: Group) -> Result<(), GroupError> {
-        let place = self.groups.state(group)?.place();
-        let row = self.watch(group)?.row(place.member);
-        let all = vec![0; row.len() * place.members];
-        let request = Request::<u32>::allgather(row, all);
-        let begun = self.start(group, request)?;
-        if let Some(adaptive) = &mut self.watch(group)?.adaptive {
-            adaptive.exchange = Some(begun);
-        }
-        Ok(())
-    }
-
-    /// Waits for what all members have told, if that is under way, and believes it.
-    fn take_rows(&mut self, state: &mut S, group: Group) -> Result<(), GroupError> {
-        let watch = self.groups.state(group)?.watch.as_deref_mut();
-        let adaptive = watch.and_then(|watch| watch.adaptive.as_mut());
-        let Some(begun) = adaptive.and_then(|adaptive| adaptive.exchange.take()) else {
-            return Ok(());
-        };
-        let rows = self.finish(state, begun)?;
-        if let Some(adaptive) = &mut self.watch(group)?.adaptive {
-            adaptive.learn(&rows);
-        }
-        Ok(())
-    }
-}
-
-impl State {
-    pub(super) fn watch_mut(&mut self) -> &mut Watch {
-        let members = self.members.len();
-        self.watch.get_or_insert_with(|| Box::new(Watch::new(members)))
-    }
-
-    /// Nobody watches any more, unless there is a reason to.
-    pub(super) fn unwatch(&mut self) {
-        let is_idle = |watch: &mut Box<Watch>| watch.adaptive.is_none() && watch.recorder.is_none();
-        self.watch.take_if(is_idle);
-    }
-}
-
 impl Watch {
-    fn new(members: usize) -> Self {
+    pub(super) fn new(members: usize) -> Self {
         let (loads, waiting) = (vec![None; members], vec![0; members]);
         Self { loads, waiting, told: vec![(0, 0); members], ..Self::default() }
     }
 
-    fn look(&mut self, port: &Port, members: &[PeerId]) {
+    pub(super) fn look(&mut self, port: &Port, members: &[PeerId]) {
         port.link_loads(members, &mut self.loads);
     }
 
+    /// Whether there is no reason to watch.
+    pub(super) const fn is_idle(&self) -> bool {
+        self.adaptive.is_none() && self.recorder.is_none()
+    }
+
+    /// From now on schedules are chosen by links, or not any more. Whether they are: of too many
+    /// members they cannot be.
+    pub(super) fn set_adaptive(&mut self, every: Option<NonZeroU32>, place: Place) -> bool {
+        self.adaptive = every.and_then(|every| Adaptive::new(every, place));
+        self.adaptive.is_some()
+    }
+
+    /// Rows are under way.
+    pub(super) fn set_exchange(&mut self, begun: Unfinished<u32>) {
+        if let Some(adaptive) = &mut self.adaptive {
+            adaptive.exchange = Some(begun);
+        }
+    }
+
+    pub(super) fn take_exchange(&mut self) -> Option<Unfinished<u32>> {
+        self.adaptive.as_mut()?.exchange.take()
+    }
+
+    /// What all members have told is believed.
+    pub(super) fn learn_rows(&mut self, rows: &[u32]) {
+        self.adaptive.iter_mut().for_each(|adaptive| adaptive.learn(rows));
+    }
+
+    /// A call begins.
+    pub(super) fn begin_call(&mut self) {
+        self.before.clone_from(&self.loads);
+    }
+
+    /// A call of this number, in its group, has ended.
+    pub(super) fn note_call(&mut self, number: u32, times: (Instant, Instant)) {
+        if let (Some(recorder), Some(begun)) = (&mut self.recorder, self.begun) {
+            recorder.note((number, begun), times, (&self.before, &self.loads));
+        }
+    }
+
     /// What waits before a call begins is what its portions come behind.
-    fn learn(&mut self) {
+    pub(super) fn learn(&mut self) {
         for (load, waiting) in self.loads.iter().zip(&mut self.waiting) {
             let now = load.map_or(0, |load| u64::from(load.waiting) * PARTS);
             *waiting = u64::midpoint(*waiting, now);
@@ -207,7 +122,7 @@ impl Watch {
 
     /// What the links from this member cost, as it is told: two words for each member.
     // spec: COLL-17
-    fn row(&mut self, own: usize) -> Vec<u32> {
+    pub(super) fn row(&mut self, own: usize) -> Vec<u32> {
         let Self { loads, waiting, told, .. } = self;
         let of = |to: usize| match loads[to] {
             _ if to == own => Cost::default(),
@@ -218,7 +133,7 @@ impl Watch {
     }
 
     /// Whether the table is to be renewed before this call.
-    fn is_due(&mut self) -> bool {
+    pub(super) fn is_due(&mut self) -> bool {
         let Some(adaptive) = &mut self.adaptive else { return false };
         adaptive.left -= 1;
         let is_due = adaptive.left == 0;
@@ -314,6 +229,7 @@ fn volume(task: Task, place: Place, bytes: usize) -> Volume {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use super::super::state::State;
     use super::*;
     use ayre_proto::collective::MEMBERS_MAX;
 

@@ -1,0 +1,216 @@
+//! A member of a group: what has come for it, and up to where the group is given up.
+use super::group::GroupError;
+use crate::active::outgoing::Outgoing;
+use arrayvec::ArrayVec;
+use ayre_proto::active::landing::Piece;
+use ayre_proto::active::record::Record;
+use ayre_proto::collective::Place;
+use ayre_proto::collective::portion::{HEADER, Window};
+use ayre_proto::limits::LINE_PAYLOAD;
+use ayre_proto::units::PeerId;
+use std::collections::VecDeque;
+
+/// A portion that nobody has taken yet.
+#[derive(Debug)]
+pub(super) struct Arrived {
+    pub(super) sequence: u32,
+    pub(super) signature: u32,
+    pub(super) bytes: Portion,
+}
+
+/// Its bytes: most are few.
+#[derive(Debug)]
+pub(super) enum Portion {
+    Short(ArrayVec<u8, { LINE_PAYLOAD - HEADER }>),
+    Long(Vec<u8>),
+    /// They lie in the landing yet, until the messenger polls again.
+    Landed(Piece),
+}
+
+impl Portion {
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Short(bytes) => bytes.len(),
+            Self::Long(bytes) => bytes.len(),
+            Self::Landed(piece) => piece.len as usize,
+        }
+    }
+}
+
+/// What is between this member and another one.
+#[derive(Debug, Default)]
+pub(super) struct Way {
+    pub(super) window: Window,
+    pub(super) inbox: VecDeque<Arrived>,
+    is_of_member: bool,
+    /// Nothing comes any more.
+    pub(super) is_gone: bool,
+}
+
+/// A group, as this member knows it.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) id: u32,
+    /// Empty until the program makes the group.
+    pub(super) members: Vec<PeerId>,
+    /// Who has spoken of it before the program made it.
+    opener: Option<PeerId>,
+    pub(super) own: usize,
+    /// Of the last collective that was begun.
+    pub(super) sequence: u32,
+    /// By peer number.
+    ways: Vec<Way>,
+    /// From this collective on it is given up, as this peer says.
+    given_up: Option<(u32, GroupError)>,
+}
+
+impl Member {
+    pub(super) fn new(id: u32, opener: Option<PeerId>) -> Self {
+        let (members, ways) = (Vec::new(), Vec::new());
+        Self { id, members, opener, own: 0, sequence: 0, ways, given_up: None }
+    }
+
+    /// The program makes the group. Nobody but a member has any business with it.
+    pub(super) fn make(&mut self, members: &[PeerId], own: usize) {
+        (self.members, self.own) = (members.to_vec(), own);
+        members.iter().for_each(|member| self.way(*member).is_of_member = true);
+        for way in self.ways.iter_mut().filter(|way| !way.is_of_member) {
+            *way = Way::default();
+        }
+    }
+
+    /// Whether the program has not made it, and this peer has spoken of it first.
+    pub(super) fn is_opened_by(&self, peer: PeerId) -> bool {
+        self.members.is_empty() && self.opener == Some(peer)
+    }
+
+    /// What is between this member and a peer; none where that is no member.
+    #[inline]
+    pub(super) fn way_of(&mut self, peer: PeerId) -> Option<&mut Way> {
+        let is_made = !self.members.is_empty();
+        Some(self.way(peer)).filter(|way| !is_made || way.is_of_member)
+    }
+
+    /// Nothing comes from a peer any more.
+    pub(super) fn on_death(&mut self, peer: PeerId) {
+        let is_made = !self.members.is_empty();
+        let way = self.way(peer);
+        match is_made {
+            true => way.is_gone = way.is_of_member,
+            false => *way = Way::default(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn way(&mut self, peer: PeerId) -> &mut Way {
+        if peer.index() >= self.ways.len() {
+            self.ways.resize_with(peer.index() + 1, Way::default);
+        }
+        &mut self.ways[peer.index()]
+    }
+
+    /// The number of the collective that begins.
+    // spec: COLL-3
+    #[inline]
+    pub(super) fn begin(&mut self) -> Result<u32, GroupError> {
+        let sequence = self.sequence.wrapping_add(1);
+        self.check(sequence)?;
+        self.sequence = sequence;
+        Ok(sequence)
+    }
+
+    /// A portion of this collective that has come; none where it has not yet.
+    // spec: COLL-9
+    pub(super) fn take_arrived(
+        &mut self,
+        peer: PeerId,
+        sequence: u32,
+        out: &mut Outgoing,
+    ) -> Result<Option<Arrived>, GroupError> {
+        let way = self.way(peer);
+        let is_it = |arrived: &Arrived| arrived.sequence == sequence;
+        let Some(at) = way.inbox.iter().position(is_it) else {
+            // Who has left tells nobody else.
+            let is_gone = way.is_gone || out.port.is_silent(peer);
+            self.check(sequence)?;
+            return if is_gone { Err(GroupError::PeerDied(peer)) } else { Ok(None) };
+        };
+        let arrived = way.inbox.remove(at);
+        way.window.take();
+        self.tell_taken(peer, out);
+        Ok(arrived)
+    }
+
+    pub(super) fn place(&self) -> Place {
+        Place { member: self.own, members: self.members.len() }
+    }
+
+    /// Whether a collective can still be done.
+    // spec: COLL-9
+    pub(super) fn check(&self, sequence: u32) -> Result<(), GroupError> {
+        match self.given_up {
+            Some((since, why)) if !is_before(sequence, since) => Err(why),
+            _ => Ok(()),
+        }
+    }
+
+    /// The group is given up from a collective on; the earliest one counts.
+    // spec: COLL-9
+    pub(super) fn note_given_up(&mut self, since: u32, why: GroupError) {
+        if self.given_up.is_none_or(|(known, _)| is_before(since, known)) {
+            self.given_up = Some((since, why));
+        }
+    }
+
+    /// This member gives the group up, and tells all others.
+    // spec: COLL-9
+    pub(super) fn give_up(&mut self, since: u32, why: GroupError, out: &mut Outgoing) {
+        self.note_given_up(since, why);
+        let record = Record::GivenUp { group: self.id, since };
+        for (number, member) in self.members.iter().enumerate() {
+            if number != self.own {
+                out.owe(*member, &record);
+            }
+        }
+    }
+
+    /// What was taken is told, where no portion does so for long.
+    // spec: COLL-11
+    #[inline(always)]
+    pub(super) fn tell_taken(&mut self, peer: PeerId, out: &mut Outgoing) {
+        let group = self.id;
+        let window = &mut self.way(peer).window;
+        if window.is_due() {
+            let taken = window.send(false);
+            out.owe(peer, &Record::Taken { group, taken });
+        }
+    }
+}
+
+/// Whether a collective comes before another one: their numbers go round.
+const fn is_before(one: u32, other: u32) -> bool {
+    one.wrapping_sub(other) > u32::MAX / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Members that give a group up at several collectives are heard in any order: nothing is done
+    /// from the earliest on, and all that is before it still is, also where numbers go round.
+    // spec: COLL-9
+    #[test]
+    fn the_earliest_who_gives_up_counts() {
+        for first in [7_u32, u32::MAX - 1] {
+            let (why, other) = (GroupError::Invalid("first"), GroupError::Invalid("second"));
+            let mut member = Member::new(1, None);
+            member.note_given_up(first.wrapping_add(3), other);
+            member.note_given_up(first, why);
+            member.note_given_up(first.wrapping_add(1), other);
+            assert_eq!(member.check(first.wrapping_sub(1)), Ok(()));
+            assert_eq!(member.check(first), Err(why));
+            assert_eq!(member.check(first.wrapping_add(3)), Err(why));
+        }
+    }
+}

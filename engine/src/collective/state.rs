@@ -1,0 +1,250 @@
+//! The groups of a messenger, and the portions that have come for them.
+use super::group::{Group, GroupError, NO_GROUP};
+use super::member::{Arrived, Member, Portion};
+use super::running::{Progress, Running};
+use super::watch::Watch;
+use crate::active::outgoing::Outgoing;
+use crate::error::SetupError;
+use ayre_proto::active::landing::Piece;
+use ayre_proto::collective::portion::Header;
+use ayre_proto::collective::{Collective, Schedule};
+use ayre_proto::lane::Malformed;
+use ayre_proto::units::PeerId;
+
+/// Groups that a peer may speak of first and the program has not made yet.
+// spec: COLL-14
+const UNMADE_MAX: usize = 16;
+
+/// What was begun and is not waited for yet.
+#[derive(Debug)]
+pub(super) struct Started {
+    pub(super) number: u64,
+    pub(super) running: Running<'static>,
+    pub(super) end: Option<Result<(), GroupError>>,
+}
+
+/// A group, and what the program does in it.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) member: Member,
+    pub(super) started: Vec<Started>,
+    /// What the program wants to have done how.
+    pub(super) fixed: [Option<Schedule>; Collective::ALL.len() + 1],
+    /// Of a group that adapts, or is recorded.
+    pub(super) watch: Option<Box<Watch>>,
+}
+
+impl State {
+    pub(super) fn new(id: u32, opener: Option<PeerId>) -> Self {
+        let (started, fixed) = (Vec::new(), [None; Collective::ALL.len() + 1]);
+        Self { member: Member::new(id, opener), started, fixed, watch: None }
+    }
+
+    /// Whether nothing that was started is under way.
+    #[inline]
+    pub(super) fn is_clear(&self) -> bool {
+        self.started.iter().all(|one| one.end.is_some())
+    }
+
+    pub(super) fn watch_mut(&mut self) -> &mut Watch {
+        let members = self.member.members.len();
+        self.watch.get_or_insert_with(|| Box::new(Watch::new(members)))
+    }
+
+    /// Nobody watches any more, unless there is a reason to.
+    pub(super) fn unwatch(&mut self) {
+        self.watch.take_if(|watch| watch.is_idle());
+    }
+}
+
+/// All groups.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    pub(super) states: Vec<State>,
+    /// Something has come that a collective may wait for.
+    pub(super) has_come: bool,
+    /// Whose portions of which collective are awaited at this moment, so that they need not be
+    /// kept: the group, the member, the collective.
+    pub(super) awaited: Option<(usize, PeerId, u32)>,
+    /// Of these, some lie in a landing.
+    pub(super) has_landed: bool,
+    /// A collective was begun and is not waited for yet.
+    pub(crate) has_started: bool,
+    pub(super) requests: u64,
+}
+
+impl Groups {
+    /// Makes a group, of which some may have come already.
+    // spec: COLL-1, COLL-14
+    pub(super) fn make(
+        &mut self,
+        id: u32,
+        members: &[PeerId],
+        own: usize,
+    ) -> Result<usize, SetupError> {
+        let index = match self.find(id) {
+            Some(index) if self.states[index].member.members.is_empty() => index,
+            Some(_) => {
+                return Err(SetupError::invalid("a group of this name has been made already"));
+            }
+            None => {
+                self.states.push(State::new(id, None));
+                self.states.len() - 1
+            }
+        };
+        self.states[index].member.make(members, own);
+        Ok(index)
+    }
+
+    #[inline]
+    fn find(&self, id: u32) -> Option<usize> {
+        self.states.iter().position(|state| state.member.id == id)
+    }
+
+    /// This process as a member of the group that a peer speaks of.
+    // spec: COLL-14
+    #[inline]
+    fn of(&mut self, source: PeerId, id: u32) -> Result<&mut Member, Malformed> {
+        let index = match self.find(id) {
+            Some(index) => index,
+            None => {
+                let is_his = |state: &&State| state.member.is_opened_by(source);
+                if self.states.iter().filter(is_his).count() == UNMADE_MAX {
+                    return Err(Malformed);
+                }
+                self.states.push(State::new(id, Some(source)));
+                self.states.len() - 1
+            }
+        };
+        let member = &mut self.states[index].member;
+        if member.way_of(source).is_some() { Ok(member) } else { Err(Malformed) }
+    }
+
+    /// A portion has come: its header, and its bytes behind.
+    // spec: COLL-11, COLL-12, COLL-14
+    #[inline]
+    pub(crate) fn take(&mut self, source: PeerId, bytes: &[u8]) -> Result<(), Malformed> {
+        let (header, bytes) = Header::parse(bytes)?;
+        let portion = match bytes.try_into() {
+            Ok(short) => Portion::Short(short),
+            Err(_) => Portion::Long(bytes.to_vec()),
+        };
+        self.arrive(source, header, portion)
+    }
+
+    /// The same of a long one.
+    pub(crate) fn take_long(
+        &mut self,
+        source: PeerId,
+        header: &[u8],
+        bytes: Vec<u8>,
+    ) -> Result<(), Malformed> {
+        let (header, rest) = Header::parse(header)?;
+        if !rest.is_empty() {
+            return Err(Malformed);
+        }
+        self.arrive(source, header, Portion::Long(bytes))
+    }
+
+    /// The same of one that lies in a landing and is awaited; false where it is not.
+    pub(crate) fn take_landed(
+        &mut self,
+        source: PeerId,
+        header: &[u8],
+        piece: Piece,
+    ) -> Result<bool, Malformed> {
+        let (header, _) = Header::parse(header)?;
+        let is_awaited = self.awaited.is_some_and(|(group, peer, sequence)| {
+            let it = (self.states[group].member.id, peer, sequence);
+            it == (header.group, source, header.sequence)
+        });
+        if is_awaited {
+            self.has_landed = true;
+            self.arrive(source, header, Portion::Landed(piece))?;
+        }
+        Ok(is_awaited)
+    }
+
+    /// Before the messenger polls again: what lies in a landing is kept elsewhere.
+    pub(super) fn clear_landing(&mut self, out: &mut Outgoing) {
+        self.has_landed = false;
+        let Some((group, peer, _)) = self.awaited else { return };
+        for arrived in &mut self.states[group].member.way(peer).inbox {
+            if let Portion::Landed(piece) = arrived.bytes {
+                let mut bytes = vec![0; piece.len as usize];
+                out.read_landing(peer, piece.offset, &mut bytes);
+                arrived.bytes = Portion::Long(bytes);
+            }
+        }
+    }
+
+    #[inline]
+    fn arrive(&mut self, source: PeerId, header: Header, bytes: Portion) -> Result<(), Malformed> {
+        let Header { group, sequence, signature, taken } = header;
+        let way = self.of(source, group)?.way(source);
+        way.window.on_taken(taken)?;
+        way.window.on_portion()?;
+        way.inbox.push_back(Arrived { sequence, signature, bytes });
+        self.has_come = true;
+        Ok(())
+    }
+
+    /// A member tells how many portions it has taken.
+    // spec: COLL-11
+    pub(crate) fn on_taken(
+        &mut self,
+        source: PeerId,
+        group: u32,
+        taken: u32,
+    ) -> Result<(), Malformed> {
+        self.of(source, group)?.way(source).window.on_taken(taken)?;
+        self.has_come = true;
+        Ok(())
+    }
+
+    /// A member gives a group up, from a collective on.
+    // spec: COLL-9
+    pub(crate) fn on_given_up(
+        &mut self,
+        source: PeerId,
+        group: u32,
+        since: u32,
+    ) -> Result<(), Malformed> {
+        let member = self.of(source, group)?;
+        member.note_given_up(since, GroupError::GivenUp(source));
+        self.has_come = true;
+        Ok(())
+    }
+
+    /// Nothing comes from a peer any more.
+    // spec: COLL-9
+    pub(crate) fn on_death(&mut self, peer: PeerId) {
+        self.states.iter_mut().for_each(|state| state.member.on_death(peer));
+        self.has_come = true;
+    }
+
+    pub(super) fn state(&mut self, group: Group) -> Result<&mut State, GroupError> {
+        self.states.get_mut(group.index).ok_or(NO_GROUP)
+    }
+
+    /// Goes on with all that was begun and is not waited for.
+    #[inline(never)]
+    pub(super) fn advance_started(&mut self, out: &mut Outgoing) {
+        for state in &mut self.states {
+            let State { member, started, .. } = state;
+            let under_way = started.iter_mut().filter(|one| one.end.is_none());
+            for (earlier, one) in under_way.enumerate() {
+                one.running.is_oldest = earlier == 0;
+                one.end = match one.running.advance(member, out) {
+                    Ok(Progress::Waits(_) | Progress::Busy) => None,
+                    Ok(Progress::Done) => Some(Ok(())),
+                    Err(why) => {
+                        one.running.give_up(member, out);
+                        member.give_up(one.running.sequence(), why, out);
+                        Some(Err(why))
+                    }
+                };
+            }
+        }
+    }
+}

@@ -42,6 +42,7 @@ pub mod log;
 pub mod logical;
 mod machine;
 mod mem;
+mod messenger;
 pub mod multicast;
 mod net;
 mod peer;

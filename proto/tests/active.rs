@@ -153,8 +153,6 @@ fn every_record_survives() {
         Record::Failed(u32::MAX, Cause::Panicked),
         Record::Sync(1),
         Record::Empty(255),
-        Record::Taken { group: 1, taken: u32::MAX },
-        Record::GivenUp { group: u32::MAX, since: 1 },
         Record::Pull { id: 300, total: 1, address: u64::MAX, arguments: &arguments },
         Record::Pulled(true),
     ];

@@ -2,7 +2,9 @@
 //! collective, for every number of members and every root, in any order of events.
 use ayre_proto::collective::bracket;
 use ayre_proto::collective::call::{Call, Difference};
-use ayre_proto::collective::portion::{HEADER, Header, WINDOW, Window, signature};
+use ayre_proto::collective::portion::{
+    HEADER, Header, Notice, PORTION, TAGS, WINDOW, Window, signature,
+};
 use ayre_proto::collective::{Action, Blocks, Collective, Place, Plan, Schedule, Step, Task};
 use ayre_proto::combine::{Combine, Number};
 use proptest::prelude::*;
@@ -349,6 +351,26 @@ fn what_differs_is_found_and_told() {
     assert!(said.starts_with("another collective, or"), "{said}");
     let block = Difference { ours: gather, theirs: Some(gather), bytes: [8, 24] }.to_string();
     assert!(block.ends_with("24 bytes of it came, and 8 were due"), "{block}");
+}
+
+// spec: COLL-9, COLL-11, COLL-12
+#[test]
+fn notices_are_read_as_written() {
+    let taken = Notice::Taken(u32::MAX).encode(1);
+    assert_eq!(taken, (11, [1, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0]));
+    assert_eq!((PORTION, TAGS), (10, 10..=12));
+    for (group, notice) in [(1, Notice::Taken(u32::MAX)), (u32::MAX, Notice::GivenUp(1))] {
+        let (tag, bytes) = notice.encode(group);
+        assert_eq!(Notice::parse(tag, &bytes), Ok((group, notice)));
+        assert!(Notice::parse(PORTION, &bytes).is_err(), "of no such tag");
+        assert!(Notice::parse(tag, &bytes[..15]).is_err());
+        assert!(Notice::parse(tag, &[&bytes[..], &[0]].concat()).is_err());
+        for high in [7, 15] {
+            let mut wrong = bytes;
+            wrong[high] = 1;
+            assert!(Notice::parse(tag, &wrong).is_err(), "numbers have 32 bits");
+        }
+    }
 }
 
 /// No more portions are on their way than the window has room for, counted round the last number.

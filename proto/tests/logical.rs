@@ -4,7 +4,8 @@ mod dice;
 
 use ayre_proto::lane::Malformed;
 use ayre_proto::logical::{
-    Due, Head, Inward, Outward, PART_MAX, SHARE, SHORT_MAX, Start, Turns, WINDOW,
+    BACK, Back, CHANNEL, Due, Head, Inward, Outward, PART_MAX, SHARE, SHORT_MAX, Start, Turns,
+    WINDOW,
 };
 use dice::{Dice, seeds};
 use std::collections::{HashMap, VecDeque};
@@ -396,4 +397,13 @@ fn heads_are_read_as_written() {
         assert_eq!(Start::parse(&words[..len - 1]), Err(Malformed));
         assert_eq!(Start::parse(&[&words[..len], &[0; 8]].concat()), Err(Malformed));
     }
+    assert_eq!((CHANNEL, BACK), (18, 19));
+    let back = Back { number: 255, back: 1 << 40 };
+    assert_eq!(back.encode(), [255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0]);
+    assert_eq!(Back::parse(&back.encode()), Ok(back));
+    for wrong in [Back { number: 0, back: 1 }.encode(), (1_u128 << 8).to_le_bytes()] {
+        assert_eq!(Back::parse(&wrong), Err(Malformed), "{wrong:?}");
+    }
+    assert_eq!(Back::parse(&back.encode()[..15]), Err(Malformed));
+    assert_eq!(Back::parse(&[&back.encode()[..], &[0]].concat()), Err(Malformed));
 }

@@ -178,14 +178,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
         ],
         cycles: &[],
     },
-    CrateRules {
-        folder: "engine/src/",
-        layers: &[],
-        cycles: &[
-            "active collective logical multicast stream",
-            "deposit port",
-        ],
-    },
+    CrateRules { folder: "engine/src/", layers: &[], cycles: &["deposit port"] },
     CrateRules {
         folder: "provider/src/",
         layers: &[

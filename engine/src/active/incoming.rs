@@ -2,20 +2,14 @@
 use super::call::Call;
 use super::failures::Failure;
 use super::handlers::{Entry, Handlers};
-use super::messenger::Messenger;
+use super::messenger::{Extension, Features, LongHead, Messenger};
 use super::outgoing::Outgoing;
 use super::peers::{Coming, Landing, Name, Out, Payload, Peer};
-use crate::collective::running::PORTION_MAX;
 use crate::mem::region::Region;
-use crate::multicast::{NUMBER, PAYLOAD_MAX};
 use crate::port::message::Message;
 use ayre_proto::active::landing::{Outward, Piece};
-use ayre_proto::active::record::{
-    CHANNEL, Cause, GROUP, ITEM, PORTION, RECORD_BYTES, Record, STREAM, is_handler,
-};
-use ayre_proto::collective::portion::HEADER;
+use ayre_proto::active::record::{Cause, RECORD_BYTES, Record, is_handler};
 use ayre_proto::lane::Malformed;
-use ayre_proto::stream::ITEM_MAX;
 use ayre_proto::units::PeerId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -33,16 +27,9 @@ impl<S> Messenger<S> {
         if is_handler(tag) {
             return self.run_short(state, source, tag, len);
         }
-        if tag == CHANNEL {
-            self.take_by_channel(source, len);
-            return false;
-        }
-        if tag == PORTION {
-            self.take_portion(source, len);
-            return false;
-        }
-        if tag == ITEM || tag == STREAM {
-            return self.take_stream(state, (source, tag), len) > 0;
+        if Features::<S>::takes(tag) {
+            let ran = Features::<S>::on_record(self, state, (source, tag), len);
+            return self.unless_malformed(source, ran) > 0;
         }
         self.take_record(state, message)
     }
@@ -53,8 +40,16 @@ impl<S> Messenger<S> {
         run(handlers, out, state, (source, id), |at| buffer[..len].split_at_checked(at))
     }
 
-    /// Runs a message that has come by a channel.
-    // spec: CHAN-2
+    /// What a peer says that it cannot say ends its connection.
+    #[inline(always)]
+    fn unless_malformed(&mut self, source: PeerId, ran: Result<usize, Malformed>) -> usize {
+        ran.unwrap_or_else(|Malformed| {
+            self.out.port.end_malformed_lane(source);
+            0
+        })
+    }
+
+    /// Runs a message that a feature has taken: its arguments, and its payload behind.
     pub(crate) fn run_body(&mut self, state: &mut S, from: (PeerId, u32), body: &[u8]) -> bool {
         let split = |at| body.split_at_checked(at);
         run(&mut self.handlers, &mut self.out, state, from, split)
@@ -66,16 +61,7 @@ impl<S> Messenger<S> {
         Some(8 * u64::from(self.handlers.entry(index).arguments))
     }
 
-    /// Runs a message that a group has delivered.
-    // spec: GRP-23
-    pub(crate) fn run_delivered(&mut self, state: &mut S, source: PeerId, content: &[u8]) {
-        if let Some((id, body)) = content.split_first_chunk() {
-            self.run_body(state, (source, u32::from_le_bytes(*id)), body);
-        }
-    }
-
-    /// Runs a message that this port has sent to a group, where it lies.
-    // spec: GRP-23
+    /// Runs a message of this port's own, where it lies.
     pub(crate) fn run_own(&mut self, state: &mut S, id: u32, (arguments, payload): (&[u8], &[u8])) {
         let Self { handlers, out, .. } = self;
         let source = out.port.id;
@@ -83,40 +69,15 @@ impl<S> Messenger<S> {
         run(handlers, out, state, (source, id), split);
     }
 
-    // spec: COLL-12
-    #[inline]
-    fn take_portion(&mut self, source: PeerId, len: usize) {
-        if self.groups.take(source, &self.buffer[..len]).is_err() {
-            self.out.port.end_malformed_lane(source);
-        }
-    }
-
     #[inline(never)]
     fn take_record(&mut self, state: &mut S, message: &Message) -> bool {
         let Message { source, tag, len } = *message;
-        if tag == GROUP {
-            return self.take_said(state, source, len);
-        }
         // What is longer is none, and its first bytes alone are another.
         let mut bytes = [0; RECORD_BYTES + 1];
         let len = len.min(bytes.len());
         bytes[..len].copy_from_slice(&self.buffer[..len]);
-        match self.heed(state, source, Record::parse(tag, &bytes[..len])) {
-            Ok(ran) => ran,
-            Err(Malformed) => {
-                self.out.port.end_malformed_lane(source);
-                false
-            }
-        }
-    }
-
-    /// What a member of a group says.
-    // spec: GRP-21, GRP-22
-    fn take_said(&mut self, state: &mut S, source: PeerId, len: usize) -> bool {
-        if self.out.hear(source, &self.buffer[..len], None).is_err() {
-            self.out.port.end_malformed_lane(source);
-        }
-        self.run_due(state) > 0
+        let ran = self.heed(state, source, Record::parse(tag, &bytes[..len]));
+        self.unless_malformed(source, ran) > 0
     }
 
     // spec: AM-15
@@ -125,7 +86,7 @@ impl<S> Messenger<S> {
         state: &mut S,
         source: PeerId,
         record: Result<Record<'_>, Malformed>,
-    ) -> Result<bool, Malformed> {
+    ) -> Result<usize, Malformed> {
         match record? {
             Record::Announce { id, arguments, name } => {
                 let ours = self.handlers.find(id).map(|index| {
@@ -142,25 +103,22 @@ impl<S> Messenger<S> {
             Record::Failed(handler, cause) => {
                 self.out.report(Failure { peer: source, handler, cause, is_ours: true });
             }
-            Record::Empty(id) => return Ok(self.run_short(state, source, id, 0)),
+            Record::Empty(id) => return Ok(self.run_short(state, source, id, 0).into()),
             Record::Long { id, total, piece, arguments } => {
                 let landing = self.out.peer(source).landing.as_mut().ok_or(Malformed)?;
                 landing.ring.begin(total)?;
-                if id == CHANNEL {
-                    let piece = landing.ring.take(if piece == total { piece } else { 0 })?;
-                    self.take_part(source, arguments, piece)?;
-                    self.out.stir();
-                    return Ok(false);
+                if !is_handler(id) {
+                    let long = LongHead { id, arguments, total, piece };
+                    return self.begin_feature(state, source, &long);
                 }
-                self.begin_long(source, (id, arguments), total)?;
+                self.begin_long(source, (id, arguments), total);
                 return self.take_piece(state, source, piece);
             }
             Record::Piece(len) => return self.take_piece(state, source, len),
             Record::Pull { id, total, address, arguments } => {
-                self.begin_long(source, (id, arguments), total)?;
+                self.begin_long(source, (id, arguments), total);
                 return self.pull(state, source, (address, total));
             }
-            Record::Back { number, back } => self.out.on_back(source, number, back)?,
             Record::Pulled(is_whole) => self.out.pulled(source, is_whole)?,
             Record::Room(taken) => match &mut self.out.peer(source).out {
                 Out::Open(landing) => landing.0.on_room(taken)?,
@@ -177,29 +135,35 @@ impl<S> Messenger<S> {
                 out @ Out::Wanted => *out = Out::Promised(Outward::new(bytes)?),
                 _ => return Err(Malformed),
             },
-            Record::Taken { group, taken } => self.groups.on_taken(source, group, taken)?,
-            Record::GivenUp { group, since } => self.groups.on_given_up(source, group, since)?,
         }
         self.out.stir();
-        Ok(false)
+        Ok(0)
+    }
+
+    /// A long message begins that is a feature's.
+    // spec: AM-12, AM-15
+    fn begin_feature(
+        &mut self,
+        state: &mut S,
+        source: PeerId,
+        long: &LongHead<'_>,
+    ) -> Result<usize, Malformed> {
+        if !Features::<S>::admits(long) {
+            return Err(Malformed);
+        }
+        if long.piece < long.total {
+            self.begin_long(source, (long.id, long.arguments), long.total);
+            return self.take_piece(state, source, long.piece);
+        }
+        let landing = self.out.peer(source).landing.as_mut().ok_or(Malformed)?;
+        let piece = landing.ring.take(long.piece)?;
+        let ran = Features::<S>::on_landed(self, state, source, long, piece)?;
+        self.out.stir();
+        Ok(ran)
     }
 
     // spec: AM-5, AM-15
-    fn begin_long(
-        &mut self,
-        source: PeerId,
-        (id, arguments): (u32, &[u8]),
-        total: u64,
-    ) -> Result<(), Malformed> {
-        if id == PORTION && (total > PORTION_MAX as u64 || arguments.len() != HEADER) {
-            return Err(Malformed);
-        }
-        if id == GROUP && total > (PAYLOAD_MAX + NUMBER) as u64 {
-            return Err(Malformed);
-        }
-        if id == ITEM && (total > ITEM_MAX as u64 || arguments.len() != 8) {
-            return Err(Malformed);
-        }
+    fn begin_long(&mut self, source: PeerId, (id, arguments): (u32, &[u8]), total: u64) {
         let index = self.out.known(source, id, self.handlers.find(id));
         let takes = index.map(|index| usize::from(self.handlers.entry(index).arguments));
         let longest = self.out.options.longest as u64;
@@ -216,48 +180,28 @@ impl<S> Messenger<S> {
             }
             Some(_) => None,
         };
-        Ok(())
     }
 
     // spec: AM-5, AM-12
-    fn take_piece(&mut self, state: &mut S, source: PeerId, len: u64) -> Result<bool, Malformed> {
+    fn take_piece(&mut self, state: &mut S, source: PeerId, len: u64) -> Result<usize, Malformed> {
         let Peer { landing, coming, .. } = self.out.peer(source);
         let Some(Landing { region, ring, .. }) = landing else { return Err(Malformed) };
         let piece = ring.take(len)?;
         let is_last = ring.left() == 0;
-        if coming.id == PORTION && coming.len == 0 && is_last {
-            if !self.groups.take_landed(source, &coming.arguments, piece)? {
-                let mut bytes = vec![0; piece.len as usize];
-                region.read(piece.offset as usize, &mut bytes);
-                self.groups.take_long(source, &coming.arguments, bytes)?;
-            }
-            self.out.stir();
-            return Ok(false);
-        }
         if coming.dropped.is_none() {
             coming.append(region, piece);
         }
         self.out.stir();
         if !is_last {
-            return Ok(false);
+            return Ok(0);
         }
         let coming = &mut self.out.peer(source).coming;
-        if coming.id == PORTION {
-            let bytes = coming.payload[..coming.len].to_vec();
-            self.groups.take_long(source, &coming.arguments, bytes)?;
-            return Ok(false);
+        if is_handler(coming.id) {
+            return Ok(self.run_long(state, source).into());
         }
-        if coming.id == GROUP {
-            let (head, content) = (coming.arguments.clone(), coming.payload[..coming.len].to_vec());
-            self.out.hear(source, &head, Some(content))?;
-            return Ok(self.run_due(state) > 0);
-        }
-        if coming.id == ITEM {
-            let (argument, item) =
-                (coming.arguments.clone(), coming.payload[..coming.len].to_vec());
-            return Ok(self.take_long_item(state, source, &argument, item)? > 0);
-        }
-        Ok(self.run_long(state, source))
+        let (id, arguments) = (coming.id, std::mem::take(&mut coming.arguments));
+        let payload = coming.payload[..coming.len].to_vec();
+        Features::<S>::on_long(self, state, source, (id, &arguments), payload)
     }
 
     /// A message that is to be read where its sender has it.
@@ -267,7 +211,7 @@ impl<S> Messenger<S> {
         state: &mut S,
         source: PeerId,
         (address, total): (u64, u64),
-    ) -> Result<bool, Malformed> {
+    ) -> Result<usize, Malformed> {
         let peer = self.out.peer(source);
         let is_amid = peer.landing.as_ref().is_some_and(|landing| landing.ring.left() > 0);
         if total == 0 || is_amid || peer.pulled.is_some() {
@@ -277,7 +221,7 @@ impl<S> Messenger<S> {
         let is_whole = !is_wanted || self.out.read_at(source, address, total as usize);
         self.out.peer(source).pulled = Some(is_whole);
         self.out.tell_pulled(source);
-        Ok(is_whole && self.run_long(state, source))
+        Ok((is_whole && self.run_long(state, source)).into())
     }
 
     // spec: AM-5, AM-7

@@ -1,23 +1,21 @@
 //! A port that carries active messages.
+use super::assembly::Assembly;
 use super::call::Call;
 use super::failures::Failure;
 use super::handler::Handler;
 use super::handlers::Handlers;
 use super::options::MessengerOptions;
-use super::outgoing::{Outgoing, bytes_of};
+use super::outgoing::{Outbound, Outgoing, bytes_of};
 use super::peers::Name;
-use crate::collective::state::Groups;
 use crate::error::{Busy, Fault, PostError, ReceiveError, SetupError};
-use crate::logical::Inbox;
 use crate::mem::lane::Probe;
-use crate::multicast::Watchers;
 use crate::port::Port;
 use crate::port::message::Message;
 use crate::port::wait::deadline;
-use crate::stream::state::Streams;
-use ayre_proto::active::landing::is_landing;
+use ayre_proto::active::landing::{Piece, is_landing};
 use ayre_proto::active::record::Record;
 use ayre_proto::active::{LONGEST, STATIC_IDS};
+use ayre_proto::lane::Malformed;
 use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
@@ -26,6 +24,85 @@ use std::time::{Duration, Instant};
 /// Messages that one poll takes.
 const POLL_MAX: usize = 16;
 
+/// The first record of a long message that is a feature's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LongHead<'a> {
+    pub(crate) id: u32,
+    pub(crate) arguments: &'a [u8],
+    /// Bytes of the message, and of its first piece.
+    pub(crate) total: u64,
+    pub(crate) piece: u64,
+}
+
+/// A feature of a messenger: its records, its long messages, and what it does in polls. It lies
+/// above this room, and `messenger.rs` lists it. All numbers are of handlers that were run.
+pub(crate) trait Extension<S> {
+    /// Whether records of this tag, and long messages of this id, are its own.
+    fn takes(tag: u32) -> bool;
+
+    /// A record has come; its bytes are the first ones in the messenger's buffer.
+    ///
+    /// # Errors
+    /// [`Malformed`], and the sender's connection ends.
+    fn on_record(
+        messenger: &mut Messenger<S>,
+        state: &mut S,
+        from: (PeerId, u32),
+        len: usize,
+    ) -> Result<usize, Malformed>;
+
+    /// Whether there can be a long message that begins so.
+    fn admits(_long: &LongHead<'_>) -> bool {
+        false
+    }
+
+    /// A long message has come in one piece, which lies in its sender's landing until this returns.
+    ///
+    /// # Errors
+    /// As [`Extension::on_record`].
+    fn on_landed(
+        messenger: &mut Messenger<S>,
+        state: &mut S,
+        source: PeerId,
+        long: &LongHead<'_>,
+        piece: Piece,
+    ) -> Result<usize, Malformed> {
+        let mut payload = vec![0; piece.len as usize];
+        messenger.out.read_landing(source, piece.offset, &mut payload);
+        Self::on_long(messenger, state, source, (long.id, long.arguments), payload)
+    }
+
+    /// A long message has come whole.
+    ///
+    /// # Errors
+    /// As [`Extension::on_record`].
+    fn on_long(
+        _messenger: &mut Messenger<S>,
+        _state: &mut S,
+        _source: PeerId,
+        (_id, _arguments): (u32, &[u8]),
+        _payload: Vec<u8>,
+    ) -> Result<usize, Malformed> {
+        Err(Malformed)
+    }
+
+    /// Goes on with what has begun, and runs what has come.
+    fn advance(_messenger: &mut Messenger<S>, _state: &mut S) -> usize {
+        0
+    }
+
+    /// Whether the next poll is to go on, though nothing comes.
+    fn is_due(_messenger: &Messenger<S>) -> bool {
+        false
+    }
+
+    /// A peer has gone, and nothing comes from it any more.
+    fn on_death(_messenger: &mut Messenger<S>, _peer: PeerId) {}
+}
+
+/// All features.
+pub(super) type Features<S> = <S as Assembly>::Features;
+
 /// A port whose short messages are active ones. `S` is the program's state, which handlers change.
 ///
 /// Handlers run in [`Messenger::poll`] and in calls that wait, on the caller's thread.
@@ -33,10 +110,7 @@ const POLL_MAX: usize = 16;
 pub struct Messenger<S> {
     pub(super) handlers: Handlers<S>,
     pub(crate) out: Outgoing,
-    pub(crate) groups: Groups,
-    pub(crate) watchers: Watchers<S>,
-    pub(crate) streams: Streams<S>,
-    pub(crate) inbox: Inbox,
+    pub(crate) features: Features<S>,
     pub(crate) buffer: Box<[u8; EAGER_MAX]>,
     pub(crate) deaths: VecDeque<PeerId>,
     /// The last poll has found a message where one came last.
@@ -61,10 +135,7 @@ impl<S> Messenger<S> {
         Self {
             handlers: Handlers::default(),
             out: Outgoing::new(port, MessengerOptions::new()),
-            groups: Groups::default(),
-            watchers: Watchers::new(),
-            streams: Streams::default(),
-            inbox: Inbox::default(),
+            features: Features::<S>::default(),
             buffer: Box::new([0; EAGER_MAX]),
             deaths: VecDeque::new(),
             has_found: false,
@@ -334,14 +405,9 @@ impl<S> Messenger<S> {
     /// Returns how many were run.
     #[inline(never)]
     fn go_on(&mut self, state: &mut S) -> usize {
-        let mut ran = self.read_boards(state) + self.run_due(state);
-        ran += self.run_by_channels(state);
-        self.advance_started();
+        let ran = Features::<S>::advance(self, state);
         self.out.heed_peers();
-        ran += self.advance_streams(state);
-        let has_begun = self.groups.has_started || self.out.clubs.has_boards;
-        let is_due = self.inbox.is_due() || self.streams.is_due(&self.out);
-        self.out.has_more = self.out.owes || has_begun || is_due;
+        self.out.has_more = self.out.owes || Features::<S>::is_due(self);
         ran
     }
 
@@ -441,20 +507,16 @@ impl<S> Messenger<S> {
         }
         // Who waits for a peer looks whether it has gone after each change.
         let seen = std::mem::replace(&mut self.peer_changes, self.out.port.peer_changes);
-        let Outgoing { port, clubs, .. } = &mut self.out;
-        let has_news =
-            |port: &Port| port.peer_changes != seen || clubs.has_boards && clubs.has_news();
+        let Outgoing { port, outbound, .. } = &mut self.out;
+        let has_news = |port: &Port| port.peer_changes != seen || outbound.has_news();
         match port.recv_or_news(&mut self.buffer[..], timeout, has_news) {
             Ok(message) => {
                 self.pauses = 0;
                 Ok(usize::from(self.take(state, &message)))
             }
             Err(ReceiveError::PeerDied(peer)) => {
-                self.out.forget(peer);
-                self.groups.on_death(peer);
+                self.forget(peer);
                 self.out.heed_peers();
-                self.streams.on_death(peer);
-                self.out.has_more = true;
                 Err(ReceiveError::PeerDied(peer))
             }
             Err(ReceiveError::TimedOut) if !is_over => {
@@ -478,12 +540,15 @@ impl<S> Messenger<S> {
     /// # Errors
     /// As [`Port::disconnect`].
     pub fn disconnect(&mut self, peer: PeerId) -> Result<(), Fault> {
-        self.out.forget(peer);
-        self.groups.on_death(peer);
-        self.streams.on_death(peer);
-        self.out.has_more = true;
+        self.forget(peer);
         self.out.port.disconnect(peer)?;
         self.out.heed_peers();
         Ok(())
+    }
+
+    fn forget(&mut self, peer: PeerId) {
+        self.out.forget(peer);
+        Features::<S>::on_death(self, peer);
+        self.out.has_more = true;
     }
 }

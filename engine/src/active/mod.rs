@@ -36,6 +36,7 @@
 //! # Ok(())
 //! # }
 //! ```
+mod assembly;
 mod call;
 mod failures;
 mod handler;
@@ -47,10 +48,12 @@ pub(crate) mod outgoing;
 mod peers;
 mod pulling;
 
+pub(crate) use assembly::Assembly;
 pub use ayre_proto::active::record::Cause;
 pub use ayre_proto::active::{ARGUMENTS_MAX, LONGEST, NAME_MAX, STATIC_IDS, id_of};
 pub use call::Call;
 pub use failures::Failure;
 pub use handler::Handler;
 pub use messenger::Messenger;
+pub(crate) use messenger::{Extension, LongHead};
 pub use options::MessengerOptions;

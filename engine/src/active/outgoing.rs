@@ -1,12 +1,11 @@
 //! Sending: what goes at once, what is kept, and the landings that long messages go by.
+use super::assembly::Assembly;
 use super::failures::{Failure, Failures};
 use super::handler::Handler;
 use super::options::MessengerOptions;
 use super::peers::{Kept, Landing, Long, Name, Out, Peer};
 use crate::error::{Busy, Fault, PostError, SetupError};
-use crate::logical::Logical;
 use crate::mem::region::RegionOptions;
-use crate::multicast::Clubs;
 use crate::peer::packet::PacketKind;
 use crate::port::Port;
 use crate::port::options::Options;
@@ -28,6 +27,56 @@ const LANDING_NARROW: usize = 1 << 17;
 /// Bytes of a piece at most: of a message of two of them, both ends copy at the same time.
 const PIECE_MAX: u64 = 1 << 15;
 
+/// Why a feature is to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// What nothing may hold up.
+    Urgent,
+    /// Messages of no feature wait for the same room: its share.
+    Shared,
+    /// Nothing else waits.
+    Free,
+}
+
+/// The sending side of a feature, which handlers reach while they run: then all else of a messenger
+/// is borrowed. A feature has what it needs of this.
+pub(crate) trait Outbound {
+    /// Sends a peer what waits for it, as far as it has room.
+    fn send(_out: &mut Outgoing, _to: PeerId, _pass: Pass) -> Result<(), PostError> {
+        Ok(())
+    }
+
+    /// Whether something can be sent to a peer when it has room.
+    fn is_ready(&mut self, _to: PeerId) -> bool {
+        false
+    }
+
+    /// Whether anything waits to be sent.
+    fn waits(&self) -> bool {
+        false
+    }
+
+    /// Nothing can be sent to a peer any more, though more may come from it.
+    fn drop_waiting(&mut self, _to: PeerId) {}
+
+    /// A peer has gone, and nothing comes from it any more.
+    fn on_death(&mut self, _peer: PeerId) {}
+
+    /// Connections have begun or ended: whether it is done with all of them, or must see them again
+    /// when more has been taken of what peers had sent.
+    fn heed_peers(_out: &mut Outgoing) -> bool {
+        true
+    }
+
+    /// Whether something has come of which no record tells.
+    fn has_news(&self) -> bool {
+        false
+    }
+}
+
+/// The sending sides of all features.
+pub(crate) type Outbounds = <() as Assembly>::Outbound;
+
 /// A messenger apart from its handlers, which send by it while they run.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
@@ -48,8 +97,9 @@ pub(crate) struct Outgoing {
     /// Any peer has an id in conflict.
     pub(super) conflicts: bool,
     pub(super) failures: Failures,
-    pub(crate) clubs: Clubs,
-    pub(crate) logical: Logical,
+    /// Comings and goings of peers that all features know of.
+    heeded: u64,
+    pub(crate) outbound: Outbounds,
 }
 
 impl Outgoing {
@@ -65,8 +115,8 @@ impl Outgoing {
             has_more: false,
             conflicts: false,
             failures: Failures::default(),
-            clubs: Clubs::default(),
-            logical: Logical::default(),
+            heeded: 0,
+            outbound: Outbounds::default(),
         }
     }
 
@@ -220,13 +270,6 @@ impl Outgoing {
     }
 
     /// A record that its peer waits for, and of which there are few: it is kept beyond any limit.
-    // spec: COLL-9, COLL-11
-    pub(crate) fn owe(&mut self, to: PeerId, record: &Record<'_>) {
-        let (tag, bytes) = record.encode();
-        self.owe_bytes(to, tag, &bytes);
-    }
-
-    /// The same of any record.
     pub(crate) fn owe_bytes(&mut self, to: PeerId, tag: u32, bytes: &[u8]) {
         if self.peer(to).is_busy() || self.port.send(to, tag, bytes).is_err() {
             self.owe_kept(to, Kept::Record { tag, bytes: bytes.to_vec() });
@@ -299,7 +342,23 @@ impl Outgoing {
     /// Whether a poll is to look at more than what has come.
     #[inline(always)]
     pub(super) fn has_more(&self) -> bool {
-        self.has_more || self.port.peer_changes != self.clubs.heeded
+        self.has_more || self.port.peer_changes != self.heeded
+    }
+
+    /// Tells features of connections that have begun or ended.
+    #[inline(always)]
+    pub(super) fn heed_peers(&mut self) {
+        if self.port.peer_changes != self.heeded {
+            self.heed_all_peers();
+        }
+    }
+
+    #[inline(never)]
+    fn heed_all_peers(&mut self) {
+        let changes = self.port.peer_changes;
+        if Outbounds::heed_peers(self) {
+            self.heeded = changes;
+        }
     }
 
     /// Something may be due: it is looked at before anybody sleeps.
@@ -316,14 +375,14 @@ impl Outgoing {
             let Some(peer) = connection.map(|connection| connection.peer) else { continue };
             match self.drain_peer(peer) {
                 Ok(()) => {
-                    let is_ready = self.logical.is_ready(peer);
+                    let is_ready = self.outbound.is_ready(peer);
                     self.owes |= is_ready || !self.peer(peer).kept.is_empty();
                     self.is_restless |= is_ready;
                 }
                 Err(PostError::Busy(_)) => (self.owes, self.is_restless) = (true, true),
                 Err(PostError::Fault(_)) => {
                     self.drop_kept(peer);
-                    self.logical.drop_waiting(peer);
+                    self.outbound.drop_waiting(peer);
                 }
             }
         }
@@ -343,14 +402,14 @@ impl Outgoing {
             self.peer(to).landing.iter_mut().for_each(|landing| landing.ring.told(taken));
         }
         self.tell_pulled(to);
-        self.give_back(to)?;
+        Outbounds::send(self, to, Pass::Urgent)?;
         let peer = self.peer(to);
         let others_wait = std::mem::take(&mut peer.is_wanted) || !peer.kept.is_empty();
-        if others_wait && self.logical.takes_turn(to) {
-            self.drain_channels(to, 1)?;
+        if others_wait {
+            Outbounds::send(self, to, Pass::Shared)?;
         }
         self.drain_kept(to)?;
-        if others_wait { Ok(()) } else { self.drain_channels(to, usize::MAX) }
+        if others_wait { Ok(()) } else { Outbounds::send(self, to, Pass::Free) }
     }
 
     /// Sends what was kept.
@@ -398,7 +457,7 @@ impl Outgoing {
     }
 
     pub(super) fn has_kept(&self) -> bool {
-        self.kept > 0 || self.logical.waits()
+        self.kept > 0 || self.outbound.waits()
     }
 
     pub(super) fn drop_kept(&mut self, peer: PeerId) {
@@ -412,7 +471,7 @@ impl Outgoing {
     // spec: AM-11
     pub(super) fn forget(&mut self, peer: PeerId) {
         self.drop_kept(peer);
-        self.logical.forget(peer);
+        self.outbound.on_death(peer);
         let Peer { landing, .. } = std::mem::take(self.peer(peer));
         if let Some(landing) = landing {
             let ended = self.port.deregister(&landing.region);

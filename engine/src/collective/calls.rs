@@ -2,7 +2,7 @@
 use super::group::{Group, GroupError, Unfinished};
 use super::request::Request;
 use super::running::{Progress, Running};
-use super::state::Started;
+use super::state::{Groups, Started};
 use super::values::{Changed, Summand, Value};
 use crate::active::Messenger;
 use crate::error::{ReceiveError, SetupError, name_of};
@@ -39,7 +39,7 @@ impl<S> Messenger<S> {
                 return Err(SetupError::peer_left().of(name_of(*member)));
             }
         }
-        let index = self.groups.make(id_of(name), members, own)?;
+        let index = self.groups().make(id_of(name), members, own)?;
         Ok(Group { index })
     }
 
@@ -72,7 +72,7 @@ impl<S> Messenger<S> {
         if schedule.is_some_and(|schedule| !schedule.can(collective)) {
             return Err(GroupError::Invalid("a schedule for this collective"));
         }
-        self.groups.state(group)?.fixed[collective as usize] = schedule;
+        self.groups().state(group)?.fixed[collective as usize] = schedule;
         Ok(())
     }
 
@@ -259,12 +259,13 @@ impl<S> Messenger<S> {
         group: Group,
         request: Request<'_, T>,
     ) -> Result<(), GroupError> {
-        let mut running = request.parts.begin(self.groups.state(group)?)?;
+        let mut running = request.parts.begin(self.groups().state(group)?)?;
         let ended = self.drive(state, group, &mut running);
         if let Err(why) = ended {
-            let at = &mut self.groups.states[group.index].member;
-            running.give_up(at, &mut self.out);
-            at.give_up(running.sequence(), why, &mut self.out);
+            let (groups, out) = self.groups_and_out();
+            let at = &mut groups.states[group.index].member;
+            running.give_up(at, out);
+            at.give_up(running.sequence(), why, out);
             return Err(why);
         }
         running.work.finish();
@@ -279,18 +280,19 @@ impl<S> Messenger<S> {
     ) -> Result<(), GroupError> {
         let mut rounds = 0;
         loop {
-            self.groups.has_come = false;
-            let at = &mut self.groups.states[group.index];
+            let (groups, out) = self.groups_and_out();
+            groups.has_come = false;
+            let at = &mut groups.states[group.index];
             running.is_oldest = at.is_clear();
-            let progress = running.advance(&mut at.member, &mut self.out);
-            if self.groups.has_landed {
-                self.groups.clear_landing(&mut self.out);
+            let progress = running.advance(&mut at.member, out);
+            if groups.has_landed {
+                groups.clear_landing(out);
             }
-            self.groups.awaited = None;
+            groups.awaited = None;
             match progress? {
                 Progress::Done => return Ok(()),
                 Progress::Waits(on) => {
-                    self.groups.awaited = Some((group.index, on, running.sequence()));
+                    self.groups().awaited = Some((group.index, on, running.sequence()));
                     self.wait_for_portion(state, on);
                 }
                 Progress::Busy => {
@@ -305,7 +307,7 @@ impl<S> Messenger<S> {
     pub(super) fn wait_for_portion(&mut self, state: &mut S, on: PeerId) {
         self.out.port.look_first_at(on);
         self.poll(state);
-        if self.groups.has_come {
+        if self.groups().has_come {
             return;
         }
         match self.rest(state, None) {
@@ -325,11 +327,12 @@ impl<S> Messenger<S> {
         group: Group,
         request: Request<'static, T>,
     ) -> Result<Unfinished<T>, GroupError> {
-        let running = request.parts.begin(self.groups.state(group)?)?;
-        self.groups.requests += 1;
-        let number = self.groups.requests;
-        self.groups.states[group.index].started.push(Started { number, running, end: None });
-        (self.groups.has_started, self.groups.has_come) = (true, true);
+        let running = request.parts.begin(self.groups().state(group)?)?;
+        let groups = self.groups();
+        groups.requests += 1;
+        let number = groups.requests;
+        groups.states[group.index].started.push(Started { number, running, end: None });
+        (groups.has_started, groups.has_come) = (true, true);
         self.out.has_more = true;
         self.advance_started();
         Ok(Unfinished { group, number, values: PhantomData })
@@ -338,7 +341,8 @@ impl<S> Messenger<S> {
     /// Whether what was begun has ended here.
     // spec: COLL-4
     pub fn is_finished<T>(&self, started: &Unfinished<T>) -> bool {
-        let group = &self.groups.states[started.group.index];
+        let groups: &Groups = self.features.as_ref();
+        let group = &groups.states[started.group.index];
         group.started.iter().any(|one| one.number == started.number && one.end.is_some())
     }
 
@@ -355,15 +359,15 @@ impl<S> Messenger<S> {
     ) -> Result<Vec<T>, GroupError> {
         let Unfinished { group, number, .. } = started;
         loop {
-            self.groups.has_come = false;
+            self.groups().has_come = false;
             self.advance_started();
-            let all = &mut self.groups.states[group.index].started;
+            let groups = self.groups();
+            let all = &mut groups.states[group.index].started;
             let at = all.iter().position(|one| one.number == number);
             let at = at.ok_or(GroupError::Invalid("a collective of this messenger"))?;
             if let Some(end) = all[at].end {
                 let one = all.remove(at);
-                self.groups.has_started =
-                    self.groups.states.iter().any(|group| !group.started.is_empty());
+                groups.has_started = groups.states.iter().any(|group| !group.started.is_empty());
                 end?;
                 let values = one.running.work.finish();
                 return Ok(values.and_then(Changed::into_vec).unwrap_or_default());
@@ -375,9 +379,10 @@ impl<S> Messenger<S> {
 
     /// Goes on with all that was begun and is not waited for.
     #[inline]
-    pub(crate) fn advance_started(&mut self) {
-        if self.groups.has_started {
-            self.groups.advance_started(&mut self.out);
+    pub(super) fn advance_started(&mut self) {
+        let (groups, out) = self.groups_and_out();
+        if groups.has_started {
+            groups.advance_started(out);
         }
     }
 }

@@ -3,9 +3,8 @@ use super::group::GroupError;
 use crate::active::outgoing::Outgoing;
 use arrayvec::ArrayVec;
 use ayre_proto::active::landing::Piece;
-use ayre_proto::active::record::Record;
 use ayre_proto::collective::Place;
-use ayre_proto::collective::portion::{HEADER, Window};
+use ayre_proto::collective::portion::{HEADER, Notice, Window};
 use ayre_proto::limits::LINE_PAYLOAD;
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
@@ -167,10 +166,10 @@ impl Member {
     // spec: COLL-9
     pub(super) fn give_up(&mut self, since: u32, why: GroupError, out: &mut Outgoing) {
         self.note_given_up(since, why);
-        let record = Record::GivenUp { group: self.id, since };
+        let (tag, record) = Notice::GivenUp(since).encode(self.id);
         for (number, member) in self.members.iter().enumerate() {
             if number != self.own {
-                out.owe(*member, &record);
+                out.owe_bytes(*member, tag, &record);
             }
         }
     }
@@ -183,7 +182,8 @@ impl Member {
         let window = &mut self.way(peer).window;
         if window.is_due() {
             let taken = window.send(false);
-            out.owe(peer, &Record::Taken { group, taken });
+            let (tag, record) = Notice::Taken(taken).encode(group);
+            out.owe_bytes(peer, tag, &record);
         }
     }
 }

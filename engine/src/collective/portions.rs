@@ -1,8 +1,7 @@
 //! Portions on their way out: a header and some bytes, short or long as messages are.
 use crate::active::outgoing::Outgoing;
 use crate::error::{Busy, PostError};
-use ayre_proto::active::record::PORTION;
-use ayre_proto::collective::portion::{HEADER, Header};
+use ayre_proto::collective::portion::{HEADER, Header, PORTION};
 use ayre_proto::limits::{EAGER_MAX, LINE_PAYLOAD};
 use ayre_proto::units::PeerId;
 use std::array::from_fn;

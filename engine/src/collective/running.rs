@@ -4,16 +4,15 @@ use super::member::{Arrived, Member, Portion};
 use super::work::Work;
 use crate::active::outgoing::Outgoing;
 use crate::error::PostError;
-use ayre_proto::active::record::PORTION;
 use ayre_proto::collective::call::{Call, Difference};
-use ayre_proto::collective::portion::{CHUNK, Header};
+use ayre_proto::collective::portion::{CHUNK, Header, PORTION};
 use ayre_proto::collective::{Action, Blocks, Collective, Place, Plan, Schedule, Step, Task};
 use ayre_proto::units::PeerId;
 use std::ops::Range;
 
 /// Bytes of a portion at most: what a landing takes as one piece.
 // spec: COLL-12
-pub(crate) const PORTION_MAX: usize = 1 << 15;
+pub(super) const PORTION_MAX: usize = 1 << 15;
 
 /// Bytes that are done at a time: of a vector, or of each block, so that no more portions than a
 /// window has are due from one member to another before anything is taken.

@@ -3,13 +3,12 @@
 use super::group::{Group, GroupError, NO_GROUP};
 use super::member::{Member, Portion};
 use super::running::{Progress, mismatch};
-use super::state::State;
+use super::state::{Groups, State};
 use crate::active::Messenger;
 use crate::active::outgoing::Outgoing;
 use crate::error::PostError;
-use ayre_proto::active::record::PORTION;
 use ayre_proto::collective::call::Call;
-use ayre_proto::collective::portion::{HEADER, Header};
+use ayre_proto::collective::portion::{HEADER, Header, PORTION};
 use ayre_proto::collective::{Action, Collective, Exchange, Rounds, Schedule, Step, Task};
 use ayre_proto::combine::{Combine, Number};
 use ayre_proto::limits::LINE_PAYLOAD;
@@ -31,7 +30,8 @@ impl<S> Messenger<S> {
     /// Whether a collective of so many bytes can go this way.
     pub(super) fn is_short(&self, group: Group, collective: Collective, bytes: usize) -> bool {
         let fixed = |state: &State| state.fixed[collective as usize];
-        let state = self.groups.states.get(group.index);
+        let groups: &Groups = self.features.as_ref();
+        let state = groups.states.get(group.index);
         let is_free = |state: &State| {
             fixed(state).is_none_or(|one| one == Schedule::Doubling) && state.watch.is_none()
         };
@@ -49,7 +49,7 @@ impl<S> Messenger<S> {
     ) -> Result<(), GroupError> {
         let collective =
             if operation.is_some() { Collective::Allreduce } else { Collective::Barrier };
-        let at = self.groups.states.get_mut(group.index).ok_or(NO_GROUP)?;
+        let at = self.groups().states.get_mut(group.index).ok_or(NO_GROUP)?;
         let place = at.member.place();
         let sequence = at.member.begin()?;
         let signature = call_of(operation, bytes.len()).signature();
@@ -78,11 +78,8 @@ impl<S> Messenger<S> {
                 Step::PushOwn { .. } => Ok(()),
             };
             if let Err(why) = ended {
-                self.groups.states[group.index].member.give_up(
-                    short.header.sequence,
-                    why,
-                    &mut self.out,
-                );
+                let (groups, out) = self.groups_and_out();
+                groups.states[group.index].member.give_up(short.header.sequence, why, out);
                 return Err(why);
             }
         }
@@ -99,10 +96,11 @@ impl<S> Messenger<S> {
     ) -> Result<(), GroupError> {
         let mut rounds = 0;
         loop {
-            self.groups.has_come = false;
-            let at = &mut self.groups.states[group.index];
+            let (groups, out) = self.groups_and_out();
+            groups.has_come = false;
+            let at = &mut groups.states[group.index];
             let peer = at.member.members[to];
-            match short.post(at, peer, &mut self.out)? {
+            match short.post(at, peer, out)? {
                 Progress::Done => return Ok(()),
                 Progress::Waits(_) => {
                     at.member.check(short.header.sequence)?;
@@ -126,18 +124,20 @@ impl<S> Messenger<S> {
         short: &mut Short<'_>,
     ) -> Result<(), GroupError> {
         loop {
-            self.groups.has_come = false;
-            let at = &mut self.groups.states[group.index].member;
+            let Self { features, out, buffer, .. } = self;
+            let groups: &mut Groups = features.as_mut();
+            groups.has_come = false;
+            let at = &mut groups.states[group.index].member;
             let peer = at.members[from];
             if at.way(peer).inbox.is_empty() {
-                let buffer = &mut self.buffer[..LINE_PAYLOAD];
-                let looks = self.out.port.config.spin.polls.min(LOOKS);
-                let found = (0..looks)
-                    .find_map(|_| self.out.port.try_recv_short(peer.index(), buffer).taken());
+                let buffer = &mut buffer[..LINE_PAYLOAD];
+                let looks = out.port.config.spin.polls.min(LOOKS);
+                let found =
+                    (0..looks).find_map(|_| out.port.try_recv_short(peer.index(), buffer).taken());
                 if let Some(message) = found {
                     let bytes = &mut buffer[..message.len];
                     if message.tag == PORTION && short.take(at, peer, action, bytes) {
-                        at.tell_taken(peer, &mut self.out);
+                        at.tell_taken(peer, out);
                         return Ok(());
                     }
                     // Something else, whose turn it is: what has come is run in order.
@@ -145,7 +145,7 @@ impl<S> Messenger<S> {
                     continue;
                 }
             }
-            if short.take_arrived(at, peer, action, &mut self.out)? {
+            if short.take_arrived(at, peer, action, out)? {
                 return Ok(());
             }
             self.wait_for_portion(state, peer);

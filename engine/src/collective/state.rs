@@ -6,7 +6,7 @@ use super::watch::Watch;
 use crate::active::outgoing::Outgoing;
 use crate::error::SetupError;
 use ayre_proto::active::landing::Piece;
-use ayre_proto::collective::portion::Header;
+use ayre_proto::collective::portion::{Header, Notice};
 use ayre_proto::collective::{Collective, Schedule};
 use ayre_proto::lane::Malformed;
 use ayre_proto::units::PeerId;
@@ -69,7 +69,7 @@ pub(crate) struct Groups {
     /// Of these, some lie in a landing.
     pub(super) has_landed: bool,
     /// A collective was begun and is not waited for yet.
-    pub(crate) has_started: bool,
+    pub(super) has_started: bool,
     pub(super) requests: u64,
 }
 
@@ -123,7 +123,7 @@ impl Groups {
     /// A portion has come: its header, and its bytes behind.
     // spec: COLL-11, COLL-12, COLL-14
     #[inline]
-    pub(crate) fn take(&mut self, source: PeerId, bytes: &[u8]) -> Result<(), Malformed> {
+    pub(super) fn take(&mut self, source: PeerId, bytes: &[u8]) -> Result<(), Malformed> {
         let (header, bytes) = Header::parse(bytes)?;
         let portion = match bytes.try_into() {
             Ok(short) => Portion::Short(short),
@@ -133,7 +133,7 @@ impl Groups {
     }
 
     /// The same of a long one.
-    pub(crate) fn take_long(
+    pub(super) fn take_long(
         &mut self,
         source: PeerId,
         header: &[u8],
@@ -147,7 +147,7 @@ impl Groups {
     }
 
     /// The same of one that lies in a landing and is awaited; false where it is not.
-    pub(crate) fn take_landed(
+    pub(super) fn take_landed(
         &mut self,
         source: PeerId,
         header: &[u8],
@@ -189,36 +189,27 @@ impl Groups {
         Ok(())
     }
 
-    /// A member tells how many portions it has taken.
-    // spec: COLL-11
-    pub(crate) fn on_taken(
+    /// A member tells something of a group.
+    // spec: COLL-9, COLL-11
+    pub(super) fn on_notice(
         &mut self,
         source: PeerId,
-        group: u32,
-        taken: u32,
+        tag: u32,
+        bytes: &[u8],
     ) -> Result<(), Malformed> {
-        self.of(source, group)?.way(source).window.on_taken(taken)?;
-        self.has_come = true;
-        Ok(())
-    }
-
-    /// A member gives a group up, from a collective on.
-    // spec: COLL-9
-    pub(crate) fn on_given_up(
-        &mut self,
-        source: PeerId,
-        group: u32,
-        since: u32,
-    ) -> Result<(), Malformed> {
+        let (group, notice) = Notice::parse(tag, bytes)?;
         let member = self.of(source, group)?;
-        member.note_given_up(since, GroupError::GivenUp(source));
+        match notice {
+            Notice::Taken(taken) => member.way(source).window.on_taken(taken)?,
+            Notice::GivenUp(since) => member.note_given_up(since, GroupError::GivenUp(source)),
+        }
         self.has_come = true;
         Ok(())
     }
 
     /// Nothing comes from a peer any more.
     // spec: COLL-9
-    pub(crate) fn on_death(&mut self, peer: PeerId) {
+    pub(super) fn on_death(&mut self, peer: PeerId) {
         self.states.iter_mut().for_each(|state| state.member.on_death(peer));
         self.has_come = true;
     }

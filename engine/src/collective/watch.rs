@@ -11,8 +11,8 @@
 use super::group::Unfinished;
 use super::recorder::Recorder;
 use super::running::chunk_of;
-use crate::port::Port;
 use crate::link::report::LinkLoad;
+use crate::port::Port;
 use ayre_proto::collective::forecast::{Cost, Forecast, Volume};
 use ayre_proto::collective::{Collective, Place, Schedule, Task};
 use ayre_proto::units::PeerId;

@@ -2,6 +2,7 @@
 use super::group::{Group, GroupError, NO_GROUP};
 use super::recorder::{CALLS_MAX, RecordedCall, Recorder};
 use super::request::Request;
+use super::state::Groups;
 use super::watch::Watch;
 use crate::active::Messenger;
 use ayre_proto::collective::forecast::FORECAST_MAX;
@@ -26,7 +27,7 @@ impl<S> Messenger<S> {
         every: Option<NonZeroU32>,
     ) -> Result<(), GroupError> {
         self.take_rows(state, group)?;
-        let at = self.groups.state(group)?;
+        let at = self.groups().state(group)?;
         let place = at.member.place();
         if every.is_some() && place.members > FORECAST_MAX {
             return Err(GroupError::Invalid("a group that adapts has up to 64 members"));
@@ -44,7 +45,8 @@ impl<S> Messenger<S> {
 
     #[inline]
     pub(super) fn is_watched(&self, group: Group) -> bool {
-        self.groups.states.get(group.index).is_some_and(|at| at.watch.is_some())
+        let groups: &Groups = self.features.as_ref();
+        groups.states.get(group.index).is_some_and(|at| at.watch.is_some())
     }
 
     /// A collective of a group that is watched.
@@ -68,7 +70,7 @@ impl<S> Messenger<S> {
         self.carry_out(state, group, request)?;
         let end = Instant::now();
         self.look_at_links(group);
-        let at = self.groups.state(group)?;
+        let at = self.groups().state(group)?;
         let number = at.member.sequence;
         let watch = at.watch.as_deref_mut().ok_or(NO_GROUP)?;
         watch.note_call(number, (begin, end));
@@ -76,19 +78,20 @@ impl<S> Messenger<S> {
     }
 
     fn watch(&mut self, group: Group) -> Result<&mut Watch, GroupError> {
-        self.groups.state(group)?.watch.as_deref_mut().ok_or(NO_GROUP)
+        self.groups().state(group)?.watch.as_deref_mut().ok_or(NO_GROUP)
     }
 
     pub(super) fn look_at_links(&mut self, group: Group) {
-        let at = &mut self.groups.states[group.index];
+        let (groups, out) = self.groups_and_out();
+        let at = &mut groups.states[group.index];
         if let Some(watch) = &mut at.watch {
-            watch.look(&self.out.port, &at.member.members);
+            watch.look(&out.port, &at.member.members);
         }
     }
 
     /// Begins to tell all members what the links of this one cost.
     fn send_row(&mut self, group: Group) -> Result<(), GroupError> {
-        let place = self.groups.state(group)?.member.place();
+        let place = self.groups().state(group)?.member.place();
         let row = self.watch(group)?.row(place.member);
         let all = vec![0; row.len() * place.members];
         let request = Request::<u32>::allgather(row, all);
@@ -99,7 +102,7 @@ impl<S> Messenger<S> {
 
     /// Waits for what all members have told, if that is under way, and believes it.
     fn take_rows(&mut self, state: &mut S, group: Group) -> Result<(), GroupError> {
-        let watch = self.groups.state(group)?.watch.as_deref_mut();
+        let watch = self.groups().state(group)?.watch.as_deref_mut();
         let Some(begun) = watch.and_then(Watch::take_exchange) else { return Ok(()) };
         let rows = self.finish(state, begun)?;
         self.watch(group)?.learn_rows(&rows);
@@ -116,7 +119,7 @@ impl<S> Messenger<S> {
         if calls > CALLS_MAX {
             return Err(GroupError::Invalid("a recording has up to 2^24 calls"));
         }
-        let at = self.groups.state(group)?;
+        let at = self.groups().state(group)?;
         let members = at.member.members.len();
         at.watch_mut().recorder = (calls > 0).then(|| Recorder::new(calls, members));
         at.unwatch();
@@ -127,7 +130,8 @@ impl<S> Messenger<S> {
     /// What was recorded of a group, from the oldest call on.
     // spec: COLL-18
     pub fn recording(&self, group: Group) -> impl Iterator<Item = RecordedCall<'_>> {
-        let at = self.groups.states.get(group.index);
+        let groups: &Groups = self.features.as_ref();
+        let at = groups.states.get(group.index);
         let watch = at.and_then(|at| at.watch.as_deref());
         watch.and_then(|watch| watch.recorder.as_ref()).into_iter().flat_map(Recorder::calls)
     }
@@ -138,7 +142,8 @@ impl<S> Messenger<S> {
     /// Those of the writer.
     // spec: COLL-18
     pub fn write_recording(&self, group: Group, into: &mut impl Write) -> io::Result<()> {
-        let Some(at) = self.groups.states.get(group.index) else { return Ok(()) };
+        let groups: &Groups = self.features.as_ref();
+        let Some(at) = groups.states.get(group.index) else { return Ok(()) };
         let (own, members) = (at.member.own, at.member.members.len());
         let others: Vec<_> = (0..members).filter(|to| *to != own).collect();
         writeln!(into, "# ayre recording 1: member {own} of {members}; ns, bytes, frames")?;

@@ -88,8 +88,8 @@ impl<S> Messenger<S> {
         if !NUMBERS.contains(&number) || !is_sound {
             return Err(SetupError::invalid("a channel's number, priority or weight"));
         }
-        self.out.logical.set(number, options);
-        self.inbox.set(number, options);
+        self.out.logical().set(number, options);
+        self.inbox().set(number, options);
         Ok(Channel { number })
     }
 
@@ -102,13 +102,13 @@ impl<S> Messenger<S> {
     /// senders. Other channels go on.
     // spec: CHAN-11
     pub fn hold(&mut self, channel: Channel) {
-        self.inbox.hold(channel.number);
+        self.inbox().hold(channel.number);
     }
 
     /// What comes by a channel is run again, and what has come.
     // spec: CHAN-11
     pub fn release(&mut self, channel: Channel) {
-        self.inbox.release(channel.number);
+        self.inbox().release(channel.number);
         self.out.has_more = true;
     }
 
@@ -116,16 +116,16 @@ impl<S> Messenger<S> {
     /// Never blocks. Returns how many were run.
     // spec: CHAN-11
     pub fn poll_only(&mut self, state: &mut S, channel: Channel) -> usize {
-        self.inbox.only = Some(channel.number);
+        self.inbox().only = Some(channel.number);
         let ran = self.poll(state) + self.run_by_channels(state);
-        self.inbox.only = None;
+        self.inbox().only = None;
         ran
     }
 
     /// Bytes of messages that wait here for a peer by a channel.
     // spec: CHAN-4
     pub fn backlog(&mut self, peer: PeerId, channel: Channel) -> usize {
-        self.out.logical.ends(peer).map_or(0, |ends| ends.backlog(channel.number))
+        self.out.logical().ends(peer).map_or(0, |ends| ends.backlog(channel.number))
     }
 }
 

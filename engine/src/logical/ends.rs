@@ -1,5 +1,6 @@
 //! What a messenger keeps of the channels of each peer.
 use super::calls::ChannelOptions;
+use crate::active::outgoing::Outgoing;
 use ayre_proto::active::ARGUMENTS_MAX;
 use ayre_proto::active::record::Cause;
 use ayre_proto::logical::{Inward, Outward};
@@ -58,6 +59,13 @@ pub(super) struct Coming {
     pub(super) dropped: Option<Cause>,
 }
 
+impl Outgoing {
+    #[inline(always)]
+    pub(super) fn logical(&mut self) -> &mut Logical {
+        self.outbound.as_mut()
+    }
+}
+
 impl Logical {
     pub(super) fn ends(&mut self, peer: PeerId) -> Option<&mut Ends> {
         self.ends.get_mut(peer.index())?.as_deref_mut()
@@ -83,26 +91,26 @@ impl Logical {
     }
 
     /// Whether anything waits to be sent.
-    pub(crate) fn waits(&self) -> bool {
+    pub(super) fn waits(&self) -> bool {
         let mut queues = self.ends.iter().flatten().flat_map(|ends| &ends.queues);
         queues.any(|queue| !queue.messages.is_empty())
     }
 
     /// Whether anything may be sent to a peer when it has room.
-    pub(crate) fn is_ready(&mut self, peer: PeerId) -> bool {
+    pub(super) fn is_ready(&mut self, peer: PeerId) -> bool {
         self.ends(peer).is_some_and(|ends| !ends.dues.is_empty() || ends.outward.next().is_some())
     }
 
     /// Whether channels have this pass, where something else waits for the same room: every other
     /// one.
-    pub(crate) fn takes_turn(&mut self, peer: PeerId) -> bool {
+    pub(super) fn takes_turn(&mut self, peer: PeerId) -> bool {
         let Some(ends) = self.ends(peer) else { return false };
         ends.has_yielded = !ends.has_yielded;
         !ends.has_yielded
     }
 
     /// What waits for a peer is lost: it has gone.
-    pub(crate) fn drop_waiting(&mut self, peer: PeerId) {
+    pub(super) fn drop_waiting(&mut self, peer: PeerId) {
         if let Some(ends) = self.ends(peer) {
             // What it has said before counts on: it lies in front of messages that are still run.
             ends.outward.clear();
@@ -110,7 +118,7 @@ impl Logical {
         }
     }
 
-    pub(crate) fn forget(&mut self, peer: PeerId) {
+    pub(super) fn forget(&mut self, peer: PeerId) {
         if let Some(ends) = self.ends.get_mut(peer.index()) {
             *ends = None;
         }

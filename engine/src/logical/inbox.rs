@@ -47,7 +47,7 @@ impl Inbox {
 
     /// Whether there is something to run.
     #[inline(always)]
-    pub(crate) fn is_due(&self) -> bool {
+    pub(super) fn is_due(&self) -> bool {
         !self.turns.is_empty() || self.only.is_some()
     }
 

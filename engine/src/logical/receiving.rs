@@ -1,14 +1,14 @@
 //! Taking what comes by channels, and running it in turns.
-use super::ends::{Coming, Ends};
-use super::inbox::Arrived;
-use crate::active::Messenger;
+use super::ends::{Coming, Ends, Logical};
+use super::inbox::{Arrived, Inbox};
 use crate::active::outgoing::Outgoing;
+use crate::active::{Extension, LongHead, Messenger};
 use crate::mem::lane::Probe;
 use crate::mem::region::Region;
 use ayre_proto::active::landing::Piece;
 use ayre_proto::active::record::Cause;
 use ayre_proto::lane::Malformed;
-use ayre_proto::logical::{Due, Head, Start};
+use ayre_proto::logical::{BACK, Back, CHANNEL, Due, Head, Start};
 use ayre_proto::units::PeerId;
 
 /// Records that a poll takes before it runs messages of channels: more than a lane holds, so that
@@ -17,39 +17,81 @@ const LOOK_MAX: usize = 64;
 /// Messages of channels that one poll runs.
 const RUN_MAX: usize = 16;
 
-impl<S> Messenger<S> {
-    /// Takes a message of a channel that lies in the buffer.
-    // spec: CHAN-8, CHAN-9
-    #[inline(never)]
-    pub(crate) fn take_by_channel(&mut self, source: PeerId, len: usize) {
-        if self.queue_short(source, len).is_err() {
-            self.out.port.end_malformed_lane(source);
-        }
+impl<S> Extension<S> for Inbox {
+    fn takes(tag: u32) -> bool {
+        matches!(tag, CHANNEL | BACK)
     }
 
+    #[inline(never)]
+    fn on_record(
+        messenger: &mut Messenger<S>,
+        _: &mut S,
+        (source, tag): (PeerId, u32),
+        len: usize,
+    ) -> Result<usize, Malformed> {
+        if tag == CHANNEL {
+            messenger.queue_short(source, len)?;
+        } else {
+            messenger.out.on_back(source, &messenger.buffer[..len])?;
+        }
+        Ok(0)
+    }
+
+    /// Each part of a message is a long message to a messenger, in one piece.
+    fn admits(long: &LongHead<'_>) -> bool {
+        long.id == CHANNEL && long.piece == long.total
+    }
+
+    fn on_landed(
+        messenger: &mut Messenger<S>,
+        _: &mut S,
+        source: PeerId,
+        long: &LongHead<'_>,
+        piece: Piece,
+    ) -> Result<usize, Malformed> {
+        messenger.take_part(source, long.arguments, piece)?;
+        Ok(0)
+    }
+
+    #[inline(always)]
+    fn advance(messenger: &mut Messenger<S>, state: &mut S) -> usize {
+        messenger.run_by_channels(state)
+    }
+
+    fn is_due(messenger: &Messenger<S>) -> bool {
+        let inbox: &Self = messenger.features.as_ref();
+        inbox.is_due()
+    }
+}
+
+impl<S> Messenger<S> {
+    #[inline(always)]
+    pub(super) fn inbox(&mut self) -> &mut Inbox {
+        self.features.as_mut()
+    }
+
+    /// Takes a message of a channel that lies in the buffer.
+    // spec: CHAN-8, CHAN-9
     fn queue_short(&mut self, source: PeerId, len: usize) -> Result<(), Malformed> {
-        let (head, bytes) = self.buffer[..len].split_first_chunk().ok_or(Malformed)?;
+        let Self { features, out, buffer, .. } = self;
+        let (head, bytes) = buffer[..len].split_first_chunk().ok_or(Malformed)?;
         let Head { number, begins } = Head::parse(*head)?;
         let id = begins.ok_or(Malformed)?;
-        let longest = self.out.longest();
-        let ends = self.out.logical.ends_or_new(source, longest);
+        let longest = out.longest();
+        let ends = out.logical().ends_or_new(source, longest);
         let due = ends.inward.on_short(number, bytes.len() as u64)?;
-        let mut content = self.inbox.buffer();
+        let inbox: &mut Inbox = features.as_mut();
+        let mut content = inbox.buffer();
         content.extend_from_slice(bytes);
         let serial = ends.serial;
-        self.inbox.push(number, Arrived { source, serial, id, content, due });
-        self.out.has_more = true;
+        inbox.push(number, Arrived { source, serial, id, content, due });
+        out.has_more = true;
         Ok(())
     }
 
     /// Takes a part of a long message, which lies in the landing.
     // spec: CHAN-8, CHAN-9
-    pub(crate) fn take_part(
-        &mut self,
-        source: PeerId,
-        words: &[u8],
-        piece: Piece,
-    ) -> Result<(), Malformed> {
+    fn take_part(&mut self, source: PeerId, words: &[u8], piece: Piece) -> Result<(), Malformed> {
         let (number, start) = Start::parse(words)?;
         if let Start::First { id, total } = start {
             self.begin_by_channel(source, (number, id), total)?;
@@ -66,7 +108,7 @@ impl<S> Messenger<S> {
         }
         if let Some(due) = whole
             && let Some(coming) =
-                self.out.logical.ends(source).and_then(|ends| ends.coming.remove(&number))
+                self.out.logical().ends(source).and_then(|ends| ends.coming.remove(&number))
         {
             self.arrive(number, (source, serial), coming, due);
         }
@@ -88,7 +130,7 @@ impl<S> Messenger<S> {
             }
             Some(_) => None,
         };
-        let ends = self.out.logical.ends_or_new(source, longest);
+        let ends = self.out.logical().ends_or_new(source, longest);
         ends.inward.begin(number, total, dropped.is_none())?;
         let content = Vec::new();
         ends.coming.insert(number, Coming { id, content, dropped });
@@ -105,7 +147,7 @@ impl<S> Messenger<S> {
                 self.out.ran_by_channel((source, serial), number, due);
             }
             None => {
-                self.inbox.push(number, Arrived { source, serial, id, content, due });
+                self.inbox().push(number, Arrived { source, serial, id, content, due });
                 self.out.has_more = true;
             }
         }
@@ -113,8 +155,8 @@ impl<S> Messenger<S> {
 
     /// Looks at what else has come, and runs what is next. Returns how many were run.
     // spec: CHAN-6, CHAN-11
-    pub(crate) fn run_by_channels(&mut self, state: &mut S) -> usize {
-        if !self.inbox.is_due() {
+    pub(super) fn run_by_channels(&mut self, state: &mut S) -> usize {
+        if !self.inbox().is_due() {
             return 0;
         }
         let mut ran = 0;
@@ -124,10 +166,10 @@ impl<S> Messenger<S> {
             ran += usize::from(self.take(state, &next));
         }
         for _ in 0..RUN_MAX {
-            let Some((number, message)) = self.inbox.pop() else { break };
+            let Some((number, message)) = self.inbox().pop() else { break };
             let Arrived { source, serial, id, content, due } = message;
             ran += usize::from(self.run_body(state, (source, id), &content));
-            self.inbox.take_back(content);
+            self.inbox().take_back(content);
             self.out.ran_by_channel((source, serial), number, due);
         }
         ran
@@ -138,7 +180,7 @@ impl Outgoing {
     /// A message was run, or dropped: its room is given back.
     // spec: CHAN-3
     fn ran_by_channel(&mut self, (source, serial): (PeerId, u32), number: u8, due: Due) {
-        let Some(ends) = self.logical.ends(source).filter(|ends| ends.serial == serial) else {
+        let Some(ends) = self.logical().ends(source).filter(|ends| ends.serial == serial) else {
             return;
         };
         let others_too = ends.inward.ran(number, due);
@@ -154,14 +196,16 @@ impl Outgoing {
 
     /// A peer says how much of a channel it has given back.
     // spec: CHAN-3, CHAN-9
-    pub(crate) fn on_back(&mut self, from: PeerId, number: u8, back: u64) -> Result<(), Malformed> {
-        let ends = self.logical.ends(from).ok_or(Malformed)?;
+    fn on_back(&mut self, from: PeerId, said: &[u8]) -> Result<(), Malformed> {
+        let Back { number, back } = Back::parse(said)?;
+        let ends = self.logical().ends(from).ok_or(Malformed)?;
         ends.outward.on_back(number, back)
     }
 
     fn ends_and_landing(&mut self, source: PeerId) -> Option<(&mut Ends, &Region)> {
-        let landing = self.peers.get(source.index())?.landing()?;
-        Some((self.logical.ends(source)?, landing))
+        let Self { outbound, peers, .. } = self;
+        let logical: &mut Logical = outbound.as_mut();
+        Some((logical.ends(source)?, peers.get(source.index())?.landing()?))
     }
 }
 

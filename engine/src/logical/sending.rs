@@ -1,12 +1,12 @@
 //! Sending by channels: at once where nothing waits, else in turns.
-use super::ends::{Ends, Waiting};
-use crate::active::outgoing::{Outgoing, lay};
+use super::ends::{Ends, Logical, Waiting};
+use crate::active::outgoing::{Outbound, Outgoing, Pass, lay};
 use crate::error::{Busy, Fault, PostError};
 use crate::port::options::Options;
 use ayre_proto::active::LONGEST;
-use ayre_proto::active::record::{CHANNEL, Record};
+use ayre_proto::active::record::Record;
 use ayre_proto::limits::{EAGER_MAX, LINE_PAYLOAD};
-use ayre_proto::logical::{Head, SHORT_MAX, Start, Turn};
+use ayre_proto::logical::{BACK, Back, CHANNEL, Head, SHORT_MAX, Start, Turn};
 use ayre_proto::units::PeerId;
 
 /// Bytes of a head.
@@ -15,6 +15,33 @@ const HEAD: usize = EAGER_MAX - SHORT_MAX;
 const LINE_MAX: usize = LINE_PAYLOAD - HEAD;
 /// Bytes that a poll sends by channels to one peer, before it looks at what has come.
 const PASS_MAX: usize = 1 << 16;
+
+impl Outbound for Logical {
+    fn send(out: &mut Outgoing, to: PeerId, pass: Pass) -> Result<(), PostError> {
+        match pass {
+            Pass::Urgent => out.give_back(to),
+            Pass::Shared if out.logical().takes_turn(to) => out.drain_channels(to, 1),
+            Pass::Shared => Ok(()),
+            Pass::Free => out.drain_channels(to, usize::MAX),
+        }
+    }
+
+    fn is_ready(&mut self, to: PeerId) -> bool {
+        Self::is_ready(self, to)
+    }
+
+    fn waits(&self) -> bool {
+        Self::waits(self)
+    }
+
+    fn drop_waiting(&mut self, to: PeerId) {
+        Self::drop_waiting(self, to);
+    }
+
+    fn on_death(&mut self, peer: PeerId) {
+        self.forget(peer);
+    }
+}
 
 impl Outgoing {
     /// A message by a channel: sent, or put into the channel's queue.
@@ -32,7 +59,7 @@ impl Outgoing {
         }
         if len <= SHORT_MAX && self.is_told(to) {
             let longest = self.longest();
-            let ends = self.logical.ends_or_new(to, longest);
+            let ends = self.logical().ends_or_new(to, longest);
             if ends.outward.send_at_once(number, len as u64) {
                 let sent = if len <= LINE_MAX {
                     self.send_short::<LINE_PAYLOAD>(to, (number, id), arguments, payload)
@@ -40,7 +67,7 @@ impl Outgoing {
                     self.send_short::<EAGER_MAX>(to, (number, id), arguments, payload)
                 };
                 let Err(error) = sent else { return Ok(()) };
-                if let Some(ends) = self.logical.ends(to) {
+                if let Some(ends) = self.logical().ends(to) {
                     ends.outward.take_back(number, len as u64);
                 }
                 if let PostError::Fault(_) = error {
@@ -79,10 +106,10 @@ impl Outgoing {
         if !self.port.is_alive(to) {
             return Err(Fault::PeerDead.into());
         }
-        let room = self.logical.options.get(&number).copied().unwrap_or_default().room;
+        let room = self.logical().options.get(&number).copied().unwrap_or_default().room;
         let len = 8 * arguments.len() + payload.len();
         let longest = self.longest();
-        let ends = self.logical.ends_or_new(to, longest);
+        let ends = self.logical().ends_or_new(to, longest);
         let queue = ends.queue(number);
         if !queue.messages.is_empty() && queue.bytes + len > room {
             return Err(Busy::ChannelFull.into());
@@ -100,13 +127,13 @@ impl Outgoing {
 
     /// Tells a peer how much of its channels was given back.
     // spec: CHAN-3
-    pub(crate) fn give_back(&mut self, to: PeerId) -> Result<(), PostError> {
-        let Self { logical, port, .. } = self;
+    fn give_back(&mut self, to: PeerId) -> Result<(), PostError> {
+        let Self { outbound, port, .. } = self;
+        let logical: &mut Logical = outbound.as_mut();
         let Some(ends) = logical.ends(to) else { return Ok(()) };
         while let Some(number) = ends.dues.last().copied() {
             if let Some(back) = ends.inward.due(number) {
-                let (tag, bytes) = Record::Back { number, back }.encode();
-                port.send(to, tag, &bytes)?;
+                port.send(to, BACK, &Back { number, back }.encode())?;
                 ends.inward.told(number, back);
             }
             ends.dues.pop();
@@ -116,13 +143,13 @@ impl Outgoing {
 
     /// Sends what waits by channels for a peer, so many records at most, as far as it has room.
     // spec: CHAN-5, CHAN-6
-    pub(crate) fn drain_channels(&mut self, to: PeerId, most: usize) -> Result<(), PostError> {
-        let Some(ends) = self.logical.ends(to) else { return Ok(()) };
+    fn drain_channels(&mut self, to: PeerId, most: usize) -> Result<(), PostError> {
+        let Some(ends) = self.logical().ends(to) else { return Ok(()) };
         ends.outward.resume();
         let (mut records, mut bytes) = (0, 0);
         while records < most
             && bytes < PASS_MAX
-            && let Some(turn) = self.logical.ends(to).and_then(|ends| ends.outward.next())
+            && let Some(turn) = self.logical().ends(to).and_then(|ends| ends.outward.next())
         {
             bytes += self.take_turn(to, turn)?;
             records += 1;
@@ -133,7 +160,8 @@ impl Outgoing {
     /// One record of the channel whose turn it is: how many bytes it has sent; none where it cannot
     /// go on, and another one has the next turn.
     fn take_turn(&mut self, to: PeerId, turn: Turn) -> Result<usize, PostError> {
-        let Self { logical, port, .. } = self;
+        let Self { outbound, port, .. } = self;
+        let logical: &mut Logical = outbound.as_mut();
         let Some(ends) = logical.ends(to) else { return Ok(0) };
         let Some(Waiting { id, content, .. }) = ends.queue(turn.number).messages.front() else {
             debug_assert!(false, "who has a turn has a message");
@@ -155,7 +183,8 @@ impl Outgoing {
     fn send_part(&mut self, to: PeerId, turn: Turn) -> Result<usize, PostError> {
         let is_free = !self.is_amid_long(to) && self.find_landing(to)?;
         let longest = self.port.longest_put_at_once(to).min(turn.most);
-        let Self { logical, port, peers, .. } = self;
+        let Self { outbound, port, peers, .. } = self;
+        let logical: &mut Logical = outbound.as_mut();
         let Some(ends) = logical.ends(to) else { return Ok(0) };
         let landing = peers[to.index()].landing_out().filter(|_| is_free);
         let number = turn.number;

@@ -40,16 +40,16 @@ impl Outgoing {
     // spec: GRP-25
     pub(super) fn on_board(&mut self, group: u32, (from, me): (Member, Member)) {
         let (peer, name) = (port_of(from), name_of(group));
-        let Some(club) = self.clubs.find(me) else { return };
+        let Some(club) = self.clubs().find(me) else { return };
         let is_root = club.machine.view().members().next() == Some(from);
         if !is_root || !self.port.has_offer(peer, PacketKind::OfferRegion, name) {
             return;
         }
         let region = self.port.accept_region(peer, name).ok();
         let reading = region.and_then(|region| Reading::new(from, &region));
-        let Some(club) = self.clubs.find(me).filter(|_| reading.is_some()) else { return };
+        let Some(club) = self.clubs().find(me).filter(|_| reading.is_some()) else { return };
         club.reading = reading;
-        self.clubs.has_boards = true;
+        self.clubs().has_boards = true;
         self.has_more = true;
         self.with_club(me, |_, _| ());
         self.say_kind(group, (me, from), READS);
@@ -58,7 +58,7 @@ impl Outgoing {
     /// A member reads the board from now on.
     // spec: GRP-25
     pub(super) fn on_reads(&mut self, (from, me): (Member, Member)) {
-        let board = self.clubs.find(me).and_then(|club| club.board.as_mut());
+        let board = self.clubs().find(me).and_then(|club| club.board.as_mut());
         board.into_iter().for_each(|board| board.note_reads(from));
     }
 
@@ -70,7 +70,8 @@ impl Outgoing {
     // spec: GRP-20, GRP-25
     #[inline(always)]
     pub(super) fn write_own(&mut self, me: Member, parts: [&[u8]; 3]) -> Result<bool, Refusal> {
-        let Self { port, clubs, .. } = self;
+        let Self { port, outbound, .. } = self;
+        let clubs: &mut Clubs = outbound.as_mut();
         let has_due = clubs.has_due;
         let Some(Club { machine, board: Some(board), .. }) = clubs.find(me).filter(|_| !has_due)
         else {
@@ -100,7 +101,7 @@ impl Outgoing {
     // spec: GRP-25
     #[inline(never)]
     pub(super) fn take_next(&mut self) -> Option<(PeerId, Range<usize>)> {
-        let Clubs { list, buffer, .. } = &mut self.clubs;
+        let Clubs { list, buffer, .. } = self.clubs();
         let (me, machine, reading) = list.iter_mut().find_map(|club| {
             let Club { me, machine, reading, .. } = &mut **club;
             let reading = reading.as_mut().filter(|reading| reading.has_news())?;
@@ -145,7 +146,7 @@ impl Outgoing {
         payload: Kept,
     ) -> Result<bool, Malformed> {
         let Entry { view, stable, label, place } = entry;
-        let reading = self.clubs.find(me).and_then(|club| club.reading.as_mut());
+        let reading = self.clubs().find(me).and_then(|club| club.reading.as_mut());
         let is_filled = reading.is_some_and(|reading| reading.fills_quarter(place));
         let message = Message::Tree { view, stable, label, payload };
         let take = |machine: &mut Group<Kept>, causes: &mut Causes<'_>| {
@@ -162,7 +163,7 @@ impl Outgoing {
     /// before.
     // spec: GRP-25
     pub(super) fn read_board(&mut self, me: Member) -> Result<(), Malformed> {
-        while let Some(reading) = self.clubs.find(me).and_then(|club| club.reading.as_ref()) {
+        while let Some(reading) = self.clubs().find(me).and_then(|club| club.reading.as_ref()) {
             let (root, Some(entry)) = (reading.root, reading.next()?) else { break };
             // Bytes of our own: it is run later, and the root may write over them.
             let payload = Kept::Own(copy_of(reading.memory(), entry.place));

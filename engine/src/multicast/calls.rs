@@ -103,7 +103,7 @@ impl<S> Messenger<S> {
     ) -> Result<Membership, SetupError> {
         let (id, options) = (self.new_club(name)?, options.checked()?);
         let me = self.out.found_club(id, options);
-        self.watchers.push((me, Box::new(on_change)));
+        self.watchers().push(me, on_change);
         Ok(Membership(me))
     }
 
@@ -125,14 +125,14 @@ impl<S> Messenger<S> {
     ) -> Result<Membership, MulticastError> {
         let group = self.begin_join(name, door, options, on_change)?;
         let mut is_cut_off = false;
-        self.wait_until(state, |messenger| match messenger.out.clubs.find(group.0) {
+        self.wait_until(state, |messenger| match messenger.out.clubs().find(group.0) {
             Some(club) if !club.machine.is_in() => {
                 is_cut_off = club.machine.view().number() > 0;
                 false
             }
             _ => true,
         });
-        if self.out.clubs.find(group.0).is_some() {
+        if self.out.clubs().find(group.0).is_some() {
             return Ok(group);
         }
         let is_refused = self.out.port.is_alive(door) && !is_cut_off;
@@ -161,7 +161,7 @@ impl<S> Messenger<S> {
             return Err(MulticastError::Unreachable(door));
         }
         let me = self.out.join_club(id, member_at(door), options);
-        self.watchers.push((me, Box::new(on_change)));
+        self.watchers().push(me, on_change);
         Ok(Membership(me))
     }
 
@@ -243,10 +243,10 @@ impl<S> Messenger<S> {
         self.out.visit(id_of(name), member_at(door), &said.content());
         let mut answer = None;
         self.wait_until(state, |messenger| {
-            answer = messenger.out.clubs.visit.as_ref().and_then(|visit| visit.answer);
+            answer = messenger.out.clubs().visit.as_ref().and_then(|visit| visit.answer);
             answer.is_some()
         });
-        self.out.clubs.visit = None;
+        self.out.clubs().visit = None;
         match answer {
             Some(Answer::Done) => Ok(()),
             Some(Answer::Refused) => Err(MulticastError::Refused(door)),
@@ -268,7 +268,7 @@ impl<S> Messenger<S> {
         });
         left?;
         self.run_due(state);
-        self.wait_until(state, |messenger| messenger.out.clubs.find(group.0).is_none());
+        self.wait_until(state, |messenger| messenger.out.clubs().find(group.0).is_none());
         Ok(())
     }
 
@@ -287,7 +287,7 @@ impl<S> Messenger<S> {
     /// The members as this process knows them, the one that has been in longest first; none where
     /// it is no member.
     pub fn members(&mut self, group: Membership) -> Vec<PeerId> {
-        let club = self.out.clubs.find(group.0);
+        let club = self.out.clubs().find(group.0);
         club.map_or(Vec::new(), |club| club.machine.view().members().map(port_of).collect())
     }
 
@@ -296,7 +296,7 @@ impl<S> Messenger<S> {
         if name.is_empty() || name.len() > NAME_MAX {
             return Err(SetupError::invalid("a group's name has 1 to 64 bytes"));
         }
-        if self.out.clubs.list.iter().any(|club| club.id == id) {
+        if self.out.clubs().list.iter().any(|club| club.id == id) {
             return Err(SetupError::invalid("a member of a group of this name"));
         }
         Ok(id)
@@ -388,10 +388,10 @@ impl Outgoing {
     }
 
     fn visit(&mut self, id: u32, door: Member, content: &Content) {
-        let (me, mut guest) = (self.clubs.names.next(&self.port), Guest::new(door));
+        let (me, mut guest) = (self.new_name(), Guest::new(door));
         if let Ok(message) = guest.ask(()) {
             self.say((me, door), &message.encode(id).0, Some(content));
         }
-        self.clubs.visit = Some(Visit { id, me, door, guest, answer: None });
+        self.clubs().visit = Some(Visit { id, me, door, guest, answer: None });
     }
 }

@@ -6,8 +6,9 @@ use super::names::port_of;
 use crate::active::outgoing::Outgoing;
 use crate::settings::choice::Mode;
 use arrayvec::ArrayVec;
-use ayre_proto::active::record::GROUP;
-use ayre_proto::group::{Bytes, Effects, Label, MESSAGE_BYTES, Member, Message, SEATS_MAX, View};
+use ayre_proto::group::{
+    Bytes, Effects, GROUP, Label, MESSAGE_BYTES, Member, Message, SEATS_MAX, View,
+};
 use ayre_proto::limits::EAGER_MAX;
 use std::collections::VecDeque;
 

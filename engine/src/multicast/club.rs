@@ -4,7 +4,7 @@ use super::causes::Causes;
 use super::content::{Buffer, Content, Kept};
 use super::due::Due;
 use super::names::{Names, is_nameless, port_of};
-use crate::active::outgoing::Outgoing;
+use crate::active::outgoing::{Outbound, Outgoing};
 use ayre_proto::group::{Answer, Group, Guest, Member, Options, View};
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
@@ -45,16 +45,14 @@ pub(crate) struct Clubs {
     /// Something is to be run.
     pub(super) has_due: bool,
     /// Some read a board.
-    pub(crate) has_boards: bool,
+    pub(super) has_boards: bool,
     /// Where views are read to; none while one is.
     pub(super) scratch: Option<Box<View>>,
     /// Where messages are copied to from a board; none while one is run.
     pub(super) buffer: Option<Buffer>,
-    /// Comings and goings that all members' machines know of.
-    pub(crate) heeded: u64,
     /// By port, whether they were told that it has gone.
     gone: Vec<bool>,
-    pub(super) names: Names,
+    names: Names,
 }
 
 impl Clubs {
@@ -84,7 +82,7 @@ impl Clubs {
     }
 
     /// Something can be read on a board.
-    pub(crate) fn has_news(&self) -> bool {
+    pub(super) fn has_news(&self) -> bool {
         self.list.iter().any(|club| club.reading.as_ref().is_some_and(Reading::has_news))
     }
 
@@ -96,16 +94,38 @@ impl Clubs {
     }
 }
 
+impl Outbound for Clubs {
+    fn heed_peers(out: &mut Outgoing) -> bool {
+        out.tell_of_deaths()
+    }
+
+    fn has_news(&self) -> bool {
+        self.has_boards && Self::has_news(self)
+    }
+}
+
 impl Outgoing {
+    #[inline(always)]
+    pub(super) fn clubs(&mut self) -> &mut Clubs {
+        self.outbound.as_mut()
+    }
+
+    /// A name for a member at this port.
+    pub(super) fn new_name(&mut self) -> Member {
+        let Self { outbound, port, .. } = self;
+        let clubs: &mut Clubs = outbound.as_mut();
+        clubs.names.next(port)
+    }
+
     pub(super) fn found_club(&mut self, id: u32, options: Options) -> Member {
-        let me = self.clubs.names.next(&self.port);
+        let me = self.new_name();
         let machine = Group::found(me, options);
         self.add_club(id, me, None, machine);
         me
     }
 
     pub(super) fn join_club(&mut self, id: u32, door: Member, options: Options) -> Member {
-        let me = self.clubs.names.next(&self.port);
+        let me = self.new_name();
         let connected = self.port.peers().collect();
         let mut due = VecDeque::new();
         let mut causes = Causes::new(self, (id, me), &mut due);
@@ -116,9 +136,10 @@ impl Outgoing {
 
     /// What was sent by the board is to be run here, too.
     pub(super) fn deliver_later(&mut self, me: Member, content: Content) {
-        if let Some(club) = self.clubs.find(me) {
-            club.due.push_back(Due::Message(self.port.id, content));
-            self.clubs.has_due = true;
+        let own = self.port.id;
+        if let Some(club) = self.clubs().find(me) {
+            club.due.push_back(Due::Message(own, content));
+            self.clubs().has_due = true;
         }
     }
 
@@ -132,7 +153,7 @@ impl Outgoing {
         let due = VecDeque::new();
         let (board, reading) = (None, None);
         let club = Club { id, me, door, machine, due, board, reading, has_ended: false };
-        self.clubs.list.push(Box::new(club));
+        self.clubs().list.push(Box::new(club));
     }
 
     /// Lets a member's machine do something; none where it is no member.
@@ -141,8 +162,8 @@ impl Outgoing {
         me: Member,
         act: impl FnOnce(&mut Group<Kept>, &mut Causes<'_>) -> R,
     ) -> Option<R> {
-        let at = self.clubs.list.iter().position(|club| club.me == me && !club.has_ended)?;
-        let mut club = self.clubs.list.swap_remove(at);
+        let at = self.clubs().list.iter().position(|club| club.me == me && !club.has_ended)?;
+        let mut club = self.clubs().list.swap_remove(at);
         let Club { id, machine, due, board, reading, .. } = &mut *club;
         let mut causes = Causes::new(self, (*id, me), due);
         (causes.board, causes.reading) = (board.as_mut(), reading.as_ref());
@@ -163,44 +184,33 @@ impl Outgoing {
         if let Some(reading) = &mut club.reading {
             reading.await_next(club.machine.next_of_tree());
         }
-        self.clubs.has_due |= !club.due.is_empty();
-        self.clubs.list.push(club);
+        self.clubs().has_due |= !club.due.is_empty();
+        self.clubs().list.push(club);
         Some(result)
     }
 
     /// Tells machines of the deaths among their members, as soon as all has been taken that those
     /// had sent.
     // spec: GRP-15, GRP-16
-    #[inline(always)]
-    pub(crate) fn heed_peers(&mut self) {
-        if self.port.peer_changes != self.clubs.heeded {
-            self.heed_all_peers();
-        }
-    }
-
-    #[inline(never)]
-    fn heed_all_peers(&mut self) {
-        let changes = self.port.peer_changes;
+    fn tell_of_deaths(&mut self) -> bool {
         let mut all = true;
         for number in 0..self.port.connections.len() {
             let port = PeerId(number as u16);
             if !self.port.is_silent(port) {
                 all &= self.port.is_alive(port);
-                self.clubs.set_gone(port, false);
-            } else if self.clubs.set_gone(port, true) {
+                self.clubs().set_gone(port, false);
+            } else if self.clubs().set_gone(port, true) {
                 self.tell_of_death(port);
             }
         }
-        if all {
-            self.clubs.heeded = changes;
-        }
+        all
     }
 
     /// One after the other: a machine hears of a death before it asks whether somebody is dead.
     fn tell_of_death(&mut self, port: PeerId) {
-        let members: Vec<_> = self.clubs.list.iter().map(|club| club.me).collect();
+        let members: Vec<_> = self.clubs().list.iter().map(|club| club.me).collect();
         for me in members {
-            let Some(club) = self.clubs.find(me) else { continue };
+            let Some(club) = self.clubs().find(me) else { continue };
             let seats = club.machine.view().seats().iter().map(|seat| seat.member);
             let door = club.door.iter().map(|(door, _)| *door);
             let others = seats.chain(door).filter(|other| *other != me && port_of(*other) == port);
@@ -209,7 +219,7 @@ impl Outgoing {
             }
         }
         self.stir();
-        let visit = self.clubs.visit.as_mut().filter(|visit| port_of(visit.door) == port);
+        let visit = self.clubs().visit.as_mut().filter(|visit| port_of(visit.door) == port);
         visit.into_iter().for_each(|visit| visit.answer = Some(Answer::Gone));
     }
 
@@ -217,7 +227,8 @@ impl Outgoing {
     // spec: GRP-15
     pub(super) fn was_told_dead(&self, member: Member) -> bool {
         let port = port_of(member);
-        match self.clubs.gone.get(port.index()) {
+        let clubs: &Clubs = self.outbound.as_ref();
+        match clubs.gone.get(port.index()) {
             Some(gone) => *gone && !self.port.is_alive(port),
             None => self.port.connection(port).is_err(),
         }

@@ -37,8 +37,32 @@ impl Change {
     }
 }
 
-/// What runs at changes.
-pub(crate) type Watchers<S> = Vec<(Member, Box<dyn FnMut(&mut S, &Change) + Send>)>;
+/// What runs at changes, for each membership.
+pub(crate) struct Watchers<S>(Vec<(Member, Watch<S>)>);
+
+type Watch<S> = Box<dyn FnMut(&mut S, &Change) + Send>;
+
+impl<S> Default for Watchers<S> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<S> Watchers<S> {
+    pub(super) fn push(&mut self, me: Member, watch: impl FnMut(&mut S, &Change) + Send + 'static) {
+        self.0.push((me, Box::new(watch)));
+    }
+
+    pub(super) fn run(&mut self, state: &mut S, me: Member, change: &Change) {
+        if let Some((_, watch)) = self.0.iter_mut().find(|(of, _)| *of == me) {
+            watch(state, change);
+        }
+    }
+
+    pub(super) fn forget(&mut self, me: Member) {
+        self.0.retain(|(of, _)| *of != me);
+    }
+}
 
 /// What is to be run here, in the order of the group.
 #[derive(Debug)]

@@ -1,14 +1,15 @@
 //! What members say, as it comes, and running what groups deliver.
+use super::PAYLOAD_MAX;
 use super::board::{BOARD, READS};
 use super::causes::{Causes, NAMES};
-use super::club::{Club, Visit};
+use super::club::{Club, Clubs, Visit};
 use super::content::{Content, Kept};
-use super::due::{Change, Due};
+use super::due::{Change, Due, Watchers};
 use super::names::port_of;
-use crate::active::Messenger;
 use crate::active::outgoing::Outgoing;
+use crate::active::{Extension, LongHead, Messenger};
 use crate::port::Port;
-use ayre_proto::group::{Member, Message, turn_away};
+use ayre_proto::group::{GROUP, Member, Message, turn_away};
 use ayre_proto::lane::Malformed;
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
@@ -17,12 +18,12 @@ use std::collections::VecDeque;
 const READ_MAX: usize = 64;
 
 /// Bytes of a handler's number.
-pub(crate) const NUMBER: usize = 4;
+const NUMBER: usize = 4;
 
 impl Outgoing {
     /// A member says something; a content that has come apart from it is its payload.
     // spec: GRP-21, GRP-22, GRP-23
-    pub(crate) fn hear(
+    pub(super) fn hear(
         &mut self,
         source: PeerId,
         said: &[u8],
@@ -41,7 +42,7 @@ impl Outgoing {
             }
             return Ok(());
         }
-        let mut scratch = self.clubs.scratch.take().unwrap_or_default();
+        let mut scratch = self.clubs().scratch.take().unwrap_or_default();
         let mut apart = content.map(Content::new);
         let message = Message::parse(said, &mut scratch, |rest| match apart.take() {
             Some(content) => Kept::Own(content),
@@ -53,7 +54,7 @@ impl Outgoing {
             }
             _ => Err(Malformed),
         };
-        self.clubs.scratch = Some(scratch);
+        self.clubs().scratch = Some(scratch);
         heard
     }
 
@@ -66,12 +67,12 @@ impl Outgoing {
         message: &Message<'_, Kept>,
     ) -> Result<bool, Malformed> {
         let reads = |club: &mut Club| club.reading.as_ref().is_some_and(|one| one.root == root);
-        if !self.clubs.find(me).is_some_and(reads) {
+        if !self.clubs().find(me).is_some_and(reads) {
             return Ok(false);
         }
         self.read_board(me)?;
         let Message::Tree { label, .. } = message else { return Ok(false) };
-        Ok(self.clubs.find(me).is_some_and(|club| label.ticket <= club.machine.have()))
+        Ok(self.clubs().find(me).is_some_and(|club| label.ticket <= club.machine.have()))
     }
 
     fn heed_message(
@@ -80,10 +81,12 @@ impl Outgoing {
         (from, to): (Member, Member),
         message: Message<'_, Kept>,
     ) -> Result<(), Malformed> {
-        if let Some(club) = self.clubs.addressed(group, to) {
+        let Self { outbound, port, .. } = &mut *self;
+        let clubs: &mut Clubs = outbound.as_mut();
+        if let Some(club) = clubs.addressed(group, to) {
             let me = club.me;
             let from = club.door_or(from, &message);
-            let is_cut_off = club.is_cut_off(&message, &self.port);
+            let is_cut_off = club.is_cut_off(&message, port);
             if self.was_on_board((from, me), &message)? {
                 return Ok(());
             }
@@ -93,7 +96,7 @@ impl Outgoing {
             });
             return heard.unwrap_or(Ok(()));
         }
-        if let Some(visit) = &mut self.clubs.visit
+        if let Some(visit) = &mut self.clubs().visit
             && (visit.id, visit.me) == (group, to)
         {
             return visit.take(from, &message);
@@ -139,26 +142,76 @@ impl Visit {
     }
 }
 
+impl<S> Extension<S> for Watchers<S> {
+    fn takes(tag: u32) -> bool {
+        tag == GROUP
+    }
+
+    #[inline(never)]
+    fn on_record(
+        messenger: &mut Messenger<S>,
+        state: &mut S,
+        (source, _): (PeerId, u32),
+        len: usize,
+    ) -> Result<usize, Malformed> {
+        let heard = messenger.out.hear(source, &messenger.buffer[..len], None);
+        if heard.is_err() {
+            messenger.out.port.end_malformed_lane(source);
+        }
+        Ok(messenger.run_due(state))
+    }
+
+    fn admits(long: &LongHead<'_>) -> bool {
+        long.total <= (PAYLOAD_MAX + NUMBER) as u64
+    }
+
+    fn on_long(
+        messenger: &mut Messenger<S>,
+        state: &mut S,
+        source: PeerId,
+        (_, head): (u32, &[u8]),
+        content: Vec<u8>,
+    ) -> Result<usize, Malformed> {
+        messenger.out.hear(source, head, Some(content))?;
+        Ok(messenger.run_due(state))
+    }
+
+    #[inline(always)]
+    fn advance(messenger: &mut Messenger<S>, state: &mut S) -> usize {
+        messenger.read_boards(state) + messenger.run_due(state)
+    }
+
+    fn is_due(messenger: &Messenger<S>) -> bool {
+        let clubs: &Clubs = messenger.out.outbound.as_ref();
+        clubs.has_boards
+    }
+}
+
 impl<S> Messenger<S> {
+    #[inline(always)]
+    pub(super) fn watchers(&mut self) -> &mut Watchers<S> {
+        self.features.as_mut()
+    }
+
     /// Runs what groups have delivered; returns how much that was.
     // spec: GRP-9
     #[inline]
-    pub(crate) fn run_due(&mut self, state: &mut S) -> usize {
-        if self.out.clubs.has_due { self.run_all_due(state) } else { 0 }
+    pub(super) fn run_due(&mut self, state: &mut S) -> usize {
+        if self.out.clubs().has_due { self.run_all_due(state) } else { 0 }
     }
 
     #[inline(never)]
     fn run_all_due(&mut self, state: &mut S) -> usize {
         let mut ran = 0;
-        while let Some((me, due)) = self.out.clubs.next_due() {
+        while let Some((me, due)) = self.out.clubs().next_due() {
             ran += 1;
             match due {
                 Due::Message(origin, content) => self.run_delivered(state, origin, &content),
-                Due::Changed(change) => self.tell_change(state, me, &change),
+                Due::Changed(change) => self.watchers().run(state, me, &change),
                 Due::Ended => {
-                    self.tell_change(state, me, &Change::Ended);
-                    self.out.clubs.forget(me);
-                    self.watchers.retain(|(of, _)| *of != me);
+                    self.watchers().run(state, me, &Change::Ended);
+                    self.out.clubs().forget(me);
+                    self.watchers().forget(me);
                 }
             }
         }
@@ -168,23 +221,25 @@ impl<S> Messenger<S> {
     /// Runs what has come on boards; returns how much that was.
     // spec: GRP-9, GRP-25
     #[inline]
-    pub(crate) fn read_boards(&mut self, state: &mut S) -> usize {
+    fn read_boards(&mut self, state: &mut S) -> usize {
         let mut ran = 0;
-        while ran < READ_MAX && self.out.clubs.has_news() {
+        while ran < READ_MAX && self.out.clubs().has_news() {
             // What was delivered before comes first.
             ran += self.run_due(state);
             let Some((origin, place)) = self.out.take_next() else { break };
-            let Some(buffer) = self.out.clubs.buffer.take() else { break };
+            let Some(buffer) = self.out.clubs().buffer.take() else { break };
             self.run_delivered(state, origin, &buffer[place]);
-            self.out.clubs.buffer = Some(buffer);
+            self.out.clubs().buffer = Some(buffer);
             ran += 1;
         }
         ran
     }
 
-    fn tell_change(&mut self, state: &mut S, me: Member, change: &Change) {
-        if let Some((_, watch)) = self.watchers.iter_mut().find(|(of, _)| *of == me) {
-            watch(state, change);
+    /// Runs a message that a group has delivered.
+    // spec: GRP-23
+    fn run_delivered(&mut self, state: &mut S, source: PeerId, content: &[u8]) {
+        if let Some((id, body)) = content.split_first_chunk() {
+            self.run_body(state, (source, u32::from_le_bytes(*id)), body);
         }
     }
 }

@@ -62,7 +62,6 @@ pub use calls::{Membership, MulticastError, MulticastOptions};
 pub(crate) use club::Clubs;
 pub use due::Change;
 pub(crate) use due::Watchers;
-pub(crate) use hear::NUMBER;
 
 /// Bytes of a payload at most, arguments included.
 // spec: GRP-23

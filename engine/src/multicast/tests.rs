@@ -75,7 +75,7 @@ impl Trio {
         }
         // It begins to read when it has got a message otherwise.
         trio.members[0].try_multicast(founded, trio.hear, [0], &[]).expect("there is room");
-        while !trio.members[0].out.clubs.list[0].board.as_ref().is_some_and(|one| one.is_read()) {
+        while !trio.members[0].out.clubs().list[0].board.as_ref().is_some_and(|one| one.is_read()) {
             trio.poll(0..3);
         }
         trio.poll_until(0..3, 1);
@@ -177,7 +177,7 @@ fn what_is_on_the_board_of_a_dead_root_comes_to_all() {
     }
     trio.poll_until(1..2, 1 + lens.len());
     // This one looks at the board no more.
-    trio.members[2].out.clubs.list[0].reading = None;
+    trio.members[2].out.clubs().list[0].reading = None;
     assert_eq!(trio.seen[2].len(), 1);
     drop(trio.members.remove(0));
     trio.seen.remove(0);
@@ -194,7 +194,7 @@ fn a_root_that_lies_on_its_board_is_cut_off() {
     let mut trio = Trio::new();
     trio.send(0, 1, 8).expect("there is room");
     trio.poll_until(1..3, 2);
-    let root = &mut trio.members[0].out.clubs.list[0];
+    let root = &mut trio.members[0].out.clubs().list[0];
     root.board.as_mut().expect("a board").scribble(root.machine.have() + 1);
     let root = PeerId(0);
     let trusts = |member: &mut Messenger<Seen>| member.port().is_alive(root);

@@ -1,6 +1,7 @@
 //! Streams, as programs call them.
 use super::effects::{Flow, Input, Registered, Stage};
 use super::laid::Laid;
+use super::state::Streams;
 use crate::active::Messenger;
 use crate::error::SetupError;
 use ayre_proto::active::NAME_MAX;
@@ -60,10 +61,10 @@ impl<S> Messenger<S> {
             return Err(SetupError::invalid("a stage's name has 1 to 64 bytes"));
         }
         let stage = Stage::named(name);
-        if self.streams.stages.iter().any(|registered| registered.id == stage.id) {
+        if self.streams().stages.iter().any(|registered| registered.id == stage.id) {
             return Err(SetupError::invalid("a stage of this name is registered"));
         }
-        self.streams.stages.push(Registered { id: stage.id, run: Box::new(run) });
+        self.streams().stages.push(Registered { id: stage.id, run: Box::new(run) });
         Ok(stage)
     }
 
@@ -75,10 +76,10 @@ impl<S> Messenger<S> {
     // spec: PIPE-3, PIPE-5
     pub fn open_stream(&mut self, state: &mut S, number: u32) -> Result<Stream, StreamError> {
         let at = self.out.port.id;
-        let (place, _) =
-            self.streams.with((state, &mut self.out), |machine, _| machine.open(number));
+        let (streams, out) = self.streams_and_out();
+        let (place, _) = streams.with((state, out), |machine, _| machine.open(number));
         let place = place.map_err(|why| StreamError::Failed(Failure { why, at }))?;
-        self.streams.overs.remove(&number);
+        streams.overs.remove(&number);
         Ok(Stream { number, place, laid: Laid::default() })
     }
 
@@ -120,11 +121,12 @@ impl<S> Messenger<S> {
         if item.len() > ITEM_MAX {
             return Err(StreamError::TooLong);
         }
-        self.streams.with((&mut *state, &mut self.out), |machine, side| {
+        let (streams, out) = self.streams_and_out();
+        streams.with((&mut *state, &mut *out), |machine, side| {
             side.queue(stream.place).emitted.push_back(item);
             machine.feed(stream.place);
         });
-        self.streams.advance(state, &mut self.out);
+        streams.advance(state, out);
         Ok(())
     }
 
@@ -135,14 +137,14 @@ impl<S> Messenger<S> {
     /// [`StreamError::Failed`]: something has not come to the sink, or not all.
     // spec: PIPE-13
     pub fn close(&mut self, state: &mut S, stream: Stream) -> Result<(), StreamError> {
-        if !self.streams.overs.contains_key(&stream.number) {
-            self.streams
-                .with((&mut *state, &mut self.out), |machine, _| machine.close(stream.place));
-            self.streams.advance(state, &mut self.out);
+        let (streams, out) = self.streams_and_out();
+        if !streams.overs.contains_key(&stream.number) {
+            streams.with((&mut *state, &mut *out), |machine, _| machine.close(stream.place));
+            streams.advance(state, out);
         }
         let number = stream.number;
-        self.wait_until(state, |messenger| messenger.streams.overs.contains_key(&number));
-        let ended = self.streams.overs.remove(&number).unwrap_or(Ok(()));
+        self.wait_until(state, |messenger| messenger.streams().overs.contains_key(&number));
+        let ended = self.streams().overs.remove(&number).unwrap_or(Ok(()));
         self.forget_laid(stream.laid, ended.is_ok());
         ended.map_err(StreamError::Failed)
     }
@@ -150,21 +152,23 @@ impl<S> Messenger<S> {
     /// Gives a stream up: all its stages hear that it was cancelled.
     // spec: PIPE-14
     pub fn cancel(&mut self, state: &mut S, stream: Stream) {
-        if self.streams.overs.remove(&stream.number).is_none() {
-            self.streams.with((&mut *state, &mut self.out), |machine, side| {
+        let (streams, out) = self.streams_and_out();
+        if streams.overs.remove(&stream.number).is_none() {
+            streams.with((&mut *state, &mut *out), |machine, side| {
                 machine.cancel(stream.place, side);
             });
-            self.streams.overs.remove(&stream.number);
-            self.streams.advance(state, &mut self.out);
+            streams.overs.remove(&stream.number);
+            streams.advance(state, out);
         }
         self.forget_laid(stream.laid, false);
     }
 
     /// Whether a stream takes an item, unless it has ended.
     fn has_room(&self, stream: &Stream) -> Result<bool, StreamError> {
-        match self.streams.overs.get(&stream.number) {
+        let streams: &Streams<S> = self.features.as_ref();
+        match streams.overs.get(&stream.number) {
             Some(Err(failure)) => Err(StreamError::Failed(*failure)),
-            _ => Ok(self.streams.is_clear(stream.place)),
+            _ => Ok(streams.is_clear(stream.place)),
         }
     }
 }

@@ -2,9 +2,10 @@
 use super::queue::{Queue, meet};
 use crate::active::outgoing::Outgoing;
 use ayre_proto::active::id_of;
-use ayre_proto::active::record::{ITEM, STREAM};
 use ayre_proto::limits::EAGER_MAX;
-use ayre_proto::stream::{Effects, End, Failure, ITEM_MAX, Message, Name, Way, Why, weight};
+use ayre_proto::stream::{
+    Effects, End, Failure, ITEM, ITEM_MAX, Message, Name, STREAM, Way, Why, weight,
+};
 use ayre_proto::units::PeerId;
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};

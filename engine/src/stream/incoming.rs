@@ -1,63 +1,90 @@
 //! Taking what peers say of streams, and their items.
-use crate::active::Messenger;
-use ayre_proto::active::record::{ITEM, STREAM};
+use super::state::Streams;
+use crate::active::outgoing::Outgoing;
+use crate::active::{Extension, LongHead, Messenger};
 use ayre_proto::lane::Malformed;
-use ayre_proto::stream::{Message, weight};
+use ayre_proto::stream::{ITEM, ITEM_MAX, Message, STREAM, weight};
 use ayre_proto::units::PeerId;
 
 /// Messages that a peer may be owed: more than streams and entries that it can have need.
 // spec: PIPE-17
 const OWED_MAX: usize = 16_384;
 
-impl<S> Messenger<S> {
-    /// Takes a record of a stream that lies in the buffer; returns how many stages were run.
+impl<S> Extension<S> for Streams<S> {
+    fn takes(tag: u32) -> bool {
+        matches!(tag, ITEM | STREAM)
+    }
+
     // spec: PIPE-17, PIPE-18
     #[inline(never)]
-    pub(crate) fn take_stream(
-        &mut self,
+    fn on_record(
+        messenger: &mut Messenger<S>,
         state: &mut S,
         (source, tag): (PeerId, u32),
         len: usize,
-    ) -> usize {
-        self.streams.met(source, true);
-        let bytes = &self.buffer[..len];
+    ) -> Result<usize, Malformed> {
+        messenger.streams().met(source, true);
+        let bytes = &messenger.buffer[..len];
         let taken = match bytes.split_first_chunk() {
             Some((number, item)) if tag == ITEM => {
                 let (number, item) = (u32::from_le_bytes(*number), item.to_vec());
-                self.take_item(state, source, number, item)
+                messenger.take_item(state, source, number, item)
             }
             None if tag == ITEM => Err(Malformed),
-            _ if self.out.owes_more(source, STREAM, OWED_MAX) => Err(Malformed),
-            _ => Message::parse(bytes).and_then(|message| self.hear(state, source, message)),
+            _ if messenger.out.owes_more(source, STREAM, OWED_MAX) => Err(Malformed),
+            _ => Message::parse(bytes).and_then(|message| messenger.hear(state, source, message)),
         };
         let ran = taken.unwrap_or_else(|Malformed| {
-            self.out.port.end_malformed_lane(source);
+            messenger.out.port.end_malformed_lane(source);
             0
         });
         // Not before: this may be the last that one says who has gone.
-        ran + self.streams.bury(state, &mut self.out)
+        let (streams, out) = messenger.streams_and_out();
+        Ok(ran + streams.bury(state, out))
     }
 
-    /// The same of one that has come by the landing.
-    pub(crate) fn take_long_item(
-        &mut self,
+    fn admits(long: &LongHead<'_>) -> bool {
+        long.id == ITEM && long.total <= ITEM_MAX as u64 && long.arguments.len() == 8
+    }
+
+    fn on_long(
+        messenger: &mut Messenger<S>,
         state: &mut S,
         source: PeerId,
-        argument: &[u8],
+        (_, argument): (u32, &[u8]),
         item: Vec<u8>,
     ) -> Result<usize, Malformed> {
         let number = argument.try_into().map(u64::from_le_bytes).map_err(|_| Malformed)?;
         let number = u32::try_from(number).map_err(|_| Malformed)?;
-        self.take_item(state, source, number, item)
+        messenger.take_item(state, source, number, item)
     }
 
-    /// What is due of streams in a poll; returns how many stages were run.
     #[inline(always)]
-    pub(crate) fn advance_streams(&mut self, state: &mut S) -> usize {
-        match self.streams.is_due(&self.out) {
-            true => self.streams.advance(state, &mut self.out),
-            false => 0,
-        }
+    fn advance(messenger: &mut Messenger<S>, state: &mut S) -> usize {
+        let (streams, out) = messenger.streams_and_out();
+        if streams.is_due(out) { streams.advance(state, out) } else { 0 }
+    }
+
+    fn is_due(messenger: &Messenger<S>) -> bool {
+        let streams: &Self = messenger.features.as_ref();
+        streams.is_due(&messenger.out)
+    }
+
+    fn on_death(messenger: &mut Messenger<S>, peer: PeerId) {
+        messenger.streams().on_death(peer);
+    }
+}
+
+impl<S> Messenger<S> {
+    #[inline(always)]
+    pub(super) fn streams(&mut self) -> &mut Streams<S> {
+        self.features.as_mut()
+    }
+
+    /// The streams, and the way out.
+    #[inline(always)]
+    pub(super) fn streams_and_out(&mut self) -> (&mut Streams<S>, &mut Outgoing) {
+        (self.features.as_mut(), &mut self.out)
     }
 
     /// An item has come whole.
@@ -69,14 +96,15 @@ impl<S> Messenger<S> {
         number: u32,
         item: Vec<u8>,
     ) -> Result<usize, Malformed> {
-        let taken = self.streams.with((&mut *state, &mut self.out), |machine, side| {
+        let (streams, out) = self.streams_and_out();
+        let taken = streams.with((&mut *state, &mut *out), |machine, side| {
             if let Some(place) = machine.on_item(source, number, weight(item.len()))? {
                 side.queue(place).arrived.push_back(item);
             }
             Ok(())
         });
         taken.0?;
-        Ok(self.streams.advance(state, &mut self.out))
+        Ok(streams.advance(state, out))
     }
 
     // spec: PIPE-6, PIPE-17
@@ -87,12 +115,13 @@ impl<S> Messenger<S> {
         message: Message,
     ) -> Result<usize, Malformed> {
         if let Message::Answer { request, answer } = message {
-            return self.streams.on_answer(source, request, answer).map(|()| 0);
+            return self.streams().on_answer(source, request, answer).map(|()| 0);
         }
-        let (taken, ran) = self.streams.with((&mut *state, &mut self.out), |machine, side| {
+        let (streams, out) = self.streams_and_out();
+        let (taken, ran) = streams.with((&mut *state, &mut *out), |machine, side| {
             machine.on_message(source, message, side)
         });
         taken?;
-        Ok(ran + self.streams.advance(state, &mut self.out))
+        Ok(ran + streams.advance(state, out))
     }
 }

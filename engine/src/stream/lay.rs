@@ -4,8 +4,7 @@ use super::effects::Stage;
 use super::laid::Laid;
 use super::state::Asked;
 use crate::active::Messenger;
-use ayre_proto::active::record::STREAM;
-use ayre_proto::stream::{Answer, Failure, Message, Name, Way, Why};
+use ayre_proto::stream::{Answer, Failure, Message, Name, STREAM, Way, Why};
 use ayre_proto::units::PeerId;
 
 /// An entry of a forwarding directory: where a stream goes on, and what is done there.
@@ -68,7 +67,7 @@ impl<S> Messenger<S> {
     /// Whether peers may set and clear entries here: they may, until this says otherwise.
     // spec: PIPE-6
     pub fn let_peers_set_entries(&mut self, may: bool) {
-        self.streams.let_peers_set(may);
+        self.streams().let_peers_set(may);
     }
 
     /// Sets or replaces an entry of a port's directory, and waits for the answer, running handlers
@@ -88,10 +87,10 @@ impl<S> Messenger<S> {
         if at != self.out.port.id {
             return self.ask(state, at, |request| Message::Set { request, name, entry });
         }
-        let (answer, _) = self
-            .streams
-            .with((&mut *state, &mut self.out), |machine, side| machine.set(at, name, entry, side));
-        self.streams.advance(state, &mut self.out);
+        let (streams, out) = self.streams_and_out();
+        let (answer, _) = streams
+            .with((&mut *state, &mut *out), |machine, side| machine.set(at, name, entry, side));
+        streams.advance(state, out);
         judge(at, answer)
     }
 
@@ -110,10 +109,10 @@ impl<S> Messenger<S> {
             let clear = |request| Message::Clear { request, name, if_unused: false };
             return self.ask(state, at, clear);
         }
-        let (answer, _) = self.streams.with((&mut *state, &mut self.out), |machine, side| {
-            machine.unset(at, name, false, side)
-        });
-        self.streams.advance(state, &mut self.out);
+        let (streams, out) = self.streams_and_out();
+        let (answer, _) = streams
+            .with((&mut *state, &mut *out), |machine, side| machine.unset(at, name, false, side));
+        streams.advance(state, out);
         judge(at, answer)
     }
 
@@ -126,7 +125,7 @@ impl<S> Messenger<S> {
     pub fn stream(&mut self, state: &mut S, hops: &[Hop]) -> Result<Stream, StreamError> {
         let own = self.out.port.id;
         let full = StreamError::Failed(Failure { why: Why::Full, at: own });
-        let mut laid = self.streams.take_numbers(hops.len() + 1).ok_or(full)?;
+        let mut laid = self.streams().take_numbers(hops.len() + 1).ok_or(full)?;
         let number = |at: u16| u32::from(own.0) << 16 | u32::from(laid.first.wrapping_add(at));
         let first = number(0);
         // Who feeds a stage, who has it, and under which number.
@@ -160,12 +159,12 @@ impl<S> Messenger<S> {
     /// A stream is over: its numbers are free, and what was set where it has not got is cleared.
     // spec: PIPE-6
     pub(super) fn forget_laid(&mut self, laid: Laid, is_used: bool) {
-        self.streams.give_numbers(&laid);
+        self.streams().give_numbers(&laid);
         for (at, name) in laid.entries.into_iter().filter(|_| !is_used) {
             if at == self.out.port.id {
-                self.streams.clear_unused(name);
+                self.streams().clear_unused(name);
             } else if self.out.port.is_alive(at) {
-                let request = self.streams.request(at, Asked::Forgotten);
+                let request = self.streams().request(at, Asked::Forgotten);
                 let message = Message::Clear { request, name, if_unused: true };
                 self.out.owe_bytes(at, STREAM, &message.encode());
             }
@@ -183,12 +182,12 @@ impl<S> Messenger<S> {
         if !self.out.port.is_alive(at) {
             return Err(failed(Why::Unreachable));
         }
-        let request = self.streams.request(at, Asked::Waits);
+        let request = self.streams().request(at, Asked::Waits);
         self.out.owe_bytes(at, STREAM, &message(request).encode());
         self.wait_until(state, |messenger| {
-            !messenger.streams.waits_for(request) || messenger.out.port.is_silent(at)
+            !messenger.streams().waits_for(request) || messenger.out.port.is_silent(at)
         });
-        match self.streams.requests.remove(&request) {
+        match self.streams().requests.remove(&request) {
             Some((_, Asked::Answered(answer))) => judge(at, answer),
             _ => Err(failed(Why::PeerDied)),
         }

@@ -48,9 +48,10 @@ mod incoming;
 mod laid;
 mod lay;
 mod queue;
-pub(crate) mod state;
+mod state;
 
 pub use ayre_proto::stream::{Answer, End, Failure, ITEM_MAX, Name, Why};
 pub use calls::{PushError, Stream, StreamError};
 pub use effects::{Flow, Input, Stage};
 pub use lay::{Entry, Hop};
+pub(crate) use state::Streams;

@@ -86,14 +86,14 @@ impl<S> Streams<S> {
 
     /// Whether a poll has something to do for streams.
     #[inline(always)]
-    pub(crate) fn is_due(&self, out: &Outgoing) -> bool {
+    pub(super) fn is_due(&self, out: &Outgoing) -> bool {
         self.machine.as_ref().is_some_and(|machine| {
             machine.is_due() || !self.gone.is_empty() || self.peer_changes != out.port.peer_changes
         })
     }
 
     /// Goes on; returns how many stages were run.
-    pub(crate) fn advance(&mut self, state: &mut S, out: &mut Outgoing) -> usize {
+    pub(super) fn advance(&mut self, state: &mut S, out: &mut Outgoing) -> usize {
         let buried = self.bury(state, out);
         let (is_due, ran) =
             self.with((&mut *state, &mut *out), |machine, side| machine.advance(TURNS, side));
@@ -109,7 +109,7 @@ impl<S> Streams<S> {
     }
 
     /// A peer has gone: the next poll deals with it.
-    pub(crate) fn on_death(&mut self, peer: PeerId) {
+    pub(super) fn on_death(&mut self, peer: PeerId) {
         if self.machine.is_some() {
             self.gone.push(peer);
         }

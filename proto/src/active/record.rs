@@ -30,7 +30,8 @@ pub enum Record<'a> {
     },
     /// A long message begins.
     Long {
-        /// The handler's.
+        /// The handler's, or one that is no handler's: then the message is a feature's, and its
+        /// records have this tag.
         id: u32,
         /// Bytes of the payload.
         total: u64,
@@ -53,20 +54,6 @@ pub enum Record<'a> {
     Sync(u64),
     /// A message without arguments and payload, to this id.
     Empty(u32),
-    /// Portions that were taken in all of a group's collectives.
-    Taken {
-        /// The group's id.
-        group: u32,
-        /// How many, round the last number.
-        taken: u32,
-    },
-    /// A group is given up.
-    GivenUp {
-        /// The group's id.
-        group: u32,
-        /// From this collective on.
-        since: u32,
-    },
     /// A long message lies in its sender's memory, for the receiver to read there.
     Pull {
         /// The handler's id.
@@ -80,15 +67,9 @@ pub enum Record<'a> {
     },
     /// Whether that was read, whole; else it is to come by the landing, and so are all others.
     Pulled(bool),
-    /// How much of a logical channel was given back in all.
-    Back {
-        /// The channel's number.
-        number: u8,
-        /// How much: see [`crate::logical`].
-        back: u64,
-    },
 }
 
+/// Tags of features, which are numbered along with these, stand with each.
 const ANNOUNCE: u32 = 1;
 const LONG: u32 = 2;
 const PIECE: u32 = 3;
@@ -98,25 +79,8 @@ const LANDING: u32 = 6;
 const FAILED: u32 = 7;
 const SYNC: u32 = 8;
 const EMPTY: u32 = 9;
-/// What a portion of a collective has instead of a handler's id.
-// spec: COLL-12
-pub const PORTION: u32 = 10;
-/// What a member of a group says: see [`crate::group`].
-// spec: GRP-23
-pub const GROUP: u32 = 13;
-/// What an item of a stream has instead of a handler's id, and all else that is said of streams.
-// spec: PIPE-18
-pub const ITEM: u32 = 14;
-/// See [`ITEM`].
-pub const STREAM: u32 = 15;
-const TAKEN: u32 = 11;
-const GIVEN_UP: u32 = 12;
 const PULL: u32 = 16;
 const PULLED: u32 = 17;
-/// What a message of a logical channel has instead of a handler's id, which it brings along.
-// spec: CHAN-8
-pub const CHANNEL: u32 = 18;
-const BACK: u32 = 19;
 
 /// Three words, and the arguments or the name.
 pub const RECORD_BYTES: usize = 24 + NAME_MAX;
@@ -149,7 +113,6 @@ impl<'a> Record<'a> {
                 (PULL, [id.into(), total, address], arguments)
             }
             Self::Pulled(is_whole) => (PULLED, [is_whole.into(), 0, 0], &[]),
-            Self::Back { number, back } => (BACK, [number.into(), back, 0], &[]),
             Self::Piece(len) => (PIECE, [len, 0, 0], &[]),
             Self::Room(taken) => (ROOM, [taken, 0, 0], &[]),
             Self::Want => (WANT, [0; 3], &[]),
@@ -157,8 +120,6 @@ impl<'a> Record<'a> {
             Self::Failed(id, cause) => (FAILED, [id.into(), cause as u64, 0], &[]),
             Self::Sync(round) => (SYNC, [round, 0, 0], &[]),
             Self::Empty(id) => (EMPTY, [id.into(), 0, 0], &[]),
-            Self::Taken { group, taken } => (TAKEN, [group.into(), taken.into(), 0], &[]),
-            Self::GivenUp { group, since } => (GIVEN_UP, [group.into(), since.into(), 0], &[]),
         };
         let mut bytes = Bytes::new();
         for word in &words[..words_of(tag)] {
@@ -185,10 +146,7 @@ impl<'a> Record<'a> {
         match tag {
             ANNOUNCE => announced(next(), next(), rest),
             LONG => {
-                let id = number(next())?;
-                let is_own = matches!(id, PORTION | GROUP | ITEM | CHANNEL);
-                let id = if is_own { id } else { handler(id.into())? };
-                let arguments = arguments(rest)?;
+                let (id, arguments) = (number(next())?, arguments(rest)?);
                 Ok(Self::Long { id, total: next(), piece: next(), arguments })
             }
             PULL => {
@@ -200,10 +158,6 @@ impl<'a> Record<'a> {
                 1 => Ok(Self::Pulled(true)),
                 _ => Err(Malformed),
             },
-            BACK => match u8::try_from(next()) {
-                Ok(number @ 1..) => Ok(Self::Back { number, back: next() }),
-                _ => Err(Malformed),
-            },
             PIECE => Ok(Self::Piece(next())),
             ROOM => Ok(Self::Room(next())),
             WANT if next() == 0 => Ok(Self::Want),
@@ -211,8 +165,6 @@ impl<'a> Record<'a> {
             FAILED => Ok(Self::Failed(handler(next())?, cause(next())?)),
             SYNC => Ok(Self::Sync(next())),
             EMPTY => Ok(Self::Empty(handler(next())?)),
-            TAKEN => Ok(Self::Taken { group: number(next())?, taken: number(next())? }),
-            GIVEN_UP => Ok(Self::GivenUp { group: number(next())?, since: number(next())? }),
             _ => Err(Malformed),
         }
     }
@@ -221,7 +173,7 @@ impl<'a> Record<'a> {
 const fn words_of(tag: u32) -> usize {
     match tag {
         LONG | PULL => 3,
-        ANNOUNCE | FAILED | TAKEN | GIVEN_UP | BACK => 2,
+        ANNOUNCE | FAILED => 2,
         _ => 1,
     }
 }

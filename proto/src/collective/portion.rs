@@ -3,6 +3,49 @@ use super::{MEMBERS_MAX, Task};
 use crate::combine::{Combine, Number};
 use crate::lane::Malformed;
 
+/// The tag of a portion, and the id of a long one.
+// spec: COLL-12
+pub const PORTION: u32 = 10;
+const TAKEN: u32 = 11;
+const GIVEN_UP: u32 = 12;
+/// The tags of all that members say.
+pub const TAGS: core::ops::RangeInclusive<u32> = PORTION..=GIVEN_UP;
+
+/// What a member says of a group besides portions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// It has taken so many portions of all collectives, round the last number.
+    // spec: COLL-11
+    Taken(u32),
+    /// It gives the group up, from this collective on.
+    // spec: COLL-9
+    GivenUp(u32),
+}
+
+impl Notice {
+    /// Its tag and its bytes, of a group.
+    pub fn encode(self, group: u32) -> (u32, [u8; 16]) {
+        let (tag, word) = match self {
+            Self::Taken(taken) => (TAKEN, taken),
+            Self::GivenUp(since) => (GIVEN_UP, since),
+        };
+        (tag, (u128::from(group) | u128::from(word) << 64).to_le_bytes())
+    }
+
+    /// The group, and what is said of it: total.
+    pub fn parse(tag: u32, bytes: &[u8]) -> Result<(u32, Self), Malformed> {
+        let ([group, word], []) = bytes.as_chunks::<8>() else { return Err(Malformed) };
+        let number =
+            |word: &[u8; 8]| u32::try_from(u64::from_le_bytes(*word)).map_err(|_| Malformed);
+        let (group, word) = (number(group)?, number(word)?);
+        match tag {
+            TAKEN => Ok((group, Self::Taken(word))),
+            GIVEN_UP => Ok((group, Self::GivenUp(word))),
+            _ => Err(Malformed),
+        }
+    }
+}
+
 /// Bytes of a header.
 pub const HEADER: usize = 16;
 

@@ -47,6 +47,10 @@ use log::Log;
 use requests::{Outbox, Queue};
 use view::{Branch, Circle};
 
+/// The tag of what a member says, and the id of what is long.
+// spec: GRP-23
+pub const GROUP: u32 = 13;
+
 /// Names a member, or an outsider: one membership, not a port. Who comes back has another name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Member(pub u32);

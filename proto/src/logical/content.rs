@@ -2,6 +2,40 @@
 use crate::active::record::is_handler;
 use crate::lane::Malformed;
 
+/// The tag of a message by a channel, and the id of a part of a long one.
+// spec: CHAN-8
+pub const CHANNEL: u32 = 18;
+/// The tag of [`Back`].
+// spec: CHAN-9
+pub const BACK: u32 = 19;
+
+/// How much of a channel was given back in all: see [`Inward`](super::Inward).
+// spec: CHAN-3
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Back {
+    /// The channel's number.
+    pub number: u8,
+    /// How much.
+    pub back: u64,
+}
+
+impl Back {
+    /// As it travels.
+    pub const fn encode(self) -> [u8; 16] {
+        (self.number as u128 | (self.back as u128) << 64).to_le_bytes()
+    }
+
+    /// Reads what a peer says: total.
+    // spec: CHAN-9
+    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+        let ([number, back], []) = bytes.as_chunks::<8>() else { return Err(Malformed) };
+        match u8::try_from(u64::from_le_bytes(*number)) {
+            Ok(number @ 1..) => Ok(Self { number, back: u64::from_le_bytes(*back) }),
+            _ => Err(Malformed),
+        }
+    }
+}
+
 /// Bytes of a head.
 pub(super) const HEAD_BYTES: usize = 8;
 

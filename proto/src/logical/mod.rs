@@ -16,7 +16,7 @@ mod inward;
 mod outward;
 mod turns;
 
-pub use content::{Head, Start};
+pub use content::{BACK, Back, CHANNEL, Head, Start};
 pub use inward::{Due, Inward};
 pub use outward::{Outward, Turn};
 pub use turns::Turns;

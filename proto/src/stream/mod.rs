@@ -28,6 +28,12 @@ pub use message::{Bytes, MESSAGE_BYTES, Message};
 use crate::units::PeerId;
 use table::{Line, Slab, Table};
 
+/// The tag of an item, and the id of a long one.
+// spec: PIPE-18
+pub const ITEM: u32 = 14;
+/// The tag of all else that is said of streams.
+// spec: PIPE-18
+pub const STREAM: u32 = 15;
 /// Bytes of the longest item.
 // spec: PIPE-2
 pub const ITEM_MAX: usize = 1 << 20;

@@ -4,7 +4,7 @@ use super::memo::{Memo, View};
 use crate::mem::depot::{DepotMemory, Holder, InletRules, Inside};
 use crate::mem::map::Mapping;
 use ayre_proto::deposit::message::Posted;
-use ayre_proto::deposit::{Appended, Form, Kind, Mask, Message, Outcome, Transfer, run};
+use ayre_proto::deposit::{Appended, Form, INLETS, Kind, Mask, Message, Outcome, Transfer, run};
 use ayre_proto::fault::{Fault, Status};
 
 /// An inlet's end at a depot, and the memory that it leads to.
@@ -24,6 +24,16 @@ pub(crate) struct DepotEnd<'a> {
 pub(crate) enum Bytes<'a> {
     Brought(&'a [u8]),
     Wanted(&'a mut [u8]),
+}
+
+impl Bytes<'_> {
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Brought(data) => data.len(),
+            Self::Wanted(into) => into.len(),
+        }
+    }
 }
 
 /// What became of a message.
@@ -95,6 +105,7 @@ impl DepotEnd<'_> {
         let status = match appended {
             Appended::Declined => Status::Declined,
             Appended::At { offset, tail } => {
+                self.check(offset, data.len() as u64);
                 self.memory.write(self.range.0 + offset, data);
                 inside.commit(&[(append.tail, tail)]);
                 Status::Ok
@@ -109,6 +120,7 @@ impl DepotEnd<'_> {
     fn rules(&self) -> Option<InletRules> {
         let mut rules = self.depot.inlet(self.number)?;
         rules.inlet.len = rules.inlet.len.min(self.range.1);
+        debug_assert!(usize::from(self.number) < INLETS, "a depot has {INLETS} inlets");
         Some(rules)
     }
 
@@ -126,7 +138,9 @@ impl DepotEnd<'_> {
                     Bytes::Wanted(_) => &[],
                 };
                 inside.hold(self.number, &posted.encode(), data);
-                inside.set_standing(self.number, inside.standing(self.number).stopped(fault));
+                let stopped = inside.standing(self.number).stopped(fault);
+                debug_assert!(stopped.is_stopped(), "what holds a message has stopped");
+                inside.set_standing(self.number, stopped);
                 Carried::fault(Fault::Held)
             }
         }
@@ -148,10 +162,12 @@ impl DepotEnd<'_> {
     fn commit(&self, inside: &Inside<'_>, outcome: &Outcome, bytes: Bytes<'_>) -> Carried {
         let Outcome { transfer, writes, notifies, given, declined, .. } = outcome;
         if *declined {
+            debug_assert!(writes.is_empty() && !notifies, "what is declined does nothing");
             return Carried { status: Status::Declined, given: *given, notifies: false };
         }
         if let Some(Transfer { kind, offset, mask }) = transfer {
             let at = self.range.0 + offset;
+            self.check(*offset, bytes.len() as u64);
             match (kind, bytes) {
                 (Kind::Write, Bytes::Brought(data)) => self.write(at, *mask, data),
                 (Kind::Read, Bytes::Wanted(into)) => self.read(at, *mask, into),
@@ -161,6 +177,14 @@ impl DepotEnd<'_> {
         }
         inside.commit(writes);
         Carried { status: Status::Ok, given: *given, notifies: *notifies }
+    }
+
+    /// What is touched lies within the inlet's range, and that within the memory.
+    #[inline(always)]
+    fn check(&self, offset: u64, len: u64) {
+        debug_assert!(offset + len <= self.range.1, "a message stays in the inlet's range");
+        let end = self.range.0 + self.range.1;
+        debug_assert!(end <= self.memory.len() as u64, "an inlet leads to a part of its region");
     }
 
     #[inline]

@@ -88,6 +88,7 @@ impl<'a> Deposit<'a> {
         }
         let message = Message { form, operand, mask, len: len as u16, brings, asks };
         message.check()?;
+        debug_assert!(!brings || usize::from(message.len) == data.len(), "it brings all of it");
         Ok(message)
     }
 }

@@ -207,6 +207,7 @@ impl Port {
             (0..INLETS as u8).find(|number| !responder.has_inlet(memory, *number))
         };
         let number = number.ok_or_else(|| SetupError::exhausted("inlet of the depot"))?;
+        debug_assert!(usize::from(number) < INLETS, "a depot has {INLETS} inlets");
         let inside = memory.enter(Holder::OWNER).ok_or_else(|| SetupError::exhausted("depot"))?;
         inside.set_inlet(number, Some(rules));
         drop(inside);
@@ -228,6 +229,7 @@ impl Port {
             inside.set_inlet(number, None);
         }
         self.responder().remove_inlet(key);
+        debug_assert!(self.responder().inlet(key).is_none(), "a key that has ended has no inlet");
     }
 
     /// What a loopback's inlet leads to.
@@ -281,6 +283,7 @@ fn rules(options: &InletOptions, range: &Range<usize>) -> Result<InletRules, Set
     }
     let len = range.end.saturating_sub(range.start) as u64;
     let inlet = Rules { rights, len, registers, entries, longest };
+    debug_assert!(len <= range.end as u64, "a range begins before it ends");
     Ok(InletRules { inlet, holds })
 }
 

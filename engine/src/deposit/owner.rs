@@ -6,7 +6,9 @@ use crate::mem::depot::{DepotMemory, Holder, Inside};
 use crate::mem::region::Region;
 use crate::port::capability::Grant;
 use ayre_proto::deposit::message::Posted;
-use ayre_proto::deposit::{DATA_MAX, INLETS, INSTRUCTIONS, Message, Protection, Standing, Stored};
+use ayre_proto::deposit::{
+    DATA_MAX, INLETS, INSTRUCTIONS, Message, Protection, REGISTERS, Standing, Stored,
+};
 use ayre_proto::units::{Key, PeerId};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -108,6 +110,7 @@ impl Depot {
             return Err(SetupError::invalid("a depot has 256 places for instructions"));
         }
         let inside = self.enter().map_err(|_| SetupError::exhausted("depot"))?;
+        debug_assert!((at..=u8::MAX).len() >= instructions.len(), "each has a place");
         for (index, stored) in (at..=u8::MAX).zip(instructions) {
             inside.store(index, Some(stored));
         }
@@ -256,6 +259,7 @@ impl Inlet {
         if !standing.is_stopped() {
             return Err(Fault::Stopped.into());
         }
+        debug_assert!(!standing.running().is_stopped(), "it runs again");
         inside.set_standing(self.number, standing.running());
         Ok(())
     }
@@ -272,6 +276,7 @@ impl Inlet {
         let rules = self.depot.memory.inlet(self.number);
         let window = rules.map(|rules| rules.inlet.registers).unwrap_or_default();
         for index in (0..window.len).filter_map(|index| window.find(index).ok()) {
+            debug_assert!(usize::from(index) < REGISTERS, "a window lies within the depot");
             let index = index as u8;
             if inside.protection(index).contains(Protection::WRITE) {
                 inside.commit(&[(index, 0)]);

@@ -238,6 +238,7 @@ impl Port {
         expected: &mut Expected,
     ) -> Result<(Ticket, Carried), PostError> {
         let mut read = [0; DATA_MAX];
+        debug_assert!(expected.len() <= DATA_MAX, "an answer is a message's data");
         let read = &mut read[..expected.len()];
         let brings = posted.message.brings;
         let bytes = if brings { Bytes::Brought(data) } else { Bytes::Wanted(&mut *read) };
@@ -268,6 +269,8 @@ impl Port {
         bytes: Bytes<'_>,
     ) -> Result<(Ticket, Carried), PostError> {
         let source = self.id;
+        debug_assert_eq!(bytes.len(), usize::from(posted.message.len), "it says how many");
+        debug_assert_eq!(posted.key, to.key, "a message goes over its inlet");
         let connection = self.connections.get_mut(to.peer.index()).and_then(Option::as_mut);
         let connection = connection.ok_or(Fault::ForeignHandle)?;
         let Executor::Direct(end) = &mut connection.executor else {
@@ -307,7 +310,8 @@ impl Port {
         carried: &Carried,
     ) -> Ended {
         let report = report(posted);
-        let Carried { status, given, .. } = *carried;
+        let Carried { status, given, notifies } = *carried;
+        debug_assert!(!notifies || status == Status::Ok, "what has not happened notifies nobody");
         if !report.classes_at_initiator(status).is_empty() || status.fault().is_some() {
             self.complete(peer, &report, status, given);
         }

@@ -133,6 +133,8 @@ impl Port {
             return Err(Fault::TooLong.into());
         }
         let message = deposit.reply(len)?;
+        debug_assert_eq!(usize::from(message.len), len, "it waits for as many bytes as it wants");
+        debug_assert!(!message.asks, "a reply is not answered");
         let depot = Arc::clone(inlet.depot().memory());
         let Some(inside) = depot.enter(Holder::OWNER) else {
             return Err(self.busy(Busy::DepotLocked));

@@ -20,6 +20,8 @@ impl Whereabouts {
     /// As it is told: words.
     // spec: LIFE-36
     pub(super) fn words(&self) -> Vec<String> {
+        let most = if self.is_any { PLACES_MAX } else { PATHS_MAX };
+        debug_assert!(self.at.len() <= most, "others take no more");
         let any = self.is_any.then(|| ANY.to_owned());
         any.into_iter().chain(self.at.iter().map(|at| told(*at).to_string())).collect()
     }

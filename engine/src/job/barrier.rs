@@ -34,8 +34,11 @@ impl Port {
 
     fn meet(&mut self, count: u64) -> Result<(), Fault> {
         let (rank, size) = (self.rank(), self.size);
+        debug_assert!(rank < size, "a rank is one of the job's");
+        debug_assert!(count < BROKEN, "barriers are counted from 1");
         let mut distance = 1;
         while distance < size {
+            debug_assert!(distance.is_power_of_two(), "each round reaches twice as far");
             let to = self.peer((rank + distance) % size).ok_or(Fault::PeerDead)?;
             let from = self.peer((rank + size - distance) % size).ok_or(Fault::PeerDead)?;
             self.tell_barrier(|peer| peer == to, count);

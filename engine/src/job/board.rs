@@ -25,6 +25,7 @@ pub(super) trait Board: Debug {
 
     /// Puts up a text, and returns those of all ranks. Collective.
     fn exchange(&mut self, name: &str, text: &str) -> Result<Vec<String>, SetupError> {
+        debug_assert!(text.len() <= TEXT_CHARS_MAX, "launchers take no longer text");
         self.put(name, text)?;
         self.fence()?;
         (0..self.size()).map(|rank| self.get(rank, name)).collect()

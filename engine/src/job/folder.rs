@@ -49,6 +49,7 @@ pub(super) fn read(choices: Choices) -> Result<Job, SetupError> {
         Ok(text) => parse_addresses(&text).ok_or_else(|| wrong_variable(ADDRESSES))?,
         Err(_) => Vec::new(),
     };
+    debug_assert!(here.contains(&(rank as u16)), "a rank is on its host");
     let (rank, count) = (rank as u16, here.len());
     let route = Route::Folder(Folder { directory, rank, here, addresses, arrivals: None });
     Ok(Job { rank, size, here: count, processors, choices, route })
@@ -146,6 +147,7 @@ impl Port {
         folder: &Folder,
         rank: u16,
     ) -> Result<Beginning, SetupError> {
+        debug_assert!(rank < folder.rank, "a rank calls those below");
         Ok(match folder.here.contains(&rank) {
             true => Beginning::Here(self.connect_when_there(folder, rank)?),
             false => {

@@ -97,6 +97,7 @@ pub(super) fn hold(mut board: Box<dyn Board>, choices: Choices) -> Result<Job, S
     let card = Card { host, socket, processors, host_name, protection };
     let texts = board.exchange(CARD_NAME, &card.text())?;
     let cards = parse_each(&texts, Card::parse)?;
+    debug_assert_eq!(cards.len(), size, "each rank has a card");
     check_protection(&cards)?;
     let here: Vec<_> = cards.iter().filter(|other| other.host == card.host).collect();
     let processors = host::count_processors(here.iter().map(|card| card.processors.as_str()));
@@ -131,6 +132,7 @@ impl Meeting {
             let key = self.recipient.as_ref().and_then(|recipient| recipient.open(&sealed));
             return key.ok_or_else(|| wrong("what rank 0 has put up is no key for this rank"));
         }
+        debug_assert_eq!(self.cards.len(), self.board.size(), "each rank has a card");
         let key = random::secret::<KEY_BYTES>();
         for (rank, card) in self.cards.iter().enumerate().skip(1) {
             self.board.put(&format!("{KEY_NAME}{rank}"), &seal(&key, &card.protection)?)?;
@@ -144,6 +146,7 @@ impl Meeting {
     pub(super) fn publish(&mut self, own: &Whereabouts) -> Result<(), SetupError> {
         let texts = self.board.exchange(NET_NAME, &own.words().join(","))?;
         self.places = parse_each(&texts, parse_places)?;
+        debug_assert_eq!(self.places.len(), self.cards.len(), "each rank is somewhere");
         Ok(())
     }
 
@@ -168,6 +171,7 @@ impl Port {
         rank: u16,
     ) -> Result<Beginning, SetupError> {
         let (whom, rank) = (Some(rank), usize::from(rank));
+        debug_assert!(rank < meeting.board.rank(), "a rank calls those below");
         let card = &meeting.cards[rank];
         // Also where the two do not say that they are on one host: who answers is here.
         if let Some(begun) = self.begin_connect_to(&card.socket)? {

@@ -90,6 +90,8 @@ impl Port {
     /// As [`Port::join`].
     pub fn join_with(config: Config) -> Result<Self, SetupError> {
         let mut job = Job::of_launcher(config.setup_timeout)?;
+        debug_assert!(usize::from(job.rank) < job.size, "a rank is one of the job's");
+        debug_assert!((1..=job.size).contains(&job.here), "a rank is on its host");
         let mut config = config.number(job.rank);
         if job.choices.mode == Mode::Mediated {
             config = config.mode(Mode::Mediated);
@@ -132,6 +134,7 @@ impl Port {
         for _ in usize::from(job.rank) + 1..job.size {
             self.accept_rank()?;
         }
+        debug_assert_eq!(begun.len(), usize::from(job.rank), "all lower ranks were called");
         for (lower, begun) in begun.into_iter().enumerate() {
             let finished = match begun {
                 Beginning::Here(begun) => self.finish_connect(begun),

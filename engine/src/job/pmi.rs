@@ -84,6 +84,7 @@ impl Pmi {
     }
 
     fn send(&self, request: &str) -> Result<(), SetupError> {
+        debug_assert!(!request.contains('\n'), "a request is a line");
         let line = format!("{request}\n");
         let mut rest = line.as_bytes();
         while !rest.is_empty() {

@@ -27,6 +27,7 @@ pub(super) struct Recipient {
 impl Recipient {
     pub(super) fn new() -> Result<Self, SetupError> {
         let pair = builder().generate_keypair().map_err(failed)?;
+        debug_assert_eq!(pair.public.len(), PUBLIC_BYTES, "the pattern has such keys");
         Ok(Self { public: hex(&pair.public), private: Zeroizing::new(pair.private) })
     }
 
@@ -48,11 +49,13 @@ impl Recipient {
 
 /// Seals the job's key for whoever has this public key.
 pub(super) fn seal(key: &str, public: &str) -> Result<String, SetupError> {
+    debug_assert_eq!(key.len(), KEY_CHARS, "the job's key has as many digits");
     let public = bytes::<PUBLIC_BYTES>(public).ok_or_else(|| wrong("a card has no public key"))?;
     let builder = builder().remote_public_key(&public).map_err(failed)?;
     let mut sealed = [0; SEALED_BYTES];
     let mut handshake = builder.build_initiator().map_err(failed)?;
     let len = handshake.write_message(key.as_bytes(), &mut sealed).map_err(failed)?;
+    debug_assert_eq!(len, SEALED_BYTES, "there is no room for anything else");
     Ok(hex(&sealed[..len]))
 }
 

@@ -31,6 +31,7 @@ impl Ahead {
     /// link nobody can read it where it lies.
     // spec: ENV-3
     pub(super) fn longest(self, is_linked: bool) -> usize {
+        debug_assert!(self.wanted <= ENOUGH, "more are not counted");
         let longest = if is_linked || self.wanted == ENOUGH { LONG_MAX } else { LONG_MAX_HERE };
         longest.min(self.longest)
     }
@@ -39,6 +40,7 @@ impl Ahead {
     // spec: ENV-3, ENV-37
     pub(super) fn limit(&mut self, longest: u64) {
         self.longest = longest.clamp(AHEAD_MIN as u64, LONG_MAX as u64) as usize;
+        debug_assert!(self.longest >= AHEAD_MIN, "what is injected always goes so");
     }
 
     /// A message has gone before it was wanted.
@@ -47,6 +49,7 @@ impl Ahead {
         if self.unasked == UNASKED_MAX {
             (self.wanted, self.unasked) = (0, 0);
         }
+        debug_assert!(self.unasked < UNASKED_MAX, "as many ask again");
     }
 
     /// What a message has asked for has come: that it is wanted, or that it was read, or is not.

@@ -36,6 +36,10 @@ impl Threads {
     ) -> (usize, Option<Processors>) {
         self.0.retain(|(other, at, _)| *other != thread && now - *at < RECENTLY);
         self.0.push((thread, now, own));
+        debug_assert!(
+            self.0.iter().filter(|(it, ..)| *it == thread).count() == 1,
+            "it counts once"
+        );
         let all = self.0.iter().map(|(_, _, own)| *own);
         (self.0.len(), all.reduce(|all, own| Some(all?.or(own?))).flatten())
     }

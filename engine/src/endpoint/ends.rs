@@ -1,6 +1,7 @@
 //! How what was posted has ended.
 use super::numbers::RemoteId;
 use crate::error::Fault;
+use std::collections::VecDeque;
 
 /// What a program says of an operation when it posts it, and is told again with its end.
 pub type Context = u128;
@@ -80,4 +81,43 @@ pub enum TouchKind {
     Updated,
     /// It was updated, and what was there before was told.
     Fetched,
+}
+
+/// Ends that the program has not been told yet, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Ended(VecDeque<End>);
+
+impl Ended {
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn push(&mut self, end: End) {
+        self.0.push_back(end);
+    }
+
+    pub(super) fn extend(&mut self, ends: Vec<End>) {
+        self.0.extend(ends);
+    }
+
+    /// Tells all of them.
+    #[inline(always)]
+    pub(super) fn tell(&mut self, tell: &mut impl FnMut(End)) {
+        self.0.drain(..).for_each(tell);
+    }
+
+    /// The remotes that they tell of.
+    pub(super) fn sources(&self) -> impl Iterator<Item = RemoteId> {
+        self.0.iter().filter_map(|end| match end.what {
+            What::Received(received) => received.source,
+            What::Touched(touched) => Some(touched.source),
+            _ => None,
+        })
+    }
 }

@@ -8,15 +8,14 @@
 //!                                  asks, and stays with it      its connection
 //! ```
 use super::incoming::{Body, RECORD};
-use super::replies::{Reply, cost};
-use super::{Endpoint, RemoteId};
+use super::replies::Reply;
+use super::{Endpoint, REMOTES_MAX, RemoteId};
 use crate::error::{EndReason, Fault, PostError};
+use crate::machine::host::ranks_here;
+use crate::machine::memory::limit as usable_memory;
 use ayre_proto::envelope::{AHEAD_MIN, ALL, LONG_MAX, Record};
-use ayre_proto::limits::UNEXPECTED_MAX;
-use ayre_proto::matching::{Message, Share, Sizes};
+use ayre_proto::matching::{Budget, Message, Share};
 
-/// Receives and messages that an endpoint has room for from its beginning, in each space.
-pub(super) const FIRST: u32 = 64;
 /// The memory of an endpoint, where it was not chosen, is no less.
 const MEMORY_MIN: u64 = 128 << 20;
 
@@ -27,15 +26,62 @@ fn budget(chosen: Option<u64>, usable: u64, ranks: u64) -> u64 {
     chosen.unwrap_or_else(|| (usable / ranks).max(MEMORY_MIN)) / 2
 }
 
-impl Endpoint {
-    /// The budget, unless it was chosen: this process's share of its host's memory, as far as is
-    /// known.
+/// Bytes that are kept of remotes, and how many may be.
+#[derive(Debug)]
+pub(super) struct Kept {
+    budget: Budget,
+    /// The memory that may be taken, if that was chosen, and the memory that there is.
+    memory: Option<u64>,
+    usable: u64,
+    /// Ranks of this host, as the launcher says.
+    ranks: usize,
+}
+
+impl Kept {
+    /// Of an endpoint without neighbours, that may take so much memory if that was chosen.
+    pub(super) fn new(memory: Option<u64>) -> Self {
+        let budget = Budget::new(0, REMOTES_MAX as u32);
+        let mut kept = Self { budget, memory, usable: usable_memory(), ranks: ranks_here() };
+        kept.share(0);
+        kept
+    }
+
+    /// The budget is a share of its host's memory, unless it was chosen, as far as is known: so
+    /// many others of this host are.
     // spec: ENV-36
-    pub(super) fn set_budget(&mut self) {
-        let ranks = (self.neighbours + 1).max(self.ranks) as u64;
+    pub(super) fn share(&mut self, neighbours: usize) {
+        debug_assert!(neighbours <= REMOTES_MAX, "each neighbour is a remote");
+        let ranks = (neighbours + 1).max(self.ranks) as u64;
         self.budget.set_limit(budget(self.memory, self.usable, ranks));
     }
 
+    /// Operations that may be under way.
+    #[inline]
+    fn operations(&self) -> u64 {
+        self.budget.limit() / RECORD
+    }
+
+    /// What is kept of a remote.
+    pub(super) fn of(&self, remote: RemoteId) -> u64 {
+        self.budget.of(remote.source())
+    }
+
+    #[inline]
+    fn keep(&mut self, remote: RemoteId, bytes: u64) -> Share {
+        debug_assert!(bytes > 0, "all that is kept counts for something");
+        self.budget.keep(remote.source(), bytes)
+    }
+
+    /// So many bytes of a remote are kept no longer.
+    #[inline]
+    pub(super) fn give_back(&mut self, remote: RemoteId, bytes: u64) {
+        debug_assert!(bytes <= self.of(remote), "what is given back was kept");
+        self.budget.give_back(remote.source(), bytes);
+        debug_assert!(self.of(remote) <= self.budget.kept(), "each has a part of the whole");
+    }
+}
+
+impl Endpoint {
     /// Whether one more operation may be posted whose end is still to come.
     ///
     /// # Errors
@@ -43,7 +89,7 @@ impl Endpoint {
     // spec: ENV-39
     #[inline]
     pub(super) fn check_under_way(&self) -> Result<(), PostError> {
-        if self.under_way() as u64 >= self.budget.limit() / RECORD {
+        if self.under_way() as u64 >= self.kept.operations() {
             return Err(Fault::NoMemory.into());
         }
         Ok(())
@@ -54,39 +100,27 @@ impl Endpoint {
     #[cold]
     pub(super) fn grow_receives(&mut self, is_tagged: bool) -> Result<(), PostError> {
         self.check_under_way()?;
-        let left = self.budget.limit() / RECORD - self.under_way() as u64;
+        let left = self.kept.operations() - self.under_way() as u64;
+        debug_assert!(left > 0, "one more may be under way");
         let left = u32::try_from(left).unwrap_or(u32::MAX);
-        let Sizes { receives, messages, .. } = self.matcher(is_tagged).sizes();
-        let more = receives.saturating_add(left.min(receives)).min(UNEXPECTED_MAX);
-        if more == receives {
-            return Err(Fault::NoMemory.into());
+        match self.receives.grow(is_tagged, left) {
+            true => Ok(()),
+            false => Err(Fault::NoMemory.into()),
         }
-        self.matcher(is_tagged).grow(more, messages);
-        Ok(())
-    }
-
-    /// Makes room for further messages. False where there can be no more.
-    // spec: ENV-7
-    #[cold]
-    pub(super) fn grow_messages(&mut self, is_tagged: bool) -> bool {
-        let Sizes { receives, messages, .. } = self.matcher(is_tagged).sizes();
-        let more = messages.saturating_mul(2).min(UNEXPECTED_MAX);
-        self.matcher(is_tagged).grow(receives, more);
-        more > messages
     }
 
     /// A message is kept until a receive takes it.
     #[inline]
     pub(super) fn keep(&mut self, body: Body) {
         let (source, cost) = (body.origin.source, body.cost());
-        self.bodies.insert(body);
+        self.receives.keep(body);
         self.charge(source, cost);
     }
 
     /// A message is kept no longer.
     #[inline]
     pub(super) fn unkeep(&mut self, message: &Message) -> Body {
-        let body = self.bodies.remove(message.handle as usize);
+        let body = self.receives.unkeep(message);
         self.discharge(body.origin.source, body.cost());
         body
     }
@@ -95,7 +129,7 @@ impl Endpoint {
     // spec: ENV-37
     #[inline]
     pub(super) fn charge(&mut self, remote: RemoteId, bytes: u64) {
-        match self.budget.keep(remote.source(), bytes) {
+        match self.kept.keep(remote, bytes) {
             Share::Fair => {}
             Share::Much => self.curb(remote),
             Share::Over => self.shut_out(remote),
@@ -105,8 +139,8 @@ impl Endpoint {
     /// So many bytes of a remote are kept no longer.
     #[inline]
     pub(super) fn discharge(&mut self, remote: RemoteId, bytes: u64) {
-        self.budget.give_back(remote.source(), bytes);
-        if self.curbed > 0 {
+        self.kept.give_back(remote, bytes);
+        if self.remotes.curbed() > 0 {
             self.ease(remote);
         }
     }
@@ -115,10 +149,7 @@ impl Endpoint {
     // spec: ENV-37
     #[cold]
     fn curb(&mut self, remote: RemoteId) {
-        let Some(known) = self.remotes.get_mut(remote.index()) else { return };
-        if !known.is_curbed && known.shut_out.is_none() && known.peer.is_some() {
-            known.is_curbed = true;
-            self.curbed += 1;
+        if self.remotes.curb(remote) {
             self.reply(remote, Record::Ahead { longest: AHEAD_MIN as u64 });
         }
     }
@@ -126,13 +157,7 @@ impl Endpoint {
     /// Where it has little again, its messages may go ahead.
     #[cold]
     fn ease(&mut self, remote: RemoteId) {
-        let has_little = self.budget.has_little(remote.source());
-        let Some(known) = self.remotes.get_mut(remote.index()).filter(|_| has_little) else {
-            return;
-        };
-        if known.is_curbed {
-            known.is_curbed = false;
-            self.curbed -= 1;
+        if self.kept.budget.has_little(remote.source()) && self.remotes.ease(remote) {
             self.reply(remote, Record::Ahead { longest: LONG_MAX as u64 });
         }
     }
@@ -142,11 +167,11 @@ impl Endpoint {
     #[cold]
     pub(super) fn shut_out(&mut self, remote: RemoteId) {
         let own = self.address.name();
-        let Some(known) = self.remotes.get_mut(remote.index()) else { return };
-        let Some(peer) = known.peer.filter(|_| known.shut_out.is_none()) else { return };
-        (known.shut_out, known.open) = (Some(EndReason::Flooded), None);
-        let is_own = known.address.name() == own;
-        self.by_peer[peer.index()] = None;
+        let Some(known) = self.remotes.get_mut(remote) else { return };
+        let Some(peer) = known.peer().filter(|_| known.shut_out_for().is_none()) else { return };
+        known.shut_out(EndReason::Flooded);
+        let is_own = known.address().name() == own;
+        self.remotes.cut_off(peer.index());
         match is_own {
             true => self.port.end_connection(peer, Fault::NoMemory),
             false => self.reply(remote, Record::Refused { id: ALL, fault: Fault::NoMemory }),
@@ -157,38 +182,25 @@ impl Endpoint {
     // spec: ENV-37
     #[cold]
     pub(super) fn on_shut_out(&mut self, by: RemoteId) {
-        let Some(known) = self.remotes.get_mut(by.index()) else { return };
-        (known.shut_out, known.open) = (Some(EndReason::NoMemory), None);
-        if let Some(peer) = known.peer {
+        let Some(known) = self.remotes.get_mut(by) else { return };
+        known.shut_out(EndReason::NoMemory);
+        if let Some(peer) = known.peer() {
             self.port.end_connection(peer, Fault::NoMemory);
         }
     }
 
     /// Answers that wait for a remote do so no longer.
     pub(super) fn drop_replies(&mut self, to: RemoteId) {
-        let Some(remote) = self.remotes.get_mut(to.index()) else { return };
-        let replies = std::mem::take(&mut remote.replies);
-        self.replies -= replies.len();
-        self.budget.give_back(to.source(), replies.iter().map(cost).sum());
+        let bytes = self.remotes.drop_replies(to);
+        self.kept.give_back(to, bytes);
     }
 
     /// An answer waits until there is room.
     // spec: ENV-15
     pub(super) fn put_off(&mut self, to: RemoteId, reply: Reply) {
-        let Some(remote) = self.remotes.get_mut(to.index()) else { return };
-        let bytes = cost(&reply);
-        remote.replies.push_back(reply);
-        self.replies += 1;
-        self.stir();
-        self.charge(to, bytes);
-    }
-
-    /// The first answer that waits for a remote has gone.
-    pub(super) fn has_answered(&mut self, to: RemoteId) {
-        let Some(remote) = self.remotes.get_mut(to.index()) else { return };
-        if let Some(reply) = remote.replies.pop_front() {
-            self.replies -= 1;
-            self.discharge(to, cost(&reply));
+        if let Some(bytes) = self.remotes.put_off(to, reply) {
+            self.stir();
+            self.charge(to, bytes);
         }
     }
 }

@@ -60,7 +60,7 @@ const fn label(context: Context) -> u64 {
 
 /// The name of a receive, if it has this label and takes messages.
 fn waits(incoming: &Incoming, of: u64) -> Option<ReceiveId> {
-    incoming.id.filter(|_| label(incoming.context) == of && !incoming.released)
+    incoming.id().filter(|_| label(incoming.context()) == of && !incoming.is_released())
 }
 
 impl Labels {
@@ -69,7 +69,7 @@ impl Labels {
     pub(super) fn note(&mut self, receives: &Slots<Incoming>, key: usize) {
         // Its context is read only then: nothing of it is kept for this.
         if self.chains.is_some() {
-            self.note_on(receives[key].context, key);
+            self.note_on(receives[key].context(), key);
         }
     }
 
@@ -81,6 +81,7 @@ impl Labels {
             return;
         };
         let own = notes.insert(Note { key, next: 0 });
+        debug_assert!(notes.len() <= *max, "there is a bound");
         match chains.entry(label(context)) {
             Entry::Vacant(none) => _ = none.insert((own, own)),
             Entry::Occupied(mut chain) => {
@@ -125,11 +126,12 @@ impl Labels {
 
     #[cold]
     fn note_all(&mut self, receives: &Slots<Incoming>) {
-        let mut waiting: Vec<_> = receives.iter().filter(|(_, it)| it.id.is_some()).collect();
-        waiting.sort_unstable_by_key(|(_, incoming)| incoming.id);
+        let mut waiting: Vec<_> = receives.iter().filter(|(_, it)| it.id().is_some()).collect();
+        waiting.sort_unstable_by_key(|(_, incoming)| incoming.id());
         let room = receives.places();
         self.chains = Some(HashMap::with_capacity_and_hasher(room, BuildHasherDefault::default()));
         (self.notes, self.max) = (Slab::with_capacity(room), 2 * room + SPARE);
-        waiting.into_iter().for_each(|(key, incoming)| self.note_on(incoming.context, key));
+        debug_assert!(waiting.len() <= room, "each has a place");
+        waiting.into_iter().for_each(|(key, incoming)| self.note_on(incoming.context(), key));
     }
 }

@@ -45,14 +45,14 @@ impl Endpoint {
     /// Where a remote of another host is being called, and what came of that so far.
     // spec: OPEN-32
     pub fn tried(&self, remote: RemoteId) -> Vec<Tried> {
-        let call = self.known(remote).and_then(|known| known.call_away());
+        let call = self.remotes.known(remote).and_then(|known| known.call_away());
         call.map_or_else(Vec::new, |call| self.port.tried(call))
     }
 
     /// A remote in words: where it is, as far as its address says.
     pub fn describe(&self, remote: RemoteId) -> String {
-        match self.known(remote) {
-            Some(known) => known.address.in_words(&self.address),
+        match self.remotes.known(remote) {
+            Some(known) => known.address().in_words(&self.address),
             None => "an endpoint that is not known".to_owned(),
         }
     }
@@ -61,7 +61,7 @@ impl Endpoint {
     // spec: ERR-11, ENV-34
     #[cold]
     pub(super) fn tell_end(&self, remote: RemoteId, reason: &EndReason) {
-        let is_used = self.remotes.get(remote.index()).is_some_and(|known| known.is_used());
+        let is_used = self.remotes.get(remote).is_some_and(|known| known.is_used());
         if !is_used && *reason == EndReason::Left {
             return;
         }

@@ -81,6 +81,7 @@ impl Lease {
 impl Held {
     fn renew(&mut self, length: Duration) {
         let now = Instant::now();
+        debug_assert!(self.renewed.is_none_or(|before| before <= now), "time goes on");
         self.renewed = Some(now);
         self.alarm.set(Some(now + length));
     }
@@ -108,7 +109,7 @@ impl Endpoint {
 
     /// Changes with each poll, and with nothing else: those that have found nothing, and something.
     pub fn polls(&self) -> (u32, u32) {
-        (self.idle, self.place.finds())
+        (self.polls.idle(), self.company.finds())
     }
 
     /// From [`Endpoint::rest`] to [`Endpoint::wake`].
@@ -120,7 +121,7 @@ impl Endpoint {
     /// should be taken before it posts some.
     // spec: ENV-41
     pub fn keeps_much(&self) -> bool {
-        self.curbed > 0
+        self.remotes.curbed() > 0
     }
 }
 

@@ -40,14 +40,18 @@ impl<T: Entry> Ledger<T> {
 
     #[inline(always)]
     pub(super) fn insert(&mut self, entry: T) -> usize {
-        self.counts[entry.to().index() % REMOTES_MAX] += 1;
+        let count = &mut self.counts[entry.to().index() % REMOTES_MAX];
+        *count += 1;
+        debug_assert!(*count as usize <= self.entries.len() + 1, "each is there");
         self.entries.insert(entry)
     }
 
     /// Drops one that is there.
     #[inline(always)]
     pub(super) fn free(&mut self, key: usize) {
-        self.counts[self.entries[key].to().index() % REMOTES_MAX] -= 1;
+        let count = &mut self.counts[self.entries[key].to().index() % REMOTES_MAX];
+        debug_assert!(*count > 0, "each was counted");
+        *count -= 1;
         self.entries.free(key);
     }
 
@@ -59,6 +63,7 @@ impl<T: Entry> Ledger<T> {
         let all = self.entries.iter().filter(|(_, it)| it.to() == to);
         let keys: Vec<_> = all.inspect(|(_, it)| look(it)).map(|(key, _)| key).collect();
         keys.into_iter().for_each(|key| self.free(key));
+        debug_assert!(self.has_none(to), "what is counted is what is there");
     }
 
     #[inline(always)]

@@ -15,9 +15,9 @@ impl Endpoint {
     #[inline(never)]
     pub(super) fn look_at_links(&mut self, tell: &mut impl FnMut(End)) -> bool {
         // Counted as what this poll will have been if it finds nothing, as by all who take turns.
-        let idle = self.idle.wrapping_add(1);
-        let is_time = self.is_linked(self.hot) || idle.is_multiple_of(POLLS_PER_LOOK);
-        if !is_time || self.empty() == 0 {
+        let idle = self.polls.next_idle();
+        let is_time = self.is_linked(self.polls.hot()) || idle.is_multiple_of(POLLS_PER_LOOK);
+        if !is_time || self.polls.empty() == 0 {
             return false;
         }
         let Some(peer) = self.port.pump() else { return false };

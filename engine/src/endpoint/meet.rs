@@ -4,10 +4,8 @@
 //! socket at which the remote listens if it is on this host. Where nobody listens, or memory cannot
 //! be shared with who does, a link is asked for. Where two call each other, the call of the greater
 //! name counts, and a link before a socket; which of two links counts, the links themselves settle.
-use super::ahead::Ahead;
-use super::remote::{Call, Remote, Standing};
+use super::remotes::{Call, Ends, Remote, Standing};
 use super::stuck::PATIENCE;
-use super::toucher::Toucher;
 use super::{Address, Endpoint, RemoteId, crowd};
 use crate::error::{Busy, EndReason, Fault, PostError, Refusal, SetupError};
 use crate::link::{Arrived, Unopened};
@@ -20,7 +18,6 @@ use crate::tuning::{Rings, Share};
 use ayre_proto::envelope::LONG_MAX_HERE;
 use ayre_proto::units::PeerId;
 use rustix::fd::{AsFd, OwnedFd};
-use std::collections::VecDeque;
 use std::time::Instant;
 
 /// Lines of the shortest message lane: the longest record finds room in the end.
@@ -52,16 +49,11 @@ impl Endpoint {
             let peer = address.in_words(&self.address);
             return Err(SetupError::NoLink { peer, why });
         }
-        match self.by_name.get(&address.name()) {
+        match self.remotes.named(&address.name()) {
             Some(known) => {
                 // It may have called before anybody had handed over its address.
-                let known = *known;
                 let is_neighbour = self.is_neighbour(address);
-                let remote = &mut self.remotes[known.index()];
-                remote.address = *address;
-                if remote.peer.is_none() {
-                    remote.is_neighbour = is_neighbour;
-                }
+                self.remotes.locate(known, address, is_neighbour);
                 self.look_about();
                 Ok(known)
             }
@@ -72,35 +64,7 @@ impl Endpoint {
     fn learn(&mut self, address: Address) -> Result<RemoteId, SetupError> {
         self.make_place()?;
         let is_neighbour = self.is_neighbour(&address);
-        let since = self.next_serial();
-        let id = RemoteId::new(since, self.remotes.vacant_key());
-        self.remotes.insert(Remote {
-            id,
-            address,
-            is_neighbour,
-            standing: Standing::Strangers,
-            since,
-            closed: None,
-            called: None,
-            detour: None,
-            peer: None,
-            open: None,
-            at: PeerId(0),
-            ring_out: None,
-            ahead: Ahead::default(),
-            ring_in: None,
-            replies: VecDeque::new(),
-            toucher: Toucher::default(),
-            wanted: VecDeque::new(),
-            is_curbed: false,
-            stuck: None,
-            shut_out: None,
-            process: None,
-            processors: None,
-        });
-        self.by_name.insert(address.name(), id);
-        self.names.set(id, Some(address.name()));
-        self.numbers[id.index()] = Some(id);
+        let id = self.remotes.learn(address, is_neighbour);
         self.look_about();
         Ok(id)
     }
@@ -109,18 +73,16 @@ impl Endpoint {
     /// it is not known.
     // spec: ENV-16
     pub fn forget(&mut self, remote: RemoteId) -> bool {
-        let Some(peer) = self.known(remote).map(|known| known.peer) else { return false };
+        let Some(peer) = self.remotes.known(remote).map(Remote::peer) else { return false };
         self.end_remote(remote, EndReason::Left);
         self.drop_messages(remote);
         if let Some(peer) = peer {
-            self.by_peer[peer.index()] = None;
+            self.remotes.cut_off(peer.index());
             let gone = self.port.disconnect(peer);
             debug_assert!(gone.is_ok(), "it was connected");
         }
-        let known = self.remotes.remove(remote.index());
-        self.by_name.remove(&known.address.name());
-        self.names.set(remote, None);
-        self.numbers[remote.index()] = None;
+        debug_assert_eq!(self.kept.of(remote), 0, "nothing is kept of it");
+        self.remotes.forget(remote);
         self.look_about();
         self.stir();
         true
@@ -134,17 +96,17 @@ impl Endpoint {
     // spec: ENV-6
     #[cold]
     pub(super) fn reach(&mut self, remote: RemoteId) -> Result<PeerId, PostError> {
-        let Some(known) = self.known(remote) else {
+        let Some(known) = self.remotes.known(remote) else {
             return Err(Fault::ForeignHandle.into());
         };
-        match &known.standing {
+        match known.standing() {
             Standing::Ended(why) => return Err(why.fault().into()),
             Standing::Calling(_) => self.meet(),
             Standing::Strangers => {
                 if let Err(why) = self.call(remote) {
                     let fault = why.fault();
                     self.tell_end(remote, &why);
-                    self.remotes[remote.index()].standing = Standing::Ended(why);
+                    self.remotes[remote].reject(why);
                     return Err(fault.into());
                 }
             }
@@ -152,12 +114,11 @@ impl Endpoint {
             Standing::Connected => return Err(Busy::MessageLaneFull.into()),
         }
         // Who is told that it calls may sleep until the answer: it must not have come before.
-        let open = self.known(remote).and_then(|known| known.way(remote));
-        open.ok_or_else(|| Busy::Connecting.into())
+        self.remotes.way(remote).ok_or_else(|| Busy::Connecting.into())
     }
 
     fn call(&mut self, remote: RemoteId) -> Result<(), EndReason> {
-        let address = self.remotes[remote.index()].address;
+        let address = *self.remotes[remote].address();
         if address.name() == self.address.name() {
             let peer = self.port.connect_loopback()?;
             self.connected(remote, peer);
@@ -172,10 +133,8 @@ impl Endpoint {
     }
 
     fn begin(&mut self, remote: RemoteId, call: Call) {
-        let known = &mut self.remotes[remote.index()];
-        known.called.get_or_insert_with(Instant::now);
-        known.standing = Standing::Calling(call);
-        self.calls += 1;
+        debug_assert!(self.remotes.knows(remote), "who is called is known");
+        self.remotes.begin_call(remote, call);
         self.look_for_room();
         self.look_about();
     }
@@ -205,7 +164,7 @@ impl Endpoint {
     /// Calls over the network, where a call on this host has failed, if that may help.
     // spec: ENV-38
     fn call_otherwise(&mut self, remote: RemoteId, why: EndReason) -> Result<Call, EndReason> {
-        let address = self.remotes[remote.index()].address;
+        let address = *self.remotes[remote].address();
         let is_here = address.is_with(&self.address);
         let may_help = match &why {
             // The kernel knows who lives on this host.
@@ -222,7 +181,7 @@ impl Endpoint {
             let (name, advice) = (address.socket_name(), why.advice());
             tell!(WARN, "no memory is shared with {name}, but a link: {why}{advice}");
         }
-        self.remotes[remote.index()].detour = is_here.then_some(why);
+        self.remotes[remote].take_detour(is_here.then_some(why));
         Ok(Call::Away(call))
     }
 
@@ -244,13 +203,7 @@ impl Endpoint {
 
     /// Ends a call that has been answered, or whose answer nobody wants any more.
     pub(super) fn hang_up(&mut self, remote: RemoteId) -> Option<Call> {
-        let standing = &mut self.remotes.get_mut(remote.index())?.standing;
-        if !matches!(standing, Standing::Calling(_)) {
-            return None;
-        }
-        let before = std::mem::replace(standing, Standing::Strangers);
-        let Standing::Calling(call) = before else { return None };
-        self.calls -= 1;
+        let call = self.remotes.hang_up(remote)?;
         match &call {
             Call::Again(_) => {}
             Call::Here(begun) => self.port.sleep.forget(begun.socket()),
@@ -263,11 +216,11 @@ impl Endpoint {
     // spec: ENV-6
     #[cold]
     pub(super) fn meet(&mut self) {
-        if self.is_full {
+        if self.remotes.is_full() {
             self.look_for_room();
         }
         self.hear_links();
-        if self.calls > 0 {
+        if self.remotes.calls() > 0 {
             self.hear_answers();
         }
         self.let_in();
@@ -303,19 +256,13 @@ impl Endpoint {
             if self.port.callers.len() > CALLERS_MAX {
                 self.port.callers.remove(0);
             }
+            debug_assert!(self.port.callers.len() <= CALLERS_MAX, "the oldest make room");
         }
     }
 
     fn hear_answers(&mut self) {
-        let calling: Vec<_> = self
-            .remotes
-            .iter()
-            .filter_map(|(_, remote)| {
-                matches!(remote.standing, Standing::Calling(_)).then_some(remote.id)
-            })
-            .collect();
-        for remote in calling {
-            match &self.remotes[remote.index()].standing {
+        for remote in self.remotes.called() {
+            match self.remotes[remote].standing() {
                 Standing::Calling(Call::Here(begun)) => match begun.answer().transpose() {
                     Some(answer) => self.hear_answer_here(remote, answer),
                     None => self.tell_of_waiting(remote),
@@ -341,7 +288,7 @@ impl Endpoint {
             // One that hangs up has called itself, or has gone: calling again will tell.
             Err(SetupError::PeerLeft { .. } | SetupError::Refused { why: Refusal::Taken, .. }) => {
                 let now = Instant::now();
-                self.remotes[remote.index()].closed.get_or_insert(now);
+                self.remotes[remote].note_closed(now);
                 self.begin(remote, Call::Again(now + BETWEEN_CALLS));
             }
             Err(why) => self.end_call_here(remote, why.into()),
@@ -352,8 +299,9 @@ impl Endpoint {
     // spec: ENV-38
     fn call_again(&mut self, remote: RemoteId) {
         self.hang_up(remote);
-        let Remote { address, closed, .. } = self.remotes[remote.index()];
-        if closed.is_some_and(|since| since.elapsed() >= PATIENCE) {
+        let known = &self.remotes[remote];
+        let address = *known.address();
+        if known.closed_for().is_some_and(|time| time >= PATIENCE) {
             return self.end_remote(remote, EndReason::HungUp(PATIENCE));
         }
         match self.call_here(&address) {
@@ -365,9 +313,9 @@ impl Endpoint {
     /// Says of a remote that lives and does not answer, once.
     // spec: ENV-38
     fn tell_of_waiting(&mut self, remote: RemoteId) {
-        let Remote { address, called, .. } = &mut self.remotes[remote.index()];
-        if called.take_if(|since| since.elapsed() >= PATIENCE).is_some() {
-            let (name, time) = (address.socket_name(), PATIENCE.as_secs());
+        let known = &mut self.remotes[remote];
+        if known.is_overdue(PATIENCE) {
+            let (name, time) = (known.address().socket_name(), PATIENCE.as_secs());
             tell!(
                 WARN,
                 "{name} has not answered for {time} s: its process lives, but is stopped, or its \
@@ -378,11 +326,11 @@ impl Endpoint {
 
     /// When the next call is to be tried again, if any is.
     pub(super) fn next_call(&self) -> Option<Instant> {
-        if self.calls == 0 {
+        if self.remotes.calls() == 0 {
             return None;
         }
-        let calls = self.remotes.iter().filter_map(|(_, remote)| match remote.standing {
-            Standing::Calling(Call::Again(at)) => Some(at),
+        let calls = self.remotes.iter().filter_map(|remote| match remote.standing() {
+            Standing::Calling(Call::Again(at)) => Some(*at),
             _ => None,
         });
         calls.min()
@@ -403,7 +351,7 @@ impl Endpoint {
         self.port.pump_all();
         while let Some(arrived) = self.port.next_link() {
             let Some(name) = arrived.name else { continue };
-            let known = self.by_name.get(&name).copied();
+            let known = self.remotes.named(&name);
             let is_meant = known.is_none_or(|known| self.may_open(known));
             let remote = match known {
                 Some(known) => Ok(known),
@@ -422,13 +370,14 @@ impl Endpoint {
 
     /// Whether a link that this remote has opened counts.
     fn may_open(&mut self, remote: RemoteId) -> bool {
-        let Remote { address, standing, .. } = &self.remotes[remote.index()];
+        let known = &self.remotes[remote];
+        let address = known.address();
         if address.is_with(&self.address) && address.unlinked(&self.address).is_some() {
             // One that other hosts do not reach has no links.
             self.port.count_malformed();
             return false;
         }
-        !matches!(standing, Standing::Connected | Standing::Ended(EndReason::Malformed))
+        !matches!(known.standing(), Standing::Connected | Standing::Ended(EndReason::Malformed))
     }
 
     fn take_link(&mut self, remote: RemoteId, arrived: Arrived) {
@@ -443,7 +392,7 @@ impl Endpoint {
     // spec: ENV-6
     #[cold]
     fn too_short(&mut self, remote: RemoteId, peer: PeerId) {
-        self.remotes[remote.index()].standing = Standing::Ended(EndReason::Malformed);
+        self.remotes[remote].reject(EndReason::Malformed);
         self.port.count_malformed();
         let gone = self.port.disconnect(peer);
         debug_assert!(gone.is_ok(), "it was connected");
@@ -457,7 +406,7 @@ impl Endpoint {
             turn_away(caller, SetupError::rejected(why));
             return self.port.count_malformed();
         };
-        let known = self.by_name.get(&name).copied();
+        let known = self.remotes.named(&name);
         let remote = match known {
             Some(known) => self.may_call(known, name).map(|()| known),
             None => self.learn(self.address.of_neighbour(name)),
@@ -479,7 +428,7 @@ impl Endpoint {
     /// Whether a remote's call counts.
     // spec: ENV-6
     fn may_call(&mut self, remote: RemoteId, name: Name) -> Result<(), SetupError> {
-        match &self.remotes[remote.index()].standing {
+        match self.remotes[remote].standing() {
             // Who has forgotten us may call anew; who has lied may not.
             Standing::Ended(EndReason::Malformed) => Err(SetupError::rejected(Refusal::Unknown)),
             Standing::Strangers | Standing::Ended(_) => Ok(()),
@@ -495,34 +444,32 @@ impl Endpoint {
     }
 
     fn connected(&mut self, remote: RemoteId, peer: PeerId) {
-        if let Some(why) = &self.remotes[remote.index()].detour {
+        if let Some(why) = self.remotes[remote].detour() {
             self.port.note_detour(peer, &why.to_string());
         }
         let Ok(connection) = self.port.connection(peer) else { return };
-        let known = &mut self.remotes[remote.index()];
-        known.ring_out = connection.out.ring().map(|ring| match connection.is_carried() {
+        let is_carried = connection.is_carried();
+        let ring_out = connection.out.ring().map(|ring| match is_carried {
             true => ring.sender_of_all(),
             false => ring.sender(Share::of(Rings::of_process())),
         });
-        let is_long = known.ring_out.as_ref().is_some_and(|ring| ring.longest() >= LONG_MAX_HERE);
+        let is_long = ring_out.as_ref().is_some_and(|ring| ring.longest() >= LONG_MAX_HERE);
         let takes_all = is_long && connection.messages_out.lines() >= LINES_MIN;
-        if !takes_all && !connection.is_carried() {
+        if !takes_all && !is_carried {
             return self.too_short(remote, peer);
         }
-        known.ring_in = connection.inward.ring().map(|ring| ring.receiver());
-        (known.peer, known.open, known.at) = (Some(peer), Some(remote), peer);
-        (known.ahead, known.shut_out, known.stuck) = (Ahead::default(), None, None);
-        known.standing = Standing::Connected;
-        (known.closed, known.called) = (None, None);
-        known.is_neighbour = !connection.is_carried() && !crowd::is_here(known.address.name());
-        known.processors =
-            known.is_neighbour.then(|| connection.processors()).flatten().map(Box::new);
-        if self.by_peer.len() <= peer.index() {
-            self.by_peer.resize(peer.index() + 1, None);
-        }
-        self.by_peer[peer.index()] = Some(remote);
-        if self.has_come(self.hot).is_none() {
-            self.hot = peer.index();
+        let is_neighbour = !is_carried && !crowd::is_here(self.remotes[remote].address().name());
+        let ends = Ends {
+            ring_out,
+            ring_in: connection.inward.ring().map(|ring| ring.receiver()),
+            is_neighbour,
+            processors: is_neighbour.then(|| connection.processors()).flatten().map(Box::new),
+        };
+        debug_assert!(self.remotes.knows(remote), "who is connected is known");
+        self.remotes.connect(remote, peer, ends);
+        debug_assert_eq!(self.remotes.way(remote), Some(peer), "something may be posted to it");
+        if self.has_come(self.polls.hot()).is_none() {
+            self.polls.expect_at(peer.index());
         }
         self.count_sharers();
         self.look_for_room();
@@ -548,9 +495,13 @@ mod tests {
             for _ in 0..2 {
                 let remote = near.remote(&far.address()).unwrap();
                 assert_eq!(near.send(remote, &message), Err(Busy::Connecting.into()));
-                assert_eq!(near.calls, 1);
+                assert_eq!(near.remotes.calls(), 1);
                 assert!(near.forget(remote));
-                assert_eq!((near.calls, near.port.linked), (0, 0), "no answer is waited for");
+                assert_eq!(
+                    (near.remotes.calls(), near.port.linked),
+                    (0, 0),
+                    "no answer is waited for"
+                );
             }
         }
     }
@@ -565,8 +516,8 @@ mod tests {
         let remote = near.remote(&far.address()).unwrap();
         assert_eq!(near.send(remote, &message), Err(Busy::Connecting.into()));
         near.hang_up(remote);
-        let (now, known) = (Instant::now(), &mut near.remotes[remote.index()]);
-        known.closed = now.checked_sub(PATIENCE);
+        let now = Instant::now();
+        near.remotes[remote].note_closed(now.checked_sub(PATIENCE).unwrap_or(now));
         near.begin(remote, Call::Again(now));
         while near.send(remote, &message).is_err_and(|error| error.is_busy()) {}
         assert_eq!(near.send(remote, &message), Err(Fault::Refused.into()));

@@ -13,30 +13,34 @@
 //! | `address.rs`, `places.rs` | where an endpoint is found |
 //! | `options.rs`, `key.rs` | how one is opened |
 //! | `numbers.rs` | numbers of remotes |
-//! | `remote.rs` | an endpoint that this one knows |
+//! | `remotes.rs` | the endpoints that this one knows |
 //! | `meet.rs`, `room.rs` | connections that come about meanwhile, and room for them |
 //! | `latest.rs`, `stuck.rs` | why there is none, and remotes that live and take nothing |
 //! | `ends.rs` | how what was posted has ended |
-//! | `send.rs` | messages on their way out |
+//! | `send.rs`, `departing.rs` | messages on their way out |
 //! | `ahead.rs` | messages that go before they are wanted |
 //! | `receive.rs` | what comes, and what becomes of it |
 //! | `origin.rs`, `transfers.rs` | where it comes from, and what of it is coming in parts |
 //! | `fetch.rs` | what is read where its sender has it |
-//! | `posted.rs`, `incoming.rs` | receives: post, look, take back |
+//! | `posted.rs` | receives: post, look, take back |
+//! | `receives.rs`, `incoming.rs` | those that wait for messages, and messages that wait for them |
 //! | `labels.rs` | finding a receive that is to be taken back |
 //! | `kept.rs`, `replies.rs` | how much is kept of whom, and what becomes of who has too much |
 //! | `windows.rs` | memory that remotes may touch, by key |
-//! | `touch.rs` | writes, reads and updates of remotes' windows, and their answers |
+//! | `touch.rs`, `touching.rs` | writes, reads and updates of remotes' windows, and their answers |
 //! | `touched.rs`, `toucher.rs` | what remotes do to our windows |
 //! | `streams.rs`, `parts.rs` | what goes in parts |
 //! | `rest.rs`, `lease.rs` | letting others run, sleeping until something comes, and being away |
 //! | `links.rs` | when links with other hosts are looked at |
-//! | `crowd.rs` | how many wait for this host's processors |
+//! | `polls.rs` | where polls look |
+//! | `company.rs`, `crowd.rs` | who else wants this host's processors, and how many do |
 //! | `slots.rs`, `ledger.rs` | what is under way, by key |
 mod address;
 mod ahead;
+mod company;
 mod crowd;
 pub(crate) use crowd::watch_forks;
+mod departing;
 mod ends;
 mod fetch;
 mod incoming;
@@ -53,9 +57,11 @@ mod options;
 mod origin;
 mod parts;
 mod places;
+mod polls;
 mod posted;
 mod receive;
-mod remote;
+mod receives;
+mod remotes;
 mod replies;
 mod rest;
 mod room;
@@ -66,6 +72,7 @@ mod stuck;
 mod touch;
 mod touched;
 mod toucher;
+mod touching;
 mod transfers;
 mod windows;
 
@@ -77,37 +84,31 @@ pub use numbers::{RemoteId, RemoteNames};
 pub use options::EndpointOptions;
 pub use posted::{Found, Receive};
 pub use send::{Outgoing, Sent};
-pub use touch::{Spot, Update, Write};
+pub use touch::{Update, Write};
+pub use touching::Spot;
 pub use windows::{ExposeError, WINDOW_SPANS_MAX, WINDOWS_MAX, Window, Windows};
 
 use crate::error::{EndReason, Fault, SetupError};
 use crate::link::JobKey;
 use crate::log::tell;
-use crate::machine::host::{online as host_processors, ranks_here};
-use crate::machine::memory::limit as usable_memory;
-use crate::peer::agreement::Name;
 use crate::port::Port;
 use crate::port::config::Spin;
 use crate::port::connection::Connection;
 use crate::port::counters::Counters;
 use crate::settings;
-use crate::tuning::Trials;
-use ayre_proto::heap;
 use ayre_proto::limits::{EAGER_MAX, LANE_LINES_MAX};
-use ayre_proto::matching::{Budget, Matcher, Sizes};
-use incoming::{Body, Incoming};
-use labels::Labels;
+use company::Company;
+use departing::Departing;
+use ends::Ended;
+use kept::Kept;
 use ledger::Ledger;
-use remote::{Remote, Standing};
+use polls::Polls;
+use receives::Receives;
+use remotes::{Remote, Remotes, Standing};
 use rustix::io::Errno;
-use send::Departing;
-use slab::Slab;
-use slots::Slots;
-use std::collections::{HashMap, VecDeque};
-use std::time::Instant;
-use streams::Stream;
-use touch::Touching;
-use transfers::Transfer;
+use streams::Streams;
+use touching::Touching;
+use transfers::Transfers;
 
 /// Endpoints that one endpoint knows; those that have gone make room for others.
 pub const REMOTES_MAX: usize = ayre_proto::limits::PEERS_MAX;
@@ -144,67 +145,18 @@ pub struct Endpoint {
     address: Address,
     /// What it takes besides addresses to call others of its job, and to be called.
     key: Option<JobKey>,
-    tagged: Matcher,
-    plain: Matcher,
-    receives: Slots<Incoming>,
-    labels: Labels,
-    /// Of messages that wait for a receive.
-    bodies: Slab<Body>,
-    /// Bytes that are kept of remotes, and how many may be.
-    budget: Budget,
-    /// The memory that it may take, if that was chosen, and the memory that there is.
-    memory: Option<u64>,
-    usable: u64,
-    /// Ranks of this host, as the launcher says.
-    ranks: usize,
-    /// Remotes of which much is kept.
-    curbed: usize,
+    receives: Receives,
+    kept: Kept,
     departing: Ledger<Departing>,
-    transfers: Slab<Transfer>,
-    trials: Trials,
-    /// When the last message was here that was timed.
-    last_timed: Option<Instant>,
+    transfers: Transfers,
     touching: Ledger<Touching>,
     windows: Option<Windows>,
-    /// What goes in parts, when there is room.
-    streams: VecDeque<Stream>,
-    remotes: Slab<Remote>,
-    /// How many of them there may be, the last serial number, and their names for others.
-    places: usize,
-    serial: u64,
-    names: RemoteNames,
-    /// Their numbers, by place.
-    numbers: Box<[Option<RemoteId>; REMOTES_MAX]>,
-    /// There is no room for one more.
-    is_full: bool,
-    by_name: HashMap<Name, RemoteId>,
-    by_peer: Vec<Option<RemoteId>>,
-    /// Answers that wait for room, in all.
-    replies: usize,
-    calls: usize,
-    /// The connection where something came last, and whose turn it is.
-    hot: usize,
-    turn: usize,
-    /// Polls that have found nothing, and how many they were when one last found something.
-    idle: u32,
-    idle_before: u32,
-    /// A poll looks nowhere else than where something came last, but for each of which the number
-    /// has none of these bits: see [`Endpoint::look_about`].
-    patience: u32,
-    /// Endpoints of this host's other processes that it knows, threads of this one that poll, and
-    /// the host's processors.
-    neighbours: usize,
-    pollers: usize,
-    processors: usize,
-    sharers: rest::Sharers,
-    place: crowd::Place,
-    /// Whether the last yield has let somebody run who yields, too; and whether the program yields.
-    is_shared: bool,
-    yields: rest::Yields,
-    waits: rest::Waits,
+    streams: Streams,
+    remotes: Remotes,
+    polls: Polls,
+    company: Company,
     staging: Box<[u8; EAGER_MAX]>,
-    /// Ends that the program has not been told yet.
-    ended: VecDeque<End>,
+    ended: Ended,
     latest_end: LatestEnd,
     /// From [`Endpoint::rest`] to [`Endpoint::wake`].
     rests: bool,
@@ -229,61 +181,27 @@ impl Endpoint {
     /// the address that was chosen.
     pub fn open_with(options: &EndpointOptions) -> Result<Self, SetupError> {
         let (port, address, key) = options.open_port()?;
-        let sources = REMOTES_MAX as u32;
-        let sizes = Sizes { receives: kept::FIRST, messages: kept::FIRST, sources };
-        let seed = address.name()[0];
-        let mut endpoint = Self {
+        let memory = options.memory.map_or_else(settings::memory, |chosen| Ok(Some(chosen)))?;
+        Ok(Self {
             port,
             address,
             key,
-            tagged: Matcher::new(sizes, seed),
-            plain: Matcher::new(sizes, seed),
-            receives: Slots::new(),
-            labels: Labels::default(),
-            bodies: Slab::new(),
-            budget: Budget::new(0, sources),
-            memory: options.memory.map_or_else(settings::memory, |chosen| Ok(Some(chosen)))?,
-            usable: usable_memory(),
-            ranks: ranks_here(),
-            curbed: 0,
+            receives: Receives::new(REMOTES_MAX as u32, address.name()[0]),
+            kept: Kept::new(memory),
             departing: Ledger::new(),
-            transfers: Slab::new(),
-            trials: Trials::default(),
-            last_timed: None,
+            transfers: Transfers::default(),
             touching: Ledger::new(),
             windows: None,
-            streams: VecDeque::new(),
-            remotes: Slab::new(),
-            places: REMOTES_MAX,
-            serial: 0,
-            names: RemoteNames::default(),
-            numbers: heap::array(|_| None),
-            is_full: false,
-            by_name: HashMap::new(),
-            by_peer: Vec::new(),
-            replies: 0,
-            calls: 0,
-            hot: 0,
-            turn: 0,
-            idle: 0,
-            idle_before: 0,
-            patience: 0,
-            neighbours: 0,
-            pollers: 1,
-            processors: host_processors(),
-            sharers: rest::Sharers::new(),
-            place: crowd::Place::take(address.name()),
-            is_shared: false,
-            yields: rest::Yields::default(),
-            waits: rest::Waits::default(),
+            streams: Streams::default(),
+            remotes: Remotes::new(),
+            polls: Polls::default(),
+            company: Company::new(address.name()),
             staging: Box::new([0; EAGER_MAX]),
-            ended: VecDeque::new(),
+            ended: Ended::default(),
             latest_end: LatestEnd::default(),
             rests: false,
             lease: None,
-        };
-        endpoint.set_budget();
-        Ok(endpoint)
+        })
     }
 
     /// What has been refused or found wrong so far.
@@ -299,7 +217,7 @@ impl Endpoint {
     /// Why nothing goes to a remote any more; none while something does, or may.
     // spec: ENV-34
     pub fn reason(&self, remote: RemoteId) -> Option<&EndReason> {
-        match &self.known(remote)?.standing {
+        match self.remotes.known(remote)?.standing() {
             Standing::Ended(why) => Some(why),
             _ => None,
         }
@@ -309,7 +227,7 @@ impl Endpoint {
     /// which memory could not be shared.
     // spec: ENV-38
     pub fn detour(&self, remote: RemoteId) -> Option<&EndReason> {
-        self.known(remote)?.detour.as_ref()
+        self.remotes.known(remote)?.detour()
     }
 
     /// Gets on with everything that is under way, and tells what has ended. Returns whether
@@ -332,12 +250,13 @@ impl Endpoint {
     /// is not calls [`Endpoint::progress_on`].
     #[inline(always)]
     pub fn finds_nothing(&mut self) -> bool {
-        let idle = self.idle.wrapping_add(1);
-        let waits = self.ended.len() | self.streams.len() | self.replies;
-        if idle & self.patience == 0 || waits > 0 || self.has_come(self.hot) != Some(false) {
+        let idle = self.polls.next_idle();
+        let waits = self.ended.len() | self.streams.len() | self.remotes.replies();
+        let hot = self.polls.hot();
+        if self.polls.looks_about(idle) || waits > 0 || self.has_come(hot) != Some(false) {
             return false;
         }
-        self.idle = idle;
+        self.polls.has_found_none(idle);
         // Who looks again at once takes the line from under the hands of whoever is writing it; who
         // waits at each look, and does much else in between, as MPI does, is late.
         if idle & 1 == 0 {
@@ -353,25 +272,27 @@ impl Endpoint {
         // What has ended before what comes now.
         let mut any = !self.ended.is_empty() && self.tell_ended(tell);
         // Here, not in a call: it is what is waited for.
-        let has_come = self.take_all(self.hot, tell);
+        let has_come = self.take_all(self.polls.hot(), tell);
         any |= self.poll_on(has_come, tell);
         if !any && self.port.linked > 0 {
             any = self.look_at_links(tell);
         }
         if any {
-            self.idle_before = self.idle;
-            let finds = self.place.find();
+            self.polls.has_found();
+            let finds = self.company.find();
             if finds.is_multiple_of(FINDS_PER_TURN) {
                 self.look_elsewhere(finds, tell);
             }
         } else {
             self.send_for_lines();
-            self.idle = self.idle.wrapping_add(1);
-            if self.idle.is_multiple_of(POLLS_PER_PAUSE) {
+            let idle = self.polls.next_idle();
+            self.polls.has_found_none(idle);
+            if idle.is_multiple_of(POLLS_PER_PAUSE) {
                 self.pause();
             }
         }
         any |= !self.ended.is_empty() && self.tell_ended(tell);
+        debug_assert!(self.ended.is_empty(), "all ends were told");
         any
     }
 
@@ -388,54 +309,47 @@ impl Endpoint {
         }
     }
 
-    /// Polls in a row that have found nothing.
-    fn empty(&self) -> u32 {
-        self.idle.wrapping_sub(self.idle_before)
-    }
-
     /// Something has changed by which an endpoint decides how often it looks elsewhere than where
     /// something came last.
     // spec: ENV-5
     #[inline(never)]
     fn look_about(&mut self) {
-        let neighbours = self.remotes.iter().filter(|(_, remote)| remote.is_neighbour);
-        let neighbours = neighbours.count();
-        if self.neighbours != neighbours {
-            self.neighbours = neighbours;
-            self.set_budget();
+        let neighbours = self.remotes.neighbours();
+        if self.company.set_neighbours(neighbours) {
+            self.kept.share(neighbours);
         }
         let connections = self.port.connections.iter().flatten().count();
-        self.patience = if connections > 1 {
-            self.patience_of_many(self.hot)
-        } else if self.is_linked(self.hot) {
+        let hot = self.polls.hot();
+        self.polls.set_patience(if connections > 1 {
+            self.patience_of_many(hot)
+        } else if self.is_linked(hot) {
             0
-        } else if self.is_crowded() || self.port.linked > 0 || self.calls > 0 {
+        } else if self.company.is_crowded() || self.port.linked > 0 || self.remotes.calls() > 0 {
             POLLS_PER_PAUSE - 1
         } else {
             POLLS_ALONE - 1
-        };
+        });
     }
 
     /// A remote was connected, or is no more.
     // spec: ENV-5
     #[cold]
     fn count_sharers(&mut self) {
-        let connected = self.remotes.iter().filter(|(_, remote)| remote.peer.is_some());
-        self.sharers.count(connected.filter_map(|(_, remote)| remote.processors.as_deref()));
+        self.company.count_sharers(self.remotes.iter().filter_map(Remote::processors));
     }
 
     /// Something has come from another one than before.
     #[inline]
     fn heat(&mut self, index: usize) {
-        self.hot = index;
-        self.patience = self.patience_of_many(index);
+        self.polls.expect_at(index);
+        self.polls.set_patience(self.patience_of_many(index));
     }
 
     /// With several connections, this one hot. In a crowd all are looked at each time: what is not
     /// seen by this poll waits until all others have run.
     // spec: ENV-5
     fn patience_of_many(&self, hot: usize) -> u32 {
-        if self.is_linked(hot) || self.is_crowded() { 0 } else { POLLS_PER_TURN - 1 }
+        if self.is_linked(hot) || self.company.is_crowded() { 0 } else { POLLS_PER_TURN - 1 }
     }
 
     fn is_linked(&self, index: usize) -> bool {
@@ -445,7 +359,7 @@ impl Endpoint {
 
     #[inline(never)]
     fn tell_ended(&mut self, tell: &mut impl FnMut(End)) -> bool {
-        self.ended.drain(..).for_each(tell);
+        self.ended.tell(tell);
         true
     }
 
@@ -453,7 +367,7 @@ impl Endpoint {
     /// whose turn it is, and sends what has been waiting for room.
     #[inline(never)]
     fn poll(&mut self, tell: &mut impl FnMut(End)) -> bool {
-        let any = self.take_some(self.hot, tell);
+        let any = self.take_some(self.polls.hot(), tell);
         self.poll_on(any, tell)
     }
 
@@ -463,7 +377,7 @@ impl Endpoint {
         if !any && self.port.connections.len() > 1 {
             any = self.take_turns(tell);
         }
-        if !self.streams.is_empty() || self.replies > 0 {
+        if !self.streams.is_empty() || self.remotes.replies() > 0 {
             let mut tell: &mut dyn FnMut(End) = tell;
             any |= self.push_on(&mut tell);
         }
@@ -481,17 +395,20 @@ impl Endpoint {
     /// several: they come as soon as the one that a poll looks at.
     #[inline(always)]
     fn send_for_lines(&self) {
-        if let Some(Some(connection)) = self.port.connections.get(self.hot) {
+        if let Some(Some(connection)) = self.port.connections.get(self.polls.hot()) {
             connection.messages_in.send_for_rest();
         }
     }
 
     #[inline(never)]
     fn take_turns(&mut self, tell: &mut impl FnMut(End)) -> bool {
-        let turns = if self.is_crowded() { TURNS_OF_CROWD } else { TURNS };
+        let turns = if self.company.is_crowded() { TURNS_OF_CROWD } else { TURNS };
         for _ in 0..turns.min(self.port.connections.len()) {
-            let turn = self.next_turn();
-            if turn != self.hot && self.has_come(turn) == Some(true) && self.take_some(turn, tell) {
+            let turn = self.polls.next_turn(self.port.connections.len());
+            if turn != self.polls.hot()
+                && self.has_come(turn) == Some(true)
+                && self.take_some(turn, tell)
+            {
                 self.heat(turn);
                 return true;
             }
@@ -502,18 +419,16 @@ impl Endpoint {
     /// Nothing has come for some polls.
     #[inline(never)]
     fn pause(&mut self) {
-        let between = if self.calls > 0 { POLLS_PER_CALL } else { POLLS_PER_MEETING };
-        if self.idle.is_multiple_of(between) {
-            let (pollers, theirs) = crowd::polls();
-            self.pollers = pollers;
-            if self.sharers.of_threads(theirs) {
+        let between = if self.remotes.calls() > 0 { POLLS_PER_CALL } else { POLLS_PER_MEETING };
+        if self.polls.idle().is_multiple_of(between) {
+            if self.company.poll() {
                 self.look_about();
             }
             self.attend();
         } else if !self.port.died.is_empty() {
             self.mourn();
         }
-        if self.empty() >= POLLS_PER_PAUSE {
+        if self.polls.empty() >= POLLS_PER_PAUSE {
             self.make_way();
         }
     }
@@ -554,13 +469,6 @@ impl Endpoint {
         count > 0
     }
 
-    #[inline]
-    fn next_turn(&mut self) -> usize {
-        let count = self.port.connections.len();
-        self.turn = if self.turn + 1 >= count { 0 } else { self.turn + 1 };
-        self.turn
-    }
-
     /// Peers that have died: everything with them ends.
     // spec: ENV-8, ENV-40
     #[cold]
@@ -569,8 +477,7 @@ impl Endpoint {
             let connection = self.port.connection(peer).ok();
             let (ended, has_left) = connection.map_or((None, false), |it| (it.ended, it.left));
             let loss = connection.and_then(|it| it.control().loss());
-            let known = self.remotes.iter().find(|(_, remote)| remote.peer == Some(peer));
-            if let Some(remote) = known.map(|(_, remote)| remote.id) {
+            if let Some(remote) = self.remotes.connected_at(peer) {
                 let why = match EndReason::of_fault(ended.unwrap_or(Fault::PeerDead), has_left) {
                     EndReason::Died if self.port.sleep.is_lost() => {
                         EndReason::Os { call: "epoll_wait", errno: Errno::BADF }
@@ -580,12 +487,13 @@ impl Endpoint {
                 };
                 self.end_remote(remote, why);
             }
-            self.by_peer.get_mut(peer.index()).and_then(Option::take);
+            self.remotes.cut_off(peer.index());
             let forgotten = self.port.forget(peer);
             debug_assert!(forgotten.is_ok(), "it was connected");
+            debug_assert!(self.remotes.connected_at(peer).is_none(), "its remote has ended");
         }
         // The next caller, who may be here before anything else is done, is let in.
-        if self.is_full {
+        if self.remotes.is_full() {
             self.look_for_room();
         }
     }
@@ -593,7 +501,7 @@ impl Endpoint {
     /// Everything that is under way with a remote ends.
     fn end_remote(&mut self, remote: RemoteId, reason: EndReason) {
         // What it sent before it went can still be received.
-        if let Some(peer) = self.remotes.get(remote.index()).and_then(|remote| remote.peer) {
+        if let Some(peer) = self.remotes.get(remote).and_then(Remote::peer) {
             // One that goes on writing does not make it take longer.
             for _ in 0..LANE_LINES_MAX {
                 if !self.take_last(peer.index()) {
@@ -602,7 +510,7 @@ impl Endpoint {
             }
         }
         // Who is shut out hangs up: that is not why.
-        let shut_out = self.remotes.get_mut(remote.index()).and_then(|it| it.shut_out.clone());
+        let shut_out = self.remotes.get(remote).and_then(Remote::shut_out_for).cloned();
         let reason = match reason.fault() {
             Fault::PeerDead | Fault::NoMemory => shut_out.unwrap_or(reason),
             _ => reason,
@@ -615,16 +523,11 @@ impl Endpoint {
         self.end_receives(remote, why);
         self.drop_replies(remote);
         tell!(INFO, "endpoint {} of {}: {reason}", remote.index(), self.address.socket_name());
-        let since = self.next_serial();
-        if let Some(known) = self.remotes.get_mut(remote.index()) {
-            known.since = since;
-            self.curbed -= usize::from(std::mem::take(&mut known.is_curbed));
-            (known.peer, known.open) = (None, None);
-            (known.ring_in, known.ring_out, known.process) = (None, None, None);
-            (known.closed, known.called) = (None, None);
-            known.standing = Standing::Ended(reason);
+        if self.remotes.end(remote, reason) {
             self.count_sharers();
             self.end_touched(remote);
+            debug_assert!(self.has_ended_all(remote), "nothing is under way with it");
+            debug_assert!(self.remotes.way(remote).is_none(), "nothing goes to it any more");
         }
     }
 }

@@ -20,6 +20,8 @@ pub struct RemoteId(NonZeroU64);
 impl RemoteId {
     /// The remote of this serial number, which is not 0, at a place.
     pub(super) fn new(serial: u64, place: usize) -> Self {
+        debug_assert!(place < REMOTES_MAX, "a number has its place");
+        debug_assert!(serial < 1 << (u64::BITS - PLACE_BITS), "serial numbers do not come again");
         let number = NonZeroU64::new(serial << PLACE_BITS | place as u64);
         Self(number.expect("serial numbers are counted from 1"))
     }
@@ -64,6 +66,12 @@ impl RemoteNames {
         if names.len() <= remote.index() {
             names.resize(remote.index() + 1, None);
         }
+        let known = names[remote.index()];
+        debug_assert!(known.is_none_or(|(it, _)| it == remote), "a place has one number");
+        debug_assert!(
+            known.is_some() != name.is_some(),
+            "it is learned of once, and forgotten once"
+        );
         names[remote.index()] = name.map(|name| (remote, name));
     }
 }

@@ -27,6 +27,7 @@ impl Origin {
     #[inline(always)]
     pub(super) fn received(&self, (offset, placed): (u64, u64), released: bool) -> Received {
         let Self { source, envelope: Envelope { tag, data }, len, .. } = *self;
+        debug_assert!(placed <= len, "no more is there than was sent");
         Received { source: Some(source), tag, data, len, placed, offset, released }
     }
 }

@@ -24,6 +24,7 @@ pub(super) enum PartPlace {
 /// what is touched most has eight.
 #[inline(always)]
 pub(super) fn zeros(len: usize) -> ArrayVec<u8, EAGER_MAX> {
+    debug_assert!(len <= EAGER_MAX, "no record is longer");
     static ZEROS: [u8; EAGER_MAX] = [0; EAGER_MAX];
     let mut bytes = ArrayVec::new();
     bytes.try_extend_from_slice(&ZEROS[..len]).expect("as many as there is room for");
@@ -37,6 +38,7 @@ pub(super) fn copy_part(
     (lane, ring): (&LaneReceiver, Option<&mut RingReceiver>),
     place: PartPlace,
 ) -> Result<(), Malformed> {
+    debug_assert!(at + len <= into.len(), "there is room for it");
     let piece = into.piece_mut(at, len);
     match place {
         PartPlace::Ring(place) if piece.len() == len => {

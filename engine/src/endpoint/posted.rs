@@ -7,7 +7,7 @@ use super::{Endpoint, RemoteId};
 use crate::error::{Fault, PostError};
 use crate::mem::span::Spans;
 use ayre_proto::envelope::Record;
-use ayre_proto::matching::{Matcher, Message, MessageId, Pattern, Place, Post, PostMulti, Removed};
+use ayre_proto::matching::{Message, MessageId, Pattern, Place, Post, PostMulti};
 
 /// A receive to be posted.
 #[derive(Clone, Debug)]
@@ -45,26 +45,22 @@ impl Endpoint {
     #[inline(always)]
     pub fn receive(&mut self, receive: Receive) -> Result<(), PostError> {
         let Receive { source, tag, into, context, many } = receive;
-        if source.is_some_and(|source| !self.knows(source)) {
+        if source.is_some_and(|source| !self.remotes.knows(source)) {
             return Err(Fault::ForeignHandle.into());
         }
-        let is_tagged = tag.is_some();
-        let (pattern, capacity) = (pattern(source, tag), into.len() as u64);
-        let handle = self.receives.vacant_key() as u64;
-        let posted = ayre_proto::matching::Receive { pattern, capacity, handle };
-        let incoming = Incoming { into, context, id: None, is_tagged, released: false, coming: 0 };
+        let pattern = pattern(source, tag);
+        let incoming = Incoming::new(into, context, tag.is_some());
         if let Some(least) = many {
-            return self.receive_many((posted, least), incoming);
+            return self.receive_many((pattern, least), incoming);
         }
-        match self.matcher(is_tagged).post(posted) {
-            Post::Busy => self.receive_grown(posted, incoming),
+        match self.receives.post(pattern, &incoming) {
+            Post::Busy => self.receive_grown(pattern, incoming),
             Post::Posted(id) => {
-                let key = self.receives.insert(Incoming { id: Some(id), ..incoming });
-                self.labels.note(&self.receives, key);
+                self.receives.wait(incoming.waiting(id));
                 Ok(())
             }
             Post::Matched(message) => {
-                self.receive_here(Incoming { released: true, ..incoming }, &message);
+                self.receive_here(incoming.taken(), &message);
                 Ok(())
             }
         }
@@ -72,15 +68,10 @@ impl Endpoint {
 
     /// A receive for which there is no room yet.
     #[cold]
-    fn receive_grown(
-        &mut self,
-        posted: ayre_proto::matching::Receive,
-        incoming: Incoming,
-    ) -> Result<(), PostError> {
-        self.grow_receives(incoming.is_tagged)?;
-        if let Post::Posted(id) = self.matcher(incoming.is_tagged).post(posted) {
-            let key = self.receives.insert(Incoming { id: Some(id), ..incoming });
-            self.labels.note(&self.receives, key);
+    fn receive_grown(&mut self, pattern: Pattern, incoming: Incoming) -> Result<(), PostError> {
+        self.grow_receives(incoming.is_tagged())?;
+        if let Post::Posted(id) = self.receives.post(pattern, &incoming) {
+            self.receives.wait(incoming.waiting(id));
         }
         Ok(())
     }
@@ -88,7 +79,7 @@ impl Endpoint {
     /// A receive whose message has come before it.
     #[inline(never)]
     fn receive_here(&mut self, incoming: Incoming, message: &Message) {
-        let len = message.len.min(incoming.into.len() as u64);
+        let len = message.len.min(incoming.len());
         let key = self.receives.insert(incoming);
         self.fill(key, (message, (0, len)));
     }
@@ -96,26 +87,24 @@ impl Endpoint {
     #[cold]
     fn receive_many(
         &mut self,
-        (posted, least): (ayre_proto::matching::Receive, u64),
+        (pattern, least): (Pattern, u64),
         incoming: Incoming,
     ) -> Result<(), PostError> {
-        if incoming.into.whole().is_none() {
+        if !incoming.is_whole() {
             return Err(Fault::Malformed.into());
         }
-        let (mut taken, is_tagged) = (Vec::new(), incoming.is_tagged);
-        let (id, released) = loop {
+        let mut taken = Vec::new();
+        let key = loop {
             let take = |message: Message, place: Place| taken.push((message, place));
-            match self.matcher(is_tagged).post_multi(posted, least, take) {
-                PostMulti::Busy => self.grow_receives(is_tagged)?,
-                PostMulti::Posted(id) => break (Some(id), false),
-                PostMulti::Released => break (None, true),
+            match self.receives.post_multi((pattern, least), &incoming, take) {
+                PostMulti::Busy => self.grow_receives(incoming.is_tagged())?,
+                PostMulti::Posted(id) => break self.receives.wait(incoming.waiting(id)),
+                PostMulti::Released => break self.receives.insert(incoming.taken()),
             }
         };
-        let key = self.receives.insert(Incoming { id, released, ..incoming });
-        self.labels.note(&self.receives, key);
-        self.receives[key].coming = taken.len();
+        self.receives[key].expect(taken.len());
         for (message, place) in taken {
-            self.receives[key].coming -= 1;
+            self.receives[key].arrived();
             self.fill(key, (&message, (place.offset, place.len)));
         }
         Ok(())
@@ -124,11 +113,13 @@ impl Endpoint {
     /// Puts a message that waited into a receive.
     fn fill(&mut self, key: usize, (message, (offset, len)): (&Message, (u64, u64))) {
         let Body { origin, place } = self.unkeep(message);
-        self.receives[key].coming += 1;
+        self.receives[key].expect(1);
         match place {
             BodyPlace::Here(bytes) => {
+                debug_assert!(len <= bytes.len() as u64, "no more is put there than has come");
                 let incoming = &mut self.receives[key];
-                incoming.into.write(offset as usize, &bytes[..len as usize]);
+                debug_assert!(offset + len <= incoming.len(), "a message goes into its memory");
+                incoming.memory().write(offset as usize, &bytes[..len as usize]);
                 let end = self.arrived((key, offset, len), &origin);
                 self.end_later(end);
             }
@@ -141,19 +132,17 @@ impl Endpoint {
     /// The oldest message that such a receive would take, if one has come; it stays.
     // spec: ENV-7
     pub fn find(&mut self, source: Option<RemoteId>, tag: Option<(u64, u64)>) -> Option<Found> {
-        if source.is_some_and(|source| self.known(source).is_none()) {
+        if source.is_some_and(|source| self.remotes.known(source).is_none()) {
             return None;
         }
-        let pattern = pattern(source, tag);
-        let (id, message) = self.matcher(tag.is_some()).peek(pattern)?;
-        let origin = &self.bodies[message.handle as usize].origin;
+        let (id, origin) = self.receives.peek(tag.is_some(), pattern(source, tag))?;
         Some(Found { id, message: origin.received((0, 0), false) })
     }
 
     /// Keeps a message that was found for [`Endpoint::receive_found`] and [`Endpoint::discard`].
     /// False where it is gone.
     pub fn set_aside(&mut self, is_tagged: bool, id: MessageId) -> bool {
-        self.matcher(is_tagged).set_aside(id)
+        self.receives.set_aside(is_tagged, id)
     }
 
     /// Receives a message that was found.
@@ -166,23 +155,16 @@ impl Endpoint {
         id: MessageId,
         (into, context): (Spans, Context),
     ) -> Result<(), PostError> {
-        let message = self.matcher(is_tagged).take(id).ok_or(Fault::StaleKey)?;
+        let message = self.receives.take(is_tagged, id).ok_or(Fault::StaleKey)?;
         let len = message.len.min(into.len() as u64);
-        let key = self.receives.insert(Incoming {
-            into,
-            context,
-            id: None,
-            is_tagged,
-            released: true,
-            coming: 0,
-        });
+        let key = self.receives.insert(Incoming::new(into, context, is_tagged).taken());
         self.fill(key, (&message, (0, len)));
         Ok(())
     }
 
     /// Throws a message away that was found. False where it is gone.
     pub fn discard(&mut self, is_tagged: bool, id: MessageId) -> bool {
-        let Some(message) = self.matcher(is_tagged).take(id) else { return false };
+        let Some(message) = self.receives.take(is_tagged, id) else { return false };
         let Body { origin, place } = self.unkeep(&message);
         let refused = match place {
             BodyPlace::There(there) => Some(Record::Go { id: there.id, to: u64::MAX, len: 0 }),
@@ -215,20 +197,8 @@ impl Endpoint {
     }
 
     fn take_back(&mut self, label: u64) -> Option<End> {
-        let (key, id) = self.labels.find(&self.receives, label)?;
-        self.matcher(self.receives[key].is_tagged).cancel(id)?;
-        let incoming = &mut self.receives[key];
-        (incoming.id, incoming.released) = (None, true);
-        let context = incoming.context;
-        if incoming.coming == 0 {
-            self.receives.free(key);
-        }
+        let context = self.receives.cancel(label)?;
         Some(End { context, what: What::Cancelled, result: Ok(()) })
-    }
-
-    #[inline(always)]
-    pub(super) fn matcher(&mut self, is_tagged: bool) -> &mut Matcher {
-        if is_tagged { &mut self.tagged } else { &mut self.plain }
     }
 
     /// A message is in its receive's memory.
@@ -238,8 +208,8 @@ impl Endpoint {
         origin: &Origin,
     ) -> End {
         let incoming = &mut self.receives[key];
-        incoming.coming -= 1;
-        let (context, is_last) = (incoming.context, incoming.released && incoming.coming == 0);
+        incoming.arrived();
+        let (context, is_last) = (incoming.context(), incoming.is_over());
         if is_last {
             self.receives.free(key);
         }
@@ -254,36 +224,19 @@ impl Endpoint {
     /// another one next.
     // spec: ENV-16
     pub(super) fn drop_messages(&mut self, from: RemoteId) {
-        let pattern = Pattern { source: Some(from.source()), tag: 0, ignore: u64::MAX };
-        let Self { tagged, plain, bodies, budget, .. } = self;
-        for matcher in [tagged, plain] {
-            let aside = matcher.aside().filter(|(_, message)| message.source == pattern.source);
-            let mut names: Vec<_> = aside.map(|(id, _)| id).collect();
-            while let Some(id) = names.pop().or_else(|| Some(matcher.peek(pattern)?.0)) {
-                let message = matcher.take(id).expect("it was found just now");
-                budget.give_back(from.source(), bodies.remove(message.handle as usize).cost());
-            }
-        }
+        let Self { receives, kept, .. } = self;
+        receives.drop_messages(from.source(), |bytes| kept.give_back(from, bytes));
     }
 
     /// Nothing more comes from a remote.
     pub(super) fn end_receives(&mut self, from: RemoteId, why: Fault) {
         self.end_transfers(from, why);
-        let Self { tagged, plain, receives, bodies, budget, ended, .. } = self;
-        for matcher in [tagged, plain] {
-            matcher.remove(from.source(), |removed| match removed {
-                Removed::Message { handle, .. } => {
-                    budget.give_back(from.source(), bodies.remove(handle as usize).cost());
-                }
-                Removed::Receive { handle, .. } => {
-                    let context = receives[handle as usize].context;
-                    receives.free(handle as usize);
-                    let received = Received { released: true, ..Received::default() };
-                    let what = What::Received(received);
-                    ended.push_back(End { context, what, result: Err(why) });
-                }
-            });
-        }
+        let Self { receives, kept, ended, .. } = self;
+        let give_back = |bytes| kept.give_back(from, bytes);
+        receives.end_source(from.source(), give_back, |context| {
+            let what = What::Received(Received { released: true, ..Received::default() });
+            ended.push(End { context, what, result: Err(why) });
+        });
     }
 }
 

@@ -4,7 +4,7 @@ use super::incoming::{Body, BodyPlace};
 use super::origin::{Origin, There};
 use super::parts::{PartPlace, copy_part};
 use super::streams::Stream;
-use super::touch::key_of;
+use super::touching::key_of;
 use super::transfers::Transfer;
 use super::{Endpoint, RemoteId};
 use crate::error::Fault;
@@ -59,7 +59,7 @@ impl Endpoint {
         is_further: bool,
         tell: &mut impl FnMut(End),
     ) -> Option<bool> {
-        let Self { port, by_peer, bodies, receives, tagged, plain, .. } = self;
+        let Self { port, remotes, receives, .. } = self;
         let Some(Some(connection)) = port.connections.get_mut(index) else { return Some(false) };
         let (lane, kind) = (&mut connection.messages_in, Kind::GatedMessage);
         let found = if SEVERAL { lane.peek_long(kind) } else { lane.peek_short(kind) };
@@ -85,10 +85,9 @@ impl Endpoint {
         if connection.served.load(Ordering::Acquire) < posted {
             return None;
         }
-        let source = by_peer.get(index).copied().flatten()?;
+        let source = remotes.of_peer(index)?;
         let origin = Origin { source, envelope, len: len as u64, answer: None };
-        let matcher = if envelope.tag.is_some() { tagged } else { plain };
-        let place = match matcher.arrive(origin.message(bodies.vacant_key(), true)) {
+        let place = match receives.arrive(&origin, true) {
             Arrive::Matched(place) => place,
             Arrive::Unexpected(_) => {
                 // A copy that is made here: nothing is stored for it above.
@@ -101,20 +100,20 @@ impl Endpoint {
         };
         let (key, Place { offset, len, released, .. }) = (place.handle as usize, place);
         let incoming = &mut receives[key];
-        incoming.released |= released;
-        match incoming.into.first_mut(offset as usize, len as usize) {
+        incoming.release(released);
+        match incoming.memory().first_mut(offset as usize, len as usize) {
             Some(piece) if SEVERAL => lane.copy(1 + SHORT_WORDS, piece),
             Some(piece) => lane.copy_short(1 + SHORT_WORDS, piece),
-            None => take_apart(lane, &mut incoming.into, (offset, len)),
+            None => take_apart(lane, incoming.memory(), (offset, len)),
         }
         if SEVERAL {
             lane.consume_len(size);
             // Each poll is a whole one for some time, and sends for the lines of the next one.
-            self.patience = 0;
+            self.polls.look_about();
         } else {
             lane.consume_short();
         }
-        let (context, is_last) = (incoming.context, incoming.released && incoming.coming == 0);
+        let (context, is_last) = (incoming.context(), incoming.is_over());
         if is_last {
             receives.free(key);
         }
@@ -184,7 +183,7 @@ impl Endpoint {
     // spec: ENV-17
     #[cold]
     pub(super) fn malformed(&mut self, index: usize) -> bool {
-        let known = self.by_peer.get_mut(index).and_then(Option::take);
+        let known = self.remotes.cut_off(index);
         if let (Some(_), Some(Some(connection))) = (known, self.port.connections.get(index)) {
             let peer = connection.peer;
             self.port.count_malformed();
@@ -202,7 +201,7 @@ impl Endpoint {
         status: &Status,
         tell: &mut impl FnMut(End),
     ) -> Result<Taken, Malformed> {
-        let source = self.by_peer.get(index).copied().flatten().ok_or(Malformed)?;
+        let source = self.remotes.of_peer(index).ok_or(Malformed)?;
         let Some(Some(connection)) = self.port.connections.get(index) else {
             return Err(Malformed);
         };
@@ -238,7 +237,7 @@ impl Endpoint {
                 None => self.on_done(source, id, tell),
             })?,
             Record::Ahead { longest } => {
-                self.remotes[source.index()].ahead.limit(longest);
+                self.remotes[source].ahead().limit(longest);
                 Taken::Yes
             }
             Record::Refused { id: ALL, .. } => {
@@ -277,18 +276,16 @@ impl Endpoint {
     }
 
     fn arrive(&mut self, origin: &Origin, whole: bool) -> Arrive {
-        let message = origin.message(self.bodies.vacant_key(), whole);
-        let is_tagged = origin.envelope.tag.is_some();
-        let mut arrived = self.matcher(is_tagged).arrive(message);
+        let mut arrived = self.receives.arrive(origin, whole);
         if let Arrive::Busy = arrived {
-            if self.grow_messages(is_tagged) {
-                arrived = self.matcher(is_tagged).arrive(message);
+            if self.receives.grow_messages(origin.envelope.tag.is_some()) {
+                arrived = self.receives.arrive(origin, whole);
             } else {
                 self.shut_out(origin.source);
             }
         }
         if let Arrive::Matched(Place { handle, released: true, .. }) = arrived {
-            self.receives[handle as usize].released = true;
+            self.receives[handle as usize].release(true);
         }
         arrived
     }
@@ -308,14 +305,14 @@ impl Endpoint {
                 let Self { port, receives, staging, .. } = self;
                 let lane = &port.connections[index].as_ref().expect("it was looked at").messages_in;
                 let incoming = &mut receives[key];
-                incoming.coming += 1;
-                let piece = incoming.into.piece_mut(offset as usize, len as usize);
+                incoming.expect(1);
+                let piece = incoming.memory().piece_mut(offset as usize, len as usize);
                 if piece.len() as u64 == len {
                     lane.copy(skip, piece);
                 } else {
                     let bytes = staging.get_mut(..len as usize).ok_or(Malformed)?;
                     lane.copy(skip, bytes);
-                    incoming.into.write(offset as usize, bytes);
+                    incoming.memory().write(offset as usize, bytes);
                 }
                 tell(self.arrived((key, offset, len), origin));
             }
@@ -332,30 +329,30 @@ impl Endpoint {
         origin: &Origin,
         tell: &mut impl FnMut(End),
     ) -> Result<Taken, Malformed> {
-        let source = origin.source.index();
+        let source = origin.source;
         let whole = usize::try_from(origin.len).map_err(|_| Malformed)?;
-        let ring = self.remotes[source].ring_in.as_ref().ok_or(Malformed)?;
+        let ring = self.remotes[source].ring_in().ok_or(Malformed)?;
         ring.check(place, whole)?;
         match self.arrive(origin, true) {
             Arrive::Matched(Place { handle, offset, len, .. }) => {
                 let key = handle as usize;
                 let Self { remotes, receives, .. } = self;
-                let ring = remotes[source].ring_in.as_mut().ok_or(Malformed)?;
+                let ring = remotes[source].ring_in().ok_or(Malformed)?;
                 let incoming = &mut receives[key];
-                incoming.coming += 1;
-                let piece = incoming.into.piece_mut(offset as usize, len as usize);
+                incoming.expect(1);
+                let piece = incoming.memory().piece_mut(offset as usize, len as usize);
                 if piece.len() as u64 == len {
                     ring.take(place, whole, piece)?;
                 } else {
                     let mut bytes = vec![0; len as usize];
                     ring.take(place, whole, &mut bytes)?;
-                    incoming.into.write(offset as usize, &bytes);
+                    incoming.memory().write(offset as usize, &bytes);
                 }
                 tell(self.arrived((key, offset, len), origin));
             }
             Arrive::Unexpected(_) => {
                 let mut bytes = vec![0; whole].into_boxed_slice();
-                let ring = self.remotes[source].ring_in.as_mut().ok_or(Malformed)?;
+                let ring = self.remotes[source].ring_in().ok_or(Malformed)?;
                 ring.take(place, whole, &mut bytes)?;
                 self.keep(Body { origin: *origin, place: BodyPlace::Here(bytes) });
             }
@@ -369,7 +366,7 @@ impl Endpoint {
         match self.arrive(origin, false) {
             Arrive::Matched(Place { handle, offset, len, .. }) => {
                 let receive = handle as usize;
-                self.receives[receive].coming += 1;
+                self.receives[receive].expect(1);
                 self.want(Transfer::new((receive, offset, len), origin, there));
             }
             Arrive::Unexpected(_) => {
@@ -383,16 +380,16 @@ impl Endpoint {
 
     /// Gets a message from its sender.
     pub(super) fn want(&mut self, mut transfer: Transfer) {
-        if transfer.len == 0 {
+        if transfer.len() == 0 {
             let end = self.has_all(&transfer);
             return self.end_later(end);
         }
         self.choose(&mut transfer);
-        let by = transfer.by;
+        let by = transfer.by();
         let to = self.transfers.insert(transfer);
         match by {
             Method::Kernel => {
-                self.streams.push_back(Stream::Fetch(to));
+                self.streams.push(Stream::Fetch(to));
                 self.stir();
             }
             _ => self.ask_for(to),
@@ -401,23 +398,24 @@ impl Endpoint {
 
     /// The next poll tells it.
     pub(super) fn end_later(&mut self, end: End) {
-        self.ended.push_back(end);
+        self.ended.push(end);
         self.stir();
     }
 
     /// Asks a message's sender for it.
     pub(super) fn ask_for(&mut self, to: usize) {
-        let Transfer { origin, there, len, .. } = &self.transfers[to];
-        let go = Record::Go { id: there.id, to: to as u64, len: *len };
-        self.reply(origin.source, go);
+        let Some(transfer) = self.transfers.get(to) else { return };
+        let go = Record::Go { id: transfer.there().id, to: to as u64, len: transfer.len() };
+        self.reply(transfer.origin().source, go);
     }
 
     /// Nothing of a message is to be sent, for all is here that is wanted.
     // spec: ENV-18
     pub(super) fn has_all(&mut self, transfer: &Transfer) -> End {
-        let Transfer { receive, origin, offset, len, there, .. } = transfer;
-        self.reply(origin.source, Record::Go { id: there.id, to: u64::MAX, len: 0 });
-        self.arrived((*receive, *offset, *len), origin)
+        let origin = transfer.origin();
+        let go = Record::Go { id: transfer.there().id, to: u64::MAX, len: 0 };
+        self.reply(origin.source, go);
+        self.arrived(transfer.place(), origin)
     }
 
     /// The next part of a message that is wanted, or of what was asked of a window.
@@ -434,50 +432,38 @@ impl Endpoint {
         }
         let Self { port, transfers, receives, remotes, .. } = self;
         let transfer = transfers.get_mut(to as usize).ok_or(Malformed)?;
-        let fits = len > 0 && len <= transfer.len - transfer.got;
+        let fits = len > 0 && len <= transfer.left();
         // Of what is read where it lies, nothing was asked for.
-        let is_due = transfer.origin.source == source && transfer.by == Method::Pipeline;
-        if !is_due || !fits {
+        if !transfer.is_asked_of(source) || !fits {
             return Err(Malformed);
         }
-        let into = &mut receives[transfer.receive].into;
-        let at = (transfer.offset + transfer.got) as usize;
+        let into = receives[transfer.receive()].memory();
+        let at = transfer.at();
         let lane = &port.connections[index].as_ref().ok_or(Malformed)?.messages_in;
-        let ring = remotes[source.index()].ring_in.as_mut();
+        let ring = remotes[source].ring_in();
         copy_part((into, at), len as usize, (lane, ring), place)?;
-        transfer.got += len;
-        if transfer.got == transfer.len {
-            let transfer = transfers.remove(to as usize);
-            self.note(&transfer);
-            let Transfer { receive, origin, offset, len, .. } = transfer;
-            tell(self.arrived((receive, offset, len), &origin));
+        if transfer.take(len) {
+            let transfer = transfers.finish(to as usize);
+            tell(self.arrived(transfer.place(), transfer.origin()));
         }
         Ok(Taken::Yes)
     }
 
     /// What was coming from a remote comes no more.
     pub(super) fn end_transfers(&mut self, from: RemoteId, why: Fault) {
-        let Self { transfers, receives, ended, streams, trials, .. } = self;
-        transfers.retain(|_, transfer| {
-            let stays = transfer.origin.source != from;
-            if !stays {
-                transfer.since.iter().for_each(|_| trials.drop_one(transfer.len));
-                let incoming = &mut receives[transfer.receive];
-                incoming.coming -= 1;
-                let released = incoming.released && incoming.coming == 0;
-                let received = transfer.origin.received((transfer.offset, transfer.got), released);
-                let (context, what) = (incoming.context, What::Received(received));
-                ended.push_back(End { context, what, result: Err(why) });
-                if released {
-                    receives.free(transfer.receive);
-                }
+        let Self { transfers, receives, ended, streams, .. } = self;
+        transfers.end(from, |transfer| {
+            let incoming = &mut receives[transfer.receive()];
+            incoming.arrived();
+            let released = incoming.is_over();
+            let received = transfer.origin().received(transfer.here(), released);
+            let (context, what) = (incoming.context(), What::Received(received));
+            ended.push(End { context, what, result: Err(why) });
+            if released {
+                receives.free(transfer.receive());
             }
-            stays
         });
-        streams.retain(|stream| match stream {
-            Stream::Fetch(key) => transfers.contains(*key),
-            _ => true,
-        });
+        streams.keep_fetches(|key| transfers.contains(key));
     }
 }
 

@@ -1,31 +1,17 @@
 //! Room for remotes: which of them make room for others.
-use super::ends::What;
-use super::remote::{Remote, Standing};
-use super::{Endpoint, REMOTES_MAX, RemoteId, RemoteNames};
+use super::{Endpoint, RemoteId, RemoteNames};
 use crate::error::SetupError;
 
 impl Endpoint {
     /// See [`RemoteNames`].
     pub fn remote_names(&self) -> RemoteNames {
-        self.names.clone()
+        self.remotes.names().clone()
     }
 
     /// Whether a number names a remote, and is not stale.
     #[inline(always)]
     pub fn knows(&self, remote: RemoteId) -> bool {
-        self.numbers[remote.index() % REMOTES_MAX] == Some(remote)
-    }
-
-    /// The remote with this handle; none if the handle is stale.
-    #[inline]
-    pub(super) fn known(&self, remote: RemoteId) -> Option<&Remote> {
-        self.remotes.get(remote.index()).filter(|known| known.id == remote)
-    }
-
-    /// A serial number that was not given yet: later ones are greater.
-    pub(super) fn next_serial(&mut self) -> u64 {
-        self.serial += 1;
-        self.serial
+        self.remotes.knows(remote)
     }
 
     /// Has a remote make room for one more where that is needed.
@@ -35,16 +21,17 @@ impl Endpoint {
     /// sent what was not received yet.
     // spec: ENV-40
     pub(super) fn make_place(&mut self) -> Result<(), SetupError> {
-        if self.remotes.len() < self.places {
+        if self.remotes.len() < self.remotes.places() {
             return Ok(());
         }
         let gone = self.dispensable().ok_or_else(|| {
-            let most = self.places;
+            let most = self.remotes.places();
             SetupError::exhausted(format!(
                 "endpoint number; an endpoint has connections with {most} others at most"
             ))
         })?;
         self.forget(gone);
+        debug_assert!(self.remotes.len() < self.remotes.places(), "it has made room");
         Ok(())
     }
 
@@ -52,12 +39,13 @@ impl Endpoint {
     // spec: ENV-40
     pub(super) fn look_for_room(&mut self) {
         // A peer of each remote but the endpoint itself, and one for itself.
-        let is_full = self.remotes.len() + 1 >= self.places
-            && (self.remotes.len() >= self.places && self.dispensable().is_none()
+        let (count, places) = (self.remotes.len(), self.remotes.places());
+        let is_full = count + 1 >= places
+            && (count >= places && self.dispensable().is_none()
                 || self.port.free_number().is_err());
-        if is_full != self.is_full {
-            self.is_full = is_full;
-            self.port.let_in_only(is_full.then(|| Box::new(self.names.clone()) as _));
+        if self.remotes.set_full(is_full) {
+            let names = || Box::new(self.remotes.names().clone()) as _;
+            self.port.let_in_only(is_full.then(names));
         }
     }
 
@@ -65,19 +53,9 @@ impl Endpoint {
     /// nobody has called, the one that was learned of first. None of which something was not
     /// received yet, or is waited for.
     fn dispensable(&self) -> Option<RemoteId> {
-        let is_idle = |place: usize| self.budget.of(place as u32) == 0;
-        let mut idle: Vec<_> = self
-            .remotes
-            .iter()
-            .filter_map(|(place, remote)| {
-                match remote.standing {
-                    Standing::Ended(_) => Some((false, remote.since, remote.id)),
-                    Standing::Strangers => Some((true, remote.since, remote.id)),
-                    _ => None,
-                }
-                .filter(|_| is_idle(place))
-            })
-            .collect();
+        let is_idle = |remote: RemoteId| self.kept.of(remote) == 0;
+        let mut idle: Vec<_> =
+            self.remotes.unused().filter(|(.., remote)| is_idle(*remote)).collect();
         if idle.is_empty() {
             return None;
         }
@@ -88,14 +66,9 @@ impl Endpoint {
 
     /// By place, the remotes from which something is waited for, or is to be told yet.
     fn awaited(&self) -> Vec<bool> {
-        let mut awaited = vec![false; self.places];
-        let receives = [&self.tagged, &self.plain].into_iter().flat_map(|it| it.awaited());
-        let told = self.ended.iter().filter_map(|end| match end.what {
-            What::Received(received) => received.source,
-            What::Touched(touched) => Some(touched.source),
-            _ => None,
-        });
-        let places = receives.map(|source| source as usize).chain(told.map(RemoteId::index));
+        let mut awaited = vec![false; self.remotes.places()];
+        let told = self.ended.sources().map(RemoteId::index);
+        let places = self.receives.awaited().map(|source| source as usize).chain(told);
         places.for_each(|place| awaited[place] = true);
         awaited
     }
@@ -137,7 +110,7 @@ mod tests {
     /// One that knows three others at most.
     fn narrow(options: &EndpointOptions) -> Endpoint {
         let mut endpoint = open(options);
-        endpoint.places = 3;
+        endpoint.remotes.narrow(3);
         endpoint
     }
 
@@ -170,7 +143,7 @@ mod tests {
         assert_eq!(send([&mut client, server], to), Ok(()));
         let (name, mut source) = (client.address().name(), None);
         until([server, &mut client], |[server, _]| {
-            source = server.by_name.get(&name).copied();
+            source = server.remotes.named(&name);
             source.is_some_and(|it| server.find(Some(it), Some((1, 0))).is_some())
         });
         (client, source.unwrap())
@@ -210,14 +183,14 @@ mod tests {
             }
             let (_client, living) = client(&mut server, &options);
             let stale = first.unwrap();
-            assert!(server.remotes.iter().any(|(place, _)| place == stale.index()), "it is used");
+            assert!(server.remotes.iter().any(|it| it.id().index() == stale.index()), "it is used");
             let foreign = PostError::Fault(Fault::ForeignHandle);
             assert_eq!(server.send(stale, &message()), Err(foreign));
             assert_eq!(server.receive(receive(Some(stale))), Err(foreign));
             assert!(server.find(Some(stale), Some((1, 0))).is_none());
             assert_eq!((server.reason(stale), server.remote_names().of(stale)), (None, None));
             assert!(!server.forget(stale));
-            assert!(server.known(living).is_some(), "nobody else was forgotten");
+            assert!(server.remotes.known(living).is_some(), "nobody else was forgotten");
         }
     }
 
@@ -235,14 +208,17 @@ mod tests {
         let never_called = server.remote(&called).unwrap();
         for _ in 0..3 {
             let next = server.remote(&open(&options).address()).unwrap();
-            let known = [unreceived, awaited, next].map(|it| server.known(it).is_some());
+            let known = [unreceived, awaited, next].map(|it| server.remotes.known(it).is_some());
             assert_eq!(known, [true; 3]);
         }
-        assert!(server.known(never_called).is_none(), "it makes room");
+        assert!(server.remotes.known(never_called).is_none(), "it makes room");
         take_all(&mut server);
         server.remote(&open(&options).address()).unwrap();
-        assert!(server.known(unreceived).is_none(), "who has gone goes before who was not called");
-        assert!(server.known(awaited).is_some());
+        assert!(
+            server.remotes.known(unreceived).is_none(),
+            "who has gone goes before who was not called"
+        );
+        assert!(server.remotes.known(awaited).is_some());
     }
 
     // spec: ENV-40, LIFE-27

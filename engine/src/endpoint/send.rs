@@ -1,9 +1,12 @@
 //! Messages on their way out.
+use super::departing::Departing;
 use super::ends::{Context, End, What};
 use super::ledger::Entry;
 use super::parts::{PART_MAX, SHORT_MAX};
+use super::remotes::Remote;
+use super::replies::cost;
 use super::streams::Stream;
-use super::{Endpoint, Remote, RemoteId};
+use super::{Endpoint, RemoteId};
 use crate::error::{Fault, PostError};
 use crate::mem::page::Sleeper;
 use crate::mem::span::Spans;
@@ -42,33 +45,6 @@ pub enum Sent {
     Gone,
     /// Its end will be told; until then its memory is needed.
     UnderWay,
-}
-
-/// A message whose end is still to come.
-#[derive(Debug)]
-pub(super) struct Departing {
-    to: RemoteId,
-    bytes: Spans,
-    context: Context,
-    answered: bool,
-    stage: Stage,
-}
-
-impl Entry for Departing {
-    #[inline]
-    fn to(&self) -> RemoteId {
-        self.to
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// It waits for its receive.
-    Asked,
-    /// So much of what is wanted has gone.
-    Wanted { to: u64, at: usize, len: usize },
-    /// All of it has gone.
-    Gone,
 }
 
 impl Endpoint {
@@ -110,7 +86,7 @@ impl Endpoint {
         (tag, data): (Option<u64>, Option<u64>),
         bytes: &Spans,
     ) -> Option<Result<(), PostError>> {
-        let peer = self.remotes.get(to.index()).and_then(|known| known.way(to))?;
+        let peer = self.remotes.way(to)?;
         let bytes = bytes.whole().filter(|bytes| bytes.len() <= SHORT_MAX)?;
         let (tag, [a, b]) = Envelope { tag, data }.short();
         Some(self.push(peer, tag, [0, a, b], bytes))
@@ -118,7 +94,7 @@ impl Endpoint {
 
     #[inline(never)]
     fn send_any(&mut self, to: RemoteId, message: &Outgoing) -> Result<Sent, PostError> {
-        let peer = match self.remotes.get(to.index()).and_then(|known| known.way(to)) {
+        let peer = match self.remotes.way(to) {
             Some(peer) => peer,
             None => self.reach(to)?,
         };
@@ -146,9 +122,10 @@ impl Endpoint {
         if has_gone && !delivered {
             return Ok(Sent::Gone);
         }
-        let stage = if has_gone { Stage::Gone } else { Stage::Asked };
-        let bytes = if has_gone { Spans::default() } else { bytes.clone() };
-        self.departing.insert(Departing { to, bytes, context, answered: delivered, stage });
+        self.departing.insert(match has_gone {
+            true => Departing::gone(to, context),
+            false => Departing::asking(to, bytes.clone(), (context, delivered)),
+        });
         Ok(Sent::UnderWay)
     }
 
@@ -162,12 +139,12 @@ impl Endpoint {
         bytes: &Spans,
     ) -> Result<Option<u64>, PostError> {
         let is_linked = self.port.connection(peer)?.is_carried();
-        if bytes.len() > self.remotes[to.index()].ahead.longest(is_linked) {
+        if bytes.len() > self.remotes[to].ahead().longest(is_linked) {
             return Ok(None);
         }
         self.reserve(peer)?;
-        let Remote { ring_out, ahead, .. } = &mut self.remotes[to.index()];
-        let Some(ring) = ring_out.as_mut().filter(|ring| bytes.len() <= ring.longest()) else {
+        let remote = &mut self.remotes[to];
+        let Some(ring) = remote.ring_out().filter(|ring| bytes.len() <= ring.longest()) else {
             return Ok(None);
         };
         let place = match bytes.whole() {
@@ -182,7 +159,7 @@ impl Endpoint {
             None if bytes.len() <= LONG_MAX_HERE => Err(self.no_room(peer)),
             None => Ok(None),
             Some(place) => {
-                ahead.on_gone(bytes.len());
+                remote.ahead().on_gone(bytes.len());
                 Ok(Some(place))
             }
         }
@@ -191,7 +168,7 @@ impl Endpoint {
     /// Whether all has ended that was posted to a remote: messages that had to be answered, writes,
     /// reads and updates.
     pub fn has_ended_all(&self, to: RemoteId) -> bool {
-        !self.knows(to) || self.departing.has_none(to) && self.touching.has_none(to)
+        !self.remotes.knows(to) || self.departing.has_none(to) && self.touching.has_none(to)
     }
 
     /// Operations that were posted and whose end was not told yet.
@@ -265,9 +242,9 @@ impl Endpoint {
 
     /// The same, with bytes.
     pub(super) fn reply_with(&mut self, to: RemoteId, record: Record, bytes: &[u8]) {
-        let Some(remote) = self.remotes.get_mut(to.index()) else { return };
-        let Some(peer) = remote.peer else { return };
-        if remote.replies.is_empty() && self.push_record(peer, &record, bytes).is_ok() {
+        let Some(remote) = self.remotes.get(to) else { return };
+        let Some(peer) = remote.peer() else { return };
+        if remote.replies().is_empty() && self.push_record(peer, &record, bytes).is_ok() {
             return;
         }
         self.put_off(to, (record, bytes.into()));
@@ -275,17 +252,14 @@ impl Endpoint {
 
     fn push_replies(&mut self, to: RemoteId) -> bool {
         let mut any = false;
-        while let Some(remote) = self.remotes.get_mut(to.index())
-            && let Some(peer) = remote.peer
-            && let Some((record, bytes)) = remote.replies.front_mut()
+        while let Some(peer) = self.remotes.get(to).and_then(Remote::peer)
+            && let Some((record, bytes)) = self.remotes.next_reply(to)
         {
-            let (record, bytes) = (*record, std::mem::take(bytes));
-            let pushed = self.push_record(peer, &record, &bytes);
-            self.remotes[to.index()].replies[0].1 = bytes;
-            if pushed.is_err() {
+            if self.push_record(peer, &record, &bytes).is_err() {
+                self.remotes.put_back(to, (record, bytes));
                 break;
             }
-            self.has_answered(to);
+            self.discharge(to, cost(&bytes));
             any = true;
         }
         any
@@ -295,15 +269,13 @@ impl Endpoint {
     #[inline(never)]
     pub(super) fn push_on(&mut self, tell: &mut impl FnMut(End)) -> bool {
         let mut any = false;
-        if self.replies > 0 {
-            let waiting = self.remotes.iter().filter(|(_, remote)| !remote.replies.is_empty());
-            let waiting: Vec<_> = waiting.map(|(_, remote)| remote.id).collect();
-            for remote in waiting {
+        if self.remotes.replies() > 0 {
+            for remote in self.remotes.unanswered() {
                 any |= self.push_replies(remote);
             }
         }
         let mut at = 0;
-        while let Some(stream) = self.streams.get(at).copied() {
+        while let Some(stream) = self.streams.get(at) {
             let (has_gone, is_over) = match stream {
                 Stream::Messages(to) => self.push_messages(to, tell),
                 Stream::Write(key) => self.push_write_on(key),
@@ -325,14 +297,14 @@ impl Endpoint {
     fn push_messages(&mut self, to: RemoteId, tell: &mut impl FnMut(End)) -> (bool, bool) {
         let mut any = false;
         loop {
-            let wanted = self.remotes.get(to.index()).and_then(|remote| remote.wanted.front());
-            let Some(key) = wanted.copied() else { return (any, true) };
+            let wanted = self.remotes.get(to).and_then(Remote::wanted);
+            let Some(key) = wanted else { return (any, true) };
             let (has_gone, is_over) = self.push_stream(key, tell);
             any |= has_gone;
             if !is_over {
                 return (any, false);
             }
-            self.remotes[to.index()].wanted.pop_front();
+            self.remotes[to].has_got(key);
         }
     }
 
@@ -340,28 +312,28 @@ impl Endpoint {
     fn push_stream(&mut self, key: usize, tell: &mut impl FnMut(End)) -> (bool, bool) {
         let mut any = false;
         loop {
-            let Some(departing) = self.departing.get(key) else { return (any, true) };
-            let Stage::Wanted { to, at, len } = departing.stage else { return (any, true) };
+            let wanted = self.departing.get(key).and_then(Departing::wanted);
+            let Some((to, at, len)) = wanted else { return (any, true) };
             if at == len {
                 self.all_gone(key, tell);
                 return (any, true);
             }
             let Some(count) = self.push_part(key, (to, at, len)) else { return (any, false) };
             any = true;
-            self.departing[key].stage = Stage::Wanted { to, at: at + count, len };
+            self.departing[key].advance(count);
         }
     }
 
     /// One part of a message; how many bytes, if there was room.
     fn push_part(&mut self, key: usize, (to, at, len): (u64, usize, usize)) -> Option<usize> {
-        let remote = self.departing[key].to;
-        let peer = self.remotes.get(remote.index())?.peer?;
+        let remote = self.departing[key].to();
+        let peer = self.remotes.get(remote)?.peer()?;
         self.reserve(peer).ok()?;
-        let known = &mut self.remotes[remote.index()];
-        let bytes = &self.departing[key].bytes;
-        if let Some(ring) = &mut known.ring_out {
+        let bytes = self.departing[key].bytes();
+        if let Some(ring) = self.remotes[remote].ring_out() {
             let part = (len / PARTS).next_multiple_of(LINE).clamp(PART_MIN, PART_MAX);
             let piece = bytes.piece(at, part.min(len - at).min(ring.longest()));
+            debug_assert!(!piece.is_empty() && piece.len() <= PART_MAX, "a part has bytes");
             let (count, place) = (piece.len(), ring.write(piece)?);
             let part = Record::Part { to, len: count as u64, place };
             self.push_record(peer, &part, &[]).ok()?;
@@ -370,6 +342,7 @@ impl Endpoint {
         let mut staged = [0; SHORT_MAX];
         let piece = bytes.piece(at, SHORT_MAX.min(len - at));
         let count = piece.len();
+        debug_assert!(count > 0, "a part has bytes");
         staged[..count].copy_from_slice(piece);
         self.push_record(peer, &Record::PartHere { to }, &staged[..count]).ok()?;
         Some(count)
@@ -377,10 +350,8 @@ impl Endpoint {
 
     fn all_gone(&mut self, key: usize, tell: &mut impl FnMut(End)) {
         let departing = &mut self.departing[key];
-        departing.stage = Stage::Gone;
-        departing.bytes = Spans::default();
-        if !departing.answered {
-            let context = departing.context;
+        if departing.finish() {
+            let context = departing.context();
             self.departing.free(key);
             tell(End { context, what: What::Sent, result: Ok(()) });
         }
@@ -396,21 +367,18 @@ impl Endpoint {
     ) -> bool {
         let key = id as usize;
         let Some(departing) = self.departing.get_mut(key) else { return false };
-        let is_asked = departing.to == from && departing.stage == Stage::Asked;
-        if !is_asked || len > departing.bytes.len() as u64 {
+        if !departing.want(from, (to, len)) {
             return false;
         }
-        departing.stage = Stage::Wanted { to, at: 0, len: len as usize };
-        let Some(remote) = self.remotes.get_mut(from.index()) else { return false };
-        remote.ahead.on_answer(departing.bytes.len(), len > 0);
+        let Some(remote) = self.remotes.get_mut(from) else { return false };
+        remote.ahead().on_answer(departing.bytes().len(), len > 0);
         if len == 0 {
             // Nothing goes, so that it may be said to be done with the next record.
             self.all_gone(key, tell);
             return true;
         }
-        remote.wanted.push_back(key);
-        if remote.wanted.len() == 1 {
-            self.streams.push_back(Stream::Messages(from));
+        if remote.want(key) {
+            self.streams.push(Stream::Messages(from));
         }
         true
     }
@@ -418,11 +386,9 @@ impl Endpoint {
     /// A message is where it belongs. False where there is none such.
     pub(super) fn on_done(&mut self, from: RemoteId, id: u64, tell: &mut impl FnMut(End)) -> bool {
         let key = id as usize;
-        let is_due = self.departing.get(key).is_some_and(|departing| {
-            departing.to == from && departing.answered && departing.stage == Stage::Gone
-        });
+        let is_due = self.departing.get(key).is_some_and(|departing| departing.is_due(from));
         if is_due {
-            let context = self.departing[key].context;
+            let context = self.departing[key].context();
             self.departing.free(key);
             tell(End { context, what: What::Sent, result: Ok(()) });
         }
@@ -432,11 +398,12 @@ impl Endpoint {
     /// What was on its way to a remote will not arrive.
     pub(super) fn end_sends(&mut self, to: RemoteId, why: Fault) {
         let Self { departing, ended, streams, remotes, .. } = self;
-        remotes.get_mut(to.index()).into_iter().for_each(|remote| remote.wanted.clear());
+        remotes.get_mut(to).into_iter().for_each(Remote::want_none);
         departing.free_all(to, |departing| {
-            let context = departing.context;
-            ended.push_back(End { context, what: What::Sent, result: Err(why) });
+            let context = departing.context();
+            ended.push(End { context, what: What::Sent, result: Err(why) });
         });
-        streams.retain(|stream| !matches!(stream, Stream::Messages(remote) if *remote == to));
+        debug_assert!(departing.has_none(to), "all have ended");
+        streams.drop_one(Stream::Messages(to));
     }
 }

@@ -46,6 +46,7 @@ impl<T> Slots<T> {
         slot.value = Some(value);
         self.next = slot.next;
         self.len += 1;
+        debug_assert!(self.len <= self.slots.len(), "each has a place");
         key
     }
 
@@ -67,6 +68,7 @@ impl<T> Slots<T> {
         slot.value = None;
         slot.next = self.next;
         self.next = key;
+        debug_assert!(self.len > 0, "as many as there are places that are taken");
         self.len -= 1;
     }
 

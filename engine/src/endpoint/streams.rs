@@ -1,8 +1,9 @@
 //! What goes in parts, when there is room.
 use super::numbers::RemoteId;
+use std::collections::VecDeque;
 
 /// What goes in parts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stream {
     /// The departing messages that a remote wants.
     Messages(RemoteId),
@@ -12,4 +13,49 @@ pub(super) enum Stream {
     Reads(RemoteId),
     /// A message that is read where its sender has it.
     Fetch(usize),
+}
+
+/// All that does, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Streams(VecDeque<Stream>);
+
+impl Streams {
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn push(&mut self, stream: Stream) {
+        debug_assert!(!self.0.contains(&stream), "each goes once at a time");
+        self.0.push_back(stream);
+    }
+
+    pub(super) fn get(&self, at: usize) -> Option<Stream> {
+        self.0.get(at).copied()
+    }
+
+    /// All parts of one have gone.
+    pub(super) fn remove(&mut self, at: usize) {
+        let gone = self.0.remove(at);
+        debug_assert!(gone.is_some(), "it was there");
+    }
+
+    pub(super) fn drop_one(&mut self, stream: Stream) {
+        self.0.retain(|it| *it != stream);
+    }
+
+    /// Drops all writes but these.
+    pub(super) fn keep_writes(&mut self, stays: impl Fn(usize) -> bool) {
+        self.0.retain(|stream| !matches!(stream, Stream::Write(key) if !stays(*key)));
+    }
+
+    /// Drops all fetches but these.
+    pub(super) fn keep_fetches(&mut self, stays: impl Fn(usize) -> bool) {
+        self.0.retain(|stream| !matches!(stream, Stream::Fetch(key) if !stays(*key)));
+    }
 }

@@ -11,9 +11,12 @@ use std::time::{Duration, Instant};
 // spec: ENV-38
 pub(super) const PATIENCE: Duration = Duration::from_secs(15);
 
-/// There is no room for a remote.
+/// Whether there is no room for a remote.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stuck(Option<Since>);
+
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stuck {
+struct Since {
     /// Lines that it had taken then, and since when it has taken no more.
     taken: u32,
     since: Instant,
@@ -22,12 +25,13 @@ pub(super) struct Stuck {
 
 impl Stuck {
     /// There is still no room, and so many lines were taken. Whether that is to be told.
-    fn look(place: &mut Option<Self>, taken: u32, now: Instant) -> bool {
-        let stuck = match place {
+    fn look(&mut self, taken: u32, now: Instant) -> bool {
+        let stuck = match &mut self.0 {
             Some(stuck) if stuck.taken == taken => stuck,
-            _ => place.insert(Self { taken, since: now, is_told: false }),
+            place => place.insert(Since { taken, since: now, is_told: false }),
         };
         let is_due = !stuck.is_told && now.saturating_duration_since(stuck.since) >= PATIENCE;
+        debug_assert!(stuck.since <= now, "time goes on");
         stuck.is_told |= is_due;
         is_due
     }
@@ -38,12 +42,12 @@ impl Endpoint {
     // spec: ENV-43
     #[cold]
     pub(super) fn no_room(&mut self, peer: PeerId) -> PostError {
-        let remote = self.by_peer.get(peer.index()).copied().flatten();
+        let remote = self.remotes.of_peer(peer.index());
         let taken =
             self.port.connection(peer).map(|connection| connection.messages_out.given_back());
         if let (Some(remote), Ok(taken)) = (remote, taken)
-            && let Some(known) = self.remotes.get_mut(remote.index())
-            && Stuck::look(&mut known.stuck, taken, Instant::now())
+            && let Some(known) = self.remotes.get_mut(remote)
+            && known.stuck().look(taken, Instant::now())
         {
             let (whom, time) = (self.describe(remote), PATIENCE.as_secs());
             tell!(
@@ -63,10 +67,10 @@ mod tests {
     // spec: ENV-43
     #[test]
     fn who_takes_nothing_is_told_of_once_and_anew_after_it_has_taken_something() {
-        let (mut place, start) = (None, Instant::now());
-        let told = |place: &mut _, taken, from: u64, to: u64| {
+        let (mut place, start) = (Stuck::default(), Instant::now());
+        let told = |place: &mut Stuck, taken, from: u64, to: u64| {
             let times = (from..to).map(|second| start + Duration::from_secs(second));
-            times.filter(|now| Stuck::look(place, taken, *now)).count()
+            times.filter(|now| place.look(taken, *now)).count()
         };
         let patience = PATIENCE.as_secs();
         assert_eq!(told(&mut place, 7, 0, patience), 0);

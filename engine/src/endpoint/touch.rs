@@ -4,6 +4,7 @@ use super::ledger::Entry;
 use super::parts::{PART_MAX, PartPlace, SHORT_MAX, copy_part, zeros};
 use super::send::Sent;
 use super::streams::Stream;
+use super::touching::{Spot, Touching, key_of, name_of};
 use super::{Endpoint, RemoteId};
 use crate::error::{Busy, Fault, PostError};
 use crate::mem::span::Spans;
@@ -13,17 +14,6 @@ use ayre_proto::lane::Malformed;
 use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::touch::{Calculation, Touch};
 use ayre_proto::units::PeerId;
-
-/// Memory in a remote's window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spot {
-    /// Whose window it is.
-    pub remote: RemoteId,
-    /// The window's.
-    pub key: u64,
-    /// Where it begins, counted as the window's owner does.
-    pub address: u64,
-}
 
 /// A write to be posted.
 #[derive(Clone, Debug)]
@@ -57,67 +47,6 @@ pub struct Update {
     pub data: Option<u64>,
     /// Comes back with its end.
     pub context: Context,
-}
-
-/// What touches a remote's window, and has not been answered.
-#[derive(Debug)]
-pub(super) struct Touching {
-    pub(super) to: RemoteId,
-    context: Context,
-    what: What,
-    stage: Stage,
-}
-
-#[derive(Debug)]
-enum Stage {
-    /// A write, part of which is still here.
-    Leaving { spot: Spot, bytes: Bytes, data: Option<u64>, gone: usize },
-    /// Bytes are due.
-    Coming { into: Spans, got: usize },
-    /// Only to be told that it is done.
-    Answer,
-}
-
-/// What a write's bytes are taken from.
-#[derive(Debug)]
-enum Bytes {
-    Lent(Spans),
-    Held(Box<[u8]>),
-}
-
-impl Bytes {
-    fn len(&self) -> usize {
-        match self {
-            Self::Lent(spans) => spans.len(),
-            Self::Held(bytes) => bytes.len(),
-        }
-    }
-
-    fn piece(&self, at: usize, max: usize) -> &[u8] {
-        match self {
-            Self::Lent(spans) => spans.piece(at, max),
-            Self::Held(bytes) => &bytes[at..bytes.len().min(at + max)],
-        }
-    }
-
-    fn read(&self, at: usize, into: &mut [u8]) {
-        match self {
-            Self::Lent(spans) => spans.read(at, into),
-            Self::Held(bytes) => into.copy_from_slice(&bytes[at..at + into.len()]),
-        }
-    }
-}
-
-/// Set in the names of what touches; messages and their receives have names without.
-const TOUCHING: u64 = 1 << 63;
-
-fn name_of(key: usize) -> u64 {
-    key as u64 | TOUCHING
-}
-
-/// Where what has this name is kept; none of a message's name.
-pub(super) fn key_of(name: u64) -> Option<usize> {
-    (name & TOUCHING != 0).then_some((name ^ TOUCHING) as usize)
 }
 
 impl Update {
@@ -176,36 +105,31 @@ impl Endpoint {
         }
         let peer = self.may_touch(to.remote)?;
         let Spot { remote, key, address } = to;
-        let touching = |stage| Touching { to: remote, context, what: What::Written, stage };
         if bytes.len() <= SHORT_MAX
             && let Some(whole) = bytes.whole()
         {
             let id = name_of(self.touching.vacant_key());
             let touch = Touch::WriteHere { key, address, id, before: 0, data };
             self.push_touch(peer, &touch, whole)?;
-            self.touching.insert(touching(Stage::Answer));
+            self.touching.insert(Touching::written(remote, context));
             return Ok(Sent::Gone);
         }
-        let lent = Bytes::Lent(bytes.clone());
-        let stage = Stage::Leaving { spot: to, bytes: lent, data, gone: 0 };
-        let key = self.touching.insert(touching(stage));
+        let key = self.touching.insert(Touching::leaving(to, bytes.clone(), data, context));
         let any = self.push_write(key, peer);
-        let Stage::Leaving { bytes: held, .. } = &mut self.touching[key].stage else {
+        if self.touching[key].left().is_none() {
             return Ok(Sent::Gone);
-        };
+        }
         if !any {
             self.touching.free(key);
             return Err(Busy::MessageLaneFull.into());
         }
         if inject {
-            let mut copy = vec![0; bytes.len()].into_boxed_slice();
-            bytes.read(0, &mut copy);
-            *held = Bytes::Held(copy);
+            self.touching[key].hold();
         }
         // Nothing overtakes it.
         // spec: ENV-30
-        self.remotes[remote.index()].open = None;
-        self.streams.push_back(Stream::Write(key));
+        self.remotes[remote].hold_back();
+        self.streams.push(Stream::Write(key));
         self.stir();
         Ok(if inject { Sent::Gone } else { Sent::UnderWay })
     }
@@ -222,8 +146,7 @@ impl Endpoint {
         let len = into.len() as u64;
         let id = name_of(self.touching.vacant_key());
         self.push_touch(peer, &Touch::Read { key, address, id, len }, &[])?;
-        let stage = if len == 0 { Stage::Answer } else { Stage::Coming { into, got: 0 } };
-        self.touching.insert(Touching { to: remote, context, what: What::Read, stage });
+        self.touching.insert(Touching::asked(remote, What::Read, Some(into), context));
         Ok(())
     }
 
@@ -244,18 +167,13 @@ impl Endpoint {
             Some(operand) if update.compare.is_empty() => self.push_touch(peer, &touch, operand)?,
             _ => self.push_touch(peer, &touch, &update.staged(&what))?,
         }
-        let stage = match &update.result {
-            Some(into) if !into.is_empty() => Stage::Coming { into: into.clone(), got: 0 },
-            _ => Stage::Answer,
-        };
-        let context = update.context;
-        self.touching.insert(Touching { to: remote, context, what: What::Updated, stage });
+        let (into, context) = (update.result.clone(), update.context);
+        self.touching.insert(Touching::asked(remote, What::Updated, into, context));
         Ok(())
     }
 
     fn may_touch(&mut self, remote: RemoteId) -> Result<PeerId, PostError> {
-        let open = self.remotes.get(remote.index()).and_then(|known| known.way(remote));
-        let peer = open.map_or_else(|| self.reach(remote), Ok)?;
+        let peer = self.remotes.way(remote).map_or_else(|| self.reach(remote), Ok)?;
         self.check_under_way()?;
         Ok(peer)
     }
@@ -275,7 +193,7 @@ impl Endpoint {
         while let Some(is_last) = self.push_write_part(key, peer) {
             any = true;
             if is_last {
-                self.touching[key].stage = Stage::Answer;
+                self.touching[key].has_left();
                 break;
             }
         }
@@ -284,53 +202,45 @@ impl Endpoint {
 
     /// The same of one that has been waiting for room: whether any has gone, and whether all has.
     pub(super) fn push_write_on(&mut self, key: usize) -> (bool, bool) {
-        let to = self.touching[key].to;
-        let Some(peer) = self.remotes[to.index()].peer else { return (false, false) };
+        let to = self.touching[key].to();
+        let Some(peer) = self.remotes[to].peer() else { return (false, false) };
         let any = self.push_write(key, peer);
-        let is_over = matches!(self.touching[key].stage, Stage::Answer);
+        let is_over = self.touching[key].left().is_none();
         if is_over {
-            let remote = &mut self.remotes[to.index()];
-            remote.open = Some(to).filter(|_| remote.shut_out.is_none());
+            self.remotes[to].let_through();
         }
         (any, is_over)
     }
 
     /// The next bytes of a write, if there is room: whether they are the last ones.
     fn push_write_part(&mut self, key: usize, peer: PeerId) -> Option<bool> {
-        let Stage::Leaving { spot, bytes, data, gone } = &self.touching[key].stage else {
-            return None;
-        };
-        let (data, gone, left) = (*data, *gone, bytes.len() - gone);
-        let Spot { remote, key: window, address } = *spot;
-        let before = gone as u64;
+        let leaving = self.touching[key].left()?;
+        let (len, left, before) = (leaving.len() as u64, leaving.left(), leaving.gone() as u64);
+        let (Spot { remote, key: window, address }, data) = (leaving.spot(), leaving.data());
         let mut staged = [0; SHORT_MAX];
         if left <= SHORT_MAX {
-            bytes.read(gone, &mut staged[..left]);
+            leaving.read(&mut staged[..left]);
             let id = name_of(key);
             let last = Touch::WriteHere { key: window, address, id, before, data };
             self.push_touch(peer, &last, &staged[..left]).ok()?;
             return Some(true);
         }
-        let len = bytes.len() as u64;
-        let count = if self.remotes[remote.index()].ring_out.is_some() {
+        let count = if self.remotes[remote].has_ring_out() {
             self.reserve(peer).ok()?;
             let Self { touching, remotes, .. } = self;
-            let Stage::Leaving { bytes, .. } = &touching[key].stage else { return None };
-            let ring = remotes[remote.index()].ring_out.as_mut()?;
-            let piece = bytes.piece(gone, PART_MAX.min(left).min(ring.longest()));
+            let ring = remotes[remote].ring_out()?;
+            let piece = touching[key].left()?.piece(PART_MAX.min(left).min(ring.longest()));
             let (count, place) = (piece.len() as u64, ring.write(piece)?);
             let part = Touch::WritePart { key: window, address, len, before, count, place };
             self.push_touch(peer, &part, &[]).ok()?;
             count as usize
         } else {
-            bytes.read(gone, &mut staged);
+            leaving.read(&mut staged);
             let part = Touch::WritePartHere { key: window, address, len, before };
             self.push_touch(peer, &part, &staged).ok()?;
             SHORT_MAX
         };
-        if let Stage::Leaving { gone, .. } = &mut self.touching[key].stage {
-            *gone += count;
-        }
+        self.touching[key].advance(count);
         Some(false)
     }
 
@@ -341,10 +251,7 @@ impl Endpoint {
         key: usize,
         tell: &mut impl FnMut(End),
     ) -> bool {
-        let is_due = self
-            .touching
-            .get(key)
-            .is_some_and(|touching| touching.to == from && matches!(touching.stage, Stage::Answer));
+        let is_due = self.touching.get(key).is_some_and(|touching| touching.is_done_by(from));
         if is_due {
             let end = self.touching[key].end(Ok(()));
             self.touching.free(key);
@@ -361,9 +268,7 @@ impl Endpoint {
         tell: &mut impl FnMut(End),
     ) -> bool {
         let Some(key) = key_of(id) else { return false };
-        let is_due = self.touching.get(key).is_some_and(|touching| {
-            touching.to == from && !matches!(touching.stage, Stage::Leaving { .. })
-        });
+        let is_due = self.touching.get(key).is_some_and(|touching| touching.is_refused_by(from));
         if is_due {
             let end = self.touching[key].end(Err(why));
             self.touching.free(key);
@@ -382,16 +287,14 @@ impl Endpoint {
     ) -> Result<(), Malformed> {
         let Self { port, touching, remotes, .. } = self;
         let answered = touching.get_mut(key).ok_or(Malformed)?;
-        let Stage::Coming { into, got } = &mut answered.stage else { return Err(Malformed) };
-        let left = into.len() - *got;
-        if answered.to != source || len == 0 || len > left as u64 {
+        let (into, at, left) = answered.coming(source).ok_or(Malformed)?;
+        if len == 0 || len > left as u64 {
             return Err(Malformed);
         }
         let lane = &port.connections[index].as_ref().ok_or(Malformed)?.messages_in;
-        let ring = remotes[source.index()].ring_in.as_mut();
-        copy_part((into, *got), len as usize, (lane, ring), place)?;
-        *got += len as usize;
-        if len == left as u64 {
+        let ring = remotes[source].ring_in();
+        copy_part((into, at), len as usize, (lane, ring), place)?;
+        if answered.take(len as usize) {
             let end = answered.end(Ok(()));
             touching.free(key);
             tell(end);
@@ -402,23 +305,8 @@ impl Endpoint {
     /// Nothing of what touches a remote's windows will be answered.
     pub(super) fn end_touching(&mut self, to: RemoteId, why: Fault) {
         let Self { touching, ended, streams, .. } = self;
-        touching.free_all(to, |touching| ended.push_back(touching.end(Err(why))));
-        streams.retain(|stream| match stream {
-            Stream::Write(key) => touching.contains(*key),
-            _ => true,
-        });
-    }
-}
-
-impl Entry for Touching {
-    #[inline]
-    fn to(&self) -> RemoteId {
-        self.to
-    }
-}
-
-impl Touching {
-    fn end(&self, result: Result<(), Fault>) -> End {
-        End { context: self.context, what: self.what, result }
+        touching.free_all(to, |touching| ended.push(touching.end(Err(why))));
+        debug_assert!(touching.has_none(to), "all have ended");
+        streams.keep_writes(|key| touching.contains(key));
     }
 }

@@ -43,8 +43,7 @@ impl Endpoint {
                 let claim = Claim { key, address, len, access: Access::WRITE };
                 let part = (before, bytes, PartPlace::Lane(skip));
                 self.take_write(source, index, &claim, part)?;
-                let refused = self.remotes[source.index()].toucher.refused.take();
-                let done = refused.map_or(Ok(()), Err);
+                let done = self.remotes[source].toucher().end_write();
                 self.answer(source, id, done);
                 if done.is_ok() {
                     tell(touched((source, TouchKind::Wrote), &claim, data));
@@ -62,7 +61,7 @@ impl Endpoint {
             }
             Touch::Read { key, address, id, len } => {
                 let claim = Claim { key, address, len, access: Access::READ };
-                self.take_read(source, &Reading { claim, id, gone: 0 }, tell)?;
+                self.take_read(source, (&claim, id), tell)?;
             }
             Touch::Update { key, address, id, what, data } => {
                 let len = what.len() as u64;
@@ -87,15 +86,12 @@ impl Endpoint {
         (before, count, from): (u64, u64, PartPlace),
     ) -> Result<(), Malformed> {
         let Self { windows, remotes, port, staging, .. } = self;
-        let remote = &mut remotes[source.index()];
-        if before == 0 {
-            remote.toucher.refused = None;
-        }
+        let remote = &mut remotes[source];
         let len = count as usize;
-        let so_far = remote.toucher.refused.map_or(Ok(()), Err);
-        remote.toucher.refused = match from {
+        let so_far = remote.toucher().begin_part(before);
+        let refused = match from {
             PartPlace::Ring(place) => {
-                let ring = remote.ring_in.as_mut().ok_or(Malformed)?;
+                let ring = remote.ring_in().ok_or(Malformed)?;
                 ring.check(place, len)?;
                 let place_it = |memory: &Exposed, at| {
                     ring.take_by(place, len, |ring, offset| {
@@ -117,6 +113,7 @@ impl Endpoint {
                 so_far.and_then(|()| perform(windows, claim, place_it)).err()
             }
         };
+        remote.toucher().end_part(refused);
         Ok(())
     }
 
@@ -125,20 +122,18 @@ impl Endpoint {
     fn take_read(
         &mut self,
         source: RemoteId,
-        reading: &Reading,
+        (claim, id): (&Claim, u64),
         tell: &mut impl FnMut(End),
     ) -> Result<(), Malformed> {
-        let Reading { claim, id, .. } = *reading;
+        let claim = *claim;
         if claim.len > SHORT_MAX as u64 {
             let found = perform(&self.windows, &claim, |_, _| ());
             if let Err(why) = found {
                 self.answer(source, id, Err(why));
                 return Ok(());
             }
-            let reads = &mut self.remotes[source.index()].toucher.reads;
-            reads.push_back(*reading);
-            if reads.len() == 1 {
-                self.streams.push_back(Stream::Reads(source));
+            if self.remotes[source].toucher().begin_read(claim, id) {
+                self.streams.push(Stream::Reads(source));
             }
             self.charge(source, ANSWER);
             return Ok(());
@@ -206,24 +201,19 @@ impl Endpoint {
     pub(super) fn push_reads(&mut self, to: RemoteId, tell: &mut impl FnMut(End)) -> (bool, bool) {
         let mut any = false;
         loop {
-            let reads = &mut self.remotes[to.index()].toucher.reads;
-            let Some(Reading { claim, id, gone }) = reads.front().copied() else {
-                return (any, true);
-            };
+            let toucher = self.remotes[to].toucher();
+            let Some(Reading { claim, id, gone }) = toucher.read() else { return (any, true) };
             if gone == claim.len {
-                reads.pop_front();
+                toucher.end_read();
                 self.discharge(to, ANSWER);
                 tell(touched((to, TouchKind::Read), &claim, None));
                 continue;
             }
             match self.push_read_part(to, &claim, (id, gone)) {
-                Ok(Some(count)) => {
-                    let reads = &mut self.remotes[to.index()].toucher.reads;
-                    reads.iter_mut().take(1).for_each(|reading| reading.gone += count);
-                }
+                Ok(Some(count)) => self.remotes[to].toucher().has_gone(count),
                 Ok(None) => return (any, false),
                 Err(why) => {
-                    self.remotes[to.index()].toucher.reads.pop_front();
+                    self.remotes[to].toucher().end_read();
                     self.discharge(to, ANSWER);
                     self.answer(to, id, Err(why));
                 }
@@ -241,13 +231,14 @@ impl Endpoint {
         claim: &Claim,
         (id, gone): (u64, u64),
     ) -> Result<Option<u64>, Fault> {
-        let Some(peer) = self.remotes[to.index()].peer else { return Ok(None) };
+        let Some(peer) = self.remotes[to].peer() else { return Ok(None) };
         if self.reserve(peer).is_err() {
             return Ok(None);
         }
+        debug_assert!(gone < claim.len, "something is still to go");
         let left = claim.len - gone;
         let Self { windows, remotes, .. } = self;
-        if let Some(ring) = &mut remotes[to.index()].ring_out {
+        if let Some(ring) = remotes[to].ring_out() {
             let count = left.min(PART_MAX as u64) as usize;
             let count = count.min(ring.longest());
             let place = perform(windows, claim, |memory, at| {
@@ -269,9 +260,9 @@ impl Endpoint {
 
     /// A remote touches our windows no more.
     pub(super) fn end_touched(&mut self, from: RemoteId) {
-        let toucher = std::mem::take(&mut self.remotes[from.index()].toucher);
-        self.budget.give_back(from.source(), toucher.reads.len() as u64 * ANSWER);
-        self.streams.retain(|stream| !matches!(stream, Stream::Reads(to) if *to == from));
+        let reads = self.remotes[from].toucher().end();
+        self.kept.give_back(from, reads as u64 * ANSWER);
+        self.streams.drop_one(Stream::Reads(from));
     }
 }
 

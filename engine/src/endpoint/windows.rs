@@ -97,6 +97,7 @@ impl Windows {
     pub fn beside(&self) -> Self {
         let mut sets = self.lock();
         sets.push(Table::default());
+        debug_assert!(self.own < sets.len() - 1, "each set is its own");
         Self { sets: Arc::clone(&self.sets), own: sets.len() - 1 }
     }
 
@@ -120,6 +121,7 @@ impl Windows {
             return Err(ExposeError::TooMany);
         }
         table.open.insert(key, Open { base, memory, access });
+        debug_assert!(table.open.len() <= WINDOWS_MAX, "no more are open");
         Ok(())
     }
 
@@ -164,6 +166,7 @@ impl Table {
         if end > open.memory.len() {
             return Err(Fault::Bounds);
         }
+        debug_assert!(open.base.checked_add(end).is_some(), "a window does not wrap around");
         Ok((&open.memory, at))
     }
 }

@@ -1,0 +1,225 @@
+//! What of ours touches remotes' windows, and has not been answered.
+use super::ends::{Context, End, What};
+use super::ledger::Entry;
+use super::numbers::RemoteId;
+use super::parts::SHORT_MAX;
+use crate::error::Fault;
+use crate::mem::span::Spans;
+
+/// Memory in a remote's window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spot {
+    /// Whose window it is.
+    pub remote: RemoteId,
+    /// The window's.
+    pub key: u64,
+    /// Where it begins, counted as the window's owner does.
+    pub address: u64,
+}
+
+/// A write, a read or an update.
+#[derive(Debug)]
+pub(super) struct Touching {
+    to: RemoteId,
+    context: Context,
+    what: What,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// A write, part of which is still here.
+    Leaving(Leaving),
+    /// Bytes are due.
+    Coming { into: Spans, got: usize },
+    /// Only to be told that it is done.
+    Answer,
+}
+
+/// A write, part of which is still here.
+#[derive(Debug)]
+pub(super) struct Leaving {
+    spot: Spot,
+    bytes: Bytes,
+    data: Option<u64>,
+    gone: usize,
+}
+
+/// What a write's bytes are taken from.
+#[derive(Debug)]
+enum Bytes {
+    Lent(Spans),
+    Held(Box<[u8]>),
+}
+
+impl Bytes {
+    fn len(&self) -> usize {
+        match self {
+            Self::Lent(spans) => spans.len(),
+            Self::Held(bytes) => bytes.len(),
+        }
+    }
+
+    fn piece(&self, at: usize, max: usize) -> &[u8] {
+        match self {
+            Self::Lent(spans) => spans.piece(at, max),
+            Self::Held(bytes) => &bytes[at..bytes.len().min(at + max)],
+        }
+    }
+
+    fn read(&self, at: usize, into: &mut [u8]) {
+        match self {
+            Self::Lent(spans) => spans.read(at, into),
+            Self::Held(bytes) => into.copy_from_slice(&bytes[at..at + into.len()]),
+        }
+    }
+}
+
+impl Leaving {
+    pub(super) const fn spot(&self) -> Spot {
+        self.spot
+    }
+
+    pub(super) const fn data(&self) -> Option<u64> {
+        self.data
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Bytes that have gone.
+    pub(super) const fn gone(&self) -> usize {
+        self.gone
+    }
+
+    /// Bytes that have not.
+    pub(super) fn left(&self) -> usize {
+        debug_assert!(self.gone <= self.bytes.len(), "no more goes than there is");
+        self.bytes.len() - self.gone
+    }
+
+    /// Those of them that lie in one piece, at most so many.
+    pub(super) fn piece(&self, max: usize) -> &[u8] {
+        self.bytes.piece(self.gone, max)
+    }
+
+    /// The next ones.
+    pub(super) fn read(&self, into: &mut [u8]) {
+        debug_assert!(into.len() <= self.left(), "there are as many");
+        self.bytes.read(self.gone, into);
+    }
+}
+
+/// Set in the names of what touches; messages and their receives have names without.
+const TOUCHING: u64 = 1 << 63;
+
+/// The name of what is kept there.
+pub(super) const fn name_of(key: usize) -> u64 {
+    debug_assert!(key as u64 & TOUCHING == 0, "keys are small");
+    key as u64 | TOUCHING
+}
+
+/// Where what has this name is kept; none of a message's name.
+pub(super) fn key_of(name: u64) -> Option<usize> {
+    (name & TOUCHING != 0).then_some((name ^ TOUCHING) as usize)
+}
+
+impl Entry for Touching {
+    #[inline]
+    fn to(&self) -> RemoteId {
+        self.to
+    }
+}
+
+impl Touching {
+    /// A write that has gone.
+    #[inline]
+    pub(super) const fn written(to: RemoteId, context: Context) -> Self {
+        Self { to, context, what: What::Written, stage: Stage::Answer }
+    }
+
+    /// A write of which nothing has gone.
+    pub(super) fn leaving(spot: Spot, bytes: Spans, data: Option<u64>, context: Context) -> Self {
+        let leaving = Leaving { spot, bytes: Bytes::Lent(bytes), data, gone: 0 };
+        let stage = Stage::Leaving(leaving);
+        Self { to: spot.remote, context, what: What::Written, stage }
+    }
+
+    /// A read or an update that has been asked for, and where its bytes go: only an answer comes
+    /// where there are none.
+    #[inline]
+    pub(super) fn asked(to: RemoteId, what: What, into: Option<Spans>, context: Context) -> Self {
+        let stage = match into {
+            Some(into) if !into.is_empty() => Stage::Coming { into, got: 0 },
+            _ => Stage::Answer,
+        };
+        Self { to, context, what, stage }
+    }
+
+    /// Of a write, what is still here.
+    pub(super) const fn left(&self) -> Option<&Leaving> {
+        match &self.stage {
+            Stage::Leaving(leaving) => Some(leaving),
+            _ => None,
+        }
+    }
+
+    /// So many more bytes of a write have gone.
+    pub(super) fn advance(&mut self, count: usize) {
+        let Stage::Leaving(leaving) = &mut self.stage else { return };
+        debug_assert!(count > 0, "each part has bytes");
+        leaving.gone += count;
+        debug_assert!(leaving.gone <= leaving.bytes.len(), "no more goes than there is");
+    }
+
+    /// The last bytes of a write have gone.
+    pub(super) fn has_left(&mut self) {
+        let left = self.left().map_or(0, Leaving::left);
+        debug_assert!(left <= SHORT_MAX, "no more goes with its end");
+        self.stage = Stage::Answer;
+    }
+
+    /// The bytes of a write are copied: the program's memory is its own again.
+    pub(super) fn hold(&mut self) {
+        let Stage::Leaving(leaving) = &mut self.stage else { return };
+        let mut copy = vec![0; leaving.bytes.len()].into_boxed_slice();
+        leaving.bytes.read(0, &mut copy);
+        leaving.bytes = Bytes::Held(copy);
+    }
+
+    /// Whether a remote may say that it is done.
+    #[inline]
+    pub(super) fn is_done_by(&self, from: RemoteId) -> bool {
+        self.to == from && matches!(self.stage, Stage::Answer)
+    }
+
+    /// Whether a remote may refuse it.
+    pub(super) fn is_refused_by(&self, from: RemoteId) -> bool {
+        self.to == from && !matches!(self.stage, Stage::Leaving(_))
+    }
+
+    /// Where the next bytes go, and how many are still to come; none where a remote has none to
+    /// give.
+    #[inline]
+    pub(super) fn coming(&mut self, from: RemoteId) -> Option<(&mut Spans, usize, usize)> {
+        let Stage::Coming { into, got } = &mut self.stage else { return None };
+        debug_assert!(*got < into.len(), "something is to come");
+        let (at, left) = (*got, into.len() - *got);
+        (self.to == from).then_some((into, at, left))
+    }
+
+    /// So many bytes have come. Whether all have.
+    #[inline]
+    pub(super) fn take(&mut self, count: usize) -> bool {
+        let Stage::Coming { into, got } = &mut self.stage else { return false };
+        *got += count;
+        debug_assert!(*got <= into.len(), "no more comes than there is room for");
+        *got == into.len()
+    }
+
+    #[inline]
+    pub(super) const fn end(&self, result: Result<(), Fault>) -> End {
+        End { context: self.context, what: self.what, result }
+    }
+}

@@ -30,6 +30,7 @@ pub mod active;
 mod clock;
 pub mod collective;
 pub mod deposit;
+mod depot;
 mod endpoint;
 mod error;
 mod folder;

@@ -4,7 +4,7 @@
 //! executed. An operation (one or more consecutive commands) has ended when that count reaches its
 //! last command; its answers have arrived before.
 use crate::alu::Fetched;
-use crate::execute::Report;
+pub(crate) use crate::execute::Report;
 use crate::fault::{Fault, Status};
 use crate::lane::Malformed;
 use crate::limits::PENDING_MAX;

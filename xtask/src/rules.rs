@@ -178,7 +178,24 @@ pub(crate) const CRATES: &[CrateRules] = &[
         ],
         cycles: &[],
     },
-    CrateRules { folder: "engine/src/", layers: &[], cycles: &["deposit port"] },
+    CrateRules {
+        folder: "engine/src/",
+        layers: &[
+            "port_range process random sync",
+            "error sys",
+            "clock folder machine settings text_file",
+            "log tuning",
+            "mem",
+            "depot net peer",
+            "target",
+            "link",
+            "port",
+            "active deposit endpoint job",
+            "collective guest logical multicast stream",
+            "messenger",
+        ],
+        cycles: &[],
+    },
     CrateRules {
         folder: "provider/src/",
         layers: &[

@@ -3,7 +3,7 @@
 //! ```text
 //!   holder                                owner
 //!   RemoteInlet -- Deposit -->  direct:   the holder carries it out, inside the depot
-//!                               mediated: the responder does          (carry.rs)
+//!                               mediated: the responder does          (depot/carry.rs)
 //! ```
 //!
 //! A bounded queue that several peers append to, one message each, and that none can overrun:
@@ -32,8 +32,6 @@
 //! # Ok(())
 //! # }
 //! ```
-mod carry;
-mod memo;
 mod message;
 mod offer;
 mod owner;
@@ -46,15 +44,10 @@ pub use ayre_proto::deposit::{
     Address, DATA_MAX, Form, INLETS, INSTRUCTIONS, Instruction, Kind, Mask, Message, Op,
     Protection, REGISTERS, Relation, SEQUENCE_MAX, STEPS_MAX, Slot, Source, Stored,
 };
-pub(crate) use carry::{Bytes, Carried, DepotEnd};
-pub(crate) use memo::Memo;
 pub use message::Deposit;
 pub use offer::InletOptions;
-pub(crate) use offer::Served as ServedInlet;
 pub use owner::{Depot, Frozen, HeldMessage, Inlet};
 pub use post::{Answer, RemoteInlet};
-pub(crate) use post::{Answers, report};
-pub(crate) use reply::Expected;
 pub use reply::Reply;
 
 use ayre_proto::command::COMMAND_BYTES;

@@ -1,6 +1,7 @@
 //! Handing inlets over, and taking them back.
 use super::owner::{Depot, Inlet};
 use super::post::RemoteInlet;
+use crate::depot::served::Served;
 use crate::error::{Fault, SetupError};
 use crate::mem::depot::{DepotMemory, Holder, InletRules};
 use crate::mem::map::Mapping;
@@ -82,15 +83,6 @@ impl Default for InletOptions {
 
 const fn part(window: &Range<u16>) -> Window {
     Window { base: window.start, len: window.end.saturating_sub(window.start) }
-}
-
-/// An inlet as the responder finds it, by the slot of its key.
-#[derive(Clone, Debug)]
-pub(crate) struct Served {
-    pub(crate) depot: Arc<DepotMemory>,
-    pub(crate) number: u8,
-    /// Bytes of the range that it leads to.
-    pub(crate) len: u64,
 }
 
 impl Port {

@@ -1,6 +1,6 @@
 //! A depot at its owner.
-use super::carry::{Carried, DepotEnd};
-use super::memo::Memo;
+use crate::depot::carry::{Carried, DepotEnd};
+use crate::depot::memo::Memo;
 use crate::error::{Busy, Fault, SetupError, Status};
 use crate::mem::depot::{DepotMemory, Holder, Inside};
 use crate::mem::region::Region;

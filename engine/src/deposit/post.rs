@@ -1,7 +1,9 @@
 //! Posting messages, at the holder of an inlet.
-use super::carry::{Bytes, Carried, DepotEnd};
 use super::message::Deposit;
-use super::reply::{Expected, Reply};
+use super::reply::Reply;
+use crate::depot::carry::{Bytes, Carried, DepotEnd};
+use crate::depot::expected::{Answers, Expected};
+use crate::depot::report;
 use crate::error::{Busy, Fault, PostError, Status};
 use crate::mem::depot::{DepotMemory, Holder};
 use crate::mem::page::Sleeper;
@@ -13,10 +15,9 @@ use crate::port::posted::{NOTES_PER_OPERATION, Posted as Ended};
 use crate::sync::Ordering;
 use ayre_proto::deposit::message::Posted;
 use ayre_proto::deposit::{DATA_MAX, Form, INLETS, Mask, Message};
-use ayre_proto::execute::Report;
 use ayre_proto::lane::Kind;
 use ayre_proto::limits::NOTIFICATIONS_MAX;
-use ayre_proto::notify::{Classes, Notification, Operation};
+use ayre_proto::notify::{Classes, Notification};
 use ayre_proto::units::{Key, PeerId, Ticket};
 use std::sync::Arc;
 
@@ -65,23 +66,6 @@ impl RemoteInlet {
     /// Whether it leads to no memory.
     pub fn is_empty(&self) -> bool {
         self.range.1 == 0
-    }
-}
-
-/// What is done with what comes back of a message.
-pub(crate) enum Answers<'a> {
-    /// The call waits for it, and has a place for it; or nothing comes back.
-    Call(&'a mut [u8]),
-    Reply(Box<Expected>),
-}
-
-impl Answers<'_> {
-    /// Bytes that are to come.
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::Call(into) => into.len(),
-            Self::Reply(expected) => expected.len(),
-        }
     }
 }
 
@@ -326,11 +310,6 @@ impl Carried {
 
 /// A notification in a lane: the record, and no place of data.
 const NOTE_BYTES: usize = 24;
-
-pub(crate) const fn report(posted: &Posted) -> Report {
-    let Posted { classes, tag, value, .. } = *posted;
-    Report { operation: Operation::Deposit, classes, tag, value }
-}
 
 /// Tells the owner that a test holds, or that the inlet has stopped; room was reserved.
 #[cold]

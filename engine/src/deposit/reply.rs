@@ -5,18 +5,15 @@
 //!   deposit_reply -- request -->              depot
 //!     own depot <-- reply <-- answer --       reads, gives back
 //! ```
-use super::carry::{Bytes, Carried, DepotEnd};
-use super::memo::Memo;
 use super::message::Deposit;
 use super::owner::Inlet;
-use crate::error::{Busy, Fault, PostError, Status};
-use crate::mem::depot::{DepotMemory, Holder};
-use crate::mem::map::Mapping;
+use crate::depot::expected::Expected;
+use crate::error::{Busy, Fault, PostError};
+use crate::mem::depot::Holder;
 use crate::port::Port;
 use ayre_proto::deposit::DATA_MAX;
 use ayre_proto::deposit::message::Posted;
-use ayre_proto::notify::{Classes, Notification, Operation};
-use ayre_proto::units::{Key, PeerId};
+use ayre_proto::notify::Classes;
 use std::sync::Arc;
 
 /// A message over an inlet of one's own, whose data is what another message has read.
@@ -61,59 +58,6 @@ impl<'a> Reply<'a> {
 
     pub(super) fn len(&self) -> usize {
         self.len
-    }
-}
-
-/// A reply whose answer is on its way.
-#[derive(Debug)]
-pub(crate) struct Expected {
-    depot: Arc<DepotMemory>,
-    number: u8,
-    memory: Arc<Mapping>,
-    range: (u64, u64),
-    posted: Posted,
-    takes_value: bool,
-    is_revoked: bool,
-}
-
-impl Expected {
-    /// Carries the reply out, and says what is to be raised for it; none where somebody is inside
-    /// the depot for long.
-    pub(crate) fn carry_out(
-        &mut self,
-        memo: &Memo,
-        from: PeerId,
-        (given, data): (u64, &[u8]),
-    ) -> Option<(Status, Option<Notification>)> {
-        if self.is_revoked {
-            return Some((Status::Fault(Fault::StaleKey), None));
-        }
-        if self.takes_value {
-            self.posted.message.operand = given;
-        }
-        let Self { depot, number, memory, range, posted, .. } = &*self;
-        let end = DepotEnd { depot, number: *number, memory, range: *range, memo };
-        let carried: Carried = end.carry_out(Holder::OWNER, posted, Bytes::Brought(data))?;
-        let Posted { tag, value, .. } = *posted;
-        let note = |status| Notification {
-            source: from,
-            class: Classes::COMPLETER,
-            status,
-            operation: Operation::Reply,
-            tag,
-            value,
-        };
-        Some((carried.status, carried.note().map(note)))
-    }
-
-    /// Bytes that it waits for.
-    pub(crate) fn len(&self) -> usize {
-        usize::from(self.posted.message.len)
-    }
-
-    /// Of this inlet nothing comes any more.
-    pub(crate) fn revoke(&mut self, key: Key) {
-        self.is_revoked |= self.posted.key == key;
     }
 }
 

@@ -1,6 +1,6 @@
 //! What calls return when they do not do what was asked.
 mod end_reason;
-mod tried;
+pub(crate) mod tried;
 
 pub use self::end_reason::EndReason;
 pub(crate) use self::tried::CHECK;

@@ -2,8 +2,7 @@
 use super::handshake::{JobKey, Protection};
 use super::pcap::Capture;
 use crate::error::SetupError;
-use crate::net::chosen::PLACES_MAX;
-use crate::net::chosen::addresses_of_user;
+use crate::net::chosen::{PLACES_MAX, addresses_of_user};
 use crate::net::clock::Clock;
 use crate::net::datagram::Net;
 use crate::net::faults::{Faults, Partition};

@@ -1,6 +1,6 @@
 //! One end of a connection: the lanes, the peer's page, and what is under way.
 use super::landing::Landing;
-use crate::deposit::Expected;
+use crate::depot::expected::Expected;
 use crate::error::Fault;
 use crate::machine::processors::Processors;
 use crate::mem::inject::Process;

@@ -31,7 +31,7 @@ use self::notification::raised_at_target;
 use self::progress::EngineThread;
 use self::setup::Listener;
 use self::wait::Sleep;
-use crate::deposit::Memo;
+use crate::depot::memo::Memo;
 use crate::error::{EndReason, Fault, SetupError};
 use crate::link::{Keeper, Wire};
 use crate::log::tell;

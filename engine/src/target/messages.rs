@@ -1,6 +1,9 @@
 //! Deposit messages of mediated peers: found by their keys, carried out in the owner's depots.
 use super::{Account, Exchange, Responder, Target, memory};
-use crate::deposit::{Bytes, Carried, DepotEnd, Memo, ServedInlet, report};
+use crate::depot::carry::{Bytes, Carried, DepotEnd};
+use crate::depot::memo::Memo;
+use crate::depot::report;
+use crate::depot::served::Served as ServedInlet;
 use crate::mem::depot::{DepotMemory, Holder};
 use ayre_proto::command::{COMMAND_BYTES, RESPONSE_BYTES, Response};
 use ayre_proto::deposit::DATA_MAX;

@@ -1,6 +1,6 @@
 //! Taking in what the target has answered, and ending what it has executed.
 use super::{Awaited, mediated};
-use crate::deposit::Memo;
+use crate::depot::memo::Memo;
 use crate::error::Fault;
 use crate::mem::page::Sleeper;
 use crate::port::Port;

@@ -28,7 +28,7 @@ pub(crate) enum Bytes<'a> {
 
 impl Bytes<'_> {
     /// How many there are.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::Brought(data) => data.len(),
             Self::Wanted(into) => into.len(),

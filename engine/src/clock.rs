@@ -1,13 +1,33 @@
-//! Waiting until a time.
+//! The system's clock, and waiting by it. Nothing else in the engine reads it, so that what time it
+//! is can be told by a simulation in its place.
 use crate::error::SetupError;
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::io::Errno;
-use std::time::Instant;
+use rustix::time::{ClockId, clock_gettime};
+use std::time::{Duration, Instant, SystemTime};
+
+/// The time now.
+#[inline]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+/// The time now in nanoseconds, by the clock that [`Instant`] goes by; its arithmetic takes longer.
+#[inline]
+pub(crate) fn nanos() -> u64 {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
+    tv_sec as u64 * 1_000_000_000 + tv_nsec as u64
+}
+
+/// What calendars count from: how long ago 1970 began.
+pub(crate) fn since_1970() -> Duration {
+    SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()
+}
 
 /// Waits until something happens to one of the descriptors, or until `deadline`.
 pub(crate) fn poll_until(fds: &mut [PollFd<'_>], deadline: Instant) -> Result<(), SetupError> {
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
+        let left = deadline.saturating_duration_since(now());
         let timeout = Timespec {
             tv_sec: left.as_secs().min(1 << 40) as i64,
             tv_nsec: i64::from(left.subsec_nanos()),

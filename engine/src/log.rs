@@ -3,7 +3,7 @@
 //! What is told goes to the program's own `tracing` subscriber, if it has one; else to standard
 //! error, a line each, as `AYRE_LOG` says. Nothing on the way of data tells anything.
 use crate::process::whose;
-use crate::settings;
+use crate::{clock, settings};
 use std::fmt::Arguments;
 use std::io::Write;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -52,7 +52,7 @@ fn is_due(level: Level) -> bool {
     if level > Level::WARN {
         return true;
     }
-    let (mut told, now) = (TOLD.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
+    let (mut told, now) = (TOLD.lock().unwrap_or_else(PoisonError::into_inner), clock::now());
     let (since, lines) = told.filter(|(since, _)| now - *since < LINES_TIME).unwrap_or((now, 0));
     *told = Some((since, lines.saturating_add(1)));
     lines < LINES_MAX

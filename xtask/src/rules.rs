@@ -69,6 +69,20 @@ pub(crate) struct OneHome {
 /// writes a whole file within one call does not.
 pub(crate) const ONE_HOME: &[OneHome] = &[
     OneHome {
+        what: "the system's clock is read",
+        home: "engine/src/clock.rs",
+        folders: &["engine/src/"],
+        exempt: &[],
+        calls: &[
+            &["Instant", "now"],
+            &["SystemTime"],
+            &["clock_gettime"],
+            &["nanosleep"],
+            &["thread", "sleep"],
+            &["thread", "park_timeout"],
+        ],
+    },
+    OneHome {
         what: "threads are started",
         home: "engine/src/sys/thread.rs",
         folders: &["engine/src/", "provider/src/"],

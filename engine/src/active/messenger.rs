@@ -7,6 +7,7 @@ use super::handlers::Handlers;
 use super::options::MessengerOptions;
 use super::outgoing::{Outbound, Outgoing, bytes_of};
 use super::peers::Name;
+use crate::clock;
 use crate::error::{Busy, Fault, PostError, ReceiveError, SetupError};
 use crate::mem::lane::Probe;
 use crate::port::Port;
@@ -498,7 +499,7 @@ impl<S> Messenger<S> {
         state: &mut S,
         until: Option<Instant>,
     ) -> Result<usize, ReceiveError> {
-        let mut timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let mut timeout = until.map(|until| until.saturating_duration_since(clock::now()));
         let is_over = timeout.is_some_and(|left| left.is_zero());
         let is_restless = self.out.is_restless;
         if is_restless {

@@ -2,6 +2,7 @@
 //!
 //! A ring of the last calls, in memory that is there from the start. As text a recording is lines
 //! of columns, with a tab between two of them; `ayre study` reads those of all members.
+use crate::clock;
 use crate::link::report::LinkLoad;
 use ayre_proto::collective::{Collective, Schedule, Task};
 use std::time::Instant;
@@ -66,7 +67,7 @@ struct Entry {
 impl Recorder {
     pub(super) fn new(capacity: usize, members: usize) -> Self {
         Self {
-            since: Instant::now(),
+            since: clock::now(),
             capacity,
             noted: 0,
             calls: Vec::with_capacity(capacity),

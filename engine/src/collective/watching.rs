@@ -5,10 +5,10 @@ use super::request::Request;
 use super::state::Groups;
 use super::watch::Watch;
 use crate::active::Messenger;
+use crate::clock;
 use ayre_proto::collective::forecast::FORECAST_MAX;
 use std::io::{self, Write};
 use std::num::NonZeroU32;
-use std::time::Instant;
 
 impl<S> Messenger<S> {
     /// Lets a group choose its schedules by what its links are loaded with, and tell its members
@@ -66,9 +66,9 @@ impl<S> Messenger<S> {
         }
         let watch = self.watch(group)?;
         watch.begin_call();
-        let begin = Instant::now();
+        let begin = clock::now();
         self.carry_out(state, group, request)?;
-        let end = Instant::now();
+        let end = clock::now();
         self.look_at_links(group);
         let at = self.groups().state(group)?;
         let number = at.member.sequence;

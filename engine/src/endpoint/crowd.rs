@@ -3,6 +3,7 @@
 //!
 //! A thread counts for a while after it has polled, and once, however many endpoints it polls. So
 //! an endpoint of this process is no neighbour: whoever polls it is counted anyhow.
+use crate::clock;
 use crate::machine::processors::Processors;
 use crate::peer::agreement::Name;
 use crate::sync::{AtomicU32, Ordering};
@@ -131,12 +132,12 @@ thread_local! {
 
 /// This thread's nap is over.
 pub(super) fn has_napped() {
-    NAPPED.set(Some(Instant::now()));
+    NAPPED.set(Some(clock::now()));
 }
 
 /// Whether this thread may nap for so long: it has been awake for as long.
 pub(super) fn may_nap(nap: Duration) -> bool {
-    NAPPED.get().is_none_or(|over| is_earned(over, Instant::now(), nap))
+    NAPPED.get().is_none_or(|over| is_earned(over, clock::now(), nap))
 }
 
 fn is_earned(over: Instant, now: Instant, nap: Duration) -> bool {
@@ -150,7 +151,7 @@ pub(super) fn is_here(name: Name) -> bool {
 
 /// This thread polls. How many threads do, and on which processors.
 pub(super) fn polls() -> (usize, Option<Processors>) {
-    let now = Instant::now();
+    let now = clock::now();
     let known = AFFINITY.get().filter(|(asked, _)| now - *asked < RECENTLY);
     let (_, own) = known.unwrap_or_else(|| {
         let own = (now, Processors::of_this_thread());

@@ -6,6 +6,7 @@
 //! out, whoever waits for that has the endpoint to himself, by means of his own (the program may
 //! come back at any instruction), serves, and rests.
 use super::{End, Endpoint};
+use crate::clock;
 use crate::error::SetupError;
 use crate::net::alarm::Alarm;
 use rustix::fd::OwnedFd;
@@ -80,7 +81,7 @@ impl Lease {
 
 impl Held {
     fn renew(&mut self, length: Duration) {
-        let now = Instant::now();
+        let now = clock::now();
         debug_assert!(self.renewed.is_none_or(|before| before <= now), "time goes on");
         self.renewed = Some(now);
         self.alarm.set(Some(now + length));

@@ -7,6 +7,7 @@
 use super::remotes::{Call, Ends, Remote, Standing};
 use super::stuck::PATIENCE;
 use super::{Address, Endpoint, RemoteId, crowd};
+use crate::clock;
 use crate::error::{Busy, EndReason, Fault, PostError, Refusal, SetupError};
 use crate::link::{Arrived, Unopened};
 use crate::log::tell;
@@ -155,7 +156,7 @@ impl Endpoint {
             }
             // Of another host's that could only be somebody who has taken the name.
             Called::Full if is_here || address.unlinked(&self.address).is_some() => {
-                Ok(Call::Again(Instant::now() + BETWEEN_CALLS))
+                Ok(Call::Again(clock::now() + BETWEEN_CALLS))
             }
             Called::Full | Called::Nobody => Err(EndReason::Died),
         }
@@ -267,7 +268,7 @@ impl Endpoint {
                     Some(answer) => self.hear_answer_here(remote, answer),
                     None => self.tell_of_waiting(remote),
                 },
-                Standing::Calling(Call::Again(at)) if Instant::now() >= *at => {
+                Standing::Calling(Call::Again(at)) if clock::now() >= *at => {
                     self.call_again(remote);
                     self.tell_of_waiting(remote);
                 }
@@ -287,7 +288,7 @@ impl Endpoint {
             Ok(peer) => self.connected(remote, peer),
             // One that hangs up has called itself, or has gone: calling again will tell.
             Err(SetupError::PeerLeft { .. } | SetupError::Refused { why: Refusal::Taken, .. }) => {
-                let now = Instant::now();
+                let now = clock::now();
                 self.remotes[remote].note_closed(now);
                 self.begin(remote, Call::Again(now + BETWEEN_CALLS));
             }

@@ -7,6 +7,7 @@ use super::REMOTES_MAX;
 use super::address::Address;
 use super::numbers::{RemoteId, RemoteNames};
 use super::replies::Reply;
+use crate::clock;
 use crate::error::EndReason;
 use crate::peer::agreement::Name;
 use ayre_proto::heap;
@@ -14,7 +15,6 @@ use ayre_proto::units::PeerId;
 use slab::Slab;
 use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
-use std::time::Instant;
 
 /// All remotes of an endpoint.
 #[derive(Debug)]
@@ -202,7 +202,7 @@ impl Remotes {
 
     /// A remote is called that was not.
     pub(super) fn begin_call(&mut self, remote: RemoteId, call: Call) {
-        self[remote].begin_call(call, Instant::now());
+        self[remote].begin_call(call, clock::now());
         self.calls += 1;
         self.check();
     }

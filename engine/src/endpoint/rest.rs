@@ -1,5 +1,6 @@
 //! Letting others run, and sleeping until something comes.
 use super::{Address, End, Endpoint, crowd};
+use crate::clock;
 use crate::mem::bell::ring_own;
 use crate::mem::fence;
 use crate::sys::switches::switches;
@@ -112,11 +113,11 @@ impl Endpoint {
     fn make_way_at_links(&mut self) {
         match self.port.yield_in_turn() {
             Some(lasted) => self.company.note_yield(lasted),
-            None if self.company.is_program_waiting(Instant::now())
+            None if self.company.is_program_waiting(clock::now())
                 && !self.is_needed_elsewhere() =>
             {
                 self.nap();
-                self.company.begin_waiting(Instant::now());
+                self.company.begin_waiting(clock::now());
             }
             None => {}
         }
@@ -137,7 +138,7 @@ impl Endpoint {
         let mut ends = Vec::new();
         let may = self.lie_down(&mut |end| ends.push(end));
         if may {
-            self.port.sleep.doze(self.port.wake_by(Some(Instant::now() + NAP)));
+            self.port.sleep.doze(self.port.wake_by(Some(clock::now() + NAP)));
             self.wake();
         }
         debug_assert!(!self.rests, "a nap is over when it ends");

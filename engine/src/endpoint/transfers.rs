@@ -1,6 +1,7 @@
 //! Messages that are coming from senders that had to ask.
 use super::numbers::RemoteId;
 use super::origin::{Origin, There};
+use crate::clock;
 use crate::tuning::{Method, Trials};
 use slab::Slab;
 use std::time::Instant;
@@ -109,7 +110,7 @@ impl Transfers {
     pub(super) fn choose(&mut self, transfer: &mut Transfer, fixed: Option<Method>) {
         debug_assert!(transfer.got == 0 && transfer.since.is_none(), "nothing has come");
         transfer.by = fixed.unwrap_or_else(|| {
-            transfer.since = Some(Instant::now());
+            transfer.since = Some(clock::now());
             self.trials.choose(transfer.len)
         });
     }
@@ -137,7 +138,7 @@ impl Transfers {
         let transfer = self.coming.remove(key);
         debug_assert_eq!(transfer.left(), 0, "all of it is here");
         if let Some(since) = transfer.since {
-            let now = Instant::now();
+            let now = clock::now();
             let before = self.last_timed.replace(now);
             let since = before.map_or(since, |before| before.max(since));
             self.trials.note(transfer.by, transfer.len, now - since);

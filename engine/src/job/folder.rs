@@ -8,6 +8,7 @@
 use super::addresses::Whereabouts;
 use super::choices::Choices;
 use super::{Beginning, Job, Route, wrong, wrong_variable};
+use crate::clock;
 use crate::error::SetupError;
 use crate::port::Port;
 use crate::port::setup::{Begun, Listener};
@@ -22,7 +23,6 @@ use std::mem::MaybeUninit;
 use std::net::IpAddr;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::time::Instant;
 use zeroize::Zeroizing;
 
 /// What tells a rank of `ayre run` its place; each is needed.
@@ -186,7 +186,7 @@ impl Port {
 
     fn wait_arrival(&mut self, folder: &Folder) -> Result<(), SetupError> {
         let arrivals = folder.arrivals.as_ref().expect("a rank listens before it connects");
-        let deadline = Instant::now() + self.config.setup_timeout;
+        let deadline = clock::now() + self.config.setup_timeout;
         self.wait_readable(arrivals.watch.as_fd(), deadline)?;
         arrivals.take();
         Ok(())

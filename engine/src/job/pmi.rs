@@ -15,7 +15,7 @@
 //! ```
 use super::board::{Board, TEXT_CHARS_MAX};
 use super::wrong;
-use crate::clock::poll_until;
+use crate::clock::{self, poll_until};
 use crate::error::SetupError;
 use crate::sys::inherited_socket;
 use rustix::event::{PollFd, PollFlags};
@@ -68,7 +68,7 @@ impl Pmi {
 
     /// Sends a request, and takes the answer of this name.
     fn ask(&mut self, request: &str, name: &str) -> Result<Answer, SetupError> {
-        let deadline = Instant::now() + self.patience;
+        let deadline = clock::now() + self.patience;
         self.send(request)?;
         let answer = Answer(self.line(deadline)?);
         let is_refused = answer.value("rc").is_some_and(|code| code != "0");
@@ -121,7 +121,7 @@ impl Pmi {
             Ok((0, _)) => return Err(wrong("the launcher has hung up")),
             Ok((count, _)) => self.ahead.extend_from_slice(&bytes[..count]),
             Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) if Instant::now() < deadline => {}
+            Err(Errno::AGAIN) if clock::now() < deadline => {}
             Err(Errno::AGAIN) => return Err(SetupError::timed_out("the launcher or a rank")),
             Err(errno) => return Err(SetupError::Os { call: "hear the launcher", errno }),
         }

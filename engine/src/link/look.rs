@@ -1,7 +1,7 @@
 //! Looks at the ports of other processes through their windows.
 use super::report::WireReport;
 use super::window::{is_ours, stream, unfiled};
-use crate::clock::poll_until;
+use crate::clock::{self, poll_until};
 use crate::error::SetupError;
 use crate::folder::Folder;
 use rustix::event::{PollFd, PollFlags};
@@ -34,7 +34,7 @@ pub struct WireReports {
 /// [`SetupError::Os`] where the system refuses to wait.
 // spec: WIRE-8, WIRE-10
 pub fn wire_reports(patience: Duration) -> Result<WireReports, SetupError> {
-    let until = Instant::now() + patience;
+    let until = clock::now() + patience;
     let mut seen = WireReports::default();
     let folders = Folder::all();
     let mut views = Vec::new();
@@ -79,7 +79,7 @@ fn unfiled_names() -> BTreeSet<String> {
 
 /// Reads from all at once, since any may let the others wait.
 fn read_all(views: &mut [View], until: Instant) -> Result<(), SetupError> {
-    while Instant::now() < until {
+    while clock::now() < until {
         let open = views.iter().filter(|view| !view.is_done);
         let mut fds: Vec<_> = open.map(|view| PollFd::new(&view.socket, PollFlags::IN)).collect();
         if fds.is_empty() {

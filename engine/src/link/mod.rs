@@ -60,7 +60,7 @@ pub use self::report::{
     AgainReport, BuffersReport, CreditReport, LinkChannel, LinkLoad, LinkReport, LinkState,
     NetReport, PathReport, PathState, WireReport,
 };
-use crate::clock::poll_until;
+use crate::clock::{self, poll_until};
 use crate::error::{SetupError, Tried};
 use crate::mem::page::Sleeper;
 use crate::net::clock::Clock;
@@ -344,14 +344,14 @@ impl Wire {
     /// Brings what was posted to the other sides, for so long, and leaves them.
     // spec: LINK-20
     pub(crate) fn linger(&mut self, patience: Duration) {
-        let end = Instant::now() + patience;
+        let end = clock::now() + patience;
         self.links.leave_all();
         loop {
             self.pump_all();
             if self.links.is_deserted() {
                 return;
             }
-            if Instant::now() >= end {
+            if clock::now() >= end {
                 // Whoever still listens need not wait for silence.
                 self.links.abort_all();
                 self.pump_all();

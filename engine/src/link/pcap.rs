@@ -4,6 +4,7 @@
 //! under its datagrams, so they are made up: the addresses and ports are true, the rest is what an
 //! ordinary host would write.
 use super::seal::sealed_for;
+use crate::clock;
 use crate::log::tell;
 use crate::net::datagram::{Inbox, Net, NetCounters, Outbox, Tap};
 use crate::net::hints::Hints;
@@ -18,7 +19,6 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::SystemTime;
 
 /// Says that times are in nanoseconds, and by its order of bytes that all is little-endian.
 const MAGIC: u32 = 0xa1b2_3c4d;
@@ -71,7 +71,7 @@ impl<N: Net> Capture<N> {
     /// What the system says about the file.
     // spec: SEAL-17
     pub(crate) fn create(inner: N, path: &Path, now: u64) -> io::Result<Self> {
-        let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        let since = clock::since_1970();
         let since = u64::try_from(since.as_nanos()).unwrap_or(0);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
         let own = Mode::RUSR | Mode::WUSR;

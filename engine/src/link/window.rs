@@ -4,6 +4,7 @@
 //! Whoever connects gets one report as JSON, and the end of the stream. The keeper's thread serves
 //! it; nothing here waits for anybody.
 use super::report::WireReport;
+use crate::clock;
 use crate::folder::Folder;
 use crate::sys::{credentials, descriptor};
 use rustix::event::{PollFd, PollFlags};
@@ -99,7 +100,7 @@ impl Window {
             return None;
         }
         let text = serde_json::to_vec(&report()).ok()?;
-        Some(Visitor { socket, text, told: 0, until: Instant::now() + PATIENCE })
+        Some(Visitor { socket, text, told: 0, until: clock::now() + PATIENCE })
     }
 }
 
@@ -146,7 +147,7 @@ impl Visitor {
         while self.told < self.text.len() {
             match send(self.socket.as_fd(), &self.text[self.told..], flags) {
                 Ok(told) => self.told += told,
-                Err(Errno::AGAIN) => return Instant::now() >= self.until,
+                Err(Errno::AGAIN) => return clock::now() >= self.until,
                 Err(Errno::INTR) => {}
                 Err(_) => return true,
             }

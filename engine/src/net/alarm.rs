@@ -1,5 +1,6 @@
 //! Wakes a port whose links have something to do by the clock, where it is the program that sleeps:
 //! it waits for the port's descriptor, and knows of no deadline.
+use crate::clock;
 use crate::error::SetupError;
 use crate::sys::descriptor;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -40,7 +41,7 @@ impl Alarm {
             return;
         }
         // 0 would be no time at all.
-        let left = at.map(|at| at.saturating_duration_since(Instant::now()));
+        let left = at.map(|at| at.saturating_duration_since(clock::now()));
         let left = left.map_or(Duration::ZERO, |left| left.max(Duration::from_nanos(1)));
         let it_value = Timespec {
             tv_sec: left.as_secs().min(1 << 40) as i64,

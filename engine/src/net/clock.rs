@@ -1,7 +1,7 @@
 //! What time it is on a wire.
 use super::chance::Chance;
 use super::simulation::Seat;
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use crate::clock;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,12 +17,12 @@ pub(crate) enum Clock {
 impl Clock {
     /// The system's, which begins now.
     pub(crate) fn system() -> Self {
-        Self::System(monotonic(), Instant::now())
+        Self::System(clock::nanos(), clock::now())
     }
 
     pub(crate) fn now(&self) -> u64 {
         match self {
-            Self::System(begin, _) => monotonic().wrapping_sub(*begin),
+            Self::System(begin, _) => clock::nanos().wrapping_sub(*begin),
             Self::Simulated(seat) => seat.now(),
         }
     }
@@ -56,10 +56,4 @@ impl Clock {
             seat.tended(due);
         }
     }
-}
-
-/// Nanoseconds of the system's clock that [`Instant`] goes by; its arithmetic takes longer.
-fn monotonic() -> u64 {
-    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
-    tv_sec as u64 * 1_000_000_000 + tv_nsec as u64
 }

@@ -1,6 +1,6 @@
 //! Addresses of this host's interfaces: which ones others may reach, and in what order they are
 //! told where there is no room for all.
-use crate::clock::poll_until;
+use crate::clock::{self, poll_until};
 use crate::log::tell;
 use crate::sys::descriptor;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
@@ -11,7 +11,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, getsock
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::path::Path;
 use std::sync::Once;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Addresses that nobody has: packets to them leave by the default route.
 const NOWHERE: [IpAddr; 2] = [
@@ -144,7 +144,7 @@ fn by_routes() -> Vec<HostAddress> {
 /// leaves out the right ones: where an interface does not run, nobody is, or not yet.
 // spec: ENV-32
 pub(crate) fn usable() -> Vec<HostAddress> {
-    let until = Instant::now() + YET_TO_COME;
+    let until = clock::now() + YET_TO_COME;
     let mut usable: Vec<_> = loop {
         let all = all();
         let outer = || all.iter().filter(|found| found.is_outer());
@@ -152,11 +152,11 @@ pub(crate) fn usable() -> Vec<HostAddress> {
         if !usable.is_empty() {
             break usable;
         }
-        if outer().next().is_none() || Instant::now() >= until {
+        if outer().next().is_none() || clock::now() >= until {
             return all.into_iter().filter(|found| found.ip.is_loopback()).take(1).collect();
         }
         // A netlink socket would tell when one comes, but sandboxes refuse those.
-        let _ = poll_until(&mut [], Instant::now() + BETWEEN_LOOKS);
+        let _ = poll_until(&mut [], clock::now() + BETWEEN_LOOKS);
     };
     let table = std::fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default();
     let passing = passing(&table);

@@ -3,6 +3,7 @@
 //! Most often a queue is full, and has room again soon. But where the other end of a virtual cable,
 //! of a container for example, takes less than the interface says, what is too long for it is
 //! refused so, too, however often it is tried, and what waits behind it would wait for ever.
+use crate::clock;
 use std::time::{Duration, Instant};
 
 /// For how long a datagram is kept for which there is no room.
@@ -17,7 +18,7 @@ impl NoRoom {
     /// There is none. Whether it is no use to wait any longer: then the datagram is dropped.
     #[cold]
     pub(super) fn is_in_vain(&mut self) -> bool {
-        self.is_in_vain_at(Instant::now())
+        self.is_in_vain_at(clock::now())
     }
 
     fn is_in_vain_at(&mut self, now: Instant) -> bool {

@@ -12,6 +12,7 @@ use super::datagram::{
 use super::hints::{Hint, Hints};
 use super::interfaces;
 use super::no_room::NoRoom;
+use crate::clock;
 use crate::log::tell;
 use crate::sys::descriptor;
 use crate::sys::train::{TRAIN_MAX, send_train};
@@ -340,7 +341,7 @@ impl Net for Udp {
 
     // spec: NET-15
     fn check_address(&mut self, to: SocketAddr) {
-        let now = Instant::now();
+        let now = clock::now();
         if self.checked.is_none_or(|at| now - at >= CHECK_AGAIN) {
             self.checked = Some(now);
             if !interfaces::is_here(self.sockets.local()) {

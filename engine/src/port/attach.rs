@@ -1,6 +1,7 @@
 //! The port's side of the wire: opening it, links with peers, sleeping on it, and its part in the
 //! port's progress.
 use super::connection::Connection;
+use crate::clock;
 use crate::error::{CHECK, Fault, SetupError, Tried};
 use crate::link::callee::Callee;
 use crate::link::drive::drive;
@@ -173,7 +174,7 @@ impl Port {
 
     pub(crate) fn finish_connect_net(&mut self, begun: BegunLink) -> Result<PeerId, SetupError> {
         // The opening has a deadline of its own, and this one behind it.
-        let deadline = Instant::now() + self.config.setup_timeout + Duration::from_secs(1);
+        let deadline = clock::now() + self.config.setup_timeout + Duration::from_secs(1);
         let opened = self.wait_wire(deadline, |wire| wire.conclude(begun.index))?;
         self.conclude_connect_net(&begun, opened)
     }

@@ -1,5 +1,6 @@
 //! Handing memory over, and taking it back.
 use super::connection::Connection;
+use crate::clock;
 use crate::error::{Fault, SetupError, name_of};
 use crate::log::tell;
 use crate::mem::fence;
@@ -13,7 +14,7 @@ use ayre_proto::xlate::Cover;
 use rustix::fd::{AsFd, OwnedFd};
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The owner's record of a capability that it handed over.
 #[derive(Debug)]
@@ -258,7 +259,7 @@ impl Port {
     /// Waits until none of the holders is inside an operation with its key, for as long as the
     /// grace allows.
     fn drained(&mut self, keys: &[(Key, PeerId)]) -> bool {
-        let end = Instant::now() + self.config.revoke_grace;
+        let end = clock::now() + self.config.revoke_grace;
         let mut rounds = 0;
         loop {
             let inside = keys.iter().any(|(key, holder)| {
@@ -268,7 +269,7 @@ impl Port {
             if !inside {
                 return true;
             }
-            if Instant::now() >= end {
+            if clock::now() >= end {
                 return false;
             }
             self.pause(&mut rounds);
@@ -361,7 +362,7 @@ impl Port {
         name: u64,
     ) -> Result<Packet, SetupError> {
         self.known(peer)?;
-        let (begin, patience) = (Instant::now(), self.config.setup_timeout);
+        let (begin, patience) = (clock::now(), self.config.setup_timeout);
         for wait in [TOLD_AFTER.min(patience / 2), patience] {
             let found = self.wait_for_control(begin + wait, |port| {
                 let connection = port.connection_mut(peer).ok()?;

@@ -26,7 +26,7 @@ pub(crate) use listener::{Listener, PREFIX, answers};
 
 use super::config::Config;
 use super::connection::Connection;
-use crate::clock::poll_until;
+use crate::clock::{self, poll_until};
 use crate::error::{Fault, SetupError};
 use crate::link::Arrived;
 use crate::log::tell;
@@ -108,12 +108,12 @@ impl Port {
     }
 
     fn accept_next(&mut self, is_rank: bool) -> Result<PeerId, SetupError> {
-        let deadline = Instant::now() + self.config.setup_timeout;
+        let deadline = clock::now() + self.config.setup_timeout;
         // The numbers of those that have gone are free for links as well.
         self.service_control();
         let (mut late, mut changes) = (0, None);
         while late < LATE_MAX {
-            late += usize::from(Instant::now() >= deadline);
+            late += usize::from(clock::now() >= deadline);
             if changes.replace(self.peer_changes) != Some(self.peer_changes) {
                 self.accept_links(true);
             }
@@ -166,7 +166,7 @@ impl Port {
     pub(crate) fn next_caller(&mut self) -> Result<Option<OwnedFd>, SetupError> {
         let sockets: Vec<_> = self.listener.iter().flat_map(Listener::sockets).collect();
         let mut knocks: Vec<_> = sockets.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-        poll_until(&mut knocks, Instant::now())?;
+        poll_until(&mut knocks, clock::now())?;
         let Some(knock) = knocks.iter().position(|fd| !fd.revents().is_empty()) else {
             return Ok(None);
         };
@@ -282,16 +282,16 @@ impl Port {
 
     /// The same, for who waits for room among the callers.
     pub(crate) fn begin_connect_to(&mut self, name: &str) -> Result<Option<Begun>, SetupError> {
-        let deadline = Instant::now() + self.config.setup_timeout;
+        let deadline = clock::now() + self.config.setup_timeout;
         loop {
             match self.begin_call_here(name)? {
                 Called::Begun(begun) => return Ok(Some(begun)),
                 Called::Nobody => return Ok(None),
-                Called::Full if Instant::now() >= deadline => {
+                Called::Full if clock::now() >= deadline => {
                     return Err(SetupError::timed_out("room among a rank's callers"));
                 }
                 // The system tells nobody of room.
-                Called::Full => poll_until(&mut [], Instant::now() + BETWEEN_CALLS)?,
+                Called::Full => poll_until(&mut [], clock::now() + BETWEEN_CALLS)?,
             }
         }
     }
@@ -307,7 +307,7 @@ impl Port {
     }
 
     pub(crate) fn finish_connect(&mut self, begun: Begun) -> Result<PeerId, SetupError> {
-        let deadline = Instant::now() + self.config.setup_timeout;
+        let deadline = clock::now() + self.config.setup_timeout;
         let packet = loop {
             match begun.answer()? {
                 Some(packet) => break packet,

@@ -10,7 +10,7 @@
 //! before or after that begins. And who takes it looks again before it sleeps again, after a fence,
 //! and has the other thread that sleeps on the channel do so: what was published before is there
 //! for both.
-use crate::clock::poll_until;
+use crate::clock::{self, poll_until};
 use crate::error::{A_PEER, SetupError};
 use crate::mem::fence;
 use crate::mem::page::Sleeper;
@@ -220,7 +220,7 @@ impl Sleep {
     /// has to do after 20 us would wait fifty times as long.
     // spec: WAIT-4
     pub(crate) fn doze(&self, deadline: Option<Instant>) {
-        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let left = deadline.map(|at| at.saturating_duration_since(clock::now()));
         let timeout = left.map(|left| Timespec {
             tv_sec: left.as_secs().min(1 << 40) as i64,
             tv_nsec: i64::from(left.subsec_nanos()),
@@ -336,7 +336,7 @@ impl Port {
             self.yields_in_vain -= 1;
             return None;
         }
-        let before = Instant::now();
+        let before = clock::now();
         std::thread::yield_now();
         let lasted = before.elapsed();
         self.yields_in_vain = if lasted >= YIELD_MAX { YIELDS_LEFT_OUT } else { 0 };
@@ -346,7 +346,7 @@ impl Port {
     /// Sleeps for a moment, or until something has come; not where a message waits to be taken.
     // spec: WAIT-3, WAIT-5
     fn nap(&mut self) {
-        let until = Instant::now() + NAP;
+        let until = clock::now() + NAP;
         self.sleep_unless(Some(until), &mut |port: &mut Self| {
             let mut connections = port.connections.iter().flatten();
             connections.any(|connection| connection.messages_in.peek().is_some()).then_some(())
@@ -390,7 +390,7 @@ impl Port {
             self.service_control();
             self.announce_sleep(true);
             fence::heavy();
-            let until = if self.progress_all() { Instant::now() } else { deadline };
+            let until = if self.progress_all() { clock::now() } else { deadline };
             let found = look(self, self.wake_by(Some(until)).unwrap_or(until));
             self.announce_sleep(false);
             if let Some(found) = found.transpose() {
@@ -472,10 +472,10 @@ impl Port {
 }
 
 fn is_over(deadline: Option<Instant>) -> bool {
-    deadline.is_some_and(|at| Instant::now() >= at)
+    deadline.is_some_and(|at| clock::now() >= at)
 }
 
 /// A timeout as a deadline; one too far to express is none.
 pub(crate) fn deadline(timeout: Option<Duration>) -> Option<Instant> {
-    timeout.and_then(|timeout| Instant::now().checked_add(timeout))
+    timeout.and_then(|timeout| clock::now().checked_add(timeout))
 }

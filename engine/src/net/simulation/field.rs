@@ -1,5 +1,6 @@
 //! The state of a simulated network, and when its time goes on.
 use super::Tend;
+use crate::clock;
 use crate::mem::bell::{hush_own, ring_own};
 use rustix::fd::{AsFd, OwnedFd};
 use std::cmp::Reverse;
@@ -119,7 +120,7 @@ impl Field {
         Self {
             seed,
             now: 0,
-            since: Instant::now(),
+            since: clock::now(),
             looks: 0,
             seats: 0,
             members: BTreeMap::new(),
@@ -268,7 +269,7 @@ impl Field {
     pub(super) fn go_on(&mut self) -> bool {
         let Some(next) = self.next() else { return false };
         self.now = next;
-        self.since = Instant::now();
+        self.since = clock::now();
         for member in self.members.values_mut() {
             if matches!(member.rest, Rest::Until(until) | Rest::Tended(until) if until <= next) {
                 member.rest = Rest::Awake;
@@ -323,10 +324,10 @@ impl Field {
             }
         }
         match self.due() {
-            _ if is_pressing => Instant::now(),
+            _ if is_pressing => clock::now(),
             Some((next, true)) => self.since + Duration::from_nanos(next - self.now),
-            Some((_, false)) => Instant::now(),
-            None => Instant::now() + NAP,
+            Some((_, false)) => clock::now(),
+            None => clock::now() + NAP,
         }
     }
 

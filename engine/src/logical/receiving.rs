@@ -33,6 +33,7 @@ impl<S> Extension<S> for Inbox {
             messenger.queue_short(source, len)?;
         } else {
             messenger.out.on_back(source, &messenger.buffer[..len])?;
+            messenger.out.stir();
         }
         Ok(0)
     }

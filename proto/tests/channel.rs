@@ -8,6 +8,7 @@
 #[path = "common/dice.rs"]
 mod dice;
 
+use ayre_netsim::{Item, Network, Plan};
 use ayre_proto::link::receive::{Arrival, Receiver};
 use ayre_proto::link::send::{Ack, Loss, OVERTAKEN, SendEffects, Sender, Transmission, Wait};
 use ayre_proto::link::{Repair, WINDOW};
@@ -23,16 +24,6 @@ const WAIT: Wait = Wait { timeout: TIMEOUT, overtaken: 2 * ROUND_TRIP };
 /// First numbers: some wrap in the middle of a run.
 const FIRSTS: [u32; 4] = [0, 7, u32::MAX - 100, (1 << 31) - 20];
 
-/// What the network does, in percent and nanoseconds.
-#[derive(Clone, Copy, Debug)]
-struct Faults {
-    loss: u64,
-    repeat: u64,
-    /// Delay of each path: the shortest, and how much more there may be.
-    delay: [(u64, u64); 4],
-    paths: u64,
-}
-
 /// What travels. A frame of data names its number and content; every frame says something of the
 /// other direction.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +32,8 @@ enum Packet {
     Ask,
     Said { ack: u32, sack: u128, limit: u32, nack: bool },
 }
+
+impl Item for Packet {}
 
 #[derive(Debug, Default)]
 struct Told {
@@ -70,10 +63,8 @@ struct World {
     dice: Dice,
     first: u32,
     now: u64,
-    faults: Faults,
-    /// By time and number.
-    under_way: BTreeMap<(u64, u64), Packet>,
-    packets: u64,
+    /// A way for each path, in both directions.
+    network: Network<Packet>,
     sender: Sender,
     /// Numbers of transmissions by path.
     numbers: [u32; 4],
@@ -95,16 +86,14 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64, repair: Repair, faults: Faults) -> Self {
+    fn new(seed: u64, repair: Repair, network: Network<Packet>) -> Self {
         let mut dice = Dice(seed);
         let first = FIRSTS[dice.below(FIRSTS.len() as u64) as usize];
         let mut world = Self {
             dice,
             first,
             now: 0,
-            faults,
-            under_way: BTreeMap::new(),
-            packets: 0,
+            network,
             sender: Sender::new(repair, first),
             numbers: [0; 4],
             path: 0,
@@ -132,20 +121,10 @@ impl World {
     }
 
     fn launch(&mut self, packet: Packet) -> Transmission {
-        self.path = (self.path + 1) % self.faults.paths;
+        self.path = (self.path + 1) % self.network.ways.len() as u64;
         let path = self.path as usize;
         self.numbers[path] += 1;
-        let copies = match () {
-            () if self.dice.percent(self.faults.loss) => 0,
-            () if self.dice.percent(self.faults.repeat) => 2,
-            () => 1,
-        };
-        for _ in 0..copies {
-            let (least, more) = self.faults.delay[path];
-            let at = self.now + least + self.dice.below(more + 1);
-            self.packets += 1;
-            self.under_way.insert((at, self.packets), packet);
-        }
+        self.network.ways[path].send(packet, self.now);
         Transmission { at: self.now, path: path as u8, number: self.numbers[path], len: 0 }
     }
 
@@ -288,7 +267,7 @@ impl World {
 
     /// The next moment at which something happens.
     fn next_time(&self) -> u64 {
-        let packet = self.under_way.keys().next().map(|(at, _)| *at);
+        let packet = self.network.due();
         let timeout = self.sender.deadline(WAIT);
         let say = self.receiver.say_by(PATIENCE);
         let ask = Some(self.asked_at + TIMEOUT).filter(|at| *at > self.now);
@@ -298,20 +277,16 @@ impl World {
 
     /// Runs until so many frames are delivered and known to be; the time when the faults stop.
     fn run(&mut self, frames: u64, faulty_until: u64) {
-        let faultless = Faults { loss: 0, repeat: 0, ..self.faults };
         while (self.confirmed.len() as u64) < frames {
             if self.now > faulty_until {
-                self.faults = faultless;
+                self.network.change(|plan| (plan.loss, plan.duplicate) = (0.0, 0.0));
             }
             assert!(self.now < faulty_until + 1_000 * TIMEOUT, "{} of {frames}", self.delivered);
             self.transmit(frames);
             self.consume(self.now > faulty_until);
             self.say();
             self.now = self.next_time();
-            while let Some(entry) = self.under_way.first_entry()
-                && entry.key().0 <= self.now
-            {
-                let packet = entry.remove();
+            while let Some(packet) = self.network.take(self.now) {
                 self.arrive(packet);
             }
             let mut told = Told::default();
@@ -325,9 +300,15 @@ impl World {
     }
 }
 
-fn faults(dice: &mut Dice) -> Faults {
-    let delay = [0; 4].map(|_| (50 + dice.below(200), dice.below(300)));
-    Faults { loss: dice.below(31), repeat: dice.below(11), delay, paths: 1 + dice.below(4) }
+fn network(seed: u64) -> Network<Packet> {
+    let dice = &mut Dice(seed);
+    let (loss, duplicate) = (dice.below(31) as f64 / 100.0, dice.below(11) as f64 / 100.0);
+    let path = |_| {
+        let (delay, jitter, seed) = (50 + dice.below(200), dice.below(300), dice.word());
+        Plan { loss, duplicate, delay, jitter, seed, ..Plan::NONE }
+    };
+    let plans = [0; 4].map(path);
+    Network::new(plans.into_iter().take(1 + dice.below(4) as usize))
 }
 
 /// Every seed is a network of its own.
@@ -336,8 +317,7 @@ fn faults(dice: &mut Dice) -> Faults {
 fn frames_arrive_once_in_order_over_any_network() {
     for seed in 0..seeds(500) {
         for repair in [Repair::Selective, Repair::GoBackN] {
-            let faults = faults(&mut Dice(seed));
-            World::new(seed, repair, faults).run(300, 200 * TIMEOUT);
+            World::new(seed, repair, network(seed)).run(300, 200 * TIMEOUT);
         }
     }
 }
@@ -345,8 +325,8 @@ fn frames_arrive_once_in_order_over_any_network() {
 /// Transmissions per frame, under loss at random, on one path that keeps order.
 fn cost(repair: Repair, loss: u64) -> f64 {
     const FRAMES: u64 = 20_000;
-    let faults = Faults { loss, repeat: 0, delay: [(100, 0); 4], paths: 1 };
-    let mut world = World::new(loss, repair, faults);
+    let plan = Plan { loss: loss as f64 / 100.0, delay: 100, seed: !loss, ..Plan::NONE };
+    let mut world = World::new(loss, repair, Network::new([plan]));
     world.run(FRAMES, u64::MAX / 4);
     world.transmissions as f64 / FRAMES as f64
 }

@@ -1,7 +1,5 @@
 //! The congestion window: its rules one by one, and what they give at a simulated bottleneck.
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
+use ayre_netsim::Flights;
 use ayre_proto::limits::ROUND_TRIP_MAX;
 use ayre_proto::link::congestion::{Config, Delay, ONE, Scaling, Swift, Windows};
 use proptest::prelude::*;
@@ -15,7 +13,7 @@ const QUEUE: u64 = 128;
 const MS: u64 = 1_000_000;
 
 /// What happens to a link. Times of sending come along, as an echo does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 enum Event {
     Start,
     Stop,
@@ -42,8 +40,8 @@ struct Link {
 /// Links that always have something to send, through one queue of fixed rate.
 struct Network {
     now: u64,
-    events: BinaryHeap<Reverse<(u64, u64, usize, Event)>>,
-    events_in_all: u64,
+    /// What happens, and to which link.
+    events: Flights<(usize, Event)>,
     seed: u64,
     links: Vec<Link>,
     /// When the queue will have sent all that it holds.
@@ -82,8 +80,7 @@ impl Network {
         };
         Self {
             now: 0,
-            events: BinaryHeap::new(),
-            events_in_all: 0,
+            events: Flights::default(),
             seed,
             links: (0..links).map(link).collect(),
             idle_at: 0,
@@ -108,8 +105,7 @@ impl Network {
     }
 
     fn at(&mut self, time: u64, link: usize, event: Event) {
-        self.events_in_all += 1;
-        self.events.push(Reverse((time, self.events_in_all, link, event)));
+        self.events.push(time, (link, event));
     }
 
     fn random(&mut self, below: u64) -> u64 {
@@ -118,10 +114,10 @@ impl Network {
     }
 
     fn run(&mut self, until: u64) {
-        while let Some(&Reverse((time, _, link, event))) = self.events.peek()
+        while let Some(time) = self.events.due()
             && time < until
+            && let Some((link, event)) = self.events.take(time)
         {
-            self.events.pop();
             self.now = time;
             self.on_event(link, event);
         }

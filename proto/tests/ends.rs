@@ -9,6 +9,7 @@ mod dice;
 #[path = "ends/lengths.rs"]
 mod lengths;
 
+use ayre_netsim::{Item, Network, Plan};
 use ayre_proto::link::Repair;
 use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, Heard, Part};
 use ayre_proto::link::frame::{CHANNELS, Channel, Digest, Flags, HEADER_BYTES, Header};
@@ -27,16 +28,18 @@ fn crc(bytes: &[u8]) -> u32 {
     CRC.checksum(bytes)
 }
 
-/// What the network does to datagrams, in percent.
-#[derive(Clone, Copy, Debug, Default)]
-struct Faults {
-    loss: u64,
-    repeat: u64,
-    damage: u64,
-    /// Datagrams that come once more, much later.
-    replay: u64,
-    /// Paths that carry nothing: bit by path.
-    cut: u64,
+/// A datagram, and to whom it goes.
+#[derive(Clone)]
+struct Datagram(usize, Vec<u8>);
+
+impl Item for Datagram {
+    fn size(&self) -> usize {
+        self.1.len()
+    }
+
+    fn flip(&mut self, bit: u64) {
+        self.1[bit as usize / 8] ^= 1 << (bit % 8);
+    }
 }
 
 /// A program, its end of the link, and its buffers.
@@ -73,10 +76,8 @@ impl EndEffects for Wire {
 struct World {
     dice: Dice,
     now: u64,
-    faults: Faults,
-    delay: [(u64, u64); 4],
-    under_way: BTreeMap<(u64, u64), (usize, Vec<u8>)>,
-    datagrams: u64,
+    /// A way for each path, in both directions.
+    network: Network<Datagram>,
     hosts: [Host; 2],
 }
 
@@ -122,32 +123,26 @@ impl World {
             }
         };
         let hosts = [0, 1].map(|own| Host::new(agreement(own)));
-        let delay = [0; 4].map(|_| (5_000 + dice.below(20_000), 1 + dice.below(10_000)));
-        let (under_way, faults) = (BTreeMap::new(), Faults::default());
-        Self { dice, now: 0, faults, delay, under_way, datagrams: 0, hosts }
+        let network = Network::new([0; 4].map(|_| {
+            let (delay, jitter) = (5_000 + dice.below(20_000), dice.below(10_000));
+            Plan { delay, jitter, seed: dice.word(), ..Plan::NONE }
+        }));
+        Self { dice, now: 0, network, hosts }
     }
 
-    fn launch(&mut self, to: usize, (path, mut datagram): (u8, Vec<u8>)) {
-        let Faults { loss, repeat, damage, replay, cut } = self.faults;
-        if self.dice.percent(loss) || cut >> path & 1 == 1 {
-            return;
-        }
-        if self.dice.percent(damage) {
-            let bit = self.dice.below(8 * datagram.len() as u64);
-            datagram[bit as usize / 8] ^= 1 << (bit % 8);
-        }
-        let (least, more) = self.delay[usize::from(path)];
-        let mut arrive = |later: u64, dice: &mut Dice| {
-            self.datagrams += 1;
-            let at = self.now + least + dice.below(more) + later;
-            self.under_way.insert((at, self.datagrams), (to, datagram.clone()));
-        };
-        arrive(0, &mut self.dice);
-        if self.dice.percent(repeat) {
-            arrive(0, &mut self.dice);
-        }
-        if self.dice.percent(replay) {
-            arrive(10 * MILLISECOND, &mut self.dice);
+    /// All goes well from now on.
+    fn calm_down(&mut self) {
+        self.network.change(|plan| {
+            let Plan { delay, jitter, .. } = *plan;
+            *plan = Plan { delay, jitter, ..Plan::NONE };
+        });
+        self.cut(0);
+    }
+
+    /// These paths carry nothing: bit by path.
+    fn cut(&mut self, paths: u64) {
+        for (path, way) in self.network.ways.iter_mut().enumerate() {
+            way.is_cut = paths >> path & 1 == 1;
         }
     }
 
@@ -158,7 +153,7 @@ impl World {
             if header.payload.len > 0 {
                 datagram.extend(&self.hosts[host].out[header.channel.index()][&header.seq]);
             }
-            self.launch(1 - host, (path, datagram));
+            self.network.ways[usize::from(path)].send(Datagram(1 - host, datagram), self.now);
         }
         for (channel, seq) in wire.arrived {
             let freed = self.hosts[host].out[channel.index()].remove(&seq);
@@ -246,14 +241,11 @@ impl World {
             self.hosts[host].end.on_time(self.now, &mut wire);
             self.carry(host, wire);
         }
-        let packet = self.under_way.keys().next().map_or(u64::MAX, |(at, _)| *at);
+        let packet = self.network.due().unwrap_or(u64::MAX);
         let deadlines = self.hosts.iter().map(|host| host.end.deadline(self.now));
         let next = deadlines.min().unwrap_or(u64::MAX).min(packet);
         self.now = next.clamp(self.now + 1, self.now + 100_000);
-        while let Some(entry) = self.under_way.first_entry()
-            && entry.key().0 <= self.now
-        {
-            let (to, datagram) = entry.remove();
+        while let Some(Datagram(to, datagram)) = self.network.take(self.now) {
             self.arrive(to, &datagram);
         }
     }
@@ -262,7 +254,7 @@ impl World {
     fn run(&mut self, frames: u64, calm: u64) {
         while !self.is_done(frames) {
             if self.now >= calm {
-                self.faults = Faults::default();
+                self.calm_down();
             }
             let delivered = self.hosts.each_ref().map(|host| host.delivered);
             assert!(self.now < calm + 30_000 * MILLISECOND, "stuck at {delivered:?} of {frames}");
@@ -278,13 +270,10 @@ fn everything_arrives_over_any_network() {
     for seed in 0..seeds(300) {
         let mut world = World::new(seed);
         let dice = &mut Dice(seed ^ 0xff);
-        world.faults = Faults {
-            loss: dice.below(31),
-            repeat: dice.below(11),
-            damage: dice.below(6),
-            replay: dice.below(6),
-            cut: 0,
-        };
+        let mut share = |bound| dice.below(bound) as f64 / 100.0;
+        let (loss, duplicate, corrupt) = (share(31), share(11), share(6));
+        let replay = (share(6), 10 * MILLISECOND);
+        world.network.change(|plan| *plan = Plan { loss, duplicate, corrupt, replay, ..*plan });
         world.run(100, 60 * MILLISECOND);
     }
 }
@@ -307,7 +296,7 @@ fn a_path_that_is_cut_is_left_and_taken_back() {
             assert!(world.now < 60_000 * MILLISECOND, "the path's state does not change");
             frames += 20;
             while !world.is_done(frames) {
-                world.faults = Faults { cut, ..Faults::default() };
+                world.cut(cut);
                 world.step(frames, true);
             }
         }
@@ -326,7 +315,7 @@ fn a_path_that_is_cut_is_left_and_taken_back() {
 #[test]
 fn a_round_trip_is_what_the_way_takes() {
     let mut world = World::new(1);
-    world.delay = [(30_000, 1); 4];
+    world.network.change(|plan| (plan.delay, plan.jitter) = (30_000, 0));
     world.run(200, 0);
     for Host { end, .. } in &world.hosts {
         let rtt = end.rtt();

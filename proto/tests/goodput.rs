@@ -6,6 +6,7 @@
 #[path = "common/dice.rs"]
 mod dice;
 
+use ayre_netsim::{Flights, Item, Network, Plan};
 use ayre_proto::link::congestion::{Config, ONE, Scaling, Windows};
 use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, Heard, Part};
 use ayre_proto::link::frame::{Channel, Digest, Flags, Header};
@@ -13,8 +14,6 @@ use ayre_proto::link::looks::Looks;
 use ayre_proto::link::receive::Arrival;
 use ayre_proto::link::{Repair, rtt};
 use dice::Dice;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
 
 /// Nanoseconds that the bottleneck takes for a frame with a payload.
 const SERVICE: u64 = 1_200;
@@ -75,21 +74,28 @@ impl EndEffects for Wire {
     fn arrived(&mut self, _: Channel, _: u32) {}
 }
 
+/// A frame, and to whom it goes.
+#[derive(Clone)]
+struct Frame(usize, Header);
+
+impl Item for Frame {
+    /// One without a payload passes the bottleneck in a tenth of the time.
+    fn size(&self) -> usize {
+        if self.1.payload.len > 0 { 10 } else { 1 }
+    }
+}
+
 /// Two ends and what is between them. The first one sends.
-struct Network {
+struct World {
     now: u64,
     ends: [End; 2],
     dice: Dice,
-    /// Of ten thousand frames so many are lost.
+    /// Of ten thousand frames so many are lost, behind the bottleneck.
     loss: u64,
-    /// Nanoseconds that the bottleneck takes for a frame with a payload.
-    service: u64,
-    /// Until when the bottleneck is busy, by sender, and for how long at most in the second half.
-    busy: [u64; 2],
+    /// By sender.
+    network: Network<Frame>,
+    /// For how long the bottleneck was busy at most in the second half.
     deepest: u64,
-    /// By time of arrival and order of sending: to whom, and what.
-    under_way: BinaryHeap<Reverse<(u64, u64, usize)>>,
-    headers: Vec<Header>,
     delivered: u64,
     transmissions: u64,
     /// Sum of the frames under way at each new one.
@@ -97,18 +103,21 @@ struct Network {
     sent: u64,
 }
 
-impl Network {
+impl World {
     fn new(loss: u64, seed: u64) -> Self {
+        Self::with_service(SERVICE, loss, seed)
+    }
+
+    /// With a bottleneck that takes so long for a frame with a payload.
+    fn with_service(service: u64, loss: u64, seed: u64) -> Self {
+        let plan = Plan { delay: DELAY, rate: Some(80_000_000_000 / service), ..Plan::NONE };
         Self {
             now: 0,
             ends: [end(0), end(1)],
             dice: Dice(seed),
             loss,
-            service: SERVICE,
-            busy: [0; 2],
+            network: Network::new([plan; 2]),
             deepest: 0,
-            under_way: BinaryHeap::new(),
-            headers: vec![],
             delivered: 0,
             transmissions: 0,
             in_flight: 0,
@@ -119,15 +128,13 @@ impl Network {
     fn run(mut self) -> Self {
         while self.now < SPAN {
             self.work();
-            let packet = self.under_way.peek().map_or(u64::MAX, |Reverse((at, ..))| *at);
+            let packet = self.network.due().unwrap_or(u64::MAX);
             let [a, b] = self.ends.each_ref().map(|end| end.deadline(self.now));
             self.now = packet.min(a).min(b).max(self.now);
-            while let Some(Reverse((at, number, to))) = self.under_way.peek().copied()
-                && at <= self.now
-            {
-                self.under_way.pop();
-                let header = self.headers[number as usize];
-                self.arrive(to, &header);
+            while let Some(Frame(to, header)) = self.network.take(self.now) {
+                if self.dice.below(10_000) >= self.loss {
+                    self.arrive(to, &header);
+                }
             }
         }
         self
@@ -153,15 +160,10 @@ impl Network {
         for header in wire.0 {
             let is_full = header.payload.len > 0;
             self.transmissions += u64::from(is_full);
-            let service = if is_full { self.service } else { self.service / 10 };
-            self.busy[from] = self.busy[from].max(self.now) + service;
-            let depth = if self.now > SPAN / 2 { self.busy[from] - self.now } else { 0 };
+            let way = &mut self.network.ways[from];
+            way.send(Frame(1 - from, header), self.now);
+            let depth = if self.now > SPAN / 2 { way.backlog(self.now) } else { 0 };
             self.deepest = self.deepest.max(depth);
-            if self.dice.below(10_000) >= self.loss {
-                let number = self.headers.len() as u64;
-                self.headers.push(header);
-                self.under_way.push(Reverse((self.busy[from] + DELAY, number, 1 - from)));
-            }
         }
     }
 
@@ -190,8 +192,8 @@ struct Busy {
     /// When each host looks next, and from when on others are run there.
     turns: [u64; 2],
     slices: [u64; 2],
-    /// By receiver, with the time of arrival.
-    under_way: [VecDeque<(u64, Header)>; 2],
+    /// By receiver.
+    under_way: [Flights<Header>; 2],
     delivered: u64,
 }
 
@@ -227,7 +229,7 @@ impl Busy {
     fn turn(&mut self, host: usize) {
         let (now, mut wire) = (self.now, Wire::default());
         self.looks[host].look(now);
-        while let Some((_, header)) = self.under_way[host].pop_front_if(|(at, _)| *at <= now) {
+        while let Some(header) = self.under_way[host].take(now) {
             let (end, looks) = (&mut self.ends[host], &self.looks[host]);
             let heard = end.on_header_found(&header, looks, &mut wire).expect("an honest peer");
             if heard == Heard::Payload
@@ -251,8 +253,7 @@ impl Busy {
         let is_stopped = self.turns[host] > now + LOOK && self.dice.percent(50);
         let left = if is_stopped { self.turns[host] } else { now };
         let other = &mut self.under_way[1 - host];
-        other.extend(wire.0.into_iter().map(|header| (left + DELAY, header)));
-        other.make_contiguous().sort_by_key(|(at, _)| *at);
+        wire.0.into_iter().for_each(|header| other.push(left + DELAY, header));
     }
 
     fn go_on(&mut self, host: usize) {
@@ -285,11 +286,10 @@ fn hosts_that_look_late_are_no_congested_network() {
 // spec: CONG-3, CONG-9, CONG-10
 #[test]
 fn a_queue_of_the_network_stays_short_though_nothing_is_lost() {
-    let mut network = Network::new(0, 1);
-    network.service = 10 * SERVICE;
-    let run = network.run();
-    let deepest = run.deepest / run.service;
-    let load = (run.delivered * run.service) as f64 / SPAN as f64;
+    let service = 10 * SERVICE;
+    let run = World::with_service(service, 0, 1).run();
+    let deepest = run.deepest / service;
+    let load = (run.delivered * service) as f64 / SPAN as f64;
     println!("load {load:.3}, {deepest} frames in the queue at most");
     assert!(load > 0.95 && deepest < 128, "{deepest} frames");
 }
@@ -299,9 +299,9 @@ fn a_queue_of_the_network_stays_short_though_nothing_is_lost() {
 // spec: LINK-8, LINK-26, LINK-27, LINK-28, CONG-5
 #[test]
 fn losses_cost_little_more_than_what_is_lost() {
-    let clear = Network::new(0, 1).run().delivered as f64;
+    let clear = World::new(0, 1).run().delivered as f64;
     for (loss, least) in [(10, 0.97), (100, 0.9), (500, 0.75), (2_000, 0.35)] {
-        let run = Network::new(loss, 1).run();
+        let run = World::new(loss, 1).run();
         let (lost, goodput) = (loss as f64 / 10_000.0, run.delivered as f64 / clear);
         let window = run.in_flight as f64 / run.sent as f64;
         let back = (1.0 - lost) / (1.0 - lost + lost * window);

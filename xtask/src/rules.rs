@@ -140,7 +140,7 @@ pub(crate) struct Assertive {
 pub(crate) const ASSERTIVE: &[Assertive] = &[Assertive { folder: "proto/src/", per_thousand: 20 }];
 
 /// Folders without a clock; every folder named `tests` is one too.
-pub(crate) const CLOCKLESS: &[&str] = &["proto/"];
+pub(crate) const CLOCKLESS: &[&str] = &["netsim/", "proto/"];
 
 /// Folders that need no attention by the citation check: the tools cite requirements as examples.
 pub(crate) const UNCITED: &[&str] = &["xtask/"];
@@ -162,8 +162,13 @@ pub(crate) struct Layer {
 
 /// The layers, bottom to top: the first entry whose folder holds a package decides.
 pub(crate) const LAYERS: &[Layer] = &[
-    Layer { folder: "proto/", uses: &[], tests_use: &[] },
-    Layer { folder: "engine/", uses: &["ayre-proto"], tests_use: &["ayre-conformance"] },
+    Layer { folder: "netsim/", uses: &[], tests_use: &[] },
+    Layer { folder: "proto/", uses: &[], tests_use: &["ayre-netsim"] },
+    Layer {
+        folder: "engine/",
+        uses: &["ayre-netsim", "ayre-proto"],
+        tests_use: &["ayre-conformance"],
+    },
     Layer { folder: "xtask/", uses: &[], tests_use: &[] },
     Layer { folder: "", uses: &["ayre", "ayre-proto"], tests_use: &["ayre-conformance"] },
 ];

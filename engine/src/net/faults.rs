@@ -3,10 +3,7 @@ use super::datagram::{Inbox, Net, NetCounters, Outbox, Tap};
 use super::hints::Hints;
 use crate::settings::plan::Plan;
 use crate::sync::{AtomicBool, Ordering};
-use rand_pcg::Pcg64Mcg;
-use rand_pcg::rand_core::{Rng, SeedableRng};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use ayre_netsim::{self as netsim, Counters, Item, Way};
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -14,15 +11,8 @@ use std::time::Duration;
 
 /// Datagrams that are held back at a time; what comes beyond is lost.
 const HELD_MAX: usize = 1 << 14;
-/// How many later datagrams pass one that is held back.
-const PASSED_MAX: u64 = 8;
-/// How long one is held back if not so many come.
-const PASSED_NANOS: u64 = 1_000_000;
 /// How far a rate may catch up, in time: as far as a sender is late that looks once in a while.
 const BURST_NANOS: u64 = 1_000_000;
-/// Bits that are inverted in a damaged datagram, at most.
-const FLIPS_MAX: u64 = 3;
-
 /// A cable that can be pulled while the network runs. Clones are the same cable.
 #[derive(Clone, Debug)]
 pub struct Partition {
@@ -60,84 +50,44 @@ impl Default for Partition {
     }
 }
 
-/// What was done wrong so far, in datagrams.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FaultCounters {
-    /// Lost by the dice.
-    pub(crate) lost: u64,
-    /// Lost while the cable was pulled.
-    pub(crate) cut: u64,
-    /// Lost because too much waited.
-    pub(crate) overflowed: u64,
-    /// Sent twice.
-    pub(crate) duplicated: u64,
-    /// Held back until others had passed.
-    pub(crate) reordered: u64,
-    /// Damaged.
-    pub(crate) corrupted: u64,
-}
-
 /// Another network whose sending side goes wrong as a plan says.
 // spec: NET-5
 #[derive(Debug)]
 pub(crate) struct Faults<N> {
     inner: N,
-    plan: Plan,
     partition: Partition,
-    dice: Pcg64Mcg,
-    /// Datagrams on their way, the next to arrive on top.
-    held: BinaryHeap<Reverse<Held>>,
-    /// Datagrams that others are to pass.
-    passed: Vec<Passed>,
-    /// Datagrams that have been held for long enough.
+    way: Way<Datagram>,
+    /// Datagrams that have been on their way for long enough.
     ready: Outbox,
-    /// When the limited rate has sent all that it was given.
-    free_at: u64,
-    /// Counts datagrams, so that those of one time stay in order.
-    order: u64,
-    counters: FaultCounters,
 }
 
-/// A datagram on its way; the fields are in the order by which datagrams are compared.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Held {
-    due: u64,
-    order: u64,
+/// A datagram on its way.
+#[derive(Clone, Debug)]
+struct Datagram {
     to: SocketAddr,
     bytes: Vec<u8>,
 }
 
-/// A datagram that waits for others to pass it.
-#[derive(Debug)]
-struct Passed {
-    /// How many still have to.
-    left: u64,
-    /// When it goes in any case.
-    latest: u64,
-    held: Held,
+impl Item for Datagram {
+    fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn flip(&mut self, bit: u64) {
+        self.bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
+    }
 }
 
 impl<N: Net> Faults<N> {
     /// Puts a plan, and a cable, before a network.
     pub(crate) fn new(inner: N, plan: Plan, partition: Partition) -> Self {
-        Self {
-            inner,
-            plan,
-            partition,
-            dice: Pcg64Mcg::seed_from_u64(plan.seed),
-            held: BinaryHeap::new(),
-            passed: Vec::new(),
-            ready: Outbox::new(),
-            free_at: 0,
-            order: 0,
-            counters: FaultCounters::default(),
-        }
+        Self { inner, partition, way: Way::new(way_of(&plan)), ready: Outbox::new() }
     }
 
     /// What was done wrong so far.
     #[cfg(test)]
-    pub(crate) const fn faults(&self) -> FaultCounters {
-        self.counters
+    pub(crate) const fn faults(&self) -> Counters {
+        self.way.counters()
     }
 
     /// The network behind the faults.
@@ -146,123 +96,30 @@ impl<N: Net> Faults<N> {
         &mut self.inner
     }
 
-    /// Decides what becomes of a datagram.
-    fn admit(&mut self, to: SocketAddr, bytes: &[u8], now: u64) {
-        if self.partition.is_cut() {
-            self.counters.cut += 1;
-            return;
-        }
-        if self.chance(self.plan.loss) {
-            self.counters.lost += 1;
-            return;
-        }
-        self.forward(to, bytes, now);
-        if self.chance(self.plan.duplicate) {
-            self.counters.duplicated += 1;
-            self.forward(to, bytes, now);
-        }
-        self.let_pass(now);
-    }
-
-    /// Sends a datagram on its way.
-    fn forward(&mut self, to: SocketAddr, bytes: &[u8], now: u64) {
-        let Some(due) = self.arrival(bytes.len(), now) else {
-            self.counters.overflowed += 1;
-            return;
-        };
-        let mut bytes = bytes.to_vec();
-        if self.chance(self.plan.corrupt) && !bytes.is_empty() {
-            self.counters.corrupted += 1;
-            self.damage(&mut bytes);
-        }
-        self.order += 1;
-        let held = Held { due, order: self.order, to, bytes };
-        if self.chance(self.plan.reorder) {
-            self.counters.reordered += 1;
-            // The one itself is counted as soon as it is there.
-            let left = 1 + self.die(1, PASSED_MAX);
-            self.passed.push(Passed { left, latest: due.saturating_add(PASSED_NANOS), held });
-        } else {
-            self.held.push(Reverse(held));
-        }
-    }
-
-    /// When a datagram arrives that is sent now; `None` if it does not fit what waits.
-    fn arrival(&mut self, len: usize, now: u64) -> Option<u64> {
-        if self.held.len() + self.passed.len() >= HELD_MAX {
-            return None;
-        }
-        let leaves = match self.plan.rate {
-            Some(rate) => self.leaves(len, rate.max(1), now)?,
-            None => now,
-        };
-        let jitter = match nanos(self.plan.jitter) {
-            0 => 0,
-            most => self.die(0, most),
-        };
-        Some(leaves.saturating_add(nanos(self.plan.delay)).saturating_add(jitter))
-    }
-
-    /// When the last bit of a datagram has passed the limited rate.
-    fn leaves(&mut self, len: usize, rate: u64, now: u64) -> Option<u64> {
-        let waiting = bytes_in(self.free_at.saturating_sub(now), rate);
-        if waiting > u128::from(self.plan.queue) {
-            return None;
-        }
-        let begins = self.free_at.max(now.saturating_sub(BURST_NANOS));
-        self.free_at = begins.saturating_add(nanos_of(len, rate));
-        Some(self.free_at.max(now))
-    }
-
-    /// Counts one more datagram that passes those which wait for it, and lets go whose count is
-    /// full.
-    fn let_pass(&mut self, now: u64) {
-        for passed in &mut self.passed {
-            passed.left = passed.left.saturating_sub(1);
-        }
-        self.let_go(now);
-    }
-
-    /// Puts those that others have passed, or that waited in vain, among the rest.
-    fn let_go(&mut self, now: u64) {
-        let go = self.passed.extract_if(.., |passed| passed.left == 0 || passed.latest <= now);
-        self.held.extend(go.map(|passed| {
-            let Held { due, to, bytes, .. } = passed.held;
-            self.order += 1;
-            Reverse(Held { due: due.max(now), order: self.order, to, bytes })
-        }));
-    }
-
-    /// Gives the inner network what has been held for long enough.
+    /// Gives the inner network what has been on its way for long enough.
     fn release(&mut self, now: u64) {
-        self.let_go(now);
-        while self.held.peek().is_some_and(|Reverse(held)| held.due <= now) {
-            let Some(Reverse(held)) = self.held.pop() else { break };
-            self.ready.push(held.to, |buffer| buffer.extend_from_slice(&held.bytes));
+        while let Some(Datagram { to, bytes }) = self.way.take(now) {
+            self.ready.push(to, |buffer| buffer.extend_from_slice(&bytes));
         }
         self.inner.send(&mut self.ready, now);
     }
+}
 
-    fn damage(&mut self, bytes: &mut [u8]) {
-        // So spread, they are different bits: twice the step is less than all.
-        let bits = 8 * bytes.len() as u64;
-        let (first, step) = (self.die(0, bits - 1), self.die(1, (bits - 1) / 2));
-        for flip in 0..self.die(1, FLIPS_MAX) {
-            let bit = (first + flip * step) % bits;
-            bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
-        }
-    }
-
-    /// Whether something of this probability happens.
-    fn chance(&mut self, share: f64) -> bool {
-        const ONE: f64 = (1_u64 << 32) as f64;
-        share > 0.0 && u64::from(self.dice.next_u32()) < (share * ONE) as u64
-    }
-
-    /// A number from `least` to `most`. (The last few of a range near 2^64 are a little rarer.)
-    fn die(&mut self, least: u64, most: u64) -> u64 {
-        let faces = u128::from(most - least) + 1;
-        least + ((u128::from(self.dice.next_u64()) * faces) >> 64) as u64
+/// What a way is to do that a plan is for.
+fn way_of(plan: &Plan) -> netsim::Plan {
+    netsim::Plan {
+        loss: plan.loss,
+        duplicate: plan.duplicate,
+        reorder: plan.reorder,
+        corrupt: plan.corrupt,
+        delay: nanos(plan.delay),
+        jitter: nanos(plan.jitter),
+        rate: plan.rate,
+        queue: plan.queue,
+        burst: BURST_NANOS,
+        room: HELD_MAX,
+        seed: plan.seed,
+        ..netsim::Plan::NONE
     }
 }
 
@@ -273,8 +130,9 @@ impl<N: Net> Net for Faults<N> {
         if !self.ready.is_empty() {
             return;
         }
+        self.way.is_cut = self.partition.is_cut();
         for (to, bytes) in outbox.iter() {
-            self.admit(to, bytes, now);
+            self.way.send(Datagram { to, bytes: bytes.to_vec() }, now);
         }
         outbox.clear();
         self.release(now);
@@ -293,9 +151,7 @@ impl<N: Net> Net for Faults<N> {
     }
 
     fn deadline(&self) -> Option<u64> {
-        let held = self.held.peek().map(|Reverse(held)| held.due);
-        let passed = self.passed.iter().map(|passed| passed.latest).min();
-        [held, passed, self.inner.deadline()].into_iter().flatten().min()
+        [self.way.due(), self.inner.deadline()].into_iter().flatten().min()
     }
 
     fn local(&self) -> SocketAddr {
@@ -307,7 +163,7 @@ impl<N: Net> Net for Faults<N> {
     }
 
     fn counters(&self) -> NetCounters {
-        let FaultCounters { lost, cut, overflowed, .. } = self.counters;
+        let Counters { lost, cut, overflowed, .. } = self.way.counters();
         let inner = self.inner.counters();
         NetCounters { dropped: inner.dropped + lost + cut + overflowed, ..inner }
     }
@@ -329,20 +185,11 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// How long so many bytes take.
-fn nanos_of(len: usize, rate: u64) -> u64 {
-    u64::try_from(len as u128 * 8_000_000_000 / u128::from(rate)).unwrap_or(u64::MAX)
-}
-
-/// How many bytes pass in this time.
-fn bytes_in(nanos: u64, rate: u64) -> u128 {
-    u128::from(nanos) * u128::from(rate) / 8_000_000_000
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::net::datagram::Echo;
+    use ayre_netsim::{PASSED_MAX, PASSED_NANOS};
 
     const COUNT: u64 = 10_000;
 
@@ -398,7 +245,7 @@ mod tests {
         let mut net = faults("");
         send(&mut net, 0..300, 5);
         assert_eq!(receive(&mut net, 5), (0..300).collect::<Vec<_>>());
-        assert_eq!((net.deadline(), net.faults()), (None, FaultCounters::default()));
+        assert_eq!((net.deadline(), net.faults()), (None, Counters::default()));
     }
 
     // spec: NET-5

@@ -1,11 +1,12 @@
 //! Two ends of a link over a network of one delay, step by step: what the tests of single rules
 //! drive. All that is sent is written down.
+use ayre_netsim::Flights;
 use ayre_proto::lane::Malformed;
 use ayre_proto::link::Repair;
 use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, Heard, Part};
 use ayre_proto::link::frame::{Channel, Digest, Flags, Header, Kind};
 use ayre_proto::link::receive::Arrival;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 /// Nanoseconds.
 pub(crate) const MILLISECOND: u64 = 1_000_000;
@@ -76,7 +77,7 @@ pub(crate) struct Two {
     pub(crate) says_closed: [bool; 2],
     /// By host: how often it was told that the other side is not heard.
     pub(crate) unheard: [u32; 2],
-    under_way: VecDeque<Sent>,
+    under_way: Flights<Sent>,
 }
 
 /// Of the two ports.
@@ -108,7 +109,7 @@ impl Two {
             Host { end, kept: BTreeSet::new(), taken: vec![], wanted: 0 }
         };
         let hosts = [0, 1].map(host);
-        let (log, under_way) = (vec![], VecDeque::new());
+        let (log, under_way) = (vec![], Flights::default());
         let (cut, says_closed, unheard) = ([false; 2], [false; 2], [0; 2]);
         let mut two = Self {
             now: 0,
@@ -183,7 +184,7 @@ impl Two {
     pub(crate) fn run_until(&mut self, end: u64) {
         loop {
             self.work();
-            let packet = self.under_way.front().map_or(u64::MAX, |sent| sent.at + DELAY);
+            let packet = self.under_way.due().unwrap_or(u64::MAX);
             let deadlines = self.hosts.each_ref().map(|host| host.end.deadline(self.now));
             let next = deadlines.into_iter().min().unwrap_or(u64::MAX).min(packet);
             if next > end {
@@ -191,10 +192,7 @@ impl Two {
             }
             assert!(next >= self.now, "time goes on");
             self.now = next;
-            while let Some(sent) = self.under_way.front().copied()
-                && sent.at + DELAY <= self.now
-            {
-                self.under_way.pop_front();
+            while let Some(sent) = self.under_way.take(self.now) {
                 self.deliver(1 - sent.from, &sent.header).expect("an honest peer");
             }
         }
@@ -224,7 +222,7 @@ impl Two {
             let is_dropped = header.payload.len > 0 && self.drop_next > 0;
             self.drop_next -= u32::from(is_dropped);
             if !is_dropped && !self.cut[from] {
-                self.under_way.push_back(sent);
+                self.under_way.push(self.now + DELAY, sent);
             }
         }
     }

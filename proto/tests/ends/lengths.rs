@@ -2,6 +2,7 @@
 //! ones again; with a sign and without.
 use super::dice::Dice;
 use super::{MILLISECOND, crc};
+use ayre_netsim::Flights;
 use ayre_proto::link::Repair;
 use ayre_proto::link::congestion::{Config, ONE, Windows};
 use ayre_proto::link::end::{Agreement, Drive, End, EndEffects, Heard, Part};
@@ -91,8 +92,7 @@ struct World {
     /// Bytes of the longest frame that passes; longer ones vanish.
     limit: u16,
     sign: Sign,
-    under_way: BTreeMap<(u64, u64), (usize, Vec<u8>)>,
-    datagrams: u64,
+    under_way: Flights<(usize, Vec<u8>)>,
     /// Of the datagrams of the stream that passed, the longest.
     longest: usize,
     is_cut: bool,
@@ -142,23 +142,11 @@ impl World {
             let (sent, delivered, last, pause) = (0, 0, 0, 0);
             Host { end, wire: Wire::default(), partial, kept, sent, delivered, last, pause }
         };
-        let (hosts, under_way) = ([0, 1].map(host), BTreeMap::new());
-        let (limit, datagrams, longest) = (MOST, 0, 0);
+        let (hosts, under_way) = ([0, 1].map(host), Flights::default());
+        let (limit, longest) = (MOST, 0);
         let (is_cut, streams) = (false, true);
         let (loss, dice) = (0, Dice(7));
-        Self {
-            now: 0,
-            hosts,
-            limit,
-            sign,
-            under_way,
-            datagrams,
-            longest,
-            is_cut,
-            loss,
-            dice,
-            streams,
-        }
+        Self { now: 0, hosts, limit, sign, under_way, longest, is_cut, loss, dice, streams }
     }
 
     /// What a host does at this time: the first one sends as much as it may.
@@ -188,8 +176,7 @@ impl World {
                 }
             } else if !self.is_cut && !self.dice.percent(self.loss) {
                 self.longest = self.longest.max(datagram.len());
-                self.datagrams += 1;
-                self.under_way.insert((self.now + DELAY, self.datagrams), (1 - index, datagram));
+                self.under_way.push(self.now + DELAY, (1 - index, datagram));
             }
         }
     }
@@ -250,16 +237,13 @@ impl World {
         loop {
             (0..2).for_each(|index| self.work(index));
             let due = self.hosts.iter().map(|host| host.end.deadline(self.now)).min();
-            let arrival = self.under_way.first_key_value().map_or(u64::MAX, |((at, _), _)| *at);
+            let arrival = self.under_way.due().unwrap_or(u64::MAX);
             // What a host refuses is due again at once.
             self.now = due.unwrap_or(u64::MAX).min(arrival).max(self.now + 1000);
             if self.now >= until {
                 break;
             }
-            while let Some(entry) = self.under_way.first_entry()
-                && entry.key().0 <= self.now
-            {
-                let (to, datagram) = entry.remove();
+            while let Some((to, datagram)) = self.under_way.take(self.now) {
                 self.arrive(to, &datagram);
             }
         }

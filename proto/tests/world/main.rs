@@ -162,7 +162,7 @@ impl World {
 
     /// The faults stop, and each node's program takes what comes at once.
     fn calm_down(&mut self) {
-        self.net.faults = Faults::default();
+        self.net.calm_down();
         self.net.cut = [[0; NODES]; NODES];
         self.events.clear();
         for node in &mut self.nodes {

@@ -1,11 +1,10 @@
 //! The network of the simulated world: what it does to datagrams, and who else sends on it.
 use crate::dice::Dice;
+use ayre_netsim::{Item, Plan};
 use ayre_proto::link::Repair;
 use ayre_proto::link::frame::{Digest, Flags, HEADER_BYTES, Header, Kind, PATHS_MAX};
 use ayre_proto::link::open::SetUp;
 use crc::{CRC_32_ISCSI, Crc, Table};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 static CRC: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 
@@ -25,7 +24,7 @@ pub(crate) fn crc(bytes: &[u8]) -> u32 {
 }
 
 /// A datagram.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug)]
 pub(crate) struct Datagram {
     /// Where it says that it comes from.
     pub(crate) from: usize,
@@ -46,6 +45,16 @@ impl Datagram {
     }
 }
 
+impl Item for Datagram {
+    fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn flip(&mut self, bit: u64) {
+        self.bytes[bit as usize / 8] ^= 1 << (bit % 8);
+    }
+}
+
 /// What the network does to datagrams, in percent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults {
@@ -58,6 +67,14 @@ pub(crate) struct Faults {
     pub(crate) hostile: u64,
 }
 
+impl Faults {
+    fn plan(&self) -> Plan {
+        let [loss, duplicate, corrupt, late] =
+            [self.loss, self.repeat, self.damage, self.late].map(|percent| percent as f64 / 100.0);
+        Plan { loss, duplicate, corrupt, late: (late, LATEST - MILLISECOND), ..Plan::NONE }
+    }
+}
+
 /// The network, and the hostile one who listens and sends on it.
 #[derive(Debug)]
 pub(crate) struct Network {
@@ -66,9 +83,8 @@ pub(crate) struct Network {
     /// By sender and receiver, the paths that carry nothing, a bit for each.
     pub(crate) cut: [[u8; NODES]; NODES],
     nodes: usize,
-    /// By path: least delay, and what may come on top.
-    delay: [(u64, u64); PATHS_MAX as usize],
-    under_way: BinaryHeap<Reverse<(u64, u64, Datagram)>>,
+    /// By path.
+    paths: ayre_netsim::Network<Datagram>,
     /// Datagrams that have been on the way.
     pub(crate) sent: u64,
     remembered: Vec<Datagram>,
@@ -79,23 +95,34 @@ pub(crate) struct Network {
 impl Network {
     pub(crate) fn new(seed: u64, nodes: usize, faults: Faults) -> Self {
         let mut dice = Dice(seed);
-        let delay = [0; PATHS_MAX as usize]
-            .map(|_| (5 * MICROSECOND + dice.below(20_000), 1 + dice.below(20_000)));
+        let paths = ayre_netsim::Network::new([0; PATHS_MAX as usize].map(|_| {
+            let delay = 5 * MICROSECOND + dice.below(20_000);
+            let (jitter, seed) = (dice.below(20_000), dice.word());
+            Plan { delay, jitter, seed, ..faults.plan() }
+        }));
         Self {
             dice,
             faults,
             cut: [[0; NODES]; NODES],
             nodes,
-            delay,
-            under_way: BinaryHeap::new(),
+            paths,
             sent: 0,
             remembered: vec![],
             forged: 0,
         }
     }
 
+    /// The faults stop.
+    pub(crate) fn calm_down(&mut self) {
+        self.faults = Faults::default();
+        self.paths.change(|plan| {
+            let Plan { delay, jitter, .. } = *plan;
+            *plan = Plan { delay, jitter, ..Plan::NONE };
+        });
+    }
+
     pub(crate) fn send(&mut self, datagram: Datagram, now: u64) {
-        let Faults { loss, repeat, damage, hostile, .. } = self.faults;
+        let hostile = self.faults.hostile;
         self.remember(&datagram);
         if self.dice.percent(hostile) {
             self.forge(now);
@@ -108,40 +135,26 @@ impl Network {
             self.launch(datagram, now);
         }
         let is_cut = self.cut[datagram.from][datagram.to] >> datagram.path & 1 == 1;
-        if is_cut || self.dice.percent(loss) {
-            return;
+        if !is_cut {
+            self.sent += 1;
+            self.paths.ways[usize::from(datagram.path)].send(datagram, now);
         }
-        if self.dice.percent(repeat) {
-            self.launch(datagram.clone(), now);
-        }
-        let mut datagram = datagram;
-        if self.dice.percent(damage) {
-            let bit = self.dice.below(8 * datagram.bytes.len() as u64);
-            datagram.bytes[bit as usize / 8] ^= 1 << (bit % 8);
-        }
-        self.launch(datagram, now);
     }
 
     /// When the next datagram arrives.
     pub(crate) fn next(&self) -> u64 {
-        self.under_way.peek().map_or(u64::MAX, |Reverse((at, ..))| *at)
+        self.paths.due().unwrap_or(u64::MAX)
     }
 
     /// A datagram that has arrived.
     pub(crate) fn arrived(&mut self, now: u64) -> Option<Datagram> {
-        if self.next() > now {
-            return None;
-        }
-        self.under_way.pop().map(|Reverse((.., datagram))| datagram)
+        self.paths.take(now)
     }
 
+    /// What somebody else sends is not lost.
     fn launch(&mut self, datagram: Datagram, now: u64) {
-        let (least, more) = self.delay[usize::from(datagram.path)];
-        let is_late = self.dice.percent(self.faults.late);
-        let spike = if is_late { self.dice.below(LATEST - MILLISECOND) } else { 0 };
         self.sent += 1;
-        let at = now + least + self.dice.below(more) + spike;
-        self.under_way.push(Reverse((at, self.sent, datagram)));
+        self.paths.ways[usize::from(datagram.path)].forward(datagram, now);
     }
 
     fn remember(&mut self, datagram: &Datagram) {

@@ -438,6 +438,8 @@ impl Node {
                 State::Closed(Why::Local) => (0, 0),
                 State::Closed(Why::Peer) => (1, 0),
                 State::Closed(Why::Silent) => (2, life.dead_after),
+                // It is heard: what it does not take is data, for as long.
+                State::Closed(Why::NoData) => (3, 0),
                 _ => (3, life.silence / 4),
             };
             assert!(silent >= least, "given up after {silent} ns: {}", link.summary());

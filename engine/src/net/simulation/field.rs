@@ -2,9 +2,9 @@
 use super::Tend;
 use crate::clock;
 use crate::mem::bell::{hush_own, ring_own};
+use ayre_netsim::Flights;
 use rustix::fd::{AsFd, OwnedFd};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
@@ -84,11 +84,9 @@ struct Place {
     arrived: VecDeque<(SocketAddr, Vec<u8>)>,
 }
 
-/// A datagram on its way; the fields are in the order by which datagrams are compared.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A datagram on its way.
+#[derive(Debug)]
 struct Flight {
-    due: u64,
-    order: u64,
     from: SocketAddr,
     to: SocketAddr,
     bytes: Vec<u8>,
@@ -106,11 +104,9 @@ pub(super) struct Field {
     seats: usize,
     members: BTreeMap<usize, Member>,
     places: BTreeMap<SocketAddr, Place>,
-    flights: BinaryHeap<Reverse<Flight>>,
+    flights: Flights<Flight>,
     /// Datagrams on their way, or not taken.
     kept: usize,
-    /// Counts datagrams, so that those of one time stay in order.
-    order: u64,
     arrived: u64,
     course: u64,
 }
@@ -125,9 +121,8 @@ impl Field {
             seats: 0,
             members: BTreeMap::new(),
             places: BTreeMap::new(),
-            flights: BinaryHeap::new(),
+            flights: Flights::default(),
             kept: 0,
-            order: 0,
             arrived: 0,
             course: 0,
         }
@@ -217,10 +212,8 @@ impl Field {
         if let Some(member) = self.members.get_mut(&seat) {
             member.is_busy = true;
         }
-        self.order += 1;
-        let due = self.now.saturating_add(latency);
-        let flight = Flight { due, order: self.order, from, to, bytes: bytes.to_vec() };
-        self.flights.push(Reverse(flight));
+        let flight = Flight { from, to, bytes: bytes.to_vec() };
+        self.flights.push(self.now.saturating_add(latency), flight);
         self.deliver();
         true
     }
@@ -292,7 +285,7 @@ impl Field {
     /// When something is due next, and whether a port was looked for; none while one has to look,
     /// and where nothing ever is.
     fn due(&self) -> Option<(u64, bool)> {
-        let due = self.flights.peek().map_or(u64::MAX, |Reverse(flight)| flight.due);
+        let due = self.flights.due().unwrap_or(u64::MAX);
         let (mut next, mut is_tended) = (due, false);
         for member in self.members.values() {
             let until = match member.rest {
@@ -347,9 +340,7 @@ impl Field {
 
     /// What is due arrives, where there is somebody.
     fn deliver(&mut self) {
-        while self.flights.peek().is_some_and(|Reverse(flight)| flight.due <= self.now) {
-            let Some(Reverse(flight)) = self.flights.pop() else { return };
-            let Flight { from, to, bytes, .. } = flight;
+        while let Some(Flight { from, to, bytes }) = self.flights.take(self.now) {
             let Some(place) = self.places.get_mut(&to) else {
                 // Nobody is there.
                 self.kept -= 1;

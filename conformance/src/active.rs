@@ -1,9 +1,10 @@
 //! Active messages: handlers that run with what was sent, whatever else goes on.
 use crate::Executor;
 use crate::crowd::Crowd;
+use crate::fabric::{TARGET, give_way};
 use crate::seed::Dice;
 use crate::storm::mesh;
-use crate::world::{ROUNDS, TARGET, World, give_way, insist};
+use crate::world::{ROUNDS, World, insist};
 use ayre::active::{ARGUMENTS_MAX, Call, Cause, Failure, Handler, Messenger, MessengerOptions};
 use ayre::{Busy, Fault, Options, PeerId, Port, PostError, ReceiveError, Region};
 use std::sync::Mutex;

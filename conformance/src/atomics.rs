@@ -1,10 +1,11 @@
 //! Atomics and fetch-compare-and-add against a model, one at a time.
-use crate::Executor;
 use crate::data::{assert_same, contents, fill, pattern};
+use crate::fabric::Fabric;
 use crate::model::{OPERATIONS, WIDTHS, model};
+use crate::port::{Options, Port, Region, RemoteRegion};
 use crate::seed::Dice;
 use crate::world::{Memory, World, fault_of};
-use ayre::{Atomic, AtomicOp, Fault, Fetched, Options, Port, RemoteRegion, Width};
+use ayre::{Atomic, AtomicOp, Fault, Fetched, Width};
 
 /// Operands for each operation and width.
 const ROUNDS: usize = 100;
@@ -32,8 +33,8 @@ fn word_at(bytes: &[u8], at: usize) -> u64 {
 /// Each operation of each width, fetching and not, leaves and returns what the table says, and
 /// changes no neighbour.
 // spec: ATOM-1, ATOM-3, ATOM-5, FCAA-1, FCAA-2, FCAA-4
-pub fn atomics_agree_with_the_model(executor: Executor) {
-    let (mut world, mut dice) = (World::open(executor), Dice::new(0));
+pub fn atomics_agree_with_the_model<F: Fabric>(fabric: F) {
+    let (mut world, mut dice) = (World::open(fabric), Dice::new(0));
     let Memory { region, remote, .. } = world.memory(LEN);
     let mut expected = pattern(7, LEN);
     fill(&region, &expected);
@@ -66,8 +67,8 @@ pub fn atomics_agree_with_the_model(executor: Executor) {
 
 /// The owner's own atomics are the same ones.
 // spec: ATOM-1, REG-2
-pub fn the_owner_performs_atomics(executor: Executor) {
-    let (mut world, mut dice) = (World::open(executor), Dice::new(0));
+pub fn the_owner_performs_atomics<F: Fabric>(fabric: F) {
+    let (mut world, mut dice) = (World::open(fabric), Dice::new(0));
     let Memory { region, .. } = world.memory(LEN);
     for (op, width) in OPERATIONS.into_iter().flat_map(|op| WIDTHS.map(|width| (op, width))) {
         for _ in 0..ROUNDS {
@@ -86,8 +87,8 @@ pub fn the_owner_performs_atomics(executor: Executor) {
 
 /// The shorthands are the operations that they stand for.
 // spec: ATOM-1, FCAA-2
-pub fn shorthands_are_atomics(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn shorthands_are_atomics<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(LEN);
     world.drive(|port| {
         assert_eq!(port.fetch_add(&remote, 16, 5), Ok(0));
@@ -102,7 +103,13 @@ pub fn shorthands_are_atomics(executor: Executor) {
     assert_eq!(region.load(16) as i64, -1);
 }
 
-fn fcaa(port: &mut Port, remote: &RemoteRegion, width: Width, compare: i64, add: i64) -> Fetched {
+fn fcaa<P: Port>(
+    port: &mut P,
+    remote: &P::RemoteRegion,
+    width: Width,
+    compare: i64,
+    add: i64,
+) -> Fetched {
     let (operand, compare) = (add as u64, compare as u64);
     let atomic = Atomic { width, op: AtomicOp::Fcaa, operand, compare };
     port.fetch(remote, 0, atomic, Options::new()).expect("a failed comparison is not a fault")
@@ -110,8 +117,8 @@ fn fcaa(port: &mut Port, remote: &RemoteRegion, width: Width, compare: i64, add:
 
 /// FCAA compares as two's complement numbers at all edges, and never adds where it declines.
 // spec: FCAA-1, FCAA-2, FCAA-3
-pub fn fcaa_compares_signed(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn fcaa_compares_signed<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(8);
     for (width, min, max) in
         [(Width::W64, i64::MIN, i64::MAX), (Width::W32, i64::from(i32::MIN), i64::from(i32::MAX))]
@@ -137,8 +144,8 @@ pub fn fcaa_compares_signed(executor: Executor) {
 
 /// A word that is not naturally aligned in the owner's region is refused, before anything happens.
 // spec: ATOM-2, POST-2
-pub fn atomics_are_aligned(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn atomics_are_aligned<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(LEN);
     let before = pattern(8, LEN);
     fill(&region, &before);

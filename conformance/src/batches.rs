@@ -1,15 +1,18 @@
 //! Batches: several operations that are posted together, or not at all.
-use crate::Executor;
 use crate::data::{assert_same, contents, pattern};
+use crate::fabric::Fabric;
+use crate::port::{Batch, Options, Port, Region, RemoteRegion};
 use crate::world::{Memory, World, fault_of};
-use ayre::{
-    Atomic, AtomicOp, Batch, Busy, Fault, Options, Port, PostError, RemoteRegion, Rights, Width,
-};
+use ayre::{Atomic, AtomicOp, Busy, Fault, PostError, Rights, Width};
 
 const ADD: Atomic = Atomic { width: Width::W64, op: AtomicOp::Add, operand: 5, compare: 0 };
 
 /// A batch of everything that fits one, each with a notification at the target.
-fn of_everything<'a>(remote: &'a RemoteRegion, data: &'a [u8], tag: u32) -> Batch<'a> {
+fn of_everything<'a, P: Port>(
+    remote: &'a P::RemoteRegion,
+    data: &'a [u8],
+    tag: u32,
+) -> Batch<'a, P> {
     let notify = |i| Options::new().completer().responder().tag(tag + i);
     let mut batch = Batch::new(remote.peer());
     assert!(batch.is_empty());
@@ -24,15 +27,15 @@ fn of_everything<'a>(remote: &'a RemoteRegion, data: &'a [u8], tag: u32) -> Batc
 }
 
 /// Posts a batch, settling where there is no room.
-fn release(world: &mut World, batch: &Batch<'_>) {
+fn release<F: Fabric>(world: &mut World<F>, batch: &Batch<'_, F::Port>) {
     world.post(|port| port.release(batch));
     world.settle_ok();
 }
 
 /// All operations of a batch are posted, in the order in which they were prepared, again each time.
 // spec: BATCH-2, BATCH-3, ORD-1, NOTI-12, POST-6
-pub fn a_batch_is_posted_in_order(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_batch_is_posted_in_order<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(64);
     let data = pattern(16, 64);
     let mut expected = data.clone();
@@ -56,11 +59,11 @@ pub fn a_batch_is_posted_in_order(executor: Executor) {
 
 /// What is prepared has no effect before the batch is posted, and none if it never is.
 // spec: BATCH-1
-pub fn an_unposted_batch_does_nothing(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn an_unposted_batch_does_nothing<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(64);
     let data = pattern(17, 64);
-    let batch = of_everything(&remote, &data, 0);
+    let batch = of_everything::<F::Port>(&remote, &data, 0);
     world.settle_ok();
     assert_eq!(contents(&region), [0; 64]);
     drop(batch);
@@ -70,9 +73,9 @@ pub fn an_unposted_batch_does_nothing(executor: Executor) {
 
 /// A batch with one operation that faults, or without room for all, posts none.
 // spec: BATCH-2, POST-1, POST-2, CAP-6
-pub fn a_batch_is_posted_whole_or_not(executor: Executor) {
-    let mut world = World::open(executor);
-    let mut stranger = World::open(executor);
+pub fn a_batch_is_posted_whole_or_not<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
+    let mut stranger = World::open(fabric);
     let foreign = stranger.memory(64).remote;
     let Memory { region, remote, .. } = world.memory(64);
     let (part, _grant) = world.grant(&region, 0..8, Rights::all() - Rights::WRITE);
@@ -110,14 +113,14 @@ pub fn a_batch_is_posted_whole_or_not(executor: Executor) {
 
 /// A batch that can never fit is refused for good, without effect.
 // spec: BATCH-5, LIM-1
-pub fn a_batch_that_never_fits_is_too_long(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_batch_that_never_fits_is_too_long<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(64);
     let mut batch = Batch::new(remote.peer());
     for _ in 0..65 {
         batch.put_immediate(&remote, 0, 1, Options::new());
     }
-    let release = |port: &mut Port| fault_of(port.release(&batch));
+    let release = |port: &mut F::Port| fault_of(port.release(&batch));
     assert_eq!(release(world.initiator()), Fault::TooLong);
     assert!(world.raised().is_empty());
     assert_eq!(contents(&region), [0; 64]);

@@ -1,8 +1,9 @@
 //! Ranges: a capability reaches its own bytes, and nothing that exceeds it has any effect.
-use crate::Executor;
 use crate::data::{assert_same, contents, fill, pattern};
+use crate::fabric::Fabric;
+use crate::port::{Options, Port, RemoteRegion};
 use crate::world::{Memory, World, fault_of};
-use ayre::{Atomic, AtomicOp, Fault, Options, Port, PostError, RemoteRegion, Rights, Width};
+use ayre::{Atomic, AtomicOp, Fault, PostError, Rights, Width};
 
 const SWAP: Atomic = Atomic { width: Width::W64, op: AtomicOp::Swap, operand: 1, compare: 0 };
 
@@ -15,7 +16,7 @@ fn outside(len: u64) -> Vec<(u64, usize)> {
     ranges
 }
 
-fn transfers(port: &mut Port, remote: &RemoteRegion, at: u64, len: usize) -> [Fault; 2] {
+fn transfers<P: Port>(port: &mut P, remote: &P::RemoteRegion, at: u64, len: usize) -> [Fault; 2] {
     let options = Options::new().requester().completer().responder();
     let mut buffer = vec![0x77; len];
     let put = fault_of(port.put(remote, at, &buffer, options));
@@ -24,7 +25,7 @@ fn transfers(port: &mut Port, remote: &RemoteRegion, at: u64, len: usize) -> [Fa
     [put, got]
 }
 
-fn words(port: &mut Port, remote: &RemoteRegion, at: u64) -> [Fault; 3] {
+fn words<P: Port>(port: &mut P, remote: &P::RemoteRegion, at: u64) -> [Fault; 3] {
     let options = Options::new().requester().completer().responder();
     [
         fault_of(port.put_immediate(remote, at, 1, options)),
@@ -35,8 +36,8 @@ fn words(port: &mut Port, remote: &RemoteRegion, at: u64) -> [Fault; 3] {
 
 /// An operation that exceeds its capability is refused by the call, and has no effect anywhere.
 // spec: CAP-5, CAP-2, POST-1, POST-2, ERR-1, ERR-4
-pub fn what_exceeds_a_capability_is_refused(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn what_exceeds_a_capability_is_refused<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(4096);
     let before = pattern(9, 4096);
     fill(&region, &before);
@@ -57,8 +58,8 @@ pub fn what_exceeds_a_capability_is_refused(executor: Executor) {
 
 /// A capability of a part reaches that part; offsets count from its start.
 // spec: CAP-1, CAP-2, REG-3
-pub fn a_part_is_all_that_is_granted(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_part_is_all_that_is_granted<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, .. } = world.memory(4096);
     let mut expected = pattern(10, 4096);
     fill(&region, &expected);
@@ -85,8 +86,8 @@ pub fn a_part_is_all_that_is_granted(executor: Executor) {
 
 /// Parts may overlap and nest, each with its own bounds.
 // spec: REG-3, CAP-1
-pub fn parts_overlap(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn parts_overlap<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, .. } = world.memory(256);
     let parts = [0..256, 64..192, 128..256, 128..136, 200..200];
     let handles: Vec<_> =

@@ -1,9 +1,10 @@
 //! Logical channels: each keeps its order, and none is in the way of another.
 use crate::Executor;
 use crate::active::{Ends, bytes};
+use crate::fabric::give_way;
 use crate::seed::Dice;
 use crate::storm::mesh;
-use crate::world::{ROUNDS, World, give_way, join};
+use crate::world::{ROUNDS, World, join};
 use ayre::active::{Call, Cause, Failure, Handler, Messenger, MessengerOptions};
 use ayre::logical::{Channel, ChannelOptions};
 use ayre::{Busy, Fault, PeerId, Port, PostError, ReceiveError};

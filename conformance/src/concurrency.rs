@@ -1,9 +1,10 @@
 //! Several ports on the same words at the same time.
-use crate::Executor;
 use crate::crowd::Crowd;
 use crate::data::contents;
+use crate::fabric::Fabric;
+use crate::port::{Options, Port, Region, RegionOptions, RemoteRegion};
 use crate::world::{World, insist};
-use ayre::{Atomic, AtomicOp, Options, Port, RegionOptions, RemoteRegion, Width};
+use ayre::{Atomic, AtomicOp, Width};
 
 const INITIATORS: u16 = 2;
 const ADDS: u64 = 3000;
@@ -14,8 +15,8 @@ fn add(width: Width, operand: u64) -> Atomic {
 
 /// Sums of several initiators and of the owner are exact, in both widths, fetching or not.
 // spec: ATOM-4, ORD-8, PROG-2
-pub fn sums_are_exact(executor: Executor) {
-    let mut crowd = Crowd::open(executor, INITIATORS);
+pub fn sums_are_exact<F: Fabric>(fabric: F) {
+    let mut crowd = Crowd::open(fabric, INITIATORS);
     let region = crowd.target.alloc(64, RegionOptions::new()).expect("memory is there");
     let remotes = crowd.share(&region);
     let mut own = 0;
@@ -49,11 +50,11 @@ pub fn sums_are_exact(executor: Executor) {
 
 /// Old values of one word's fetching atomics are all different: they have one order.
 // spec: ATOM-4, ATOM-5, ORD-8
-pub fn fetched_values_are_distinct(executor: Executor) {
-    let mut crowd = Crowd::open(executor, INITIATORS);
+pub fn fetched_values_are_distinct<F: Fabric>(fabric: F) {
+    let mut crowd = Crowd::open(fabric, INITIATORS);
     let region = crowd.target.alloc(8, RegionOptions::new()).expect("memory is there");
     let remotes = crowd.share(&region);
-    let draw = |port: &mut Port, remote: RemoteRegion| {
+    let draw = |port: &mut F::Port, remote: <F::Port as Port>::RemoteRegion| {
         (0..ADDS).map(|_| port.fetch_add(&remote, 0, 1).expect("an atomic")).collect::<Vec<_>>()
     };
     let drawn = crowd.each(remotes, draw, |_| ());
@@ -65,12 +66,12 @@ pub fn fetched_values_are_distinct(executor: Executor) {
 
 /// A counter with a ceiling, by FCAA of several ports, reaches it and never passes it.
 // spec: FCAA-1, FCAA-4, ATOM-4
-pub fn fcaa_keeps_a_ceiling(executor: Executor) {
+pub fn fcaa_keeps_a_ceiling<F: Fabric>(fabric: F) {
     const CEILING: i64 = 2000;
-    let mut crowd = Crowd::open(executor, INITIATORS);
+    let mut crowd = Crowd::open(fabric, INITIATORS);
     let region = crowd.target.alloc(8, RegionOptions::new()).expect("memory is there");
     let remotes = crowd.share(&region);
-    let climb = |port: &mut Port, remote: RemoteRegion| {
+    let climb = |port: &mut F::Port, remote: <F::Port as Port>::RemoteRegion| {
         let mut taken = 0;
         loop {
             let step = port.fcaa(&remote, 0, CEILING - 1, 1).expect("an atomic");
@@ -87,8 +88,8 @@ pub fn fcaa_keeps_a_ceiling(executor: Executor) {
 
 /// An immediate put is one access: no reader sees a part of it.
 // spec: IMM-1, ATOM-4
-pub fn immediate_puts_do_not_tear(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn immediate_puts_do_not_tear<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let memory = world.memory(64);
     let remote = memory.remote;
     let words = [0, u64::MAX, 0x5555_5555_5555_5555, 0xaaaa_aaaa_aaaa_aaaa];

@@ -1,74 +1,46 @@
 //! One target with several initiators, each in a thread of its own.
-use crate::Executor;
-use crate::world::{Net, ROUNDS, TARGET, give_way, join, or_close};
-use ayre::{PeerId, Port, Region, RemoteQueue, RemoteRegion, Rights};
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::Mutex;
+use crate::engine::Executor;
+use crate::fabric::{Fabric, TARGET};
+use crate::port::{Port, Region};
+use crate::world::{ROUNDS, join, or_close};
+use ayre::{PeerId, Rights};
 use std::thread::yield_now;
 
 /// A target and its initiators, whose numbers begin at [`FIRST`].
 #[derive(Debug)]
-pub struct Crowd {
-    executor: Executor,
-    net: Net,
-    path: PathBuf,
-    address: Option<SocketAddr>,
+pub struct Crowd<F: Fabric = Executor> {
+    fabric: F,
+    door: F::Door,
     /// The port in the middle.
-    pub target: Port,
+    pub target: F::Port,
     /// The others, connected with it only.
-    pub initiators: Vec<Port>,
+    pub initiators: Vec<F::Port>,
 }
+
+/// A queue at its consumer, and at each of its producers.
+type Produced<P> = (<P as Port>::Queue, Vec<<P as Port>::RemoteQueue>);
 
 /// Number of the first initiator.
 pub const FIRST: u16 = 4;
 
-impl Crowd {
-    /// Opens the ports and connects every initiator with the target, by address.
+impl<F: Fabric> Crowd<F> {
+    /// Opens the ports and connects every initiator with the target.
     ///
     /// # Panics
     /// With a loopback, which has one port.
-    pub fn open(executor: Executor, initiators: u16) -> Self {
-        assert!(!executor.is_loopback(), "a crowd has several ports");
-        let mut target = executor.open(TARGET.0);
-        let path = socket_path();
-        target.listen(&path).expect("a socket path");
-        let net = executor.net();
-        let address = net.open(&mut target);
-        let mut crowd = Self { executor, net, path, address, target, initiators: vec![] };
-        for number in 0..initiators {
-            let port = crowd.connect(FIRST + number);
-            crowd.initiators.push(port);
-        }
-        executor.start_engine(&mut crowd.target, true);
-        crowd
+    pub fn open(fabric: F, initiators: u16) -> Self {
+        assert!(!fabric.traits().is_loopback, "a crowd has several ports");
+        let (mut target, door) = fabric.listen(TARGET.0);
+        let numbers = FIRST..FIRST + initiators;
+        let initiators = numbers.map(|number| fabric.join(&door, &mut target, number)).collect();
+        Self { fabric, door, target, initiators }
     }
 
     /// Closes an initiator, whose connection the target has ended, and connects a new one of the
     /// same number.
     pub fn replace(&mut self, index: usize) {
-        self.initiators[index] = self.connect(FIRST + index as u16);
-    }
-
-    /// A new port that is connected with the target.
-    fn connect(&mut self, number: u16) -> Port {
-        let Self { executor, net, path, address, target, .. } = self;
-        std::thread::scope(|scope| {
-            let connecting = scope.spawn(|| {
-                let mut port = executor.open(number);
-                net.open(&mut port);
-                let connected = match address {
-                    Some(address) => port.connect_net(&[*address]),
-                    None => port.connect(path),
-                };
-                assert_eq!(connected.expect("the target accepts"), TARGET);
-                executor.start_engine(&mut port, false);
-                port
-            });
-            let accepted = target.accept().expect("an initiator connects");
-            assert_eq!(accepted, PeerId(number));
-            join(connecting)
-        })
+        let number = FIRST + index as u16;
+        self.initiators[index] = self.fabric.join(&self.door, &mut self.target, number);
     }
 
     /// Every initiator's number at the target.
@@ -77,9 +49,12 @@ impl Crowd {
     }
 
     /// Grants the whole region, with all rights, to every initiator.
-    pub fn share(&mut self, region: &Region) -> Vec<RemoteRegion> {
+    pub fn share(
+        &mut self,
+        region: &<F::Port as Port>::Region,
+    ) -> Vec<<F::Port as Port>::RemoteRegion> {
         let Self { target, initiators, .. } = self;
-        let share = |port: &mut Port| {
+        let share = |port: &mut F::Port| {
             let holder = PeerId(port.rank() as u16);
             let name = region.len() as u64;
             target.share(holder, region, 0..region.len(), Rights::all(), name).expect("a grant");
@@ -89,10 +64,10 @@ impl Crowd {
     }
 
     /// A queue with every initiator as a producer.
-    pub fn queue(&mut self, capacity: usize) -> (ayre::Queue, Vec<RemoteQueue>) {
+    pub fn queue(&mut self, capacity: usize) -> Produced<F::Port> {
         let Self { target, initiators, .. } = self;
         let mut queue = target.create_queue(capacity).expect("a queue");
-        let share = |port: &mut Port| {
+        let share = |port: &mut F::Port| {
             let holder = PeerId(port.rank() as u16);
             target.share_queue(holder, &mut queue, 1).expect("a producer");
             port.accept_queue(TARGET, 1).expect("what is handed over arrives")
@@ -106,10 +81,10 @@ impl Crowd {
     pub fn each<S: Send, R: Send>(
         &mut self,
         states: Vec<S>,
-        work: impl Fn(&mut Port, S) -> R + Sync,
-        mut serve: impl FnMut(&mut Port),
+        work: impl Fn(&mut F::Port, S) -> R + Sync,
+        mut serve: impl FnMut(&mut F::Port),
     ) -> Vec<R> {
-        let Self { target, initiators, executor, .. } = self;
+        let Self { target, initiators, fabric, .. } = self;
         std::thread::scope(|scope| {
             let work = &work;
             let start = |(port, state)| scope.spawn(move || work(port, state));
@@ -120,7 +95,7 @@ impl Crowd {
             while results.iter().any(Option::is_none) {
                 for (thread, result) in threads.iter_mut().zip(&mut results) {
                     if let Some(thread) = thread.take_if(|thread| thread.is_finished()) {
-                        *result = Some(or_close(*executor, target, |_| join(thread)));
+                        *result = Some(or_close(fabric, target, |_| join(thread)));
                     }
                 }
                 serve(target);
@@ -143,23 +118,8 @@ impl Crowd {
             }
             self.target.progress();
             self.initiators.iter_mut().for_each(Port::progress);
-            give_way(round);
+            self.fabric.step(round);
         }
         panic!("waited in vain: {what}");
     }
-}
-
-impl Drop for Crowd {
-    fn drop(&mut self) {
-        // A socket that stays behind in the folder of temporary files harms nobody.
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-/// A path that no other test of this machine uses.
-pub fn socket_path() -> PathBuf {
-    static NEXT: Mutex<u32> = Mutex::new(0);
-    let mut next = NEXT.lock().expect("nobody panics while counting");
-    *next += 1;
-    std::env::temp_dir().join(format!("ayre-conformance-{}-{next}.sock", std::process::id()))
 }

@@ -1,5 +1,5 @@
 //! Bytes that can be told apart, and memory beside what is known of it.
-use ayre::Region;
+use crate::port::Region;
 
 /// `len` bytes that depend on `salt` and on their place, none of them [`CANARY`].
 pub fn pattern(salt: u64, len: usize) -> Vec<u8> {
@@ -11,12 +11,12 @@ pub fn pattern(salt: u64, len: usize) -> Vec<u8> {
 pub const CANARY: u8 = 0xfe;
 
 /// Fills a whole region.
-pub fn fill(region: &Region, bytes: &[u8]) {
+pub fn fill(region: &impl Region, bytes: &[u8]) {
     region.write(0, bytes);
 }
 
 /// Copies a whole region out.
-pub fn contents(region: &Region) -> Vec<u8> {
+pub fn contents(region: &impl Region) -> Vec<u8> {
     let mut bytes = vec![0; region.len()];
     region.read(0, &mut bytes);
     bytes

@@ -1,14 +1,15 @@
 //! What is left when a port is gone.
-use crate::Executor;
 use crate::crowd::Crowd;
 use crate::data::{assert_same, contents, pattern};
+use crate::fabric::{Fabric, TARGET};
+use crate::port::{Options, Port, Region, RegionOptions};
 use crate::world::{
-    Memory, ROUNDS, TARGET, World, fault_of, join, next_message, next_notification, serve_until,
+    Memory, ROUNDS, World, fault_of, join, next_message, next_notification, serve_until,
     take_notifications,
 };
 use ayre::{
-    Atomic, AtomicOp, Busy, Fault, Notification, Options, PeerId, Port, PostError, ReceiveError,
-    RegionOptions, RemoteRegion, Rights, SetupError, Status, Width,
+    Atomic, AtomicOp, Busy, Fault, Notification, PeerId, PostError, ReceiveError, Rights,
+    SetupError, Status, Width,
 };
 use std::thread::yield_now;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use std::time::Duration;
 const ADD: Atomic = Atomic { width: Width::W64, op: AtomicOp::Add, operand: 1, compare: 0 };
 
 /// Makes progress until the initiator knows that the target is gone.
-fn notice(world: &mut World) {
+fn notice<F: Fabric>(world: &mut World<F>) {
     let target = world.target_id();
     world.until("death is noticed", |world| (!world.initiator().is_alive(target)).then_some(()));
 }
@@ -24,8 +25,8 @@ fn notice(world: &mut World) {
 /// What a peer had executed before it went has not faulted, also where the first thing that the
 /// initiator hears is that it is gone.
 // spec: LIFE-11, FLUSH-2
-pub fn what_was_executed_has_not_faulted(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn what_was_executed_has_not_faulted<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let target = world.target_id();
     let Memory { region, remote, .. } = world.memory(8);
     world.initiator().put_immediate(&remote, 0, 7, Options::new()).expect("room");
@@ -40,9 +41,9 @@ pub fn what_was_executed_has_not_faulted(executor: Executor) {
 
 /// The same of a call that waits for its answer, while its target goes at once.
 // spec: LIFE-11, GET-2, ATOM-5
-pub fn the_last_answer_is_returned(executor: Executor) {
+pub fn the_last_answer_is_returned<F: Fabric>(fabric: F) {
     for _ in 0..40 {
-        let mut world = World::open(executor);
+        let mut world = World::open(fabric);
         let Memory { region, remote, .. } = world.memory(8);
         let (mut near, mut far) = world.split();
         std::thread::scope(|scope| {
@@ -58,8 +59,8 @@ pub fn the_last_answer_is_returned(executor: Executor) {
 
 /// Every call that addresses the dead port says so; what else is wrong with it goes first.
 // spec: LIFE-10, LIFE-11, QUE-10, ERR-1, ERR-3
-pub fn later_calls_fault(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn later_calls_fault<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let (initiator, target) = (world.initiator_id(), world.target_id());
     let Memory { remote, .. } = world.memory(64);
     let mut queue = world.target().create_queue(4096).expect("a queue");
@@ -95,12 +96,13 @@ pub fn later_calls_fault(executor: Executor) {
 
 /// Where the queue of notifications is full too, the fault is what counts.
 // spec: POST-5, LIFE-11
-pub fn a_fault_goes_before_busy(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_fault_goes_before_busy<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { remote, .. } = world.memory(64);
     let target = world.target_id();
-    let post =
-        |world: &mut World| world.initiator().put(&remote, 0, &[1; 8], Options::new().requester());
+    let post = |world: &mut World<F>| {
+        world.initiator().put(&remote, 0, &[1; 8], Options::new().requester())
+    };
     loop {
         match post(&mut world) {
             Err(PostError::Busy(Busy::NotificationsFull)) => break,
@@ -118,8 +120,8 @@ pub fn a_fault_goes_before_busy(executor: Executor) {
 
 /// What was under way ends, each operation once: executed, or with PeerDead.
 // spec: LIFE-11, NOTI-7, PUT-5, FLUSH-2
-pub fn what_is_under_way_ends(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn what_is_under_way_ends<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { remote, .. } = world.memory(64);
     let sink = world.own_memory(64);
     let target = world.target_id();
@@ -146,7 +148,8 @@ pub fn what_is_under_way_ends(executor: Executor) {
     }
     let faulted = |note: &&Notification| note.status == dead;
     // A port of another host performs what comes also while it leaves.
-    if executor == Executor::Inline {
+    let traits = fabric.traits();
+    if traits.is_inline && !traits.is_wire {
         assert_eq!(notes.iter().filter(faulted).count(), 12, "nobody executed anything");
     }
     let expected =
@@ -156,16 +159,16 @@ pub fn what_is_under_way_ends(executor: Executor) {
 
 /// A long put and calls that wait for an answer return.
 // spec: LIFE-11, PUT-4, PUT-5, GET-2, ATOM-5
-pub fn blocked_calls_return(executor: Executor) {
-    type Call = fn(&mut Port, &RemoteRegion) -> Result<(), PostError>;
-    let calls: [Call; 4] = [
+pub fn blocked_calls_return<F: Fabric>(fabric: F) {
+    type Call<P> = fn(&mut P, &<P as Port>::RemoteRegion) -> Result<(), PostError>;
+    let calls: [Call<F::Port>; 4] = [
         |port, remote| port.put(remote, 0, &[1; 100_000], Options::new()).map(drop),
         |port, remote| port.get(remote, 0, &mut [0; 10_000], Options::new()).map(drop),
         |port, remote| port.get(remote, 0, &mut [0; 100_000], Options::new()).map(drop),
         |port, remote| port.fetch(remote, 0, ADD, Options::new()).map(drop),
     ];
     for (index, call) in calls.into_iter().enumerate() {
-        let mut world = World::open(executor);
+        let mut world = World::open(fabric);
         let Memory { remote, .. } = world.memory(100_000);
         let (mut near, far) = world.split();
         let ended = std::thread::scope(|scope| {
@@ -185,9 +188,9 @@ pub fn blocked_calls_return(executor: Executor) {
 
 /// Every kind of wait ends when the only peer dies, whether it does so before or meanwhile.
 // spec: LIFE-11, LIFE-16, WAIT-1
-pub fn waits_end(executor: Executor) {
-    type Wait = fn(&mut Port, Option<Duration>) -> Result<(), ReceiveError>;
-    let waits: [Wait; 3] = [
+pub fn waits_end<F: Fabric>(fabric: F) {
+    type Wait<P> = fn(&mut P, Option<Duration>) -> Result<(), ReceiveError>;
+    let waits: [Wait<F::Port>; 3] = [
         |port, timeout| port.recv(&mut [0; 8], timeout).map(drop),
         |port, timeout| port.wait_notification(timeout).map(drop),
         |port, timeout| {
@@ -196,7 +199,7 @@ pub fn waits_end(executor: Executor) {
         },
     ];
     for (wait, before) in waits.into_iter().flat_map(|wait| [(wait, true), (wait, false)]) {
-        let (mut near, far) = World::open(executor).split();
+        let (mut near, far) = World::open(fabric).split();
         let ended = std::thread::scope(|scope| {
             let mut far = Some(far);
             if before {
@@ -213,8 +216,8 @@ pub fn waits_end(executor: Executor) {
 
 /// Handing over that waits for the dead ends.
 // spec: LIFE-11, CAP-3
-pub fn accepting_ends(executor: Executor) {
-    let (mut near, far) = World::open(executor).split();
+pub fn accepting_ends<F: Fabric>(fabric: F) {
+    let (mut near, far) = World::open(fabric).split();
     let accepted = std::thread::scope(|scope| {
         let accepting = scope.spawn(|| near.accept_region(TARGET, 5));
         drop(far);
@@ -226,9 +229,9 @@ pub fn accepting_ends(executor: Executor) {
 /// Messages, notifications and records that a port had published before it died are delivered,
 /// after the data of the puts before them.
 // spec: LIFE-12, MSG-10, QUE-9, ORD-2, ORD-3
-pub fn what_was_published_arrives(executor: Executor) {
+pub fn what_was_published_arrives<F: Fabric>(fabric: F) {
     for round in 0..100 {
-        let mut world = World::open(executor);
+        let mut world = World::open(fabric);
         let (initiator, target) = (world.initiator_id(), world.target_id());
         let Memory { region, remote, .. } = world.memory(640);
         let mut queue = world.target().create_queue(4096).expect("a queue");
@@ -258,7 +261,7 @@ pub fn what_was_published_arrives(executor: Executor) {
 }
 
 /// Receives five messages, notifications and records, with their data.
-fn receive_all(port: &mut Port, queue: &mut ayre::Queue, source: PeerId, check: impl Fn(u32)) {
+fn receive_all<P: Port>(port: &mut P, queue: &mut P::Queue, source: PeerId, check: impl Fn(u32)) {
     let (mut messages, mut notes, mut records) = (0, 0, 0);
     for _ in 0..ROUNDS {
         if let Some(message) = next_message(port, &mut [0; 20]) {
@@ -287,8 +290,8 @@ fn receive_all(port: &mut Port, queue: &mut ayre::Queue, source: PeerId, check: 
 
 /// A port that leaves lets its operations end first.
 // spec: LIFE-16, FLUSH-1
-pub fn leaving_flushes(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn leaving_flushes<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(20_000);
     let data = pattern(15, 20_000);
     let (mut near, mut far) = world.split();
@@ -305,8 +308,8 @@ pub fn leaving_flushes(executor: Executor) {
 
 /// A wait for any event ends when the last other port has left, not before.
 // spec: LIFE-11, LIFE-16
-pub fn a_wait_ends_with_the_last_peer(executor: Executor) {
-    let mut crowd = Crowd::open(executor, 2);
+pub fn a_wait_ends_with_the_last_peer<F: Fabric>(fabric: F) {
+    let mut crowd = Crowd::open(fabric, 2);
     let ids = crowd.ids();
     for (gone, last) in [(0, false), (1, true)] {
         drop(crowd.initiators.remove(0));
@@ -319,9 +322,9 @@ pub fn a_wait_ends_with_the_last_peer(executor: Executor) {
 
 /// What has arrived is received before the news that nobody is left, from whomever it is.
 // spec: LIFE-11, LIFE-12, LIFE-16
-pub fn what_has_arrived_comes_first(executor: Executor) {
+pub fn what_has_arrived_comes_first<F: Fabric>(fabric: F) {
     const PEERS: u16 = 5;
-    let mut crowd = Crowd::open(executor, PEERS);
+    let mut crowd = Crowd::open(fabric, PEERS);
     let ids = crowd.ids();
     for mut port in crowd.initiators.drain(..) {
         port.send(TARGET, 0, &[1]).expect("an empty lane");
@@ -343,8 +346,8 @@ pub fn what_has_arrived_comes_first(executor: Executor) {
 /// A connection that was ended is forgotten: handles and names of it fault, and the number can be
 /// used for a new connection, which the old handles do not reach.
 // spec: LIFE-14, LIFE-19, CAP-6
-pub fn a_number_can_be_used_again(executor: Executor) {
-    let mut crowd = Crowd::open(executor, 2);
+pub fn a_number_can_be_used_again<F: Fabric>(fabric: F) {
+    let mut crowd = Crowd::open(fabric, 2);
     let region = crowd.target.alloc(64, RegionOptions::new()).expect("memory is there");
     let first = crowd.share(&region).remove(0);
     let id = crowd.ids()[0];
@@ -379,8 +382,8 @@ pub fn a_number_can_be_used_again(executor: Executor) {
 
 /// The death of one port disturbs nothing between the others.
 // spec: LIFE-13, MSG-5, QUE-7
-pub fn survivors_go_on(executor: Executor) {
-    let mut crowd = Crowd::open(executor, 3);
+pub fn survivors_go_on<F: Fabric>(fabric: F) {
+    let mut crowd = Crowd::open(fabric, 3);
     let region = crowd.target.alloc(64, RegionOptions::new()).expect("memory is there");
     let mut remotes = crowd.share(&region);
     let (mut queue, mut queues) = crowd.queue(4096);

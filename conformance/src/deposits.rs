@@ -1,8 +1,9 @@
 //! Deposit messages: what they do to registers and memory, and what stops them.
 use crate::Executor;
 use crate::crowd::Crowd;
+use crate::fabric::TARGET;
 use crate::seed::Dice;
-use crate::world::{TARGET, World, fault_of, insist, next_notification};
+use crate::world::{World, fault_of, insist, next_notification};
 use ayre::deposit::{
     Address, Deposit, Depot, INLETS, Inlet, InletOptions, Instruction, OPERAND, Program,
     Protection, Register, RemoteInlet, Stored, X, Y, Z,

@@ -1,9 +1,10 @@
 //! Access epochs between an owner and one origin.
-use crate::Executor;
 use crate::data::{assert_same, pattern};
+use crate::fabric::Fabric;
+use crate::port::{Options, Port, Region};
 use crate::seed::Dice;
 use crate::world::{Memory, World};
-use ayre::{EpochStep, Options, try_epoch_step};
+use ayre::EpochStep;
 use std::thread::yield_now;
 
 const STEPS: [EpochStep; 4] =
@@ -11,8 +12,8 @@ const STEPS: [EpochStep; 4] =
 
 /// Only the step whose turn it is changes the word; all others leave it and say so.
 // spec: EPOCH-1
-pub fn steps_out_of_turn_decline(executor: Executor) {
-    let (mut world, mut dice) = (World::open(executor), Dice::new(0));
+pub fn steps_out_of_turn_decline<F: Fabric>(fabric: F) {
+    let (mut world, mut dice) = (World::open(fabric), Dice::new(0));
     let Memory { region, remote, .. } = world.memory(16);
     assert_eq!(EpochStep::Post.transition().0, 0, "zeros are an idle word");
     world.drive(|port| {
@@ -20,7 +21,7 @@ pub fn steps_out_of_turn_decline(executor: Executor) {
         for _ in 0..400 {
             let index = dice.index(STEPS.len());
             let (step, word) = (STEPS[index], region.load(8));
-            let found = try_epoch_step(port, &remote, 8, step).expect("an answer");
+            let found = port.try_epoch_step(&remote, 8, step).expect("an answer");
             let taken = found.success;
             assert_eq!(found.value, word, "the state found");
             assert_eq!(taken, index == turn, "{step:?} in state {word}");
@@ -36,16 +37,16 @@ pub fn steps_out_of_turn_decline(executor: Executor) {
 
 /// What an origin did between start and complete is visible to the owner after wait.
 // spec: EPOCH-2, EPOCH-3
-pub fn an_epoch_ends_with_its_data(executor: Executor) {
+pub fn an_epoch_ends_with_its_data<F: Fabric>(fabric: F) {
     const LEN: usize = 3000;
     const EPOCHS: u64 = 100;
-    let mut world = World::open(executor);
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(LEN + 8);
     world.both(
         |port| {
             for epoch in 0..EPOCHS {
-                let step = |port: &mut _, step| {
-                    while !try_epoch_step(port, &remote, 0, step).expect("an answer").success {
+                let step = |port: &mut F::Port, step| {
+                    while !port.try_epoch_step(&remote, 0, step).expect("an answer").success {
                         yield_now();
                     }
                 };

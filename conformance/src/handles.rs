@@ -1,20 +1,20 @@
 //! Handles in the wrong hands, and names.
-use crate::Executor;
 use crate::crowd::Crowd;
 use crate::data::contents;
-use crate::world::{Memory, TARGET, World, fault_of};
+use crate::fabric::{Fabric, TARGET};
+use crate::port::{Options, Port, Region, RegionOptions, RemoteQueue, RemoteRegion};
+use crate::world::{Memory, World, fault_of};
 use ayre::{
-    Atomic, AtomicOp, Fault, Options, PeerId, PostError, ReceiveError, RegionOptions, Rights,
-    SetupError, Strided, Width,
+    Atomic, AtomicOp, Fault, PeerId, PostError, ReceiveError, Rights, SetupError, Strided, Width,
 };
 use std::time::Duration;
 
 /// A capability works with the port that accepted it only.
 // spec: CAP-6, ERR-1
-pub fn a_capability_is_of_its_port(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_capability_is_of_its_port<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(64);
-    let mut stranger = World::open(executor);
+    let mut stranger = World::open(fabric);
     let options = Options::new().requester().completer().responder();
     let atomic = Atomic { width: Width::W64, op: AtomicOp::Swap, operand: 1, compare: 0 };
     let port = stranger.initiator();
@@ -32,10 +32,10 @@ pub fn a_capability_is_of_its_port(executor: Executor) {
 
 /// A region is a local buffer of its own port, and its owner's to share.
 // spec: CAP-6
-pub fn a_region_is_of_its_port(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_region_is_of_its_port<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(64);
-    let mut stranger = World::open(executor);
+    let mut stranger = World::open(fabric);
     let other = stranger.own_memory(64);
     let port = world.initiator();
     let put = port.put(&remote, 0, other.slice(0..8), Options::new());
@@ -50,10 +50,10 @@ pub fn a_region_is_of_its_port(executor: Executor) {
 
 /// A grant is revoked by the port that made it.
 // spec: CAP-6, REV-2
-pub fn a_grant_is_of_its_port(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_grant_is_of_its_port<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, grant } = world.memory(64);
-    let mut stranger = World::open(executor);
+    let mut stranger = World::open(fabric);
     let revoked = stranger.target().revoke(grant);
     assert!(matches!(revoked, Err(SetupError::Fault(Fault::ForeignHandle))), "{revoked:?}");
     world.post(|port| port.put(&remote, 0, &[1; 8], Options::new()));
@@ -63,8 +63,8 @@ pub fn a_grant_is_of_its_port(executor: Executor) {
 
 /// A peer that is not connected is named by no call.
 // spec: CAP-6, ERR-1
-pub fn an_unknown_peer_is_a_foreign_handle(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn an_unknown_peer_is_a_foreign_handle<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let port = world.initiator();
     for nobody in [PeerId(0), PeerId(9), PeerId(u16::MAX)] {
         assert_eq!(fault_of(port.notify(nobody, Options::new())), Fault::ForeignHandle);
@@ -82,8 +82,8 @@ pub fn an_unknown_peer_is_a_foreign_handle(executor: Executor) {
 
 /// Capabilities are found by their names, in any order.
 // spec: CAP-3, REG-3
-pub fn names_find_capabilities(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn names_find_capabilities<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let (initiator, target) = (world.initiator_id(), world.target_id());
     let region = world.target().alloc(256, RegionOptions::new()).expect("memory is there");
     let names = [0, 7, u64::MAX, 1 << 40];
@@ -103,8 +103,8 @@ pub fn names_find_capabilities(executor: Executor) {
 
 /// A holder may narrow a capability, to a part and to fewer rights, and never widen it.
 // spec: CAP-4, CAP-5, REV-1
-pub fn capabilities_can_be_narrowed(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn capabilities_can_be_narrowed<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, .. } = world.memory(256);
     let rights = Rights::READ | Rights::WRITE;
     let (remote, grant) = world.grant(&region, 64..192, rights);
@@ -140,8 +140,8 @@ pub fn capabilities_can_be_narrowed(executor: Executor) {
 
 /// Of several capabilities under one name, the one that was handed over first comes first.
 // spec: CAP-3
-pub fn one_name_gives_one_after_the_other(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn one_name_gives_one_after_the_other<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let (initiator, target) = (world.initiator_id(), world.target_id());
     let region = world.target().alloc(256, RegionOptions::new()).expect("memory is there");
     for len in [64, 128, 256] {
@@ -159,8 +159,8 @@ pub fn one_name_gives_one_after_the_other(executor: Executor) {
 
 /// Of several faults that apply, the one that the table puts first is returned.
 // spec: ERR-3, POST-2
-pub fn faults_have_an_order(executor: Executor) {
-    let (mut world, mut stranger) = (World::open(executor), World::open(executor));
+pub fn faults_have_an_order<F: Fabric>(fabric: F) {
+    let (mut world, mut stranger) = (World::open(fabric), World::open(fabric));
     let Memory { region, .. } = world.memory(64);
     let (remote, _grant) = world.grant(&region, 0..64, Rights::READ);
     let foreign = stranger.memory(64).remote;
@@ -183,8 +183,8 @@ pub fn faults_have_an_order(executor: Executor) {
 
 /// Names of different pairs do not interfere, and each holder uses a capability of its own.
 // spec: CAP-3, CAP-6, KEY-1
-pub fn names_are_of_a_pair(executor: Executor) {
-    let mut crowd = Crowd::open(executor, 2);
+pub fn names_are_of_a_pair<F: Fabric>(fabric: F) {
+    let mut crowd = Crowd::open(fabric, 2);
     let region = crowd.target.alloc(64, RegionOptions::new()).expect("memory is there");
     let mut remotes = vec![];
     for (index, holder) in crowd.ids().into_iter().enumerate() {
@@ -213,22 +213,22 @@ pub fn names_are_of_a_pair(executor: Executor) {
 
 /// Both ends agree on the mode of their connection.
 // spec: LIFE-8
-pub fn the_mode_is_agreed(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn the_mode_is_agreed<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let (initiator, target) = (world.initiator_id(), world.target_id());
-    assert_eq!(world.initiator().mode(target), Ok(executor.mode()));
-    assert_eq!(world.target().mode(initiator), Ok(executor.mode()));
+    assert_eq!(world.initiator().mode(target), Ok(fabric.traits().mode));
+    assert_eq!(world.target().mode(initiator), Ok(fabric.traits().mode));
     assert!(world.initiator().is_alive(target) && world.target().is_alive(initiator));
     assert_eq!(world.initiator().peers().collect::<Vec<_>>(), [target]);
 }
 
 /// A port has one loopback; asking for another one leaves it as it is.
 // spec: LIFE-5
-pub fn a_second_loopback_is_refused(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_second_loopback_is_refused<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let port = world.initiator();
     let own = PeerId(port.rank() as u16);
-    if !executor.is_loopback() {
+    if !fabric.traits().is_loopback {
         assert_eq!(port.connect_loopback().expect("the first one"), own);
     }
     let second = port.connect_loopback();

@@ -1,8 +1,9 @@
 //! Processes that are killed while they are inside a depot.
 use crate::Executor;
-use crate::crowd::socket_path;
+use crate::engine::socket_path;
+use crate::fabric::{INITIATOR, TARGET};
 use crate::processes::{address, start};
-use crate::world::{INITIATOR, TARGET, insist, join};
+use crate::world::{insist, join};
 use ayre::deposit::{
     Deposit, Depot, Inlet, InletOptions, OPERAND, Program, Register, RemoteInlet, Stored, X, Y,
 };

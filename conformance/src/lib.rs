@@ -1,9 +1,11 @@
 //! One suite that holds every executor to the contract in `spec/`.
 //!
-//! A case is a function of an [`Executor`]: it opens the ports it needs, drives them, and panics
-//! where the contract is broken. [`suite!`](crate::suite!), [`suite_of_ports!`] and
-//! [`suite_of_mediated!`] list the cases and turn them into tests for one executor; a new executor
-//! is a new variant, a way to open it in [`world`], and three lines in `tests/executors.rs`.
+//! A case is a function of a [`Fabric`](fabric::Fabric): it opens the ports it needs, drives them
+//! through the suite's own [`Port`](port::Port), and panics where the contract is broken. The table
+//! of cases is in the module [`suite`](mod@suite); [`suite!`](crate::suite!) makes tests of it for
+//! one fabric. The fabrics that there are: the [executors](Executor) of the engine, and the engine
+//! on a simulated network in [one thread](engine::one_thread). CONTRIBUTING.md says how to add a
+//! case and a fabric.
 //!
 //! No case looks at a clock or sleeps. What is waited for is an event of the interface; where the
 //! target has to be served meanwhile, see [`world::World::drive`]. Random cases say the seed that
@@ -11,10 +13,13 @@
 
 pub mod crowd;
 pub mod data;
+pub mod engine;
+pub mod fabric;
 mod model;
 pub mod multicast;
+pub mod port;
 pub mod seed;
-mod suite;
+pub mod suite;
 pub mod world;
 
 pub mod active;
@@ -32,6 +37,7 @@ pub mod handles;
 pub mod inside;
 pub mod liars;
 pub mod locks;
+pub mod mappings;
 pub mod messages;
 pub mod notifications;
 pub mod oracle;
@@ -49,4 +55,4 @@ pub mod strided;
 pub mod transfers;
 pub mod visibility;
 
-pub use world::Executor;
+pub use engine::Executor;

@@ -1,8 +1,9 @@
 //! Locks on a word of the target's memory.
-use crate::Executor;
 use crate::crowd::Crowd;
+use crate::fabric::Fabric;
+use crate::port::{Lock, Options, Port, Region, RegionOptions};
 use crate::world::{Memory, World, fault_of};
-use ayre::{Fault, Hold, Lock, Options, Port, RegionOptions, RemoteRegion};
+use ayre::{Fault, Hold};
 
 /// Processes that the locks are for.
 const USERS: u32 = 3;
@@ -10,12 +11,12 @@ const ROUNDS: u64 = 200;
 
 /// Every step leaves the word as the table says.
 // spec: LOCK-1, LOCK-2
-pub fn steps_walk_the_word(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn steps_walk_the_word<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(64);
     let full = u64::from(USERS) + 1;
     world.drive(|port| {
-        let mut locks: Vec<_> = (0..USERS).map(|_| Lock::new(&remote, 8, USERS)).collect();
+        let mut locks: Vec<_> = (0..USERS).map(|_| F::Port::lock(&remote, 8, USERS)).collect();
         assert_eq!(locks[0].try_lock(port, Hold::Exclusive), Ok(true));
         assert_eq!(region.load(8), full);
         assert_eq!(locks[1].try_lock(port, Hold::Exclusive), Ok(false), "one writer");
@@ -41,11 +42,11 @@ pub fn steps_walk_the_word(executor: Executor) {
 
 /// A second hold, and an unlock without a hold, are refused before they touch the word.
 // spec: LOCK-3
-pub fn a_handle_holds_once(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_handle_holds_once<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(8);
     world.drive(|port| {
-        let mut lock = Lock::new(&remote, 0, USERS);
+        let mut lock = F::Port::lock(&remote, 0, USERS);
         assert_eq!(fault_of(lock.unlock(port)), Fault::Malformed);
         for hold in [Hold::Shared, Hold::Exclusive] {
             lock.lock(port, hold).expect("the lock is free");
@@ -64,14 +65,14 @@ pub fn a_handle_holds_once(executor: Executor) {
 }
 
 /// Reads two words that are equal whenever nobody writes.
-fn read_both(port: &mut Port, remote: &RemoteRegion) -> [u64; 2] {
+fn read_both<P: Port>(port: &mut P, remote: &P::RemoteRegion) -> [u64; 2] {
     let mut bytes = [0; 16];
     port.get(remote, 64, &mut bytes, Options::new()).expect("a get");
     [0, 8].map(|at| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i])))
 }
 
 /// Writes both words, one after the other.
-fn write_both(port: &mut Port, remote: &RemoteRegion, value: u64) {
+fn write_both<P: Port>(port: &mut P, remote: &P::RemoteRegion, value: u64) {
     for offset in [64, 72] {
         let put = port.put(remote, offset, &value.to_le_bytes(), Options::new());
         put.expect("a writer has the lane for itself");
@@ -80,12 +81,12 @@ fn write_both(port: &mut Port, remote: &RemoteRegion, value: u64) {
 
 /// With the lock held exclusively nobody else writes or reads; with it held shared nobody writes.
 // spec: LOCK-2, LOCK-4, ORD-7, ORD-11
-pub fn locks_exclude(executor: Executor) {
-    let mut crowd = Crowd::open(executor, USERS as u16);
+pub fn locks_exclude<F: Fabric>(fabric: F) {
+    let mut crowd = Crowd::open(fabric, USERS as u16);
     let region = crowd.target.alloc(128, RegionOptions::new()).expect("memory is there");
     let remotes = crowd.share(&region);
-    let work = |port: &mut Port, remote: RemoteRegion| {
-        let mut lock = Lock::new(&remote, 0, USERS);
+    let work = |port: &mut F::Port, remote: <F::Port as Port>::RemoteRegion| {
+        let mut lock = F::Port::lock(&remote, 0, USERS);
         for _ in 0..ROUNDS {
             lock.lock(port, Hold::Exclusive).expect("the lock becomes free");
             let [first, second] = read_both(port, &remote);
@@ -105,12 +106,12 @@ pub fn locks_exclude(executor: Executor) {
 
 /// A holder that dies leaves the lock held.
 // spec: LOCK-5
-pub fn death_does_not_unlock(executor: Executor) {
-    let mut crowd = Crowd::open(executor, 2);
+pub fn death_does_not_unlock<F: Fabric>(fabric: F) {
+    let mut crowd = Crowd::open(fabric, 2);
     let region = crowd.target.alloc(8, RegionOptions::new()).expect("memory is there");
     let remotes = crowd.share(&region);
-    let lock = |port: &mut Port, remote: &RemoteRegion| {
-        Lock::new(remote, 0, USERS).try_lock(port, Hold::Exclusive).expect("an answer")
+    let lock = |port: &mut F::Port, remote: &<F::Port as Port>::RemoteRegion| {
+        F::Port::lock(remote, 0, USERS).try_lock(port, Hold::Exclusive).expect("an answer")
     };
     assert_eq!(crowd.each(vec![&remotes[0]], lock, |_| ()), [true]);
     drop(crowd.initiators.remove(0));

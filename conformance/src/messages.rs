@@ -1,20 +1,21 @@
 //! Short messages: whole, once, in order, and never lost.
-use crate::Executor;
 use crate::crowd::{Crowd, FIRST};
 use crate::data::{CANARY, assert_same, contents, pattern};
+use crate::fabric::{Fabric, TARGET};
+use crate::port::{Options, Port};
 use crate::seed::Dice;
-use crate::world::{Memory, ROUNDS, TARGET, World, fault_of, next_message};
-use ayre::{Busy, EAGER_MAX, Fault, Message, Options, PeerId, Port, PostError, ReceiveError};
+use crate::world::{Memory, ROUNDS, World, fault_of, next_message};
+use ayre::{Busy, EAGER_MAX, Fault, Message, PeerId, PostError, ReceiveError};
 use std::thread::yield_now;
 use std::time::Duration;
 
 /// Takes the message that must be there, or comes with progress.
-fn receive(world: &mut World, buffer: &mut [u8]) -> Message {
+fn receive<F: Fabric>(world: &mut World<F>, buffer: &mut [u8]) -> Message {
     world.until("a message", |world| world.target().try_recv(buffer).expect("the buffer is long"))
 }
 
 /// Sends, making progress while the lane is full.
-fn send(port: &mut Port, to: PeerId, tag: u32, data: &[u8]) {
+fn send<P: Port>(port: &mut P, to: PeerId, tag: u32, data: &[u8]) {
     while let Err(error) = port.send(to, tag, data) {
         assert_eq!(error, PostError::Busy(Busy::MessageLaneFull));
         port.progress();
@@ -24,8 +25,8 @@ fn send(port: &mut Port, to: PeerId, tag: u32, data: &[u8]) {
 
 /// Every length arrives with its bytes, tag, length and source, and nothing behind it is touched.
 // spec: MSG-1, MSG-2, MSG-3, MSG-7
-pub fn every_length_arrives(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn every_length_arrives<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let (target, source) = (world.target_id(), world.initiator_id());
     for len in 1..=EAGER_MAX {
         let (mut data, tag) = (pattern(len as u64, len), (len as u32).wrapping_mul(0x9e37_79b9));
@@ -42,8 +43,8 @@ pub fn every_length_arrives(executor: Executor) {
 
 /// Nothing, and more than fits, are refused without effect.
 // spec: MSG-1, POST-1
-pub fn lengths_are_limited(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn lengths_are_limited<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let target = world.target_id();
     let port = world.initiator();
     assert_eq!(fault_of(port.send(target, 0, &[])), Fault::Malformed);
@@ -54,14 +55,14 @@ pub fn lengths_are_limited(executor: Executor) {
 
 /// A full lane is Busy; what was sent before is there, in order, and there is room again after.
 // spec: MSG-2, MSG-3, MSG-4, POST-9, LIM-1
-pub fn a_full_lane_loses_nothing(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_full_lane_loses_nothing<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let target = world.target_id();
     let (mut sent, mut received) = (0, 0);
     for (round, len) in [1, 56, 57, 500, EAGER_MAX].into_iter().cycle().take(40).enumerate() {
         let data = pattern(round as u64, len);
         // Over a network the sender learns of room that was made after a while.
-        if executor.is_wire() && round > 0 {
+        if fabric.traits().is_wire && round > 0 {
             world.post(|port| port.send(target, sent, &data));
             sent += 1;
         }
@@ -73,7 +74,7 @@ pub fn a_full_lane_loses_nothing(executor: Executor) {
             }
         };
         assert_eq!(full, PostError::Busy(Busy::MessageLaneFull));
-        let took = sent > before || executor.is_wire();
+        let took = sent > before || fabric.traits().is_wire;
         assert!(took, "a lane that was emptied takes {len} bytes");
         while received < sent {
             let mut buffer = [0; EAGER_MAX];
@@ -88,8 +89,8 @@ pub fn a_full_lane_loses_nothing(executor: Executor) {
 
 /// A message that the buffer is too short for stays at the head until a longer one comes.
 // spec: MSG-8
-pub fn a_short_buffer_leaves_the_message(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_short_buffer_leaves_the_message<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let target = world.target_id();
     for (tag, len) in [(1, 100), (2, 5)] {
         world.initiator().send(target, tag, &pattern(1, len)).expect("room for two");
@@ -116,13 +117,13 @@ pub fn a_short_buffer_leaves_the_message(executor: Executor) {
 
 /// A wait without time is a poll.
 // spec: MSG-9, WAIT-1, WAIT-2
-pub fn a_receive_without_time_is_a_poll(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_receive_without_time_is_a_poll<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let target = world.target_id();
-    let wait = |world: &mut World| world.target().recv(&mut [0; 8], Some(Duration::ZERO));
+    let wait = |world: &mut World<F>| world.target().recv(&mut [0; 8], Some(Duration::ZERO));
     assert_eq!(wait(&mut world), Err(ReceiveError::TimedOut));
     world.initiator().send(target, 5, &[1]).expect("room");
-    let found = match executor.is_wire() {
+    let found = match fabric.traits().is_wire {
         false => wait(&mut world),
         true => Ok(world.until("the message", |world| wait(world).ok())),
     };
@@ -132,8 +133,8 @@ pub fn a_receive_without_time_is_a_poll(executor: Executor) {
 
 /// Messages that nobody receives delay neither operations nor notifications.
 // spec: MSG-6, PROG-2
-pub fn unread_messages_delay_nothing(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn unread_messages_delay_nothing<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(64);
     let target = world.target_id();
     while world.initiator().send(target, 0, &[1; 100]).is_ok() {}
@@ -148,11 +149,11 @@ pub fn unread_messages_delay_nothing(executor: Executor) {
 
 /// Both ports send at each other, each faster than the other receives; every message comes.
 // spec: MSG-2, MSG-3, MSG-4, WAIT-3
-pub fn streams_of_messages_arrive(executor: Executor) {
+pub fn streams_of_messages_arrive<F: Fabric>(fabric: F) {
     const COUNT: u32 = 10_000;
-    let mut world = World::open(executor);
+    let mut world = World::open(fabric);
     let (initiator, target) = (world.initiator_id(), world.target_id());
-    let stream = |port: &mut Port, peer: PeerId, salt: u64| {
+    let stream = |port: &mut F::Port, peer: PeerId, salt: u64| {
         let (mut sends, mut receives) = (Dice::new(salt), Dice::new(3 - salt));
         let (mut sent, mut received) = (0, 0);
         let mut buffer = [0; EAGER_MAX];
@@ -182,9 +183,9 @@ pub fn streams_of_messages_arrive(executor: Executor) {
 
 /// Ports that take turns, and sleep while it is the other's, never miss a wake-up.
 // spec: WAIT-3, WAIT-1
-pub fn waits_miss_no_wake_up(executor: Executor) {
+pub fn waits_miss_no_wake_up<F: Fabric>(fabric: F) {
     const ROUNDS: u32 = 3000;
-    let mut world = World::open(executor);
+    let mut world = World::open(fabric);
     let (initiator, target) = (world.initiator_id(), world.target_id());
     world.both(
         |port| {
@@ -204,9 +205,9 @@ pub fn waits_miss_no_wake_up(executor: Executor) {
 
 /// Several senders at a time: each one's messages come in its order, with its name.
 // spec: MSG-3, MSG-4, MSG-5
-pub fn senders_do_not_mix(executor: Executor) {
+pub fn senders_do_not_mix<F: Fabric>(fabric: F) {
     const COUNT: u32 = 3000;
-    let mut crowd = Crowd::open(executor, 3);
+    let mut crowd = Crowd::open(fabric, 3);
     let (ids, mut next) = (crowd.ids(), [0; 3]);
     crowd.each(
         ids,
@@ -238,8 +239,8 @@ pub fn senders_do_not_mix(executor: Executor) {
 
 /// A sender that fills its lane again and again keeps no other one from sending or being received.
 // spec: MSG-5, MSG-9, CAP-10
-pub fn a_flooding_sender_stops_nobody(executor: Executor) {
-    let mut crowd = Crowd::open(executor, 2);
+pub fn a_flooding_sender_stops_nobody<F: Fabric>(fabric: F) {
+    let mut crowd = Crowd::open(fabric, 2);
     for (round, len) in [40, 200].into_iter().cycle().take(20).enumerate() {
         let (flood, message) = (vec![1; len], vec![2; len]);
         crowd.initiators[1].send(TARGET, 2, &message).expect("a lane of its own");
@@ -253,7 +254,7 @@ pub fn a_flooding_sender_stops_nobody(executor: Executor) {
                 None => crowd.target.progress(),
             }
             // Over a network the second sender's message is on its way for a while.
-            let most = if executor.is_wire() { ROUNDS } else { 1000 };
+            let most = if fabric.traits().is_wire { ROUNDS } else { 1000 };
             assert!(others < most, "the second sender is heard in round {round}");
         }
     }

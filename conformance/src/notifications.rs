@@ -1,11 +1,12 @@
 //! Which notifications an operation raises, where, and what they say.
-use crate::Executor;
 use crate::crowd::{Crowd, FIRST};
 use crate::data::pattern;
-use crate::world::{Memory, POLLS, TARGET, World};
+use crate::fabric::{Fabric, TARGET};
+use crate::port::{Options, Port, Region, RemoteRegion};
+use crate::world::{Memory, POLLS, World};
 use ayre::{
-    Atomic, AtomicOp, Classes, Fault, Notification, Operation, Options, PeerId, Port, PostError,
-    ReceiveError, Status, Strided, Width,
+    Atomic, AtomicOp, Classes, Fault, Notification, Operation, PeerId, PostError, ReceiveError,
+    Status, Strided, Width,
 };
 use std::time::Duration;
 
@@ -59,11 +60,11 @@ fn atomic(op: AtomicOp, compare: u64) -> Atomic {
     Atomic { width: Width::W64, op, operand: 7, compare }
 }
 
-fn perform(
+fn perform<P: Port>(
     call: Call,
-    port: &mut Port,
-    memory: &Memory,
-    sink: &ayre::Region,
+    port: &mut P,
+    memory: &Memory<P>,
+    sink: &P::Region,
     options: Options,
 ) -> Result<(), PostError> {
     let (remote, mut buffer) = (&memory.remote, vec![0; LONG]);
@@ -142,8 +143,8 @@ impl Call {
 /// Every operation with every combination of classes raises exactly what the table says, at both
 /// ends, with source, status, operation, tag and value.
 // spec: NOTI-1, NOTI-2, NOTI-3, NOTI-5, NOTI-6, NOTI-10, NPUT-1, NPUT-2, ATOM-6, FCAA-2
-pub fn classes_raise_what_the_table_says(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn classes_raise_what_the_table_says<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let memory = world.memory(LONG + 64);
     let sink = world.own_memory(64);
     let (initiator, target) = (world.initiator_id(), world.target_id());
@@ -163,8 +164,8 @@ pub fn classes_raise_what_the_table_says(executor: Executor) {
 
 /// A notification is two words, with the fields and codes of the tables.
 // spec: NOTI-1, ERR-1
-pub fn a_notification_is_128_bits(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_notification_is_128_bits<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let memory = world.memory(64);
     let (sink, target) = (world.own_memory(64), world.target_id());
     memory.region.store(0, WORD);
@@ -192,8 +193,8 @@ pub fn a_notification_is_128_bits(executor: Executor) {
 
 /// A notification put needs no grant.
 // spec: NPUT-1, NPUT-2
-pub fn a_connection_is_enough_to_notify(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_connection_is_enough_to_notify<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let peer = world.target_id();
     for value in [0, 1, u64::MAX, VALUE] {
         let options = Options::new().tag(!TAG).value(value);
@@ -207,8 +208,8 @@ pub fn a_connection_is_enough_to_notify(executor: Executor) {
 
 /// A long put is one operation: it is notified once, when all of it is there.
 // spec: PUT-4, NOTI-4, NOTI-6, ORD-2
-pub fn a_long_put_is_notified_once_at_its_end(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_long_put_is_notified_once_at_its_end<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(1 << 20);
     for (round, len) in [5000, 70_000, 1 << 20].into_iter().enumerate() {
         let data = pattern(round as u64, len);
@@ -230,9 +231,9 @@ pub fn a_long_put_is_notified_once_at_its_end(executor: Executor) {
 
 /// At each port, notifications of one initiator's operations come in posted order.
 // spec: NOTI-10, NOTI-12
-pub fn notifications_come_in_posted_order(executor: Executor) {
+pub fn notifications_come_in_posted_order<F: Fabric>(fabric: F) {
     const COUNT: u32 = 1000;
-    let mut world = World::open(executor);
+    let mut world = World::open(fabric);
     let Memory { remote, .. } = world.memory(64);
     let sink = world.own_memory(64);
     let (mut here, mut there) = (vec![], vec![]);
@@ -266,8 +267,8 @@ pub fn notifications_come_in_posted_order(executor: Executor) {
 
 /// What is pending is found by a bounded number of polls; a poll that finds nothing returns.
 // spec: NOTI-13, PROG-3
-pub fn polls_find_what_is_pending(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn polls_find_what_is_pending<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let peer = world.target_id();
     assert!((0..POLLS).all(|_| world.target().poll_notification().is_none()), "nothing yet");
     for tag in 0..20 {
@@ -280,8 +281,8 @@ pub fn polls_find_what_is_pending(executor: Executor) {
 
 /// A wait without time is a poll; its end is a result without any effect.
 // spec: WAIT-1, WAIT-2
-pub fn a_wait_without_time_is_a_poll(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_wait_without_time_is_a_poll<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let peer = world.target_id();
     let waited = world.target().wait_notification(Some(Duration::ZERO));
     assert_eq!(waited, Err(ReceiveError::TimedOut));
@@ -296,8 +297,8 @@ pub fn a_wait_without_time_is_a_poll(executor: Executor) {
 /// An operation that was posted and faults raises one notification, of the requester, whatever was
 /// asked for; a call that waited for its answer returns the fault as well.
 // spec: NOTI-7, ERR-2, FLUSH-2, REV-1, KEY-2
-pub fn a_fault_is_one_requester_notification(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_fault_is_one_requester_notification<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let peer = world.target_id();
     let calls = CALLS.into_iter().filter(|call| *call != Call::Notify);
     for (call, asked) in calls.flat_map(combinations) {
@@ -327,8 +328,8 @@ pub fn a_fault_is_one_requester_notification(executor: Executor) {
 
 /// A flush leaves notifications in their queue.
 // spec: FLUSH-2
-pub fn flush_takes_no_notifications(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn flush_takes_no_notifications<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { remote, .. } = world.memory(64);
     let options = Options::new().requester().completer();
     world.post(|port| port.put(&remote, 0, &[1; 8], options));
@@ -341,9 +342,9 @@ pub fn flush_takes_no_notifications(executor: Executor) {
 /// Polls for notifications and for messages in turn, and of one kind alone, find what every peer
 /// has sent, within twice as many polls as there are peers.
 // spec: NOTI-13, MSG-9
-pub fn polls_in_turn_find_every_peer(executor: Executor) {
+pub fn polls_in_turn_find_every_peer<F: Fabric>(fabric: F) {
     for peers in [1, 2, 3, 5] {
-        let mut crowd = Crowd::open(executor, peers);
+        let mut crowd = Crowd::open(fabric, peers);
         let slots = usize::from(FIRST + peers);
         let wanted = u32::from(peers);
         for (tag, port) in (0..).zip(&mut crowd.initiators) {

@@ -1,13 +1,11 @@
 //! Random lists of operations against byte arrays and queues that change in posted order.
-use crate::Executor;
 use crate::data::{assert_same, contents, fill, pattern};
+use crate::fabric::Fabric;
 use crate::model::{OPERATIONS, WIDTHS, model};
+use crate::port::{Options, Port, Region};
 use crate::seed::{Dice, cases};
 use crate::world::{Memory, World, is_raised_at_target, next_message, next_notification};
-use ayre::{
-    Atomic, Busy, Classes, Notification, Operation, Options, Port, PostError, Queue, Region,
-    RemoteQueue, Status, Strided,
-};
+use ayre::{Atomic, Busy, Classes, Notification, Operation, PostError, Status, Strided};
 use std::collections::VecDeque;
 
 /// Operations of a list.
@@ -53,13 +51,13 @@ struct Expected {
 
 /// A world with everything that a list needs, and what is expected of it.
 #[derive(Debug)]
-struct Stage {
-    world: World,
-    memory: Memory,
-    source: Region,
-    sink: Region,
-    queue: Queue,
-    remote_queue: RemoteQueue,
+struct Stage<F: Fabric> {
+    world: World<F>,
+    memory: Memory<F::Port>,
+    source: <F::Port as Port>::Region,
+    sink: <F::Port as Port>::Region,
+    queue: <F::Port as Port>::Queue,
+    remote_queue: <F::Port as Port>::RemoteQueue,
     expected: Expected,
 }
 
@@ -67,8 +65,8 @@ struct Stage {
 /// the oracle says: in memory, in results, and in what is delivered, in its order.
 // spec: ORD-1, ORD-9, PUT-1, GET-1, GET-3, ATOM-1, STR-1, MSG-4, QUE-6, NOTI-2, NOTI-12, POST-1
 // spec: POST-7, POST-9, ERR-4, LIM-3
-pub fn lists_agree_with_the_oracle(executor: Executor) {
-    let mut stage = Stage::new(executor);
+pub fn lists_agree_with_the_oracle<F: Fabric>(fabric: F) {
+    let mut stage = Stage::new(fabric);
     for list in 0..cases(300) {
         let mut dice = Dice::new(list);
         stage.reset(list);
@@ -132,9 +130,9 @@ fn draw_atomic(dice: &mut Dice) -> Atomic {
     Atomic { width, op, operand: dice.word(), compare: dice.word() }
 }
 
-impl Stage {
-    fn new(executor: Executor) -> Self {
-        let mut world = World::open(executor);
+impl<F: Fabric> Stage<F> {
+    fn new(fabric: F) -> Self {
+        let mut world = World::open(fabric);
         let memory = world.memory(LEN);
         let (source, sink) = (world.own_memory(LEN), world.own_memory(LEN));
         let (initiator, target) = (world.initiator_id(), world.target_id());
@@ -182,7 +180,7 @@ impl Stage {
         let options = Options::new().notify(ask.classes).tag(ask.tag).value(ask.value);
         let mut result = Fetched::default();
         let into = &mut result;
-        let post = |port: &mut Port| match step {
+        let post = |port: &mut F::Port| match step {
             Step::Put { at, data } => port.put(remote, *at as u64, data, options).map(drop),
             Step::PutFromRegion { at, from, len } => {
                 port.put(remote, *at as u64, source.slice(*from..from + len), options).map(drop)

@@ -3,9 +3,10 @@
 //! The test program starts itself again: the child runs the test that calls [`child`], which does
 //! nothing in an ordinary run.
 use crate::Executor;
-use crate::crowd::socket_path;
 use crate::data::{assert_same, pattern};
-use crate::world::{INITIATOR, TARGET, insist, next_message, next_notification};
+use crate::engine::socket_path;
+use crate::fabric::{INITIATOR, TARGET};
+use crate::world::{insist, next_message, next_notification};
 use ayre::{
     Fault, Options, Port, PostError, Queue, ReceiveError, RegionOptions, RemoteQueue, RemoteRegion,
     Rights,

@@ -1,14 +1,18 @@
 //! Remote queues: every record once, whole, in its producer's order.
-use crate::Executor;
 use crate::crowd::{Crowd, FIRST};
 use crate::data::{CANARY, assert_same, pattern};
+use crate::fabric::Fabric;
+use crate::port::{Port, Queue, RemoteQueue};
 use crate::seed::Dice;
 use crate::world::{ROUNDS, World, fault_of};
-use ayre::{Busy, Fault, PeerId, Port, PostError, Queue, ReceiveError, Record, RemoteQueue};
+use ayre::{Busy, Fault, PeerId, PostError, ReceiveError, Record};
 use std::thread::yield_now;
 use std::time::Duration;
 
-fn open(world: &mut World, capacity: usize) -> (Queue, RemoteQueue) {
+fn open<F: Fabric>(
+    world: &mut World<F>,
+    capacity: usize,
+) -> (<F::Port as Port>::Queue, <F::Port as Port>::RemoteQueue) {
     let (initiator, target) = (world.initiator_id(), world.target_id());
     let mut queue = world.target().create_queue(capacity).expect("a queue");
     world.target().share_queue(initiator, &mut queue, 77).expect("a producer");
@@ -17,17 +21,25 @@ fn open(world: &mut World, capacity: usize) -> (Queue, RemoteQueue) {
 }
 
 /// The next record. On one host it is there at once, without anybody's progress.
-fn take(world: &mut World, queue: &mut Queue, into: &mut [u8]) -> Record {
+fn take<F: Fabric>(
+    world: &mut World<F>,
+    queue: &mut <F::Port as Port>::Queue,
+    into: &mut [u8],
+) -> Record {
     let mut look =
-        |world: &mut World| world.target().dequeue(queue, into).expect("it is long enough");
-    match world.executor().is_wire() {
+        |world: &mut World<F>| world.target().dequeue(queue, into).expect("it is long enough");
+    match world.fabric().traits().is_wire {
         false => look(world).expect("it needs no progress"),
         true => world.until("a record", look),
     }
 }
 
 /// Whatever came besides would lie before the record that is enqueued here.
-fn assert_empty(world: &mut World, queue: &mut Queue, remote: &mut RemoteQueue) {
+fn assert_empty<F: Fabric>(
+    world: &mut World<F>,
+    queue: &mut <F::Port as Port>::Queue,
+    remote: &mut <F::Port as Port>::RemoteQueue,
+) {
     let last = [0xe5; 3];
     world.post(|port| port.enqueue(remote, &last));
     let mut buffer = vec![0; queue.record_max()];
@@ -38,8 +50,8 @@ fn assert_empty(world: &mut World, queue: &mut Queue, remote: &mut RemoteQueue) 
 
 /// Every length up to the longest arrives, many times around the lane.
 // spec: QUE-1, QUE-3, QUE-4, QUE-5
-pub fn every_length_arrives(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn every_length_arrives<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let capacity = 4096;
     let (mut queue, mut remote) = open(&mut world, capacity);
     let source = world.initiator_id();
@@ -62,8 +74,8 @@ pub fn every_length_arrives(executor: Executor) {
 
 /// Nothing, and more than fits, are refused without effect.
 // spec: QUE-3, POST-1
-pub fn lengths_are_limited(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn lengths_are_limited<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let (mut queue, mut remote) = open(&mut world, 4096);
     let long = vec![1; remote.record_max() + 1];
     assert_eq!(fault_of(world.initiator().enqueue(&mut remote, &long)), Fault::TooLong);
@@ -76,8 +88,8 @@ pub fn lengths_are_limited(executor: Executor) {
 
 /// A full lane is Busy; nothing is lost, and there is room again after.
 // spec: QUE-2, QUE-4, QUE-5, QUE-6, LANE-6, POST-9
-pub fn a_full_lane_loses_nothing(executor: Executor) {
-    let (mut world, mut dice) = (World::open(executor), Dice::new(0));
+pub fn a_full_lane_loses_nothing<F: Fabric>(fabric: F) {
+    let (mut world, mut dice) = (World::open(fabric), Dice::new(0));
     let (mut queue, mut remote) = open(&mut world, 8192);
     let (mut sent, mut received) = (0_u64, 0_u64);
     let len_of = |i: u64| 1 + (i * i % 700) as usize;
@@ -111,8 +123,8 @@ pub fn a_full_lane_loses_nothing(executor: Executor) {
 
 /// A record that the buffer is too short for stays at the head until a longer one comes.
 // spec: QUE-8
-pub fn a_short_buffer_leaves_the_record(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_short_buffer_leaves_the_record<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let (mut queue, mut remote) = open(&mut world, 4096);
     world.initiator().enqueue(&mut remote, &pattern(1, 100)).expect("room");
     world.initiator().enqueue(&mut remote, &pattern(2, 5)).expect("room");
@@ -135,16 +147,16 @@ pub fn a_short_buffer_leaves_the_record(executor: Executor) {
 
 /// A wait without time is a poll.
 // spec: QUE-7, WAIT-1, WAIT-2
-pub fn a_wait_without_time_is_a_poll(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_wait_without_time_is_a_poll<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let (mut queue, mut remote) = open(&mut world, 4096);
-    let mut wait = |world: &mut World| {
+    let mut wait = |world: &mut World<F>| {
         let waited = world.target().dequeue_wait(&mut queue, &mut [0; 8], Some(Duration::ZERO));
         waited.map(|record| record.len)
     };
     assert_eq!(wait(&mut world), Err(ReceiveError::TimedOut));
     world.initiator().enqueue(&mut remote, &[1; 7]).expect("room");
-    let found = match executor.is_wire() {
+    let found = match fabric.traits().is_wire {
         false => wait(&mut world),
         true => Ok(world.until("the record", |world| wait(world).ok())),
     };
@@ -154,10 +166,10 @@ pub fn a_wait_without_time_is_a_poll(executor: Executor) {
 
 /// A queue's handle belongs to the port that accepted it, and a queue to the one that made it.
 // spec: CAP-6, QUE-1
-pub fn handles_are_of_their_port(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn handles_are_of_their_port<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let (mut queue, mut remote) = open(&mut world, 4096);
-    let mut stranger = World::open(executor);
+    let mut stranger = World::open(fabric);
     let enqueued = stranger.initiator().enqueue(&mut remote, &[1]);
     assert_eq!(fault_of(enqueued), Fault::ForeignHandle);
     let (initiator, target) = (stranger.initiator_id(), stranger.target());
@@ -169,8 +181,8 @@ pub fn handles_are_of_their_port(executor: Executor) {
 
 /// What a producer that was removed enqueues reaches nobody, and nobody waits for it.
 // spec: QUE-10, QUE-4
-pub fn a_removed_producer_reaches_nobody(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_removed_producer_reaches_nobody<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let (mut queue, mut remote) = open(&mut world, 4096);
     let initiator = world.initiator_id();
     world.initiator().enqueue(&mut remote, &[1; 8]).expect("room");
@@ -195,7 +207,7 @@ pub fn a_removed_producer_reaches_nobody(executor: Executor) {
     assert_eq!(buffer, [3; 8], "the new lane's");
 }
 
-fn enqueue(port: &mut Port, queue: &mut RemoteQueue, data: &[u8]) {
+fn enqueue<P: Port>(port: &mut P, queue: &mut P::RemoteQueue, data: &[u8]) {
     while let Err(error) = port.enqueue(queue, data) {
         assert_eq!(error, PostError::Busy(Busy::QueueFull));
         port.progress();
@@ -205,14 +217,14 @@ fn enqueue(port: &mut Port, queue: &mut RemoteQueue, data: &[u8]) {
 
 /// Several producers at a time: each one's records come once, whole, in its order.
 // spec: QUE-5, QUE-6, QUE-7, LANE-6
-pub fn producers_do_not_mix(executor: Executor) {
+pub fn producers_do_not_mix<F: Fabric>(fabric: F) {
     const COUNT: u64 = 3000;
-    let mut crowd = Crowd::open(executor, 3);
+    let mut crowd = Crowd::open(fabric, 3);
     let (mut queue, remotes) = crowd.queue(4096);
     let states = crowd.ids().into_iter().zip(remotes).collect();
     let salt = |id: PeerId, i: u64| i << 16 | u64::from(id.0);
     let (mut next, mut buffer) = ([0; 3], vec![0; 2000]);
-    let mut take = |port: &mut Port, next: &mut [u64; 3]| {
+    let mut take = |port: &mut F::Port, next: &mut [u64; 3]| {
         while let Some(record) = port.dequeue(&mut queue, &mut buffer).expect("long enough") {
             let expected = &mut next[usize::from(record.source.0 - FIRST)];
             let data = pattern(salt(record.source, *expected), record.len);
@@ -239,8 +251,8 @@ pub fn producers_do_not_mix(executor: Executor) {
 /// A producer that fills its lane again and again keeps no other one from enqueueing or being
 /// dequeued.
 // spec: QUE-7, CAP-10
-pub fn a_flooding_producer_stops_nobody(executor: Executor) {
-    let mut crowd = Crowd::open(executor, 2);
+pub fn a_flooding_producer_stops_nobody<F: Fabric>(fabric: F) {
+    let mut crowd = Crowd::open(fabric, 2);
     let (mut queue, mut remotes) = crowd.queue(4096);
     let (first, second) = remotes.split_at_mut(1);
     for (round, len) in [40, 200].into_iter().cycle().take(20).enumerate() {
@@ -258,7 +270,7 @@ pub fn a_flooding_producer_stops_nobody(executor: Executor) {
                 None => yield_now(),
             }
             // Over a network the second producer's record is on its way for a while.
-            let most = if executor.is_wire() { ROUNDS } else { 1000 };
+            let most = if fabric.traits().is_wire { ROUNDS } else { 1000 };
             assert!(others < most, "the second producer is heard in round {round}");
         }
     }

@@ -1,13 +1,14 @@
 //! Registered memory at its owner.
-use crate::Executor;
 use crate::data::{assert_same, contents, fill, pattern};
+use crate::fabric::Fabric;
+use crate::port::{Options, Port, Region, RegionOptions, RemoteRegion};
 use crate::world::{Memory, World, fault_of};
-use ayre::{Fault, Mode, Options, RegionOptions, Rights, SetupError};
+use ayre::{Fault, Mode, Rights, SetupError};
 
 /// A region has the length asked for, zeros, and memory of its own.
 // spec: REG-1, REG-2, LIM-1
-pub fn memory_is_zeroed(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn memory_is_zeroed<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let mut regions = vec![];
     for len in [1, 7, 8, 4095, 4096, 4097, 1 << 20] {
         let region = world.target().alloc(len, RegionOptions::new()).expect("memory is there");
@@ -28,8 +29,8 @@ pub fn memory_is_zeroed(executor: Executor) {
 
 /// What the owner writes, peers get, and the other way round.
 // spec: REG-2, PUT-1, GET-1
-pub fn the_owner_shares_its_memory(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn the_owner_shares_its_memory<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(64);
     region.write(3, &pattern(1, 20));
     region.store(32, 0x1122_3344_5566_7788);
@@ -46,8 +47,8 @@ pub fn the_owner_shares_its_memory(executor: Executor) {
 
 /// Parts outside of a region, or that begin at another than a multiple of 8, are not granted.
 // spec: CAP-1, CAP-11
-pub fn grants_stay_inside(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn grants_stay_inside<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, .. } = world.memory(100);
     let initiator = world.initiator_id();
     for (start, end) in [(0, 101), (96, 104), (104, 104), (0, usize::MAX), (16, 8), (4, 64)] {
@@ -58,8 +59,8 @@ pub fn grants_stay_inside(executor: Executor) {
 
 /// Taking a region back revokes all its grants, and no other region's.
 // spec: REG-4, REV-1, REV-2, KEY-2
-pub fn deregistering_revokes(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn deregistering_revokes<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote: whole, grant } = world.memory(64);
     let (part, _part_grant) = world.grant(&region, 8..16, Rights::all());
     let other = world.memory(64);
@@ -88,8 +89,8 @@ pub fn deregistering_revokes(executor: Executor) {
 /// A region that was deregistered is not shared any more, and its number, which another one may
 /// have by then, means nothing: neither to a second deregistering nor to what was on its way.
 // spec: REG-4, KEY-2
-pub fn what_was_deregistered_is_gone(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn what_was_deregistered_is_gone<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let (peer, initiator) = (world.target_id(), world.initiator_id());
     let region = world.target().alloc(64, RegionOptions::new()).expect("memory is there");
     let all = Rights::all();
@@ -118,14 +119,14 @@ pub fn what_was_deregistered_is_gone(executor: Executor) {
 
 /// Memory that the program brought is for mediated peers, and works like any other.
 // spec: REG-5, PUT-1, GET-1, ATOM-1
-pub fn registered_words_are_memory(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn registered_words_are_memory<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let (initiator, target) = (world.initiator_id(), world.target_id());
     let region = world.target().register(vec![7; 16]).expect("words");
     assert_eq!((region.len(), region.load(120)), (128, 7));
     assert!(world.target().register(vec![]).is_err(), "no words");
     let shared = world.target().share(initiator, &region, 0..128, Rights::all(), 9);
-    if executor.mode() == Mode::Direct && !executor.is_loopback() {
+    if fabric.traits().mode == Mode::Direct && !fabric.traits().is_loopback {
         assert!(matches!(shared, Err(SetupError::Invalid(_))), "{shared:?}");
         return;
     }

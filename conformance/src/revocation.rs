@@ -1,15 +1,16 @@
 //! Revocation: when it returns, the memory is the owner's alone.
-use crate::Executor;
 use crate::data::{CANARY, assert_same, contents, fill, pattern};
+use crate::fabric::Fabric;
+use crate::port::{Grant, Options, Port, Region, RemoteRegion};
 use crate::world::{Memory, World, fault_of, take_notifications};
-use ayre::{Fault, Fenced, Options, Port, PostError, RemoteRegion, Rights, Status};
+use ayre::{Fault, Fenced, PostError, Rights, Status};
 use std::thread::yield_now;
 
 /// What was posted before and not executed faults; what was executed stays; nothing comes later.
 // spec: REV-1, REV-2, NOTI-7, FLUSH-2, KEY-2
-pub fn what_is_under_way_ends(executor: Executor) {
+pub fn what_is_under_way_ends<F: Fabric>(fabric: F) {
     for served in [0, 1, 3] {
-        let mut world = World::open(executor);
+        let mut world = World::open(fabric);
         let Memory { region, remote, grant } = world.memory(64);
         for tag in 0..8_u32 {
             let options = Options::new().requester().tag(tag);
@@ -35,7 +36,7 @@ pub fn what_is_under_way_ends(executor: Executor) {
 }
 
 /// Puts without pause until a flush reports the revocation, and some more after.
-fn put_until_stale(port: &mut Port, remote: &RemoteRegion) -> u64 {
+fn put_until_stale<P: Port>(port: &mut P, remote: &P::RemoteRegion) -> u64 {
     let (mut posted, mut left) = (0, 50);
     while left > 0 {
         posted += 1;
@@ -55,9 +56,9 @@ fn put_until_stale(port: &mut Port, remote: &RemoteRegion) -> u64 {
 
 /// While a holder puts without pause, what the owner writes after the revocation stays.
 // spec: REV-1, REV-2, REV-4
-pub fn nothing_lands_after(executor: Executor) {
+pub fn nothing_lands_after<F: Fabric>(fabric: F) {
     for _ in 0..20 {
-        let mut world = World::open(executor);
+        let mut world = World::open(fabric);
         let Memory { region, remote, grant } = world.memory(4096);
         world.both(
             |port| put_until_stale(port, &remote),
@@ -77,8 +78,8 @@ pub fn nothing_lands_after(executor: Executor) {
 
 /// Other grants, of the same bytes too, are not affected.
 // spec: REV-2, REG-3
-pub fn other_grants_live_on(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn other_grants_live_on<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, grant } = world.memory(64);
     let before = pattern(13, 64);
     fill(&region, &before);
@@ -103,8 +104,8 @@ pub fn other_grants_live_on(executor: Executor) {
 
 /// A region can be shared again, under the same name; old handles stay dead.
 // spec: KEY-1, KEY-2, CAP-3, REV-1
-pub fn a_region_can_be_shared_again(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_region_can_be_shared_again<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let (initiator, target) = (world.initiator_id(), world.target_id());
     let Memory { region, remote, grant } = world.memory(64);
     world.target().revoke(grant).expect("a live grant");
@@ -130,8 +131,8 @@ pub fn a_region_can_be_shared_again(executor: Executor) {
 
 /// What a port has posted ends before it enters a barrier, and a fault of it stays for the flush.
 // spec: BAR-4, FLUSH-2
-pub fn a_barrier_leaves_faults_to_flush(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_barrier_leaves_faults_to_flush<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let target = world.target_id();
     let Memory { remote, grant, .. } = world.memory(64);
     world.target().revoke(grant).expect("a live grant");

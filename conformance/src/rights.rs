@@ -1,16 +1,18 @@
 //! Rights: each operation without the one that it needs.
-use crate::Executor;
 use crate::data::{assert_same, contents, fill, pattern};
+use crate::fabric::Fabric;
+use crate::port::{Options, Port, Region, RegionOptions, RemoteRegion};
 use crate::world::{World, fault_of};
-use ayre::{
-    Atomic, AtomicOp, Fault, Mode, Options, Port, PostError, Region, RegionOptions, RemoteRegion,
-    Rights, SetupError, Width,
-};
+use ayre::{Atomic, AtomicOp, Fault, PostError, Rights, SetupError, Width};
 
 const SWAP: Atomic = Atomic { width: Width::W64, op: AtomicOp::Swap, operand: 1, compare: 0 };
 
 /// Performs everything that a capability may be for; returns who was let through.
-fn try_all(port: &mut Port, remote: &RemoteRegion, options: Options) -> [Result<(), PostError>; 5] {
+fn try_all<P: Port>(
+    port: &mut P,
+    remote: &P::RemoteRegion,
+    options: Options,
+) -> [Result<(), PostError>; 5] {
     [
         port.put(remote, 0, &[1; 8], options).map(drop),
         port.put_immediate(remote, 0, 1, options).map(drop),
@@ -20,7 +22,7 @@ fn try_all(port: &mut Port, remote: &RemoteRegion, options: Options) -> [Result<
     ]
 }
 
-fn region(world: &mut World, options: RegionOptions) -> Region {
+fn region<F: Fabric>(world: &mut World<F>, options: RegionOptions) -> <F::Port as Port>::Region {
     let region = world.target().alloc(64, options).expect("memory is there");
     fill(&region, &pattern(12, 64));
     region
@@ -28,10 +30,10 @@ fn region(world: &mut World, options: RegionOptions) -> Region {
 
 /// An operation without its right is refused by the call and has no effect; the others go on.
 // spec: CAP-1, CAP-2, CAP-5, POST-1, ERR-4
-pub fn each_right_is_needed(executor: Executor) {
+pub fn each_right_is_needed<F: Fabric>(fabric: F) {
     let refused = Err(PostError::Fault(Fault::Rights));
     for missing in [Rights::READ, Rights::WRITE, Rights::ATOMIC] {
-        let mut world = World::open(executor);
+        let mut world = World::open(fabric);
         let region = region(&mut world, RegionOptions::new());
         let rights = Rights::all() - missing;
         let (remote, _grant) = world.grant(&region, 0..64, rights);
@@ -47,8 +49,8 @@ pub fn each_right_is_needed(executor: Executor) {
 
 /// An operation that would notify the owner needs the right to do so; without, it has no effect.
 // spec: CAP-2, CAP-5, POST-1
-pub fn notifying_is_a_right(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn notifying_is_a_right<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let region = region(&mut world, RegionOptions::new());
     let (remote, _grant) = world.grant(&region, 0..64, Rights::all() - Rights::NOTIFY);
     let options = Options::new().completer().responder();
@@ -62,8 +64,8 @@ pub fn notifying_is_a_right(executor: Executor) {
 
 /// A capability for nothing lets nothing through.
 // spec: CAP-2, CAP-5, POST-1
-pub fn no_rights_let_nothing_through(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn no_rights_let_nothing_through<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let region = region(&mut world, RegionOptions::new());
     let (remote, _grant) = world.grant(&region, 0..64, Rights::empty());
     let all = Options::new().requester().completer().responder();
@@ -75,8 +77,8 @@ pub fn no_rights_let_nothing_through(executor: Executor) {
 
 /// A sealed region cannot be granted for writing, and can be read.
 // spec: CAP-9, CAP-3
-pub fn a_sealed_region_is_for_reading(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_sealed_region_is_for_reading<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let region = region(&mut world, RegionOptions::new().sealed());
     let initiator = world.initiator_id();
     for rights in [Rights::WRITE, Rights::ATOMIC, Rights::READ | Rights::WRITE, Rights::all()] {
@@ -93,60 +95,4 @@ pub fn a_sealed_region_is_for_reading(executor: Executor) {
     assert_same(&got, &pattern(12, 64), &"a get from a sealed region");
     region.write(0, &[9; 8]);
     assert_eq!(contents(&region)[..8], [9; 8], "the owner writes all the same");
-}
-
-/// What a mapping of this process may do, by `/proc/self/smaps`.
-#[derive(Debug, PartialEq, Eq)]
-struct Mapped {
-    inode: String,
-    writable: bool,
-    /// Whether `mprotect` could make it so.
-    could_be_writable: bool,
-}
-
-/// All mappings of a length, which no other test uses.
-fn mapped(len: usize) -> Vec<Mapped> {
-    let smaps = std::fs::read_to_string("/proc/self/smaps").expect("Linux tells");
-    let (mut found, mut current) = (vec![], None);
-    for line in smaps.lines() {
-        let words: Vec<_> = line.split_ascii_whitespace().collect();
-        if let [range, flags, _, _, inode, ..] = words[..]
-            && let Some((start, end)) = range.split_once('-')
-            && let Ok(start) = usize::from_str_radix(start, 16)
-            && let Ok(end) = usize::from_str_radix(end, 16)
-        {
-            let writable = flags.contains('w');
-            let mapping = Mapped { inode: inode.into(), writable, could_be_writable: false };
-            current = (end - start == len).then_some(mapping);
-        } else if words.first() == Some(&"VmFlags:")
-            && let Some(mut mapping) = current.take()
-        {
-            mapping.could_be_writable = words.contains(&"mw");
-            found.push(mapping);
-        }
-    }
-    found
-}
-
-/// Of a direct capability without the right to store, the holder has a mapping that cannot be made
-/// writable, sealed or not; of a mediated one it has none.
-// spec: CAP-8, CAP-9
-pub fn a_read_only_mapping_stays_so(executor: Executor) {
-    const PAGE: usize = 4096;
-    let place = 10 * executor as usize;
-    for (sealed, pages) in [(false, 1237 + place), (true, 1238 + place)] {
-        let len = pages * PAGE;
-        let mut world = World::open(executor);
-        let options = RegionOptions::new();
-        let options = if sealed { options.sealed() } else { options };
-        let region = world.target().alloc(len, options).expect("memory is there");
-        let (_remote, _grant) = world.grant(&region, 0..len, Rights::READ);
-        let (owners, holders): (Vec<_>, Vec<_>) =
-            mapped(len).into_iter().partition(|mapping| mapping.writable);
-        assert_eq!(owners.len(), 1, "the owner's alone is writable, {sealed}: {owners:?}");
-        assert!(holders.iter().all(|holder| holder.inode == owners[0].inode));
-        assert!(!holders.iter().any(|holder| holder.could_be_writable), "{sealed}: {holders:?}");
-        let expected = usize::from(executor.mode() == Mode::Direct && !executor.is_loopback());
-        assert_eq!(holders.len(), expected, "{sealed}: {holders:?}");
-    }
 }

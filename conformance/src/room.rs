@@ -1,17 +1,15 @@
 //! Bounds: what is used up is Busy, with its reason and without effect, and comes back.
-use crate::Executor;
 use crate::crowd::{Crowd, FIRST};
 use crate::data::{assert_same, contents, pattern};
-use crate::world::{Memory, TARGET, World, next_message, take_notifications};
-use ayre::{
-    Batch, Busy, Fault, Options, Port, PostError, RegionOptions, RemoteRegion, Rights, SetupError,
-    Ticket,
-};
+use crate::fabric::{Fabric, TARGET};
+use crate::port::{Batch, Counted, Grant, Options, Port, Region, RegionOptions, RemoteRegion};
+use crate::world::{Memory, World, next_message, take_notifications};
+use ayre::{Busy, Fault, PostError, Rights, SetupError, Ticket};
 
 /// More than any limit of the table.
 const MANY: u32 = 100_000;
 
-fn put(port: &mut Port, remote: &RemoteRegion, value: u32, options: Options) -> Posted {
+fn put<P: Port>(port: &mut P, remote: &P::RemoteRegion, value: u32, options: Options) -> Posted {
     port.put(remote, 0, &value.to_le_bytes(), options.tag(value))
 }
 
@@ -20,8 +18,8 @@ type Posted = Result<Ticket, PostError>;
 /// With unread notifications up to the bound of its own queue, a port can post nothing; none is
 /// lost, and reading them makes room.
 // spec: NOTI-8, NOTI-10, POST-1, POST-9, LIM-1
-pub fn own_notifications_are_bounded(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn own_notifications_are_bounded<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(8);
     for _ in 0..3 {
         let mut posted = 0;
@@ -55,8 +53,8 @@ pub fn own_notifications_are_bounded(executor: Executor) {
 /// Unread notifications at the target use up the initiator's room there; operations that raise
 /// none go on, nothing is lost, and reading makes room.
 // spec: NOTI-9, NOTI-10, NOTI-11, POST-1, POST-9
-pub fn unread_notifications_refuse_more(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn unread_notifications_refuse_more<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(8);
     for _ in 0..3 {
         let mut posted = 0;
@@ -83,8 +81,8 @@ pub fn unread_notifications_refuse_more(executor: Executor) {
 
 /// Notifications of one peer that nobody reads keep another's from nothing.
 // spec: NOTI-11, PROG-4, CAP-10
-pub fn one_peers_notifications_stop_no_other(executor: Executor) {
-    let mut crowd = Crowd::open(executor, 2);
+pub fn one_peers_notifications_stop_no_other<F: Fabric>(fabric: F) {
+    let mut crowd = Crowd::open(fabric, 2);
     let mut unread = 0;
     for _ in 0..1000 {
         if crowd.initiators[0].notify(TARGET, Options::new().tag(1)).is_ok() {
@@ -107,8 +105,8 @@ pub fn one_peers_notifications_stop_no_other(executor: Executor) {
 
 /// Operations that have not ended are bounded; what was refused had no effect.
 // spec: POST-1, POST-4, POST-9, LIM-1
-pub fn operations_under_way_are_bounded(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn operations_under_way_are_bounded<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(8);
     for _ in 0..20 {
         let mut posted = 0;
@@ -130,8 +128,8 @@ pub fn operations_under_way_are_bounded(executor: Executor) {
 /// An initiator that takes no answers can have a bounded number of operations under way, whatever
 /// the target has executed. For a target that only its own calls serve.
 // spec: POST-9, LIM-1
-pub fn answers_not_taken_are_bounded(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn answers_not_taken_are_bounded<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { remote, .. } = world.memory(8);
     let mut posted = 0;
     let busy = loop {
@@ -150,8 +148,8 @@ pub fn answers_not_taken_are_bounded(executor: Executor) {
 
 /// The table of grants is bounded; a slot that a revocation frees can be used again.
 // spec: LIM-1, KEY-1
-pub fn the_table_is_bounded(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn the_table_is_bounded<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let (initiator, target) = (world.initiator_id(), world.target_id());
     let region = world.target().alloc(64, RegionOptions::new()).expect("memory is there");
     let mut grants = vec![];
@@ -181,9 +179,9 @@ pub fn the_table_is_bounded(executor: Executor) {
 /// Two ports that post at each other without pause, and only read notifications, both get through:
 /// a call that is Busy makes the progress that the other one waits for.
 // spec: POST-4, PROG-2
-pub fn busy_ports_get_through(executor: Executor) {
+pub fn busy_ports_get_through<F: Fabric>(fabric: F) {
     const COUNT: u32 = 2000;
-    let mut world = World::open(executor);
+    let mut world = World::open(fabric);
     let (initiator, target) = (world.initiator_id(), world.target_id());
     let there = world.memory(8);
     let region = world.own_memory(8);
@@ -204,9 +202,9 @@ pub fn busy_ports_get_through(executor: Executor) {
 /// Polls serve every peer and take in every peer's answers, each in its turn, while one of them
 /// never pauses. A message is found in its turn, with the commands before it.
 // spec: NOTI-13, PROG-2, PROG-4, ORD-3
-pub fn polls_serve_every_peer(executor: Executor) {
+pub fn polls_serve_every_peer<F: Fabric>(fabric: F) {
     const PEERS: u16 = 5;
-    let mut crowd = Crowd::open(executor, PEERS);
+    let mut crowd = Crowd::open(fabric, PEERS);
     let region = crowd.target.alloc(64, RegionOptions::new()).expect("memory is there");
     let (ids, remotes) = (crowd.ids(), crowd.share(&region));
     let turns = usize::from(FIRST + PEERS);
@@ -248,30 +246,31 @@ pub fn polls_serve_every_peer(executor: Executor) {
 
 /// Refusals and faults are counted, each by its reason.
 // spec: ERR-9
-pub fn refusals_and_faults_are_counted(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn refusals_and_faults_are_counted<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { remote, grant, .. } = world.memory(8);
     let target = world.target_id();
-    assert_eq!(world.initiator().counters().busy(Busy::MessageLaneFull), 0);
+    assert_eq!(world.initiator().count(Counted::Busy(Busy::MessageLaneFull)), 0);
     while world.initiator().send(target, 0, &[1; 100]).is_ok() {}
-    let counters = world.initiator().counters();
-    assert_eq!(counters.busy(Busy::MessageLaneFull), 1);
-    assert_eq!((counters.busy(Busy::QueueFull), counters.malformed()), (0, 0));
+    let port = world.initiator();
+    assert_eq!(port.count(Counted::Busy(Busy::MessageLaneFull)), 1);
+    assert_eq!(port.count(Counted::Busy(Busy::QueueFull)), 0);
+    assert_eq!(port.count(Counted::Malformed), 0);
     world.target().revoke(grant).expect("a live grant");
     for _ in 0..3 {
         world.post(|port| put(port, &remote, 1, Options::new()));
     }
     world.settle();
-    let counters = world.initiator().counters();
-    assert_eq!(counters.faults(Fault::StaleKey), 3);
-    assert_eq!(counters.faults(Fault::UnknownKey), 0);
+    let port = world.initiator();
+    assert_eq!(port.count(Counted::Fault(Fault::StaleKey)), 3);
+    assert_eq!(port.count(Counted::Fault(Fault::UnknownKey)), 0);
 }
 
 /// With two peers that have all their notifications unread, a third one's operations are executed,
 /// also where the program of the target makes no call.
 // spec: NOTI-11, PROG-2, PROG-4
-pub fn unread_notifications_delay_no_operation(executor: Executor) {
-    let mut crowd = Crowd::open(executor, 3);
+pub fn unread_notifications_delay_no_operation<F: Fabric>(fabric: F) {
+    let mut crowd = Crowd::open(fabric, 3);
     let region = crowd.target.alloc(64, RegionOptions::new()).expect("memory is there");
     let remotes = crowd.share(&region);
     for port in &mut crowd.initiators[..2] {
@@ -294,8 +293,8 @@ pub fn unread_notifications_delay_no_operation(executor: Executor) {
 /// What is handed over to a peer that accepts nothing is bounded, whether it makes progress or not;
 /// the connection lives on.
 // spec: LIM-1, CAP-3
-pub fn what_nobody_accepts_is_bounded(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn what_nobody_accepts_is_bounded<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let (initiator, target) = (world.initiator_id(), world.target_id());
     let region = world.target().alloc(64, RegionOptions::new()).expect("memory is there");
     let shared = (0..u64::from(MANY))
@@ -321,8 +320,8 @@ pub fn what_nobody_accepts_is_bounded(executor: Executor) {
 
 /// What fits the lane is posted at once, whether or not the target ever makes progress.
 // spec: POST-3, POST-8, PUT-4, GET-3, BATCH-4
-pub fn posting_does_not_wait(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn posting_does_not_wait<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(4096);
     let (sink, data) = (world.own_memory(4096), pattern(19, 1000));
     let target = world.target_id();

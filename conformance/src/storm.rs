@@ -1,9 +1,10 @@
 //! Storms: everybody asks everybody, and answers are answered, with the smallest buffers there are.
 use crate::Executor;
-use crate::crowd::socket_path;
+use crate::engine::socket_path;
+use crate::fabric::{INITIATOR, TARGET};
 use crate::processes::{address, executor, start};
 use crate::seed::Dice;
-use crate::world::{INITIATOR, TARGET, join};
+use crate::world::join;
 use ayre::active::{Call, Handler, Messenger, MessengerOptions};
 use ayre::{PeerId, Port, ReceiveError};
 use std::net::SocketAddr;

@@ -1,8 +1,9 @@
 //! Streams: pipelines through stages at several ports, against what one process makes of the items.
 use crate::Executor;
+use crate::fabric::give_way;
 use crate::seed::Dice;
 use crate::storm::mesh;
-use crate::world::{ROUNDS, give_way, join};
+use crate::world::{ROUNDS, join};
 use ayre::active::{Call, Handler, Messenger};
 use ayre::stream::{
     Answer, End, Entry, Failure, Flow, Hop, ITEM_MAX, Input, Name, PushError, Stage, StreamError,

@@ -1,9 +1,10 @@
 //! Strided puts and gets of random shapes against a loop over rows.
-use crate::Executor;
 use crate::data::{assert_same, contents, fill, pattern};
+use crate::fabric::Fabric;
+use crate::port::{Options, Port, Region, RemoteRegion};
 use crate::seed::{Dice, cases};
 use crate::world::{Memory, World, fault_of};
-use ayre::{Fault, Options, Strided};
+use ayre::{Fault, Strided};
 
 const LEN: usize = 16 * 1024;
 
@@ -48,8 +49,8 @@ fn copy_rows(strided: &Strided, from: (&[u8], u64), to: (&mut [u8], u64)) {
 
 /// Strided puts, from private bytes and from a region, write the rows and nothing between them.
 // spec: STR-1, STR-3, STR-4, NOTI-6
-pub fn put_strided_writes_rows(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn put_strided_writes_rows<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(LEN);
     let source = world.own_memory(LEN);
     let data = pattern(4, LEN);
@@ -77,8 +78,8 @@ pub fn put_strided_writes_rows(executor: Executor) {
 
 /// Strided gets, into private bytes and into a region, read the rows and write nothing between.
 // spec: STR-1, STR-3, STR-4, GET-1
-pub fn get_strided_reads_rows(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn get_strided_reads_rows<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(LEN);
     let sink = world.own_memory(LEN);
     let there = pattern(5, LEN);
@@ -112,8 +113,8 @@ pub fn get_strided_reads_rows(executor: Executor) {
 
 /// All rows are checked before the first one moves, without wrap-around, at both ends.
 // spec: STR-2, POST-1, POST-2
-pub fn strided_bounds_cover_all_rows(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn strided_bounds_cover_all_rows<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(1000);
     let there = pattern(6, 1000);
     fill(&region, &there);
@@ -155,8 +156,8 @@ pub fn strided_bounds_cover_all_rows(executor: Executor) {
 
 /// Rows that would overlap where they land are refused, at the target and in the local buffer.
 // spec: STR-3, POST-1, POST-2
-pub fn rows_do_not_land_on_each_other(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn rows_do_not_land_on_each_other<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(1000);
     let mut buffer = [0x33; 1000];
     for (rows, stride) in [(2, 0), (2, 9), (100, 1), (u64::MAX, 3)] {

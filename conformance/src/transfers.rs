@@ -1,9 +1,10 @@
 //! Contiguous puts and gets, and immediate puts: every byte that must move, and no other.
-use crate::Executor;
 use crate::data::{CANARY, assert_same, contents, fill, pattern};
+use crate::fabric::Fabric;
+use crate::port::{Options, Port, Region, RemoteRegion};
 use crate::seed::Dice;
 use crate::world::{Memory, World, insist};
-use ayre::{Options, PeerId, Port, Region};
+use ayre::PeerId;
 
 /// Bytes before and behind what is transferred.
 const MARGIN: usize = 64;
@@ -41,12 +42,12 @@ fn places() -> impl Iterator<Item = Place> {
 }
 
 /// A region with room for the longest transfer.
-fn memory(world: &mut World) -> Memory {
+fn memory<F: Fabric>(world: &mut World<F>) -> Memory<F::Port> {
     world.memory(LONGEST + 4 * MARGIN)
 }
 
 /// Checks that a region holds `data` at its place and canaries around, and puts canaries back.
-fn check_and_clear(region: &Region, at: usize, data: &[u8], what: &dyn std::fmt::Debug) {
+fn check_and_clear(region: &impl Region, at: usize, data: &[u8], what: &dyn std::fmt::Debug) {
     let (start, end) = (at - MARGIN, at + data.len() + MARGIN);
     let mut found = vec![0; end - start];
     region.read(start, &mut found);
@@ -56,14 +57,14 @@ fn check_and_clear(region: &Region, at: usize, data: &[u8], what: &dyn std::fmt:
     region.write(at, &vec![CANARY; data.len()]);
 }
 
-fn flush(port: &mut Port, peer: PeerId, what: &dyn std::fmt::Debug) {
+fn flush<P: Port>(port: &mut P, peer: PeerId, what: &dyn std::fmt::Debug) {
     assert_eq!(port.flush(peer), Ok(()), "{what:?}");
 }
 
 /// A put copies every length at every pair of alignments, and changes no neighbour.
 // spec: PUT-1, PUT-3, PUT-4, FLUSH-1, REG-2
-pub fn put_copies_exactly(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn put_copies_exactly<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = memory(&mut world);
     fill(&region, &vec![CANARY; region.len()]);
     let source = pattern(1, LONGEST + 4 * MARGIN);
@@ -82,8 +83,8 @@ pub fn put_copies_exactly(executor: Executor) {
 
 /// A put may be followed at once by another use of its buffer.
 // spec: PUT-2, POST-6
-pub fn put_lets_its_buffer_go(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn put_lets_its_buffer_go<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(64 * 1024);
     let mut buffer = vec![0; 1000];
     let mut last = None;
@@ -102,8 +103,8 @@ pub fn put_lets_its_buffer_go(executor: Executor) {
 /// A get copies every length at every pair of alignments, changes no neighbour in the buffer and
 /// nothing at the target.
 // spec: GET-1, GET-2, PUT-3
-pub fn get_copies_exactly(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn get_copies_exactly<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = memory(&mut world);
     let there = pattern(2, region.len());
     fill(&region, &there);
@@ -127,8 +128,8 @@ pub fn get_copies_exactly(executor: Executor) {
 
 /// Puts from a region of the initiator, and gets into one, copy as those of private bytes do.
 // spec: PUT-1, PUT-3, GET-1, GET-3
-pub fn regions_are_local_buffers(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn regions_are_local_buffers<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = memory(&mut world);
     fill(&region, &vec![CANARY; region.len()]);
     let source = world.own_memory(LONGEST + 4 * MARGIN);
@@ -154,8 +155,8 @@ pub fn regions_are_local_buffers(executor: Executor) {
 
 /// A get into a region has landed when its completer notification is delivered.
 // spec: GET-3, NOTI-4, ORD-1
-pub fn get_into_a_region_lands_with_its_completer(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn get_into_a_region_lands_with_its_completer<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(LONGEST);
     let sink = world.own_memory(LONGEST);
     for (round, len) in [1_usize, 56, 900, 5000, 100_000, LONGEST].into_iter().enumerate() {
@@ -176,8 +177,8 @@ pub fn get_into_a_region_lands_with_its_completer(executor: Executor) {
 
 /// An immediate put stores its eight bytes, little-endian, at every multiple of eight.
 // spec: IMM-1
-pub fn immediate_put_stores_a_word(executor: Executor) {
-    let (mut world, mut dice) = (World::open(executor), Dice::new(0));
+pub fn immediate_put_stores_a_word<F: Fabric>(fabric: F) {
+    let (mut world, mut dice) = (World::open(fabric), Dice::new(0));
     let Memory { region, remote, .. } = world.memory(512);
     let mut expected = vec![0; 512];
     for round in 0..1000 {
@@ -193,8 +194,8 @@ pub fn immediate_put_stores_a_word(executor: Executor) {
 
 /// A transfer of no bytes is checked and notified like any other.
 // spec: PUT-3, NOTI-6
-pub fn no_bytes_are_a_transfer(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn no_bytes_are_a_transfer<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(100);
     let options = Options::new().completer();
     for offset in [0, 50, 100] {

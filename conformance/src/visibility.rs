@@ -1,8 +1,9 @@
 //! What a port may rely on having seen, with both ends at work at the same time.
-use crate::Executor;
 use crate::data::{assert_same, contents, pattern};
+use crate::fabric::Fabric;
+use crate::port::{Options, Port, Region};
 use crate::world::{Memory, World, insist};
-use ayre::{Notification, Options, Port, Region};
+use ayre::Notification;
 use std::thread::yield_now;
 
 const LENS: [usize; 6] = [8, 56, 64, 1000, 5000, 200_000];
@@ -14,7 +15,7 @@ fn len_of(round: u64) -> usize {
 }
 
 /// Looks at the end at once, where a copy that is under way has not been yet, then at all.
-fn check(region: &Region, round: u64, expected: &[u8]) {
+fn check(region: &impl Region, round: u64, expected: &[u8]) {
     let (len, mut end) = (expected.len(), [0; 8]);
     region.read(1 + len - 8, &mut end);
     assert_same(&end, &expected[len - 8..], &("the end", round));
@@ -24,7 +25,7 @@ fn check(region: &Region, round: u64, expected: &[u8]) {
 }
 
 /// Waits without ever sleeping, so as to see a notification at the first moment.
-fn poll_until_notified(port: &mut Port) -> Notification {
+fn poll_until_notified<P: Port>(port: &mut P) -> Notification {
     loop {
         if let Some(note) = (0..10_000).find_map(|_| port.poll_notification()) {
             return note;
@@ -36,8 +37,8 @@ fn poll_until_notified(port: &mut Port) -> Notification {
 /// Data before its completer notification: the target checks it at each one, while the initiator
 /// goes on only when it is told so.
 // spec: ORD-2, NOTI-4, NOTI-3, WAIT-3
-pub fn data_comes_before_its_completer(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn data_comes_before_its_completer<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(FLAG);
     let (initiator, target) = (world.initiator_id(), world.target_id());
     world.both(
@@ -67,8 +68,8 @@ pub fn data_comes_before_its_completer(executor: Executor) {
 
 /// Data before a message that was sent after it, and before a notification put.
 // spec: ORD-3, ORD-2, WAIT-3
-pub fn data_comes_before_a_later_message(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn data_comes_before_a_later_message<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(FLAG);
     let (initiator, target) = (world.initiator_id(), world.target_id());
     world.both(
@@ -104,8 +105,8 @@ pub fn data_comes_before_a_later_message(executor: Executor) {
 /// Data before the value of a later immediate put or atomic, for a thread of the target that
 /// looks at the word.
 // spec: ORD-4, ORD-11, IMM-1
-pub fn data_comes_before_a_later_flag(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn data_comes_before_a_later_flag<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(FLAG + 64);
     world.both(
         |port| {
@@ -140,10 +141,10 @@ pub fn data_comes_before_a_later_flag(executor: Executor) {
 /// Whoever looks at memory while it is put to finds each byte old or new, in no certain order, and
 /// none that goes back to what was put before.
 // spec: ORD-5, ORD-1, PUT-1
-pub fn bytes_under_way_are_old_or_new(executor: Executor) {
+pub fn bytes_under_way_are_old_or_new<F: Fabric>(fabric: F) {
     const LEN: usize = 20_000;
     const LAST: u8 = 60;
-    let mut world = World::open(executor);
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(LEN);
     let target = world.target_id();
     world.both(
@@ -170,14 +171,15 @@ pub fn bytes_under_way_are_old_or_new(executor: Executor) {
 
 /// Whether an operation has happened when its call returns is the executor's affair: a flush tells.
 // spec: ORD-10, ORD-9
-pub fn only_a_flush_tells(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn only_a_flush_tells<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(8);
     for value in 1..=200 {
         world.post(|port| port.put_immediate(&remote, 0, value, Options::new()));
         let found = region.load(0);
         // Where nobody but the target's calls perform it, it has not.
-        let may_be_done = executor != Executor::Inline;
+        let traits = fabric.traits();
+        let may_be_done = !traits.is_inline || traits.is_wire;
         assert!(found == value - 1 || found == value && may_be_done, "{found}");
         world.settle_ok();
         assert_eq!(region.load(0), value);
@@ -186,8 +188,8 @@ pub fn only_a_flush_tells(executor: Executor) {
 
 /// What the owner wrote before it sent a message is what a later get and a later atomic find.
 // spec: ORD-12
-pub fn gets_find_what_was_written_before_a_message(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn gets_find_what_was_written_before_a_message<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(FLAG);
     let (initiator, target) = (world.initiator_id(), world.target_id());
     world.both(
@@ -215,10 +217,10 @@ pub fn gets_find_what_was_written_before_a_message(executor: Executor) {
 /// Without any waiting for each other: whatever number the target is told, it finds every put up
 /// to that one done.
 // spec: ORD-1, ORD-2, ORD-3, MSG-4
-pub fn a_stream_of_puts_is_never_behind_its_signals(executor: Executor) {
+pub fn a_stream_of_puts_is_never_behind_its_signals<F: Fabric>(fabric: F) {
     const SLOTS: u64 = 32;
     const COUNT: u64 = 20_000;
-    let mut world = World::open(executor);
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(SLOTS as usize * 8);
     let target = world.target_id();
     world.both(
@@ -255,8 +257,8 @@ pub fn a_stream_of_puts_is_never_behind_its_signals(executor: Executor) {
 
 /// A record that is enqueued after a flush is not dequeued before the data that was flushed.
 // spec: ORD-6, FLUSH-1, ORD-9
-pub fn flushed_data_comes_before_a_later_record(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn flushed_data_comes_before_a_later_record<F: Fabric>(fabric: F) {
+    let mut world = World::open(fabric);
     let Memory { region, remote, .. } = world.memory(FLAG);
     let (initiator, target) = (world.initiator_id(), world.target_id());
     let mut queue = world.target().create_queue(4096).expect("a queue");

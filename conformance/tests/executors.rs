@@ -1,134 +1,110 @@
-//! The suite, for every executor.
+//! The suite, for every executor of the engine.
 //!
-//! Modules of tests: executor, then how much it takes (`all`: every executor's cases, `ports`:
-//! those of several ports, ...), then the subject.
+//! Modules of tests: executor, group of cases, subject. A new executor is one more line.
+use ayre_conformance::suite;
 
-/// One port, connected with itself.
-mod loopback {
-    mod all {
-        ayre_conformance::suite!(ayre_conformance::Executor::Loopback);
+suite! {
+    /// One port, connected with itself.
+    loopback: ayre_conformance::Executor::Loopback;
+    posted, waited, library
+}
+suite! {
+    /// One port, connected with itself, that performs its own commands.
+    mediated_loopback: ayre_conformance::Executor::MediatedLoopback;
+    posted, waited, library, mediated
+}
+suite! {
+    /// Two ports, whose initiator performs operations itself.
+    direct: ayre_conformance::Executor::Direct;
+    posted, waited, library, ports, messengers
+}
+suite! {
+    /// The same, and many bytes are moved by other methods.
+    tuned: ayre_conformance::Executor::Tuned;
+    posted, waited, library, ports, messengers
+}
+suite! {
+    /// Two ports, whose target performs operations in its own calls.
+    inline: ayre_conformance::Executor::Inline;
+    posted, waited, library, ports, messengers, mediated, inline
+}
+suite! {
+    /// Two ports, whose target performs operations in its engine's thread.
+    engine: ayre_conformance::Executor::Engine;
+    posted, waited, library, ports, messengers, mediated
+}
+suite! {
+    /// Two ports of different hosts, without engine threads.
+    wire: ayre_conformance::Executor::Wire;
+    posted, waited, library, ports, messengers, mediated
+}
+suite! {
+    /// Two ports of different hosts, encrypted, with engine threads.
+    sealed: ayre_conformance::Executor::Sealed;
+    posted, waited, library, ports, messengers, mediated
+}
+suite! {
+    /// The same through a network that errs.
+    lossy: ayre_conformance::Executor::Lossy;
+    ports, messengers, mediated
+}
+suite! {
+    /// Two ports of a simulated network that errs, without engine threads.
+    simulated: ayre_conformance::Executor::Simulated;
+    posted, waited, library, ports, messengers, mediated
+}
+
+/// Groups of more members than the other cases have.
+mod crowd {
+    use ayre_conformance::Executor::Direct;
+    use ayre_conformance::collectives::large_groups_agree_with_the_oracle;
+
+    #[test]
+    fn large_groups() {
+        large_groups_agree_with_the_oracle(Direct, 18);
+    }
+
+    #[test]
+    #[ignore = "a minute, and 12,000 descriptors"]
+    fn the_largest_groups() {
+        large_groups_agree_with_the_oracle(Direct, 64);
     }
 }
 
-/// One port, connected with itself, that performs its own commands.
-mod mediated_loopback {
-    mod all {
-        ayre_conformance::suite!(ayre_conformance::Executor::MediatedLoopback);
-    }
-    mod mediated {
-        ayre_conformance::suite_of_mediated!(ayre_conformance::Executor::MediatedLoopback);
-    }
-}
+/// Ports of a simulated network that errs, all in one thread and by one seed.
+mod one_thread {
+    use ayre_conformance::engine::one_thread::{OneThread, courses};
+    use ayre_conformance::suite::{Case, cases};
 
-/// Two ports, whose initiator performs operations itself.
-mod direct {
-    mod all {
-        ayre_conformance::suite!(ayre_conformance::Executor::Direct);
-    }
-    mod ports {
-        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Direct);
-    }
-    mod crowd {
-        use ayre_conformance::Executor::Direct;
-        use ayre_conformance::collectives::large_groups_agree_with_the_oracle;
+    type Course = Vec<(u64, std::time::Duration, u64)>;
 
-        #[test]
-        fn large_groups() {
-            large_groups_agree_with_the_oracle(Direct, 18);
-        }
+    /// What became of the networks of those cases, by each of some seeds.
+    fn run(is_meant: impl Fn(&Case<OneThread>) -> bool) -> [Vec<Course>; 4] {
+        let cases: Vec<_> = cases().into_iter().filter(is_meant).collect();
+        [0, 1, 2, 3].map(|seed| {
+            let run = |case: &Case<OneThread>| {
+                let course = courses(|| (case.run)(OneThread { seed }));
+                assert!(!course.is_empty(), "{:?} opens a network", case.name);
+                course
+            };
+            cases.iter().map(run).collect()
+        })
+    }
 
-        #[test]
-        #[ignore = "a minute, and 12,000 descriptors"]
-        fn the_largest_groups() {
-            large_groups_agree_with_the_oracle(Direct, 64);
-        }
+    #[test]
+    fn cases_hold_in_virtual_time() {
+        let by_seed = run(|case| ["posted", "mediated"].contains(&case.name[0]));
+        assert!(by_seed[1..].iter().all(|courses| *courses != by_seed[0]), "seeds differ");
     }
-}
 
-/// The same, and many bytes are moved by other methods.
-mod tuned {
-    mod all {
-        ayre_conformance::suite!(ayre_conformance::Executor::Tuned);
-    }
-    mod ports {
-        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Tuned);
-    }
-}
-
-/// Two ports, whose target performs operations in its own calls.
-mod inline {
-    mod all {
-        ayre_conformance::suite!(ayre_conformance::Executor::Inline);
-    }
-    mod ports {
-        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Inline);
-    }
-    mod mediated {
-        ayre_conformance::suite_of_mediated!(ayre_conformance::Executor::Inline);
-    }
-    mod served {
-        ayre_conformance::suite_of_inline!(ayre_conformance::Executor::Inline);
-    }
-}
-
-/// Two ports of different hosts, without engine threads.
-mod wire {
-    mod all {
-        ayre_conformance::suite!(ayre_conformance::Executor::Wire);
-    }
-    mod ports {
-        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Wire);
-    }
-    mod mediated {
-        ayre_conformance::suite_of_mediated!(ayre_conformance::Executor::Wire);
-    }
-}
-
-/// Two ports of different hosts, encrypted, with engine threads.
-mod sealed {
-    mod all {
-        ayre_conformance::suite!(ayre_conformance::Executor::Sealed);
-    }
-    mod ports {
-        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Sealed);
-    }
-    mod mediated {
-        ayre_conformance::suite_of_mediated!(ayre_conformance::Executor::Sealed);
-    }
-}
-
-/// The same through a network that errs.
-mod lossy {
-    mod ports {
-        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Lossy);
-    }
-    mod mediated {
-        ayre_conformance::suite_of_mediated!(ayre_conformance::Executor::Lossy);
-    }
-}
-
-/// Two ports of a simulated network that errs, without engine threads.
-mod simulated {
-    mod all {
-        ayre_conformance::suite!(ayre_conformance::Executor::Simulated);
-    }
-    mod ports {
-        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Simulated);
-    }
-    mod mediated {
-        ayre_conformance::suite_of_mediated!(ayre_conformance::Executor::Simulated);
-    }
-}
-
-/// Two ports, whose target performs operations in its engine's thread.
-mod engine {
-    mod all {
-        ayre_conformance::suite!(ayre_conformance::Executor::Engine);
-    }
-    mod ports {
-        ayre_conformance::suite_of_ports!(ayre_conformance::Executor::Engine);
-    }
-    mod mediated {
-        ayre_conformance::suite_of_mediated!(ayre_conformance::Executor::Engine);
+    /// What a case does that never waits, not even for a capability, does not depend on how fast
+    /// the machine is.
+    // spec: NET-9
+    #[test]
+    fn cases_take_the_same_course_whenever_they_run() {
+        let never_waits = |case: &Case<_>| case.name[..2] == ["posted", "messages"];
+        let [once, again] = [(); 2].map(|()| run(never_waits));
+        assert_eq!(once, again);
+        assert!(once.iter().all(|courses| courses.len() == 6), "all of that module");
     }
 }

@@ -2,7 +2,7 @@
 //! simulated networks and its faults have in common.
 //!
 //! ```text
-//!   send ---> cut? lost? ---> rate, queue ---> delay, jitter ---> held back, damaged, twice ---> take
+//!   send -> cut? lost? -> rate, queue -> delay, jitter -> held back, damaged, twice -> take
 //! ```
 //!
 //! [`Flights`] has what is on its way, by when it arrives. A [`Way`] is one direction between two

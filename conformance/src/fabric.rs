@@ -1,0 +1,72 @@
+//! What ports are connected by: how the suite makes them, connects them, and has them die.
+use crate::port::Port;
+use ayre::{Mode, PeerId};
+use std::fmt::Debug;
+use std::thread::yield_now;
+
+/// One way to carry out the contract, that the suite is instantiated for: an executor of the
+/// engine, a model in a time of its own, a library of another language behind a driver.
+pub trait Fabric: Copy + Debug + Send + Sync {
+    /// Its ports.
+    type Port: Port;
+    /// Where a port waits for others to connect.
+    type Door: Debug + Send + Sync;
+
+    /// What of it cases depend on.
+    fn traits(&self) -> Traits;
+
+    /// Opens a port that is connected with nobody.
+    fn open(&self, number: u16) -> Self::Port;
+
+    /// Opens two ports that are connected with each other; or one, with itself, where it has only
+    /// one.
+    fn pair(&self, near: u16, far: u16) -> (Self::Port, Option<Self::Port>);
+
+    /// Opens a port that others can connect with.
+    fn listen(&self, number: u16) -> (Self::Port, Self::Door);
+
+    /// Opens a port that is connected with one that listens.
+    fn join(&self, door: &Self::Door, target: &mut Self::Port, number: u16) -> Self::Port;
+
+    /// The same contract with one port, connected with itself: what others are compared with.
+    fn loopback(&self) -> Self;
+
+    /// A port dies: its program makes no further call.
+    fn kill(&self, port: Self::Port) {
+        drop(port);
+    }
+
+    /// One step of time, in which none of the ports that a case serves had anything to do; `round`
+    /// counts those. In a time of its own it goes on; on a machine others get its processors, now
+    /// and then.
+    fn step(&self, round: u32) {
+        give_way(round);
+    }
+}
+
+/// Gives way now and then, as whoever computes on this processor takes long at it each time.
+pub(crate) fn give_way(round: u32) {
+    if round.is_multiple_of(16) {
+        yield_now();
+    }
+}
+
+/// What cases depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traits {
+    /// How operations are carried out.
+    pub mode: Mode,
+    /// Initiator and target are the same port.
+    pub is_loopback: bool,
+    /// What is posted takes time to arrive, and is not there when the call returns.
+    pub is_wire: bool,
+    /// The target is served in its own calls and nowhere else.
+    pub is_inline: bool,
+    /// A call that waits lets the other ports of its thread go on, as time does not pass otherwise.
+    pub is_one_thread: bool,
+}
+
+/// Number of the initiating port; differs from its place in every table.
+pub const INITIATOR: PeerId = PeerId(3);
+/// Number of the target port.
+pub const TARGET: PeerId = PeerId(1);

@@ -199,7 +199,7 @@ impl Wire {
         self.links.page.set_asleep(Sleeper::Engine, asleep);
     }
 
-    /// A number by chance, as [`Chance::number`](chance::Chance::number).
+    /// A number by chance, as [`crate::net::chance::Chance::number`].
     pub(crate) fn chance(&self) -> u64 {
         self.links.chance.number()
     }

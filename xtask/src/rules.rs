@@ -178,11 +178,7 @@ pub(crate) struct CrateRules {
     /// The sources.
     pub(crate) folder: &'static str,
     /// The modules at the crate's root, bottom to top: each imports only from layers below its own.
-    /// None where the root still has cycles.
     pub(crate) layers: &'static [&'static str],
-    /// Cycles that are still to be opened: `parent: modules`, or the modules of the root. They may
-    /// lose modules, but not win any.
-    pub(crate) cycles: &'static [&'static str],
 }
 
 pub(crate) const CRATES: &[CrateRules] = &[
@@ -195,7 +191,6 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "command logical pending",
             "deposit link",
         ],
-        cycles: &[],
     },
     CrateRules {
         folder: "engine/src/",
@@ -213,7 +208,6 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "collective guest logical multicast stream",
             "messenger",
         ],
-        cycles: &[],
     },
     CrateRules {
         folder: "provider/src/",
@@ -228,12 +222,10 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "ep",
             "calls",
         ],
-        cycles: &[],
     },
     CrateRules {
         folder: "cli/src/",
         layers: &["deposit study sys", "info run", "perf top", "tune"],
-        cycles: &[],
     },
     CrateRules {
         folder: "xtask/src/",
@@ -244,7 +236,6 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "modules spec",
             "tidy",
         ],
-        cycles: &[],
     },
 ];
 

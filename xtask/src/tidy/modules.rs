@@ -11,28 +11,18 @@ use crate::tree::Tree;
 pub(super) fn check(tree: &Tree, findings: &mut Vec<Finding>) {
     for rules in CRATES {
         let modules = Modules::of(tree, rules.folder);
-        let root = format!("{}lib.rs", rules.folder);
-        if !rules.layers.is_empty() {
-            check_names(rules, &modules.children(&[]), &root, findings);
+        let roots = ["lib.rs", "main.rs"].map(|file| format!("{}{file}", rules.folder));
+        // A sample of files has no root, and not every module.
+        if let Some(root) = tree.sources.iter().find(|source| roots.contains(&source.path)) {
+            check_names(rules, &modules.children(&[]), &root.path, findings);
         }
-        let mut open: BTreeSet<&str> = BTreeSet::new();
         for (parent, arrows) in modules.arrows() {
-            if parent.is_empty() && !rules.layers.is_empty() {
+            if parent.is_empty() {
                 check_layers(rules, &arrows, findings);
                 continue;
             }
             for cycle in cycles(&arrows) {
-                match rules.cycles.iter().find(|known| is_within(&parent, &cycle, known)) {
-                    Some(known) => _ = open.insert(known),
-                    None => report(&name(&parent, &cycle), &cycle, &arrows, findings),
-                }
-            }
-        }
-        // Of a sample of files, most cycles are not there.
-        if tree.sources.iter().any(|source| source.path == root) {
-            for gone in rules.cycles.iter().filter(|name| !open.contains(**name)) {
-                let what = format!("the cycle `{gone}` is no more: take it from the rules");
-                findings.push(Finding::new(&root, 1, what));
+                report(&parent, &cycle, &arrows, findings);
             }
         }
     }
@@ -50,7 +40,7 @@ fn check_names(
     for name in children.difference(&listed) {
         findings.push(Finding::new(root, 1, format!("the module `{name}` has no layer")));
     }
-    for name in listed.difference(children).filter(|_| !children.is_empty()) {
+    for name in listed.difference(children) {
         findings.push(Finding::new(root, 1, format!("there is no module `{name}` of a layer")));
     }
 }
@@ -68,24 +58,14 @@ fn check_layers(rules: &CrateRules, arrows: &[Arrow], findings: &mut Vec<Finding
 }
 
 /// Each import of a cycle: any of them may be the one to change.
-fn report(name: &str, cycle: &[&str], arrows: &[Arrow], findings: &mut Vec<Finding>) {
+fn report(parent: &Place, cycle: &[&str], arrows: &[Arrow], findings: &mut Vec<Finding>) {
+    let name = format!("{}: {}", parent.join("::"), cycle.join(" "));
     let is_in = |name: &String| cycle.contains(&name.as_str());
     for arrow in arrows.iter().filter(|arrow| is_in(&arrow.from) && is_in(&arrow.to)) {
         let Arrow { from, to, path, line } = arrow;
         let what = format!("`{from}` imports from `{to}`, which closes the cycle `{name}`");
         findings.push(Finding::new(path, *line, what));
     }
-}
-
-/// Whether a cycle is a known one, or what is left of it.
-fn is_within(parent: &Place, cycle: &[&str], known: &str) -> bool {
-    let (at, names) = known.split_once(": ").unwrap_or(("", known));
-    at == parent.join("::") && cycle.iter().all(|name| names.split(' ').any(|known| known == *name))
-}
-
-fn name(parent: &Place, cycle: &[&str]) -> String {
-    let names = cycle.join(" ");
-    if parent.is_empty() { names } else { format!("{}: {names}", parent.join("::")) }
 }
 
 #[cfg(test)]
@@ -107,18 +87,19 @@ mod tests {
     fn cycles_fail_at_each_of_their_imports() {
         let files = [
             ("engine/src/link/x.rs", "\nuse super::y::Y;"),
-            ("engine/src/link/y/mod.rs", "use crate::wire::x::z::X;"),
+            ("engine/src/link/y/mod.rs", "use crate::link::x::z::X;"),
             ("engine/src/link/x/z.rs", "pub struct X;"),
         ];
         let want = ["x.rs:2: `x` imports from `y`", "y/mod.rs:1: `y` imports from `x`"];
         let want =
-            want.map(|what| format!("engine/src/link/{what}, which closes the cycle `wire: x y`"));
+            want.map(|what| format!("engine/src/link/{what}, which closes the cycle `link: x y`"));
         assert_eq!(found(check, &files), want);
     }
 
     #[test]
     fn modules_have_their_layers() {
         let files = [
+            ("proto/src/lib.rs", ""),
             ("proto/src/units.rs", "use crate::link::Link;"),
             ("proto/src/link/mod.rs", "use crate::units::Key;"),
             ("proto/src/extra.rs", ""),

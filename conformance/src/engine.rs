@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Who performs operations, and who makes the target's progress.
+/// By which way operations reach the target, and which thread makes its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Executor {
     /// One port, connected with itself, direct.
@@ -20,7 +20,8 @@ pub enum Executor {
     MediatedLoopback,
     /// Two ports, direct: the target's calls are not needed.
     Direct,
-    /// The same, and many bytes are moved by each use's other method: streamed, read by the kernel.
+    /// Two ports, direct. Long transfers use the methods that `Direct` does not: streaming stores,
+    /// and reads by the kernel.
     Tuned,
     /// Two ports, mediated: operations are performed in the target's own calls.
     Inline,
@@ -29,9 +30,10 @@ pub enum Executor {
     /// Two ports of different hosts, as far as they know: what is posted goes through the network,
     /// bare, and all progress is made in the ports' own calls.
     Wire,
-    /// The same, encrypted, and both ports have started their engine threads.
+    /// Two ports of different hosts, encrypted. Both have started their engine threads.
     Sealed,
-    /// The same, through a network that loses, repeats, reorders and damages.
+    /// Two ports of different hosts, through a network that loses, repeats, reorders and damages
+    /// datagrams.
     Lossy,
     /// Through a simulated network that does all of that, by its own clock, and without engine
     /// threads.
@@ -41,7 +43,7 @@ pub enum Executor {
 /// What the network does to each datagram of a lossy executor.
 const FAULTS: &str = "loss=20%,dup=2%,reorder=5%,corrupt=1%,seed=7";
 
-/// The same of a simulated network, whose datagrams take so long.
+/// What a simulated network does to each datagram, and how long a datagram takes.
 const SIMULATED_FAULTS: &str = "loss=5%,dup=2%,reorder=5%,corrupt=1%,jitter=5us,seed=7";
 const LATENCY: Duration = Duration::from_micros(5);
 

@@ -28,7 +28,8 @@ pub trait Fabric: Copy + Debug + Send + Sync {
     /// Opens a port that is connected with one that listens.
     fn join(&self, door: &Self::Door, target: &mut Self::Port, number: u16) -> Self::Port;
 
-    /// The same contract with one port, connected with itself: what others are compared with.
+    /// A fabric of one port that is connected with itself. Results of other fabrics are compared
+    /// with its results.
     fn loopback(&self) -> Self;
 
     /// A port dies: its program makes no further call.
@@ -44,7 +45,7 @@ pub trait Fabric: Copy + Debug + Send + Sync {
     }
 }
 
-/// Gives way now and then, as whoever computes on this processor takes long at it each time.
+/// Yields in one round of 16: a yield takes a whole time slice where another program computes.
 pub(crate) fn give_way(round: u32) {
     if round.is_multiple_of(16) {
         yield_now();
@@ -58,7 +59,7 @@ pub struct Traits {
     pub mode: Mode,
     /// Initiator and target are the same port.
     pub is_loopback: bool,
-    /// What is posted takes time to arrive, and is not there when the call returns.
+    /// Operations take time to arrive: they may not be done when the call returns.
     pub is_wire: bool,
     /// The target is served in its own calls and nowhere else.
     pub is_inline: bool,

@@ -255,7 +255,7 @@ pub trait RemoteRegion: Debug + Send + Sync {
     fn rights(&self) -> Rights;
     /// The key that the peer knows it by.
     fn key(&self) -> Key;
-    /// The same for less.
+    /// A handle that reaches only `part`, with only these of its rights.
     fn narrow(&self, part: Range<u64>, rights: Rights) -> Result<Self, Fault>
     where
         Self: Sized;

@@ -151,7 +151,7 @@ macro_rules! table {
                 a_read_only_mapping_stays_so;
         }
     };
-    // The same of what takes several ports: its messengers, and what is built on them.
+    // Cases that need several ports: messengers, and what is built on them.
     (messengers, [$($then:tt)+], $($given:tt)*) => {
         $($then)+! { $($given)*
             deposits:
@@ -253,7 +253,7 @@ impl<F> Case<F> {
     }
 }
 
-/// The cases of a group as a list, for who makes tests of them in another way.
+/// The cases of a group as a list, for drivers that do not use `#[test]`.
 macro_rules! cases_of {
     ($group:ident; $($module:ident: $($case:ident),+;)+) => {
         vec![$($($crate::suite::Case {

@@ -19,7 +19,7 @@ suite! {
     posted, waited, library, ports, messengers
 }
 suite! {
-    /// The same, and many bytes are moved by other methods.
+    /// Two ports, direct; long transfers use other methods.
     tuned: ayre_conformance::Executor::Tuned;
     posted, waited, library, ports, messengers
 }
@@ -44,7 +44,7 @@ suite! {
     posted, waited, library, ports, messengers, mediated
 }
 suite! {
-    /// The same through a network that errs.
+    /// Two ports of different hosts, through a network that errs.
     lossy: ayre_conformance::Executor::Lossy;
     ports, messengers, mediated
 }

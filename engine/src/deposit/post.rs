@@ -2,8 +2,8 @@
 use super::message::Deposit;
 use super::reply::Reply;
 use crate::depot::carry::{Bytes, Carried, DepotEnd};
-use crate::depot::expected::{Answers, Expected};
-use crate::depot::report;
+use crate::depot::expected::{Answers, Expected, report};
+
 use crate::error::{Busy, Fault, PostError, Status};
 use crate::mem::depot::{DepotMemory, Holder};
 use crate::mem::page::Sleeper;

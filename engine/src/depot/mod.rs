@@ -3,7 +3,4 @@
 pub(crate) mod carry;
 pub(crate) mod expected;
 pub(crate) mod memo;
-mod report;
 pub(crate) mod served;
-
-pub(crate) use self::report::report;

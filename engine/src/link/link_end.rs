@@ -13,7 +13,7 @@ use super::seal::{Keys, PREFIX_BYTES, TAG_BYTES};
 use super::ways::{Seen, Ways};
 use crate::net::crc::crc32c;
 use crate::net::datagram::{Outbox, Taps};
-pub(crate) use crate::net::routes::Way;
+use crate::net::routes::Way;
 use crate::peer::agreement::Name;
 use crate::sync::AtomicU64;
 use ayre_proto::lane::Malformed;

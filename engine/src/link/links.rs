@@ -15,7 +15,7 @@ use super::pack::Full;
 use super::pool::Pool;
 use super::seal::sealed_for;
 use super::{Pumped, WireCounters};
-pub(crate) use crate::error::tried::Tried;
+use crate::error::tried::Tried;
 use crate::error::{Fault, SetupError};
 use crate::mem::page::{OwnPage, PeerPage};
 use crate::net::chance::Chance;

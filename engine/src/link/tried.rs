@@ -1,5 +1,5 @@
 //! What came of each way by which a link was asked for.
-pub(crate) use crate::error::{Refusal, Tried, TriedOutcome};
+use crate::error::{Refusal, Tried, TriedOutcome};
 use crate::net::hints::Hint;
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -17,7 +17,7 @@
 //! fetch the neighbour of a line along with it, which in a dense ring means that reader and writer
 //! keep taking lines from each other. In which order lines are taken, `proto::lane::step` says.
 use super::Instead;
-pub(crate) use super::lane::{LaneMemory, Lines};
+use super::lane::{LaneMemory, Lines};
 use super::map::{Mapping, Pages, memory_file, round_to_pages, seal_seals};
 use super::ring::RingMemory;
 use super::word::Word;

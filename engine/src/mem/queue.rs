@@ -1,6 +1,5 @@
 //! The memory of a queue with many producers: a file with one lane for each.
-use super::lane::LaneMemory;
-pub(crate) use super::layout::Lines;
+use super::lane::{LaneMemory, Lines};
 use super::map::{Mapping, Pages, round_to_pages};
 use ayre_proto::limits::{LINE, LINE_PAYLOAD};
 use std::sync::Arc;

@@ -5,6 +5,7 @@
 //!   faults                        loses, repeats and delays, as a plan says
 //!   udp  packet  simulation       datagrams by UDP, Ethernet, within a process in virtual time
 //!   datagram                      the trait of all of these, inboxes, outboxes
+//!   hints                         what the network says of addresses: closed ports, no route
 //!   clock, alarm, chance          the time of a net, which a simulated one has for itself
 //! ```
 pub(crate) mod alarm;

@@ -8,9 +8,8 @@ mod answers;
 use super::connection::{Connection, Executor, MediatedEnd, Requests, Sink};
 use super::local::{Buffer, Transfer};
 use super::posted::{NOTES_PER_OPERATION, Posted};
-use crate::depot;
 
-use crate::depot::expected::Answers;
+use crate::depot::expected::{Answers, report};
 use crate::error::{Busy, Fault, PostError};
 use crate::link as wire;
 use crate::link::ask::Ask;
@@ -112,7 +111,7 @@ impl Port {
         self.answers_rota.hot = peer.index();
         let end = mediated(self.connection_mut(peer)?)?;
         end.noted += 1;
-        let (place, ticket) = end.pending.submit(depot::report(message), 1);
+        let (place, ticket) = end.pending.submit(report(message), 1);
         let shape = Shape::contiguous(answers.len() as u64);
         let mut awaited = match answers {
             Answers::Call(into) if message.message.asks => {

@@ -5,7 +5,7 @@ use super::config::Config;
 use crate::error::SetupError;
 use crate::link::links::Arrived;
 use crate::link::lock;
-pub(crate) use crate::link::opening::Unopened;
+use crate::link::opening::Unopened;
 use crate::link::options::NetOptions;
 use crate::net::simulation::Simulation;
 use crate::port::Port;

@@ -1,8 +1,9 @@
 //! Deposit messages of mediated peers: found by their keys, carried out in the owner's depots.
 use super::{Account, Exchange, Responder, Target, memory};
 use crate::depot::carry::{Bytes, Carried, DepotEnd};
+use crate::depot::expected::report;
 use crate::depot::memo::Memo;
-use crate::depot::report;
+
 use crate::depot::served::Served as ServedInlet;
 use crate::mem::depot::{DepotMemory, Holder};
 use ayre_proto::command::{COMMAND_BYTES, RESPONSE_BYTES, Response};

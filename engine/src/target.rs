@@ -1,4 +1,5 @@
-//! The target's engine on mediated connections: takes commands, checks them, performs them.
+//! The target's engine on mediated connections: takes commands out of lanes and frames, and has
+//! [`ayre_proto::node::target`] perform them on the port's memory.
 //!
 //! Runs in the port's own `progress`, or in a thread of its own. A connection whose answers or
 //! notifications find no room waits, command by command, and no other connection notices.
@@ -12,12 +13,12 @@ use crate::mem::word::Word;
 use crate::peer::contact::Link;
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use ayre_proto::alu::{Atomic, Fetched};
-use ayre_proto::command::{COMMAND_BYTES, RESPONSE_BYTES, Request, Response};
-use ayre_proto::execute::{Action, Command, Effects, NOWHERE, execute};
-use ayre_proto::fault::{Fault, Status};
+use ayre_proto::command::{COMMAND_BYTES, Head, Words};
+use ayre_proto::deposit::message::Posted;
 use ayre_proto::lane::{Kind, Malformed};
-use ayre_proto::limits::{LINE_PAYLOAD, NOTES_UNREAD_MAX, RECORD_MAX, TABLE_SLOTS};
-use ayre_proto::notify::{Notification, Operation, Packed};
+use ayre_proto::limits::{RECORD_MAX, TABLE_SLOTS};
+use ayre_proto::node::target::{Delivery, Exchange, Resources, Target, data_of};
+use ayre_proto::notify::{Notification, Packed};
 use ayre_proto::units::{Extent, PeerId};
 use ayre_proto::xlate::Table;
 use messages::Inlets;
@@ -44,21 +45,16 @@ struct Lanes {
     responses: LaneSender,
 }
 
-/// How far a peer's commands have come.
+/// How far a peer's commands have come, and the words in which the peer is told.
 #[derive(Debug)]
 struct Account {
-    peer: PeerId,
+    target: Target,
     /// Tells the initiator how many commands were executed.
     done: Word,
-    executed: u64,
     /// What the program has taken of the notifications raised for this peer.
     taken: Arc<AtomicU64>,
-    /// Notifications raised for this peer's commands, or that might have been.
-    noted: u64,
     /// Tells the initiator how many notifications are no more.
     gone: Word,
-    /// Of those that might have been raised and were not, what has not been told yet.
-    spared: u64,
 }
 
 impl Served {
@@ -81,27 +77,10 @@ impl Served {
         taken: Arc<AtomicU64>,
     ) -> Self {
         let (done, gone) = (inward.control(Control::Done), inward.control(Control::Noted));
-        let account = Account { peer, done, executed: 0, taken, noted: 0, gone, spared: 0 };
+        let account = Account { target: Target::new(peer), done, taken, gone };
         Self { link, lanes: None, account }
     }
 }
-
-/// How the data of a command comes, and how its answer goes.
-pub(crate) trait Exchange {
-    /// Copies the data of a command that is this long out.
-    fn bring(&mut self, into: &mut [u8]);
-    /// Puts the command's data in place.
-    fn deposit(&mut self, into: &Mapping, offset: u64, len: usize);
-    /// Bytes of the longest answer.
-    fn longest(&self) -> usize;
-    /// Whether an answer of `len` bytes can be given now.
-    fn has_room(&mut self, len: usize) -> bool;
-    /// Gives an answer, for which there is room; `fill` writes the data behind its head.
-    fn answer(&mut self, head: Head, len: usize, fill: impl FnOnce(&mut [u8]));
-}
-
-/// Of an answer.
-pub(crate) type Head = [u64; RESPONSE_BYTES / 8];
 
 /// Through lanes.
 struct OverLanes<'a> {
@@ -114,10 +93,10 @@ impl Exchange for OverLanes<'_> {
         self.lanes.requests.copy(COMMAND_BYTES / 8, into);
     }
 
-    fn deposit(&mut self, into: &Mapping, offset: u64, len: usize) {
+    fn deposit(&mut self, len: usize, write: impl FnOnce(&[u8])) {
         let data = &mut self.staging[..len];
         self.lanes.requests.copy(COMMAND_BYTES / 8, data);
-        into.write(offset, data);
+        write(data);
     }
 
     fn longest(&self) -> usize {
@@ -179,7 +158,7 @@ impl Responder {
     }
 
     pub(crate) fn add(&mut self, served: Served) {
-        let index = served.account.peer.index();
+        let index = served.account.target.peer().index();
         if self.served.len() <= index {
             self.served.resize_with(index + 1, || None);
         }
@@ -203,13 +182,13 @@ impl Responder {
         else {
             return;
         };
-        let mut target = Target { table, regions, inlets, news };
+        let mut reach = Reach { regions, inlets, news };
         for _ in 0..lanes.requests.lines() {
-            if !matches!(account.serve_next(lanes, staging, &mut target), Ok(true)) {
+            if !matches!(account.serve_next((lanes, staging), table, &mut reach), Ok(true)) {
                 break;
             }
         }
-        account.count_done();
+        account.publish();
     }
 
     /// Performs the command that a carrier has brought on a connection, with so many bytes of data.
@@ -229,11 +208,11 @@ impl Responder {
             // The number belongs to another connection now, or still.
             return Ok(false);
         }
-        let words = words_of(head);
-        let mut target = Target { table, regions, inlets, news };
-        let performed = served.account.perform_one((&words, data), exchange, &mut target)?;
+        let mut reach = Reach { regions, inlets, news };
+        let command = (&words_of(head), data);
+        let performed = served.account.perform(command, table, &mut reach, exchange)?;
         if performed {
-            served.account.count_done();
+            served.account.publish();
         }
         Ok(performed)
     }
@@ -249,16 +228,13 @@ impl Responder {
         data: &[u8],
     ) -> bool {
         let Self { table, regions, inlets, served, news, .. } = self;
-        let Some(Some(served)) = served.get(peer.index()) else { return false };
-        let parsed = Request::parse(&words_of(head), data.len() as u64);
-        let Ok(Request { command, .. }) = parsed else { return false };
-        if !Arc::ptr_eq(&served.link, link) || command.action != Action::Put {
+        let Some(Some(Served { link: own, account, .. })) = served.get(peer.index()) else {
             return false;
-        }
-        let translated = Target { table, regions, inlets, news }.translate(peer, &command);
-        let Ok(extent) = translated else { return false };
-        memory(regions, &extent).write(extent.offset(), data);
-        true
+        };
+        let taken = &account.taken;
+        let mut resources = PeerReach { reach: &mut Reach { regions, inlets, news }, taken };
+        let command = (&words_of(head), data);
+        Arc::ptr_eq(own, link) && account.target.place(command, table, &mut resources)
     }
 
     /// Moves new notifications to the port's queue, whose room is bounded by the credit that each
@@ -302,11 +278,11 @@ impl Responder {
         let Self { table, regions, inlets, served, news, staging } = self;
         let slot = &mut served[index];
         let Some(one) = slot else { return false };
-        let mut target = Target { table, regions, inlets, news };
-        match one.serve(staging, &mut target) {
+        let mut reach = Reach { regions, inlets, news };
+        match one.serve(staging, table, &mut reach) {
             Ok(any) => any,
             Err(Malformed) => {
-                news.add_malformed(one.account.peer);
+                news.add_malformed(one.account.target.peer());
                 *slot = None;
                 true
             }
@@ -330,8 +306,8 @@ impl News {
     }
 }
 
-struct Target<'a> {
-    table: &'a Table,
+/// What commands of all peers reach.
+struct Reach<'a> {
     regions: &'a [Option<Arc<Mapping>>],
     inlets: &'a mut Inlets,
     news: &'a mut News,
@@ -342,159 +318,81 @@ impl Served {
     fn serve(
         &mut self,
         staging: &mut [u8; RECORD_MAX],
-        target: &mut Target<'_>,
+        table: &Table,
+        reach: &mut Reach<'_>,
     ) -> Result<bool, Malformed> {
         let Self { link, lanes: Some(lanes), account } = self else { return Ok(false) };
-        let before = account.executed;
+        let before = account.target.executed();
         for _ in 0..BURST {
-            if !account.serve_next(lanes, staging, target)? {
+            if !account.serve_next((lanes, staging), table, reach)? {
                 break;
             }
         }
-        if account.executed == before {
+        if account.target.executed() == before {
             return Ok(false);
         }
-        account.count_done();
+        account.publish();
         link.kick(Sleeper::Port);
         Ok(true)
     }
 }
 
 impl Account {
-    fn count_done(&mut self) {
-        if self.spared > 0 {
+    fn publish(&mut self) {
+        if self.target.has_spared() {
             self.give_back_spared();
         }
         // DONE-R1: the effects and answers of all commands counted.
-        self.done.store(self.executed, Ordering::Release);
+        self.done.store(self.target.executed(), Ordering::Release);
     }
 
     /// The program here takes others meanwhile: the higher count is the later one.
     // spec: DEP-27
     #[cold]
     fn give_back_spared(&mut self) {
+        let spared = self.target.take_spared();
         // Relaxed: as the program's.
-        let taken = self.taken.fetch_add(self.spared, Ordering::Relaxed) + self.spared;
-        self.spared = 0;
+        let taken = self.taken.fetch_add(spared, Ordering::Relaxed) + spared;
         // NOTE-R1: what we check is told before.
         self.gone.fetch_max(taken, Ordering::Release);
     }
 
     /// Serves the command at the head of the lane. False where there is none, or no room for what
     /// it causes.
-    // spec: ORD-1, ERR-5
+    // spec: ORD-1
     fn serve_next(
         &mut self,
-        lanes: &mut Lanes,
-        staging: &mut [u8; RECORD_MAX],
-        target: &mut Target<'_>,
+        (lanes, staging): (&mut Lanes, &mut [u8; RECORD_MAX]),
+        table: &Table,
+        reach: &mut Reach<'_>,
     ) -> Result<bool, Malformed> {
         let Some(status) = lanes.requests.peek() else { return Ok(false) };
         let status = status?;
-        let data = (status.len as usize).checked_sub(COMMAND_BYTES).ok_or(Malformed)?;
-        if status.kind != Kind::Command {
-            return Err(Malformed);
-        }
+        let data = data_of(&status)?;
         let words = lanes.requests.head();
-        if !self.perform_one((&words, data as u64), &mut OverLanes { lanes, staging }, target)? {
+        let mut exchange = OverLanes { lanes, staging };
+        if !self.perform((&words, data), table, reach, &mut exchange)? {
             return Ok(false);
         }
         lanes.requests.consume(&status);
         Ok(true)
     }
 
-    /// Performs a command unless what it causes has no room.
-    fn perform_one(
-        &mut self,
-        (words, data): (&[u64; COMMAND_BYTES / 8], u64),
-        exchange: &mut impl Exchange,
-        target: &mut Target<'_>,
-    ) -> Result<bool, Malformed> {
-        if words[0] as u8 == Operation::Deposit as u8 {
-            return self.perform_message(words, data, exchange, target);
-        }
-        let request = Request::parse(words, data);
-        if !self.has_room(&request, exchange)? {
-            return Ok(false);
-        }
-        self.perform(request, exchange, target);
-        self.executed += 1;
-        Ok(true)
-    }
-
-    /// Everything that the command may cause finds room before it begins.
-    // spec: LANE-10
-    fn has_room(
-        &self,
-        request: &Result<Request, Fault>,
-        exchange: &mut impl Exchange,
-    ) -> Result<bool, Malformed> {
-        let answer = match request {
-            Ok(Request { command: Command { action: Action::Get, claim, .. }, .. }) => {
-                let most = exchange.longest() - RESPONSE_BYTES;
-                let len = usize::try_from(claim.len).map_err(|_| Malformed)?;
-                if len > most {
-                    return Err(Malformed);
-                }
-                RESPONSE_BYTES + len
-            }
-            _ => RESPONSE_BYTES,
-        };
-        if request.as_ref().is_ok_and(|r| r.command.note_at_target(self.peer).is_some()) {
-            self.check_note_credit()?;
-        }
-        Ok(exchange.has_room(answer))
-    }
-
-    /// An initiator keeps count of its notifications that the program here has not taken yet, so
-    /// that they never stand in the way of commands. One that does not is malformed.
-    // spec: NOTI-11
-    fn check_note_credit(&self) -> Result<(), Malformed> {
-        // Relaxed: NOTE-R1 came before the command at the head, which LANE-A1 has made visible.
-        let taken = self.taken.load(Ordering::Relaxed);
-        let unread = self.noted.wrapping_sub(taken);
-        if unread < NOTES_UNREAD_MAX { Ok(()) } else { Err(Malformed) }
-    }
-
     fn perform(
         &mut self,
-        request: Result<Request, Fault>,
+        command: (&Words, u64),
+        table: &Table,
+        reach: &mut Reach<'_>,
         exchange: &mut impl Exchange,
-        target: &mut Target<'_>,
-    ) {
-        let number = (self.executed + 1) as u32;
-        let checked = request.and_then(|request| {
-            let extent = target.translate(self.peer, &request.command)?;
-            Ok((request, extent))
-        });
-        match checked {
-            Ok((request, extent)) => {
-                let initiator = self.peer;
-                let mut fx = ServedFx { account: self, exchange, target, request, number };
-                execute(&request.command, extent, initiator, &mut fx);
-            }
-            Err(fault) => {
-                let head = Response { number, status: Status::Fault(fault), value: 0 }.encode();
-                exchange.answer(head, 0, |_| {});
-            }
-        }
+    ) -> Result<bool, Malformed> {
+        let Self { target, taken, .. } = self;
+        target.perform(command, table, &mut PeerReach { reach, taken }, exchange)
     }
 }
 
-fn words_of(head: &[u8; COMMAND_BYTES]) -> [u64; COMMAND_BYTES / 8] {
+fn words_of(head: &[u8; COMMAND_BYTES]) -> Words {
     let (words, _) = head.as_chunks();
     std::array::from_fn(|index| u64::from_le_bytes(words[index]))
-}
-
-impl Target<'_> {
-    // spec: CAP-7, ERR-3
-    fn translate(&self, peer: PeerId, command: &Command) -> Result<Extent, Fault> {
-        command.check()?;
-        if command.action == Action::Notify {
-            return Ok(NOWHERE);
-        }
-        self.table.check(peer, &command.claim, command.rights())
-    }
 }
 
 fn memory<'a>(regions: &'a [Option<Arc<Mapping>>], extent: &Extent) -> &'a Arc<Mapping> {
@@ -502,48 +400,45 @@ fn memory<'a>(regions: &'a [Option<Arc<Mapping>>], extent: &Extent) -> &'a Arc<M
     region.expect("a live key's region is registered")
 }
 
-/// Performs a command on the target's memory, at the target.
-struct ServedFx<'a, 'b, X> {
-    account: &'a mut Account,
-    exchange: &'a mut X,
-    target: &'a mut Target<'b>,
-    request: Request,
-    number: u32,
+/// What commands of one peer reach.
+struct PeerReach<'a, 'b> {
+    reach: &'a mut Reach<'b>,
+    /// Notifications of this peer that the program has taken.
+    taken: &'a AtomicU64,
 }
 
-impl<X: Exchange> Effects for ServedFx<'_, '_, X> {
-    fn deposit(&mut self, to: Extent) {
-        let into = memory(self.target.regions, &to);
-        self.exchange.deposit(into, to.offset(), to.len() as usize);
+impl Resources for PeerReach<'_, '_> {
+    fn write(&mut self, to: Extent, data: &[u8]) {
+        memory(self.reach.regions, &to).write(to.offset(), data);
     }
 
-    fn collect(&mut self, from: Extent) {
-        let (number, value) = (self.number, self.request.cookie);
-        let head = Response { number, status: Status::Ok, value }.encode();
-        let memory = memory(self.target.regions, &from);
-        let len = from.len() as usize;
-        self.exchange.answer(head, len, |bytes| memory.read(from.offset(), bytes));
+    fn read(&self, from: Extent, into: &mut [u8]) {
+        memory(self.reach.regions, &from).read(from.offset(), into);
     }
 
     fn store(&mut self, to: Extent, value: u64) {
-        memory(self.target.regions, &to).store(to.offset(), value);
+        memory(self.reach.regions, &to).store(to.offset(), value);
     }
 
     fn atomic(&mut self, at: Extent, atomic: &Atomic) -> Fetched {
-        memory(self.target.regions, &at).atomic(at.offset(), atomic)
+        memory(self.reach.regions, &at).atomic(at.offset(), atomic)
     }
 
-    // spec: FCAA-3
-    fn answer(&mut self, fetched: Fetched) {
-        let status = if fetched.success { Status::Ok } else { Status::Declined };
-        let head = Response { number: self.number, status, value: fetched.value }.encode();
-        self.exchange.answer(head, 0, |_| {});
+    fn carry_out(&mut self, posted: &Posted, at: Extent, exchange: &mut impl Exchange) -> Delivery {
+        let Reach { regions, inlets, .. } = &mut *self.reach;
+        inlets.carry_out(posted, (at, memory(regions, &at)), exchange)
+    }
+
+    fn give(&self, into: &mut [u8]) {
+        into.copy_from_slice(self.reach.inlets.read(into.len()));
     }
 
     fn notify(&mut self, notification: Notification) {
-        self.target.news.add_note(notification);
-        self.account.noted += 1;
+        self.reach.news.add_note(notification);
+    }
+
+    fn taken(&self) -> u64 {
+        // Relaxed: NOTE-R1 came before the command at the head, which LANE-A1 has made visible.
+        self.taken.load(Ordering::Relaxed)
     }
 }
-
-const _: () = assert!(COMMAND_BYTES <= LINE_PAYLOAD, "a command's head lies in one line");

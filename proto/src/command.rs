@@ -23,6 +23,10 @@ use crate::units::{Claim, Key};
 pub const COMMAND_BYTES: usize = 48;
 /// Bytes of a response before its data.
 pub const RESPONSE_BYTES: usize = 16;
+/// A command without its data, as it travels.
+pub type Words = [u64; COMMAND_BYTES / 8];
+/// A response without its data, as it travels.
+pub type Head = [u64; RESPONSE_BYTES / 8];
 
 /// A command with what only mediated connections need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +39,7 @@ pub struct Request {
 
 impl Request {
     /// The words that travel.
-    pub fn encode(&self) -> [u64; COMMAND_BYTES / 8] {
+    pub fn encode(&self) -> Words {
         let Command { action, classes, tag, value, claim } = self.command;
         let (atomic, width, fourth, fifth) = match action {
             Action::Put | Action::Notify => (0, 0, 0, 0),
@@ -62,7 +66,7 @@ impl Request {
 
     /// Reads what a peer wrote; `data_len` bytes follow it in the record. Total.
     // spec: ERR-5
-    pub fn parse(words: &[u64; COMMAND_BYTES / 8], data_len: u64) -> Result<Self, Fault> {
+    pub fn parse(words: &Words, data_len: u64) -> Result<Self, Fault> {
         let [first, second, offset, value, fourth, fifth] = *words;
         let operation = Operation::from_code(first as u8).ok_or(Fault::Malformed)?;
         let action = match operation {
@@ -121,7 +125,7 @@ pub struct Response {
 
 impl Response {
     /// The words that travel.
-    pub const fn encode(&self) -> [u64; RESPONSE_BYTES / 8] {
+    pub const fn encode(&self) -> Head {
         let words = [self.number as u64 | (self.status.code() as u64) << 32, self.value];
         debug_assert!(
             Self::parse(&words).status.code() == self.status.code(),
@@ -131,7 +135,7 @@ impl Response {
     }
 
     /// Reads what a peer wrote. Total.
-    pub const fn parse(words: &[u64; RESPONSE_BYTES / 8]) -> Self {
+    pub const fn parse(words: &Head) -> Self {
         Self {
             number: words[0] as u32,
             status: Status::from_code((words[0] >> 32) as u8),

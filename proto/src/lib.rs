@@ -29,6 +29,7 @@
 //! | [`stream`] | pipelines of stages at several ports, with credit for each hop | spec/50 |
 //! | [`logical`] | logical channels: whose turn it is, and room for each | spec/52 |
 //! | [`combine`] | what an update of an endpoint does to numbers | spec/46 |
+//! | [`node`] | the two ends of a mediated connection: initiator and target | spec/10, 30, 60 |
 //! | [`link`] | the link between hosts: frames, channels, paths, pace | spec/85, 86, 91 |
 //!
 //! A machine changes its own state first and then causes effects; every check precedes the first
@@ -55,6 +56,7 @@ pub mod link;
 pub mod lock;
 pub mod logical;
 pub mod matching;
+pub mod node;
 pub mod notify;
 pub mod pending;
 pub mod refusal;

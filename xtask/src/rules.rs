@@ -190,6 +190,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "active collective envelope execute group ring stream touch",
             "command logical pending",
             "deposit link",
+            "node",
         ],
     },
     CrateRules {

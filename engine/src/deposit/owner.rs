@@ -1,5 +1,5 @@
 //! A depot at its owner.
-use crate::depot::carry::{Carried, DepotEnd};
+use crate::depot::carry::DepotEnd;
 use crate::depot::memo::Memo;
 use crate::error::{Busy, Fault, SetupError, Status};
 use crate::mem::depot::{DepotMemory, Holder, Inside};
@@ -7,7 +7,7 @@ use crate::mem::region::Region;
 use crate::port::capability::Grant;
 use ayre_proto::deposit::message::Posted;
 use ayre_proto::deposit::{
-    DATA_MAX, INLETS, INSTRUCTIONS, Message, Protection, REGISTERS, Standing, Stored,
+    Carried, DATA_MAX, INLETS, INSTRUCTIONS, Message, Protection, REGISTERS, Standing, Stored,
 };
 use ayre_proto::units::{Key, PeerId};
 use std::ops::RangeInclusive;

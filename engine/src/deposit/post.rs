@@ -1,8 +1,8 @@
 //! Posting messages, at the holder of an inlet.
 use super::message::Deposit;
 use super::reply::Reply;
-use crate::depot::carry::{Bytes, Carried, DepotEnd};
-use crate::depot::expected::{Answers, Expected, report};
+use crate::depot::carry::{Bytes, DepotEnd};
+use crate::depot::expected::{Answers, Expected};
 
 use crate::error::{Busy, Fault, PostError, Status};
 use crate::mem::depot::{DepotMemory, Holder};
@@ -14,7 +14,7 @@ use crate::port::options::Options;
 use crate::port::posted::{NOTES_PER_OPERATION, Posted as Ended};
 use crate::sync::Ordering;
 use ayre_proto::deposit::message::Posted;
-use ayre_proto::deposit::{DATA_MAX, Form, INLETS, Mask, Message};
+use ayre_proto::deposit::{Carried, DATA_MAX, Form, INLETS, Mask, Message};
 use ayre_proto::lane::Kind;
 use ayre_proto::limits::NOTIFICATIONS_MAX;
 use ayre_proto::notify::{Classes, Notification};
@@ -272,7 +272,7 @@ impl Port {
         let is_alive = memory.generation.load(Ordering::Relaxed) == u64::from(to.key.generation);
         let carried = match is_alive {
             true => place.carry_out(Holder::of_key(to.key), posted, bytes),
-            false => Some(Carried::STALE),
+            false => Some(Carried::fault(Fault::StaleKey)),
         };
         // REV-R1: our stores are visible to the owner that sees us outside (REV-A1).
         connection.active.store(0, Ordering::Release);
@@ -293,7 +293,7 @@ impl Port {
         ticket: Ticket,
         carried: &Carried,
     ) -> Ended {
-        let report = report(posted);
+        let report = posted.report();
         let Carried { status, given, notifies } = *carried;
         debug_assert!(!notifies || status == Status::Ok, "what has not happened notifies nobody");
         if !report.classes_at_initiator(status).is_empty() || status.fault().is_some() {
@@ -303,11 +303,6 @@ impl Port {
     }
 }
 
-impl Carried {
-    /// The inlet's key was revoked.
-    const STALE: Self = Self { status: Status::Fault(Fault::StaleKey), given: 0, notifies: false };
-}
-
 /// A notification in a lane: the record, and no place of data.
 const NOTE_BYTES: usize = 24;
 
@@ -315,7 +310,7 @@ const NOTE_BYTES: usize = 24;
 #[cold]
 fn notify(connection: &mut Connection, source: PeerId, posted: &Posted, status: Status) {
     let Executor::Direct(end) = &mut connection.executor else { return };
-    let note: Notification = report(posted).note(source, Classes::COMPLETER, status, posted.value);
+    let note: Notification = posted.report().note(source, Classes::COMPLETER, status, posted.value);
     let [head, value] = note.encode();
     let pushed = end.notes_out.push((Kind::Notification, 0), [head, value, u64::MAX], &[]);
     debug_assert!(pushed.is_ok(), "room was reserved");

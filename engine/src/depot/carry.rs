@@ -4,7 +4,9 @@ use super::memo::{Memo, View};
 use crate::mem::depot::{DepotMemory, Holder, InletRules, Inside};
 use crate::mem::map::Mapping;
 use ayre_proto::deposit::message::Posted;
-use ayre_proto::deposit::{Appended, Form, INLETS, Kind, Mask, Message, Outcome, Transfer, run};
+use ayre_proto::deposit::{
+    Appended, Carried, Form, INLETS, Kind, Mask, Message, Outcome, Transfer, run,
+};
 use ayre_proto::fault::{Fault, Status};
 
 /// An inlet's end at a depot, and the memory that it leads to.
@@ -32,32 +34,6 @@ impl Bytes<'_> {
         match self {
             Self::Brought(data) => data.len(),
             Self::Wanted(into) => into.len(),
-        }
-    }
-}
-
-/// What became of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Carried {
-    pub(crate) status: Status,
-    /// The value that is given back; of a probe, the epoch.
-    pub(crate) given: u64,
-    /// Whether its test notifies the owner.
-    pub(crate) notifies: bool,
-}
-
-impl Carried {
-    const fn fault(fault: Fault) -> Self {
-        Self { status: Status::Fault(fault), given: 0, notifies: false }
-    }
-
-    /// What the owner is told of it: that a test holds, or that the inlet has stopped.
-    // spec: DEP-11, DEP-19
-    pub(crate) const fn note(&self) -> Option<Status> {
-        match self.status {
-            Status::Fault(Fault::Held) => Some(self.status),
-            _ if self.notifies => Some(Status::Ok),
-            _ => None,
         }
     }
 }

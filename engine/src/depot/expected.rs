@@ -1,20 +1,14 @@
 //! What the initiator of a message expects: its report, and an answer that is on its way.
-use super::carry::{Bytes, Carried, DepotEnd};
+use super::carry::{Bytes, DepotEnd};
 use super::memo::Memo;
 use crate::mem::depot::{DepotMemory, Holder};
 use crate::mem::map::Mapping;
+use ayre_proto::deposit::Carried;
 use ayre_proto::deposit::message::Posted;
-use ayre_proto::execute::Report;
 use ayre_proto::fault::{Fault, Status};
 use ayre_proto::notify::{Classes, Notification, Operation};
 use ayre_proto::units::{Key, PeerId};
 use std::sync::Arc;
-
-/// What the initiator of a message is told of it.
-pub(crate) const fn report(posted: &Posted) -> Report {
-    let Posted { classes, tag, value, .. } = *posted;
-    Report { operation: Operation::Deposit, classes, tag, value }
-}
 
 /// What is done with what comes back of a message.
 pub(crate) enum Answers<'a> {

@@ -18,7 +18,6 @@
 mod tell;
 
 use self::tell::{Heard, Told};
-use super::ask::Ask;
 use super::counts::is_after;
 use super::early::Run;
 use super::frames::Frames;
@@ -26,16 +25,17 @@ use super::pack::{Full, Pack};
 use super::queues::{Feed, Sink};
 use crate::mem::lane::{LaneReceiver, LaneSender};
 use crate::mem::layout::{Control, Direction};
-use crate::mem::map::Mapping;
 use crate::mem::ring::{RingMemory, RingSource, RingTarget};
 use crate::mem::word::Word;
 use crate::peer::contact::Link;
 use crate::peer::mail::Mail;
-use crate::target::{Exchange, Head, Responder, lock};
-use ayre_proto::command::{COMMAND_BYTES, RESPONSE_BYTES};
+use crate::target::{Responder, lock};
+use ayre_proto::command::{COMMAND_BYTES, Head, RESPONSE_BYTES};
 use ayre_proto::lane::{Kind, Malformed};
 use ayre_proto::limits::RECORD_MAX;
 use ayre_proto::link::frame::{Channel, HEAD_BYTES, Packer, Payload, Record, RecordKind};
+use ayre_proto::node::ask::Ask;
+use ayre_proto::node::target::Exchange;
 use ayre_proto::units::PeerId;
 use std::sync::{Arc, Mutex};
 
@@ -72,9 +72,9 @@ struct OverFrames<'a, P> {
 }
 
 impl<P: Pack> Exchange for OverFrames<'_, P> {
-    fn deposit(&mut self, into: &Mapping, offset: u64, len: usize) {
+    fn deposit(&mut self, len: usize, write: impl FnOnce(&[u8])) {
         if let Data::Here(data) = self.data {
-            into.write(offset, &data[..len]);
+            write(&data[..len]);
         }
     }
 

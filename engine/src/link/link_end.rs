@@ -2,7 +2,6 @@
 mod lengths;
 
 pub(crate) use self::lengths::{DATAGRAM_LEAST, sealing};
-use super::ask::Ask;
 use super::assembly::Assembly;
 use super::carrier::{Carrier, Taken, channel_of};
 use super::doubt::Doubt;
@@ -25,6 +24,7 @@ use ayre_proto::link::life::State;
 use ayre_proto::link::looks::Looks;
 use ayre_proto::link::pieces::PIECE_HEAD_BYTES;
 use ayre_proto::link::receive::Arrival;
+use ayre_proto::node::ask::Ask;
 use ayre_proto::units::PeerId;
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -5,7 +5,6 @@ mod doorstep;
 mod dues;
 mod slots;
 
-use super::ask::Ask;
 use super::callee::{Callee, Names};
 use super::entrance::Entrance;
 use super::handshake::Protection;
@@ -35,6 +34,7 @@ use ayre_proto::link::frame::{Header, Kind};
 use ayre_proto::link::life::{State, Why};
 use ayre_proto::link::looks::Looks;
 use ayre_proto::link::open::Opening;
+use ayre_proto::node::ask::Ask;
 use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
 use foldhash::HashMap;

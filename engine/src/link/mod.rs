@@ -11,7 +11,6 @@
 //!
 //! Everything happens in [`Wire::pump`], which never blocks: the port's thread calls it where it
 //! makes progress, and the engine's thread does where there is one.
-pub(crate) mod ask;
 mod assembly;
 pub(crate) mod callee;
 mod carrier;
@@ -41,7 +40,6 @@ mod tried;
 mod ways;
 pub(crate) mod window;
 
-use self::ask::Ask;
 pub(crate) use self::callee::Callee;
 pub(crate) use self::frames::FRAMES_MAX;
 pub(crate) use self::handshake::JobKey;
@@ -72,6 +70,7 @@ use crate::peer::agreement::Agreement;
 use ayre_proto::link::frame::PATHS_MAX;
 use ayre_proto::link::open::Opening;
 use ayre_proto::link::receive::UNSAID_MAX;
+use ayre_proto::node::ask::Ask;
 use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
 use rustix::event::{PollFd, PollFlags};

@@ -9,10 +9,9 @@ use super::connection::{Connection, Executor, MediatedEnd, Requests, Sink};
 use super::local::{Buffer, Transfer};
 use super::posted::{NOTES_PER_OPERATION, Posted};
 
-use crate::depot::expected::{Answers, report};
+use crate::depot::expected::Answers;
 use crate::error::{Busy, Fault, PostError};
 use crate::link as wire;
-use crate::link::ask::Ask;
 use crate::mem::page::Sleeper;
 use crate::port::Port;
 use crate::sync::Ordering;
@@ -22,6 +21,7 @@ use ayre_proto::execute::{Action, Command};
 use ayre_proto::fault::Status;
 use ayre_proto::lane::{Kind, lines_for};
 use ayre_proto::limits::{LINE_PAYLOAD, NOTES_UNREAD_MAX, PENDING_MAX, RECORD_MAX};
+use ayre_proto::node::ask::Ask;
 use ayre_proto::notify::Classes;
 use ayre_proto::segment::{Piece, Shape};
 use ayre_proto::units::{PeerId, Ticket};
@@ -111,7 +111,7 @@ impl Port {
         self.answers_rota.hot = peer.index();
         let end = mediated(self.connection_mut(peer)?)?;
         end.noted += 1;
-        let (place, ticket) = end.pending.submit(report(message), 1);
+        let (place, ticket) = end.pending.submit(message.report(), 1);
         let shape = Shape::contiguous(answers.len() as u64);
         let mut awaited = match answers {
             Answers::Call(into) if message.message.asks => {

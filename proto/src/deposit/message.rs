@@ -14,7 +14,8 @@
 use super::instruction::Instruction;
 use super::primitive::Slot;
 use super::{DATA_MAX, SEQUENCE_MAX};
-use crate::command::COMMAND_BYTES;
+use crate::command::Words;
+use crate::execute::Report;
 use crate::fault::Fault;
 use crate::notify::{Classes, Operation};
 use crate::units::Key;
@@ -151,7 +152,7 @@ const ASKS: u32 = 62;
 
 impl Posted {
     /// The words that travel.
-    pub const fn encode(&self) -> [u64; COMMAND_BYTES / 8] {
+    pub const fn encode(&self) -> Words {
         let Message { form, operand, mask, len, brings, asks } = self.message;
         let (code, fourth) = match form {
             Form::Carried(instruction) => (0, instruction.word()),
@@ -174,14 +175,20 @@ impl Posted {
         [first | (check_of(&words) as u64) << CHECK, second, operand, self.value, fourth, mask.0]
     }
 
+    /// What is left of it once it is under way: enough for its notifications.
+    pub const fn report(&self) -> Report {
+        let Self { classes, tag, value, .. } = *self;
+        Report { operation: Operation::Deposit, classes, tag, value }
+    }
+
     /// How many bytes of data words say that they bring: for who has nothing else to tell it by.
-    pub const fn brought(words: &[u64; COMMAND_BYTES / 8]) -> u64 {
+    pub const fn brought(words: &Words) -> u64 {
         if words[0] >> BRINGS & 1 == 1 { words[0] >> LENGTH & 0x7ff } else { 0 }
     }
 
     /// Reads what a peer wrote; `data` bytes follow it in the record. Total.
     // spec: ERR-5, DEP-6
-    pub const fn parse(words: &[u64; COMMAND_BYTES / 8], data: u64) -> Result<Self, Fault> {
+    pub const fn parse(words: &Words, data: u64) -> Result<Self, Fault> {
         let [first, second, operand, value, fourth, fifth] = *words;
         let bare = [first & !(0xff << CHECK), second, operand, value, fourth, fifth];
         if first as u8 != Operation::Deposit as u8 || check_of(&bare) != (first >> CHECK) as u8 {
@@ -218,7 +225,7 @@ impl Posted {
 
 /// The check over the words before the data: their exclusive or, each turned by its place, folded
 /// to a byte. One changed bit changes it, and so do any that lie within eight in a row.
-const fn check_of(words: &[u64; COMMAND_BYTES / 8]) -> u8 {
+const fn check_of(words: &Words) -> u8 {
     let mut sum = 0x5a;
     let mut index = 0;
     while index < words.len() {

@@ -11,6 +11,7 @@
 //! [`run`] decides everything and changes nothing; whoever calls it commits the [`Outcome`] as a
 //! whole. A fault therefore leaves no trace but the [`Standing`] of the inlet.
 pub mod append;
+pub mod carried;
 pub mod instruction;
 pub mod machine;
 pub mod message;
@@ -20,6 +21,7 @@ pub mod standing;
 pub mod text;
 
 pub use append::{Append, Appended};
+pub use carried::Carried;
 pub use instruction::Instruction;
 pub use machine::{Depot, Inlet, Outcome, Protection, Stored, Transfer, Window, Writes, run};
 pub use message::{Form, Mask, Message};

@@ -7,6 +7,7 @@ use super::*;
 use crate::mem::bell::own_bell;
 use crate::mem::fence::Fencing;
 use crate::mem::layout::LaneSizes;
+use crate::mem::map::Mapping;
 use crate::mem::page::{OwnPage, PeerPage};
 use crate::mem::queue;
 use crate::peer::packet::Packet;

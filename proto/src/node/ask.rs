@@ -1,12 +1,12 @@
 //! A command as the way to its target sees it.
-use ayre_proto::command::{COMMAND_BYTES, Request};
-use ayre_proto::deposit::message::Posted as Message;
-use ayre_proto::execute::Command;
+use crate::command::{Request, Words};
+use crate::deposit::message::Posted;
+use crate::execute::Command;
 
 /// A command as the way to the target's engine sees it.
-pub(crate) trait Ask {
+pub trait Ask {
     /// The words that travel.
-    fn words(&self) -> [u64; COMMAND_BYTES / 8];
+    fn words(&self) -> Words;
     /// Whether its initiator waits for an answer although all goes well.
     fn is_answered(&self) -> bool;
     /// What it does at a place that its initiator names; none where that does not.
@@ -14,28 +14,34 @@ pub(crate) trait Ask {
 }
 
 impl Ask for Request {
-    fn words(&self) -> [u64; COMMAND_BYTES / 8] {
+    #[inline]
+    fn words(&self) -> Words {
         self.encode()
     }
 
+    #[inline]
     fn is_answered(&self) -> bool {
         self.command.action.answers()
     }
 
+    #[inline]
     fn command(&self) -> Option<&Command> {
         Some(&self.command)
     }
 }
 
-impl Ask for Message {
-    fn words(&self) -> [u64; COMMAND_BYTES / 8] {
+impl Ask for Posted {
+    #[inline]
+    fn words(&self) -> Words {
         self.encode()
     }
 
+    #[inline]
     fn is_answered(&self) -> bool {
         self.message.asks
     }
 
+    #[inline]
     fn command(&self) -> Option<&Command> {
         None
     }

@@ -1,0 +1,12 @@
+//! What the ports at both ends of a mediated connection decide.
+//!
+//! Such a connection brings its initiator's commands to the target, which checks and performs them,
+//! and answers. Both ends stand here without memory, lanes, sockets or clock: what a machine
+//! does to those, it does through traits, which the engine implements over shared memory.
+//!
+//! | module | machine |
+//! |---|---|
+//! | [`ask`] | a command as the way to its target sees it |
+//! | [`target`] | one peer's commands as their target serves them: order, credit, answers |
+pub mod ask;
+pub mod target;

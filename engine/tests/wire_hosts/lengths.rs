@@ -8,6 +8,7 @@ use super::serve;
 use ayre::{
     Ethernet, NetOptions, Options, PeerId, Port, Region, RegionOptions, RemoteRegion, Rights,
 };
+use std::thread::yield_now;
 
 /// What the way takes when the link is opened, and from then on.
 const MTUS: [[u32; 2]; 3] = [[1500, 1420], [1420, 1420], [9000, 1500]];
@@ -34,21 +35,49 @@ const BRIDGED: [&str; 13] = [
     "-n {} -6 addr flush dev c0",
 ];
 
-/// Datagrams that frames have gone in, and frames: all transmissions of each that has a payload.
-fn counts(port: &Port) -> [u64; 2] {
-    let report = port.wire_report().expect("a wire");
-    let link = &report.links[0];
-    let again = link.again;
-    let again = again.overtaken + again.asked_for + again.timed_out + again.resynced;
-    [report.nets[0].sent - link.told, link.sent + again]
+/// What has gone by a link.
+struct Gone {
+    /// Datagrams that frames have gone in.
+    datagrams: u64,
+    /// Frames with a payload, and those among them that went for the first time.
+    frames: u64,
+    new: u64,
 }
 
-/// Has what goes been cut so that it goes whole? In pieces, each frame would be two datagrams.
-fn check_whole(port: &Port, before: [u64; 2]) {
-    let [datagrams, frames] = counts(port);
-    let [datagrams, frames] = [datagrams - before[0], frames - before[1]];
-    assert!(frames > (TRANSFERS * LEN / 9000) as u64, "{frames} frames");
-    assert!(datagrams * 4 <= frames * 5, "{datagrams} datagrams for {frames} frames");
+impl Gone {
+    fn by(port: &Port) -> Self {
+        let report = port.wire_report().expect("a wire");
+        let link = &report.links[0];
+        let again = link.again;
+        let again = again.overtaken + again.asked_for + again.timed_out + again.resynced;
+        let datagrams = report.nets[0].sent - link.told;
+        Self { datagrams, frames: link.sent + again, new: link.sent }
+    }
+
+    fn since(self, before: &Self) -> Self {
+        Self {
+            datagrams: self.datagrams - before.datagrams,
+            frames: self.frames - before.frames,
+            new: self.new - before.new,
+        }
+    }
+
+    /// Have all transfers been cut into frames that a way of so many bytes takes?
+    fn check_cut(&self, mtu: u64) {
+        let Self { new, .. } = *self;
+        assert!(new > (TRANSFERS * LEN) as u64 / mtu, "{new} frames, where {mtu} bytes pass");
+    }
+
+    /// Have frames gone whole? In pieces, each would be two datagrams.
+    fn check_whole(&self) {
+        let Self { datagrams, frames, .. } = *self;
+        assert!(datagrams * 4 <= frames * 5, "{datagrams} datagrams for {frames} frames");
+    }
+}
+
+/// Bytes of the longest datagram that goes whole, as far as a port knows.
+fn limit(port: &Port) -> u64 {
+    port.links()[0].paths[0].datagram.into()
 }
 
 fn has_fallen(port: &Port) -> bool {
@@ -86,30 +115,55 @@ impl Side {
     }
 
     /// Writes the other one's memory until the way is found to take less, and then goes on.
-    fn write(&mut self, is_falling: bool) {
+    fn write(&mut self, mtu: u64) {
         let bytes = vec![self.port.rank() as u8 + 1; LEN];
-        while is_falling && !has_fallen(&self.port) {
+        while !has_fallen(&self.port) {
             self.put(&bytes);
             self.port.progress();
         }
         self.port.flush(self.peer).expect("the peer lives");
-        let before = counts(&self.port);
+        let before = Gone::by(&self.port);
         (0..TRANSFERS).for_each(|_| self.put(&bytes));
         self.port.flush(self.peer).expect("the peer lives");
-        check_whole(&self.port, before);
+        let gone = Gone::by(&self.port).since(&before);
+        gone.check_cut(mtu);
+        gone.check_whole();
     }
 
-    /// Reads the other one's memory, which the other one has written here as well.
-    fn read(&mut self, own: u8) {
+    /// Reads the other one's memory, which the other one has written here as well. Returns the
+    /// longest datagram that it has asked for.
+    fn read(&mut self, own: u8) -> u64 {
         let (mut back, mut here) = (vec![0; LEN], vec![0; LEN]);
+        let mut most = limit(&self.port);
         for _ in 0..TRANSFERS {
             let Self { port, remote, .. } = self;
             let get = |port: &mut Port| port.get(remote, 0, &mut back[..], Options::new());
             post(port, get).expect("the peer lives");
             assert!(back == vec![own + 1; LEN], "what was written there");
+            most = most.max(limit(port));
         }
         self.region.read(0, &mut here);
         assert!(here == vec![2 - own; LEN], "what was written here");
+        most
+    }
+
+    /// Answers what the other side reads, which has fallen as well.
+    fn answer(&mut self, mtu: u64, line: &Line) {
+        let (before, mut least) = (Gone::by(&self.port), limit(&self.port));
+        line.say(2);
+        while !line.has_word() {
+            self.port.progress();
+            least = least.min(limit(&self.port));
+            yield_now();
+        }
+        let most = line.hear();
+        let gone = Gone::by(&self.port).since(&before);
+        gone.check_cut(mtu);
+        // Each side finds out by itself what the way takes. As long as this one knows of less, what
+        // the other one asks for goes in pieces.
+        if most <= least {
+            gone.check_whole();
+        }
     }
 }
 
@@ -118,28 +172,26 @@ fn one_of_two(number: u64, line: &Line) {
     let own = number % 2;
     let mut side = Side::meet(own as usize);
     line.say(0);
-    let is_falling = line.hear() == 1;
+    let mtu = line.hear();
     if own == 0 {
-        side.write(is_falling);
+        side.write(mtu);
         line.say(1);
         serve(&mut side.port, line);
-        let before = counts(&side.port);
-        line.say(2);
-        serve(&mut side.port, line);
-        check_whole(&side.port, before);
+        side.answer(mtu, line);
+        line.say(3);
     } else {
         serve(&mut side.port, line);
-        side.write(is_falling);
+        side.write(mtu);
         line.say(1);
         serve(&mut side.port, line);
-        side.read(own as u8);
+        let most = side.read(own as u8);
+        line.say(most);
     }
-    line.say(3);
     serve(&mut side.port, line);
 }
 
-/// What each process says, in turn; then the other one is told to go on.
-const WORDS: [(usize, u64); 5] = [(0, 1), (1, 1), (0, 2), (1, 3), (0, 3)];
+/// Who has something to say, in turn, which the other one is told.
+const TURNS: [usize; 5] = [0, 1, 0, 1, 0];
 
 // spec: MTU-4, MTU-8
 #[test]
@@ -163,10 +215,9 @@ fn what_is_posted_is_cut_by_what_the_way_takes_now() {
                 });
                 both.iter().for_each(|process| assert_eq!(process.line.hear(), 0));
                 set(then);
-                both.iter().for_each(|process| process.line.say(1));
-                for (own, word) in WORDS {
-                    assert_eq!(both[own].line.hear(), word);
-                    both[1 - own].line.say(0);
+                both.iter().for_each(|process| process.line.say(then.into()));
+                for own in TURNS {
+                    both[1 - own].line.say(both[own].line.hear());
                 }
                 both[0].line.say(0);
                 both.iter_mut().for_each(Process::succeeds);

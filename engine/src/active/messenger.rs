@@ -507,9 +507,9 @@ impl<S> Messenger<S> {
             timeout = Some(Duration::ZERO);
         }
         // Who waits for a peer looks whether it has gone after each change.
-        let seen = std::mem::replace(&mut self.peer_changes, self.out.port.peer_changes);
+        let seen = std::mem::replace(&mut self.peer_changes, self.out.port.peers.changes());
         let Outgoing { port, outbound, .. } = &mut self.out;
-        let has_news = |port: &Port| port.peer_changes != seen || outbound.has_news();
+        let has_news = |port: &Port| port.peers.changes() != seen || outbound.has_news();
         match port.recv_or_news(&mut self.buffer[..], timeout, has_news) {
             Ok(message) => {
                 self.pauses = 0;

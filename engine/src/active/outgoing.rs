@@ -342,20 +342,20 @@ impl Outgoing {
     /// Whether a poll is to look at more than what has come.
     #[inline(always)]
     pub(super) fn has_more(&self) -> bool {
-        self.has_more || self.port.peer_changes != self.heeded
+        self.has_more || self.port.peers.changes() != self.heeded
     }
 
     /// Tells features of connections that have begun or ended.
     #[inline(always)]
     pub(super) fn heed_peers(&mut self) {
-        if self.port.peer_changes != self.heeded {
+        if self.port.peers.changes() != self.heeded {
             self.heed_all_peers();
         }
     }
 
     #[inline(never)]
     fn heed_all_peers(&mut self) {
-        let changes = self.port.peer_changes;
+        let changes = self.port.peers.changes();
         if Outbounds::heed_peers(self) {
             self.heeded = changes;
         }
@@ -370,8 +370,8 @@ impl Outgoing {
     #[inline(never)]
     pub(super) fn drain(&mut self) {
         (self.owes, self.is_restless) = (false, false);
-        for index in 0..self.port.connections.len() {
-            let connection = self.port.connections[index].as_ref();
+        for index in 0..self.port.peers.count() {
+            let connection = self.port.peers.at(index);
             let Some(peer) = connection.map(|connection| connection.peer) else { continue };
             match self.drain_peer(peer) {
                 Ok(()) => {

@@ -305,7 +305,7 @@ impl<S> Messenger<S> {
 
     /// Runs handlers until something has come for a collective, or may have.
     pub(super) fn wait_for_portion(&mut self, state: &mut S, on: PeerId) {
-        self.out.port.look_first_at(on);
+        self.out.port.turns.expect_message(on);
         self.poll(state);
         if self.groups().has_come {
             return;

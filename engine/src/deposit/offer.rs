@@ -211,7 +211,7 @@ impl Port {
     /// Closes the inlet of a key that ends, if it has one: its number is free for another, and a
     /// message that comes later finds no inlet, whatever its key.
     pub(crate) fn close_inlet(&mut self, key: Key) {
-        for connection in self.connections.iter_mut().flatten() {
+        for connection in self.peers.iter_mut() {
             connection.revoke_replies(key);
         }
         let Some(Served { depot, number, .. }) = self.responder().inlet(key).cloned() else {

@@ -11,12 +11,11 @@ use crate::mem::region::PeerMemory;
 use crate::port::Port;
 use crate::port::connection::{Connection, Executor, active_word};
 use crate::port::options::Options;
-use crate::port::posted::{NOTES_PER_OPERATION, Posted as Ended};
+use crate::port::posted::Posted as Ended;
 use crate::sync::Ordering;
 use ayre_proto::deposit::message::Posted;
 use ayre_proto::deposit::{Carried, DATA_MAX, Form, INLETS, Mask, Message};
 use ayre_proto::lane::Kind;
-use ayre_proto::limits::NOTIFICATIONS_MAX;
 use ayre_proto::notify::{Classes, Notification};
 use ayre_proto::units::{Key, PeerId, Ticket};
 use std::sync::Arc;
@@ -181,7 +180,7 @@ impl Port {
         answers: Answers<'_>,
         options: Options,
     ) -> Result<Ended, PostError> {
-        let unread = self.notifications.len() + self.owed;
+        let has_room = self.notes.has_room_for(1);
         let connection = self.connection(to.peer)?;
         if connection.identity != to.connection {
             return Err(Fault::ForeignHandle.into());
@@ -189,7 +188,7 @@ impl Port {
         if let Some(why) = connection.ended {
             return Err(why.into());
         }
-        if unread + NOTES_PER_OPERATION > NOTIFICATIONS_MAX {
+        if !has_room {
             return Err(self.busy(Busy::NotificationsFull));
         }
         let Options { classes, tag, value } = options;
@@ -238,7 +237,7 @@ impl Port {
             }
         };
         carried.status = status;
-        self.notifications.extend(note.map(|note| note.pack()));
+        note.into_iter().for_each(|note| self.notes.raise(note));
         Ok((ticket, carried))
     }
 
@@ -255,7 +254,7 @@ impl Port {
         let source = self.id;
         debug_assert_eq!(bytes.len(), usize::from(posted.message.len), "it says how many");
         debug_assert_eq!(posted.key, to.key, "a message goes over its inlet");
-        let connection = self.connections.get_mut(to.peer.index()).and_then(Option::as_mut);
+        let connection = self.peers.at_mut(to.peer.index());
         let connection = connection.ok_or(Fault::ForeignHandle)?;
         let Executor::Direct(end) = &mut connection.executor else {
             return Err(Fault::ForeignHandle.into());

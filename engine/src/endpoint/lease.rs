@@ -100,7 +100,7 @@ impl Endpoint {
     // spec: ENV-41
     pub fn serve(&mut self, mut tell: impl FnMut(End)) -> bool {
         self.port.service_control();
-        let has_died = !self.port.died.is_empty();
+        let has_died = self.port.peers.has_dead();
         if has_died {
             self.mourn();
         }

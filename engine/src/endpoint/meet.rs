@@ -14,7 +14,9 @@ use crate::log::tell;
 use crate::peer::agreement::Name;
 use crate::peer::packet::Packet;
 use crate::port::attach::BegunLink;
-use crate::port::setup::{BETWEEN_CALLS, Called, Hello, answers, hear_hello, turn_away};
+use crate::port::setup::{
+    BETWEEN_CALLS, CALLERS_MAX, Called, Hello, answers, hear_hello, turn_away,
+};
 use crate::tuning::{Rings, Share};
 use ayre_proto::envelope::LONG_MAX_HERE;
 use ayre_proto::units::PeerId;
@@ -23,9 +25,6 @@ use std::time::Instant;
 
 /// Lines of the shortest message lane: the longest record finds room in the end.
 const LINES_MIN: u32 = 32;
-
-/// Callers that have not said who they are.
-const CALLERS_MAX: usize = 64;
 
 impl Endpoint {
     /// The endpoint of an address, which may be this one's own. It is connected when it is first
@@ -45,7 +44,7 @@ impl Endpoint {
         self.port.check_process()?;
         if !address.is_with(&self.address)
             && let Some(why) = address.unlinked(&self.address)
-            && !(self.port.listener.is_some() && answers(&address.socket_name()))
+            && !(self.port.doors.are_open() && answers(&address.socket_name()))
         {
             let peer = address.in_words(&self.address);
             return Err(SetupError::NoLink { peer, why });
@@ -144,7 +143,7 @@ impl Endpoint {
     // spec: ENV-38
     fn call_here(&mut self, address: &Address) -> Result<Call, EndReason> {
         // One that is apart from its host has no neighbours.
-        let called = match self.port.listener.is_some() {
+        let called = match self.port.doors.are_open() {
             true => self.port.begin_call_here(&address.socket_name())?,
             false => Called::Nobody,
         };
@@ -225,10 +224,10 @@ impl Endpoint {
             self.hear_answers();
         }
         self.let_in();
-        for caller in std::mem::take(&mut self.port.callers) {
+        for caller in self.port.doors.take_callers() {
             let heard = hear_hello(caller.as_fd());
             if matches!(heard, Ok(None)) {
-                self.port.callers.push(caller);
+                self.port.doors.admit(caller);
                 continue;
             }
             self.port.sleep.forget(caller.as_fd());
@@ -252,12 +251,8 @@ impl Endpoint {
                 Err(why) => return tell!(WARN, "callers wait and cannot be let in: {why}"),
             };
             if self.port.sleep.watch(caller.as_fd()).is_ok() {
-                self.port.callers.push(caller);
+                self.port.doors.admit(caller);
             }
-            if self.port.callers.len() > CALLERS_MAX {
-                self.port.callers.remove(0);
-            }
-            debug_assert!(self.port.callers.len() <= CALLERS_MAX, "the oldest make room");
         }
     }
 
@@ -350,7 +345,7 @@ impl Endpoint {
     // spec: ENV-33
     fn hear_links(&mut self) {
         self.port.pump_all();
-        while let Some(arrived) = self.port.next_link() {
+        while let Some(arrived) = self.port.remote.next_link() {
             let Some(name) = arrived.name else { continue };
             let known = self.remotes.named(&name);
             let is_meant = known.is_none_or(|known| self.may_open(known));
@@ -360,10 +355,10 @@ impl Endpoint {
             };
             match remote {
                 Ok(remote) if is_meant => self.take_link(remote, arrived),
-                Ok(_) => self.port.turn_away(&arrived),
+                Ok(_) => self.port.remote.turn_away(&arrived),
                 Err(why) => {
                     tell!(WARN, "a caller of another host was not let in: {why}");
-                    self.port.turn_away(&arrived);
+                    self.port.remote.turn_away(&arrived);
                 }
             }
         }
@@ -446,7 +441,7 @@ impl Endpoint {
 
     fn connected(&mut self, remote: RemoteId, peer: PeerId) {
         if let Some(why) = self.remotes[remote].detour() {
-            self.port.note_detour(peer, &why.to_string());
+            self.port.remote.note_detour(peer, &why.to_string());
         }
         let Ok(connection) = self.port.connection(peer) else { return };
         let is_carried = connection.is_carried();
@@ -499,8 +494,8 @@ mod tests {
                 assert_eq!(near.remotes.calls(), 1);
                 assert!(near.forget(remote));
                 assert_eq!(
-                    (near.remotes.calls(), near.port.linked),
-                    (0, 0),
+                    (near.remotes.calls(), near.port.remote.is_in_use()),
+                    (0, false),
                     "no answer is waited for"
                 );
             }

@@ -274,7 +274,7 @@ impl Endpoint {
         // Here, not in a call: it is what is waited for.
         let has_come = self.take_all(self.polls.hot(), tell);
         any |= self.poll_on(has_come, tell);
-        if !any && self.port.linked > 0 {
+        if !any && self.port.remote.is_in_use() {
             any = self.look_at_links(tell);
         }
         if any {
@@ -318,13 +318,16 @@ impl Endpoint {
         if self.company.set_neighbours(neighbours) {
             self.kept.share(neighbours);
         }
-        let connections = self.port.connections.iter().flatten().count();
+        let connections = self.port.peers().count();
         let hot = self.polls.hot();
         self.polls.set_patience(if connections > 1 {
             self.patience_of_many(hot)
         } else if self.is_linked(hot) {
             0
-        } else if self.company.is_crowded() || self.port.linked > 0 || self.remotes.calls() > 0 {
+        } else if self.company.is_crowded()
+            || self.port.remote.is_in_use()
+            || self.remotes.calls() > 0
+        {
             POLLS_PER_PAUSE - 1
         } else {
             POLLS_ALONE - 1
@@ -353,7 +356,7 @@ impl Endpoint {
     }
 
     fn is_linked(&self, index: usize) -> bool {
-        let connection = self.port.connections.get(index).and_then(Option::as_ref);
+        let connection = self.port.peers.at(index);
         connection.is_some_and(Connection::is_carried)
     }
 
@@ -374,7 +377,7 @@ impl Endpoint {
     /// The rest of a poll, when something has come where something came last, or has not.
     #[inline(always)]
     fn poll_on(&mut self, mut any: bool, tell: &mut impl FnMut(End)) -> bool {
-        if !any && self.port.connections.len() > 1 {
+        if !any && self.port.peers.count() > 1 {
             any = self.take_turns(tell);
         }
         if !self.streams.is_empty() || self.remotes.replies() > 0 {
@@ -387,7 +390,7 @@ impl Endpoint {
     /// Whether something has come from a peer; of none where nobody has that number.
     #[inline(always)]
     fn has_come(&self, index: usize) -> Option<bool> {
-        let connection = self.port.connections.get(index).and_then(Option::as_ref)?;
+        let connection = self.port.peers.at(index)?;
         Some(connection.messages_in.has_come())
     }
 
@@ -395,7 +398,7 @@ impl Endpoint {
     /// several: they come as soon as the one that a poll looks at.
     #[inline(always)]
     fn send_for_lines(&self) {
-        if let Some(Some(connection)) = self.port.connections.get(self.polls.hot()) {
+        if let Some(connection) = self.port.peers.at(self.polls.hot()) {
             connection.messages_in.send_for_rest();
         }
     }
@@ -403,8 +406,8 @@ impl Endpoint {
     #[inline(never)]
     fn take_turns(&mut self, tell: &mut impl FnMut(End)) -> bool {
         let turns = if self.company.is_crowded() { TURNS_OF_CROWD } else { TURNS };
-        for _ in 0..turns.min(self.port.connections.len()) {
-            let turn = self.polls.next_turn(self.port.connections.len());
+        for _ in 0..turns.min(self.port.peers.count()) {
+            let turn = self.polls.next_turn(self.port.peers.count());
             if turn != self.polls.hot()
                 && self.has_come(turn) == Some(true)
                 && self.take_some(turn, tell)
@@ -425,7 +428,7 @@ impl Endpoint {
                 self.look_about();
             }
             self.attend();
-        } else if !self.port.died.is_empty() {
+        } else if self.port.peers.has_dead() {
             self.mourn();
         }
         if self.polls.empty() >= POLLS_PER_PAUSE {
@@ -444,12 +447,12 @@ impl Endpoint {
         self.port.progress_lanes();
         self.port.service_control();
         // Who has gone and comes again is let in at once.
-        if !self.port.died.is_empty() {
+        if self.port.peers.has_dead() {
             self.mourn();
         }
         self.meet();
         self.look_about();
-        if !self.port.died.is_empty() {
+        if self.port.peers.has_dead() {
             self.mourn();
         }
     }
@@ -473,7 +476,7 @@ impl Endpoint {
     // spec: ENV-8, ENV-40
     #[cold]
     fn mourn(&mut self) {
-        while let Some(peer) = self.port.died.pop() {
+        while let Some(peer) = self.port.peers.next_dead() {
             let connection = self.port.connection(peer).ok();
             let (ended, has_left) = connection.map_or((None, false), |it| (it.ended, it.left));
             let loss = connection.and_then(|it| it.control().loss());

@@ -60,7 +60,7 @@ impl Endpoint {
         tell: &mut impl FnMut(End),
     ) -> Option<bool> {
         let Self { port, remotes, receives, .. } = self;
-        let Some(Some(connection)) = port.connections.get_mut(index) else { return Some(false) };
+        let Some(connection) = port.peers.at_mut(index) else { return Some(false) };
         let (lane, kind) = (&mut connection.messages_in, Kind::GatedMessage);
         let found = if SEVERAL { lane.peek_long(kind) } else { lane.peek_short(kind) };
         let (size, tag) = match found {
@@ -125,7 +125,7 @@ impl Endpoint {
     /// Whether the record at the head, which has come, is a short message of several lines.
     #[inline(always)]
     fn is_of_lines(&self, index: usize) -> bool {
-        let Some(Some(connection)) = self.port.connections.get(index) else { return false };
+        let Some(connection) = self.port.peers.at(index) else { return false };
         match connection.messages_in.peek_long(Kind::GatedMessage) {
             Probe::Taken((_, tag)) => Envelope::is_of_short(tag),
             _ => false,
@@ -147,14 +147,14 @@ impl Endpoint {
     #[inline(never)]
     fn keep_line(&mut self, (index, size): (usize, usize), origin: &Origin) {
         self.keep_short(index, 1 + SHORT_WORDS, origin);
-        if let Some(Some(connection)) = self.port.connections.get_mut(index) {
+        if let Some(connection) = self.port.peers.at_mut(index) {
             connection.messages_in.consume_len(size);
         }
     }
 
     #[inline(never)]
     fn take_any(&mut self, index: usize, tell: &mut impl FnMut(End)) -> bool {
-        let Some(Some(connection)) = self.port.connections.get(index) else { return false };
+        let Some(connection) = self.port.peers.at(index) else { return false };
         let Some(found) = connection.messages_in.peek() else { return false };
         let Ok(status) = found else { return self.malformed(index) };
         if !is_due(connection) {
@@ -184,7 +184,7 @@ impl Endpoint {
     #[cold]
     pub(super) fn malformed(&mut self, index: usize) -> bool {
         let known = self.remotes.cut_off(index);
-        if let (Some(_), Some(Some(connection))) = (known, self.port.connections.get(index)) {
+        if let (Some(_), Some(connection)) = (known, self.port.peers.at(index)) {
             let peer = connection.peer;
             self.port.count_malformed();
             self.port.end_connection(peer, Fault::Malformed);
@@ -202,7 +202,7 @@ impl Endpoint {
         tell: &mut impl FnMut(End),
     ) -> Result<Taken, Malformed> {
         let source = self.remotes.of_peer(index).ok_or(Malformed)?;
-        let Some(Some(connection)) = self.port.connections.get(index) else {
+        let Some(connection) = self.port.peers.at(index) else {
             return Err(Malformed);
         };
         let [_, head @ ..] = connection.messages_in.head::<{ ENVELOPE_WORDS + 1 }>();
@@ -260,7 +260,7 @@ impl Endpoint {
     }
 
     fn consume(&mut self, index: usize, status: &Status) {
-        if let Some(Some(connection)) = self.port.connections.get_mut(index) {
+        if let Some(connection) = self.port.peers.at_mut(index) {
             connection.messages_in.consume(status);
         }
     }
@@ -268,7 +268,7 @@ impl Endpoint {
     /// Keeps a message that lies in the lane.
     fn keep_short(&mut self, index: usize, skip: usize, origin: &Origin) {
         let mut bytes = vec![0; origin.len as usize].into_boxed_slice();
-        if let Some(Some(connection)) = self.port.connections.get(index) {
+        if let Some(connection) = self.port.peers.at(index) {
             connection.messages_in.copy(skip, &mut bytes);
         }
         let place = BodyPlace::Here(bytes);
@@ -303,7 +303,7 @@ impl Endpoint {
             Arrive::Matched(Place { handle, offset, len, .. }) => {
                 let key = handle as usize;
                 let Self { port, receives, staging, .. } = self;
-                let lane = &port.connections[index].as_ref().expect("it was looked at").messages_in;
+                let lane = &port.peers.at(index).expect("it was looked at").messages_in;
                 let incoming = &mut receives[key];
                 incoming.expect(1);
                 let piece = incoming.memory().piece_mut(offset as usize, len as usize);
@@ -439,7 +439,7 @@ impl Endpoint {
         }
         let into = receives[transfer.receive()].memory();
         let at = transfer.at();
-        let lane = &port.connections[index].as_ref().ok_or(Malformed)?.messages_in;
+        let lane = &port.peers.at(index).ok_or(Malformed)?.messages_in;
         let ring = remotes[source].ring_in();
         copy_part((into, at), len as usize, (lane, ring), place)?;
         if transfer.take(len) {

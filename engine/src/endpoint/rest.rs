@@ -37,7 +37,7 @@ impl Endpoint {
     fn lie_down(&mut self, tell: &mut dyn FnMut(End)) -> bool {
         self.port.announce_sleep(true);
         fence::heavy();
-        if self.look_everywhere(tell) || self.port.has_mail() || !self.port.died.is_empty() {
+        if self.look_everywhere(tell) || self.port.remote.has_mail() || self.port.peers.has_dead() {
             self.wake();
             return false;
         }
@@ -59,7 +59,7 @@ impl Endpoint {
         // A caller that has just been answered may have something to send.
         let is_answered = self.remotes.calls() != calls;
         let progressed = self.port.progress_all();
-        let turns = self.port.connections.len().max(1);
+        let turns = self.port.peers.count().max(1);
         let mut tell = tell;
         let any = (0..turns).any(|_| self.poll(&mut tell)) || !self.ended.is_empty();
         any || progressed || is_answered
@@ -69,7 +69,7 @@ impl Endpoint {
     // spec: ENV-9
     pub(super) fn stir(&self) {
         if self.rests {
-            ring_own(self.port.own_bell.as_fd());
+            ring_own(self.port.sleep.bell().as_fd());
         }
     }
 
@@ -80,7 +80,7 @@ impl Endpoint {
         self.port.set_alarm(false);
         self.port.service_control();
         self.meet();
-        if !self.port.died.is_empty() {
+        if self.port.peers.has_dead() {
             self.mourn();
         }
     }
@@ -101,7 +101,7 @@ impl Endpoint {
         }
         let is_turn =
             self.company.is_shared() || self.polls.idle().is_multiple_of(POLLS_PER_LINKED_YIELD);
-        if self.port.linked > 0 && is_turn {
+        if self.port.remote.is_in_use() && is_turn {
             self.make_way_at_links();
         }
     }

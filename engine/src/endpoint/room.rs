@@ -45,7 +45,7 @@ impl Endpoint {
                 || self.port.free_number().is_err());
         if self.remotes.set_full(is_full) {
             let names = || Box::new(self.remotes.names().clone()) as _;
-            self.port.let_in_only(is_full.then(names));
+            self.port.remote.let_in_only(is_full.then(names));
         }
     }
 

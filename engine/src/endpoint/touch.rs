@@ -291,7 +291,7 @@ impl Endpoint {
         if len == 0 || len > left as u64 {
             return Err(Malformed);
         }
-        let lane = &port.connections[index].as_ref().ok_or(Malformed)?.messages_in;
+        let lane = &port.peers.at(index).ok_or(Malformed)?.messages_in;
         let ring = remotes[source].ring_in();
         copy_part((into, at), len as usize, (lane, ring), place)?;
         if answered.take(len as usize) {

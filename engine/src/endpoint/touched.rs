@@ -29,7 +29,7 @@ impl Endpoint {
         status: &Status,
         tell: &mut impl FnMut(End),
     ) -> Result<Taken, Malformed> {
-        let Some(Some(connection)) = self.port.connections.get(index) else {
+        let Some(connection) = self.port.peers.at(index) else {
             return Err(Malformed);
         };
         let [_, head @ ..] = connection.messages_in.head::<{ TOUCH_WORDS + 1 }>();
@@ -106,7 +106,7 @@ impl Endpoint {
                 placed.err()
             }
             PartPlace::Lane(skip) => {
-                let connection = port.connections[index].as_ref().ok_or(Malformed)?;
+                let connection = port.peers.at(index).ok_or(Malformed)?;
                 let bytes = staging.get_mut(..len).ok_or(Malformed)?;
                 connection.messages_in.copy(skip, bytes);
                 let place_it = |memory: &Exposed, at| memory.write(at + before, bytes);
@@ -159,7 +159,7 @@ impl Endpoint {
         skip: usize,
     ) -> Result<bool, Malformed> {
         let Self { windows, port, .. } = self;
-        let lane = &port.connections[index].as_ref().ok_or(Malformed)?.messages_in;
+        let lane = &port.peers.at(index).ok_or(Malformed)?.messages_in;
         let operand_len = what.operand_len() + what.comparand_len();
         let done = if (operand_len, what.len()) == (8, 8) {
             let mut operand = [0; 8];

@@ -49,7 +49,7 @@ impl Port {
     }
 
     fn tell_barrier(&self, tell: impl Fn(PeerId) -> bool, count: u64) {
-        for connection in self.connections.iter().flatten().filter(|c| tell(c.peer)) {
+        for connection in self.peers.iter().filter(|c| tell(c.peer)) {
             // BAR-R1: everything that this rank did before.
             connection.out.control(Control::Barrier).store(count, Ordering::Release);
             connection.link.kick(Sleeper::Port);

@@ -113,7 +113,7 @@ impl Port {
     /// everybody has been asked, so no order of arrival can block.
     // spec: LIFE-3, LIFE-5
     fn mesh(&mut self, job: &mut Job) -> Result<(), SetupError> {
-        self.listener = Some(job.route.listen()?);
+        self.doors.open(job.route.listen()?);
         if job.here < job.size {
             let own = match self.open_to_hosts(job) {
                 // It may be that all can be called here: that is found by trying.
@@ -143,7 +143,7 @@ impl Port {
             finished.map_err(|error| error.of(format!("rank {lower}")))?;
         }
         self.connect_loopback()?;
-        self.listener = None;
+        self.doors.close();
         Ok(())
     }
 
@@ -157,7 +157,7 @@ impl Port {
         let named: Vec<_> = missing.iter().take(NAMED_MAX).map(ToString::to_string).collect();
         let more = if missing.len() > NAMED_MAX { " and others" } else { "" };
         let called = match what == A_PEER {
-            true => self.unanswered().map(|what| format!(", among them {what}")),
+            true => self.remote.unanswered().map(|what| format!(", among them {what}")),
             false => Some(format!(", among them {what}")),
         };
         let called = called.unwrap_or_default();
@@ -186,7 +186,7 @@ impl Port {
             options = options.faults(plan);
         }
         let at = self.open_net(&options)?;
-        Ok(Whereabouts { is_any: self.is_at_any(), at })
+        Ok(Whereabouts { is_any: self.remote.is_at_any(), at })
     }
 }
 

@@ -194,7 +194,7 @@ impl Outgoing {
     // spec: GRP-15, GRP-16
     fn tell_of_deaths(&mut self) -> bool {
         let mut all = true;
-        for number in 0..self.port.connections.len() {
+        for number in 0..self.port.peers.count() {
             let port = PeerId(number as u16);
             if !self.port.is_silent(port) {
                 all &= self.port.is_alive(port);

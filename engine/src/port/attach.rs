@@ -2,7 +2,8 @@
 //! port's progress.
 use super::connection::Connection;
 use crate::clock;
-use crate::error::{CHECK, Fault, SetupError, Tried};
+use crate::error::{Fault, SetupError};
+use crate::link::Wire;
 use crate::link::callee::Callee;
 use crate::link::drive::drive;
 use crate::link::keeper::{Keeper, Kept, Tended};
@@ -12,9 +13,7 @@ use crate::link::opening::{NO_NUMBER, Unopened, Whom};
 use crate::link::options::{Kind, NetOptions};
 use crate::link::report::Owner;
 use crate::link::window::Window;
-use crate::link::{Wire, lock};
 use crate::log::tell;
-use crate::net::chance::Chance;
 use crate::net::clock::Clock;
 use crate::port::Port;
 use ayre_proto::link::frame::PATHS_MAX;
@@ -46,13 +45,8 @@ impl Port {
     pub fn open_net(&mut self, options: &NetOptions) -> Result<Vec<SocketAddr>, SetupError> {
         self.check_process()?;
         let at = self.open_wire(&options.placed()?, None)?;
-        self.linked += 1;
+        self.remote.begin_use();
         Ok(at)
-    }
-
-    /// Whether others find this port at any one of its addresses, which are no paths then.
-    pub(crate) fn is_at_any(&self) -> bool {
-        self.wire.get().is_some_and(|wire| lock(wire).is_at_any())
     }
 
     /// The same of a port that is an endpoint, if it is one.
@@ -80,9 +74,9 @@ impl Port {
             ring: self.config.ring,
             protection: options.protection.clone(),
             drive: drive(times),
-            any_mail: self.any_mail.clone(),
-            responder: self.responder.clone(),
-            bell: self.engine_bell.clone(),
+            any_mail: self.remote.any_mail().clone(),
+            responder: self.exposed.shared().clone(),
+            bell: self.engine.bell().clone(),
         };
         let limits = (options.datagram_max, are_paths);
         let wire = Wire::new((nets, clock), identity, limits)?;
@@ -91,27 +85,26 @@ impl Port {
     }
 
     fn watch_wire(&mut self, wire: Wire, silence: Duration) -> Result<(), SetupError> {
-        if self.wire.get().is_some() {
+        if self.remote.is_open() {
             return Err(SetupError::invalid("the port is open to other hosts already"));
         }
         for net in wire.nets() {
-            self.engine_sleep.watch_net(net)?;
-            if self.engine.is_none() {
+            self.engine.sleep().watch_net(net)?;
+            if !self.engine.is_running() {
                 self.sleep.watch_net(net)?;
             }
         }
-        self.keeper = Some(self.keeper(wire.clock(), silence / KEEPS_PER_SILENCE)?);
+        let keeper = self.keeper(wire.clock(), silence / KEEPS_PER_SILENCE)?;
+        self.remote.open(wire, keeper);
         self.mediated += 1;
-        let set = self.wire.set(wire.into());
-        debug_assert!(set.is_ok(), "there was none");
         Ok(())
     }
 
     fn keeper(&self, clock: &Clock, interval: Duration) -> Result<Keeper, SetupError> {
         let tended = Tended {
-            wire: self.wire.clone(),
+            wire: self.remote.shared().clone(),
             page: self.page.clone(),
-            own_bell: self.own_bell.clone(),
+            own_bell: self.sleep.bell().clone(),
         };
         if let Clock::Simulated(seat) = clock {
             return Ok(Keeper::of_seat(seat, tended));
@@ -164,7 +157,7 @@ impl Port {
             return Err(SetupError::invalid("a peer has an address"));
         }
         let patience = self.config.setup_timeout;
-        let mut wire = lock(self.wire.get().ok_or(NOT_OPEN)?);
+        let mut wire = self.remote.opened()?;
         let index = match is_any {
             true => wire.ask_at_any(Whom::Port(whom), to, patience)?,
             false => wire.ask_for_link(Whom::Port(whom), to, patience)?,
@@ -206,44 +199,34 @@ impl Port {
         if let Some(why) = connection.ended {
             return Err(why);
         }
-        if let Some(wire) = self.wire.get().filter(|_| connection.is_carried()) {
-            lock(wire).resync(peer);
+        let is_carried = connection.is_carried();
+        let asked = self.remote.wire().filter(|_| is_carried).map(|mut wire| wire.resync(peer));
+        if asked.is_some() {
             let resynced = self.wait_for(None, |port| {
                 let ended = port.connection(peer).map_or(Some(Fault::ForeignHandle), |c| c.ended);
-                ended.map(Err).or_else(|| port.has_resynced(peer).then_some(Ok(())))
+                ended.map(Err).or_else(|| port.remote.has_resynced(peer).then_some(Ok(())))
             });
             return resynced.unwrap_or(Err(Fault::PeerDead));
         }
         Ok(())
     }
 
-    /// A link that is no more has not; its port hears of that.
-    fn has_resynced(&self, peer: PeerId) -> bool {
-        self.wire.get().is_some_and(|wire| lock(wire).links().is_resyncing(peer) == Some(false))
-    }
-
     /// Makes a connection of a link that has come up.
     pub(crate) fn take_link(&mut self, arrived: Arrived) -> Result<PeerId, SetupError> {
-        let wire = self.wire.get().ok_or(NOT_OPEN)?;
         let peer = match self.number_of_link(&arrived) {
             Ok(peer) => peer,
             Err(error) => {
-                lock(wire).links().turn_away(&arrived);
+                self.remote.turn_away(&arrived);
                 return Err(error);
             }
         };
-        let connection = lock(wire).adopt(arrived, peer);
+        let connection = self.remote.opened()?.adopt(arrived, peer);
         // Whoever has opened the link waits for an answer.
         self.pump_all();
         let added = self.add(connection)?;
         // What has come in the meantime can be performed now.
         self.push_out(added);
         Ok(added)
-    }
-
-    /// A link that somebody else has opened.
-    pub(crate) fn next_link(&self) -> Option<Arrived> {
-        lock(self.wire.get()?).links().take_accepted()
     }
 
     fn number_of_link(&self, arrived: &Arrived) -> Result<PeerId, SetupError> {
@@ -259,28 +242,10 @@ impl Port {
     /// Whether others may open links: while this port accepts. Those of numbers that are taken may
     /// not.
     pub(crate) fn accept_links(&self, accepts: bool) {
-        let Some(wire) = self.wire.get() else { return };
+        let Some(mut wire) = self.remote.wire() else { return };
         let taken = self.peers().filter(|peer| !self.is_over(*peer)).map(|peer| peer.0);
         let taken = accepts.then(|| taken.chain([self.id.0]).collect());
-        lock(wire).accept_all_but(taken);
-    }
-
-    /// Whom this port could not let in while it accepted, and why, if there was somebody: what to
-    /// say in place of that nobody came.
-    // spec: OPEN-27
-    pub(crate) fn whom_it_turned_away(&self) -> Option<SetupError> {
-        let (at, why) = lock(self.wire.get()?).turned_away()?;
-        why.rejection(at)
-    }
-
-    /// The peers of other hosts that this port asks for a link and that have not answered, and what
-    /// came of each address, in words; none where there are none.
-    // spec: OPEN-32
-    #[cold]
-    pub(crate) fn unanswered(&self) -> Option<String> {
-        let tried = lock(self.wire.get()?).tried_of_all();
-        let told = || format!("peers at {}; {CHECK}", Tried::in_words(&tried));
-        (!tried.is_empty()).then(told)
+        wire.accept_all_but(taken);
     }
 
     /// Waits for something of the wire.
@@ -290,7 +255,7 @@ impl Port {
         mut look: impl FnMut(&mut Wire) -> Option<T>,
     ) -> Result<T, SetupError> {
         self.wait_beside(deadline, |port, until| {
-            let found = port.wire.get().and_then(|wire| look(&mut lock(wire)));
+            let found = port.remote.wire().and_then(|mut wire| look(&mut wire));
             if found.is_none() {
                 port.sleep.doze(Some(until));
             }
@@ -298,18 +263,13 @@ impl Port {
         })
     }
 
-    /// A number by chance: one that nobody can guess, unless the port's network is simulated.
-    pub(crate) fn chance(&self) -> u64 {
-        self.wire.get().map_or_else(|| Chance::System.number(), |wire| lock(wire).chance())
-    }
-
     /// The wire's share of one poll; from whom something has come.
     #[inline]
     pub(crate) fn pump(&mut self) -> Option<PeerId> {
-        if self.linked == 0 {
+        if !self.remote.is_in_use() {
             return None;
         }
-        let pumped = lock(self.wire.get()?).pump();
+        let pumped = self.remote.wire()?.pump();
         if let Some(peer) = pumped.from {
             self.look_at(peer);
         }
@@ -318,8 +278,7 @@ impl Port {
 
     /// Whether there is anything new from any peer.
     pub(crate) fn pump_all(&mut self) -> bool {
-        let Some(wire) = self.wire.get() else { return false };
-        let pumped = lock(wire).pump_all();
+        let Some(pumped) = self.remote.wire().map(|mut wire| wire.pump_all()) else { return false };
         if let Some(peer) = pumped.from {
             self.look_at(peer);
         }
@@ -328,25 +287,18 @@ impl Port {
 
     /// What comes next is likely to come from there.
     fn look_at(&mut self, peer: PeerId) {
-        self.has_come = true;
-        self.commands_rota.hot = peer.index();
-        self.answers_rota.hot = peer.index();
-        self.mail_rota.hot = peer.index();
+        self.remote.note_arrival();
+        self.turns.expect_anything(peer);
     }
 
     /// Something was published for a peer of another host.
     #[cold]
     pub(crate) fn nudge(&self, peer: PeerId) {
-        if let Some(wire) = self.wire.get()
-            && self.engine.is_none()
+        if !self.engine.is_running()
+            && let Some(mut wire) = self.remote.wire()
         {
-            lock(wire).nudge(peer);
+            wire.nudge(peer);
         }
-    }
-
-    /// Frames that can be made ready for commands to a peer of another host.
-    pub(crate) fn wire_room(&self, peer: PeerId) -> usize {
-        self.wire.get().map_or(0, |wire| lock(wire).room(peer))
     }
 
     /// There is no room for more to this peer. On one host that is the peer's business; what is to
@@ -361,37 +313,36 @@ impl Port {
     /// What was published for a peer of another host goes at once, whatever is under way: it is
     /// set-up, and somebody may wait for it.
     pub(crate) fn push_out(&mut self, peer: PeerId) {
-        if let Some(wire) = self.wire.get() {
-            lock(wire).push_out(peer);
+        let pushed = self.remote.wire().map(|mut wire| wire.push_out(peer));
+        if pushed.is_some() {
             self.pump_all();
         }
     }
 
     /// Everything that was posted to a peer is waited for.
     pub(crate) fn ask(&self, peer: PeerId) {
-        if let Some(wire) = self.wire.get()
-            && self.connection(peer).is_ok_and(Connection::is_carried)
+        if self.connection(peer).is_ok_and(Connection::is_carried)
+            && let Some(mut wire) = self.remote.wire()
         {
-            lock(wire).ask(peer);
+            wire.ask(peer);
         }
     }
 
     /// Before the port sleeps: what peers may wait for is said.
     // spec: WIRE-15
     pub(crate) fn settle_wire(&self) {
-        if let Some(wire) = self.wire.get()
-            && self.engine.is_none()
+        if !self.engine.is_running()
+            && let Some(mut wire) = self.remote.wire()
         {
-            lock(wire).settle();
+            wire.settle();
         }
     }
 
     /// When a sleeper must wake: links have things to do by the clock.
     pub(crate) fn wake_by(&self, deadline: Option<Instant>) -> Option<Instant> {
-        match self.wire.get() {
-            Some(wire) if self.engine.is_none() => {
-                let due = lock(wire).deadline();
-                deadline.into_iter().chain(due).min()
+        match self.remote.wire() {
+            Some(mut wire) if !self.engine.is_running() => {
+                deadline.into_iter().chain(wire.deadline()).min()
             }
             _ => deadline,
         }
@@ -399,25 +350,22 @@ impl Port {
 
     /// The engine's thread sleeps on the nets from here on.
     pub(crate) fn sleep_without_nets(&self) {
-        let Some(wire) = self.wire.get() else { return };
-        lock(wire).nets().for_each(|net| self.sleep.forget(net));
+        let Some(wire) = self.remote.wire() else { return };
+        wire.nets().for_each(|net| self.sleep.forget(net));
     }
 
     /// The connection with a peer has ended here.
     pub(crate) fn release_link(&mut self, peer: PeerId) {
-        if let Some(wire) = self.wire.get() {
-            lock(wire).release(peer);
-            self.linked -= 1;
+        let released = self.remote.wire().map(|mut wire| wire.release(peer));
+        if released.is_some() {
+            self.remote.end_use();
         }
     }
 
     /// What was posted goes out, for as long as the port lingers.
     pub(crate) fn leave_wire(&self) {
-        if let Some(wire) = self.wire.get() {
-            lock(wire).linger(self.config.linger);
+        if let Some(mut wire) = self.remote.wire() {
+            wire.linger(self.config.linger);
         }
     }
 }
-
-pub(super) const NOT_OPEN: SetupError =
-    SetupError::Invalid(std::borrow::Cow::Borrowed("the port is not open to other hosts"));

@@ -5,14 +5,13 @@
 use super::connection::{DirectEnd, Executor, MediatedEnd, Requests};
 use super::mediated::room_for;
 use super::options::{Options, Source};
-use super::posted::NOTES_PER_OPERATION;
 use crate::error::{Busy, Fault, PostError};
 use crate::link::FRAMES_MAX;
 use crate::mem::region::RemoteRegion;
 use crate::port::Port;
 use ayre_proto::alu::Atomic;
 use ayre_proto::execute::{Action, Command};
-use ayre_proto::limits::{BATCH_MAX, NOTES_UNREAD_MAX, NOTIFICATIONS_MAX, PENDING_MAX};
+use ayre_proto::limits::{BATCH_MAX, NOTES_UNREAD_MAX, PENDING_MAX};
 use ayre_proto::segment::Shape;
 use ayre_proto::units::{Claim, PeerId, Ticket};
 
@@ -182,16 +181,15 @@ impl Port {
     /// Makes sure that no operation of the batch will be busy.
     fn check_batch_room(&mut self, batch: &Batch<'_>) -> Result<(), PostError> {
         let (own, count) = (self.id, batch.entries.len());
-        let unread = self.notifications.len() + self.owed;
-        let left = self.wire_room(batch.peer);
+        let is_full = !self.notes.has_room_for(count);
+        let left = self.remote.room(batch.peer);
         let connection = self.connection_mut(batch.peer)?;
         let room = match &mut connection.executor {
             Executor::Direct(end) => room_direct(end, batch, own),
             Executor::Mediated(end) => room_mediated(end, batch, (own, left)),
         };
-        let full = unread + count * NOTES_PER_OPERATION > NOTIFICATIONS_MAX;
         match room {
-            Ok(()) if full => Err(self.busy(Busy::NotificationsFull)),
+            Ok(()) if is_full => Err(self.busy(Busy::NotificationsFull)),
             Err(PostError::Busy(reason)) => {
                 self.progress_with(batch.peer);
                 Err(self.busy(reason))

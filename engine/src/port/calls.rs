@@ -1,15 +1,13 @@
 //! The port's side of links between endpoints, of which nothing waits: an endpoint calls, looks
 //! whether it was answered, and takes the links that others have opened.
-use super::attach::{BegunLink, NOT_OPEN};
+use super::attach::BegunLink;
 use crate::error::{SetupError, Tried};
-use crate::link::callee::{Callee, Names};
+use crate::link::callee::Callee;
 use crate::link::links::Arrived;
-use crate::link::lock;
 use crate::link::opening::{Unopened, Whom};
 use crate::link::options::NetOptions;
 use crate::net::alarm::Alarm;
 use crate::port::Port;
-use ayre_proto::units::PeerId;
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -27,7 +25,7 @@ impl Port {
         let at = self.open_wire(&options, Some(own))?;
         let alarm = Alarm::new()?;
         self.sleep.watch_net(alarm.as_fd())?;
-        self.alarm = Some(alarm);
+        self.remote.wake_by_alarm(alarm);
         Ok(at)
     }
 
@@ -38,15 +36,13 @@ impl Port {
             self.settle_wire();
         }
         let at = if is_on { self.wake_by(None) } else { None };
-        if let Some(alarm) = &mut self.alarm {
-            alarm.set(at);
-        }
+        self.remote.set_alarm(at);
     }
 
     /// The same, at a time at the latest. False where there is nothing that would.
     pub(crate) fn set_alarm_by(&mut self, latest: Instant) -> bool {
         let at = self.wake_by(Some(latest));
-        self.alarm.as_mut().map(|alarm| alarm.set(at)).is_some()
+        self.remote.set_alarm(at)
     }
 
     /// Calls an endpoint of another host, at any of these addresses.
@@ -55,57 +51,29 @@ impl Port {
         callee: &Callee,
         at: &[SocketAddr],
     ) -> Result<BegunLink, SetupError> {
-        let wire = self.wire.get().ok_or(NOT_OPEN)?;
         let whom = Whom::Endpoint(Box::new(callee.clone()));
-        let index = lock(wire).ask_at_any(whom, at, self.config.setup_timeout)?;
-        self.linked += 1;
+        let patience = self.config.setup_timeout;
+        let index = self.remote.opened()?.ask_at_any(whom, at, patience)?;
+        self.remote.begin_use();
         self.pump_all();
         Ok(BegunLink { index, to: Vec::new() })
     }
 
-    /// Why the link with this peer, who is on this host, is one: for those who look.
-    pub(crate) fn note_detour(&self, peer: PeerId, why: &str) {
-        if let Some(wire) = self.wire.get() {
-            lock(wire).links().note_detour(peer, why);
-        }
-    }
-
     /// What has come of each address of a call so far.
     pub(crate) fn tried(&self, call: &BegunLink) -> Vec<Tried> {
-        self.wire.get().map_or_else(Vec::new, |wire| lock(wire).tried(call.index))
+        self.remote.wire().map_or_else(Vec::new, |wire| wire.tried(call.index))
     }
 
     /// What has become of a call, if anything has: a link, or why there is none.
     pub(crate) fn call_outcome(&self, call: &BegunLink) -> Option<Result<Arrived, Unopened>> {
-        lock(self.wire.get()?).conclude(call.index)
+        self.remote.wire()?.conclude(call.index)
     }
 
     /// The call is over.
     pub(crate) fn hang_up(&mut self, call: &BegunLink) {
-        if let Some(wire) = self.wire.get() {
-            lock(wire).links().give_up(call.index);
-            self.linked -= 1;
-        }
-    }
-
-    /// A link that is not wanted.
-    pub(crate) fn turn_away(&self, arrived: &Arrived) {
-        if let Some(wire) = self.wire.get() {
-            lock(wire).links().turn_away(arrived);
-        }
-    }
-
-    /// Only these endpoints may open links from here on, or all.
-    pub(crate) fn let_in_only(&self, known: Option<Box<dyn Names>>) {
-        if let Some(wire) = self.wire.get() {
-            lock(wire).links().let_in_only(known);
-        }
-    }
-
-    /// The connection with a peer is forgotten, and may call anew.
-    pub(crate) fn forget_link(&self, peer: PeerId) {
-        if let Some(wire) = self.wire.get() {
-            lock(wire).links().forget(peer);
+        let given_up = self.remote.wire().map(|mut wire| wire.links().give_up(call.index));
+        if given_up.is_some() {
+            self.remote.end_use();
         }
     }
 }

@@ -66,9 +66,9 @@ impl Port {
         if len == 0 {
             return Err(SetupError::invalid("a region has at least one byte"));
         }
-        let number = self.free_region()?;
+        let number = self.exposed.free_number()?;
         let region = Region::allocate(len, options, (number, self.identity))?;
-        self.register_mapping(number, region.mapping().clone());
+        self.exposed.register(number, region.mapping().clone());
         Ok(region)
     }
 
@@ -86,10 +86,10 @@ impl Port {
 
     /// The part of registering that does not depend on whose memory it is.
     pub(crate) fn register_range(&mut self, mapping: Mapping) -> Result<Region, SetupError> {
-        let number = self.free_region()?;
+        let number = self.exposed.free_number()?;
         let len = mapping.len();
         let region = Region::over(mapping, len, (number, self.identity));
-        self.register_mapping(number, region.mapping().clone());
+        self.exposed.register(number, region.mapping().clone());
         Ok(region)
     }
 
@@ -105,8 +105,7 @@ impl Port {
         for (key, holder) in keys {
             self.revoke_key(key, holder, region)?;
         }
-        self.responder().regions[region.number() as usize] = None;
-        self.regions[region.number() as usize] = 0..0;
+        self.exposed.deregister(region.number());
         Ok(())
     }
 
@@ -291,23 +290,6 @@ impl Port {
             Some(Some(mapping)) if Arc::ptr_eq(mapping, region.mapping()) => Ok(()),
             _ => Err(SetupError::invalid("the region was deregistered")),
         }
-    }
-
-    fn free_region(&self) -> Result<u16, SetupError> {
-        let responder = self.responder();
-        let free = responder.regions.iter().position(Option::is_none);
-        u16::try_from(free.unwrap_or(responder.regions.len()))
-            .map_err(|_| SetupError::exhausted("region number; a port has 65536"))
-    }
-
-    fn register_mapping(&mut self, number: u16, mapping: Arc<Mapping>) {
-        let (slot, start) = (usize::from(number), mapping.base().addr().get());
-        let needed = self.regions.len().max(slot + 1);
-        self.regions.resize(needed, 0..0);
-        self.regions[slot] = start..start + mapping.len();
-        let mut responder = self.responder();
-        responder.regions.resize(needed, None);
-        responder.regions[slot] = Some(mapping);
     }
 
     pub(crate) fn offer(

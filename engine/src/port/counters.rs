@@ -1,6 +1,5 @@
 //! What a port counts, besides its work.
 use crate::error::{Busy, Fault, PostError};
-use crate::link as wire;
 use crate::port::Port;
 
 /// Counts since the port was opened.
@@ -47,7 +46,7 @@ impl Port {
     /// What this port has counted so far.
     // spec: ERR-9
     pub fn counters(&self) -> Counters {
-        let refused = self.wire.get().map_or(0, |wire| wire::lock(wire).refused());
+        let refused = self.remote.wire().map_or(0, |wire| wire.refused());
         Counters { refused, ..self.counters }
     }
 

@@ -7,11 +7,10 @@ mod answers;
 
 use super::connection::{Connection, Executor, MediatedEnd, Requests, Sink};
 use super::local::{Buffer, Transfer};
-use super::posted::{NOTES_PER_OPERATION, Posted};
+use super::posted::Posted;
 
 use crate::depot::expected::Answers;
 use crate::error::{Busy, Fault, PostError};
-use crate::link as wire;
 use crate::mem::page::Sleeper;
 use crate::port::Port;
 use crate::sync::Ordering;
@@ -107,8 +106,8 @@ impl Port {
             self.progress_with(peer);
             return Err(self.busy(reason));
         }
-        self.owed += NOTES_PER_OPERATION;
-        self.answers_rota.hot = peer.index();
+        self.notes.reserve();
+        self.turns.expect_answer(peer);
         let end = mediated(self.connection_mut(peer)?)?;
         end.noted += 1;
         let (place, ticket) = end.pending.submit(message.report(), 1);
@@ -192,8 +191,8 @@ impl Port {
         limit: u64,
     ) -> Result<(usize, Ticket), Fault> {
         let notifies = command.note_at_target(self.id).is_some();
-        self.owed += NOTES_PER_OPERATION;
-        self.answers_rota.hot = peer.index();
+        self.notes.reserve();
+        self.turns.expect_answer(peer);
         let end = mediated(self.connection_mut(peer)?)?;
         end.noted += u64::from(notifies);
         let commands = match command.action {
@@ -234,7 +233,7 @@ impl Port {
             }
         }
         let fill = |bytes: &mut [u8]| buffer.copy_out(piece.local, bytes);
-        let Some(Some(connection)) = self.connections.get_mut(peer.index()) else { return false };
+        let Some(connection) = self.peers.at_mut(peer.index()) else { return false };
         let Ok(end) = mediated(connection) else { return false };
         match &mut end.requests {
             Requests::Lane(lane) => {
@@ -249,8 +248,8 @@ impl Port {
                 debug_assert!(pushed.is_ok(), "room was made sure of");
             }
             Requests::Wire => {
-                let wire = self.wire.get().expect("a port with links has a wire");
-                let posted = wire::lock(wire).post(peer, request, (len, fill));
+                let mut wire = self.remote.wire().expect("a port with links has a wire");
+                let posted = wire.post(peer, request, (len, fill));
                 debug_assert!(posted.is_ok(), "as above");
             }
         }
@@ -265,8 +264,7 @@ impl Port {
         match &mut end.requests {
             Requests::Lane(lane) => lane.reserve(len).is_ok(),
             Requests::Wire => {
-                let wire = self.wire.get();
-                wire.is_some_and(|wire| wire::lock(wire).has_room(peer, answered, len))
+                self.remote.wire().is_some_and(|wire| wire.has_room(peer, answered, len))
             }
         }
     }

@@ -1,10 +1,9 @@
 //! Opening and connecting all ports of a simulation in one thread, so that it takes the same course
 //! each time.
-use super::attach::{BegunLink, NOT_OPEN};
+use super::attach::BegunLink;
 use super::config::Config;
 use crate::error::SetupError;
 use crate::link::links::Arrived;
-use crate::link::lock;
 use crate::link::opening::Unopened;
 use crate::link::options::NetOptions;
 use crate::net::simulation::Simulation;
@@ -89,7 +88,7 @@ impl Mesh {
         // The opening ends in any case: it is given up when the time for set-up is over.
         let outcome = loop {
             self.pump();
-            if let Some(arrived) = self.ports[to].next_link() {
+            if let Some(arrived) = self.ports[to].remote.next_link() {
                 self.ports[to].take_link(arrived)?;
             }
             if let Some(outcome) = self.outcome(from, &begun)? {
@@ -111,7 +110,7 @@ impl Mesh {
         of: usize,
         begun: &BegunLink,
     ) -> Result<Option<Result<Arrived, Unopened>>, SetupError> {
-        let wire = self.ports[of].wire.get().ok_or(NOT_OPEN)?;
-        Ok(lock(wire).conclude(begun.index))
+        let mut wire = self.ports[of].remote.opened()?;
+        Ok(wire.conclude(begun.index))
     }
 }

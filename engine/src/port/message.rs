@@ -4,7 +4,8 @@ use super::wait::deadline;
 use crate::error::{Busy, Fault, PostError, ReceiveError};
 use crate::mem::lane::Probe;
 use crate::mem::page::Sleeper;
-use crate::port::{Port, Streak};
+use crate::port::Port;
+use crate::port::turns::Streak;
 use crate::settings::choice::Mode;
 use crate::sync::Ordering;
 use ayre_proto::lane::{Kind, Malformed, Status};
@@ -50,7 +51,7 @@ impl Port {
         head: [u64; H],
         data: &[u8],
     ) -> bool {
-        let Some(Some(connection)) = self.connections.get_mut(to.index()) else { return false };
+        let Some(connection) = self.peers.at_mut(to.index()) else { return false };
         let has_gone = connection.is_open_direct()
             && connection.messages_out.push_short((Kind::Message, tag), head, data);
         if has_gone {
@@ -136,13 +137,13 @@ impl Port {
     /// A short one of the peer where one came last, and no progress.
     #[inline(always)]
     pub(crate) fn try_recv_hot(&mut self, into: &mut [u8]) -> Probe<Message> {
-        self.try_recv_short(self.mail_rota.hot, into)
+        self.try_recv_short(self.turns.mail.hot(), into)
     }
 
     /// A short one of the peer of this number, and no progress.
     #[inline(always)]
     pub(crate) fn try_recv_short(&mut self, from: usize, into: &mut [u8]) -> Probe<Message> {
-        let Some(Some(connection)) = self.connections.get_mut(from) else { return Probe::Nothing };
+        let Some(connection) = self.peers.at_mut(from) else { return Probe::Nothing };
         match connection.messages_in.take_short(Kind::Message, into) {
             Probe::Taken((len, tag)) => {
                 let source = connection.peer;
@@ -156,7 +157,7 @@ impl Port {
 
     #[inline(always)]
     fn took_mail(&mut self) {
-        if self.mail_rota.took(self.connections.len()) == Streak::Ends {
+        if self.turns.mail.took(self.peers.count()) == Streak::Ends {
             self.progress_lanes();
         }
     }
@@ -164,7 +165,7 @@ impl Port {
     /// A poll that finds at the hot peer what takes more steps than a short message.
     #[inline(never)]
     fn try_recv_long(&mut self, into: &mut [u8]) -> Result<Option<Message>, ReceiveError> {
-        match self.receive_from(self.mail_rota.hot, into) {
+        match self.receive_from(self.turns.mail.hot(), into) {
             Ok(None) => self.try_recv_others(into),
             found => {
                 self.took_mail();
@@ -176,13 +177,13 @@ impl Port {
     /// The other half of a poll: the peer whose turn it is, and progress.
     #[inline(never)]
     fn try_recv_others(&mut self, into: &mut [u8]) -> Result<Option<Message>, ReceiveError> {
-        let turn = self.mail_rota.turn(self.connections.len());
+        let turn = self.turns.mail.turn(self.peers.count());
         // Looking twice at a line while somebody is about to write it makes him wait.
-        let again = turn == self.mail_rota.hot;
+        let again = turn == self.turns.mail.hot();
         let found = if again { Ok(None) } else { self.receive_from(turn, into) };
         match found {
             Ok(None) => self.progress_lanes(),
-            _ => self.mail_rota.hot = turn,
+            _ => self.turns.mail.expect(turn),
         }
         found
     }
@@ -198,7 +199,7 @@ impl Port {
         into: &mut [u8],
         timeout: Option<Duration>,
     ) -> Result<Message, ReceiveError> {
-        let turns = self.connections.len();
+        let turns = self.peers.count();
         self.wait_or_died(timeout, turns, |port| port.try_recv(into).transpose())
     }
 
@@ -209,7 +210,7 @@ impl Port {
         timeout: Option<Duration>,
         has_news: impl Fn(&Self) -> bool,
     ) -> Result<Message, ReceiveError> {
-        let turns = self.connections.len();
+        let turns = self.peers.count();
         self.wait_or_died(timeout, turns, |port| match port.try_recv(into) {
             Ok(None) if has_news(port) => Some(Err(ReceiveError::TimedOut)),
             found => found.transpose(),
@@ -234,9 +235,9 @@ impl Port {
         mut attempt: impl FnMut(&mut Self) -> Option<Result<T, ReceiveError>>,
     ) -> Result<T, ReceiveError> {
         let deadline = deadline(timeout);
-        let awake = self.wait_awake(deadline, |port| match port.died.is_empty() {
-            true => attempt(port),
-            false => port.attempt_all(turns, &mut attempt),
+        let awake = self.wait_awake(deadline, |port| match port.peers.has_dead() {
+            false => attempt(port),
+            true => port.attempt_all(turns, &mut attempt),
         });
         let found = awake
             .or_else(|| self.wait_asleep(deadline, |port| port.attempt_all(turns, &mut attempt)));
@@ -251,7 +252,7 @@ impl Port {
         attempt: &mut impl FnMut(&mut Self) -> Option<Result<T, ReceiveError>>,
     ) -> Option<Result<T, ReceiveError>> {
         let found = (0..turns.max(1)).find_map(|_| attempt(self));
-        found.or_else(|| self.died.pop().map(|peer| Err(ReceiveError::PeerDied(peer))))
+        found.or_else(|| self.peers.next_dead().map(|peer| Err(ReceiveError::PeerDied(peer))))
     }
 
     #[inline(always)]
@@ -260,7 +261,7 @@ impl Port {
         index: usize,
         into: &mut [u8],
     ) -> Result<Option<Message>, ReceiveError> {
-        let Some(Some(connection)) = self.connections.get_mut(index) else { return Ok(None) };
+        let Some(connection) = self.peers.at_mut(index) else { return Ok(None) };
         match connection.messages_in.peek() {
             None => Ok(None),
             Some(record) => self.receive_record(index, record, into),
@@ -276,7 +277,7 @@ impl Port {
         record: Result<Status, Malformed>,
         into: &mut [u8],
     ) -> Result<Option<Message>, ReceiveError> {
-        let Some(Some(connection)) = self.connections.get_mut(index) else { return Ok(None) };
+        let Some(connection) = self.peers.at_mut(index) else { return Ok(None) };
         let source = connection.peer;
         let skip = usize::from(connection.mode() == Mode::Mediated);
         let Ok((status, len)) = checked(record, skip) else {
@@ -289,7 +290,7 @@ impl Port {
                 return Ok(None);
             }
         }
-        let Some(Some(connection)) = self.connections.get_mut(index) else { return Ok(None) };
+        let Some(connection) = self.peers.at_mut(index) else { return Ok(None) };
         let Some(into) = into.get_mut(..len) else { return Err(ReceiveError::TooLong(len)) };
         connection.messages_in.copy(skip, into);
         connection.messages_in.consume(&status);

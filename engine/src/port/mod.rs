@@ -7,52 +7,54 @@ pub(crate) mod config;
 pub(crate) mod connection;
 pub(crate) mod counters;
 pub(crate) mod direct;
+mod engine;
+mod exposed;
 mod landing;
 pub(crate) mod local;
 pub(crate) mod lock;
 pub(crate) mod mediated;
 mod mesh;
 pub(crate) mod message;
+mod notes;
 pub(crate) mod notification;
 pub(crate) mod ops;
 pub(crate) mod options;
+pub(crate) mod peers;
 pub(crate) mod posted;
 pub(crate) mod progress;
 pub(crate) mod queue;
 mod raw;
+mod remote;
 mod report;
 pub(crate) mod setup;
+pub(crate) mod turns;
 pub(crate) mod wait;
 
 use self::config::Config;
 use self::connection::{Connection, Executor, identity};
 use self::counters::Counters;
-use self::notification::raised_at_target;
-use self::progress::EngineThread;
-use self::setup::Listener;
+use self::engine::Engine;
+use self::exposed::Exposed;
+use self::notes::Notes;
+use self::peers::Peers;
+use self::remote::Remote;
+use self::setup::Doors;
+use self::turns::Turns;
 use self::wait::Sleep;
 use crate::depot::memo::Memo;
 use crate::error::{EndReason, Fault, SetupError};
-use crate::link::{Keeper, Wire};
 use crate::log::tell;
-use crate::mem::bell::own_bell;
 use crate::mem::page::OwnPage;
-use crate::net::alarm::Alarm;
 use crate::peer::loss::Loss;
 use crate::peer::packet::PacketKind;
 use crate::settings::choice::Mode;
-use crate::sync::AtomicBool;
 use crate::sys::descriptor;
-use crate::target::{Responder, lock};
-use ayre_proto::limits::{NOTIFICATIONS_MAX, RECORD_MAX};
-use ayre_proto::notify::Packed;
+use crate::target::Responder;
+use ayre_proto::limits::RECORD_MAX;
 use ayre_proto::units::PeerId;
-use rustix::fd::{AsFd, OwnedFd};
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::marker::PhantomData;
-use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, MutexGuard};
 
 /// One process's interface to its peers.
 ///
@@ -66,118 +68,34 @@ pub struct Port {
     pub(crate) identity: u64,
     pub(crate) config: Config,
     pub(crate) page: Arc<OwnPage>,
-    /// By peer number.
-    pub(crate) connections: Vec<Option<Connection>>,
-    /// Whose messages are looked at.
-    pub(crate) mail_rota: Rota,
-    /// Whose notifications are looked at.
-    pub(crate) notes_rota: Rota,
-    /// Whose commands this thread serves.
-    pub(crate) commands_rota: Rota,
-    /// Whose answers are taken in; something is expected of the peer that was posted to last, too.
-    pub(crate) answers_rota: Rota,
-    pub(crate) notifications: VecDeque<Packed>,
-    /// By number, the addresses of the regions.
-    pub(crate) regions: Vec<Range<usize>>,
-    /// Notifications that operations under way may still raise here.
-    pub(crate) owed: usize,
-    /// A batch is being posted.
-    pub(crate) releases: bool,
-    pub(crate) responder: Arc<Mutex<Responder>>,
-    /// Whether the responder has anything to tell, so that looking takes no lock.
-    pub(crate) any_news: Arc<AtomicBool>,
-    /// On the way between a lane and a region, to whose bytes no reference may point.
-    pub(crate) staging: Box<[u8; RECORD_MAX]>,
-    /// Mediated connections that this thread serves and drains; the wire is counted as one.
-    pub(crate) mediated: usize,
-    /// What polls look at the wire for: connections and calls of endpoints; of another port, that
-    /// it is open to other hosts.
-    pub(crate) linked: usize,
-    /// Yields that are left out, as somebody computes on this processor.
-    pub(crate) yields_in_vain: u32,
-    /// Connections with other hosts, once the port is open to them; shared with other threads.
-    pub(crate) wire: Arc<OnceLock<Mutex<Wire>>>,
-    /// Pumps the wire while the program does not.
-    pub(crate) keeper: Option<Keeper>,
-    /// Wakes an endpoint that rests.
-    pub(crate) alarm: Option<Alarm>,
-    /// Whether any of these connections has something to take on its control channel.
-    pub(crate) any_mail: Arc<AtomicBool>,
-    /// Whether the wire has brought anything since this was cleared.
-    pub(crate) has_come: bool,
-    pub(crate) engine: Option<EngineThread>,
+    pub(crate) peers: Peers,
+    pub(crate) turns: Turns,
+    pub(crate) notes: Notes,
+    exposed: Exposed,
+    pub(crate) remote: Remote,
+    pub(crate) engine: Engine,
     pub(crate) sleep: Sleep,
-    pub(crate) engine_sleep: Arc<Sleep>,
-    /// What our own engine's thread rings.
-    pub(crate) own_bell: Arc<OwnedFd>,
-    /// What wakes that.
-    pub(crate) engine_bell: Arc<OwnedFd>,
-    pub(crate) listener: Option<Listener>,
-    /// Callers at the listener that have not said Hello yet.
-    pub(crate) callers: Vec<OwnedFd>,
-    /// Keeps the loopback connection's control channel open.
-    pub(crate) loopback_control: Option<OwnedFd>,
+    pub(crate) doors: Doors,
+    /// Mediated connections that this thread serves and drains; the wire is counted as one.
+    mediated: usize,
+    polls: u32,
+    /// Yields that are left out, as somebody computes on this processor.
+    yields_in_vain: u32,
+    /// The connection whose answers a blocking call takes in itself.
+    awaited: Option<usize>,
+    /// Why that connection ends, once the call has taken what was answered before.
+    awaited_ends: Option<Fault>,
+    /// A batch is being posted.
+    releases: bool,
+    /// On the way between a lane and a region, to whose bytes no reference may point.
+    staging: Box<[u8; RECORD_MAX]>,
     /// Ranks of the job, this one included; 1 outside of jobs.
     pub(crate) size: usize,
     pub(crate) barriers: u64,
-    /// Peers whose death no wait has reported yet; each number stands here once at most.
-    pub(crate) died: Vec<PeerId>,
-    /// Connections that have begun or ended, however.
-    pub(crate) peer_changes: u64,
-    pub(crate) polls: u32,
-    /// The connection whose answers a blocking call takes in itself.
-    pub(crate) awaited: Option<usize>,
-    /// Why that connection ends, once the call has taken what was answered before.
-    pub(crate) awaited_ends: Option<Fault>,
-    pub(crate) counters: Counters,
+    counters: Counters,
     /// Deposit instructions that were taken apart lately.
     pub(crate) memo: Memo,
-    pub(crate) _not_sync: PhantomData<Cell<()>>,
-}
-
-/// Whose lanes a call looks at: the connection where something came last, and each other in turn.
-/// So a poll costs the same whatever the number of peers.
-// spec: PROG-4
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Rota {
-    pub(crate) hot: usize,
-    next: usize,
-    streak: u32,
-}
-
-/// Records in a row from one peer before another one is looked at first.
-const STREAK_MAX: u32 = 64;
-
-/// Whether the hot peer stays hot. Where a streak ends, progress is due too: polls that always
-/// find something make none otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Streak {
-    Goes,
-    Ends,
-}
-
-impl Rota {
-    /// Something came from the hot one of `count`. One that never pauses does not stay hot, so that
-    /// it cannot keep others from being heard.
-    // spec: MSG-9, QUE-7
-    #[inline(always)]
-    pub(crate) fn took(&mut self, count: usize) -> Streak {
-        self.streak += 1;
-        if self.streak < STREAK_MAX {
-            return Streak::Goes;
-        }
-        self.streak = 0;
-        self.hot = if self.hot + 1 >= count { 0 } else { self.hot + 1 };
-        Streak::Ends
-    }
-
-    /// The next one in turn of `count`.
-    #[inline(always)]
-    pub(crate) fn turn(&mut self, count: usize) -> usize {
-        let turn = self.next;
-        self.next = if turn + 1 >= count { 0 } else { turn + 1 };
-        turn
-    }
+    _not_sync: PhantomData<Cell<()>>,
 }
 
 impl Port {
@@ -196,51 +114,28 @@ impl Port {
         if config.tuning.is_none() {
             config = config.tuning(crate::tuning::found()?.tuning);
         }
-        let (sleep, port_bell) = (Sleep::new()?, Arc::new(own_bell()?));
-        sleep.watch_own(port_bell.as_fd())?;
-        let (engine_sleep, engine_bell) = (Arc::new(Sleep::new()?), Arc::new(own_bell()?));
-        engine_sleep.watch_own(engine_bell.as_fd())?;
-        let any_news = Arc::new(AtomicBool::new(false));
         Ok(Self {
             id: PeerId(config.rank),
             identity: identity(),
             config,
             page: Arc::new(OwnPage::new()?),
-            connections: Vec::new(),
-            mail_rota: Rota::default(),
-            notes_rota: Rota::default(),
-            commands_rota: Rota::default(),
-            answers_rota: Rota::default(),
-            notifications: VecDeque::with_capacity(NOTIFICATIONS_MAX),
-            regions: Vec::new(),
-            owed: 0,
-            releases: false,
-            responder: Arc::new(Mutex::new(Responder::new(any_news.clone()))),
-            any_news,
-            staging: Box::new([0; RECORD_MAX]),
+            peers: Peers::default(),
+            turns: Turns::default(),
+            notes: Notes::new(),
+            exposed: Exposed::new(),
+            remote: Remote::default(),
+            engine: Engine::new()?,
+            sleep: Sleep::new()?,
+            doors: Doors::default(),
             mediated: 0,
-            linked: 0,
-            yields_in_vain: 0,
-            wire: Arc::default(),
-            keeper: None,
-            alarm: None,
-            any_mail: Arc::new(AtomicBool::new(false)),
-            has_come: false,
-            engine: None,
-            sleep,
-            engine_sleep,
-            own_bell: port_bell,
-            engine_bell,
-            listener: None,
-            callers: Vec::new(),
-            loopback_control: None,
-            size: 1,
-            barriers: 0,
-            died: Vec::new(),
-            peer_changes: 0,
             polls: 0,
+            yields_in_vain: 0,
             awaited: None,
             awaited_ends: None,
+            releases: false,
+            staging: Box::new([0; RECORD_MAX]),
+            size: 1,
+            barriers: 0,
             counters: Counters::default(),
             memo: Memo::default(),
             _not_sync: PhantomData,
@@ -259,12 +154,12 @@ impl Port {
 
     /// The peer of a number, if it is connected.
     pub fn peer(&self, number: usize) -> Option<PeerId> {
-        self.connections.get(number)?.as_ref().map(|connection| connection.peer)
+        self.peers.at(number).map(|connection| connection.peer)
     }
 
     /// All connected peers in ascending order, this port itself among them where it has a loopback.
     pub fn peers(&self) -> impl Iterator<Item = PeerId> {
-        self.connections.iter().flatten().map(|connection| connection.peer)
+        self.peers.iter().map(|connection| connection.peer)
     }
 
     /// How operations on a peer's memory are performed.
@@ -280,39 +175,28 @@ impl Port {
         self.connection(peer).is_ok_and(|connection| connection.ended.is_none())
     }
 
-    /// Who is expected to send next.
-    #[inline]
-    pub(crate) fn look_first_at(&mut self, peer: PeerId) {
-        self.mail_rota.hot = peer.index();
-    }
-
     #[inline(always)]
     pub(crate) fn connection(&self, peer: PeerId) -> Result<&Connection, Fault> {
-        self.connections.get(peer.index()).and_then(Option::as_ref).ok_or(Fault::ForeignHandle)
+        self.peers.find(peer)
     }
 
     #[inline(always)]
     pub(crate) fn connection_mut(&mut self, peer: PeerId) -> Result<&mut Connection, Fault> {
-        self.connections.get_mut(peer.index()).and_then(Option::as_mut).ok_or(Fault::ForeignHandle)
+        self.peers.find_mut(peer)
     }
 
     pub(crate) fn responder(&self) -> MutexGuard<'_, Responder> {
-        lock(&self.responder)
+        self.exposed.responder()
     }
 
     /// Ends a connection: nothing goes out any more, what is under way faults; what has already
     /// arrived can still be received.
     // spec: LIFE-11, LIFE-12, LIFE-18
     pub(crate) fn end_connection(&mut self, peer: PeerId, why: Fault) {
-        let Ok(connection) = self.connection_mut(peer) else { return };
-        if connection.ended.is_some() {
-            return;
-        }
-        connection.ended = Some(why);
+        let Some(connection) = self.peers.end(peer, why) else { return };
         let loss = connection.control().loss();
         let is_mediated = matches!(connection.executor, Executor::Mediated(_));
         self.tell_end(peer, why, loss);
-        self.peer_changes += 1;
         if is_mediated {
             self.mediated -= 1;
             // What the peer had posted before it went is still carried out.
@@ -323,18 +207,18 @@ impl Port {
             self.hear_news();
             self.abandon(peer, why);
         }
-        let Some(connection) = self.connections[peer.index()].as_ref() else { return };
+        let Ok(connection) = self.peers.find(peer) else { return };
         let has_left = connection.left;
         match connection.control().socket() {
             Some(_) => {
                 self.sleep.forget_control(&connection.link);
-                self.engine_sleep.forget_channel(&connection.link);
+                self.engine.sleep().forget_channel(&connection.link);
             }
             None => self.release_link(peer),
         }
         // Endpoints have no other way to hear that one has left.
         if !has_left || self.is_alone() || self.config.name.is_some() {
-            self.died.push(peer);
+            self.peers.report_death(peer);
         }
     }
 
@@ -364,22 +248,19 @@ impl Port {
             let _ = connection.control().send(PacketKind::Bye, [0; 7], &[]);
         }
         self.end_connection(peer, Fault::PeerDead);
-        self.died.retain(|died| *died != peer);
+        self.peers.forget_death(peer);
         self.forget(peer)
     }
 
     /// Gives back what a connection holds that has ended.
     // spec: LIFE-14
     pub(crate) fn forget(&mut self, peer: PeerId) -> Result<(), Fault> {
-        let slot = self.connections.get_mut(peer.index()).ok_or(Fault::ForeignHandle)?;
-        let connection = slot.take().ok_or(Fault::ForeignHandle)?;
+        let connection = self.peers.remove(peer).ok_or(Fault::ForeignHandle)?;
         if connection.is_carried() {
-            self.forget_link(peer);
+            self.remote.forget(peer);
         }
         if connection.mode() == Mode::Mediated {
-            // They would credit a later connection of this number.
-            self.notifications
-                .retain(|note| note.source() != peer || !raised_at_target(&note.unpack()));
+            self.notes.forget(peer);
         }
         let held: Vec<_> = self.responder().table.live(|cover| cover.holder == peer).collect();
         for (key, _) in held {
@@ -390,7 +271,7 @@ impl Port {
 
     /// Whether every other port has gone.
     fn is_alone(&self) -> bool {
-        !self.connections.iter().flatten().any(|c| c.ended.is_none() && c.peer != self.id)
+        !self.peers.living().any(|connection| connection.peer != self.id)
     }
 }
 
@@ -414,13 +295,9 @@ impl Drop for Port {
         if self.sleep.is_inherited() {
             return;
         }
-        if let Some(engine) = self.engine.take() {
-            engine.stop();
-        }
-        if let Some(keeper) = self.keeper.take() {
-            keeper.stop();
-        }
-        for connection in self.connections.iter().flatten().filter(|c| c.ended.is_none()) {
+        self.engine.stop();
+        self.remote.close();
+        for connection in self.peers.living() {
             // A peer that cannot be told sees the socket close all the same.
             let _ = connection.control().send(PacketKind::Bye, [0; 7], &[]);
         }

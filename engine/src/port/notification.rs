@@ -3,7 +3,8 @@ use super::connection::Executor;
 use crate::error::ReceiveError;
 use crate::mem::lane::Probe;
 use crate::mem::layout::Control;
-use crate::port::{Port, Streak};
+use crate::port::Port;
+use crate::port::turns::Streak;
 use crate::sync::Ordering;
 use ayre_proto::lane::Kind;
 use ayre_proto::notify::{Classes, Notification, Operation, Packed};
@@ -23,13 +24,13 @@ impl Port {
 
     #[inline(always)]
     fn poll_packed(&mut self) -> Option<Packed> {
-        if !self.notifications.is_empty() {
+        if !self.notes.is_empty() {
             return self.take_notification();
         }
-        match self.notified_by(self.notes_rota.hot) {
+        match self.notified_by(self.turns.notes.hot()) {
             None => self.poll_other_notifications(),
             found => {
-                if self.notes_rota.took(self.connections.len()) == Streak::Ends {
+                if self.turns.notes.took(self.peers.count()) == Streak::Ends {
                     self.progress_lanes();
                 }
                 found
@@ -39,7 +40,7 @@ impl Port {
 
     #[inline(never)]
     fn take_notification(&mut self) -> Option<Packed> {
-        let notification = self.notifications.pop_front()?;
+        let notification = self.notes.take()?;
         self.return_credit(&notification.unpack());
         Some(notification)
     }
@@ -47,9 +48,9 @@ impl Port {
     /// The other half of a poll: the peer whose turn it is, and progress.
     #[inline(never)]
     fn poll_other_notifications(&mut self) -> Option<Packed> {
-        let turn = self.notes_rota.turn(self.connections.len());
+        let turn = self.turns.notes.turn(self.peers.count());
         // Looking twice at a line while somebody is about to write it makes him wait.
-        let again = turn == self.notes_rota.hot;
+        let again = turn == self.turns.notes.hot();
         let found = if again { None } else { self.notified_by(turn) };
         match found {
             None => {
@@ -58,7 +59,7 @@ impl Port {
                 self.take_notification()
             }
             Some(_) => {
-                self.notes_rota.hot = turn;
+                self.turns.notes.expect(turn);
                 found
             }
         }
@@ -72,20 +73,20 @@ impl Port {
         &mut self,
         timeout: Option<Duration>,
     ) -> Result<Notification, ReceiveError> {
-        let turns = self.connections.len();
+        let turns = self.peers.count();
         self.wait_or_died(timeout, turns, |port| port.poll_notification().map(Ok))
     }
 
     #[inline(always)]
     fn notified_by(&mut self, index: usize) -> Option<Packed> {
-        let connection = self.connections.get_mut(index)?.as_mut()?;
+        let connection = self.peers.at_mut(index)?;
         let source = connection.peer;
         let Executor::Direct(end) = &mut connection.executor else { return None };
         end.landing.send_for_next();
         let read = match end.notes_in.take_words(Kind::Notification) {
             Probe::Nothing => return None,
             Probe::Taken([head, value, place]) => {
-                end.landing.follow(place, &self.regions);
+                end.landing.follow(place, self.exposed.ranges());
                 Packed::read_at_target([head, value], source)
             }
             Probe::Other => None,
@@ -98,10 +99,9 @@ impl Port {
 
     /// Whether a notification that a peer has raised here is not taken yet.
     pub(crate) fn has_notes_of(&self, peer: PeerId) -> bool {
-        let is_its = |note: &Packed| note.source() == peer && raised_at_target(&note.unpack());
         let lane = self.connection(peer).map(|connection| &connection.executor);
         let waits = matches!(lane, Ok(Executor::Direct(end)) if end.notes_in.has_come());
-        waits || self.notifications.iter().any(is_its)
+        waits || self.notes.has_of(peer)
     }
 
     /// A mediated initiator has a bounded number of notifications here that are not taken; this

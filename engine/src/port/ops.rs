@@ -6,7 +6,7 @@ use super::connection::Executor;
 use super::local::{Buffer, Carried, Incoming, Local, Outgoing, Transfer};
 use super::mediated::Order;
 use super::options::{Destination, LocalSlice, Options, Source};
-use super::posted::{NOTES_PER_OPERATION, Posted};
+use super::posted::Posted;
 use crate::error::{Busy, Fault, PostError};
 use crate::mem::map::Mapping;
 use crate::mem::region::{PeerMemory, RemoteRegion};
@@ -14,7 +14,6 @@ use crate::port::Port;
 use ayre_proto::alu::{Atomic, AtomicOp, Fetched, Width};
 use ayre_proto::execute::{Action, Command, NOWHERE, Report};
 use ayre_proto::fault::Status;
-use ayre_proto::limits::NOTIFICATIONS_MAX;
 use ayre_proto::notify::Classes;
 use ayre_proto::segment::Shape;
 use ayre_proto::units::{Claim, Extent, Key, PeerId, Ticket};
@@ -362,12 +361,12 @@ impl Port {
         memory: Option<&PeerMemory>,
         local: impl Local,
     ) -> Result<Posted, PostError> {
-        let unread = self.notifications.len() + self.owed;
+        let has_room = self.notes.has_room_for(1);
         let connection = self.connection_mut(peer)?;
         if let Some(why) = connection.ended {
             return Err(why.into());
         }
-        if unread + NOTES_PER_OPERATION > NOTIFICATIONS_MAX {
+        if !has_room {
             return Err(self.busy(Busy::NotificationsFull));
         }
         match connection.executor {
@@ -391,11 +390,11 @@ impl Port {
         }
         if classes.contains(Classes::REQUESTER) {
             let note = report.note(peer, Classes::REQUESTER, status, report.value);
-            self.notifications.push_back(note.pack());
+            self.notes.raise(note);
         }
         if classes.contains(Classes::COMPLETER) {
             let note = report.note(peer, Classes::COMPLETER, status, value);
-            self.notifications.push_back(note.pack());
+            self.notes.raise(note);
         }
     }
 }

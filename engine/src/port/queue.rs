@@ -13,7 +13,8 @@ use crate::mem::map::{Mapping, Pages, memory_file, seal_seals};
 use crate::mem::page::Sleeper;
 use crate::mem::queue::{file_len, lane, record_max};
 use crate::peer::packet::{Packet, PacketKind};
-use crate::port::{Port, Rota, Streak};
+use crate::port::Port;
+use crate::port::turns::{Rota, Streak};
 use ayre_proto::lane::{Kind, Malformed, Status};
 use ayre_proto::limits::{LANE_LINES_MAX, LANE_LINES_MIN, LINE_PAYLOAD};
 use ayre_proto::units::PeerId;
@@ -207,7 +208,7 @@ impl Port {
         queue: &mut Queue,
         into: &mut [u8],
     ) -> Result<Option<Record>, ReceiveError> {
-        let hot = queue.rota.hot;
+        let hot = queue.rota.hot();
         if let Some(record) = self.take_record(queue, hot, into)? {
             if queue.rota.took(queue.producers.len()) == Streak::Ends {
                 self.progress_lanes();
@@ -218,7 +219,7 @@ impl Port {
         if turn != hot
             && let Some(record) = self.take_record(queue, turn, into)?
         {
-            queue.rota.hot = turn;
+            queue.rota.expect(turn);
             return Ok(Some(record));
         }
         self.progress_lanes();

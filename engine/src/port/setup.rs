@@ -14,13 +14,16 @@
 //!
 //! | file | subject |
 //! |---|---|
+//! | `doors.rs` | listener and callers of a port |
 //! | `greeting.rs` | what both say |
 //! | `listener.rs` | where callers knock |
 //! | `users.rs` | whose processes connect |
+mod doors;
 mod greeting;
 mod listener;
 mod users;
 
+pub(crate) use doors::{CALLERS_MAX, Doors};
 pub(crate) use greeting::{Hello, hear_hello};
 pub(crate) use listener::{Listener, PREFIX, answers};
 
@@ -58,8 +61,6 @@ use users::check_credentials;
 
 /// Between two calls of one who was not let in, or found no room.
 pub(crate) const BETWEEN_CALLS: Duration = Duration::from_millis(1);
-/// Callers that have not said Hello yet; beyond these the oldest are turned away.
-const CALLERS_MAX: usize = 64;
 /// Steps of accepting once its time is over: a knock and a word of each who can be waiting then.
 const LATE_MAX: usize = 2 * (BACKLOG as usize + 1) + CALLERS_MAX;
 
@@ -73,7 +74,7 @@ impl Port {
     // spec: LIFE-6, LIFE-33
     pub fn listen(&mut self, path: impl AsRef<Path>) -> Result<(), SetupError> {
         self.check_process()?;
-        self.listener = Some(Listener::at_path(path.as_ref())?);
+        self.doors.open(Listener::at_path(path.as_ref())?);
         Ok(())
     }
 
@@ -87,13 +88,13 @@ impl Port {
     // spec: LIFE-9
     pub fn accept(&mut self) -> Result<PeerId, SetupError> {
         self.check_process()?;
-        if self.listener.is_none() && self.wire.get().is_none() {
+        if !self.doors.are_open() && !self.remote.is_open() {
             return Err(SetupError::invalid("accept comes after listen or open_net"));
         }
         let accepted = self.accept_next(false);
         self.accept_links(false);
         accepted.map_err(|error| match error {
-            SetupError::TimedOut(_) => self.whom_it_turned_away().unwrap_or(error),
+            SetupError::TimedOut(_) => self.remote.turned_away().unwrap_or(error),
             other => other,
         })
     }
@@ -114,7 +115,7 @@ impl Port {
         let (mut late, mut changes) = (0, None);
         while late < LATE_MAX {
             late += usize::from(clock::now() >= deadline);
-            if changes.replace(self.peer_changes) != Some(self.peer_changes) {
+            if changes.replace(self.peers.changes()) != Some(self.peers.changes()) {
                 self.accept_links(true);
             }
             match self.wait_beside(deadline, |port, until| port.next_ready(until))? {
@@ -124,7 +125,7 @@ impl Port {
                     Err(_) => self.count_malformed(),
                 },
                 Ready::Caller(index) => {
-                    let caller = self.callers.swap_remove(index);
+                    let caller = self.doors.take_caller(index);
                     match self.welcome(caller) {
                         Ok(peer) => return Ok(peer),
                         // Of welcoming, only what the system refuses us.
@@ -144,18 +145,18 @@ impl Port {
     /// Waits until a new caller knocks or a known one has said something or left, until the port
     /// has other things to do, or until `deadline`.
     fn next_ready(&self, deadline: Instant) -> Result<Option<Ready>, SetupError> {
-        if let Some(arrived) = self.next_link() {
+        if let Some(arrived) = self.remote.next_link() {
             return Ok(Some(Ready::Link(arrived)));
         }
-        let callers = self.callers.iter().map(AsFd::as_fd);
-        let listener = self.listener.iter().flat_map(Listener::sockets);
+        let callers = self.doors.callers();
+        let count = callers.len();
         let own = self.sleep.as_fd();
-        let watched: Vec<_> = callers.chain(listener).chain([own]).collect();
+        let watched: Vec<_> = callers.chain(self.doors.sockets()).chain([own]).collect();
         let mut fds: Vec<_> = watched.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
         poll_until(&mut fds, deadline)?;
         fds.pop();
         let happened = fds.iter().position(|fd| !fd.revents().is_empty());
-        Ok(happened.map(|index| match index < self.callers.len() {
+        Ok(happened.map(|index| match index < count {
             true => Ready::Caller(index),
             false => Ready::Listener,
         }))
@@ -164,13 +165,13 @@ impl Port {
     /// Somebody who knocks now, if anybody does and is of those who may.
     // spec: LIFE-7, LIFE-27
     pub(crate) fn next_caller(&mut self) -> Result<Option<OwnedFd>, SetupError> {
-        let sockets: Vec<_> = self.listener.iter().flat_map(Listener::sockets).collect();
+        let sockets: Vec<_> = self.doors.sockets().collect();
         let mut knocks: Vec<_> = sockets.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
         poll_until(&mut knocks, clock::now())?;
         let Some(knock) = knocks.iter().position(|fd| !fd.revents().is_empty()) else {
             return Ok(None);
         };
-        let Some(listener) = &mut self.listener else { return Ok(None) };
+        let Some(listener) = self.doors.listener() else { return Ok(None) };
         let (socket, short) = listener.accept(knock).map_err(SetupError::os("accept"))?;
         if let Some(errno) = short {
             turn_away(socket, SetupError::Os { call: "accept", errno });
@@ -193,16 +194,14 @@ impl Port {
         for socket in listener.sockets() {
             self.sleep.watch(socket)?;
         }
-        self.listener = Some(listener);
+        self.doors.open(listener);
         Ok(())
     }
 
     /// Lets a new caller speak.
     fn let_in(&mut self) -> Result<(), SetupError> {
-        let caller = self.next_caller()?;
-        self.callers.extend(caller);
-        if self.callers.len() > CALLERS_MAX {
-            self.callers.remove(0);
+        if let Some(caller) = self.next_caller()? {
+            self.doors.admit(caller);
         }
         Ok(())
     }
@@ -228,14 +227,14 @@ impl Port {
         self.check_process()?;
         let (mode, sizes) = (self.config.mode, self.sizes_for(self.config.mode));
         let (socket, other) = control_pair()?;
-        let (page, bell) = (PeerPage::new(self.page.file())?, Some(self.engine_bell.clone()));
+        let (page, bell) = (PeerPage::new(self.page.file())?, Some(self.engine.bell().clone()));
         let link = link(socket, page, bell, true)?;
         let (_, mapping) = sizes.make_file()?;
         let (out, _) = Direction::pair(&mapping, sizes);
         let inward = out.clone();
         let peer = self.add(Agreement::here(self.id, (mode, link), (out, inward)))?;
         // Not before: where there is a loopback already, it lives by the end that stands here.
-        self.loopback_control = Some(other);
+        self.doors.keep_loopback(other);
         Ok(peer)
     }
 
@@ -416,9 +415,8 @@ impl Port {
     }
 
     pub(crate) fn free_number(&self) -> Result<PeerId, SetupError> {
-        let is_free = |number: &usize| {
-            *number != self.id.index() && self.connections.get(*number).is_none_or(Option::is_none)
-        };
+        let is_free =
+            |number: &usize| *number != self.id.index() && self.peers.at(*number).is_none();
         let number = (0..PEERS_MAX)
             .find(is_free)
             .ok_or_else(|| SetupError::exhausted("peer number; a port has at most 1024 peers"))?;
@@ -460,18 +458,11 @@ impl Port {
     pub(crate) fn add(&mut self, agreed: Agreement) -> Result<PeerId, SetupError> {
         self.check_number(agreed.peer)?;
         self.watch(&agreed)?;
-        let index = agreed.peer.index();
-        if self.connections.len() <= index {
-            self.connections.resize_with(index + 1, || None);
-        }
         let peer = agreed.peer;
-        if self.connections[index].is_some() {
+        if self.peers.find(peer).is_ok() {
             self.end_connection(peer, Fault::PeerDead);
             self.forget(peer)?;
         }
-        // A wait that named the number now would mean the wrong peer.
-        self.died.retain(|died| *died != peer);
-        self.peer_changes += 1;
         let connection = Connection::new(agreed);
         if let Some(taken) = connection.notes_taken() {
             let Connection { link, inward, out, .. } = &connection;
@@ -481,24 +472,23 @@ impl Port {
             });
             self.mediated += 1;
         }
-        self.linked += usize::from(connection.is_carried());
+        if connection.is_carried() {
+            self.remote.begin_use();
+        }
         let how = match (connection.is_carried(), connection.mode()) {
             (true, _) => "by a link with another host",
             (_, Mode::Direct) => "in shared memory, direct",
             (_, Mode::Mediated) => "in shared memory, mediated",
         };
-        tell!(INFO, "connected with peer {index} {how}");
-        self.connections[index] = Some(connection);
+        tell!(INFO, "connected with peer {} {how}", peer.index());
+        self.peers.add(connection);
         Ok(peer)
     }
 
     /// Sleeps on all of a new connection, or on nothing of it.
     fn watch(&self, agreed: &Agreement) -> Result<(), SetupError> {
         self.sleep.watch_control(&agreed.link)?;
-        if self.engine.is_none() {
-            return Ok(());
-        }
-        let watched = self.engine_sleep.watch_channel(&agreed.link);
+        let watched = self.engine.watch(&agreed.link);
         if watched.is_err() {
             self.sleep.forget_control(&agreed.link);
         }
@@ -559,10 +549,6 @@ impl Begun {
 pub(crate) fn turn_away(caller: OwnedFd, why: SetupError) -> SetupError {
     tell!(WARN, "a caller was not let in: {why}");
     refuse(caller.as_fd(), refusal_of(&why));
-    match &why {
-        SetupError::Version { .. } => tell!(WARN, "turned away a caller: {why}"),
-        why => tell!(INFO, "turned away a caller: {why}"),
-    }
     why
 }
 

@@ -12,6 +12,7 @@
 //! for both.
 use crate::clock::{self, poll_until};
 use crate::error::{A_PEER, SetupError};
+use crate::mem::bell::{own_bell, ring_own};
 use crate::mem::fence;
 use crate::mem::page::Sleeper;
 use crate::peer::contact::Link;
@@ -51,6 +52,8 @@ const EVENTS: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Sleep {
     epoll: OwnedFd,
+    /// What other threads of this process wake the sleeper by.
+    bell: Arc<OwnedFd>,
     /// The process that has made it, which shares the epoll with its forked children.
     generation: u64,
     is_lost: AtomicBool,
@@ -81,8 +84,19 @@ impl Sleep {
         let watched = Watched { channels: BTreeMap::new(), next: FIRST_CHANNEL };
         fork::count();
         let is_lost = AtomicBool::new(false);
-        let channels = Mutex::new(watched);
-        Ok(Self { epoll, generation: fork::generation(), is_lost, channels })
+        let (channels, bell) = (Mutex::new(watched), Arc::new(own_bell()?));
+        let sleep = Self { epoll, bell, generation: fork::generation(), is_lost, channels };
+        // Each ring counts once, so nobody needs to take it.
+        sleep.add(sleep.bell.as_fd(), OWN, EventFlags::IN | EventFlags::ET)?;
+        Ok(sleep)
+    }
+
+    pub(crate) fn bell(&self) -> &Arc<OwnedFd> {
+        &self.bell
+    }
+
+    pub(crate) fn ring(&self) {
+        ring_own(self.bell.as_fd());
     }
 
     /// Whether it is the parent's: what this process did here would be done to that.
@@ -135,11 +149,6 @@ impl Sleep {
         if let Some(number) = found.map(|(number, _)| *number) {
             self.forget_number(&mut watched, number);
         }
-    }
-
-    /// A bell that only this process rings: each ring counts once, so nobody needs to take it.
-    pub(crate) fn watch_own(&self, fd: BorrowedFd<'_>) -> Result<(), SetupError> {
-        self.add(fd, OWN, EventFlags::IN | EventFlags::ET)
     }
 
     /// A net: can be read while datagrams have come that were not taken; or an alarm, from its time
@@ -315,7 +324,7 @@ impl Port {
 
     /// Whether this port's polls ask the system for what has come from other hosts.
     fn looks_at_links(&self) -> bool {
-        self.linked > 0 && self.engine.is_none()
+        self.remote.is_in_use() && !self.engine.is_running()
     }
 
     /// Lets others run. False where to yield would not do: somebody computes, and what comes from
@@ -348,7 +357,7 @@ impl Port {
     fn nap(&mut self) {
         let until = clock::now() + NAP;
         self.sleep_unless(Some(until), &mut |port: &mut Self| {
-            let mut connections = port.connections.iter().flatten();
+            let mut connections = port.peers.iter();
             connections.any(|connection| connection.messages_in.peek().is_some()).then_some(())
         });
     }
@@ -447,11 +456,11 @@ impl Port {
         self.announce_sleep(true);
         fence::heavy();
         let progressed = self.progress_all();
-        self.has_come = false;
+        self.remote.forget_arrivals();
         let found = attempt(self);
         // An attempt makes progress too: what that has brought from other hosts came after it had
         // looked, and nobody will ring for it.
-        if found.is_some() || progressed || self.has_come {
+        if found.is_some() || progressed || self.remote.has_come() {
             self.announce_sleep(false);
             return found;
         }
@@ -465,7 +474,7 @@ impl Port {
     /// The port's thread serves mediated commands too, unless an engine thread does.
     pub(crate) fn announce_sleep(&self, asleep: bool) {
         self.page.set_asleep(Sleeper::Port, asleep);
-        if self.engine.is_none() {
+        if !self.engine.is_running() {
             self.page.set_asleep(Sleeper::Engine, asleep);
         }
     }

@@ -88,7 +88,9 @@ impl<S> Streams<S> {
     #[inline(always)]
     pub(super) fn is_due(&self, out: &Outgoing) -> bool {
         self.machine.as_ref().is_some_and(|machine| {
-            machine.is_due() || !self.gone.is_empty() || self.peer_changes != out.port.peer_changes
+            machine.is_due()
+                || !self.gone.is_empty()
+                || self.peer_changes != out.port.peers.changes()
         })
     }
 
@@ -118,7 +120,7 @@ impl<S> Streams<S> {
     /// Ends what goes through peers that have died, when all that they had sent is taken.
     // spec: PIPE-15
     pub(super) fn bury(&mut self, state: &mut S, out: &mut Outgoing) -> usize {
-        let changes = out.port.peer_changes;
+        let changes = out.port.peers.changes();
         if self.peer_changes != changes {
             let mut is_all = true;
             let met = (0..).map(PeerId).zip(&self.met).filter(|(_, met)| **met);

@@ -1,6 +1,6 @@
 //! What links have of a pool, whatever they do, and ports whose pools are too small for all.
 use super::*;
-use crate::link::{NetOptions, lock};
+use crate::link::NetOptions;
 use crate::{Config, Options, PeerId, Port, PostError, RegionOptions, RemoteRegion, Rights, Spin};
 use proptest::prelude::*;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -227,7 +227,7 @@ impl Client {
 fn more_links_than_the_shared_part_feeds_all_get_on() {
     let (mut hub, at) = open(0);
     let pool = Pool::new(CLIENTS.into(), SHARED);
-    lock(hub.wire.get().expect("it is open")).links.pool = pool.clone();
+    hub.remote.wire().expect("it is open").links.pool = pool.clone();
     // Clients wait for it within their puts.
     hub.start_engine().expect("a thread");
     let mut clients = Vec::new();

@@ -5,7 +5,6 @@ use crate::error::Fault;
 use crate::mem::page::Sleeper;
 use crate::port::Port;
 use crate::port::connection::{Connection, Executor, MediatedEnd, Sink};
-use crate::port::posted::NOTES_PER_OPERATION;
 use crate::sync::Ordering;
 use ayre_proto::alu::Fetched;
 use ayre_proto::command::{RESPONSE_BYTES, Response};
@@ -21,20 +20,18 @@ impl Port {
     /// anything ended.
     #[inline(always)]
     pub(crate) fn take_answers(&mut self, index: usize, awaited: Option<&mut Awaited<'_>>) -> bool {
-        match self.connections.get(index) {
-            Some(Some(connection)) => {
-                connection.has_answers() && self.take_new_answers(index, awaited)
-            }
-            _ => false,
-        }
+        let has_answers = self.peers.at(index).is_some_and(Connection::has_answers);
+        has_answers && self.take_new_answers(index, awaited)
     }
 
     #[inline(never)]
     fn take_new_answers(&mut self, index: usize, mut awaited: Option<&mut Awaited<'_>>) -> bool {
-        let Some(Some(connection)) = self.connections.get_mut(index) else { return false };
+        let Some(connection) = self.peers.at_mut(index) else { return false };
         let peer = connection.peer;
         // Answers that found no room here may be waiting for it.
-        self.has_come |= connection.is_carried();
+        if connection.is_carried() {
+            self.remote.note_arrival();
+        }
         let ours = (&mut *self.staging, &self.memo);
         let Ok(waits) = take_responses(connection, ours, awaited.as_deref_mut()) else {
             self.count_malformed();
@@ -62,7 +59,7 @@ impl Port {
         }
         self.wait_for(None, |port| {
             // Before each round of progress, so that this peer need not wait for its turn.
-            port.answers_rota.hot = peer.index();
+            port.turns.expect_answer(peer);
             port.is_flushed(peer).then_some(())
         });
     }
@@ -72,7 +69,7 @@ impl Port {
     }
 
     fn end_operation(&mut self, peer: PeerId, place: usize, outstanding: &Outstanding) {
-        self.owed -= NOTES_PER_OPERATION;
+        self.notes.release();
         let Outstanding { report, mut status, value, .. } = *outstanding;
         let mut sink = None;
         if let Ok(end) = self.connection_mut(peer).and_then(mediated) {
@@ -85,7 +82,7 @@ impl Port {
             }
         }
         match sink {
-            Some(Sink::Replied(Some(note))) => self.notifications.push_back(note.pack()),
+            Some(Sink::Replied(Some(note))) => self.notes.raise(note),
             // The peer claims to have done it, and has not answered.
             Some(Sink::Reply(_)) if status == Status::Ok => {
                 status = Status::Fault(Fault::Malformed);

@@ -1,0 +1,178 @@
+//! The thread that serves mediated peers while the program computes.
+use super::remote::SharedWire;
+use super::wait::Sleep;
+use crate::error::SetupError;
+use crate::link;
+use crate::mem::bell::ring_own;
+use crate::mem::fence;
+use crate::mem::page::{OwnPage, Sleeper};
+use crate::peer::contact::Link;
+use crate::port::Port;
+use crate::sync::{AtomicBool, Ordering};
+use crate::sys::thread;
+use crate::target::{Responder, lock};
+use rustix::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+/// Empty rounds of the thread before it sleeps.
+const SPINS: u32 = 2000;
+const WIRED_SPINS: u32 = 8;
+
+/// A port's engine thread, once it was started.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    running: Option<Running>,
+    /// What the thread sleeps on.
+    sleep: Arc<Sleep>,
+}
+
+#[derive(Debug)]
+struct Running {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+/// What the thread works with.
+struct Shared {
+    responder: Arc<Mutex<Responder>>,
+    page: Arc<OwnPage>,
+    sleep: Arc<Sleep>,
+    port_bell: Arc<OwnedFd>,
+    any_mail: Arc<AtomicBool>,
+    wire: SharedWire,
+}
+
+impl Engine {
+    pub(super) fn new() -> Result<Self, SetupError> {
+        Ok(Self { running: None, sleep: Arc::new(Sleep::new()?) })
+    }
+
+    /// Whether a thread serves the peers; the port's own does otherwise.
+    #[inline(always)]
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    pub(super) fn sleep(&self) -> &Sleep {
+        &self.sleep
+    }
+
+    /// What wakes the thread.
+    pub(super) fn bell(&self) -> &Arc<OwnedFd> {
+        self.sleep.bell()
+    }
+
+    /// The thread, if there is one, sleeps on a peer's channel as well.
+    pub(super) fn watch(&self, link: &Arc<Link>) -> Result<(), SetupError> {
+        if self.is_running() { self.sleep.watch_channel(link) } else { Ok(()) }
+    }
+
+    fn start(&mut self, shared: Shared) -> Result<(), SetupError> {
+        debug_assert!(!self.is_running(), "one thread serves");
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = stop.clone();
+        let thread = thread::start("ayre-engine", move || shared.run(&seen)).map_err(|_| {
+            SetupError::exhausted("thread; the system starts no more (`ulimit -u`, pids.max)")
+        })?;
+        self.running = Some(Running { stop, thread });
+        Ok(())
+    }
+
+    pub(super) fn stop(&mut self) {
+        let Some(Running { stop, thread }) = self.running.take() else { return };
+        // Relaxed: the bell's system call follows; nothing else hangs on the flag.
+        stop.store(true, Ordering::Relaxed);
+        self.sleep.ring();
+        if thread.join().is_err() {
+            debug_assert!(false, "the engine's thread panicked");
+        }
+    }
+}
+
+impl Port {
+    /// Starts a thread that serves mediated peers while the program computes. It sleeps when there
+    /// is nothing to do.
+    ///
+    /// # Errors
+    /// [`SetupError::Os`] where the thread cannot be made.
+    // spec: PROG-2
+    pub fn start_engine(&mut self) -> Result<(), SetupError> {
+        self.check_process()?;
+        if self.engine.is_running() {
+            return Ok(());
+        }
+        let shared = Shared {
+            responder: self.exposed.shared().clone(),
+            page: self.page.clone(),
+            sleep: self.engine.sleep.clone(),
+            port_bell: self.sleep.bell().clone(),
+            any_mail: self.remote.any_mail().clone(),
+            wire: self.remote.shared().clone(),
+        };
+        let links = self.peers.living().map(|connection| &connection.link);
+        let watched = links.clone().try_for_each(|link| self.engine.sleep.watch_channel(link));
+        let started = watched.and_then(|()| self.engine.start(shared));
+        if started.is_err() {
+            links.for_each(|link| self.engine.sleep.forget_channel(link));
+        }
+        started?;
+        self.sleep_without_nets();
+        Ok(())
+    }
+}
+
+impl Shared {
+    fn run(self, stop: &AtomicBool) {
+        let mut idle = 0;
+        // Relaxed: see Engine::stop.
+        while !stop.load(Ordering::Relaxed) {
+            if self.serve() {
+                idle = 0;
+            } else if idle < self.spins() {
+                idle += 1;
+                std::hint::spin_loop();
+            } else {
+                self.sleep_unless_work();
+            }
+        }
+    }
+
+    /// With a wire, each round is a system call, under a lock that the port wants too.
+    fn spins(&self) -> u32 {
+        if self.wire.get().is_some() { WIRED_SPINS } else { SPINS }
+    }
+
+    fn serve(&self) -> bool {
+        let pumped = self.wire.get().is_some_and(|wire| link::lock(wire).pump_all().any());
+        let served = lock(&self.responder).serve_all() || pumped;
+        if served && self.page.is_asleep(Sleeper::Port) {
+            ring_own(self.port_bell.as_fd());
+        }
+        served
+    }
+
+    fn sleep_unless_work(&self) {
+        self.announce_sleep(true);
+        fence::heavy();
+        if !self.serve() {
+            let due = self.wire.get().and_then(|wire| {
+                let mut wire = link::lock(wire);
+                wire.settle();
+                wire.deadline()
+            });
+            // What has rung may be meant for the port, which looks for mail, too, when it is rung.
+            if self.sleep.sleep(due, &self.any_mail).rung {
+                ring_own(self.port_bell.as_fd());
+            }
+        }
+        self.announce_sleep(false);
+    }
+
+    fn announce_sleep(&self, asleep: bool) {
+        self.page.set_asleep(Sleeper::Engine, asleep);
+        if let Some(wire) = self.wire.get() {
+            link::lock(wire).announce_sleep(asleep);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Whose lanes a poll looks at.
+use ayre_proto::units::PeerId;
+
+/// Records in a row from one peer before another one is looked at first.
+const STREAK_MAX: u32 = 64;
+
+/// Whose lanes a call looks at: the connection where something came last, and each other in turn.
+/// So a poll costs the same whatever the number of peers.
+// spec: PROG-4
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rota {
+    hot: usize,
+    next: usize,
+    streak: u32,
+}
+
+/// Whether the hot peer stays hot. Where a streak ends, progress is due too: polls that always
+/// find something make none otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Streak {
+    Goes,
+    Ends,
+}
+
+impl Rota {
+    /// Where something came last.
+    #[inline(always)]
+    pub(crate) fn hot(&self) -> usize {
+        self.hot
+    }
+
+    /// Something has come, or is expected, from there.
+    #[inline(always)]
+    pub(crate) fn expect(&mut self, index: usize) {
+        self.hot = index;
+    }
+
+    /// Something came from the hot one of `count`. One that never pauses does not stay hot, so that
+    /// it cannot keep others from being heard.
+    // spec: MSG-9, QUE-7
+    #[inline(always)]
+    pub(crate) fn took(&mut self, count: usize) -> Streak {
+        debug_assert!(self.streak < STREAK_MAX, "a streak ends at its longest");
+        self.streak += 1;
+        if self.streak < STREAK_MAX {
+            return Streak::Goes;
+        }
+        self.streak = 0;
+        self.hot = if self.hot + 1 >= count { 0 } else { self.hot + 1 };
+        Streak::Ends
+    }
+
+    /// The next one in turn of `count`.
+    #[inline(always)]
+    pub(crate) fn turn(&mut self, count: usize) -> usize {
+        let turn = self.next;
+        self.next = if turn + 1 >= count { 0 } else { turn + 1 };
+        turn
+    }
+}
+
+/// A port's rotas.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    /// Whose messages are looked at.
+    pub(super) mail: Rota,
+    /// Whose notifications are looked at.
+    pub(super) notes: Rota,
+    /// Whose commands this thread serves.
+    pub(super) commands: Rota,
+    /// Whose answers are taken in.
+    pub(super) answers: Rota,
+}
+
+impl Turns {
+    /// A peer is expected to send a message next.
+    #[inline]
+    pub(crate) fn expect_message(&mut self, peer: PeerId) {
+        self.mail.expect(peer.index());
+    }
+
+    /// Something was posted to a peer, which answers.
+    pub(super) fn expect_answer(&mut self, peer: PeerId) {
+        self.answers.expect(peer.index());
+    }
+
+    /// Something was posted or answered, and makes way for more.
+    pub(super) fn expect_progress(&mut self, peer: PeerId) {
+        self.commands.expect(peer.index());
+        self.answers.expect(peer.index());
+    }
+
+    /// Anything may come next from this peer.
+    pub(super) fn expect_anything(&mut self, peer: PeerId) {
+        self.expect_progress(peer);
+        self.expect_message(peer);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    // spec: MSG-9, QUE-7
+    #[test]
+    fn a_peer_that_never_pauses_stays_first_for_one_streak() {
+        let mut rota = Rota::default();
+        rota.expect(2);
+        for _ in 1..STREAK_MAX {
+            assert_eq!((rota.took(3), rota.hot()), (Streak::Goes, 2));
+        }
+        assert_eq!((rota.took(3), rota.hot()), (Streak::Ends, 0), "it was the last number");
+        assert_eq!(rota.took(3), Streak::Goes, "a streak begins anew");
+    }
+
+    // spec: PROG-4
+    #[test]
+    fn each_number_has_its_turn_also_where_some_go() {
+        let mut rota = Rota::default();
+        let turns: Vec<_> = [3, 3, 3, 3, 3, 2].map(|count| rota.turn(count)).into();
+        assert_eq!(turns, [0, 1, 2, 0, 1, 2]);
+        assert_eq!(rota.turn(2), 0, "a number that is no more is left by its turn");
+        assert_eq!((rota.turn(0), rota.turn(0)), (1, 0));
+    }
+}

@@ -199,7 +199,7 @@ impl Responder {
     pub(crate) fn perform(
         &mut self,
         (peer, link): (PeerId, &Arc<Link>),
-        (head, data): (&[u8; COMMAND_BYTES], u64),
+        command: (&Words, u64),
         exchange: &mut impl Exchange,
     ) -> Result<bool, Malformed> {
         let Self { table, regions, inlets, served, news, .. } = self;
@@ -209,7 +209,6 @@ impl Responder {
             return Ok(false);
         }
         let mut reach = Reach { regions, inlets, news };
-        let command = (&words_of(head), data);
         let performed = served.account.perform(command, table, &mut reach, exchange)?;
         if performed {
             served.account.publish();
@@ -224,8 +223,7 @@ impl Responder {
     pub(crate) fn place(
         &mut self,
         (peer, link): (PeerId, &Arc<Link>),
-        head: &[u8; COMMAND_BYTES],
-        data: &[u8],
+        command: (&Words, &[u8]),
     ) -> bool {
         let Self { table, regions, inlets, served, news, .. } = self;
         let Some(Some(Served { link: own, account, .. })) = served.get(peer.index()) else {
@@ -233,7 +231,6 @@ impl Responder {
         };
         let taken = &account.taken;
         let mut resources = PeerReach { reach: &mut Reach { regions, inlets, news }, taken };
-        let command = (&words_of(head), data);
         Arc::ptr_eq(own, link) && account.target.place(command, table, &mut resources)
     }
 
@@ -388,11 +385,6 @@ impl Account {
         let Self { target, taken, .. } = self;
         target.perform(command, table, &mut PeerReach { reach, taken }, exchange)
     }
-}
-
-fn words_of(head: &[u8; COMMAND_BYTES]) -> Words {
-    let (words, _) = head.as_chunks();
-    std::array::from_fn(|index| u64::from_le_bytes(words[index]))
 }
 
 fn memory<'a>(regions: &'a [Option<Arc<Mapping>>], extent: &Extent) -> &'a Arc<Mapping> {

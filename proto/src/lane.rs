@@ -117,6 +117,13 @@ pub const fn lines_for(len: usize) -> u32 {
     if len <= LINE_PAYLOAD { 1 } else { len.div_ceil(LINE_PAYLOAD) as u32 }
 }
 
+/// Bytes of the longest record of a remote queue whose lane has so many lines: half of it, so that
+/// one is enqueued while another one is taken.
+#[inline(always)]
+pub const fn longest_of_queue(lines: u32) -> usize {
+    lines as usize * LINE_PAYLOAD / 2
+}
+
 /// Positions from one line of a lane to the next one, modulo the lane: about five eighths of the
 /// lane, so that few lines in a row lie at equal distances; the ring is closed by way of all
 /// lines, because the two numbers have no common divisor.

@@ -1,51 +1,29 @@
-//! What stands for a peer of another host: the far side of a connection's lanes.
-//!
-//! A connection over the wire is a mediated one whose lanes lie in this process's own memory. Where
-//! a peer of the same host would read and write them, a carrier does:
-//!
-//! ```text
-//!   port A --> message lane --> carrier ==== records ==== carrier --> message lane --> port B
-//!                     <-- cursor                                <-- cursor
-//!          --> command ------------------------------------------> responder of port B
-//!          <-- response lane <------------------------------------
-//! ```
-//!
-//! A line goes back to the port that wrote it only when the port at the other end has given back
-//! the line that it went to. So the two lanes are one, and everything that bounds a lane holds over
-//! the wire: what comes finds room, and nobody's unread messages stand in the way of anything.
-//! Commands take no lane: bytes go from where they are into a frame, and from the frame that has
-//! come to where they belong. What holds them up is the frames' own credit.
-mod tell;
-
-use self::tell::{Heard, Told};
-use super::counts::is_after;
-use super::early::Run;
-use super::frames::Frames;
-use super::pack::{Full, Pack};
-use super::queues::{Feed, Sink};
+//! Between the lanes of a port and the frames of a link, in memory: what `proto::node::carrier`
+//! decides is carried out here.
+use crate::error::SetupError;
 use crate::mem::lane::{LaneReceiver, LaneSender};
 use crate::mem::layout::{Control, Direction};
+use crate::mem::map::{Mapping, Pages, memory_file, seal_seals};
+use crate::mem::queue;
 use crate::mem::ring::{RingMemory, RingSource, RingTarget};
 use crate::mem::word::Word;
 use crate::peer::contact::Link;
 use crate::peer::mail::Mail;
+use crate::peer::packet::{Packet, PacketKind};
+use crate::sync::Ordering;
 use crate::target::{Responder, lock};
-use ayre_proto::command::{COMMAND_BYTES, Head, RESPONSE_BYTES};
-use ayre_proto::lane::{Kind, Malformed};
-use ayre_proto::limits::RECORD_MAX;
-use ayre_proto::link::frame::{Channel, HEAD_BYTES, Packer, Payload, Record, RecordKind};
+use ayre_proto::command::Words;
+use ayre_proto::lane::{Kind, Malformed, Status};
+use ayre_proto::link::frame::{Full, Payload, Record};
 use ayre_proto::node::ask::Ask;
+use ayre_proto::node::carrier::frames::{Frames, Memory};
+use ayre_proto::node::carrier::lanes::{Inward, Lanes, NoRoom, Offer, OfferKind, Outward};
+use ayre_proto::node::carrier::pack::Pack;
+use ayre_proto::node::carrier::{self, Perform, Taken};
 use ayre_proto::node::target::Exchange;
 use ayre_proto::units::PeerId;
+use rustix::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex};
-
-/// What became of a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
-    Taken,
-    /// A command of another channel comes first, or what it causes has no room.
-    NotYet,
-}
 
 /// Who performs the commands that come on a connection.
 #[derive(Clone, Debug)]
@@ -56,59 +34,35 @@ pub(crate) struct Performer {
     pub(crate) responder: Arc<Mutex<Responder>>,
 }
 
-/// The data of a command that has come.
-#[derive(Clone, Copy, Debug)]
-enum Data<'a> {
-    Here(&'a [u8]),
-    /// So many bytes, which were put in place before the command's turn.
-    InPlace(u64),
-}
-
-/// Data out of a record that has come, answers into a frame that will go.
-struct OverFrames<'a, P> {
-    data: Data<'a>,
-    frames: &'a mut P,
-    answers: &'a mut u64,
-}
-
-impl<P: Pack> Exchange for OverFrames<'_, P> {
-    fn deposit(&mut self, len: usize, write: impl FnOnce(&[u8])) {
-        if let Data::Here(data) = self.data {
-            write(&data[..len]);
-        }
+impl Perform for Performer {
+    #[inline]
+    fn perform(
+        &mut self,
+        command: (&Words, u64),
+        exchange: &mut impl Exchange,
+    ) -> Result<bool, Malformed> {
+        lock(&self.responder).perform((self.peer, &self.link), command, exchange)
     }
 
-    fn bring(&mut self, into: &mut [u8]) {
-        if let Data::Here(data) = self.data {
-            into.copy_from_slice(&data[..into.len()]);
-        }
-    }
-
-    fn longest(&self) -> usize {
-        RECORD_MAX.min(self.frames.longest())
-    }
-
-    fn has_room(&mut self, len: usize) -> bool {
-        self.frames.has_room(Channel::Response, len)
-    }
-
-    fn answer(&mut self, head: Head, len: usize, fill: impl FnOnce(&mut [u8])) {
-        let record = (RecordKind::Response, 0);
-        let packed = self.frames.pack(Channel::Response, record, RESPONSE_BYTES + len, |bytes| {
-            let (first, data) = bytes.split_at_mut(RESPONSE_BYTES);
-            lay(first, &head);
-            fill(data);
-        });
-        debug_assert!(packed.is_ok(), "has_room() came first");
-        *self.answers += 1;
+    fn place(&mut self, command: (&Words, &[u8])) -> bool {
+        lock(&self.responder).place((self.peer, &self.link), command)
     }
 }
 
 /// The far side of one connection's lanes.
 #[derive(Debug)]
 pub(crate) struct Carrier {
-    mail: Mail,
+    machine: carrier::Carrier,
+    lanes: FarSide,
     performer: Performer,
+}
+
+/// The lanes themselves, with the words and the mail beside them.
+#[derive(Debug)]
+struct FarSide {
+    mail: Mail,
+    /// What the port offers its peer next.
+    offer: Option<Packet>,
     /// What the port publishes.
     messages: LaneReceiver,
     ring: Option<RingSource>,
@@ -122,20 +76,9 @@ pub(crate) struct Carrier {
     done_there: Word,
     noted_there: Word,
     barrier_there: Word,
-    /// Commands and responses that were passed on, and that have come, in all.
-    commands_out: u64,
-    commands_in: u32,
-    responses_out: u64,
-    responses_in: u32,
-    barrier_told: u64,
-    /// Puts that were posted last.
-    run: Option<Run>,
-    told: Told,
-    heard: Heard,
-    feeds: Vec<Feed>,
-    sinks: Vec<Sink>,
-    /// The port waits for what it has posted.
-    asks: bool,
+    /// Of queues of the peer's, in which the port enqueues, and of its own.
+    feeds: Vec<LaneReceiver>,
+    sinks: Vec<LaneSender>,
 }
 
 impl Carrier {
@@ -145,9 +88,9 @@ impl Carrier {
         mail: Mail,
         performer: Performer,
     ) -> Self {
-        Self {
+        let lanes = FarSide {
             mail,
-            performer,
+            offer: None,
             messages: out.messages().receiver(),
             ring: out.ring().map(RingMemory::source),
             done: inward.control(Control::Done),
@@ -159,22 +102,14 @@ impl Carrier {
             done_there: out.control(Control::Done),
             noted_there: out.control(Control::Noted),
             barrier_there: inward.control(Control::Barrier),
-            commands_out: 0,
-            commands_in: 0,
-            responses_out: 0,
-            responses_in: 0,
-            barrier_told: 0,
-            run: None,
-            told: Told::default(),
-            heard: Heard::default(),
             feeds: Vec::new(),
             sinks: Vec::new(),
-            asks: false,
-        }
+        };
+        Self { machine: carrier::Carrier::new(), lanes, performer }
     }
 
     pub(crate) fn mail(&self) -> &Mail {
-        &self.mail
+        &self.lanes.mail
     }
 
     /// What comes is performed as this peer's.
@@ -187,228 +122,250 @@ impl Carrier {
         Arc::ptr_eq(&self.performer.link, link)
     }
 
-    /// The port leaves: what it has done is told before.
-    pub(crate) fn leave(&mut self) {
-        self.tell_now();
+    /// What it decides by, for what needs no lanes.
+    pub(crate) fn machine(&mut self) -> &mut carrier::Carrier {
+        &mut self.machine
     }
 
-    /// Whether there is something that the other side has not been told.
-    pub(crate) fn has_news(&self) -> bool {
-        self.told.since.is_some()
+    /// Commands of ours that have been executed, as far as the other side has told.
+    pub(crate) fn executed_there(&self) -> u64 {
+        self.machine.executed_there()
     }
 
-    /// What the other side has not been told is told with what is sent next.
-    pub(crate) fn tell_now(&mut self) {
-        self.heard.asks = true;
-    }
-
-    /// The port waits for everything that it has posted.
-    pub(crate) fn ask(&mut self) {
-        self.asks = true;
+    /// When there is something to tell though nothing else happens.
+    pub(crate) fn deadline(&self) -> Option<u64> {
+        self.machine.deadline()
     }
 
     /// Whether everything that the port has published was passed on, when it was gathered last.
     pub(crate) fn is_drained(&self) -> bool {
-        let is_told = self.told.since.is_none();
-        is_told && self.messages.peek().is_none() && self.feeds.iter().all(Feed::is_drained)
+        self.machine.is_drained(&self.lanes)
     }
 
     /// Passes on what the port has published, as far as there is room.
-    // spec: WIRE-1
     pub(crate) fn gather(&mut self, frames: &mut impl Pack) {
-        self.gather_cursors(frames);
-        if self.gather_posted(frames).is_ok() {
-            self.gather_barrier(frames);
-        }
-        self.gather_counts(frames);
+        self.machine.gather(&mut self.lanes, frames);
     }
 
     /// A command of the port's own, with so many bytes of data, which `fill` writes.
-    // spec: WIRE-1
-    pub(crate) fn post(
+    pub(crate) fn post<M: Memory>(
         &mut self,
         request: &impl Ask,
-        (data, fill): (usize, impl FnOnce(&mut [u8])),
-        frames: &mut Frames,
+        data: (usize, impl FnOnce(&mut [u8])),
+        frames: &mut Frames<M>,
     ) -> Result<(), Full> {
-        let (channel, len) = (channel_of(request.is_answered()), COMMAND_BYTES + data);
-        if !frames.fits(channel, len) {
-            return Err(Full);
-        }
-        let after = Run::join(&mut self.run, request.command(), self.commands_out);
-        self.commands_out += 1;
-        let head = (RecordKind::Command, self.commands_out as u32);
-        frames.append(channel, head, len, |bytes| {
-            let (first, data) = bytes.split_at_mut(COMMAND_BYTES);
-            lay(first, &request.words());
-            fill(data);
-        });
-        frames.add_command(channel, after);
-        Ok(())
+        self.machine.post(request, data, frames)
     }
 
-    fn gather_posted(&mut self, frames: &mut impl Pack) -> Result<(), Full> {
-        while let Some(packet) = self.mail.collect() {
-            if let Err(full) = self.say(&packet, frames) {
-                self.mail.put_back(packet);
-                return Err(full);
-            }
-        }
-        // Each has its share, whatever becomes of the others.
-        let messages = self.pass_messages(frames);
-        let feeds = self.feeds.iter_mut().map(|feed| feed.pass(frames));
-        feeds.fold(messages, Result::and)
-    }
-
-    /// What a message may name in the ring goes before it.
-    // spec: WIRE-14
-    fn pass_messages(&mut self, frames: &mut impl Pack) -> Result<(), Full> {
-        let Self { messages: lane, ring, .. } = self;
-        while let Some(status) = lane.peek() {
-            let status = status.expect("our own port writes records");
-            ring.as_mut().map_or(Ok(()), |ring| pass_ring(ring, frames))?;
-            let (head, len) = ((RecordKind::Message, status.tag), status.len as usize);
-            frames.pack(Channel::Posted, head, len, |bytes| lane.copy(0, bytes))?;
-            lane.pass(&status);
-        }
-        Ok(())
-    }
-
-    /// Takes a record that has come. A message finds room, for its sender knows what was given
-    /// back.
-    // spec: WIRE-2, WIRE-3
+    /// Takes a record that has come, possibly one that [`Carrier::place`] has left.
     pub(crate) fn take(
         &mut self,
-        record: &Record<'_>,
+        (record, is_placed): (&Record<'_>, bool),
         frames: &mut impl Pack,
     ) -> Result<Taken, Malformed> {
-        match record.kind {
-            RecordKind::Command => {
-                let data = record.bytes.get(COMMAND_BYTES..).ok_or(Malformed)?;
-                return self.take_command(record, Data::Here(data), frames);
-            }
-            RecordKind::Message => {
-                let head = (Kind::GatedMessage, record.tag);
-                publish(&mut self.to_messages, head, record.bytes)?;
-            }
-            RecordKind::Response => {
-                let head = (Kind::Response, 0);
-                if publish(&mut self.to_responses, head, record.bytes).is_err() {
-                    // The port takes its answers in when it makes progress.
-                    return Ok(Taken::NotYet);
-                }
-                self.responses_in = self.responses_in.wrapping_add(1);
-                self.count_early();
-            }
-            RecordKind::Queue | RecordKind::QueuePart => {
-                let sink = self.sinks.get_mut(record.tag as usize).ok_or(Malformed)?;
-                sink.take(record.bytes, record.kind == RecordKind::Queue)?;
-            }
-            RecordKind::Ring => self.to_ring.as_mut().ok_or(Malformed)?.place(record.bytes)?,
-            RecordKind::Control => self.hear(record)?,
-            RecordKind::Filler => {}
+        let Self { machine, lanes, performer } = self;
+        match is_placed {
+            true => machine.take_placed(record, lanes, performer, frames),
+            false => machine.take(record, lanes, performer, frames),
         }
-        Ok(Taken::Taken)
     }
 
-    /// Commands of the two channels come in the order in which they were posted.
-    // spec: WIRE-2
-    fn take_command(
-        &mut self,
-        record: &Record<'_>,
-        data: Data<'_>,
-        frames: &mut impl Pack,
-    ) -> Result<Taken, Malformed> {
-        let next = self.commands_in.wrapping_add(1);
-        if record.tag != next {
-            return if is_after(record.tag, next) { Ok(Taken::NotYet) } else { Err(Malformed) };
-        }
-        let head = record.bytes.first_chunk().ok_or(Malformed)?;
-        let len = match data {
-            Data::Here(data) => data.len() as u64,
-            Data::InPlace(len) => len,
-        };
-        let Performer { peer, link, responder } = &self.performer;
-        let mut exchange = OverFrames { data, frames, answers: &mut self.responses_out };
-        if !lock(responder).perform((*peer, link), (head, len), &mut exchange)? {
-            return Ok(Taken::NotYet);
-        }
-        self.commands_in = next;
-        Ok(Taken::Taken)
-    }
-
-    /// Puts the data of a frame's puts in place before their turn. Returns what is left to be taken
-    /// in its turn: the records, with the length of each put's data in place of it. None where one
-    /// of the commands is no put, or a fault: all are taken with their data in their turn.
-    // spec: WIRE-13
+    /// Puts the data of a frame's puts in place before their turn: what is left of the frame.
     pub(crate) fn place(&mut self, payload: &Payload<'_>) -> Option<Vec<u8>> {
-        let Performer { peer, link, responder } = &self.performer;
-        let mut responder = lock(responder);
-        let mut left = Vec::new();
-        for record in payload.records() {
-            if record.kind != RecordKind::Command {
-                append(&mut left, &record, record.bytes, &[]);
-                continue;
-            }
-            let (head, data) = record.bytes.split_first_chunk::<COMMAND_BYTES>()?;
-            if !responder.place((*peer, link), head, data) {
-                return None;
-            }
-            append(&mut left, &record, head, &(data.len() as u64).to_le_bytes());
+        self.machine.place(payload, &mut self.performer)
+    }
+}
+
+impl FarSide {
+    fn source(&self, lane: Outward) -> &LaneReceiver {
+        match lane {
+            Outward::Messages => &self.messages,
+            Outward::Queue(number) => &self.feeds[number],
         }
-        Some(left)
     }
 
-    /// Takes a record that [`Carrier::place`] has left.
-    // spec: WIRE-13
-    pub(crate) fn take_placed(
-        &mut self,
-        record: &Record<'_>,
-        frames: &mut impl Pack,
-    ) -> Result<Taken, Malformed> {
-        if record.kind != RecordKind::Command {
-            return self.take(record, frames);
+    fn source_mut(&mut self, lane: Outward) -> &mut LaneReceiver {
+        match lane {
+            Outward::Messages => &mut self.messages,
+            Outward::Queue(number) => &mut self.feeds[number],
         }
-        let len = record.bytes.last_chunk().expect("the length that stands for the data");
-        self.take_command(record, Data::InPlace(u64::from_le_bytes(*len)), frames)
     }
 }
 
-/// A command that has a response in any case goes apart from those that have none.
-pub(super) const fn channel_of(answered: bool) -> Channel {
-    if answered { Channel::NonPosted } else { Channel::Posted }
-}
-
-/// Appends a record to a payload, with other bytes.
-fn append(payload: &mut Vec<u8>, record: &Record<'_>, first: &[u8], rest: &[u8]) {
-    let (at, len) = (payload.len(), first.len() + rest.len());
-    payload.resize(at + HEAD_BYTES + len.next_multiple_of(8), 0);
-    let mut packer = Packer::new(&mut payload[at..]);
-    let place = packer.reserve((record.kind, record.tag), [], len);
-    let place = place.expect("room was made for it");
-    place[..first.len()].copy_from_slice(first);
-    place[first.len()..].copy_from_slice(rest);
-}
-
-/// What has been written to the ring and not passed on, in records as long as there is room for.
-fn pass_ring(ring: &mut RingSource, frames: &mut impl Pack) -> Result<(), Full> {
-    while let left @ 1.. = ring.left() {
-        let len = left.min(frames.share(Channel::Posted));
-        frames.pack(Channel::Posted, (RecordKind::Ring, 0), len, |bytes| ring.pass(bytes))?;
+impl Lanes for FarSide {
+    #[inline]
+    fn head(&self, lane: Outward) -> Option<Result<Status, Malformed>> {
+        self.source(lane).peek()
     }
-    Ok(())
-}
 
-/// Writes words to bytes.
-fn lay(bytes: &mut [u8], words: &[u64]) {
-    for (place, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
-        *place = word.to_le_bytes();
+    #[inline]
+    fn copy(&self, lane: Outward, into: &mut [u8]) {
+        self.source(lane).copy(0, into);
+    }
+
+    #[inline]
+    fn pass(&mut self, lane: Outward, status: &Status) {
+        self.source_mut(lane).pass(status);
+    }
+
+    #[inline]
+    fn give_back(&mut self, lane: Outward, consumed: u32) -> Result<(), Malformed> {
+        self.source_mut(lane).give_back(consumed)
+    }
+
+    #[inline]
+    fn publish(&mut self, lane: Inward, head: (Kind, u32), bytes: &[u8]) -> Result<(), NoRoom> {
+        let lane = match lane {
+            Inward::Messages => &mut self.to_messages,
+            Inward::Responses => &mut self.to_responses,
+            Inward::Queue(number) => &mut self.sinks[number],
+        };
+        lane.push(head, [], bytes).map_err(|_| NoRoom)
+    }
+
+    #[inline]
+    fn given_back(&self, lane: Inward) -> u32 {
+        let lane = match lane {
+            Inward::Messages => &self.to_messages,
+            Inward::Responses => &self.to_responses,
+            Inward::Queue(number) => &self.sinks[number],
+        };
+        lane.given_back()
+    }
+
+    #[inline]
+    fn ring_lines(&self) -> u32 {
+        self.to_ring.as_ref().map_or(0, RingTarget::lines)
+    }
+
+    #[inline]
+    fn ring_left(&self) -> usize {
+        self.ring.as_ref().map_or(0, RingSource::left)
+    }
+
+    fn pass_ring(&mut self, into: &mut [u8]) {
+        if let Some(ring) = &mut self.ring {
+            ring.pass(into);
+        }
+    }
+
+    fn give_back_ring(&mut self, lines: u32) -> Result<(), Malformed> {
+        self.ring.as_mut().ok_or(Malformed)?.give_back(lines)
+    }
+
+    fn place_ring(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
+        self.to_ring.as_mut().ok_or(Malformed)?.place(bytes)
+    }
+
+    #[inline]
+    fn ring_given_back(&self) -> u32 {
+        self.to_ring.as_ref().map_or(0, RingTarget::given_back)
+    }
+
+    #[inline]
+    fn done(&self) -> u64 {
+        // DONE-A1: their responses were passed on (DONE-R1).
+        self.done.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn noted(&self) -> u64 {
+        // NOTE-A1: as an initiator of the same host reads it.
+        self.noted.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn barrier(&self) -> u64 {
+        // BAR-A1: everything that the port did before (BAR-R1).
+        self.barrier.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn set_done(&mut self, done: u64) {
+        // DONE-R1: the answers of all commands counted are in the lane.
+        self.done_there.store(done, Ordering::Release);
+    }
+
+    #[inline]
+    fn set_noted(&mut self, noted: u64) {
+        // NOTE-R1: the peer's responder knows already.
+        self.noted_there.store(noted, Ordering::Release);
+    }
+
+    fn set_barrier(&mut self, reached: u64) {
+        // BAR-R1: what the peer did before has been published to the port.
+        self.barrier_there.store(reached, Ordering::Release);
+    }
+
+    #[inline]
+    fn offer(&mut self) -> Option<Offer> {
+        loop {
+            if self.offer.is_none() {
+                self.offer = self.mail.collect();
+            }
+            let Packet { kind, words, .. } = self.offer.as_ref()?;
+            match offered(*kind) {
+                Some(kind) => return Some(Offer { kind, words: *words }),
+                // Said by closing the link.
+                None => self.offer = None,
+            }
+        }
+    }
+
+    fn pass_offer(&mut self) {
+        self.offer = None;
+    }
+
+    fn join_queue(&mut self, number: usize) -> bool {
+        debug_assert_eq!(number, self.sinks.len(), "queues are numbered one by one");
+        let Some(packet) = &self.offer else { return false };
+        let lines = packet.words[1] as u32;
+        let Some(file) = packet.fds.first() else { return false };
+        let mapped = Mapping::foreign(file.as_fd(), queue::file_len(lines), true);
+        let Ok(mapping) = mapped else { return false };
+        self.sinks.push(queue::lane(&Arc::new(mapping), lines).sender());
+        true
+    }
+
+    fn deliver(&mut self, offer: Offer) {
+        let kind = packet_of(offer.kind);
+        self.mail.deliver(Packet { kind, words: offer.words, fds: Vec::new() });
+    }
+
+    fn make_queue(&mut self, number: usize, offer: Offer) -> bool {
+        debug_assert_eq!(number, self.feeds.len(), "queues are numbered one by one");
+        let lines = offer.words[1] as u32;
+        let Ok((file, mapping)) = queue_file(lines) else { return false };
+        self.feeds.push(queue::lane(&mapping, lines).receiver());
+        let kind = packet_of(offer.kind);
+        self.mail.deliver(Packet { kind, words: offer.words, fds: vec![file] });
+        true
     }
 }
 
-/// Publishes a record to the port.
-fn publish(lane: &mut LaneSender, head: (Kind, u32), bytes: &[u8]) -> Result<(), Malformed> {
-    lane.push(head, [], bytes).map_err(|_| Malformed)
+const fn offered(kind: PacketKind) -> Option<OfferKind> {
+    match kind {
+        PacketKind::OfferRegion => Some(OfferKind::Region),
+        PacketKind::OfferQueue => Some(OfferKind::Queue),
+        PacketKind::OfferInlet => Some(OfferKind::Inlet),
+        _ => None,
+    }
+}
+
+const fn packet_of(kind: OfferKind) -> PacketKind {
+    match kind {
+        OfferKind::Region => PacketKind::OfferRegion,
+        OfferKind::Queue => PacketKind::OfferQueue,
+        OfferKind::Inlet => PacketKind::OfferInlet,
+    }
+}
+
+fn queue_file(lines: u32) -> Result<(OwnedFd, Arc<Mapping>), SetupError> {
+    let len = queue::file_len(lines);
+    let file = memory_file(len, Pages::Ordinary)?;
+    seal_seals(file.as_fd())?;
+    let mapping = Arc::new(Mapping::own(file.as_fd(), len)?);
+    Ok((file, mapping))
 }
 
 #[cfg(all(test, not(loom)))]

@@ -3,10 +3,9 @@ mod lengths;
 
 pub(crate) use self::lengths::{DATAGRAM_LEAST, sealing};
 use super::assembly::Assembly;
-use super::carrier::{Carrier, Taken, channel_of};
+use super::carrier::Carrier;
 use super::doubt::Doubt;
-use super::frames::{Frames, Kept};
-use super::pack::{Full, Pack};
+use super::frames::{Frames, frames, with_header};
 use super::pool::{Pool, Share};
 use super::seal::{Keys, PREFIX_BYTES, TAG_BYTES};
 use super::ways::{Seen, Ways};
@@ -18,13 +17,16 @@ use crate::sync::AtomicU64;
 use ayre_proto::lane::Malformed;
 use ayre_proto::link::end::{End, EndEffects, Heard, Part};
 use ayre_proto::link::frame::{
-    Channel, Digest, Flags, HEAD_BYTES, HEADER_BYTES, Header, Payload, RecordKind, Records,
+    Channel, Digest, Flags, Full, HEAD_BYTES, HEADER_BYTES, Header, Payload, RecordKind, Records,
 };
 use ayre_proto::link::life::State;
 use ayre_proto::link::looks::Looks;
 use ayre_proto::link::pieces::PIECE_HEAD_BYTES;
 use ayre_proto::link::receive::Arrival;
 use ayre_proto::node::ask::Ask;
+use ayre_proto::node::carrier::frames::Kept;
+use ayre_proto::node::carrier::pack::Pack;
+use ayre_proto::node::carrier::{Taken, channel_of};
 use ayre_proto::units::PeerId;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -66,6 +68,8 @@ pub(crate) struct LinkEnd {
 struct Line {
     ways: Ways,
     frames: Frames,
+    /// Bytes of the longest record that goes whole, for those who cut what they post.
+    whole: Arc<AtomicU64>,
     keys: Option<Keys>,
     /// What sealed frames are told to, if they are written down.
     taps: Option<Taps>,
@@ -87,9 +91,10 @@ impl LinkEnd {
         for channel in Channel::ALL {
             machine.give(channel, share.least(), 0);
         }
-        let frames = Frames::new((frame_max - HEADER_BYTES) & !7);
-        let line =
-            Line { ways: Ways::new(ways), frames, keys, taps: None, doubt: Doubt::default() };
+        let frames = frames((frame_max - HEADER_BYTES) & !7);
+        let whole = Arc::new(AtomicU64::new(frames.whole() as u64));
+        let (ways, doubt) = (Ways::new(ways), Doubt::default());
+        let line = Line { ways, frames, whole, keys, taps: None, doubt };
         Self {
             peer,
             name: None,
@@ -147,7 +152,7 @@ impl LinkEnd {
 
     /// Bytes of the longest one that goes whole, as that changes.
     pub(crate) fn record_whole(&self) -> Arc<AtomicU64> {
-        self.line.frames.whole_shared().clone()
+        self.line.whole.clone()
     }
 
     /// Whether a command of `len` bytes finds room.
@@ -192,7 +197,8 @@ impl LinkEnd {
     /// Leaves once everything that the port has published has arrived.
     pub(crate) fn leave(&mut self) {
         self.leaves = true;
-        self.carrier.leave();
+        // What it has done is told before.
+        self.carrier.machine().tell_now();
         self.deadline = 0;
     }
 
@@ -294,9 +300,9 @@ impl LinkEnd {
     /// Says what the other side has not been told, though there would be time.
     // spec: WIRE-15
     pub(crate) fn settle(&mut self, now: u64, outboxes: &mut [Outbox]) {
-        let has_news = self.carrier.has_news();
+        let has_news = self.carrier.machine().has_news();
         if has_news {
-            self.carrier.tell_now();
+            self.carrier.machine().tell_now();
             self.gather(now, outboxes);
         }
         let mut fx = Sending { line: &mut self.line, outboxes };
@@ -504,11 +510,7 @@ impl LinkEnd {
         let mut loading = Loading { machine, line, outboxes, now, executed, tried: 0 };
         let mut taken = 0;
         for record in records {
-            let became = match is_placed {
-                true => carrier.take_placed(&record, &mut loading)?,
-                false => carrier.take(&record, &mut loading)?,
-            };
-            if became == Taken::NotYet {
+            if carrier.take((&record, is_placed), &mut loading)? == Taken::NotYet {
                 break;
             }
             taken += HEAD_BYTES + record.bytes.len().next_multiple_of(8);
@@ -668,9 +670,9 @@ impl Line {
         };
         if keys.is_none()
             && let Some(frame) = &mut frame
-            && let Some(shared) = frame.with_header(&bytes)
+            && let Some(shared) = with_header(frame, &bytes)
         {
-            return outbox.push_shared(way.to, shared, frame.len());
+            return outbox.push_shared(way.to, shared, frame.frame_len());
         }
         let payload = frame.as_ref().map_or(&[][..], |frame| frame.payload());
         push((header, &bytes), payload, (keys, taps), (way, outbox));

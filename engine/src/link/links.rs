@@ -10,7 +10,6 @@ use super::entrance::Entrance;
 use super::handshake::Protection;
 use super::link_end::LinkEnd;
 use super::opening::{self, Asked, Refused, Request};
-use super::pack::Full;
 use super::pool::Pool;
 use super::seal::sealed_for;
 use super::{Pumped, WireCounters};
@@ -30,7 +29,7 @@ use crate::tuning::Rings;
 use ayre_proto::lane::Malformed;
 use ayre_proto::link::door::{Door, Place};
 use ayre_proto::link::end::Drive;
-use ayre_proto::link::frame::{Header, Kind};
+use ayre_proto::link::frame::{Full, Header, Kind};
 use ayre_proto::link::life::{State, Why};
 use ayre_proto::link::looks::Looks;
 use ayre_proto::link::open::Opening;
@@ -340,7 +339,7 @@ impl Links {
     /// The port waits for everything that it has posted to this peer.
     pub(super) fn ask(&mut self, peer: PeerId) {
         if let Some(link) = self.open_mut(peer) {
-            link.carrier.ask();
+            link.carrier.machine().ask();
             self.hot = self.index_of(peer);
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   port, responder          lanes, as on one host, in this process's own memory
-//!   carrier                  lanes <-> records                       spec/89
+//!   carrier                  lanes <-> records: proto::node::carrier spec/89
 //!   link_end                 records <-> frames: proto::link         spec/85, 86, 91
 //!   seal                     frames <-> sealed datagrams             spec/88
 //!   net                      datagrams: UDP, Ethernet, simulated;
@@ -14,10 +14,8 @@
 mod assembly;
 pub(crate) mod callee;
 mod carrier;
-mod counts;
 mod doubt;
 pub(crate) mod drive;
-mod early;
 mod entrance;
 mod frames;
 #[cfg(all(any(test, fuzzing), not(loom)))]
@@ -30,10 +28,8 @@ pub(crate) mod links;
 mod look;
 pub(crate) mod opening;
 pub(crate) mod options;
-mod pack;
 mod pcap;
 mod pool;
-mod queues;
 pub(crate) mod report;
 mod seal;
 mod tried;
@@ -41,7 +37,6 @@ mod ways;
 pub(crate) mod window;
 
 pub(crate) use self::callee::Callee;
-pub(crate) use self::frames::FRAMES_MAX;
 pub(crate) use self::handshake::JobKey;
 use self::handshake::Protection;
 pub(crate) use self::identity::{Fingerprint, StaticKey};
@@ -53,7 +48,6 @@ pub use self::look::{WireReports, wire_reports};
 pub(crate) use self::opening::Unopened;
 use self::opening::{Request, Whom};
 pub use self::options::NetOptions;
-use self::pack::Full;
 pub use self::report::{
     AgainReport, BuffersReport, CreditReport, LinkChannel, LinkLoad, LinkReport, LinkState,
     NetReport, PathReport, PathState, WireReport,
@@ -67,7 +61,7 @@ use crate::net::glances::Glances;
 use crate::net::interfaces;
 use crate::net::routes::{self, Place, Way};
 use crate::peer::agreement::Agreement;
-use ayre_proto::link::frame::PATHS_MAX;
+use ayre_proto::link::frame::{Full, PATHS_MAX};
 use ayre_proto::link::open::Opening;
 use ayre_proto::link::receive::UNSAID_MAX;
 use ayre_proto::node::ask::Ask;

@@ -69,11 +69,6 @@ impl Mail {
         self.boxes().to_wire.pop_front()
     }
 
-    /// Puts back what could not be said yet.
-    pub(crate) fn put_back(&self, packet: Packet) {
-        self.boxes().to_wire.push_front(packet);
-    }
-
     /// Hands the port what its peer says. What comes beyond all measure is dropped, as the port
     /// itself does with what nobody accepts.
     pub(crate) fn deliver(&self, packet: Packet) {

@@ -6,12 +6,12 @@ use super::connection::{DirectEnd, Executor, MediatedEnd, Requests};
 use super::mediated::room_for;
 use super::options::{Options, Source};
 use crate::error::{Busy, Fault, PostError};
-use crate::link::FRAMES_MAX;
 use crate::mem::region::RemoteRegion;
 use crate::port::Port;
 use ayre_proto::alu::Atomic;
 use ayre_proto::execute::{Action, Command};
 use ayre_proto::limits::{BATCH_MAX, NOTES_UNREAD_MAX, PENDING_MAX};
+use ayre_proto::node::carrier::frames::FRAMES_MAX;
 use ayre_proto::segment::Shape;
 use ayre_proto::units::{Claim, PeerId, Ticket};
 

@@ -7,6 +7,8 @@
 //! | module | machine |
 //! |---|---|
 //! | [`ask`] | a command as the way to its target sees it |
+//! | [`carrier`] | the far side of a connection's lanes, where frames of a link lead to the peer |
 //! | [`target`] | one peer's commands as their target serves them: order, credit, answers |
 pub mod ask;
+pub mod carrier;
 pub mod target;

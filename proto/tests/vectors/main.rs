@@ -4,6 +4,7 @@
 //! `vectors/` hold the outcome; `cargo xtask vectors` writes them. Here each line of each file is
 //! replayed from its text alone, and the files are held against the scripts.
 mod alu;
+mod carrier;
 mod combine;
 mod command;
 mod deposit;
@@ -16,12 +17,20 @@ mod matching;
 mod names;
 mod notification;
 mod opening;
+#[path = "../common/paper.rs"]
+mod paper;
 mod paths;
 mod pending;
+#[path = "../common/plain_memory.rs"]
+mod plain_memory;
+#[path = "../common/port.rs"]
+mod port;
 mod receiver;
 mod script;
 mod segment;
 mod sender;
+#[path = "../common/served.rs"]
+mod served;
 mod status;
 mod stream;
 mod touch;
@@ -157,6 +166,12 @@ const ALL: &[Vectors] = &[
         header: stream::HEADER,
         machine: stream::machine,
         script: stream::script,
+    },
+    Vectors {
+        name: "carrier",
+        header: carrier::HEADER,
+        machine: carrier::machine,
+        script: carrier::script,
     },
     Vectors { name: "lock", header: lock::HEADER, machine: lock::machine, script: lock::script },
 ];

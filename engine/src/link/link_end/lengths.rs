@@ -1,10 +1,11 @@
 //! How long the datagrams of a link may be, and what comes in pieces.
-use super::LinkEnd;
+use super::{Line, LinkEnd};
 use crate::link::assembly::Whole;
 use crate::link::seal::{PREFIX_BYTES, TAG_BYTES};
 use crate::log::tell;
 use crate::net::crc::crc32c;
 use crate::net::routes::Way;
+use crate::sync::Ordering;
 use ayre_proto::lane::Malformed;
 use ayre_proto::link::frame::Header;
 
@@ -72,7 +73,10 @@ impl LinkEnd {
             let bytes = bytes + sealing(self.is_sealed());
             tell!(INFO, "datagrams to {to} have at most {bytes} bytes from here on");
         }
-        self.line.frames.set_limit(frame_max);
+        let Line { frames, whole, .. } = &mut self.line;
+        frames.set_limit(frame_max);
+        // Relaxed: whoever goes by what was there before posts what goes in pieces.
+        whole.store(frames.whole() as u64, Ordering::Relaxed);
     }
 
     /// A piece has come: the frame, if it is whole with it.

@@ -1,13 +1,12 @@
 //! What takes records into frames.
-use ayre_proto::link::frame::{Channel, RecordKind};
-
-/// A frame has no room for a record, nor may another one be begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Full;
+use crate::link::frame::{Channel, Full, RecordKind};
 
 /// Where records go.
-pub(crate) trait Pack {
+pub trait Pack {
     /// Appends a record of `len` bytes, which `fill` writes, to a frame of the channel.
+    ///
+    /// # Errors
+    /// [`Full`] where the frame has no room for it, nor may another one be begun.
     fn pack(
         &mut self,
         channel: Channel,

@@ -1,0 +1,298 @@
+//! A port in plain memory: the lanes, rings and words of one connection, as its program and its
+//! carrier see them.
+#![allow(dead_code, reason = "each test takes what it needs")]
+use ayre_proto::lane::{Kind, Malformed, Receiver, Sender, Status, lines_for};
+use ayre_proto::limits::LINE;
+use ayre_proto::node::carrier::lanes::{Inward, Lanes, NoRoom, Offer, Outward};
+use std::collections::VecDeque;
+
+/// A record of a lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) kind: Kind,
+    pub(crate) tag: u32,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// A lane: both ends, and what lies between them.
+#[derive(Debug)]
+pub(crate) struct PlainLane {
+    writer: Sender,
+    reader: Receiver,
+    /// What the writer has been told.
+    cursor: u32,
+    entries: VecDeque<Entry>,
+}
+
+impl PlainLane {
+    pub(crate) fn new(lines: u32) -> Self {
+        let (writer, reader) = (Sender::new(lines), Receiver::new(lines));
+        Self { writer, reader, cursor: 0, entries: VecDeque::new() }
+    }
+
+    /// Writes a record, whole or not at all. Whether it was written.
+    pub(crate) fn push(&mut self, kind: Kind, tag: u32, bytes: &[u8]) -> bool {
+        self.writer.on_cursor(self.cursor).expect("the reader gives back what it has read");
+        let lines = lines_for(bytes.len());
+        if self.writer.free() < lines {
+            return false;
+        }
+        (0..lines).for_each(|_| _ = self.writer.take());
+        self.entries.push_back(Entry { kind, tag, bytes: bytes.to_vec() });
+        true
+    }
+
+    /// Takes the record at the head, and gives its lines back some time.
+    pub(crate) fn take(&mut self) -> Option<Entry> {
+        let entry = self.entries.pop_front()?;
+        self.reader.consume(lines_for(entry.bytes.len()));
+        if let Some(consumed) = self.reader.cursor_due() {
+            self.cursor = consumed;
+        }
+        Some(entry)
+    }
+
+    /// Its reader is to have given back so many lines in all.
+    pub(crate) const fn say_given_back(&mut self, cursor: u32) {
+        self.cursor = cursor;
+    }
+
+    fn head(&self) -> Option<Status> {
+        let Entry { kind, tag, bytes } = self.entries.front()?;
+        Some(Status { sequence: 0, kind: *kind, len: bytes.len() as u32, tag: *tag })
+    }
+
+    fn pass(&mut self) {
+        let entry = self.entries.pop_front().expect("a record is passed on once it is there");
+        self.reader.consume(lines_for(entry.bytes.len()));
+    }
+
+    fn give_back(&mut self, consumed: u32) -> Result<(), Malformed> {
+        self.reader.give_back(consumed)?;
+        self.cursor = consumed;
+        Ok(())
+    }
+}
+
+/// A ring of each direction: its bytes from the beginning of time.
+#[derive(Debug, Default)]
+pub(crate) struct PlainRing {
+    pub(crate) bytes: Vec<u8>,
+    passed: usize,
+    /// Bytes that were taken.
+    pub(crate) taken: usize,
+}
+
+/// One connection of a port.
+#[derive(Debug)]
+pub(crate) struct PlainPort {
+    pub(crate) messages: PlainLane,
+    pub(crate) came: PlainLane,
+    pub(crate) answers: PlainLane,
+    pub(crate) feeds: Vec<PlainLane>,
+    pub(crate) sinks: Vec<PlainLane>,
+    ring_lines: u32,
+    pub(crate) ring: PlainRing,
+    pub(crate) ring_come: PlainRing,
+    /// Commands of the peer that were executed here, and notifications that were taken.
+    pub(crate) done: u64,
+    pub(crate) noted: u64,
+    pub(crate) barrier: u64,
+    /// The same of ours at the peer.
+    pub(crate) done_there: u64,
+    pub(crate) noted_there: u64,
+    pub(crate) barrier_there: u64,
+    pub(crate) offers: VecDeque<Offer>,
+    pub(crate) offered: Vec<Offer>,
+    /// Whether there is memory for queues.
+    pub(crate) has_memory: bool,
+}
+
+impl PlainPort {
+    /// With lanes of so many lines: for messages, for answers, and of rings.
+    pub(crate) fn new([messages, answers, ring_lines]: [u32; 3]) -> Self {
+        Self {
+            messages: PlainLane::new(messages),
+            came: PlainLane::new(messages),
+            answers: PlainLane::new(answers),
+            feeds: Vec::new(),
+            sinks: Vec::new(),
+            ring_lines,
+            ring: PlainRing::default(),
+            ring_come: PlainRing::default(),
+            done: 0,
+            noted: 0,
+            barrier: 0,
+            done_there: 0,
+            noted_there: 0,
+            barrier_there: 0,
+            offers: VecDeque::new(),
+            offered: Vec::new(),
+            has_memory: true,
+        }
+    }
+
+    /// Writes to the ring, where there is room: whether there was.
+    pub(crate) fn write_ring(&mut self, bytes: &[u8]) -> bool {
+        let end = self.ring.bytes.len() + bytes.len();
+        let fits = end - self.ring.taken <= self.ring_lines as usize * LINE;
+        if fits {
+            self.ring.bytes.extend_from_slice(bytes);
+        }
+        fits
+    }
+
+    fn source(&self, lane: Outward) -> &PlainLane {
+        match lane {
+            Outward::Messages => &self.messages,
+            Outward::Queue(number) => &self.feeds[number],
+        }
+    }
+
+    fn source_mut(&mut self, lane: Outward) -> &mut PlainLane {
+        match lane {
+            Outward::Messages => &mut self.messages,
+            Outward::Queue(number) => &mut self.feeds[number],
+        }
+    }
+
+    fn target(&mut self, lane: Inward) -> &mut PlainLane {
+        match lane {
+            Inward::Messages => &mut self.came,
+            Inward::Responses => &mut self.answers,
+            Inward::Queue(number) => &mut self.sinks[number],
+        }
+    }
+}
+
+fn lines_of(offer: &Offer) -> u32 {
+    offer.words[1] as u32
+}
+
+impl Lanes for PlainPort {
+    fn head(&self, lane: Outward) -> Option<Result<Status, Malformed>> {
+        self.source(lane).head().map(Ok)
+    }
+
+    fn copy(&self, lane: Outward, into: &mut [u8]) {
+        into.copy_from_slice(&self.source(lane).entries[0].bytes);
+    }
+
+    fn pass(&mut self, lane: Outward, _: &Status) {
+        self.source_mut(lane).pass();
+    }
+
+    fn give_back(&mut self, lane: Outward, consumed: u32) -> Result<(), Malformed> {
+        self.source_mut(lane).give_back(consumed)
+    }
+
+    fn publish(
+        &mut self,
+        lane: Inward,
+        (kind, tag): (Kind, u32),
+        bytes: &[u8],
+    ) -> Result<(), NoRoom> {
+        if self.target(lane).push(kind, tag, bytes) { Ok(()) } else { Err(NoRoom) }
+    }
+
+    fn given_back(&self, lane: Inward) -> u32 {
+        match lane {
+            Inward::Messages => self.came.cursor,
+            Inward::Responses => self.answers.cursor,
+            Inward::Queue(number) => self.sinks[number].cursor,
+        }
+    }
+
+    fn ring_lines(&self) -> u32 {
+        self.ring_lines
+    }
+
+    fn ring_left(&self) -> usize {
+        let len = self.ring_lines as usize * LINE;
+        let before_end = len.checked_rem(len).map_or(0, |_| len - self.ring.passed % len);
+        (self.ring.bytes.len() - self.ring.passed).min(before_end)
+    }
+
+    fn pass_ring(&mut self, into: &mut [u8]) {
+        let PlainRing { bytes, passed, .. } = &mut self.ring;
+        into.copy_from_slice(&bytes[*passed..][..into.len()]);
+        *passed += into.len();
+    }
+
+    fn give_back_ring(&mut self, lines: u32) -> Result<(), Malformed> {
+        let more = lines.wrapping_sub((self.ring.taken / LINE) as u32) as usize * LINE;
+        if more > self.ring.passed - self.ring.taken {
+            return Err(Malformed);
+        }
+        self.ring.taken += more;
+        Ok(())
+    }
+
+    fn place_ring(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
+        let PlainRing { bytes: come, taken, .. } = &mut self.ring_come;
+        if come.len() + bytes.len() - *taken > self.ring_lines as usize * LINE {
+            return Err(Malformed);
+        }
+        come.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn ring_given_back(&self) -> u32 {
+        (self.ring_come.taken / LINE) as u32
+    }
+
+    fn done(&self) -> u64 {
+        self.done
+    }
+
+    fn noted(&self) -> u64 {
+        self.noted
+    }
+
+    fn barrier(&self) -> u64 {
+        self.barrier
+    }
+
+    fn set_done(&mut self, done: u64) {
+        assert!(done >= self.done_there, "what was executed stays executed");
+        self.done_there = done;
+    }
+
+    fn set_noted(&mut self, noted: u64) {
+        self.noted_there = noted;
+    }
+
+    fn set_barrier(&mut self, reached: u64) {
+        self.barrier_there = reached;
+    }
+
+    fn offer(&mut self) -> Option<Offer> {
+        self.offers.front().copied()
+    }
+
+    fn pass_offer(&mut self) {
+        self.offers.pop_front();
+    }
+
+    fn join_queue(&mut self, number: usize) -> bool {
+        assert_eq!(number, self.sinks.len(), "queues are numbered one by one");
+        if self.has_memory {
+            let lines = lines_of(self.offers.front().expect("a queue is offered"));
+            self.sinks.push(PlainLane::new(lines));
+        }
+        self.has_memory
+    }
+
+    fn deliver(&mut self, offer: Offer) {
+        self.offered.push(offer);
+    }
+
+    fn make_queue(&mut self, number: usize, offer: Offer) -> bool {
+        assert_eq!(number, self.feeds.len(), "queues are numbered one by one");
+        if self.has_memory {
+            self.feeds.push(PlainLane::new(lines_of(&offer)));
+            self.offered.push(offer);
+        }
+        self.has_memory
+    }
+}

@@ -12,6 +12,8 @@ use rustix::process::{
 };
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{Read, pipe};
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
 const NAME: u64 = 1;
@@ -92,14 +94,19 @@ pub(crate) fn threads() -> Vec<(String, String)> {
 
 /// Has a child that lives on, with all descriptors, until the test hangs up.
 fn beget_heir(line: &Line) {
+    let (mut heard, said) = pipe().unwrap();
     // SAFETY: the child calls the system only: it makes no other thread's lock its business.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     if child == 0 {
+        // SAFETY: the byte is there, and the descriptor is open.
+        unsafe { libc::write(said.as_raw_fd(), [1_u8].as_ptr().cast(), 1) };
         while line.try_hear().is_some() {}
         // SAFETY: it ends the child at once.
         unsafe { libc::_exit(0) };
     }
+    // Until the child has run it has all that its parent has.
+    heard.read_exact(&mut [0]).unwrap();
 }
 
 // spec: LIFE-10, LIFE-11

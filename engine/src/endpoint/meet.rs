@@ -444,17 +444,17 @@ impl Endpoint {
             self.port.remote.note_detour(peer, &why.to_string());
         }
         let Ok(connection) = self.port.connection(peer) else { return };
-        let is_carried = connection.is_carried();
-        let ring_out = connection.out.ring().map(|ring| match is_carried {
+        let is_far = connection.is_driven_here();
+        let ring_out = connection.out.ring().map(|ring| match is_far {
             true => ring.sender_of_all(),
             false => ring.sender(Share::of(Rings::of_process())),
         });
         let is_long = ring_out.as_ref().is_some_and(|ring| ring.longest() >= LONG_MAX_HERE);
         let takes_all = is_long && connection.messages_out.lines() >= LINES_MIN;
-        if !takes_all && !is_carried {
+        if !takes_all && !is_far {
             return self.too_short(remote, peer);
         }
-        let is_neighbour = !is_carried && !crowd::is_here(self.remotes[remote].address().name());
+        let is_neighbour = !is_far && !crowd::is_here(self.remotes[remote].address().name());
         let ends = Ends {
             ring_out,
             ring_in: connection.inward.ring().map(|ring| ring.receiver()),

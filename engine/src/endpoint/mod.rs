@@ -357,7 +357,7 @@ impl Endpoint {
 
     fn is_linked(&self, index: usize) -> bool {
         let connection = self.port.peers.at(index);
-        connection.is_some_and(Connection::is_carried)
+        connection.is_some_and(Connection::is_driven_here)
     }
 
     #[inline(never)]

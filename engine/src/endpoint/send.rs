@@ -8,7 +8,6 @@ use super::replies::cost;
 use super::streams::Stream;
 use super::{Endpoint, RemoteId};
 use crate::error::{Fault, PostError};
-use crate::mem::page::Sleeper;
 use crate::mem::span::Spans;
 use crate::port::connection::Executor;
 use ayre_proto::envelope::{AHEAD_MIN, ENVELOPE_WORDS, Envelope, LONG_MAX_HERE, Record};
@@ -138,7 +137,7 @@ impl Endpoint {
         peer: PeerId,
         bytes: &Spans,
     ) -> Result<Option<u64>, PostError> {
-        let is_linked = self.port.connection(peer)?.is_carried();
+        let is_linked = self.port.connection(peer)?.is_driven_here();
         if bytes.len() > self.remotes[to].ahead().longest(is_linked) {
             return Ok(None);
         }
@@ -227,10 +226,7 @@ impl Endpoint {
             self.port.make_room(peer);
             return Err(self.no_room(peer));
         }
-        connection.link.kick(Sleeper::Port);
-        if connection.is_carried() {
-            self.port.nudge(peer);
-        }
+        connection.published();
         Ok(())
     }
 

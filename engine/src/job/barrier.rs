@@ -1,7 +1,6 @@
 //! Barriers of a job.
 use crate::error::Fault;
 use crate::mem::layout::Control;
-use crate::mem::page::Sleeper;
 use crate::port::Port;
 use crate::sync::Ordering;
 use ayre_proto::units::PeerId;
@@ -52,10 +51,7 @@ impl Port {
         for connection in self.peers.iter().filter(|c| tell(c.peer)) {
             // BAR-R1: everything that this rank did before.
             connection.out.control(Control::Barrier).store(count, Ordering::Release);
-            connection.link.kick(Sleeper::Port);
-            if connection.is_carried() {
-                self.nudge(connection.peer);
-            }
+            connection.published();
         }
     }
 

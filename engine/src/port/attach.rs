@@ -1,6 +1,7 @@
 //! The port's side of the wire: opening it, links with peers, sleeping on it, and its part in the
 //! port's progress.
 use super::connection::Connection;
+use super::device::Device;
 use crate::clock;
 use crate::error::{Fault, SetupError};
 use crate::link::Wire;
@@ -199,9 +200,7 @@ impl Port {
         if let Some(why) = connection.ended {
             return Err(why);
         }
-        let is_carried = connection.is_carried();
-        let asked = self.remote.wire().filter(|_| is_carried).map(|mut wire| wire.resync(peer));
-        if asked.is_some() {
+        if connection.device.resync() {
             let resynced = self.wait_for(None, |port| {
                 let ended = port.connection(peer).map_or(Some(Fault::ForeignHandle), |c| c.ended);
                 ended.map(Err).or_else(|| port.remote.has_resynced(peer).then_some(Ok(())))
@@ -291,40 +290,28 @@ impl Port {
         self.turns.expect_anything(peer);
     }
 
-    /// Something was published for a peer of another host.
-    #[cold]
-    pub(crate) fn nudge(&self, peer: PeerId) {
-        if !self.engine.is_running()
-            && let Some(mut wire) = self.remote.wire()
-        {
-            wire.nudge(peer);
-        }
-    }
-
-    /// There is no room for more to this peer. On one host that is the peer's business; what is to
-    /// go over the wire leaves when this port makes progress, so that whoever tries again gets on.
+    /// There is no room for more to this peer. Where a device is driven here, whoever tries again
+    /// after this gets on; else that is the peer's business.
     #[cold]
     pub(crate) fn make_room(&mut self, peer: PeerId) {
-        if self.connection(peer).is_ok_and(Connection::is_carried) {
+        if self.connection(peer).is_ok_and(Connection::is_driven_here) {
             self.progress_with(peer);
         }
     }
 
-    /// What was published for a peer of another host goes at once, whatever is under way: it is
-    /// set-up, and somebody may wait for it.
+    /// See [`Device::push_out`].
     pub(crate) fn push_out(&mut self, peer: PeerId) {
-        let pushed = self.remote.wire().map(|mut wire| wire.push_out(peer));
-        if pushed.is_some() {
+        let Ok(connection) = self.connection(peer) else { return };
+        connection.device.push_out();
+        if connection.is_driven_here() {
             self.pump_all();
         }
     }
 
-    /// Everything that was posted to a peer is waited for.
-    pub(crate) fn ask(&self, peer: PeerId) {
-        if self.connection(peer).is_ok_and(Connection::is_carried)
-            && let Some(mut wire) = self.remote.wire()
-        {
-            wire.ask(peer);
+    /// See [`Device::hasten`].
+    pub(crate) fn hasten(&self, peer: PeerId) {
+        if let Ok(connection) = self.connection(peer) {
+            connection.device.hasten();
         }
     }
 
@@ -352,14 +339,6 @@ impl Port {
     pub(crate) fn sleep_without_nets(&self) {
         let Some(wire) = self.remote.wire() else { return };
         wire.nets().for_each(|net| self.sleep.forget(net));
-    }
-
-    /// The connection with a peer has ended here.
-    pub(crate) fn release_link(&mut self, peer: PeerId) {
-        let released = self.remote.wire().map(|mut wire| wire.release(peer));
-        if released.is_some() {
-            self.remote.end_use();
-        }
     }
 
     /// What was posted goes out, for as long as the port lingers.

@@ -322,9 +322,7 @@ impl Port {
         }
         let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
         let sent = connection.control().send(kind, words, &fds);
-        if connection.is_carried() {
-            self.push_out(peer);
-        }
+        self.push_out(peer);
         sent.map_err(|error| error.of(name_of(peer)))
     }
 

@@ -1,4 +1,5 @@
 //! One end of a connection: the lanes, the peer's page, and what is under way.
+use super::device::{AnyDevice, Device};
 use super::landing::Landing;
 use crate::depot::expected::Expected;
 use crate::error::Fault;
@@ -7,6 +8,7 @@ use crate::mem::inject::Process;
 use crate::mem::lane::{LaneReceiver, LaneSender};
 use crate::mem::layout::{Control, Direction};
 use crate::mem::map::Mapping;
+use crate::mem::page::Sleeper;
 use crate::mem::word::Word;
 use crate::peer::agreement::{Agreement, Cut};
 use crate::peer::contact::Link;
@@ -82,8 +84,7 @@ pub(crate) struct Connection {
     /// Tells this connection's handles from those of any other, earlier ones of the peer included.
     pub(crate) identity: u64,
     pub(crate) peer: PeerId,
-    /// Whether the peer is on another host.
-    is_carried: bool,
+    pub(crate) device: AnyDevice,
     pub(crate) link: Arc<Link>,
     pub(crate) messages_out: LaneSender,
     pub(crate) messages_in: LaneReceiver,
@@ -127,9 +128,8 @@ impl Connection {
         }
     }
 
-    pub(crate) fn new(agreed: Agreement) -> Self {
+    pub(crate) fn new(agreed: Agreement, device: AnyDevice) -> Self {
         let Agreement { peer, mode, link, out, inward, cut } = agreed;
-        let is_carried = link.control.socket().is_none();
         let executor = match mode {
             Mode::Direct => Executor::Direct(DirectEnd {
                 notes_out: out.requests().sender(),
@@ -138,9 +138,9 @@ impl Connection {
             }),
             Mode::Mediated => Executor::Mediated(Box::new(MediatedEnd {
                 cut,
-                requests: match is_carried {
-                    false => Requests::Lane(out.requests().sender()),
-                    true => Requests::Wire,
+                requests: match &device {
+                    AnyDevice::Here(_) => Requests::Lane(out.requests().sender()),
+                    AnyDevice::Away(_) => Requests::Wire,
                 },
                 responses: inward.responses().receiver(),
                 pending: Pending::new(),
@@ -154,7 +154,7 @@ impl Connection {
         Self {
             identity: identity(),
             peer,
-            is_carried,
+            device,
             messages_out: out.messages().sender(),
             messages_in: inward.messages().receiver(),
             executor,
@@ -209,9 +209,17 @@ impl Connection {
         &self.link.control
     }
 
-    /// Whether the peer is on another host.
-    pub(crate) fn is_carried(&self) -> bool {
-        self.is_carried
+    /// A message or a record was published for the peer.
+    #[inline(always)]
+    pub(crate) fn published(&self) {
+        self.link.kick(Sleeper::Port);
+        self.device.publish();
+    }
+
+    /// See [`Device::is_driven_here`].
+    #[inline(always)]
+    pub(crate) fn is_driven_here(&self) -> bool {
+        self.device.is_driven_here()
     }
 
     /// Whether the peer, on a direct connection, is inside an operation with a key of `slot`.

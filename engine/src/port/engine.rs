@@ -23,6 +23,8 @@ const WIRED_SPINS: u32 = 8;
 #[derive(Debug)]
 pub(crate) struct Engine {
     running: Option<Running>,
+    /// The same for those who do not have the port.
+    runs: Arc<AtomicBool>,
     /// What the thread sleeps on.
     sleep: Arc<Sleep>,
 }
@@ -45,13 +47,17 @@ struct Shared {
 
 impl Engine {
     pub(super) fn new() -> Result<Self, SetupError> {
-        Ok(Self { running: None, sleep: Arc::new(Sleep::new()?) })
+        Ok(Self { running: None, runs: Arc::default(), sleep: Arc::new(Sleep::new()?) })
     }
 
     /// Whether a thread serves the peers; the port's own does otherwise.
     #[inline(always)]
     pub(crate) fn is_running(&self) -> bool {
         self.running.is_some()
+    }
+
+    pub(super) fn runs(&self) -> &Arc<AtomicBool> {
+        &self.runs
     }
 
     pub(super) fn sleep(&self) -> &Sleep {
@@ -76,6 +82,8 @@ impl Engine {
             SetupError::exhausted("thread; the system starts no more (`ulimit -u`, pids.max)")
         })?;
         self.running = Some(Running { stop, thread });
+        // Relaxed: it is read by the thread that is here.
+        self.runs.store(true, Ordering::Relaxed);
         Ok(())
     }
 

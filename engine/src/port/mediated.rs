@@ -6,6 +6,7 @@
 mod answers;
 
 use super::connection::{Connection, Executor, MediatedEnd, Requests, Sink};
+use super::device::Device;
 use super::local::{Buffer, Transfer};
 use super::posted::Posted;
 
@@ -83,8 +84,8 @@ impl Port {
                 break;
             }
         }
-        if self.connection(peer).is_ok_and(Connection::is_carried) {
-            self.nudge(peer);
+        if let Ok(connection) = self.connection(peer) {
+            connection.device.publish();
         }
         let outcome = awaited.map(|awaited| self.wait_answer(peer, awaited));
         self.stop_awaiting(peer);
@@ -126,8 +127,8 @@ impl Port {
         let buffer = if data.is_empty() { Buffer::None } else { Buffer::Out(data) };
         let piece = Piece { local: 0, remote: 0, len: data.len() as u64 };
         self.push_piece(peer, message, (&buffer, &piece), awaited.as_mut());
-        if self.connection(peer).is_ok_and(Connection::is_carried) {
-            self.nudge(peer);
+        if let Ok(connection) = self.connection(peer) {
+            connection.device.publish();
         }
         let outcome = awaited.map(|awaited| self.wait_answer(peer, awaited));
         self.stop_awaiting(peer);

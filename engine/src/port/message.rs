@@ -83,10 +83,7 @@ impl Port {
             self.make_room(to);
             return Err(self.busy(Busy::MessageLaneFull));
         }
-        connection.link.kick(Sleeper::Port);
-        if connection.is_carried() {
-            self.nudge(to);
-        }
+        connection.published();
         Ok(())
     }
 

@@ -6,6 +6,7 @@ pub(crate) mod capability;
 pub(crate) mod config;
 pub(crate) mod connection;
 pub(crate) mod counters;
+pub(crate) mod device;
 pub(crate) mod direct;
 mod engine;
 mod exposed;
@@ -33,6 +34,7 @@ pub(crate) mod wait;
 use self::config::Config;
 use self::connection::{Connection, Executor, identity};
 use self::counters::Counters;
+use self::device::Device;
 use self::engine::Engine;
 use self::exposed::Exposed;
 use self::notes::Notes;
@@ -209,12 +211,11 @@ impl Port {
         }
         let Ok(connection) = self.peers.find(peer) else { return };
         let has_left = connection.left;
-        match connection.control().socket() {
-            Some(_) => {
-                self.sleep.forget_control(&connection.link);
-                self.engine.sleep().forget_channel(&connection.link);
-            }
-            None => self.release_link(peer),
+        self.sleep.forget_control(&connection.link);
+        self.engine.sleep().forget_channel(&connection.link);
+        connection.device.end();
+        if connection.is_driven_here() {
+            self.remote.end_use();
         }
         // Endpoints have no other way to hear that one has left.
         if !has_left || self.is_alone() || self.config.name.is_some() {
@@ -256,9 +257,7 @@ impl Port {
     // spec: LIFE-14
     pub(crate) fn forget(&mut self, peer: PeerId) -> Result<(), Fault> {
         let connection = self.peers.remove(peer).ok_or(Fault::ForeignHandle)?;
-        if connection.is_carried() {
-            self.remote.forget(peer);
-        }
+        connection.device.forget();
         if connection.mode() == Mode::Mediated {
             self.notes.forget(peer);
         }

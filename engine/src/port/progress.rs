@@ -71,7 +71,7 @@ impl Port {
         for index in [self.turns.mail.hot(), turn] {
             if let Some(connection) = self.peers.at_mut(index)
                 && connection.messages_in.has_given_back()
-                && connection.is_carried()
+                && connection.is_driven_here()
             {
                 connection.link.kick(Sleeper::Port);
             }

@@ -10,7 +10,6 @@ use crate::error::{Busy, Fault, PostError, ReceiveError, SetupError};
 use crate::mem::Instead;
 use crate::mem::lane::{LaneReceiver, LaneSender, Probe};
 use crate::mem::map::{Mapping, Pages, memory_file, seal_seals};
-use crate::mem::page::Sleeper;
 use crate::mem::queue::{file_len, lane, record_max};
 use crate::peer::packet::{Packet, PacketKind};
 use crate::port::Port;
@@ -189,10 +188,7 @@ impl Port {
             self.make_room(queue.peer);
             return Err(self.busy(Busy::QueueFull));
         }
-        connection.link.kick(Sleeper::Port);
-        if connection.is_carried() {
-            self.nudge(queue.peer);
-        }
+        connection.published();
         Ok(())
     }
 

@@ -164,13 +164,6 @@ impl Remote {
         }
     }
 
-    /// The connection with a peer is forgotten, and may call anew.
-    pub(super) fn forget(&self, peer: PeerId) {
-        if let Some(mut wire) = self.wire() {
-            wire.links().forget(peer);
-        }
-    }
-
     /// Why the link with this peer, who is on this host, is one: for those who look.
     pub(crate) fn note_detour(&self, peer: PeerId, why: &str) {
         if let Some(mut wire) = self.wire() {

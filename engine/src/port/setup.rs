@@ -29,6 +29,7 @@ pub(crate) use listener::{Listener, PREFIX, answers};
 
 use super::config::Config;
 use super::connection::Connection;
+use super::device::{AnyDevice, Away, Device, Here};
 use crate::clock::{self, poll_until};
 use crate::error::{Fault, SetupError};
 use crate::link::Arrived;
@@ -463,24 +464,31 @@ impl Port {
             self.end_connection(peer, Fault::PeerDead);
             self.forget(peer)?;
         }
-        let connection = Connection::new(agreed);
+        let device = match agreed.link.control.socket() {
+            Some(_) => AnyDevice::Here(Here),
+            None => {
+                let (wire, tended) = (self.remote.shared().clone(), self.engine.runs().clone());
+                AnyDevice::Away(Away::new(peer, wire, tended))
+            }
+        };
+        let connection = Connection::new(agreed, device);
         if let Some(taken) = connection.notes_taken() {
             let Connection { link, inward, out, .. } = &connection;
-            self.responder().add(match connection.is_carried() {
+            self.responder().add(match connection.is_driven_here() {
                 true => Served::carried(peer, link.clone(), inward, taken),
                 false => Served::new(peer, link.clone(), (inward, out), taken),
             });
             self.mediated += 1;
         }
-        if connection.is_carried() {
+        if connection.is_driven_here() {
             self.remote.begin_use();
         }
-        let how = match (connection.is_carried(), connection.mode()) {
-            (true, _) => "by a link with another host",
-            (_, Mode::Direct) => "in shared memory, direct",
-            (_, Mode::Mediated) => "in shared memory, mediated",
+        let how = connection.device.how();
+        let mode = match connection.mode() {
+            Mode::Direct => "direct",
+            Mode::Mediated => "mediated",
         };
-        tell!(INFO, "connected with peer {} {how}", peer.index());
+        tell!(INFO, "connected with peer {} {how}, {mode}", peer.index());
         self.peers.add(connection);
         Ok(peer)
     }

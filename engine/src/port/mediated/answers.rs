@@ -29,7 +29,7 @@ impl Port {
         let Some(connection) = self.peers.at_mut(index) else { return false };
         let peer = connection.peer;
         // Answers that found no room here may be waiting for it.
-        if connection.is_carried() {
+        if connection.is_driven_here() {
             self.remote.note_arrival();
         }
         let ours = (&mut *self.staging, &self.memo);
@@ -55,7 +55,7 @@ impl Port {
     /// Waits until everything posted to a peer has ended.
     pub(crate) fn wait_flushed(&mut self, peer: PeerId) {
         if !self.is_flushed(peer) {
-            self.ask(peer);
+            self.hasten(peer);
         }
         self.wait_for(None, |port| {
             // Before each round of progress, so that this peer need not wait for its turn.

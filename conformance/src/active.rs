@@ -1,40 +1,45 @@
 //! Active messages: handlers that run with what was sent, whatever else goes on.
-use crate::Executor;
 use crate::crowd::Crowd;
-use crate::fabric::{TARGET, give_way};
+use crate::fabric::{Fabric, TARGET};
+use crate::messenger::{Active, Call, MessengerOptions, Messengers};
+use crate::port::{Options, Port, Region};
 use crate::seed::Dice;
-use crate::storm::mesh;
 use crate::world::{ROUNDS, World, insist};
-use ayre::active::{ARGUMENTS_MAX, Call, Cause, Failure, Handler, Messenger, MessengerOptions};
-use ayre::{Busy, Fault, Options, PeerId, Port, PostError, ReceiveError, Region};
+use ayre::active::{ARGUMENTS_MAX, Cause, Failure, Handler};
+use ayre::{Busy, Fault, PeerId, PostError, ReceiveError};
 use std::sync::Mutex;
 use std::thread::yield_now;
+
+/// Memory of a fabric's ports.
+type RegionOf<F> = <<F as Fabric>::Port as Port>::Region;
 
 /// What a handler was run with.
 type Seen = Vec<(Vec<u64>, Vec<u8>)>;
 
 /// A messenger at each end.
-pub(crate) struct Ends<S> {
-    pub(crate) near: Messenger<S>,
-    pub(crate) far: Messenger<S>,
+pub(crate) struct Ends<F: Messengers, S> {
+    fabric: F,
+    pub(crate) near: F::Messenger<S>,
+    pub(crate) far: F::Messenger<S>,
     pub(crate) at_near: S,
     pub(crate) at_far: S,
     pub(crate) near_id: PeerId,
     pub(crate) far_id: PeerId,
 }
 
-impl<S: Default + Send> Ends<S> {
-    pub(crate) fn open(executor: Executor) -> Self {
-        Self::with_options(executor, MessengerOptions::new())
+impl<F: Messengers, S: Default + Send> Ends<F, S> {
+    pub(crate) fn open(fabric: F) -> Self {
+        Self::with_options(fabric, MessengerOptions::new())
     }
 
-    pub(crate) fn with_options(executor: Executor, options: MessengerOptions) -> Self {
-        let world = World::open(executor);
+    pub(crate) fn with_options(fabric: F, options: MessengerOptions) -> Self {
+        let world = World::open(fabric);
         let (near_id, far_id) = (world.initiator_id(), world.target_id());
         let (near, far) = world.split();
-        let new = |port| Messenger::with_options(port, options.clone()).expect("good limits");
+        let new = |port| F::Messenger::with_options(port, &options).expect("good limits");
         let (near, far) = (new(near), new(far));
-        Self { near, far, at_near: S::default(), at_far: S::default(), near_id, far_id }
+        let (at_near, at_far) = (S::default(), S::default());
+        Self { fabric, near, far, at_near, at_far, near_id, far_id }
     }
 
     /// Polls both ends until `done`.
@@ -45,15 +50,23 @@ impl<S: Default + Send> Ends<S> {
             }
             self.far.poll(&mut self.at_far);
             self.near.poll(&mut self.at_near);
-            give_way(round);
+            self.fabric.step(round);
         }
         let lives =
             [self.near.port().is_alive(self.far_id), self.far.port().is_alive(self.near_id)];
         panic!("waited in vain: {what}; whether they know each other alive: {lives:?}");
     }
 
-    /// Posts a message of the near end's; the far end polls meanwhile.
+    /// Posts a message of the near end's; the far end polls meanwhile. Where one thread has both
+    /// ends, it is a short one.
     fn send<const N: usize>(&mut self, handler: Handler<N>, arguments: [u64; N], payload: &[u8]) {
+        if self.fabric.traits().is_one_thread {
+            return self.until("room", |ends| {
+                let sent = ends.near.try_call(ends.far_id, handler, arguments, payload);
+                assert!(!matches!(sent, Err(PostError::Fault(_))), "{sent:?}");
+                sent.is_ok()
+            });
+        }
         let Self { near, far, at_near, at_far, far_id, .. } = self;
         let mut sent = false;
         std::thread::scope(|scope| {
@@ -68,7 +81,7 @@ impl<S: Default + Send> Ends<S> {
     }
 }
 
-fn keep<const N: usize>(seen: &mut Seen, _: &mut Call<'_>, arguments: [u64; N], payload: &[u8]) {
+fn keep<const N: usize>(seen: &mut Seen, _: &mut dyn Call, arguments: [u64; N], payload: &[u8]) {
     seen.push((arguments.to_vec(), payload.to_vec()));
 }
 
@@ -80,8 +93,8 @@ pub(crate) fn bytes(dice: &mut Dice, len: usize) -> Vec<u8> {
 /// Arguments and payloads of all sizes arrive whole, once, and in the order of sending: short ones
 /// do not overtake long ones.
 // spec: AM-5, AM-12, AM-13
-pub fn handlers_get_what_was_sent(executor: Executor) {
-    let mut ends = Ends::<Seen>::open(executor);
+pub fn handlers_get_what_was_sent<F: Messengers>(fabric: F) {
+    let mut ends = Ends::<F, Seen>::open(fabric);
     let none = ends.far.register::<0>("none", keep::<0>).expect("a new name");
     let one = ends.far.register::<1>("one", keep::<1>).expect("a new name");
     let most = ends.far.register::<ARGUMENTS_MAX>("most", keep::<8>).expect("a new name");
@@ -112,8 +125,8 @@ pub fn handlers_get_what_was_sent(executor: Executor) {
 /// A name is known when its announcement has come, whoever was first; what comes before is dropped
 /// and told of. One name means one thing.
 // spec: AM-1, AM-2, AM-3, AM-4, AM-7
-pub fn names_are_the_same_everywhere(executor: Executor) {
-    let mut ends = Ends::<Seen>::open(executor);
+pub fn names_are_the_same_everywhere<F: Messengers>(fabric: F) {
+    let mut ends = Ends::<F, Seen>::open(fabric);
     let (near, far) = (ends.near_id, ends.far_id);
     let late = Handler::<1>::named("late");
     ends.send(late, [1], b"nobody");
@@ -158,8 +171,8 @@ pub fn names_are_the_same_everywhere(executor: Executor) {
 
 /// A handler that panics, or that a message has too few arguments for, harms that message.
 // spec: AM-7
-pub fn a_panic_harms_its_message(executor: Executor) {
-    let mut ends = Ends::<Seen>::open(executor);
+pub fn a_panic_harms_its_message<F: Messengers>(fabric: F) {
+    let mut ends = Ends::<F, Seen>::open(fabric);
     let far = ends.far_id;
     let picky = ends.far.register("picky", |seen: &mut Seen, call, [word]: [u64; 1], payload| {
         if word % 3 == 0 {
@@ -192,9 +205,9 @@ pub fn a_panic_harms_its_message(executor: Executor) {
 
 /// Replies are replied to, without anybody's waiting.
 // spec: AM-6, AM-8
-pub fn replies_are_replied_to(executor: Executor) {
-    let mut ends = Ends::<u64>::open(executor);
-    let bounce = |count: &mut u64, call: &mut Call<'_>, [left]: [u64; 1], payload: &[u8]| {
+pub fn replies_are_replied_to<F: Messengers>(fabric: F) {
+    let mut ends = Ends::<F, u64>::open(fabric);
+    let bounce = |count: &mut u64, call: &mut dyn Call, [left]: [u64; 1], payload: &[u8]| {
         *count += 1;
         if left > 0 {
             call.reply(Handler::<1>::named("bounce"), [left - 1], payload).expect("there is room");
@@ -212,9 +225,9 @@ pub fn replies_are_replied_to(executor: Executor) {
 /// A handler's messages are kept where there is no room, go out in order, and before later ones; a
 /// limit holds.
 // spec: AM-8, AM-14
-pub fn handlers_do_not_wait(executor: Executor) {
+pub fn handlers_do_not_wait<F: Messengers>(fabric: F) {
     let options = MessengerOptions::new().overflow(1 << 20).landing(1 << 12);
-    let mut ends = Ends::<Seen>::with_options(executor, options);
+    let mut ends = Ends::<F, Seen>::with_options(fabric, options);
     let heard = ends.near.register::<1>("heard", keep::<1>).expect("a new name");
     let ask =
         ends.far.register("ask", move |seen: &mut Seen, call, [count]: [u64; 1], _: &[u8]| {
@@ -252,8 +265,8 @@ pub fn handlers_do_not_wait(executor: Executor) {
 
 /// Whoever will not poll for a while can wait for what its handlers have sent to have gone.
 // spec: AM-8
-pub fn a_flush_ends(executor: Executor) {
-    let ends = Ends::<u64>::open(executor);
+pub fn a_flush_ends<F: Messengers>(fabric: F) {
+    let ends = Ends::<F, u64>::open(fabric);
     let Ends { mut near, mut far, far_id, .. } = ends;
     let heard = near.register("heard", |count: &mut u64, _, [], _: &[u8]| *count += 1);
     let heard: Handler<0> = heard.expect("a new name");
@@ -293,11 +306,11 @@ pub fn a_flush_ends(executor: Executor) {
 
 /// Both ends ask more than the lanes hold, and each question has an answer.
 // spec: AM-8, AM-9
-pub fn floods_get_on(executor: Executor) {
+pub fn floods_get_on<F: Messengers>(fabric: F) {
     const ASKED: u64 = 4000;
-    let ends = Ends::<u64>::open(executor);
+    let ends = Ends::<F, u64>::open(fabric);
     let Ends { near, far, near_id, far_id, .. } = ends;
-    let flood = |mut messenger: Messenger<u64>, peer: PeerId| {
+    let flood = |mut messenger: F::Messenger<u64>, peer: PeerId| {
         let answered = messenger.register("answered", |count: &mut u64, _, [], _| *count += 1);
         let answered: Handler<0> = answered.expect("a new name");
         let ask = messenger.register("ask", move |_, call, [], payload| {
@@ -323,13 +336,13 @@ pub fn floods_get_on(executor: Executor) {
 
 /// A destination that takes nothing leaves room for what others are owed.
 // spec: AM-8
-pub fn who_takes_nothing_leaves_room(executor: Executor) {
-    let mut crowd = Crowd::open(executor, 2);
+pub fn who_takes_nothing_leaves_room<F: Messengers>(fabric: F) {
+    let mut crowd = Crowd::open(fabric, 2);
     let (lazy, eager) = (crowd.ids()[0], crowd.ids()[1]);
-    let spare = executor.open(40);
+    let spare = fabric.open(40);
     let target = std::mem::replace(&mut crowd.target, spare);
     let options = MessengerOptions::new().overflow(1 << 20);
-    let mut target = Messenger::with_options(target, options).expect("good limits");
+    let mut target = F::Messenger::<u64>::with_options(target, &options).expect("good limits");
     let to_nobody = Handler::<0>::named("to nobody");
     let fill = target.register("fill", move |kept: &mut u64, call, [], _: &[u8]| {
         while call.send(lazy, to_nobody, [], &[1; 1000]).is_ok() {
@@ -338,7 +351,7 @@ pub fn who_takes_nothing_leaves_room(executor: Executor) {
         call.reply(to_nobody, [], &[2; 100_000]).expect("there is room for others");
     });
     let fill: Handler<0> = fill.expect("a new name");
-    let mut asking = Messenger::<()>::new(crowd.initiators.pop().expect("two"));
+    let mut asking = F::Messenger::<()>::new(crowd.initiators.pop().expect("two"));
     asking.try_call(TARGET, fill, [], b"").expect("there is room");
     let mut kept = 0;
     let mut heard = vec![];
@@ -360,19 +373,20 @@ pub fn who_takes_nothing_leaves_room(executor: Executor) {
 
 /// What was put before a message is there when its handler runs.
 // spec: AM-10
-pub fn memory_comes_before_the_handler(executor: Executor) {
-    struct Memory {
-        region: Option<Region>,
+pub fn memory_comes_before_the_handler<F: Messengers>(fabric: F) {
+    struct Memory<R> {
+        region: Option<R>,
         found: Vec<u64>,
     }
-    let mut world = World::open(executor);
+    let mut world = World::open(fabric);
     let memory = world.memory(4096);
     let (near, far) = world.split();
-    let (mut near, mut far) = (Messenger::<()>::new(near), Messenger::<Memory>::new(far));
-    let look = far.register("look", |memory: &mut Memory, _, [at]: [u64; 1], _: &[u8]| {
-        let region = memory.region.as_ref().expect("it is given");
-        memory.found.push(region.load(at as usize));
-    });
+    let (mut near, mut far) = (F::Messenger::<()>::new(near), F::Messenger::new(far));
+    let look =
+        far.register("look", |memory: &mut Memory<RegionOf<F>>, _, [at]: [u64; 1], _: &[u8]| {
+            let region = memory.region.as_ref().expect("it is given");
+            memory.found.push(region.load(at as usize));
+        });
     let look = look.expect("a new name");
     let mut state = Memory { region: Some(memory.region), found: vec![] };
     for round in 1..=500_u64 {
@@ -398,9 +412,9 @@ pub fn memory_comes_before_the_handler(executor: Executor) {
 
 /// A sync has run what was sent before by who goes at once, short or long.
 // spec: AM-4, AM-11
-pub fn a_sync_runs_what_came_before(executor: Executor) {
+pub fn a_sync_runs_what_came_before<F: Messengers>(fabric: F) {
     for round in 0..30 {
-        let ends = Ends::<Seen>::open(executor);
+        let ends = Ends::<F, Seen>::open(fabric);
         let Ends { mut near, mut far, far_id, .. } = ends;
         let seen = far.register::<0>("seen", keep::<0>).expect("a new name");
         std::thread::scope(|scope| {
@@ -422,11 +436,11 @@ pub fn a_sync_runs_what_came_before(executor: Executor) {
 
 /// A sync does not wait for one that leaves without, whenever it does.
 // spec: AM-4
-pub fn a_sync_ends_when_others_leave(executor: Executor) {
+pub fn a_sync_ends_when_others_leave<F: Messengers>(fabric: F) {
     for round in 0..20 {
-        let one = |port: Port| {
+        let one = |port: F::Port| {
             let own = port.rank();
-            let mut messenger = Messenger::new(port);
+            let mut messenger = F::Messenger::new(port);
             if own > 0 {
                 (0..round).for_each(|_| yield_now());
                 return messenger.into_port().leave().expect("nothing is under way");
@@ -434,7 +448,7 @@ pub fn a_sync_ends_when_others_leave(executor: Executor) {
             messenger.sync(&mut ()).expect("nothing but departures");
         };
         std::thread::scope(|scope| {
-            let ports = mesh(executor, 3).into_iter();
+            let ports = fabric.mesh(3).into_iter();
             ports.for_each(|port| drop(scope.spawn(move || one(port))));
         });
     }
@@ -442,8 +456,8 @@ pub fn a_sync_ends_when_others_leave(executor: Executor) {
 
 /// What had come of a dead peer is run; nobody waits for the rest.
 // spec: AM-11
-pub fn death_drops_what_is_not_whole(executor: Executor) {
-    let mut ends = Ends::<Seen>::open(executor);
+pub fn death_drops_what_is_not_whole<F: Messengers>(fabric: F) {
+    let mut ends = Ends::<F, Seen>::open(fabric);
     let far = ends.far_id;
     let heard = ends.near.register::<0>("heard", keep::<0>).expect("a new name");
     let ask = ends.far.register("ask", move |_: &mut Seen, call, [], _: &[u8]| {
@@ -480,12 +494,12 @@ const LONG: u64 = 60;
 
 /// Long messages of several senders come in pieces in between each other, and none of it mixes.
 // spec: AM-5, AM-12
-pub fn long_messages_do_not_mix(executor: Executor) {
-    let mut crowd = Crowd::open(executor, SENDERS);
+pub fn long_messages_do_not_mix<F: Messengers>(fabric: F) {
+    let mut crowd = Crowd::open(fabric, SENDERS);
     let ids = crowd.ids();
-    let spare = executor.open(40);
+    let spare = fabric.open(40);
     let target = std::mem::replace(&mut crowd.target, spare);
-    let mut messenger = Messenger::new(target);
+    let mut messenger = F::Messenger::<[u64; 64]>::new(target);
     let handler = messenger.register("long", |next: &mut [u64; 64], call, [number], payload| {
         let source = call.source();
         assert_eq!(number, next[source.index()], "in order");
@@ -497,7 +511,7 @@ pub fn long_messages_do_not_mix(executor: Executor) {
     let mut next = [0; 64];
     std::thread::scope(|scope| {
         for (port, id) in crowd.initiators.drain(..).zip(ids.clone()) {
-            scope.spawn(move || send_long(port, id, handler));
+            scope.spawn(move || send_long::<F>(port, id, handler));
         }
         let served =
             messenger.serve_while(&mut next, |next| ids.iter().any(|id| next[id.index()] < LONG));
@@ -512,8 +526,8 @@ pub fn long_messages_do_not_mix(executor: Executor) {
     assert_eq!(messenger.failures().count(), 0);
 }
 
-fn send_long(port: Port, id: PeerId, handler: Handler<1>) {
-    let mut messenger = Messenger::<()>::new(port);
+fn send_long<F: Messengers>(port: F::Port, id: PeerId, handler: Handler<1>) {
+    let mut messenger = F::Messenger::<()>::new(port);
     for number in 0..LONG {
         let (len, byte) = shape(id, number);
         messenger.call(&mut (), TARGET, handler, [number], &vec![byte; len]).expect("it is alive");

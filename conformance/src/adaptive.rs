@@ -1,10 +1,11 @@
 //! Groups that adapt, and recordings of what they do.
-use crate::Executor;
-use crate::collectives::{Member, Round, all};
+use crate::collectives::{Group, Member, Round, all};
+use crate::messenger::{Active, Groups, Messengers, Owned};
+use crate::port::{Options, Port, RegionOptions, RemoteRegion};
 use crate::seed::{Dice, cases};
 use crate::world::insist;
-use ayre::collective::{Collective, Group, GroupError, Request, Schedule};
-use ayre::{Combine, Options, PeerId, PostError, Region, RegionOptions, RemoteRegion, Rights};
+use ayre::collective::{Collective, GroupError, Schedule};
+use ayre::{Combine, PeerId, PostError, Rights};
 use std::num::NonZeroU32;
 
 /// Members of each group.
@@ -21,17 +22,20 @@ const fn every(calls: u32) -> Option<NonZeroU32> {
 }
 
 /// Which collective was done how, as one member has recorded it.
-fn recorded(member: &Member, group: Group) -> Vec<(u32, Collective, Schedule, usize)> {
-    let calls = member.recording(group);
+fn recorded<F: Messengers>(
+    member: &Member<F>,
+    group: Group<F>,
+) -> Vec<(u32, Collective, Schedule, usize)> {
+    let calls = member.recording(group).into_iter();
     calls.map(|call| (call.number, call.collective, call.schedule, call.bytes)).collect()
 }
 
 /// Whatever a group that adapts chooses, all its members choose it, and the results are the same;
 /// what the program fixes stays so, and what is not waited for is done too.
 // spec: COLL-4, COLL-5, COLL-6, COLL-7, COLL-17
-pub fn groups_that_adapt_agree_with_the_oracle(executor: Executor) {
+pub fn groups_that_adapt_agree_with_the_oracle<F: Messengers>(fabric: F) {
     let rounds = cases(60);
-    let recordings = all(executor, MEMBERS, |member, own| {
+    let recordings = all(fabric, MEMBERS, |member, own| {
         let group = member.group_of_all("all").expect("a new name");
         let state = &mut Vec::new();
         member.adapt(state, group, every(3)).expect("all do");
@@ -40,11 +44,11 @@ pub fn groups_that_adapt_agree_with_the_oracle(executor: Executor) {
         for number in 0..rounds {
             let round = Round::draw(&mut dice, number, MEMBERS.into());
             match dice.below(3) {
-                0 => round.run::<u8>(member, group, (own, MEMBERS.into())),
-                1 => round.run::<u64>(member, group, (own, MEMBERS.into())),
-                _ => round.run::<f64>(member, group, (own, MEMBERS.into())),
+                0 => round.run::<F, u8>(member, group, (own, MEMBERS.into())),
+                1 => round.run::<F, u64>(member, group, (own, MEMBERS.into())),
+                _ => round.run::<F, f64>(member, group, (own, MEMBERS.into())),
             }
-            let late = Request::allreduce(Combine::Sum, vec![number, own as u64]);
+            let late = Owned::allreduce(Combine::Sum, vec![number, own as u64]);
             let late = member.start(group, late).expect("a group");
             if dice.below(10) == 0 {
                 member.adapt(state, group, every(1 + number as u32 % 4)).expect("all do");
@@ -53,7 +57,7 @@ pub fn groups_that_adapt_agree_with_the_oracle(executor: Executor) {
         }
         member.adapt(state, group, None).expect("all do");
         member.barrier(state, group).expect("all do");
-        recorded(member, group)
+        recorded::<F>(member, group)
     });
     assert_eq!(recordings[0].len() as u64, rounds + 1);
     assert!(recordings[0].iter().all(|(_, collective, schedule, _)| schedule.can(*collective)));
@@ -65,9 +69,9 @@ pub fn groups_that_adapt_agree_with_the_oracle(executor: Executor) {
 }
 
 /// Puts from member 1 to member 3, as many as there is room for.
-fn load(member: &mut Member, to: &RemoteRegion) {
+fn load<P: Port>(port: &mut P, to: &P::RemoteRegion) {
     for _ in 0..PUTS {
-        match member.port().put(to, 0, &[7; 1024][..], Options::new()) {
+        match port.put(to, 0, &[7; 1024][..], Options::new()) {
             Ok(_) => {}
             Err(PostError::Busy(_)) => return,
             Err(PostError::Fault(fault)) => panic!("{fault:?}"),
@@ -75,13 +79,16 @@ fn load(member: &mut Member, to: &RemoteRegion) {
     }
 }
 
+/// Memory of member 3, at itself or at member 1.
+type Lent<P> = (Option<<P as Port>::Region>, Option<<P as Port>::RemoteRegion>);
+
 /// Memory of member 3, at member 1.
-fn lend(member: &mut Member, own: usize) -> (Option<Region>, Option<RemoteRegion>) {
+fn lend<P: Port>(port: &mut P, own: usize) -> Lent<P> {
     match own {
-        1 => (None, Some(member.port().accept_region(PeerId(3), 5).expect("it is handed over"))),
+        1 => (None, Some(port.accept_region(PeerId(3), 5).expect("it is handed over"))),
         3 => {
-            let region = member.port().alloc(4096, RegionOptions::new()).expect("memory");
-            let granted = member.port().share(PeerId(1), &region, 0..4096, Rights::all(), 5);
+            let region = port.alloc(4096, RegionOptions::new()).expect("memory");
+            let granted = port.share(PeerId(1), &region, 0..4096, Rights::all(), 5);
             granted.expect("a valid grant");
             (Some(region), None)
         }
@@ -90,13 +97,13 @@ fn lend(member: &mut Member, own: usize) -> (Option<Region>, Option<RemoteRegion
 }
 
 /// A group that records so many calls, one of whose links can be loaded.
-fn begin(
-    member: &mut Member,
+fn begin<F: Messengers>(
+    member: &mut Member<F>,
     state: &mut Vec<u64>,
     (own, calls): (usize, usize),
-) -> (Group, (Option<Region>, Option<RemoteRegion>)) {
+) -> (Group<F>, Lent<F::Port>) {
     let group = member.group_of_all("all").expect("a new name");
-    let lent = lend(member, own);
+    let lent = lend(member.port(), own);
     member.barrier(state, group).expect("all do");
     member.record(group, calls).expect("few calls");
     (group, lent)
@@ -105,24 +112,25 @@ fn begin(
 /// A link that is full of what one member puts is seen by all, who do without it: they choose
 /// another schedule than the usual ones. A link of this host has no counters.
 // spec: COLL-17, COLL-18
-pub fn a_busy_link_is_avoided(executor: Executor) {
-    let found = all(executor, MEMBERS, |member, own| {
+pub fn a_busy_link_is_avoided<F: Messengers>(fabric: F) {
+    let found = all(fabric, MEMBERS, |member, own| {
         let state = &mut Vec::new();
-        let (group, (_region, remote)) = begin(member, state, (own, 1));
+        let (group, (_region, remote)) = begin::<F>(member, state, (own, 1));
         member.adapt(state, group, every(4)).expect("all do");
         let mut is_seen = false;
         for calls in 0..CALLS {
             if let Some(remote) = &remote {
-                load(member, remote);
+                load(member.port(), remote);
             }
             let mut sums = [1.5, own as f64, if is_seen { 1.0 } else { 0.0 }];
             member.allreduce(state, group, Combine::Sum, &mut sums).expect("all do");
             assert!(sums[..2] == [6.0, 6.0], "by any schedule");
-            let call = member.recording(group).next().expect("it was recorded");
+            let recording = member.recording(group);
+            let call = recording.first().expect("it was recorded");
             let others = (0..call.links.len()).filter(|to| *to != own);
             // Of what this member has put, a part is on its way when it calls, most of the time.
             is_seen |= own == 1 && call.links[3].waiting > 0;
-            if !executor.is_wire() {
+            if !fabric.traits().is_wire {
                 assert!(others.clone().all(|to| call.links[to] == Default::default()));
                 assert_eq!(call.schedule, Schedule::Doubling);
                 if calls == 20 {
@@ -141,33 +149,34 @@ pub fn a_busy_link_is_avoided(executor: Executor) {
 
 /// Who begins to adapt tells at once what its links are loaded with, and waits until all have.
 // spec: COLL-17
-pub fn who_begins_to_adapt_tells_at_once(executor: Executor) {
-    let found = all(executor, MEMBERS, |member, own| {
+pub fn who_begins_to_adapt_tells_at_once<F: Messengers>(fabric: F) {
+    let found = all(fabric, MEMBERS, |member, own| {
         let state = &mut Vec::new();
-        let (group, (_region, remote)) = begin(member, state, (own, 1));
-        for _ in 0..if executor.is_wire() { CALLS } else { 20 } {
+        let (group, (_region, remote)) = begin::<F>(member, state, (own, 1));
+        for _ in 0..if fabric.traits().is_wire { CALLS } else { 20 } {
             if let Some(remote) = &remote {
-                load(member, remote);
+                load(member.port(), remote);
             }
             // What is told later on is of no use to this call.
             member.adapt(state, group, every(u32::MAX)).expect("all do");
             member.allreduce(state, group, Combine::Sum, &mut [own as f64]).expect("all do");
-            let call = member.recording(group).next().expect("it was recorded");
+            let recording = member.recording(group);
+            let call = recording.first().expect("it was recorded");
             if !matches!(call.schedule, Schedule::Doubling | Schedule::Spread) {
                 return true;
             }
         }
         false
     });
-    assert!(found.into_iter().all(|found| found == executor.is_wire()), "links of a network");
+    assert!(found.into_iter().all(|found| found == fabric.traits().is_wire), "links of a network");
 }
 
 /// What has come before a call begins is not counted as sent in it.
 // spec: COLL-18
-pub fn what_went_before_is_not_of_the_call(executor: Executor) {
-    all(executor, MEMBERS, |member, own| {
+pub fn what_went_before_is_not_of_the_call<F: Messengers>(fabric: F) {
+    all(fabric, MEMBERS, |member, own| {
         let state = &mut Vec::new();
-        let (group, (_region, remote)) = begin(member, state, (own, 8));
+        let (group, (_region, remote)) = begin::<F>(member, state, (own, 8));
         for _ in 0..5 {
             if let Some(remote) = &remote {
                 // Of the longest frames there are, this takes more than the calls do.
@@ -180,7 +189,7 @@ pub fn what_went_before_is_not_of_the_call(executor: Executor) {
             }
             member.allreduce(state, group, Combine::Sum, &mut [own as f64]).expect("all do");
         }
-        let sent: Vec<_> = member.recording(group).map(|call| call.links[3].sent).collect();
+        let sent: Vec<_> = member.recording(group).iter().map(|call| call.links[3].sent).collect();
         assert_eq!(sent.len(), 5);
         assert!(sent.iter().all(|sent| *sent < 16), "by {own}: {sent:?}");
     });
@@ -188,34 +197,32 @@ pub fn what_went_before_is_not_of_the_call(executor: Executor) {
 
 /// A recording has the last calls that waited and ended well, and is a text; none costs nothing.
 // spec: COLL-18
-pub fn recordings_tell_the_last_calls(executor: Executor) {
-    all(executor, 3, |member, own| {
+pub fn recordings_tell_the_last_calls<F: Messengers>(fabric: F) {
+    all(fabric, 3, |member, own| {
         let group = member.group_of_all("all").expect("a new name");
         let state = &mut Vec::new();
         member.barrier(state, group).expect("all do");
-        assert_eq!(member.recording(group).count(), 0);
+        assert_eq!(member.recording(group).len(), 0);
         member.record(group, 4).expect("few calls");
-        assert_eq!(member.recording(group).count(), 0);
+        assert_eq!(member.recording(group).len(), 0);
         for len in 1..=6 {
             let mut values = vec![own as u64; len];
             member.allreduce(state, group, Combine::Max, &mut values).expect("all do");
             assert_eq!(values, vec![2; len]);
-            let started = member.start(group, Request::barrier()).expect("a group");
+            let started = member.start(group, Owned::barrier()).expect("a group");
             assert_eq!(member.finish(state, started), Ok(vec![]));
         }
         // The first was collective 2, and each other one a barrier that nobody has waited for so.
         let due = (3..=6)
             .map(|len| (2 * len, Collective::Allreduce, Schedule::Doubling, 8 * len as usize));
-        assert_eq!(recorded(member, group), due.collect::<Vec<_>>());
+        assert_eq!(recorded::<F>(member, group), due.collect::<Vec<_>>());
         let calls: Vec<_> =
-            member.recording(group).map(|call| (call.begin_ns, call.time_ns)).collect();
+            member.recording(group).iter().map(|call| (call.begin_ns, call.time_ns)).collect();
         assert!(
             calls.windows(2).all(|two| two[0].0 + two[0].1 <= two[1].0),
             "one by one: {calls:?}"
         );
-        let mut text = vec![];
-        member.write_recording(group, &mut text).expect("memory is there");
-        let text = String::from_utf8(text).expect("a text");
+        let text = member.recording_text(group);
         let lines: Vec<Vec<_>> = text.lines().map(|line| line.split('\t').collect()).collect();
         assert_eq!(lines[0], [format!("# ayre recording 1: member {own} of 3; ns, bytes, frames")]);
         let first = format!("sent:{own}>{}", usize::from(own == 0));
@@ -229,19 +236,17 @@ pub fn recordings_tell_the_last_calls(executor: Executor) {
             ("6", "Allreduce Doubling 24".to_owned())
         );
         assert!(lines.len() == 6 && lines[2..].iter().all(|line| line.len() == 12));
-        if executor.is_wire() {
+        if fabric.traits().is_wire {
             // What a short call sends may leave after it; not all of what has no room before.
             let mut values = vec![own as u64; LONG];
             member.allreduce(state, group, Combine::Max, &mut values).expect("all do");
-            let mut text = vec![];
-            member.write_recording(group, &mut text).expect("memory is there");
-            let text = String::from_utf8(text).expect("a text");
+            let text = member.recording_text(group);
             let last = text.lines().next_back().expect("the last call");
             let sent = last.split('\t').skip(6).take(2).any(|sent| sent != "0");
             assert!(sent, "frames were sent: {text}");
         }
         member.record(group, 0).expect("no calls");
-        assert_eq!(member.recording(group).count(), 0);
+        assert_eq!(member.recording(group).len(), 0);
         assert!(matches!(member.record(group, usize::MAX), Err(GroupError::Invalid(_))));
         member.barrier(state, group).expect("all do");
     });

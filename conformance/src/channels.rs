@@ -1,13 +1,12 @@
 //! Logical channels: each keeps its order, and none is in the way of another.
-use crate::Executor;
 use crate::active::{Ends, bytes};
-use crate::fabric::give_way;
-use crate::seed::Dice;
-use crate::storm::mesh;
+use crate::messenger::{Active, Call, ChannelOptions, Channels, MessengerOptions, Messengers};
+use crate::port::Port;
+use crate::seed::{self, Dice};
 use crate::world::{ROUNDS, World, join};
-use ayre::active::{Call, Cause, Failure, Handler, Messenger, MessengerOptions};
-use ayre::logical::{Channel, ChannelOptions};
-use ayre::{Busy, Fault, PeerId, Port, PostError, ReceiveError};
+use ayre::active::{Cause, Failure, Handler};
+use ayre::logical::Channel;
+use ayre::{Busy, Fault, PeerId, PostError, ReceiveError};
 use std::thread::yield_now;
 
 /// What has been run: by which channel it was said to come, which one of these, and its bytes.
@@ -27,18 +26,18 @@ impl Seen {
 const KEEP: Handler<2> = Handler::named("keep");
 const DONE: Handler<0> = Handler::named("done");
 
-fn keep(seen: &mut Seen, _: &mut Call<'_>, [channel, number]: [u64; 2], payload: &[u8]) {
+fn keep(seen: &mut Seen, _: &mut dyn Call, [channel, number]: [u64; 2], payload: &[u8]) {
     seen.messages.push((channel, number, payload.to_vec()));
 }
 
-fn register(messenger: &mut Messenger<Seen>) {
+fn register(messenger: &mut impl Active<Seen>) {
     messenger.register("keep", keep).expect("a new name");
-    let done = |seen: &mut Seen, _: &mut Call<'_>, []: [u64; 0], _: &[u8]| seen.is_done = true;
+    let done = |seen: &mut Seen, _: &mut dyn Call, []: [u64; 0], _: &[u8]| seen.is_done = true;
     messenger.register("done", done).expect("a new name");
 }
 
-fn ends(executor: Executor) -> Ends<Seen> {
-    let mut ends = Ends::open(executor);
+fn ends<F: Messengers>(fabric: F) -> Ends<F, Seen> {
+    let mut ends = Ends::open(fabric);
     register(&mut ends.near);
     register(&mut ends.far);
     ends
@@ -53,7 +52,7 @@ fn numbers(end: u64) -> Vec<u64> {
 }
 
 /// A message by a channel, and another one if the channel's queue is full.
-fn send(ends: &mut Ends<Seen>, by: u8, number: u64, payload: &[u8]) {
+fn send<F: Messengers>(ends: &mut Ends<F, Seen>, by: u8, number: u64, payload: &[u8]) {
     let arguments = [u64::from(by), number];
     ends.until("room in the queue", |ends| {
         let to = ends.far_id;
@@ -65,16 +64,16 @@ fn send(ends: &mut Ends<Seen>, by: u8, number: u64, payload: &[u8]) {
 
 /// Messages of all sizes come whole, once, and in the order of their channel.
 // spec: CHAN-1, CHAN-2, CHAN-8, CHAN-10
-pub fn messages_arrive_by_all_channels(executor: Executor) {
+pub fn messages_arrive_by_all_channels<F: Messengers>(fabric: F) {
     let options = MessengerOptions::new().longest(1 << 20);
-    let mut ends = Ends::with_options(executor, options);
+    let mut ends = Ends::with_options(fabric, options);
     register(&mut ends.near);
     register(&mut ends.far);
     let by = [1, 2, 7, 255];
     for (number, priority) in [(2, 3), (7, 7)] {
         ends.near.open_channel(number, ChannelOptions::new().priority(priority)).expect("sound");
     }
-    let (mut dice, mut sent) = (Dice::new(executor as u64), [const { vec![] }; 4]);
+    let (mut dice, mut sent) = (Dice::new(seed::of(&fabric)), [const { vec![] }; 4]);
     for _ in 0..200 {
         let which = dice.below(4) as usize;
         let len = match dice.below(20) {
@@ -100,8 +99,8 @@ pub fn messages_arrive_by_all_channels(executor: Executor) {
 
 /// What nobody takes fills its window and its queue; other channels, and what goes by none, go on.
 // spec: CHAN-3, CHAN-4, CHAN-5, CHAN-11
-pub fn a_full_channel_delays_nobody(executor: Executor) {
-    let mut ends = ends(executor);
+pub fn a_full_channel_delays_nobody<F: Messengers>(fabric: F) {
+    let mut ends = ends(fabric);
     ends.near.open_channel(1, ChannelOptions::new().priority(7).room(100_000)).expect("sound");
     ends.far.hold(channel(1));
     let mut sent = 0;
@@ -134,7 +133,7 @@ pub fn a_full_channel_delays_nobody(executor: Executor) {
 }
 
 /// Sends by some channels what the far end holds, in turn, and has it run when all has come.
-fn run_at_once(ends: &mut Ends<Seen>, by: &[u8], each: u64) {
+fn run_at_once<F: Messengers>(ends: &mut Ends<F, Seen>, by: &[u8], each: u64) {
     by.iter().for_each(|by| ends.far.hold(channel(*by)));
     for number in 0..each {
         by.iter().for_each(|by| send(ends, *by, number, &[0; 1000]));
@@ -150,8 +149,8 @@ fn run_at_once(ends: &mut Ends<Seen>, by: &[u8], each: u64) {
 
 /// By priority, of what has come.
 // spec: CHAN-6
-pub fn what_is_urgent_goes_first(executor: Executor) {
-    let mut ends = ends(executor);
+pub fn what_is_urgent_goes_first<F: Messengers>(fabric: F) {
+    let mut ends = ends(fabric);
     for (number, priority) in [(1, 0), (2, 7), (3, 3)] {
         ends.far.open_channel(number, ChannelOptions::new().priority(priority)).expect("sound");
     }
@@ -162,8 +161,8 @@ pub fn what_is_urgent_goes_first(executor: Executor) {
 
 /// By weight, within a turn.
 // spec: CHAN-6
-pub fn weights_are_shares(executor: Executor) {
-    let mut ends = ends(executor);
+pub fn weights_are_shares<F: Messengers>(fabric: F) {
+    let mut ends = ends(fabric);
     for (number, weight) in [(1, 1), (2, 3)] {
         ends.far.open_channel(number, ChannelOptions::new().weight(weight)).expect("sound");
     }
@@ -175,8 +174,8 @@ pub fn weights_are_shares(executor: Executor) {
 
 /// A long message goes in parts, and what is short and urgent between them.
 // spec: CHAN-5, CHAN-6, CHAN-8
-pub fn short_messages_pass_long_ones(executor: Executor) {
-    let mut ends = ends(executor);
+pub fn short_messages_pass_long_ones<F: Messengers>(fabric: F) {
+    let mut ends = ends(fabric);
     ends.near.open_channel(2, ChannelOptions::new().priority(1)).expect("sound");
     let (to, long) = (ends.far_id, vec![1; 4 << 20]);
     ends.near.on(channel(1)).try_call(to, KEEP, [1, 0], &long).expect("one always fits");
@@ -188,8 +187,8 @@ pub fn short_messages_pass_long_ones(executor: Executor) {
 
 /// Who polls for one channel hears of no other.
 // spec: CHAN-11
-pub fn one_channel_is_polled(executor: Executor) {
-    let mut ends = ends(executor);
+pub fn one_channel_is_polled<F: Messengers>(fabric: F) {
+    let mut ends = ends(fabric);
     ends.far.hold(channel(2));
     for number in 0..50 {
         send(&mut ends, 2, number, &[]);
@@ -205,7 +204,7 @@ pub fn one_channel_is_polled(executor: Executor) {
         }
         ends.far.poll_only(&mut ends.at_far, channel(2));
         ends.near.poll(&mut ends.at_near);
-        give_way(round);
+        fabric.step(round);
     }
     assert_eq!((ends.at_far.of(2), ends.at_far.of(1)), (numbers(50), vec![]));
     ends.until("the others", |ends| ends.at_far.of(1).len() == 50);
@@ -213,8 +212,8 @@ pub fn one_channel_is_polled(executor: Executor) {
 
 /// However much waits by channels.
 // spec: CHAN-5
-pub fn what_goes_by_no_channel_has_its_turn(executor: Executor) {
-    let mut ends = ends(executor);
+pub fn what_goes_by_no_channel_has_its_turn<F: Messengers>(fabric: F) {
+    let mut ends = ends(fabric);
     let to = ends.far_id;
     let room = ChannelOptions::new().priority(7).room(8 << 20);
     ends.near.open_channel(1, room).expect("sound");
@@ -247,17 +246,17 @@ struct Asked {
 }
 
 /// Asks all others, and answers them and their answers: how many last answers have come.
-fn ask_all(port: Port) -> u64 {
-    let (mut member, mut asked) = (Messenger::new(port), Asked::default());
-    let ask = |asked: &mut Asked, call: &mut Call<'_>, [by, left]: [u64; 2], payload: &[u8]| {
+fn ask_all<F: Messengers>(port: F::Port) -> u64 {
+    let (mut member, mut asked) = (F::Messenger::new(port), Asked::default());
+    let ask = |asked: &mut Asked, call: &mut dyn Call, [by, left]: [u64; 2], payload: &[u8]| {
         if left == 0 {
             asked.ended += 1;
-        } else if call.on(channel(by as u8)).reply(ASK, [by, left - 1], payload).is_err() {
+        } else if call.reply_by(channel(by as u8), ASK, [by, left - 1], payload).is_err() {
             asked.missed.push((call.source(), [by, left - 1]));
         }
     };
     member.register("ask", ask).expect("a new name");
-    let over = |asked: &mut Asked, _: &mut Call<'_>, []: [u64; 0], _: &[u8]| asked.over += 1;
+    let over = |asked: &mut Asked, _: &mut dyn Call, []: [u64; 0], _: &[u8]| asked.over += 1;
     member.register("over", over).expect("a new name");
     for number in 1..=3 {
         let options = ChannelOptions::new().priority(number % 3).room(2000);
@@ -299,10 +298,10 @@ fn ask_all(port: Port) -> u64 {
 
 /// Answers to answers among all, by channels with little room: what is refused is asked again.
 // spec: CHAN-2, CHAN-4
-pub fn answers_go_by_channels(executor: Executor) {
+pub fn answers_go_by_channels<F: Messengers>(fabric: F) {
     std::thread::scope(|scope| {
-        let start = |port| scope.spawn(move || ask_all(port));
-        let members: Vec<_> = mesh(executor, MEMBERS).into_iter().map(start).collect();
+        let start = |port| scope.spawn(move || ask_all::<F>(port));
+        let members: Vec<_> = fabric.mesh(MEMBERS).into_iter().map(start).collect();
         for member in members {
             assert_eq!(join(member), QUESTIONS * u64::from(MEMBERS - 1));
         }
@@ -312,9 +311,9 @@ pub fn answers_go_by_channels(executor: Executor) {
 /// Who sends to nobody is told, as without channels, and so is who sends more than is taken; those
 /// behind are run.
 // spec: CHAN-2, CHAN-10
-pub fn what_nobody_handles_is_told(executor: Executor) {
+pub fn what_nobody_handles_is_told<F: Messengers>(fabric: F) {
     let options = MessengerOptions::new().longest(1 << 16);
-    let mut ends = Ends::with_options(executor, options);
+    let mut ends = Ends::with_options(fabric, options);
     register(&mut ends.near);
     register(&mut ends.far);
     const NOBODY: Handler<1> = Handler::named("nobody");
@@ -338,8 +337,8 @@ pub fn what_nobody_handles_is_told(executor: Executor) {
 
 /// What waits for a peer that dies is forgotten, and what has come whole is run.
 // spec: CHAN-2
-pub fn death_ends_what_waits(executor: Executor) {
-    let mut ends = ends(executor);
+pub fn death_ends_what_waits<F: Messengers>(fabric: F) {
+    let mut ends = ends(fabric);
     ends.near.hold(channel(1));
     let (near, far) = (ends.near_id, ends.far_id);
     ends.until("room", |ends| {
@@ -374,7 +373,7 @@ pub fn death_ends_what_waits(executor: Executor) {
 
 /// Who breaks the protocol of channels is cut off.
 // spec: CHAN-9
-pub fn who_lies_about_channels_is_cut_off(executor: Executor) {
+pub fn who_lies_about_channels_is_cut_off<F: Messengers>(fabric: F) {
     let head = |number: u8, first: u8, id: u32| {
         let mut head = vec![number, first, 0, 0];
         head.extend_from_slice(&id.to_le_bytes());
@@ -395,10 +394,10 @@ pub fn who_lies_about_channels_is_cut_off(executor: Executor) {
         (true, vec![good; 4097]),
     ];
     for (is_lie, records) in lies {
-        let world = World::open(executor);
+        let world = World::open(fabric);
         let (near_id, far_id) = (world.initiator_id(), world.target_id());
         let (mut liar, far) = world.split();
-        let (mut far, mut seen) = (Messenger::new(far), Seen::default());
+        let (mut far, mut seen) = (F::Messenger::new(far), Seen::default());
         register(&mut far);
         if records.len() > 1000 {
             // More than a window, of which nothing is given back.
@@ -417,7 +416,7 @@ pub fn who_lies_about_channels_is_cut_off(executor: Executor) {
             }
             far.poll(&mut seen);
             liar.progress();
-            give_way(round);
+            fabric.step(round);
         }
         assert_ne!(far.port().is_alive(near_id), is_lie, "{:?}", records.last());
     }

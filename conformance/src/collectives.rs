@@ -1,11 +1,11 @@
 //! Collectives: all members together, against what one process computes.
-use crate::Executor;
+use crate::messenger::{Active, Call, Groups, Messengers, Owned, Request};
+use crate::port::Port;
 use crate::seed::{Dice, cases};
-use crate::storm::{self, mesh};
+use crate::storm;
 use crate::world::join;
-use ayre::active::{Call, Messenger};
-use ayre::collective::{Collective, Group, GroupError, Request, Schedule, Summand};
-use ayre::{Combine, PeerId, Port};
+use ayre::collective::{Collective, GroupError, Schedule, Summand};
+use ayre::{Combine, PeerId};
 use std::fmt::Debug;
 use std::sync::Barrier;
 use std::thread::yield_now;
@@ -13,15 +13,16 @@ use std::thread::yield_now;
 /// Ports, all connected with each other; groups are of some of them.
 const PORTS: u16 = 5;
 
-pub(crate) type Member = Messenger<Vec<u64>>;
+pub(crate) type Member<F> = <F as Messengers>::Messenger<Vec<u64>>;
+pub(crate) type Group<F> = <Member<F> as Groups<Vec<u64>>>::Group;
 
 /// Runs the same at each of so many members: see [`storm::all`].
-pub(crate) fn all<R: Send>(
-    executor: Executor,
+pub(crate) fn all<F: Messengers, R: Send>(
+    fabric: F,
     members: u16,
-    run: impl Fn(&mut Member, usize) -> R + Sync,
+    run: impl Fn(&mut Member<F>, usize) -> R + Sync,
 ) -> Vec<R> {
-    storm::all(executor, members, run)
+    storm::all(fabric, members, run)
 }
 
 /// A number that can be made of another one and compared to the bit.
@@ -102,10 +103,10 @@ impl Round {
     }
 
     /// Does it, and compares.
-    pub(crate) fn run<T: Plain>(
+    pub(crate) fn run<F: Messengers, T: Plain>(
         self,
-        member: &mut Member,
-        group: Group,
+        member: &mut Member<F>,
+        group: Group<F>,
         (own, members): (usize, usize),
     ) {
         let Self { number, collective, schedule, combine, root, len } = self;
@@ -143,12 +144,17 @@ impl Round {
                 assert!(mine[part.clone()] == due[part], "{self:?} at {own}");
                 done
             }
-            _ => return self.move_blocks::<T>(member, group, (own, members)),
+            _ => return self.move_blocks::<F, T>(member, group, (own, members)),
         };
         done.expect("all members do the same");
     }
 
-    fn move_blocks<T: Plain>(self, member: &mut Member, group: Group, place: (usize, usize)) {
+    fn move_blocks<F: Messengers, T: Plain>(
+        self,
+        member: &mut Member<F>,
+        group: Group<F>,
+        place: (usize, usize),
+    ) {
         let Self { number, collective, root, len, .. } = self;
         let (own, members) = place;
         let state = &mut Vec::new();
@@ -190,18 +196,18 @@ impl Round {
 /// Every collective, by any of its schedules, of any numbers and lengths and roots, in groups of
 /// any of the processes: to the bit what one process computes with the brackets of the contract.
 // spec: COLL-1, COLL-5, COLL-6, COLL-7, COLL-12
-pub fn every_schedule_agrees_with_the_oracle(executor: Executor) {
-    agree_with_the_oracle(executor, PORTS, 4, cases(40));
+pub fn every_schedule_agrees_with_the_oracle<F: Messengers>(fabric: F) {
+    agree_with_the_oracle(fabric, PORTS, 4, cases(40));
 }
 
 /// The same of many more processes than there are processors.
 // spec: COLL-1, COLL-5, COLL-6, COLL-7
-pub fn large_groups_agree_with_the_oracle(executor: Executor, ports: u16) {
-    agree_with_the_oracle(executor, ports, 3, 15);
+pub fn large_groups_agree_with_the_oracle<F: Messengers>(fabric: F, ports: u16) {
+    agree_with_the_oracle(fabric, ports, 3, 15);
 }
 
 /// Groups of any of so many ports, each for so many rounds.
-fn agree_with_the_oracle(executor: Executor, ports: u16, groups: u64, rounds: u64) {
+fn agree_with_the_oracle<F: Messengers>(fabric: F, ports: u16, groups: u64, rounds: u64) {
     let plan = |list| {
         let mut dice = Dice::new(list);
         let members = 1 + dice.index(ports.into());
@@ -212,7 +218,7 @@ fn agree_with_the_oracle(executor: Executor, ports: u16, groups: u64, rounds: u6
         ports.truncate(members);
         (ports, dice)
     };
-    all(executor, ports, |member, own| {
+    all(fabric, ports, |member, own| {
         for list in 0..groups {
             let (ports, mut dice) = plan(list);
             let Some(place) = ports.iter().position(|port| usize::from(*port) == own) else {
@@ -224,12 +230,12 @@ fn agree_with_the_oracle(executor: Executor, ports: u16, groups: u64, rounds: u6
             for number in 0..rounds {
                 let round = Round::draw(&mut dice, number, members.len());
                 match dice.below(6) {
-                    0 => round.run::<u8>(member, group, place),
-                    1 => round.run::<i16>(member, group, place),
-                    2 => round.run::<i32>(member, group, place),
-                    3 => round.run::<u64>(member, group, place),
-                    4 => round.run::<f32>(member, group, place),
-                    _ => round.run::<f64>(member, group, place),
+                    0 => round.run::<F, u8>(member, group, place),
+                    1 => round.run::<F, i16>(member, group, place),
+                    2 => round.run::<F, i32>(member, group, place),
+                    3 => round.run::<F, u64>(member, group, place),
+                    4 => round.run::<F, f32>(member, group, place),
+                    _ => round.run::<F, f64>(member, group, place),
                 }
             }
         }
@@ -238,13 +244,13 @@ fn agree_with_the_oracle(executor: Executor, ports: u16, groups: u64, rounds: u6
 
 /// Two groups of the same members, used in different orders here and there.
 // spec: COLL-3
-pub fn groups_do_not_mix(executor: Executor) {
-    all(executor, 3, |member, own| {
+pub fn groups_do_not_mix<F: Messengers>(fabric: F) {
+    all(fabric, 3, |member, own| {
         let left = member.group_of_all("left").expect("a new name");
         let right = member.group_of_all("right").expect("a new name");
         for round in 0..50_u64 {
-            let one = Request::allreduce(Combine::Sum, vec![round, own as u64]);
-            let other = Request::allreduce(Combine::Max, vec![round, own as u64]);
+            let one = Owned::allreduce(Combine::Sum, vec![round, own as u64]);
+            let other = Owned::allreduce(Combine::Max, vec![round, own as u64]);
             // Each begins with the one that its number and the round say.
             let (sums, greatest) = if (round + own as u64).is_multiple_of(2) {
                 let sums = member.start(left, one).expect("a group");
@@ -262,9 +268,9 @@ pub fn groups_do_not_mix(executor: Executor) {
 
 /// Collectives that are begun one after the other are done at once, and finished in any order.
 // spec: COLL-3, COLL-4
-pub fn collectives_overlap(executor: Executor) {
+pub fn collectives_overlap<F: Messengers>(fabric: F) {
     const MANY: u64 = 20;
-    all(executor, 4, |member, own| {
+    all(fabric, 4, |member, own| {
         let group = member.group_of_all("all").expect("a new name");
         let mut dice = Dice::new(own as u64);
         let state = &mut Vec::new();
@@ -275,16 +281,16 @@ pub fn collectives_overlap(executor: Executor) {
                     0 => {
                         let root = number as usize % 4;
                         let mine = vec![if own == root { number } else { 0 }; len];
-                        (Request::broadcast(root, mine), vec![number; len])
+                        (Owned::broadcast(root, mine), vec![number; len])
                     }
                     1 => {
                         let mine = vec![own as u64; len];
-                        (Request::allreduce(Combine::Sum, mine), vec![6; len])
+                        (Owned::allreduce(Combine::Sum, mine), vec![6; len])
                     }
                     _ => {
                         let all = vec![0; 4];
                         (
-                            Request::allgather(vec![own as u64 + number], all),
+                            Owned::allgather(vec![own as u64 + number], all),
                             (number..number + 4).collect(),
                         )
                     }
@@ -306,16 +312,16 @@ pub fn collectives_overlap(executor: Executor) {
 
 /// What one member has started and others have not leaves room for what they are waiting for.
 // spec: COLL-4, COLL-11, COLL-15
-pub fn later_ones_leave_room(executor: Executor) {
+pub fn later_ones_leave_room<F: Messengers>(fabric: F) {
     // Round a ring, each sends eight portions of a chunk to the same neighbour, who says nothing.
     const MANY: usize = 9;
-    all(executor, 4, |member, own| {
+    all(fabric, 4, |member, own| {
         let group = member.group_of_all("all").expect("a new name");
         member.fix_schedule(group, Collective::Allgather, Some(Schedule::Ring)).expect("there is");
         let state = &mut Vec::new();
         let of = |number: usize, who| values::<u64>(number as u64, who, 40_000);
         let due = |number| (0..4).flat_map(|who| of(number, who)).collect::<Vec<_>>();
-        let request = |number| Request::allgather(of(number, own), vec![0; 160_000]);
+        let request = |number| Owned::allgather(of(number, own), vec![0; 160_000]);
         if own == 0 {
             let started: Vec<_> = (0..MANY)
                 .map(|number| member.start(group, request(number)).expect("a group"))
@@ -334,9 +340,9 @@ pub fn later_ones_leave_room(executor: Executor) {
 
 /// Members with different numbers of values, none among them.
 // spec: COLL-5
-pub fn lengths_differ(executor: Executor) {
+pub fn lengths_differ<F: Messengers>(fabric: F) {
     const LENS: [usize; 4] = [3, 0, 700, 10_000];
-    all(executor, 4, |member, own| {
+    all(fabric, 4, |member, own| {
         let group = member.group_of_all("all").expect("a new name");
         let state = &mut Vec::new();
         let of = |who: usize| values::<u64>(1, who, LENS[who]);
@@ -382,11 +388,11 @@ pub fn lengths_differ(executor: Executor) {
 
 /// Handlers run while their process waits in a collective, and may call others.
 // spec: COLL-4, COLL-8
-pub fn handlers_run_meanwhile(executor: Executor) {
-    all(executor, 3, |member, own| {
+pub fn handlers_run_meanwhile<F: Messengers>(fabric: F) {
+    all(fabric, 3, |member, own| {
         let group = member.group_of_all("all").expect("a new name");
         let keep =
-            |seen: &mut Vec<u64>, _: &mut Call<'_>, [number]: [u64; 1], _: &[u8]| seen.push(number);
+            |seen: &mut Vec<u64>, _: &mut dyn Call, [number]: [u64; 1], _: &[u8]| seen.push(number);
         let told = member.register("told", keep).expect("a new name");
         let ask = member.register("ask", move |_: &mut Vec<u64>, call, [number], payload| {
             call.reply(told, [number], payload).expect("within the limit");
@@ -409,11 +415,11 @@ pub fn handlers_run_meanwhile(executor: Executor) {
 
 /// A lane that is full of messages delays a barrier until it is taken from, though nobody tells.
 // spec: COLL-5, COLL-8
-pub fn a_full_lane_delays_a_barrier(executor: Executor) {
+pub fn a_full_lane_delays_a_barrier<F: Messengers>(fabric: F) {
     let is_full = Barrier::new(2);
-    all(executor, 3, |member, own| {
+    all(fabric, 3, |member, own| {
         let group = member.group_of_all("all").expect("a new name");
-        let count = |seen: &mut Vec<u64>, _: &mut Call<'_>, []: [u64; 0], _: &[u8]| seen.push(0);
+        let count = |seen: &mut Vec<u64>, _: &mut dyn Call, []: [u64; 0], _: &[u8]| seen.push(0);
         let count = member.register("count", count).expect("a new name");
         let (mut seen, mut sent) = (Vec::new(), [0]);
         member.sync(&mut seen).expect("all are alive");
@@ -440,8 +446,8 @@ pub fn a_full_lane_delays_a_barrier(executor: Executor) {
 /// What a fast member sends waits for slow ones, as much of it as the window has room for: also for
 /// one that has not made the group yet.
 // spec: COLL-1, COLL-11
-pub fn early_portions_wait(executor: Executor) {
-    all(executor, 3, |member, own| {
+pub fn early_portions_wait<F: Messengers>(fabric: F) {
+    all(fabric, 3, |member, own| {
         let state = &mut Vec::new();
         let before = member.group_of_all("before").expect("a new name");
         if own == 2 {
@@ -464,8 +470,8 @@ pub fn early_portions_wait(executor: Executor) {
 /// A member that does another collective, or with another number of values, is found out, and the
 /// group is given up by all. Other groups go on.
 // spec: COLL-10, COLL-19
-pub fn who_does_another_thing_is_found(executor: Executor) {
-    let ends = all(executor, 3, |member, own| {
+pub fn who_does_another_thing_is_found<F: Messengers>(fabric: F) {
+    let ends = all(fabric, 3, |member, own| {
         let state = &mut Vec::new();
         let other = member.group_of_all("other").expect("a new name");
         let mut ends = vec![];
@@ -513,11 +519,11 @@ pub fn who_does_another_thing_is_found(executor: Executor) {
 /// A member that dies ends collectives that need it, for all; those who are left go on as another
 /// group.
 // spec: COLL-9
-pub fn death_ends_collectives(executor: Executor) {
-    let ports = mesh(executor, 4);
-    let one = |port: Port| {
+pub fn death_ends_collectives<F: Messengers>(fabric: F) {
+    let ports = fabric.mesh(4);
+    let one = |port: F::Port| {
         let own = port.rank();
-        let mut member: Member = Messenger::new(port);
+        let mut member = Member::<F>::new(port);
         let state = &mut Vec::new();
         let group = member.group_of_all("all").expect("a new name");
         for round in 0..20_u64 {
@@ -550,8 +556,8 @@ pub fn death_ends_collectives(executor: Executor) {
 
 /// What no group and no collective can be, is refused at once, and nobody hears of it.
 // spec: COLL-1, COLL-2, COLL-5, COLL-6
-pub fn nonsense_is_refused(executor: Executor) {
-    all(executor, 2, |member, own| {
+pub fn nonsense_is_refused<F: Messengers>(fabric: F) {
+    all(fabric, 2, |member, own| {
         let state = &mut Vec::new();
         let (own_id, other_id) = (PeerId(own as u16), PeerId(1 - own as u16));
         assert!(member.group("", &[own_id]).is_err());

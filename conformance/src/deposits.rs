@@ -1,38 +1,41 @@
 //! Deposit messages: what they do to registers and memory, and what stops them.
-use crate::Executor;
 use crate::crowd::Crowd;
-use crate::fabric::TARGET;
+use crate::depot::{Deposit, Deposits, Depot, Depots, Frozen, Inlet, InletOptions};
+use crate::fabric::{Fabric, TARGET};
+use crate::port::{Options, Port, Region, RegionOptions};
 use crate::seed::Dice;
 use crate::world::{World, fault_of, insist, next_notification};
 use ayre::deposit::{
-    Address, Deposit, Depot, INLETS, Inlet, InletOptions, Instruction, OPERAND, Program,
-    Protection, Register, RemoteInlet, Stored, X, Y, Z,
+    Address, INLETS, Instruction, OPERAND, Program, Protection, Register, Stored, X, Y, Z,
 };
-use ayre::{Busy, Fault, Options, PeerId, Port, PostError, Region, RegionOptions, Rights, Status};
+use ayre::{Busy, Fault, PeerId, PostError, Rights, Status};
 use std::ops::Range;
 
 const NONE: Register = Register::At(255);
 
 /// A depot of the target with memory, and ways of the initiator into it.
-struct Place {
-    region: Region,
-    depot: Depot,
+struct Place<P: Deposits> {
+    region: P::Region,
+    depot: P::Depot,
     names: u64,
 }
 
-impl Place {
-    fn open(world: &mut World, len: usize) -> Self {
+/// A way into a depot, at its owner and at its holder.
+type Ways<P> = (<P as Deposits>::Inlet, <P as Deposits>::RemoteInlet);
+
+impl<P: Deposits> Place<P> {
+    fn open<F: Fabric<Port = P>>(world: &mut World<F>, len: usize) -> Self {
         let region = world.target().alloc(len, RegionOptions::new()).expect("memory is there");
         let depot = world.target().create_depot().expect("a depot");
         Self { region, depot, names: 1000 }
     }
 
-    fn inlet(
+    fn inlet<F: Fabric<Port = P>>(
         &mut self,
-        world: &mut World,
+        world: &mut World<F>,
         range: Range<usize>,
         options: &InletOptions,
-    ) -> (Inlet, RemoteInlet) {
+    ) -> Ways<P> {
         self.names += 1;
         let (initiator, target) = (world.initiator_id(), world.target_id());
         let part = (&self.region, range);
@@ -42,7 +45,7 @@ impl Place {
     }
 
     /// With every register for messages to name, and every right.
-    fn open_inlet(&mut self, world: &mut World) -> (Inlet, RemoteInlet) {
+    fn open_inlet<F: Fabric<Port = P>>(&mut self, world: &mut World<F>) -> Ways<P> {
         self.depot.protect(0..=255, Protection::all()).expect("nobody is inside");
         let options = InletOptions::new().rights(Rights::all()).registers(0..256).entries(0..256);
         let range = 0..self.region.len();
@@ -56,9 +59,9 @@ impl Place {
     }
 }
 
-fn fetch(
-    world: &mut World,
-    inlet: &RemoteInlet,
+fn fetch<F: Depots>(
+    world: &mut World<F>,
+    inlet: &<F::Port as Deposits>::RemoteInlet,
     deposit: Deposit<'_>,
     into: &mut [u8],
 ) -> Result<(u64, bool), PostError> {
@@ -77,8 +80,8 @@ fn append() -> Stored {
 /// Records of one message each lie one behind the other; what does not fit faults, and changes
 /// nothing.
 // spec: DEP-1, DEP-2, DEP-4, DEP-5, DEP-17, DEP-18
-pub fn appends_lie_one_behind_the_other(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn appends_lie_one_behind_the_other<F: Depots>(fabric: F) {
+    let mut world = World::open(fabric);
     let mut place = Place::open(&mut world, 4096);
     place.depot.store(0, &[append()]).expect("there is a place");
     place.depot.set_register(1, 24).expect("nobody is inside");
@@ -106,8 +109,8 @@ pub fn appends_lie_one_behind_the_other(executor: Executor) {
 
 /// What a register held, what memory holds, and that a guard has declined, come back.
 // spec: DEP-11, DEP-12, DEP-13
-pub fn answers_bring_values_and_memory(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn answers_bring_values_and_memory<F: Depots>(fabric: F) {
+    let mut world = World::open(fabric);
     let mut place = Place::open(&mut world, 4096);
     let (_inlet, remote) = place.open_inlet(&mut world);
     let count = Program::new().then(X.add(OPERAND)).give(X).carry([7, 0, 0]);
@@ -143,9 +146,9 @@ pub fn answers_bring_values_and_memory(executor: Executor) {
 /// The same random messages leave the same registers, memory and answers as on a loopback, whose
 /// machine is held against an interpreter.
 // spec: DEP-7, DEP-8, DEP-9, DEP-14, DEP-18, DEP-22
-pub fn every_executor_does_the_same(executor: Executor) {
+pub fn every_executor_does_the_same<F: Depots>(fabric: F) {
     for list in 0..crate::seed::cases(8) {
-        let (here, there) = (random(executor, list), random(Executor::Loopback, list));
+        let (here, there) = (random(fabric, list), random(fabric.loopback(), list));
         for (number, (here, there)) in here.iter().zip(&there).enumerate() {
             assert_eq!(here, there, "message {number} of list {list}");
         }
@@ -154,9 +157,9 @@ pub fn every_executor_does_the_same(executor: Executor) {
 }
 
 /// What came of each message of a list, and in the end registers and memory.
-fn random(executor: Executor, list: u64) -> Vec<String> {
+fn random<F: Depots>(fabric: F, list: u64) -> Vec<String> {
     let mut dice = Dice::new(list);
-    let mut world = World::open(executor);
+    let mut world = World::open(fabric);
     let mut place = Place::open(&mut world, 256);
     for index in 0..8 {
         let value = if dice.below(2) == 0 { dice.below(200) } else { dice.word() };
@@ -207,8 +210,8 @@ fn any_instruction(dice: &mut Dice, allowed: u64) -> Instruction {
 /// The owner is notified exactly where a test holds; room for notifications is not used up by
 /// messages that raise none.
 // spec: DEP-11, DEP-16, DEP-27
-pub fn tests_notify_where_they_hold(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn tests_notify_where_they_hold<F: Depots>(fabric: F) {
+    let mut world = World::open(fabric);
     let mut place = Place::open(&mut world, 64);
     let raise = Program::new().notify_if(OPERAND.gt(X)).then(X.or(OPERAND));
     place.depot.store(0, &[raise.store([Register::At(3), NONE, NONE])]).expect("a place");
@@ -244,8 +247,8 @@ pub fn tests_notify_where_they_hold(executor: Executor) {
 /// An inlet that holds stops at a message that faults, refuses what comes behind it, and goes on as
 /// its owner says; another inlet of the same peer does not notice.
 // spec: DEP-19, DEP-20, DEP-21, DEP-22, DEP-23
-pub fn a_stopped_inlet_waits_for_its_owner(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_stopped_inlet_waits_for_its_owner<F: Depots>(fabric: F) {
+    let mut world = World::open(fabric);
     let mut place = Place::open(&mut world, 256);
     place.depot.store(0, &[append()]).expect("there is a place");
     place.depot.set_register(1, 16).expect("nobody is inside");
@@ -283,8 +286,8 @@ pub fn a_stopped_inlet_waits_for_its_owner(executor: Executor) {
 
 /// A held message is skipped, or faults again, or goes with the registers that messages may write.
 // spec: DEP-19, DEP-21
-pub fn owners_skip_and_reset(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn owners_skip_and_reset<F: Depots>(fabric: F) {
+    let mut world = World::open(fabric);
     let mut place = Place::open(&mut world, 64);
     place.depot.protect(0..=1, Protection::all()).expect("nobody is inside");
     place.depot.set_register(0, 5).expect("nobody is inside");
@@ -310,13 +313,13 @@ pub fn owners_skip_and_reset(executor: Executor) {
 
 /// While a depot is frozen nothing changes; then all goes on.
 // spec: DEP-24
-pub fn a_frozen_depot_does_not_change(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_frozen_depot_does_not_change<F: Depots>(fabric: F) {
+    let mut world = World::open(fabric);
     let mut place = Place::open(&mut world, 64);
     let (_inlet, remote) = place.open_inlet(&mut world);
     let depot = place.depot.clone();
     let count = Deposit::carry(Program::new().then(X.add(OPERAND)).carry([0; 3])).operand(1);
-    let post = |port: &mut Port| port.deposit(&remote, &count, Options::new());
+    let post = |port: &mut F::Port| port.deposit(&remote, &count, Options::new());
     world.post(post);
     world.settle_ok();
     let mut frozen = depot.freeze().expect("nobody is inside");
@@ -338,8 +341,8 @@ pub fn a_frozen_depot_does_not_change(executor: Executor) {
 
 /// After an inlet is revoked nothing comes in over it; others of the depot go on.
 // spec: DEP-2, REV-1, REV-2
-pub fn a_revoked_inlet_is_stale(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn a_revoked_inlet_is_stale<F: Depots>(fabric: F) {
+    let mut world = World::open(fabric);
     let mut place = Place::open(&mut world, 64);
     let (inlet, remote) = place.open_inlet(&mut world);
     let (_other, beside) = place.open_inlet(&mut world);
@@ -357,8 +360,8 @@ pub fn a_revoked_inlet_is_stale(executor: Executor) {
 /// Windows and parts lie within a depot and a region; an inlet is of its connection, a depot of its
 /// port; a depot has room for so many inlets.
 // spec: DEP-2, CAP-6, LIM-1
-pub fn inlets_are_bounded(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn inlets_are_bounded<F: Depots>(fabric: F) {
+    let mut world = World::open(fabric);
     let place = Place::open(&mut world, 64);
     let (initiator, target) = (world.initiator_id(), world.target_id());
     let port = world.target();
@@ -377,7 +380,7 @@ pub fn inlets_are_bounded(executor: Executor) {
     }
     assert_eq!(inlets.len(), INLETS);
     let remote = world.initiator().accept_inlet(target, 5).expect("the first one");
-    let mut stranger = executor.open(9);
+    let mut stranger = fabric.open(9);
     let depot = stranger.create_depot().expect("a depot");
     let deposit = Deposit::enter(0);
     let foreign = stranger.deposit(&remote, &deposit, Options::new());
@@ -388,8 +391,8 @@ pub fn inlets_are_bounded(executor: Executor) {
 
 /// An inlet that was dropped ends with its region, and leaves its place in the depot to another.
 // spec: DEP-2, REG-4
-pub fn ended_inlets_leave_room(executor: Executor) {
-    let mut world = World::open(executor);
+pub fn ended_inlets_leave_room<F: Depots>(fabric: F) {
+    let mut world = World::open(fabric);
     let mut place = Place::open(&mut world, 64);
     place.depot.store(0, &[append()]).expect("there is a place");
     let options = InletOptions::new().entries(0..1);
@@ -409,8 +412,8 @@ pub fn ended_inlets_leave_room(executor: Executor) {
 
 /// So do inlets of a peer that is no longer connected.
 // spec: DEP-2, LIFE-19
-pub fn a_peer_that_goes_leaves_room(executor: Executor) {
-    let mut crowd = Crowd::open(executor, SENDERS);
+pub fn a_peer_that_goes_leaves_room<F: Depots>(fabric: F) {
+    let mut crowd = Crowd::open(fabric, SENDERS);
     let region = crowd.target.alloc(64, RegionOptions::new()).expect("memory is there");
     let depot = crowd.target.create_depot().expect("a depot");
     let ids = crowd.ids();
@@ -421,7 +424,7 @@ pub fn a_peer_that_goes_leaves_room(executor: Executor) {
 }
 
 /// Hands out inlets and drops them, as many as there is room for; so many.
-fn fill(port: &mut Port, depot: &Depot, region: &Region, holder: PeerId) -> usize {
+fn fill<P: Deposits>(port: &mut P, depot: &P::Depot, region: &P::Region, holder: PeerId) -> usize {
     let options = InletOptions::new().entries(0..1);
     let share = || port.share_inlet(holder, depot, (region, 0..64), &options, 5).ok();
     std::iter::from_fn(share).map(drop).count()
@@ -432,8 +435,8 @@ const RECORDS: u64 = 1500;
 
 /// A ring that several senders append to and its owner empties: nothing is lost, torn or overrun.
 // spec: DEP-14, DEP-25, PROG-2
-pub fn many_senders_share_a_queue(executor: Executor) {
-    let mut crowd = Crowd::open(executor, SENDERS);
+pub fn many_senders_share_a_queue<F: Depots>(fabric: F) {
+    let mut crowd = Crowd::open(fabric, SENDERS);
     let region = crowd.target.alloc(1024, RegionOptions::new()).expect("memory is there");
     let depot = crowd.target.create_depot().expect("a depot");
     let [tail, size, limit] = [0, 1, 2].map(Register::At);

@@ -1,4 +1,6 @@
 //! The engine's executors, as what the suite is instantiated for.
+mod depot;
+pub mod messenger;
 pub mod one_thread;
 mod port;
 
@@ -130,6 +132,7 @@ impl Fabric for Executor {
             is_wire: self.is_wire(),
             is_inline: self.is_inline(),
             is_one_thread: false,
+            pulls: *self == Self::Tuned,
         }
     }
 
@@ -182,9 +185,42 @@ impl Fabric for Executor {
         })
     }
 
+    fn mesh(&self, members: u16) -> Vec<Port> {
+        let net = self.net();
+        let mut ports: Vec<(Port, Option<SocketAddr>)> = vec![];
+        for number in 0..members {
+            let mut port = self.open(number);
+            let address = net.open(&mut port);
+            for (other, address) in &mut ports {
+                connect(&mut port, other, *address);
+            }
+            self.start_engine(&mut port, true);
+            ports.push((port, address));
+        }
+        ports.into_iter().map(|(port, _)| port).collect()
+    }
+
     fn loopback(&self) -> Self {
         Self::Loopback
     }
+}
+
+/// Connects a port with one that is open to the network, or else by a path.
+fn connect(port: &mut Port, other: &mut Port, address: Option<SocketAddr>) {
+    let path = socket_path();
+    if address.is_none() {
+        other.listen(&path).expect("a socket path");
+    }
+    let (near, far) = (PeerId(port.rank() as u16), PeerId(other.rank() as u16));
+    std::thread::scope(|scope| {
+        let connecting = scope.spawn(|| match address {
+            Some(address) => port.connect_net(&[address]),
+            None => port.connect(&path),
+        });
+        assert_eq!(other.accept().expect("it connects"), near);
+        assert_eq!(join(connecting).expect("it accepts"), far);
+    });
+    let _ = std::fs::remove_file(path);
 }
 
 /// Where a port listens, and how who connects is open to the network, if there is one.

@@ -28,6 +28,9 @@ pub trait Fabric: Copy + Debug + Send + Sync {
     /// Opens a port that is connected with one that listens.
     fn join(&self, door: &Self::Door, target: &mut Self::Port, number: u16) -> Self::Port;
 
+    /// Opens so many ports that are all connected with each other, numbered from 0.
+    fn mesh(&self, members: u16) -> Vec<Self::Port>;
+
     /// A fabric of one port that is connected with itself. Results of other fabrics are compared
     /// with its results.
     fn loopback(&self) -> Self;
@@ -65,6 +68,8 @@ pub struct Traits {
     pub is_inline: bool,
     /// A call that waits lets the other ports of its thread go on, as time does not pass otherwise.
     pub is_one_thread: bool,
+    /// Long messages are read where they lie, in the memory of who sends them.
+    pub pulls: bool,
 }
 
 /// Number of the initiating port; differs from its place in every table.

@@ -1,32 +1,32 @@
 //! Messengers whose other end is none: it says what it likes, or takes nothing.
-use crate::Executor;
+use crate::messenger::{Active, Call, Groups, Messengers, Multicast, MulticastOptions};
+use crate::port::{Options, Port, RegionOptions, RemoteRegion};
 use crate::seed::Dice;
 use crate::world::{ROUNDS, World, insist};
-use ayre::active::{Call, Handler, Messenger, id_of};
-use ayre::multicast::MulticastOptions;
-use ayre::{Fault, Options, PeerId, Port, PostError, RegionOptions, Rights};
+use ayre::active::{Handler, id_of};
+use ayre::{Fault, PeerId, PostError, Rights};
 use std::thread::yield_now;
 
 /// What a handler was run with: arguments, payload.
 type Seen = Vec<(Vec<u64>, Vec<u8>)>;
 
-fn keep<const N: usize>(seen: &mut Seen, _: &mut Call<'_>, arguments: [u64; N], payload: &[u8]) {
+fn keep<const N: usize>(seen: &mut Seen, _: &mut dyn Call, arguments: [u64; N], payload: &[u8]) {
     seen.push((arguments.to_vec(), payload.to_vec()));
 }
 
 /// A long call to who takes nothing ends with his death.
 // spec: AM-11
-pub fn a_long_call_ends_with_its_peer(executor: Executor) {
-    let world = World::open(executor);
+pub fn a_long_call_ends_with_its_peer<F: Messengers>(fabric: F) {
+    let world = World::open(fabric);
     let (near_id, far_id) = (world.initiator_id(), world.target_id());
     let (near, mut far) = world.split();
     std::thread::scope(|scope| {
         let calling = scope.spawn(move || {
-            let mut near = Messenger::<Seen>::new(near);
+            let mut near = F::Messenger::<Seen>::new(near);
             let handler = Handler::<0>::named("nobody's");
             near.call(&mut vec![], far_id, handler, [], &vec![1; 1 << 20])
         });
-        if executor == Executor::Tuned {
+        if fabric.traits().pulls {
             expect_record(&mut far, 16);
             insist(&mut far, |port| port.send(near_id, 17, &0_u64.to_le_bytes()));
         }
@@ -43,7 +43,7 @@ pub fn a_long_call_ends_with_its_peer(executor: Executor) {
 }
 
 /// Waits for a record of this tag.
-fn expect_record(port: &mut Port, tag: u32) {
+fn expect_record(port: &mut impl Port, tag: u32) {
     for _ in 0..ROUNDS {
         if let Ok(Some(message)) = port.try_recv(&mut [0; 1024])
             && message.tag == tag
@@ -57,10 +57,10 @@ fn expect_record(port: &mut Port, tag: u32) {
 }
 
 /// Whether a messenger takes no more from a peer, sooner or later.
-fn is_cut_off(
-    far: &mut Messenger<Seen>,
+fn is_cut_off<M: Active<Seen>>(
+    far: &mut M,
     seen: &mut Seen,
-    (liar, near_id): (&mut Port, PeerId),
+    (liar, near_id): (&mut M::Port, PeerId),
 ) -> bool {
     (0..ROUNDS).any(|_| {
         far.poll(seen);
@@ -72,7 +72,7 @@ fn is_cut_off(
 
 /// Who breaks the protocol is cut off, and the memory of nobody changes.
 // spec: AM-15
-pub fn liars_are_cut_off(executor: Executor) {
+pub fn liars_are_cut_off<F: Messengers>(fabric: F) {
     let lies: [(u32, &[u64]); 14] = [
         (0, &[0]),
         (1, &[1 << 40, 0, 0]),
@@ -90,10 +90,10 @@ pub fn liars_are_cut_off(executor: Executor) {
         (10, &[0]),
     ];
     for (tag, words) in lies {
-        let world = World::open(executor);
+        let world = World::open(fabric);
         let (near_id, far_id) = (world.initiator_id(), world.target_id());
         let (mut liar, far) = world.split();
-        let mut far = Messenger::<Seen>::new(far);
+        let mut far = F::Messenger::<Seen>::new(far);
         let mut seen = vec![];
         let lie: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         insist(&mut liar, |port| port.send(far_id, tag, &lie));
@@ -105,7 +105,7 @@ pub fn liars_are_cut_off(executor: Executor) {
 /// Who lies about groups is cut off: portions that were never sent are taken, more come than there
 /// is room for, of more groups than there can be, or of one that he is no member of.
 // spec: COLL-11, COLL-14
-pub fn who_lies_about_groups_is_cut_off(executor: Executor) {
+pub fn who_lies_about_groups_is_cut_off<F: Messengers>(fabric: F) {
     let portion = |group: u32, taken: u64| (10, [u64::from(group) | 1 << 32, taken << 32]);
     let alone = id_of("alone");
     let lies: [Vec<(u32, [u64; 2])>; 6] = [
@@ -117,10 +117,10 @@ pub fn who_lies_about_groups_is_cut_off(executor: Executor) {
         vec![(12, [1 << 40, 0])],
     ];
     for records in lies {
-        let world = World::open(executor);
+        let world = World::open(fabric);
         let (near_id, far_id) = (world.initiator_id(), world.target_id());
         let (mut liar, far) = world.split();
-        let mut far = Messenger::<Seen>::new(far);
+        let mut far = F::Messenger::<Seen>::new(far);
         let group = far.group("alone", &[far_id]).expect("of its own");
         let mut seen = vec![];
         let last = records.len() - 1;
@@ -146,14 +146,14 @@ fn said([from, to]: [u32; 2], group: u32, kind: u32, words: &[u64]) -> Vec<u8> {
 /// Who speaks for another member, or of nothing that can be, is cut off. Who speaks to nobody is
 /// told so, or not answered.
 // spec: GRP-4, GRP-21, GRP-22, GRP-23
-pub fn who_lies_in_a_group_is_cut_off(executor: Executor) {
+pub fn who_lies_in_a_group_is_cut_off<F: Messengers>(fabric: F) {
     let group = id_of("group");
     let bounds = 8 << 16 | 64;
     for number in 0..9 {
-        let world = World::open(executor);
+        let world = World::open(fabric);
         let (near_id, far_id) = (world.initiator_id(), world.target_id());
         let (mut liar, far) = world.split();
-        let mut far = Messenger::<Seen>::new(far);
+        let mut far = F::Messenger::<Seen>::new(far);
         let mut seen = vec![];
         far.found("group", MulticastOptions::new(), |_, _| ()).expect("a new name");
         let (me, door) = (u32::from(near_id.0) | 7 << 10, u32::from(far_id.0));
@@ -191,13 +191,13 @@ pub fn who_lies_in_a_group_is_cut_off(executor: Executor) {
 /// Records of any kind, most of them nearly right: nothing panics, nothing is written where a
 /// landing is not, and the far end can be used by others afterwards.
 // spec: AM-15, AM-7
-pub fn any_records_harm_nobody(executor: Executor) {
+pub fn any_records_harm_nobody<F: Messengers>(fabric: F) {
     let mut dice = Dice::new(48);
     for _ in 0..60 {
-        let world = World::open(executor);
+        let world = World::open(fabric);
         let (near_id, far_id) = (world.initiator_id(), world.target_id());
         let (mut liar, far) = world.split();
-        let mut far = Messenger::<Seen>::new(far);
+        let mut far = F::Messenger::<Seen>::new(far);
         far.register::<1>("one", keep::<1>).expect("a new name");
         let mut seen = vec![];
         for _ in 0..30 {
@@ -258,11 +258,11 @@ fn any_record(dice: &mut Dice) -> (u32, Vec<u8>) {
 
 /// A region of the right to write is all that a landing is.
 // spec: AM-12, LIM-4
-pub fn a_landing_is_for_writing(executor: Executor) {
-    let world = World::open(executor);
+pub fn a_landing_is_for_writing<F: Messengers>(fabric: F) {
+    let world = World::open(fabric);
     let (near_id, far_id) = (world.initiator_id(), world.target_id());
     let (mut near, far) = world.split();
-    let mut far = Messenger::<Seen>::new(far);
+    let mut far = F::Messenger::<Seen>::new(far);
     let mut seen = vec![];
     insist(&mut near, |port| port.send(far_id, 5, &[0; 8]));
     let mut record = [0; 64];

@@ -1,7 +1,8 @@
 //! One suite that holds every executor to the contract in `spec/`.
 //!
 //! A case is a function of a [`Fabric`](fabric::Fabric): it opens the ports it needs, drives them
-//! through the suite's own [`Port`](port::Port), and panics where the contract is broken. The table
+//! through the suite's own [`Port`](port::Port), [`Deposits`](depot::Deposits) and
+//! [`Messenger`](messenger::Messenger), and panics where the contract is broken. The table
 //! of cases is in the module [`suite`](mod@suite); [`suite!`](crate::suite!) makes tests of it for
 //! one fabric. The fabrics that there are: the [executors](Executor) of the engine, and the engine
 //! on a simulated network in [one thread](engine::one_thread). CONTRIBUTING.md says how to add a
@@ -13,8 +14,10 @@
 
 pub mod crowd;
 pub mod data;
+pub mod depot;
 pub mod engine;
 pub mod fabric;
+pub mod messenger;
 mod model;
 pub mod multicast;
 pub mod port;

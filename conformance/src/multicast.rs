@@ -1,11 +1,14 @@
 //! Groups whose members come and go: all of them run the same, in the same order.
-use crate::Executor;
+use crate::messenger::{
+    Active, Call, Membership, Messenger, Messengers, Multicast, MulticastOptions,
+};
+use crate::port::Port;
 use crate::seed::Dice;
-use crate::storm::{all, mesh};
+use crate::storm::all;
 use crate::world::join;
-use ayre::active::{Call, Handler, Messenger};
-use ayre::multicast::{Change, Membership, MulticastError, MulticastOptions, PAYLOAD_MAX};
-use ayre::{PeerId, Port};
+use ayre::PeerId;
+use ayre::active::Handler;
+use ayre::multicast::{Change, MulticastError, PAYLOAD_MAX};
 
 const NAME: &str = "all";
 
@@ -17,7 +20,7 @@ enum Seen {
     Ended,
 }
 
-type Member = Messenger<Vec<Seen>>;
+type Member<F> = <F as Messengers>::Messenger<Vec<Seen>>;
 
 fn watch(seen: &mut Vec<Seen>, change: &Change) {
     seen.push(match change {
@@ -33,13 +36,13 @@ fn sum_of(bytes: &[u8]) -> u64 {
     bytes.iter().fold(7, |sum, byte| sum * 31 % 1_000_000_007 + u64::from(*byte))
 }
 
-fn hear(seen: &mut Vec<Seen>, call: &mut Call<'_>, [number]: [u64; 1], payload: &[u8]) {
+fn hear(seen: &mut Vec<Seen>, call: &mut dyn Call, [number]: [u64; 1], payload: &[u8]) {
     seen.push(Seen::Message { origin: call.source().0, number, sum: sum_of(payload) });
 }
 
 /// Founds the group at the first member, and joins it at the others; all have begun then.
 fn meet(
-    member: &mut Member,
+    member: &mut impl Messenger<Vec<Seen>>,
     seen: &mut Vec<Seen>,
     options: MulticastOptions,
 ) -> (Membership, Handler<1>) {
@@ -59,14 +62,14 @@ fn is_message(seen: &Seen) -> bool {
 }
 
 /// Runs handlers until the group has so many members.
-fn until_all_in(member: &mut Member, seen: &mut Vec<Seen>, all: usize) {
+fn until_all_in(member: &mut impl Active<Vec<Seen>>, seen: &mut Vec<Seen>, all: usize) {
     let are_all = |one: &Seen| matches!(one, Seen::View { members, .. } if members.len() == all);
     let are_few = |seen: &Vec<Seen>| !seen.iter().any(are_all);
     member.serve_while(seen, are_few).expect("all are alive");
 }
 
 /// Runs handlers until so many messages have come.
-fn until(member: &mut Member, seen: &mut Vec<Seen>, messages: usize) {
+fn until(member: &mut impl Active<Vec<Seen>>, seen: &mut Vec<Seen>, messages: usize) {
     let few = |seen: &Vec<Seen>| seen.iter().filter(|one| is_message(one)).count() < messages;
     member.serve_while(seen, few).expect("all are alive");
 }
@@ -84,11 +87,11 @@ fn assert_same_order(one: &[Seen], other: &[Seen]) {
 
 /// Members that send all the time, messages of all lengths, see one order.
 // spec: GRP-3, GRP-6, GRP-7, GRP-8, GRP-9, GRP-20, GRP-23
-pub fn members_see_one_order(executor: Executor) {
+pub fn members_see_one_order<F: Messengers>(fabric: F) {
     const EACH: u64 = 60;
     for (window, requests) in [(64, 8), (1, 1), (9, 3)] {
         let options = MulticastOptions::new().window(window).requests(requests);
-        let seen = all(executor, 4, |member, own| {
+        let seen = all(fabric, 4, |member, own| {
             let mut seen = Vec::new();
             let (group, heard) = meet(member, &mut seen, options);
             let mut dice = Dice::new(own as u64);
@@ -116,12 +119,12 @@ pub fn members_see_one_order(executor: Executor) {
 
 /// Messages that are longer than a record, among short ones, from several members.
 // spec: GRP-9, GRP-23
-pub fn long_messages_keep_the_order(executor: Executor) {
+pub fn long_messages_keep_the_order<F: Messengers>(fabric: F) {
     let payload = |own: usize, number: u64| -> Vec<u8> {
         let len = if number.is_multiple_of(3) { 100_000 } else { 10 };
         (0..len).map(|at| (at as u64 * 7 + number + own as u64) as u8).collect()
     };
-    let seen = all(executor, 3, |member, own| {
+    let seen = all(fabric, 3, |member, own| {
         let mut seen = Vec::new();
         let (group, heard) = meet(member, &mut seen, MulticastOptions::new());
         until_all_in(member, &mut seen, 3);
@@ -145,9 +148,9 @@ pub fn long_messages_keep_the_order(executor: Executor) {
 
 /// A member that leaves has seen all up to the view without it; it may come back.
 // spec: GRP-3, GRP-5
-pub fn who_leaves_has_seen_all_before(executor: Executor) {
+pub fn who_leaves_has_seen_all_before<F: Messengers>(fabric: F) {
     const ROUNDS: u64 = 8;
-    let seen = all(executor, 3, |member, own| {
+    let seen = all(fabric, 3, |member, own| {
         let mut seen = Vec::new();
         let options = MulticastOptions::new();
         let (mut group, heard) = meet(member, &mut seen, options);
@@ -185,11 +188,11 @@ pub fn who_leaves_has_seen_all_before(executor: Executor) {
 /// The founder goes without a word, and so do others: who is left sees one order, and nothing that
 /// it has sent is lost.
 // spec: GRP-10, GRP-15, GRP-16, GRP-17
-pub fn members_that_die_are_removed(executor: Executor) {
+pub fn members_that_die_are_removed<F: Messengers>(fabric: F) {
     const EACH: u64 = 100;
-    let one = |port: Port| {
+    let one = |port: F::Port| {
         let own = port.rank();
-        let mut member: Member = Messenger::new(port);
+        let mut member = Member::<F>::new(port);
         let mut seen = Vec::new();
         let (group, heard) = meet(&mut member, &mut seen, MulticastOptions::new());
         until_all_in(&mut member, &mut seen, 5);
@@ -221,7 +224,7 @@ pub fn members_that_die_are_removed(executor: Executor) {
     };
     let seen: Vec<_> = std::thread::scope(|scope| {
         let start = |port| scope.spawn(move || one(port));
-        let members: Vec<_> = mesh(executor, 5).into_iter().map(start).collect();
+        let members: Vec<_> = fabric.mesh(5).into_iter().map(start).collect();
         members.into_iter().map(join).collect()
     });
     let alive: Vec<_> = seen.iter().filter(|(_, seen)| !seen.is_empty()).collect();
@@ -237,8 +240,8 @@ pub fn members_that_die_are_removed(executor: Executor) {
 
 /// One that is no member has messages sent, in its order, by any of them.
 // spec: GRP-11
-pub fn outsiders_send_through_a_door(executor: Executor) {
-    let seen = all(executor, 4, |member, own| {
+pub fn outsiders_send_through_a_door<F: Messengers>(fabric: F) {
+    let seen = all(fabric, 4, |member, own| {
         let mut seen = Vec::new();
         let options = MulticastOptions::new();
         let heard = member.register("hear", hear).expect("a new name");
@@ -282,8 +285,8 @@ pub fn outsiders_send_through_a_door(executor: Executor) {
 
 /// Who asks for what cannot be is told so.
 // spec: GRP-4, GRP-20, GRP-24
-pub fn joining_may_be_refused(executor: Executor) {
-    all(executor, 2, |member: &mut Member, own| {
+pub fn joining_may_be_refused<F: Messengers>(fabric: F) {
+    all(fabric, 2, |member: &mut Member<F>, own| {
         let mut seen = Vec::new();
         let options = MulticastOptions::new();
         if own == 0 {
@@ -311,12 +314,12 @@ pub fn joining_may_be_refused(executor: Executor) {
 
 /// A handler may send to its group; a panic harms its message only.
 // spec: GRP-20, GRP-23
-pub fn handlers_send_to_their_group(executor: Executor) {
+pub fn handlers_send_to_their_group<F: Messengers>(fabric: F) {
     const LAST: u64 = 200;
     type State = (Vec<u64>, Option<(Membership, Handler<1>)>);
-    let seen = all(executor, 3, |member: &mut Messenger<State>, own| {
+    let seen = all(fabric, 3, |member: &mut F::Messenger<State>, own| {
         let mut state: State = (vec![], None);
-        let bounce = |state: &mut State, call: &mut Call<'_>, [number]: [u64; 1], _: &[u8]| {
+        let bounce = |state: &mut State, call: &mut dyn Call, [number]: [u64; 1], _: &[u8]| {
             state.0.push(number);
             if let Some((group, bounce)) = state.1
                 && number < LAST

@@ -1,33 +1,28 @@
 //! Replies: answers that are deposited at the end of who has asked.
-use crate::Executor;
+use crate::depot::{Deposit, Deposits, Depot, Depots, Frozen, Inlet, InletOptions, Reply};
+use crate::port::{Options, Port, Region, RegionOptions};
 use crate::world::{World, fault_of, next_notification};
-use ayre::deposit::{
-    Address, Deposit, Depot, Inlet, InletOptions, OPERAND, Program, Protection, Register,
-    RemoteInlet, Reply, Stored, X, Y, Z,
-};
-use ayre::{
-    Busy, Classes, Fault, Operation, Options, PostError, Region, RegionOptions, Rights, Status,
-    Ticket,
-};
+use ayre::deposit::{Address, OPERAND, Program, Protection, Register, Stored, X, Y, Z};
+use ayre::{Busy, Classes, Fault, Operation, PostError, Rights, Status, Ticket};
 
 const NONE: Register = Register::At(255);
 const LEN: usize = 1024;
 
 /// A depot with memory that can be asked, and one at who asks.
-struct Ends {
-    world: World,
-    asked: Region,
-    _inlet: Inlet,
-    remote: RemoteInlet,
-    depot: Depot,
-    region: Region,
-    own: Inlet,
+struct Ends<F: Depots> {
+    world: World<F>,
+    asked: <F::Port as Port>::Region,
+    _inlet: <F::Port as Deposits>::Inlet,
+    remote: <F::Port as Deposits>::RemoteInlet,
+    depot: <F::Port as Deposits>::Depot,
+    region: <F::Port as Port>::Region,
+    own: <F::Port as Deposits>::Inlet,
 }
 
-impl Ends {
+impl<F: Depots> Ends<F> {
     /// Register 1 of the asking end is 48; register 2 of what can be asked is 10.
-    fn open(executor: Executor, stored: &[Stored], options: &InletOptions) -> Self {
-        let mut world = World::open(executor);
+    fn open(fabric: F, stored: &[Stored], options: &InletOptions) -> Self {
+        let mut world = World::open(fabric);
         let (initiator, target) = (world.initiator_id(), world.target_id());
         let there = world.target();
         let asked = there.alloc(LEN, RegionOptions::new()).expect("memory is there");
@@ -81,11 +76,11 @@ fn read(at: u64) -> Deposit<'static> {
 /// What is read lies one behind the other, in posted order; the last answer notifies, before its
 /// operation ends.
 // spec: DEP-28
-pub fn answers_are_appended(executor: Executor) {
+pub fn answers_are_appended<F: Depots>(fabric: F) {
     let [tail, size, all] = [0, 1, 2].map(Register::At);
     let program = Program::new().write(Address::Indirect).then(X.add(Y)).notify_if(X.eq(Z));
     let options = InletOptions::new().entries(0..1).longest(48);
-    let mut ends = Ends::open(executor, &[program.store([tail, size, all])], &options);
+    let mut ends = Ends::open(fabric, &[program.store([tail, size, all])], &options);
     ends.depot.set_register(2, 20 * 48).expect("nobody is inside");
     let source = ends.world.target_id();
     let (remote, own) = (&ends.remote, &ends.own);
@@ -127,11 +122,11 @@ pub fn answers_are_appended(executor: Executor) {
 
 /// A value that comes back is the reply's operand, whether data is brought, read, or neither.
 // spec: DEP-28, DEP-11
-pub fn answers_give_operands(executor: Executor) {
+pub fn answers_give_operands<F: Depots>(fabric: F) {
     let stored = Program::new().then(X.add(OPERAND));
     let options = InletOptions::new().entries(0..1);
-    let mut ends = Ends::open(executor, &[stored.store([Register::At(0), NONE, NONE])], &options);
-    let sum = |ends: &mut Ends, deposit| {
+    let mut ends = Ends::open(fabric, &[stored.store([Register::At(0), NONE, NONE])], &options);
+    let sum = |ends: &mut Ends<F>, deposit| {
         let reply = Reply::over(&ends.own, Deposit::enter(0).operand(5));
         let options = Options::new();
         let remote = &ends.remote;
@@ -158,9 +153,9 @@ pub fn answers_give_operands(executor: Executor) {
 
 /// What was declined or has faulted has no answer, and what has none is not replied to.
 // spec: DEP-28
-pub fn nothing_is_deposited_for_nothing(executor: Executor) {
+pub fn nothing_is_deposited_for_nothing<F: Depots>(fabric: F) {
     let options = InletOptions::new().entries(0..1);
-    let mut ends = Ends::open(executor, &[append()], &options);
+    let mut ends = Ends::open(fabric, &[append()], &options);
     let beyond = ends.ask(read(LEN as u64), 48);
     let declines = Program::new().decline_if(X.eq(X)).read(Address::Direct).carry([0; 3]);
     match beyond {
@@ -177,9 +172,9 @@ pub fn nothing_is_deposited_for_nothing(executor: Executor) {
 
 /// A reply is admitted as any message is, and its fault is its sender's.
 // spec: DEP-28, DEP-5, DEP-13
-pub fn replies_fault(executor: Executor) {
+pub fn replies_fault<F: Depots>(fabric: F) {
     let options = InletOptions::new().entries(0..1).longest(48);
-    let mut ends = Ends::open(executor, &[append()], &options);
+    let mut ends = Ends::open(fabric, &[append()], &options);
     for (len, tail, fault) in [(49, 0, Fault::TooLong), (48, LEN as u64 - 40, Fault::Bounds)] {
         ends.depot.set_register(0, tail).expect("nobody is inside");
         if ends.ask(read(0), len).is_ok() {
@@ -199,7 +194,7 @@ pub fn replies_fault(executor: Executor) {
     let long = Reply::over(&ends.own, Deposit::enter(0)).wants(1025);
     let refused = port.deposit_reply(remote, &read(0), &long, Options::new());
     assert_eq!(fault_of(refused), Fault::TooLong);
-    let mut stranger = executor.open(9);
+    let mut stranger = fabric.open(9);
     let reply = Reply::over(&ends.own, Deposit::enter(0));
     let refused = stranger.deposit_reply(remote, &read(0), &reply, Options::new());
     assert_eq!(fault_of(refused), Fault::ForeignHandle);
@@ -207,9 +202,9 @@ pub fn replies_fault(executor: Executor) {
 
 /// An inlet that holds stops at a reply, too, and keeps what has come.
 // spec: DEP-28, DEP-19, DEP-20, DEP-21
-pub fn a_held_reply_waits_for_its_owner(executor: Executor) {
+pub fn a_held_reply_waits_for_its_owner<F: Depots>(fabric: F) {
     let options = InletOptions::new().entries(0..1).holds();
-    let mut ends = Ends::open(executor, &[append()], &options);
+    let mut ends = Ends::open(fabric, &[append()], &options);
     ends.depot.set_register(0, LEN as u64).expect("nobody is inside");
     if ends.ask(read(70), 48).is_ok() {
         assert_eq!(ends.end(), Err(Fault::Held));
@@ -232,9 +227,9 @@ pub fn a_held_reply_waits_for_its_owner(executor: Executor) {
 
 /// While the depot of who asks is frozen, answers wait; nothing can be asked for it.
 // spec: DEP-28, DEP-24
-pub fn replies_wait_for_a_thaw(executor: Executor) {
+pub fn replies_wait_for_a_thaw<F: Depots>(fabric: F) {
     let options = InletOptions::new().entries(0..1);
-    let mut ends = Ends::open(executor, &[append()], &options);
+    let mut ends = Ends::open(fabric, &[append()], &options);
     ends.ask(read(0), 48).expect("there is room");
     let depot = ends.depot.clone();
     let frozen = depot.freeze().expect("nobody is inside");
@@ -251,10 +246,10 @@ pub fn replies_wait_for_a_thaw(executor: Executor) {
 
 /// After an inlet is revoked no reply comes over it, whoever has its place in the depot by then.
 // spec: DEP-28, REV-1
-pub fn no_reply_after_a_revocation(executor: Executor) {
+pub fn no_reply_after_a_revocation<F: Depots>(fabric: F) {
     let options = InletOptions::new().entries(0..1);
     let Ends { mut world, remote, depot, region, own, _inlet, .. } =
-        Ends::open(executor, &[append()], &options);
+        Ends::open(fabric, &[append()], &options);
     let reply = Reply::over(&own, Deposit::enter(0)).wants(48);
     world
         .drive(|port| port.deposit_reply(&remote, &read(0), &reply, Options::new()))

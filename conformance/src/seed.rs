@@ -61,6 +61,11 @@ impl Drop for Dice {
     }
 }
 
+/// The list of a fabric, another one than most others have.
+pub fn of(fabric: &impl std::fmt::Debug) -> u64 {
+    format!("{fabric:?}").bytes().fold(7, |sum, byte| sum * 31 % 1_000_003 + u64::from(byte))
+}
+
 /// How many cases a random test draws: `PROPTEST_CASES` as other property tests, or else `usual`.
 pub fn cases(usual: u64) -> u64 {
     std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)

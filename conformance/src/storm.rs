@@ -2,12 +2,13 @@
 use crate::Executor;
 use crate::engine::socket_path;
 use crate::fabric::{INITIATOR, TARGET};
+use crate::messenger::{Active, Call, MessengerOptions, Messengers};
+use crate::port::Port;
 use crate::processes::{address, executor, start};
 use crate::seed::Dice;
 use crate::world::join;
-use ayre::active::{Call, Handler, Messenger, MessengerOptions};
-use ayre::{PeerId, Port, ReceiveError};
-use std::net::SocketAddr;
+use ayre::ReceiveError;
+use ayre::active::Handler;
 
 /// Ports, all connected with each other.
 const MEMBERS: u16 = 4;
@@ -30,10 +31,10 @@ struct Storm {
 /// Each question comes back to who has asked it after as many hops as it says, whatever the others
 /// do; messages of one member to another keep their order, short ones and long ones.
 // spec: AM-5, AM-8, AM-9, AM-12, AM-14
-pub fn every_question_comes_back(executor: Executor) {
-    let ports = mesh(executor, MEMBERS);
+pub fn every_question_comes_back<F: Messengers>(fabric: F) {
+    let ports = fabric.mesh(MEMBERS);
     let ran: u64 = std::thread::scope(|scope| {
-        let start = |port| scope.spawn(move || member(port));
+        let start = |port| scope.spawn(move || member::<F>(port));
         let members: Vec<_> = ports.into_iter().map(start).collect();
         members.into_iter().map(join).sum()
     });
@@ -54,7 +55,7 @@ fn len(number: u64, left: u64) -> usize {
 }
 
 // Arguments: hops that are left; who has asked; the question's number there.
-fn pass(storm: &mut Storm, call: &mut Call<'_>, [left, asker, number]: [u64; 3], payload: &[u8]) {
+fn pass(storm: &mut Storm, call: &mut dyn Call, [left, asker, number]: [u64; 3], payload: &[u8]) {
     storm.run += 1;
     let (len, byte) = (len(number, left), (number + left) as u8);
     assert!(payload.len() == len && payload.iter().all(|found| *found == byte));
@@ -68,13 +69,13 @@ fn pass(storm: &mut Storm, call: &mut Call<'_>, [left, asker, number]: [u64; 3],
 }
 
 /// Returns how many messages it has run.
-fn member(port: Port) -> u64 {
+fn member<F: Messengers>(port: F::Port) -> u64 {
     let own = port.rank() as u64;
     let peers: Vec<_> = port.peers().collect();
     let options = MessengerOptions::new().landing(1 << 12);
-    let mut messenger = Messenger::with_options(port, options).expect("good limits");
+    let mut messenger = F::Messenger::with_options(port, &options).expect("good limits");
     let handler = messenger.register("pass", pass).expect("a new name");
-    let in_order = |storm: &mut Storm, call: &mut Call<'_>, [number]: [u64; 1], _: &[u8]| {
+    let in_order = |storm: &mut Storm, call: &mut dyn Call, [number]: [u64; 1], _: &[u8]| {
         let last = &mut storm.last[call.source().index()];
         assert_eq!(number, *last + 1);
         *last = number;
@@ -104,15 +105,15 @@ fn member(port: Port) -> u64 {
 }
 
 /// Runs the same at each of so many members, which know their numbers. Returns what they return.
-pub(crate) fn all<S: Default, R: Send>(
-    executor: Executor,
+pub(crate) fn all<F: Messengers, S: Default, R: Send>(
+    fabric: F,
     members: u16,
-    run: impl Fn(&mut Messenger<S>, usize) -> R + Sync,
+    run: impl Fn(&mut F::Messenger<S>, usize) -> R + Sync,
 ) -> Vec<R> {
     let run = &run;
-    let one = move |port: Port| {
+    let one = move |port: F::Port| {
         let own = port.rank();
-        let mut member = Messenger::new(port);
+        let mut member = F::Messenger::new(port);
         let result = run(&mut member, own);
         // A member that has gone would be a dead one to those who are still at it.
         member.sync(&mut S::default()).expect("nothing but deaths, which it survives");
@@ -120,46 +121,18 @@ pub(crate) fn all<S: Default, R: Send>(
     };
     std::thread::scope(|scope| {
         let start = |port| scope.spawn(move || one(port));
-        let members: Vec<_> = mesh(executor, members).into_iter().map(start).collect();
+        let members: Vec<_> = fabric.mesh(members).into_iter().map(start).collect();
         members.into_iter().map(join).collect()
     })
 }
 
-/// Ports that are all connected with each other, numbered from 0.
-pub(crate) fn mesh(executor: Executor, members: u16) -> Vec<Port> {
-    let net = executor.net();
-    let mut ports: Vec<(Port, Option<SocketAddr>)> = vec![];
-    for number in 0..members {
-        let mut port = executor.open(number);
-        let address = net.open(&mut port);
-        for (other, address) in &mut ports {
-            connect(&mut port, other, *address);
-        }
-        executor.start_engine(&mut port, true);
-        ports.push((port, address));
-    }
-    ports.into_iter().map(|(port, _)| port).collect()
-}
-
-fn connect(port: &mut Port, other: &mut Port, address: Option<SocketAddr>) {
-    let path = socket_path();
-    if address.is_none() {
-        other.listen(&path).expect("a socket path");
-    }
-    let (near, far) = (PeerId(port.rank() as u16), PeerId(other.rank() as u16));
-    std::thread::scope(|scope| {
-        let connecting = scope.spawn(|| match address {
-            Some(address) => port.connect_net(&[address]),
-            None => port.connect(&path),
-        });
-        assert_eq!(other.accept().expect("it connects"), near);
-        assert_eq!(join(connecting).expect("it accepts"), far);
-    });
-    let _ = std::fs::remove_file(path);
-}
-
 /// Processes that are killed, each with messages of all lengths under way.
 const KILLS: u64 = 12;
+
+/// A messenger of the engine.
+fn engines<S>(port: ayre::Port) -> <Executor as Messengers>::Messenger<S> {
+    Active::new(port)
+}
 
 /// What has come of one process, which is killed while it calls and asks: all of it whole and in
 /// order. Its number is then another's, whose names are heard of anew.
@@ -168,8 +141,8 @@ pub fn who_dies_leaves_whole_messages(executor: Executor, test_of_child: &str) {
     let mut port = executor.open(TARGET.0);
     let path = socket_path();
     port.listen(&path).expect("a socket path");
-    let mut messenger = Messenger::new(port);
-    let number = |next: &mut u64, call: &mut Call<'_>, [number]: [u64; 1], payload: &[u8]| {
+    let mut messenger = engines(port);
+    let number = |next: &mut u64, call: &mut dyn Call, [number]: [u64; 1], payload: &[u8]| {
         assert_eq!((number, payload.len()), (*next, len(number, 0)));
         assert!(payload.iter().all(|found| *found == number as u8));
         *next += 1;
@@ -201,7 +174,7 @@ pub fn child() {
     let Some(address) = address() else { return };
     let mut port = executor().open(INITIATOR.0);
     assert_eq!(port.connect(address).expect("the parent accepts"), TARGET);
-    let mut messenger = Messenger::new(port);
+    let mut messenger = engines(port);
     messenger.register("answer", |_: &mut (), _, [], _| ()).expect("a new name");
     for number in 0.. {
         let payload = vec![number as u8; len(number, 0)];

@@ -1,5 +1,6 @@
 //! Peers that lie about streams, or take no answers.
-use crate::Executor;
+use crate::messenger::{Active, Messengers};
+use crate::port::Port;
 use crate::streams::{DONE, SINK, Seen, member};
 use crate::world::{ROUNDS, World, insist};
 use std::thread::yield_now;
@@ -9,7 +10,7 @@ type Records = Vec<(u32, Vec<u8>)>;
 
 /// Who breaks the protocol of streams is cut off; what may have crossed a stop is dropped.
 // spec: PIPE-17, PIPE-18
-pub fn who_lies_about_streams_is_cut_off(executor: Executor) {
+pub fn who_lies_about_streams_is_cut_off<F: Messengers>(fabric: F) {
     let words =
         |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|word| word.to_le_bytes()).collect() };
     let open = [&words(&[1, 5, SINK.id(), 0])[..], &[0; 32]].concat();
@@ -28,10 +29,10 @@ pub fn who_lies_about_streams_is_cut_off(executor: Executor) {
         if !is_lie {
             records.push((9, u64::from(DONE.id()).to_le_bytes().to_vec()));
         }
-        let world = World::open(executor);
+        let world = World::open(fabric);
         let (near_id, far_id) = (world.initiator_id(), world.target_id());
         let (mut liar, far) = world.split();
-        let (mut far, mut seen) = (member(far), Seen::default());
+        let (mut far, mut seen) = (member::<F>(far), Seen::default());
         for (tag, record) in &records {
             insist(&mut liar, |port| {
                 far.poll(&mut seen);
@@ -52,11 +53,11 @@ pub fn who_lies_about_streams_is_cut_off(executor: Executor) {
 
 /// Who asks on and on, and takes no answer, is cut off before he is owed without end.
 // spec: PIPE-17
-pub fn who_takes_no_answers_is_cut_off(executor: Executor) {
-    let world = World::open(executor);
+pub fn who_takes_no_answers_is_cut_off<F: Messengers>(fabric: F) {
+    let world = World::open(fabric);
     let (near_id, far_id) = (world.initiator_id(), world.target_id());
     let (mut liar, far) = world.split();
-    let (mut far, mut seen) = (member(far), Seen::default());
+    let (mut far, mut seen) = (member::<F>(far), Seen::default());
     let clear: Vec<u8> = [6, 0, 0, 0, 0].into_iter().flat_map(u32::to_le_bytes).collect();
     let mut asked = 0;
     for _ in 0..ROUNDS {

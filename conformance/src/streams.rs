@@ -1,15 +1,13 @@
 //! Streams: pipelines through stages at several ports, against what one process makes of the items.
-use crate::Executor;
-use crate::fabric::give_way;
+use crate::messenger::{Active, Call, Entry, Flow, Hop, Messenger, Messengers, Streams};
+use crate::port::Port;
 use crate::seed::Dice;
-use crate::storm::mesh;
 use crate::world::{ROUNDS, join};
-use ayre::active::{Call, Handler, Messenger};
+use ayre::active::Handler;
 use ayre::stream::{
-    Answer, End, Entry, Failure, Flow, Hop, ITEM_MAX, Input, Name, PushError, Stage, StreamError,
-    Why,
+    Answer, End, Failure, ITEM_MAX, Input, Name, PushError, Stage, StreamError, Why,
 };
-use ayre::{PeerId, Port, ReceiveError};
+use ayre::{PeerId, ReceiveError};
 
 /// What a member has seen.
 #[derive(Default)]
@@ -37,7 +35,7 @@ impl Seen {
     }
 }
 
-pub(crate) type Member = Messenger<Seen>;
+pub(crate) type Member<F> = <F as Messengers>::Messenger<Seen>;
 
 const APPEND: Stage = Stage::named("append");
 const TWICE: Stage = Stage::named("twice");
@@ -47,14 +45,14 @@ pub(crate) const SINK: Stage = Stage::named("sink");
 pub(crate) const DONE: Handler<0> = Handler::named("done");
 
 /// Adds a byte to each item: which one, it is told.
-fn append(seen: &mut Seen, flow: &mut Flow<'_>, input: Input<'_>) {
+fn append(seen: &mut Seen, flow: &mut dyn Flow, input: Input<'_>) {
     if let Input::Item(item) = input {
         seen.passed += 1;
         flow.emit([item, &[flow.arguments()[0] as u8]].concat());
     }
 }
 
-fn twice(_: &mut Seen, flow: &mut Flow<'_>, input: Input<'_>) {
+fn twice(_: &mut Seen, flow: &mut dyn Flow, input: Input<'_>) {
     if let Input::Item(item) = input {
         flow.emit([item, b"a"].concat());
         flow.emit([item, b"b"].concat());
@@ -62,27 +60,27 @@ fn twice(_: &mut Seen, flow: &mut Flow<'_>, input: Input<'_>) {
 }
 
 /// Says at the end how many have passed.
-fn total() -> impl FnMut(&mut Seen, &mut Flow<'_>, Input<'_>) {
+fn total() -> impl FnMut(&mut Seen, &mut dyn Flow, Input<'_>) {
     let mut items = std::collections::HashMap::<Name, u64>::new();
     move |_, flow, input| match input {
         Input::Item(_) => *items.entry(flow.name()).or_default() += 1,
         Input::End(_) => {
             let items = items.remove(&flow.name()).unwrap_or(0);
-            flow.emit(items.to_le_bytes());
+            flow.emit(items.to_le_bytes().to_vec());
         }
     }
 }
 
-fn picky(_: &mut Seen, flow: &mut Flow<'_>, input: Input<'_>) {
+fn picky(_: &mut Seen, flow: &mut dyn Flow, input: Input<'_>) {
     match input {
         // Without the hook's noise.
         Input::Item(b"bad") => std::panic::resume_unwind(Box::new("planted")),
-        Input::Item(item) => flow.emit(item),
+        Input::Item(item) => flow.emit(item.to_vec()),
         Input::End(_) => {}
     }
 }
 
-fn sink(seen: &mut Seen, flow: &mut Flow<'_>, input: Input<'_>) {
+fn sink(seen: &mut Seen, flow: &mut dyn Flow, input: Input<'_>) {
     let number = flow.arguments()[0];
     match input {
         Input::Item(item) => seen.items.push((number, item.to_vec())),
@@ -90,28 +88,29 @@ fn sink(seen: &mut Seen, flow: &mut Flow<'_>, input: Input<'_>) {
     }
 }
 
-pub(crate) fn member(port: Port) -> Member {
-    let mut member = Messenger::new(port);
+pub(crate) fn member<F: Messengers>(port: F::Port) -> Member<F> {
+    let mut member = Member::<F>::new(port);
     assert_eq!(member.stage("append", append).expect("a new name"), APPEND);
     member.stage("twice", twice).expect("a new name");
     member.stage("total", total()).expect("a new name");
     member.stage("picky", picky).expect("a new name");
     member.stage("sink", sink).expect("a new name");
-    let done = |seen: &mut Seen, _: &mut Call<'_>, []: [u64; 0], _: &[u8]| seen.done += 1;
+    let done = |seen: &mut Seen, _: &mut dyn Call, []: [u64; 0], _: &[u8]| seen.done += 1;
     assert_eq!(member.register("done", done).expect("a new name"), DONE);
     member
 }
 
 /// Runs the same at each of so many members, which know their numbers, and returns what they have
 /// seen.
-fn all(
-    executor: Executor,
+fn all<F: Messengers>(
+    fabric: F,
     members: u16,
-    run: impl Fn(&mut Member, &mut Seen, u16) + Sync,
+    run: impl Fn(&mut Member<F>, &mut Seen, u16) + Sync,
 ) -> Vec<Seen> {
     let run = &run;
-    let one = move |port: Port| {
-        let (own, mut member, mut seen) = (port.rank() as u16, member(port), Seen::default());
+    let one = move |port: F::Port| {
+        let own = port.rank() as u16;
+        let (mut member, mut seen) = (member::<F>(port), Seen::default());
         member.sync(&mut seen).expect("all live");
         run(&mut member, &mut seen, own);
         member.sync(&mut seen).expect("nothing but deaths, which it survives");
@@ -119,18 +118,18 @@ fn all(
     };
     std::thread::scope(|scope| {
         let start = |port| scope.spawn(move || one(port));
-        let members: Vec<_> = mesh(executor, members).into_iter().map(start).collect();
+        let members: Vec<_> = fabric.mesh(members).into_iter().map(start).collect();
         members.into_iter().map(join).collect()
     })
 }
 
 /// One member does something, while the others serve until it has.
-fn first_of(
-    executor: Executor,
+fn first_of<F: Messengers>(
+    fabric: F,
     members: u16,
-    run: impl Fn(&mut Member, &mut Seen) + Sync,
+    run: impl Fn(&mut Member<F>, &mut Seen) + Sync,
 ) -> Vec<Seen> {
-    all(executor, members, |member, seen, own| {
+    all(fabric, members, |member, seen, own| {
         if own > 0 {
             return member.serve_while(seen, |seen| seen.done == 0).expect("all live");
         }
@@ -152,9 +151,9 @@ fn bytes(len: usize, number: usize) -> Vec<u8> {
 /// Items of all sizes go through stages at several ports, several times through the same ones, and
 /// come to the sink once, in order. What a stage emits at the end comes before it.
 // spec: PIPE-1, PIPE-2, PIPE-3, PIPE-4, PIPE-10, PIPE-13, PIPE-18
-pub fn items_go_through_all_stages(executor: Executor) {
+pub fn items_go_through_all_stages<F: Messengers>(fabric: F) {
     let lens = [0, 1, 7, 47, 48, 49, 1015, 1016, 1017, 1020, 1021, 4096, 65_000, 300_000, 3, 0, 64];
-    let mut seen = first_of(executor, 4, |member, seen| {
+    let mut seen = first_of(fabric, 4, |member, seen| {
         let hops = [
             hop(0, APPEND, 1),
             hop(1, APPEND, 2),
@@ -200,7 +199,7 @@ const STREAMS: u64 = 8;
 
 /// They all flow at the same time, and none mixes with another one.
 // spec: PIPE-1, PIPE-12, PIPE-20
-pub fn streams_do_not_mix(executor: Executor) {
+pub fn streams_do_not_mix<F: Messengers>(fabric: F) {
     let members: u16 = 4;
     let way = |own: u16, stream: u64| {
         let mut dice = Dice::new(50 + u64::from(own) * 100 + stream);
@@ -211,7 +210,7 @@ pub fn streams_do_not_mix(executor: Executor) {
         let hops = ports[..stages].iter().zip(1..).map(|(port, at)| hop(*port, APPEND, at));
         (hops.chain([hop(last, SINK, number)]).collect::<Vec<_>>(), last, number)
     };
-    let seen = all(executor, members, |member, seen, own| {
+    let seen = all(fabric, members, |member, seen, own| {
         let open = |stream| {
             let (hops, ..) = way(own, stream);
             member.stream(seen, &hops).expect("there is room")
@@ -245,8 +244,8 @@ pub fn streams_do_not_mix(executor: Executor) {
 /// A sink that takes nothing stops its source before the source has filled anything; another stream
 /// through the same ports goes on.
 // spec: PIPE-8, PIPE-9, PIPE-12, PIPE-19
-pub fn a_slow_sink_stops_its_source(executor: Executor) {
-    let mut members: Vec<_> = mesh(executor, 3).into_iter().map(member).collect();
+pub fn a_slow_sink_stops_its_source<F: Messengers>(fabric: F) {
+    let mut members: Vec<_> = fabric.mesh(3).into_iter().map(member::<F>).collect();
     let mut seen: Vec<_> = (0..3).map(|_| Seen::default()).collect();
     let name = |peer, number| Name { peer: PeerId(peer), number };
     let entries = [
@@ -273,7 +272,7 @@ pub fn a_slow_sink_stops_its_source(executor: Executor) {
             to_quick += 1;
         }
         poll(&mut members[..2], &mut seen);
-        give_way(round);
+        fabric.step(round);
         if seen[1].items.len() == 1000 && still > 10_000 {
             break;
         }
@@ -282,7 +281,7 @@ pub fn a_slow_sink_stops_its_source(executor: Executor) {
     assert!((129..=258).contains(&to_slow), "two windows, and what waits between: {to_slow}");
     for round in 0..ROUNDS {
         poll(&mut members[..3], &mut seen);
-        give_way(round);
+        fabric.step(round);
         if seen[2].items.len() == to_slow {
             break;
         }
@@ -293,7 +292,7 @@ pub fn a_slow_sink_stops_its_source(executor: Executor) {
     members[0].cancel(&mut seen[0], quick);
 }
 
-fn poll(members: &mut [Member], seen: &mut [Seen]) {
+fn poll(members: &mut [impl Active<Seen>], seen: &mut [Seen]) {
     for (member, seen) in members.iter_mut().zip(seen) {
         member.poll(seen);
     }
@@ -302,9 +301,9 @@ fn poll(members: &mut [Member], seen: &mut [Seen]) {
 /// A controller leads a stream elsewhere again and again, while its source pushes: each item goes
 /// one way, and each way ends cut.
 // spec: PIPE-6, PIPE-7
-pub fn entries_change_while_items_flow(executor: Executor) {
+pub fn entries_change_while_items_flow<F: Messengers>(fabric: F) {
     const TURNS: u32 = 20;
-    let seen = all(executor, 4, |member, seen, own| match own {
+    let seen = all(fabric, 4, |member, seen, own| match own {
         0 => {
             let way = Entry::new(PeerId(1), 2, APPEND).arguments([7, 0, 0, 0]).goes_on();
             let name = Name { peer: PeerId(0), number: 1 };
@@ -353,10 +352,10 @@ pub fn entries_change_while_items_flow(executor: Executor) {
 
 /// What goes wrong ends one stream, at its source and at its sink, and no other.
 // spec: PIPE-5, PIPE-14, PIPE-16
-pub fn failures_are_told_at_both_ends(executor: Executor) {
+pub fn failures_are_told_at_both_ends<F: Messengers>(fabric: F) {
     let failed = |why, at| StreamError::Failed(Failure { why, at: PeerId(at) });
-    let seen = first_of(executor, 3, |member, seen| {
-        let push_until = |member: &mut Member, seen: &mut Seen, stream: &_, item: &[u8]| loop {
+    let seen = first_of(fabric, 3, |member, seen| {
+        let push_until = |member: &mut Member<F>, seen: &mut Seen, stream: &_, item: &[u8]| loop {
             if let Err(error) = member.push(seen, stream, item) {
                 return error;
             }
@@ -410,12 +409,12 @@ pub fn failures_are_told_at_both_ends(executor: Executor) {
 
 /// A port has its directory changed by whom it lets, and nobody touches another's entries.
 // spec: PIPE-6
-pub fn entries_have_owners(executor: Executor) {
+pub fn entries_have_owners<F: Messengers>(fabric: F) {
     let name = Name { peer: PeerId(2), number: 1 };
     let entry = Entry::new(PeerId(2), 2, SINK);
     let denied = Err(StreamError::Refused(PeerId(1), Answer::Denied));
     let unknown = Err(StreamError::Refused(PeerId(1), Answer::Unknown));
-    all(executor, 3, |member, seen, own| {
+    all(fabric, 3, |member, seen, own| {
         if own == 0 {
             member.set_entry(seen, PeerId(1), name, entry).expect("it is new");
             member.call(seen, PeerId(2), DONE, [], b"").expect("it lives");
@@ -442,13 +441,13 @@ pub fn entries_have_owners(executor: Executor) {
 
 /// A port that dies in the middle ends the stream at its source and at its sink; others go on.
 // spec: PIPE-15
-pub fn death_ends_streams(executor: Executor) {
+pub fn death_ends_streams<F: Messengers>(fabric: F) {
     let died = Failure { why: Why::PeerDied, at: PeerId(1) };
     std::thread::scope(|scope| {
         let mut running = vec![];
-        for (own, port) in (0..).zip(mesh(executor, 4)) {
+        for (own, port) in (0..).zip(fabric.mesh(4)) {
             running.push(scope.spawn(move || {
-                let (mut member, mut seen) = (member(port), Seen::default());
+                let (mut member, mut seen) = (member::<F>(port), Seen::default());
                 member.sync(&mut seen).expect("all live");
                 match own {
                     0 => feed(&mut member, &mut seen, died),
@@ -478,8 +477,8 @@ pub fn death_ends_streams(executor: Executor) {
 
 /// Programs that only poll, and never wait, hear of a death, too.
 // spec: PIPE-15
-pub fn polls_notice_deaths(executor: Executor) {
-    let mut members: Vec<_> = mesh(executor, 3).into_iter().map(member).collect();
+pub fn polls_notice_deaths<F: Messengers>(fabric: F) {
+    let mut members: Vec<_> = fabric.mesh(3).into_iter().map(member::<F>).collect();
     let mut seen: Vec<_> = (0..3).map(|_| Seen::default()).collect();
     let name = |peer, number| Name { peer: PeerId(peer), number };
     let first = Entry::new(PeerId(1), 2, APPEND);
@@ -492,7 +491,7 @@ pub fn polls_notice_deaths(executor: Executor) {
     for round in 0..ROUNDS {
         poll(&mut members, &mut seen);
         // Of 65536 polls one looks.
-        give_way(round);
+        fabric.step(round);
         if members.len() == 3 && !seen[2].items.is_empty() {
             // The first and the last one are left.
             drop((members.remove(1), seen.remove(1)));
@@ -511,12 +510,12 @@ pub fn polls_notice_deaths(executor: Executor) {
     members[0].cancel(&mut seen[0], stream);
 }
 
-fn while_alive(member: &mut Member, seen: &mut Seen, holds: impl Fn(&Seen) -> bool) {
+fn while_alive(member: &mut impl Active<Seen>, seen: &mut Seen, holds: impl Fn(&Seen) -> bool) {
     while let Err(ReceiveError::PeerDied(_)) = member.serve_while(seen, &holds) {}
 }
 
 /// The source of two streams, one of them through a port that dies.
-fn feed(member: &mut Member, seen: &mut Seen, died: Failure) {
+fn feed(member: &mut impl Messenger<Seen>, seen: &mut Seen, died: Failure) {
     let hops = [hop(2, APPEND, 0), hop(1, APPEND, 1), hop(3, SINK, 1)];
     let stream = member.stream(seen, &hops).expect("there is room");
     let other = member.stream(seen, &[hop(2, APPEND, 0), hop(3, SINK, 2)]).expect("room, too");

@@ -4,7 +4,9 @@
 //! it holds a fabric to and the requirements that it cites. The groups say what a fabric must be
 //! like.
 
+use crate::depot::Depots;
 use crate::fabric::Fabric;
+use crate::messenger::Messengers;
 
 /// Hands a group of the table over to a macro, behind what that one is given besides.
 #[macro_export]
@@ -134,8 +136,9 @@ macro_rules! table {
                 answers_not_taken_are_bounded, busy_ports_get_through, polls_serve_every_peer;
         }
     };
-    // What is written over the engine's own library, for any of its executors.
-    (library, [$($then:tt)+], $($given:tt)*) => {
+    // Depots, of which one port is enough; no call waits for the target's program for longer than
+    // it takes to perform an operation.
+    (depots, [$($then:tt)+], $($given:tt)*) => {
         $($then)+! { $($given)*
             deposits:
                 appends_lie_one_behind_the_other, answers_bring_values_and_memory,
@@ -147,31 +150,47 @@ macro_rules! table {
                 answers_are_appended, answers_give_operands, nothing_is_deposited_for_nothing,
                 replies_fault, a_held_reply_waits_for_its_owner, replies_wait_for_a_thaw,
                 no_reply_after_a_revocation;
-            mappings:
-                a_read_only_mapping_stays_so;
         }
     };
-    // Cases that need several ports: messengers, and what is built on them.
-    (messengers, [$($then:tt)+], $($given:tt)*) => {
+    // Depots that several ports reach.
+    (shared_depots, [$($then:tt)+], $($given:tt)*) => {
         $($then)+! { $($given)*
             deposits:
                 many_senders_share_a_queue, a_peer_that_goes_leaves_room;
+        }
+    };
+    // Messengers that the case polls in turn: also of fabrics that have one thread.
+    (polled, [$($then:tt)+], $($given:tt)*) => {
+        $($then)+! { $($given)*
             active:
-                handlers_get_what_was_sent, names_are_the_same_everywhere,
-                a_panic_harms_its_message, replies_are_replied_to, handlers_do_not_wait,
-                a_flush_ends, a_sync_runs_what_came_before, a_sync_ends_when_others_leave,
-                floods_get_on, memory_comes_before_the_handler, death_drops_what_is_not_whole,
-                long_messages_do_not_mix, who_takes_nothing_leaves_room;
+                names_are_the_same_everywhere, handlers_do_not_wait,
+                memory_comes_before_the_handler, death_drops_what_is_not_whole;
             liars:
                 liars_are_cut_off, who_lies_about_groups_is_cut_off,
-                who_lies_in_a_group_is_cut_off, any_records_harm_nobody, a_landing_is_for_writing,
-                a_long_call_ends_with_its_peer;
+                who_lies_in_a_group_is_cut_off, any_records_harm_nobody, a_landing_is_for_writing;
             channels:
                 messages_arrive_by_all_channels, a_full_channel_delays_nobody,
                 what_is_urgent_goes_first, weights_are_shares, short_messages_pass_long_ones,
                 one_channel_is_polled, what_goes_by_no_channel_has_its_turn,
-                answers_go_by_channels, what_nobody_handles_is_told, death_ends_what_waits,
+                what_nobody_handles_is_told, death_ends_what_waits,
                 who_lies_about_channels_is_cut_off;
+            streams:
+                a_slow_sink_stops_its_source, polls_notice_deaths;
+            stream_liars:
+                who_lies_about_streams_is_cut_off, who_takes_no_answers_is_cut_off;
+        }
+    };
+    // Messengers that wait for each other, each in a thread of its own.
+    (messengers, [$($then:tt)+], $($given:tt)*) => {
+        $($then)+! { $($given)*
+            active:
+                handlers_get_what_was_sent, a_panic_harms_its_message, replies_are_replied_to,
+                a_flush_ends, a_sync_runs_what_came_before, a_sync_ends_when_others_leave,
+                floods_get_on, long_messages_do_not_mix, who_takes_nothing_leaves_room;
+            liars:
+                a_long_call_ends_with_its_peer;
+            channels:
+                answers_go_by_channels;
             storm:
                 every_question_comes_back;
             collectives:
@@ -189,11 +208,15 @@ macro_rules! table {
                 outsiders_send_through_a_door, joining_may_be_refused,
                 handlers_send_to_their_group;
             streams:
-                items_go_through_all_stages, streams_do_not_mix, a_slow_sink_stops_its_source,
-                entries_change_while_items_flow, failures_are_told_at_both_ends,
-                entries_have_owners, death_ends_streams, polls_notice_deaths;
-            stream_liars:
-                who_lies_about_streams_is_cut_off, who_takes_no_answers_is_cut_off;
+                items_go_through_all_stages, streams_do_not_mix, entries_change_while_items_flow,
+                failures_are_told_at_both_ends, entries_have_owners, death_ends_streams;
+        }
+    };
+    // What is of this engine, for any of its executors: how it maps memory.
+    (library, [$($then:tt)+], $($given:tt)*) => {
+        $($then)+! { $($given)*
+            mappings:
+                a_read_only_mapping_stays_so;
         }
     };
 }
@@ -264,7 +287,7 @@ macro_rules! cases_of {
     };
 }
 
-/// All cases that are written over the trait.
+/// All cases about ports.
 pub fn cases<F: Fabric>() -> Vec<Case<F>> {
     let mut cases = vec![];
     cases.extend(crate::table! { posted, [cases_of], posted; });
@@ -275,30 +298,55 @@ pub fn cases<F: Fabric>() -> Vec<Case<F>> {
     cases
 }
 
+/// All cases about depots.
+pub fn depot_cases<F: Depots>() -> Vec<Case<F>> {
+    let mut cases = vec![];
+    cases.extend(crate::table! { depots, [cases_of], depots; });
+    cases.extend(crate::table! { shared_depots, [cases_of], shared_depots; });
+    cases
+}
+
+/// All cases about messengers.
+pub fn messenger_cases<F: Messengers>() -> Vec<Case<F>> {
+    let mut cases = vec![];
+    cases.extend(crate::table! { polled, [cases_of], polled; });
+    cases.extend(crate::table! { messengers, [cases_of], messengers; });
+    cases
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Executor;
     use std::collections::{BTreeMap, BTreeSet};
 
+    /// All that there are over traits of the suite's.
+    fn all() -> Vec<Case<Executor>> {
+        [cases(), depot_cases(), messenger_cases()].concat()
+    }
+
     #[test]
     fn every_case_cites_a_requirement() {
-        for case in cases::<Executor>() {
+        for case in all() {
             assert_ne!(case.requirements(), [""; 0], "{:?}", case.name);
         }
     }
 
-    /// No function over the trait is left out of the table, and none stands there twice.
+    /// No function over a trait is left out of the table, and none stands there twice.
     #[test]
     fn every_case_is_in_the_table() {
-        let cases = cases::<Executor>();
+        let cases = all();
         let sources: BTreeMap<_, _> =
             cases.iter().map(|case| (case.name[1], case.source)).collect();
         let mut written = BTreeSet::new();
         for (module, source) in sources {
             let heads = source.lines().filter_map(|line| line.strip_prefix("pub fn "));
-            let heads = heads.filter_map(|head| head.split_once("<F: Fabric>(fabric: F)"));
-            written.extend(heads.map(|(name, _)| (module, name)));
+            let traits = ["<F: Fabric>(fabric: F)", "<F: Depots>(fabric: F)"];
+            let traits = [&traits[..], &["<F: Messengers>(fabric: F)"]].concat();
+            let name = |head: &'static str| {
+                traits.iter().find_map(|one| head.split_once(one)).map(|(name, _)| name)
+            };
+            written.extend(heads.filter_map(name).map(|name| (module, name)));
         }
         let listed: Vec<_> = cases.iter().map(|case| (case.name[1], case.name[2])).collect();
         assert_eq!(listed.len(), written.len(), "once each");

@@ -29,6 +29,16 @@ impl OneThread {
     fn config(number: u16) -> ayre::Config {
         Self::THREADS.config(number)
     }
+
+    /// Ports of these numbers on a network of their own.
+    fn simulated(&self, numbers: &[u16]) -> Vec<Port> {
+        let simulation = Simulation::with_seed(LATENCY, self.seed);
+        let plan = format!("{FAULTS},seed={}", self.seed).parse().expect("a plan");
+        let options = NetOptions::plain().faults(plan);
+        let ports = simulation.mesh(&options, numbers.iter().copied().map(Self::config));
+        SIMULATIONS.with_borrow_mut(|simulations| simulations.push(simulation));
+        ports.expect("they connect")
+    }
 }
 
 impl Fabric for OneThread {
@@ -44,12 +54,7 @@ impl Fabric for OneThread {
     }
 
     fn pair(&self, near: u16, far: u16) -> (Port, Option<Port>) {
-        let simulation = Simulation::with_seed(LATENCY, self.seed);
-        let plan = format!("{FAULTS},seed={}", self.seed).parse().expect("a plan");
-        let options = NetOptions::plain().faults(plan);
-        let ports = simulation.mesh(&options, [near, far].map(Self::config));
-        let [near, far] = ports.expect("they connect").try_into().expect("two ports");
-        SIMULATIONS.with_borrow_mut(|simulations| simulations.push(simulation));
+        let [near, far] = self.simulated(&[near, far]).try_into().expect("two ports");
         (near, Some(far))
     }
 
@@ -59,6 +64,10 @@ impl Fabric for OneThread {
 
     fn join(&self, door: &Door, target: &mut Port, number: u16) -> Port {
         Self::THREADS.join(door, target, number)
+    }
+
+    fn mesh(&self, members: u16) -> Vec<Port> {
+        self.simulated(&(0..members).collect::<Vec<_>>())
     }
 
     fn loopback(&self) -> Self {

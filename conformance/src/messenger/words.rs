@@ -1,0 +1,287 @@
+//! What is told to a messenger: plain data that any implementation can read.
+use ayre::collective::{Collective, Schedule};
+use ayre::stream::Stage;
+use ayre::{Combine, PeerId};
+
+/// Limits of a messenger: bytes, where something else than the usual is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessengerOptions {
+    /// That are kept for each peer of what handlers send.
+    pub overflow: Option<usize>,
+    /// Of the memory that long messages land in.
+    pub landing: Option<usize>,
+    /// Of the longest payload that is taken.
+    pub longest: Option<usize>,
+}
+
+impl MessengerOptions {
+    /// The usual limits.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Keeps so many bytes.
+    pub fn overflow(self, bytes: usize) -> Self {
+        Self { overflow: Some(bytes), ..self }
+    }
+
+    /// Lands so many at a time.
+    pub fn landing(self, bytes: usize) -> Self {
+        Self { landing: Some(bytes), ..self }
+    }
+
+    /// Takes so many.
+    pub fn longest(self, bytes: usize) -> Self {
+        Self { longest: Some(bytes), ..self }
+    }
+}
+
+/// How a channel is treated, where something else than the usual is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChannelOptions {
+    /// Those of more go first.
+    pub priority: Option<u8>,
+    /// Its share of a turn.
+    pub weight: Option<u8>,
+    /// Bytes that wait here.
+    pub room: Option<usize>,
+}
+
+impl ChannelOptions {
+    /// As usual.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With a priority.
+    pub fn priority(self, priority: u8) -> Self {
+        Self { priority: Some(priority), ..self }
+    }
+
+    /// With a weight.
+    pub fn weight(self, weight: u8) -> Self {
+        Self { weight: Some(weight), ..self }
+    }
+
+    /// With so much room.
+    pub fn room(self, bytes: usize) -> Self {
+        Self { room: Some(bytes), ..self }
+    }
+}
+
+/// Room of a member of a group, where something else than the usual is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MulticastOptions {
+    /// Messages that it has not seen.
+    pub window: Option<u16>,
+    /// Messages of its own that wait for their place.
+    pub requests: Option<u16>,
+}
+
+impl MulticastOptions {
+    /// As usual.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// For so many messages.
+    pub fn window(self, messages: u16) -> Self {
+        Self { window: Some(messages), ..self }
+    }
+
+    /// For so many of its own.
+    pub fn requests(self, messages: u16) -> Self {
+        Self { requests: Some(messages), ..self }
+    }
+}
+
+/// An entry of a forwarding directory, which stays until it is cleared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Where the stream goes.
+    pub to: PeerId,
+    /// Its number there.
+    pub number: u32,
+    /// What is run there.
+    pub stage: Stage,
+    /// What that is told.
+    pub arguments: [u64; 4],
+    /// Whether the stage has an entry of its own to go on by.
+    pub goes_on: bool,
+}
+
+impl Entry {
+    /// To a stage, which is told nothing and is the last.
+    pub fn new(to: PeerId, number: u32, stage: Stage) -> Self {
+        Self { to, number, stage, arguments: [0; 4], goes_on: false }
+    }
+
+    /// Tells it this.
+    pub fn arguments(self, arguments: [u64; 4]) -> Self {
+        Self { arguments, ..self }
+    }
+
+    /// It is not the last.
+    pub fn goes_on(self) -> Self {
+        Self { goes_on: true, ..self }
+    }
+}
+
+/// A stage of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// Where it is run.
+    pub peer: PeerId,
+    /// What.
+    pub stage: Stage,
+    /// What it is told.
+    pub arguments: [u64; 4],
+}
+
+impl Hop {
+    /// A stage that is told nothing.
+    pub fn new(peer: PeerId, stage: Stage) -> Self {
+        Self { peer, stage, arguments: [0; 4] }
+    }
+
+    /// Tells it this.
+    pub fn arguments(self, arguments: [u64; 4]) -> Self {
+        Self { arguments, ..self }
+    }
+}
+
+/// The values of a collective, and how they are dealt with.
+#[derive(Debug)]
+pub enum Values<R, W> {
+    /// A barrier's.
+    None,
+    /// What is changed.
+    One(W),
+    /// What is combined.
+    Combined(Combine, W),
+    /// What is read, and where the result is written.
+    Two(R, W),
+}
+
+/// A collective on values that are lent for it.
+#[derive(Debug)]
+pub struct Request<'a, T> {
+    /// Which one.
+    pub collective: Collective,
+    /// The root's place, where there is one.
+    pub root: usize,
+    /// On what.
+    pub values: Values<&'a [T], &'a mut [T]>,
+    /// How many values are of each member, where they differ.
+    pub lens: Option<&'a [usize]>,
+    /// How many go to each member and come from each, where they differ.
+    pub out_and_in: Option<[&'a [usize]; 2]>,
+}
+
+impl<'a, T> Request<'a, T> {
+    fn about(collective: Collective, root: usize, of: Values<&'a [T], &'a mut [T]>) -> Self {
+        Self { collective, root, values: of, lens: None, out_and_in: None }
+    }
+
+    /// The root has all members' values.
+    pub fn gather(root: usize, own: &'a [T], all: &'a mut [T]) -> Self {
+        Self::about(Collective::Gather, root, Values::Two(own, all))
+    }
+
+    /// Each member has its part of the root's.
+    pub fn scatter(root: usize, all: &'a [T], own: &'a mut [T]) -> Self {
+        Self::about(Collective::Scatter, root, Values::Two(all, own))
+    }
+
+    /// Everybody has all members' values.
+    pub fn allgather(own: &'a [T], all: &'a mut [T]) -> Self {
+        Self::about(Collective::Allgather, 0, Values::Two(own, all))
+    }
+
+    /// Each member has a block of each.
+    pub fn alltoall(out: &'a [T], come: &'a mut [T]) -> Self {
+        Self::about(Collective::Alltoall, 0, Values::Two(out, come))
+    }
+
+    /// Everybody has all members' values combined.
+    pub fn allreduce(combine: Combine, values: &'a mut [T]) -> Self {
+        Self::about(Collective::Allreduce, 0, Values::Combined(combine, values))
+    }
+
+    /// Of each member so many values.
+    pub fn lens(self, lens: &'a [usize]) -> Self {
+        Self { lens: Some(lens), ..self }
+    }
+
+    /// So many go to each member and come from each.
+    pub fn out_and_in(self, out: &'a [usize], come: &'a [usize]) -> Self {
+        Self { out_and_in: Some([out, come]), ..self }
+    }
+}
+
+/// A collective on values that it owns until it is finished.
+#[derive(Debug)]
+pub struct Owned<T> {
+    /// Which one.
+    pub collective: Collective,
+    /// The root's place, where there is one.
+    pub root: usize,
+    /// On what.
+    pub values: Values<Vec<T>, Vec<T>>,
+}
+
+impl Owned<u64> {
+    /// Waits for all members.
+    pub fn barrier() -> Self {
+        Self { collective: Collective::Barrier, root: 0, values: Values::None }
+    }
+}
+
+impl<T> Owned<T> {
+    /// The root's values are everybody's.
+    pub fn broadcast(root: usize, values: Vec<T>) -> Self {
+        Self { collective: Collective::Broadcast, root, values: Values::One(values) }
+    }
+
+    /// Everybody has all members' values combined.
+    pub fn allreduce(combine: Combine, values: Vec<T>) -> Self {
+        let values = Values::Combined(combine, values);
+        Self { collective: Collective::Allreduce, root: 0, values }
+    }
+
+    /// Everybody has all members' values.
+    pub fn allgather(own: Vec<T>, all: Vec<T>) -> Self {
+        let values = Values::Two(own, all);
+        Self { collective: Collective::Allgather, root: 0, values }
+    }
+}
+
+/// A call that was recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// Which collective of the group.
+    pub number: u32,
+    /// When it began, in nanoseconds since the recording did.
+    pub begin_ns: u64,
+    /// How long it took, in nanoseconds.
+    pub time_ns: u64,
+    /// What.
+    pub collective: Collective,
+    /// How.
+    pub schedule: Schedule,
+    /// Bytes of the vector, or of a block.
+    pub bytes: usize,
+    /// To each member, in their order.
+    pub links: Vec<LinkUse>,
+}
+
+/// What was on a link during a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkUse {
+    /// Frames that were sent.
+    pub sent: u64,
+    /// Frames that waited when it began.
+    pub waiting: u32,
+    /// Smoothed round trip at its end, in nanoseconds.
+    pub round_trip_ns: u64,
+}

@@ -14,12 +14,8 @@ use crate::sync::Ordering;
 use crate::target::{Responder, lock};
 use ayre_proto::command::Words;
 use ayre_proto::lane::{Kind, Malformed, Status};
-use ayre_proto::link::frame::{Full, Payload, Record};
-use ayre_proto::node::ask::Ask;
-use ayre_proto::node::carrier::frames::{Frames, Memory};
+use ayre_proto::node::carrier::Perform;
 use ayre_proto::node::carrier::lanes::{Inward, Lanes, NoRoom, Offer, OfferKind, Outward};
-use ayre_proto::node::carrier::pack::Pack;
-use ayre_proto::node::carrier::{self, Perform, Taken};
 use ayre_proto::node::target::Exchange;
 use ayre_proto::units::PeerId;
 use rustix::fd::{AsFd, OwnedFd};
@@ -49,17 +45,9 @@ impl Perform for Performer {
     }
 }
 
-/// The far side of one connection's lanes.
+/// The far side of one connection's lanes, with the words and the mail beside them.
 #[derive(Debug)]
-pub(crate) struct Carrier {
-    machine: carrier::Carrier,
-    lanes: FarSide,
-    performer: Performer,
-}
-
-/// The lanes themselves, with the words and the mail beside them.
-#[derive(Debug)]
-struct FarSide {
+pub(crate) struct FarSide {
     mail: Mail,
     /// What the port offers its peer next.
     offer: Option<Packet>,
@@ -81,14 +69,10 @@ struct FarSide {
     sinks: Vec<LaneSender>,
 }
 
-impl Carrier {
+impl FarSide {
     /// For the connection whose port has these directions.
-    pub(crate) fn new(
-        (out, inward): (&Direction, &Direction),
-        mail: Mail,
-        performer: Performer,
-    ) -> Self {
-        let lanes = FarSide {
+    pub(crate) fn new((out, inward): (&Direction, &Direction), mail: Mail) -> Self {
+        Self {
             mail,
             offer: None,
             messages: out.messages().receiver(),
@@ -104,79 +88,13 @@ impl Carrier {
             barrier_there: inward.control(Control::Barrier),
             feeds: Vec::new(),
             sinks: Vec::new(),
-        };
-        Self { machine: carrier::Carrier::new(), lanes, performer }
-    }
-
-    pub(crate) fn mail(&self) -> &Mail {
-        &self.lanes.mail
-    }
-
-    /// What comes is performed as this peer's.
-    pub(crate) fn belong_to(&mut self, peer: PeerId) {
-        self.performer.peer = peer;
-    }
-
-    /// Whether it stands at the other side of this connection.
-    pub(crate) fn is_of(&self, link: &Arc<Link>) -> bool {
-        Arc::ptr_eq(&self.performer.link, link)
-    }
-
-    /// What it decides by, for what needs no lanes.
-    pub(crate) fn machine(&mut self) -> &mut carrier::Carrier {
-        &mut self.machine
-    }
-
-    /// Commands of ours that have been executed, as far as the other side has told.
-    pub(crate) fn executed_there(&self) -> u64 {
-        self.machine.executed_there()
-    }
-
-    /// When there is something to tell though nothing else happens.
-    pub(crate) fn deadline(&self) -> Option<u64> {
-        self.machine.deadline()
-    }
-
-    /// Whether everything that the port has published was passed on, when it was gathered last.
-    pub(crate) fn is_drained(&self) -> bool {
-        self.machine.is_drained(&self.lanes)
-    }
-
-    /// Passes on what the port has published, as far as there is room.
-    pub(crate) fn gather(&mut self, frames: &mut impl Pack) {
-        self.machine.gather(&mut self.lanes, frames);
-    }
-
-    /// A command of the port's own, with so many bytes of data, which `fill` writes.
-    pub(crate) fn post<M: Memory>(
-        &mut self,
-        request: &impl Ask,
-        data: (usize, impl FnOnce(&mut [u8])),
-        frames: &mut Frames<M>,
-    ) -> Result<(), Full> {
-        self.machine.post(request, data, frames)
-    }
-
-    /// Takes a record that has come, possibly one that [`Carrier::place`] has left.
-    pub(crate) fn take(
-        &mut self,
-        (record, is_placed): (&Record<'_>, bool),
-        frames: &mut impl Pack,
-    ) -> Result<Taken, Malformed> {
-        let Self { machine, lanes, performer } = self;
-        match is_placed {
-            true => machine.take_placed(record, lanes, performer, frames),
-            false => machine.take(record, lanes, performer, frames),
         }
     }
 
-    /// Puts the data of a frame's puts in place before their turn: what is left of the frame.
-    pub(crate) fn place(&mut self, payload: &Payload<'_>) -> Option<Vec<u8>> {
-        self.machine.place(payload, &mut self.performer)
+    pub(crate) fn mail(&self) -> &Mail {
+        &self.mail
     }
-}
 
-impl FarSide {
     fn source(&self, lane: Outward) -> &LaneReceiver {
         match lane {
             Outward::Messages => &self.messages,

@@ -331,7 +331,7 @@ impl Links {
     /// Whether one is under way; none where there is no link.
     pub(crate) fn is_resyncing(&self, peer: PeerId) -> Option<bool> {
         match self.slots.get(self.index_of(peer)) {
-            Some(Slot::Open(link)) => Some(link.machine.is_resyncing()),
+            Some(Slot::Open(link)) => Some(link.machine().is_resyncing()),
             _ => None,
         }
     }
@@ -339,7 +339,7 @@ impl Links {
     /// The port waits for everything that it has posted to this peer.
     pub(super) fn ask(&mut self, peer: PeerId) {
         if let Some(link) = self.open_mut(peer) {
-            link.carrier.machine().ask();
+            link.ask();
             self.hot = self.index_of(peer);
         }
     }
@@ -369,7 +369,7 @@ impl Links {
         }
         self.by_peer[peer.index()] = NO_LINK;
         if let Some(link) = self.slots.open_mut(index)
-            && link.carrier.is_of(&connection.link)
+            && link.is_of(&connection.link)
         {
             link.belong_to(peer);
             self.by_peer[peer.index()] = index;
@@ -398,7 +398,7 @@ impl Links {
     /// The port does not want a link.
     pub(crate) fn turn_away(&mut self, arrived: &Arrived) {
         if let Some(link) = self.slots.open_mut(arrived.index)
-            && link.carrier.is_of(&arrived.connection.link)
+            && link.is_of(&arrived.connection.link)
         {
             link.leave();
         }
@@ -422,7 +422,7 @@ impl Links {
     fn look_for_end(&mut self, index: usize, now: u64) -> bool {
         let Some(Slot::Open(link)) = self.slots.get(index) else { return false };
         let State::Closed(why) = link.state() else { return false };
-        let mail = link.carrier.mail();
+        let mail = link.mail();
         if why == Why::Peer {
             mail.deliver(Packet { kind: PacketKind::Bye, words: [0; 7], fds: Vec::new() });
         }
@@ -680,7 +680,7 @@ impl Links {
     fn end_malformed(&mut self, index: usize, now: u64) {
         self.counters.malformed += 1;
         if let Some(Slot::Open(link)) = self.slots.get(index) {
-            link.carrier.mail().close(Fault::Malformed, None);
+            link.mail().close(Fault::Malformed, None);
         }
         self.retire(index, now);
     }

@@ -3,7 +3,7 @@
 //! ```text
 //!   port, responder          lanes, as on one host, in this process's own memory
 //!   carrier                  lanes <-> records: proto::node::carrier spec/89
-//!   link_end                 records <-> frames: proto::link         spec/85, 86, 91
+//!   link_end                 records <-> frames: proto::node::linked spec/85, 86, 91
 //!   seal                     frames <-> sealed datagrams             spec/88
 //!   net                      datagrams: UDP, Ethernet, simulated;
 //!                            with or without faults                  spec/92
@@ -11,7 +11,6 @@
 //!
 //! Everything happens in [`Wire::pump`], which never blocks: the port's thread calls it where it
 //! makes progress, and the engine's thread does where there is one.
-mod assembly;
 pub(crate) mod callee;
 mod carrier;
 mod doubt;

@@ -313,7 +313,7 @@ impl Wire {
     }
 
     fn link_report(&self, link: &LinkEnd) -> LinkReport {
-        let machine = &link.machine;
+        let machine = link.machine();
         let counters = *machine.counters();
         LinkReport {
             peer: link.peer.index(),
@@ -332,7 +332,7 @@ impl Wire {
             resyncs: counters.resyncs,
             told: counters.told,
             repeated: counters.repeated,
-            early: link.early,
+            early: link.early(),
             foreign: counters.foreign,
             malformed: counters.malformed,
             round_trip_ns: machine.rtt().smoothed(),
@@ -346,7 +346,7 @@ impl Wire {
     }
 
     fn paths(&self, link: &LinkEnd) -> Vec<PathReport> {
-        let paths = link.machine.paths();
+        let paths = link.machine().paths();
         let report = |(number, way): (u8, crate::net::routes::Way)| {
             let id = PathId::new(number)?;
             let paths::Counters { sent, delivered, lost, deaths, returns } = paths.counters(id)?;
@@ -371,7 +371,7 @@ impl Wire {
 }
 
 fn link_load(link: &LinkEnd) -> LinkLoad {
-    let machine = &link.machine;
+    let machine = link.machine();
     let counters = machine.counters();
     let again = counters.overtaken + counters.asked_for + counters.timed_out + counters.resynced;
     LinkLoad {

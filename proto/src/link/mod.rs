@@ -33,8 +33,10 @@
 //! | [`paths`] | which way the next frame takes | spec/86 |
 //! | [`path_mtu`] | how long a datagram may be on each | spec/86 |
 //! | [`pieces`] | how a frame goes that is longer | spec/91 |
+//! | [`assembly`] | frames that come so, until they are whole | spec/91 |
 //! | [`race`] | which of several ways leads to a port | spec/87 |
 pub mod answer;
+pub mod assembly;
 pub mod congestion;
 pub mod door;
 pub mod end;

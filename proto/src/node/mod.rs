@@ -8,7 +8,9 @@
 //! |---|---|
 //! | [`ask`] | a command as the way to its target sees it |
 //! | [`carrier`] | the far side of a connection's lanes, where frames of a link lead to the peer |
+//! | [`linked`] | a peer of another host: the link's end, the carrier, the frames between |
 //! | [`target`] | one peer's commands as their target serves them: order, credit, answers |
 pub mod ask;
 pub mod carrier;
+pub mod linked;
 pub mod target;

@@ -1,4 +1,5 @@
 //! A node: what stands between the operations of a port and the frames of its links.
+mod assembly;
 mod carrier;
 mod early;
 mod frames;

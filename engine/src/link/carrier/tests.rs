@@ -13,15 +13,15 @@ const SIZES: LaneSizes = LaneSizes { paired: 32, response: 32, ring: 4096 };
 const PEER: PeerId = PeerId(3);
 
 /// A port's directions, the far side of them, and its responder, who knows the peer but no memory.
-fn port() -> (Direction, Direction, Carrier) {
+fn port() -> (Direction, Direction, (FarSide, Performer)) {
     let mapping = Arc::new(Mapping::of_words(vec![0; SIZES.file_len() / 8]));
     let (out, inward) = Direction::pair(&mapping, SIZES);
     let mail = Mail::new(&Arc::new(AtomicBool::new(false)));
     let responder = Arc::new(Mutex::new(Responder::new(Arc::default())));
     let link = Arc::new(link(mail.clone()));
     lock(&responder).add(Served::carried(PEER, link.clone(), &inward, Arc::default()));
-    let carrier = Carrier::new((&out, &inward), mail, Performer { peer: PEER, link, responder });
-    (out, inward, carrier)
+    let lanes = FarSide::new((&out, &inward), mail);
+    (out, inward, (lanes, Performer { peer: PEER, link, responder }))
 }
 
 fn link(mail: Mail) -> Link {
@@ -56,12 +56,11 @@ impl Exchange for Answers {
 // spec: WIRE-2
 #[test]
 fn a_command_waits_until_its_connection_is_served() {
-    let (_, inward, mut carrier) = port();
-    let performer = &mut carrier.performer;
+    let (_, inward, (lanes, mut performer)) = port();
     let (words, mut answers) = ([0; 6], Answers::default());
     lock(&performer.responder).remove(PEER);
     assert_eq!(performer.perform((&words, 0), &mut answers), Ok(false));
-    let other = Arc::new(link(carrier.lanes.mail.clone()));
+    let other = Arc::new(link(lanes.mail.clone()));
     let served = Served::carried(PEER, other.clone(), &inward, Arc::default());
     lock(&performer.responder).add(served);
     assert_eq!(performer.perform((&words, 0), &mut answers), Ok(false), "another's number");
@@ -69,14 +68,14 @@ fn a_command_waits_until_its_connection_is_served() {
     performer.link = other;
     assert_eq!(performer.perform((&words, 0), &mut answers), Ok(true));
     assert_eq!(answers.0.len(), 1, "there is no such operation");
-    assert_eq!(carrier.lanes.done(), 1);
+    assert_eq!(lanes.done(), 1);
 }
 
 // spec: WIRE-3
 #[test]
 fn lines_come_back_when_they_are_given_back() {
-    let (out, _, mut carrier) = port();
-    let (mut messages, lanes) = (out.messages().sender(), &mut carrier.lanes);
+    let (out, _, (mut lanes, _)) = port();
+    let mut messages = out.messages().sender();
     let mut send = || messages.push((Kind::GatedMessage, 4), [0], &[1]).is_ok();
     let sent = std::iter::repeat_with(&mut send).take_while(|sent| *sent).count();
     for _ in 0..sent {
@@ -96,8 +95,7 @@ fn lines_come_back_when_they_are_given_back() {
 // spec: WIRE-3
 #[test]
 fn what_comes_is_published_as_far_as_there_is_room() {
-    let (_, inward, mut carrier) = port();
-    let lanes = &mut carrier.lanes;
+    let (_, inward, (mut lanes, _)) = port();
     let mut answers = inward.responses().receiver();
     let mut publish = || lanes.publish(Inward::Responses, (Kind::Response, 0), &[5; 16]);
     let had_room = std::iter::repeat_with(&mut publish).take_while(Result::is_ok).count();
@@ -117,8 +115,7 @@ fn what_comes_is_published_as_far_as_there_is_room() {
 // spec: WIRE-14
 #[test]
 fn rings_are_passed_on_byte_for_byte_and_given_back_by_lines() {
-    let (out, inward, mut carrier) = port();
-    let lanes = &mut carrier.lanes;
+    let (out, inward, (mut lanes, _)) = port();
     let mut ring = out.ring().unwrap().sender_of_all();
     assert_eq!((ring.write(&[7; 130]), ring.write(&[8; 10])), (Some(0), Some(192)));
     assert_eq!((lanes.ring_lines(), lanes.ring_left()), (64, 256), "each piece fills its lines");
@@ -137,8 +134,7 @@ fn rings_are_passed_on_byte_for_byte_and_given_back_by_lines() {
 // spec: WIRE-4
 #[test]
 fn words_of_either_side_are_read_and_written_where_its_port_has_them() {
-    let (out, inward, mut carrier) = port();
-    let lanes = &mut carrier.lanes;
+    let (out, inward, (mut lanes, _)) = port();
     let all = [(&inward, Control::Done), (&inward, Control::Noted), (&out, Control::Barrier)];
     for (number, (direction, control)) in (1..).zip(all) {
         // Relaxed: there is one thread.
@@ -166,43 +162,43 @@ fn next(mail: &Mail) -> Packet {
 // spec: WIRE-5
 #[test]
 fn a_queue_is_made_where_its_producer_is_and_joined_where_its_consumer_is() {
-    let (mut there, mut here) = (port().2, port().2);
+    let (mut there, mut here) = (port().2.0, port().2.0);
     let offer = Offer { kind: OfferKind::Queue, words: [7, 64, 0, 0, 0, 0, 0] };
-    assert!(here.lanes.make_queue(0, offer));
+    assert!(here.make_queue(0, offer));
     let packet = next(here.mail());
     assert_eq!((packet.kind, packet.words), (PacketKind::OfferQueue, offer.words));
     let mapping = Mapping::foreign(packet.fds[0].as_fd(), queue::file_len(64), true).unwrap();
     let mut producer = queue::lane(&Arc::new(mapping), 64).sender();
     producer.push((Kind::Record, 0), [], &[1; 90]).unwrap();
     let lane = Outward::Queue(0);
-    assert_eq!(here.lanes.head(lane).unwrap().unwrap().len, 90);
+    assert_eq!(here.head(lane).unwrap().unwrap().len, 90);
 
     there.mail().send(packet).unwrap();
-    assert_eq!(there.lanes.offer(), Some(offer));
-    assert_eq!(there.lanes.offer(), Some(offer), "it stays until it is passed on");
-    assert!(there.lanes.join_queue(0));
-    there.lanes.pass_offer();
-    assert_eq!(there.lanes.offer(), None);
+    assert_eq!(there.offer(), Some(offer));
+    assert_eq!(there.offer(), Some(offer), "it stays until it is passed on");
+    assert!(there.join_queue(0));
+    there.pass_offer();
+    assert_eq!(there.offer(), None);
     let lane = Inward::Queue(0);
-    assert_eq!(there.lanes.publish(lane, (Kind::Record, 0), &[2; 1000]), Ok(()));
-    assert_eq!(there.lanes.given_back(lane), 0);
+    assert_eq!(there.publish(lane, (Kind::Record, 0), &[2; 1000]), Ok(()));
+    assert_eq!(there.given_back(lane), 0);
 }
 
 // spec: WIRE-1
 #[test]
 fn offers_come_out_of_the_mail_and_go_into_it_and_nothing_else_does() {
-    let (_, _, mut carrier) = port();
+    let (_, _, (mut lanes, _)) = port();
     let kinds = [PacketKind::Bye, PacketKind::OfferRegion, PacketKind::OfferInlet];
     for kind in kinds {
-        carrier.mail().send(Packet { kind, words: [kind as u64; 7], fds: vec![] }).unwrap();
+        lanes.mail().send(Packet { kind, words: [kind as u64; 7], fds: vec![] }).unwrap();
     }
     for (kind, packet) in [(OfferKind::Region, kinds[1]), (OfferKind::Inlet, kinds[2])] {
         let offer = Offer { kind, words: [packet as u64; 7] };
-        assert_eq!(carrier.lanes.offer(), Some(offer));
-        carrier.lanes.pass_offer();
-        carrier.lanes.deliver(offer);
-        let came = next(carrier.mail());
+        assert_eq!(lanes.offer(), Some(offer));
+        lanes.pass_offer();
+        lanes.deliver(offer);
+        let came = next(lanes.mail());
         assert_eq!((came.kind, came.words), (packet, offer.words));
     }
-    assert_eq!(carrier.lanes.offer(), None);
+    assert_eq!(lanes.offer(), None);
 }

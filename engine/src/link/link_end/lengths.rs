@@ -1,13 +1,10 @@
-//! How long the datagrams of a link may be, and what comes in pieces.
+//! How long the datagrams of a link may be.
 use super::{Line, LinkEnd};
-use crate::link::assembly::Whole;
+use crate::link::frames::Frames;
 use crate::link::seal::{PREFIX_BYTES, TAG_BYTES};
 use crate::log::tell;
-use crate::net::crc::crc32c;
 use crate::net::routes::Way;
 use crate::sync::Ordering;
-use ayre_proto::lane::Malformed;
-use ayre_proto::link::frame::Header;
 
 /// What every path of a link takes.
 // spec: MTU-1
@@ -22,20 +19,20 @@ impl LinkEnd {
     /// Whether the host is to be asked how long datagrams may be.
     #[inline]
     pub(crate) fn has_question(&self) -> bool {
-        self.machine.has_question()
+        self.machine().has_question()
     }
 
     /// Asks how long datagrams may be on paths that may have become others.
     // spec: MTU-3
     #[cold]
     pub(crate) fn ask_host(&mut self, datagram_max: impl Fn(Way) -> usize, now: u64) {
-        while let Some(path) = self.machine.asks_host() {
+        while let Some(path) = self.linked.end_mut().asks_host() {
             if let Some(way) = self.line.ways.get(path) {
                 let most = self.frame_in(datagram_max(way));
-                self.machine.on_told(path, most, now);
+                self.linked.end_mut().on_told(path, most, now);
             }
         }
-        self.deadline = now;
+        self.linked.wake(now);
     }
 
     /// The host has refused a datagram by this way, which takes this much at most.
@@ -45,8 +42,8 @@ impl LinkEnd {
         let most = self.frame_in(datagram_max);
         for (path, led) in (0..).zip(self.line.ways.iter()) {
             if led == way {
-                self.machine.on_refused(path, most, now);
-                self.deadline = now;
+                self.linked.end_mut().on_refused(path, most, now);
+                self.linked.wake(now);
             }
         }
     }
@@ -58,39 +55,21 @@ impl LinkEnd {
 
     /// Bytes of the longest datagram that a path takes whole, and what that was at first.
     pub(crate) fn datagrams(&self, path: u8) -> [u32; 2] {
-        let lengths = self.machine.lengths();
+        let lengths = self.machine().lengths();
         let frames = [lengths.limit(path), lengths.limit_at_opening(path)];
         frames.map(|bytes| u32::from(bytes) + sealing(self.is_sealed()) as u32)
     }
+}
 
+impl Line {
     /// Datagrams may be longer than before, or have to be shorter.
     // spec: MTU-1
-    #[cold]
-    pub(super) fn change_length(&mut self) {
-        let frame_max = self.machine.frame_max();
-        let (way, bytes) = (self.line.ways.get(0), usize::from(frame_max));
-        if let Some(Way { to, .. }) = way.filter(|_| self.line.frames.limit() != u16::MAX) {
-            let bytes = bytes + sealing(self.is_sealed());
+    pub(super) fn on_length(&mut self, frames: &Frames, is_first: bool) {
+        if let Some(Way { to, .. }) = self.ways.get(0).filter(|_| !is_first) {
+            let bytes = usize::from(frames.limit()) + sealing(self.keys.is_some());
             tell!(INFO, "datagrams to {to} have at most {bytes} bytes from here on");
         }
-        let Line { frames, whole, .. } = &mut self.line;
-        frames.set_limit(frame_max);
         // Relaxed: whoever goes by what was there before posts what goes in pieces.
-        whole.store(frames.whole() as u64, Ordering::Relaxed);
-    }
-
-    /// A piece has come: the frame, if it is whole with it.
-    // spec: FRAME-12
-    #[cold]
-    pub(super) fn on_piece(
-        &mut self,
-        header: &Header,
-        payload: &[u8],
-        now: u64,
-    ) -> Result<Option<Whole>, Malformed> {
-        if header.check_payload(payload, crc32c).is_err() || !self.machine.on_piece(header, now)? {
-            return Ok(None);
-        }
-        self.assembly.add(header, payload, self.line.frames.room())
+        self.whole.store(frames.whole() as u64, Ordering::Relaxed);
     }
 }

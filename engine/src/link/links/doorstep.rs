@@ -2,7 +2,7 @@
 use super::{Arrived, Links, NO_ANSWER, Slot, send_bare, token_of};
 use crate::link::Pumped;
 use crate::link::callee::Pass;
-use crate::link::carrier::{Carrier, Performer};
+use crate::link::carrier::{FarSide, Performer};
 use crate::link::drive::drive_frames;
 use crate::link::entrance::{self, Entrance};
 use crate::link::handshake::{self, Protection};
@@ -438,11 +438,11 @@ impl Links {
         let link = Arc::new(Link { control: Channel::Mail(mail.clone()), page, bell, fencing });
         let responder = self.identity.responder.clone();
         let performer = Performer { peer, link: link.clone(), responder };
-        let carrier = Carrier::new((&out, &inward), mail, performer);
+        let lanes = FarSide::new((&out, &inward), mail);
         let drive = drive_frames(&self.identity.drive, limits.frame_max);
         let machine = End::new(agreement, &drive, now);
         let frames = (limits.frame_max.into(), &self.pool);
-        let mut end = LinkEnd::new((peer, machine), carrier, (keys, ways), frames);
+        let mut end = LinkEnd::new(machine, (lanes, performer), (keys, ways), frames);
         end.token = agreement.token;
         if let Some(taps) = &self.taps {
             end.write_down(taps.clone());

@@ -1,0 +1,541 @@
+//! A peer of another host as a node has it: the link's end, the carrier, and the frames between.
+//!
+//! ```text
+//!   lanes, commands --> carrier --> frames --> end --> network
+//!   lanes, target   <-- carrier <-- frames <-- end <--
+//! ```
+//!
+//! Everything happens in few steps, which never block: a frame has come, it is time, there may be
+//! something to pass on. What a step reaches is in [`Around`].
+mod load;
+
+use self::load::{Asking, Loading, Sending};
+use super::ask::Ask;
+use super::carrier::frames::{Frame, Frames, Kept, Memory};
+use super::carrier::lanes::Lanes;
+use super::carrier::{Carrier, Perform, Taken};
+use crate::lane::Malformed;
+use crate::link::assembly::{Assembly, Whole};
+use crate::link::end::{End, Heard};
+use crate::link::frame::{CHANNELS, Channel, Flags, Full, HEAD_BYTES, Header, Payload, Records};
+use crate::link::looks::Looks;
+use crate::link::receive::Arrival;
+use alloc::vec::Vec;
+
+/// What sends frames.
+pub trait Transmit<M: Memory> {
+    /// Sends a frame; one with a payload has it behind its header's place.
+    fn transmit(&mut self, header: &Header, frame: Option<&mut Frame<M>>);
+    /// Sends a frame whose payload is a part of one, or zeros.
+    fn transmit_part(&mut self, header: &Header, payload: &[u8]);
+}
+
+/// What a link's end has of its host: the network, buffers, and what is known besides.
+pub trait Network<M: Memory>: Transmit<M> {
+    /// Buffers for frames to come on a channel which has so many left: how many more there are.
+    // spec: WIRE-12
+    fn renew(&mut self, channel: Channel, left: u32, now: u64) -> u32;
+    /// Frames may be longer than before, or have to be shorter; or it is known for the first time.
+    // spec: MTU-1
+    fn on_length(&mut self, frames: &Frames<M>, is_first: bool);
+    /// See [`EndEffects::is_port_closed`](crate::link::end::EndEffects::is_port_closed).
+    fn is_port_closed(&mut self) -> bool {
+        false
+    }
+    /// See [`EndEffects::unheard`](crate::link::end::EndEffects::unheard).
+    fn unheard(&mut self, silent: u64) {
+        let _ = silent;
+    }
+}
+
+/// What a step reaches.
+#[derive(Debug)]
+pub struct Around<'a, L, T, N> {
+    /// The far side of the connection's lanes.
+    pub lanes: &'a mut L,
+    /// What performs the peer's commands.
+    pub target: &'a mut T,
+    /// What sends frames.
+    pub network: &'a mut N,
+}
+
+/// What [`Linked::serve`] has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// There is something for the port: what was taken in, or room for commands where there was
+    /// none.
+    pub has_news: bool,
+    /// Something was due.
+    pub was_due: bool,
+}
+
+/// A linked peer.
+#[derive(Debug)]
+pub struct Linked<M: Memory> {
+    end: End,
+    carrier: Carrier,
+    frames: Frames<M>,
+    /// What has come in pieces.
+    assembly: Assembly,
+    /// Frames whose data was put in place before their turn.
+    early: u64,
+    /// Bytes of each channel's oldest kept frame that were taken already.
+    progress: [usize; CHANNELS],
+    /// When there is something to do though nothing happens.
+    deadline: u64,
+    /// Channels on which something may not be sent yet, which the deadline takes into account.
+    held_up: u8,
+    /// The port has left.
+    leaves: bool,
+}
+
+impl<M: Memory> Linked<M> {
+    /// With an end of an open link, whose channels have buffers.
+    pub fn new(end: End, frames: Frames<M>) -> Self {
+        Self {
+            end,
+            carrier: Carrier::new(),
+            frames,
+            assembly: Assembly::default(),
+            early: 0,
+            progress: [0; CHANNELS],
+            deadline: 0,
+            held_up: 0,
+            leaves: false,
+        }
+    }
+
+    /// What holds between two steps, whatever the other side says.
+    fn check(&self) {
+        debug_assert!(self.progress.iter().all(|taken| taken % 8 == 0), "records end at a word");
+        debug_assert!(self.held_up < 1 << CHANNELS, "of each channel one bit");
+        if cfg!(debug_assertions) {
+            let is_kept = |channel: Channel| self.frames.kept(channel) > 0;
+            let mut begun = Channel::ALL.iter().filter(|of| self.progress[of.index()] > 0);
+            debug_assert!(begun.all(|of| is_kept(*of)), "what was taken in part is kept");
+            let held = |channel: Channel| self.end.receiver(channel).held() as usize;
+            let mut all = Channel::ALL.iter();
+            let is_there = |of: &Channel| held(*of) <= self.frames.kept(*of);
+            debug_assert!(all.all(is_there), "what is in order and not taken is kept");
+        }
+    }
+
+    /// The link's end.
+    #[inline]
+    pub const fn end(&self) -> &End {
+        &self.end
+    }
+
+    /// The same, for what is told and asked besides frames; see [`Linked::wake`].
+    #[inline]
+    pub const fn end_mut(&mut self) -> &mut End {
+        &mut self.end
+    }
+
+    /// The carrier, for what needs no lanes.
+    #[inline]
+    pub const fn carrier(&mut self) -> &mut Carrier {
+        &mut self.carrier
+    }
+
+    /// The frames.
+    #[inline]
+    pub const fn frames(&self) -> &Frames<M> {
+        &self.frames
+    }
+
+    /// Frames whose data was put in place before their turn.
+    pub const fn early(&self) -> u64 {
+        self.early
+    }
+
+    /// There may be something to do now.
+    #[inline]
+    pub const fn wake(&mut self, now: u64) {
+        self.deadline = now;
+    }
+
+    /// When [`Linked::serve`] has something to do next, though nothing happens.
+    #[inline]
+    pub fn deadline(&self) -> u64 {
+        self.deadline.min(self.carrier.deadline().unwrap_or(u64::MAX))
+    }
+
+    /// See [`Carrier::post`].
+    ///
+    /// # Errors
+    /// [`Full`] where the frames have no room for it.
+    #[inline]
+    pub fn post(
+        &mut self,
+        request: &impl Ask,
+        data: (usize, impl FnOnce(&mut [u8])),
+    ) -> Result<(), Full> {
+        self.carrier.post(request, data, &mut self.frames)
+    }
+
+    /// Leaves once everything that the port has published has arrived. What it has done is told
+    /// before.
+    pub const fn leave(&mut self) {
+        self.leaves = true;
+        self.carrier.tell_now();
+        self.deadline = 0;
+    }
+
+    /// Leaves at once.
+    pub fn abort(&mut self) {
+        self.end.close();
+        self.deadline = 0;
+    }
+
+    /// A reset has come: whether it is of this link.
+    pub fn on_reset(&mut self, header: &Header, now: u64) -> bool {
+        let is_ours = self.end.on_reset(header, now);
+        if is_ours {
+            self.deadline = now;
+        }
+        is_ours
+    }
+
+    /// Somebody asks for a link in the peer's name: whether he has to wait; see [`End::on_open`].
+    pub fn on_open(&mut self, incarnation: u64, is_believed: bool, now: u64) -> bool {
+        self.deadline = now;
+        self.end.on_open(incarnation, is_believed, now)
+    }
+
+    /// Warm reset: what came before its turn is forgotten, and both ends go on with what each of
+    /// them expects.
+    // spec: WIRE-11
+    pub fn resync(&mut self, now: u64, network: &mut impl Network<M>) {
+        self.assembly.clear();
+        self.end.resync(now, &mut Sending { frames: &mut self.frames, network });
+        self.deadline = now;
+    }
+
+    /// Asks for a sign of life by a way that may become a path's. False where there is no such
+    /// path.
+    // spec: PATH-11
+    pub fn challenge(&mut self, path: u8, now: u64, network: &mut impl Transmit<M>) -> bool {
+        let asks = self.end.challenge(path, now, &mut Asking { frames: &mut self.frames, network });
+        self.deadline = self.deadline.min(self.end.deadline(now));
+        asks
+    }
+
+    /// Whether nothing of ours is under way.
+    pub fn is_quiet(&self) -> bool {
+        Channel::ALL.iter().all(|channel| self.end.sender(*channel).is_idle())
+    }
+
+    /// Whether everything that the port has published has arrived.
+    pub fn is_idle(&self, lanes: &impl Lanes) -> bool {
+        let is_begun = |channel: &Channel| self.frames.is_begun(*channel);
+        self.is_quiet() && !Channel::ALL.iter().any(is_begun) && self.carrier.is_drained(lanes)
+    }
+
+    /// Takes in what had no room before, and sends what the port has published and what is due.
+    ///
+    /// # Errors
+    /// [`Malformed`] where the peer has said what no correct peer says.
+    pub fn serve<L: Lanes, T: Perform, N: Network<M>>(
+        &mut self,
+        now: u64,
+        around: &mut Around<'_, L, T, N>,
+    ) -> Result<Served, Malformed> {
+        let was_full = self.frames.is_full();
+        let (mut tried, mut moved, mut has_taken) = (0, false, false);
+        loop {
+            has_taken |= self.deliver_kept(now, around)?;
+            let (has_tried, has_sent) = self.gather(now, around.lanes, around.network);
+            tried |= has_tried;
+            moved |= has_sent;
+            // What could not be answered before may be now.
+            if !has_sent || !self.holds_back() {
+                break;
+            }
+        }
+        if self.leaves && self.is_idle(around.lanes) {
+            self.end.close();
+        }
+        let was_due = self.deadline <= now;
+        if was_due {
+            let Around { network, .. } = around;
+            self.end.on_time(now, &mut Sending { frames: &mut self.frames, network: *network });
+            self.follow_length(*network);
+        }
+        // What may not go is tried in each poll. Until something comes or a time is over, that
+        // changes nothing.
+        if was_due || moved || tried & !self.held_up != 0 {
+            self.deadline = self.end.deadline(now);
+        }
+        self.held_up = if moved { 0 } else { tried };
+        self.check();
+        Ok(Served { has_news: has_taken || was_full && !self.frames.is_full(), was_due })
+    }
+
+    // spec: MTU-1
+    fn follow_length(&mut self, network: &mut impl Network<M>) {
+        if self.frames.limit() != self.end.frame_max() {
+            let is_first = self.frames.limit() == u16::MAX;
+            self.frames.set_limit(self.end.frame_max());
+            network.on_length(&self.frames, is_first);
+        }
+    }
+
+    /// Sends what the port has published; the rest is left to [`Linked::serve`].
+    // spec: WIRE-6
+    #[inline]
+    pub fn load(&mut self, now: u64, lanes: &mut impl Lanes, network: &mut impl Network<M>) {
+        let (has_tried, _) = self.gather(now, lanes, network);
+        if has_tried != 0 {
+            self.deadline = now;
+        }
+    }
+
+    /// Says what the other side has not been told, though there would be time.
+    // spec: WIRE-15
+    pub fn settle(&mut self, now: u64, lanes: &mut impl Lanes, network: &mut impl Network<M>) {
+        let has_news = self.carrier.has_news();
+        if has_news {
+            self.carrier.tell_now();
+            self.gather(now, lanes, network);
+        }
+        let has_said = self.end.say_all(now, &mut Sending { frames: &mut self.frames, network });
+        if has_said || has_news {
+            self.deadline = self.end.deadline(now);
+        }
+    }
+
+    /// The channels on which it was tried to send something, and whether something was sent.
+    fn gather(
+        &mut self,
+        now: u64,
+        lanes: &mut impl Lanes,
+        network: &mut impl Network<M>,
+    ) -> (u8, bool) {
+        let Self { end, carrier, frames, .. } = self;
+        let executed = carrier.executed_there();
+        let mut loading = Loading { end, frames, network, now, executed, tried: 0 };
+        carrier.gather(lanes, &mut loading);
+        let has_sent = loading.send_begun();
+        (loading.tried, has_sent)
+    }
+
+    /// Whether there are frames whose records have not all been taken.
+    fn holds_back(&self) -> bool {
+        Channel::ALL.iter().any(|channel| self.end.receiver(*channel).held() > 0)
+    }
+
+    /// A header was found by a look; [`Linked::on_payload`] is told what it was.
+    ///
+    /// # Errors
+    /// [`Malformed`] where no correct peer says that.
+    #[inline]
+    pub fn on_header(
+        &mut self,
+        header: &Header,
+        looks: &Looks,
+        network: &mut impl Network<M>,
+    ) -> Result<Heard, Malformed> {
+        let mut fx = Sending { frames: &mut self.frames, network };
+        let heard = self.end.on_header_found(header, looks, &mut fx)?;
+        self.deadline = looks.now();
+        Ok(heard)
+    }
+
+    /// What lies behind a header. Whether it brought records.
+    ///
+    /// # Errors
+    /// [`Malformed`] where the peer itself has said what no correct peer says.
+    #[inline]
+    pub fn on_payload<L: Lanes, T: Perform, N: Network<M>>(
+        &mut self,
+        heard: Heard,
+        (header, payload): (&Header, &[u8]),
+        now: u64,
+        around: &mut Around<'_, L, T, N>,
+    ) -> Result<bool, Malformed> {
+        match heard {
+            Heard::Payload => self.on_whole(header, payload, now, around),
+            Heard::Piece => match self.on_piece(header, payload, now)? {
+                Some((header, payload)) => self.on_whole(&header, &payload, now, around),
+                None => Ok(false),
+            },
+            Heard::Nothing | Heard::Repeated | Heard::Foreign => Ok(false),
+        }
+    }
+
+    #[inline]
+    fn on_whole<L: Lanes, T: Perform, N: Network<M>>(
+        &mut self,
+        header: &Header,
+        payload: &[u8],
+        now: u64,
+        around: &mut Around<'_, L, T, N>,
+    ) -> Result<bool, Malformed> {
+        if payload.len() > self.frames.room() {
+            return Err(Malformed);
+        }
+        if header.check_payload(payload, M::crc).is_err() {
+            // Damaged on the way: as good as lost.
+            return Ok(false);
+        }
+        let records = Payload::parse(payload)?;
+        let arrival = self.end.on_payload(header, now)?;
+        if !self.assembly.is_empty() {
+            // It may have come whole, or be of another credit.
+            let end = &self.end;
+            self.assembly.keep_those(|channel, seq| end.receiver(channel).is_wanted(seq));
+        }
+        match arrival {
+            Arrival::InOrder(_) => self.deliver(header, (payload, records), now, around)?,
+            Arrival::Ahead => self.keep_ahead(header, (payload, records), around.target),
+            Arrival::Dropped | Arrival::Duplicate => return Ok(false),
+        }
+        self.check();
+        Ok(true)
+    }
+
+    /// A piece has come: the frame, if it is whole with it.
+    // spec: FRAME-12
+    #[cold]
+    fn on_piece(
+        &mut self,
+        header: &Header,
+        payload: &[u8],
+        now: u64,
+    ) -> Result<Option<Whole>, Malformed> {
+        if header.check_payload(payload, M::crc).is_err() || !self.end.on_piece(header, now)? {
+            return Ok(None);
+        }
+        self.assembly.add(header, payload, self.frames.room())
+    }
+
+    /// A frame that came before its turn. Where its sender lets us, the data of its puts is put in
+    /// place, and only what is to happen in its turn is kept. Whether the sender was right to, does
+    /// not matter here: what a put may reach, its initiator may write at any time.
+    // spec: WIRE-13
+    fn keep_ahead(
+        &mut self,
+        header: &Header,
+        (payload, records): (&[u8], Payload<'_>),
+        target: &mut impl Perform,
+    ) {
+        let is_early = header.flags.contains(Flags::EARLY) && header.channel == Channel::Posted;
+        let placed = if is_early { self.carrier.place(&records, target) } else { None };
+        let is_placed = placed.is_some();
+        self.early += u64::from(is_placed);
+        let bytes = placed.map_or_else(|| payload.into(), Vec::into_boxed_slice);
+        self.frames.keep(header.channel, header.seq, Kept { bytes, is_placed });
+    }
+
+    /// A frame whose turn has come: its records, and those of the frames kept behind it.
+    fn deliver<L: Lanes, T: Perform, N: Network<M>>(
+        &mut self,
+        header: &Header,
+        (payload, records): (&[u8], Payload<'_>),
+        now: u64,
+        around: &mut Around<'_, L, T, N>,
+    ) -> Result<(), Malformed> {
+        let Header { channel, seq, .. } = *header;
+        let is_oldest = self.end.receiver(channel).taken() == seq;
+        let taken = match is_oldest {
+            true => self.take_records((records.records(), false), now, around)?,
+            false => 0,
+        };
+        debug_assert!(taken <= payload.len(), "no more is taken than has come");
+        if is_oldest && taken == payload.len() {
+            self.give_again(channel, now, around.network);
+        } else {
+            let kept = Kept { bytes: payload.into(), is_placed: false };
+            self.frames.keep(channel, seq, kept);
+            if is_oldest {
+                self.progress[channel.index()] = taken;
+            }
+        }
+        self.deliver_kept(now, around).map(|_| ())
+    }
+
+    /// What one channel brings may be what another one's records wait for. Whether anything was
+    /// taken.
+    fn deliver_kept<L: Lanes, T: Perform, N: Network<M>>(
+        &mut self,
+        now: u64,
+        around: &mut Around<'_, L, T, N>,
+    ) -> Result<bool, Malformed> {
+        let (mut any, mut again) = (false, true);
+        while again {
+            again = false;
+            for channel in Channel::ALL {
+                while self.end.receiver(channel).held() > 0
+                    && self.deliver_oldest(channel, now, around)?
+                {
+                    again = true;
+                }
+            }
+            any |= again;
+        }
+        Ok(any)
+    }
+
+    /// Takes what can be taken of the oldest frame of a channel. Whether that was anything.
+    fn deliver_oldest<L: Lanes, T: Perform, N: Network<M>>(
+        &mut self,
+        channel: Channel,
+        now: u64,
+        around: &mut Around<'_, L, T, N>,
+    ) -> Result<bool, Malformed> {
+        let seq = self.end.receiver(channel).taken();
+        let kept = self.frames.take_kept(channel, seq);
+        let progress = self.progress[channel.index()];
+        debug_assert!(progress <= kept.bytes.len(), "no more was taken than was kept");
+        let records = Payload::parse(&kept.bytes[progress..])?.records();
+        let taken = self.take_records((records, kept.is_placed), now, around)?;
+        if progress + taken < kept.bytes.len() {
+            self.progress[channel.index()] = progress + taken;
+            self.frames.keep(channel, seq, kept);
+            return Ok(taken > 0);
+        }
+        self.progress[channel.index()] = 0;
+        self.give_again(channel, now, around.network);
+        Ok(true)
+    }
+
+    /// Hands records to the carrier, possibly those of a frame whose data is in place; how many
+    /// bytes of them it took.
+    fn take_records<L: Lanes, T: Perform, N: Network<M>>(
+        &mut self,
+        (records, is_placed): (Records<'_>, bool),
+        now: u64,
+        around: &mut Around<'_, L, T, N>,
+    ) -> Result<usize, Malformed> {
+        let Self { end, carrier, frames, .. } = self;
+        let Around { lanes, target, network } = around;
+        let executed = carrier.executed_there();
+        let mut loading = Loading { end, frames, network: *network, now, executed, tried: 0 };
+        let mut taken = 0;
+        for record in records {
+            let became = match is_placed {
+                true => carrier.take_placed(&record, *lanes, *target, &mut loading)?,
+                false => carrier.take(&record, *lanes, *target, &mut loading)?,
+            };
+            if became == Taken::NotYet {
+                break;
+            }
+            taken += HEAD_BYTES + record.bytes.len().next_multiple_of(8);
+        }
+        Ok(taken)
+    }
+
+    /// The oldest frame of a channel was taken; its buffer is free for another one, which the other
+    /// side may be waiting for.
+    // spec: LINK-4
+    fn give_again(&mut self, channel: Channel, now: u64, network: &mut impl Network<M>) {
+        self.deadline = now;
+        self.end.take(channel, 1);
+        let receiver = self.end.receiver(channel);
+        self.frames.pass(channel, receiver.taken());
+        let left = receiver.limit().wrapping_sub(receiver.taken());
+        let more = network.renew(channel, left, now);
+        self.end.give(channel, more, now);
+    }
+}

@@ -4,9 +4,9 @@
 //! through the suite's own [`Port`](port::Port), [`Deposits`](depot::Deposits) and
 //! [`Messenger`](messenger::Messenger), and panics where the contract is broken. The table
 //! of cases is in the module [`suite`](mod@suite); [`suite!`](crate::suite!) makes tests of it for
-//! one fabric. The fabrics that there are: the [executors](Executor) of the engine, and the engine
-//! on a simulated network in [one thread](engine::one_thread). CONTRIBUTING.md says how to add a
-//! case and a fabric.
+//! one fabric. The fabrics that there are: the [executors](Executor) of the engine, the engine
+//! on a simulated network in [one thread](engine::one_thread), and ports of other processes behind
+//! a [driver]. CONTRIBUTING.md says how to add a case and a fabric.
 //!
 //! No case looks at a clock or sleeps. What is waited for is an event of the interface; where the
 //! target has to be served meanwhile, see [`world::World::drive`]. Random cases say the seed that
@@ -15,6 +15,7 @@
 pub mod crowd;
 pub mod data;
 pub mod depot;
+pub mod driver;
 pub mod engine;
 pub mod fabric;
 pub mod messenger;

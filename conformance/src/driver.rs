@@ -1,0 +1,98 @@
+//! Ports of another process, behind a driver: how the suite reaches libraries of other languages.
+//!
+//! A driver is a small program over the library under test. It is one port; it reads calls from its
+//! standard input, makes them, and writes what came of each to its standard output, a line each.
+//! [`Driven`] is the fabric of such ports, and [`serve`] a driver over the engine's Rust interface:
+//! one for C or for Python does the same.
+//!
+//! ```text
+//!   suite  -- "put 0 64 x0102ff 1 7 0" -->  driver (one process, one port)
+//!          <-- "ok 12" -------------------
+//! ```
+//!
+//! A line is words with a blank between two. Numbers are decimal; bytes are hexadecimal behind an
+//! `x`; a part of a region is `r`, its number, offset and length with colons between. A handle is
+//! a number that the driver has given out, one sequence for each kind, from 0 on. Rights, classes,
+//! atomics, faults and notifications have the bits and codes of `spec/`. Options of an operation
+//! are three words: classes, tag, value. A time is in microseconds, `-` for ever.
+//!
+//! | answer | when |
+//! |---|---|
+//! | `ok` and words | it is done |
+//! | `none` | there is nothing (of a look for a message, a record, a notification) |
+//! | `busy` and the reason's place in [`BUSY`] | there is no room |
+//! | `fault` and its code | it can never succeed |
+//! | `long` and a length | the next one does not fit the buffer |
+//! | `died` and a peer | a wait has ended with this peer's death |
+//! | `late` | a wait's time was up |
+//! | `error`, a kind, and words for people | set-up has failed |
+//!
+//! Kinds are `system` and an errno, `exhausted`, `left` (the peer has), `rejected`, `invalid`. The
+//! calls, and the words of their answers:
+//!
+//! ```text
+//! open NUMBER                     listen PATH
+//! connect PATH, accept, loopback               -> peer
+//! peers                                        -> peers
+//! mode PEER, alive PEER                        -> 1 if mediated, alive
+//! disconnect PEER                 leave                          progress
+//! count busy REASON, count fault CODE, count malformed           -> how often
+//!
+//! alloc BYTES SEALED, register BYTES           -> region
+//! deregister REGION               write REGION OFFSET BYTES
+//! read REGION OFFSET LENGTH                    -> bytes
+//! own REGION OFFSET WIDTH OP OPERAND COMPARE   -> value, 1 if it has happened
+//! share PEER REGION START END RIGHTS NAME      -> grant, slot, generation
+//! remote PEER NAME                             -> remote, length, rights, slot, generation
+//! narrow REMOTE START END RIGHTS               -> as before
+//! revoke GRANT                                 -> 1 if the region was moved
+//!
+//! put REMOTE OFFSET SOURCE OPTIONS             -> ticket
+//! puts REMOTE OFFSET SOURCE ROWS OPTIONS       -> ticket
+//! get REMOTE OFFSET INTO OPTIONS               -> ticket, and the bytes of INTO then
+//! gets REMOTE OFFSET INTO ROWS OPTIONS         -> as before
+//! word REMOTE OFFSET VALUE OPTIONS             -> ticket
+//! notify PEER OPTIONS                          -> ticket
+//! atomic REMOTE OFFSET WIDTH OP OPERAND COMPARE OPTIONS          -> ticket
+//! fetch REMOTE OFFSET WIDTH OP OPERAND COMPARE OPTIONS           -> as own
+//! flush PEER                      barrier
+//! flushed PEER                                 -> 1 if all has ended
+//!
+//! note, wait TIME                              -> source, and the record's two words
+//! send PEER TAG BYTES             post PEER TAG BYTES (which waits for room)
+//! look LENGTH, receive LENGTH TIME             -> source, tag, length, bytes
+//! queue BYTES                                  -> queue, longest record
+//! produces PEER NAME                           -> produced, longest record
+//! producer PEER QUEUE NAME        remove QUEUE PEER
+//! producers QUEUE                              -> peers
+//! enqueue PRODUCED BYTES
+//! dequeue QUEUE LENGTH, take QUEUE LENGTH TIME -> source, length, bytes
+//! ```
+//!
+//! A driver ends, and its port with it, where its input does. There are no calls for batches, locks
+//! and epochs, depots and messengers yet.
+mod fabric;
+mod handles;
+mod port;
+mod serve;
+mod words;
+
+pub use fabric::{Door, Driven};
+pub use handles::{DrivenGrant, DrivenLock, DrivenQueue, DrivenRegion, DrivenRemote};
+pub use port::DrivenPort;
+pub use serve::serve;
+
+use ayre::Busy;
+
+/// Reasons for no room, by the numbers that travel.
+pub const BUSY: [Busy; 9] = [
+    Busy::MessageLaneFull,
+    Busy::RequestLaneFull,
+    Busy::NotificationsFull,
+    Busy::TooManyOutstanding,
+    Busy::QueueFull,
+    Busy::Connecting,
+    Busy::DepotLocked,
+    Busy::OverflowFull,
+    Busy::ChannelFull,
+];

@@ -1,0 +1,212 @@
+//! The words of a line, read and written.
+use super::BUSY;
+use ayre::{Busy, Fault, PeerId, PostError, ReceiveError, Refusal, SetupError};
+use rustix::io::Errno;
+use std::fmt::Write;
+use std::str::{FromStr, SplitAsciiWhitespace};
+use std::time::Duration;
+
+/// Bytes as a word.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let mut word = String::with_capacity(1 + 2 * bytes.len());
+    word.push('x');
+    bytes.iter().for_each(|byte| write!(word, "{byte:02x}").expect("memory is there"));
+    word
+}
+
+/// A time as a word.
+pub(super) fn time(timeout: Option<Duration>) -> String {
+    timeout.map_or_else(|| "-".into(), |time| time.as_micros().to_string())
+}
+
+/// What is left of a line.
+#[derive(Clone, Debug)]
+pub(super) struct Words<'a>(SplitAsciiWhitespace<'a>);
+
+impl<'a> Words<'a> {
+    pub(super) fn of(line: &'a str) -> Self {
+        Self(line.split_ascii_whitespace())
+    }
+
+    pub(super) fn word(&mut self) -> &'a str {
+        self.0.next().expect("one more word")
+    }
+
+    /// The rest of the line, for people.
+    pub(super) fn text(self) -> String {
+        self.0.collect::<Vec<_>>().join(" ")
+    }
+
+    pub(super) fn number<T: FromStr>(&mut self) -> T {
+        let word = self.word();
+        word.parse().unwrap_or_else(|_| panic!("`{word}` is no such number"))
+    }
+
+    pub(super) fn numbers<T: FromStr>(&mut self) -> Vec<T> {
+        std::iter::from_fn(|| self.0.clone().next().map(|_| self.number())).collect()
+    }
+
+    pub(super) fn flag(&mut self) -> bool {
+        self.number::<u8>() == 1
+    }
+
+    pub(super) fn peer(&mut self) -> PeerId {
+        PeerId(self.number())
+    }
+
+    pub(super) fn bytes(&mut self) -> Vec<u8> {
+        let word = self.word();
+        let digits = word.strip_prefix('x').unwrap_or_else(|| panic!("`{word}` is no bytes"));
+        let (pairs, _) = digits.as_bytes().as_chunks::<2>();
+        let nibble = |digit: u8| (digit as char).to_digit(16).expect("a hexadecimal digit") as u8;
+        pairs.iter().map(|[high, low]| nibble(*high) << 4 | nibble(*low)).collect()
+    }
+
+    pub(super) fn time(&mut self) -> Option<Duration> {
+        let word = self.word();
+        (word != "-").then(|| Duration::from_micros(word.parse().expect("microseconds")))
+    }
+}
+
+/// What came of a call: the answer, and how it is written.
+#[derive(Debug)]
+pub(super) enum Answer {
+    Done(String),
+    Nothing,
+    Busy(Busy),
+    Fault(Fault),
+    Long(usize),
+    Died(PeerId),
+    Late,
+    Failed(String),
+}
+
+impl Answer {
+    pub(super) fn write(&self) -> String {
+        match self {
+            Self::Done(words) => format!("ok {words}"),
+            Self::Nothing => "none".into(),
+            Self::Busy(busy) => format!("busy {}", place(*busy)),
+            Self::Fault(fault) => format!("fault {}", fault.code()),
+            Self::Long(len) => format!("long {len}"),
+            Self::Died(peer) => format!("died {}", peer.0),
+            Self::Late => "late".into(),
+            Self::Failed(why) => format!("error {why}"),
+        }
+    }
+
+    pub(super) fn read(line: &str) -> Self {
+        let mut words = Words::of(line);
+        match words.word() {
+            "ok" => Self::Done(words.text()),
+            "none" => Self::Nothing,
+            "busy" => Self::Busy(BUSY[words.number::<usize>()]),
+            "fault" => Self::Fault(Fault::from_code(words.number())),
+            "long" => Self::Long(words.number()),
+            "died" => Self::Died(words.peer()),
+            "late" => Self::Late,
+            "error" => Self::Failed(words.text()),
+            other => panic!("no driver answers `{other}`"),
+        }
+    }
+
+    /// Of a call that always works.
+    pub(super) fn done(self) -> String {
+        match self {
+            Self::Done(words) => words,
+            other => panic!("the driver answers {other:?}"),
+        }
+    }
+
+    pub(super) fn posted(self) -> Result<String, PostError> {
+        match self {
+            Self::Busy(busy) => Err(busy.into()),
+            Self::Fault(fault) => Err(fault.into()),
+            other => Ok(other.done()),
+        }
+    }
+
+    pub(super) fn ended(self) -> Result<String, Fault> {
+        match self {
+            Self::Fault(fault) => Err(fault),
+            other => Ok(other.done()),
+        }
+    }
+
+    pub(super) fn set_up(self) -> Result<String, SetupError> {
+        match self {
+            Self::Fault(fault) => Err(fault.into()),
+            Self::Failed(why) => Err(failed(&why)),
+            other => Ok(other.done()),
+        }
+    }
+
+    pub(super) fn received(self) -> Result<Option<String>, ReceiveError> {
+        match self {
+            Self::Nothing => Ok(None),
+            Self::Long(len) => Err(ReceiveError::TooLong(len)),
+            Self::Died(peer) => Err(ReceiveError::PeerDied(peer)),
+            Self::Late => Err(ReceiveError::TimedOut),
+            other => Ok(Some(other.done())),
+        }
+    }
+}
+
+/// The error of these words: the first one says of which kind it is.
+fn failed(why: &str) -> SetupError {
+    let mut words = Words::of(why);
+    match words.word() {
+        "system" => {
+            let errno = Errno::from_raw_os_error(words.number());
+            SetupError::Os { call: "a call of the driver's", errno }
+        }
+        "exhausted" => SetupError::Exhausted(words.text().into()),
+        "left" => SetupError::PeerLeft { peer: words.text() },
+        "rejected" => SetupError::Rejected { peer: words.text(), why: Refusal::Unknown },
+        _ => SetupError::Invalid(words.text().into()),
+    }
+}
+
+pub(super) fn place(busy: Busy) -> usize {
+    BUSY.iter().position(|one| *one == busy).expect("all have a place")
+}
+
+impl From<PostError> for Answer {
+    fn from(error: PostError) -> Self {
+        match error {
+            PostError::Busy(busy) => Self::Busy(busy),
+            PostError::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<Fault> for Answer {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<ReceiveError> for Answer {
+    fn from(error: ReceiveError) -> Self {
+        match error {
+            ReceiveError::TooLong(len) => Self::Long(len),
+            ReceiveError::PeerDied(peer) => Self::Died(peer),
+            ReceiveError::TimedOut => Self::Late,
+        }
+    }
+}
+
+impl From<SetupError> for Answer {
+    fn from(error: SetupError) -> Self {
+        match error {
+            SetupError::Fault(fault) => Self::Fault(fault),
+            SetupError::Os { errno, .. } => {
+                Self::Failed(format!("system {} {error}", errno.raw_os_error()))
+            }
+            SetupError::PeerLeft { .. } => Self::Failed(format!("left {error}")),
+            SetupError::Exhausted(_) => Self::Failed(format!("exhausted {error}")),
+            SetupError::Rejected { .. } => Self::Failed(format!("rejected {error}")),
+            other => Self::Failed(format!("invalid {other}")),
+        }
+    }
+}

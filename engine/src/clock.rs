@@ -1,5 +1,6 @@
-//! The system's clock, and waiting by it. Nothing else in the engine reads it, so that what time it
-//! is can be told by a simulation in its place.
+//! The system's clock, and waiting by it. Nothing else in the engine reads it, and only
+//! [`crate::net::clock`] and what stands outside of ports reads it here: a port has a clock of its
+//! own, which a simulated network may tell in its place.
 use crate::error::SetupError;
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::io::Errno;
@@ -24,15 +25,24 @@ pub(crate) fn since_1970() -> Duration {
     SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()
 }
 
-/// Waits until something happens to one of the descriptors, or until `deadline`.
-pub(crate) fn poll_until(fds: &mut [PollFd<'_>], deadline: Instant) -> Result<(), SetupError> {
+/// How long it is until a deadline, as calls of the system take it.
+pub(crate) fn left_until(deadline: Instant) -> Timespec {
+    let left = deadline.saturating_duration_since(now());
+    Timespec { tv_sec: left.as_secs().min(1 << 40) as i64, tv_nsec: i64::from(left.subsec_nanos()) }
+}
+
+/// Until when one waits who does not.
+pub(crate) fn at_once() -> Option<Instant> {
+    Some(now())
+}
+
+/// Waits until something happens to one of the descriptors, or until a deadline, if there is one.
+pub(crate) fn poll_until(
+    fds: &mut [PollFd<'_>],
+    deadline: Option<Instant>,
+) -> Result<(), SetupError> {
     loop {
-        let left = deadline.saturating_duration_since(now());
-        let timeout = Timespec {
-            tv_sec: left.as_secs().min(1 << 40) as i64,
-            tv_nsec: i64::from(left.subsec_nanos()),
-        };
-        match poll(fds, Some(&timeout)) {
+        match poll(fds, deadline.map(left_until).as_ref()) {
             Ok(_) => return Ok(()),
             Err(Errno::INTR) => {}
             Err(errno) => return Err(SetupError::Os { call: "poll", errno }),

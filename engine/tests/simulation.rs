@@ -1,5 +1,5 @@
 //! Simulated networks: what they promise of time, and that a run can be repeated.
-use ayre::{Config, NetOptions, Partition, PeerId, Port, SetupError, Simulation};
+use ayre::{Config, NetOptions, Partition, PeerId, Port, ReceiveError, SetupError, Simulation};
 use std::time::Duration;
 
 const LATENCY: Duration = Duration::from_micros(3);
@@ -195,4 +195,54 @@ fn an_address_has_one_port_at_a_time() {
     assert!(matches!(open(), Err(SetupError::Os { .. })));
     drop(first);
     open().expect("it is free again");
+}
+
+/// The other one's program does not poll while this one waits; it is served for it.
+// spec: NET-9
+#[test]
+fn waits_in_one_thread_end_at_the_same_times() {
+    let run = || {
+        let simulation = Simulation::new(LATENCY);
+        let options = NetOptions::plain().faults("loss=20%,seed=5".parse().expect("a plan"));
+        let [mut near, mut far] = pair(&simulation, &options);
+        let (mut text, hour) = ([0; 8], Duration::from_secs(3600));
+        let ends = [(); 20].map(|()| {
+            near.send(PeerId(1), 0, b"ask").expect("there is room");
+            far.recv(&mut text, Some(hour)).expect("it comes");
+            far.send(PeerId(0), 0, b"tell").expect("there is room");
+            near.recv(&mut text, Some(hour)).expect("it comes");
+            near.flush(PeerId(1)).expect("nothing is under way");
+            simulation.now()
+        });
+        (ends, simulation.course(), simulation.datagrams())
+    };
+    assert_eq!(run(), run());
+}
+
+/// Each of several ports connects from a thread of its own, while the one that they connect with
+/// accepts in this one; those that are connected are polled by nobody.
+// spec: NET-10, NET-17
+#[test]
+fn ports_connect_from_threads_one_after_the_other() {
+    let simulation = Simulation::new(LATENCY);
+    let options = NetOptions::plain().simulated(&simulation);
+    let open = |number| {
+        let mut port = Port::open(Config::new().number(number)).expect("a port opens");
+        let at = port.open_net(&options).expect("an address");
+        (port, at)
+    };
+    let (mut target, at) = open(0);
+    let mut others = Vec::new();
+    for number in 1..4 {
+        let connected = std::thread::scope(|scope| {
+            let connecting = scope.spawn(|| {
+                let (mut port, _) = open(number);
+                port.connect_net(&at).map(|_| port)
+            });
+            let accepted = target.accept();
+            (connecting.join().expect("no panic"), accepted)
+        });
+        assert_eq!(connected.1.expect("one connects"), PeerId(number));
+        others.push(connected.0.expect("it is accepted"));
+    }
 }

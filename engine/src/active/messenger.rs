@@ -7,12 +7,11 @@ use super::handlers::Handlers;
 use super::options::MessengerOptions;
 use super::outgoing::{Outbound, Outgoing, bytes_of};
 use super::peers::Name;
-use crate::clock;
 use crate::error::{Busy, Fault, PostError, ReceiveError, SetupError};
 use crate::mem::lane::Probe;
+use crate::net::clock::Deadline;
 use crate::port::Port;
 use crate::port::message::Message;
-use crate::port::wait::deadline;
 use ayre_proto::active::landing::{Piece, is_landing};
 use ayre_proto::active::record::Record;
 use ayre_proto::active::{LONGEST, STATIC_IDS};
@@ -20,7 +19,7 @@ use ayre_proto::lane::Malformed;
 use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Messages that one poll takes.
 const POLL_MAX: usize = 16;
@@ -423,7 +422,7 @@ impl<S> Messenger<S> {
         state: &mut S,
         timeout: Option<Duration>,
     ) -> Result<usize, ReceiveError> {
-        let until = deadline(timeout);
+        let until = self.out.port.clock.deadline(timeout);
         loop {
             if let Some(peer) = self.deaths.pop_front() {
                 return Err(ReceiveError::PeerDied(peer));
@@ -486,7 +485,7 @@ impl<S> Messenger<S> {
     }
 
     /// One message or more, if only records; or what else ends a wait.
-    fn step(&mut self, state: &mut S, until: Option<Instant>) -> Result<usize, ReceiveError> {
+    fn step(&mut self, state: &mut S, until: Option<Deadline>) -> Result<usize, ReceiveError> {
         match self.poll(state) {
             0 => self.rest(state, until),
             ran => Ok(ran),
@@ -497,20 +496,18 @@ impl<S> Messenger<S> {
     pub(crate) fn rest(
         &mut self,
         state: &mut S,
-        until: Option<Instant>,
+        until: Option<Deadline>,
     ) -> Result<usize, ReceiveError> {
-        let mut timeout = until.map(|until| until.saturating_duration_since(clock::now()));
-        let is_over = timeout.is_some_and(|left| left.is_zero());
+        let clock = &self.out.port.clock;
+        let is_over = until.is_some_and(|until| clock.is_over(until));
         let is_restless = self.out.is_restless;
-        if is_restless {
-            // Room wakes nobody.
-            timeout = Some(Duration::ZERO);
-        }
+        // Room wakes nobody.
+        let until = if is_restless { Some(clock.within(Duration::ZERO)) } else { until };
         // Who waits for a peer looks whether it has gone after each change.
         let seen = std::mem::replace(&mut self.peer_changes, self.out.port.peers.changes());
         let Outgoing { port, outbound, .. } = &mut self.out;
         let has_news = |port: &Port| port.peers.changes() != seen || outbound.has_news();
-        match port.recv_or_news(&mut self.buffer[..], timeout, has_news) {
+        match port.recv_or_news(&mut self.buffer[..], until, has_news) {
             Ok(message) => {
                 self.pauses = 0;
                 Ok(usize::from(self.take(state, &message)))

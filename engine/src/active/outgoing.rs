@@ -563,7 +563,8 @@ impl Outgoing {
             None => {
                 let others = self.peers.iter().filter(|peer| peer.landing.is_some()).count();
                 let asked = self.options.landing;
-                let bytes = asked.unwrap_or_else(|| landing_beside(others));
+                let is_simulated = self.port.clock.is_simulated();
+                let bytes = asked.unwrap_or_else(|| landing_beside(others, is_simulated));
                 let landing = self.share_landing(peer, bytes);
                 let landing = landing.map_err(|_| PostError::Busy(Busy::MessageLaneFull))?;
                 self.peer(peer).landing = Some(landing);
@@ -586,9 +587,9 @@ impl Outgoing {
 
 /// Bytes of a landing beside so many others.
 // spec: AM-12, LIM-5
-fn landing_beside(others: usize) -> usize {
+fn landing_beside(others: usize, is_simulated: bool) -> usize {
     let wanted = if are_few(others) { stream_width() } else { LANDING_NARROW };
-    Rings::of_process().affordable(wanted, 1)
+    Rings::of_process().affordable(wanted, 1, is_simulated)
 }
 
 /// Arguments and payload, one behind the other.

@@ -2,7 +2,6 @@
 //!
 //! A ring of the last calls, in memory that is there from the start. As text a recording is lines
 //! of columns, with a tab between two of them; `ayre study` reads those of all members.
-use crate::clock;
 use crate::link::report::LinkLoad;
 use ayre_proto::collective::{Collective, Schedule, Task};
 use std::time::Instant;
@@ -65,9 +64,9 @@ struct Entry {
 }
 
 impl Recorder {
-    pub(super) fn new(capacity: usize, members: usize) -> Self {
+    pub(super) fn new(capacity: usize, members: usize, now: Instant) -> Self {
         Self {
-            since: clock::now(),
+            since: now,
             capacity,
             noted: 0,
             calls: Vec::with_capacity(capacity),
@@ -131,7 +130,7 @@ mod tests {
 
     /// Notes calls of these numbers, each a microsecond long and two behind the one before.
     fn recorder(capacity: usize, numbers: std::ops::Range<u32>) -> Recorder {
-        let mut recorder = Recorder::new(capacity, 2);
+        let mut recorder = Recorder::new(capacity, 2, Instant::now());
         for number in numbers {
             let begin = recorder.since + Duration::from_micros(u64::from(number) * 3);
             let of = (number, (TASK, number as usize * 10));
@@ -162,7 +161,7 @@ mod tests {
     // spec: COLL-18
     #[test]
     fn what_was_on_a_link_is_of_the_call() {
-        let mut recorder = Recorder::new(1, 3);
+        let mut recorder = Recorder::new(1, 3, Instant::now());
         let mut note = |before: [Option<LinkLoad>; 3], after: [Option<LinkLoad>; 3]| {
             let now = recorder.since;
             recorder.note((0, (TASK, 0)), (now, now), (&before, &after));

@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn who_watches_for_a_reason_goes_on() {
         let mut state = State::new(1, None);
-        state.watch_mut().recorder = Some(Recorder::new(1, 0));
+        state.watch_mut().recorder = Some(Recorder::new(1, 0, Instant::now()));
         state.unwatch();
         assert!(state.watch.is_some(), "it records");
         let place = Place { member: 0, members: 2 };

@@ -5,7 +5,6 @@ use super::request::Request;
 use super::state::Groups;
 use super::watch::Watch;
 use crate::active::Messenger;
-use crate::clock;
 use ayre_proto::collective::forecast::FORECAST_MAX;
 use std::io::{self, Write};
 use std::num::NonZeroU32;
@@ -66,9 +65,9 @@ impl<S> Messenger<S> {
         }
         let watch = self.watch(group)?;
         watch.begin_call();
-        let begin = clock::now();
+        let begin = self.out.port.clock.now();
         self.carry_out(state, group, request)?;
-        let end = clock::now();
+        let end = self.out.port.clock.now();
         self.look_at_links(group);
         let at = self.groups().state(group)?;
         let number = at.member.sequence;
@@ -119,9 +118,10 @@ impl<S> Messenger<S> {
         if calls > CALLS_MAX {
             return Err(GroupError::Invalid("a recording has up to 2^24 calls"));
         }
+        let now = self.out.port.clock.now();
         let at = self.groups().state(group)?;
         let members = at.member.members.len();
-        at.watch_mut().recorder = (calls > 0).then(|| Recorder::new(calls, members));
+        at.watch_mut().recorder = (calls > 0).then(|| Recorder::new(calls, members, now));
         at.unwatch();
         self.look_at_links(group);
         Ok(())

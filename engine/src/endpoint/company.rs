@@ -78,8 +78,8 @@ struct Sharers {
 }
 
 impl Sharers {
-    fn new() -> Self {
-        let (within, quota) = (Processors::none(), processors::quota());
+    fn new(quota: Option<usize>) -> Self {
+        let within = Processors::none();
         Self { peers: 0, within, threads: None, room: quota.unwrap_or(usize::MAX), quota }
     }
 
@@ -118,6 +118,8 @@ pub(super) struct Company {
     processors: usize,
     sharers: Sharers,
     place: crowd::Place,
+    /// Threads that poll are none of its business, nor are processors: it goes by another clock.
+    is_apart: bool,
     /// Whether the last yield has let somebody run who yields, too; and whether the program yields.
     is_shared: bool,
     yields: Yields,
@@ -125,13 +127,17 @@ pub(super) struct Company {
 }
 
 impl Company {
-    /// That of an endpoint of this name, which knows nobody.
-    pub(super) fn new(name: Name) -> Self {
+    /// That of an endpoint of this name, which knows nobody; on a simulated network, where
+    /// computing takes no time, nobody shares processors.
+    pub(super) fn new(name: Name, is_simulated: bool) -> Self {
+        let processors = if is_simulated { usize::MAX } else { host_processors() };
+        let quota = if is_simulated { None } else { processors::quota() };
         Self {
             neighbours: 0,
             pollers: 1,
-            processors: host_processors(),
-            sharers: Sharers::new(),
+            processors,
+            sharers: Sharers::new(quota),
+            is_apart: is_simulated,
             place: crowd::Place::take(name),
             is_shared: false,
             yields: Yields::default(),
@@ -157,8 +163,11 @@ impl Company {
     }
 
     /// This thread polls. Whether threads that do are known to run elsewhere than before.
-    pub(super) fn poll(&mut self) -> bool {
-        let (pollers, theirs) = crowd::polls();
+    pub(super) fn poll(&mut self, now: Instant) -> bool {
+        if self.is_apart {
+            return false;
+        }
+        let (pollers, theirs) = crowd::polls(now);
         debug_assert!(pollers > 0, "this thread is one of them");
         self.pollers = pollers;
         self.sharers.of_threads(theirs)

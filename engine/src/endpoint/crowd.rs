@@ -3,7 +3,6 @@
 //!
 //! A thread counts for a while after it has polled, and once, however many endpoints it polls. So
 //! an endpoint of this process is no neighbour: whoever polls it is counted anyhow.
-use crate::clock;
 use crate::machine::processors::Processors;
 use crate::peer::agreement::Name;
 use crate::sync::{AtomicU32, Ordering};
@@ -130,14 +129,14 @@ thread_local! {
     static AFFINITY: Cell<Option<(Instant, Option<Processors>)>> = const { Cell::new(None) };
 }
 
-/// This thread's nap is over.
-pub(super) fn has_napped() {
-    NAPPED.set(Some(clock::now()));
+/// This thread's nap is over now.
+pub(super) fn has_napped(now: Instant) {
+    NAPPED.set(Some(now));
 }
 
 /// Whether this thread may nap for so long: it has been awake for as long.
-pub(super) fn may_nap(nap: Duration) -> bool {
-    NAPPED.get().is_none_or(|over| is_earned(over, clock::now(), nap))
+pub(super) fn may_nap(nap: Duration, now: Instant) -> bool {
+    NAPPED.get().is_none_or(|over| is_earned(over, now, nap))
 }
 
 fn is_earned(over: Instant, now: Instant, nap: Duration) -> bool {
@@ -150,8 +149,7 @@ pub(super) fn is_here(name: Name) -> bool {
 }
 
 /// This thread polls. How many threads do, and on which processors.
-pub(super) fn polls() -> (usize, Option<Processors>) {
-    let now = clock::now();
+pub(super) fn polls(now: Instant) -> (usize, Option<Processors>) {
     let known = AFFINITY.get().filter(|(asked, _)| now - *asked < RECENTLY);
     let (_, own) = known.unwrap_or_else(|| {
         let own = (now, Processors::of_this_thread());
@@ -185,9 +183,10 @@ mod tests {
         assert!(!is_earned(over, over, nap) && !is_earned(over, over + nap * 99 / 100, nap));
         assert!(is_earned(over, over + nap, nap));
         let ages = Duration::from_secs(1 << 20);
-        assert!(may_nap(ages), "it never has");
-        has_napped();
-        assert!(!may_nap(ages) && may_nap(Duration::ZERO));
-        thread::spawn(move || assert!(may_nap(ages), "another thread never has")).join().unwrap();
+        assert!(may_nap(ages, over), "it never has");
+        has_napped(over);
+        assert!(!may_nap(ages, over) && may_nap(Duration::ZERO, over));
+        let other = move || assert!(may_nap(ages, over), "another thread never has");
+        thread::spawn(other).join().unwrap();
     }
 }

@@ -36,7 +36,7 @@ impl Endpoint {
         let tuning = self.port.config.tuning.as_ref();
         let fixed = tuning.filter(|tuning| !tuning.steps(Use::Receive).is_empty());
         let fixed = fixed.map(|tuning| tuning.method(Use::Receive, len));
-        self.transfers.choose(transfer, fixed);
+        self.transfers.choose(transfer, fixed, &self.port.clock);
     }
 
     /// Whether the kernel lets us read a remote's memory, as far as is known.
@@ -65,7 +65,7 @@ impl Endpoint {
         // A sender that has left may have used the memory for other things.
         self.port.service_control();
         if self.is_there(key) {
-            let transfer = self.transfers.finish(key);
+            let transfer = self.transfers.finish(key, &self.port.clock);
             let end = self.has_all(&transfer);
             tell(end);
         }

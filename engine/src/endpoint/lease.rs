@@ -69,7 +69,7 @@ impl Lease {
     /// Its holder polls.
     pub(super) fn renew_in_time(&self) {
         let mut held = self.held();
-        if held.renewed.is_some_and(|at| at.elapsed() >= self.length / RENEWALS) {
+        if held.renewed.is_some_and(|at| clock::now() - at >= self.length / RENEWALS) {
             held.renew(self.length);
         }
     }

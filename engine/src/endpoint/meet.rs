@@ -7,10 +7,10 @@
 use super::remotes::{Call, Ends, Remote, Standing};
 use super::stuck::PATIENCE;
 use super::{Address, Endpoint, RemoteId, crowd};
-use crate::clock;
 use crate::error::{Busy, EndReason, Fault, PostError, Refusal, SetupError};
 use crate::link::{Arrived, Unopened};
 use crate::log::tell;
+use crate::net::clock::Deadline;
 use crate::peer::agreement::Name;
 use crate::peer::packet::Packet;
 use crate::port::attach::BegunLink;
@@ -21,7 +21,6 @@ use crate::tuning::{Rings, Share};
 use ayre_proto::envelope::LONG_MAX_HERE;
 use ayre_proto::units::PeerId;
 use rustix::fd::{AsFd, OwnedFd};
-use std::time::Instant;
 
 /// Lines of the shortest message lane: the longest record finds room in the end.
 const LINES_MIN: u32 = 32;
@@ -134,7 +133,7 @@ impl Endpoint {
 
     fn begin(&mut self, remote: RemoteId, call: Call) {
         debug_assert!(self.remotes.knows(remote), "who is called is known");
-        self.remotes.begin_call(remote, call);
+        self.remotes.begin_call(remote, call, self.port.clock.now());
         self.look_for_room();
         self.look_about();
     }
@@ -155,7 +154,7 @@ impl Endpoint {
             }
             // Of another host's that could only be somebody who has taken the name.
             Called::Full if is_here || address.unlinked(&self.address).is_some() => {
-                Ok(Call::Again(clock::now() + BETWEEN_CALLS))
+                Ok(Call::Again(self.port.clock.within(BETWEEN_CALLS)))
             }
             Called::Full | Called::Nobody => Err(EndReason::Died),
         }
@@ -263,7 +262,7 @@ impl Endpoint {
                     Some(answer) => self.hear_answer_here(remote, answer),
                     None => self.tell_of_waiting(remote),
                 },
-                Standing::Calling(Call::Again(at)) if clock::now() >= *at => {
+                Standing::Calling(Call::Again(at)) if self.port.clock.is_over(*at) => {
                     self.call_again(remote);
                     self.tell_of_waiting(remote);
                 }
@@ -283,9 +282,8 @@ impl Endpoint {
             Ok(peer) => self.connected(remote, peer),
             // One that hangs up has called itself, or has gone: calling again will tell.
             Err(SetupError::PeerLeft { .. } | SetupError::Refused { why: Refusal::Taken, .. }) => {
-                let now = clock::now();
-                self.remotes[remote].note_closed(now);
-                self.begin(remote, Call::Again(now + BETWEEN_CALLS));
+                self.remotes[remote].note_closed(self.port.clock.now());
+                self.begin(remote, Call::Again(self.port.clock.within(BETWEEN_CALLS)));
             }
             Err(why) => self.end_call_here(remote, why.into()),
         }
@@ -297,7 +295,7 @@ impl Endpoint {
         self.hang_up(remote);
         let known = &self.remotes[remote];
         let address = *known.address();
-        if known.closed_for().is_some_and(|time| time >= PATIENCE) {
+        if known.closed_for(self.port.clock.now()).is_some_and(|time| time >= PATIENCE) {
             return self.end_remote(remote, EndReason::HungUp(PATIENCE));
         }
         match self.call_here(&address) {
@@ -310,7 +308,7 @@ impl Endpoint {
     // spec: ENV-38
     fn tell_of_waiting(&mut self, remote: RemoteId) {
         let known = &mut self.remotes[remote];
-        if known.is_overdue(PATIENCE) {
+        if known.is_overdue(PATIENCE, self.port.clock.now()) {
             let (name, time) = (known.address().socket_name(), PATIENCE.as_secs());
             tell!(
                 WARN,
@@ -321,7 +319,7 @@ impl Endpoint {
     }
 
     /// When the next call is to be tried again, if any is.
-    pub(super) fn next_call(&self) -> Option<Instant> {
+    pub(super) fn next_call(&self) -> Option<Deadline> {
         if self.remotes.calls() == 0 {
             return None;
         }
@@ -479,6 +477,7 @@ mod tests {
     use crate::endpoint::{EndpointOptions, Outgoing};
     use crate::mem::span::Spans;
     use crate::port::config::Spin;
+    use std::time::Instant;
 
     // spec: ENV-16
     #[test]
@@ -514,7 +513,8 @@ mod tests {
         near.hang_up(remote);
         let now = Instant::now();
         near.remotes[remote].note_closed(now.checked_sub(PATIENCE).unwrap_or(now));
-        near.begin(remote, Call::Again(now));
+        let call = Call::Again(near.port.clock.until(now));
+        near.begin(remote, call);
         while near.send(remote, &message).is_err_and(|error| error.is_busy()) {}
         assert_eq!(near.send(remote, &message), Err(Fault::Refused.into()));
         assert_eq!(near.reason(remote), Some(&EndReason::HungUp(PATIENCE)));

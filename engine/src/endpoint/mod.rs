@@ -182,6 +182,7 @@ impl Endpoint {
     pub fn open_with(options: &EndpointOptions) -> Result<Self, SetupError> {
         let (port, address, key) = options.open_port()?;
         let memory = options.memory.map_or_else(settings::memory, |chosen| Ok(Some(chosen)))?;
+        let company = Company::new(address.name(), port.clock.is_simulated());
         Ok(Self {
             port,
             address,
@@ -195,7 +196,7 @@ impl Endpoint {
             streams: Streams::default(),
             remotes: Remotes::new(),
             polls: Polls::default(),
-            company: Company::new(address.name()),
+            company,
             staging: Box::new([0; EAGER_MAX]),
             ended: Ended::default(),
             latest_end: LatestEnd::default(),
@@ -424,7 +425,7 @@ impl Endpoint {
     fn pause(&mut self) {
         let between = if self.remotes.calls() > 0 { POLLS_PER_CALL } else { POLLS_PER_MEETING };
         if self.polls.idle().is_multiple_of(between) {
-            if self.company.poll() {
+            if self.company.poll(self.port.clock.now()) {
                 self.look_about();
             }
             self.attend();

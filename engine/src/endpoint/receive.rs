@@ -443,7 +443,7 @@ impl Endpoint {
         let ring = remotes[source].ring_in();
         copy_part((into, at), len as usize, (lane, ring), place)?;
         if transfer.take(len) {
-            let transfer = transfers.finish(to as usize);
+            let transfer = transfers.finish(to as usize, &port.clock);
             tell(self.arrived(transfer.place(), transfer.origin()));
         }
         Ok(Taken::Yes)

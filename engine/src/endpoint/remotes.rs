@@ -7,7 +7,6 @@ use super::REMOTES_MAX;
 use super::address::Address;
 use super::numbers::{RemoteId, RemoteNames};
 use super::replies::Reply;
-use crate::clock;
 use crate::error::EndReason;
 use crate::peer::agreement::Name;
 use ayre_proto::heap;
@@ -15,6 +14,7 @@ use ayre_proto::units::PeerId;
 use slab::Slab;
 use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
+use std::time::Instant;
 
 /// All remotes of an endpoint.
 #[derive(Debug)]
@@ -200,9 +200,9 @@ impl Remotes {
         called.map(Remote::id).collect()
     }
 
-    /// A remote is called that was not.
-    pub(super) fn begin_call(&mut self, remote: RemoteId, call: Call) {
-        self[remote].begin_call(call, clock::now());
+    /// A remote is called now that was not.
+    pub(super) fn begin_call(&mut self, remote: RemoteId, call: Call, now: Instant) {
+        self[remote].begin_call(call, now);
         self.calls += 1;
         self.check();
     }

@@ -1,6 +1,5 @@
 //! Letting others run, and sleeping until something comes.
 use super::{Address, End, Endpoint, crowd};
-use crate::clock;
 use crate::mem::bell::ring_own;
 use crate::mem::fence;
 use crate::sys::switches::switches;
@@ -92,7 +91,7 @@ impl Endpoint {
         if self.company.is_crowded() {
             if self.may_nap() {
                 if self.nap() {
-                    crowd::has_napped();
+                    crowd::has_napped(self.port.clock.now());
                 }
             } else if !self.company.yields_itself(self.polls.idle(), switches) {
                 std::thread::yield_now();
@@ -113,11 +112,11 @@ impl Endpoint {
     fn make_way_at_links(&mut self) {
         match self.port.yield_in_turn() {
             Some(lasted) => self.company.note_yield(lasted),
-            None if self.company.is_program_waiting(clock::now())
+            None if self.company.is_program_waiting(self.port.clock.now())
                 && !self.is_needed_elsewhere() =>
             {
                 self.nap();
-                self.company.begin_waiting(clock::now());
+                self.company.begin_waiting(self.port.clock.now());
             }
             None => {}
         }
@@ -130,7 +129,7 @@ impl Endpoint {
         self.polls.empty() >= super::POLLS_BEFORE_NAP
             && !self.waits_for_room()
             && !self.is_needed_elsewhere()
-            && crowd::may_nap(NAP)
+            && crowd::may_nap(NAP, self.port.clock.now())
     }
 
     /// Sleeps for a moment, unless something has come already. Whether it has.
@@ -138,7 +137,8 @@ impl Endpoint {
         let mut ends = Vec::new();
         let may = self.lie_down(&mut |end| ends.push(end));
         if may {
-            self.port.sleep.doze(self.port.wake_by(Some(clock::now() + NAP)));
+            let until = self.port.clock.within(NAP);
+            self.port.sleep.doze(self.port.wake_by(Some(until)));
             self.wake();
         }
         debug_assert!(!self.rests, "a nap is over when it ends");
@@ -164,7 +164,8 @@ impl Endpoint {
     /// Sleeps until something comes, or until `deadline`; tells what ends. May return before.
     pub fn wait(&mut self, deadline: Option<Instant>, mut tell: impl FnMut(End)) {
         if self.rest(&mut tell) {
-            let deadline = [deadline, self.next_call()].into_iter().flatten().min();
+            let deadline = deadline.map(|at| self.port.clock.until(at));
+            let deadline = deadline.into_iter().chain(self.next_call()).min();
             self.port.sleep.doze(self.port.wake_by(deadline));
             self.wake();
         }

@@ -1,7 +1,6 @@
 //! Remotes that live and take nothing, so that there is no room for more: the log says so. Nothing
 //! else happens, as nobody but they can end it.
 use super::Endpoint;
-use crate::clock;
 use crate::error::{Busy, PostError};
 use crate::log::tell;
 use ayre_proto::units::PeerId;
@@ -48,7 +47,7 @@ impl Endpoint {
             self.port.connection(peer).map(|connection| connection.messages_out.given_back());
         if let (Some(remote), Ok(taken)) = (remote, taken)
             && let Some(known) = self.remotes.get_mut(remote)
-            && known.stuck().look(taken, clock::now())
+            && known.stuck().look(taken, self.port.clock.now())
         {
             let (whom, time) = (self.describe(remote), PATIENCE.as_secs());
             tell!(

@@ -1,7 +1,7 @@
 //! Messages that are coming from senders that had to ask.
 use super::numbers::RemoteId;
 use super::origin::{Origin, There};
-use crate::clock;
+use crate::net::clock::Clock;
 use crate::tuning::{Method, Trials};
 use slab::Slab;
 use std::time::Instant;
@@ -107,10 +107,10 @@ impl Transfers {
     /// Chooses how a message comes that can be read where it lies: as is said for its length, or
     /// as has been faster, which is timed then.
     // spec: INJ-8
-    pub(super) fn choose(&mut self, transfer: &mut Transfer, fixed: Option<Method>) {
+    pub(super) fn choose(&mut self, transfer: &mut Transfer, fixed: Option<Method>, clock: &Clock) {
         debug_assert!(transfer.got == 0 && transfer.since.is_none(), "nothing has come");
         transfer.by = fixed.unwrap_or_else(|| {
-            transfer.since = Some(clock::now());
+            transfer.since = Some(clock.now());
             self.trials.choose(transfer.len)
         });
     }
@@ -134,11 +134,11 @@ impl Transfers {
 
     /// All of a message is here. How long it has taken counts: since it was wanted, or the last one
     /// before it was here.
-    pub(super) fn finish(&mut self, key: usize) -> Transfer {
+    pub(super) fn finish(&mut self, key: usize, clock: &Clock) -> Transfer {
         let transfer = self.coming.remove(key);
         debug_assert_eq!(transfer.left(), 0, "all of it is here");
         if let Some(since) = transfer.since {
-            let now = clock::now();
+            let now = clock.now();
             let before = self.last_timed.replace(now);
             let since = before.map_or(since, |before| before.max(since));
             self.trials.note(transfer.by, transfer.len, now - since);

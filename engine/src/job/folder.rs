@@ -8,7 +8,6 @@
 use super::addresses::Whereabouts;
 use super::choices::Choices;
 use super::{Beginning, Job, Route, wrong, wrong_variable};
-use crate::clock;
 use crate::error::SetupError;
 use crate::port::Port;
 use crate::port::setup::{Begun, Listener};
@@ -186,7 +185,7 @@ impl Port {
 
     fn wait_arrival(&mut self, folder: &Folder) -> Result<(), SetupError> {
         let arrivals = folder.arrivals.as_ref().expect("a rank listens before it connects");
-        let deadline = clock::now() + self.config.setup_timeout;
+        let deadline = self.clock.within(self.config.setup_timeout);
         self.wait_readable(arrivals.watch.as_fd(), deadline)?;
         arrivals.take();
         Ok(())

@@ -115,7 +115,7 @@ impl Pmi {
     }
 
     fn receive(&mut self, deadline: Instant) -> Result<(), SetupError> {
-        poll_until(&mut [PollFd::new(&self.socket, PollFlags::IN)], deadline)?;
+        poll_until(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(deadline))?;
         let mut bytes = [0; LINE_BYTES_MAX];
         match recv(&self.socket, &mut bytes, RecvFlags::DONTWAIT) {
             Ok((0, _)) => return Err(wrong("the launcher has hung up")),

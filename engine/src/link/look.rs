@@ -85,7 +85,7 @@ fn read_all(views: &mut [View], until: Instant) -> Result<(), SetupError> {
         if fds.is_empty() {
             return Ok(());
         }
-        poll_until(&mut fds, until)?;
+        poll_until(&mut fds, Some(until))?;
         views.iter_mut().filter(|view| !view.is_done).for_each(View::read);
     }
     Ok(())

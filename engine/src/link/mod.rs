@@ -51,10 +51,10 @@ pub use self::report::{
     AgainReport, BuffersReport, CreditReport, LinkChannel, LinkLoad, LinkReport, LinkState,
     NetReport, PathReport, PathState, WireReport,
 };
-use crate::clock::{self, poll_until};
+use crate::clock::poll_until;
 use crate::error::{SetupError, Tried};
 use crate::mem::page::Sleeper;
-use crate::net::clock::Clock;
+use crate::net::clock::{Clock, Deadline};
 use crate::net::datagram::{Inbox, Net};
 use crate::net::glances::Glances;
 use crate::net::interfaces;
@@ -148,12 +148,13 @@ impl Wire {
             Protection::Sealed(_) => nets.iter().map(|net| net.tap()).collect::<Option<Vec<_>>>(),
             Protection::Plain => None,
         };
-        let mut links = Links::new(identity, nets.len(), clock.chance(), clock.now())?;
+        let mut links = Links::new(identity, nets.len(), clock.chance(), clock.nanos())?;
         links.taps = taps.map(Into::into);
         for (outbox, net) in links.outboxes.iter_mut().zip(&nets) {
             outbox.hints = net.hints();
         }
-        let known = interfaces::all();
+        // A simulated network is none of this host's.
+        let known = if clock.is_simulated() { Vec::new() } else { interfaces::all() };
         let place = |at: SocketAddr| {
             let found = known.iter().find(|found| found.ip == at.ip());
             Place { at, prefix: found.map_or(0, |found| found.prefix) }
@@ -191,14 +192,9 @@ impl Wire {
         self.links.page.set_asleep(Sleeper::Engine, asleep);
     }
 
-    /// A number by chance, as [`crate::net::chance::Chance::number`].
-    pub(crate) fn chance(&self) -> u64 {
-        self.links.chance.number()
-    }
-
     /// Nanoseconds of this wire's clock.
     fn now(&self) -> u64 {
-        self.clock.now()
+        self.clock.nanos()
     }
 
     /// One poll's share: sends what ports have published and takes what has come, with the peer
@@ -237,7 +233,7 @@ impl Wire {
     /// Tells a simulation until when there is nothing more to do, unless something comes.
     #[inline]
     fn has_looked(&mut self, tell: impl FnOnce(&Clock, Option<u64>)) {
-        if matches!(self.clock, Clock::Simulated(_)) {
+        if self.clock.is_simulated() {
             let due = self.due();
             tell(&self.clock, due);
         }
@@ -266,13 +262,14 @@ impl Wire {
         self.send(now);
     }
 
-    /// When the next pump is due though nothing comes.
-    pub(crate) fn deadline(&mut self) -> Option<Instant> {
+    /// Until when, by the system's clock, who sleeps may sleep until a deadline of this wire's: the
+    /// next pump may be due before, though nothing comes.
+    pub(crate) fn wake_by(&mut self, deadline: Option<Deadline>) -> Option<Instant> {
         let due = self.due();
-        self.clock.instant(due)
+        self.clock.wake_by(due, deadline)
     }
 
-    /// The same, by this wire's clock.
+    /// When the next pump is due, by this wire's clock.
     fn due(&mut self) -> Option<u64> {
         let nets = self.nets.iter().filter_map(|net| net.deadline());
         nets.chain([self.links.deadline()]).min().filter(|at| *at != u64::MAX)
@@ -336,20 +333,20 @@ impl Wire {
     /// Brings what was posted to the other sides, for so long, and leaves them.
     // spec: LINK-20
     pub(crate) fn linger(&mut self, patience: Duration) {
-        let end = clock::now() + patience;
+        let end = self.clock.within(patience);
         self.links.leave_all();
         loop {
             self.pump_all();
             if self.links.is_deserted() {
                 return;
             }
-            if clock::now() >= end {
+            if self.clock.is_over(end) {
                 // Whoever still listens need not wait for silence.
                 self.links.abort_all();
                 self.pump_all();
                 return;
             }
-            let until = self.deadline().map_or(end, |due| due.min(end));
+            let until = self.wake_by(Some(end));
             let nets = self.nets();
             let mut fds: Vec<_> =
                 nets.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
@@ -435,7 +432,8 @@ impl Wire {
         for (place, net) in self.places.iter_mut().zip(&self.nets) {
             place.at = net.local();
         }
-        let mut ways = routes::ways(&self.places, to, interfaces::source_to);
+        let source = |to| if self.clock.is_simulated() { None } else { interfaces::source_to(to) };
+        let mut ways = routes::ways(&self.places, to, source);
         if ways.is_empty() {
             // One of the two has IPv4 alone and the other one IPv6 alone, for example.
             let own: Vec<_> = self.places.iter().map(|place| place.at.ip()).collect();

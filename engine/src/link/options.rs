@@ -138,8 +138,8 @@ impl NetOptions {
         if !this.at.is_empty() {
             return Ok(this);
         }
-        if this.simulation.is_some() {
-            return Ok(this.at(ANYWHERE.into()));
+        if let Some(anywhere) = this.anywhere() {
+            return Ok(this.at(anywhere));
         }
         let named = addresses_of_user()?;
         if !named.is_empty() {
@@ -168,6 +168,12 @@ impl NetOptions {
     pub fn simulated(mut self, simulation: &Simulation) -> Self {
         self.simulation = Some(simulation.clone());
         self
+    }
+
+    /// Where a port of its simulated network is found that names no address; none where there is no
+    /// such network.
+    pub(crate) fn anywhere(&self) -> Option<SocketAddr> {
+        self.simulation.as_ref().map(|_| ANYWHERE.into())
     }
 
     /// Bytes of the longest datagram, at least 512. By default as long as the network
@@ -239,11 +245,12 @@ impl NetOptions {
         Ok(Self { capture, ..self.clone() })
     }
 
-    /// The clock of these nets.
-    pub(crate) fn clock(&self) -> Result<Clock, SetupError> {
+    /// The clock of these nets, and of the port that has had this one: its own, unless they are the
+    /// first ones of a simulation.
+    pub(crate) fn clock(&self, own: &Clock) -> Result<Clock, SetupError> {
         Ok(match &self.simulation {
-            Some(simulation) => Clock::Simulated(simulation.take_seat()?),
-            None => Clock::system(),
+            Some(simulation) if !own.is_simulated() => Clock::Simulated(simulation.take_seat()?),
+            _ => own.clone(),
         })
     }
 

@@ -77,9 +77,9 @@ impl LaneSizes {
 
     /// Bytes of the two rings of a link, each, beside so many others.
     // spec: LIM-1, LIM-5
-    pub(crate) fn ring_of_link_beside(others: usize) -> u32 {
+    pub(crate) fn ring_of_link_beside(others: usize, is_simulated: bool) -> u32 {
         let wanted = if are_few(others) { RING_OF_LINK } else { RING_OF_MANY };
-        Rings::of_process().affordable(wanted, 2) as u32
+        Rings::of_process().affordable(wanted, 2, is_simulated) as u32
     }
 
     /// Whether lanes of these sizes work; sizes may come from a peer.

@@ -33,7 +33,7 @@ pub(super) struct Names {
 
 impl Names {
     pub(super) fn next(&mut self, port: &Port) -> Member {
-        let chance = || port.remote.chance() as u32 % (1 << CHANCE_BITS);
+        let chance = || port.clock.chance().number() as u32 % (1 << CHANCE_BITS);
         let last = self.last.unwrap_or_else(chance);
         // The count goes round long after the first ones are forgotten.
         let next = last.wrapping_add(1 << CHANCE_BITS) & (u32::MAX >> NUMBER_BITS);

@@ -5,7 +5,7 @@ use crate::error::SetupError;
 use crate::sys::descriptor;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::time::{Itimerspec, TimerfdTimerFlags, Timespec, timerfd_settime};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// A descriptor that can be read once a time has come.
 #[derive(Debug)]
@@ -40,14 +40,13 @@ impl Alarm {
         if at.is_none() && !self.is_set {
             return;
         }
-        // 0 would be no time at all.
-        let left = at.map(|at| at.saturating_duration_since(clock::now()));
-        let left = left.map_or(Duration::ZERO, |left| left.max(Duration::from_nanos(1)));
-        let it_value = Timespec {
-            tv_sec: left.as_secs().min(1 << 40) as i64,
-            tv_nsec: i64::from(left.subsec_nanos()),
+        const NONE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let it_value = match at.map(clock::left_until) {
+            // It is over: 0 would be no time at all.
+            Some(NONE) => Timespec { tv_nsec: 1, ..NONE },
+            left => left.unwrap_or(NONE),
         };
-        let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let it_interval = NONE;
         let timer = Itimerspec { it_interval, it_value };
         let set = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &timer);
         debug_assert!(set.is_ok(), "a timer of ours");

@@ -1,17 +1,26 @@
-//! What time it is on a wire.
+//! What time it is at a port, and on its wire.
 use super::chance::Chance;
 use super::simulation::Seat;
 use crate::clock;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A clock that counts nanoseconds and never goes back.
-#[derive(Debug)]
+/// A clock that never goes back. Clones are the same clock.
+#[derive(Clone, Debug)]
 pub(crate) enum Clock {
     /// The system's, which stood there when it began, no later than at that instant.
     System(u64, Instant),
-    /// A simulation's, where this wire has a seat.
+    /// A simulation's, where the port has a seat.
     Simulated(Arc<Seat>),
+}
+
+/// When a wait is over: once it has come by the port's clock and by the system's. In a simulation
+/// what is waited for may be another thread's to do, and that takes none of the simulation's time.
+// spec: NET-17
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Deadline {
+    at: Instant,
+    by_system: Instant,
 }
 
 impl Clock {
@@ -20,11 +29,61 @@ impl Clock {
         Self::System(clock::nanos(), clock::now())
     }
 
-    pub(crate) fn now(&self) -> u64 {
+    /// Nanoseconds since it began.
+    pub(crate) fn nanos(&self) -> u64 {
         match self {
             Self::System(begin, _) => clock::nanos().wrapping_sub(*begin),
             Self::Simulated(seat) => seat.now(),
         }
+    }
+
+    /// The time now, by which calls reckon: instants of a simulation go by its own time.
+    #[inline]
+    pub(crate) fn now(&self) -> Instant {
+        match self {
+            Self::System(..) => clock::now(),
+            Self::Simulated(seat) => seat.instant(),
+        }
+    }
+
+    /// A timeout as a deadline; one too far to express is none.
+    #[inline]
+    pub(crate) fn deadline(&self, timeout: Option<Duration>) -> Option<Deadline> {
+        let timeout = timeout?;
+        let at = self.now().checked_add(timeout)?;
+        let by_system = match self {
+            Self::System(..) => at,
+            Self::Simulated(_) => clock::now().checked_add(timeout)?,
+        };
+        Some(Deadline { at, by_system })
+    }
+
+    /// The same of one that was chosen when the port was opened.
+    pub(crate) fn within(&self, time: Duration) -> Deadline {
+        self.deadline(Some(time)).expect("a time that can be expressed")
+    }
+
+    /// A time of the system's as a deadline.
+    pub(crate) fn until(&self, time: Instant) -> Deadline {
+        match self {
+            Self::System(..) => Deadline { at: time, by_system: time },
+            Self::Simulated(_) => {
+                let left = time.saturating_duration_since(clock::now());
+                Deadline { at: self.now() + left, by_system: time }
+            }
+        }
+    }
+
+    /// Whether a deadline has come.
+    #[inline]
+    pub(crate) fn is_over(&self, deadline: Deadline) -> bool {
+        self.has_come(deadline) && (!self.is_simulated() || clock::now() >= deadline.by_system)
+    }
+
+    /// Whether a deadline has come by this clock: who polls need not do so any longer.
+    #[inline]
+    pub(crate) fn has_come(&self, deadline: Deadline) -> bool {
+        self.now() >= deadline.at
     }
 
     /// Where numbers by chance come from in the clock's world.
@@ -35,11 +94,21 @@ impl Clock {
         }
     }
 
-    /// Until when who sleeps for this wire may sleep; `due` is by this clock. None: for ever.
-    pub(crate) fn instant(&self, due: Option<u64>) -> Option<Instant> {
+    pub(crate) fn is_simulated(&self) -> bool {
+        matches!(self, Self::Simulated(_))
+    }
+
+    /// Until when, by the system's clock, who sleeps may sleep that has something to do once `due`
+    /// or `deadline` has come. None: for ever.
+    pub(crate) fn wake_by(&self, due: Option<u64>, deadline: Option<Deadline>) -> Option<Instant> {
         match self {
-            Self::System(_, epoch) => epoch.checked_add(Duration::from_nanos(due?)),
-            Self::Simulated(seat) => Some(seat.instant()),
+            Self::System(_, epoch) => {
+                let due = due.and_then(|due| epoch.checked_add(Duration::from_nanos(due)));
+                deadline.map(|deadline| deadline.at).into_iter().chain(due).min()
+            }
+            Self::Simulated(seat) => {
+                Some(seat.wake_by(deadline.map(|deadline| (deadline.at, deadline.by_system))))
+            }
         }
     }
 

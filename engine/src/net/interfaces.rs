@@ -156,7 +156,7 @@ pub(crate) fn usable() -> Vec<HostAddress> {
             return all.into_iter().filter(|found| found.ip.is_loopback()).take(1).collect();
         }
         // A netlink socket would tell when one comes, but sandboxes refuse those.
-        let _ = poll_until(&mut [], clock::now() + BETWEEN_LOOKS);
+        let _ = poll_until(&mut [], Some(clock::now() + BETWEEN_LOOKS));
     };
     let table = std::fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default();
     let passing = passing(&table);

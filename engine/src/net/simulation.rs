@@ -19,6 +19,7 @@ mod field;
 
 use self::field::Field;
 use super::datagram::{DATAGRAM_MAX, Inbox, Net, NetCounters, Outbox};
+use crate::clock;
 use crate::error::SetupError;
 use crate::mem::bell::own_bell;
 use crate::sys::descriptor;
@@ -37,10 +38,10 @@ use std::{fmt, io};
 ///
 /// Time stands still while a port has something to do, and jumps to what is due next once all have
 /// looked in vain. Where one thread polls all ports, the same program with the same seeds takes the
-/// same course, which [`Simulation::course`] shows; calls that block, engine threads and several
-/// threads work too, but in whatever order the system runs them. What is no business of the
-/// network keeps the system's clock: timeouts that calls are given, groups that adapt.
-// spec: NET-8, NET-9, NET-10
+/// same course, which [`Simulation::course`] shows; engine threads and several threads work too,
+/// but in whatever order the system runs them. A timeout that a call is given passes by this clock,
+/// and by the system's, too, since it may wait for what another thread does.
+// spec: NET-8, NET-9, NET-10, NET-17
 #[derive(Clone)]
 pub struct Simulation {
     world: Arc<World>,
@@ -48,6 +49,8 @@ pub struct Simulation {
 
 struct World {
     latency: u64,
+    /// What its time is counted from.
+    began: Instant,
     field: Mutex<Field>,
 }
 
@@ -67,7 +70,8 @@ impl Simulation {
     /// numbers of links, of their first frames, of members of groups.
     pub fn with_seed(latency: Duration, seed: u64) -> Self {
         let latency = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
-        Self { world: Arc::new(World { latency, field: Mutex::new(Field::new(seed)) }) }
+        let (began, field) = (clock::now(), Mutex::new(Field::new(seed)));
+        Self { world: Arc::new(World { latency, began, field }) }
     }
 
     /// The time since the network began, by its clock.
@@ -122,9 +126,19 @@ impl Seat {
         self.world.field().now()
     }
 
-    /// When a sleeper is to look again.
+    /// The time now as an instant of the simulation's.
     pub(super) fn instant(&self) -> Instant {
-        self.world.field().wake_by(self.number)
+        self.world.began + Duration::from_nanos(self.now())
+    }
+
+    /// When a sleeper is to look again, by the system's clock. It has something to do once a time
+    /// of the simulation's has come, and one of the system's.
+    pub(super) fn wake_by(&self, until: Option<(Instant, Instant)>) -> Instant {
+        let alarm = until.map(|(at, by_system)| {
+            let at = at.saturating_duration_since(self.world.began).as_nanos();
+            (u64::try_from(at).unwrap_or(u64::MAX), by_system)
+        });
+        self.world.field().wake_by(self.number, alarm)
     }
 
     /// The port has looked. Looks for those that have not for long, too.
@@ -132,7 +146,9 @@ impl Seat {
         let neglected = {
             let mut field = self.world.field();
             field.looked(self.number, due);
-            if field.go_on() { Vec::new() } else { field.neglected() }
+            let goes_on = field.go_on();
+            field.clear_alarm(self.number);
+            if goes_on { Vec::new() } else { field.neglected() }
         };
         neglected.iter().for_each(|tended| tended.tend());
     }
@@ -332,6 +348,23 @@ mod tests {
             near.seat.looked(Some(2 * HOUR));
             assert_eq!(simulation.now(), Duration::from_nanos(passed));
         }
+    }
+
+    // spec: NET-17
+    #[test]
+    fn a_wait_is_over_by_the_clocks_of_the_network_and_of_the_system() {
+        let simulation = Simulation::new(LATENCY);
+        let [near, far] = [net(&simulation), net(&simulation)];
+        [&near, &far].into_iter().for_each(|net| net.seat.looked(None));
+        let begin = Instant::now();
+        let (at, by_system) = (near.seat.instant() + LATENCY, begin + Duration::from_secs(3600));
+        let sleep = || near.seat.wake_by(Some((at, by_system)));
+        assert!((begin..by_system).contains(&sleep()), "its time may go on");
+        near.seat.looked(None);
+        assert_eq!(simulation.now(), LATENCY);
+        far.seat.looked(None);
+        near.seat.looked(None);
+        assert_eq!((sleep(), simulation.now()), (by_system, LATENCY), "the system's may, too");
     }
 
     // spec: NET-9

@@ -2,7 +2,6 @@
 //! port's progress.
 use super::connection::Connection;
 use super::device::Device;
-use crate::clock;
 use crate::error::{Fault, SetupError};
 use crate::link::Wire;
 use crate::link::callee::Callee;
@@ -15,7 +14,7 @@ use crate::link::options::{Kind, NetOptions};
 use crate::link::report::Owner;
 use crate::link::window::Window;
 use crate::log::tell;
-use crate::net::clock::Clock;
+use crate::net::clock::{Clock, Deadline};
 use crate::port::Port;
 use ayre_proto::link::frame::PATHS_MAX;
 use ayre_proto::units::PeerId;
@@ -63,7 +62,7 @@ impl Port {
         if options.datagram_max < DATAGRAM_LEAST {
             return Err(SetupError::invalid("a datagram has at least 512 bytes"));
         }
-        let clock = options.clock()?;
+        let clock = options.clock(&self.clock)?;
         let rank = endpoint.is_none().then_some(self.id.index());
         let nets = options.of_user(rank)?.nets(&clock)?;
         let addresses: Vec<_> = nets.iter().map(|net| net.local()).collect();
@@ -96,6 +95,7 @@ impl Port {
             }
         }
         let keeper = self.keeper(wire.clock(), silence / KEEPS_PER_SILENCE)?;
+        self.clock = wire.clock().clone();
         self.remote.open(wire, keeper);
         self.mediated += 1;
         Ok(())
@@ -168,7 +168,7 @@ impl Port {
 
     pub(crate) fn finish_connect_net(&mut self, begun: BegunLink) -> Result<PeerId, SetupError> {
         // The opening has a deadline of its own, and this one behind it.
-        let deadline = clock::now() + self.config.setup_timeout + Duration::from_secs(1);
+        let deadline = self.clock.within(self.config.setup_timeout + Duration::from_secs(1));
         let opened = self.wait_wire(deadline, |wire| wire.conclude(begun.index))?;
         self.conclude_connect_net(&begun, opened)
     }
@@ -250,13 +250,13 @@ impl Port {
     /// Waits for something of the wire.
     fn wait_wire<T>(
         &mut self,
-        deadline: Instant,
+        deadline: Deadline,
         mut look: impl FnMut(&mut Wire) -> Option<T>,
     ) -> Result<T, SetupError> {
         self.wait_beside(deadline, |port, until| {
             let found = port.remote.wire().and_then(|mut wire| look(&mut wire));
             if found.is_none() {
-                port.sleep.doze(Some(until));
+                port.sleep.doze(until);
             }
             Ok(found)
         })
@@ -325,13 +325,12 @@ impl Port {
         }
     }
 
-    /// When a sleeper must wake: links have things to do by the clock.
-    pub(crate) fn wake_by(&self, deadline: Option<Instant>) -> Option<Instant> {
+    /// When a sleeper must wake by the system's clock, that sleeps until a deadline of the port's:
+    /// links have things to do by the clock.
+    pub(crate) fn wake_by(&self, deadline: Option<Deadline>) -> Option<Instant> {
         match self.remote.wire() {
-            Some(mut wire) if !self.engine.is_running() => {
-                deadline.into_iter().chain(wire.deadline()).min()
-            }
-            _ => deadline,
+            Some(mut wire) if !self.engine.is_running() => wire.wake_by(deadline),
+            _ => self.clock.wake_by(None, deadline),
         }
     }
 

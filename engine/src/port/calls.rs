@@ -7,9 +7,9 @@ use crate::link::links::Arrived;
 use crate::link::opening::{Unopened, Whom};
 use crate::link::options::NetOptions;
 use crate::net::alarm::Alarm;
+use crate::net::clock::Deadline;
 use crate::port::Port;
 use std::net::SocketAddr;
-use std::time::Instant;
 
 impl Port {
     /// Lets endpoints of other hosts call this one, which they know as `own`: at which addresses.
@@ -40,7 +40,7 @@ impl Port {
     }
 
     /// The same, at a time at the latest. False where there is nothing that would.
-    pub(crate) fn set_alarm_by(&mut self, latest: Instant) -> bool {
+    pub(crate) fn set_alarm_by(&mut self, latest: Deadline) -> bool {
         let at = self.wake_by(Some(latest));
         self.remote.set_alarm(at)
     }

@@ -1,6 +1,5 @@
 //! Handing memory over, and taking it back.
 use super::connection::Connection;
-use crate::clock;
 use crate::error::{Fault, SetupError, name_of};
 use crate::log::tell;
 use crate::mem::fence;
@@ -258,7 +257,7 @@ impl Port {
     /// Waits until none of the holders is inside an operation with its key, for as long as the
     /// grace allows.
     fn drained(&mut self, keys: &[(Key, PeerId)]) -> bool {
-        let end = clock::now() + self.config.revoke_grace;
+        let end = self.clock.within(self.config.revoke_grace);
         let mut rounds = 0;
         loop {
             let inside = keys.iter().any(|(key, holder)| {
@@ -268,7 +267,7 @@ impl Port {
             if !inside {
                 return true;
             }
-            if clock::now() >= end {
+            if self.clock.is_over(end) {
                 return false;
             }
             self.pause(&mut rounds);
@@ -342,9 +341,10 @@ impl Port {
         name: u64,
     ) -> Result<Packet, SetupError> {
         self.known(peer)?;
-        let (begin, patience) = (clock::now(), self.config.setup_timeout);
-        for wait in [TOLD_AFTER.min(patience / 2), patience] {
-            let found = self.wait_for_control(begin + wait, |port| {
+        let patience = self.config.setup_timeout;
+        let waits = [TOLD_AFTER.min(patience / 2), patience];
+        for (wait, deadline) in waits.map(|wait| (wait, self.clock.within(wait))) {
+            let found = self.wait_for_control(deadline, |port| {
                 let connection = port.connection_mut(peer).ok()?;
                 let named = |packet: &Packet| packet.kind == kind && packet.words[0] == name;
                 if let Some(index) = connection.offers.iter().position(named) {

@@ -167,7 +167,7 @@ impl Shared {
             let due = self.wire.get().and_then(|wire| {
                 let mut wire = link::lock(wire);
                 wire.settle();
-                wire.deadline()
+                wire.wake_by(None)
             });
             // What has rung may be meant for the port, which looks for mail, too, when it is rung.
             if self.sleep.sleep(due, &self.any_mail).rung {

@@ -1,9 +1,9 @@
 //! Short messages: one lane per sender, together the port's mailbox.
 use super::connection::{Connection, Executor};
-use super::wait::deadline;
 use crate::error::{Busy, Fault, PostError, ReceiveError};
 use crate::mem::lane::Probe;
 use crate::mem::page::Sleeper;
+use crate::net::clock::Deadline;
 use crate::port::Port;
 use crate::port::turns::Streak;
 use crate::settings::choice::Mode;
@@ -196,19 +196,19 @@ impl Port {
         into: &mut [u8],
         timeout: Option<Duration>,
     ) -> Result<Message, ReceiveError> {
-        let turns = self.peers.count();
-        self.wait_or_died(timeout, turns, |port| port.try_recv(into).transpose())
+        let (turns, deadline) = (self.peers.count(), self.clock.deadline(timeout));
+        self.wait_or_died(deadline, turns, |port| port.try_recv(into).transpose())
     }
 
     /// The same; ends, as if its time were up, once the caller sees something else that is new.
     pub(crate) fn recv_or_news(
         &mut self,
         into: &mut [u8],
-        timeout: Option<Duration>,
+        deadline: Option<Deadline>,
         has_news: impl Fn(&Self) -> bool,
     ) -> Result<Message, ReceiveError> {
         let turns = self.peers.count();
-        self.wait_or_died(timeout, turns, |port| match port.try_recv(into) {
+        self.wait_or_died(deadline, turns, |port| match port.try_recv(into) {
             Ok(None) if has_news(port) => Some(Err(ReceiveError::TimedOut)),
             found => found.transpose(),
         })
@@ -227,11 +227,10 @@ impl Port {
     // spec: WAIT-1, LIFE-11
     pub(crate) fn wait_or_died<T>(
         &mut self,
-        timeout: Option<Duration>,
+        deadline: Option<Deadline>,
         turns: usize,
         mut attempt: impl FnMut(&mut Self) -> Option<Result<T, ReceiveError>>,
     ) -> Result<T, ReceiveError> {
-        let deadline = deadline(timeout);
         let awake = self.wait_awake(deadline, |port| match port.peers.has_dead() {
             false => attempt(port),
             true => port.attempt_all(turns, &mut attempt),

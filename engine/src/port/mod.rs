@@ -47,6 +47,7 @@ use crate::depot::memo::Memo;
 use crate::error::{EndReason, Fault, SetupError};
 use crate::log::tell;
 use crate::mem::page::OwnPage;
+use crate::net::clock::Clock;
 use crate::peer::loss::Loss;
 use crate::peer::packet::PacketKind;
 use crate::settings::choice::Mode;
@@ -69,6 +70,8 @@ pub struct Port {
     /// Tells this port's handles from another's.
     pub(crate) identity: u64,
     pub(crate) config: Config,
+    /// By which it reckons: the system's, or that of the simulated network that it is open to.
+    pub(crate) clock: Clock,
     pub(crate) page: Arc<OwnPage>,
     pub(crate) peers: Peers,
     pub(crate) turns: Turns,
@@ -120,6 +123,7 @@ impl Port {
             id: PeerId(config.rank),
             identity: identity(),
             config,
+            clock: Clock::system(),
             page: Arc::new(OwnPage::new()?),
             peers: Peers::default(),
             turns: Turns::default(),

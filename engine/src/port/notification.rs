@@ -73,8 +73,8 @@ impl Port {
         &mut self,
         timeout: Option<Duration>,
     ) -> Result<Notification, ReceiveError> {
-        let turns = self.peers.count();
-        self.wait_or_died(timeout, turns, |port| port.poll_notification().map(Ok))
+        let (turns, deadline) = (self.peers.count(), self.clock.deadline(timeout));
+        self.wait_or_died(deadline, turns, |port| port.poll_notification().map(Ok))
     }
 
     #[inline(always)]

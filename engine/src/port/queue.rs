@@ -234,7 +234,8 @@ impl Port {
         into: &mut [u8],
         timeout: Option<Duration>,
     ) -> Result<Record, ReceiveError> {
-        self.wait_or_died(timeout, 1, |port| port.dequeue_any(queue, into).transpose())
+        let deadline = self.clock.deadline(timeout);
+        self.wait_or_died(deadline, 1, |port| port.dequeue_any(queue, into).transpose())
     }
 
     /// Gives each producer its turn. Once more where a bad record has removed one: those behind it

@@ -4,7 +4,6 @@ use crate::link::callee::Names;
 use crate::link::links::Arrived;
 use crate::link::{Keeper, Wire, lock};
 use crate::net::alarm::Alarm;
-use crate::net::chance::Chance;
 use crate::sync::{AtomicBool, Ordering};
 use ayre_proto::units::PeerId;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -128,11 +127,6 @@ impl Remote {
     /// Whether others find this port at any one of its addresses, which are no paths then.
     pub(crate) fn is_at_any(&self) -> bool {
         self.wire().is_some_and(|wire| wire.is_at_any())
-    }
-
-    /// A number by chance: one that nobody can guess, unless the port's network is simulated.
-    pub(crate) fn chance(&self) -> u64 {
-        self.wire().map_or_else(|| Chance::System.number(), |wire| wire.chance())
     }
 
     /// Frames that can be made ready for commands to a peer of another host.

@@ -110,12 +110,12 @@ impl Port {
     }
 
     fn accept_next(&mut self, is_rank: bool) -> Result<PeerId, SetupError> {
-        let deadline = clock::now() + self.config.setup_timeout;
+        let deadline = self.clock.within(self.config.setup_timeout);
         // The numbers of those that have gone are free for links as well.
         self.service_control();
         let (mut late, mut changes) = (0, None);
         while late < LATE_MAX {
-            late += usize::from(clock::now() >= deadline);
+            late += usize::from(self.clock.is_over(deadline));
             if changes.replace(self.peers.changes()) != Some(self.peers.changes()) {
                 self.accept_links(true);
             }
@@ -145,7 +145,7 @@ impl Port {
 
     /// Waits until a new caller knocks or a known one has said something or left, until the port
     /// has other things to do, or until `deadline`.
-    fn next_ready(&self, deadline: Instant) -> Result<Option<Ready>, SetupError> {
+    fn next_ready(&self, deadline: Option<Instant>) -> Result<Option<Ready>, SetupError> {
         if let Some(arrived) = self.remote.next_link() {
             return Ok(Some(Ready::Link(arrived)));
         }
@@ -168,7 +168,7 @@ impl Port {
     pub(crate) fn next_caller(&mut self) -> Result<Option<OwnedFd>, SetupError> {
         let sockets: Vec<_> = self.doors.sockets().collect();
         let mut knocks: Vec<_> = sockets.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-        poll_until(&mut knocks, clock::now())?;
+        poll_until(&mut knocks, clock::at_once())?;
         let Some(knock) = knocks.iter().position(|fd| !fd.revents().is_empty()) else {
             return Ok(None);
         };
@@ -282,16 +282,16 @@ impl Port {
 
     /// The same, for who waits for room among the callers.
     pub(crate) fn begin_connect_to(&mut self, name: &str) -> Result<Option<Begun>, SetupError> {
-        let deadline = clock::now() + self.config.setup_timeout;
+        let deadline = self.clock.within(self.config.setup_timeout);
         loop {
             match self.begin_call_here(name)? {
                 Called::Begun(begun) => return Ok(Some(begun)),
                 Called::Nobody => return Ok(None),
-                Called::Full if clock::now() >= deadline => {
+                Called::Full if self.clock.is_over(deadline) => {
                     return Err(SetupError::timed_out("room among a rank's callers"));
                 }
                 // The system tells nobody of room.
-                Called::Full => poll_until(&mut [], clock::now() + BETWEEN_CALLS)?,
+                Called::Full => self.let_go_by(BETWEEN_CALLS),
             }
         }
     }
@@ -307,7 +307,7 @@ impl Port {
     }
 
     pub(crate) fn finish_connect(&mut self, begun: Begun) -> Result<PeerId, SetupError> {
-        let deadline = clock::now() + self.config.setup_timeout;
+        let deadline = self.clock.within(self.config.setup_timeout);
         let packet = loop {
             match begun.answer()? {
                 Some(packet) => break packet,

@@ -15,6 +15,7 @@ use crate::error::{A_PEER, SetupError};
 use crate::mem::bell::{own_bell, ring_own};
 use crate::mem::fence;
 use crate::mem::page::Sleeper;
+use crate::net::clock::Deadline;
 use crate::peer::contact::Link;
 use crate::peer::control::Heard;
 use crate::port::Port;
@@ -229,11 +230,7 @@ impl Sleep {
     /// has to do after 20 us would wait fifty times as long.
     // spec: WAIT-4
     pub(crate) fn doze(&self, deadline: Option<Instant>) {
-        let left = deadline.map(|at| at.saturating_duration_since(clock::now()));
-        let timeout = left.map(|left| Timespec {
-            tv_sec: left.as_secs().min(1 << 40) as i64,
-            tv_nsec: i64::from(left.subsec_nanos()),
-        });
+        let timeout = deadline.map(clock::left_until);
         let _ = wait_at(&mut [PollFd::new(&self.epoll, PollFlags::IN)], timeout.as_ref());
     }
 
@@ -285,7 +282,7 @@ impl Port {
     // spec: WAIT-1
     pub(crate) fn wait_for<T>(
         &mut self,
-        deadline: Option<Instant>,
+        deadline: Option<Deadline>,
         mut attempt: impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<T> {
         let found = self.wait_awake(deadline, &mut attempt);
@@ -295,7 +292,7 @@ impl Port {
     /// The first part of a wait: polls, then polls and yields, then gives up.
     pub(crate) fn wait_awake<T>(
         &mut self,
-        deadline: Option<Instant>,
+        deadline: Option<Deadline>,
         mut attempt: impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<T> {
         let (polls, yields) = (self.polls_awake(), self.config.spin.yields);
@@ -304,7 +301,9 @@ impl Port {
                 return Some(value);
             }
             self.progress_lanes();
-            if round.is_multiple_of(ROUNDS_PER_CLOCK) && is_over(deadline) {
+            if round.is_multiple_of(ROUNDS_PER_CLOCK)
+                && deadline.is_some_and(|at| self.clock.has_come(at))
+            {
                 return None;
             }
             if round < polls {
@@ -345,9 +344,9 @@ impl Port {
             self.yields_in_vain -= 1;
             return None;
         }
-        let before = clock::now();
+        let before = self.clock.now();
         std::thread::yield_now();
-        let lasted = before.elapsed();
+        let lasted = self.clock.now() - before;
         self.yields_in_vain = if lasted >= YIELD_MAX { YIELDS_LEFT_OUT } else { 0 };
         Some(lasted)
     }
@@ -355,7 +354,7 @@ impl Port {
     /// Sleeps for a moment, or until something has come; not where a message waits to be taken.
     // spec: WAIT-3, WAIT-5
     fn nap(&mut self) {
-        let until = clock::now() + NAP;
+        let until = self.clock.within(NAP);
         self.sleep_unless(Some(until), &mut |port: &mut Self| {
             let mut connections = port.peers.iter();
             connections.any(|connection| connection.messages_in.peek().is_some()).then_some(())
@@ -380,7 +379,7 @@ impl Port {
     /// Waits for something that comes by a control channel, where polling lanes would be in vain.
     pub(crate) fn wait_for_control<T>(
         &mut self,
-        deadline: Instant,
+        deadline: Deadline,
         attempt: impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<T> {
         self.wait_asleep(Some(deadline), attempt)
@@ -392,20 +391,23 @@ impl Port {
     // spec: PROG-2, WAIT-3, LANE-12
     pub(crate) fn wait_beside<T>(
         &mut self,
-        deadline: Instant,
-        mut look: impl FnMut(&Self, Instant) -> Result<Option<T>, SetupError>,
+        deadline: Deadline,
+        mut look: impl FnMut(&Self, Option<Instant>) -> Result<Option<T>, SetupError>,
     ) -> Result<T, SetupError> {
         loop {
             self.service_control();
             self.announce_sleep(true);
             fence::heavy();
-            let until = if self.progress_all() { clock::now() } else { deadline };
-            let found = look(self, self.wake_by(Some(until)).unwrap_or(until));
+            let until = match self.progress_all() {
+                true => clock::at_once(),
+                false => self.wake_by(Some(deadline)),
+            };
+            let found = look(self, until);
             self.announce_sleep(false);
             if let Some(found) = found.transpose() {
                 return found;
             }
-            if is_over(Some(deadline)) {
+            if self.clock.is_over(deadline) {
                 return Err(SetupError::timed_out(A_PEER));
             }
         }
@@ -415,7 +417,7 @@ impl Port {
     pub(crate) fn wait_readable(
         &mut self,
         fd: BorrowedFd<'_>,
-        deadline: Instant,
+        deadline: Deadline,
     ) -> Result<(), SetupError> {
         self.wait_beside(deadline, |port, until| {
             let own = port.sleep.as_fd();
@@ -429,7 +431,7 @@ impl Port {
     /// look at everything that it waits for.
     pub(crate) fn wait_asleep<T>(
         &mut self,
-        deadline: Option<Instant>,
+        deadline: Option<Deadline>,
         mut attempt: impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<T> {
         loop {
@@ -437,7 +439,7 @@ impl Port {
             if let Some(value) = attempt(self) {
                 return Some(value);
             }
-            if is_over(deadline) {
+            if deadline.is_some_and(|at| self.clock.is_over(at)) {
                 return None;
             }
             if let Some(value) = self.sleep_unless(deadline, &mut attempt) {
@@ -446,11 +448,17 @@ impl Port {
         }
     }
 
+    /// Lets a time go by, and serves peers meanwhile.
+    pub(crate) fn let_go_by(&mut self, time: Duration) {
+        let never: Option<()> = self.wait_asleep(Some(self.clock.within(time)), |_| None);
+        debug_assert!(never.is_none(), "nothing was waited for");
+    }
+
     /// Sleeps, unless `attempt` gives something once everybody can see that we are about to.
     // spec: WAIT-3, LANE-12
     fn sleep_unless<T>(
         &mut self,
-        deadline: Option<Instant>,
+        deadline: Option<Deadline>,
         attempt: &mut impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<T> {
         self.announce_sleep(true);
@@ -478,13 +486,4 @@ impl Port {
             self.page.set_asleep(Sleeper::Engine, asleep);
         }
     }
-}
-
-fn is_over(deadline: Option<Instant>) -> bool {
-    deadline.is_some_and(|at| clock::now() >= at)
-}
-
-/// A timeout as a deadline; one too far to express is none.
-pub(crate) fn deadline(timeout: Option<Duration>) -> Option<Instant> {
-    timeout.and_then(|timeout| clock::now().checked_add(timeout))
 }

@@ -52,11 +52,14 @@ impl Rings {
         power_of_two(self.bytes / 2).min(stream_width() as u64).max(NARROW)
     }
 
-    /// As many of so many bytes, a power of two, as each of some rings at a time can have now.
-    // spec: LIM-5
-    pub(crate) fn affordable(&self, wanted: usize, rings: u64) -> usize {
+    /// As many of so many bytes, a power of two, as each of some rings at a time can have now. One
+    /// that is alone has as much as if the process had no other rings: so it is on a simulated
+    /// network, where a run does not depend on what else the process does.
+    // spec: LIM-5, NET-9
+    pub(crate) fn affordable(&self, wanted: usize, rings: u64, is_alone: bool) -> usize {
         // Relaxed, here and below: a count, which orders nothing.
-        let left = self.bytes.saturating_sub(self.taken.load(Ordering::Relaxed));
+        let taken = if is_alone { 0 } else { self.taken.load(Ordering::Relaxed) };
+        let left = self.bytes.saturating_sub(taken);
         let most = power_of_two(left / (rings + 1)).max(NARROW);
         wanted.min(usize::try_from(most).unwrap_or(usize::MAX))
     }
@@ -197,7 +200,11 @@ mod tests {
         let together: u64 = shares.iter().map(|share| share.bytes).sum();
         assert!(together <= rings.bytes());
         drop(shares);
-        assert_eq!(rings.affordable(usize::MAX, 0) as u64, rings.bytes(), "all of it came back");
+        assert_eq!(
+            rings.affordable(usize::MAX, 0, false) as u64,
+            rings.bytes(),
+            "all of it came back"
+        );
     }
 
     // spec: LIM-4, ENV-42
@@ -219,15 +226,15 @@ mod tests {
         let rings = budget(128 * MIB, 1);
         let lens: Vec<_> = (0..6)
             .map(|_| {
-                let len = rings.affordable(MIB as usize, 2) as u64;
+                let len = rings.affordable(MIB as usize, 2, false) as u64;
                 let both = Share::taken(rings, 2 * len);
                 (len, both)
             })
             .collect();
         let lens: Vec<_> = lens.iter().map(|(len, _)| *len).collect();
         assert_eq!(lens, [MIB / 2, MIB / 4, MIB / 8, NARROW, NARROW, NARROW]);
-        assert_eq!(budget(0, 1).affordable(usize::MAX, 1) as u64, NARROW);
-        assert_eq!(budget(0, 1).affordable(7, 1), 7, "no more than is wanted");
+        assert_eq!(budget(0, 1).affordable(usize::MAX, 1, false) as u64, NARROW);
+        assert_eq!(budget(0, 1).affordable(7, 1, false), 7, "no more than is wanted");
         assert!(are_few(15) && !are_few(16));
     }
 }

@@ -9,6 +9,7 @@ use crate::error::EndReason;
 use crate::machine::processors::Processors;
 use crate::mem::inject::Process;
 use crate::mem::ring::{RingReceiver, RingSender};
+use crate::net::clock::Deadline;
 use crate::port::attach::BegunLink;
 use crate::port::setup::Begun;
 use ayre_proto::units::PeerId;
@@ -31,7 +32,7 @@ pub(in crate::endpoint) enum Standing {
 #[derive(Debug)]
 pub(in crate::endpoint) enum Call {
     /// It found no room among the callers, or was closed: when it is tried again.
-    Again(Instant),
+    Again(Deadline),
     Here(Begun),
     /// To another host.
     Away(BegunLink),
@@ -312,13 +313,13 @@ impl Remote {
     }
 
     /// For how long it has closed its calls without a word.
-    pub(in crate::endpoint) fn closed_for(&self) -> Option<Duration> {
-        self.closed.map(|since| since.elapsed())
+    pub(in crate::endpoint) fn closed_for(&self, now: Instant) -> Option<Duration> {
+        self.closed.map(|since| now.saturating_duration_since(since))
     }
 
     /// Whether it was called for so long: that is told once.
-    pub(in crate::endpoint) fn is_overdue(&mut self, patience: Duration) -> bool {
-        self.called.take_if(|since| since.elapsed() >= patience).is_some()
+    pub(in crate::endpoint) fn is_overdue(&mut self, patience: Duration, now: Instant) -> bool {
+        self.called.take_if(|since| now.saturating_duration_since(*since) >= patience).is_some()
     }
 
     pub(super) fn connect(&mut self, peer: PeerId, ends: Ends) {

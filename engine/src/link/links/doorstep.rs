@@ -12,6 +12,7 @@ use crate::link::seal::Keys;
 use crate::mem::fence::{Fencing, expedited};
 use crate::mem::layout::{Direction, LaneSizes};
 use crate::mem::map::Mapping;
+use crate::net::chance::Chance;
 use crate::net::crc::crc32c;
 use crate::net::datagram::whole_lines;
 use crate::net::routes::Way;
@@ -86,7 +87,9 @@ impl Links {
     // spec: LIM-1
     fn ring_of_next(&self) -> u32 {
         let others = self.slots.iter().filter(|slot| !matches!(slot, Slot::Free)).count();
-        self.identity.ring.unwrap_or_else(|| LaneSizes::ring_of_link_beside(others))
+        let is_simulated = matches!(self.chance, Chance::Simulated(_));
+        let usual = || LaneSizes::ring_of_link_beside(others, is_simulated);
+        self.identity.ring.unwrap_or_else(usual)
     }
 
     /// Bytes that a frame of this port's takes in a datagram beside its own.

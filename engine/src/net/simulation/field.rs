@@ -37,6 +37,8 @@ enum Rest {
 #[derive(Debug)]
 struct Member {
     rest: Rest,
+    /// What its program sleeps until, if it does until some time.
+    alarm: Option<u64>,
     /// It has sent or taken something since its last look.
     is_busy: bool,
     /// Datagrams that have arrived for it, and that it has not taken.
@@ -146,6 +148,7 @@ impl Field {
         self.seats += 1;
         let member = Member {
             rest: Rest::Awake,
+            alarm: None,
             is_busy: false,
             waiting: 0,
             looks: self.looks,
@@ -264,8 +267,9 @@ impl Field {
         self.now = next;
         self.since = clock::now();
         for member in self.members.values_mut() {
-            if matches!(member.rest, Rest::Until(until) | Rest::Tended(until) if until <= next) {
-                member.rest = Rest::Awake;
+            let is_due = matches!(member.rest, Rest::Until(at) | Rest::Tended(at) if at <= next);
+            if is_due || member.alarm.is_some_and(|at| at <= next) {
+                (member.rest, member.alarm) = (Rest::Awake, None);
                 member.wake();
             }
         }
@@ -278,7 +282,7 @@ impl Field {
     // spec: NET-9, NET-10
     fn next(&self) -> Option<u64> {
         let (next, is_tended) = self.due()?;
-        let is_time = || self.since.elapsed() >= Duration::from_nanos(next - self.now);
+        let is_time = || clock::now() - self.since >= Duration::from_nanos(next - self.now);
         (!is_tended || is_time()).then_some(next)
     }
 
@@ -296,15 +300,22 @@ impl Field {
                 }
                 _ => return None,
             };
-            next = next.min(until);
+            let alarm = member.alarm.filter(|at| *at > self.now);
+            next = next.min(alarm.map_or(until, |at| at.min(until)));
         }
         (next != u64::MAX).then_some((next, is_tended))
     }
 
     /// Until when a port may sleep, which is woken when it has something to do. Others that sleep
-    /// are woken, too; those that do not have been waited for for long enough.
+    /// are woken, too; those that do not have been waited for for long enough. It has something to
+    /// do at the time of its alarm as well, and nothing to do once that has come until the system's
+    /// clock has come to a time, too.
     // spec: NET-10
-    pub(super) fn wake_by(&mut self, seat: usize) -> Instant {
+    pub(super) fn wake_by(&mut self, seat: usize, alarm: Option<(u64, Instant)>) -> Instant {
+        if let (Some((alarm, _)), Some(member)) = (alarm, self.members.get_mut(&seat)) {
+            member.alarm = Some(alarm);
+        }
+        let rests_until = alarm.filter(|(at, _)| *at <= self.now).map(|(_, by_system)| by_system);
         let (looks, patience) = (self.looks, self.patience());
         let mut is_pressing = false;
         for (number, member) in self.members.iter_mut().filter(|(_, member)| member.is_awake()) {
@@ -316,11 +327,19 @@ impl Field {
                 member.looks = member.looks.min(looks.saturating_sub(patience));
             }
         }
-        match self.due() {
+        match (self.due(), rests_until) {
             _ if is_pressing => clock::now(),
-            Some((next, true)) => self.since + Duration::from_nanos(next - self.now),
-            Some((_, false)) => clock::now(),
-            None => clock::now() + NAP,
+            (_, Some(by_system)) => by_system,
+            (Some((next, true)), _) => self.since + Duration::from_nanos(next - self.now),
+            (Some((_, false)), _) => clock::now(),
+            (None, _) => clock::now() + NAP,
+        }
+    }
+
+    /// A port that has looked does not sleep, or says anew until when.
+    pub(super) fn clear_alarm(&mut self, seat: usize) {
+        if let Some(member) = self.members.get_mut(&seat) {
+            member.alarm = None;
         }
     }
 

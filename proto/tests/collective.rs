@@ -1,5 +1,6 @@
 //! Plans of all members together, on symbols instead of numbers: every schedule of every
 //! collective, for every number of members and every root, in any order of events.
+use ayre_netsim::Channels;
 use ayre_proto::collective::bracket;
 use ayre_proto::collective::call::{Call, Difference};
 use ayre_proto::collective::portion::{
@@ -8,7 +9,6 @@ use ayre_proto::collective::portion::{
 use ayre_proto::collective::{Action, Blocks, Collective, Place, Plan, Schedule, Step, Task};
 use ayre_proto::combine::{Combine, Number};
 use proptest::prelude::*;
-use std::collections::VecDeque;
 
 /// A block as an expression, or nothing yet.
 type Block = Option<String>;
@@ -125,7 +125,7 @@ impl Worker {
 fn run(task: Task, members: usize, mut choose: impl FnMut(usize) -> usize) -> Vec<Worker> {
     let place = |member| Place { member, members };
     let mut workers: Vec<_> = (0..members).map(|member| Worker::new(task, place(member))).collect();
-    let mut ways: Vec<Vec<VecDeque<Vec<Block>>>> = vec![vec![VecDeque::new(); members]; members];
+    let mut ways = Channels::new(members);
     let mut able: Vec<usize> = (0..members).collect();
     while !able.is_empty() {
         let turn = choose(able.len());
@@ -136,7 +136,7 @@ fn run(task: Task, members: usize, mut choose: impl FnMut(usize) -> usize) -> Ve
             None => drop(able.swap_remove(turn)),
             Some(Step::Send { to, blocks }) => {
                 assert!(to < members && to != member, "{to} of {members}");
-                ways[member][to].push_back(worker.read(blocks));
+                ways.push(member, to, worker.read(blocks));
                 if workers[to].step.is_some() && !able.contains(&to) {
                     able.push(to);
                 }
@@ -147,7 +147,7 @@ fn run(task: Task, members: usize, mut choose: impl FnMut(usize) -> usize) -> Ve
             }
             Some(step @ Step::Receive { from, blocks, action }) => {
                 assert!(from < members && from != member, "{from} of {members}");
-                match ways[from][member].pop_front() {
+                match ways.pop_from(from, member) {
                     Some(came) => worker.receive(blocks, action, came, members),
                     None => {
                         worker.step = Some(step);
@@ -160,7 +160,7 @@ fn run(task: Task, members: usize, mut choose: impl FnMut(usize) -> usize) -> Ve
     for (member, worker) in workers.iter().enumerate() {
         assert_eq!(worker.step, None, "member {member} waits for ever");
     }
-    assert!(ways.iter().flatten().all(VecDeque::is_empty), "a message that nobody takes");
+    assert_eq!(ways.busy(), [], "a message that nobody takes");
     workers
 }
 

@@ -4,7 +4,6 @@ mod dice;
 mod hostile;
 mod malformed;
 mod messages;
-mod net;
 mod oracle;
 mod random;
 #[path = "../common/script.rs"]

@@ -1,7 +1,6 @@
 //! One thing after the other.
-use super::net::Packet;
 use super::oracle::Entry;
-use super::world::{World, members};
+use super::world::{Packet, World, members};
 use ayre_proto::group::{Member, Message, Options, Refusal, SEATS_MAX, View};
 
 /// Everything comes that these send to each other.

@@ -1,13 +1,22 @@
 //! Members, outsiders and the channels between them: everything follows from one seed.
 use super::dice::Dice;
-use super::net::{Net, Packet};
 use super::oracle::{Entry, Seen};
 use super::short;
+use ayre_netsim::Channels;
 use ayre_proto::group::{
     Answer, Effects, Group, Guest, Label, Member, Message, Options, Refusal, View,
 };
 use ayre_proto::lane::Malformed;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// What comes.
+#[derive(Clone, Debug)]
+pub(crate) enum Packet {
+    /// The bytes of a message, its payload behind it.
+    Message(Vec<u8>),
+    /// Who is at the other end is dead.
+    Death,
+}
 
 /// The group's name in messages.
 const ID: u32 = 0x6772_6f75;
@@ -89,7 +98,7 @@ impl Counts {
 pub(crate) struct World {
     pub(crate) dice: Dice,
     pub(crate) options: Options,
-    pub(crate) net: Net,
+    pub(crate) net: Channels<Packet>,
     pub(crate) nodes: Vec<Node>,
     /// Who was given which number for which payload.
     sent: BTreeMap<u64, (Member, Option<u64>)>,
@@ -111,7 +120,7 @@ pub(crate) struct World {
 /// What a group causes at one node.
 struct Desk<'a> {
     me: usize,
-    net: &'a mut Net,
+    net: &'a mut Channels<Packet>,
     seen: &'a mut Seen,
     dead: &'a BTreeSet<Member>,
     fuse: &'a mut Option<u64>,
@@ -200,7 +209,7 @@ impl World {
         nodes[0].group = Some(Group::found(Member(0), options));
         nodes[0].seen = Seen::founder(Member(0));
         Self {
-            net: Net::new(nodes.len()),
+            net: Channels::new(nodes.len()),
             dice,
             options,
             nodes,
@@ -356,7 +365,7 @@ impl World {
         }
         self.counts.kills += 1;
         self.count_roots(at);
-        self.net.drop_to(at);
+        self.net.lose_to(at);
         if self.is_lossy {
             self.net.lose_from(at, &mut self.dice);
         }

@@ -1,17 +1,18 @@
 //! Ports and the channels between them.
 use super::dice::Dice;
 use super::node::{Node, Packet};
+use ayre_netsim::Channels;
 use ayre_proto::lane::Malformed;
 use ayre_proto::stream::{Answer, Effects, Entry, Message, Name, Options};
 use ayre_proto::units::PeerId;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) dice: Dice,
     /// Those that live.
     pub(crate) nodes: BTreeMap<PeerId, Node>,
-    channels: BTreeMap<(PeerId, PeerId), VecDeque<Packet>>,
+    channels: Channels<Packet>,
     /// What became of requests.
     pub(crate) answers: BTreeMap<u32, Answer>,
     requests: u32,
@@ -23,7 +24,7 @@ impl World {
         Self {
             dice: Dice(seed),
             nodes: nodes.collect(),
-            channels: BTreeMap::new(),
+            channels: Channels::new(ports.into()),
             answers: BTreeMap::new(),
             requests: 0,
         }
@@ -39,7 +40,7 @@ impl World {
         for (to, packet) in std::mem::take(&mut node.side.out) {
             assert_ne!(from, to, "no port sends anything to itself");
             if self.nodes.contains_key(&to) {
-                self.channels.entry((from, to)).or_default().push_back(packet);
+                self.channels.push(from.index(), to.index(), packet);
             }
         }
     }
@@ -81,9 +82,7 @@ impl World {
 
     /// The next packet of a channel comes.
     pub(crate) fn deliver(&mut self, from: PeerId, to: PeerId) -> Result<(), Malformed> {
-        let Some(packet) = self.channels.get_mut(&(from, to)).and_then(VecDeque::pop_front) else {
-            return Ok(());
-        };
+        let Some(packet) = self.channels.pop_from(from.index(), to.index()) else { return Ok(()) };
         let Some(Node { streams, side }) = self.nodes.get_mut(&to) else { return Ok(()) };
         match packet {
             Packet::Item(number, item) => {
@@ -108,22 +107,18 @@ impl World {
 
     /// Channels that something is under way on.
     pub(crate) fn busy(&self) -> Vec<(PeerId, PeerId)> {
-        let busy = self.channels.iter().filter(|(_, packets)| !packets.is_empty());
-        busy.map(|(channel, _)| *channel).collect()
+        let peers = |(from, to)| (PeerId(from as u16), PeerId(to as u16));
+        self.channels.busy().into_iter().map(peers).collect()
     }
 
     /// A port dies: nothing goes to it, and of what it has sent last, each other one may get more
     /// or less.
     pub(crate) fn kill(&mut self, port: PeerId) {
         self.nodes.remove(&port);
-        self.channels.retain(|(_, to), _| *to != port);
+        self.channels.lose_to(port.index());
+        self.channels.lose_from(port.index(), &mut self.dice);
         for to in self.nodes.keys() {
-            let channel = self.channels.entry((port, *to)).or_default();
-            if self.dice.percent(30) {
-                let kept = self.dice.below(channel.len() as u64 + 1) as usize;
-                channel.truncate(kept);
-            }
-            channel.push_back(Packet::Death);
+            self.channels.push(port.index(), to.index(), Packet::Death);
         }
     }
 

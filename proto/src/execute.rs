@@ -80,9 +80,14 @@ impl Command {
         if matches!(self.action, Action::Notify) {
             return Rights::empty();
         }
-        let notifies = self.action.operation().at_target(self.classes).is_some();
-        let notify = if notifies { Rights::NOTIFY } else { Rights::empty() };
+        let notify = if self.notifies_target() { Rights::NOTIFY } else { Rights::empty() };
         self.action.rights().union(notify)
+    }
+
+    /// Whether the target sees a notification of it.
+    #[inline(always)]
+    pub const fn notifies_target(&self) -> bool {
+        self.action.operation().at_target(self.classes).is_some()
     }
 
     /// What can be refused without knowing the target's table.

@@ -218,7 +218,7 @@ impl Endpoint {
             return Err(why.into());
         }
         if let Executor::Mediated(end) = &connection.executor {
-            head[0] = end.pending.posted();
+            head[0] = end.outgoing.posted();
         }
         connection.messages_out.send_for_ahead();
         let pushed = connection.messages_out.push((Kind::GatedMessage, tag), head, bytes);

@@ -2,17 +2,14 @@
 //!
 //! Until the release nothing moves; at the release either all operations are posted, in the order
 //! in which they were prepared, or none (FORTH prototype: descriptors with a start flag).
-use super::connection::{DirectEnd, Executor, MediatedEnd, Requests};
-use super::mediated::room_for;
+use super::connection::{DirectEnd, Executor};
 use super::options::{Options, Source};
 use crate::error::{Busy, Fault, PostError};
 use crate::mem::region::RemoteRegion;
 use crate::port::Port;
 use ayre_proto::alu::Atomic;
 use ayre_proto::execute::{Action, Command};
-use ayre_proto::limits::{BATCH_MAX, NOTES_UNREAD_MAX, PENDING_MAX};
-use ayre_proto::node::carrier::frames::FRAMES_MAX;
-use ayre_proto::segment::Shape;
+use ayre_proto::limits::{BATCH_MAX, NOTES_UNREAD_MAX};
 use ayre_proto::units::{Claim, PeerId, Ticket};
 
 /// Operations on one peer's memory that are to be released together.
@@ -182,11 +179,13 @@ impl Port {
     fn check_batch_room(&mut self, batch: &Batch<'_>) -> Result<(), PostError> {
         let (own, count) = (self.id, batch.entries.len());
         let is_full = !self.notes.has_room_for(count);
-        let left = self.remote.room(batch.peer);
         let connection = self.connection_mut(batch.peer)?;
         let room = match &mut connection.executor {
             Executor::Direct(end) => room_direct(end, batch, own),
-            Executor::Mediated(end) => room_mediated(end, batch, (own, left)),
+            Executor::Mediated(_) => {
+                let commands = batch.entries.iter().map(Entry::command);
+                self.check_batch_mediated(batch.peer, commands)
+            }
         };
         match room {
             Ok(()) if is_full => Err(self.busy(Busy::NotificationsFull)),
@@ -210,39 +209,6 @@ fn room_direct(end: &mut DirectEnd, batch: &Batch<'_>, own: PeerId) -> Result<()
         return Err(Fault::TooLong.into());
     }
     end.notes_out.reserve_lines(lines).map_err(|_| Busy::RequestLaneFull.into())
-}
-
-/// `left` are the frames that can be made ready, where there is no lane.
-fn room_mediated(
-    end: &mut MediatedEnd,
-    batch: &Batch<'_>,
-    (own, left): (PeerId, usize),
-) -> Result<(), PostError> {
-    let commands = batch.entries.iter().map(Entry::command);
-    let room: u64 = commands
-        .map(|command| match command.action {
-            Action::Put => room_for(end, &Shape::contiguous(command.claim.len)),
-            _ => 1,
-        })
-        .sum();
-    let most = match &end.requests {
-        Requests::Lane(lane) => lane.reach() as usize,
-        Requests::Wire => FRAMES_MAX,
-    };
-    if batch.entries.len() > PENDING_MAX || room > most as u64 {
-        return Err(Fault::TooLong.into());
-    }
-    if end.pending.room() < batch.entries.len() {
-        return Err(Busy::TooManyOutstanding.into());
-    }
-    if end.note_credit() < u64::from(notes(batch, own)) {
-        return Err(Busy::RequestLaneFull.into());
-    }
-    let has_room = match &mut end.requests {
-        Requests::Lane(lane) => lane.reserve_lines(room as u32).is_ok(),
-        Requests::Wire => room <= left as u64,
-    };
-    if has_room { Ok(()) } else { Err(Busy::RequestLaneFull.into()) }
 }
 
 const _: () = assert!(NOTES_UNREAD_MAX >= BATCH_MAX as u64, "a whole batch may notify");

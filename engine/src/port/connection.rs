@@ -17,22 +17,19 @@ use crate::peer::packet::Packet;
 use crate::settings::choice::Mode;
 use crate::sync::{AtomicU64, Ordering, StaticCounter};
 use crate::sys::credentials;
-use ayre_proto::notify::Notification;
-use ayre_proto::pending::Pending;
-use ayre_proto::segment::Shape;
+use ayre_proto::node::initiator::Initiator;
 use ayre_proto::units::{Key, PeerId};
 use std::sync::Arc;
 
-/// Where an answer goes while no call is waiting for it.
+/// Where a get's data lands while no call is waiting for it.
 #[derive(Debug)]
-pub(crate) enum Sink {
-    /// A get's data.
-    Memory { mapping: Arc<Mapping>, offset: u64, shape: Shape },
-    /// What a deposit message has read.
-    Reply(Box<Expected>),
-    /// The reply was carried out; what is to be raised for it.
-    Replied(Option<Notification>),
+pub(crate) struct LocalMemory {
+    pub(crate) mapping: Arc<Mapping>,
+    pub(crate) offset: u64,
 }
+
+/// The operations under way on a mediated connection.
+pub(crate) type Outgoing = Initiator<LocalMemory, Box<Expected>>;
 
 /// The part of a connection that depends on who performs operations.
 #[derive(Debug)]
@@ -55,14 +52,11 @@ pub(crate) struct MediatedEnd {
     pub(crate) cut: Cut,
     pub(crate) requests: Requests,
     pub(crate) responses: LaneReceiver,
-    pub(crate) pending: Pending,
-    pub(crate) sinks: Vec<Option<Sink>>,
+    pub(crate) outgoing: Outgoing,
     /// The target's count of executed commands.
     pub(crate) done: Word,
     /// The target's count of notifications taken.
     pub(crate) notes_taken_there: Word,
-    /// Commands that raise a notification at the target, posted in all.
-    pub(crate) noted: u64,
     /// Notifications of the peer's commands that the program has taken; the responder counts on it,
     /// so it is not in memory that the peer can write.
     pub(crate) notes_taken: Arc<AtomicU64>,
@@ -121,11 +115,7 @@ impl Connection {
     // spec: DEP-28
     pub(crate) fn revoke_replies(&mut self, key: Key) {
         let Executor::Mediated(end) = &mut self.executor else { return };
-        for sink in end.sinks.iter_mut().flatten() {
-            if let Sink::Reply(expected) = sink {
-                expected.revoke(key);
-            }
-        }
+        end.outgoing.replies_mut().for_each(|expected| expected.revoke(key));
     }
 
     pub(crate) fn new(agreed: Agreement, device: AnyDevice) -> Self {
@@ -143,11 +133,9 @@ impl Connection {
                     AnyDevice::Away(_) => Requests::Wire,
                 },
                 responses: inward.responses().receiver(),
-                pending: Pending::new(),
-                sinks: Vec::new(),
+                outgoing: Outgoing::new(),
                 done: out.control(Control::Done),
                 notes_taken_there: out.control(Control::Noted),
-                noted: 0,
                 notes_taken: Arc::new(AtomicU64::new(0)),
             })),
         };

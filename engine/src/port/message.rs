@@ -76,7 +76,7 @@ impl Port {
             Executor::Direct(_) => lane.push((Kind::Message, tag), [], data),
             // The commands before this message, which the receiver must have executed first.
             Executor::Mediated(end) => {
-                lane.push((Kind::GatedMessage, tag), [end.pending.posted()], data)
+                lane.push((Kind::GatedMessage, tag), [end.outgoing.posted()], data)
             }
         };
         if pushed.is_err() {

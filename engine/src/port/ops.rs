@@ -293,7 +293,7 @@ impl Port {
     /// Whether everything posted to a peer has ended. Does not block.
     pub fn is_flushed(&self, peer: PeerId) -> bool {
         match self.connection(peer).map(|connection| &connection.executor) {
-            Ok(Executor::Mediated(end)) => end.pending.is_empty(),
+            Ok(Executor::Mediated(end)) => end.outgoing.is_empty(),
             _ => true,
         }
     }

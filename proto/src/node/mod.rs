@@ -8,9 +8,11 @@
 //! |---|---|
 //! | [`ask`] | a command as the way to its target sees it |
 //! | [`carrier`] | the far side of a connection's lanes, where frames of a link lead to the peer |
+//! | [`initiator`] | one port's operations on a peer: cutting, credit, what an answer ends |
 //! | [`linked`] | a peer of another host: the link's end, the carrier, the frames between |
 //! | [`target`] | one peer's commands as their target serves them: order, credit, answers |
 pub mod ask;
 pub mod carrier;
+pub mod initiator;
 pub mod linked;
 pub mod target;

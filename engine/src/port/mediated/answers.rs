@@ -1,18 +1,19 @@
 //! Taking in what the target has answered, and ending what it has executed.
-use super::{Awaited, mediated};
+use super::Awaited;
+use crate::depot::expected::Expected;
 use crate::depot::memo::Memo;
 use crate::error::Fault;
+use crate::mem::lane::LaneReceiver;
 use crate::mem::page::Sleeper;
 use crate::port::Port;
-use crate::port::connection::{Connection, Executor, MediatedEnd, Sink};
+use crate::port::connection::{Connection, Executor, LocalMemory, MediatedEnd};
 use crate::sync::Ordering;
-use ayre_proto::alu::Fetched;
 use ayre_proto::command::{RESPONSE_BYTES, Response};
 use ayre_proto::fault::Status;
-use ayre_proto::lane::{Kind, Malformed};
+use ayre_proto::lane::Malformed;
 use ayre_proto::limits::RECORD_MAX;
-use ayre_proto::notify::Operation;
-use ayre_proto::pending::Outstanding;
+use ayre_proto::node::initiator::{Ended, Landing, data_of};
+use ayre_proto::notify::Notification;
 use ayre_proto::units::PeerId;
 
 impl Port {
@@ -40,14 +41,12 @@ impl Port {
         };
         // What waits for a depot is looked at again before anybody sleeps.
         let mut ended = waits;
-        while let Some((place, outstanding)) = self.pop(peer) {
-            self.end_operation(peer, place, &outstanding);
-            ended = true;
-            if let Some(awaited) = awaited.as_deref_mut()
-                && awaited.ticket == outstanding.ticket()
-            {
-                awaited.outcome = Some((outstanding.status, outstanding.value));
+        while let Some(operation) = self.pop(peer) {
+            if let Some(awaited) = awaited.as_deref_mut() {
+                awaited.operation.hear(&operation);
             }
+            self.end_operation(peer, &operation);
+            ended = true;
         }
         ended
     }
@@ -64,46 +63,31 @@ impl Port {
         });
     }
 
-    fn pop(&mut self, peer: PeerId) -> Option<(usize, Outstanding)> {
-        self.connection_mut(peer).and_then(mediated).ok()?.pending.pop()
+    fn pop(&mut self, peer: PeerId) -> Option<Ended> {
+        match &mut self.connection_mut(peer).ok()?.executor {
+            Executor::Mediated(end) => end.outgoing.pop(),
+            Executor::Direct(_) => None,
+        }
     }
 
-    fn end_operation(&mut self, peer: PeerId, place: usize, outstanding: &Outstanding) {
+    fn end_operation(&mut self, peer: PeerId, ended: &Ended) {
+        let Ended { report, status, value, note, .. } = ended;
         self.notes.release();
-        let Outstanding { report, mut status, value, .. } = *outstanding;
-        let mut sink = None;
-        if let Ok(end) = self.connection_mut(peer).and_then(mediated) {
-            sink = end.sinks.get_mut(place).and_then(Option::take);
-            let is_ours = matches!(sink, Some(Sink::Replied(_)));
-            let unheard = !is_ours && status.fault().is_some_and(|fault| fault != Fault::Held);
-            if unheard && report.operation.at_target(report.classes).is_some() {
-                // It has raised no notification there, so it keeps no credit for one.
-                end.noted -= 1;
-            }
+        if let Some(note) = *note {
+            self.notes.raise(note);
         }
-        match sink {
-            Some(Sink::Replied(Some(note))) => self.notes.raise(note),
-            // The peer claims to have done it, and has not answered.
-            Some(Sink::Reply(_)) if status == Status::Ok => {
-                status = Status::Fault(Fault::Malformed);
-            }
-            _ => {}
-        }
-        let fetches = matches!(report.operation, Operation::FetchAtomic | Operation::Deposit);
-        let value = if fetches { value } else { report.value };
-        self.complete(peer, &report, status, value);
+        self.complete(peer, report, *status, *value);
     }
 
     /// Ends everything under way to a peer that is gone.
     // spec: LIFE-11
     pub(crate) fn abandon(&mut self, peer: PeerId, why: Fault) {
-        while let Some((place, outstanding)) = self
-            .connection_mut(peer)
-            .and_then(mediated)
-            .ok()
-            .and_then(|end| end.pending.abandon(why))
-        {
-            self.end_operation(peer, place, &outstanding);
+        let abandon = |port: &mut Self| match &mut port.connection_mut(peer).ok()?.executor {
+            Executor::Mediated(end) => end.outgoing.abandon(why),
+            Executor::Direct(_) => None,
+        };
+        while let Some(ended) = abandon(self) {
+            self.end_operation(peer, &ended);
         }
     }
 }
@@ -115,7 +99,7 @@ impl Connection {
         match &self.executor {
             Executor::Mediated(end) if self.ended.is_none() => {
                 // Relaxed: only whether it has changed matters here.
-                end.done.load(Ordering::Relaxed) != end.pending.done()
+                end.done.load(Ordering::Relaxed) != end.outgoing.done()
                     || end.responses.peek().is_some()
             }
             _ => false,
@@ -129,27 +113,30 @@ impl Connection {
 fn take_responses(
     connection: &mut Connection,
     (staging, memo): (&mut [u8; RECORD_MAX], &Memo),
-    mut awaited: Option<&mut Awaited<'_>>,
+    awaited: Option<&mut Awaited<'_>>,
 ) -> Result<bool, Malformed> {
     let peer = connection.peer;
     let Executor::Mediated(end) = &mut connection.executor else { return Ok(false) };
+    let MediatedEnd { outgoing, responses, done, .. } = &mut **end;
+    let (operation, into) = match awaited {
+        Some(Awaited { operation, into }) => (Some(&*operation), &mut **into),
+        None => (None, &mut [][..]),
+    };
     // DONE-A1: the answers of the commands counted are in the lane (DONE-R1).
-    let done = end.done.load(Ordering::Acquire);
+    let done = done.load(Ordering::Acquire);
     let (mut taken, mut waits) = (false, false);
-    for _ in 0..end.responses.lines() {
-        let Some(record) = end.responses.peek() else { break };
+    for _ in 0..responses.lines() {
+        let Some(record) = responses.peek() else { break };
         let status = record?;
-        let data = (status.len as usize).checked_sub(RESPONSE_BYTES).ok_or(Malformed)?;
-        if status.kind != Kind::Response {
-            return Err(Malformed);
-        }
-        let response = Response::parse(&end.responses.head());
-        let data = &mut staging[..data];
-        if !take_response(end, (peer, memo), &response, data, awaited.as_deref_mut())? {
+        let data = data_of(&status)?;
+        let response = Response::parse(&responses.head());
+        let mut landing =
+            FromLane { responses, staging: &mut *staging, into: &mut *into, memo, peer };
+        if !outgoing.take(&response, data, operation, &mut landing)? {
             waits = true;
             break;
         }
-        end.responses.consume(&status);
+        responses.consume(&status);
         taken = true;
     }
     if taken {
@@ -157,107 +144,43 @@ fn take_responses(
     }
     // Nothing ends before what is ahead of it.
     if !waits {
-        end.pending.on_done(done)?;
+        outgoing.on_done(done)?;
     }
     Ok(waits)
 }
 
-/// False where it cannot be taken in yet: a reply's depot is not free.
-fn take_response(
-    end: &mut MediatedEnd,
-    carrier: (PeerId, &Memo),
-    response: &Response,
-    data: &mut [u8],
-    awaited: Option<&mut Awaited<'_>>,
-) -> Result<bool, Malformed> {
-    let (place, outstanding) = end.pending.find(response.number).ok_or(Malformed)?;
-    let operation = outstanding.report.operation;
-    if let Status::Fault(fault) = response.status {
-        end.pending.on_fault(place, fault);
-        return Ok(true);
-    }
-    match operation {
-        Operation::Deposit => {
-            if response.status == Status::Ok
-                && let Some(Some(Sink::Reply(_))) = end.sinks.get(place)
-            {
-                return reply(end, carrier, (place, response.value), data);
-            }
-            let (value, success) = (response.value, response.status == Status::Ok);
-            end.pending.on_fetched(place, Fetched { value, success });
-            if data.is_empty() {
-                return Ok(true);
-            }
-            let awaited = awaited.filter(|awaited| awaited.place == place).ok_or(Malformed)?;
-            end.responses.copy(RESPONSE_BYTES / 8, range_of(awaited.into, 0, data.len())?);
-        }
-        Operation::FetchAtomic => {
-            let (value, success) = (response.value, response.status == Status::Ok);
-            end.pending.on_fetched(place, Fetched { value, success });
-        }
-        Operation::Get => match awaited {
-            Some(awaited) if awaited.place == place => {
-                if !awaited.shape.holds_local(response.value, data.len() as u64) {
-                    return Err(Malformed);
-                }
-                let into = range_of(awaited.into, response.value, data.len())?;
-                end.responses.copy(RESPONSE_BYTES / 8, into);
-            }
-            _ => land(end, place, response.value, data)?,
-        },
-        _ => return Err(Malformed),
-    }
-    Ok(true)
+/// The data of the answer at the head of the lane.
+struct FromLane<'a> {
+    responses: &'a LaneReceiver,
+    /// On the way from the lane to a region.
+    staging: &'a mut [u8; RECORD_MAX],
+    /// The buffer of the call that waits.
+    into: &'a mut [u8],
+    memo: &'a Memo,
+    peer: PeerId,
 }
 
-/// Deposits what has come here. False where that must wait.
-// spec: DEP-28
-fn reply(
-    end: &mut MediatedEnd,
-    (peer, memo): (PeerId, &Memo),
-    (place, given): (usize, u64),
-    data: &mut [u8],
-) -> Result<bool, Malformed> {
-    let Some(Some(Sink::Reply(expected))) = end.sinks.get_mut(place) else { return Ok(true) };
-    if data.len() != expected.len() {
-        return Err(Malformed);
+impl Landing<LocalMemory, Box<Expected>> for FromLane<'_> {
+    #[inline]
+    fn to_call(&mut self, offset: u64, len: usize) {
+        self.responses.copy(RESPONSE_BYTES / 8, &mut self.into[offset as usize..][..len]);
     }
-    end.responses.copy(RESPONSE_BYTES / 8, data);
-    let Some((status, note)) = expected.carry_out(memo, peer, (given, data)) else {
-        return Ok(false);
-    };
-    end.sinks[place] = Some(Sink::Replied(note));
-    match status {
-        Status::Fault(fault) => end.pending.on_fault(place, fault),
-        status => {
-            let success = status == Status::Ok;
-            end.pending.on_fetched(place, Fetched { value: given, success });
-        }
-    }
-    Ok(true)
-}
 
-/// Puts a get's data where its call wanted it.
-// spec: GET-1
-fn land(
-    end: &mut MediatedEnd,
-    place: usize,
-    cookie: u64,
-    data: &mut [u8],
-) -> Result<(), Malformed> {
-    let Some(Some(Sink::Memory { mapping, offset, shape })) = end.sinks.get(place) else {
-        return Err(Malformed);
-    };
-    if !shape.holds_local(cookie, data.len() as u64) {
-        return Err(Malformed);
+    #[inline]
+    fn to_memory(&mut self, memory: &LocalMemory, offset: u64, len: usize) {
+        let data = &mut self.staging[..len];
+        self.responses.copy(RESPONSE_BYTES / 8, data);
+        memory.mapping.write(memory.offset + offset, data);
     }
-    end.responses.copy(RESPONSE_BYTES / 8, data);
-    mapping.write(offset + cookie, data);
-    Ok(())
-}
 
-fn range_of(into: &mut [u8], cookie: u64, len: usize) -> Result<&mut [u8], Malformed> {
-    let start = usize::try_from(cookie).map_err(|_| Malformed)?;
-    let end = start.checked_add(len).ok_or(Malformed)?;
-    into.get_mut(start..end).ok_or(Malformed)
+    fn reply(
+        &mut self,
+        reply: &mut Box<Expected>,
+        given: u64,
+        len: usize,
+    ) -> Option<(Status, Option<Notification>)> {
+        let data = &mut self.staging[..len];
+        self.responses.copy(RESPONSE_BYTES / 8, data);
+        reply.carry_out(self.memo, self.peer, (given, data))
+    }
 }

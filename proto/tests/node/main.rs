@@ -1,8 +1,12 @@
-//! A node: what stands between the operations of a port and the frames of its links.
+//! A node: what stands between the operations of a port and the frames of its links, and pairs of
+//! ports that work on each other's memory.
 mod assembly;
 mod carrier;
+#[path = "../common/dice.rs"]
+mod dice;
 mod early;
 mod frames;
+mod pair;
 #[path = "../common/paper.rs"]
 mod paper;
 #[path = "../common/plain_memory.rs"]

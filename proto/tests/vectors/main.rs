@@ -11,6 +11,7 @@ mod deposit;
 mod envelope;
 mod frame;
 mod group;
+mod initiator;
 mod lane;
 mod lock;
 mod matching;
@@ -33,6 +34,7 @@ mod sender;
 mod served;
 mod status;
 mod stream;
+mod target;
 mod touch;
 mod xlate;
 
@@ -94,6 +96,18 @@ const ALL: &[Vectors] = &[
         header: pending::HEADER,
         machine: pending::machine,
         script: pending::script,
+    },
+    Vectors {
+        name: "initiator",
+        header: initiator::HEADER,
+        machine: initiator::machine,
+        script: initiator::script,
+    },
+    Vectors {
+        name: "target",
+        header: target::HEADER,
+        machine: target::machine,
+        script: target::script,
     },
     Vectors {
         name: "frame",

@@ -1,5 +1,9 @@
 //! Simulated networks: what they promise of time, and that a run can be repeated.
-use ayre::{Config, NetOptions, Partition, PeerId, Port, ReceiveError, SetupError, Simulation};
+mod common;
+#[path = "simulation/endpoints.rs"]
+mod endpoints;
+
+use ayre::{Config, NetOptions, Partition, PeerId, Port, SetupError, Simulation};
 use std::time::Duration;
 
 const LATENCY: Duration = Duration::from_micros(3);

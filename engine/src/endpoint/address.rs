@@ -3,9 +3,9 @@ use super::places::{PLACES_BYTES, PLACES_MAX, Places};
 use crate::error::NoLink;
 use crate::link::{Callee, Fingerprint, JobKey, StaticKey};
 use crate::machine::host::number as host_number;
+use crate::net::chance::Chance;
 use crate::peer::agreement::Name;
 use crate::port::setup::PREFIX;
-use crate::random;
 use std::net::SocketAddr;
 
 const VERSION: u8 = 4;
@@ -48,21 +48,20 @@ impl Address {
     pub const IPS_MAX: usize = PLACES_MAX;
 
     /// A new one, which other hosts do not reach yet; with it, the key that its name is made of.
-    pub(super) fn new() -> (Self, StaticKey) {
-        let own = StaticKey::new();
+    pub(super) fn new(chance: &Chance) -> (Self, StaticKey) {
+        let own = StaticKey::new(chance);
         (Self { host: host_number(), name: own.fingerprint().name(), reach: None }, own)
     }
 
     /// The same as if there were no other endpoint on this host.
-    pub(super) fn apart() -> (Self, StaticKey) {
-        let (address, own) = Self::new();
-        (address.without_neighbours(), own)
+    pub(super) fn apart(chance: &Chance) -> (Self, StaticKey) {
+        let (address, own) = Self::new(chance);
+        (address.without_neighbours(chance), own)
     }
 
     /// This address with a random number of the host: no endpoint takes it for a neighbour's.
-    pub(super) fn without_neighbours(self) -> Self {
-        let [host, _] = words(&random::bytes());
-        Self { host, ..self }
+    pub(super) fn without_neighbours(self, chance: &Chance) -> Self {
+        Self { host: chance.number(), ..self }
     }
 
     /// The same where other hosts reach it: at one port of several IP addresses, of which there may

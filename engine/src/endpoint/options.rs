@@ -5,8 +5,10 @@ use crate::error::SetupError;
 use crate::link::{Callee, JobKey, NetOptions, StaticKey};
 use crate::log::tell;
 use crate::net::chosen::host_addresses;
+use crate::net::clock::Clock;
 use crate::net::faults::Partition;
 use crate::net::interfaces;
+use crate::net::simulation::Simulation;
 use crate::port::Port;
 use crate::port::config::{Config, Spin};
 use crate::port_range::PortRange;
@@ -242,6 +244,13 @@ impl EndpointOptions {
         self.with(|reach| reach.net = reach.net.clone().dead_after(time))
     }
 
+    /// Takes its addresses in this simulated network, and goes by its clock, as
+    /// [`NetOptions::simulated`]. Endpoints there meet over it alone, those of one process too.
+    // spec: NET-8
+    pub fn simulated(self, simulation: &Simulation) -> Self {
+        self.with(|reach| reach.net = reach.net.clone().simulated(simulation))
+    }
+
     /// Does to what goes to other hosts what a bad network would: for tests.
     pub fn faults(self, plan: Plan) -> Self {
         self.with(|reach| reach.net = reach.net.clone().faults(plan))
@@ -260,7 +269,17 @@ impl EndpointOptions {
     /// A port that others of this host, and perhaps of other ones, find at this address.
     pub(super) fn open_port(&self) -> Result<(Port, Address, Option<JobKey>), SetupError> {
         let ring = self.ring.map(ring_bytes).transpose()?;
-        let (mut address, own) = if self.is_apart { Address::apart() } else { Address::new() };
+        let clock = match &self.reach {
+            Some(reach) => reach.net.clock(&Clock::system())?,
+            None => Clock::system(),
+        };
+        let chance = clock.chance();
+        // Memory of this host is no part of a simulated network.
+        let is_apart = self.is_apart || clock.is_simulated();
+        let (mut address, own) = match is_apart {
+            true => Address::apart(&chance),
+            false => Address::new(&chance),
+        };
         let (name, tuning) = (Some(address.name()), self.tuning.clone().map(Arc::new));
         let mut config = Config { name, ring, tuning, ..Config::new() };
         if let Some(reach) = &self.reach {
@@ -270,9 +289,8 @@ impl EndpointOptions {
         }
         let config = config.mode(Mode::Mediated).spin(self.spin).linger(self.linger);
         let mut port = Port::open(config)?;
-        if !self.is_apart
-            && let Err(why) = port.listen_at(&address.socket_name())
-        {
+        port.clock = clock;
+        if !is_apart && let Err(why) = port.listen_at(&address.socket_name()) {
             if self.reach.is_none() {
                 return Err(why);
             }
@@ -280,7 +298,7 @@ impl EndpointOptions {
                 WARN,
                 "links are taken to endpoints of this host, too, in place of memory: {why}"
             );
-            address = address.without_neighbours();
+            address = address.without_neighbours(&chance);
         }
         match &self.reach {
             Some(reach) => {
@@ -339,6 +357,25 @@ impl ReachOptions {
         }
     }
 
+    /// The addresses at which it is to be reached, without a port.
+    fn places(&self) -> Vec<SocketAddr> {
+        let is_chosen = !self.ips.is_empty();
+        let known = match self.net.anywhere() {
+            Some(anywhere) if !is_chosen => return vec![anywhere],
+            Some(_) => Vec::new(),
+            None if is_chosen => interfaces::all(),
+            None => interfaces::usable(),
+        };
+        let named = |ip: &IpAddr| {
+            let found = known.iter().find(|found| found.ip == *ip);
+            found.map_or_else(|| (*ip, 0).into(), |found| found.at(0))
+        };
+        match is_chosen {
+            true => self.ips.iter().map(named).collect(),
+            false => known.iter().map(|found| found.at(0)).collect(),
+        }
+    }
+
     /// Lets other hosts reach a port of this address; the address that they find it at.
     // spec: ENV-32
     fn open(
@@ -347,16 +384,7 @@ impl ReachOptions {
         (address, own): (Address, StaticKey),
         key: Option<&JobKey>,
     ) -> Result<Address, SetupError> {
-        let is_chosen = !self.ips.is_empty();
-        let known = if is_chosen { interfaces::all() } else { interfaces::usable() };
-        let named = |ip: &IpAddr| {
-            let found = known.iter().find(|found| found.ip == *ip);
-            found.map_or_else(|| (*ip, 0).into(), |found| found.at(0))
-        };
-        let mut at: Vec<SocketAddr> = match is_chosen {
-            true => self.ips.iter().map(named).collect(),
-            false => known.iter().map(|found| found.at(0)).collect(),
-        };
+        let (is_chosen, mut at) = (!self.ips.is_empty(), self.places());
         let told = Places::of(at.iter().map(SocketAddr::ip));
         at.retain(|at| told.iter().any(|told| told == at.ip()));
         if at.is_empty() {

@@ -188,6 +188,7 @@ mod tests {
     use crate::link::handshake::Opening;
     use crate::link::identity::StaticKey;
     use crate::link::opening::{Introduction, sample};
+    use crate::net::chance::Chance;
 
     /// An open in a name, of who brings these terms.
     fn open_in(name: crate::peer::agreement::Name, own: &Protection, callee: &Callee) -> Vec<u8> {
@@ -200,7 +201,7 @@ mod tests {
     // spec: SEAL-18
     #[test]
     fn nobody_opens_in_the_name_of_another_endpoint() {
-        let [called, caller, other] = [(); 3].map(|()| StaticKey::new());
+        let [called, caller, other] = [(); 3].map(|()| StaticKey::new(&Chance::System));
         let (own_name, other_name) = (caller.fingerprint().name(), other.fingerprint().name());
         let callee = Callee::new(called.fingerprint(), None, false);
         let called = Callee::own(called, None, false);

@@ -1,14 +1,14 @@
 //! What an endpoint is known by, and proves: a key pair, of which its address has a digest.
+use crate::net::chance::Chance;
 use crate::peer::agreement::Name;
+use aws_lc_rs::agreement::{PrivateKey, X25519};
 use aws_lc_rs::digest::{Context, SHA256};
-use snow::Builder;
 use std::fmt;
 use zeroize::Zeroizing;
 
 /// Bytes of a key on the curve.
 pub(super) const PUBLIC_BYTES: usize = 32;
-/// Any handshake on this curve: it is asked for a pair of keys only.
-const PROTOCOL: &str = "Noise_NN_25519_AESGCM_SHA256";
+const PRIVATE_BYTES: usize = 32;
 /// Keep what is made of keys apart from what others may make of them.
 const FINGERPRINT_LABEL: &[u8] = b"ayre identity 1";
 const NAME_LABEL: &[u8] = b"ayre name 1";
@@ -18,21 +18,23 @@ pub(super) type PublicKey = [u8; PUBLIC_BYTES];
 
 /// A key pair of an endpoint, which is its own as long as the endpoint lives.
 pub(crate) struct StaticKey {
-    private: Zeroizing<Vec<u8>>,
+    private: Zeroizing<[u8; PRIVATE_BYTES]>,
     fingerprint: Fingerprint,
 }
 
 impl StaticKey {
     /// A new one.
-    pub(crate) fn new() -> Self {
-        let protocol = PROTOCOL.parse().expect("a protocol that Noise knows");
-        let pair = Builder::new(protocol).generate_keypair().expect("random bytes");
-        let public = pair.public.as_slice().try_into().expect("32 bytes");
-        Self { private: Zeroizing::new(pair.private), fingerprint: Fingerprint::of(public) }
+    pub(crate) fn new(chance: &Chance) -> Self {
+        let mut private = Zeroizing::new([0; PRIVATE_BYTES]);
+        chance.fill(&mut *private);
+        let key = PrivateKey::from_private_key(&X25519, &*private).expect("32 bytes are a key");
+        let public = key.compute_public_key().expect("each has a public one");
+        let public = public.as_ref().try_into().expect("32 bytes");
+        Self { private, fingerprint: Fingerprint::of(public) }
     }
 
     pub(super) fn private(&self) -> &[u8] {
-        &self.private
+        &*self.private
     }
 
     /// What others know of it.
@@ -91,7 +93,7 @@ mod tests {
     // spec: ENV-10
     #[test]
     fn a_fingerprint_is_of_one_key_and_a_name_of_one_fingerprint() {
-        let [one, other] = [0, 1].map(|_| StaticKey::new());
+        let [one, other] = [0, 1].map(|_| StaticKey::new(&Chance::System));
         assert_ne!(one.fingerprint(), other.fingerprint());
         assert_ne!(one.fingerprint().name(), other.fingerprint().name());
         // As any other tool computes it.

@@ -22,4 +22,17 @@ impl Chance {
         }
         .max(1)
     }
+
+    /// Fills with the next ones, of which any may be 0.
+    // spec: NET-9
+    pub(crate) fn fill(&self, bytes: &mut [u8]) {
+        match self {
+            Self::System => crate::random::fill(bytes),
+            Self::Simulated(seat) => {
+                for part in bytes.chunks_mut(8) {
+                    part.copy_from_slice(&seat.chance().to_le_bytes()[..part.len()]);
+                }
+            }
+        }
+    }
 }

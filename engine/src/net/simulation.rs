@@ -32,9 +32,11 @@ use std::{fmt, io};
 /// A network in this process's memory, with a clock of its own. Clones are the same network.
 ///
 /// Ports join it by [`NetOptions::simulated`](crate::NetOptions::simulated), or all at once by
-/// [`Simulation::mesh`]. They do what they do over any network: the same links, frames, repair,
-/// encryption. A datagram arrives a fixed time after it was sent; losses, jitter and rates are
-/// those of a port's plan ([`NetOptions::faults`](crate::NetOptions::faults)).
+/// [`Simulation::mesh`]; endpoints by
+/// [`EndpointOptions::simulated`](crate::EndpointOptions::simulated). They do what they do over any
+/// network: the same links, frames, repair, encryption. A datagram arrives a fixed time after it
+/// was sent; losses, jitter and rates are those of a port's plan
+/// ([`NetOptions::faults`](crate::NetOptions::faults)).
 ///
 /// Time stands still while a port has something to do, and jumps to what is due next once all have
 /// looked in vain. Where one thread polls all ports, the same program with the same seeds takes the

@@ -1,6 +1,7 @@
 //! Handshakes between holders of a key, strangers, and whoever changes what is under way.
 use super::super::seal::{PREFIX_BYTES, TAG_BYTES};
 use super::*;
+use crate::net::chance::Chance;
 use ayre_proto::link::frame::HEADER_BYTES;
 use proptest::prelude::*;
 use snow::params::{CipherChoice, DHChoice, HashChoice, NoiseParams};
@@ -202,7 +203,7 @@ fn a_stranger_costs_a_look_at_the_length_or_a_tag() {
 
 /// An endpoint, and what one asks that calls it.
 fn endpoint(key: &JobKey) -> (Terms, Arc<StaticKey>) {
-    let own = Arc::new(StaticKey::new());
+    let own = Arc::new(StaticKey::new(&Chance::System));
     (Terms::of_endpoint(key.clone(), Some(own.clone())), own)
 }
 

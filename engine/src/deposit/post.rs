@@ -221,8 +221,8 @@ impl Port {
         expected: &mut Expected,
     ) -> Result<(Ticket, Carried), PostError> {
         let mut read = [0; DATA_MAX];
-        debug_assert!(expected.len() <= DATA_MAX, "an answer is a message's data");
-        let read = &mut read[..expected.len()];
+        debug_assert!(expected.reply.len() <= DATA_MAX, "an answer is a message's data");
+        let read = &mut read[..expected.reply.len()];
         let brings = posted.message.brings;
         let bytes = if brings { Bytes::Brought(data) } else { Bytes::Wanted(&mut *read) };
         let (ticket, mut carried) = self.deposit_direct(to, ends, posted, bytes)?;

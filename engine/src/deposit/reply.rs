@@ -95,9 +95,7 @@ impl Port {
             number: inlet.number(),
             memory: Arc::clone(inlet.region().mapping()),
             range: inlet.range(),
-            posted,
-            takes_value,
-            is_revoked: false,
+            reply: ayre_proto::deposit::Reply::new(posted, takes_value),
         }))
     }
 }

@@ -3,11 +3,10 @@ use super::carry::{Bytes, DepotEnd};
 use super::memo::Memo;
 use crate::mem::depot::{DepotMemory, Holder};
 use crate::mem::map::Mapping;
-use ayre_proto::deposit::Carried;
-use ayre_proto::deposit::message::Posted;
-use ayre_proto::fault::{Fault, Status};
-use ayre_proto::notify::{Classes, Notification, Operation};
-use ayre_proto::units::{Key, PeerId};
+use ayre_proto::deposit::Reply;
+use ayre_proto::fault::Status;
+use ayre_proto::notify::Notification;
+use ayre_proto::units::PeerId;
 use std::sync::Arc;
 
 /// What is done with what comes back of a message.
@@ -22,21 +21,19 @@ impl Answers<'_> {
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Call(into) => into.len(),
-            Self::Reply(expected) => expected.len(),
+            Self::Reply(expected) => expected.reply.len(),
         }
     }
 }
 
-/// A reply whose answer is on its way.
+/// A reply whose answer is on its way, and where it goes.
 #[derive(Debug)]
 pub(crate) struct Expected {
     pub(crate) depot: Arc<DepotMemory>,
     pub(crate) number: u8,
     pub(crate) memory: Arc<Mapping>,
     pub(crate) range: (u64, u64),
-    pub(crate) posted: Posted,
-    pub(crate) takes_value: bool,
-    pub(crate) is_revoked: bool,
+    pub(crate) reply: Reply,
 }
 
 impl Expected {
@@ -48,34 +45,13 @@ impl Expected {
         from: PeerId,
         (given, data): (u64, &[u8]),
     ) -> Option<(Status, Option<Notification>)> {
-        if self.is_revoked {
-            return Some((Status::Fault(Fault::StaleKey), None));
-        }
-        if self.takes_value {
-            self.posted.message.operand = given;
-        }
-        let Self { depot, number, memory, range, posted, .. } = &*self;
-        let end = DepotEnd { depot, number: *number, memory, range: *range, memo };
-        let carried: Carried = end.carry_out(Holder::OWNER, posted, Bytes::Brought(data))?;
-        let Posted { tag, value, .. } = *posted;
-        let note = |status| Notification {
-            source: from,
-            class: Classes::COMPLETER,
-            status,
-            operation: Operation::Reply,
-            tag,
-            value,
+        let Self { depot, number, memory, range, reply } = self;
+        let posted = match reply.message(given) {
+            Ok(posted) => posted,
+            Err(fault) => return Some((Status::Fault(fault), None)),
         };
-        Some((carried.status, carried.note().map(note)))
-    }
-
-    /// Bytes that it waits for.
-    pub(crate) fn len(&self) -> usize {
-        usize::from(self.posted.message.len)
-    }
-
-    /// Of this inlet nothing comes any more.
-    pub(crate) fn revoke(&mut self, key: Key) {
-        self.is_revoked |= self.posted.key == key;
+        let end = DepotEnd { depot, number: *number, memory, range: *range, memo };
+        let carried = end.carry_out(Holder::OWNER, posted, Bytes::Brought(data))?;
+        Some((carried.status, reply.note(from, &carried)))
     }
 }

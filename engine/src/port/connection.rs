@@ -115,7 +115,7 @@ impl Connection {
     // spec: DEP-28
     pub(crate) fn revoke_replies(&mut self, key: Key) {
         let Executor::Mediated(end) = &mut self.executor else { return };
-        end.outgoing.replies_mut().for_each(|expected| expected.revoke(key));
+        end.outgoing.replies_mut().for_each(|expected| expected.reply.revoke(key));
     }
 
     pub(crate) fn new(agreed: Agreement, device: AnyDevice) -> Self {

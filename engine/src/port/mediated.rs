@@ -102,7 +102,7 @@ impl Port {
         let (reply, into) = match answers {
             Answers::Call(into) => (None, message.message.asks.then_some(into)),
             Answers::Reply(expected) => {
-                let len = expected.len();
+                let len = expected.reply.len();
                 (Some((expected, len)), None)
             }
         };

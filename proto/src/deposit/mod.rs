@@ -17,6 +17,7 @@ pub mod machine;
 pub mod message;
 pub mod primitive;
 pub mod program;
+pub mod reply;
 pub mod standing;
 pub mod text;
 
@@ -27,6 +28,7 @@ pub use machine::{Depot, Inlet, Outcome, Protection, Stored, Transfer, Window, W
 pub use message::{Form, Mask, Message};
 pub use primitive::{Address, Kind, Op, Relation, Slot, Source};
 pub use program::Program;
+pub use reply::Reply;
 pub use standing::Standing;
 
 /// Registers of a depot.

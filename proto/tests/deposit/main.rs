@@ -5,5 +5,6 @@ mod hostile;
 mod oracle;
 mod place;
 mod random;
+mod reply;
 mod standing;
 mod text;

@@ -55,6 +55,8 @@
 //! notify PEER OPTIONS                          -> ticket
 //! atomic REMOTE OFFSET WIDTH OP OPERAND COMPARE OPTIONS          -> ticket
 //! fetch REMOTE OFFSET WIDTH OP OPERAND COMPARE OPTIONS           -> as own
+//! batch PEER COUNT, and so many put, word, atomic, notify        -> ticket, if it is not empty
+//! epoch REMOTE OFFSET STEP                     -> as own
 //! flush PEER                      barrier
 //! flushed PEER                                 -> 1 if all has ended
 //!
@@ -69,8 +71,9 @@
 //! dequeue QUEUE LENGTH, take QUEUE LENGTH TIME -> source, length, bytes
 //! ```
 //!
-//! A driver ends, and its port with it, where its input does. There are no calls for batches, locks
-//! and epochs, depots and messengers yet.
+//! A driver ends, and its port with it, where its input does. There are no calls for locks,
+//! depots and messengers yet. A notify of a batch names no peer; steps of epochs have their places
+//! in [`EPOCH_STEPS`].
 mod fabric;
 mod handles;
 mod port;
@@ -82,7 +85,7 @@ pub use handles::{DrivenGrant, DrivenLock, DrivenQueue, DrivenRegion, DrivenRemo
 pub use port::DrivenPort;
 pub use serve::serve;
 
-use ayre::Busy;
+use ayre::{Busy, EpochStep};
 
 /// Reasons for no room, by the numbers that travel.
 pub const BUSY: [Busy; 9] = [
@@ -96,3 +99,7 @@ pub const BUSY: [Busy; 9] = [
     Busy::OverflowFull,
     Busy::ChannelFull,
 ];
+
+/// Steps of epochs, by the numbers that travel.
+pub const EPOCH_STEPS: [EpochStep; 4] =
+    [EpochStep::Post, EpochStep::Start, EpochStep::Complete, EpochStep::Wait];

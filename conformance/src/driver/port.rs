@@ -1,7 +1,8 @@
 //! A port of another process, as the suite's.
+use super::EPOCH_STEPS;
 use super::handles::{DrivenGrant, DrivenLock, DrivenQueue, DrivenRegion, DrivenRemote};
 use super::words::{Answer, Words, hex, place, time};
-use crate::port::{Batch, Counted, Destination, Options, Port, RegionOptions, Slice, Source};
+use crate::port::{Batch, Counted, Destination, Options, Port, RegionOptions, Slice, Source, Work};
 use ayre::{
     Atomic, AtomicOp, EpochStep, Fault, Fenced, Fetched, Key, Message, Mode, Notification, PeerId,
     PostError, ReceiveError, Record, Rights, SetupError, Strided, Ticket, Width,
@@ -182,6 +183,23 @@ fn destination(into: &Destination<'_, DrivenRegion>) -> String {
     match into {
         Destination::Bytes(bytes) => hex(bytes),
         Destination::Region(slice) => part(slice),
+    }
+}
+
+/// An operation of a batch, as it is called by itself.
+fn work((work, with): &(Work<'_, DrivenPort>, Options)) -> String {
+    let with = options(*with);
+    match work {
+        Work::Put { to, offset, from } => {
+            format!("put {} {offset} {} {with}", to.number, source(from))
+        }
+        Work::Immediate { to, offset, value } => {
+            format!("word {} {offset} {value} {with}", to.number)
+        }
+        Work::Atomic { on, offset, atomic: what } => {
+            format!("atomic {} {offset} {} {with}", on.number, atomic(what))
+        }
+        Work::Notify => format!("notify {with}"),
     }
 }
 
@@ -391,8 +409,10 @@ impl Port for DrivenPort {
         self.fetch(on, offset, fcaa, Options::new())
     }
 
-    fn release(&mut self, _: &Batch<'_, Self>) -> Result<Option<Ticket>, PostError> {
-        not_carried("batches")
+    fn release(&mut self, batch: &Batch<'_, Self>) -> Result<Option<Ticket>, PostError> {
+        let works: Vec<_> = batch.entries.iter().map(work).collect();
+        let call = format!("batch {} {} {}", batch.peer.0, works.len(), works.join(" "));
+        Ok(Words::of(&self.ask(&call).posted()?).numbers().pop().map(Ticket))
     }
 
     fn flush(&mut self, peer: PeerId) -> Result<(), Fault> {
@@ -413,11 +433,12 @@ impl Port for DrivenPort {
 
     fn try_epoch_step(
         &mut self,
-        _: &DrivenRemote,
-        _: u64,
-        _: EpochStep,
+        on: &DrivenRemote,
+        offset: u64,
+        step: EpochStep,
     ) -> Result<Fetched, PostError> {
-        not_carried("epochs")
+        let step = EPOCH_STEPS.iter().position(|one| *one == step).expect("all have a place");
+        self.fetched(&format!("epoch {} {offset} {step}", on.number))
     }
 
     fn poll_notification(&mut self) -> Option<Notification> {

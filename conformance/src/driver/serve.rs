@@ -1,10 +1,10 @@
 //! A driver over the engine.
-use super::BUSY;
 use super::words::{Answer, Words, hex};
+use super::{BUSY, EPOCH_STEPS};
 use ayre::{
-    Atomic, AtomicOp, Classes, Config, Destination, Fault, Fenced, Fetched, Grant, LocalSlice,
-    Mode, Notification, Options, Port, Queue, Region, RegionOptions, RemoteQueue, RemoteRegion,
-    Rights, Source, Spin, Strided, Ticket, Width,
+    Atomic, AtomicOp, Batch, Classes, Config, Destination, Fault, Fenced, Fetched, Grant,
+    LocalSlice, Mode, Notification, Options, Port, Queue, Region, RegionOptions, RemoteQueue,
+    RemoteRegion, Rights, Source, Spin, Strided, Ticket, Width, try_epoch_step,
 };
 use std::io::{BufRead, Write};
 use std::time::Duration;
@@ -123,9 +123,8 @@ impl Driver {
             "alloc" | "register" | "deregister" | "read" | "write" | "own" | "share" | "remote"
             | "revoke" | "narrow" => about_memory(port, held, call, words),
             "put" | "puts" | "get" | "gets" => transfers(port, held, call, words),
-            "word" | "notify" | "atomic" | "fetch" | "flush" | "flushed" | "barrier" => {
-                operates(port, held, call, words)
-            }
+            "word" | "notify" | "atomic" | "fetch" | "batch" | "epoch" | "flush" | "flushed"
+            | "barrier" => operates(port, held, call, words),
             "note" | "wait" | "send" | "post" | "look" | "receive" => {
                 about_messages(port, call, words)
             }
@@ -259,14 +258,63 @@ fn transfers(port: &mut Port, held: &mut Held, call: &str, words: &mut Words<'_>
     }
 }
 
+/// An operation of a batch.
+enum Work<'a> {
+    Put(&'a RemoteRegion, u64, Local<'a>),
+    Word(&'a RemoteRegion, u64, u64),
+    Atomic(&'a RemoteRegion, u64, Atomic),
+    Notify,
+}
+
+fn work<'a>(held: &'a Held, words: &mut Words<'_>) -> (Work<'a>, Options) {
+    let call = words.word();
+    if call == "notify" {
+        return (Work::Notify, options(words));
+    }
+    let (remote, offset) = (&held.remotes[words.number::<usize>()], words.number());
+    let work = match call {
+        "put" => {
+            let word = words.word();
+            let part = part(word, &held.regions).map(Local::Part);
+            let local = part.unwrap_or_else(|| Local::Bytes(Words::of(word).bytes()));
+            Work::Put(remote, offset, local)
+        }
+        "word" => Work::Word(remote, offset, words.number()),
+        _ => Work::Atomic(remote, offset, atomic(words)),
+    };
+    (work, options(words))
+}
+
+fn posts_together(port: &mut Port, held: &Held, words: &mut Words<'_>) -> Made {
+    let (peer, count) = (words.peer(), words.number::<usize>());
+    let works: Vec<_> = (0..count).map(|_| work(held, words)).collect();
+    let mut batch = Batch::new(peer);
+    for (work, options) in &works {
+        match work {
+            Work::Put(to, offset, Local::Part(part)) => batch.put(to, *offset, *part, *options),
+            Work::Put(to, offset, Local::Bytes(bytes)) => batch.put(to, *offset, bytes, *options),
+            Work::Word(to, offset, value) => batch.put_immediate(to, *offset, *value, *options),
+            Work::Atomic(on, offset, what) => batch.atomic(on, *offset, *what, *options),
+            Work::Notify => batch.notify(*options),
+        };
+    }
+    let posted = port.release(&batch)?;
+    done(posted.map_or_else(String::new, |ticket| ticket.0.to_string()))
+}
+
 fn operates(port: &mut Port, held: &Held, call: &str, words: &mut Words<'_>) -> Made {
     match call {
+        "batch" => posts_together(port, held, words),
         "notify" => ticket(port.notify(words.peer(), options(words))?),
         "flush" => nothing(port.flush(words.peer())?),
         "flushed" => done(u8::from(port.is_flushed(words.peer()))),
         "barrier" => nothing(port.barrier()?),
         _ => {
             let (remote, offset) = (&held.remotes[words.number::<usize>()], words.number());
+            if call == "epoch" {
+                let step = EPOCH_STEPS[words.number::<usize>()];
+                return fetched(try_epoch_step(port, remote, offset, step)?);
+            }
             if call == "word" {
                 let value = words.number();
                 return ticket(port.put_immediate(remote, offset, value, options(words))?);

@@ -42,6 +42,11 @@ impl PlainLane {
         true
     }
 
+    /// The record at the head.
+    pub(crate) fn peek(&self) -> Option<&Entry> {
+        self.entries.front()
+    }
+
     /// Takes the record at the head, and gives its lines back some time.
     pub(crate) fn take(&mut self) -> Option<Entry> {
         let entry = self.entries.pop_front()?;
@@ -58,7 +63,7 @@ impl PlainLane {
     }
 
     fn head(&self) -> Option<Status> {
-        let Entry { kind, tag, bytes } = self.entries.front()?;
+        let Entry { kind, tag, bytes } = self.peek()?;
         Some(Status { sequence: 0, kind: *kind, len: bytes.len() as u32, tag: *tag })
     }
 

@@ -1,5 +1,5 @@
-//! A node: what stands between the operations of a port and the frames of its links, and pairs of
-//! ports that work on each other's memory.
+//! A node: what stands between the operations of a port and the frames of its links; pairs of ports
+//! that work on each other's memory; and nodes that do so over a network that errs.
 mod assembly;
 mod carrier;
 #[path = "../common/dice.rs"]
@@ -16,3 +16,4 @@ mod port;
 mod queues;
 #[path = "../common/served.rs"]
 mod served;
+mod world;

@@ -164,7 +164,7 @@ impl Pair {
         Wish { command, shape: Shape::contiguous(len), local: Vec::new() }
     }
 
-    fn is_busy(&self, own: usize) -> bool {
+    pub(crate) fn is_busy(&self, own: usize) -> bool {
         self.ports[own].call.is_some() || self.sides[own].unpushed.is_some()
     }
 
@@ -308,7 +308,7 @@ impl Pair {
         }
     }
 
-    fn push_more(&mut self, own: usize) {
+    pub(crate) fn push_more(&mut self, own: usize) {
         let taken = self.ports[1 - own].told.1;
         let side = &mut self.sides[own];
         let Some((mut commands, source)) = side.unpushed.take() else { return };
@@ -326,7 +326,7 @@ impl Pair {
     }
 
     /// This port takes in what its peer has answered and told.
-    fn take(&mut self, own: usize) {
+    pub(crate) fn take(&mut self, own: usize) {
         let done = self.ports[1 - own].told.0;
         let (side, port) = (&mut self.sides[own], &mut self.ports[own]);
         let ended = port.take(&mut side.answers, done);
@@ -355,9 +355,15 @@ impl Pair {
     }
 
     /// The program of this port reads a notification of its peer.
-    fn read_note(&mut self, own: usize) {
+    pub(crate) fn read_note(&mut self, own: usize) {
         let Some(note) = self.ports[own].read_note() else { return };
         assert_eq!(Some(note), self.sides[1 - own].notes.pop_front(), "in posted order, once");
+    }
+
+    /// Whether nothing is under way or unread.
+    pub(crate) fn is_idle(&self) -> bool {
+        let is_read = |side: &Side| side.under_way.is_empty() && side.notes.is_empty();
+        self.sides.iter().all(|side| side.unpushed.is_none() && is_read(side))
     }
 
     /// Until nothing is under way.

@@ -13,6 +13,8 @@
 //!          [ 4 ] .................................. |       it begins at the next multiple of
 //!                                                           the length
 //! ```
+pub mod carried;
+
 use crate::lane::Malformed;
 use crate::limits::LINE;
 

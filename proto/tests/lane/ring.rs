@@ -1,5 +1,6 @@
 //! Rings of bytes: both ends over plain memory, against a queue of pieces.
 use ayre_proto::lane::Malformed;
+use ayre_proto::ring::carried::{Source, Target};
 use ayre_proto::ring::{NARROW, Reader, Writer};
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -238,4 +239,32 @@ fn a_count_that_cannot_be_gives_no_room() {
     assert!(scene.write(64, |_| false));
     scene.said = 0;
     assert!(scene.write(1024, |_| false), "what was given back stays given");
+}
+
+// spec: WIRE-14
+#[test]
+fn bytes_that_come_without_room_are_malformed_and_change_nothing() {
+    let mut target = Target::new(1024);
+    assert_eq!(target.place(512, 0), Ok((0, 512)));
+    assert_eq!(target.place(513, 0), Err(Malformed));
+    assert_eq!(target.place(1000, 512), Ok((512, 512)), "the others lie at the beginning");
+    assert_eq!(target.place(1, 512 - 24 + 23), Ok((488, 1)));
+    assert_eq!(target.place(1, 0), Err(Malformed), "nothing more was taken");
+    assert_eq!(target.place(1024, u64::MAX), Ok((489, 535)), "a reader may take what has not come");
+}
+
+// spec: WIRE-14
+#[test]
+fn lines_that_were_not_passed_on_are_not_given_back() {
+    let mut source = Source::new(1024);
+    assert_eq!(source.give_back(1), Err(Malformed), "nothing was");
+    assert_eq!(source.left(960), (0, 960));
+    source.pass(512);
+    assert_eq!(source.left(960), (512, 448));
+    assert_eq!(source.give_back(9), Err(Malformed));
+    assert_eq!(source.give_back(8), Ok(512));
+    assert_eq!(source.give_back(7), Err(Malformed), "it was given back before");
+    assert_eq!(source.give_back(8), Ok(512));
+    source.pass(512);
+    assert_eq!(source.left(1536), (0, 512), "the beginning, one round later");
 }

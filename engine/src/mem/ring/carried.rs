@@ -4,15 +4,13 @@ use super::RingMemory;
 use crate::sync::Ordering;
 use crate::tuning::{Rings, Share};
 use ayre_proto::lane::Malformed;
-use ayre_proto::limits::LINE;
+use ayre_proto::ring::carried::{Source, Target, lines_of};
 
 /// Stands for the reader: what has been written is passed on, byte for byte.
 #[derive(Debug)]
 pub(crate) struct RingSource {
     memory: RingMemory,
-    passed: u64,
-    /// By the reader, as it has said.
-    taken: u64,
+    machine: Source,
     _share: Share,
 }
 
@@ -20,19 +18,19 @@ pub(crate) struct RingSource {
 #[derive(Debug)]
 pub(crate) struct RingTarget {
     memory: RingMemory,
-    come: u64,
+    machine: Target,
     _share: Share,
 }
 
 impl RingMemory {
     pub(crate) fn source(self) -> RingSource {
-        let _share = self.share();
-        RingSource { memory: self, passed: 0, taken: 0, _share }
+        let (machine, _share) = (Source::new(self.len), self.share());
+        RingSource { memory: self, machine, _share }
     }
 
     pub(crate) fn target(self) -> RingTarget {
-        let _share = self.share();
-        RingTarget { memory: self, come: 0, _share }
+        let (machine, _share) = (Target::new(self.len), self.share());
+        RingTarget { memory: self, machine, _share }
     }
 
     /// All of it is used in time: what is passed on lies at both ends at the same place.
@@ -46,17 +44,19 @@ impl RingSource {
     /// How many bytes have yet to be passed on, of those that lie in one piece. All that records
     /// name which the caller has seen in the lane are among them.
     pub(crate) fn left(&self) -> usize {
+        self.next().1
+    }
+
+    fn next(&self) -> (u64, usize) {
         // Relaxed: the record was published behind it (LANE-R1).
-        let written = self.memory.written.load(Ordering::Relaxed);
-        let before_end = self.memory.len - self.memory.place(self.passed);
-        (written - self.passed).min(before_end) as usize
+        self.machine.left(self.memory.written.load(Ordering::Relaxed))
     }
 
     /// Copies out the next bytes, so many as are left at most.
     pub(crate) fn pass(&mut self, into: &mut [u8]) {
-        let Self { memory, passed, .. } = self;
-        memory.mapping.read(memory.start + memory.place(*passed), into);
-        *passed += into.len() as u64;
+        let (place, _) = self.next();
+        self.memory.mapping.read(self.memory.start + place, into);
+        self.machine.pass(into.len());
     }
 
     /// The reader has taken so many lines in all, modulo 2^32.
@@ -64,13 +64,9 @@ impl RingSource {
     /// # Errors
     /// [`Malformed`] where it says that it has taken what was not passed on, or less than before.
     pub(crate) fn give_back(&mut self, lines: u32) -> Result<(), Malformed> {
-        let more = u64::from(lines.wrapping_sub(count_lines(self.taken))) * LINE as u64;
-        if more > self.passed - self.taken {
-            return Err(Malformed);
-        }
-        self.taken += more;
+        let taken = self.machine.give_back(lines)?;
         // PIPE-R1: the reader's copies are done.
-        self.memory.cursor.store(self.taken, Ordering::Release);
+        self.memory.cursor.store(taken, Ordering::Release);
         Ok(())
     }
 }
@@ -81,37 +77,26 @@ impl RingTarget {
     /// # Errors
     /// [`Malformed`] where there is no room for them: a writer knows what was taken.
     pub(crate) fn place(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
-        let Self { memory, come, .. } = self;
+        let Self { memory, machine, .. } = self;
         // PIPE-A1: the reader has copied out what it counts.
         let taken = memory.cursor.load(Ordering::Acquire);
-        let end = *come + bytes.len() as u64;
-        // A peer may have named what it has not written: then more was taken than has come.
-        if end.saturating_sub(taken) > memory.len {
-            return Err(Malformed);
-        }
-        let at = memory.place(*come);
-        let before_end = (memory.len - at).min(bytes.len() as u64) as usize;
+        let (at, before_end) = machine.place(bytes.len(), taken)?;
         let (first, rest) = bytes.split_at(before_end);
         memory.mapping.write(memory.start + at, first);
         memory.mapping.write(memory.start, rest);
-        *come = end;
         Ok(())
     }
 
     /// Lines that the reader has taken in all, modulo 2^32.
     pub(crate) fn given_back(&self) -> u32 {
         // PIPE-A1: as the writer would read it.
-        count_lines(self.memory.cursor.load(Ordering::Acquire))
+        lines_of(self.memory.cursor.load(Ordering::Acquire))
     }
 
     /// Lines of the ring.
     pub(crate) fn lines(&self) -> u32 {
-        count_lines(self.memory.len)
+        self.machine.lines()
     }
-}
-
-fn count_lines(bytes: u64) -> u32 {
-    (bytes / LINE as u64) as u32
 }
 
 #[cfg(all(test, not(loom)))]

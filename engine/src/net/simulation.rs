@@ -260,6 +260,7 @@ impl Net for Simulated {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::net::clock::Clock;
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use std::collections::BTreeSet;
 
@@ -357,16 +358,22 @@ mod tests {
     fn a_wait_is_over_by_the_clocks_of_the_network_and_of_the_system() {
         let simulation = Simulation::new(LATENCY);
         let [near, far] = [net(&simulation), net(&simulation)];
-        [&near, &far].into_iter().for_each(|net| net.seat.looked(None));
-        let begin = Instant::now();
-        let (at, by_system) = (near.seat.instant() + LATENCY, begin + Duration::from_secs(3600));
-        let sleep = || near.seat.wake_by(Some((at, by_system)));
-        assert!((begin..by_system).contains(&sleep()), "its time may go on");
-        near.seat.looked(None);
-        assert_eq!(simulation.now(), LATENCY);
+        let clock = Clock::Simulated(near.seat.clone());
+        let (soon, hour) = (Duration::from_nanos(1), Duration::from_secs(3600));
+        let [short, long] = [soon, hour].map(|time| clock.within(time));
         far.seat.looked(None);
         near.seat.looked(None);
-        assert_eq!((sleep(), simulation.now()), (by_system, LATENCY), "the system's may, too");
+        let begin = Instant::now();
+        while Instant::now() <= begin + soon {}
+        assert!(!clock.is_over(short), "the network's time stands still");
+        for deadline in [short, long] {
+            clock.wake_by(None, Some(deadline));
+            (0..2).for_each(|_| near.seat.looked(None));
+            far.seat.looked(None);
+        }
+        assert_eq!(simulation.now(), hour);
+        assert!(clock.is_over(short) && clock.has_come(long));
+        assert!(!clock.is_over(long), "another thread may do what is waited for");
     }
 
     // spec: NET-9

@@ -308,14 +308,13 @@ impl Field {
 
     /// Until when a port may sleep, which is woken when it has something to do. Others that sleep
     /// are woken, too; those that do not have been waited for for long enough. It has something to
-    /// do at the time of its alarm as well, and nothing to do once that has come until the system's
-    /// clock has come to a time, too.
+    /// do at the time of its alarm as well, and at one of the system's once that has come.
     // spec: NET-10
     pub(super) fn wake_by(&mut self, seat: usize, alarm: Option<(u64, Instant)>) -> Instant {
         if let (Some((alarm, _)), Some(member)) = (alarm, self.members.get_mut(&seat)) {
             member.alarm = Some(alarm);
         }
-        let rests_until = alarm.filter(|(at, _)| *at <= self.now).map(|(_, by_system)| by_system);
+        let latest = alarm.filter(|(at, _)| *at <= self.now).map(|(_, by_system)| by_system);
         let (looks, patience) = (self.looks, self.patience());
         let mut is_pressing = false;
         for (number, member) in self.members.iter_mut().filter(|(_, member)| member.is_awake()) {
@@ -327,13 +326,13 @@ impl Field {
                 member.looks = member.looks.min(looks.saturating_sub(patience));
             }
         }
-        match (self.due(), rests_until) {
+        let wakes = match self.due() {
             _ if is_pressing => clock::now(),
-            (_, Some(by_system)) => by_system,
-            (Some((next, true)), _) => self.since + Duration::from_nanos(next - self.now),
-            (Some((_, false)), _) => clock::now(),
-            (None, _) => clock::now() + NAP,
-        }
+            Some((next, true)) => self.since + Duration::from_nanos(next - self.now),
+            Some((_, false)) => clock::now(),
+            None => clock::now() + NAP,
+        };
+        latest.map_or(wakes, |latest| wakes.min(latest))
     }
 
     /// A port that has looked does not sleep, or says anew until when.

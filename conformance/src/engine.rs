@@ -7,7 +7,7 @@ mod port;
 use crate::fabric::{Fabric, INITIATOR, TARGET, Traits};
 use crate::world::join;
 use ayre::tuning::{Step, Tuning, Use};
-use ayre::{Config, Mode, NetOptions, PeerId, Port, Simulation, Spin};
+use ayre::{Config, Mode, NetOptions, PeerId, Port, Simulation, Spin, Trace};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -27,6 +27,8 @@ pub enum Executor {
     Tuned,
     /// Two ports, mediated: operations are performed in the target's own calls.
     Inline,
+    /// The same, and what the ports' devices are given is traced.
+    Recorded,
     /// Two ports, mediated: the target has started its engine thread.
     Engine,
     /// Two ports of different hosts, as far as they know: what is posted goes through the network,
@@ -68,7 +70,7 @@ impl Executor {
 
     /// Whether the target is served in its own calls and nowhere else.
     pub fn is_inline(self) -> bool {
-        matches!(self, Self::Inline | Self::Wire | Self::Simulated)
+        matches!(self, Self::Inline | Self::Recorded | Self::Wire | Self::Simulated)
     }
 
     /// How ports of one world are open to other hosts.
@@ -111,7 +113,8 @@ impl Executor {
     pub(crate) fn config(self, number: u16) -> Config {
         let config = Config::new().mode(self.mode()).number(number).spin(Spin::SHARED);
         let tuning = if self == Self::Tuned { tuned() } else { Tuning::new() };
-        config.linger(self.linger()).tuning(tuning)
+        let config = config.linger(self.linger()).tuning(tuning);
+        if self == Self::Recorded { config.trace(&Trace::new()) } else { config }
     }
 
     /// How long a port that goes waits until what it has posted is confirmed. Engine threads

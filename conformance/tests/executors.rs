@@ -29,6 +29,11 @@ suite! {
     posted, waited, depots, library, ports, shared_depots, polled, messengers, mediated, inline
 }
 suite! {
+    /// The same, with a trace of what devices are given: an executor around another one.
+    recorded: ayre_conformance::Executor::Recorded;
+    posted, waited, library, ports, mediated, inline
+}
+suite! {
     /// Two ports, whose target performs operations in its engine's thread.
     engine: ayre_conformance::Executor::Engine;
     posted, waited, depots, library, ports, shared_depots, polled, messengers, mediated

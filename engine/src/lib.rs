@@ -91,6 +91,8 @@ pub use port::batch::Batch;
 pub use port::capability::{Fenced, Grant};
 pub use port::config::{Config, Spin};
 pub use port::counters::Counters;
+#[doc(hidden)]
+pub use port::device::{Given, Trace, Traced};
 pub use port::lock::{Hold, Lock, try_epoch_step};
 pub use port::message::Message;
 pub use port::ops::Strided;

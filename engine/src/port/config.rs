@@ -1,5 +1,6 @@
 //! Run-time choices of a port, with defaults that suit most programs.
 use crate::peer::agreement::Name;
+use crate::port::device::Trace;
 use crate::settings::choice::Mode;
 use crate::tuning::Tuning;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub struct Config {
     pub(crate) name: Option<Name>,
     /// Bytes of the rings of connections with named peers; none: what is best here.
     pub(crate) ring: Option<u32>,
+    pub(crate) trace: Option<Trace>,
 }
 
 impl Config {
@@ -35,6 +37,7 @@ impl Config {
             tuning: None,
             name: None,
             ring: None,
+            trace: None,
         }
     }
 
@@ -75,6 +78,13 @@ impl Config {
     // spec: INJ-4
     pub fn tuning(mut self, tuning: Tuning) -> Self {
         self.tuning = Some(Arc::new(tuning));
+        self
+    }
+
+    /// What the devices of connections are given is written down here.
+    #[doc(hidden)]
+    pub fn trace(mut self, trace: &Trace) -> Self {
+        self.trace = Some(trace.clone());
         self
     }
 

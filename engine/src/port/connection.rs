@@ -50,7 +50,6 @@ pub(crate) struct DirectEnd {
 #[derive(Debug)]
 pub(crate) struct MediatedEnd {
     pub(crate) cut: Cut,
-    pub(crate) requests: Requests,
     pub(crate) responses: LaneReceiver,
     pub(crate) outgoing: Outgoing,
     /// The target's count of executed commands.
@@ -60,15 +59,6 @@ pub(crate) struct MediatedEnd {
     /// Notifications of the peer's commands that the program has taken; the responder counts on it,
     /// so it is not in memory that the peer can write.
     pub(crate) notes_taken: Arc<AtomicU64>,
-}
-
-/// Where commands go.
-#[derive(Debug)]
-pub(crate) enum Requests {
-    /// To a lane that the target's engine reads.
-    Lane(LaneSender),
-    /// To the frames of a link.
-    Wire,
 }
 
 /// One end of a connection.
@@ -128,10 +118,6 @@ impl Connection {
             }),
             Mode::Mediated => Executor::Mediated(Box::new(MediatedEnd {
                 cut,
-                requests: match &device {
-                    AnyDevice::Here(_) => Requests::Lane(out.requests().sender()),
-                    AnyDevice::Away(_) => Requests::Wire,
-                },
                 responses: inward.responses().receiver(),
                 outgoing: Outgoing::new(),
                 done: out.control(Control::Done),

@@ -1,5 +1,6 @@
 //! The local end of a transfer: what an executor copies from or to.
 use crate::mem::map::Mapping;
+use ayre_proto::limits::RECORD_MAX;
 use ayre_proto::segment::Shape;
 use ayre_proto::units::Extent;
 use std::sync::Arc;
@@ -55,6 +56,51 @@ impl Buffer<'_> {
             Self::Out(bytes) => into.copy_from_slice(&bytes[at as usize..][..into.len()]),
             Self::OutRegion(from, offset) => from.read(offset + at, into),
             Self::None | Self::In(_) | Self::InRegion(..) => debug_assert!(into.is_empty()),
+        }
+    }
+}
+
+/// What one command of a put carries.
+#[derive(Debug)]
+pub(crate) struct Piece<'a> {
+    buffer: &'a Buffer<'a>,
+    at: u64,
+    len: usize,
+    /// On the way from a region, to whose bytes no reference may point.
+    staging: &'a mut [u8; RECORD_MAX],
+}
+
+impl<'a> Piece<'a> {
+    /// What lies there in the buffer.
+    #[inline]
+    pub(crate) fn new(
+        buffer: &'a Buffer<'a>,
+        (at, len): (u64, usize),
+        staging: &'a mut [u8; RECORD_MAX],
+    ) -> Self {
+        debug_assert!(len <= RECORD_MAX, "a piece goes whole");
+        Self { buffer, at, len, staging }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    pub(crate) fn copy_to(&self, into: &mut [u8]) {
+        debug_assert_eq!(into.len(), self.len, "it is copied whole");
+        self.buffer.copy_out(self.at, into);
+    }
+
+    #[inline]
+    pub(crate) fn bytes(&mut self) -> &[u8] {
+        match self.buffer {
+            Buffer::Out(bytes) => &bytes[self.at as usize..][..self.len],
+            buffer => {
+                let staged = &mut self.staging[..self.len];
+                buffer.copy_out(self.at, staged);
+                staged
+            }
         }
     }
 }

@@ -5,11 +5,10 @@
 //! in responses what has data, a result or a fault.
 mod answers;
 
-use super::connection::{Connection, Executor, LocalMemory, MediatedEnd, Outgoing, Requests};
-use super::device::Device;
-use super::local::{Buffer, Transfer};
+use super::connection::{Connection, Executor, LocalMemory, MediatedEnd, Outgoing};
+use super::device::{AnyDevice, Device};
+use super::local::{Buffer, Piece, Transfer};
 use super::posted::Posted;
-use super::remote::Remote;
 
 use crate::depot::expected::Answers;
 use crate::error::{Busy, Fault, PostError};
@@ -23,10 +22,8 @@ use ayre_proto::command::COMMAND_BYTES;
 use ayre_proto::deposit::message::Posted as Message;
 use ayre_proto::execute::{Action, Command};
 use ayre_proto::fault::Status;
-use ayre_proto::lane::Kind;
 use ayre_proto::limits::RECORD_MAX;
 use ayre_proto::node::ask::Ask;
-use ayre_proto::node::carrier::frames::FRAMES_MAX;
 use ayre_proto::node::initiator::Requests as _;
 use ayre_proto::node::initiator::{self, Begun, Bounds, Commands, Refused};
 use ayre_proto::segment::Shape;
@@ -135,13 +132,11 @@ impl Port {
         buffer: &'a Buffer<'a>,
     ) -> Result<(&'a mut Outgoing, Way<'a>), Fault> {
         let connection = self.peers.at_mut(peer.index()).ok_or(Fault::ForeignHandle)?;
-        let Connection { link, executor, .. } = connection;
+        let Connection { link, executor, device, .. } = connection;
         let Executor::Mediated(end) = executor else { return Err(Fault::ForeignHandle) };
-        let MediatedEnd { cut, requests, responses, outgoing, notes_taken_there: taken, .. } =
-            &mut **end;
-        let (responses, remote) = (responses.capacity(), &self.remote);
-        let staging = &mut *self.staging;
-        Ok((outgoing, Way { peer, link, cut, requests, responses, taken, remote, staging, buffer }))
+        let MediatedEnd { cut, responses, outgoing, notes_taken_there: taken, .. } = &mut **end;
+        let (responses, staging) = (responses.capacity(), &mut *self.staging);
+        Ok((outgoing, Way { link, cut, device, responses, taken, staging, buffer }))
     }
 
     /// Two ports that are busy with each other both get through.
@@ -246,15 +241,13 @@ impl From<Refused> for PostError {
 
 /// The way to a target's engine.
 struct Way<'a> {
-    peer: PeerId,
     link: &'a Link,
     cut: &'a Cut,
-    requests: &'a mut Requests,
+    device: &'a mut AnyDevice,
     /// Bytes that the lane of answers holds.
     responses: usize,
     /// The target's count of notifications taken.
     taken: &'a Word,
-    remote: &'a Remote,
     /// On the way from a region to a lane.
     staging: &'a mut [u8; RECORD_MAX],
     /// What puts take their data from.
@@ -264,12 +257,8 @@ struct Way<'a> {
 impl initiator::Requests for Way<'_> {
     #[inline]
     fn bounds(&self) -> Bounds {
-        let requests = match &self.requests {
-            Requests::Lane(lane) => Some(lane.capacity()),
-            Requests::Wire => None,
-        };
         let (most, worth) = (self.cut.most, self.cut.worth());
-        Bounds { requests, responses: self.responses, most, worth }
+        Bounds { requests: self.device.command_lane(), responses: self.responses, most, worth }
     }
 
     #[inline]
@@ -281,49 +270,19 @@ impl initiator::Requests for Way<'_> {
 
     #[inline]
     fn has_room(&mut self, answered: bool, data: usize) -> bool {
-        let len = COMMAND_BYTES + data;
-        match &mut self.requests {
-            Requests::Lane(lane) => lane.reserve(len).is_ok(),
-            Requests::Wire => {
-                self.remote.wire().is_some_and(|wire| wire.has_room(self.peer, answered, len))
-            }
-        }
+        self.device.has_room(answered, COMMAND_BYTES + data)
     }
 
     #[inline]
-    fn push(&mut self, ask: &impl Ask, (at, len): (u64, usize)) {
-        match &mut self.requests {
-            Requests::Lane(lane) => {
-                let data = match self.buffer {
-                    Buffer::Out(bytes) => &bytes[at as usize..][..len],
-                    _ => {
-                        self.buffer.copy_out(at, &mut self.staging[..len]);
-                        &self.staging[..len]
-                    }
-                };
-                let pushed = lane.push((Kind::Command, 0), ask.words(), data);
-                debug_assert!(pushed.is_ok(), "room was made sure of");
-            }
-            Requests::Wire => {
-                let mut wire = self.remote.wire().expect("a port with links has a wire");
-                let fill = |bytes: &mut [u8]| self.buffer.copy_out(at, bytes);
-                let posted = wire.post(self.peer, ask, (len, fill));
-                debug_assert!(posted.is_ok(), "as above");
-            }
-        }
+    fn push(&mut self, ask: &impl Ask, data: (u64, usize)) {
+        self.device.push(ask, Piece::new(self.buffer, data, self.staging));
     }
 
     fn reach(&self) -> u64 {
-        match &self.requests {
-            Requests::Lane(lane) => u64::from(lane.reach()),
-            Requests::Wire => FRAMES_MAX as u64,
-        }
+        self.device.reach()
     }
 
     fn has_room_for_batch(&mut self, units: u64) -> bool {
-        match &mut self.requests {
-            Requests::Lane(lane) => lane.reserve_lines(units as u32).is_ok(),
-            Requests::Wire => units <= self.remote.room(self.peer) as u64,
-        }
+        self.device.has_room_for_batch(units)
     }
 }

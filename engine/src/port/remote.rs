@@ -129,11 +129,6 @@ impl Remote {
         self.wire().is_some_and(|wire| wire.is_at_any())
     }
 
-    /// Frames that can be made ready for commands to a peer of another host.
-    pub(super) fn room(&self, peer: PeerId) -> usize {
-        self.wire().map_or(0, |wire| wire.room(peer))
-    }
-
     /// A link that is no more has not; its port hears of that.
     pub(super) fn has_resynced(&self, peer: PeerId) -> bool {
         self.wire().is_some_and(|mut wire| wire.links().is_resyncing(peer) == Some(false))

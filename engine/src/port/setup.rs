@@ -29,7 +29,7 @@ pub(crate) use listener::{Listener, PREFIX, answers};
 
 use super::config::Config;
 use super::connection::Connection;
-use super::device::{AnyDevice, Away, Device, Here};
+use super::device::{AnyDevice, Device};
 use crate::clock::{self, poll_until};
 use crate::error::{Fault, SetupError};
 use crate::link::Arrived;
@@ -464,13 +464,11 @@ impl Port {
             self.end_connection(peer, Fault::PeerDead);
             self.forget(peer)?;
         }
-        let device = match agreed.link.control.socket() {
-            Some(_) => AnyDevice::Here(Here),
-            None => {
-                let (wire, tended) = (self.remote.shared().clone(), self.engine.runs().clone());
-                AnyDevice::Away(Away::new(peer, wire, tended))
-            }
-        };
+        let (wire, is_tended) = (self.remote.shared(), self.engine.runs());
+        let mut device = AnyDevice::for_connection(&agreed, wire, is_tended);
+        if let Some(trace) = &self.config.trace {
+            device = device.recorded(peer, trace);
+        }
         let connection = Connection::new(agreed, device);
         if let Some(taken) = connection.notes_taken() {
             let Connection { link, inward, out, .. } = &connection;
@@ -484,11 +482,7 @@ impl Port {
             self.remote.begin_use();
         }
         let how = connection.device.how();
-        let mode = match connection.mode() {
-            Mode::Direct => "direct",
-            Mode::Mediated => "mediated",
-        };
-        tell!(INFO, "connected with peer {} {how}, {mode}", peer.index());
+        tell!(INFO, "connected with peer {} {how}", peer.index());
         self.peers.add(connection);
         Ok(peer)
     }

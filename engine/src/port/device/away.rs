@@ -1,8 +1,11 @@
 //! A peer of another host: the carrier of a link reads the lanes.
 use super::Device;
 use crate::link::{Wire, lock};
+use crate::port::local::Piece;
 use crate::port::remote::SharedWire;
 use crate::sync::{AtomicBool, Ordering};
+use ayre_proto::node::ask::Ask;
+use ayre_proto::node::carrier::frames::FRAMES_MAX;
 use ayre_proto::units::PeerId;
 use std::sync::{Arc, MutexGuard};
 
@@ -16,7 +19,7 @@ pub(crate) struct Away {
 }
 
 impl Away {
-    pub(crate) fn new(peer: PeerId, wire: SharedWire, is_tended: Arc<AtomicBool>) -> Self {
+    pub(super) fn new(peer: PeerId, wire: SharedWire, is_tended: Arc<AtomicBool>) -> Self {
         debug_assert!(wire.get().is_some(), "a port with links has a wire");
         Self { peer, wire, is_tended }
     }
@@ -63,5 +66,25 @@ impl Device for Away {
 
     fn forget(&self) {
         self.wire().links().forget(self.peer);
+    }
+
+    #[inline]
+    fn has_room(&mut self, answered: bool, len: usize) -> bool {
+        self.wire().has_room(self.peer, answered, len)
+    }
+
+    #[inline]
+    fn push(&mut self, ask: &impl Ask, data: Piece<'_>) {
+        let fill = |bytes: &mut [u8]| data.copy_to(bytes);
+        let posted = self.wire().post(self.peer, ask, (data.len(), fill));
+        debug_assert!(posted.is_ok(), "room was made sure of");
+    }
+
+    fn reach(&self) -> u64 {
+        FRAMES_MAX as u64
+    }
+
+    fn has_room_for_batch(&mut self, units: u64) -> bool {
+        units <= self.wire().room(self.peer) as u64
     }
 }

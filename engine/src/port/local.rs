@@ -78,7 +78,6 @@ impl<'a> Piece<'a> {
         (at, len): (u64, usize),
         staging: &'a mut [u8; RECORD_MAX],
     ) -> Self {
-        debug_assert!(len <= RECORD_MAX, "a piece goes whole");
         Self { buffer, at, len, staging }
     }
 
@@ -97,6 +96,7 @@ impl<'a> Piece<'a> {
         match self.buffer {
             Buffer::Out(bytes) => &bytes[self.at as usize..][..self.len],
             buffer => {
+                debug_assert!(self.len <= RECORD_MAX, "it fits a record of a lane");
                 let staged = &mut self.staging[..self.len];
                 buffer.copy_out(self.at, staged);
                 staged

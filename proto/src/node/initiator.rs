@@ -204,7 +204,8 @@ impl<M, R> Initiator<M, R> {
             self.put_sink(place, Sink::Memory { memory, shape: *shape });
         }
         self.check();
-        let commands = Commands { command: *command, pieces: shape.pieces(limit).peekable() };
+        let pieces = shape.pieces(limit).peekable();
+        let commands = Commands { command: *command, pieces, has_room: true };
         Begun { place, ticket, commands }
     }
 
@@ -293,6 +294,8 @@ impl<M, R> Initiator<M, R> {
 pub struct Commands {
     command: Command,
     pieces: Peekable<Pieces>,
+    /// The next one has been found room for already.
+    has_room: bool,
 }
 
 impl Commands {
@@ -301,9 +304,10 @@ impl Commands {
     #[inline]
     pub fn push(&mut self, requests: &mut impl Requests) -> bool {
         while let Some((answered, data)) = self.wants() {
-            if !requests.has_room(answered, data) {
+            if !self.has_room && !requests.has_room(answered, data) {
                 return false;
             }
+            self.has_room = false;
             let Some(piece) = self.pieces.next() else { break };
             let request = piece_of(&self.command, &piece, self.pieces.peek().is_none());
             requests.push(&request, (piece.local, data));

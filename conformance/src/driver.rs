@@ -2,7 +2,7 @@
 //!
 //! A driver is a small program over the library under test. It is one port; it reads calls from its
 //! standard input, makes them, and writes what came of each to its standard output, a line each.
-//! [`Driven`] is the fabric of such ports, and [`serve`] a driver over the engine's Rust interface:
+//! [`Driven`] is the fabric of such ports, [`serve()`] a driver over the engine's Rust interface:
 //! one for C or for Python does the same.
 //!
 //! ```text

@@ -1,7 +1,7 @@
 //! What a program does with a messenger, in the suite's own words: the traits that cases about
 //! active messages, and what is built on them, are written over.
 //!
-//! As with [`Port`](crate::port::Port), only plain data crosses, and handles of the
+//! As with [`Port`], only plain data crosses, and handles of the
 //! implementation's own. What a program gives to be run (handlers, stages, watchers) stays with the
 //! suite: an implementation says with what it is to be run, and what it does meanwhile comes
 //! through [`Call`] and [`Flow`].

@@ -6,6 +6,9 @@ use ayre_proto::limits::{EAGER_MAX, LINE_PAYLOAD};
 use ayre_proto::units::PeerId;
 use std::array::from_fn;
 
+/// Bytes of a portion that goes in one message with its header.
+pub(super) const WHOLE_MAX: usize = EAGER_MAX - HEADER;
+
 impl Outgoing {
     /// Sends a portion, or as much of a long one as there is room for: true where that was all,
     /// false where the rest waits for a record of the peer.
@@ -37,13 +40,8 @@ impl Outgoing {
         bytes: &[u8],
         half_sent: &mut Option<usize>,
     ) -> Result<bool, PostError> {
-        let len = HEADER + bytes.len();
-        if len <= LINE_PAYLOAD {
-            return self.post_line(to, header, bytes).map(|()| true);
-        }
-        if len <= EAGER_MAX {
-            let record = &mut [0; EAGER_MAX];
-            return self.port.send(to, PORTION, lay(record, header, bytes)).map(|()| true);
+        if bytes.len() <= WHOLE_MAX {
+            return self.post_whole(to, header, bytes).map(|()| true);
         }
         let mut sent = half_sent.unwrap_or(0);
         let advanced = self.advance(to, (PORTION, header), bytes, &mut sent);
@@ -57,20 +55,34 @@ impl Outgoing {
         advanced
     }
 
-    /// A portion that fits one line.
+    /// A portion that fits one message.
     #[inline(always)]
-    pub(super) fn post_line(
+    pub(super) fn post_whole(
         &mut self,
         to: PeerId,
         header: &[u8; HEADER],
         bytes: &[u8],
     ) -> Result<(), PostError> {
+        debug_assert!(bytes.len() <= WHOLE_MAX, "it goes in one message");
         let (words, _) = header.as_chunks::<8>();
         let head: [u64; HEADER / 8] = from_fn(|at| u64::from_le_bytes(words[at]));
-        if self.port.send_line(to, PORTION, head, bytes) {
-            return Ok(());
-        }
-        self.port.send(to, PORTION, lay(&mut [0; LINE_PAYLOAD], header, bytes))
+        let has_gone = match HEADER + bytes.len() <= LINE_PAYLOAD {
+            true => self.port.send_line(to, PORTION, head, bytes),
+            false => self.port.send_lines(to, PORTION, head, bytes),
+        };
+        if has_gone { Ok(()) } else { self.post_whole_slowly(to, header, bytes) }
+    }
+
+    /// The same to any peer, or the reason why it cannot go.
+    #[inline(never)]
+    fn post_whole_slowly(
+        &mut self,
+        to: PeerId,
+        header: &[u8; HEADER],
+        bytes: &[u8],
+    ) -> Result<(), PostError> {
+        let record = &mut [0; EAGER_MAX];
+        self.port.send(to, PORTION, lay(record, header, bytes))
     }
 }
 

@@ -1,21 +1,23 @@
 //! Barriers and short allreduces, in the fewest instructions: what a `Running` does, where each
-//! portion is one line and nobody starts anything beside it.
+//! portion is one message and nobody starts anything beside it.
 use super::group::{Group, GroupError, NO_GROUP};
 use super::member::{Member, Portion};
+use super::portions::WHOLE_MAX;
 use super::running::{Progress, mismatch};
 use super::state::{Groups, State};
 use crate::active::Messenger;
 use crate::active::outgoing::Outgoing;
 use crate::error::PostError;
+use crate::mem::lane::Probe;
+use crate::port::Port;
+use crate::port::message::Message;
 use ayre_proto::collective::call::Call;
 use ayre_proto::collective::portion::{HEADER, Header, PORTION};
 use ayre_proto::collective::{Action, Collective, Exchange, Rounds, Schedule, Step, Task};
 use ayre_proto::combine::{Combine, Number};
-use ayre_proto::limits::LINE_PAYLOAD;
+use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::units::PeerId;
 
-/// Bytes of a vector that goes in one line with its header.
-pub(super) const SHORT_MAX: usize = LINE_PAYLOAD - HEADER;
 /// Looks at one peer's lane before others have their turn.
 const LOOKS: u32 = 64;
 
@@ -35,10 +37,10 @@ impl<S> Messenger<S> {
         let is_free = |state: &State| {
             fixed(state).is_none_or(|one| one == Schedule::Doubling) && state.watch.is_none()
         };
-        state.is_some_and(is_free) && bytes <= SHORT_MAX
+        state.is_some_and(is_free) && bytes <= WHOLE_MAX
     }
 
-    /// A barrier, or an allreduce of at most [`SHORT_MAX`] bytes, by doubling.
+    /// A barrier, or an allreduce of at most [`WHOLE_MAX`] bytes, by doubling.
     // spec: COLL-5, COLL-7, COLL-8
     pub(super) fn do_short(
         &mut self,
@@ -130,10 +132,8 @@ impl<S> Messenger<S> {
             let at = &mut groups.states[group.index].member;
             let peer = at.members[from];
             if at.way(peer).inbox.is_empty() {
-                let buffer = &mut buffer[..LINE_PAYLOAD];
                 let looks = out.port.config.spin.polls.min(LOOKS);
-                let found =
-                    (0..looks).find_map(|_| out.port.try_recv_short(peer.index(), buffer).taken());
+                let found = (0..looks).find_map(|_| look(&mut out.port, peer, buffer));
                 if let Some(message) = found {
                     let bytes = &mut buffer[..message.len];
                     if message.tag == PORTION && short.take(at, peer, action, bytes) {
@@ -150,6 +150,16 @@ impl<S> Messenger<S> {
             }
             self.wait_for_portion(state, peer);
         }
+    }
+}
+
+/// What a peer has sent next, if it has come.
+#[inline(always)]
+fn look(port: &mut Port, peer: PeerId, into: &mut [u8; EAGER_MAX]) -> Option<Message> {
+    match port.try_recv_short(peer.index(), into) {
+        Probe::Taken(message) => Some(message),
+        Probe::Other => port.try_recv_record(peer.index(), into),
+        Probe::Nothing => None,
     }
 }
 
@@ -179,7 +189,7 @@ impl Short<'_> {
             return Ok(Progress::Busy);
         }
         let header = Header { taken: window.taken(), ..self.header };
-        match out.post_line(peer, &header.encode(), self.bytes) {
+        match out.post_whole(peer, &header.encode(), self.bytes) {
             Ok(()) => {
                 window.send(true);
                 Ok(Progress::Done)
@@ -223,6 +233,10 @@ impl Short<'_> {
         let is_due = arrived.signature == self.header.signature;
         match arrived.bytes {
             Portion::Short(mut bytes) if is_due && bytes.len() == self.bytes.len() => {
+                self.combine(action, &mut bytes);
+                Ok(true)
+            }
+            Portion::Long(mut bytes) if is_due && bytes.len() == self.bytes.len() => {
                 self.combine(action, &mut bytes);
                 Ok(true)
             }

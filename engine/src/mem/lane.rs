@@ -269,15 +269,6 @@ pub(crate) enum Probe<T> {
     Other,
 }
 
-impl<T> Probe<T> {
-    pub(crate) fn taken(self) -> Option<T> {
-        match self {
-            Self::Taken(found) => Some(found),
-            _ => None,
-        }
-    }
-}
-
 /// Lines of a record that are sent for before it has come.
 const SENT_FOR_MAX: u32 = 5;
 

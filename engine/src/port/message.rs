@@ -60,6 +60,28 @@ impl Port {
         has_gone
     }
 
+    /// The same of any length that a message may have.
+    // spec: MSG-1, MSG-2
+    #[inline]
+    pub(crate) fn send_lines<const H: usize>(
+        &mut self,
+        to: PeerId,
+        tag: u32,
+        head: [u64; H],
+        data: &[u8],
+    ) -> bool {
+        debug_assert!(8 * H + data.len() <= EAGER_MAX, "it is one message");
+        let Some(connection) = self.peers.at_mut(to.index()) else { return false };
+        let lane = &mut connection.messages_out;
+        let has_gone = connection.ended.is_none()
+            && matches!(connection.executor, Executor::Direct(_))
+            && lane.push((Kind::Message, tag), head, data).is_ok();
+        if has_gone {
+            connection.link.kick(Sleeper::Port);
+        }
+        has_gone
+    }
+
     /// Messages of any length, to any peer.
     // spec: MSG-1, ORD-3
     #[inline(never)]
@@ -150,6 +172,21 @@ impl Port {
             Probe::Nothing => Probe::Nothing,
             Probe::Other => Probe::Other,
         }
+    }
+
+    /// The next one of the peer of this number, however long, into room for any; and no progress
+    /// unless it waits for commands.
+    #[inline(never)]
+    pub(crate) fn try_recv_record(
+        &mut self,
+        from: usize,
+        into: &mut [u8; EAGER_MAX],
+    ) -> Option<Message> {
+        let found = self.receive_from(from, into).ok().flatten();
+        if found.is_some() {
+            self.took_mail();
+        }
+        found
     }
 
     #[inline(always)]

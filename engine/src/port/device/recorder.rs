@@ -78,6 +78,7 @@ impl Device for Recorder {
         self.device.is_driven_here()
     }
 
+    #[cold]
     fn publish(&self) {
         self.record(Given::Published);
         self.device.publish();

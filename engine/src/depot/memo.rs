@@ -6,6 +6,7 @@ use std::cell::Cell;
 
 /// How many are remembered.
 const MEMORY: usize = 8;
+const _: () = assert!(MEMORY.is_power_of_two(), "to find a place, nothing is divided");
 
 /// By their words, which say all.
 #[derive(Debug)]
@@ -39,6 +40,7 @@ impl Memo {
             return Some(known);
         }
         let instruction = Instruction::parse(word).ok()?;
+        debug_assert_eq!(instruction.word(), word, "it is found by what it was parsed from");
         place.set(instruction);
         Some(instruction)
     }

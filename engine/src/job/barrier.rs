@@ -34,6 +34,7 @@ impl Port {
     fn meet(&mut self, count: u64) -> Result<(), Fault> {
         let (rank, size) = (self.rank(), self.size);
         debug_assert!(count < BROKEN, "barriers are counted from 1");
+        debug_assert!(size == 1 || rank < size, "a rank is one of the job's");
         let mut distance = 1;
         while distance < size {
             debug_assert!(distance.is_power_of_two(), "each round reaches twice as far");

@@ -49,6 +49,7 @@ pub(super) fn read(choices: Choices) -> Result<Job, SetupError> {
         Err(_) => Vec::new(),
     };
     debug_assert!(here.contains(&(rank as u16)), "a rank is on its host");
+    debug_assert!(usize::from(here.end) <= size, "a host has ranks of the job only");
     let (rank, count) = (rank as u16, here.len());
     let route = Route::Folder(Folder { directory, rank, here, addresses, arrivals: None });
     Ok(Job { rank, size, here: count, processors, choices, route })
@@ -109,6 +110,7 @@ impl Folder {
     /// The socket's file goes with the listener; the directory is the launcher's to remove.
     // spec: LIFE-3
     pub(super) fn listen(&mut self) -> Result<Listener, SetupError> {
+        debug_assert!(self.arrivals.is_none(), "a rank listens once");
         self.arrivals = Some(Arrivals::watch(self)?);
         let (tmp, file) = (self.file(self.rank, "tmp"), self.file(self.rank, "sock"));
         let mut listener = Listener::at_path(&tmp)?;

@@ -125,6 +125,7 @@ impl Meeting {
     /// The job's key, which rank 0 hands out. Waits for all ranks.
     // spec: SEAL-13
     pub(super) fn key(&mut self) -> Result<Zeroizing<String>, SetupError> {
+        debug_assert!(self.recipient.is_some(), "a job in plain text has no key");
         let own = self.board.rank();
         if own != 0 {
             self.board.fence()?;

@@ -80,6 +80,7 @@ impl Pmi {
 
     /// Names are the whole job's, so the rank is part of them.
     fn name(&self, rank: usize, name: &str) -> String {
+        debug_assert!(!name.contains([' ', '=']), "a key is one word");
         format!("kvsname={} key={name}-{rank}", self.space)
     }
 

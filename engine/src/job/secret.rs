@@ -4,6 +4,7 @@
 //! A rank puts a public key on its card; what rank 0 seals to it is one message of Noise's pattern
 //! N. Who only reads learns nothing. Who can change what the launcher carries can hand out a key of
 //! his own; from him there is no protection without something that ranks have known before.
+use super::board::TEXT_CHARS_MAX;
 use super::wrong;
 use crate::error::SetupError;
 use crate::random::hex;
@@ -17,6 +18,7 @@ const PUBLIC_BYTES: usize = 32;
 /// The job's key, as digits.
 const KEY_CHARS: usize = 64;
 const SEALED_BYTES: usize = PUBLIC_BYTES + KEY_CHARS + 16;
+const _: () = assert!(2 * SEALED_BYTES <= TEXT_CHARS_MAX, "launchers take a sealed key");
 
 /// One to whom something can be sealed.
 pub(super) struct Recipient {

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 /// How often the keeper looks in the time after which a silent peer is not heard.
 const KEEPS_PER_SILENCE: u32 = 8;
+const _: () = assert!(KEEPS_PER_SILENCE > 1, "who is kept is not taken for silent");
 
 /// A link that was asked for.
 #[derive(Debug)]
@@ -223,6 +224,7 @@ impl Port {
         // Whoever has opened the link waits for an answer.
         self.pump_all();
         let added = self.add(connection)?;
+        debug_assert_eq!(added, peer, "a link keeps the number that it was given");
         // What has come in the meantime can be performed now.
         self.push_out(added);
         Ok(added)
@@ -336,6 +338,7 @@ impl Port {
 
     /// The engine's thread sleeps on the nets from here on.
     pub(crate) fn sleep_without_nets(&self) {
+        debug_assert!(self.engine.is_running(), "another thread looks after them");
         let Some(wire) = self.remote.wire() else { return };
         wire.nets().for_each(|net| self.sleep.forget(net));
     }

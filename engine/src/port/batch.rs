@@ -136,6 +136,7 @@ impl Port {
             self.check_entry(batch.peer, entry)?;
         }
         self.check_batch_room(batch)?;
+        debug_assert!(!self.releases, "one batch is posted at a time");
         self.releases = true;
         let last = self.post_all(batch);
         self.releases = false;
@@ -153,7 +154,9 @@ impl Port {
                 Work::Atomic { on, offset, atomic } => self.atomic(on, offset, atomic, *options),
                 Work::Notify => self.notify(batch.peer, *options),
             };
-            last = Some(posted?);
+            let ticket = posted?;
+            debug_assert!(last < Some(ticket), "later operations have larger tickets");
+            last = Some(ticket);
         }
         Ok(last)
     }

@@ -67,6 +67,7 @@ impl Port {
         }
         let number = self.exposed.free_number()?;
         let region = Region::allocate(len, options, (number, self.identity))?;
+        debug_assert!(region.mapping().len() >= region.len(), "a region lies in its mapping");
         self.exposed.register(number, region.mapping().clone());
         Ok(region)
     }
@@ -238,6 +239,7 @@ impl Port {
             return Ok(Fenced::Drained);
         }
         let others = self.keys_of(region);
+        debug_assert!(others.iter().all(|(other, _)| *other != key), "an ended key covers nothing");
         for (key, _) in &others {
             self.end_key(*key)?;
         }
@@ -250,6 +252,7 @@ impl Port {
     pub(crate) fn end_key(&mut self, key: Key) -> Result<(), Fault> {
         self.close_inlet(key);
         let generation = self.responder().table.revoke(key)?;
+        debug_assert!(generation > key.generation, "generations only grow");
         self.page.set_generation(key.slot, generation);
         Ok(())
     }
@@ -432,6 +435,8 @@ fn check_part(region: &Region, part: &Range<usize>, rights: Rights) -> Result<()
 }
 
 fn offer(name: u64, key: Key, cover: &Cover, mapped: u64) -> [u64; 7] {
+    debug_assert!(cover.base + cover.len <= mapped, "the part was checked");
+    debug_assert!(cover.base.is_multiple_of(8), "the peer takes no other");
     let slot = u64::from(key.slot) | u64::from(cover.rights.bits()) << 16;
     let place = u64::from(key.generation) | u64::from(cover.region) << 32;
     [name, slot, place, cover.base, cover.len, mapped, 0]

@@ -118,3 +118,8 @@ impl Spin {
     /// others have had their turns, which is cheaper than sleeping and being woken.
     pub const SHARED: Self = Self { polls: 8, yields: 64 };
 }
+
+const _: () = assert!(
+    Spin::SHARED.polls < Spin::DEDICATED.polls,
+    "who shares a processor gives it up earlier"
+);

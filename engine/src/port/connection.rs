@@ -110,6 +110,8 @@ impl Connection {
 
     pub(crate) fn new(agreed: Agreement, device: AnyDevice) -> Self {
         let Agreement { peer, mode, link, out, inward, cut } = agreed;
+        let is_far = link.control.socket().is_none();
+        debug_assert_eq!(device.is_driven_here(), is_far, "a link is driven by its port");
         let executor = match mode {
             Mode::Direct => Executor::Direct(DirectEnd {
                 notes_out: out.requests().sender(),

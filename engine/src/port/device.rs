@@ -180,6 +180,11 @@ impl AnyDevice {
         wire: &SharedWire,
         is_tended: &Arc<AtomicBool>,
     ) -> Self {
+        let is_far = agreed.link.control.socket().is_none();
+        debug_assert!(
+            !is_far || agreed.mode == Mode::Mediated,
+            "another host has its memory alone"
+        );
         match (agreed.link.control.socket(), agreed.mode) {
             (None, _) => Self::Away(Away::new(agreed.peer, wire.clone(), is_tended.clone())),
             (Some(_), Mode::Direct) => Self::Direct(Direct),

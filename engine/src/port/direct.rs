@@ -23,6 +23,7 @@ use ayre_proto::alu::{Atomic, Fetched};
 use ayre_proto::execute::{Action, Command, Effects, execute};
 use ayre_proto::fault::Status;
 use ayre_proto::lane::Kind;
+use ayre_proto::limits::LINE_PAYLOAD;
 use ayre_proto::notify::Notification;
 use ayre_proto::units::{Extent, PeerId, Ticket};
 
@@ -43,6 +44,9 @@ impl Port {
         let Executor::Direct(end) = &mut connection.executor else {
             return Err(Fault::ForeignHandle.into());
         };
+        debug_assert!(connection.ended.is_none(), "nothing goes to who has gone");
+        let is_notify = matches!(command.action, Action::Notify);
+        debug_assert_eq!(memory.is_none(), is_notify, "what touches memory has it mapped");
         let notifies = command.note_at_target(initiator).is_some();
         if notifies && end.notes_out.reserve(NOTE_BYTES).is_err() {
             return Err(self.busy(Busy::RequestLaneFull));
@@ -91,6 +95,7 @@ impl Port {
 
 /// A notification in a lane: the record, and the place of the data.
 const NOTE_BYTES: usize = 24;
+const _: () = assert!(NOTE_BYTES <= LINE_PAYLOAD, "batches count a line for each");
 
 /// Region and offset of the data that a notification speaks of; all ones where it speaks of none.
 #[inline(always)]

@@ -71,6 +71,8 @@ impl Engine {
 
     /// The thread, if there is one, sleeps on a peer's channel as well.
     pub(super) fn watch(&self, link: &Arc<Link>) -> Result<(), SetupError> {
+        let is_told = self.runs.load(Ordering::Relaxed);
+        debug_assert_eq!(self.is_running(), is_told, "links hear whether a thread tends them");
         if self.is_running() { self.sleep.watch_channel(link) } else { Ok(()) }
     }
 

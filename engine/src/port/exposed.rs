@@ -51,6 +51,7 @@ impl Exposed {
     /// [`SetupError::Exhausted`].
     pub(super) fn free_number(&self) -> Result<u16, SetupError> {
         let responder = self.responder();
+        debug_assert_eq!(self.ranges.len(), responder.regions.len(), "each region has a range");
         let free = responder.regions.iter().position(Option::is_none);
         u16::try_from(free.unwrap_or(responder.regions.len()))
             .map_err(|_| SetupError::exhausted("region number; a port has 65536"))
@@ -61,9 +62,11 @@ impl Exposed {
         let needed = self.ranges.len().max(slot + 1);
         self.ranges.resize(needed, 0..0);
         debug_assert!(self.ranges[slot].is_empty(), "the number was free");
+        debug_assert!(mapping.len() > 0, "a region has a byte at least");
         self.ranges[slot] = start..start + mapping.len();
         let mut responder = lock(&self.responder);
         responder.regions.resize(needed, None);
+        debug_assert!(responder.regions[slot].is_none(), "nobody else reaches the number");
         responder.regions[slot] = Some(mapping);
     }
 
@@ -71,7 +74,8 @@ impl Exposed {
     pub(super) fn deregister(&mut self, number: u16) {
         let slot = usize::from(number);
         debug_assert!(!self.ranges[slot].is_empty(), "a region is registered once");
-        self.responder().regions[slot] = None;
+        let last = self.responder().regions[slot].take();
+        debug_assert!(last.is_some(), "what has a range can be reached");
         self.ranges[slot] = 0..0;
     }
 }

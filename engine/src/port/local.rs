@@ -134,6 +134,7 @@ impl Local for Outgoing<'_> {
 
     #[inline(always)]
     fn deposit(&mut self, memory: &Mapping, to: Extent) {
+        debug_assert_eq!(to.len(), self.0.len() as u64, "a put has the length that was checked");
         memory.write(to.offset(), self.0);
     }
 
@@ -161,6 +162,7 @@ impl Local for Incoming<'_> {
 
     #[inline(always)]
     fn collect(&mut self, memory: &Mapping, from: Extent) {
+        debug_assert_eq!(from.len(), self.0.len() as u64, "a get has the length that was checked");
         memory.read(from.offset(), self.0);
     }
 
@@ -178,6 +180,11 @@ impl Local for Transfer<'_> {
     }
 
     fn deposit(&mut self, memory: &Mapping, to: Extent) {
+        debug_assert_eq!(
+            self.shape.remote_span(),
+            Some(to.len()),
+            "the rows stay in what was checked"
+        );
         for piece in self.shape.pieces(u64::MAX) {
             let (at, len) = (to.offset() + piece.remote, piece.len as usize);
             match &self.buffer {
@@ -191,6 +198,11 @@ impl Local for Transfer<'_> {
     }
 
     fn collect(&mut self, memory: &Mapping, from: Extent) {
+        debug_assert_eq!(
+            self.shape.remote_span(),
+            Some(from.len()),
+            "the rows stay in what was checked"
+        );
         for piece in self.shape.pieces(u64::MAX) {
             let (at, len) = (from.offset() + piece.remote, piece.len as usize);
             match &mut self.buffer {

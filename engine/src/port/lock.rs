@@ -74,7 +74,10 @@ impl<'a> Lock<'a> {
         let mut rounds = 0;
         loop {
             match self.try_lock(port, hold) {
-                Ok(true) => return Ok(()),
+                Ok(true) => {
+                    debug_assert_eq!(self.held, Some(hold), "what was taken is held");
+                    return Ok(());
+                }
                 Err(PostError::Fault(fault)) => return Err(fault),
                 Ok(false) | Err(PostError::Busy(_)) => port.pause(&mut rounds),
             }

@@ -54,6 +54,8 @@ impl Port {
         order: Order<'_>,
     ) -> Result<Posted, PostError> {
         let Order { command, transfer: Transfer { buffer, shape } } = order;
+        debug_assert!(self.awaited.is_none(), "one call waits at a time");
+        debug_assert!(self.awaited_ends.is_none(), "the last one has ended what it put off");
         let is_batch = self.releases;
         let (outgoing, mut way) = self.way(peer, &buffer)?;
         let limit = match outgoing.check_room(&command, &shape, is_batch, &mut way) {
@@ -67,6 +69,10 @@ impl Port {
             _ => None,
         };
         let Begun { place, ticket, commands } = outgoing.begin(&command, &shape, limit, memory);
+        debug_assert!(
+            self.notes.has_room_for(1),
+            "an operation is posted where its news have room"
+        );
         self.notes.reserve();
         self.turns.expect_answer(peer);
         let (source, into): (_, Option<&mut [u8]>) = match buffer {
@@ -90,6 +96,7 @@ impl Port {
         data: &[u8],
         answers: Answers<'_>,
     ) -> Result<Posted, PostError> {
+        debug_assert!(self.awaited.is_none(), "one call waits at a time");
         let buffer = if data.is_empty() { Buffer::None } else { Buffer::Out(data) };
         let (outgoing, mut way) = self.way(peer, &buffer)?;
         if let Err(refused) = outgoing.check_message_room(message, data.len(), &mut way) {
@@ -105,6 +112,7 @@ impl Port {
         };
         let (place, ticket) = outgoing.begin_message(message, data.len(), reply, &mut way);
         way.link.kick(Sleeper::Engine);
+        debug_assert!(self.notes.has_room_for(1), "a message is posted where its news have room");
         self.notes.reserve();
         self.turns.expect_answer(peer);
         let operation = initiator::Awaited::new((place, ticket), shape);
@@ -194,6 +202,7 @@ impl Port {
     /// in by the call, because only there is the place for a get's data known.
     // spec: GET-2, ATOM-5
     fn wait_answer(&mut self, peer: PeerId, mut awaited: Awaited<'_>) -> (Status, u64) {
+        debug_assert_eq!(self.awaited, Some(peer.index()), "nobody else takes the answers in");
         let outcome = self.wait_for(None, |port| {
             port.take_awaited(peer, Some(&mut awaited));
             let ended = port.connection(peer).map_or(Some(Fault::PeerDead), |c| c.ended);
@@ -205,6 +214,8 @@ impl Port {
     /// Takes in answers for a call that waits; where the peer has gone meanwhile, all that it had
     /// answered, before the connection ends.
     fn take_awaited(&mut self, peer: PeerId, mut awaited: Option<&mut Awaited<'_>>) {
+        let is_theirs = self.awaited.is_none_or(|index| index == peer.index());
+        debug_assert!(is_theirs, "a call waits for one peer");
         self.take_answers(peer.index(), awaited.as_deref_mut());
         if let Some(why) = self.awaited_ends.take() {
             self.take_answers(peer.index(), awaited);
@@ -213,6 +224,8 @@ impl Port {
     }
 
     fn stop_awaiting(&mut self, peer: PeerId) {
+        let is_put_off = self.awaited_ends.is_some();
+        debug_assert!(self.awaited.is_some() || !is_put_off, "only what a call awaits ends later");
         self.awaited = None;
         if let Some(why) = self.awaited_ends.take() {
             self.end_gone(peer, why);

@@ -61,6 +61,9 @@ impl Simulation {
                 mesh.connect(from, to)?;
             }
         }
+        let others = mesh.ports.len().saturating_sub(1);
+        let knows_all = |port: &Port| port.peers().count() == others;
+        debug_assert!(mesh.ports.iter().all(knows_all), "each is connected with each other");
         Ok(mesh.ports)
     }
 }
@@ -82,6 +85,7 @@ struct Mesh {
 
 impl Mesh {
     fn connect(&mut self, from: usize, to: usize) -> Result<(), SetupError> {
+        debug_assert!(from < to && to < self.at.len(), "a port calls those behind it");
         self.ports[to].accept_links(true);
         let whom = self.ports[to].id.0;
         let begun = self.ports[from].begin_connect_net(&self.at[to], Some(whom))?;

@@ -204,6 +204,7 @@ impl Port {
         let is_mediated = matches!(connection.executor, Executor::Mediated(_));
         self.tell_end(peer, why, loss);
         if is_mediated {
+            debug_assert!(self.mediated > 0, "each mediated connection is counted");
             self.mediated -= 1;
             // What the peer had posted before it went is still carried out.
             let mut responder = self.responder();
@@ -221,6 +222,7 @@ impl Port {
         if connection.is_driven_here() {
             self.remote.end_use();
         }
+        self.check();
         // Endpoints have no other way to hear that one has left.
         if !has_left || self.is_alone() || self.config.name.is_some() {
             self.peers.report_death(peer);
@@ -269,7 +271,24 @@ impl Port {
         for (key, _) in held {
             self.end_key(key)?;
         }
+        debug_assert!(
+            self.responder().table.live(|cover| cover.holder == peer).next().is_none(),
+            "who is forgotten holds no key"
+        );
         Ok(())
+    }
+
+    /// What holds between the steps of connections.
+    pub(crate) fn check(&self) {
+        debug_assert!(self.mediated <= self.served(), "only what is there is served");
+        debug_assert!(!self.remote.is_in_use() || self.remote.is_open(), "what is in use is open");
+    }
+
+    /// Mediated connections, the wire counted as one.
+    fn served(&self) -> usize {
+        let living = self.peers.living();
+        let mediated = living.filter(|connection| connection.mode() == Mode::Mediated).count();
+        mediated + usize::from(self.remote.is_open())
     }
 
     /// Whether every other port has gone.

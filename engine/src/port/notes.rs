@@ -3,7 +3,7 @@
 use super::notification::raised_at_target;
 use super::posted::NOTES_PER_OPERATION;
 use crate::target::Responder;
-use ayre_proto::limits::NOTIFICATIONS_MAX;
+use ayre_proto::limits::{BATCH_MAX, NOTIFICATIONS_MAX};
 use ayre_proto::notify::{Notification, Packed};
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
@@ -30,6 +30,7 @@ impl Notes {
 
     /// An operation is under way.
     pub(super) fn reserve(&mut self) {
+        debug_assert!(self.owed.is_multiple_of(NOTES_PER_OPERATION), "all owe the same");
         self.owed += NOTES_PER_OPERATION;
     }
 
@@ -51,7 +52,10 @@ impl Notes {
     /// Takes over what the responder has raised for peers. Returns the peers that wrote what no
     /// correct peer writes.
     pub(super) fn hear(&mut self, responder: &mut Responder) -> Vec<PeerId> {
-        responder.tell(&mut self.queue)
+        let raised = self.queue.len();
+        let malformed = responder.tell(&mut self.queue);
+        debug_assert!(self.queue.len() >= raised, "what was raised stays");
+        malformed
     }
 
     pub(super) fn take(&mut self) -> Option<Packed> {
@@ -69,6 +73,11 @@ impl Notes {
         debug_assert!(!self.has_of(peer), "none is left");
     }
 }
+
+const _: () = assert!(
+    BATCH_MAX * NOTES_PER_OPERATION <= NOTIFICATIONS_MAX,
+    "a whole batch finds room, where its program takes what was raised"
+);
 
 fn is_raised_by(note: &Packed, peer: PeerId) -> bool {
     note.source() == peer && raised_at_target(&note.unpack())

@@ -91,6 +91,7 @@ impl Port {
             }
             Probe::Other => None,
         };
+        debug_assert!(read.is_none_or(|note| note.source() == source), "a lane is one peer's");
         if read.is_none() {
             self.end_malformed_lane(source);
         }

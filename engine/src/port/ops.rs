@@ -284,6 +284,7 @@ impl Port {
     pub fn flush(&mut self, peer: PeerId) -> Result<(), Fault> {
         self.connection(peer)?;
         self.wait_flushed(peer);
+        debug_assert!(self.is_flushed(peer), "a flush leaves nothing under way");
         match self.connection_mut(peer)?.fault.take() {
             Some(fault) => Err(fault),
             None => Ok(()),
@@ -347,6 +348,7 @@ impl Port {
         let mut command = command(action, Claim { key: on.key, offset, len }, options);
         command.check()?;
         let extent = on.cover.check(&command.claim, command.rights())?;
+        debug_assert_eq!(extent.len(), len, "all of it was checked");
         command.claim.offset += on.start;
         self.dispatch(on.peer, command, extent, on.memory.as_ref(), local)
     }
@@ -382,6 +384,7 @@ impl Port {
     #[inline(never)]
     pub(crate) fn complete(&mut self, peer: PeerId, report: &Report, status: Status, value: u64) {
         let classes = report.classes_at_initiator(status);
+        debug_assert!(!classes.contains(Classes::RESPONDER), "the target raises that");
         if let Some(fault) = status.fault() {
             self.count_fault(fault);
             if let Ok(connection) = self.connection_mut(peer) {

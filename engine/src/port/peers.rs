@@ -8,6 +8,7 @@
 //! ```
 use super::connection::Connection;
 use crate::error::Fault;
+use ayre_proto::limits::PEERS_MAX;
 use ayre_proto::units::PeerId;
 
 /// A port's connections.
@@ -84,6 +85,14 @@ impl Peers {
         self.forget_death(connection.peer);
         self.changes += 1;
         self.slots[index] = Some(connection);
+        self.check();
+    }
+
+    /// What holds between the steps.
+    fn check(&self) {
+        debug_assert!(self.slots.len() <= PEERS_MAX, "a number is below the limit");
+        debug_assert!(self.died.len() <= self.slots.len(), "each number dies once at most");
+        debug_assert!(self.changes >= self.iter().count() as u64, "each of those here has begun");
     }
 
     /// Nothing goes out to a peer any more, for this reason. None where the connection had ended.
@@ -92,6 +101,7 @@ impl Peers {
         if connection.ended.is_some() {
             return None;
         }
+        debug_assert!(!self.died.contains(&peer), "who is there has not died");
         connection.ended = Some(why);
         self.changes += 1;
         Some(connection)
@@ -101,13 +111,16 @@ impl Peers {
     pub(crate) fn remove(&mut self, peer: PeerId) -> Option<Connection> {
         let connection = self.slots.get_mut(peer.index())?.take()?;
         debug_assert!(connection.ended.is_some(), "a connection ends before it is forgotten");
+        debug_assert_eq!(connection.peer, peer, "each connection stands at its number");
         Some(connection)
     }
 
     /// The next wait reports that this peer has gone.
     pub(crate) fn report_death(&mut self, peer: PeerId) {
         debug_assert!(!self.died.contains(&peer), "each death is reported once");
+        debug_assert!(peer.index() < self.slots.len(), "who died was connected");
         self.died.push(peer);
+        self.check();
     }
 
     pub(crate) fn forget_death(&mut self, peer: PeerId) {
@@ -122,7 +135,10 @@ impl Peers {
 
     /// The peer whose death is reported next.
     pub(crate) fn next_dead(&mut self) -> Option<PeerId> {
-        self.died.pop()
+        let peer = self.died.pop()?;
+        let has_ended = self.at(peer.index()).is_none_or(|last| last.ended.is_some());
+        debug_assert!(has_ended, "a new connection of the number is not taken for the last one");
+        Some(peer)
     }
 }
 

@@ -10,8 +10,10 @@ use ayre_proto::units::PeerId;
 /// Polls between two looks at the control channels, which take a system call.
 // spec: LIFE-10
 const POLLS_PER_CONTROL: u32 = 1 << 16;
+const _: () = assert!(POLLS_PER_CONTROL.is_power_of_two(), "the count of polls may go round");
 /// Packets of one peer that are taken in at a time: all that can wait.
 const PACKETS_PER_LOOK: usize = 512;
+const _: () = assert!(PACKETS_PER_LOOK > OFFERS_MAX, "all that may wait is taken at one look");
 
 impl Port {
     /// Serves what all peers have asked for, takes in all answers, and notices deaths. Never
@@ -137,6 +139,8 @@ impl Port {
         if self.sleep.is_inherited() {
             return self.end_all(Fault::ForeignHandle);
         }
+        let is_put_off = self.awaited_ends.is_some();
+        debug_assert!(self.awaited.is_some() || !is_put_off, "only what a call awaits ends later");
         let happened = self.sleep.look();
         if self.sleep.is_lost() {
             return self.end_all(Fault::PeerDead);
@@ -178,6 +182,7 @@ impl Port {
             self.abandon(peer, why);
             self.peers.report_death(peer);
         }
+        debug_assert_eq!(self.peers.living().count(), 0, "nobody is left");
     }
 
     /// # Errors

@@ -105,6 +105,8 @@ impl Port {
             )));
         }
         let lines = capacity.div_ceil(LINE_PAYLOAD).max(LANE_LINES_MIN);
+        debug_assert!(lines <= LANE_LINES_MAX, "the longest capacity fits the longest lane");
+        debug_assert!(lines * LINE_PAYLOAD >= capacity, "a queue holds what was asked for");
         let lines = lines as u32;
         Ok(Queue { lines, producers: Vec::new(), rota: Rota::default(), port: self.identity })
     }
@@ -138,6 +140,7 @@ impl Port {
         let words = [name, u64::from(queue.lines), 0, 0, 0, 0, 0];
         self.offer(peer, PacketKind::OfferQueue, words, Some(file))?;
         let lane = lane(&mapping, queue.lines).receiver();
+        debug_assert_eq!(lane.lines(), queue.lines, "all producers have lanes of one length");
         queue.producers.push(Producer { peer, connection, lane });
         Ok(())
     }
@@ -153,7 +156,9 @@ impl Port {
             Mapping::foreign(file.as_fd(), file_len(lines), true)?.private(Instead::Zeros),
         );
         let connection = self.connection(peer)?.identity;
-        Ok(RemoteQueue { peer, connection, lane: lane(&mapping, lines).sender() })
+        let queue = RemoteQueue { peer, connection, lane: lane(&mapping, lines).sender() };
+        debug_assert_eq!(queue.record_max(), record_max(lines), "both ends take the same records");
+        Ok(queue)
     }
 
     /// Takes the right to enqueue back. What the producer has enqueued and was not taken is gone.
@@ -252,6 +257,7 @@ impl Port {
                     return Ok(Some(record));
                 }
             }
+            debug_assert!(queue.producers.len() <= producers, "who takes lets nobody in");
             if queue.producers.len() == producers {
                 return Ok(None);
             }
@@ -268,7 +274,10 @@ impl Port {
         let Some(producer) = queue.producers.get_mut(index) else { return Ok(None) };
         match producer.lane.take_short(Kind::Record, into) {
             Probe::Nothing => Ok(None),
-            Probe::Taken((len, _)) => Ok(Some(Record { source: producer.peer, len })),
+            Probe::Taken((len, _)) => {
+                debug_assert!((1..=into.len()).contains(&len), "a record is taken whole");
+                Ok(Some(Record { source: producer.peer, len }))
+            }
             Probe::Other => self.take_any_record(queue, index, into),
         }
     }

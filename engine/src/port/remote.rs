@@ -65,6 +65,7 @@ impl Remote {
     }
 
     pub(super) fn close(&mut self) {
+        debug_assert!(self.keeper.is_none() || self.is_open(), "a keeper has a wire to look after");
         if let Some(keeper) = self.keeper.take() {
             keeper.stop();
         }
@@ -72,6 +73,7 @@ impl Remote {
 
     pub(super) fn wake_by_alarm(&mut self, alarm: Alarm) {
         debug_assert!(self.alarm.is_none(), "one wakes a port");
+        debug_assert!(self.is_open(), "a wire has something to do by the clock");
         self.alarm = Some(alarm);
     }
 
@@ -87,6 +89,7 @@ impl Remote {
     }
 
     pub(super) fn begin_use(&mut self) {
+        debug_assert!(self.is_open(), "what is in use is open");
         self.uses += 1;
     }
 
@@ -105,6 +108,7 @@ impl Remote {
     }
 
     pub(super) fn note_arrival(&mut self) {
+        debug_assert!(self.is_open(), "something comes by a wire");
         self.has_come = true;
     }
 

@@ -248,8 +248,9 @@ impl Port {
         let (mut first, mut second) = (Self::open(first)?, Self::open(second)?);
         let (near, far) = control_pair()?;
         let begun = first.greet(near)?;
-        second.welcome(far)?;
-        first.finish_connect(begun)?;
+        let there = second.welcome(far)?;
+        let here = first.finish_connect(begun)?;
+        debug_assert_eq!(first.mode(here), second.mode(there), "both ends have agreed");
         Ok((first, second))
     }
 
@@ -483,7 +484,12 @@ impl Port {
         }
         let how = connection.device.how();
         tell!(INFO, "connected with peer {} {how}", peer.index());
+        debug_assert!(
+            self.peers.at(peer.index()).is_none(),
+            "the last one of the number is forgotten"
+        );
         self.peers.add(connection);
+        self.check();
         Ok(peer)
     }
 

@@ -48,6 +48,9 @@ const OWN: u64 = 1;
 const FIRST_CHANNEL: u64 = 2;
 /// Events that are taken at a time.
 const EVENTS: usize = 16;
+const _: () = assert!(CONTROL < FIRST_CHANNEL, "no channel is taken for what is read elsewhere");
+const _: () = assert!(OWN < FIRST_CHANNEL && OWN != CONTROL, "no channel is taken for a bell");
+const _: () = assert!(ROUNDS_PER_CLOCK.is_power_of_two(), "a poll does not divide");
 
 /// What a port, or its engine's thread, sleeps on.
 #[derive(Debug)]
@@ -139,7 +142,12 @@ impl Sleep {
         let number = watched.next;
         self.add(socket, number, EventFlags::IN)?;
         watched.next += 1;
-        watched.channels.insert(number, link.clone());
+        debug_assert!(
+            watched.channels.values().all(|other| !Arc::ptr_eq(link, other)),
+            "a channel is watched once"
+        );
+        let last = watched.channels.insert(number, link.clone());
+        debug_assert!(last.is_none(), "numbers are never used again");
         Ok(())
     }
 
@@ -176,6 +184,7 @@ impl Sleep {
 
     fn forget_number(&self, watched: &mut Watched, number: u64) {
         let link = watched.channels.remove(&number);
+        debug_assert!(link.is_some(), "a channel is forgotten once");
         let socket = link.as_ref().and_then(|link| link.control.socket());
         socket.into_iter().for_each(|socket| self.forget(socket));
     }
@@ -340,6 +349,7 @@ impl Port {
     /// Yields, and says for how long it did; not for a while after somebody who computes has had
     /// the processor.
     pub(crate) fn yield_in_turn(&mut self) -> Option<Duration> {
+        debug_assert!(self.yields_in_vain <= YIELDS_LEFT_OUT, "they are counted down");
         if self.yields_in_vain > 0 {
             self.yields_in_vain -= 1;
             return None;

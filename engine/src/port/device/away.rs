@@ -85,6 +85,7 @@ impl Device for Away {
     }
 
     fn has_room_for_batch(&mut self, units: u64) -> bool {
+        debug_assert!(units <= self.reach(), "a batch that is too long is refused before");
         units <= self.wire().room(self.peer) as u64
     }
 }

@@ -43,6 +43,7 @@ impl Device for Lanes {
     }
 
     fn has_room_for_batch(&mut self, units: u64) -> bool {
+        debug_assert!(units <= self.reach(), "a batch that is too long is refused before");
         self.commands.reserve_lines(units as u32).is_ok()
     }
 }

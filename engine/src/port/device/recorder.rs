@@ -61,6 +61,7 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub(super) fn new(device: AnyDevice, peer: PeerId, trace: Trace) -> Self {
+        debug_assert!(!matches!(device, AnyDevice::Recorder(_)), "nothing is traced twice");
         Self { device: Box::new(device), peer, trace }
     }
 

@@ -27,6 +27,8 @@ impl Port {
 
     #[inline(never)]
     fn take_new_answers(&mut self, index: usize, mut awaited: Option<&mut Awaited<'_>>) -> bool {
+        let is_known = awaited.is_none() || self.awaited == Some(index);
+        debug_assert!(is_known, "a call that waits has said for whom");
         let Some(connection) = self.peers.at_mut(index) else { return false };
         let peer = connection.peer;
         // Answers that found no room here may be waiting for it.
@@ -82,6 +84,7 @@ impl Port {
     /// Ends everything under way to a peer that is gone.
     // spec: LIFE-11
     pub(crate) fn abandon(&mut self, peer: PeerId, why: Fault) {
+        debug_assert!(!self.is_alive(peer), "a connection ends before its operations do");
         let abandon = |port: &mut Self| match &mut port.connection_mut(peer).ok()?.executor {
             Executor::Mediated(end) => end.outgoing.abandon(why),
             Executor::Direct(_) => None,
@@ -89,6 +92,7 @@ impl Port {
         while let Some(ended) = abandon(self) {
             self.end_operation(peer, &ended);
         }
+        debug_assert!(self.is_flushed(peer), "nothing stays under way to who has gone");
     }
 }
 
@@ -170,6 +174,10 @@ impl Landing<LocalMemory, Box<Expected>> for FromLane<'_> {
     fn to_memory(&mut self, memory: &LocalMemory, offset: u64, len: usize) {
         let data = &mut self.staging[..len];
         self.responses.copy(RESPONSE_BYTES / 8, data);
+        debug_assert!(
+            memory.offset + offset + len as u64 <= memory.mapping.len() as u64,
+            "a get lands in its region"
+        );
         memory.mapping.write(memory.offset + offset, data);
     }
 

@@ -18,6 +18,7 @@ pub(crate) struct Doors {
 
 impl Doors {
     pub(crate) fn open(&mut self, listener: Listener) {
+        debug_assert!(listener.sockets().next().is_some(), "callers find a door");
         self.listener = Some(listener);
     }
 

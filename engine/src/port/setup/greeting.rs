@@ -16,6 +16,8 @@ use rustix::fd::{BorrowedFd, OwnedFd};
 
 /// In place of a number, where there is none.
 const NO_NUMBER: u64 = u64::MAX;
+const _: () = assert!(NO_NUMBER > u16::MAX as u64, "no peer has this number");
+const _: () = assert!(PEERS_MAX <= u16::MAX as usize, "each peer has a number");
 /// What a caller is called of which no more than its number is known.
 pub(super) const OF_NUMBER: &str = "port ";
 
@@ -41,7 +43,11 @@ impl Half {
         let number = self.number.map_or(NO_NUMBER, |number| u64::from(number.0));
         let mode = u64::from(self.mode == Mode::Mediated);
         let [a, b, c] = match self.says {
-            Says::Hello([low, high]) => [low, high, 0],
+            Says::Hello(name @ [low, high]) => {
+                let is_told_once = self.number.is_none() || name == Name::default();
+                debug_assert!(is_told_once, "a name stands beside no number");
+                [low, high, 0]
+            }
             Says::Welcome(LaneSizes { paired, response, ring }) => {
                 [paired, response, ring].map(u64::from)
             }

@@ -25,6 +25,7 @@ pub(crate) const PREFIX: &str = "ayre-";
 const LOOKS_MAX: usize = 256;
 /// Locks of a path that are tried: each but the last was removed by its owner meanwhile.
 const LOCKS_MAX: usize = 16;
+const _: () = assert!(LOCKS_MAX > 1, "one that went away meanwhile is looked for again");
 
 /// Where peers knock; what it has of files goes with it.
 #[derive(Debug)]
@@ -63,6 +64,8 @@ impl Listener {
     /// At a name, in the user's folder if there can be one, and without a file.
     // spec: LIFE-31
     pub(crate) fn at_name(name: &str) -> Result<Self, SetupError> {
+        let is_found = name.starts_with(PREFIX) && !name.contains('/');
+        debug_assert!(is_found, "what a killed process leaves is swept");
         let in_folder = Folder::make().and_then(|folder| {
             sweep(&folder);
             // Under its name only once it listens: what does not is removed.
@@ -83,6 +86,7 @@ impl Listener {
             }
             (socket, without) => socket.into_iter().chain(without.ok()).collect(),
         };
+        debug_assert!(!sockets.is_empty(), "one of both places is bound");
         let spare = spare(&sockets);
         Ok(Self { sockets, file, spare })
     }
@@ -94,6 +98,7 @@ impl Listener {
     /// The system's.
     // spec: LIFE-27
     pub(super) fn accept(&mut self, socket: usize) -> Result<(OwnedFd, Option<Errno>), Errno> {
+        debug_assert!(self.keeps_spare() || self.spare.is_none(), "a path has none to give up");
         let listening = self.sockets[socket].get().ok_or(Errno::BADF)?;
         match descriptor::accept(listening, SocketFlags::empty()) {
             Err(short @ (Errno::MFILE | Errno::NFILE)) if self.spare.take().is_some() => {
@@ -117,6 +122,7 @@ impl Listener {
 
     /// A caller that was told why it is not let in has gone: its descriptor is kept for the next.
     pub(super) fn has_turned_away(&mut self) {
+        debug_assert!(self.spare.is_none(), "it was given up for the caller");
         if self.keeps_spare() {
             self.spare = spare(&self.sockets);
         }

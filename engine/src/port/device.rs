@@ -92,10 +92,8 @@ pub(crate) trait Device {
 
 macro_rules! devices {
     ($($(#[$about:meta])* $name:ident,)+) => {
-        /// The device of a connection. Its tag is a word of its own, and to tell devices apart
-        /// takes one comparison.
+        /// The device of a connection.
         #[derive(Debug)]
-        #[repr(u8)]
         pub(crate) enum AnyDevice {
             $($(#[$about])* $name($name),)+
         }

@@ -177,6 +177,21 @@ impl Port {
     #[inline(always)]
     pub fn enqueue(&mut self, queue: &mut RemoteQueue, record: &[u8]) -> Result<(), PostError> {
         let connection = self.connection_mut(queue.peer)?;
+        if connection.identity == queue.connection
+            && connection.ended.is_none()
+            && !record.is_empty()
+            && queue.lane.push_short((Kind::Record, 0), [], record)
+        {
+            connection.published();
+            return Ok(());
+        }
+        self.enqueue_any(queue, record)
+    }
+
+    /// Records of any length.
+    #[inline(never)]
+    fn enqueue_any(&mut self, queue: &mut RemoteQueue, record: &[u8]) -> Result<(), PostError> {
+        let connection = self.connection_mut(queue.peer)?;
         if connection.identity != queue.connection {
             return Err(Fault::ForeignHandle.into());
         }
@@ -186,10 +201,7 @@ impl Port {
         if let Some(why) = connection.ended {
             return Err(why.into());
         }
-        let lane = &mut queue.lane;
-        if !lane.push_short((Kind::Record, 0), [], record)
-            && lane.push((Kind::Record, 0), [], record).is_err()
-        {
+        if queue.lane.push((Kind::Record, 0), [], record).is_err() {
             self.make_room(queue.peer);
             return Err(self.busy(Busy::QueueFull));
         }

@@ -20,7 +20,7 @@ pub trait Deposits: Port {
     type Depot: Depot + 'static;
     /// A peer's way into it, at its owner.
     type Inlet: Inlet;
-    /// The same, at that peer.
+    /// A holder's way into a depot of a peer.
     type RemoteInlet: Debug + Send + Sync;
 
     /// Makes a depot: registers of 0, and no instructions.
@@ -221,9 +221,9 @@ pub struct Reply<'a, I> {
     pub len: usize,
     /// Its operand is the value that the answer gives.
     pub takes_value: bool,
-    /// Of the notification that its test raises.
+    /// The tag of the notification that its test raises.
     pub tag: u32,
-    /// As before.
+    /// The value of that notification.
     pub value: u64,
 }
 

@@ -27,7 +27,7 @@ pub enum Executor {
     Tuned,
     /// Two ports, mediated: operations are performed in the target's own calls.
     Inline,
-    /// The same, and what the ports' devices are given is traced.
+    /// Two ports, mediated, without engine threads; their devices are traced.
     Recorded,
     /// Two ports, mediated: the target has started its engine thread.
     Engine,

@@ -99,7 +99,7 @@ pub trait Active<S>: Debug + Send + Sized {
 
 /// What a handler is run with, beside arguments and payload.
 pub trait Call {
-    /// Who has sent the message.
+    /// The sender of the message.
     fn source(&self) -> PeerId;
     /// Sends a message, by a channel or by none: with which arguments to which handler, by its id.
     fn post(
@@ -120,7 +120,7 @@ pub trait Call {
 }
 
 impl dyn Call + '_ {
-    /// Sends a message to who has sent this one.
+    /// Sends a message to the sender of this one.
     pub fn reply<const N: usize>(
         &mut self,
         handler: Handler<N>,
@@ -141,7 +141,7 @@ impl dyn Call + '_ {
         self.post((to, None), handler.id(), &arguments, payload)
     }
 
-    /// Sends a message by a channel to who has sent this one.
+    /// Sends a message by a channel to the sender of this one.
     pub fn reply_by<const N: usize>(
         &mut self,
         channel: Channel,

@@ -31,7 +31,7 @@ pub(crate) fn left_until(deadline: Instant) -> Timespec {
     Timespec { tv_sec: left.as_secs().min(1 << 40) as i64, tv_nsec: i64::from(left.subsec_nanos()) }
 }
 
-/// Until when one waits who does not.
+/// A deadline that has come already: a look that does not wait.
 pub(crate) fn at_once() -> Option<Instant> {
     Some(now())
 }

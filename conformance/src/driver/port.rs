@@ -42,7 +42,7 @@ pub(super) struct Way(Arc<Mutex<Process>>);
 
 impl Way {
     fn process(&self) -> MutexGuard<'_, Process> {
-        // Whoever has panicked in a call still ends the process.
+        // A call that panicked leaves the process usable: it can still be ended.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -520,7 +520,7 @@ impl Port for DrivenPort {
     }
 }
 
-/// Cases that need it are left out, for who is held to the suite by a driver.
+/// Cases that need it are left out of the suite for drivers.
 fn not_carried<T>(what: &str) -> T {
     panic!("drivers have no calls for {what}")
 }

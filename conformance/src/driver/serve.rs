@@ -31,7 +31,7 @@ pub fn serve() {
 
 fn answer(answer: &Answer) {
     let mut out = std::io::stdout();
-    // Who does not listen any more has no more calls either.
+    // A suite that has closed its end sends no further calls: the next read ends the driver.
     let _ = writeln!(out, "{}", answer.write()).and_then(|()| out.flush());
 }
 

@@ -19,7 +19,7 @@ pub(super) fn time(timeout: Option<Duration>) -> String {
     timeout.map_or_else(|| "-".into(), |time| time.as_micros().to_string())
 }
 
-/// What is left of a line.
+/// The words of a line that were not read yet.
 #[derive(Clone, Debug)]
 pub(super) struct Words<'a>(SplitAsciiWhitespace<'a>);
 

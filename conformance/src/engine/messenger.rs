@@ -54,7 +54,7 @@ struct Called<'a, 'b> {
     memberships: &'a Memberships,
 }
 
-/// The same call with as many arguments as a slice has.
+/// Makes a call whose arguments are an array as long as a slice.
 macro_rules! counted {
     ($slice:expr, |$arguments:ident| $call:expr) => {
         counted!($slice, |$arguments| $call, 0 1 2 3 4 5 6 7 8)

@@ -73,7 +73,10 @@ impl Outgoing {
         if has_gone { Ok(()) } else { self.post_whole_slowly(to, header, bytes) }
     }
 
-    /// The same to any peer, or the reason why it cannot go.
+    /// Sends a portion of one message to any peer.
+    ///
+    /// # Errors
+    /// Those of [`Port::send`](crate::port::Port::send).
     #[inline(never)]
     fn post_whole_slowly(
         &mut self,

@@ -1,8 +1,8 @@
 //! What carries a connection's traffic: the seam for executors.
 //!
 //! A port publishes messages, records of queues and offers in the lanes of a connection, and hands
-//! the commands of its operations on. Whatever brings them to the peer is a device, which is chosen
-//! when the connection is made. A new one is a file here and a line of `devices!`.
+//! the commands of its operations on. A device brings them to the peer; it is chosen when the
+//! connection is made. A new one is a file here and a line of `devices!`.
 //!
 //! | device | file | who reads the lanes |
 //! |---|---|---|
@@ -47,8 +47,8 @@ pub(crate) trait Device {
     /// The port waits for everything that it has posted.
     fn hasten(&self) {}
 
-    /// What was published goes at once, whatever is under way: it is set-up, and somebody may wait
-    /// for it.
+    /// Sends at once all that was published, whatever is under way: it is set-up, and the peer may
+    /// wait for it.
     fn push_out(&self) {}
 
     /// Agrees anew with the other side on where the traffic stands. False where there is nothing to
@@ -178,19 +178,17 @@ impl AnyDevice {
         wire: &SharedWire,
         is_tended: &Arc<AtomicBool>,
     ) -> Self {
-        let is_far = agreed.link.control.socket().is_none();
-        debug_assert!(
-            !is_far || agreed.mode == Mode::Mediated,
-            "another host has its memory alone"
-        );
         match (agreed.link.control.socket(), agreed.mode) {
-            (None, _) => Self::Away(Away::new(agreed.peer, wire.clone(), is_tended.clone())),
+            (None, mode) => {
+                debug_assert!(mode == Mode::Mediated, "another host's memory is not at hand");
+                Self::Away(Away::new(agreed.peer, wire.clone(), is_tended.clone()))
+            }
             (Some(_), Mode::Direct) => Self::Direct(Direct),
             (Some(_), Mode::Mediated) => Self::Lanes(Lanes::new(agreed.out.requests().sender())),
         }
     }
 
-    /// The same device, with a trace of what it is given.
+    /// This device, with a trace of all that it is given.
     pub(super) fn recorded(self, peer: PeerId, trace: &Trace) -> Self {
         Self::Recorder(Recorder::new(self, peer, trace.clone()))
     }

@@ -23,7 +23,7 @@ const WIRED_SPINS: u32 = 8;
 #[derive(Debug)]
 pub(crate) struct Engine {
     running: Option<Running>,
-    /// The same for those who do not have the port.
+    /// Whether it runs, for devices, which do not have the port.
     runs: Arc<AtomicBool>,
     /// What the thread sleeps on.
     sleep: Arc<Sleep>,

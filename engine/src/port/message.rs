@@ -60,7 +60,8 @@ impl Port {
         has_gone
     }
 
-    /// The same of any length that a message may have.
+    /// Sends a message of `head` words followed by `data`, of any length that fits a message, if
+    /// the connection is direct and its lane has room.
     // spec: MSG-1, MSG-2
     #[inline]
     pub(crate) fn send_lines<const H: usize>(

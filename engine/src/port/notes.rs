@@ -8,7 +8,7 @@ use ayre_proto::notify::{Notification, Packed};
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
 
-/// A port's notification queue. Whoever posts makes sure of room, so that it never overflows.
+/// A port's notification queue. A post makes sure of room first, so it never overflows.
 #[derive(Debug)]
 pub(crate) struct Notes {
     queue: VecDeque<Packed>,

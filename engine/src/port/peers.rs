@@ -1,4 +1,4 @@
-//! The peers of a port: its connections by number, and who of them has gone.
+//! The peers of a port: its connections by number, and which of them have gone.
 //!
 //! ```text
 //!            add              end                 remove
@@ -68,7 +68,7 @@ impl Peers {
     }
 
     /// How often a connection has begun or ended: another count than the last one says that it is
-    /// time to look who is there.
+    /// time to look at all of them.
     #[inline(always)]
     pub(crate) fn changes(&self) -> u64 {
         self.changes

@@ -40,7 +40,7 @@ impl Remote {
         self.wire.get().map(lock)
     }
 
-    /// The same where the caller needs it.
+    /// The wire, for a caller that cannot do without.
     ///
     /// # Errors
     /// The port is not open to other hosts.
@@ -157,7 +157,7 @@ impl Remote {
         }
     }
 
-    /// Why the link with this peer, who is on this host, is one: for those who look.
+    /// Notes for reports why a peer of this host is reached by a link.
     pub(crate) fn note_detour(&self, peer: PeerId, why: &str) {
         if let Some(mut wire) = self.wire() {
             wire.links().note_detour(peer, why);

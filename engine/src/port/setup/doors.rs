@@ -1,4 +1,4 @@
-//! Where a port is called on its host, and who stands there.
+//! Where a port is called on its host, and the callers that wait there.
 use super::listener::Listener;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::mem::take;
@@ -22,7 +22,7 @@ impl Doors {
         self.listener = Some(listener);
     }
 
-    /// Nobody else can call; who has called may still speak.
+    /// Takes no further callers; those that have called may still speak.
     pub(crate) fn close(&mut self) {
         self.listener = None;
     }

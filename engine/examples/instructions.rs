@@ -9,9 +9,9 @@ use ayre::deposit::{Address, Deposit, InletOptions, Program, Register, X, Y, Z};
 use ayre::logical::Channel;
 use ayre::multicast::MulticastOptions;
 use ayre::{
-    Access, Combine, Config, Endpoint, EndpointOptions, Mode, NetOptions, Number, Options,
-    Outgoing, PeerId, Port, Receive, RegionOptions, RemoteId, RemoteQueue, RemoteRegion, Rights,
-    Simulation, Span, Spans, Spin, Spot, Update, Window, Windows, Write,
+    Combine, Config, Endpoint, EndpointOptions, Mode, NetOptions, Number, Options, Outgoing,
+    PeerId, Port, Receive, RegionOptions, RemoteId, RemoteQueue, RemoteRegion, Rights, Simulation,
+    Span, Spans, Spin, Spot, Update, Window, Windows, Write,
 };
 use ayre_proto::matching::{self, Arrive, Matcher, Message, Pattern, Post, Sizes};
 use std::hint::black_box;
@@ -401,9 +401,9 @@ fn tagged_over_link(len: usize, count: u64) {
 /// Something that touches a window of the far one, until its end has been told.
 fn touched(count: u64, post: impl Fn(&mut Endpoint, Spot)) {
     let (mut near, mut far, remote) = endpoints();
-    let (memory, access) = (vec![Span::of_static(vec![7; 64].leak())], Access::all());
+    let (memory, rights) = (vec![Span::of_static(vec![7; 64].leak())], Rights::all());
     let windows = Windows::new();
-    windows.expose(Window { key: 1, base: 0, memory, access }).expect("room");
+    windows.expose(Window { key: 1, base: 0, memory, rights }).expect("room");
     far.share(&windows);
     for _ in 0..count {
         post(&mut near, Spot { remote, key: 1, address: 8 });

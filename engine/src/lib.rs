@@ -64,7 +64,6 @@ pub use ayre_proto::combine::{Combine, Number, Relation};
 pub use ayre_proto::limits::{EAGER_MAX, PEERS_MAX};
 pub use ayre_proto::lock::EpochStep;
 pub use ayre_proto::notify::{Classes, Notification, Operation};
-pub use ayre_proto::touch::Access;
 pub use ayre_proto::units::{Key, PeerId, Rights, Ticket};
 pub use endpoint::{
     Address, Context, End, Endpoint, EndpointOptions, ExposeError, Found, LatestEnd, Lease,

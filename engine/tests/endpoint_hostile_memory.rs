@@ -6,7 +6,7 @@ mod scene;
 
 use attacker::{Attacker, Lane};
 use ayre::{
-    Access, Combine, Context, End, EndpointOptions, Fault, Number, Sent, Spans, Spot, Update, What,
+    Combine, Context, End, EndpointOptions, Fault, Number, Rights, Sent, Spans, Spot, Update, What,
     Window, Windows, Write,
 };
 use ayre_proto::envelope::Record;
@@ -65,14 +65,14 @@ impl Touches {
     }
 
     fn expose(&mut self) {
-        let access = Access::all();
+        let rights = Rights::all();
         let memory = vec![self.window.whole()];
-        let window = Window { key: KEY, base: BASE, memory, access };
+        let window = Window { key: KEY, base: BASE, memory, rights };
         self.windows.expose(window).expect("there is room");
         self.scene.victim.share(&self.windows);
         let windows = Windows::new();
         let memory = vec![scene::whole(&mut self.theirs)];
-        windows.expose(Window { key: KEY, base: 0, memory, access }).expect("there is room");
+        windows.expose(Window { key: KEY, base: 0, memory, rights }).expect("there is room");
         self.scene.honest.share(&windows);
     }
 
@@ -363,8 +363,9 @@ fn guesses_are_refused_and_touch_nothing() {
     }
     assert_eq!(it.scene.malformed(), 0);
     assert!(windows.withdraw(KEY));
-    let (memory, access) = (vec![it.window.whole()], Access::empty());
-    windows.expose(Window { key: KEY, base: BASE, memory, access }).expect("there is room");
+    let closed =
+        Window { memory: vec![it.window.whole()], key: KEY, base: BASE, rights: Rights::empty() };
+    windows.expose(closed).expect("there is room");
     it.touch(&Touch::Read { key: KEY, address: BASE, id: 6, len: 8 }, &[]);
     assert_eq!(refusals(&mut it, line, 1), [[6, rights]]);
     it.check_others("after all guesses");
@@ -376,7 +377,7 @@ fn reads_that_nobody_takes_have_a_limit() {
     let mut scene = Scene::of(&EndpointOptions::new().memory(2 << 20), false);
     let (windows, mut memory) = (Windows::new(), vec![7; 1 << 20]);
     let memory = vec![scene::whole(&mut memory)];
-    windows.expose(Window { key: KEY, base: 0, memory, access: Access::READ }).expect("room");
+    windows.expose(Window { key: KEY, base: 0, memory, rights: Rights::READ }).expect("room");
     scene.victim.share(&windows);
     let read = Touch::Read { key: KEY, address: 0, id: 1, len: 1 << 20 };
     let is_refused = |liar: &Attacker| {

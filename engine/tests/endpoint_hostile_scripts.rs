@@ -10,8 +10,8 @@ use attacker::{
     control_socket, receive, sealed_file, send,
 };
 use ayre::{
-    Access, Busy, Combine, End, EndReason, Endpoint, EndpointOptions, Fault, Number, PostError,
-    Receive, Refusal, RemoteId, Sent, Spans, Spin, Spot, Update, Window, Windows, Write,
+    Busy, Combine, End, EndReason, Endpoint, EndpointOptions, Fault, Number, PostError, Receive,
+    Refusal, RemoteId, Rights, Sent, Spans, Spin, Spot, Update, Window, Windows, Write,
 };
 use ayre_proto::envelope::{Envelope, Record};
 use ayre_proto::lane::Kind;
@@ -141,7 +141,7 @@ fn one_script(victim: &mut Endpoint, others: &mut Vec<End>, seed: u64) -> bool {
     let (windows, mut touched) = (Windows::new(), [Guarded::new(ROOM), Guarded::new(ROOM)]);
     let touches = touch_each(victim, remote, &mut touched[0]);
     let memory = vec![touched[1].whole()];
-    let window = Window { key: 1, base: 0, memory, access: Access::all() };
+    let window = Window { key: 1, base: 0, memory, rights: Rights::all() };
     windows.expose(window).expect("there is room");
     victim.share(&windows);
     let before = victim.counters().malformed();

@@ -4,8 +4,8 @@
 mod common;
 
 use ayre::{
-    Access, Address, Combine, End, Endpoint, EndpointOptions, Fault, Number, Outgoing, PostError,
-    Receive, RemoteId, Sent, Span, Spans, Spin, Spot, Update, What, Window, Windows, Write,
+    Address, Combine, End, Endpoint, EndpointOptions, Fault, Number, Outgoing, PostError, Receive,
+    RemoteId, Rights, Sent, Span, Spans, Spin, Spot, Update, What, Window, Windows, Write,
 };
 use common::random::fill;
 use common::system::held;
@@ -228,7 +228,7 @@ fn member(own: usize, line: &Line) {
     let windows = Windows::new();
     let mut memory = vec![0; PROCESSES as usize * (SHARE + 8)];
     let memory = vec![span(&mut memory)];
-    windows.expose(Window { key: KEY, base: 0, memory, access: Access::all() }).expect("room");
+    windows.expose(Window { key: KEY, base: 0, memory, rights: Rights::all() }).expect("room");
     let mut endpoint = Endpoint::open(Spin::SHARED).expect("an endpoint");
     endpoint.share(&windows);
     say(line, &endpoint.address());

@@ -3,7 +3,7 @@
 mod sides;
 
 use ayre::{
-    Access, Combine, Endpoint, ExposeError, Fault, Number, Outgoing, PostError, Sent, Spans, Spin,
+    Combine, Endpoint, ExposeError, Fault, Number, Outgoing, PostError, Rights, Sent, Spans, Spin,
     Spot, TouchKind, Touched, Update, What, Window, Windows, Write,
 };
 use sides::{Sides, parts, pattern, span};
@@ -14,12 +14,12 @@ const SIZES: [usize; 16] =
 const KEY: u64 = 77;
 const BASE: u64 = 0x7000_0000_0000;
 
-fn open(sides: &Sides, memory: &mut [u8], access: Access) {
-    open_spans(sides, vec![sides::whole(memory)], access);
+fn open(sides: &Sides, memory: &mut [u8], rights: Rights) {
+    open_spans(sides, vec![sides::whole(memory)], rights);
 }
 
-fn open_spans(sides: &Sides, memory: Vec<ayre::Span>, access: Access) {
-    let window = Window { key: KEY, base: BASE, memory, access };
+fn open_spans(sides: &Sides, memory: Vec<ayre::Span>, rights: Rights) {
+    let window = Window { key: KEY, base: BASE, memory, rights };
     sides.windows.expose(window).expect("there is room");
 }
 
@@ -33,7 +33,7 @@ fn every_length_is_written_and_read_back() {
     for to_itself in [false, true] {
         let mut sides = Sides::new(to_itself);
         let mut memory = vec![9; (4 << 20) + 32];
-        open(&sides, &mut memory, Access::all());
+        open(&sides, &mut memory, Rights::all());
         for (index, len) in SIZES.into_iter().enumerate() {
             let (mut from, mut into) = (pattern(len, index), vec![0; len + 16]);
             let address = BASE + 16 - (index % 3) as u64;
@@ -62,7 +62,7 @@ fn a_window_of_several_spans_is_one_memory() {
     let mut sides = Sides::new(false);
     let mut memory: Vec<Vec<u8>> = (0..16).map(|n| vec![0; n * 1000 % 7001]).collect();
     let len: usize = memory.iter().map(Vec::len).sum();
-    open_spans(&sides, memory.iter_mut().map(|part| sides::whole(part)).collect(), Access::all());
+    open_spans(&sides, memory.iter_mut().map(|part| sides::whole(part)).collect(), Rights::all());
     let mut from = pattern(len, 3);
     sides.write(sides.spot(KEY, BASE), &write_of(span(&mut from)));
     assert_eq!(sides.end().2, Ok(()));
@@ -81,7 +81,7 @@ fn a_window_of_several_spans_is_one_memory() {
 fn what_is_injected_is_the_programs_at_once() {
     let mut sides = Sides::new(false);
     let mut memory = vec![0; 400 * Endpoint::inject_max()];
-    open(&sides, &mut memory, Access::WRITE);
+    open(&sides, &mut memory, Rights::WRITE);
     let mut count = 0;
     // Until there is no room, and once more.
     for index in 0..400_u64 {
@@ -113,22 +113,22 @@ fn what_is_injected_is_the_programs_at_once() {
 }
 
 /// Everything one may ask of a window, with this many bytes: what each needs, and how it has ended.
-fn ask(sides: &mut Sides, key: u64, address: u64, bytes: &mut [u8]) -> Vec<(Access, Ended)> {
+fn ask(sides: &mut Sides, key: u64, address: u64, bytes: &mut [u8]) -> Vec<(Rights, Ended)> {
     let spot = sides.spot(key, address);
     let mut asked = Vec::new();
     sides.write(spot, &write_of(span(bytes)));
     sides.read(spot, span(bytes));
-    let both = Access::all();
+    let both = Rights::all();
     let updates = [(Combine::Sum, false), (Combine::Write, true), (Combine::Read, true)];
     if bytes.len() <= Endpoint::update_max(Combine::Sum, Number::U8) {
         for (op, tells) in updates {
             let what = update(op, bytes, tells);
             sides.update(spot, &what);
-            let needs = [Access::WRITE, both, Access::READ][asked.len()];
+            let needs = [Rights::WRITE, both, Rights::READ][asked.len()];
             asked.push((What::Updated, needs));
         }
     }
-    asked.extend([(What::Written, Access::WRITE), (What::Read, Access::READ)]);
+    asked.extend([(What::Written, Rights::WRITE), (What::Read, Rights::READ)]);
     let mut ends: Vec<_> = asked.iter().map(|_| sides.end()).collect();
     let mut take = |what| {
         let at = ends.iter().position(|(_, ended, _)| *ended == what).expect("it has ended");
@@ -154,7 +154,7 @@ fn what_a_window_does_not_allow_is_refused() {
     let mut memory = vec![9; len];
     for size in [0, 1, 512, 513, 40_000] {
         let mut sides = Sides::new(false);
-        open(&sides, &mut memory, Access::all());
+        open(&sides, &mut memory, Rights::all());
         let mut bytes = vec![3; size];
         let end = BASE + len as u64;
         for (key, address, why) in [
@@ -175,11 +175,11 @@ fn what_a_window_does_not_allow_is_refused() {
         assert!(memory == vec![9; len], "nothing is written, {size}");
         assert!(bytes == vec![3; size], "nothing is read, {size}");
         // Rights.
-        for access in [Access::empty(), Access::READ, Access::WRITE] {
-            open(&sides, &mut memory, access);
+        for rights in [Rights::empty(), Rights::READ, Rights::WRITE] {
+            open(&sides, &mut memory, rights);
             for (needs, ended) in ask(&mut sides, KEY, BASE, &mut bytes) {
-                let due = if access.contains(needs) { Ok(()) } else { Err(Fault::Rights) };
-                assert_eq!(ended, due, "{size} bytes, {access:?}, {needs:?}");
+                let due = if rights.contains(needs) { Ok(()) } else { Err(Fault::Rights) };
+                assert_eq!(ended, due, "{size} bytes, {rights:?}, {needs:?}");
             }
             sides.windows.withdraw(KEY);
         }
@@ -206,7 +206,7 @@ fn without_windows_each_key_is_unknown() {
 fn windows_have_their_limits() {
     let windows = Windows::new();
     let expose =
-        |key, base, memory| windows.expose(Window { key, base, memory, access: Access::all() });
+        |key, base, memory| windows.expose(Window { key, base, memory, rights: Rights::all() });
     let mut bytes = [0; 8];
     let mut memory = || vec![sides::whole(&mut bytes)];
     assert_eq!(expose(1, u64::MAX - 7, memory()), Err(ExposeError::TooLong));
@@ -228,7 +228,7 @@ fn windows_have_their_limits() {
 fn what_is_posted_is_done_in_order() {
     let mut sides = Sides::new(false);
     let mut memory = vec![0; 300_000];
-    open(&sides, &mut memory, Access::all());
+    open(&sides, &mut memory, Rights::all());
     for round in 0..20_u8 {
         let mut long = vec![round; 300_000];
         let mut short = [round ^ 0x80; 40];
@@ -254,7 +254,7 @@ fn what_is_posted_is_done_in_order() {
         let mut seen = vec![0; 300_000];
         sides.windows.withdraw(KEY);
         seen.copy_from_slice(&memory);
-        open(&sides, &mut memory, Access::all());
+        open(&sides, &mut memory, Rights::all());
         assert!(seen.iter().all(|byte| *byte == round), "the last write lies over the others");
         for _ in 0..4 {
             assert_eq!(sides.end().2, Ok(()));
@@ -270,7 +270,7 @@ fn what_is_posted_is_done_in_order() {
 fn nothing_overtakes_a_long_write() {
     let mut sides = Sides::new(false);
     let mut memory = vec![0; 4 << 20];
-    open(&sides, &mut memory, Access::all());
+    open(&sides, &mut memory, Rights::all());
     let (mut long, mut short) = (vec![1; 4 << 20], [2; 8]);
     let spot = sides.spot(KEY, BASE);
     assert_eq!(sides.near.write(spot, &write_of(span(&mut long))), Ok(Sent::UnderWay));

@@ -4,7 +4,7 @@
 mod sides;
 
 use ayre::{
-    Access, Combine, Endpoint, Fault, Number, Sent, Spans, Spin, Spot, Update, What, Window,
+    Combine, Endpoint, Fault, Number, Rights, Sent, Spans, Spin, Spot, Update, What, Window,
     Windows, Write,
 };
 use sides::{Sides, span, whole};
@@ -15,7 +15,7 @@ const LEN: usize = 4 << 20;
 
 fn open(windows: &Windows, memory: &mut [u8]) {
     let memory = vec![whole(memory)];
-    windows.expose(Window { key: KEY, base: 0, memory, access: Access::all() }).expect("room");
+    windows.expose(Window { key: KEY, base: 0, memory, rights: Rights::all() }).expect("room");
 }
 
 fn write_of(bytes: &mut [u8]) -> Write {

@@ -3,7 +3,7 @@
 mod sides;
 
 use ayre::{
-    Access, Combine, End, Endpoint, Fault, Number, PostError, Relation, Spans, Spin, Spot,
+    Combine, End, Endpoint, Fault, Number, PostError, Relation, Rights, Spans, Spin, Spot,
     TouchKind, Update, What, Window, Windows,
 };
 use sides::{Sides, parts, pattern, span, whole};
@@ -15,7 +15,7 @@ const AT: usize = 3;
 
 fn open(windows: &Windows, memory: &mut [u8]) {
     let memory = vec![whole(memory)];
-    windows.expose(Window { key: KEY, base: 0, memory, access: Access::all() }).expect("room");
+    windows.expose(Window { key: KEY, base: 0, memory, rights: Rights::all() }).expect("room");
 }
 
 struct Asked {

@@ -17,20 +17,10 @@
 use crate::combine::{Combine, Number};
 use crate::lane::Malformed;
 use crate::limits::EAGER_MAX;
+use crate::units::Rights;
 
 /// Words of the longest head.
 pub const TOUCH_WORDS: usize = 6;
-
-bitflags::bitflags! {
-    /// What remotes may do with a window.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub struct Access: u8 {
-        /// Read it, and have updates tell what was there.
-        const READ = 1;
-        /// Write and update it.
-        const WRITE = 2;
-    }
-}
 
 /// What an update does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,9 +149,9 @@ impl Calculation {
     }
 
     /// What its initiator must be allowed to do.
-    pub const fn access(&self) -> Access {
-        let writes = if self.op.has_operand() { Access::WRITE } else { Access::empty() };
-        writes.union(if self.tells { Access::READ } else { Access::empty() })
+    pub const fn rights(&self) -> Rights {
+        let writes = if self.op.has_operand() { Rights::WRITE } else { Rights::empty() };
+        writes.union(if self.tells { Rights::READ } else { Rights::empty() })
     }
 
     const fn word(&self) -> u64 {

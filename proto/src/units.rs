@@ -35,6 +35,20 @@ pub struct Claim {
     pub len: u64,
 }
 
+/// What a remote says it wants to touch of a window: worth nothing until
+/// [`crate::xlate::windows::Windows`] accepts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowClaim {
+    /// The window's key.
+    pub key: u64,
+    /// First byte, as the window's owner calls it.
+    pub address: u64,
+    /// Number of bytes.
+    pub len: u64,
+    /// What is to be done to it.
+    pub rights: Rights,
+}
+
 /// A checked range of a registered region. Only translation makes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
@@ -70,15 +84,15 @@ impl Extent {
 }
 
 bitflags::bitflags! {
-    /// What the holder of a capability may do.
+    /// What the holder of a capability, or a remote with a window, may do.
     // spec: CAP-1
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Rights: u8 {
-        /// Get.
+        /// Get; read a window, and have updates tell what was there.
         const READ = 1;
-        /// Put, immediate put.
+        /// Put, immediate put; write and update a window.
         const WRITE = 2;
-        /// Atomic operations.
+        /// Atomic operations on a region.
         const ATOMIC = 4;
         /// Enqueue into a remote queue.
         const ENQUEUE = 8;

@@ -1,11 +1,32 @@
 //! Translation and protection: from a peer's claim to an extent of memory.
 //!
-//! One table per port. An entry says who holds the capability, what it may do, and which part of
-//! which region it covers; its generation tells live keys from revoked ones. The owner is compared
-//! on every access, as in EXTOLL's shared-context tables.
+//! Exposed memory carries rights and has a length. Every claim is held against both by [`permits`]
+//! and [`contains`]: one to a region here, to a window in [`windows`], to an inlet of a depot in
+//! [`crate::deposit`]. They differ in how the memory is found.
+//!
+//! For regions there is one table per port. An entry says who holds the capability, what it may
+//! do, and which part of which region it covers; its generation tells live keys from revoked ones.
+//! The owner is compared on every access, as in EXTOLL's shared-context tables.
 use crate::fault::Fault;
 use crate::units::{Claim, Extent, Key, PeerId, Rights};
 use alloc::boxed::Box;
+
+pub mod windows;
+
+/// Whether rights that were given are enough.
+// spec: CAP-2, DEP-14, DEP-16, ENV-23
+#[inline(always)]
+pub const fn permits(given: Rights, needed: Rights) -> Result<(), Fault> {
+    if given.contains(needed) { Ok(()) } else { Err(Fault::Rights) }
+}
+
+/// Whether a range lies in what is exposed, which has `all` bytes; a range without any may begin
+/// behind the last one.
+// spec: CAP-5, DEP-14, ENV-23
+#[inline(always)]
+pub const fn contains(all: u64, offset: u64, len: u64) -> Result<(), Fault> {
+    if offset > all || len > all - offset { Err(Fault::Bounds) } else { Ok(()) }
+}
 
 /// What a new capability covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,13 +47,9 @@ impl Cover {
     /// Checks a range of the capability, counted from its first byte, against it.
     // spec: CAP-2, CAP-5
     #[inline(always)]
-    pub const fn check(&self, claim: &Claim, rights: Rights) -> Result<Extent, Fault> {
-        if !self.rights.contains(rights) {
-            return Err(Fault::Rights);
-        }
-        if claim.offset > self.len || claim.len > self.len - claim.offset {
-            return Err(Fault::Bounds);
-        }
+    pub fn check(&self, claim: &Claim, rights: Rights) -> Result<Extent, Fault> {
+        permits(self.rights, rights)?;
+        contains(self.len, claim.offset, claim.len)?;
         Ok(Extent::new(self.region, self.base + claim.offset, claim.len))
     }
 }

@@ -3,7 +3,8 @@ use ayre_proto::combine::{Combine, Number};
 use ayre_proto::envelope::{ENVELOPE_WORDS, Record};
 use ayre_proto::lane::Malformed;
 use ayre_proto::limits::EAGER_MAX;
-use ayre_proto::touch::{Access, Calculation, TOUCH_WORDS, Touch};
+use ayre_proto::touch::{Calculation, TOUCH_WORDS, Touch};
+use ayre_proto::units::Rights;
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -145,8 +146,8 @@ fn an_update_needs_what_it_does() {
     for op in Combine::ALL {
         let number = Number::U64;
         let of = |tells| Calculation { op, number, count: 3, tells };
-        let writes = if op == Combine::Read { Access::empty() } else { Access::WRITE };
-        assert_eq!((of(false).access(), of(true).access()), (writes, writes | Access::READ));
+        let writes = if op == Combine::Read { Rights::empty() } else { Rights::WRITE };
+        assert_eq!((of(false).rights(), of(true).rights()), (writes, writes | Rights::READ));
         assert_eq!(of(false).is_sound(), op != Combine::Read, "what does nothing");
         assert!(of(true).is_sound());
         let operands = of(true).operand_len() + of(true).comparand_len();

@@ -4,7 +4,8 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ayre_proto::fault::Fault;
-use ayre_proto::units::{Claim, Key, PeerId, Rights};
+use ayre_proto::units::{Claim, Key, PeerId, Rights, WindowClaim};
+use ayre_proto::xlate::windows::{ExposeError, Exposure, WINDOWS_MAX, Windows};
 use ayre_proto::xlate::{Cover, Table};
 use common::word;
 use proptest::prelude::*;
@@ -219,4 +220,89 @@ fn a_slot_is_retired_after_its_last_generation() {
     let key = Key { slot: 0, generation: u32::MAX };
     let claim = Claim { key, offset: 0, len: 0 };
     assert_eq!(table.check(PeerId(0), &claim, Rights::empty()), Err(Fault::UnknownKey));
+}
+
+#[derive(Clone, Debug)]
+enum WindowStep {
+    Expose(u64, Exposure),
+    Withdraw(u64),
+    /// From so many bytes after the window's first one on, counted round.
+    Touch {
+        key: u64,
+        shift: u64,
+        len: u64,
+        rights: Rights,
+    },
+}
+
+fn window_steps() -> impl Strategy<Value = Vec<WindowStep>> {
+    let key = || 0..4u64;
+    let exposure =
+        (word(), word(), rights()).prop_map(|(base, len, rights)| Exposure { base, len, rights });
+    let touch = (key(), word(), word(), rights())
+        .prop_map(|(key, shift, len, rights)| WindowStep::Touch { key, shift, len, rights });
+    let step = prop_oneof![
+        3 => (key(), exposure).prop_map(|(key, seen)| WindowStep::Expose(key, seen)),
+        1 => key().prop_map(WindowStep::Withdraw),
+        6 => touch,
+    ];
+    proptest::collection::vec(step, 0..60)
+}
+
+/// What a claim must come to, in numbers that do not wrap.
+fn expected(open: Option<&(Exposure, usize)>, claim: &WindowClaim) -> Result<(usize, u64), Fault> {
+    let (seen, memory) = open.ok_or(Fault::UnknownKey)?;
+    if !seen.rights.contains(claim.rights) {
+        return Err(Fault::Rights);
+    }
+    let end = u128::from(claim.address) + u128::from(claim.len);
+    let is_inside = claim.address >= seen.base && end <= u128::from(seen.base + seen.len);
+    if is_inside { Ok((*memory, claim.address - seen.base)) } else { Err(Fault::Bounds) }
+}
+
+proptest! {
+    /// Windows against a map of what is open.
+    // spec: ENV-21, ENV-22, ENV-23
+    #[test]
+    fn a_window_admits_exactly_its_range_until_it_is_withdrawn(steps in window_steps()) {
+        let (mut windows, mut open) = (Windows::default(), BTreeMap::new());
+        for (number, step) in steps.into_iter().enumerate() {
+            match step {
+                WindowStep::Expose(key, seen) => {
+                    let due = match seen.base.checked_add(seen.len) {
+                        None => Err(ExposeError::TooLong),
+                        Some(_) if open.contains_key(&key) => Err(ExposeError::KeyTaken),
+                        Some(_) => Ok(()),
+                    };
+                    prop_assert_eq!(windows.expose(key, seen, number), due);
+                    if due.is_ok() {
+                        open.insert(key, (seen, number));
+                    }
+                }
+                WindowStep::Withdraw(key) => {
+                    prop_assert_eq!(windows.withdraw(key), open.remove(&key).map(|it| it.1));
+                }
+                WindowStep::Touch { key, shift, len, rights } => {
+                    let base = open.get(&key).map_or(0, |(seen, _)| seen.base);
+                    let claim = WindowClaim { key, address: base.wrapping_add(shift), len, rights };
+                    let found = windows.translate(&claim).map(|(memory, at)| (*memory, at));
+                    prop_assert_eq!(found, expected(open.get(&key), &claim));
+                }
+            }
+        }
+    }
+}
+
+// spec: ENV-21
+#[test]
+fn as_many_windows_are_open_as_may() {
+    let mut windows = Windows::default();
+    let seen = Exposure { base: 0, len: 8, rights: Rights::READ };
+    for key in 0..WINDOWS_MAX as u64 {
+        assert_eq!(windows.expose(key, seen, ()), Ok(()));
+    }
+    assert_eq!(windows.expose(u64::MAX, seen, ()), Err(ExposeError::TooMany));
+    assert_eq!(windows.expose(7, seen, ()), Err(ExposeError::KeyTaken), "that comes first");
+    assert_eq!(windows.withdraw(7), Some(()));
+    assert_eq!(windows.expose(u64::MAX, seen, ()), Ok(()));
 }

@@ -5,13 +5,14 @@ use super::receive::Taken;
 use super::replies::ANSWER;
 use super::streams::Stream;
 use super::toucher::Reading;
-use super::windows::{Claim, Windows};
+use super::windows::Windows;
 use super::{Endpoint, RemoteId};
 use crate::error::Fault;
 use crate::mem::exposed::Exposed;
 use ayre_proto::envelope::Record;
 use ayre_proto::lane::{Malformed, Status};
-use ayre_proto::touch::{Access, Calculation, TOUCH_WORDS, Touch};
+use ayre_proto::touch::{Calculation, TOUCH_WORDS, Touch};
+use ayre_proto::units::{Rights, WindowClaim};
 
 impl Endpoint {
     /// Lets remotes touch these windows from now on, in place of those they could touch before;
@@ -40,7 +41,7 @@ impl Endpoint {
             Touch::WriteHere { key, address, id, before, data } => {
                 // A length that cannot be leaves any window.
                 let len = before.saturating_add(bytes);
-                let claim = Claim { key, address, len, access: Access::WRITE };
+                let claim = WindowClaim { key, address, len, rights: Rights::WRITE };
                 let part = (before, bytes, PartPlace::Lane(skip));
                 self.take_write(source, index, &claim, part)?;
                 let done = self.remotes[source].toucher().end_write();
@@ -50,22 +51,22 @@ impl Endpoint {
                 }
             }
             Touch::WritePart { key, address, len, before, count, place } => {
-                let claim = Claim { key, address, len, access: Access::WRITE };
+                let claim = WindowClaim { key, address, len, rights: Rights::WRITE };
                 let part = (before, count, PartPlace::Ring(place));
                 self.take_write(source, index, &claim, part)?;
             }
             Touch::WritePartHere { key, address, len, before } => {
-                let claim = Claim { key, address, len, access: Access::WRITE };
+                let claim = WindowClaim { key, address, len, rights: Rights::WRITE };
                 let part = (before, bytes, PartPlace::Lane(skip));
                 self.take_write(source, index, &claim, part)?;
             }
             Touch::Read { key, address, id, len } => {
-                let claim = Claim { key, address, len, access: Access::READ };
+                let claim = WindowClaim { key, address, len, rights: Rights::READ };
                 self.take_read(source, (&claim, id), tell)?;
             }
             Touch::Update { key, address, id, what, data } => {
                 let len = what.len() as u64;
-                let claim = Claim { key, address, len, access: what.access() };
+                let claim = WindowClaim { key, address, len, rights: what.rights() };
                 let done = self.take_update((index, source), (&claim, id), &what, skip)?;
                 let kind = if what.tells { TouchKind::Fetched } else { TouchKind::Updated };
                 if done {
@@ -82,7 +83,7 @@ impl Endpoint {
         &mut self,
         source: RemoteId,
         index: usize,
-        claim: &Claim,
+        claim: &WindowClaim,
         (before, count, from): (u64, u64, PartPlace),
     ) -> Result<(), Malformed> {
         let Self { windows, remotes, port, staging, .. } = self;
@@ -122,7 +123,7 @@ impl Endpoint {
     fn take_read(
         &mut self,
         source: RemoteId,
-        (claim, id): (&Claim, u64),
+        (claim, id): (&WindowClaim, u64),
         tell: &mut impl FnMut(End),
     ) -> Result<(), Malformed> {
         let claim = *claim;
@@ -154,7 +155,7 @@ impl Endpoint {
     fn take_update(
         &mut self,
         (index, source): (usize, RemoteId),
-        (claim, id): (&Claim, u64),
+        (claim, id): (&WindowClaim, u64),
         what: &Calculation,
         skip: usize,
     ) -> Result<bool, Malformed> {
@@ -228,7 +229,7 @@ impl Endpoint {
     fn push_read_part(
         &mut self,
         to: RemoteId,
-        claim: &Claim,
+        claim: &WindowClaim,
         (id, gone): (u64, u64),
     ) -> Result<Option<u64>, Fault> {
         let Some(peer) = self.remotes[to].peer() else { return Ok(None) };
@@ -270,7 +271,7 @@ impl Endpoint {
 #[inline(always)]
 fn perform<T>(
     windows: &Option<Windows>,
-    claim: &Claim,
+    claim: &WindowClaim,
     what: impl FnOnce(&Exposed, u64) -> T,
 ) -> Result<T, Fault> {
     windows.as_ref().ok_or(Fault::UnknownKey)?.perform(claim, what)
@@ -280,7 +281,7 @@ fn perform<T>(
 #[inline(always)]
 fn update<A: AsMut<[u8]> + Clone + PartialEq>(
     windows: &Option<Windows>,
-    claim: &Claim,
+    claim: &WindowClaim,
     what: &Calculation,
     (operands, mut old): (&[u8], A),
 ) -> Result<A, Fault> {
@@ -297,8 +298,8 @@ fn update<A: AsMut<[u8]> + Clone + PartialEq>(
 }
 
 // spec: ENV-31
-fn touched((source, kind): (RemoteId, TouchKind), claim: &Claim, data: Option<u64>) -> End {
-    let Claim { key, len, .. } = *claim;
+fn touched((source, kind): (RemoteId, TouchKind), claim: &WindowClaim, data: Option<u64>) -> End {
+    let WindowClaim { key, len, .. } = *claim;
     let touched = Touched { source, key, kind, len, data };
     End { context: 0, what: What::Touched(touched), result: Ok(()) }
 }

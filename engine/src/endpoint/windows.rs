@@ -2,14 +2,11 @@
 use crate::error::Fault;
 use crate::mem::exposed::Exposed;
 use crate::mem::span::Span;
-use ayre_proto::touch::Access;
-use foldhash::HashMap;
+use ayre_proto::units::{Rights, WindowClaim};
+use ayre_proto::xlate::windows::{self, Exposure};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Windows that are open at a time.
-pub const WINDOWS_MAX: usize = 1 << 16;
-/// Spans of a window.
-pub const WINDOW_SPANS_MAX: usize = 16;
+pub use windows::{ExposeError, WINDOW_SPANS_MAX, WINDOWS_MAX};
 
 /// Memory to be opened for remotes.
 ///
@@ -22,30 +19,11 @@ pub struct Window {
     /// How they call its first byte.
     pub base: u64,
     /// Up to [`WINDOW_SPANS_MAX`] ranges, one behind the other; may be read-only without
-    /// [`Access::WRITE`].
+    /// [`Rights::WRITE`].
     pub memory: Vec<Span>,
-    /// What they may do.
-    pub access: Access,
+    /// What they may do: [`Rights::READ`] and [`Rights::WRITE`] are about windows.
+    pub rights: Rights,
 }
-
-/// A window was not opened.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum ExposeError {
-    /// There is one of this key.
-    #[error("the key is taken")]
-    KeyTaken,
-    /// As many windows are open as may, [`WINDOWS_MAX`].
-    #[error("too many windows")]
-    TooMany,
-    /// It has more than [`WINDOW_SPANS_MAX`] spans.
-    #[error("too many spans")]
-    TooManySpans,
-    /// The address behind its last byte is beyond what an address can be.
-    #[error("the window wraps around the end of the addresses")]
-    TooLong,
-}
-
-crate::error::debug_is_display!(ExposeError);
 
 /// Windows: memory that remotes may work on, by key. Clones are the same windows; several endpoints
 /// may share them.
@@ -57,27 +35,7 @@ pub struct Windows {
 }
 
 /// What is open in a set.
-#[derive(Debug, Default)]
-struct Table {
-    /// Keys are the program's own choice, so that nobody else can make them meet.
-    open: HashMap<u64, Open>,
-}
-
-#[derive(Debug)]
-struct Open {
-    base: u64,
-    memory: Exposed,
-    access: Access,
-}
-
-/// What a remote says it wants to touch. All of it is a claim.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Claim {
-    pub(super) key: u64,
-    pub(super) address: u64,
-    pub(super) len: u64,
-    pub(super) access: Access,
-}
+type Table = windows::Windows<Exposed>;
 
 impl Default for Windows {
     fn default() -> Self {
@@ -107,29 +65,20 @@ impl Windows {
     /// See [`ExposeError`].
     // spec: ENV-21
     pub fn expose(&self, window: Window) -> Result<(), ExposeError> {
-        let Window { key, base, memory, access } = window;
+        let Window { key, base, memory, rights } = window;
         if memory.len() > WINDOW_SPANS_MAX {
             return Err(ExposeError::TooManySpans);
         }
         let memory = Exposed::new(memory).ok_or(ExposeError::TooLong)?;
-        base.checked_add(memory.len()).ok_or(ExposeError::TooLong)?;
-        let table = &mut self.lock()[self.own];
-        if table.open.contains_key(&key) {
-            return Err(ExposeError::KeyTaken);
-        }
-        if table.open.len() >= WINDOWS_MAX {
-            return Err(ExposeError::TooMany);
-        }
-        table.open.insert(key, Open { base, memory, access });
-        debug_assert!(table.open.len() <= WINDOWS_MAX, "no more are open");
-        Ok(())
+        let seen = Exposure { base, len: memory.len(), rights };
+        self.lock()[self.own].expose(key, seen, memory)
     }
 
     /// Closes a window. When this returns, no remote touches its memory any more. False where there
     /// is none of this key.
     // spec: ENV-22
     pub fn withdraw(&self, key: u64) -> bool {
-        self.lock()[self.own].open.remove(&key).is_some()
+        self.lock()[self.own].withdraw(key).is_some()
     }
 
     /// Does something to the memory of a claim, while no endpoint touches any of these windows or
@@ -138,11 +87,11 @@ impl Windows {
     #[inline(always)]
     pub(super) fn perform<T>(
         &self,
-        claim: &Claim,
+        claim: &WindowClaim,
         what: impl FnOnce(&Exposed, u64) -> T,
     ) -> Result<T, Fault> {
         let sets = self.lock();
-        let (memory, at) = sets[self.own].find(claim)?;
+        let (memory, at) = sets[self.own].translate(claim)?;
         Ok(what(memory, at))
     }
 
@@ -152,36 +101,17 @@ impl Windows {
     }
 }
 
-impl Table {
-    /// Translation: the memory of a claim, and where in it that begins.
-    // spec: ENV-23
-    fn find(&self, claim: &Claim) -> Result<(&Exposed, u64), Fault> {
-        let Claim { key, address, len, access } = *claim;
-        let open = self.open.get(&key).ok_or(Fault::UnknownKey)?;
-        if !open.access.contains(access) {
-            return Err(Fault::Rights);
-        }
-        let at = address.checked_sub(open.base).ok_or(Fault::Bounds)?;
-        let end = at.checked_add(len).ok_or(Fault::Bounds)?;
-        if end > open.memory.len() {
-            return Err(Fault::Bounds);
-        }
-        debug_assert!(open.base.checked_add(end).is_some(), "a window does not wrap around");
-        Ok((&open.memory, at))
-    }
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
-    fn claim(key: u64) -> Claim {
-        Claim { key, address: 0, len: 1, access: Access::WRITE }
+    fn claim(key: u64) -> WindowClaim {
+        WindowClaim { key, address: 0, len: 1, rights: Rights::WRITE }
     }
 
     fn open(windows: &Windows, key: u64) {
         let memory = vec![Span::of_static(vec![0].leak())];
-        windows.expose(Window { key, base: 0, memory, access: Access::WRITE }).unwrap();
+        windows.expose(Window { key, base: 0, memory, rights: Rights::WRITE }).unwrap();
     }
 
     // spec: ENV-21

@@ -3,8 +3,8 @@
 use super::common::random::{Random, fill};
 use super::common::simulated::{Named, assert_repeatable};
 use ayre::{
-    Access, Combine, End, Endpoint, EndpointOptions, Number, Outgoing, PostError, Receive,
-    RemoteId, Sent, Simulation, Span, Spans, Spin, Spot, Update, What, Window, Windows, Write,
+    Combine, End, Endpoint, EndpointOptions, Number, Outgoing, PostError, Receive, RemoteId,
+    Rights, Sent, Simulation, Span, Spans, Spin, Spot, Update, What, Window, Windows, Write,
 };
 use std::time::Duration;
 
@@ -245,7 +245,7 @@ fn expose(endpoint: &mut Endpoint) -> (Windows, Bytes) {
     let (windows, mut memory) = (Windows::new(), Bytes(vec![0; COUNTER + (SIDES << WRITE_BITS)]));
     // SAFETY: they stay where they are until the window is withdrawn.
     let whole = unsafe { Span::new(memory.0.as_mut_ptr(), memory.0.len()) };
-    let window = Window { key: KEY, base: BASE, memory: vec![whole], access: Access::all() };
+    let window = Window { key: KEY, base: BASE, memory: vec![whole], rights: Rights::all() };
     windows.expose(window).expect("there is room");
     endpoint.share(&windows);
     (windows, memory)

@@ -10,6 +10,7 @@ use super::machine::Inlet;
 use super::message::Message;
 use super::primitive::{Address, Kind, Op, Primitive, Relation, Slot, Source, Test};
 use crate::units::Rights;
+use crate::xlate::{contains, permits};
 
 /// A stored instruction that appends, and takes nothing of its registers from messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +81,7 @@ impl Append {
         register: impl Fn(u8) -> u64,
     ) -> Option<Appended> {
         let (len, reach) = (u64::from(message.len), inlet.len);
-        let may = inlet.rights.contains(Rights::WRITE) && message.len <= inlet.longest;
+        let may = permits(inlet.rights, Rights::WRITE).is_ok() && message.len <= inlet.longest;
         if !may || message.check().is_err() {
             return None;
         }
@@ -92,7 +93,7 @@ impl Append {
         }
         let offset = if self.wraps { tail & reach.wrapping_sub(1) } else { tail };
         let known = !self.wraps || reach.is_power_of_two();
-        let fits = offset <= reach && len <= reach - offset;
+        let fits = contains(reach, offset, len).is_ok();
         if !known || !fits || !message.brings && len > 0 {
             return None;
         }

@@ -11,6 +11,7 @@ use super::primitive::{Address, Kind, Primitive, RegisterOp, Slot, Source, Test}
 use super::{SEQUENCE_MAX, STEPS_MAX, WRITES_MAX};
 use crate::fault::Fault;
 use crate::units::Rights;
+use crate::xlate::{contains, permits};
 use arrayvec::ArrayVec;
 
 bitflags::bitflags! {
@@ -178,12 +179,9 @@ struct Latches {
 impl<D: Depot> Run<'_, D> {
     // spec: DEP-16
     fn carried(&mut self, instruction: Instruction) -> Result<(), Fault> {
-        if !self.inlet.rights.contains(Rights::PROGRAM) {
-            return Err(Fault::Rights);
-        }
-        let notifies = matches!(instruction.test(), Some(Test { guards: false, .. }));
-        if notifies && !self.inlet.rights.contains(Rights::NOTIFY) {
-            return Err(Fault::Rights);
+        permits(self.inlet.rights, Rights::PROGRAM)?;
+        if matches!(instruction.test(), Some(Test { guards: false, .. })) {
+            permits(self.inlet.rights, Rights::NOTIFY)?;
         }
         if instruction.continues() {
             return Err(Fault::Malformed);
@@ -312,9 +310,7 @@ impl<D: Depot> Run<'_, D> {
             Kind::Write => Rights::WRITE,
             Kind::Read => Rights::READ,
         };
-        if !self.inlet.rights.contains(right) {
-            return Err(Fault::Rights);
-        }
+        permits(self.inlet.rights, right)?;
         let twice = self.outcome.transfer.is_some();
         if twice || self.message.len > 0 && self.message.brings != (kind == Kind::Write) {
             return Err(Fault::Malformed);
@@ -327,9 +323,7 @@ impl<D: Depot> Run<'_, D> {
             Address::Wrapped if reach.is_power_of_two() => x & (reach - 1),
             Address::Wrapped => return Err(Fault::Malformed),
         };
-        if offset > reach || u64::from(self.message.len) > reach - offset {
-            return Err(Fault::Bounds);
-        }
+        contains(reach, offset, self.message.len.into())?;
         self.outcome.transfer = Some(Transfer { kind, offset, mask: given.mask });
         Ok(1)
     }

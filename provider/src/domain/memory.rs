@@ -9,7 +9,7 @@ use crate::error::{Code, Outcome};
 use crate::queue::cntr::Cntr;
 use crate::sys::cell::Policy;
 use crate::sys::object::Object;
-use ayre::{Access, ExposeError, Span, Window, Windows};
+use ayre::{ExposeError, Rights, Span, Window, Windows};
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -58,10 +58,10 @@ impl Memory {
     /// # Errors
     /// Those of [`Windows::expose`].
     pub(crate) fn expose(&self, key: u64, request: Request) -> Result<(), ExposeError> {
-        let access = request.access();
+        let rights = request.rights();
         let Request { memory, start, .. } = request;
         let skipped = u64::from(start == 0);
-        let window = Window { key, base: skipped, memory, access };
+        let window = Window { key, base: skipped, memory, rights };
         self.by_offset.expose(window.clone())?;
         let exposed = self.by_address.expose(Window { base: start + skipped, ..window });
         if exposed.is_err() {
@@ -103,11 +103,12 @@ impl Request {
         if is_known { Ok(()) } else { Err(Code::INVALID) }
     }
 
-    pub(crate) fn access(&self) -> Access {
-        let mut access = Access::empty();
-        access.set(Access::READ, self.access & REMOTE_READ != 0);
-        access.set(Access::WRITE, self.access & REMOTE_WRITE != 0);
-        access
+    /// What peers may do.
+    pub(crate) fn rights(&self) -> Rights {
+        let mut rights = Rights::empty();
+        rights.set(Rights::READ, self.access & REMOTE_READ != 0);
+        rights.set(Rights::WRITE, self.access & REMOTE_WRITE != 0);
+        rights
     }
 }
 

@@ -34,7 +34,7 @@ impl<L: Policy> Mr<L> {
             return Err(Code(errno::ENOKEY));
         }
         let base = if is_virtual { request.start } else { 0 };
-        let is_offered = !request.access().is_empty();
+        let is_offered = !request.rights().is_empty();
         domain.memory.expose(key, request).map_err(|error| match error {
             ExposeError::KeyTaken => Code(errno::ENOKEY),
             ExposeError::TooMany => Code(errno::ENOSPC),

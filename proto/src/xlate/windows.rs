@@ -1,0 +1,110 @@
+//! Windows: memory under keys that its owner's program chooses, at addresses as that says them.
+use super::{contains, permits};
+use crate::fault::Fault;
+use crate::units::{Rights, WindowClaim};
+use alloc::collections::BTreeMap;
+
+/// Windows that are open at a time in a set.
+// spec: ENV-21
+pub const WINDOWS_MAX: usize = 1 << 16;
+/// Spans of a window.
+// spec: ENV-21
+pub const WINDOW_SPANS_MAX: usize = 16;
+
+/// What remotes see of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exposure {
+    /// How they call its first byte.
+    pub base: u64,
+    /// Bytes.
+    pub len: u64,
+    /// What they may do: read it, write it, both or neither.
+    pub rights: Rights,
+}
+
+/// A window was not opened.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ExposeError {
+    /// There is one of this key.
+    KeyTaken,
+    /// As many windows are open as may, [`WINDOWS_MAX`].
+    TooMany,
+    /// It has more than [`WINDOW_SPANS_MAX`] spans.
+    TooManySpans,
+    /// The address behind its last byte is beyond what an address can be.
+    TooLong,
+}
+
+/// A set of windows, each with what its executor has behind it.
+#[derive(Debug)]
+pub struct Windows<M> {
+    open: BTreeMap<u64, (Exposure, M)>,
+}
+
+impl<M> Default for Windows<M> {
+    fn default() -> Self {
+        Self { open: BTreeMap::new() }
+    }
+}
+
+impl<M> Windows<M> {
+    /// Opens a window.
+    ///
+    /// # Errors
+    /// [`ExposeError`], as it says.
+    // spec: ENV-21
+    pub fn expose(&mut self, key: u64, seen: Exposure, memory: M) -> Result<(), ExposeError> {
+        seen.base.checked_add(seen.len).ok_or(ExposeError::TooLong)?;
+        if self.open.contains_key(&key) {
+            return Err(ExposeError::KeyTaken);
+        }
+        if self.open.len() >= WINDOWS_MAX {
+            return Err(ExposeError::TooMany);
+        }
+        let before = self.open.insert(key, (seen, memory));
+        assert!(before.is_none(), "a window that is open keeps its key");
+        Ok(())
+    }
+
+    /// Closes a window: what lay behind it, if there is one of this key. The caller fences what is
+    /// under way.
+    // spec: ENV-22
+    pub fn withdraw(&mut self, key: u64) -> Option<M> {
+        let open = self.open.len();
+        let withdrawn = self.open.remove(&key);
+        debug_assert_eq!(open - self.open.len(), usize::from(withdrawn.is_some()), "one at a time");
+        withdrawn.map(|(_, memory)| memory)
+    }
+
+    /// Checks a claim: the memory that it is about, and where in that it begins.
+    // spec: ENV-23
+    #[inline]
+    pub fn translate(&self, claim: &WindowClaim) -> Result<(&M, u64), Fault> {
+        let (seen, memory) = self.open.get(&claim.key).ok_or(Fault::UnknownKey)?;
+        permits(seen.rights, claim.rights)?;
+        let at = claim.address.checked_sub(seen.base).ok_or(Fault::Bounds)?;
+        contains(seen.len, at, claim.len)?;
+        debug_assert!(at + claim.len <= u64::MAX - seen.base, "a window does not wrap around");
+        Ok((memory, at))
+    }
+}
+
+impl core::fmt::Display for ExposeError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::KeyTaken => "the key is taken",
+            Self::TooMany => "too many windows",
+            Self::TooManySpans => "too many spans",
+            Self::TooLong => "the window wraps around the end of the addresses",
+        })
+    }
+}
+
+/// What `main` returns, Rust prints by this.
+impl core::fmt::Debug for ExposeError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        core::fmt::Display::fmt(self, f)
+    }
+}
+
+impl core::error::Error for ExposeError {}

@@ -40,6 +40,7 @@ mod xlate;
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Once;
 
 use script::{Machine, Script, perform};
 
@@ -209,9 +210,23 @@ impl Vectors {
     }
 }
 
+/// All files. With `AYRE_VECTORS=write` they are written anew, before any test reads one.
+fn files() -> &'static [Vectors] {
+    static WRITTEN: Once = Once::new();
+    WRITTEN.call_once(|| {
+        let is_asked = std::env::var_os("AYRE_VECTORS").is_some_and(|what| what == "write");
+        for vectors in ALL.iter().filter(|_| is_asked) {
+            let path = vectors.path();
+            let written = fs::write(&path, vectors.text());
+            written.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        }
+    });
+    ALL
+}
+
 #[test]
 fn machines_do_what_the_files_say() {
-    for vectors in ALL {
+    for vectors in files() {
         let mut machine = (vectors.machine)();
         let mut steps = 0;
         for (index, line) in vectors.read().lines().enumerate() {
@@ -232,14 +247,8 @@ fn machines_do_what_the_files_say() {
 /// `cargo xtask vectors` runs this test with `AYRE_VECTORS=write`.
 #[test]
 fn files_are_what_the_scripts_give() {
-    let write = std::env::var_os("AYRE_VECTORS").is_some_and(|what| what == "write");
-    for vectors in ALL {
-        let (path, text) = (vectors.path(), vectors.text());
-        if write {
-            fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        } else {
-            let current = vectors.read() == text;
-            assert!(current, "{}.txt is out of date: `cargo xtask vectors`", vectors.name);
-        }
+    for vectors in files() {
+        let current = vectors.read() == vectors.text();
+        assert!(current, "{}.txt is out of date: `cargo xtask vectors`", vectors.name);
     }
 }

@@ -5,10 +5,13 @@ RANKS ?= 2
 ARGS ?=
 # How long `make soak` goes on.
 MINUTES ?= 60
+# Pairs of each kind that `make pairs` compares.
+PAIRS ?= 1000
 
 .DEFAULT_GOAL := help
 .PHONY: help check test demo demo-net demo-mpi demo-mpi-net consumers bench bench-net \
-	bench-adaptive bench-collectives bench-fabric bench-mpi bench-mpi-net provider soak install-deps
+	bench-adaptive bench-collectives bench-fabric bench-mpi bench-mpi-net provider soak pairs \
+	install-deps
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -77,6 +80,10 @@ provider: ## Build Ayre as a provider of libfabric: libayre-fi.so
 soak: ## Repeat the tests with many random cases for MINUTES=60
 	@scripts/deps.sh cargo cc
 	@MINUTES='$(MINUTES)' RANKS='$(RANKS)' scripts/soak.sh
+
+pairs: ## Run simulated networks twice by one seed, PAIRS=1000 of each kind, and compare
+	@scripts/deps.sh cargo cc
+	@PAIRS='$(PAIRS)' scripts/pairs.sh
 
 install-deps: ## Install what the targets above need, or say what is missing
 	@scripts/deps.sh cargo cc fi_info ip mpiexec.hydra srun mpirun.openmpi tshark valgrind

@@ -2,6 +2,10 @@
 mod common;
 #[path = "simulation/endpoints.rs"]
 mod endpoints;
+#[path = "simulation/ports.rs"]
+mod ports;
+#[path = "simulation/streams.rs"]
+mod streams;
 
 use ayre::{Config, NetOptions, Partition, PeerId, Port, SetupError, Simulation};
 use std::time::Duration;

@@ -6,7 +6,7 @@ use ayre::active::{Call, Handler, Messenger};
 use ayre::multicast::{Change, Membership, MulticastError, MulticastOptions};
 use ayre::{PeerId, Simulation};
 use common::random::{Random, iterations};
-use common::simulated::{Named, ROUNDS_PER_PROGRESS, assert_repeatable, bad_mesh};
+use common::simulated::{Named, ROUNDS_PER_PROGRESS, assert_repeatable, bad_mesh, rounds};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -237,7 +237,7 @@ impl Run {
     fn go(mut self) -> (u64, Duration, usize, BTreeMap<u64, Entry>) {
         self.found();
         let mut kills = KILLS;
-        for round in 0..ROUNDS {
+        for round in 0..rounds(ROUNDS) {
             (0..PORTS).for_each(|at| self.act(at, &mut kills));
             self.poll(round);
         }

@@ -5,7 +5,7 @@ mod common;
 use ayre::active::{Call, Handler, Messenger};
 use ayre::{PeerId, PostError, Simulation};
 use common::random::{Random, fill, iterations};
-use common::simulated::{Named, ROUNDS_PER_PROGRESS, assert_repeatable, bad_mesh};
+use common::simulated::{Named, ROUNDS_PER_PROGRESS, assert_repeatable, bad_mesh, rounds};
 use std::time::Duration;
 
 const PORTS: usize = 5;
@@ -134,7 +134,7 @@ impl Run {
 
     /// Its course, its time, and the bytes of all answers.
     fn go(mut self) -> (u64, Duration, u64) {
-        for round in 0..ROUNDS {
+        for round in 0..rounds(ROUNDS) {
             (0..PORTS).for_each(|at| self.act(at));
             self.poll(round);
         }

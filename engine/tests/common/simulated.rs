@@ -34,10 +34,19 @@ impl Drop for Named {
     }
 }
 
+/// Rounds of a run that has so many usually: `ROUNDS` has a soak make more and shorter runs.
+pub fn rounds(usual: usize) -> usize {
+    let asked = std::env::var("ROUNDS").ok();
+    asked.map_or(usual, |text| text.parse().expect("ROUNDS is a number"))
+}
+
 /// Some seeds, each run twice, have the same outcome both times.
 pub fn assert_repeatable<T: PartialEq + Debug>(run: impl Fn(u64) -> T) {
-    for seed in iterations(3) {
+    let seeds = iterations(3);
+    let pairs = seeds.end - seeds.start;
+    for seed in seeds {
         let _named = Named(seed);
         assert_eq!(run(seed), run(seed));
     }
+    eprintln!("{pairs} pairs of runs are equal");
 }

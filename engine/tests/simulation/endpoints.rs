@@ -1,7 +1,7 @@
 //! Endpoints of one process on a simulated network that errs: messages, writes, reads and updates,
 //! all polled by one thread.
 use super::common::random::{Random, fill};
-use super::common::simulated::{Named, assert_repeatable};
+use super::common::simulated::{Named, assert_repeatable, rounds};
 use ayre::{
     Combine, End, Endpoint, EndpointOptions, Number, Outgoing, PostError, Receive, RemoteId,
     Rights, Sent, Simulation, Span, Spans, Spin, Spot, Update, What, Window, Windows, Write,
@@ -212,7 +212,7 @@ impl Run {
 
     /// What they were told, and what became of the network.
     fn go(mut self) -> (Vec<Told>, u64, Duration) {
-        for _ in 0..ROUNDS {
+        for _ in 0..rounds(ROUNDS) {
             (0..SIDES).for_each(|at| self.act(at));
             self.poll();
         }

@@ -1,7 +1,9 @@
-//! Atomic operations as pure functions of the old value.
+//! Atomic operations on words: a condition, and what becomes of the word where it holds, both from
+//! the table of operations, [`crate::combine`].
 //!
 //! The engine applies them with the processor's own atomic instructions; these functions say what
 //! those must amount to, and serve where there is no single instruction.
+use crate::combine::{Combine, Element, Relation};
 
 /// Width of an atomic operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,21 +52,51 @@ pub enum AtomicOp {
     Fcaa = 11,
 }
 
+/// What an operation is in the table of operations.
+struct Row {
+    op: AtomicOp,
+    /// How the comparand must stand to the word for it to change.
+    condition: Option<Relation>,
+    /// What becomes of it then.
+    combine: Combine,
+    /// Whether word and operands are two's complement.
+    is_signed: bool,
+}
+
+/// Each once, in the order of their codes.
+const ROWS: [Row; 11] = {
+    use {AtomicOp as Op, Combine as C};
+    const fn row(op: Op, combine: C, is_signed: bool) -> Row {
+        Row { op, condition: None, combine, is_signed }
+    }
+    [
+        row(Op::Add, C::Sum, false),
+        row(Op::And, C::BAnd, false),
+        row(Op::Or, C::BOr, false),
+        row(Op::Xor, C::BXor, false),
+        row(Op::MinUnsigned, C::Min, false),
+        row(Op::MaxUnsigned, C::Max, false),
+        row(Op::MinSigned, C::Min, true),
+        row(Op::MaxSigned, C::Max, true),
+        row(Op::Swap, C::Write, false),
+        Row { condition: Some(Relation::Eq), ..row(Op::CompareSwap, C::Write, false) },
+        Row { condition: Some(Relation::Ge), ..row(Op::Fcaa, C::Sum, true) },
+    ]
+};
+
+const _: () = {
+    let mut at = 0;
+    while at < ROWS.len() {
+        assert!(ROWS[at].op as usize == at + 1, "each once, in the order of the codes");
+        at += 1;
+    }
+};
+
 impl AtomicOp {
     /// Reads a code from a peer.
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {
-            1 => Some(Self::Add),
-            2 => Some(Self::And),
-            3 => Some(Self::Or),
-            4 => Some(Self::Xor),
-            5 => Some(Self::MinUnsigned),
-            6 => Some(Self::MaxUnsigned),
-            7 => Some(Self::MinSigned),
-            8 => Some(Self::MaxSigned),
-            9 => Some(Self::Swap),
-            10 => Some(Self::CompareSwap),
-            11 => Some(Self::Fcaa),
+            1..=11 => Some(ROWS[code as usize - 1].op),
             _ => None,
         }
     }
@@ -96,74 +128,23 @@ impl Atomic {
     /// What the word becomes, or `None` where the operation declines.
     // spec: ATOM-1, ATOM-6, FCAA-1
     #[inline]
-    pub const fn apply(&self, old: u64) -> Option<u64> {
-        match self.width {
-            Width::W64 => self.apply64(old),
-            Width::W32 => self.apply32(old as u32),
-        }
-    }
-
-    const fn apply64(&self, old: u64) -> Option<u64> {
-        let (operand, compare) = (self.operand, self.compare);
-        Some(match self.op {
-            AtomicOp::Add => old.wrapping_add(operand),
-            AtomicOp::And => old & operand,
-            AtomicOp::Or => old | operand,
-            AtomicOp::Xor => old ^ operand,
-            AtomicOp::MinUnsigned => {
-                if old < operand {
-                    old
-                } else {
-                    operand
-                }
+    pub fn apply(&self, old: u64) -> Option<u64> {
+        let row = &ROWS[self.op as usize - 1];
+        let words = [old, self.operand, self.compare];
+        match (self.width, row.is_signed) {
+            (Width::W32, false) => row.apply(words.map(|word| word as u32)).map(u64::from),
+            (Width::W32, true) => {
+                row.apply(words.map(|word| word as i32)).map(|new| new as u32 as u64)
             }
-            AtomicOp::MaxUnsigned => {
-                if old > operand {
-                    old
-                } else {
-                    operand
-                }
-            }
-            AtomicOp::MinSigned => {
-                if (old as i64) < operand as i64 {
-                    old
-                } else {
-                    operand
-                }
-            }
-            AtomicOp::MaxSigned => {
-                if (old as i64) > operand as i64 {
-                    old
-                } else {
-                    operand
-                }
-            }
-            AtomicOp::Swap => operand,
-            AtomicOp::CompareSwap if old == compare => operand,
-            AtomicOp::Fcaa if old as i64 <= compare as i64 => old.wrapping_add(operand),
-            AtomicOp::CompareSwap | AtomicOp::Fcaa => return None,
-        })
-    }
-
-    /// Sign-extends the operands, so that one set of rules serves both widths.
-    const fn apply32(&self, old: u32) -> Option<u64> {
-        let signed = matches!(self.op, AtomicOp::MinSigned | AtomicOp::MaxSigned | AtomicOp::Fcaa);
-        let wide = Self {
-            width: Width::W64,
-            op: self.op,
-            operand: extend(self.operand as u32, signed),
-            compare: extend(self.compare as u32, signed),
-        };
-        match wide.apply64(extend(old, signed)) {
-            Some(new) => Some(new as u32 as u64),
-            None => None,
+            (Width::W64, false) => row.apply(words),
+            (Width::W64, true) => row.apply(words.map(|word| word as i64)).map(|new| new as u64),
         }
     }
 
     /// What the initiator is told, given the word before the operation.
     // spec: ATOM-3, FCAA-2
     #[inline]
-    pub const fn fetched(&self, old: u64) -> Fetched {
+    pub fn fetched(&self, old: u64) -> Fetched {
         let old = match self.width {
             Width::W32 => old as u32 as u64,
             Width::W64 => old,
@@ -181,6 +162,10 @@ impl Atomic {
     }
 }
 
-const fn extend(value: u32, signed: bool) -> u64 {
-    if signed { value as i32 as i64 as u64 } else { value as u64 }
+impl Row {
+    #[inline(always)]
+    fn apply<T: Element>(&self, [old, operand, compare]: [T; 3]) -> Option<T> {
+        let is_due = self.condition.is_none_or(|relation| relation.holds(compare.order(old)));
+        is_due.then(|| self.combine.of(old, operand))
+    }
 }

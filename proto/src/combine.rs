@@ -1,7 +1,9 @@
-//! What an update does to numbers, as a pure function on their bytes.
+//! Operations and number types: the one table of them, under atomics on words ([`crate::alu`]),
+//! updates of endpoints' windows ([`crate::touch`]) and collectives.
 //!
-//! Numbers lie one behind the other, little-endian, and need not be aligned. Everything here is
-//! total: what is not defined leaves the memory as it is.
+//! What an operation makes of two numbers stands in [`Combine::of`]; [`Combine::apply`] does it to
+//! those of a memory. There they lie one behind the other, little-endian, and need not be aligned.
+//! Everything here is total: what is not defined leaves the memory as it is.
 use core::cmp::Ordering;
 
 /// What the bytes of a number mean.
@@ -110,7 +112,7 @@ pub enum Relation {
 }
 
 impl Relation {
-    const fn holds(self, order: Option<Ordering>) -> bool {
+    pub(crate) const fn holds(self, order: Option<Ordering>) -> bool {
         match self {
             Self::Eq => matches!(order, Some(Ordering::Equal)),
             Self::Ne => !matches!(order, Some(Ordering::Equal)),
@@ -243,10 +245,6 @@ impl Combine {
     pub fn apply(self, number: Number, memory: &mut [u8], operand: &[u8], compare: &[u8]) {
         match self {
             _ if !self.is_defined(number) => {}
-            Self::BOr => bytewise(memory, operand, |old, new| old | new),
-            Self::BAnd => bytewise(memory, operand, |old, new| old & new),
-            Self::BXor => bytewise(memory, operand, |old, new| old ^ new),
-            Self::Write => bytewise(memory, operand, |_, new| new),
             Self::MaskedSwap => {
                 for ((old, new), mask) in memory.iter_mut().zip(operand).zip(compare) {
                     *old = new & mask | *old & !mask;
@@ -254,6 +252,26 @@ impl Combine {
             }
             Self::CompareSwap(relation) => swap(relation, number, memory, (operand, compare)),
             _ => self.calculate(number, memory, operand),
+        }
+    }
+
+    /// What becomes of a number in memory and an operand, where no comparand decides.
+    // spec: ATOM-1, ENV-29
+    #[inline(always)]
+    pub(crate) fn of<T: Element>(self, old: T, new: T) -> T {
+        match self {
+            Self::Min if new.order(old) == Some(Ordering::Less) => new,
+            Self::Max if new.order(old) == Some(Ordering::Greater) => new,
+            Self::Sum => old.sum(new),
+            Self::Prod => old.product(new),
+            Self::LOr => T::of_truth(old.truth() | new.truth()),
+            Self::LAnd => T::of_truth(old.truth() & new.truth()),
+            Self::LXor => T::of_truth(old.truth() ^ new.truth()),
+            Self::BOr => old.bits(new, |old, new| old | new),
+            Self::BAnd => old.bits(new, |old, new| old & new),
+            Self::BXor => old.bits(new, |old, new| old ^ new),
+            Self::Write => new,
+            Self::Min | Self::Max | Self::Read | Self::CompareSwap(_) | Self::MaskedSwap => old,
         }
     }
 
@@ -276,17 +294,15 @@ impl Combine {
 
     /// A loop for each, so that a processor does several numbers at a time.
     fn on<T: Element>(self, memory: &mut [u8], operand: &[u8]) {
-        let pick = |old: T, new: T, order| if new.order(old) == Some(order) { new } else { old };
-        match self {
-            Self::Min => each(memory, operand, |old, new| pick(old, new, Ordering::Less)),
-            Self::Max => each(memory, operand, |old, new| pick(old, new, Ordering::Greater)),
-            Self::Sum => each(memory, operand, T::sum),
-            Self::Prod => each(memory, operand, T::product),
-            Self::LOr => truths::<T>(memory, operand, |old, new| old | new),
-            Self::LAnd => truths::<T>(memory, operand, |old, new| old & new),
-            Self::LXor => truths::<T>(memory, operand, |old, new| old ^ new),
-            _ => {}
+        macro_rules! loops {
+            ($($op:ident)*) => {
+                match self {
+                    $(Self::$op => each(memory, operand, |old: T, new| Self::$op.of(old, new)),)*
+                    Self::Read | Self::CompareSwap(_) | Self::MaskedSwap => {}
+                }
+            };
         }
+        loops!(Min Max Sum Prod LOr LAnd BOr BAnd LXor BXor Write);
     }
 }
 
@@ -297,14 +313,6 @@ const _: () = {
         at += 1;
     }
 };
-
-fn truths<T: Element>(memory: &mut [u8], operand: &[u8], what: impl Fn(bool, bool) -> bool) {
-    each(memory, operand, |old: T, new| T::of_truth(what(old.truth(), new.truth())));
-}
-
-fn bytewise(memory: &mut [u8], operand: &[u8], what: impl Fn(u8, u8) -> u8) {
-    memory.iter_mut().zip(operand).for_each(|(old, new)| *old = what(*old, *new));
-}
 
 fn each<T: Element>(memory: &mut [u8], operand: &[u8], what: impl Fn(T, T) -> T) {
     debug_assert!(memory.len().is_multiple_of(T::SIZE), "numbers are whole");
@@ -341,7 +349,7 @@ fn order_of<T: Element>(left: &[u8], right: &[u8]) -> Option<Ordering> {
 }
 
 /// A number; its slices are as long as it is.
-trait Element: Copy {
+pub(crate) trait Element: Copy {
     const SIZE: usize;
     fn read(bytes: &[u8]) -> Self;
     fn write(self, bytes: &mut [u8]);
@@ -351,10 +359,14 @@ trait Element: Copy {
     fn product(self, other: Self) -> Self;
     fn truth(self) -> bool;
     fn of_truth(truth: bool) -> Self;
+    /// Of integers only: others stay.
+    fn bits(self, _other: Self, _what: impl Fn(u64, u64) -> u64) -> Self {
+        self
+    }
 }
 
 macro_rules! element {
-    ($number:ty, $zero:expr, $one:expr, $sum:expr, $product:expr) => {
+    ($number:ty, $zero:expr, $one:expr, $sum:expr, $product:expr $(, $more:item)?) => {
         impl Element for $number {
             const SIZE: usize = size_of::<Self>();
 
@@ -387,13 +399,19 @@ macro_rules! element {
             fn of_truth(truth: bool) -> Self {
                 if truth { $one } else { $zero }
             }
+
+            $($more)?
         }
     };
 }
 
 macro_rules! integers {
     ($($number:ident)*) => {
-        $(element!($number, 0, 1, $number::wrapping_add, $number::wrapping_mul);)*
+        $(element!($number, 0, 1, $number::wrapping_add, $number::wrapping_mul,
+            fn bits(self, other: Self, what: impl Fn(u64, u64) -> u64) -> Self {
+                what(self as u64, other as u64) as Self
+            }
+        );)*
     };
 }
 integers!(i8 u8 i16 u16 i32 u32 i64 u64);

@@ -14,9 +14,10 @@
 //! | [`lane`] | ring of self-validating lines: sender and receiver | spec/90 |
 //! | [`ring`] | where pieces lie in a ring of bytes: writer and reader | spec/46 |
 //! | [`notify`] | notification classes and records | spec/30 |
-//! | [`alu`] | atomic operations as pure functions | spec/10 |
+//! | [`combine`] | operations and number types, as pure functions | spec/46 |
+//! | [`alu`] | atomic operations on words, in terms of these | spec/10 |
 //! | [`command`] | commands and responses of mediated connections | spec/90 |
-//! | [`xlate`] | claim to extent: translation, rights, revocation | spec/20 |
+//! | [`xlate`] | claim to memory: translation, rights, revocation; windows | spec/20, 46 |
 //! | [`execute`] | what a valid command does, through [`execute::Effects`] | spec/10 |
 //! | [`segment`] | cutting strided and long transfers | spec/10 |
 //! | [`pending`] | what an initiator still waits for | spec/60 |
@@ -28,7 +29,6 @@
 //! | [`group`] | messages to all members of a group, in one order | spec/48 |
 //! | [`stream`] | pipelines of stages at several ports, with credit for each hop | spec/50 |
 //! | [`logical`] | logical channels: whose turn it is, and room for each | spec/52 |
-//! | [`combine`] | what an update of an endpoint does to numbers | spec/46 |
 //! | [`node`] | the two ends of a mediated connection: initiator and target | spec/10, 30, 60 |
 //! | [`link`] | the link between hosts: frames, channels, paths, pace | spec/85, 86, 91 |
 //!

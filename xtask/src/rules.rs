@@ -213,7 +213,8 @@ pub(crate) const CRATES: &[CrateRules] = &[
     CrateRules {
         folder: "proto/src/",
         layers: &[
-            "alu combine fault heap limits refusal segment units",
+            "combine fault heap limits refusal segment units",
+            "alu",
             "lane lock matching notify xlate",
             "active collective envelope execute group ring stream touch",
             "command logical pending",

@@ -2,7 +2,7 @@
 
 use crate::abi::*;
 use crate::error::{Code, Outcome};
-use ayre::{Combine, Endpoint, Number, Relation};
+use ayre::{Combine, Endpoint, Number};
 
 /// The calls fall into three families, each with operations of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,13 +23,15 @@ pub(crate) struct Kind {
 }
 
 impl Family {
-    /// The kind of this family that libfabric has these numbers for.
+    /// The kind of this family that libfabric has these numbers for. Its numbers count in the
+    /// order of ours; of long doubles and numbers of 128 bits there are none.
     ///
     /// # Errors
     /// `EOPNOTSUPP` where there is none.
     pub(crate) fn kind(self, datatype: u32, op: u32) -> Outcome<Kind> {
         let kind = || {
-            let kind = Kind { op: self.op(op)?, number: number(datatype)? };
+            let number = *Number::ALL.get(datatype as usize)?;
+            let kind = Kind { op: self.op(op)?, number };
             kind.op.is_defined(kind.number).then_some(kind)
         };
         kind().ok_or(Code(errno::EOPNOTSUPP))
@@ -41,7 +43,7 @@ impl Family {
             Self::Fetch => op <= ATOMIC_WRITE,
             Self::Compare => op >= CSWAP,
         };
-        if is_ours { combine(op) } else { None }
+        if is_ours { Combine::ALL.get(op as usize).copied() } else { None }
     }
 }
 
@@ -52,46 +54,59 @@ impl Kind {
     }
 }
 
-fn combine(op: u32) -> Option<Combine> {
-    Some(match op {
-        MIN => Combine::Min,
-        MAX => Combine::Max,
-        SUM => Combine::Sum,
-        PROD => Combine::Prod,
-        LOR => Combine::LOr,
-        LAND => Combine::LAnd,
-        BOR => Combine::BOr,
-        BAND => Combine::BAnd,
-        LXOR => Combine::LXor,
-        BXOR => Combine::BXor,
-        ATOMIC_READ => Combine::Read,
-        ATOMIC_WRITE => Combine::Write,
-        CSWAP => Combine::CompareSwap(Relation::Eq),
-        CSWAP_NE => Combine::CompareSwap(Relation::Ne),
-        CSWAP_LE => Combine::CompareSwap(Relation::Le),
-        CSWAP_LT => Combine::CompareSwap(Relation::Lt),
-        CSWAP_GE => Combine::CompareSwap(Relation::Ge),
-        CSWAP_GT => Combine::CompareSwap(Relation::Gt),
-        MSWAP => Combine::MaskedSwap,
-        _ => return None,
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ayre::Relation;
 
-/// Of long doubles and numbers of 128 bits there are none.
-fn number(datatype: u32) -> Option<Number> {
-    Some(match datatype {
-        INT8 => Number::I8,
-        UINT8 => Number::U8,
-        INT16 => Number::I16,
-        UINT16 => Number::U16,
-        INT32 => Number::I32,
-        UINT32 => Number::U32,
-        INT64 => Number::I64,
-        UINT64 => Number::U64,
-        FLOAT => Number::F32,
-        DOUBLE => Number::F64,
-        FLOAT_COMPLEX => Number::C32,
-        DOUBLE_COMPLEX => Number::C64,
-        _ => return None,
-    })
+    #[test]
+    fn the_numbers_of_libfabric_name_what_they_say() {
+        let ops = [
+            (MIN, Combine::Min),
+            (MAX, Combine::Max),
+            (SUM, Combine::Sum),
+            (PROD, Combine::Prod),
+            (LOR, Combine::LOr),
+            (LAND, Combine::LAnd),
+            (BOR, Combine::BOr),
+            (BAND, Combine::BAnd),
+            (LXOR, Combine::LXor),
+            (BXOR, Combine::BXor),
+            (ATOMIC_READ, Combine::Read),
+            (ATOMIC_WRITE, Combine::Write),
+            (CSWAP, Combine::CompareSwap(Relation::Eq)),
+            (CSWAP_NE, Combine::CompareSwap(Relation::Ne)),
+            (CSWAP_LE, Combine::CompareSwap(Relation::Le)),
+            (CSWAP_LT, Combine::CompareSwap(Relation::Lt)),
+            (CSWAP_GE, Combine::CompareSwap(Relation::Ge)),
+            (CSWAP_GT, Combine::CompareSwap(Relation::Gt)),
+            (MSWAP, Combine::MaskedSwap),
+        ];
+        for (number, op) in ops {
+            let family = if number >= CSWAP { Family::Compare } else { Family::Fetch };
+            assert_eq!(family.kind(INT32, number), Ok(Kind { op, number: Number::I32 }));
+        }
+        let types = [
+            (INT8, Number::I8),
+            (UINT8, Number::U8),
+            (INT16, Number::I16),
+            (UINT16, Number::U16),
+            (INT32, Number::I32),
+            (UINT32, Number::U32),
+            (INT64, Number::I64),
+            (UINT64, Number::U64),
+            (FLOAT, Number::F32),
+            (DOUBLE, Number::F64),
+            (FLOAT_COMPLEX, Number::C32),
+            (DOUBLE_COMPLEX, Number::C64),
+        ];
+        for (datatype, number) in types {
+            assert_eq!(Family::Change.kind(datatype, SUM), Ok(Kind { op: Combine::Sum, number }));
+        }
+        let refused = Err(Code(errno::EOPNOTSUPP));
+        for (datatype, op) in [(LONG_DOUBLE, SUM), (u32::MAX, SUM), (INT8, MSWAP + 1)] {
+            let families = [Family::Change, Family::Fetch, Family::Compare];
+            assert!(families.iter().all(|it| it.kind(datatype, op) == refused));
+        }
+    }
 }

@@ -11,7 +11,7 @@ use crate::error::PostError;
 use crate::logical::{Inbox, Logical};
 use crate::multicast::{Clubs, Watchers};
 use crate::stream::Streams;
-use ayre_proto::active::landing::Piece;
+use ayre_proto::active::long::Piece;
 use ayre_proto::lane::Malformed;
 use ayre_proto::units::PeerId;
 

@@ -64,32 +64,37 @@ impl Writer {
         self.len as usize / 2
     }
 
+    /// Bytes of the ring.
+    pub const fn bytes(&self) -> u64 {
+        self.len
+    }
+
+    /// Where in the ring a position lies.
+    pub const fn place(&self, at: u64) -> u64 {
+        at & (self.len - 1)
+    }
+
     /// Bytes that are used.
     pub const fn used(&self) -> u64 {
         self.used
     }
 
-    /// Where the next piece of so many bytes begins, if that needs no further look.
+    /// Where the next piece of so many bytes begins, if that needs no further look, and what was
+    /// found last was written.
     #[inline(always)]
     pub const fn next(&self, bytes: usize) -> Option<u64> {
         if self.written + padded(bytes) <= self.limit { Some(self.written) } else { None }
     }
 
-    /// The same after a look at how much the reader says it has taken. Where the writer is at the
-    /// end of what it uses, and the reader has not taken what lies at the beginning, or it has been
-    /// there before, or the piece is longer than half of that, it uses twice as much, if it `may`.
-    /// (What it uses at first it says, too, and has it whatever the answer.)
+    /// The same after the reader has been heard. Where the writer is at the end of what it uses,
+    /// and the reader has not taken what lies at the beginning, or it has been there before, or the
+    /// piece is longer than half of that, it uses twice as much, if it `may`. (What it uses at
+    /// first it says, too, and has it whatever the answer.)
     ///
     /// A piece of up to half of what is used at first finds room when all others were taken.
     // spec: ENV-11, ENV-13, ENV-42
-    pub fn find(
-        &mut self,
-        bytes: usize,
-        taken: u64,
-        mut may: impl FnMut(u64) -> bool,
-    ) -> Option<u64> {
+    pub fn find(&mut self, bytes: usize, mut may: impl FnMut(u64) -> bool) -> Option<u64> {
         self.check();
-        self.on_taken(taken);
         let bytes = padded(bytes);
         if self.used == 0 {
             may(self.least);
@@ -124,13 +129,19 @@ impl Writer {
         self.written
     }
 
-    /// A count that cannot be is ignored: a hostile reader keeps itself from being sent to, nothing
-    /// else.
-    // spec: ENV-13
-    fn on_taken(&mut self, taken: u64) {
-        if (self.taken..=self.written).contains(&taken) {
-            self.taken = taken;
+    /// The reader says how much it has taken in all.
+    ///
+    /// # Errors
+    /// [`Malformed`] for a count that cannot be: all stays as it was. Who says it to a writer that
+    /// goes on keeps itself from being written to, nothing else.
+    // spec: ENV-13, AM-13
+    pub const fn on_taken(&mut self, taken: u64) -> Result<(), Malformed> {
+        if taken < self.taken || taken > self.written {
+            return Err(Malformed);
         }
+        self.taken = taken;
+        self.check();
+        Ok(())
     }
 
     /// Whether the reader has taken what lay where something would end now.
@@ -150,6 +161,29 @@ impl Reader {
     /// Of an empty ring of so many bytes, a power of two.
     pub const fn new(len: u64) -> Self {
         Self { len, taken: 0 }
+    }
+
+    /// Bytes of the ring.
+    pub const fn bytes(&self) -> u64 {
+        self.len
+    }
+
+    /// Taken in all.
+    pub const fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Where in the ring a position lies.
+    pub const fn place(&self, at: u64) -> u64 {
+        at & (self.len - 1)
+    }
+
+    /// Where the next piece of so many bytes begins, at most those of the ring, where its writer
+    /// uses all of it: then nobody needs to say.
+    // spec: ENV-11, AM-12
+    pub const fn next(&self, bytes: usize) -> u64 {
+        let turn = (self.taken | (self.len - 1)) + 1;
+        if padded(bytes) <= turn - self.taken { self.taken } else { turn }
     }
 
     /// Whether there can be a piece of so many bytes at a position.

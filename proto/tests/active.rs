@@ -1,5 +1,7 @@
-//! Landings against a model of their memory, and records against anything.
-use ayre_proto::active::landing::{Inward, LANDING_MIN, Outward, Piece, is_landing};
+//! Long messages against a model of their landing, and records against anything.
+use ayre_proto::active::long::{
+    Inward, LANDING_MIN, Message, Outward, Piece, Taken, Way, cause_to_drop, is_landing,
+};
 use ayre_proto::active::record::{Cause, Record};
 use ayre_proto::active::{ARGUMENTS_MAX, NAME_MAX, id_of};
 use ayre_proto::lane::Malformed;
@@ -7,121 +9,297 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
-/// What may happen next.
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    /// The sender puts a piece of at most so many bytes, if there is room.
-    Put(u64),
-    /// The receiver takes the oldest piece.
-    Take,
-    /// The sender is told what is due.
-    Tell,
+/// A sender and a receiver, the landing between them, and what is under way.
+struct Pair {
+    out: Outward,
+    inward: Inward,
+    landing: Vec<u8>,
+    /// Records that have not been heard, with the id, the length of the message and of its piece.
+    records: VecDeque<(u32, Vec<u8>)>,
+    /// What the sender says where a message lies; none where it does not ask.
+    address: Option<u64>,
+    longest: usize,
+    /// Lane and puts take so many steps yet.
+    room: usize,
+    is_there: bool,
+    /// What has come whole.
+    whole: Vec<(u32, Vec<u8>)>,
+    coming: Vec<u8>,
+    /// Where nobody has taken what was put.
+    taken: Vec<bool>,
 }
 
-fn steps() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        3 => (1..5000_u64).prop_map(Step::Put),
-        2 => Just(Step::Take),
-        1 => Just(Step::Tell),
-    ]
+/// The way from one to the other.
+struct Between<'a> {
+    landing: &'a mut [u8],
+    taken: &'a mut [bool],
+    records: &'a mut VecDeque<(u32, Vec<u8>)>,
+    address: Option<u64>,
+    longest: usize,
+    room: &'a mut usize,
+    is_there: bool,
 }
 
-proptest! {
-    /// Messages come out as they went in, whatever the order of steps; no piece crosses the end or
-    /// lies on what was not taken; and when all is taken and told, there is room for the next one.
-    // spec: AM-12, AM-13
-    #[test]
-    fn pieces_do_not_overwrite_each_other(
-        totals in vec(1..40_000_u64, 1..8),
-        steps in vec(steps(), 1..400),
-    ) {
-        let bytes = LANDING_MIN;
-        let mut memory = vec![0_u8; bytes as usize];
-        let (mut out, mut inward) = (Outward::new(bytes).expect("a landing"), Inward::new(bytes));
-        let (mut counter, mut expected) = (0_u8, 0_u8);
-        let mut under_way: VecDeque<(Option<u64>, Piece)> = VecDeque::new();
-        let mut totals = VecDeque::from(totals);
-        let mut left = 0;
-        for step in steps.into_iter().chain([Step::Take, Step::Tell].repeat(40)) {
-            match step {
-                Step::Put(limit) => {
-                    let begins = if left == 0 { totals.pop_front() } else { None };
-                    left += begins.unwrap_or(0);
-                    let Some(piece) = out.next(left.min(limit)) else {
-                        if let Some(total) = begins {
-                            totals.push_front(total);
-                            left = 0;
-                        }
-                        continue;
-                    };
-                    prop_assert!(piece.len > 0 && piece.len <= bytes / 4);
-                    prop_assert!(piece.offset + piece.len <= bytes);
-                    for byte in &mut memory[piece.offset as usize..][..piece.len as usize] {
-                        prop_assert_eq!(*byte, 0, "it was not taken");
-                        counter = counter % 255 + 1;
-                        *byte = counter;
-                    }
-                    out.put(piece);
-                    left -= piece.len;
-                    under_way.push_back((begins, piece));
-                }
-                Step::Take => {
-                    let Some((begins, piece)) = under_way.pop_front() else { continue };
-                    if let Some(total) = begins {
-                        inward.begin(total).expect("the one before is whole");
-                    }
-                    prop_assert_eq!(inward.take(piece.len), Ok(piece));
-                    for byte in &mut memory[piece.offset as usize..][..piece.len as usize] {
-                        expected = expected % 255 + 1;
-                        prop_assert_eq!(*byte, expected);
-                        *byte = 0;
-                    }
-                }
-                Step::Tell => {
-                    if let Some(taken) = inward.room_due() {
-                        prop_assert_eq!(out.on_room(taken), Ok(()));
-                        inward.told(taken);
-                    }
-                }
-            }
-        }
-        if under_way.is_empty() {
-            prop_assert!(out.next(bytes / 4).is_some(), "nothing waits for what nobody tells");
+/// No room.
+#[derive(Debug)]
+struct Full;
+
+impl Between<'_> {
+    fn step(&mut self) -> Result<(), Full> {
+        *self.room = self.room.checked_sub(1).ok_or(Full)?;
+        Ok(())
+    }
+}
+
+impl Way for Between<'_> {
+    type Error = Full;
+
+    fn say(&mut self, record: &Record<'_>) -> Result<(), Full> {
+        self.step()?;
+        let (tag, bytes) = record.encode();
+        self.records.push_back((tag, bytes.to_vec()));
+        Ok(())
+    }
+
+    fn open(&mut self, bytes: u64) -> Result<(), Full> {
+        assert_eq!(bytes, self.landing.len() as u64);
+        if self.is_there { Ok(()) } else { Err(Full) }
+    }
+
+    fn put(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Full> {
+        self.step()?;
+        let range = offset as usize..offset as usize + bytes.len();
+        assert!(bytes.len() <= self.longest && bytes.len() <= self.landing.len() / 4);
+        assert!(offset.is_multiple_of(64), "a piece begins with a line");
+        assert!(self.taken[range.clone()].iter().all(|taken| *taken), "what lies there was taken");
+        self.landing[range].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn longest_put(&mut self) -> usize {
+        self.longest
+    }
+
+    fn offers(&self, _: &Message<'_>) -> Option<u64> {
+        self.address
+    }
+}
+
+const ID: u32 = 300;
+
+impl Pair {
+    fn new(bytes: u64) -> Self {
+        Self {
+            out: Outward::default(),
+            inward: Inward::default(),
+            landing: vec![0; bytes as usize],
+            records: VecDeque::new(),
+            address: None,
+            longest: usize::MAX,
+            room: usize::MAX,
+            is_there: true,
+            whole: vec![],
+            coming: vec![],
+            taken: vec![true; bytes as usize],
         }
     }
 
-    /// A receiver finds what a sender may not do, and stays as it is.
-    // spec: AM-15, AM-13
+    /// The sender goes on with a message.
+    fn advance(&mut self, payload: &[u8], sent: &mut usize) -> Result<bool, Full> {
+        let Self { out, landing, records, taken, address, longest, room, is_there, .. } = self;
+        let (address, longest, is_there) = (*address, *longest, *is_there);
+        let mut way = Between { landing, taken, records, address, longest, room, is_there };
+        out.advance(&mut way, Message { id: ID, arguments: &[], payload }, sent)
+    }
+
+    /// The receiver hears the next record.
+    fn hear(&mut self) -> bool {
+        let Some((tag, bytes)) = self.records.pop_front() else { return false };
+        let piece = match Record::parse(tag, &bytes).expect("a record") {
+            Record::Want => {
+                self.inward.on_want().expect("once");
+                return true;
+            }
+            Record::Long { id, total, piece, .. } => {
+                self.inward.begin(id, total, None).expect("the one before is whole");
+                piece
+            }
+            Record::Piece(piece) => piece,
+            Record::Pull { id, total, .. } => {
+                self.inward.on_pull(id, total, None).expect("nothing else is under way");
+                return true;
+            }
+            other => panic!("a sender says no {other:?}"),
+        };
+        let Taken { piece, is_last } = self.inward.take(piece).expect("it may");
+        let range = piece.offset as usize..(piece.offset + piece.len) as usize;
+        self.coming.extend_from_slice(&self.landing[range.clone()]);
+        self.taken[range].fill(true);
+        if is_last {
+            assert_eq!(self.inward.message(), (ID, None));
+            self.whole.push((ID, std::mem::take(&mut self.coming)));
+        }
+        true
+    }
+
+    /// The receiver tells what is due.
+    fn tell(&mut self) {
+        if self.inward.is_wanted() {
+            self.inward.make(self.landing.len() as u64);
+            self.inward.gave();
+            self.out.on_landing(self.landing.len() as u64).expect("it is wanted");
+        }
+        if let Some(taken) = self.inward.room_due() {
+            self.out.on_room(taken).expect("it was put");
+            self.inward.told(taken);
+            assert_eq!(self.inward.room_due(), None);
+        }
+        if let Some(is_whole) = self.inward.pulled_due() {
+            self.out.on_pulled(is_whole).expect("it was asked");
+            self.inward.told_pulled();
+        }
+    }
+}
+
+fn bytes(len: usize, seed: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 31 + at / 256 + seed * 7) as u8).collect()
+}
+
+proptest! {
+    /// Messages come out as they went in, whatever the order of steps, and however little room lane
+    /// and puts have; no piece lies on what was not taken; and when all is taken and told, the
+    /// sender gets on.
+    // spec: AM-12, AM-13
     #[test]
-    fn landings_refuse_what_cannot_be(words in vec((0..4_u8, any::<u64>(), 0..9000_u64), 1..60)) {
-        let mut inward = Inward::new(LANDING_MIN);
-        let mut out = Outward::new(LANDING_MIN).expect("a landing");
-        let (mut left, mut taken) = (0_u64, 0_u64);
+    fn messages_come_out_as_they_went_in(
+        lens in vec(1..20_000_usize, 1..8),
+        longest in prop_oneof![Just(usize::MAX), 1..3000_usize],
+        steps in vec((0..4_u8, 0..6_usize), 1..300),
+    ) {
+        let mut pair = Pair::new(LANDING_MIN);
+        pair.longest = longest;
+        let messages: Vec<_> =
+            lens.iter().enumerate().map(|(seed, len)| bytes(*len, seed)).collect();
+        let (mut next, mut sent) = (0, 0);
+        let all = [(0, usize::MAX), (1, 99), (2, 0)].repeat(2 * 20_000 * 8);
+        for (what, count) in steps.into_iter().chain(all) {
+            match what {
+                0 => {
+                    let Some(payload) = messages.get(next) else { break };
+                    pair.room = count;
+                    if let Ok(true) = pair.advance(payload, &mut sent) {
+                        prop_assert_eq!(sent, payload.len());
+                        (next, sent) = (next + 1, 0);
+                    }
+                }
+                1 => (0..count).for_each(|_| drop(pair.hear())),
+                2 => pair.tell(),
+                _ => pair.is_there ^= true,
+            }
+            if what == 0 && count == usize::MAX {
+                pair.is_there = true;
+            }
+        }
+        while pair.hear() {}
+        let came: Vec<_> = pair.whole.into_iter().map(|(_, payload)| payload).collect();
+        prop_assert_eq!(came.len(), messages.len(), "nobody waits for what nobody tells");
+        prop_assert!(came == messages);
+    }
+
+    /// A receiver finds what a sender may not do, and stays as it is.
+    // spec: AM-15, AM-13, INJ-7
+    #[test]
+    fn receivers_refuse_what_cannot_be(words in vec((0..6_u8, any::<u64>(), 0..9000_u64), 1..80)) {
+        let mut inward = Inward::default();
+        let (mut left, mut taken, mut is_made, mut is_wanted) = (0_u64, 0_u64, false, false);
+        let mut answer = None;
         for (what, wild, tame) in words {
             let number = if wild % 8 == 0 { wild } else { tame };
             match what {
                 0 => {
-                    let sound = left == 0 && number > 0;
-                    prop_assert_eq!(inward.begin(number).is_ok(), sound);
+                    let sound = is_made && left == 0 && number > 0;
+                    prop_assert_eq!(inward.begin(ID, number, None).is_ok(), sound);
                     left = if sound { number } else { left };
                 }
                 1 => {
-                    let offset = taken % LANDING_MIN;
-                    let longest = (LANDING_MIN / 4).min(LANDING_MIN - offset).min(left);
-                    let sound = number > 0 && number <= longest;
-                    let piece = Piece { offset, len: number };
-                    let expected = if sound { Ok(piece) } else { Err(Malformed) };
+                    let place = taken % LANDING_MIN;
+                    let padded = number.next_multiple_of(64);
+                    let gap = if place + padded > LANDING_MIN { LANDING_MIN - place } else { 0 };
+                    let sound = is_made && number > 0 && number <= left.min(LANDING_MIN / 4);
+                    let piece = Piece { offset: (taken + gap) % LANDING_MIN, len: number };
+                    let expected = Taken { piece, is_last: left == number };
+                    let expected = if sound { Ok(expected) } else { Err(Malformed) };
                     prop_assert_eq!(inward.take(number), expected);
                     left -= if sound { number } else { 0 };
-                    taken += if sound { number } else { 0 };
+                    taken += if sound { gap + padded } else { 0 };
                 }
                 2 => {
-                    // Nothing was put.
-                    prop_assert_eq!(out.on_room(number).is_ok(), number == 0);
+                    let sound = left == 0 && number > 0 && answer.is_none();
+                    prop_assert_eq!(inward.on_pull(ID, number, None).is_ok(), sound);
+                    if sound {
+                        answer = Some(number % 2 == 0);
+                        inward.answer(number % 2 == 0);
+                    }
                 }
-                _ => prop_assert_eq!(is_landing(number), Outward::new(number).is_ok()),
+                3 => {
+                    prop_assert_eq!(inward.on_want().is_ok(), !is_made && !is_wanted);
+                    is_wanted |= !is_made;
+                }
+                4 if is_wanted => {
+                    inward.make(LANDING_MIN);
+                    inward.gave();
+                    (is_made, is_wanted) = (true, false);
+                }
+                4 => {}
+                _ if inward.pulled_due().is_some() => {
+                    inward.told_pulled();
+                    answer = None;
+                }
+                _ => {}
             }
-            prop_assert_eq!(inward.left(), left);
+            prop_assert_eq!(inward.pulled_due(), answer);
+            prop_assert_eq!(inward.is_wanted(), is_wanted);
+        }
+    }
+
+    /// A sender finds what a receiver may not say, and stays as it is.
+    // spec: AM-15, AM-13, INJ-7
+    #[test]
+    fn senders_refuse_what_cannot_be(words in vec((0..5_u8, any::<u64>(), 0..9000_u64), 1..60)) {
+        let mut pair = Pair::new(LANDING_MIN);
+        pair.address = Some(4096);
+        let payload = bytes(9000, 0);
+        let (mut is_wanted, mut is_asked, mut is_refused) = (false, false, false);
+        for (what, wild, tame) in words {
+            let number = if wild % 8 == 0 { wild } else { tame };
+            match what {
+                0 => {
+                    let advanced = pair.advance(&payload, &mut 0);
+                    prop_assert!(matches!(advanced, Ok(false)), "the first landing is waited for");
+                    is_asked |= !is_refused;
+                    is_wanted |= is_refused;
+                }
+                1 => prop_assert!(pair.out.on_room(number).is_err(), "no landing is open"),
+                2 => {
+                    let is_whole = number % 2 == 0;
+                    if is_asked && is_whole {
+                        // What was read is sent, and the next one asks again.
+                        pair.out.on_pulled(true).expect("it was asked");
+                        let mut sent = 0;
+                        prop_assert!(matches!(pair.advance(&payload, &mut sent), Ok(true)));
+                        prop_assert_eq!(sent, payload.len());
+                        is_asked = false;
+                    } else {
+                        prop_assert_eq!(pair.out.on_pulled(false).is_ok(), is_asked);
+                        is_refused |= is_asked;
+                        is_asked = false;
+                    }
+                }
+                3 if !is_wanted => prop_assert!(pair.out.on_landing(LANDING_MIN).is_err()),
+                3 if !is_landing(number) => prop_assert!(pair.out.on_landing(number).is_err()),
+                3 => {}
+                _ => prop_assert_eq!(pair.out.is_being_read(), is_asked),
+            }
         }
     }
 
@@ -166,4 +344,62 @@ fn every_record_survives() {
     }
     let wrong = Record::Announce { id: 1000, arguments: 0, name: "other" }.encode();
     assert_eq!(Record::parse(wrong.0, &wrong.1), Err(Malformed), "an id is its name's");
+}
+
+/// A message is read where it lies, and its sender told; who is refused goes by the landing.
+// spec: INJ-7
+#[test]
+fn who_cannot_read_is_asked_once() {
+    let mut pair = Pair::new(LANDING_MIN);
+    pair.address = Some(4096);
+    let payload = bytes(5000, 1);
+    let mut sent = 0;
+    assert!(matches!(pair.advance(&payload, &mut sent), Ok(false)));
+    assert!(pair.out.is_being_read() && pair.hear());
+    pair.inward.answer(true);
+    pair.tell();
+    assert!(matches!(pair.advance(&payload, &mut sent), Ok(true)));
+    assert_eq!((sent, pair.records.len()), (5000, 0), "it was read");
+    for round in 0..2 {
+        sent = 0;
+        for _ in 0..20 {
+            if let Ok(true) = pair.advance(&payload, &mut sent) {
+                break;
+            }
+            while pair.hear() {}
+            if round == 0 && pair.out.is_being_read() {
+                pair.inward.answer(false);
+            }
+            pair.tell();
+        }
+        while pair.hear() {}
+        assert_eq!(pair.whole.len(), round + 1, "by the landing");
+        assert!(pair.whole[round].1 == payload);
+        assert!(!pair.out.is_being_read());
+    }
+}
+
+/// What goes between the messages of others waits until a message is sent whole.
+// spec: AM-9
+#[test]
+fn who_is_held_says_so() {
+    let mut out = Outward::default();
+    assert!(!out.is_held());
+    out.hold(true);
+    assert!(out.is_held());
+    out.hold(false);
+    assert!(!out.is_held());
+}
+
+// spec: AM-5, AM-7
+#[test]
+fn messages_are_dropped_for_what_their_handlers_do_not_take() {
+    let of = |takes, arguments: usize, total| {
+        cause_to_drop(takes, &[0; 64][..8 * arguments], (total, 1 << 20))
+    };
+    assert_eq!(of(None, 0, 5000), Some(Cause::Unknown));
+    assert_eq!(of(Some(1), 0, 5000), Some(Cause::Malformed));
+    assert_eq!(of(Some(1), 2, 5000), Some(Cause::Malformed));
+    assert_eq!(of(Some(1), 1, (1 << 20) + 1), Some(Cause::Malformed));
+    assert_eq!([of(Some(1), 1, 1 << 20), of(Some(0), 0, 1), of(Some(8), 8, 2)], [None; 3]);
 }

@@ -4,10 +4,10 @@ use super::failures::Failure;
 use super::handlers::{Entry, Handlers};
 use super::messenger::{Extension, Features, LongHead, Messenger};
 use super::outgoing::Outgoing;
-use super::peers::{Coming, Landing, Name, Out, Payload, Peer};
+use super::peers::{Coming, Landing, Name, Payload, Peer};
 use crate::mem::region::Region;
 use crate::port::message::Message;
-use ayre_proto::active::landing::{Outward, Piece};
+use ayre_proto::active::long::{Piece, Taken, cause_to_drop};
 use ayre_proto::active::record::{Cause, RECORD_BYTES, Record, is_handler};
 use ayre_proto::lane::Malformed;
 use ayre_proto::units::PeerId;
@@ -105,129 +105,100 @@ impl<S> Messenger<S> {
             }
             Record::Empty(id) => return Ok(self.run_short(state, source, id, 0).into()),
             Record::Long { id, total, piece, arguments } => {
-                let landing = self.out.peer(source).landing.as_mut().ok_or(Malformed)?;
-                landing.ring.begin(total)?;
-                if !is_handler(id) {
-                    let long = LongHead { id, arguments, total, piece };
-                    return self.begin_feature(state, source, &long);
-                }
-                self.begin_long(source, (id, arguments), total);
-                return self.take_piece(state, source, piece);
+                let dropped = self.dropped(source, (id, arguments), total);
+                self.out.peer(source).inward.begin(id, total, dropped)?;
+                let long = LongHead { id, arguments, total, piece };
+                return self.begin_long(state, source, &long);
             }
             Record::Piece(len) => return self.take_piece(state, source, len),
             Record::Pull { id, total, address, arguments } => {
-                self.begin_long(source, (id, arguments), total);
-                return self.pull(state, source, (address, total));
-            }
-            Record::Pulled(is_whole) => self.out.pulled(source, is_whole)?,
-            Record::Room(taken) => match &mut self.out.peer(source).out {
-                Out::Open(landing) => landing.0.on_room(taken)?,
-                _ => return Err(Malformed),
-            },
-            Record::Want => {
+                let dropped = self.dropped(source, (id, arguments), total);
                 let peer = self.out.peer(source);
-                if peer.landing.is_some() || peer.wants {
-                    return Err(Malformed);
-                }
-                peer.wants = true;
+                peer.inward.on_pull(id, total, dropped)?;
+                peer.coming.begin(arguments);
+                return Ok(self.pull(state, source, (address, total as usize)).into());
             }
-            Record::Landing(bytes) => match &mut self.out.peer(source).out {
-                out @ Out::Wanted => *out = Out::Promised(Outward::new(bytes)?),
-                _ => return Err(Malformed),
-            },
+            Record::Pulled(is_whole) => self.out.peer(source).outward.on_pulled(is_whole)?,
+            Record::Room(taken) => self.out.peer(source).outward.on_room(taken)?,
+            Record::Want => self.out.peer(source).inward.on_want()?,
+            Record::Landing(bytes) => self.out.peer(source).outward.on_landing(bytes)?,
         }
         self.out.stir();
         Ok(0)
     }
 
-    /// A long message begins that is a feature's.
+    /// Why a long message is dropped, if it is. Those of features are theirs to judge.
+    // spec: AM-5
+    fn dropped(
+        &mut self,
+        source: PeerId,
+        (id, arguments): (u32, &[u8]),
+        total: u64,
+    ) -> Option<Cause> {
+        let index = self.out.known(source, id, self.handlers.find(id));
+        let takes = index.map(|index| self.handlers.entry(index).arguments);
+        let cause = || cause_to_drop(takes, arguments, (total, self.out.options.longest as u64));
+        if is_handler(id) { cause() } else { None }
+    }
+
+    /// A long message begins, with its first piece.
     // spec: AM-12, AM-15
-    fn begin_feature(
+    fn begin_long(
         &mut self,
         state: &mut S,
         source: PeerId,
         long: &LongHead<'_>,
     ) -> Result<usize, Malformed> {
-        if !Features::<S>::admits(long) {
+        let is_feature = !is_handler(long.id);
+        if is_feature && !Features::<S>::admits(long) {
             return Err(Malformed);
         }
-        if long.piece < long.total {
-            self.begin_long(source, (long.id, long.arguments), long.total);
-            return self.take_piece(state, source, long.piece);
+        if is_feature && long.piece == long.total {
+            let Taken { piece, .. } = self.out.peer(source).inward.take(long.piece)?;
+            let ran = Features::<S>::on_landed(self, state, source, long, piece)?;
+            self.out.stir();
+            return Ok(ran);
         }
-        let landing = self.out.peer(source).landing.as_mut().ok_or(Malformed)?;
-        let piece = landing.ring.take(long.piece)?;
-        let ran = Features::<S>::on_landed(self, state, source, long, piece)?;
-        self.out.stir();
-        Ok(ran)
-    }
-
-    // spec: AM-5, AM-15
-    fn begin_long(&mut self, source: PeerId, (id, arguments): (u32, &[u8]), total: u64) {
-        let index = self.out.known(source, id, self.handlers.find(id));
-        let takes = index.map(|index| usize::from(self.handlers.entry(index).arguments));
-        let longest = self.out.options.longest as u64;
-        let coming = &mut self.out.peer(source).coming;
-        coming.id = id;
-        coming.arguments.clear();
-        coming.arguments.extend_from_slice(arguments);
-        coming.len = 0;
-        coming.dropped = match takes {
-            _ if !is_handler(id) => None,
-            None => Some(Cause::Unknown),
-            Some(takes) if 8 * takes != arguments.len() || total > longest => {
-                Some(Cause::Malformed)
-            }
-            Some(_) => None,
-        };
+        self.out.peer(source).coming.begin(long.arguments);
+        self.take_piece(state, source, long.piece)
     }
 
     // spec: AM-5, AM-12
     fn take_piece(&mut self, state: &mut S, source: PeerId, len: u64) -> Result<usize, Malformed> {
-        let Peer { landing, coming, .. } = self.out.peer(source);
-        let Some(Landing { region, ring, .. }) = landing else { return Err(Malformed) };
-        let piece = ring.take(len)?;
-        let is_last = ring.left() == 0;
-        if coming.dropped.is_none() {
+        let Peer { landing, coming, inward, .. } = self.out.peer(source);
+        let Some(Landing { region, .. }) = landing else { return Err(Malformed) };
+        let Taken { piece, is_last } = inward.take(len)?;
+        let (id, dropped) = inward.message();
+        if dropped.is_none() {
             coming.append(region, piece);
         }
         self.out.stir();
         if !is_last {
             return Ok(0);
         }
-        let coming = &mut self.out.peer(source).coming;
-        if is_handler(coming.id) {
+        if is_handler(id) {
             return Ok(self.run_long(state, source).into());
         }
-        let (id, arguments) = (coming.id, std::mem::take(&mut coming.arguments));
+        let coming = &mut self.out.peer(source).coming;
+        let arguments = std::mem::take(&mut coming.arguments);
         let payload = coming.payload[..coming.len].to_vec();
         Features::<S>::on_long(self, state, source, (id, &arguments), payload)
     }
 
-    /// A message that is to be read where its sender has it.
+    /// A message that is to be read where its sender has it: whether a handler has run.
     // spec: INJ-6, INJ-7
-    fn pull(
-        &mut self,
-        state: &mut S,
-        source: PeerId,
-        (address, total): (u64, u64),
-    ) -> Result<usize, Malformed> {
-        let peer = self.out.peer(source);
-        let is_amid = peer.landing.as_ref().is_some_and(|landing| landing.ring.left() > 0);
-        if total == 0 || is_amid || peer.pulled.is_some() {
-            return Err(Malformed);
-        }
-        let is_wanted = peer.coming.dropped.is_none();
-        let is_whole = !is_wanted || self.out.read_at(source, address, total as usize);
-        self.out.peer(source).pulled = Some(is_whole);
+    fn pull(&mut self, state: &mut S, source: PeerId, (address, total): (u64, usize)) -> bool {
+        let (_, dropped) = self.out.peer(source).inward.message();
+        let is_whole = dropped.is_some() || self.out.read_at(source, address, total);
+        self.out.peer(source).inward.answer(is_whole);
         self.out.tell_pulled(source);
-        Ok((is_whole && self.run_long(state, source)).into())
+        is_whole && self.run_long(state, source)
     }
 
     // spec: AM-5, AM-7
     fn run_long(&mut self, state: &mut S, source: PeerId) -> bool {
-        let Coming { id, arguments, payload, len, dropped } = &mut self.out.peer(source).coming;
-        let (id, len, dropped) = (*id, *len, *dropped);
+        let Peer { coming: Coming { arguments, payload, len }, inward, .. } = self.out.peer(source);
+        let ((id, dropped), len) = (inward.message(), *len);
         let index = self.handlers.find(id);
         let (Some(index), None) = (index, dropped) else {
             self.out.fail(source, id, dropped.unwrap_or(Cause::Unknown));
@@ -286,6 +257,12 @@ fn run_entry<S>(
 }
 
 impl Coming {
+    fn begin(&mut self, arguments: &[u8]) {
+        self.arguments.clear();
+        self.arguments.extend_from_slice(arguments);
+        self.len = 0;
+    }
+
     /// Copies a piece to what has come before it.
     fn append(&mut self, landing: &Region, piece: Piece) {
         let (at, end) = (self.len, self.len + piece.len as usize);

@@ -12,7 +12,7 @@ use crate::mem::lane::Probe;
 use crate::net::clock::Deadline;
 use crate::port::Port;
 use crate::port::message::Message;
-use ayre_proto::active::landing::{Piece, is_landing};
+use ayre_proto::active::long::{Piece, is_landing};
 use ayre_proto::active::record::Record;
 use ayre_proto::active::{LONGEST, STATIC_IDS};
 use ayre_proto::lane::Malformed;
@@ -319,7 +319,7 @@ impl<S> Messenger<S> {
             if is_free { Ok(()) } else { Err(Busy::MessageLaneFull.into()) }
         })?;
         // What handlers send to the peer meanwhile comes behind.
-        self.out.peer(to).is_held = true;
+        self.out.peer(to).outward.hold(true);
         let (mut sent, mut done, mut rounds) = (0, false, 0);
         let ended = loop {
             let ended = self.post_until(state, |out| {
@@ -333,7 +333,7 @@ impl<S> Messenger<S> {
                 self.out.port.pause(&mut rounds);
             }
         };
-        self.out.peer(to).is_held = false;
+        self.out.peer(to).outward.hold(false);
         self.out.stir();
         ended
     }

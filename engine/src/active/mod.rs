@@ -47,6 +47,7 @@ mod options;
 pub(crate) mod outgoing;
 mod peers;
 mod pulling;
+pub(crate) mod way;
 
 pub(crate) use assembly::Assembly;
 pub use ayre_proto::active::record::Cause;

@@ -3,29 +3,23 @@ use super::assembly::Assembly;
 use super::failures::{Failure, Failures};
 use super::handler::Handler;
 use super::options::MessengerOptions;
-use super::peers::{Kept, Landing, Long, Name, Out, Peer};
+use super::peers::{Kept, Landing, Long, Name, Peer};
+use super::way::{LANDING, way_to};
 use crate::error::{Busy, Fault, PostError, SetupError};
 use crate::mem::region::RegionOptions;
-use crate::peer::packet::PacketKind;
 use crate::port::Port;
-use crate::port::options::Options;
 use crate::tuning::{Rings, Share, are_few, stream_width};
 use ayre_proto::active::LONGEST;
-use ayre_proto::active::landing::Inward;
+use ayre_proto::active::long::Message;
 use ayre_proto::active::record::{Cause, Record};
 use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::units::{PeerId, Rights};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Under which landings are handed over.
-// spec: AM-12
-const LANDING: u64 = 0x6179_7265_0000_0001;
 /// Bytes of each of many landings.
 // spec: AM-12
 const LANDING_NARROW: usize = 1 << 17;
-/// Bytes of a piece at most: of a message of two of them, both ends copy at the same time.
-const PIECE_MAX: u64 = 1 << 15;
 
 /// Why a feature is to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -313,7 +307,7 @@ impl Outgoing {
 
     /// Keeps a message whose first bytes are sent, and which nobody else will send any more.
     pub(crate) fn keep_rest(&mut self, to: PeerId, id: u32, payload: &[u8], sent: usize) {
-        self.peer(to).is_held = false;
+        self.peer(to).outward.hold(false);
         if self.port.is_alive(to) {
             let (arguments, payload) = (Vec::new(), Arc::new(payload.to_vec()));
             let kept = Kept::Long(Long { id, arguments, payload, sent });
@@ -392,14 +386,13 @@ impl Outgoing {
     // spec: AM-3, AM-8, AM-14
     fn drain_peer(&mut self, to: PeerId) -> Result<(), PostError> {
         self.announce(to)?;
-        if self.peer(to).wants {
+        if self.peer(to).inward.is_wanted() {
             self.make_landing(to)?;
         }
-        let landing = self.peer(to).landing.as_ref();
-        if let Some(taken) = landing.and_then(|landing| landing.ring.room_due()) {
+        if let Some(taken) = self.peer(to).inward.room_due() {
             let (tag, bytes) = Record::Room(taken).encode();
             self.port.send(to, tag, &bytes)?;
-            self.peer(to).landing.iter_mut().for_each(|landing| landing.ring.told(taken));
+            self.peer(to).inward.told(taken);
         }
         self.tell_pulled(to);
         Outbounds::send(self, to, Pass::Urgent)?;
@@ -415,7 +408,7 @@ impl Outgoing {
     /// Sends what was kept.
     // spec: AM-8
     fn drain_kept(&mut self, to: PeerId) -> Result<(), PostError> {
-        if self.peer(to).is_held {
+        if self.peer(to).outward.is_held() {
             return Ok(());
         }
         while let Some(kept) = self.peer(to).kept.pop_front() {
@@ -492,61 +485,19 @@ impl Outgoing {
         if !self.port.is_alive(to) {
             return Err(Fault::PeerDead.into());
         }
-        if let Some(done) = self.have_pulled(to, (id, arguments), payload, sent)? {
-            return Ok(done);
-        }
-        if !self.find_landing(to)? {
-            return Ok(false);
-        }
-        // A poll waits for nobody: what a peer must take in between is put as pieces of its own.
-        let longest = self.port.longest_put_at_once(to).min(PIECE_MAX);
+        self.peer(to);
         let Self { port, peers, .. } = self;
-        let Out::Open(landing) = &mut peers[to.index()].out else { return Ok(false) };
-        let (ring, region) = &mut **landing;
-        while let Some(piece) = ring.next(longest.min((payload.len() - *sent) as u64)) {
-            let bytes = &payload[*sent..][..piece.len as usize];
-            port.put(&*region, piece.offset, bytes, Options::new())?;
-            let (total, len) = (payload.len() as u64, piece.len);
-            let (tag, bytes) = match *sent {
-                0 => Record::Long { id, total, piece: len, arguments }.encode(),
-                _ => Record::Piece(len).encode(),
-            };
-            port.send(to, tag, &bytes)?;
-            ring.put(piece);
-            *sent += piece.len as usize;
-        }
-        Ok(*sent == payload.len())
+        let (outward, mut way) = way_to(port, peers, to);
+        outward.advance(&mut way, Message { id, arguments, payload }, sent)
     }
 
     /// Whether the peer's landing is there; it is asked for, and taken, if not.
     // spec: AM-12
     pub(crate) fn find_landing(&mut self, to: PeerId) -> Result<bool, PostError> {
-        match self.peer(to).out {
-            Out::Open(_) => Ok(true),
-            Out::Wanted => Ok(false),
-            Out::Unknown => {
-                let (tag, bytes) = Record::Want.encode();
-                self.port.send(to, tag, &bytes)?;
-                self.peer(to).out = Out::Wanted;
-                Ok(false)
-            }
-            Out::Promised(ref ring) => {
-                let ring = ring.clone();
-                if !self.port.has_offer(to, PacketKind::OfferRegion, LANDING) {
-                    return Err(Busy::MessageLaneFull.into());
-                }
-                match self.port.accept_region(to, LANDING) {
-                    Ok(region) if region.len() == ring.bytes() => {
-                        self.peer(to).out = Out::Open(Box::new((ring, region)));
-                        Ok(true)
-                    }
-                    _ => {
-                        self.port.end_malformed_lane(to);
-                        Err(Fault::PeerDead.into())
-                    }
-                }
-            }
-        }
+        self.peer(to);
+        let Self { port, peers, .. } = self;
+        let (outward, mut way) = way_to(port, peers, to);
+        outward.find_landing(&mut way)
     }
 
     /// Copies what a peer has put into its landing.
@@ -567,13 +518,15 @@ impl Outgoing {
                 let bytes = asked.unwrap_or_else(|| landing_beside(others, is_simulated));
                 let landing = self.share_landing(peer, bytes);
                 let landing = landing.map_err(|_| PostError::Busy(Busy::MessageLaneFull))?;
-                self.peer(peer).landing = Some(landing);
+                let peer = self.peer(peer);
+                peer.landing = Some(landing);
+                peer.inward.make(bytes as u64);
                 bytes
             }
         };
         let (tag, record) = Record::Landing(bytes as u64).encode();
         self.port.send(peer, tag, &record)?;
-        self.peer(peer).wants = false;
+        self.peer(peer).inward.gave();
         Ok(())
     }
 
@@ -581,7 +534,7 @@ impl Outgoing {
         let region = self.port.alloc(bytes, RegionOptions::new())?;
         let grant = self.port.share(peer, &region, 0..bytes, Rights::WRITE, LANDING)?;
         let _share = Share::taken(Rings::of_process(), bytes as u64);
-        Ok(Landing { region, _grant: grant, ring: Inward::new(bytes as u64), _share })
+        Ok(Landing { region, _grant: grant, _share })
     }
 }
 

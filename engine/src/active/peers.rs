@@ -4,8 +4,7 @@ use crate::mem::region::{Region, RemoteRegion};
 use crate::port::capability::Grant;
 use crate::tuning::Share;
 use aligned_vec::{AVec, ConstAlign};
-use ayre_proto::active::landing::{Inward, Outward};
-use ayre_proto::active::record::Cause;
+use ayre_proto::active::long::{Inward, Outward};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -32,59 +31,29 @@ pub(crate) struct Peer {
     pub(super) kept: VecDeque<Kept>,
     /// What that counts for.
     pub(super) weight: usize,
-    /// A call is in the middle of a long message.
-    pub(crate) is_held: bool,
     /// The program has found no room for a message by no channel.
     pub(super) is_wanted: bool,
-    pub(super) out: Out,
+    /// Long messages to it, and its landing for us, once that is open.
+    pub(crate) outward: Outward,
+    pub(crate) there: Option<Box<RemoteRegion>>,
+    /// Long messages of it, and our landing for it.
+    pub(super) inward: Inward,
     pub(super) landing: Option<Landing>,
-    /// The long message that is coming.
+    /// The one that is coming.
     pub(super) coming: Coming,
-    /// How far a message of ours is that the peer is to read in our memory.
-    pub(super) pull: Pull,
     /// Whose memory it is that messages of the peer's lie in; none before the first of them.
     pub(super) process: Option<Option<Process>>,
-    /// What the peer is to be told of the last one.
-    pub(super) pulled: Option<bool>,
-    /// It has asked for a landing, and was not told of one yet.
-    pub(super) wants: bool,
-}
-
-/// The peer's landing for us.
-#[derive(Debug, Default)]
-pub(super) enum Out {
-    #[default]
-    Unknown,
-    /// It was asked for.
-    Wanted,
-    /// It is about to be handed over.
-    Promised(Outward),
-    Open(Box<(Outward, RemoteRegion)>),
 }
 
 impl Default for Coming {
     fn default() -> Self {
         let (arguments, payload) = (Vec::new(), Payload::new(64));
-        Self { id: 0, arguments, payload, len: 0, dropped: None }
+        Self { arguments, payload, len: 0 }
     }
 }
 
 /// Begins at a line: copies to elsewhere are slower.
 pub(super) type Payload = AVec<u8, ConstAlign<64>>;
-
-/// Of a message that lies in our memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Pull {
-    /// There is none.
-    #[default]
-    Idle,
-    /// The peer was told where it lies, and may be reading it.
-    Asked,
-    /// The peer has read it.
-    Taken,
-    /// The peer cannot read in our memory: all messages go by the landing.
-    Refused,
-}
 
 /// Our landing for the peer.
 #[derive(Debug)]
@@ -92,7 +61,6 @@ pub(super) struct Landing {
     pub(super) region: Region,
     /// For as long as the landing stands.
     pub(super) _grant: Grant,
-    pub(super) ring: Inward,
     /// Its part of what rings have together.
     pub(super) _share: Share,
 }
@@ -100,13 +68,10 @@ pub(super) struct Landing {
 /// A long message that is being assembled.
 #[derive(Debug)]
 pub(super) struct Coming {
-    pub(super) id: u32,
     pub(super) arguments: Vec<u8>,
     /// Its first bytes are those that have come; the rest is of messages before.
     pub(super) payload: Payload,
     pub(super) len: usize,
-    /// It is too long, or to nobody: its pieces are taken and forgotten.
-    pub(super) dropped: Option<Cause>,
 }
 
 /// What was asked for within handlers and found no room.
@@ -145,25 +110,18 @@ impl Peer {
     /// Whether what is sent now must wait behind something.
     #[inline(always)]
     pub(crate) fn is_busy(&self) -> bool {
-        !self.kept.is_empty() || self.is_held
+        !self.kept.is_empty() || self.outward.is_held()
     }
 
     /// Whether a long message has begun and is not sent whole.
     pub(super) fn is_amid_long(&self) -> bool {
         let first = self.kept.front();
-        self.is_held || first.is_some_and(|kept| matches!(kept, Kept::Long(long) if long.sent > 0))
+        self.outward.is_held()
+            || first.is_some_and(|kept| matches!(kept, Kept::Long(long) if long.sent > 0))
     }
 
     /// Our landing for the peer.
     pub(crate) fn landing(&self) -> Option<&Region> {
         self.landing.as_ref().map(|landing| &landing.region)
-    }
-
-    /// The peer's landing, where it is open, and room in it.
-    pub(crate) fn landing_out(&mut self) -> Option<(&mut Outward, &mut RemoteRegion)> {
-        match &mut self.out {
-            Out::Open(landing) => Some((&mut landing.0, &mut landing.1)),
-            _ => None,
-        }
     }
 }

@@ -7,74 +7,22 @@
 //!     until it is told       <----------    no, or refused: pulled 0, and by the landing then
 //! ```
 use super::outgoing::Outgoing;
-use super::peers::{Payload, Pull};
+use super::peers::Payload;
 use crate::error::PostError;
 use crate::mem::inject::Process;
 use crate::settings::choice::Mode;
-use crate::tuning::{Method, Use};
-use ayre_proto::active::record::{Record, is_handler};
-use ayre_proto::lane::Malformed;
+use ayre_proto::active::record::Record;
 use ayre_proto::units::PeerId;
 
 impl Outgoing {
-    /// Has the peer read a message in this process's memory, where that is the fastest way: whether
-    /// it has; none where the message goes by the landing.
-    // spec: INJ-2, INJ-7
-    pub(super) fn have_pulled(
-        &mut self,
-        to: PeerId,
-        (id, arguments): (u32, &[u8]),
-        payload: &[u8],
-        sent: &mut usize,
-    ) -> Result<Option<bool>, PostError> {
-        let pull = self.peer(to).pull;
-        match pull {
-            Pull::Refused => Ok(None),
-            Pull::Asked => Ok(Some(false)),
-            Pull::Taken => {
-                self.peer(to).pull = Pull::Idle;
-                *sent = payload.len();
-                Ok(Some(true))
-            }
-            Pull::Idle if *sent > 0 || !is_handler(id) => Ok(None),
-            Pull::Idle if self.method(to, payload.len()) != Method::Kernel => Ok(None),
-            Pull::Idle => {
-                let (total, address) = (payload.len() as u64, payload.as_ptr().addr() as u64);
-                let (tag, bytes) = Record::Pull { id, total, address, arguments }.encode();
-                self.port.send(to, tag, &bytes)?;
-                self.peer(to).pull = Pull::Asked;
-                Ok(Some(false))
-            }
-        }
-    }
-
-    fn method(&self, to: PeerId, len: usize) -> Method {
-        let tuning = self.port.config.tuning.as_ref();
-        match (self.port.mode(to), tuning) {
-            (Ok(Mode::Direct), Some(tuning)) => tuning.method(Use::Message, len as u64),
-            _ => Method::Pipeline,
-        }
-    }
-
-    /// The peer says whether it has read our message.
-    // spec: INJ-7
-    pub(super) fn pulled(&mut self, peer: PeerId, is_whole: bool) -> Result<(), Malformed> {
-        let pull = &mut self.peer(peer).pull;
-        if *pull != Pull::Asked {
-            return Err(Malformed);
-        }
-        *pull = if is_whole { Pull::Taken } else { Pull::Refused };
-        Ok(())
-    }
-
     /// Tells a peer whether its message was read, if it is to be told and has room.
     // spec: AM-14
     pub(super) fn tell_pulled(&mut self, to: PeerId) {
-        let Some(is_whole) = self.peer(to).pulled else { return };
+        let Some(is_whole) = self.peer(to).inward.pulled_due() else { return };
         let (tag, bytes) = Record::Pulled(is_whole).encode();
         match self.port.send(to, tag, &bytes) {
             Err(PostError::Busy(_)) => self.stir(),
-            _ => self.peer(to).pulled = None,
+            _ => self.peer(to).inward.told_pulled(),
         }
     }
 
@@ -106,7 +54,7 @@ impl Outgoing {
     /// What peers may be reading stays where it is for good: nobody else will wait for them.
     // spec: INJ-7
     pub(super) fn leave_to_peers(&mut self) {
-        for peer in self.peers.iter_mut().filter(|peer| peer.pull == Pull::Asked) {
+        for peer in self.peers.iter_mut().filter(|peer| peer.outward.is_being_read()) {
             std::mem::forget(peer.kept.pop_front());
         }
     }

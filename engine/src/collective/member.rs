@@ -2,7 +2,7 @@
 use super::group::GroupError;
 use crate::active::outgoing::Outgoing;
 use arrayvec::ArrayVec;
-use ayre_proto::active::landing::Piece;
+use ayre_proto::active::long::Piece;
 use ayre_proto::collective::Place;
 use ayre_proto::collective::portion::{HEADER, Notice, Window};
 use ayre_proto::limits::LINE_PAYLOAD;

@@ -48,8 +48,9 @@ impl Outgoing {
         *half_sent = (sent > 0 && !matches!(advanced, Ok(true))).then_some(sent);
         // What others send to the peer meanwhile comes behind.
         let is_held = half_sent.is_some();
-        if self.peer(to).is_held != is_held {
-            self.peer(to).is_held = is_held;
+        let outward = &mut self.peer(to).outward;
+        if outward.is_held() != is_held {
+            outward.hold(is_held);
             self.stir();
         }
         advanced

@@ -5,7 +5,7 @@ use super::running::{Progress, Running};
 use super::watch::Watch;
 use crate::active::outgoing::Outgoing;
 use crate::error::SetupError;
-use ayre_proto::active::landing::Piece;
+use ayre_proto::active::long::Piece;
 use ayre_proto::collective::portion::{Header, Notice};
 use ayre_proto::collective::{Collective, Schedule};
 use ayre_proto::lane::Malformed;

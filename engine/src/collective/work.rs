@@ -2,7 +2,7 @@
 use super::layout::Layout;
 use super::values::{Changed, Read};
 use crate::active::outgoing::Outgoing;
-use ayre_proto::active::landing::Piece;
+use ayre_proto::active::long::Piece;
 use ayre_proto::collective::{Action, Blocks, Step, bracket};
 use ayre_proto::combine::{Combine, Number};
 use ayre_proto::units::PeerId;

@@ -5,7 +5,7 @@ use crate::active::outgoing::Outgoing;
 use crate::active::{Extension, LongHead, Messenger};
 use crate::mem::lane::Probe;
 use crate::mem::region::Region;
-use ayre_proto::active::landing::Piece;
+use ayre_proto::active::long::Piece;
 use ayre_proto::active::record::Cause;
 use ayre_proto::lane::Malformed;
 use ayre_proto::logical::{BACK, Back, CHANNEL, Due, Head, Start};

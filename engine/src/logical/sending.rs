@@ -1,8 +1,8 @@
 //! Sending by channels: at once where nothing waits, else in turns.
 use super::ends::{Ends, Logical, Waiting};
 use crate::active::outgoing::{Outbound, Outgoing, Pass, lay};
+use crate::active::way::way_to;
 use crate::error::{Busy, Fault, PostError};
-use crate::port::options::Options;
 use ayre_proto::active::LONGEST;
 use ayre_proto::active::record::Record;
 use ayre_proto::limits::{EAGER_MAX, LINE_PAYLOAD};
@@ -186,31 +186,27 @@ impl Outgoing {
         let Self { outbound, port, peers, .. } = self;
         let logical: &mut Logical = outbound.as_mut();
         let Some(ends) = logical.ends(to) else { return Ok(0) };
-        let landing = peers[to.index()].landing_out().filter(|_| is_free);
         let number = turn.number;
-        let queue = ends.queue(number);
-        let Some(Waiting { id, content, sent }) = queue.messages.front() else { return Ok(0) };
-        let left = (content.len() - sent) as u64;
-        let next = landing.and_then(|(ring, region)| {
-            ring.next(left.min(longest)).map(|piece| (ring, region, piece))
-        });
-        let Some((ring, region, piece)) = next else {
-            ends.outward.stall(number);
+        let Some(Waiting { id, content, sent }) = ends.queue(number).messages.front() else {
             return Ok(0);
         };
-        port.put(&*region, piece.offset, &content[*sent..][..piece.len as usize], Options::new())?;
         let start = match *sent {
             0 => Start::First { id: *id, total: content.len() as u64 },
             _ => Start::Later,
         };
-        let (words, len) = start.encode(number);
-        let (total, piece_len, arguments) = (piece.len, piece.len, &words[..len]);
-        let record = Record::Long { id: CHANNEL, total, piece: piece_len, arguments };
-        let (tag, bytes) = record.encode();
-        port.send(to, tag, &bytes)?;
-        ring.put(piece);
-        ends.went(number, piece.len as usize);
-        Ok(piece.len as usize)
+        let (words, count) = start.encode(number);
+        let (outward, mut way) = way_to(port, peers, to);
+        let record =
+            |len| Record::Long { id: CHANNEL, total: len, piece: len, arguments: &words[..count] };
+        let put = match is_free {
+            true => outward.put(&mut way, longest as usize, &content[*sent..], record)?,
+            false => None,
+        };
+        match put {
+            Some(bytes) => ends.went(number, bytes),
+            None => ends.outward.stall(number),
+        }
+        Ok(put.unwrap_or(0))
     }
 }
 

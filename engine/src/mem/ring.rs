@@ -98,7 +98,9 @@ impl RingSender {
     fn find(&mut self, len: usize) -> Option<u64> {
         // PIPE-A1: the reader has copied out what it counts (PIPE-R1).
         let taken = self.memory.cursor.load(Ordering::Acquire);
-        self.writer.find(len, taken, |bytes| self.share.widen(bytes))
+        // A hostile reader keeps itself from being sent to, nothing else.
+        let _ = self.writer.on_taken(taken);
+        self.writer.find(len, |bytes| self.share.widen(bytes))
     }
 }
 

@@ -9,7 +9,7 @@ use ayre_proto::units::PeerId;
 use std::sync::Arc;
 
 /// Spoken in Hello, Welcome and Refuse; changes with any layout of spec/90.
-pub(crate) const VERSION: u64 = 7;
+pub(crate) const VERSION: u64 = 8;
 
 /// What tells an endpoint from all others; nobody can guess it.
 pub(crate) type Name = [u64; 2];

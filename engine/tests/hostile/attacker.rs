@@ -17,7 +17,7 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub(crate) const VERSION: u64 = 7;
+pub(crate) const VERSION: u64 = 8;
 pub(crate) const HELLO: u64 = 1;
 pub(crate) const WELCOME: u64 = 2;
 pub(crate) const REFUSE: u64 = 3;

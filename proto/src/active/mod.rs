@@ -1,11 +1,11 @@
-//! Active messages: names and their numbers, records, and the landings of long messages.
+//! Active messages: names and their numbers, records, and long messages.
 //!
 //! ```text
 //!   record                           landing
 //!   a short message; its tag is a    a ring of memory at the receiver, for one sender, which puts
 //!   handler's id, or one of Record   pieces there and is told how much of it was taken
 //! ```
-pub mod landing;
+pub mod long;
 pub mod record;
 
 /// Bytes of the longest name.

@@ -36,7 +36,11 @@ impl Scene {
 
     /// Writes a piece, if there is room; the writer uses more where it may.
     fn write(&mut self, len: usize, may: impl FnMut(u64) -> bool) -> bool {
-        let found = self.writer.next(len).or_else(|| self.writer.find(len, self.said, may));
+        let found = self.writer.next(len).or_else(|| {
+            let is_heard = self.writer.on_taken(self.said).is_ok();
+            assert!(is_heard || self.said != self.taken, "a count that can be is heard");
+            self.writer.find(len, may)
+        });
         let Some(at) = found else { return false };
         let place = at as usize % self.bytes.len();
         self.count = self.count.wrapping_add(1);

@@ -3,6 +3,7 @@
 //! Each module runs one machine through a fixed script and says what every line means. The files in
 //! `vectors/` hold the outcome; `cargo xtask vectors` writes them. Here each line of each file is
 //! replayed from its text alone, and the files are held against the scripts.
+mod active;
 mod alu;
 mod carrier;
 mod combine;
@@ -187,6 +188,12 @@ const ALL: &[Vectors] = &[
         header: carrier::HEADER,
         machine: carrier::machine,
         script: carrier::script,
+    },
+    Vectors {
+        name: "active",
+        header: active::HEADER,
+        machine: active::machine,
+        script: active::script,
     },
     Vectors { name: "lock", header: lock::HEADER, machine: lock::machine, script: lock::script },
 ];

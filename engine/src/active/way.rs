@@ -1,0 +1,82 @@
+//! The way of long messages to a peer: records by its lane, pieces by puts to its landing.
+use super::peers::Peer;
+use crate::error::{Busy, Fault, PostError};
+use crate::mem::region::RemoteRegion;
+use crate::peer::packet::PacketKind;
+use crate::port::Port;
+use crate::port::options::Options;
+use crate::settings::choice::Mode;
+use crate::tuning::{Method, Use};
+use ayre_proto::active::long::{Message, Outward, Way};
+use ayre_proto::active::record::Record;
+use ayre_proto::units::PeerId;
+
+/// Under which landings are handed over.
+// spec: AM-12
+pub(super) const LANDING: u64 = 0x6179_7265_0000_0001;
+
+/// The way to one peer.
+pub(crate) struct WayTo<'a> {
+    port: &'a mut Port,
+    to: PeerId,
+    there: &'a mut Option<Box<RemoteRegion>>,
+}
+
+/// What is under way to a peer that is known, and the way there.
+pub(crate) fn way_to<'a>(
+    port: &'a mut Port,
+    peers: &'a mut [Peer],
+    to: PeerId,
+) -> (&'a mut Outward, WayTo<'a>) {
+    let Peer { outward, there, .. } = &mut peers[to.index()];
+    (outward, WayTo { port, to, there })
+}
+
+impl Way for WayTo<'_> {
+    type Error = PostError;
+
+    fn say(&mut self, record: &Record<'_>) -> Result<(), PostError> {
+        let (tag, bytes) = record.encode();
+        self.port.send(self.to, tag, &bytes)
+    }
+
+    // spec: AM-12
+    fn open(&mut self, bytes: u64) -> Result<(), PostError> {
+        if !self.port.has_offer(self.to, PacketKind::OfferRegion, LANDING) {
+            return Err(Busy::MessageLaneFull.into());
+        }
+        match self.port.accept_region(self.to, LANDING) {
+            Ok(region) if region.len() == bytes => {
+                *self.there = Some(Box::new(region));
+                Ok(())
+            }
+            _ => {
+                self.port.end_malformed_lane(self.to);
+                Err(Fault::PeerDead.into())
+            }
+        }
+    }
+
+    fn put(&mut self, offset: u64, bytes: &[u8]) -> Result<(), PostError> {
+        let region = self.there.as_deref().ok_or(Fault::PeerDead)?;
+        self.port.put(region, offset, bytes, Options::new()).map(|_| ())
+    }
+
+    /// A poll waits for nobody: what a peer must take in between is put as pieces of its own.
+    fn longest_put(&mut self) -> usize {
+        usize::try_from(self.port.longest_put_at_once(self.to)).unwrap_or(usize::MAX)
+    }
+
+    // spec: INJ-2
+    fn offers(&self, message: &Message<'_>) -> Option<u64> {
+        let tuning = self
+            .port
+            .config
+            .tuning
+            .as_ref()
+            .filter(|_| matches!(self.port.mode(self.to), Ok(Mode::Direct)))?;
+        let payload = message.payload;
+        let method = tuning.method(Use::Message, payload.len() as u64);
+        (method == Method::Kernel).then(|| payload.as_ptr().addr() as u64)
+    }
+}

@@ -1,0 +1,42 @@
+//! Long messages: round a ring in memory of the receiver, its *landing* for one sender, or read by
+//! the receiver where the sender has them.
+//!
+//! ```text
+//!   Outward                                    Inward
+//!     want                      ------->         makes a landing and hands it over
+//!     waits                     <-------         landing
+//!     puts a piece; long, piece ------->         copies it out; the last one ends the message
+//!     finds room                <-------         room, at the latest when a quarter was taken
+//!
+//!     pull: the address         ------->         reads there, or not
+//!     leaves it as it is        <-------         pulled
+//! ```
+//!
+//! Both ends hold numbers: the bytes lie in the program's memory and in the landing.
+mod inward;
+mod outward;
+
+pub use inward::{Inward, Taken, cause_to_drop};
+pub use outward::{Message, Outward, Way};
+
+/// Bytes of the smallest landing.
+pub const LANDING_MIN: u64 = 1 << 12;
+/// Bytes of the largest landing.
+pub const LANDING_MAX: u64 = 1 << 24;
+/// A piece, and what is taken before the sender is told, at most: the part of a landing.
+const PART: u64 = 4;
+
+/// Whether a landing may have so many bytes.
+// spec: AM-12
+pub const fn is_landing(bytes: u64) -> bool {
+    bytes.is_power_of_two() && bytes >= LANDING_MIN && bytes <= LANDING_MAX
+}
+
+/// Where a piece lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// First byte in the landing.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u64,
+}

@@ -1,0 +1,236 @@
+//! A sender's end of the long messages to one peer.
+use super::{PART, is_landing};
+use crate::active::record::{Record, is_handler};
+use crate::lane::Malformed;
+use crate::ring::Writer;
+
+/// Bytes of a piece at most: of a message of two of them, both ends copy at the same time.
+const PIECE_MAX: usize = 1 << 15;
+
+/// What carries records, and pieces, to the receiver.
+pub trait Way {
+    /// Why something does not go now, or never will.
+    type Error;
+    /// Says a record.
+    ///
+    /// # Errors
+    /// It is not said.
+    fn say(&mut self, record: &Record<'_>) -> Result<(), Self::Error>;
+    /// Opens the landing of so many bytes, which is handed over beside the records.
+    ///
+    /// # Errors
+    /// It is not there yet, or is none.
+    fn open(&mut self, bytes: u64) -> Result<(), Self::Error>;
+    /// Puts bytes into the landing, from this one on.
+    ///
+    /// # Errors
+    /// They are not put.
+    fn put(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Self::Error>;
+    /// Bytes of the longest put that waits for nobody.
+    fn longest_put(&mut self) -> usize;
+    /// Where the receiver may read a message, which stays there until it has answered; none where
+    /// it is not asked to.
+    fn offers(&self, message: &Message<'_>) -> Option<u64>;
+}
+
+/// A long message.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    /// The handler's id, or one that is a feature's.
+    pub id: u32,
+    /// The arguments, in bytes.
+    pub arguments: &'a [u8],
+    /// The payload: a byte at least.
+    pub payload: &'a [u8],
+}
+
+/// The receiver's landing for us.
+#[derive(Clone, Debug, Default)]
+enum Landing {
+    #[default]
+    Unknown,
+    /// It was asked for.
+    Wanted,
+    /// It is about to be handed over.
+    Promised(Writer),
+    Open(Writer),
+}
+
+/// How far a message is that the receiver is to read in our memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Pull {
+    /// There is none.
+    #[default]
+    Idle,
+    /// The receiver was told where it lies, and may be reading it.
+    Asked,
+    /// The receiver has read it.
+    Read,
+    /// The receiver cannot read in our memory: all messages go by the landing.
+    Refused,
+}
+
+/// A sender's end.
+#[derive(Clone, Debug, Default)]
+pub struct Outward {
+    landing: Landing,
+    pull: Pull,
+    /// Somebody is in the middle of a message.
+    is_held: bool,
+}
+
+impl Outward {
+    /// Whether all else waits until a message is sent whole.
+    #[inline(always)]
+    pub const fn is_held(&self) -> bool {
+        self.is_held
+    }
+
+    /// Has all else wait, or no longer.
+    pub const fn hold(&mut self, is_held: bool) {
+        self.is_held = is_held;
+    }
+
+    /// Whether the receiver may be reading a message in our memory.
+    pub const fn is_being_read(&self) -> bool {
+        matches!(self.pull, Pull::Asked)
+    }
+
+    /// Sends as much of a message as there is room for, of which so much is sent; true where that
+    /// was all, false where the rest waits for a record of the receiver.
+    ///
+    /// # Errors
+    /// The way's. What is sent by then stays so.
+    // spec: AM-12, AM-13, INJ-7
+    pub fn advance<W: Way>(
+        &mut self,
+        way: &mut W,
+        message: Message<'_>,
+        sent: &mut usize,
+    ) -> Result<bool, W::Error> {
+        let Message { id, arguments, payload } = message;
+        debug_assert!(*sent <= payload.len() && !payload.is_empty(), "something is to be sent");
+        match self.pull {
+            Pull::Asked => return Ok(false),
+            Pull::Read => {
+                debug_assert!(*sent == 0, "what is read goes by no landing");
+                (self.pull, *sent) = (Pull::Idle, payload.len());
+                return Ok(true);
+            }
+            Pull::Idle if *sent == 0 && is_handler(id) => {
+                if let Some(address) = way.offers(&message) {
+                    let total = payload.len() as u64;
+                    way.say(&Record::Pull { id, total, address, arguments })?;
+                    self.pull = Pull::Asked;
+                    return Ok(false);
+                }
+            }
+            Pull::Idle | Pull::Refused => {}
+        }
+        if !self.find_landing(way)? {
+            return Ok(false);
+        }
+        let total = payload.len() as u64;
+        let longest = way.longest_put();
+        while *sent < payload.len() {
+            let begins = *sent == 0;
+            let record = |piece| match begins {
+                true => Record::Long { id, total, piece, arguments },
+                false => Record::Piece(piece),
+            };
+            let Some(len) = self.put(way, longest, &payload[*sent..], record)? else { break };
+            *sent += len;
+        }
+        debug_assert!(*sent <= payload.len(), "no more is sent than there is");
+        Ok(*sent == payload.len())
+    }
+
+    /// Puts so many of these bytes as a piece has, and says so by a record: how many. None while
+    /// there is no landing, or no room for a piece.
+    ///
+    /// # Errors
+    /// The way's: then no piece was put.
+    // spec: AM-12, AM-13
+    pub fn put<'r, W: Way>(
+        &mut self,
+        way: &mut W,
+        longest: usize,
+        bytes: &[u8],
+        record: impl FnOnce(u64) -> Record<'r>,
+    ) -> Result<Option<usize>, W::Error> {
+        let Landing::Open(ring) = &mut self.landing else { return Ok(None) };
+        let len = bytes.len().min(longest).min(PIECE_MAX).min((ring.bytes() / PART) as usize);
+        debug_assert!(len > 0, "a piece has bytes");
+        // What is not put after all is looked for again, and may be shorter then.
+        let Some(at) = ring.find(len, |_| false) else { return Ok(None) };
+        let offset = ring.place(at);
+        debug_assert!(offset + len as u64 <= ring.bytes(), "a piece lies in one");
+        way.put(offset, &bytes[..len])?;
+        way.say(&record(len as u64))?;
+        ring.wrote(at, len);
+        Ok(Some(len))
+    }
+
+    /// Whether the receiver's landing is there; it is asked for, and opened, if not.
+    ///
+    /// # Errors
+    /// The way's.
+    // spec: AM-12
+    pub fn find_landing<W: Way>(&mut self, way: &mut W) -> Result<bool, W::Error> {
+        match &self.landing {
+            Landing::Open(_) => Ok(true),
+            Landing::Wanted => Ok(false),
+            Landing::Unknown => {
+                way.say(&Record::Want)?;
+                self.landing = Landing::Wanted;
+                Ok(false)
+            }
+            Landing::Promised(ring) => {
+                way.open(ring.bytes())?;
+                self.landing = Landing::Open(ring.clone());
+                Ok(true)
+            }
+        }
+    }
+
+    /// The receiver is about to hand a landing over.
+    ///
+    /// # Errors
+    /// [`Malformed`] where it was not asked for one, or there is none of so many bytes.
+    // spec: AM-12, AM-15
+    pub fn on_landing(&mut self, bytes: u64) -> Result<(), Malformed> {
+        match self.landing {
+            Landing::Wanted if is_landing(bytes) => {
+                // The receiver says what it has of the budget for rings.
+                self.landing = Landing::Promised(Writer::new(bytes, bytes));
+                Ok(())
+            }
+            _ => Err(Malformed),
+        }
+    }
+
+    /// The receiver tells how much it has taken.
+    ///
+    /// # Errors
+    /// [`Malformed`] where that was not put.
+    // spec: AM-13, AM-15
+    pub const fn on_room(&mut self, taken: u64) -> Result<(), Malformed> {
+        match &mut self.landing {
+            Landing::Open(ring) => ring.on_taken(taken),
+            _ => Err(Malformed),
+        }
+    }
+
+    /// The receiver says whether it has read our message.
+    ///
+    /// # Errors
+    /// [`Malformed`] where it was not asked.
+    // spec: INJ-7, AM-15
+    pub const fn on_pulled(&mut self, is_whole: bool) -> Result<(), Malformed> {
+        if !self.is_being_read() {
+            return Err(Malformed);
+        }
+        self.pull = if is_whole { Pull::Read } else { Pull::Refused };
+        Ok(())
+    }
+}

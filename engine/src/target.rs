@@ -17,7 +17,7 @@ use ayre_proto::command::{COMMAND_BYTES, Head, Words};
 use ayre_proto::deposit::message::Posted;
 use ayre_proto::lane::{Kind, Malformed};
 use ayre_proto::limits::{RECORD_MAX, TABLE_SLOTS};
-use ayre_proto::node::target::{Delivery, Exchange, Resources, Target, data_of};
+use ayre_proto::node::target::{Delivery, Exchange, Exposed, Resources, Target, data_of};
 use ayre_proto::notify::{Notification, Packed};
 use ayre_proto::units::{Extent, PeerId};
 use ayre_proto::xlate::Table;
@@ -399,7 +399,7 @@ struct PeerReach<'a, 'b> {
     taken: &'a AtomicU64,
 }
 
-impl Resources for PeerReach<'_, '_> {
+impl Exposed for PeerReach<'_, '_> {
     fn write(&mut self, to: Extent, data: &[u8]) {
         memory(self.reach.regions, &to).write(to.offset(), data);
     }
@@ -424,7 +424,9 @@ impl Resources for PeerReach<'_, '_> {
     fn give(&self, into: &mut [u8]) {
         into.copy_from_slice(self.reach.inlets.read(into.len()));
     }
+}
 
+impl Resources for PeerReach<'_, '_> {
     fn notify(&mut self, notification: Notification) {
         self.reach.news.add_note(notification);
     }

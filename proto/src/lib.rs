@@ -29,7 +29,7 @@
 //! | [`group`] | messages to all members of a group, in one order | spec/48 |
 //! | [`stream`] | pipelines of stages at several ports, with credit for each hop | spec/50 |
 //! | [`logical`] | logical channels: whose turn it is, and room for each | spec/52 |
-//! | [`node`] | the two ends of a mediated connection: initiator and target | spec/10, 30, 60 |
+//! | [`node`] | a whole node, and the machines that it consists of | spec/10, 30, 60, 89 |
 //! | [`link`] | the link between hosts: frames, channels, paths, pace | spec/85, 86, 91 |
 //!
 //! A machine changes its own state first and then causes effects; every check precedes the first

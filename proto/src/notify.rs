@@ -134,6 +134,15 @@ impl Notification {
             && self.class.bits() == Classes::COMPLETER.bits()
     }
 
+    /// Whether a peer's operation has raised it rather than one of the port's own.
+    #[inline]
+    pub const fn is_raised_at_target(&self) -> bool {
+        match self.operation.at_target(self.class) {
+            Some(class) => class.bits() == self.class.bits(),
+            None => false,
+        }
+    }
+
     /// Reads a record that a peer raised here by an operation of its own: total. Only what such an
     /// operation can raise at its target is accepted. [`Packed::read_at_target`] does the same.
     pub const fn decode_at_target(words: [u64; 2], source: PeerId) -> Option<Self> {

@@ -1,18 +1,37 @@
-//! What the ports at both ends of a mediated connection decide.
+//! A node: what a port decides above links and lanes.
 //!
-//! Such a connection brings its initiator's commands to the target, which checks and performs them,
-//! and answers. Both ends stand here without memory, lanes, sockets or clock: what a machine
-//! does to those, it does through traits, which the engine implements over shared memory.
+//! It has peers. Its operations on them become commands; theirs come here, are checked, performed
+//! and answered. All of it stands here without memory files, threads, sockets or clock: what a
+//! machine does to those, it does through traits. [`Node`] is the whole of it, operation, frame,
+//! record and time in, effects out. The engine implements the traits of the single machines over
+//! shared memory and the network.
 //!
 //! | module | machine |
 //! |---|---|
 //! | [`ask`] | a command as the way to its target sees it |
-//! | [`carrier`] | the far side of a connection's lanes, where frames of a link lead to the peer |
-//! | [`initiator`] | one port's operations on a peer: cutting, credit, what an answer ends |
-//! | [`linked`] | a peer of another host: the link's end, the carrier, the frames between |
+//! | [`initiator`] | operations on a peer: cutting, credit, what an answer ends |
 //! | [`target`] | one peer's commands as their target serves them: order, credit, answers |
+//! | [`carrier`] | the far side of a connection's lanes, where frames of a link lead to the peer |
+//! | [`linked`] | a peer of another host: the link's end, the carrier, the frames between |
+//! | [`message`], [`notes`] | short messages, and when they may be taken; a port's notifications |
+//! | [`lane`], [`connection`] | a lane, and the lanes and words of a connection, in plain memory |
+//! | `beside`, `posting` | a peer of the same host; the way of commands to either |
+//! | [`effects`] | what a node acts on: its program, and the ways to its peers |
+//! | [`peer`], [`Node`] | a peer with all of that; the whole node |
 pub mod ask;
+mod beside;
 pub mod carrier;
+pub mod connection;
+pub mod effects;
 pub mod initiator;
+pub mod lane;
 pub mod linked;
+pub mod message;
+pub mod notes;
+pub mod peer;
+mod posting;
 pub mod target;
+mod whole;
+
+pub use posting::Order;
+pub use whole::{Node, PostError};

@@ -48,9 +48,9 @@ pub enum Delivery {
     Busy,
 }
 
-/// What commands reach at their target: memory, depots, and the program's notifications. None of it
-/// can fail: extents are what translation has made of claims.
-pub trait Resources {
+/// What commands reach at their target, of which nothing can fail: extents are what translation has
+/// made of claims.
+pub trait Exposed {
     /// Writes to memory.
     fn write(&mut self, to: Extent, data: &[u8]);
     /// Reads from memory.
@@ -63,6 +63,10 @@ pub trait Resources {
     fn carry_out(&mut self, posted: &Posted, at: Extent, exchange: &mut impl Exchange) -> Delivery;
     /// Copies what the message that was carried out last has read.
     fn give(&self, into: &mut [u8]);
+}
+
+/// What one peer's commands reach: what is exposed, and the program's notifications.
+pub trait Resources: Exposed {
     /// Raises a notification.
     fn notify(&mut self, notification: Notification);
     /// How many of this peer's notifications the program has taken in all.

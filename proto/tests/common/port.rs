@@ -1,83 +1,11 @@
 //! A port in plain memory: the lanes, rings and words of one connection, as its program and its
 //! carrier see them.
 #![allow(dead_code, reason = "each test takes what it needs")]
-use ayre_proto::lane::{Kind, Malformed, Receiver, Sender, Status, lines_for};
+use ayre_proto::lane::{Kind, Malformed, Status};
 use ayre_proto::limits::LINE;
 use ayre_proto::node::carrier::lanes::{Inward, Lanes, NoRoom, Offer, Outward};
+use ayre_proto::node::lane::Lane;
 use std::collections::VecDeque;
-
-/// A record of a lane.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) kind: Kind,
-    pub(crate) tag: u32,
-    pub(crate) bytes: Vec<u8>,
-}
-
-/// A lane: both ends, and what lies between them.
-#[derive(Debug)]
-pub(crate) struct PlainLane {
-    writer: Sender,
-    reader: Receiver,
-    /// What the writer has been told.
-    cursor: u32,
-    entries: VecDeque<Entry>,
-}
-
-impl PlainLane {
-    pub(crate) fn new(lines: u32) -> Self {
-        let (writer, reader) = (Sender::new(lines), Receiver::new(lines));
-        Self { writer, reader, cursor: 0, entries: VecDeque::new() }
-    }
-
-    /// Writes a record, whole or not at all. Whether it was written.
-    pub(crate) fn push(&mut self, kind: Kind, tag: u32, bytes: &[u8]) -> bool {
-        self.writer.on_cursor(self.cursor).expect("the reader gives back what it has read");
-        let lines = lines_for(bytes.len());
-        if self.writer.free() < lines {
-            return false;
-        }
-        (0..lines).for_each(|_| _ = self.writer.take());
-        self.entries.push_back(Entry { kind, tag, bytes: bytes.to_vec() });
-        true
-    }
-
-    /// The record at the head.
-    pub(crate) fn peek(&self) -> Option<&Entry> {
-        self.entries.front()
-    }
-
-    /// Takes the record at the head, and gives its lines back some time.
-    pub(crate) fn take(&mut self) -> Option<Entry> {
-        let entry = self.entries.pop_front()?;
-        self.reader.consume(lines_for(entry.bytes.len()));
-        if let Some(consumed) = self.reader.cursor_due() {
-            self.cursor = consumed;
-        }
-        Some(entry)
-    }
-
-    /// Its reader is to have given back so many lines in all.
-    pub(crate) const fn say_given_back(&mut self, cursor: u32) {
-        self.cursor = cursor;
-    }
-
-    fn head(&self) -> Option<Status> {
-        let Entry { kind, tag, bytes } = self.peek()?;
-        Some(Status { sequence: 0, kind: *kind, len: bytes.len() as u32, tag: *tag })
-    }
-
-    fn pass(&mut self) {
-        let entry = self.entries.pop_front().expect("a record is passed on once it is there");
-        self.reader.consume(lines_for(entry.bytes.len()));
-    }
-
-    fn give_back(&mut self, consumed: u32) -> Result<(), Malformed> {
-        self.reader.give_back(consumed)?;
-        self.cursor = consumed;
-        Ok(())
-    }
-}
 
 /// A ring of each direction: its bytes from the beginning of time.
 #[derive(Debug, Default)]
@@ -91,11 +19,13 @@ pub(crate) struct PlainRing {
 /// One connection of a port.
 #[derive(Debug)]
 pub(crate) struct PlainPort {
-    pub(crate) messages: PlainLane,
-    pub(crate) came: PlainLane,
-    pub(crate) answers: PlainLane,
-    pub(crate) feeds: Vec<PlainLane>,
-    pub(crate) sinks: Vec<PlainLane>,
+    pub(crate) messages: Lane,
+    pub(crate) came: Lane,
+    /// Its reader is to have given back so many lines in all.
+    pub(crate) came_said: Option<u32>,
+    pub(crate) answers: Lane,
+    pub(crate) feeds: Vec<Lane>,
+    pub(crate) sinks: Vec<Lane>,
     ring_lines: u32,
     pub(crate) ring: PlainRing,
     pub(crate) ring_come: PlainRing,
@@ -117,9 +47,10 @@ impl PlainPort {
     /// With lanes of so many lines: for messages, for answers, and of rings.
     pub(crate) fn new([messages, answers, ring_lines]: [u32; 3]) -> Self {
         Self {
-            messages: PlainLane::new(messages),
-            came: PlainLane::new(messages),
-            answers: PlainLane::new(answers),
+            messages: Lane::new(messages),
+            came: Lane::new(messages),
+            came_said: None,
+            answers: Lane::new(answers),
             feeds: Vec::new(),
             sinks: Vec::new(),
             ring_lines,
@@ -147,21 +78,21 @@ impl PlainPort {
         fits
     }
 
-    fn source(&self, lane: Outward) -> &PlainLane {
+    fn source(&self, lane: Outward) -> &Lane {
         match lane {
             Outward::Messages => &self.messages,
             Outward::Queue(number) => &self.feeds[number],
         }
     }
 
-    fn source_mut(&mut self, lane: Outward) -> &mut PlainLane {
+    fn source_mut(&mut self, lane: Outward) -> &mut Lane {
         match lane {
             Outward::Messages => &mut self.messages,
             Outward::Queue(number) => &mut self.feeds[number],
         }
     }
 
-    fn target(&mut self, lane: Inward) -> &mut PlainLane {
+    fn target(&mut self, lane: Inward) -> &mut Lane {
         match lane {
             Inward::Messages => &mut self.came,
             Inward::Responses => &mut self.answers,
@@ -176,15 +107,17 @@ fn lines_of(offer: &Offer) -> u32 {
 
 impl Lanes for PlainPort {
     fn head(&self, lane: Outward) -> Option<Result<Status, Malformed>> {
-        self.source(lane).head().map(Ok)
+        self.source(lane).peek().map(|entry| Ok(entry.status()))
     }
 
     fn copy(&self, lane: Outward, into: &mut [u8]) {
-        into.copy_from_slice(&self.source(lane).entries[0].bytes);
+        let entry = self.source(lane).peek().expect("a record is copied while it is there");
+        into.copy_from_slice(&entry.bytes);
     }
 
     fn pass(&mut self, lane: Outward, _: &Status) {
-        self.source_mut(lane).pass();
+        let passed = self.source_mut(lane).pass();
+        assert!(passed.is_some(), "a record is passed on once it is there");
     }
 
     fn give_back(&mut self, lane: Outward, consumed: u32) -> Result<(), Malformed> {
@@ -202,9 +135,9 @@ impl Lanes for PlainPort {
 
     fn given_back(&self, lane: Inward) -> u32 {
         match lane {
-            Inward::Messages => self.came.cursor,
-            Inward::Responses => self.answers.cursor,
-            Inward::Queue(number) => self.sinks[number].cursor,
+            Inward::Messages => self.came_said.unwrap_or_else(|| self.came.given_back()),
+            Inward::Responses => self.answers.given_back(),
+            Inward::Queue(number) => self.sinks[number].given_back(),
         }
     }
 
@@ -283,7 +216,7 @@ impl Lanes for PlainPort {
         assert_eq!(number, self.sinks.len(), "queues are numbered one by one");
         if self.has_memory {
             let lines = lines_of(self.offers.front().expect("a queue is offered"));
-            self.sinks.push(PlainLane::new(lines));
+            self.sinks.push(Lane::new(lines));
         }
         self.has_memory
     }
@@ -295,7 +228,7 @@ impl Lanes for PlainPort {
     fn make_queue(&mut self, number: usize, offer: Offer) -> bool {
         assert_eq!(number, self.feeds.len(), "queues are numbered one by one");
         if self.has_memory {
-            self.feeds.push(PlainLane::new(lines_of(&offer)));
+            self.feeds.push(Lane::new(lines_of(&offer)));
             self.offered.push(offer);
         }
         self.has_memory

@@ -5,7 +5,7 @@ use ayre_proto::command::Words;
 use ayre_proto::deposit::message::Posted;
 use ayre_proto::lane::Malformed;
 use ayre_proto::node::carrier::Perform;
-use ayre_proto::node::target::{Delivery, Exchange, Resources, Target};
+use ayre_proto::node::target::{Delivery, Exchange, Exposed, Resources, Target};
 use ayre_proto::notify::Notification;
 use ayre_proto::units::{Extent, PeerId};
 use ayre_proto::xlate::Table;
@@ -27,7 +27,7 @@ impl Plain {
     }
 }
 
-impl Resources for Plain {
+impl Exposed for Plain {
     fn write(&mut self, to: Extent, data: &[u8]) {
         self.at(to).copy_from_slice(data);
     }
@@ -57,7 +57,9 @@ impl Resources for Plain {
     }
 
     fn give(&self, _: &mut [u8]) {}
+}
 
+impl Resources for Plain {
     fn notify(&mut self, notification: Notification) {
         self.notifications.push(notification);
     }

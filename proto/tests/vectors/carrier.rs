@@ -140,7 +140,7 @@ impl Machine for Bench {
             "ask" => self.carrier.ask(),
             "port" => {
                 (self.port.done, self.port.noted) = (inputs.number(), inputs.number());
-                self.port.came.say_given_back(inputs.number());
+                self.port.came_said = Some(inputs.number());
                 self.port.ring_come.taken = inputs.number::<usize>() * 64;
             }
             "gather" => {

@@ -8,7 +8,7 @@ use ayre_proto::deposit::{Carried, Form, Mask, Message};
 use ayre_proto::execute::{Action, Command};
 use ayre_proto::fault::Fault;
 use ayre_proto::lane::{Kind, Malformed, Status};
-use ayre_proto::node::target::{Delivery, Exchange, Resources, Target, data_of};
+use ayre_proto::node::target::{Delivery, Exchange, Exposed, Resources, Target, data_of};
 use ayre_proto::notify::{Classes, Notification};
 use ayre_proto::units::{Claim, Extent, Key, PeerId, Rights};
 use ayre_proto::xlate::{Cover, Table};
@@ -81,7 +81,7 @@ impl Exchange for Came<'_> {
     }
 }
 
-impl Resources for Surroundings {
+impl Exposed for Surroundings {
     fn write(&mut self, to: Extent, data: &[u8]) {
         self.effects.borrow_mut().push(format!("write {:x} {:x}", to.offset(), data.len()));
     }
@@ -113,7 +113,9 @@ impl Resources for Surroundings {
     }
 
     fn give(&self, _: &mut [u8]) {}
+}
 
+impl Resources for Surroundings {
     fn notify(&mut self, notification: Notification) {
         let [first, second] = notification.encode();
         self.effects.borrow_mut().push(format!("notify {first:016x} {second:x}"));

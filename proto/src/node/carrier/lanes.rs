@@ -50,8 +50,13 @@ pub enum OfferKind {
 }
 
 impl Offer {
+    /// Whether it is a queue.
+    pub const fn is_queue(&self) -> bool {
+        matches!(self.kind, OfferKind::Queue)
+    }
+
     /// Lines of the lane of a queue that is offered; none where no lane has so many.
-    pub(super) fn lines(&self) -> Option<u32> {
+    pub(in crate::node) fn lines(&self) -> Option<u32> {
         let lines = self.words[1];
         let valid = (LANE_LINES_MIN as u64..=LANE_LINES_MAX as u64).contains(&lines);
         valid.then_some(lines as u32)

@@ -3,30 +3,17 @@
 use super::oracle::{Expected, Oracle};
 use super::port::{Call, LEN, NOTHING, Port};
 use super::way::{Channel, Reply};
+use super::wish::{STALE, Wish, Wishes, keys};
 use crate::dice::Dice;
-use ayre_proto::alu::{Atomic, AtomicOp, Width};
-use ayre_proto::deposit::message::Posted;
-use ayre_proto::deposit::{Form, Instruction, Mask, Message};
-use ayre_proto::execute::{Action, Command};
+use ayre_proto::deposit::Message;
+use ayre_proto::execute::Action;
 use ayre_proto::fault::Fault;
 use ayre_proto::limits::{NOTES_UNREAD_MAX, PENDING_MAX};
 use ayre_proto::node::initiator::{Awaited, Begun, Bounds, Commands, Refused};
-use ayre_proto::notify::{Classes, Notification};
+use ayre_proto::notify::Notification;
 use ayre_proto::segment::Shape;
-use ayre_proto::units::{Claim, Key, PeerId, Rights};
+use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
-
-/// Of the keys, the one that allows no notifications.
-const UNHEARD: usize = 3;
-
-/// An operation as its poster sees it.
-#[derive(Debug)]
-pub(crate) struct Wish {
-    pub(crate) command: Command,
-    pub(crate) shape: Shape,
-    /// The source of a put, or the destination of a get.
-    pub(crate) local: Vec<u8>,
-}
 
 /// What an operation left behind that is under way.
 #[derive(Debug)]
@@ -84,84 +71,16 @@ impl Pair {
         };
         let mut sides = [0, 1].map(side);
         for (own, side) in sides.iter_mut().enumerate() {
-            let (holder, port) = (PeerId(own as u16), &mut ports[1 - own]);
-            let reading = Rights::READ | Rights::NOTIFY;
-            let unheard = Rights::all() - Rights::NOTIFY;
-            for rights in [Rights::all(), Rights::all(), reading, unheard] {
-                side.oracle.keys.push((port.share(holder, rights), Ok(rights)));
-            }
-            let stale = port.share(holder, Rights::all());
-            port.table.revoke(stale).expect("it is alive");
-            side.oracle.keys.push((stale, Err(Fault::StaleKey)));
-            let foreign = port.share(PeerId(9), Rights::all());
-            side.oracle.keys.push((foreign, Err(Fault::UnknownKey)));
-            let unknown = Key { slot: 900, generation: 0 };
-            side.oracle.keys.push((unknown, Err(Fault::UnknownKey)));
+            let port = &mut ports[1 - own];
+            let share = |cover| port.table.insert(cover).expect("a free slot");
+            side.oracle.keys = keys(PeerId(own as u16), (7, LEN), share);
+            port.table.revoke(side.oracle.keys[STALE].0).expect("it is alive");
         }
         Self { dice: Dice(seed), ports, sides, bounds }
     }
 
-    fn key(&mut self, own: usize) -> Key {
-        let keys = &self.sides[own].oracle.keys;
-        let most = if self.dice.percent(85) { 2 } else { keys.len() as u64 };
-        keys[self.dice.below(most) as usize].0
-    }
-
-    fn command(&mut self, own: usize, action: Action, offset: u64, len: u64) -> Command {
-        let claim = Claim { key: self.key(own), offset, len };
-        let classes = Classes::from_bits_truncate(self.dice.word() as u8);
-        let (tag, value) = (self.dice.word() as u32, self.dice.word());
-        Command { action, classes, tag, value, claim }
-    }
-
-    fn word(&mut self) -> (u64, Atomic) {
-        let width = if self.dice.percent(50) { Width::W32 } else { Width::W64 };
-        let op = AtomicOp::from_code(1 + self.dice.below(11) as u8).expect("an operation");
-        let (operand, compare) = (self.dice.below(4), self.dice.below(4));
-        let offset = self.dice.below(20) * 8 + self.dice.below(20) / 19;
-        (offset, Atomic { width, op, operand, compare })
-    }
-
-    /// A put or a get of any shape.
-    fn transfer(&mut self, own: usize, action: Action) -> Wish {
-        let most = if self.dice.percent(20) { 6000 } else { 200 };
-        let row_len = self.dice.below(most);
-        let rows = if self.dice.percent(30) { 1 + self.dice.below(4) } else { 1 };
-        let [local_stride, remote_stride] = [0, 1].map(|_| row_len + self.dice.below(50));
-        let shape = match rows {
-            1 => Shape::contiguous(row_len),
-            _ => Shape { row_len, rows, local_stride, remote_stride },
-        };
-        let len = shape.remote_span().expect("it is short");
-        // All of it lies in the capability's range, or nothing of it.
-        let out = self.dice.percent(5);
-        let offset = if out { LEN + 1 } else { self.dice.below(LEN - len) };
-        let span = shape.local_span().expect("it is short") as usize;
-        let local = match action {
-            Action::Put => (0..span).map(|_| self.dice.word() as u8).collect(),
-            _ => vec![NOTHING; span],
-        };
-        let mut command = self.command(own, action, offset, len);
-        if command.claim.key == self.sides[own].oracle.keys[UNHEARD].0 {
-            // Of several pieces the last one alone would fault. Handles refuse such an operation.
-            command.classes &= Classes::REQUESTER;
-        }
-        Wish { command, shape, local }
-    }
-
     pub(crate) fn wish(&mut self, own: usize) -> Wish {
-        let (offset, atomic) = self.word();
-        let (action, len) = match self.dice.below(8) {
-            0..3 => return self.transfer(own, Action::Put),
-            3 | 4 => return self.transfer(own, Action::Get),
-            5 => (Action::Immediate(self.dice.word()), 8),
-            6 => (Action::Notify, 0),
-            _ if self.dice.percent(50) => (Action::Atomic(atomic), atomic.width.bytes()),
-            _ => (Action::Fetch(atomic), atomic.width.bytes()),
-        };
-        let offset = if action == Action::Notify { 0 } else { offset };
-        let command = self.command(own, action, offset, len);
-        Wish { command, shape: Shape::contiguous(len), local: Vec::new() }
+        Wishes { dice: &mut self.dice, keys: &self.sides[own].oracle.keys }.wish()
     }
 
     pub(crate) fn is_busy(&self, own: usize) -> bool {
@@ -226,15 +145,9 @@ impl Pair {
 
     /// A deposit message, which may want an answer, and have it deposited.
     pub(crate) fn message(&mut self, own: usize) -> Result<(), Refused> {
-        let nothing = Form::Carried(Instruction::parse(0).expect("nothing is an instruction"));
-        let (brings, asks) = (self.dice.percent(50), self.dice.percent(60));
-        let len = if brings || asks { self.dice.below(1000) as u16 } else { 0 };
-        let operand = self.dice.word();
-        let message = Message { form: nothing, operand, mask: Mask::ALL, len, brings, asks };
-        let (key, classes) = (self.key(own), Classes::REQUESTER);
-        let (tag, value) = (self.dice.word() as u32, self.dice.word());
-        let posted = Posted { key, epoch: 0, classes, tag, value, message };
-        let data = vec![self.dice.word() as u8; if brings { usize::from(len) } else { 0 }];
+        let keys = &self.sides[own].oracle.keys;
+        let (posted, data) = Wishes { dice: &mut self.dice, keys }.message();
+        let Message { len, brings, asks, .. } = posted.message;
         let wanted = if brings { 0 } else { usize::from(len) };
         let replies = asks && self.dice.percent(50);
         let (credit, taken) = (self.credit(own), self.ports[1 - own].told.1);
@@ -358,12 +271,6 @@ impl Pair {
     pub(crate) fn read_note(&mut self, own: usize) {
         let Some(note) = self.ports[own].read_note() else { return };
         assert_eq!(Some(note), self.sides[1 - own].notes.pop_front(), "in posted order, once");
-    }
-
-    /// Whether nothing is under way or unread.
-    pub(crate) fn is_idle(&self) -> bool {
-        let is_read = |side: &Side| side.under_way.is_empty() && side.notes.is_empty();
-        self.sides.iter().all(|side| side.unpushed.is_none() && is_read(side))
     }
 
     /// Until nothing is under way.

@@ -2,9 +2,10 @@
 //! between them. No lane, no memory file, no thread and no clock.
 pub(crate) mod driver;
 mod hostile;
-mod oracle;
+pub(crate) mod oracle;
 pub(crate) mod port;
 mod random;
 mod refusals;
 mod rules;
 pub(crate) mod way;
+pub(crate) mod wish;

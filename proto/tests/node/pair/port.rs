@@ -11,7 +11,7 @@ use ayre_proto::limits::RECORD_MAX;
 use ayre_proto::node::initiator::{
     self, Awaited, Begun, Bounds, Commands, Ended, Initiator, Refused,
 };
-use ayre_proto::node::target::{self, Delivery, Exchange, Resources, Target};
+use ayre_proto::node::target::{self, Delivery, Exchange, Exposed, Resources, Target};
 use ayre_proto::notify::{Classes, Notification};
 use ayre_proto::segment::Shape;
 use ayre_proto::units::{Claim, Extent, Key, PeerId, Rights, Ticket};
@@ -28,6 +28,8 @@ pub(crate) const NOTHING: u8 = 0xee;
 /// What a port lets its peer reach.
 #[derive(Debug)]
 pub(crate) struct Shared {
+    /// The number of its region.
+    region: u16,
     pub(crate) memory: Vec<u8>,
     pub(crate) notes: VecDeque<Notification>,
     /// Of the peer's notifications, how many the program has taken or nobody has raised.
@@ -39,14 +41,26 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    fn place(extent: Extent) -> std::ops::Range<usize> {
-        assert_eq!(extent.region(), 7, "the port has registered one region");
+    pub(crate) fn new(region: u16) -> Self {
+        Self {
+            region,
+            memory: vec![NOTHING; MEMORY],
+            notes: VecDeque::new(),
+            taken: 0,
+            read: vec![0; DATA_MAX],
+            is_depot_busy: false,
+            has_inlets: true,
+        }
+    }
+
+    fn place(&self, extent: Extent) -> std::ops::Range<usize> {
+        assert_eq!(extent.region(), self.region, "the key is one of this region");
         extent.offset() as usize..(extent.offset() + extent.len()) as usize
     }
 
     fn word(&self, at: Extent) -> u64 {
         let mut word = [0; 8];
-        let bytes = &self.memory[Self::place(at)];
+        let bytes = &self.memory[self.place(at)];
         word[..bytes.len()].copy_from_slice(bytes);
         u64::from_le_bytes(word)
     }
@@ -65,23 +79,25 @@ pub(crate) fn carried(posted: &Posted) -> Carried {
     Carried { status, given, notifies }
 }
 
-impl Resources for Shared {
+impl Exposed for Shared {
     fn write(&mut self, to: Extent, data: &[u8]) {
-        self.memory[Self::place(to)].copy_from_slice(data);
+        let place = self.place(to);
+        self.memory[place].copy_from_slice(data);
     }
 
     fn read(&self, from: Extent, into: &mut [u8]) {
-        into.copy_from_slice(&self.memory[Self::place(from)]);
+        into.copy_from_slice(&self.memory[self.place(from)]);
     }
 
     fn store(&mut self, to: Extent, value: u64) {
-        self.memory[Self::place(to)].copy_from_slice(&value.to_le_bytes());
+        let place = self.place(to);
+        self.memory[place].copy_from_slice(&value.to_le_bytes());
     }
 
     fn atomic(&mut self, at: Extent, atomic: &Atomic) -> Fetched {
         let old = self.word(at);
         if let Some(new) = atomic.apply(old) {
-            let place = Self::place(at);
+            let place = self.place(at);
             let len = place.len();
             self.memory[place].copy_from_slice(&new.to_le_bytes()[..len]);
         }
@@ -113,7 +129,9 @@ impl Resources for Shared {
     fn give(&self, into: &mut [u8]) {
         into.copy_from_slice(&self.read[..into.len()]);
     }
+}
 
+impl Resources for Shared {
     fn notify(&mut self, notification: Notification) {
         self.notes.push_back(notification);
     }
@@ -154,14 +172,7 @@ impl Port {
         Self {
             number,
             table: Table::new(16),
-            shared: Shared {
-                memory: vec![NOTHING; MEMORY],
-                notes: VecDeque::new(),
-                taken: 0,
-                read: vec![0; DATA_MAX],
-                is_depot_busy: false,
-                has_inlets: true,
-            },
+            shared: Shared::new(7),
             target: Target::new(peer),
             told: (0, 0),
             initiator: Initiator::new(),

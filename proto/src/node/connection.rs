@@ -1,0 +1,224 @@
+//! The lanes, words and offers of one connection, in memory of the node's own: what a carrier, or a
+//! peer of the same host, stands at the far side of.
+use super::carrier::QUEUES_MAX;
+use super::carrier::lanes::{Inward, Lanes, NoRoom, Offer, OfferKind, Outward};
+use super::effects::LaneName;
+use super::lane::Lane;
+use crate::lane::{Kind, Malformed, Status};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// Lines of a connection's lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lines {
+    /// Of short messages.
+    pub messages: u32,
+    /// Of answers to commands.
+    pub responses: u32,
+    /// Of commands, where the peer is of this host.
+    pub commands: u32,
+}
+
+/// How far a peer's commands have come here, or ours there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Commands executed.
+    pub done: u64,
+    /// Notifications that the target's program has taken.
+    pub noted: u64,
+}
+
+/// What a connection's port writes and reads, and what comes of it.
+#[derive(Debug)]
+pub(super) struct Connection {
+    /// What the port writes.
+    pub(super) messages: Lane,
+    pub(super) feeds: Vec<Lane>,
+    pub(super) offers: VecDeque<Offer>,
+    /// What it reads.
+    pub(super) came: Lane,
+    pub(super) responses: Lane,
+    pub(super) sinks: Vec<Lane>,
+    pub(super) offered: VecDeque<Offer>,
+    /// How far the peer's commands have come here, and ours there.
+    pub(super) here: Progress,
+    pub(super) there: Progress,
+}
+
+impl Connection {
+    pub(super) fn new(lines: &Lines) -> Self {
+        Self {
+            messages: Lane::new(lines.messages),
+            feeds: Vec::new(),
+            offers: VecDeque::new(),
+            came: Lane::new(lines.messages),
+            responses: Lane::new(lines.responses),
+            sinks: Vec::new(),
+            offered: VecDeque::new(),
+            here: Progress::default(),
+            there: Progress::default(),
+        }
+    }
+
+    fn check(&self) {
+        debug_assert!(self.sinks.len() <= QUEUES_MAX, "so many queues are offered at most");
+        debug_assert!(self.feeds.len() <= QUEUES_MAX, "and so many are taken");
+    }
+
+    /// A lane that the port writes, and a peer of the same host reads.
+    pub(super) fn outward(&mut self, lane: Outward) -> Option<&mut Lane> {
+        match lane {
+            Outward::Messages => Some(&mut self.messages),
+            Outward::Queue(number) => self.feeds.get_mut(number),
+        }
+    }
+
+    /// A lane that the port reads.
+    pub(super) fn inward(&mut self, lane: Inward) -> Option<&mut Lane> {
+        match lane {
+            Inward::Messages => Some(&mut self.came),
+            Inward::Responses => Some(&mut self.responses),
+            Inward::Queue(number) => self.sinks.get_mut(number),
+        }
+    }
+
+    /// The lanes that the port reads, by their names.
+    pub(super) fn all_inward(&self) -> impl Iterator<Item = (LaneName, &Lane)> {
+        let sinks = self.sinks.iter().enumerate();
+        let queues = sinks.map(|(number, lane)| (LaneName::Queue(number), lane));
+        let others = [(LaneName::Messages, &self.came), (LaneName::Responses, &self.responses)];
+        others.into_iter().chain(queues)
+    }
+
+    /// A peer of the same host offers something.
+    // spec: WIRE-9
+    pub(super) fn take_offer(&mut self, offer: Offer) -> Result<(), Malformed> {
+        match offer.kind {
+            OfferKind::Queue if self.feeds.len() == QUEUES_MAX => Err(Malformed),
+            OfferKind::Queue if !self.make_queue(self.feeds.len(), offer) => Err(Malformed),
+            OfferKind::Queue => Ok(()),
+            OfferKind::Region | OfferKind::Inlet => {
+                self.deliver(offer);
+                Ok(())
+            }
+        }
+    }
+
+    fn source(&self, lane: Outward) -> &Lane {
+        match lane {
+            Outward::Messages => &self.messages,
+            Outward::Queue(number) => &self.feeds[number],
+        }
+    }
+
+    fn source_mut(&mut self, lane: Outward) -> &mut Lane {
+        self.outward(lane).expect("a carrier names lanes that there are")
+    }
+}
+
+impl Lanes for Connection {
+    fn head(&self, lane: Outward) -> Option<Result<Status, Malformed>> {
+        self.source(lane).peek().map(|entry| Ok(entry.status()))
+    }
+
+    fn copy(&self, lane: Outward, into: &mut [u8]) {
+        let entry = self.source(lane).peek().expect("a record is copied while it is there");
+        into.copy_from_slice(&entry.bytes);
+    }
+
+    fn pass(&mut self, lane: Outward, _: &Status) {
+        let passed = self.source_mut(lane).pass();
+        debug_assert!(passed.is_some(), "a record is passed on once it is there");
+    }
+
+    fn give_back(&mut self, lane: Outward, consumed: u32) -> Result<(), Malformed> {
+        self.source_mut(lane).give_back(consumed)
+    }
+
+    fn publish(&mut self, lane: Inward, head: (Kind, u32), bytes: &[u8]) -> Result<(), NoRoom> {
+        let target = self.inward(lane).expect("a carrier names lanes that there are");
+        if target.push(head.0, head.1, bytes) { Ok(()) } else { Err(NoRoom) }
+    }
+
+    fn given_back(&self, lane: Inward) -> u32 {
+        match lane {
+            Inward::Messages => self.came.given_back(),
+            Inward::Responses => self.responses.given_back(),
+            Inward::Queue(number) => self.sinks[number].given_back(),
+        }
+    }
+
+    fn ring_lines(&self) -> u32 {
+        0
+    }
+
+    fn ring_left(&self) -> usize {
+        0
+    }
+
+    fn pass_ring(&mut self, _: &mut [u8]) {}
+
+    fn give_back_ring(&mut self, _: u32) -> Result<(), Malformed> {
+        Err(Malformed)
+    }
+
+    fn place_ring(&mut self, _: &[u8]) -> Result<(), Malformed> {
+        Err(Malformed)
+    }
+
+    fn ring_given_back(&self) -> u32 {
+        0
+    }
+
+    fn done(&self) -> u64 {
+        self.here.done
+    }
+
+    fn noted(&self) -> u64 {
+        self.here.noted
+    }
+
+    fn barrier(&self) -> u64 {
+        0
+    }
+
+    fn set_done(&mut self, done: u64) {
+        debug_assert!(done >= self.there.done, "what was executed stays executed");
+        self.there.done = done;
+    }
+
+    fn set_noted(&mut self, noted: u64) {
+        self.there.noted = noted;
+    }
+
+    fn set_barrier(&mut self, _: u64) {}
+
+    fn offer(&mut self) -> Option<Offer> {
+        self.offers.front().copied()
+    }
+
+    fn pass_offer(&mut self) {
+        self.offers.pop_front();
+    }
+
+    fn join_queue(&mut self, number: usize) -> bool {
+        debug_assert!(number == self.sinks.len(), "queues are numbered one by one");
+        let lines = self.offers.front().and_then(Offer::lines);
+        self.sinks.extend(lines.map(Lane::new));
+        self.check();
+        lines.is_some()
+    }
+
+    fn deliver(&mut self, offer: Offer) {
+        self.offered.push_back(offer);
+    }
+
+    fn make_queue(&mut self, number: usize, offer: Offer) -> bool {
+        debug_assert!(number == self.feeds.len(), "queues are numbered one by one");
+        let lines = offer.lines();
+        self.feeds.extend(lines.map(Lane::new));
+        self.offered.push_back(offer);
+        self.check();
+        lines.is_some()
+    }
+}

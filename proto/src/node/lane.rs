@@ -1,0 +1,132 @@
+//! A lane in memory of the node's own: both ends, and the records between them.
+use crate::lane::{Kind, Malformed, Receiver, Sender, Status, lines_for};
+use crate::limits::LINE_PAYLOAD;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// A record of a lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// What it is.
+    pub kind: Kind,
+    /// Belongs to the kind.
+    pub tag: u32,
+    /// Its payload.
+    pub bytes: Vec<u8>,
+}
+
+impl Entry {
+    /// What the status word of its first line says.
+    pub fn status(&self) -> Status {
+        Status { sequence: 0, kind: self.kind, len: self.bytes.len() as u32, tag: self.tag }
+    }
+}
+
+/// A lane: as many records as fit its lines.
+///
+/// Its reader either takes records, and gives their lines back from time to time; or it passes them
+/// on, and gives lines back once whoever got them has.
+#[derive(Debug)]
+pub struct Lane {
+    writer: Sender,
+    reader: Receiver,
+    /// What the writer has been told.
+    cursor: u32,
+    entries: VecDeque<Entry>,
+}
+
+impl Lane {
+    /// Of so many lines.
+    pub fn new(lines: u32) -> Self {
+        let (writer, reader) = (Sender::new(lines), Receiver::new(lines));
+        Self { writer, reader, cursor: 0, entries: VecDeque::new() }
+    }
+
+    fn check(&self) {
+        debug_assert!(self.entries.len() <= self.writer.lines() as usize, "each takes a line");
+        debug_assert!(self.cursor == self.reader.published(), "the writer knows what it has back");
+    }
+
+    /// How many lines it has.
+    pub const fn lines(&self) -> u32 {
+        self.writer.lines()
+    }
+
+    /// Bytes that it holds.
+    pub const fn capacity(&self) -> usize {
+        self.writer.lines() as usize * LINE_PAYLOAD
+    }
+
+    /// Lines that are free in the end, whatever the reader holds back.
+    pub const fn reach(&self) -> u32 {
+        self.writer.lines() - (self.writer.lines() / 4 - 1)
+    }
+
+    /// Whether so many lines are free.
+    pub const fn has_lines(&self, lines: u64) -> bool {
+        lines <= self.writer.free() as u64
+    }
+
+    /// Whether a record of `len` bytes finds room.
+    pub const fn has_room(&self, len: usize) -> bool {
+        self.has_lines(lines_for(len) as u64)
+    }
+
+    /// Writes a record, whole or not at all. Whether it was written.
+    // spec: LANE-6
+    pub fn push(&mut self, kind: Kind, tag: u32, bytes: &[u8]) -> bool {
+        let has_room = self.has_room(bytes.len());
+        if has_room {
+            (0..lines_for(bytes.len())).for_each(|_| _ = self.writer.take());
+            self.entries.push_back(Entry { kind, tag, bytes: bytes.to_vec() });
+        }
+        self.check();
+        has_room
+    }
+
+    /// The record at the head.
+    pub fn peek(&self) -> Option<&Entry> {
+        self.entries.front()
+    }
+
+    /// Takes the record at the head, and gives its lines back some time.
+    // spec: LANE-8
+    pub fn take(&mut self) -> Option<Entry> {
+        let entry = self.entries.pop_front()?;
+        self.reader.consume(lines_for(entry.bytes.len()));
+        if let Some(consumed) = self.reader.cursor_due() {
+            self.hear(consumed);
+        }
+        self.check();
+        Some(entry)
+    }
+
+    /// Takes the record at the head, whose lines are given back when they come back.
+    pub fn pass(&mut self) -> Option<Entry> {
+        let entry = self.entries.pop_front()?;
+        self.reader.consume(lines_for(entry.bytes.len()));
+        Some(entry)
+    }
+
+    /// Gives lines of what was passed on back: so many in all, modulo 2^32.
+    ///
+    /// # Errors
+    /// [`Malformed`] where so many were not passed on, or more were given back before.
+    // spec: WIRE-3
+    pub fn give_back(&mut self, consumed: u32) -> Result<(), Malformed> {
+        self.reader.give_back(consumed)?;
+        self.hear(consumed);
+        Ok(())
+    }
+
+    /// Lines given back in all, modulo 2^32.
+    pub const fn given_back(&self) -> u32 {
+        self.cursor
+    }
+
+    fn hear(&mut self, consumed: u32) {
+        self.cursor = consumed;
+        let heard = self.writer.on_cursor(consumed);
+        debug_assert!(heard.is_ok(), "the reader gives back what it has read");
+    }
+}

@@ -1,0 +1,124 @@
+//! The way of commands from an operation to its peer: into frames of a link, or into a lane.
+use super::ask::Ask;
+use super::beside::Beside;
+use super::carrier::channel_of;
+use super::carrier::frames::{FRAMES_MAX, Memory};
+use super::effects::Program;
+use super::initiator::{Bounds, Requests};
+use super::linked::Linked;
+use crate::command::COMMAND_BYTES;
+use crate::execute::Command;
+use crate::lane::Kind;
+use crate::limits::RECORD_MAX;
+use crate::link::frame::Channel;
+use crate::segment::Shape;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// An operation on a peer's memory, or a notification put.
+#[derive(Clone, Copy, Debug)]
+pub struct Order<L> {
+    /// What is to be done, where, and who is notified.
+    pub command: Command,
+    /// How a put or a get lies at both ends; of another one, what it reaches.
+    pub shape: Shape,
+    /// Where a put's data comes from, or a get's goes.
+    pub local: Option<L>,
+}
+
+/// What is between a node and a peer.
+#[derive(Debug)]
+pub(super) enum Way<M: Memory> {
+    /// A link with another host.
+    Linked(Box<Linked<M>>),
+    /// Lanes of this host.
+    Beside(Box<Beside>),
+}
+
+/// Where a command's data comes from.
+pub(super) enum Source<'a, L> {
+    /// There is none.
+    Nothing,
+    /// The call has it.
+    Call(&'a [u8]),
+    /// The program has it.
+    Local(&'a L),
+}
+
+/// The way of an operation's commands.
+pub(super) struct Posting<'a, M: Memory, P: Program> {
+    pub(super) way: &'a mut Way<M>,
+    /// Bytes that the lane of answers holds.
+    pub(super) responses: usize,
+    /// The target's count of notifications taken.
+    pub(super) taken: u64,
+    pub(super) program: &'a P,
+    pub(super) source: Source<'a, P::Local>,
+    /// Whether anything has gone this way.
+    pub(super) has_pushed: bool,
+}
+
+impl<M: Memory, P: Program> Requests for Posting<'_, M, P> {
+    // spec: MTU-1, MTU-8
+    fn bounds(&self) -> Bounds {
+        let responses = self.responses;
+        match &*self.way {
+            Way::Linked(linked) => {
+                let (most, worth) = (linked.frames().longest(), linked.frames().whole());
+                Bounds { requests: None, responses, most, worth: worth.min(most) }
+            }
+            Way::Beside(beside) => {
+                let requests = Some(beside.commands.capacity());
+                Bounds { requests, responses, most: RECORD_MAX, worth: RECORD_MAX }
+            }
+        }
+    }
+
+    fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    fn has_room(&mut self, answered: bool, data: usize) -> bool {
+        match self.way {
+            Way::Linked(linked) => linked.frames().fits(channel_of(answered), COMMAND_BYTES + data),
+            Way::Beside(beside) => beside.commands.has_room(COMMAND_BYTES + data),
+        }
+    }
+
+    fn push(&mut self, ask: &impl Ask, (at, len): (u64, usize)) {
+        let Self { way, program, source, .. } = self;
+        let fill = |bytes: &mut [u8]| match &*source {
+            Source::Call(data) => bytes.copy_from_slice(&data[at as usize..][..len]),
+            Source::Local(local) if len > 0 => program.load(local, at, bytes),
+            Source::Local(_) | Source::Nothing => {
+                debug_assert!(bytes.is_empty(), "data comes from somewhere");
+            }
+        };
+        let has_gone = match way {
+            Way::Linked(linked) => linked.post(ask, (len, fill)).is_ok(),
+            Way::Beside(beside) => {
+                let mut bytes: Vec<u8> =
+                    ask.words().into_iter().flat_map(u64::to_le_bytes).collect();
+                bytes.resize(COMMAND_BYTES + len, 0);
+                fill(&mut bytes[COMMAND_BYTES..]);
+                beside.commands.push(Kind::Command, 0, &bytes)
+            }
+        };
+        debug_assert!(has_gone, "room was made sure of");
+        self.has_pushed = true;
+    }
+
+    fn reach(&self) -> u64 {
+        match &*self.way {
+            Way::Linked(_) => FRAMES_MAX as u64,
+            Way::Beside(beside) => u64::from(beside.commands.reach()),
+        }
+    }
+
+    fn has_room_for_batch(&mut self, units: u64) -> bool {
+        match self.way {
+            Way::Linked(linked) => units <= linked.frames().left(Channel::Posted) as u64,
+            Way::Beside(beside) => beside.commands.has_lines(units),
+        }
+    }
+}

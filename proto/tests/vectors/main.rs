@@ -17,6 +17,7 @@ mod lane;
 mod lock;
 mod matching;
 mod names;
+mod node;
 mod notification;
 mod opening;
 #[path = "../common/paper.rs"]
@@ -195,6 +196,7 @@ const ALL: &[Vectors] = &[
         machine: active::machine,
         script: active::script,
     },
+    Vectors { name: "node", header: node::HEADER, machine: node::machine, script: node::script },
     Vectors { name: "lock", header: lock::HEADER, machine: lock::machine, script: lock::script },
 ];
 

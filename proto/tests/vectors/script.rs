@@ -68,6 +68,11 @@ impl Script {
         output
     }
 
+    /// What a step gives that changes nothing; it is not written down.
+    pub(crate) fn look(&mut self, input: &str) -> String {
+        perform(self.machine.as_mut(), input)
+    }
+
     /// Says what the next steps show.
     pub(crate) fn section(&mut self, what: &str) {
         writeln!(self.text, "\n# {what}").expect("memory");

@@ -1,19 +1,19 @@
 //! All links of a port, by the index that the other sides' frames carry, and what becomes of a
 //! datagram.
 mod calls;
+mod datagrams;
 mod doorstep;
 mod dues;
+mod requests;
 mod slots;
 
 use super::callee::{Callee, Names};
 use super::entrance::Entrance;
 use super::handshake::Protection;
 use super::link_end::LinkEnd;
-use super::opening::{self, Asked, Refused, Request};
+use super::opening::{self, Asked, Request};
 use super::pool::Pool;
-use super::seal::sealed_for;
 use super::{Pumped, WireCounters};
-use crate::error::tried::Tried;
 use crate::error::{Fault, SetupError};
 use crate::mem::page::{OwnPage, PeerPage};
 use crate::net::chance::Chance;
@@ -29,12 +29,10 @@ use crate::tuning::Rings;
 use ayre_proto::lane::Malformed;
 use ayre_proto::link::door::{Door, Place};
 use ayre_proto::link::end::Drive;
-use ayre_proto::link::frame::{Full, Header, Kind};
+use ayre_proto::link::frame::{Full, Header};
 use ayre_proto::link::life::{State, Why};
 use ayre_proto::link::looks::Looks;
-use ayre_proto::link::open::Opening;
 use ayre_proto::node::ask::Ask;
-use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
 use foldhash::HashMap;
 use rustix::fd::OwnedFd;
@@ -457,25 +455,6 @@ impl Links {
         }
     }
 
-    /// The links that this port has asked for, and of which nothing was heard: until when that has
-    /// time.
-    fn unanswered(&self) -> impl Iterator<Item = (usize, u64)> {
-        let ours = self.arrived.iter().filter(|arrived| arrived.is_ours());
-        ours.filter_map(|Arrived { index, answer_by, .. }| match &self.slots[*index] {
-            Slot::Open(link) if !link.is_confirmed() => Some((*index, *answer_by)),
-            _ => None,
-        })
-    }
-
-    // spec: OPEN-26
-    fn drop_unanswered(&mut self, now: u64) {
-        loop {
-            let late = self.unanswered().find(|(_, by)| *by <= now);
-            let Some((index, _)) = late else { return };
-            self.retire(index, now);
-        }
-    }
-
     fn free(&mut self, index: usize) {
         self.put(index, Slot::Free);
         // What comes to stand here is not that peer's.
@@ -515,174 +494,9 @@ impl Links {
         Ok(self.slots.len() - 1)
     }
 
-    /// Asks for a link: its index.
-    pub(super) fn ask_for(&mut self, request: Request, now: u64) -> Result<usize, SetupError> {
-        let index = self.free_index()?;
-        // What was said of the addresses before is not of this opening.
-        request.ways.iter().for_each(|way| self.outboxes[way.net].hints.forget(way.to));
-        self.ask_anew(index, request, now);
-        Ok(index)
-    }
-
-    /// Each time it is another attempt, with a nonce of its own.
-    fn ask_anew(&mut self, index: usize, request: Request, now: u64) {
-        let (paths, whom) = (request.paths(), (request.number(), request.pass()));
-        let ours = self.set_up(index, request.datagram_max, paths, whom);
-        let asked = Asked::new(ours, request, &self.identity.protection, now);
-        self.put(index, Slot::Asked(Box::new(asked)));
-    }
-
-    /// What has come of each address at which a link is asked for.
-    // spec: OPEN-32
-    pub(super) fn tried(&self, index: usize, now: u64) -> Vec<Tried> {
-        let request = match self.slots.get(index) {
-            Some(Slot::Asked(asked)) => &asked.request,
-            Some(Slot::Vain(request)) => request,
-            _ => return Vec::new(),
-        };
-        let each = request.ways.iter().zip(&request.fates);
-        let tried =
-            each.map(|(way, fate)| fate.told(way.to, self.outboxes[way.net].hints.of(way.to), now));
-        tried.collect()
-    }
-
-    /// The same of all links that are asked for.
-    pub(super) fn tried_of_all(&self, now: u64) -> Vec<Tried> {
-        (0..self.slots.len()).flat_map(|index| self.tried(index, now)).collect()
-    }
-
     /// Whether its port is an endpoint.
     pub(super) fn is_endpoint(&self) -> bool {
         self.identity.endpoint.is_some()
-    }
-
-    /// Why an opening has ended, or seems to be in vain.
-    // spec: OPEN-25
-    pub(super) fn refusal(&self, index: usize) -> Option<Refusal> {
-        match self.slots.get(index)? {
-            Slot::Asked(asked) => asked.opener.refusal(),
-            _ => None,
-        }
-    }
-
-    /// How the opening of a link has ended, if it has.
-    pub(super) fn outcome(&mut self, index: usize) -> Option<Opening> {
-        match self.slots.get(index) {
-            Some(Slot::Asked(asked)) => opening::outcome(asked),
-            // Not before the other side knows it too, so that nothing is left to be done.
-            Some(Slot::Open(link)) => link.is_confirmed().then_some(Opening::Accepted),
-            Some(Slot::Superseded) => None,
-            _ => Some(Opening::GivenUp),
-        }
-    }
-
-    /// The link is not asked for any more.
-    pub(crate) fn give_up(&mut self, index: usize) {
-        let slot = self.slots.get(index);
-        if matches!(slot, Some(Slot::Asked(_) | Slot::Vain(_) | Slot::Superseded)) {
-            self.free(index);
-        } else if self.take_opened(index).is_some() {
-            self.leave(index);
-        }
-    }
-
-    /// A datagram has come. Whatever is wrong with it is counted, and nothing else happens.
-    // spec: FRAME-6, SEAL-1, LINK-15
-    pub(super) fn on_datagram(
-        &mut self,
-        (from, datagram_max): (Way, impl Fn() -> usize),
-        datagram: &mut [u8],
-        now: u64,
-    ) -> Pumped {
-        let done = match sealed_for(datagram) {
-            Some(index) => self.on_sealed(index as usize, from, datagram, now),
-            None => self.on_bare((from, datagram_max), datagram, now),
-        };
-        done.unwrap_or_else(|Refused| {
-            self.counters.refused += 1;
-            Pumped::default()
-        })
-    }
-
-    fn on_sealed(
-        &mut self,
-        index: usize,
-        from: Way,
-        datagram: &mut [u8],
-        now: u64,
-    ) -> Result<Pumped, Refused> {
-        let frame: &[u8] = match self.slots.get_mut(index) {
-            Some(Slot::Open(link)) => link.keys().ok_or(Refused)?.open(datagram)?,
-            Some(Slot::HalfOpen(place)) => {
-                let answered = self.entrance.answered(*place).ok_or(Refused)?;
-                answered.keys.as_mut().ok_or(Refused)?.open(datagram)?
-            }
-            _ => return Err(Refused),
-        };
-        if let Some(taps) = &self.taps {
-            taps[from.net].opened(from.to, frame, now);
-        }
-        let header = Header::parse(frame, crc32c)?;
-        if header.to as usize != index {
-            return Err(Refused);
-        }
-        self.on_frame(from, frame, &header, now)
-    }
-
-    fn on_bare(
-        &mut self,
-        (from, datagram_max): (Way, impl Fn() -> usize),
-        frame: &[u8],
-        now: u64,
-    ) -> Result<Pumped, Refused> {
-        let header = Header::parse(frame, crc32c)?;
-        match header.kind {
-            Kind::Open => self.on_open((from, datagram_max), frame, &header, now),
-            Kind::Accept => self.on_accept(from, frame, &header, now),
-            Kind::Reset => self.on_reset(from, frame, &header, now),
-            _ if matches!(self.identity.protection, Protection::Sealed(_)) => Err(Refused),
-            _ => self.on_frame(from, frame, &header, now),
-        }
-    }
-
-    /// A frame of a link, as far as its header tells.
-    fn on_frame(
-        &mut self,
-        from: Way,
-        frame: &[u8],
-        header: &Header,
-        now: u64,
-    ) -> Result<Pumped, Refused> {
-        let index = header.to as usize;
-        let is_new = matches!(self.slots.get(index), Some(Slot::HalfOpen(_)));
-        if is_new {
-            self.confirm(from, header, now)?;
-        }
-        let Some(link) = self.slots.open_mut(index) else {
-            self.answer_with_reset(from, header, now);
-            return Err(Refused);
-        };
-        let heard = link.on_frame(from, frame, header, &self.looks, &mut self.outboxes);
-        let peer = link.peer;
-        if let Err(Malformed) = heard {
-            self.end_malformed(index, now);
-            return Ok(Pumped { from: None, changed: true });
-        }
-        let from = (heard == Ok(true)).then_some(peer);
-        if from.is_some() {
-            self.hot = index;
-        }
-        Ok(Pumped { from, changed: is_new | self.look_for_end(index, now) })
-    }
-
-    /// A peer that says what no correct one says is spoken with no more.
-    // spec: LIFE-18
-    fn end_malformed(&mut self, index: usize, now: u64) {
-        self.counters.malformed += 1;
-        if let Some(Slot::Open(link)) = self.slots.get(index) {
-            link.mail().close(Fault::Malformed, None);
-        }
-        self.retire(index, now);
     }
 
     /// The link that this port has asked for and that has come up at this index.

@@ -13,23 +13,24 @@
 //! The owner keeps the payloads: of frames that it sends until they have arrived, and of frames
 //! that came until its program has taken them. A header is acted on before the payload is checked;
 //! a payload that turns out to be damaged counts as lost.
+mod headers;
 mod hear;
+mod repair;
 mod say;
 
-use self::hear::{Hearing, Silence, Tally};
+use self::repair::Stall;
 use super::congestion::{self, Delay, Swift};
-use super::frame::{CHANNELS, Channel, Digest, Echo, Flags, Header, Kind};
+use super::frame::{CHANNELS, Channel, Digest, Flags, Header, Kind};
 use super::life::{self, Life, State};
-use super::looks::{Looks, UNIT, UNITS_MAX};
 use super::path_mtu::Lengths;
-use super::paths::{self, PathId, Paths};
+use super::paths::{self, Paths};
 use super::pieces::Piece;
 use super::receive::{Arrival, Receiver};
 use super::reminder::Reminder;
 use super::replay::Replay;
-use super::resync::{Call, Resync};
+use super::resync::Resync;
 use super::rtt::{self, Rtt};
-use super::send::{Ack, Sender, Wait};
+use super::send::Sender;
 use super::{PATHS, Repair, WINDOW, slot};
 use crate::heap;
 use crate::lane::Malformed;
@@ -178,29 +179,6 @@ struct Lane {
     /// It found room, and that it is too soon.
     is_early: bool,
     stall: Stall,
-}
-
-/// For how long a frame could not be brought to the other side.
-#[derive(Clone, Copy, Debug, Default)]
-struct Stall {
-    /// The oldest one of its channel, and when it, or one behind it, was sent again last.
-    oldest: u32,
-    at: u64,
-    lasts: u64,
-}
-
-impl Stall {
-    /// A frame of the channel is about to be sent again: for how long the oldest one was tried
-    /// while the other side was heard. Where more than `most` has passed since the last time,
-    /// nothing was tried.
-    fn go_on(&mut self, oldest: u32, is_heard: bool, (now, most): (u64, u64)) -> u64 {
-        let since = now.saturating_sub(self.at);
-        let more = if is_heard { since } else { 0 };
-        let goes_on = oldest == self.oldest && since <= most;
-        let lasts = if goes_on { self.lasts.saturating_add(more) } else { 0 };
-        *self = Self { oldest, at: now, lasts };
-        lasts
-    }
 }
 
 /// What is echoed of the newest frame that has come.
@@ -399,85 +377,6 @@ impl End {
         seq
     }
 
-    /// A header has come, to a host that looks all the time; see [`End::on_header_found`].
-    ///
-    /// # Errors
-    /// [`Malformed`] where no correct peer says that.
-    pub fn on_header(
-        &mut self,
-        header: &Header,
-        now: u64,
-        fx: &mut impl EndEffects,
-    ) -> Result<Heard, Malformed> {
-        self.on_header_found(header, &Looks::all_the_time(now), fx)
-    }
-
-    /// A header was found by a look: what it says of our frames is taken in.
-    ///
-    /// # Errors
-    /// [`Malformed`] where no correct peer says that.
-    // spec: LINK-5, LINK-11, LINK-15
-    pub fn on_header_found(
-        &mut self,
-        header: &Header,
-        looks: &Looks,
-        fx: &mut impl EndEffects,
-    ) -> Result<Heard, Malformed> {
-        self.check();
-        let now = looks.now();
-        let Agreement { own, own_token, generation, .. } = self.agreed;
-        if (header.to, header.token, header.generation) != (own, own_token, generation) {
-            self.counters.foreign += 1;
-            return Ok(Heard::Foreign);
-        }
-        if !self.seen.is_new(header.packet) {
-            self.counters.repeated += 1;
-            return Ok(Heard::Repeated);
-        }
-        self.life.on_heard(now);
-        if header.kind == Kind::Close {
-            self.on_close(header, now, fx);
-        }
-        if !self.life.is_open() {
-            return Ok(Heard::Nothing);
-        }
-        let Header { stamp, path, .. } = *header;
-        self.newest = Some(Newest { stamp, path, at: now, late: looks.late() });
-        let is_sampled = self.on_echo(header, looks);
-        let call = (header.kind == Kind::Resync)
-            .then(|| self.resync.look(header, now, self.rtt.timeout()));
-        self.on_acks(header, (is_sampled, call), now, fx)
-            .inspect_err(|_| self.counters.malformed += 1)?;
-        if header.kind == Kind::Probe {
-            self.on_probe(header, now, fx);
-        }
-        if let Some(call) = call {
-            self.on_resync(header, call, now, fx);
-        }
-        self.check();
-        Ok(match header.kind {
-            Kind::Data if header.payload.len > 0 => Heard::Payload,
-            Kind::Piece => Heard::Piece,
-            _ => Heard::Nothing,
-        })
-    }
-
-    /// A reset has come: whether it is of this link. If so the end looks whether the other side is
-    /// still there, and gives up sooner.
-    // spec: OPEN-12, LINK-19
-    pub fn on_reset(&mut self, header: &Header, now: u64) -> bool {
-        let Agreement { to, token, generation, .. } = self.agreed;
-        let is_ours = (header.seq, header.token, header.generation) == (to, token, generation);
-        let is_sent = 0 < header.packet && header.packet <= self.packet;
-        let is_believed = header.kind == Kind::Reset && is_ours && is_sent;
-        if is_believed {
-            self.on_reset_hint(now);
-        } else {
-            self.counters.foreign += 1;
-        }
-        is_believed
-    }
-
     /// The owner has another reason to think that the other side knows nothing of the link.
     // spec: LINK-19
     pub fn on_reset_hint(&mut self, now: u64) {
@@ -610,159 +509,4 @@ impl End {
     pub fn in_flight(&self) -> u32 {
         self.lanes.iter().map(|lane| lane.out.in_flight()).sum()
     }
-
-    /// Whether the header tells a new round trip.
-    // spec: LINK-16
-    fn on_echo(&mut self, header: &Header, looks: &Looks) -> bool {
-        let (Some(Echo { stamp, held, path, late }), now) = (header.echo, looks.now()) else {
-            return false;
-        };
-        if header.kind != Kind::Probe
-            && let Some(id) = PathId::new(path)
-            && self.echoed != Some(stamp)
-        {
-            self.paths.on_probe_answered(id, now);
-        }
-        self.lengths.on_echo(path, earlier(now, stamp), now);
-        if self.echoed.replace(stamp) == Some(stamp) {
-            return false;
-        }
-        let round_trip = u64::from((now as u32).wrapping_sub(stamp).wrapping_sub(held));
-        // A time that cannot be is the other side's invention; it teaches nothing.
-        if self.rtt.on_sample(now, round_trip).is_err() {
-            return false;
-        }
-        // Most are short, and it does not matter whose they are.
-        let is_short = round_trip < self.congestion.target_delay() && self.waited == u64::MAX;
-        let hosts = if is_short { 0 } else { hosts_share(looks, (now, stamp), late) };
-        self.delay = Some(Delay { round_trip, network: round_trip.saturating_sub(hosts) });
-        if hosts >= self.waited {
-            self.congestion.on_excuse();
-            self.waited = u64::MAX;
-        }
-        true
-    }
-
-    fn on_acks(
-        &mut self,
-        header: &Header,
-        (is_sampled, call): (bool, Option<Call>),
-        now: u64,
-        fx: &mut impl EndEffects,
-    ) -> Result<(), Malformed> {
-        let is_told = self.resync.holds(header.packet);
-        let heard_of = header.echo.map(|echo| (echo.path, earlier(now, echo.stamp)));
-        let (mut frames, mut lost) = (0, 0);
-        for channel in Channel::ALL {
-            let is_sacked = is_told && header.sack.channel == channel;
-            let seen = now.saturating_sub(self.round_trip());
-            let said = Ack {
-                ack: header.ack[channel.index()],
-                sack: if is_sacked { header.sack.arrived } else { 0 },
-                limit: header.limit[channel.index()],
-                nack: (is_sacked && header.flags.contains(Flags::NACK)).then_some(seen),
-                heard: heard_of,
-            };
-            let (mut heard, lanes) = self.hearing((channel, now), fx);
-            let out = &mut lanes[channel.index()].out;
-            match call {
-                Some(Call::Asked) => out.resume(&said, true, &mut heard)?,
-                Some(Call::Answered) => out.resume(&said, false, &mut heard)?,
-                _ => out.on_ack(&said, &mut heard)?,
-            }
-            frames += heard.tally.arrived;
-            lost += heard.tally.lost;
-        }
-        if frames > 0 {
-            self.reminder.on_news(now);
-        }
-        if frames > 0 || is_sampled {
-            let delay = self.delay.unwrap_or(Delay::of_network(0));
-            self.congestion.on_ack(now, frames, delay);
-        }
-        if lost > 0 {
-            self.congestion.on_loss(now, lost);
-        }
-        Ok(())
-    }
-
-    fn find_late(&mut self, now: u64) {
-        let wait = self.wait();
-        let (mut lost, mut late) = (0, 0);
-        for channel in Channel::ALL {
-            let fx = &mut Silence;
-            let (mut heard, lanes) = self.hearing((channel, now), fx);
-            lanes[channel.index()].out.on_time(now, wait, &mut heard);
-            (lost, late) = (lost + heard.tally.lost, late + heard.tally.late);
-        }
-        if lost > 0 {
-            self.congestion.on_loss(now, lost);
-        }
-        if late > 0 {
-            self.waited = wait.timeout.min(self.waited);
-            self.rtt.on_timeout();
-            self.congestion.on_timeout(now);
-        }
-    }
-
-    fn hearing<'a, F: EndEffects>(
-        &'a mut self,
-        (channel, now): (Channel, u64),
-        fx: &'a mut F,
-    ) -> (Hearing<'a, F>, &'a mut [Lane; CHANNELS]) {
-        let timeout = self.rtt.timeout();
-        let Self { lanes, paths, lengths, counters, .. } = self;
-        let tally = Tally::default();
-        (Hearing { channel, now, timeout, paths, lengths, counters, fx, tally }, lanes)
-    }
-
-    /// Frames of one path keep their order as a rule, so that one which was overtaken is waited for
-    /// by a quarter more than a round trip.
-    // spec: LINK-8
-    fn wait(&self) -> Wait {
-        let timeout = self.rtt.timeout();
-        let overtaken = self.rtt.smoothed().map_or(timeout, |smoothed| smoothed + smoothed / 4);
-        Wait { timeout, overtaken: overtaken.min(timeout) }
-    }
-
-    /// Responses first: somebody waits for them. False where the link has ended by that.
-    fn repair(&mut self, now: u64, fx: &mut impl EndEffects) -> bool {
-        for channel in Channel::ALL.into_iter().rev() {
-            while let Some(seq) = self.lanes[channel.index()].out.lost() {
-                if !self.congestion.may_send(now, self.in_flight()) {
-                    return true;
-                }
-                if self.is_in_vain(channel, now) {
-                    return false;
-                }
-                let transmission = self.begin(now, self.len_of(channel, seq));
-                self.lanes[channel.index()].out.resend(transmission);
-                self.transmit(channel, seq, transmission, fx);
-            }
-        }
-        true
-    }
-
-    /// Whether the channel's oldest frame was sent again for the dead time, though the other side
-    /// is heard: then the link has ended.
-    // spec: LINK-30
-    fn is_in_vain(&mut self, channel: Channel, now: u64) -> bool {
-        let is_heard = !self.life.is_unheard(now);
-        let lane = &mut self.lanes[channel.index()];
-        let lasts = lane.stall.go_on(lane.out.oldest(), is_heard, (now, self.attempts));
-        self.life.on_no_data(lasts);
-        !self.life.is_open()
-    }
-}
-
-/// What of the round trip of a stamp the two hosts may have caused by not looking.
-// spec: RTT-8
-fn hosts_share(looks: &Looks, (now, stamp): (u64, u32), late: u8) -> u64 {
-    let theirs = if late == UNITS_MAX { u64::MAX } else { UNIT * u64::from(late) };
-    looks.own_share(earlier(now, stamp)).saturating_add(theirs)
-}
-
-/// The time of which a stamp is the lower half, the last one before now.
-const fn earlier(now: u64, stamp: u32) -> u64 {
-    now.saturating_sub((now as u32).wrapping_sub(stamp) as u64)
 }

@@ -1,9 +1,9 @@
 //! What an end learns of its own frames.
-use super::super::frame::{Channel, Header};
+use super::super::frame::{CHANNELS, Channel, Header};
 use super::super::path_mtu::Lengths;
 use super::super::paths::{PathId, Paths};
 use super::super::send::{Loss, SendEffects, Transmission};
-use super::{Counters, EndEffects, Part};
+use super::{Counters, End, EndEffects, Lane, Part};
 
 /// How many frames have fared how.
 #[derive(Default)]
@@ -66,6 +66,19 @@ impl<F: EndEffects> SendEffects for Hearing<'_, F> {
             self.paths.on_lost(path, self.now, self.timeout);
         }
         self.lengths.on_lost(&transmission, self.now);
+    }
+}
+
+impl End {
+    pub(super) fn hearing<'a, F: EndEffects>(
+        &'a mut self,
+        (channel, now): (Channel, u64),
+        fx: &'a mut F,
+    ) -> (Hearing<'a, F>, &'a mut [Lane; CHANNELS]) {
+        let timeout = self.rtt.timeout();
+        let Self { lanes, paths, lengths, counters, .. } = self;
+        let tally = Tally::default();
+        (Hearing { channel, now, timeout, paths, lengths, counters, fx, tally }, lanes)
     }
 }
 

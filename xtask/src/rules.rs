@@ -164,6 +164,7 @@ pub(crate) const ASSERTIVE: &[Assertive] = &[
     Assertive { folder: "engine/src/deposit/", per_thousand: 20 },
     Assertive { folder: "engine/src/endpoint/", per_thousand: 20 },
     Assertive { folder: "engine/src/job/", per_thousand: 20 },
+    Assertive { folder: "engine/src/net/", per_thousand: 20 },
     Assertive { folder: "engine/src/port/", per_thousand: 20 },
 ];
 

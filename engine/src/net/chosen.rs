@@ -2,6 +2,7 @@
 use super::interfaces::{self, HostAddress, is_link_local};
 use crate::error::SetupError;
 use crate::settings;
+use ayre_proto::link::frame;
 use std::net::IpAddr;
 
 /// Addresses of a port for which nobody has named any.
@@ -9,6 +10,8 @@ use std::net::IpAddr;
 pub(crate) const PLACES_MAX: usize = 8;
 /// One for each path.
 const PATHS_MAX: usize = 4;
+const _: () = assert!(PATHS_MAX <= frame::PATHS_MAX as usize, "a link has as many paths");
+const _: () = assert!(PATHS_MAX <= PLACES_MAX, "whoever names addresses names fewer");
 
 /// The addresses of this host that the user has named, one for each path; none where it is all.
 // spec: LIFE-23

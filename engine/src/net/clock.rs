@@ -104,7 +104,9 @@ impl Clock {
         match self {
             Self::System(_, epoch) => {
                 let due = due.and_then(|due| epoch.checked_add(Duration::from_nanos(due)));
-                deadline.map(|deadline| deadline.at).into_iter().chain(due).min()
+                let until = deadline.map(|deadline| deadline.at);
+                debug_assert!(deadline.is_none_or(|it| it.at == it.by_system), "as it was made");
+                until.into_iter().chain(due).min()
             }
             Self::Simulated(seat) => {
                 Some(seat.wake_by(deadline.map(|deadline| (deadline.at, deadline.by_system))))

@@ -30,10 +30,14 @@ pub(crate) const LINE_BYTES: usize = 64;
 /// the only share may write them.
 pub(crate) type Shared = Arc<BytesMut>;
 
+const _: () = assert!(LINE_BYTES.is_power_of_two(), "lengths are rounded by a mask");
+const _: () = assert!(IPV4_HEADERS < IPV6_HEADERS, "what IPv6 leaves, IPv4 leaves too");
+
 /// So many zeros.
 pub(crate) fn zeros(count: usize) -> Bytes {
     let mut bytes = Bytes::with_capacity(LINE_BYTES, count);
     bytes.resize(count, 0);
+    debug_assert!(bytes.as_ptr().addr().is_multiple_of(LINE_BYTES), "they begin with a line");
     bytes
 }
 

@@ -1,6 +1,7 @@
 //! A network that errs on purpose, between a link and the real one.
 use super::datagram::{Inbox, Net, NetCounters, Outbox, Tap};
 use super::hints::Hints;
+use super::simulation::FLIGHTS_MAX;
 use crate::settings::plan::Plan;
 use crate::sync::{AtomicBool, Ordering};
 use ayre_netsim::{self as netsim, Counters, Item, Way};
@@ -13,6 +14,8 @@ use std::time::Duration;
 const HELD_MAX: usize = 1 << 14;
 /// How far a rate may catch up, in time: as far as a sender is late that looks once in a while.
 const BURST_NANOS: u64 = 1_000_000;
+const _: () = assert!(HELD_MAX <= FLIGHTS_MAX, "a simulated network carries what is held back");
+
 /// A cable that can be pulled while the network runs. Clones are the same cable.
 #[derive(Clone, Debug)]
 pub struct Partition {
@@ -74,6 +77,7 @@ impl Item for Datagram {
     }
 
     fn flip(&mut self, bit: u64) {
+        assert!(bit / 8 < self.bytes.len() as u64, "a bit of the datagram's");
         self.bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
     }
 }
@@ -131,6 +135,7 @@ impl<N: Net> Net for Faults<N> {
             return;
         }
         self.way.is_cut = self.partition.is_cut();
+        debug_assert!(self.way.due().is_none_or(|at| at > now), "what was due has left");
         for (to, bytes) in outbox.iter() {
             self.way.send(Datagram { to, bytes: bytes.to_vec() }, now);
         }

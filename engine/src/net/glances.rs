@@ -6,6 +6,9 @@
 const QUIET_NANOS: u64 = 1_000_000_000;
 const GLANCE_NANOS: u64 = 50_000;
 
+const _: () =
+    assert!(GLANCE_NANOS < QUIET_NANOS, "a net is looked at before it is taken for quiet");
+
 /// When nets are looked at, of which all but one or two hear nothing most of the time.
 // spec: NET-12
 #[derive(Debug)]
@@ -36,6 +39,7 @@ impl Glances {
     }
 
     pub(crate) fn on_heard(&mut self, net: usize, now: u64) {
+        debug_assert!(self.heard_at.len() != 1, "a single net is looked at each time");
         if let Some(at) = self.heard_at.get_mut(net) {
             *at = now;
         }

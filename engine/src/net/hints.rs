@@ -43,6 +43,8 @@ impl Hints {
                 known.push((at.ip(), at.port(), hint));
             }
         }
+        debug_assert!(known.len() <= HINTS_MAX, "of more, the eldest are forgotten");
+        debug_assert!(place(&known, at).is_some(), "what was noted is known");
     }
 
     /// What was said last of an address.
@@ -59,6 +61,7 @@ impl Hints {
         if let Some(place) = place(&known, at) {
             known.remove(place);
         }
+        debug_assert!(place(&known, at).is_none(), "of an address one thing is known");
     }
 
     /// Whether it was said that its port is closed, since the last time.

@@ -19,6 +19,7 @@ use super::hints::Hints;
 use super::udp::{RETRY_NANOS, Udp};
 use crate::sys::descriptor;
 use arrayvec::ArrayVec;
+use ayre_proto::link::frame::HEADER_BYTES as LINK_HEADER_BYTES;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -48,6 +49,10 @@ const ANSWERS_NANOS: u64 = 1_000_000;
 const ANSWER_BYTES: usize = 16;
 
 const MAC_BYTES: usize = 6;
+const _: () = assert!(ANSWER_BYTES == QUESTION_BYTES + MAC_BYTES + 2, "an answer's parts");
+const _: () = assert!(ANSWER_BYTES < LINK_HEADER_BYTES, "no datagram of a link is an answer");
+const _: () = assert!(TRAIN_MIN <= BATCH_MAX, "what is no train goes with one call");
+const _: () = assert!(ANSWERS_NANOS > LOOK_NANOS, "answers are counted over several looks");
 /// Bytes of Ethernet's header.
 const ETHERNET_BYTES: usize = 2 * MAC_BYTES + 2;
 
@@ -144,7 +149,18 @@ impl Packet {
         })
     }
 
+    /// What holds between two calls.
+    fn check(&self) {
+        debug_assert!(!self.by_frame || self.has_frames(), "frames come by a packet socket");
+        debug_assert!(self.warm <= WARM_LOOKS, "looks in vain are counted from the last find");
+    }
+
+    fn has_frames(&self) -> bool {
+        matches!(self.beside, Beside::Open(_))
+    }
+
     fn open(&mut self, frames: Frames) -> io::Result<()> {
+        assert!(!self.has_frames(), "there is one packet socket at a time");
         epoll::add(&self.epoll, &frames.socket, EventData::new_u64(0), EventFlags::IN)?;
         self.beside = Beside::Open(Box::new(frames));
         Ok(())
@@ -154,6 +170,7 @@ impl Packet {
     // spec: NET-16
     #[cold]
     fn begin_anew(&mut self) {
+        assert!(self.has_frames(), "only frames have the address in them");
         (self.beside, self.ears) = (Beside::Later { has_come: false }, Ears::default());
         self.by_frame = false;
     }
@@ -173,6 +190,8 @@ impl Packet {
     /// Sends the front of the outbox, one call; says whether the system takes more.
     fn send_front(&mut self, outbox: &mut Outbox, now: u64) -> bool {
         let macs = self.macs(outbox, now);
+        debug_assert!(macs.len() <= outbox.len(), "each MAC is of a datagram");
+        debug_assert!(macs.is_empty() || self.has_frames(), "frames go by a packet socket");
         match &mut self.beside {
             Beside::Open(frames) if !macs.is_empty() => match frames.send(outbox, &macs) {
                 Fate::Gone => true,
@@ -230,10 +249,11 @@ impl Packet {
         self.looked_at = now;
         let before = inbox.len();
         self.udp.receive(inbox, now);
+        debug_assert!(inbox.len() >= before, "what was there stays");
         if let Beside::Later { has_come } = &mut self.beside {
             *has_come |= inbox.len() > before;
         }
-        if !matches!(self.beside, Beside::Open(_)) {
+        if !self.has_frames() {
             return;
         }
         if inbox.len() - before >= STREAM_MIN {
@@ -300,6 +320,7 @@ impl Net for Packet {
             self.owes_frames = inbox.is_full();
             self.receive_frames(inbox, now);
         }
+        self.check();
     }
 
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -321,7 +342,7 @@ impl Net for Packet {
     fn check_address(&mut self, to: SocketAddr) {
         let before = self.udp.local();
         self.udp.check_address(to);
-        if self.udp.local() != before && matches!(self.beside, Beside::Open(_)) {
+        if self.udp.local() != before && self.has_frames() {
             self.begin_anew();
         }
     }

@@ -55,6 +55,9 @@ pub(crate) fn ways(
             to => ranked.extend(routed(nets, *to, &source)),
         }
     }
+    let is_ours = |(_, way): &(Rank, Way)| way.net < nets.len();
+    assert!(ranked.iter().all(is_ours), "a way begins at a net of ours");
+    assert!(ranked.len() <= nets.len() * to.len(), "a way is of one net and one address");
     ranked.sort_by_key(|(rank, _)| *rank);
     ranked.into_iter().map(|(_, way)| way).collect()
 }
@@ -98,6 +101,7 @@ fn is_near(place: &Place, ip: IpAddr) -> bool {
         (IpAddr::V6(a), IpAddr::V6(b)) => a.to_bits() ^ b.to_bits(),
         _ => return false,
     };
+    debug_assert!(place.prefix <= 128, "a prefix is of an address");
     place.prefix > 0 && differs.leading_zeros() >= place.prefix
 }
 

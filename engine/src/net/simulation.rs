@@ -17,6 +17,7 @@
 //! nobody is taken for dead because the program of another port is fast.
 mod field;
 
+pub(super) use self::field::FLIGHTS_MAX;
 use self::field::Field;
 use super::datagram::{DATAGRAM_MAX, Inbox, Net, NetCounters, Outbox};
 use crate::clock;
@@ -96,6 +97,7 @@ impl Simulation {
     pub(crate) fn take_seat(&self) -> Result<Arc<Seat>, SetupError> {
         let bell = Arc::new(own_bell()?);
         let number = self.world.field().seat(bell.clone());
+        assert_ne!(number, 0, "seats are numbered from one");
         Ok(Arc::new(Seat { world: self.world.clone(), number, bell }))
     }
 }
@@ -147,8 +149,10 @@ impl Seat {
     pub(super) fn looked(&self, due: Option<u64>) {
         let neglected = {
             let mut field = self.world.field();
+            let before = field.now();
             field.looked(self.number, due);
             let goes_on = field.go_on();
+            debug_assert_eq!(field.now() > before, goes_on, "time goes on, and never back");
             field.clear_alarm(self.number);
             if goes_on { Vec::new() } else { field.neglected() }
         };
@@ -185,6 +189,7 @@ impl Seat {
         // Whoever watches several addresses of a port watches several descriptors.
         let bell = descriptor::copy(&*self.bell)?;
         let local = self.world.field().bind(self.number, at).ok_or(io::ErrorKind::AddrInUse)?;
+        assert_ne!(local.port(), 0, "a port was chosen");
         Ok(Simulated { seat: self.clone(), local, bell, counters: NetCounters::default() })
     }
 }
@@ -215,6 +220,7 @@ pub(crate) struct Simulated {
 impl Net for Simulated {
     fn send(&mut self, outbox: &mut Outbox, _now: u64) {
         let mut field = self.seat.world.field();
+        let before = self.counters.sent + self.counters.dropped;
         for (to, bytes) in outbox.iter() {
             let is_sent =
                 field.launch(self.seat.number, self.seat.world.latency, (self.local, to), bytes);
@@ -222,6 +228,8 @@ impl Net for Simulated {
             self.counters.sent += u64::from(is_sent);
             self.counters.sent_bytes += if is_sent { bytes.len() as u64 } else { 0 };
         }
+        let counted = self.counters.sent + self.counters.dropped - before;
+        debug_assert_eq!(counted, outbox.len() as u64, "each was sent or lost");
         outbox.clear();
     }
 
@@ -229,6 +237,7 @@ impl Net for Simulated {
         let mut field = self.seat.world.field();
         while let Some(room) = inbox.room() {
             let Some((from, bytes)) = field.take(self.local) else { return };
+            assert!(bytes.len() <= room.len(), "no datagram is longer than the longest");
             room[..bytes.len()].copy_from_slice(&bytes);
             inbox.accept(from, bytes.len(), bytes.len());
             self.counters.received += 1;
@@ -323,12 +332,12 @@ mod tests {
         let simulation = Simulation::new(LATENCY);
         let [mut near, far] = [net(&simulation), net(&simulation)];
         send(&mut near, ([10, 0, 0, 9], 9).into());
-        (0..field::FLIGHTS_MAX).for_each(|_| send(&mut near, far.local()));
+        (0..FLIGHTS_MAX).for_each(|_| send(&mut near, far.local()));
         assert_eq!(near.counters().dropped, 1, "one more than there is room for");
         [&far, &near, &near].into_iter().for_each(|net| net.seat.looked(None));
         send(&mut near, far.local());
         assert_eq!(near.counters().dropped, 1, "who is nobody leaves room");
-        assert_eq!(simulation.datagrams(), field::FLIGHTS_MAX as u64 - 1);
+        assert_eq!(simulation.datagrams(), FLIGHTS_MAX as u64 - 1);
         drop(far);
         send(&mut near, ([10, 0, 0, 9], 9).into());
         assert_eq!(near.counters().dropped, 1, "and so does who has gone");

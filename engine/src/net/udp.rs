@@ -39,6 +39,9 @@ const IDLE_MAX: u32 = 8;
 const FOUND_MAX: u32 = 16;
 /// What goes everywhere: the least MTU of IPv6 less its headers.
 const DATAGRAM_SURE: usize = 1280 - IPV6_HEADERS;
+const _: () = assert!(DATAGRAM_SURE < DATAGRAM_MAX, "what goes everywhere goes here");
+const _: () = assert!(BATCH_MIN <= TRAIN_MAX, "one call sends a batch");
+const _: () = assert!(IDLE_MAX.is_power_of_two(), "counted round, looks stay even");
 
 /// A UDP port.
 #[derive(Debug)]
@@ -88,6 +91,8 @@ impl Udp {
     pub(crate) fn send_front(&mut self, outbox: &mut Outbox) -> Result<(), Full> {
         let count_max = if self.trains { TRAIN_MAX } else { 1 };
         let Some(train) = outbox.front(count_max, DATAGRAM_MAX) else { return Ok(()) };
+        debug_assert!(self.trains || train.count == 1, "trains that were refused are not formed");
+        debug_assert!(train.count <= outbox.len(), "a train is of what is there");
         self.counters.calls += 1;
         if train.count == 1 {
             let alone = if self.trains { outbox.alone() } else { outbox.len() };
@@ -155,6 +160,10 @@ impl Udp {
     fn send_batch(&mut self, outbox: &mut Outbox, count: usize) -> Result<(), Full> {
         match self.again_if_refused(|sockets| send_each(sockets.common(), outbox, count)) {
             Ok(sent) => {
+                debug_assert!(
+                    0 < sent && sent <= count,
+                    "the system takes some of what it is given"
+                );
                 if sent < count {
                     // Why, the call has not said.
                     self.take_errors();
@@ -173,6 +182,7 @@ impl Udp {
         count: usize,
         fate: Result<(), Errno>,
     ) -> Result<(), Full> {
+        debug_assert!(0 < count && count <= outbox.len(), "a fate is of datagrams that are there");
         match fate {
             Ok(()) => {
                 self.counters.sent += count as u64;
@@ -224,6 +234,7 @@ impl Udp {
         let moved = self.sockets.rebind(at(old.port())).or_else(|_| self.sockets.rebind(at(0)));
         if moved.is_ok() {
             self.hot = 0;
+            debug_assert!(self.sockets.is_one(), "connected sockets are of the old address");
             let new = self.sockets.local();
             tell!(WARN, "this host has lost the address {old}: links of it go on at {new}");
         }
@@ -248,6 +259,7 @@ impl Udp {
     fn receive_from_all(&mut self, inbox: &mut Inbox) {
         self.found = 0;
         self.counters.calls += 1;
+        debug_assert!(!self.sockets.is_one(), "a lone socket is asked itself");
         for place in self.sockets.ready().places() {
             self.receive_from(*place, inbox);
             self.hot = *place;
@@ -262,6 +274,7 @@ impl Udp {
             Ok(Some((from, came))) => {
                 let (len, segment) = (came.len, came.segment);
                 let count = inbox.accept(from, len, segment);
+                debug_assert!(count > 0, "a receive brings at least one");
                 self.counters.received += count as u64;
                 self.counters.received_bytes += len as u64;
                 count
@@ -293,6 +306,7 @@ impl Net for Udp {
         while !outbox.is_empty() {
             if self.send_front(outbox).is_err() {
                 self.retry = Some(now + RETRY_NANOS);
+                debug_assert!(!outbox.is_empty(), "what is sent again later is kept");
                 return;
             }
         }

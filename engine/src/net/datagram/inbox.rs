@@ -1,5 +1,5 @@
 //! Datagrams that have come.
-use super::{Bytes, LINE_BYTES, zeros};
+use super::{Bytes, DATAGRAM_MAX, LINE_BYTES, zeros};
 use std::net::SocketAddr;
 use std::ops::Range;
 
@@ -9,6 +9,9 @@ const ROOM: usize = 1 << 16;
 const INBOX_BYTES: usize = 4 * ROOM;
 /// With so many datagrams an inbox takes no more; a train may still bring it to twice as many.
 const INBOX_ENOUGH: usize = 128;
+const _: () = assert!(ROOM > DATAGRAM_MAX, "a receive has room for the longest datagram");
+const _: () = assert!(ROOM.is_multiple_of(LINE_BYTES), "room begins with a line");
+
 /// Datagrams that have come, in one buffer that is allocated once.
 #[derive(Debug)]
 pub(crate) struct Inbox {
@@ -84,6 +87,7 @@ impl Inbox {
     pub(crate) fn accept(&mut self, from: SocketAddr, len: usize, segment: usize) -> usize {
         let used = self.used();
         let (end, before) = (used + len, self.arrivals.len());
+        assert!(end <= self.bytes.len(), "what is accepted lies in the room");
         let mut at = used;
         loop {
             let next = end.min(at + segment);

@@ -77,6 +77,15 @@ impl Outbox {
         }
     }
 
+    /// What holds between two calls.
+    fn check(&self) {
+        debug_assert!(self.first <= self.queue.len(), "what has left was there");
+        debug_assert!(self.first == 0 || self.first < self.queue.len(), "an empty one begins anew");
+        let left = self.queue.get(self.first);
+        let is_there = |one: &Departure| !matches!(one.place, Place::Nowhere);
+        debug_assert!(left.is_none_or(is_there), "what is left has not left");
+    }
+
     /// Appends a datagram whose bytes `fill` appends to the vector. What is in the vector before is
     /// not its business.
     pub(crate) fn push(&mut self, to: SocketAddr, fill: impl FnOnce(&mut Bytes)) {
@@ -86,6 +95,7 @@ impl Outbox {
         fill(&mut self.bytes);
         let len = self.bytes.len().checked_sub(at).expect("`fill` appends");
         self.queue.push(Departure { to, len, place: Place::Own(at) });
+        self.check();
     }
 
     /// Appends the first `len` of these bytes as a datagram.
@@ -152,6 +162,7 @@ impl Outbox {
         if self.is_empty() {
             self.clear();
         }
+        self.check();
         bytes
     }
 
@@ -215,6 +226,7 @@ impl Outbox {
             *at -= *start.get_or_insert(*at);
         }
         let start = start.unwrap_or(end);
+        assert!(start <= end, "datagrams lie in the outbox's bytes");
         self.bytes.copy_within(start.., 0);
         self.bytes.truncate(end - start);
     }

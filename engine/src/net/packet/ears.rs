@@ -40,6 +40,9 @@ const STREAM_NANOS: u64 = 50_000;
 /// Ports that are remembered.
 // spec: LIM-1
 const EARS_MAX: usize = 4096;
+const _: () = assert!(TAKEN_NANOS > HEARS_NANOS, "frames are taken longer than they are sent");
+const _: () = assert!(FIRST_NANOS < AGAIN_NANOS && AGAIN_NANOS < LAST_NANOS, "pauses grow");
+const _: () = assert!(AGAIN_NANOS < HEARS_NANOS, "an answer comes before the last one is old");
 
 /// What is known of other ports.
 #[derive(Debug, Default)]
@@ -156,6 +159,7 @@ impl Ears {
         if ear.asked.replace(now).is_some() {
             ear.pause = (2 * ear.pause).min(LAST_NANOS);
         }
+        debug_assert!((FIRST_NANOS..=LAST_NANOS).contains(&ear.pause), "questions have a pace");
         Some((ear.number, ear.hears(now)))
     }
 
@@ -201,6 +205,7 @@ impl Ears {
         let number = u64::from_le_bytes(crate::random::bytes());
         let (heard, asked, told, stream, pause) = (None, None, None, None, FIRST_NANOS);
         let ear = Ear { number, heard, asked, told, stream, pause, longest: longest() };
+        assert!(self.known.len() < EARS_MAX, "there is room for one more");
         Some(self.known.entry(port).or_insert(ear))
     }
 }

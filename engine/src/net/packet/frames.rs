@@ -28,6 +28,9 @@ const BATCH_MIN: usize = 4;
 pub(super) const BATCH_MAX: usize = 64;
 /// Looks that find nothing before the system is asked what it has to say.
 pub(super) const VAIN_LOOKS: u32 = 256;
+const _: () = assert!(LONGEST + HEADERS < 1 << 16, "a frame has room in an inbox");
+const _: () = assert!(QUESTION_BYTES < ayre_proto::link::frame::HEADER_BYTES, "no datagram is one");
+const _: () = assert!(BATCH_MIN <= BATCH_MAX, "a batch goes with one call");
 /// Time between two looks whether the interface is what it was.
 const LOOK_NANOS: u64 = 100_000_000;
 /// Whom a question goes to before the MAC is known.
@@ -158,6 +161,7 @@ impl Frames {
             put(&end.port().to_le_bytes());
         }
         put(&(len as u16).to_le_bytes());
+        debug_assert!(rest.is_empty(), "a head has these parts");
         head
     }
 
@@ -172,6 +176,7 @@ impl Frames {
         };
         match sent {
             Ok(count) => {
+                debug_assert!(count <= macs.len(), "as many as there are MACs");
                 self.counters.sent += count as u64;
                 self.counters.sent_bytes += outbox.pop(count) as u64;
                 self.no_room.over();

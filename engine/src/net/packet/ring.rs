@@ -14,6 +14,8 @@ pub(super) const SLOTS: usize = 2048;
 /// The system takes memory in pieces of so many bytes.
 const BLOCK_BYTES: usize = 1 << 16;
 const RING_BYTES: usize = SLOTS * SLOT_BYTES;
+const _: () = assert!(BLOCK_BYTES.is_multiple_of(SLOT_BYTES), "a block has whole slots");
+const _: () = assert!(RING_BYTES.is_multiple_of(BLOCK_BYTES), "the ring has whole blocks");
 
 /// Where in a slot the system says how many bytes of the frame are in it (4), and where (2).
 const SAID: u64 = std::mem::offset_of!(libc::tpacket2_hdr, tp_snaplen) as u64;
@@ -72,6 +74,7 @@ impl Ring {
         // RING-R1: the system fills the slot again once it sees this.
         status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
         self.next = (self.next + 1) % SLOTS;
+        debug_assert!(self.next < SLOTS, "slots are taken round");
         Some(found)
     }
 
@@ -83,6 +86,7 @@ impl Ring {
         let begin = usize::from(u16::from_ne_bytes([e, f]));
         let len = u32::from_ne_bytes([a, b, c, d]) as usize;
         let len = len.min(SLOT_BYTES.saturating_sub(begin)).min(into.len());
+        debug_assert!(begin + len <= SLOT_BYTES || len == 0, "what is copied lies in the slot");
         self.slots.read(slot + begin as u64, &mut into[..len]);
         len
     }

@@ -15,6 +15,7 @@ const ADDRESS_BYTES: usize = 16;
 /// What the frame must have, and what to do if it has, or has not.
 const STEPS: usize = 2 * CHECKS + 2;
 const CHECKS: usize = ADDRESS_BYTES / 4 + 1;
+const _: () = assert!(STEPS <= u8::MAX as usize, "a step leads as far as to the last one");
 
 /// From now on the socket hears frames to this port only.
 ///

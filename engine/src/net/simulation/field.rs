@@ -18,7 +18,7 @@ const PATIENCE: u64 = 16;
 /// How long a sleeper waits for others that are about to look before it counts as one more look.
 const NAP: Duration = Duration::from_micros(200);
 /// Datagrams on their way, or not taken, at a time; what is sent beyond is lost.
-pub(super) const FLIGHTS_MAX: usize = 1 << 16;
+pub(in crate::net) const FLIGHTS_MAX: usize = 1 << 16;
 /// The first port that is chosen where any will do.
 const FIRST_PORT: u16 = 49152;
 
@@ -128,6 +128,21 @@ impl Field {
             arrived: 0,
             course: 0,
         }
+    }
+
+    /// What holds between two calls.
+    fn check(&self) {
+        if cfg!(debug_assertions) {
+            let arrived: usize = self.places.values().map(|place| place.arrived.len()).sum();
+            debug_assert!(arrived <= self.kept, "what was not taken is kept");
+            let waiting: usize = self.members.values().map(|member| member.waiting).sum();
+            debug_assert_eq!(arrived, waiting, "what has arrived waits for somebody");
+            let is_known = |place: &Place| self.members.contains_key(&place.member);
+            debug_assert!(self.places.values().all(is_known), "an address is a port's");
+        }
+        debug_assert!(self.kept <= FLIGHTS_MAX, "no more are kept than may be");
+        debug_assert!(self.members.len() <= self.seats, "each port has a seat");
+        debug_assert!(self.flights.due().is_none_or(|at| at > self.now), "what is due arrives");
     }
 
     pub(super) fn now(&self) -> u64 {
@@ -264,6 +279,7 @@ impl Field {
     // spec: NET-9
     pub(super) fn go_on(&mut self) -> bool {
         let Some(next) = self.next() else { return false };
+        assert!(next > self.now, "time goes on");
         self.now = next;
         self.since = clock::now();
         for member in self.members.values_mut() {
@@ -373,6 +389,7 @@ impl Field {
             self.course = words.into_iter().fold(self.course, mixed);
             place.arrived.push_back((from, bytes));
         }
+        self.check();
     }
 }
 

@@ -60,7 +60,16 @@ impl Ready {
     }
 }
 
+const _: () = assert!(STREAK > CONNECTED_MAX as u32, "few of many get a socket of their own");
+
 impl Sockets {
+    /// What holds between two calls.
+    fn check(&self) {
+        assert_eq!(self.sockets.len(), self.peers.len() + 1, "one is for everybody");
+        assert!(self.peers.len() <= CONNECTED_MAX, "no more are connected than may be");
+        debug_assert!(self.streak.0.is_some() || self.streak.1 == 0, "calls are for somebody");
+    }
+
     /// The socket for everybody.
     pub(super) fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = open(address)?;
@@ -82,6 +91,7 @@ impl Sockets {
         // The others are not watched once they are closed.
         (self.sockets, self.peers, self.streak) = (vec![socket], Vec::new(), (None, 0));
         self.local = new.local;
+        self.check();
         Ok(())
     }
 
@@ -159,6 +169,7 @@ impl Sockets {
         watch(&self.epoll, &socket, self.sockets.len())?;
         self.sockets.push(socket);
         self.peers.push(Peer { address: to, is_alone: false });
+        self.check();
         Ok(())
     }
 
@@ -183,6 +194,7 @@ impl Sockets {
         };
         for (place, event) in ready.places.iter_mut().zip(&*events) {
             *place = event.data.u64() as usize;
+            debug_assert!(*place < self.sockets.len(), "each is watched by its place");
         }
         ready.count = events.len();
         ready

@@ -7,7 +7,7 @@ mod ports;
 #[path = "simulation/streams.rs"]
 mod streams;
 
-use ayre::{Config, NetOptions, Partition, PeerId, Port, SetupError, Simulation};
+use ayre::{Config, NetOptions, Partition, PeerId, Port, ReceiveError, SetupError, Simulation};
 use std::time::Duration;
 
 const LATENCY: Duration = Duration::from_micros(3);
@@ -225,6 +225,53 @@ fn waits_in_one_thread_end_at_the_same_times() {
         (ends, simulation.course(), simulation.datagrams())
     };
     assert_eq!(run(), run());
+}
+
+/// The system's clock decides when such a call returns, and not what the network has done by then.
+// spec: NET-9, NET-17
+#[test]
+fn a_wait_in_vain_takes_its_time_and_nothing_more_happens() {
+    let run = || {
+        let simulation = Simulation::new(LATENCY);
+        let options = NetOptions::plain().faults("loss=20%,seed=5".parse().expect("a plan"));
+        let [mut near, mut far] = pair(&simulation, &options);
+        let mut text = [0; 8];
+        let ends = [1, 50, 999, 20_000].map(|micros| {
+            near.send(PeerId(1), 0, b"ask").expect("there is room");
+            let (begin, time) = (simulation.now(), Duration::from_micros(micros));
+            let waited = near.recv(&mut text, Some(time));
+            assert!(matches!(waited, Err(ReceiveError::TimedOut)), "{waited:?}");
+            assert_eq!(simulation.now(), begin + time);
+            let waited = far.wait_notification(Some(time));
+            assert!(matches!(waited, Err(ReceiveError::TimedOut)), "{waited:?}");
+            assert_eq!(simulation.now(), begin + 2 * time);
+            far.recv(&mut text, None).expect("it comes");
+            simulation.now()
+        });
+        (ends, simulation.course(), simulation.datagrams())
+    };
+    let first = run();
+    (0..8).for_each(|_| assert_eq!(first, run()));
+}
+
+/// The network's time is at the end of the wait by then, and goes on for who sends.
+// spec: NET-17
+#[test]
+fn what_another_thread_sends_late_by_the_networks_clock_ends_a_wait() {
+    let (simulation, hour) = (Simulation::new(LATENCY), Duration::from_secs(3600));
+    let [mut near, mut far] = pair(&simulation, &NetOptions::plain().silence(2 * hour));
+    let end = simulation.now() + hour;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while simulation.now() < end {
+                std::thread::yield_now();
+            }
+            far.send(PeerId(0), 0, b"late").expect("there is room");
+            far.flush(PeerId(0)).expect("it arrives");
+        });
+        let mut text = [0; 8];
+        near.recv(&mut text, Some(hour)).expect("an hour has not passed for the system");
+    });
 }
 
 /// Each of several ports connects from a thread of its own, while the one that they connect with

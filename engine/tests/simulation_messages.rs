@@ -17,6 +17,8 @@ const PATIENCE: usize = 400_000;
 const OPEN_MAX: u64 = 4;
 /// Bits of the longest answer's length.
 const LENGTH_BITS: u64 = 18;
+/// Bits of the longest wait, in nanoseconds.
+const WAIT_BITS: u64 = 18;
 
 const ANSWER: Handler<1> = Handler::named("answer");
 
@@ -118,6 +120,11 @@ impl Run {
             0..1 if may_go => self.askers[at] = None,
             0..500 if peer != at && asker.messenger.port().is_alive(PeerId(peer as u16)) => {
                 asker.ask(PeerId(peer as u16), len);
+            }
+            500..520 => {
+                let time = Duration::from_nanos(self.dice.scaled(WAIT_BITS));
+                // Whatever comes, or nothing: nobody polls the others meanwhile.
+                let _ = asker.messenger.wait(&mut asker.state, Some(time));
             }
             _ => {}
         }

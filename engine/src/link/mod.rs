@@ -334,6 +334,7 @@ impl Wire {
     // spec: LINK-20
     pub(crate) fn linger(&mut self, patience: Duration) {
         let end = self.clock.within(patience);
+        let _waiting = self.clock.wait(Some(end));
         self.links.leave_all();
         loop {
             self.pump_all();

@@ -1,6 +1,6 @@
 //! What time it is at a port, and on its wire.
 use super::chance::Chance;
-use super::simulation::Seat;
+use super::simulation::{Seat, Waiting};
 use crate::clock;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -74,10 +74,32 @@ impl Clock {
         }
     }
 
+    /// A call waits until a deadline at most, as long as what this returns lives. Where the thread
+    /// polls all ports of a simulation, its time stands at that deadline until then.
+    // spec: NET-9
+    #[inline]
+    pub(crate) fn wait(&self, deadline: Option<Deadline>) -> Option<Waiting> {
+        match self {
+            Self::System(..) => None,
+            Self::Simulated(seat) => deadline.and_then(|end| seat.wait(end.at, end.by_system)),
+        }
+    }
+
+    /// Whether the call that waits does so in vain.
+    pub(crate) fn is_in_vain(&self) -> bool {
+        match self {
+            Self::System(..) => false,
+            Self::Simulated(seat) => seat.is_in_vain(),
+        }
+    }
+
     /// Whether a deadline has come.
     #[inline]
     pub(crate) fn is_over(&self, deadline: Deadline) -> bool {
-        self.has_come(deadline) && (!self.is_simulated() || clock::now() >= deadline.by_system)
+        match self {
+            Self::System(..) => self.has_come(deadline),
+            Self::Simulated(seat) => seat.is_over(deadline.at, deadline.by_system),
+        }
     }
 
     /// Whether a deadline has come by this clock: who polls need not do so any longer.

@@ -18,7 +18,7 @@
 mod field;
 
 pub(super) use self::field::FLIGHTS_MAX;
-use self::field::Field;
+use self::field::{Before, Field};
 use super::datagram::{DATAGRAM_MAX, Inbox, Net, NetCounters, Outbox};
 use crate::clock;
 use crate::error::SetupError;
@@ -135,13 +135,34 @@ impl Seat {
         self.world.began + Duration::from_nanos(self.now())
     }
 
+    fn nanos_of(&self, at: Instant) -> u64 {
+        let at = at.saturating_duration_since(self.world.began).as_nanos();
+        u64::try_from(at).unwrap_or(u64::MAX)
+    }
+
+    /// The port's program waits at most until a time of the simulation's, and one of the system's,
+    /// as long as what this returns lives.
+    pub(super) fn wait(self: &Arc<Self>, at: Instant, by_system: Instant) -> Option<Waiting> {
+        let at = self.nanos_of(at);
+        let before = self.world.field().wait(self.number, at, by_system)?;
+        Some(Waiting { seat: self.clone(), before })
+    }
+
+    /// Whether these times have come.
+    pub(super) fn is_over(&self, at: Instant, by_system: Instant) -> bool {
+        let at = self.nanos_of(at);
+        self.world.field().is_over(self.number, at, by_system)
+    }
+
+    /// Whether the port's program waits, and nothing can come any more.
+    pub(super) fn is_in_vain(&self) -> bool {
+        self.world.field().is_in_vain(self.number)
+    }
+
     /// When a sleeper is to look again, by the system's clock. It has something to do once a time
     /// of the simulation's has come, and one of the system's.
     pub(super) fn wake_by(&self, until: Option<(Instant, Instant)>) -> Instant {
-        let alarm = until.map(|(at, by_system)| {
-            let at = at.saturating_duration_since(self.world.began).as_nanos();
-            (u64::try_from(at).unwrap_or(u64::MAX), by_system)
-        });
+        let alarm = until.map(|(at, by_system)| (self.nanos_of(at), by_system));
         self.world.field().wake_by(self.number, alarm)
     }
 
@@ -204,6 +225,19 @@ impl Drop for Seat {
 impl fmt::Debug for Seat {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_tuple("Seat").field(&self.number).finish()
+    }
+}
+
+/// A call that waits, as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    seat: Arc<Seat>,
+    before: Before,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.seat.world.field().end_wait(self.seat.number, self.before);
     }
 }
 
@@ -274,6 +308,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     const LATENCY: Duration = Duration::from_micros(3);
+    const HOUR: u64 = 3_600_000_000_000;
 
     fn net(simulation: &Simulation) -> Simulated {
         let seat = simulation.take_seat().expect("a seat");
@@ -346,7 +381,6 @@ mod tests {
     // spec: NET-9, NET-10
     #[test]
     fn the_systems_clock_counts_only_where_another_thread_serves_a_port() {
-        const HOUR: u64 = 3_600_000_000_000;
         for (is_own, passed) in [(true, HOUR), (false, 0)] {
             let simulation = Simulation::new(LATENCY);
             let [near, far] = [net(&simulation), net(&simulation)];
@@ -383,6 +417,48 @@ mod tests {
         assert_eq!(simulation.now(), hour);
         assert!(clock.is_over(short) && clock.has_come(long));
         assert!(!clock.is_over(long), "another thread may do what is waited for");
+    }
+
+    /// Looks of both ports, which have nothing to do for two hours.
+    fn look(ports: &[Simulated; 2]) {
+        ports.iter().for_each(|port| port.seat.looked(Some(2 * HOUR)));
+    }
+
+    // spec: NET-9, NET-17
+    #[test]
+    fn time_stands_at_the_end_of_a_wait_as_long_as_its_thread_polls_all_ports() {
+        let simulation = Simulation::new(LATENCY);
+        let ports = [net(&simulation), net(&simulation)];
+        let clock = Clock::Simulated(ports[0].seat.clone());
+        let end = clock.within(Duration::from_nanos(HOUR));
+        let waiting = clock.wait(Some(end));
+        (0..8).for_each(|_| look(&ports));
+        assert_eq!(simulation.now(), Duration::from_nanos(HOUR));
+        assert!(clock.is_in_vain() && !clock.is_over(end), "the system's hour has not passed");
+        let is_ended = clock.wait(Some(end)).is_none();
+        assert!(is_ended, "what has come already is not waited for");
+        std::thread::scope(|scope| scope.spawn(|| look(&ports)).join().expect("it looks"));
+        (0..8).for_each(|_| ports[1].seat.looked(None));
+        assert!(!clock.is_in_vain(), "another thread may send something");
+        assert_eq!(simulation.now(), Duration::from_nanos(2 * HOUR));
+        drop(waiting);
+    }
+
+    // spec: NET-9
+    #[test]
+    fn time_goes_on_when_a_wait_in_vain_has_ended() {
+        let simulation = Simulation::new(LATENCY);
+        let ports = [net(&simulation), net(&simulation)];
+        let clock = Clock::Simulated(ports[0].seat.clone());
+        let end = clock.within(LATENCY);
+        let waiting = clock.wait(Some(end));
+        (0..8).for_each(|_| look(&ports));
+        let asked = (0..).position(|_| clock.is_over(end)).expect("3 us pass");
+        assert!(asked > 0, "it sleeps before it gives up, however late it is");
+        assert_eq!(simulation.now(), LATENCY);
+        drop(waiting);
+        look(&ports);
+        assert_eq!(simulation.now(), Duration::from_nanos(2 * HOUR));
     }
 
     // spec: NET-9

@@ -270,6 +270,7 @@ impl Port {
         turns: usize,
         mut attempt: impl FnMut(&mut Self) -> Option<Result<T, ReceiveError>>,
     ) -> Result<T, ReceiveError> {
+        let _waiting = self.clock.wait(deadline);
         let awake = self.wait_awake(deadline, |port| match port.peers.has_dead() {
             false => attempt(port),
             true => port.attempt_all(turns, &mut attempt),

@@ -294,6 +294,7 @@ impl Port {
         deadline: Option<Deadline>,
         mut attempt: impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<T> {
+        let _waiting = self.clock.wait(deadline);
         let found = self.wait_awake(deadline, &mut attempt);
         found.or_else(|| self.wait_asleep(deadline, attempt))
     }
@@ -342,6 +343,9 @@ impl Port {
         if !self.looks_at_links() {
             std::thread::yield_now();
             return true;
+        }
+        if self.clock.is_in_vain() {
+            return false;
         }
         self.yield_in_turn().is_some_and(|lasted| lasted < YIELD_MAX)
     }
@@ -404,6 +408,7 @@ impl Port {
         deadline: Deadline,
         mut look: impl FnMut(&Self, Option<Instant>) -> Result<Option<T>, SetupError>,
     ) -> Result<T, SetupError> {
+        let _waiting = self.clock.wait(Some(deadline));
         loop {
             self.service_control();
             self.announce_sleep(true);
@@ -444,6 +449,7 @@ impl Port {
         deadline: Option<Deadline>,
         mut attempt: impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<T> {
+        let _waiting = self.clock.wait(deadline);
         loop {
             self.service_control();
             if let Some(value) = attempt(self) {

@@ -3,8 +3,8 @@
 use super::common::random::{Random, fill};
 use super::common::simulated::{assert_repeatable, bad_mesh, rounds};
 use ayre::{
-    Atomic, AtomicOp, Fault, Message, Notification, Options, PeerId, Port, PostError, Region,
-    RegionOptions, RemoteRegion, Rights, Simulation, Width,
+    Atomic, AtomicOp, Fault, Message, Notification, Options, PeerId, Port, PostError, ReceiveError,
+    Region, RegionOptions, RemoteRegion, Rights, Simulation, Width,
 };
 use std::time::Duration;
 
@@ -16,6 +16,8 @@ const PATIENCE: usize = 4_000_000;
 /// Bits of the longest transfer's length, and of the longest message's.
 const LENGTH_BITS: u64 = 16;
 const MESSAGE_BITS: u64 = 9;
+/// Bits of the longest wait for a message, in nanoseconds.
+const WAIT_BITS: u64 = 18;
 /// Of each port's memory: a counter that all add to, then a part for each writer, and its own.
 const COUNTER: usize = 8;
 const PART: usize = 1 << LENGTH_BITS;
@@ -34,6 +36,7 @@ struct Side {
 #[derive(Debug, PartialEq)]
 enum Found {
     Message(Message, Vec<u8>),
+    Nothing(ReceiveError),
     Note(Notification),
     Flushed(Result<(), Fault>),
     Value(u64),
@@ -94,6 +97,7 @@ impl Run {
             16..18 => self.notify(at, to),
             18 => self.flush(at, to),
             19 => self.fetch(at, to),
+            20 => self.wait(at),
             _ => {}
         }
     }
@@ -161,6 +165,21 @@ impl Run {
             *added += 1;
             self.log.push((self.simulation.now(), at, Found::Value(value)));
         }
+    }
+
+    /// Waits for a message, which may not come: as nobody polls the others, they send none.
+    fn wait(&mut self, at: usize) {
+        let time = Duration::from_nanos(self.dice.scaled(WAIT_BITS));
+        let side = &mut self.sides[at];
+        let mut bytes = [0; 1 << MESSAGE_BITS];
+        let found = match side.port.recv(&mut bytes, Some(time)) {
+            Ok(message) => {
+                side.received += 1;
+                Found::Message(message, bytes[..message.len].to_vec())
+            }
+            Err(error) => Found::Nothing(error),
+        };
+        self.log.push((self.simulation.now(), at, found));
     }
 
     fn poll(&mut self) {

@@ -19,6 +19,9 @@ const PATIENCE: u64 = 16;
 const NAP: Duration = Duration::from_micros(200);
 /// Datagrams on their way, or not taken, at a time; what is sent beyond is lost.
 pub(in crate::net) const FLIGHTS_MAX: usize = 1 << 16;
+/// How often a wait asks whether it is over, once the network's time has come to its end: in
+/// between it sleeps until the system's has.
+const ASKED: u32 = 2;
 /// The first port that is chosen where any will do.
 const FIRST_PORT: u16 = 49152;
 
@@ -33,12 +36,29 @@ enum Rest {
     Tended(u64),
 }
 
+/// A call that waits at most until a time of the network's, and one of the system's.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wait {
+    until: u64,
+    by_system: Instant,
+    thread: ThreadId,
+    /// How often it has asked, at its end, whether it is over.
+    asked: u32,
+    /// Another thread has done something since then, and may do more.
+    is_disturbed: bool,
+}
+
+/// The wait around another one, if there is one.
+pub(super) type Before = Option<Wait>;
+
 /// A port, by the number of its seat.
 #[derive(Debug)]
 struct Member {
     rest: Rest,
     /// What its program sleeps until, if it does until some time.
     alarm: Option<u64>,
+    /// The innermost wait of its program's that has an end.
+    wait: Option<Wait>,
     /// It has sent or taken something since its last look.
     is_busy: bool,
     /// Datagrams that have arrived for it, and that it has not taken.
@@ -164,6 +184,7 @@ impl Field {
         let member = Member {
             rest: Rest::Awake,
             alarm: None,
+            wait: None,
             is_busy: false,
             waiting: 0,
             looks: self.looks,
@@ -227,6 +248,7 @@ impl Field {
             return false;
         }
         self.kept += 1;
+        self.disturb(thread::current().id());
         if let Some(member) = self.members.get_mut(&seat) {
             member.is_busy = true;
         }
@@ -251,10 +273,11 @@ impl Field {
     /// A port has looked, and has nothing to do before `due`.
     pub(super) fn looked(&mut self, seat: usize, due: Option<u64>) {
         self.looks += 1;
-        let (looks, until) = (self.looks, self.until(due));
+        let (looks, until, thread) = (self.looks, self.until(due), thread::current().id());
+        self.disturb(thread);
         if let Some(member) = self.members.get_mut(&seat) {
             member.looks = looks;
-            member.thread = Some(thread::current().id());
+            member.thread = Some(thread);
             member.rest_as(Rest::Until(until));
         }
     }
@@ -275,15 +298,79 @@ impl Field {
         due.unwrap_or(u64::MAX).max(self.now + TICK)
     }
 
+    /// The port's program waits from here on: at most until that time, of which the second is the
+    /// system's. What it waited for before, which ends later or around this; none where the time
+    /// has come already.
+    pub(super) fn wait(&mut self, seat: usize, until: u64, by_system: Instant) -> Option<Before> {
+        let member = self.members.get_mut(&seat).filter(|_| until > self.now)?;
+        let thread = thread::current().id();
+        let wait = Wait { until, by_system, thread, asked: 0, is_disturbed: false };
+        Some(member.wait.replace(wait))
+    }
+
+    /// A wait has ended.
+    pub(super) fn end_wait(&mut self, seat: usize, before: Before) {
+        if let Some(member) = self.members.get_mut(&seat) {
+            debug_assert!(member.wait.is_some(), "a wait ends once");
+            member.wait = before;
+        }
+    }
+
+    /// Whether a wait of the port's has come to its end by this clock, and its thread polls all
+    /// ports: nothing can come any more.
+    // spec: NET-9, NET-17
+    pub(super) fn is_in_vain(&self, seat: usize) -> bool {
+        self.members.get(&seat).is_some_and(|member| self.holds(member))
+    }
+
+    /// Whether a port's wait keeps time from going on.
+    fn holds(&self, member: &Member) -> bool {
+        let is_alone = |thread| {
+            let mut members = self.members.values();
+            members.all(|other| other.thread.is_none_or(|other| other == thread))
+        };
+        let has_end = |wait: &Wait| wait.until <= self.now && !wait.is_disturbed;
+        member.wait.filter(has_end).is_some_and(|wait| is_alone(wait.thread))
+    }
+
+    /// This thread does something: a wait of another one may not be in vain.
+    fn disturb(&mut self, thread: ThreadId) {
+        for member in self.members.values_mut() {
+            let Some(wait) = &mut member.wait else { continue };
+            if wait.until <= self.now && wait.thread != thread && !wait.is_disturbed {
+                wait.is_disturbed = true;
+                member.wake();
+            }
+        }
+    }
+
+    /// Whether a time has come by this clock, and by the system's. A wait in vain is over when it
+    /// has asked for the second time, so that it does the same however fast the system's goes.
+    // spec: NET-9, NET-17
+    pub(super) fn is_over(&mut self, seat: usize, at: u64, by_system: Instant) -> bool {
+        if self.now < at {
+            return false;
+        }
+        let is_in_vain = self.is_in_vain(seat);
+        let wait = self.members.get_mut(&seat).and_then(|member| member.wait.as_mut());
+        let asked = wait.filter(|_| is_in_vain).map(|wait| {
+            wait.asked = wait.asked.saturating_add(1);
+            wait.asked
+        });
+        clock::now() >= by_system && asked.is_none_or(|asked| asked >= ASKED)
+    }
+
     /// Goes on to the next moment, if time may.
     // spec: NET-9
     pub(super) fn go_on(&mut self) -> bool {
         let Some(next) = self.next() else { return false };
         assert!(next > self.now, "time goes on");
+        let moment = self.now + 1..=next;
         self.now = next;
         self.since = clock::now();
         for member in self.members.values_mut() {
-            let is_due = matches!(member.rest, Rest::Until(at) | Rest::Tended(at) if at <= next);
+            let is_due = matches!(member.rest, Rest::Until(at) | Rest::Tended(at) if at <= next)
+                || member.wait.is_some_and(|wait| moment.contains(&wait.until));
             if is_due || member.alarm.is_some_and(|at| at <= next) {
                 (member.rest, member.alarm) = (Rest::Awake, None);
                 member.wake();
@@ -302,12 +389,15 @@ impl Field {
         (!is_tended || is_time()).then_some(next)
     }
 
-    /// When something is due next, and whether a port was looked for; none while one has to look,
-    /// and where nothing ever is.
+    /// When something is due next, and whether a port was looked for; none while one has to look
+    /// or waits in vain, and where nothing ever is.
     fn due(&self) -> Option<(u64, bool)> {
         let due = self.flights.due().unwrap_or(u64::MAX);
         let (mut next, mut is_tended) = (due, false);
         for member in self.members.values() {
+            if self.holds(member) {
+                return None;
+            }
             let until = match member.rest {
                 Rest::Until(until) if member.waiting == 0 => until,
                 Rest::Tended(until) if member.waiting == 0 => {
@@ -316,17 +406,23 @@ impl Field {
                 }
                 _ => return None,
             };
-            let alarm = member.alarm.filter(|at| *at > self.now);
-            next = next.min(alarm.map_or(until, |at| at.min(until)));
+            let wait = member.wait.map(|wait| wait.until);
+            let waits = [member.alarm, wait].into_iter().flatten().filter(|at| *at > self.now);
+            next = waits.fold(next.min(until), u64::min);
         }
         (next != u64::MAX).then_some((next, is_tended))
     }
 
     /// Until when a port may sleep, which is woken when it has something to do. Others that sleep
     /// are woken, too; those that do not have been waited for for long enough. It has something to
-    /// do at the time of its alarm as well, and at one of the system's once that has come.
-    // spec: NET-10
+    /// do at the time of its alarm as well, and at one of the system's once that has come. Where it
+    /// waits in vain, nothing but the end of that is left.
+    // spec: NET-9, NET-10
     pub(super) fn wake_by(&mut self, seat: usize, alarm: Option<(u64, Instant)>) -> Instant {
+        let member = self.members.get(&seat).filter(|member| self.holds(member));
+        if let Some(wait) = member.and_then(|member| member.wait) {
+            return wait.by_system;
+        }
         if let (Some((alarm, _)), Some(member)) = (alarm, self.members.get_mut(&seat)) {
             member.alarm = Some(alarm);
         }

@@ -12,7 +12,8 @@
 //!
 //! A line is words with a blank between two. Numbers are decimal; bytes are hexadecimal behind an
 //! `x`; a part of a region is `r`, its number, offset and length with colons between. A handle is
-//! a number that the driver has given out, one sequence for each kind, from 0 on. Rights, classes,
+//! a number that the driver has given out, one sequence for each kind, or `*`: one that another
+//! port has given out, for which a driver keeps some of a port beside its own. Rights, classes,
 //! atomics, faults and notifications have the bits and codes of `spec/`. Options of an operation
 //! are three words: classes, tag, value. A time is in microseconds, `-` for ever.
 //!
@@ -35,7 +36,7 @@
 //! connect PATH, accept, loopback               -> peer
 //! peers                                        -> peers
 //! mode PEER, alive PEER                        -> 1 if mediated, alive
-//! disconnect PEER                 leave                          progress
+//! disconnect PEER                 leave, close                   progress
 //! count busy REASON, count fault CODE, count malformed           -> how often
 //!
 //! alloc BYTES SEALED, register BYTES           -> region
@@ -57,6 +58,10 @@
 //! fetch REMOTE OFFSET WIDTH OP OPERAND COMPARE OPTIONS           -> as own
 //! batch PEER COUNT, and so many put, word, atomic, notify        -> ticket, if it is not empty
 //! epoch REMOTE OFFSET STEP                     -> as own
+//! lock REMOTE OFFSET PROCESSES                 -> lock
+//! held LOCK                                    -> hold, or none
+//! try LOCK HOLD                                -> 1 if it is held now
+//! hold LOCK HOLD (which waits)    unlock LOCK
 //! flush PEER                      barrier
 //! flushed PEER                                 -> 1 if all has ended
 //!
@@ -69,23 +74,45 @@
 //! producers QUEUE                              -> peers
 //! enqueue PRODUCED BYTES
 //! dequeue QUEUE LENGTH, take QUEUE LENGTH TIME -> source, length, bytes
+//!
+//! depot                                        -> depot
+//! has DEPOT REGISTER                           -> value
+//! set DEPOT REGISTER VALUE        protect DEPOT FIRST LAST PROTECTION
+//! store DEPOT AT COUNT, and so many WORD OPERAND ENTERS
+//! freeze DEPOT                                 -> frozen
+//! kept FROZEN REGISTER                         -> value
+//! keep FROZEN REGISTER VALUE      thaw FROZEN
+//! inlet PEER DEPOT REGION START END RIGHTS REGISTERS ENTRIES LONGEST HOLDS NAME   -> inlet
+//! enters PEER NAME                             -> entered
+//! shut INLET                                   -> 1 if the region was moved
+//! deposit ENTERED MESSAGE OPTIONS              -> ticket
+//! reply ENTERED MESSAGE INLET MESSAGE LENGTH TAKES TAG VALUE OPTIONS              -> ticket
+//! answer ENTERED MESSAGE INTO                  -> value, 1 if declined, the bytes of INTO then
+//! stopped INLET                                -> cause, form, operand, mask, length, 1 if it
+//!                                                 brings data, 1 if it asks, tag, value, data
+//! resume INLET                                 -> 1 if a test of it holds
+//! skip INLET                      reset INLET                    rejoin ENTERED
 //! ```
 //!
-//! A driver ends, and its port with it, where its input does. There are no calls for locks,
-//! depots and messengers yet. A notify of a batch names no peer; steps of epochs have their places
-//! in [`EPOCH_STEPS`].
+//! A driver ends, and its port with it, where its input does; after `close` or `leave` it still
+//! reads and writes its own memory. A notify of a batch names no peer; steps of epochs have their
+//! places in [`EPOCH_STEPS`], holds in [`HOLDS`]. REGISTERS and ENTRIES are two words, a first one
+//! and an end. A MESSAGE is its form, operand, mask and data; a form is `c` and the instruction's
+//! word, or `e`, an entry and three registers. There are no calls for messengers yet.
+mod depots;
 mod fabric;
 mod handles;
 mod port;
 mod serve;
 mod words;
 
+pub use depots::{DrivenDepot, DrivenFrozen, DrivenInlet};
 pub use fabric::{Door, Driven};
 pub use handles::{DrivenGrant, DrivenLock, DrivenQueue, DrivenRegion, DrivenRemote};
 pub use port::DrivenPort;
 pub use serve::serve;
 
-use ayre::{Busy, EpochStep};
+use ayre::{Busy, EpochStep, Hold};
 
 /// Reasons for no room, by the numbers that travel.
 pub const BUSY: [Busy; 9] = [
@@ -103,3 +130,6 @@ pub const BUSY: [Busy; 9] = [
 /// Steps of epochs, by the numbers that travel.
 pub const EPOCH_STEPS: [EpochStep; 4] =
     [EpochStep::Post, EpochStep::Start, EpochStep::Complete, EpochStep::Wait];
+
+/// Ways to hold a lock, by the numbers that travel.
+pub const HOLDS: [Hold; 2] = [Hold::Shared, Hold::Exclusive];

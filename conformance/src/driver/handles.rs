@@ -1,4 +1,5 @@
 //! Handles of a port of another process: numbers that its driver has given out.
+use super::HOLDS;
 use super::port::{DrivenPort, Way, atomic, fetched};
 use super::words::{Words, hex};
 use crate::port::{Grant, Lock, Queue, Region, RemoteQueue, RemoteRegion};
@@ -95,6 +96,7 @@ impl RemoteRegion for DrivenRemote {
 /// What the driver's port has granted.
 #[derive(Debug)]
 pub struct DrivenGrant {
+    pub(super) way: Way,
     pub(super) number: usize,
     pub(super) peer: PeerId,
     pub(super) key: Key,
@@ -148,24 +150,34 @@ impl RemoteQueue for DrivenQueue {
     }
 }
 
-/// There is none yet.
+/// A lock, at one of its users.
 #[derive(Debug)]
-pub enum DrivenLock {}
+pub struct DrivenLock {
+    pub(super) way: Way,
+    pub(super) number: usize,
+}
 
 impl Lock<DrivenPort> for DrivenLock {
     fn held(&self) -> Option<Hold> {
-        match *self {}
+        let held = self.way.ask(&format!("held {}", self.number)).received();
+        let words = held.expect("a look")?;
+        Some(HOLDS[Words::of(&words).number::<usize>()])
     }
 
-    fn try_lock(&mut self, _: &mut DrivenPort, _: Hold) -> Result<bool, PostError> {
-        match *self {}
+    fn try_lock(&mut self, _: &mut DrivenPort, hold: Hold) -> Result<bool, PostError> {
+        let call = format!("try {} {}", self.number, kind(hold));
+        Ok(Words::of(&self.way.ask(&call).posted()?).flag())
     }
 
-    fn lock(&mut self, _: &mut DrivenPort, _: Hold) -> Result<(), Fault> {
-        match *self {}
+    fn lock(&mut self, _: &mut DrivenPort, hold: Hold) -> Result<(), Fault> {
+        self.way.ask(&format!("hold {} {}", self.number, kind(hold))).ended().map(drop)
     }
 
     fn unlock(&mut self, _: &mut DrivenPort) -> Result<(), PostError> {
-        match *self {}
+        self.way.ask(&format!("unlock {}", self.number)).posted().map(drop)
     }
+}
+
+fn kind(hold: Hold) -> usize {
+    HOLDS.iter().position(|one| *one == hold).expect("both have a place")
 }

@@ -1,11 +1,11 @@
 //! A port of another process, as the suite's.
 use super::EPOCH_STEPS;
 use super::handles::{DrivenGrant, DrivenLock, DrivenQueue, DrivenRegion, DrivenRemote};
-use super::words::{Answer, Words, hex, place, time};
+use super::words::{Answer, FOREIGN, Words, hex, place, time};
 use crate::port::{Batch, Counted, Destination, Options, Port, RegionOptions, Slice, Source, Work};
 use ayre::{
-    Atomic, AtomicOp, EpochStep, Fault, Fenced, Fetched, Key, Message, Mode, Notification, PeerId,
-    PostError, ReceiveError, Record, Rights, SetupError, Strided, Ticket, Width,
+    Atomic, AtomicOp, EpochStep, Fault, Fenced, Fetched, Key, Message, Mode, Notification,
+    Operation, PeerId, PostError, ReceiveError, Record, Rights, SetupError, Strided, Ticket, Width,
 };
 use std::io::{BufRead, BufReader, Write};
 use std::ops::Range;
@@ -13,7 +13,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A process that runs a driver, and the line to it.
+/// A process that runs a driver, and the line to it. It ends with the last handle of its port's:
+/// of itself, as there are no more calls.
 #[derive(Debug)]
 struct Process {
     child: Child,
@@ -36,6 +37,13 @@ impl Process {
     }
 }
 
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.to = None;
+        let _ = self.child.wait();
+    }
+}
+
 /// A line that several handles use.
 #[derive(Clone, Debug)]
 pub(super) struct Way(Arc<Mutex<Process>>);
@@ -51,6 +59,11 @@ impl Way {
         process.say(call);
         process.hear()
     }
+
+    /// How a handle is written in a call of this port's: another one's means nothing here.
+    pub(super) fn handle(&self, way: &Self, number: usize) -> String {
+        if Arc::ptr_eq(&self.0, &way.0) { number.to_string() } else { FOREIGN.into() }
+    }
 }
 
 /// A port behind a driver.
@@ -60,13 +73,13 @@ pub struct DrivenPort {
     number: u16,
 }
 
-/// The process ends with its port, whoever still has handles: of itself, as there are no more
-/// calls.
+/// The port closes, and its memory can still be read. Nobody answers of a process that was killed.
 impl Drop for DrivenPort {
     fn drop(&mut self) {
         let mut process = self.way.process();
-        process.to = None;
-        let _ = process.child.wait();
+        let Process { to, from, .. } = &mut *process;
+        let said = to.as_mut().is_some_and(|to| writeln!(to, "close").is_ok());
+        let _ = said.then(|| from.read_line(&mut String::new()));
     }
 }
 
@@ -85,8 +98,13 @@ impl DrivenPort {
 
     /// The process dies, whatever it is at.
     pub(super) fn kill(self) {
-        // It is waited for when the port is dropped.
-        let _ = self.way.process().child.kill();
+        let mut process = self.way.process();
+        let _ = process.child.kill();
+        let _ = process.child.wait();
+    }
+
+    pub(super) fn way(&self) -> &Way {
+        &self.way
     }
 
     /// Makes a call, and waits for what comes of it.
@@ -124,8 +142,15 @@ impl DrivenPort {
         Ok(words.map(|words| {
             let mut words = Words::of(&words);
             let source = words.peer();
-            let record = [words.number(), words.number()];
-            Notification::decode(record, source).expect("a notification")
+            let [first, second]: [u64; 2] = [words.number(), words.number()];
+            // A record that another port has raised never says that it is of a reply.
+            let code = |what: Operation| (what as u64) << 24;
+            let is_reply = first & 0xff << 24 == code(Operation::Reply);
+            let swap = if is_reply { code(Operation::Reply) ^ code(Operation::Deposit) } else { 0 };
+            let note = Notification::decode([first ^ swap, second], source);
+            let note = note.expect("a notification");
+            let operation = if is_reply { Operation::Reply } else { note.operation };
+            Notification { operation, ..note }
         }))
     }
 
@@ -140,7 +165,7 @@ impl DrivenPort {
         Ok(ticket)
     }
 
-    fn ticket(&self, call: &str) -> Result<Ticket, PostError> {
+    pub(super) fn ticket(&self, call: &str) -> Result<Ticket, PostError> {
         Ok(Ticket(Words::of(&self.ask(call).posted()?).number()))
     }
 
@@ -154,7 +179,7 @@ pub(super) fn fetched(words: &str) -> Fetched {
     Fetched { value: words.number(), success: words.flag() }
 }
 
-fn options(options: Options) -> String {
+pub(super) fn options(options: Options) -> String {
     format!("{} {} {}", options.classes.bits(), options.tag, options.value)
 }
 
@@ -168,36 +193,45 @@ fn rows(shape: Strided) -> String {
     format!("{row_len} {rows} {local_stride} {remote_stride}")
 }
 
-fn part(slice: &Slice<'_, DrivenRegion>) -> String {
-    format!("r{}:{}:{}", slice.region.number, slice.offset, slice.len)
+fn part(way: &Way, slice: &Slice<'_, DrivenRegion>) -> String {
+    let Slice { region, offset, len } = slice;
+    format!("r{}:{offset}:{len}", way.handle(&region.way, region.number))
 }
 
-fn source(from: &Source<'_, DrivenRegion>) -> String {
+fn source(way: &Way, from: &Source<'_, DrivenRegion>) -> String {
     match from {
         Source::Bytes(bytes) => hex(bytes),
-        Source::Region(slice) => part(slice),
+        Source::Region(slice) => part(way, slice),
     }
 }
 
-fn destination(into: &Destination<'_, DrivenRegion>) -> String {
+fn destination(way: &Way, into: &Destination<'_, DrivenRegion>) -> String {
     match into {
         Destination::Bytes(bytes) => hex(bytes),
-        Destination::Region(slice) => part(slice),
+        Destination::Region(slice) => part(way, slice),
     }
+}
+
+fn remote(way: &Way, of: &DrivenRemote) -> String {
+    way.handle(&of.way, of.number)
+}
+
+fn queue(way: &Way, of: &DrivenQueue) -> String {
+    way.handle(&of.way, of.number)
 }
 
 /// An operation of a batch, as it is called by itself.
-fn work((work, with): &(Work<'_, DrivenPort>, Options)) -> String {
+fn work(way: &Way, (work, with): &(Work<'_, DrivenPort>, Options)) -> String {
     let with = options(*with);
     match work {
         Work::Put { to, offset, from } => {
-            format!("put {} {offset} {} {with}", to.number, source(from))
+            format!("put {} {offset} {} {with}", remote(way, to), source(way, from))
         }
         Work::Immediate { to, offset, value } => {
-            format!("word {} {offset} {value} {with}", to.number)
+            format!("word {} {offset} {value} {with}", remote(way, to))
         }
         Work::Atomic { on, offset, atomic: what } => {
-            format!("atomic {} {offset} {} {with}", on.number, atomic(what))
+            format!("atomic {} {offset} {} {with}", remote(way, on), atomic(what))
         }
         Work::Notify => format!("notify {with}"),
     }
@@ -266,7 +300,8 @@ impl Port for DrivenPort {
     }
 
     fn deregister(&mut self, region: &DrivenRegion) -> Result<(), SetupError> {
-        self.ask(&format!("deregister {}", region.number)).set_up().map(drop)
+        let region = self.way.handle(&region.way, region.number);
+        self.ask(&format!("deregister {region}")).set_up().map(drop)
     }
 
     fn share(
@@ -278,12 +313,14 @@ impl Port for DrivenPort {
         name: u64,
     ) -> Result<DrivenGrant, SetupError> {
         let Range { start, end } = part;
-        let (region, rights) = (region.number, rights.bits());
+        let region = self.way.handle(&region.way, region.number);
+        let rights = rights.bits();
         let call = format!("share {} {region} {start} {end} {rights} {name}", peer.0);
         let words = self.ask(&call).set_up()?;
         let mut words = Words::of(&words);
         let (number, slot, generation) = (words.number(), words.number(), words.number());
-        Ok(DrivenGrant { number, peer, key: Key { slot, generation } })
+        let way = self.way.clone();
+        Ok(DrivenGrant { way, number, peer, key: Key { slot, generation } })
     }
 
     fn accept_region(&mut self, peer: PeerId, name: u64) -> Result<DrivenRemote, SetupError> {
@@ -292,7 +329,8 @@ impl Port for DrivenPort {
     }
 
     fn revoke(&mut self, grant: DrivenGrant) -> Result<Fenced, SetupError> {
-        let words = self.ask(&format!("revoke {}", grant.number)).set_up()?;
+        let grant = self.way.handle(&grant.way, grant.number);
+        let words = self.ask(&format!("revoke {grant}")).set_up()?;
         Ok(if Words::of(&words).flag() { Fenced::Moved } else { Fenced::Drained })
     }
 
@@ -303,8 +341,8 @@ impl Port for DrivenPort {
         from: impl Into<Source<'a, DrivenRegion>>,
         with: Options,
     ) -> Result<Ticket, PostError> {
-        let from = source(&from.into());
-        self.ticket(&format!("put {} {offset} {from} {}", to.number, options(with)))
+        let (to, from) = (remote(&self.way, to), source(&self.way, &from.into()));
+        self.ticket(&format!("put {to} {offset} {from} {}", options(with)))
     }
 
     fn put_strided<'a>(
@@ -315,8 +353,9 @@ impl Port for DrivenPort {
         shape: Strided,
         with: Options,
     ) -> Result<Ticket, PostError> {
-        let (from, rows) = (source(&from.into()), rows(shape));
-        self.ticket(&format!("puts {} {offset} {from} {rows} {}", to.number, options(with)))
+        let (to, rows) = (remote(&self.way, to), rows(shape));
+        let from = source(&self.way, &from.into());
+        self.ticket(&format!("puts {to} {offset} {from} {rows} {}", options(with)))
     }
 
     fn get<'a>(
@@ -327,8 +366,8 @@ impl Port for DrivenPort {
         with: Options,
     ) -> Result<Ticket, PostError> {
         let into = into.into();
-        let to = destination(&into);
-        self.got(&format!("get {} {offset} {to} {}", from.number, options(with)), into)
+        let (from, to) = (remote(&self.way, from), destination(&self.way, &into));
+        self.got(&format!("get {from} {offset} {to} {}", options(with)), into)
     }
 
     fn get_strided<'a>(
@@ -340,8 +379,9 @@ impl Port for DrivenPort {
         with: Options,
     ) -> Result<Ticket, PostError> {
         let into = into.into();
-        let (to, rows) = (destination(&into), rows(shape));
-        self.got(&format!("gets {} {offset} {to} {rows} {}", from.number, options(with)), into)
+        let (from, to) = (remote(&self.way, from), destination(&self.way, &into));
+        let (rows, with) = (rows(shape), options(with));
+        self.got(&format!("gets {from} {offset} {to} {rows} {with}"), into)
     }
 
     fn put_immediate(
@@ -351,7 +391,8 @@ impl Port for DrivenPort {
         value: u64,
         with: Options,
     ) -> Result<Ticket, PostError> {
-        self.ticket(&format!("word {} {offset} {value} {}", to.number, options(with)))
+        let to = remote(&self.way, to);
+        self.ticket(&format!("word {to} {offset} {value} {}", options(with)))
     }
 
     fn notify(&mut self, peer: PeerId, with: Options) -> Result<Ticket, PostError> {
@@ -365,8 +406,8 @@ impl Port for DrivenPort {
         what: Atomic,
         with: Options,
     ) -> Result<Ticket, PostError> {
-        let what = atomic(&what);
-        self.ticket(&format!("atomic {} {offset} {what} {}", on.number, options(with)))
+        let (on, what) = (remote(&self.way, on), atomic(&what));
+        self.ticket(&format!("atomic {on} {offset} {what} {}", options(with)))
     }
 
     fn fetch(
@@ -376,8 +417,8 @@ impl Port for DrivenPort {
         what: Atomic,
         with: Options,
     ) -> Result<Fetched, PostError> {
-        let what = atomic(&what);
-        self.fetched(&format!("fetch {} {offset} {what} {}", on.number, options(with)))
+        let (on, what) = (remote(&self.way, on), atomic(&what));
+        self.fetched(&format!("fetch {on} {offset} {what} {}", options(with)))
     }
 
     fn fetch_add(&mut self, on: &DrivenRemote, offset: u64, add: u64) -> Result<u64, PostError> {
@@ -410,7 +451,7 @@ impl Port for DrivenPort {
     }
 
     fn release(&mut self, batch: &Batch<'_, Self>) -> Result<Option<Ticket>, PostError> {
-        let works: Vec<_> = batch.entries.iter().map(work).collect();
+        let works: Vec<_> = batch.entries.iter().map(|one| work(&self.way, one)).collect();
         let call = format!("batch {} {} {}", batch.peer.0, works.len(), works.join(" "));
         Ok(Words::of(&self.ask(&call).posted()?).numbers().pop().map(Ticket))
     }
@@ -427,8 +468,9 @@ impl Port for DrivenPort {
         self.ask("barrier").ended().map(drop)
     }
 
-    fn lock(_: &DrivenRemote, _: u64, _: u32) -> DrivenLock {
-        not_carried("locks")
+    fn lock(on: &DrivenRemote, offset: u64, processes: u32) -> DrivenLock {
+        let words = on.way.ask(&format!("lock {} {offset} {processes}", on.number)).done();
+        DrivenLock { way: on.way.clone(), number: Words::of(&words).number() }
     }
 
     fn try_epoch_step(
@@ -438,7 +480,7 @@ impl Port for DrivenPort {
         step: EpochStep,
     ) -> Result<Fetched, PostError> {
         let step = EPOCH_STEPS.iter().position(|one| *one == step).expect("all have a place");
-        self.fetched(&format!("epoch {} {offset} {step}", on.number))
+        self.fetched(&format!("epoch {} {offset} {step}", remote(&self.way, on)))
     }
 
     fn poll_notification(&mut self) -> Option<Notification> {
@@ -482,10 +524,11 @@ impl Port for DrivenPort {
     fn share_queue(
         &mut self,
         peer: PeerId,
-        queue: &mut DrivenQueue,
+        to: &mut DrivenQueue,
         name: u64,
     ) -> Result<(), SetupError> {
-        self.ask(&format!("producer {} {} {name}", peer.0, queue.number)).set_up().map(drop)
+        let to = queue(&self.way, to);
+        self.ask(&format!("producer {} {to} {name}", peer.0)).set_up().map(drop)
     }
 
     fn accept_queue(&mut self, peer: PeerId, name: u64) -> Result<DrivenQueue, SetupError> {
@@ -493,34 +536,31 @@ impl Port for DrivenPort {
         Ok(DrivenQueue::read(&self.way, peer, &words))
     }
 
-    fn remove_producer(&mut self, queue: &mut DrivenQueue, peer: PeerId) {
-        self.ask(&format!("remove {} {}", queue.number, peer.0)).done();
+    fn remove_producer(&mut self, from: &mut DrivenQueue, peer: PeerId) {
+        self.ask(&format!("remove {} {}", queue(&self.way, from), peer.0)).done();
     }
 
-    fn enqueue(&mut self, queue: &mut DrivenQueue, record: &[u8]) -> Result<(), PostError> {
-        self.ask(&format!("enqueue {} {}", queue.number, hex(record))).posted().map(drop)
+    fn enqueue(&mut self, to: &mut DrivenQueue, record: &[u8]) -> Result<(), PostError> {
+        let to = queue(&self.way, to);
+        self.ask(&format!("enqueue {to} {}", hex(record))).posted().map(drop)
     }
 
     fn dequeue(
         &mut self,
-        queue: &mut DrivenQueue,
+        from: &mut DrivenQueue,
         into: &mut [u8],
     ) -> Result<Option<Record>, ReceiveError> {
-        self.record(&format!("dequeue {} {}", queue.number, into.len()), into)
+        self.record(&format!("dequeue {} {}", queue(&self.way, from), into.len()), into)
     }
 
     fn dequeue_wait(
         &mut self,
-        queue: &mut DrivenQueue,
+        from: &mut DrivenQueue,
         into: &mut [u8],
         timeout: Option<Duration>,
     ) -> Result<Record, ReceiveError> {
-        let call = format!("take {} {} {}", queue.number, into.len(), time(timeout));
+        let from = queue(&self.way, from);
+        let call = format!("take {from} {} {}", into.len(), time(timeout));
         Ok(self.record(&call, into)?.expect("a wait has an end"))
     }
-}
-
-/// Cases that need it are left out of the suite for drivers.
-fn not_carried<T>(what: &str) -> T {
-    panic!("drivers have no calls for {what}")
 }

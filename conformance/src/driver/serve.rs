@@ -1,11 +1,15 @@
 //! A driver over the engine.
-use super::words::{Answer, Words, hex};
-use super::{BUSY, EPOCH_STEPS};
+mod deposits;
+
+use super::words::{Answer, Words, handle, hex};
+use super::{BUSY, EPOCH_STEPS, HOLDS};
+use ayre::deposit::{Depot, Frozen, Inlet, InletOptions, RemoteInlet};
 use ayre::{
     Atomic, AtomicOp, Batch, Classes, Config, Destination, Fault, Fenced, Fetched, Grant,
-    LocalSlice, Mode, Notification, Options, Port, Queue, Region, RegionOptions, RemoteQueue,
-    RemoteRegion, Rights, Source, Spin, Strided, Ticket, Width, try_epoch_step,
+    LocalSlice, Lock, Mode, Notification, Options, Port, Queue, Region, RegionOptions, RemoteQueue,
+    RemoteRegion, Rights, SetupError, Source, Spin, Strided, Ticket, Width, try_epoch_step,
 };
+use deposits::{about_depots, about_inlets};
 use std::io::{BufRead, Write};
 use std::time::Duration;
 
@@ -20,7 +24,8 @@ pub fn serve() {
     assert_eq!(words.word(), "open", "a driver is one port, which is opened first");
     let config = Config::new().number(words.number()).mode(Mode::Direct).spin(Spin::SHARED);
     let port = Port::open(config.linger(Duration::from_millis(50))).expect("a port opens");
-    let mut driver = Driver { port: Some(port), held: Held::default() };
+    let held = foreign().expect("memory is there");
+    let mut driver = Driver { port: Some(port), held };
     answer(&Answer::Done(String::new()));
     for line in lines {
         let mut words = Words::of(&line);
@@ -52,6 +57,31 @@ struct Held {
     grants: Vec<Option<Grant>>,
     queues: Vec<Queue>,
     produced: Vec<RemoteQueue>,
+    locks: Vec<Lock<'static>>,
+    depots: Vec<&'static Depot>,
+    frozen: Vec<Option<Frozen<'static>>>,
+    inlets: Vec<Option<Inlet>>,
+    entered: Vec<RemoteInlet>,
+}
+
+/// The first of each kind is of another port, for who shows us what this one has not given out.
+fn foreign() -> Result<Held, SetupError> {
+    let mut port = Port::open(Config::new())?;
+    let (own, mut held) = (port.connect_loopback()?, Held::default());
+    let region = port.alloc(64, RegionOptions::new())?;
+    held.grants.push(Some(port.share(own, &region, 0..64, Rights::all(), 1)?));
+    held.remotes.push(port.accept_region(own, 1)?);
+    let mut queue = port.create_queue(64)?;
+    port.share_queue(own, &mut queue, 1)?;
+    held.produced.push(port.accept_queue(own, 1)?);
+    held.queues.push(queue);
+    let depot: &'static Depot = Box::leak(Box::new(port.create_depot()?));
+    let inlet = port.share_inlet(own, depot, (&region, 0..64), &InletOptions::new(), 1)?;
+    held.entered.push(port.accept_inlet(own, 1)?);
+    held.inlets.push(Some(inlet));
+    held.depots.push(depot);
+    held.regions.push(region);
+    Ok(held)
 }
 
 fn keep<T>(all: &mut Vec<T>, one: T) -> usize {
@@ -99,8 +129,8 @@ fn rows(words: &mut Words<'_>) -> Strided {
 
 /// A part of a region, if the word is one.
 fn part<'a>(word: &str, regions: &'a [Region]) -> Option<LocalSlice<'a>> {
-    let numbers = word.strip_prefix('r')?.split(':').map(|number| number.parse().ok());
-    let [number, offset, len]: [usize; 3] = numbers.collect::<Option<Vec<_>>>()?.try_into().ok()?;
+    let mut words = word.strip_prefix('r')?.split(':').map(handle);
+    let [number, offset, len] = [(); 3].map(|()| words.next().expect("three numbers"));
     Some(regions[number].slice(offset..offset + len))
 }
 
@@ -111,23 +141,35 @@ fn remote_words(number: usize, remote: &RemoteRegion) -> Made {
 
 impl Driver {
     fn make(&mut self, call: &str, words: &mut Words<'_>) -> Made {
-        if call == "leave" {
-            self.port.take().expect("a port leaves once").leave()?;
-            return nothing(());
-        }
         let Self { port, held } = self;
+        match call {
+            "leave" => return nothing(port.take().expect("a port leaves once").leave()?),
+            "close" => {
+                *port = None;
+                return nothing(());
+            }
+            "read" | "write" | "own" => return about_own_memory(held, call, words),
+            "has" | "set" | "protect" | "store" | "freeze" | "kept" | "keep" | "thaw" => {
+                return about_depots(held, call, words);
+            }
+            _ => {}
+        }
         let port = port.as_mut().expect("nothing is called of a port that has left");
         match call {
             "listen" | "connect" | "accept" | "loopback" | "peers" | "mode" | "alive"
             | "disconnect" | "progress" | "count" => about_peers(port, call, words),
-            "alloc" | "register" | "deregister" | "read" | "write" | "own" | "share" | "remote"
-            | "revoke" | "narrow" => about_memory(port, held, call, words),
+            "alloc" | "register" | "deregister" | "share" | "remote" | "revoke" | "narrow" => {
+                about_memory(port, held, call, words)
+            }
             "put" | "puts" | "get" | "gets" => transfers(port, held, call, words),
             "word" | "notify" | "atomic" | "fetch" | "batch" | "epoch" | "flush" | "flushed"
             | "barrier" => operates(port, held, call, words),
             "note" | "wait" | "send" | "post" | "look" | "receive" => {
                 about_messages(port, call, words)
             }
+            "lock" | "held" | "try" | "hold" | "unlock" => about_locks(port, held, call, words),
+            "depot" | "inlet" | "enters" | "shut" | "rejoin" | "deposit" | "reply" | "answer"
+            | "stopped" | "resume" | "skip" | "reset" => about_inlets(port, held, call, words),
             _ => about_queues(port, held, call, words),
         }
     }
@@ -161,6 +203,27 @@ fn about_peers(port: &mut Port, call: &str, words: &mut Words<'_>) -> Made {
     }
 }
 
+fn about_own_memory(held: &Held, call: &str, words: &mut Words<'_>) -> Made {
+    let Held { regions, .. } = held;
+    match call {
+        "read" => {
+            let (region, offset) = (&regions[words.handle()], words.number());
+            let mut bytes = vec![0; words.number()];
+            region.read(offset, &mut bytes);
+            done(hex(&bytes))
+        }
+        "write" => {
+            let (region, offset) = (&regions[words.handle()], words.number());
+            region.write(offset, &words.bytes());
+            nothing(())
+        }
+        _ => {
+            let (region, offset) = (&regions[words.handle()], words.number());
+            fetched(region.atomic(offset, &atomic(words)))
+        }
+    }
+}
+
 fn about_memory(port: &mut Port, held: &mut Held, call: &str, words: &mut Words<'_>) -> Made {
     let Held { regions, remotes, grants, .. } = held;
     match call {
@@ -175,24 +238,9 @@ fn about_memory(port: &mut Port, held: &mut Held, call: &str, words: &mut Words<
             let all = all.iter().map(|word| u64::from_le_bytes(*word)).collect();
             done(keep(regions, port.register(all)?))
         }
-        "deregister" => nothing(port.deregister(&regions[words.number::<usize>()])?),
-        "read" => {
-            let (region, offset) = (&regions[words.number::<usize>()], words.number());
-            let mut bytes = vec![0; words.number()];
-            region.read(offset, &mut bytes);
-            done(hex(&bytes))
-        }
-        "write" => {
-            let (region, offset) = (&regions[words.number::<usize>()], words.number());
-            region.write(offset, &words.bytes());
-            nothing(())
-        }
-        "own" => {
-            let (region, offset) = (&regions[words.number::<usize>()], words.number());
-            fetched(region.atomic(offset, &atomic(words)))
-        }
+        "deregister" => nothing(port.deregister(&regions[words.handle()])?),
         "share" => {
-            let (peer, region) = (words.peer(), &regions[words.number::<usize>()]);
+            let (peer, region) = (words.peer(), &regions[words.handle()]);
             let part = words.number()..words.number();
             let rights = Rights::from_bits_truncate(words.number());
             let grant = port.share(peer, region, part, rights, words.number())?;
@@ -204,16 +252,36 @@ fn about_memory(port: &mut Port, held: &mut Held, call: &str, words: &mut Words<
             remote_words(number, &remotes[number])
         }
         "narrow" => {
-            let remote = &remotes[words.number::<usize>()];
+            let remote = &remotes[words.handle()];
             let part = words.number()..words.number();
             let narrow = remote.narrow(part, Rights::from_bits_truncate(words.number()))?;
             let number = keep(remotes, narrow);
             remote_words(number, &remotes[number])
         }
         _ => {
-            let grant = grants[words.number::<usize>()].take().expect("it is revoked once");
+            let grant = grants[words.handle()].take().expect("it is revoked once");
             done(u8::from(port.revoke(grant)? == Fenced::Moved))
         }
+    }
+}
+
+fn about_locks(port: &mut Port, held: &mut Held, call: &str, words: &mut Words<'_>) -> Made {
+    let Held { remotes, locks, .. } = held;
+    if call == "lock" {
+        let remote = &remotes[words.handle()];
+        // The driver ends with its port, and its locks with both.
+        let word = Box::leak(Box::new(remote.narrow(0..remote.len(), remote.rights())?));
+        return done(keep(locks, Lock::new(word, words.number(), words.number())));
+    }
+    let lock = &mut locks[words.number::<usize>()];
+    match call {
+        "held" => match lock.held() {
+            Some(hold) => done(u8::from(hold == HOLDS[1])),
+            None => Ok(Answer::Nothing),
+        },
+        "try" => done(u8::from(lock.try_lock(port, HOLDS[words.number::<usize>()])?)),
+        "hold" => nothing(lock.lock(port, HOLDS[words.number::<usize>()])?),
+        _ => nothing(lock.unlock(port)?),
     }
 }
 
@@ -226,7 +294,7 @@ enum Local<'a> {
 
 fn transfers(port: &mut Port, held: &mut Held, call: &str, words: &mut Words<'_>) -> Made {
     let Held { regions, remotes, .. } = held;
-    let (remote, offset) = (&remotes[words.number::<usize>()], words.number());
+    let (remote, offset) = (&remotes[words.handle()], words.number());
     let word = words.word();
     let mut local = match part(word, regions) {
         Some(part) => Local::Part(part),
@@ -271,7 +339,7 @@ fn work<'a>(held: &'a Held, words: &mut Words<'_>) -> (Work<'a>, Options) {
     if call == "notify" {
         return (Work::Notify, options(words));
     }
-    let (remote, offset) = (&held.remotes[words.number::<usize>()], words.number());
+    let (remote, offset) = (&held.remotes[words.handle()], words.number());
     let work = match call {
         "put" => {
             let word = words.word();
@@ -310,7 +378,7 @@ fn operates(port: &mut Port, held: &Held, call: &str, words: &mut Words<'_>) -> 
         "flushed" => done(u8::from(port.is_flushed(words.peer()))),
         "barrier" => nothing(port.barrier()?),
         _ => {
-            let (remote, offset) = (&held.remotes[words.number::<usize>()], words.number());
+            let (remote, offset) = (&held.remotes[words.handle()], words.number());
             if call == "epoch" {
                 let step = EPOCH_STEPS[words.number::<usize>()];
                 return fetched(try_epoch_step(port, remote, offset, step)?);
@@ -356,7 +424,7 @@ fn about_queues(port: &mut Port, held: &mut Held, call: &str, words: &mut Words<
             done(format!("{} {longest}", keep(queues, queue)))
         }
         "producer" => {
-            let (peer, queue) = (words.peer(), &mut queues[words.number::<usize>()]);
+            let (peer, queue) = (words.peer(), &mut queues[words.handle()]);
             nothing(port.share_queue(peer, queue, words.number())?)
         }
         "produces" => {
@@ -365,21 +433,21 @@ fn about_queues(port: &mut Port, held: &mut Held, call: &str, words: &mut Words<
             done(format!("{} {longest}", keep(produced, queue)))
         }
         "producers" => {
-            let queue = &queues[words.number::<usize>()];
+            let queue = &queues[words.handle()];
             let peers: Vec<_> = queue.producers().map(|peer| peer.0.to_string()).collect();
             done(peers.join(" "))
         }
         "remove" => {
-            let queue = &mut queues[words.number::<usize>()];
+            let queue = &mut queues[words.handle()];
             port.remove_producer(queue, words.peer());
             nothing(())
         }
         "enqueue" => {
-            let queue = &mut produced[words.number::<usize>()];
+            let queue = &mut produced[words.handle()];
             nothing(port.enqueue(queue, &words.bytes())?)
         }
         "dequeue" | "take" => {
-            let queue = &mut queues[words.number::<usize>()];
+            let queue = &mut queues[words.handle()];
             let mut into = vec![0; words.number()];
             let found = match call {
                 "dequeue" => port.dequeue(queue, &mut into)?,

@@ -1,5 +1,6 @@
 //! The words of a line, read and written.
 use super::BUSY;
+use ayre::deposit::{Form, Instruction};
 use ayre::{Busy, Fault, PeerId, PostError, ReceiveError, Refusal, SetupError};
 use rustix::io::Errno;
 use std::fmt::Write;
@@ -17,6 +18,13 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 /// A time as a word.
 pub(super) fn time(timeout: Option<Duration>) -> String {
     timeout.map_or_else(|| "-".into(), |time| time.as_micros().to_string())
+}
+
+/// The word for a handle that a port has not given out.
+pub(super) const FOREIGN: &str = "*";
+
+pub(super) fn handle(word: &str) -> usize {
+    if word == FOREIGN { 0 } else { word.parse().expect("a handle") }
 }
 
 /// The words of a line that were not read yet.
@@ -40,6 +48,23 @@ impl<'a> Words<'a> {
     pub(super) fn number<T: FromStr>(&mut self) -> T {
         let word = self.word();
         word.parse().unwrap_or_else(|_| panic!("`{word}` is no such number"))
+    }
+
+    /// A handle's number; the one of another port's, of each kind, is 0 here.
+    pub(super) fn handle(&mut self) -> usize {
+        handle(self.word())
+    }
+
+    /// What a deposit message asks for.
+    pub(super) fn form(&mut self) -> Form {
+        match self.word() {
+            "c" => Form::Carried(Instruction::parse(self.number()).expect("an instruction")),
+            "e" => {
+                Form::Pointer { entry: self.number(), registers: [(); 3].map(|()| self.number()) }
+            }
+            "p" => Form::Probe,
+            other => panic!("`{other}` is no form of a message"),
+        }
     }
 
     pub(super) fn numbers<T: FromStr>(&mut self) -> Vec<T> {

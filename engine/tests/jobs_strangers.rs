@@ -127,6 +127,29 @@ fn a_rank_of_another_version_ends_joining_at_both_ends() {
     );
 }
 
+/// A port whose number is beyond the job's ranks would be taken for one of them.
+// spec: LIFE-5, LIFE-27
+#[test]
+fn a_port_of_another_number_is_refused_and_joining_goes_on() {
+    with_processes(
+        |_, _| rank(),
+        |family| {
+            disturb(family, |path| {
+                for number in [SIZE, 1000] {
+                    let config = Config::new().number(number as u16);
+                    let mut stranger = Port::open(config).expect("a port opens");
+                    drop(knock(path));
+                    let refused = stranger.connect(path);
+                    let Err(SetupError::Refused { why: Refusal::Full(size), .. }) = refused else {
+                        panic!("{refused:?}");
+                    };
+                    assert_eq!(size, SIZE as u64);
+                }
+            });
+        },
+    );
+}
+
 /// Many that say nothing and stay.
 // spec: LIFE-9
 #[test]

@@ -114,6 +114,7 @@ impl Port {
     // spec: LIFE-3, LIFE-5
     fn mesh(&mut self, job: &mut Job) -> Result<(), SetupError> {
         self.doors.open(job.route.listen()?);
+        self.doors.let_in_ranks(job.rank, job.size);
         if job.here < job.size {
             let own = match self.open_to_hosts(job) {
                 // It may be that all can be called here: that is found by trying.

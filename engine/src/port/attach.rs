@@ -230,6 +230,15 @@ impl Port {
         Ok(added)
     }
 
+    /// The same of a link that another port has opened, if it is one of those that are let in.
+    pub(super) fn take_call(&mut self, arrived: Arrived) -> Result<PeerId, SetupError> {
+        if let Err(why) = self.doors.check(arrived.connection.peer) {
+            self.remote.turn_away(&arrived);
+            return Err(SetupError::rejected(why));
+        }
+        self.take_link(arrived)
+    }
+
     fn number_of_link(&self, arrived: &Arrived) -> Result<PeerId, SetupError> {
         match arrived.name {
             Some(_) => self.free_number(),
@@ -245,7 +254,7 @@ impl Port {
     pub(crate) fn accept_links(&self, accepts: bool) {
         let Some(mut wire) = self.remote.wire() else { return };
         let taken = self.peers().filter(|peer| !self.is_over(*peer)).map(|peer| peer.0);
-        let taken = accepts.then(|| taken.chain([self.id.0]).collect());
+        let taken = accepts.then(|| taken.chain([self.id.0]).chain(self.doors.outside()).collect());
         wire.accept_all_but(taken);
     }
 

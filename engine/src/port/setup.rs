@@ -121,7 +121,7 @@ impl Port {
             }
             match self.wait_beside(deadline, |port, until| port.next_ready(until))? {
                 Ready::Listener => self.let_in()?,
-                Ready::Link(arrived) => match self.take_link(arrived) {
+                Ready::Link(arrived) => match self.take_call(arrived) {
                     Ok(peer) => return Ok(peer),
                     Err(_) => self.count_malformed(),
                 },
@@ -367,6 +367,8 @@ impl Port {
         // Whatever stands in the way of mapping it, the caller has chosen the file.
         let page = PeerPage::new(page.as_fd()).map_err(|_| SetupError::UnsafeFile)?;
         let number = self.number_of(&theirs)?;
+        let checked = self.doors.check(number).map_err(SetupError::rejected);
+        checked.map_err(|error| error.of(format!("{OF_NUMBER}{}", number.0)))?;
         let mediated = theirs.mode == Mode::Mediated || self.config.mode == Mode::Mediated;
         let mode = if mediated { Mode::Mediated } else { Mode::Direct };
         let sizes = self.sizes_for(mode);

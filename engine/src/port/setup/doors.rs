@@ -1,7 +1,11 @@
 //! Where a port is called on its host, and the callers that wait there.
 use super::listener::Listener;
+use ayre_proto::limits::PEERS_MAX;
+use ayre_proto::refusal::Refusal;
+use ayre_proto::units::PeerId;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::mem::take;
+use std::ops::Range;
 
 /// Callers that have not said Hello yet; beyond these the oldest are turned away.
 pub(crate) const CALLERS_MAX: usize = 64;
@@ -12,6 +16,9 @@ pub(crate) struct Doors {
     listener: Option<Listener>,
     /// In the order of their coming.
     callers: Vec<OwnedFd>,
+    /// The ranks that a rank waits for while it joins, and how many its job has: nobody else is let
+    /// in then.
+    ranks: Option<(Range<u16>, u64)>,
     /// Keeps the loopback connection's control channel open.
     loopback: Option<OwnedFd>,
 }
@@ -25,6 +32,28 @@ impl Doors {
     /// Takes no further callers; those that have called may still speak.
     pub(crate) fn close(&mut self) {
         self.listener = None;
+        self.ranks = None;
+    }
+
+    /// Lets in those ranks of a job that are higher than this one.
+    // spec: LIFE-5
+    pub(crate) fn let_in_ranks(&mut self, above: u16, size: usize) {
+        debug_assert!(usize::from(above) < size, "a rank is one of the job's");
+        self.ranks = Some((above + 1..size.min(PEERS_MAX) as u16, size as u64));
+    }
+
+    /// Whether one of this number is let in.
+    pub(crate) fn check(&self, peer: PeerId) -> Result<(), Refusal> {
+        match &self.ranks {
+            Some((ranks, size)) if !ranks.contains(&peer.0) => Err(Refusal::Full(*size)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The numbers that are not let in, whoever is connected.
+    pub(crate) fn outside(&self) -> impl Iterator<Item = u16> {
+        let ranks = self.ranks.iter();
+        ranks.flat_map(|(ranks, _)| (0..PEERS_MAX as u16).filter(|peer| !ranks.contains(peer)))
     }
 
     pub(crate) fn are_open(&self) -> bool {

@@ -5,12 +5,13 @@ mod sides;
 
 use ayre::{
     Busy, EndReason, Endpoint, EndpointOptions, Fault, Outgoing, PostError, Refusal, RemoteId,
-    Sent, TriedOutcome, What,
+    Sent, Simulation, TriedOutcome, What,
 };
 use common::watchdog::Watchdog;
 use rustix::event::{PollFd, PollFlags, poll};
 use sides::{Side, apart, here, message, pass, pattern, poll_until, receive, send};
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
 /// Sizes on both sides of every border; the last is longer than the ring.
 const SIZES: [usize; 14] =
@@ -306,6 +307,9 @@ fn fate(near: &mut Side, far: &mut Side, remote: RemoteId) -> Fault {
 fn a_caller_that_has_not_the_whole_address_is_refused() {
     let mut watchdog = Watchdog::start(0);
     for is_plain in [false, true] {
+        // In a time of its own, which does not pass while the far side has not looked.
+        let simulation = Simulation::new(Duration::from_micros(5));
+        let apart = |is_plain| apart(is_plain).simulated(&simulation);
         let mut far = Side::open(&apart(is_plain));
         // A byte of the fingerprint, of which the name is made.
         for at in [16, 31] {

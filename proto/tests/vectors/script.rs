@@ -1,4 +1,5 @@
 //! How a script runs a machine and writes down each step, and how a line is read again.
+use ayre_netsim::Dice;
 use std::fmt::Write as _;
 use std::str::SplitWhitespace;
 
@@ -83,26 +84,22 @@ impl Script {
     }
 }
 
-/// SplitMix64: small, good enough, and the same everywhere.
-pub(crate) struct Random(u64);
+/// Numbers of a script, the same everywhere.
+pub(crate) struct Random(Dice);
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(Dice(seed))
     }
 
     /// Any word.
     pub(crate) fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.word()
     }
 
     /// A number below `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.word() % end
+        self.0.below(end)
     }
 
     /// A word that is likely to stand at an edge.

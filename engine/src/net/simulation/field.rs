@@ -2,7 +2,7 @@
 use super::Tend;
 use crate::clock;
 use crate::mem::bell::{hush_own, ring_own};
-use ayre_netsim::Flights;
+use ayre_netsim::{Dice, Flights};
 use rustix::fd::{AsFd, OwnedFd};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -203,7 +203,7 @@ impl Field {
     pub(super) fn chance(&mut self, seat: usize) -> u64 {
         let Some(member) = self.members.get_mut(&seat) else { return 0 };
         member.given += 1;
-        spread([self.seed, seat as u64, member.given].into_iter().fold(0, mixed))
+        Dice([self.seed, seat as u64, member.given].into_iter().fold(0, mixed)).word()
     }
 
     /// A port goes, and its addresses.
@@ -496,13 +496,6 @@ fn number(at: SocketAddr) -> u64 {
         std::net::IpAddr::V6(ip) => ip.octets(),
     };
     octets.iter().fold(u64::from(at.port()), |sum, byte| mixed(sum, u64::from(*byte)))
-}
-
-/// As many bits of the result as of the argument depend on each of its bits: SplitMix64's output.
-fn spread(mut bits: u64) -> u64 {
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
 }
 
 /// A step of FNV-1a, a word at a time.

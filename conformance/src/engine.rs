@@ -135,7 +135,7 @@ impl Fabric for Executor {
             is_wire: self.is_wire(),
             is_inline: self.is_inline(),
             is_one_thread: false,
-            pulls: *self == Self::Tuned,
+            pulls: matches!(self, Self::Direct | Self::Tuned),
         }
     }
 

@@ -68,7 +68,7 @@ pub struct Traits {
     pub is_inline: bool,
     /// A call that waits lets the other ports of its thread go on, as time does not pass otherwise.
     pub is_one_thread: bool,
-    /// Long messages are read where they lie, in the memory of who sends them.
+    /// The longest messages ask to be read where they lie, in the memory of who sends them.
     pub pulls: bool,
 }
 

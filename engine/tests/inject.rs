@@ -143,6 +143,55 @@ fn who_is_refused_does_not_ask_again() {
     }
 }
 
+/// Without cut-offs a messenger asks for messages that are long enough, and one that is wanted by
+/// the landing goes by that.
+// spec: INJ-2, INJ-7
+#[test]
+fn long_messages_ask_and_go_as_they_are_wanted() {
+    let (mut near, far) = pair(&Tuning::new());
+    let mut far = Messenger::new(far);
+    let keep = Handler::<1>::named("keep");
+    let ask = far.register("ask", move |_: &mut Seen, call, [len], _| {
+        call.reply(keep, [7], &bytes(len as usize, 1)).unwrap();
+    });
+    let (ask, mut seen) = (ask.unwrap(), vec![]);
+    let call = |near: &mut Port, len| near.send(FAR, ask.id(), &words(&[len])).unwrap();
+    call(&mut near, 65_537);
+    let (_, pull) = record(&mut near, &[PULL], || far.poll(&mut seen));
+    assert_eq!((pull[0], pull[1], pull[3]), (keep.id().into(), 65_537, 7));
+    near.send(FAR, PULLED, &words(&[2])).unwrap();
+    let (tag, _) = record(&mut near, &[PULL, WANT], || far.poll(&mut seen));
+    assert_eq!(tag, WANT, "by the landing");
+    let (mut near, far) = pair(&Tuning::new());
+    let mut far = Messenger::new(far);
+    far.register("ask", move |_: &mut Seen, call, [len]: [u64; 1], _| {
+        call.reply(keep, [7], &bytes(len as usize, 1)).unwrap();
+    })
+    .unwrap();
+    call(&mut near, 65_536);
+    let (tag, _) = record(&mut near, &[PULL, WANT], || far.poll(&mut seen));
+    assert_eq!(tag, WANT, "unasked");
+}
+
+/// Without cut-offs a receiver chooses: the shortest of those that ask by the landing at first, the
+/// longest where they lie, and what its sender was told to ask for, too.
+// spec: INJ-2, INJ-8
+#[test]
+fn a_receiver_chooses_how_messages_come() {
+    let (mut near, far) = pair(&Tuning::new());
+    let ((mut far, keep), mut seen) = (messenger(far), vec![]);
+    let payload = bytes(5 << 20, 3);
+    let there = payload.as_ptr().addr() as u64;
+    for (len, answer) in [(65_536, 1), (100_000, 2), (5 << 20, 1), (100_000, 2)] {
+        near.send(FAR, PULL, &words(&[keep.id().into(), len, there, 4])).unwrap();
+        let (_, found) = record(&mut near, &[PULLED], || far.poll(&mut seen));
+        assert_eq!(found, [answer], "{len} bytes");
+    }
+    let lens: Vec<_> = seen.iter().map(|(_, payload)| payload.len()).collect();
+    assert_eq!(lens, [65_536, 5 << 20]);
+    assert!(seen[1].1 == payload);
+}
+
 // spec: INJ-6, INJ-7
 #[test]
 fn what_cannot_be_read_is_not_run() {

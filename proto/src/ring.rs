@@ -13,6 +13,7 @@
 //!          [ 4 ] .................................. |       it begins at the next multiple of
 //!                                                           the length
 //! ```
+pub mod asking;
 pub mod carried;
 
 use crate::lane::Malformed;

@@ -2,9 +2,10 @@
 use ayre_proto::active::long::{
     Inward, LANDING_MIN, Message, Outward, Piece, Taken, Way, cause_to_drop, is_landing,
 };
-use ayre_proto::active::record::{Cause, Record};
+use ayre_proto::active::record::{Cause, Pulled, Record};
 use ayre_proto::active::{ARGUMENTS_MAX, NAME_MAX, id_of};
 use ayre_proto::lane::Malformed;
+use ayre_proto::ring::asking::{ENOUGH, UNASKED_MAX};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -154,8 +155,8 @@ impl Pair {
             self.inward.told(taken);
             assert_eq!(self.inward.room_due(), None);
         }
-        if let Some(is_whole) = self.inward.pulled_due() {
-            self.out.on_pulled(is_whole).expect("it was asked");
+        if let Some(pulled) = self.inward.pulled_due() {
+            self.out.on_pulled(pulled).expect("it was asked");
             self.inward.told_pulled();
         }
     }
@@ -237,8 +238,9 @@ proptest! {
                     let sound = left == 0 && number > 0 && answer.is_none();
                     prop_assert_eq!(inward.on_pull(ID, number, None).is_ok(), sound);
                     if sound {
-                        answer = Some(number % 2 == 0);
-                        inward.answer(number % 2 == 0);
+                        let all = [Pulled::Never, Pulled::Whole, Pulled::NotNow];
+                        answer = Some(all[number as usize % 3]);
+                        answer.into_iter().for_each(|pulled| inward.answer(pulled));
                     }
                 }
                 3 => {
@@ -284,13 +286,13 @@ proptest! {
                     let is_whole = number % 2 == 0;
                     if is_asked && is_whole {
                         // What was read is sent, and the next one asks again.
-                        pair.out.on_pulled(true).expect("it was asked");
+                        pair.out.on_pulled(Pulled::Whole).expect("it was asked");
                         let mut sent = 0;
                         prop_assert!(matches!(pair.advance(&payload, &mut sent), Ok(true)));
                         prop_assert_eq!(sent, payload.len());
                         is_asked = false;
                     } else {
-                        prop_assert_eq!(pair.out.on_pulled(false).is_ok(), is_asked);
+                        prop_assert_eq!(pair.out.on_pulled(Pulled::Never).is_ok(), is_asked);
                         is_refused |= is_asked;
                         is_asked = false;
                     }
@@ -332,7 +334,9 @@ fn every_record_survives() {
         Record::Sync(1),
         Record::Empty(255),
         Record::Pull { id: 300, total: 1, address: u64::MAX, arguments: &arguments },
-        Record::Pulled(true),
+        Record::Pulled(Pulled::Whole),
+        Record::Pulled(Pulled::NotNow),
+        Record::Pulled(Pulled::Never),
     ];
     for record in records {
         let (tag, bytes) = record.encode();
@@ -356,7 +360,7 @@ fn who_cannot_read_is_asked_once() {
     let mut sent = 0;
     assert!(matches!(pair.advance(&payload, &mut sent), Ok(false)));
     assert!(pair.out.is_being_read() && pair.hear());
-    pair.inward.answer(true);
+    pair.inward.answer(Pulled::Whole);
     pair.tell();
     assert!(matches!(pair.advance(&payload, &mut sent), Ok(true)));
     assert_eq!((sent, pair.records.len()), (5000, 0), "it was read");
@@ -368,7 +372,7 @@ fn who_cannot_read_is_asked_once() {
             }
             while pair.hear() {}
             if round == 0 && pair.out.is_being_read() {
-                pair.inward.answer(false);
+                pair.inward.answer(Pulled::Never);
             }
             pair.tell();
         }
@@ -377,6 +381,59 @@ fn who_cannot_read_is_asked_once() {
         assert!(pair.whole[round].1 == payload);
         assert!(!pair.out.is_being_read());
     }
+}
+
+/// A message that its receiver wants by the landing goes by that, and the next one asks again.
+// spec: INJ-7
+#[test]
+fn who_is_not_read_now_asks_again() {
+    let mut pair = Pair::new(LANDING_MIN);
+    pair.address = Some(4096);
+    for round in 0..3 {
+        let payload = bytes(9000, round);
+        let (mut sent, mut asked) = (0, 0);
+        for _ in 0..40 {
+            if let Ok(true) = pair.advance(&payload, &mut sent) {
+                break;
+            }
+            while pair.hear() {}
+            if pair.out.is_being_read() {
+                asked += 1;
+                pair.inward.answer(Pulled::NotNow);
+            }
+            pair.tell();
+        }
+        while pair.hear() {}
+        pair.tell();
+        assert_eq!((pair.whole.len(), asked), (round + 1, 1));
+        assert!(pair.whole[round].1 == payload);
+    }
+}
+
+/// Who has wanted enough messages by the landing is not asked for some time, and then again.
+// spec: INJ-7
+#[test]
+fn who_always_wants_the_landing_is_asked_now_and_then() {
+    let mut pair = Pair::new(LANDING_MIN);
+    pair.address = Some(4096);
+    let mut asked = vec![];
+    for number in 0..2 * (ENOUGH + UNASKED_MAX) {
+        let mut sent = 0;
+        while !matches!(pair.advance(&[7; 100], &mut sent), Ok(true)) {
+            while pair.hear() {}
+            if pair.out.is_being_read() {
+                asked.push(number);
+                pair.inward.answer(Pulled::NotNow);
+            }
+            pair.tell();
+        }
+        while pair.hear() {}
+        pair.tell();
+    }
+    let again = ENOUGH + UNASKED_MAX;
+    let expected: Vec<_> = (0..ENOUGH).chain(again..again + ENOUGH).collect();
+    assert_eq!(asked, expected);
+    assert_eq!(pair.whole.len() as u32, 2 * again);
 }
 
 /// What goes between the messages of others waits until a message is sent whole.

@@ -8,7 +8,7 @@ use super::peers::{Coming, Landing, Name, Payload, Peer};
 use crate::mem::region::Region;
 use crate::port::message::Message;
 use ayre_proto::active::long::{Piece, Taken, cause_to_drop};
-use ayre_proto::active::record::{Cause, RECORD_BYTES, Record, is_handler};
+use ayre_proto::active::record::{Cause, Pulled, RECORD_BYTES, Record, is_handler};
 use ayre_proto::lane::Malformed;
 use ayre_proto::units::PeerId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -118,7 +118,7 @@ impl<S> Messenger<S> {
                 peer.coming.begin(arguments);
                 return Ok(self.pull(state, source, (address, total as usize)).into());
             }
-            Record::Pulled(is_whole) => self.out.peer(source).outward.on_pulled(is_whole)?,
+            Record::Pulled(pulled) => self.out.peer(source).outward.on_pulled(pulled)?,
             Record::Room(taken) => self.out.peer(source).outward.on_room(taken)?,
             Record::Want => self.out.peer(source).inward.on_want()?,
             Record::Landing(bytes) => self.out.peer(source).outward.on_landing(bytes)?,
@@ -159,6 +159,9 @@ impl<S> Messenger<S> {
             self.out.stir();
             return Ok(ran);
         }
+        if !is_feature {
+            self.out.comes(source, long.total);
+        }
         self.out.peer(source).coming.begin(long.arguments);
         self.take_piece(state, source, long.piece)
     }
@@ -177,6 +180,7 @@ impl<S> Messenger<S> {
             return Ok(0);
         }
         if is_handler(id) {
+            self.out.has_come(source);
             return Ok(self.run_long(state, source).into());
         }
         let coming = &mut self.out.peer(source).coming;
@@ -189,10 +193,13 @@ impl<S> Messenger<S> {
     // spec: INJ-6, INJ-7
     fn pull(&mut self, state: &mut S, source: PeerId, (address, total): (u64, usize)) -> bool {
         let (_, dropped) = self.out.peer(source).inward.message();
-        let is_whole = dropped.is_some() || self.out.read_at(source, address, total);
-        self.out.peer(source).inward.answer(is_whole);
+        let pulled = match dropped {
+            Some(_) => Pulled::Whole,
+            None => self.out.pull(source, address, total),
+        };
+        self.out.peer(source).inward.answer(pulled);
         self.out.tell_pulled(source);
-        is_whole && self.run_long(state, source)
+        pulled == Pulled::Whole && self.run_long(state, source)
     }
 
     // spec: AM-5, AM-7

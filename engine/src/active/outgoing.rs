@@ -8,7 +8,7 @@ use super::way::{LANDING, way_to};
 use crate::error::{Busy, Fault, PostError, SetupError};
 use crate::mem::region::RegionOptions;
 use crate::port::Port;
-use crate::tuning::{Rings, Share, are_few, stream_width};
+use crate::tuning::{Choices, Rings, Share, are_few, stream_width};
 use ayre_proto::active::LONGEST;
 use ayre_proto::active::long::Message;
 use ayre_proto::active::record::{Cause, Record};
@@ -91,6 +91,8 @@ pub(crate) struct Outgoing {
     /// Any peer has an id in conflict.
     pub(super) conflicts: bool,
     pub(super) failures: Failures,
+    /// Which way long messages have come faster.
+    pub(super) choices: Choices,
     /// Comings and goings of peers that all features know of.
     heeded: u64,
     pub(crate) outbound: Outbounds,
@@ -109,6 +111,7 @@ impl Outgoing {
             has_more: false,
             conflicts: false,
             failures: Failures::default(),
+            choices: Choices::default(),
             heeded: 0,
             outbound: Outbounds::default(),
         }
@@ -465,7 +468,8 @@ impl Outgoing {
     pub(super) fn forget(&mut self, peer: PeerId) {
         self.drop_kept(peer);
         self.outbound.on_death(peer);
-        let Peer { landing, .. } = std::mem::take(self.peer(peer));
+        let Peer { landing, chosen, .. } = std::mem::take(self.peer(peer));
+        chosen.into_iter().for_each(|chosen| self.choices.drop_one(chosen));
         if let Some(landing) = landing {
             let ended = self.port.deregister(&landing.region);
             debug_assert!(ended.is_ok(), "it is registered: {ended:?}");

@@ -2,7 +2,7 @@
 use crate::mem::inject::Process;
 use crate::mem::region::{Region, RemoteRegion};
 use crate::port::capability::Grant;
-use crate::tuning::Share;
+use crate::tuning::{Chosen, Share};
 use aligned_vec::{AVec, ConstAlign};
 use ayre_proto::active::long::{Inward, Outward};
 use std::collections::VecDeque;
@@ -39,8 +39,9 @@ pub(crate) struct Peer {
     /// Long messages of it, and our landing for it.
     pub(super) inward: Inward,
     pub(super) landing: Option<Landing>,
-    /// The one that is coming.
+    /// The one that is coming; how that was chosen, where it could have been read.
     pub(super) coming: Coming,
+    pub(super) chosen: Option<Chosen>,
     /// Whose memory it is that messages of the peer's lie in; none before the first of them.
     pub(super) process: Option<Option<Process>>,
 }

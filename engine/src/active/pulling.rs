@@ -1,38 +1,82 @@
 //! Long messages that the receiver reads where they lie: one copy, by the kernel.
 //!
 //! ```text
-//!   sender                                receiver
-//!     pull: id, length, address ------->    process_vm_readv; is the sender still there?
-//!     keeps the bytes as they are           yes: pulled 1, handler
-//!     until it is told       <----------    no, or refused: pulled 0, and by the landing then
+//!   sender                               receiver
+//!     pull: id, length, address ------>    what has been faster so far?
+//!     puts it into the landing  <------    the landing: pulled 2
+//!                                          the kernel: reads; is the sender still there?
+//!     keeps the bytes as they are          yes: pulled 1, handler
+//!     until it is told       <---------    no, or refused: pulled 0, and by the landing for good
 //! ```
 use super::outgoing::Outgoing;
 use super::peers::Payload;
 use crate::error::PostError;
 use crate::mem::inject::Process;
 use crate::settings::choice::Mode;
-use ayre_proto::active::record::Record;
+use crate::tuning::{Method, Use};
+use ayre_proto::active::long::UNASKED_MAX;
+use ayre_proto::active::record::{Pulled, Record};
 use ayre_proto::units::PeerId;
 
 impl Outgoing {
     /// Tells a peer whether its message was read, if it is to be told and has room.
     // spec: AM-14
     pub(super) fn tell_pulled(&mut self, to: PeerId) {
-        let Some(is_whole) = self.peer(to).inward.pulled_due() else { return };
-        let (tag, bytes) = Record::Pulled(is_whole).encode();
+        let Some(pulled) = self.peer(to).inward.pulled_due() else { return };
+        let (tag, bytes) = Record::Pulled(pulled).encode();
         match self.port.send(to, tag, &bytes) {
             Err(PostError::Busy(_)) => self.stir(),
             _ => self.peer(to).inward.told_pulled(),
         }
     }
 
+    /// Reads a message where its sender has it, or has it come by the landing, as is faster.
+    // spec: INJ-2, INJ-7, INJ-8
+    pub(super) fn pull(&mut self, source: PeerId, address: u64, len: usize) -> Pulled {
+        if self.process_of(source).is_none() {
+            return Pulled::Never;
+        }
+        // One that was to come by the landing before does not.
+        self.comes(source, 0);
+        let Self { port, choices, .. } = self;
+        let tuning = port.config.tuning.as_deref();
+        let is_said = tuning.is_some_and(|tuning| !tuning.steps(Use::Message).is_empty());
+        // A short one asks where its sender was told to: nothing is compared.
+        let chosen = (is_said || len > UNASKED_MAX)
+            .then(|| choices.choose(Use::Message, len as u64, tuning, || port.clock.now()));
+        if chosen.is_some_and(|chosen| chosen.by() != Method::Kernel) {
+            self.peer(source).chosen = chosen;
+            return Pulled::NotNow;
+        }
+        let is_read = self.read_at(source, address, len);
+        let Self { port, choices, .. } = self;
+        match chosen {
+            Some(chosen) if is_read => choices.finish(chosen, || port.clock.now()),
+            Some(chosen) => choices.drop_one(chosen),
+            None => {}
+        }
+        if is_read { Pulled::Whole } else { Pulled::Never }
+    }
+
+    /// A message of so many bytes comes by the landing: the one that was to, or another instead.
+    // spec: INJ-8
+    pub(super) fn comes(&mut self, source: PeerId, len: u64) {
+        let other = self.peer(source).chosen.take_if(|chosen| chosen.bytes() != len);
+        other.into_iter().for_each(|chosen| self.choices.drop_one(chosen));
+    }
+
+    /// It has come whole.
+    // spec: INJ-8
+    pub(super) fn has_come(&mut self, source: PeerId) {
+        if let Some(chosen) = self.peer(source).chosen.take() {
+            self.choices.finish(chosen, || self.port.clock.now());
+        }
+    }
+
     /// Reads a message where its sender has it. False where that cannot be: then what was read may
     /// be anything.
     // spec: INJ-6
-    pub(super) fn read_at(&mut self, source: PeerId, address: u64, len: usize) -> bool {
-        if self.process_of(source).is_none() {
-            return false;
-        }
+    fn read_at(&mut self, source: PeerId, address: u64, len: usize) -> bool {
         let payload = &mut self.peer(source).coming.payload;
         let mut payload = std::mem::replace(payload, Payload::new(64));
         if payload.len() < len {

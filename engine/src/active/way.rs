@@ -7,7 +7,7 @@ use crate::port::Port;
 use crate::port::options::Options;
 use crate::settings::choice::Mode;
 use crate::tuning::{Method, Use};
-use ayre_proto::active::long::{Message, Outward, Way};
+use ayre_proto::active::long::{Message, Outward, UNASKED_MAX, Way};
 use ayre_proto::active::record::Record;
 use ayre_proto::units::PeerId;
 
@@ -67,16 +67,16 @@ impl Way for WayTo<'_> {
         usize::try_from(self.port.longest_put_at_once(self.to)).unwrap_or(usize::MAX)
     }
 
-    // spec: INJ-2
+    // spec: INJ-2, INJ-8
     fn offers(&self, message: &Message<'_>) -> Option<u64> {
-        let tuning = self
-            .port
-            .config
-            .tuning
-            .as_ref()
-            .filter(|_| matches!(self.port.mode(self.to), Ok(Mode::Direct)))?;
         let payload = message.payload;
-        let method = tuning.method(Use::Message, payload.len() as u64);
-        (method == Method::Kernel).then(|| payload.as_ptr().addr() as u64)
+        let is_direct = matches!(self.port.mode(self.to), Ok(Mode::Direct));
+        let tuning = self.port.config.tuning.as_ref();
+        let said = tuning.filter(|tuning| !tuning.steps(Use::Message).is_empty());
+        let asks = match said {
+            Some(tuning) => tuning.method(Use::Message, payload.len() as u64) == Method::Kernel,
+            None => payload.len() > UNASKED_MAX,
+        };
+        (is_direct && asks).then(|| payload.as_ptr().addr() as u64)
     }
 }

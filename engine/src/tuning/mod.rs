@@ -7,11 +7,13 @@
 //!                        one look for each operation that is long enough
 //! ```
 mod caches;
+mod choices;
 mod file;
 mod rings;
 mod trials;
 
 pub(crate) use caches::stream_width;
+pub(crate) use choices::{Choices, Chosen};
 pub(crate) use rings::{Rings, Share, are_few};
 pub(crate) use trials::{ROUND, Trials};
 

@@ -19,6 +19,10 @@ mod outward;
 pub use inward::{Inward, Taken, cause_to_drop};
 pub use outward::{Message, Outward, Way};
 
+/// Bytes of the longest message that goes by the landing unasked, where nothing is said of it: to
+/// ask would take a good part of its time.
+// spec: INJ-2
+pub const UNASKED_MAX: usize = 1 << 16;
 /// Bytes of the smallest landing.
 pub const LANDING_MIN: u64 = 1 << 12;
 /// Bytes of the largest landing.

@@ -65,8 +65,21 @@ pub enum Record<'a> {
         /// The arguments, in bytes.
         arguments: &'a [u8],
     },
-    /// Whether that was read, whole; else it is to come by the landing, and so are all others.
-    Pulled(bool),
+    /// What became of that.
+    Pulled(Pulled),
+}
+
+/// What a receiver makes of a message that it may read where it lies.
+// spec: INJ-7
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Pulled {
+    /// It cannot read there: this one is to come by the landing, and so are all later ones.
+    Never = 0,
+    /// It was read, whole, or is not wanted.
+    Whole = 1,
+    /// This one is to come by the landing.
+    NotNow = 2,
 }
 
 /// Tags of features, which are numbered along with these, stand with each.
@@ -112,7 +125,7 @@ impl<'a> Record<'a> {
             Self::Pull { id, total, address, arguments } => {
                 (PULL, [id.into(), total, address], arguments)
             }
-            Self::Pulled(is_whole) => (PULLED, [is_whole.into(), 0, 0], &[]),
+            Self::Pulled(pulled) => (PULLED, [pulled as u64, 0, 0], &[]),
             Self::Piece(len) => (PIECE, [len, 0, 0], &[]),
             Self::Room(taken) => (ROOM, [taken, 0, 0], &[]),
             Self::Want => (WANT, [0; 3], &[]),
@@ -154,8 +167,9 @@ impl<'a> Record<'a> {
                 Ok(Self::Pull { id, total: next(), address: next(), arguments })
             }
             PULLED => match next() {
-                0 => Ok(Self::Pulled(false)),
-                1 => Ok(Self::Pulled(true)),
+                0 => Ok(Self::Pulled(Pulled::Never)),
+                1 => Ok(Self::Pulled(Pulled::Whole)),
+                2 => Ok(Self::Pulled(Pulled::NotNow)),
                 _ => Err(Malformed),
             },
             PIECE => Ok(Self::Piece(next())),

@@ -2,7 +2,7 @@
 use super::frame::{from_hex, hex};
 use super::script::{Fields, Machine, Script};
 use ayre_proto::active::long::{Inward, Message, Outward, Taken, Way};
-use ayre_proto::active::record::{Cause, Record};
+use ayre_proto::active::record::{Cause, Pulled, Record};
 use ayre_proto::lane::Malformed;
 
 pub(crate) const HEADER: &str = "\
@@ -20,14 +20,14 @@ send ID TOTAL SENT ADDRESS STEPS -> SENT HOW WHAT
                                     record, put:OFFSET:BYTES puts, open:BYTES opens the landing.
 landing BYTES -> ok                 the receiver's records, or malformed
 room TAKEN -> ok
-pulled WHOLE -> ok
+pulled WHAT -> ok                   0 never, 1 whole, 2 not now
 in -> ok                            a receiver's end: no landing, nothing has come
 want -> ok                          the sender's records, or malformed
 begin ID TOTAL WHY -> ok            a message begins; WHY it is forgotten, as numbered in `failed`
 piece LEN -> OFFSET LAST            the next piece, where it lies, and whether it was the last one
 pull ID TOTAL WHY -> ok
 make BYTES -> ok                    the landing is made, and handed over
-answer WHOLE -> ok                  what was to be read was read, or not
+answer WHAT -> ok                   what was to be read was read, or not, as numbered in `pulled`
 due -> TAG:BYTES                    what the sender is to be told, and is told; or `-`";
 
 /// Both ends.
@@ -96,8 +96,13 @@ fn why(fields: &mut Fields<'_>) -> Option<Cause> {
     }
 }
 
-fn is(fields: &mut Fields<'_>) -> bool {
-    fields.number::<u8>() == 1
+fn pulled(fields: &mut Fields<'_>) -> Pulled {
+    match fields.number::<u8>() {
+        0 => Pulled::Never,
+        1 => Pulled::Whole,
+        2 => Pulled::NotNow,
+        other => panic!("{other} is no answer"),
+    }
 }
 
 impl Ends {
@@ -121,9 +126,9 @@ impl Ends {
             return said(&Record::Room(taken));
         }
         match self.inward.pulled_due() {
-            Some(is_whole) => {
+            Some(pulled) => {
                 self.inward.told_pulled();
-                said(&Record::Pulled(is_whole))
+                said(&Record::Pulled(pulled))
             }
             None => "-".to_owned(),
         }
@@ -146,7 +151,7 @@ impl Machine for Ends {
             "send" => return self.send(inputs),
             "landing" => self.out.on_landing(inputs.number()),
             "room" => self.out.on_room(inputs.number()),
-            "pulled" => self.out.on_pulled(is(inputs)),
+            "pulled" => self.out.on_pulled(pulled(inputs)),
             "in" => {
                 self.inward = Inward::default();
                 Ok(())
@@ -172,7 +177,7 @@ impl Machine for Ends {
                 Ok(())
             }
             "answer" => {
-                self.inward.answer(is(inputs));
+                self.inward.answer(pulled(inputs));
                 Ok(())
             }
             "due" => return self.due(),
@@ -195,13 +200,15 @@ pub(crate) fn script(s: &mut Script) {
     );
     s.section("a piece that does not fit before the end begins anew");
     all(s, "room 1840, send 12c 400 0 - 99, send 12c 400 0 - 99, send 12c 400 0 - 99");
-    s.section("read where it lies: once, and refused; messages of features are not");
+    s.section("read where it lies, wanted by the landing, refused; messages of features are not");
     all(
         s,
         "out, pulled 1, send 12c 1400 0 1000 0, send 12c 1400 0 1000 1, \
          send 12c 1400 0 1000 1, pulled 1, pulled 1, send 12c 1400 0 1000 0, \
-         send a 1400 0 1000 1, send 12c 500 0 2000 1, pulled 0, send 12c 500 0 2000 1, \
-         landing 2000, send 12c 500 0 2000 99",
+         send a 1400 0 1000 1, send 12c 500 0 2000 1, pulled 2, \
+         send 12c 500 0 2000 1, landing 1000, send 12c 500 0 2000 99, \
+         send 12c 500 0 2000 1, pulled 0, send 12c 500 0 2000 1, \
+         send 12c 500 0 2000 99, send 12c 500 0 2000 99",
     );
     s.section("a receiver: what is not due");
     all(
@@ -235,7 +242,7 @@ fn records(s: &mut Script) {
         Record::Sync(2),
         Record::Empty(300),
         Record::Pull { id: 300, total: 5000, address: 0x7fff_0000_1234, arguments: &[] },
-        Record::Pulled(true),
+        Record::Pulled(Pulled::NotNow),
     ] {
         let (tag, bytes) = record.encode();
         s.run(format!("parse {tag:x} {}", hex(&bytes)));

@@ -1,6 +1,6 @@
 //! A receiver's end of the long messages of one peer.
 use super::{PART, Piece, is_landing};
-use crate::active::record::Cause;
+use crate::active::record::{Cause, Pulled};
 use crate::lane::Malformed;
 use crate::ring::Reader;
 
@@ -24,7 +24,7 @@ pub struct Inward {
     /// Bytes that it still lacks.
     left: u64,
     /// What the sender is to be told of the one that was to be read.
-    pulled: Option<bool>,
+    pulled: Option<Pulled>,
 }
 
 /// A piece that was taken, of the message that is coming.
@@ -170,14 +170,14 @@ impl Inward {
         Ok(())
     }
 
-    /// It was read, whole, or is not wanted; or it cannot be read.
-    pub const fn answer(&mut self, is_whole: bool) {
+    /// What becomes of it.
+    pub const fn answer(&mut self, pulled: Pulled) {
         debug_assert!(self.pulled.is_none() && self.left == 0, "each is answered once");
-        self.pulled = Some(is_whole);
+        self.pulled = Some(pulled);
     }
 
     /// What the sender is to be told of that.
-    pub const fn pulled_due(&self) -> Option<bool> {
+    pub const fn pulled_due(&self) -> Option<Pulled> {
         self.pulled
     }
 

@@ -1,8 +1,9 @@
 //! A sender's end of the long messages to one peer.
 use super::{PART, is_landing};
-use crate::active::record::{Record, is_handler};
+use crate::active::record::{Pulled, Record, is_handler};
 use crate::lane::Malformed;
 use crate::ring::Writer;
+use crate::ring::asking::Asking;
 
 /// Bytes of a piece at most: of a message of two of them, both ends copy at the same time.
 const PIECE_MAX: usize = 1 << 15;
@@ -66,6 +67,8 @@ enum Pull {
     Asked,
     /// The receiver has read it.
     Read,
+    /// The receiver wants it by the landing.
+    Wanted,
     /// The receiver cannot read in our memory: all messages go by the landing.
     Refused,
 }
@@ -75,6 +78,7 @@ enum Pull {
 pub struct Outward {
     landing: Landing,
     pull: Pull,
+    asking: Asking,
     /// Somebody is in the middle of a message.
     is_held: bool,
 }
@@ -117,15 +121,15 @@ impl Outward {
                 (self.pull, *sent) = (Pull::Idle, payload.len());
                 return Ok(true);
             }
-            Pull::Idle if *sent == 0 && is_handler(id) => {
-                if let Some(address) = way.offers(&message) {
-                    let total = payload.len() as u64;
-                    way.say(&Record::Pull { id, total, address, arguments })?;
-                    self.pull = Pull::Asked;
-                    return Ok(false);
-                }
-            }
-            Pull::Idle | Pull::Refused => {}
+            Pull::Idle | Pull::Wanted | Pull::Refused => {}
+        }
+        let may_ask = self.pull == Pull::Idle && *sent == 0 && is_handler(id);
+        let offer = if may_ask { way.offers(&message) } else { None };
+        if let Some(address) = offer.filter(|_| !self.asking.is_spared()) {
+            let total = payload.len() as u64;
+            way.say(&Record::Pull { id, total, address, arguments })?;
+            self.pull = Pull::Asked;
+            return Ok(false);
         }
         if !self.find_landing(way)? {
             return Ok(false);
@@ -140,6 +144,11 @@ impl Outward {
             };
             let Some(len) = self.put(way, longest, &payload[*sent..], record)? else { break };
             *sent += len;
+            if begins {
+                offer.into_iter().for_each(|_| self.asking.on_gone());
+                // The next one may be read again.
+                self.pull = if self.pull == Pull::Wanted { Pull::Idle } else { self.pull };
+            }
         }
         debug_assert!(*sent <= payload.len(), "no more is sent than there is");
         Ok(*sent == payload.len())
@@ -221,16 +230,21 @@ impl Outward {
         }
     }
 
-    /// The receiver says whether it has read our message.
+    /// The receiver says what it has made of our message.
     ///
     /// # Errors
     /// [`Malformed`] where it was not asked.
     // spec: INJ-7, AM-15
-    pub const fn on_pulled(&mut self, is_whole: bool) -> Result<(), Malformed> {
+    pub const fn on_pulled(&mut self, pulled: Pulled) -> Result<(), Malformed> {
         if !self.is_being_read() {
             return Err(Malformed);
         }
-        self.pull = if is_whole { Pull::Read } else { Pull::Refused };
+        self.asking.on_answer(matches!(pulled, Pulled::NotNow));
+        self.pull = match pulled {
+            Pulled::Whole => Pull::Read,
+            Pulled::NotNow => Pull::Wanted,
+            Pulled::Never => Pull::Refused,
+        };
         Ok(())
     }
 }

@@ -24,6 +24,7 @@
 //! | [`lock`] | lock and epoch words as atomic transitions | spec/10 |
 //! | [`matching`] | which matched message goes into which receive | spec/45 |
 //! | [`envelope`], [`touch`] | what endpoints tell each other | spec/46 |
+//! | [`endpoint`] | messages to receives, and windows: all that an endpoint decides | spec/46 |
 //! | [`deposit`] | messages that combine what sender and receiver know | spec/55 |
 //! | [`collective`] | who of a group sends what to whom, and the brackets of sums | spec/49 |
 //! | [`group`] | messages to all members of a group, in one order | spec/48 |
@@ -45,6 +46,7 @@ pub mod collective;
 pub mod combine;
 pub mod command;
 pub mod deposit;
+pub mod endpoint;
 pub mod envelope;
 pub mod execute;
 pub mod fault;

@@ -218,7 +218,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
             "alu",
             "lane lock matching notify xlate",
             "collective envelope execute group ring stream touch",
-            "active command pending",
+            "active command endpoint pending",
             "deposit link logical",
             "node",
         ],

@@ -105,7 +105,7 @@ impl Endpoint {
             self.mourn();
         }
         let any = self.look_everywhere(&mut tell) || has_died;
-        any | (!self.ended.is_empty() && self.tell_ended(&mut tell))
+        any | (self.protocol.has_ended() && self.tell_ended(&mut tell))
     }
 
     /// Changes with each poll, and with nothing else: those that have found nothing, and something.
@@ -122,7 +122,7 @@ impl Endpoint {
     /// should be taken before it posts some.
     // spec: ENV-41
     pub fn keeps_much(&self) -> bool {
-        self.remotes.curbed() > 0
+        self.protocol.curbed() > 0
     }
 }
 

@@ -74,13 +74,13 @@ impl Endpoint {
     pub fn forget(&mut self, remote: RemoteId) -> bool {
         let Some(peer) = self.remotes.known(remote).map(Remote::peer) else { return false };
         self.end_remote(remote, EndReason::Left);
-        self.drop_messages(remote);
+        self.protocol.drop_messages(remote);
         if let Some(peer) = peer {
             self.remotes.cut_off(peer.index());
             let gone = self.port.disconnect(peer);
             debug_assert!(gone.is_ok(), "it was connected");
         }
-        debug_assert_eq!(self.kept.of(remote), 0, "nothing is kept of it");
+        debug_assert_eq!(self.protocol.kept_of(remote), 0, "nothing is kept of it");
         self.remotes.forget(remote);
         self.look_about();
         self.stir();
@@ -461,6 +461,7 @@ impl Endpoint {
         };
         debug_assert!(self.remotes.knows(remote), "who is connected is known");
         self.remotes.connect(remote, peer, ends);
+        self.protocol.connect(remote);
         debug_assert_eq!(self.remotes.way(remote), Some(peer), "something may be posted to it");
         if self.has_come(self.polls.hot()).is_none() {
             self.polls.expect_at(peer.index());

@@ -1,117 +1,91 @@
 //! An endpoint: a port whose peers are found by address, and whose messages go to the receives
 //! that they match.
 //!
-//! ```text
-//!   send -----> short: a record of the lane          --> matched: copied to the receive's memory
-//!          |--> long: the ring, and a record         --> not: kept until a receive takes it
-//!          '--> longer: asks, and when a receive has matched goes through the ring in parts, or
-//!                       is read where it lies
-//! ```
+//! What is decided stands in [`ayre_proto::endpoint`]: here are what it works with, who is
+//! connected, and when a poll looks where.
 //!
 //! | file | subject |
 //! |---|---|
 //! | `address.rs`, `places.rs` | where an endpoint is found |
 //! | `options.rs`, `key.rs` | how one is opened |
-//! | `numbers.rs` | numbers of remotes |
+//! | `numbers.rs` | by which names remotes are known |
 //! | `remotes.rs` | the endpoints that this one knows |
 //! | `meet.rs`, `room.rs` | connections that come about meanwhile, and room for them |
 //! | `latest.rs`, `stuck.rs` | why there is none, and remotes that live and take nothing |
-//! | `ends.rs` | how what was posted has ended |
-//! | `send.rs`, `departing.rs` | messages on their way out |
-//! | `ahead.rs` | messages that go before they are wanted |
-//! | `receive.rs` | what comes, and what becomes of it |
-//! | `origin.rs`, `transfers.rs` | where it comes from, and what of it is coming in parts |
-//! | `fetch.rs` | what is read where its sender has it |
-//! | `posted.rs` | receives: post, look, take back |
-//! | `receives.rs`, `incoming.rs` | those that wait for messages, and messages that wait for them |
-//! | `labels.rs` | finding a receive that is to be taken back |
-//! | `kept.rs`, `replies.rs` | how much is kept of whom, and what becomes of who has too much |
+//! | `send.rs`, `posted.rs`, `touch.rs` | what a program posts |
+//! | `receive.rs` | what comes |
+//! | `ways.rs` | lanes, rings and memory, as the protocol sees them |
+//! | `methods.rs` | how what lies in its sender's memory comes |
+//! | `kept.rs` | how much is kept |
 //! | `windows.rs` | memory that remotes may touch, by key |
-//! | `touch.rs`, `touching.rs` | writes, reads and updates of remotes' windows, and their answers |
-//! | `touched.rs`, `toucher.rs` | what remotes do to our windows |
-//! | `streams.rs`, `parts.rs` | what goes in parts |
 //! | `rest.rs`, `lease.rs` | letting others run, sleeping until something comes, and being away |
 //! | `links.rs` | when links with other hosts are looked at |
 //! | `polls.rs` | where polls look |
 //! | `company.rs`, `crowd.rs` | who else wants this host's processors, and how many do |
-//! | `slots.rs`, `ledger.rs` | what is under way, by key |
 mod address;
-mod ahead;
 mod company;
 mod crowd;
 pub(crate) use crowd::watch_forks;
-mod departing;
-mod ends;
-mod fetch;
-mod incoming;
 mod kept;
 mod key;
-mod labels;
 mod latest;
 mod lease;
-mod ledger;
 mod links;
 mod meet;
+mod methods;
 mod numbers;
 mod options;
-mod origin;
-mod parts;
 mod places;
 mod polls;
 mod posted;
 mod receive;
-mod receives;
 mod remotes;
-mod replies;
 mod rest;
 mod room;
 mod send;
-mod slots;
-mod streams;
 mod stuck;
 mod touch;
-mod touched;
-mod toucher;
-mod touching;
-mod transfers;
+mod ways;
 mod windows;
 
 pub use address::Address;
-pub use ends::{Context, End, Received, TouchKind, Touched, What};
+pub use ayre_proto::endpoint::{
+    Context, End, Found, REMOTES_MAX, Received, RemoteId, Sent, Spot, TouchKind, Touched, What,
+};
 pub use latest::LatestEnd;
 pub use lease::Lease;
-pub use numbers::{RemoteId, RemoteNames};
+pub use numbers::RemoteNames;
 pub use options::EndpointOptions;
-pub use posted::{Found, Receive};
-pub use send::{Outgoing, Sent};
-pub use touch::{Update, Write};
-pub use touching::Spot;
 pub use windows::{ExposeError, WINDOW_SPANS_MAX, WINDOWS_MAX, Window, Windows};
 
 use crate::error::{EndReason, Fault, SetupError};
 use crate::link::JobKey;
 use crate::log::tell;
+use crate::mem::span::Spans;
 use crate::port::Port;
 use crate::port::config::Spin;
 use crate::port::connection::Connection;
 use crate::port::counters::Counters;
 use crate::settings;
-use ayre_proto::limits::{EAGER_MAX, LANE_LINES_MAX};
+use ayre_proto::endpoint::{self as protocol, Protocol};
+use ayre_proto::limits::LANE_LINES_MAX;
 use company::Company;
-use departing::Departing;
-use ends::Ended;
-use kept::Kept;
-use ledger::Ledger;
+use kept::Allowance;
+use methods::Methods;
 use polls::Polls;
-use receives::Receives;
 use remotes::{Remote, Remotes, Standing};
 use rustix::io::Errno;
-use streams::Streams;
-use touching::Touching;
-use transfers::Transfers;
+use ways::Around;
 
-/// Endpoints that one endpoint knows; those that have gone make room for others.
-pub const REMOTES_MAX: usize = ayre_proto::limits::PEERS_MAX;
+/// A message to be sent.
+pub type Outgoing = protocol::Outgoing<Spans>;
+/// A receive to be posted.
+pub type Receive = protocol::Receive<Spans>;
+/// A write to be posted.
+pub type Write = protocol::Write<Spans>;
+/// An update to be posted.
+pub type Update = protocol::Update<Spans>;
+
 /// Polls, of those that find nothing and of the others, between two looks at who calls.
 const POLLS_PER_MEETING: u32 = 512;
 /// The same while this endpoint calls somebody.
@@ -145,18 +119,13 @@ pub struct Endpoint {
     address: Address,
     /// What it takes besides addresses to call others of its job, and to be called.
     key: Option<JobKey>,
-    receives: Receives,
-    kept: Kept,
-    departing: Ledger<Departing>,
-    transfers: Transfers,
-    touching: Ledger<Touching>,
+    protocol: Protocol<Spans>,
+    allowance: Allowance,
+    methods: Methods,
     windows: Option<Windows>,
-    streams: Streams,
     remotes: Remotes,
     polls: Polls,
     company: Company,
-    staging: Box<[u8; EAGER_MAX]>,
-    ended: Ended,
     latest_end: LatestEnd,
     /// From [`Endpoint::rest`] to [`Endpoint::wake`].
     rests: bool,
@@ -182,27 +151,30 @@ impl Endpoint {
     pub fn open_with(options: &EndpointOptions) -> Result<Self, SetupError> {
         let (port, address, key) = options.open_port()?;
         let memory = options.memory.map_or_else(settings::memory, |chosen| Ok(Some(chosen)))?;
+        let allowance = Allowance::new(memory);
         let company = Company::new(address.name(), port.clock.is_simulated());
         Ok(Self {
             port,
             address,
             key,
-            receives: Receives::new(REMOTES_MAX as u32, address.name()[0]),
-            kept: Kept::new(memory),
-            departing: Ledger::new(),
-            transfers: Transfers::default(),
-            touching: Ledger::new(),
+            protocol: Protocol::new(allowance.beside(0), address.name()[0]),
+            allowance,
+            methods: Methods::default(),
             windows: None,
-            streams: Streams::default(),
             remotes: Remotes::new(),
             polls: Polls::default(),
             company,
-            staging: Box::new([0; EAGER_MAX]),
-            ended: Ended::default(),
             latest_end: LatestEnd::default(),
             rests: false,
             lease: None,
         })
+    }
+
+    /// The protocol, and what it works with.
+    #[inline(always)]
+    fn parts(&mut self) -> (&mut Protocol<Spans>, Around<'_>) {
+        let Self { protocol, port, remotes, windows, methods, address, rests, .. } = self;
+        (protocol, Around { port, remotes, windows, methods, own: address, rests: *rests })
     }
 
     /// What has been refused or found wrong so far.
@@ -252,7 +224,7 @@ impl Endpoint {
     #[inline(always)]
     pub fn finds_nothing(&mut self) -> bool {
         let idle = self.polls.next_idle();
-        let waits = self.ended.len() | self.streams.len() | self.remotes.replies();
+        let waits = self.protocol.waits();
         let hot = self.polls.hot();
         if self.polls.looks_about(idle) || waits > 0 || self.has_come(hot) != Some(false) {
             return false;
@@ -271,7 +243,7 @@ impl Endpoint {
     pub fn progress_on(&mut self, mut tell: impl FnMut(End)) -> bool {
         let tell = &mut tell;
         // What has ended before what comes now.
-        let mut any = !self.ended.is_empty() && self.tell_ended(tell);
+        let mut any = self.protocol.has_ended() && self.tell_ended(tell);
         // Here, not in a call: it is what is waited for.
         let has_come = self.take_all(self.polls.hot(), tell);
         any |= self.poll_on(has_come, tell);
@@ -292,8 +264,8 @@ impl Endpoint {
                 self.pause();
             }
         }
-        any |= !self.ended.is_empty() && self.tell_ended(tell);
-        debug_assert!(self.ended.is_empty(), "all ends were told");
+        any |= self.protocol.has_ended() && self.tell_ended(tell);
+        debug_assert!(!self.protocol.has_ended(), "all ends were told");
         any
     }
 
@@ -317,7 +289,7 @@ impl Endpoint {
     fn look_about(&mut self) {
         let neighbours = self.remotes.neighbours();
         if self.company.set_neighbours(neighbours) {
-            self.kept.share(neighbours);
+            self.protocol.set_budget(self.allowance.beside(neighbours));
         }
         let connections = self.port.peers().count();
         let hot = self.polls.hot();
@@ -363,7 +335,7 @@ impl Endpoint {
 
     #[inline(never)]
     fn tell_ended(&mut self, tell: &mut impl FnMut(End)) -> bool {
-        self.ended.tell(tell);
+        self.protocol.tell_ended(tell);
         true
     }
 
@@ -381,9 +353,10 @@ impl Endpoint {
         if !any && self.port.peers.count() > 1 {
             any = self.take_turns(tell);
         }
-        if !self.streams.is_empty() || self.remotes.replies() > 0 {
+        if self.protocol.waits_for_room() {
             let mut tell: &mut dyn FnMut(End) = tell;
-            any |= self.push_on(&mut tell);
+            let (protocol, mut around) = self.parts();
+            any |= protocol.push_on(&mut around, &mut tell);
         }
         any
     }
@@ -522,14 +495,11 @@ impl Endpoint {
         let why = reason.fault();
         self.tell_end(remote, &reason);
         self.hang_up(remote);
-        self.end_sends(remote, why);
-        self.end_touching(remote, why);
-        self.end_receives(remote, why);
-        self.drop_replies(remote);
+        let (protocol, mut around) = self.parts();
+        protocol.end(&mut around, remote, why);
         tell!(INFO, "endpoint {} of {}: {reason}", remote.index(), self.address.socket_name());
         if self.remotes.end(remote, reason) {
             self.count_sharers();
-            self.end_touched(remote);
             debug_assert!(self.has_ended_all(remote), "nothing is under way with it");
             debug_assert!(self.remotes.way(remote).is_none(), "nothing goes to it any more");
         }

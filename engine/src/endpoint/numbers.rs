@@ -1,42 +1,8 @@
-//! Numbers of remotes: each has a place, which is another one's when it has gone, and a serial
-//! number, which is never another one's.
-use super::REMOTES_MAX;
+//! By which names an endpoint knows its remotes.
+use super::RemoteId;
 use crate::link::callee::Names;
 use crate::peer::agreement::Name;
-use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// Bits of a number that are its place.
-const PLACE_BITS: u32 = 16;
-const _: () = assert!(REMOTES_MAX <= 1 << PLACE_BITS, "a number has its place");
-
-/// Names an endpoint that this one knows. A remote that has gone, or was never called, may have to
-/// make room for another one (see [`super::Endpoint::remote`]); a number that has become stale so
-/// names nobody from then on, and [`super::Endpoint::remote`] gives a new one.
-// spec: ENV-40
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RemoteId(NonZeroU64);
-
-impl RemoteId {
-    /// The remote of this serial number, which is not 0, at a place.
-    pub(super) fn new(serial: u64, place: usize) -> Self {
-        debug_assert!(place < REMOTES_MAX, "a number has its place");
-        debug_assert!(serial < 1 << (u64::BITS - PLACE_BITS), "serial numbers do not come again");
-        let number = NonZeroU64::new(serial << PLACE_BITS | place as u64);
-        Self(number.expect("serial numbers are counted from 1"))
-    }
-
-    /// Its place, below [`REMOTES_MAX`]: no two remotes have the same at a time.
-    pub const fn index(self) -> usize {
-        self.source() as usize
-    }
-
-    /// The place as matchers know it: the source of a message.
-    #[inline(always)]
-    pub(super) const fn source(self) -> u32 {
-        self.0.get() as u32 & ((1 << PLACE_BITS) - 1)
-    }
-}
 
 /// By which names an endpoint knows its remotes: for those who are told of a remote by a closure,
 /// in which the endpoint cannot be asked.

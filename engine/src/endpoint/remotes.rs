@@ -1,12 +1,12 @@
 //! The endpoints that this one knows: by number, by name and by connection, and how many of them
-//! are called, curbed or to be answered.
+//! are called.
 mod remote;
 pub(super) use remote::{Call, Ends, Remote, Standing};
 
 use super::REMOTES_MAX;
+use super::RemoteId;
 use super::address::Address;
-use super::numbers::{RemoteId, RemoteNames};
-use super::replies::Reply;
+use super::numbers::RemoteNames;
 use crate::error::EndReason;
 use crate::peer::agreement::Name;
 use ayre_proto::heap;
@@ -32,10 +32,6 @@ pub(super) struct Remotes {
     is_full: bool,
     /// How many are called.
     calls: usize,
-    /// Of how many much is kept.
-    curbed: usize,
-    /// Answers that wait for room, in all.
-    replies: usize,
 }
 
 impl Remotes {
@@ -50,8 +46,6 @@ impl Remotes {
             by_peer: Vec::new(),
             is_full: false,
             calls: 0,
-            curbed: 0,
-            replies: 0,
         }
     }
 
@@ -225,83 +219,19 @@ impl Remotes {
         self.by_peer[peer.index()] = Some(remote);
     }
 
-    /// Nothing goes to a remote any more, nor comes from it; it is called no longer, and its
-    /// answers were dropped. False where there is none.
+    /// Nothing goes to a remote any more, nor comes from it; it is called no longer. False where
+    /// there is none.
     pub(super) fn end(&mut self, remote: RemoteId, why: EndReason) -> bool {
         let since = self.next_serial();
         let Some(known) = self.get_mut(remote) else { return false };
-        let was_curbed = known.ease();
         known.end(since, why);
-        self.curbed -= usize::from(was_curbed);
         self.check();
         true
     }
 
-    /// Much is kept of a remote. Whether it is to be told so.
-    pub(super) fn curb(&mut self, remote: RemoteId) -> bool {
-        let is_new = self.get_mut(remote).is_some_and(Remote::curb);
-        self.curbed += usize::from(is_new);
-        self.check();
-        is_new
-    }
-
-    /// Little is kept of a remote. Whether it is to be told so.
-    pub(super) fn ease(&mut self, remote: RemoteId) -> bool {
-        let was_curbed = self.get_mut(remote).is_some_and(Remote::ease);
-        self.curbed -= usize::from(was_curbed);
-        self.check();
-        was_curbed
-    }
-
-    /// Of how many much is kept.
-    #[inline]
-    pub(super) const fn curbed(&self) -> usize {
-        self.curbed
-    }
-
-    /// Answers that wait for room, in all.
-    #[inline(always)]
-    pub(super) const fn replies(&self) -> usize {
-        self.replies
-    }
-
-    /// Those that answers wait for.
-    pub(super) fn unanswered(&self) -> Vec<RemoteId> {
-        self.iter().filter(|remote| !remote.replies().is_empty()).map(Remote::id).collect()
-    }
-
-    /// An answer waits for room: what it counts for, if there is such a remote.
-    pub(super) fn put_off(&mut self, to: RemoteId, reply: Reply) -> Option<u64> {
-        let cost = self.get_mut(to)?.replies_mut().push(reply);
-        self.replies += 1;
-        Some(cost)
-    }
-
-    /// The first answer that waits for a remote, which does so no longer.
-    pub(super) fn next_reply(&mut self, to: RemoteId) -> Option<Reply> {
-        let reply = self.get_mut(to)?.replies_mut().pop()?;
-        self.replies -= 1;
-        Some(reply)
-    }
-
-    /// It waits again: there was no room.
-    pub(super) fn put_back(&mut self, to: RemoteId, reply: Reply) {
-        self[to].replies_mut().put_back(reply);
-        self.replies += 1;
-    }
-
-    /// No answer waits for a remote any more: what they counted for.
-    pub(super) fn drop_replies(&mut self, to: RemoteId) -> u64 {
-        let Some(known) = self.get_mut(to) else { return 0 };
-        let (count, cost) = known.replies_mut().clear();
-        debug_assert!(count <= self.replies, "all are counted");
-        self.replies -= count;
-        cost
-    }
-
     /// What is counted is no more than there is.
     fn check(&self) {
-        debug_assert!(self.calls <= self.known.len() && self.curbed <= self.known.len());
+        debug_assert!(self.calls <= self.known.len(), "each is a remote");
         debug_assert_eq!(self.known.len(), self.by_name.len(), "each has its name");
         debug_assert!(self.known.len() <= REMOTES_MAX, "a number has its place");
     }

@@ -1,9 +1,9 @@
 //! Letting others run, and sleeping until something comes.
 use super::{Address, End, Endpoint, crowd};
-use crate::mem::bell::ring_own;
 use crate::mem::fence;
 use crate::sys::switches::switches;
-use rustix::fd::{AsFd, BorrowedFd};
+use ayre_proto::endpoint::Ways;
+use rustix::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 /// Longest sleep of a poll.
@@ -24,16 +24,12 @@ impl Endpoint {
     /// its end to be told.
     // spec: ENV-9
     pub fn rest(&mut self, mut tell: impl FnMut(End)) -> bool {
-        !self.waits_for_room() && self.lie_down(&mut tell)
-    }
-
-    /// Whether parts or answers wait for room in a lane or a ring, which wakes nobody.
-    fn waits_for_room(&self) -> bool {
-        !self.streams.is_empty() || self.remotes.replies() > 0
+        !self.protocol.waits_for_room() && self.lie_down(&mut tell)
     }
 
     /// Rests, even while it waits for room: for naps, which end soon in any case.
     fn lie_down(&mut self, tell: &mut dyn FnMut(End)) -> bool {
+        debug_assert!(!self.rests, "a rest ends before the next one");
         self.port.announce_sleep(true);
         fence::heavy();
         if self.look_everywhere(tell) || self.port.remote.has_mail() || self.port.peers.has_dead() {
@@ -60,16 +56,14 @@ impl Endpoint {
         let progressed = self.port.progress_all();
         let turns = self.port.peers.count().max(1);
         let mut tell = tell;
-        let any = (0..turns).any(|_| self.poll(&mut tell)) || !self.ended.is_empty();
+        let any = (0..turns).any(|_| self.poll(&mut tell)) || self.protocol.has_ended();
         any || progressed || is_answered
     }
 
     /// Something was put off to the next poll, for which nobody else rings.
     // spec: ENV-9
-    pub(super) fn stir(&self) {
-        if self.rests {
-            ring_own(self.port.sleep.bell().as_fd());
-        }
+    pub(super) fn stir(&mut self) {
+        self.parts().1.stir();
     }
 
     /// The program no longer sleeps.
@@ -127,7 +121,7 @@ impl Endpoint {
     // spec: ENV-5
     fn may_nap(&mut self) -> bool {
         self.polls.empty() >= super::POLLS_BEFORE_NAP
-            && !self.waits_for_room()
+            && !self.protocol.waits_for_room()
             && !self.is_needed_elsewhere()
             && crowd::may_nap(NAP, self.port.clock.now())
     }
@@ -142,7 +136,7 @@ impl Endpoint {
             self.wake();
         }
         debug_assert!(!self.rests, "a nap is over when it ends");
-        self.ended.extend(ends);
+        self.protocol.tell_later(ends);
         may
     }
 

@@ -53,7 +53,7 @@ impl Endpoint {
     /// nobody has called, the one that was learned of first. None of which something was not
     /// received yet, or is waited for.
     fn dispensable(&self) -> Option<RemoteId> {
-        let is_idle = |remote: RemoteId| self.kept.of(remote) == 0;
+        let is_idle = |remote: RemoteId| self.protocol.kept_of(remote) == 0;
         let mut idle: Vec<_> =
             self.remotes.unused().filter(|(.., remote)| is_idle(*remote)).collect();
         if idle.is_empty() {
@@ -67,9 +67,7 @@ impl Endpoint {
     /// By place, the remotes from which something is waited for, or is to be told yet.
     fn awaited(&self) -> Vec<bool> {
         let mut awaited = vec![false; self.remotes.places()];
-        let told = self.ended.sources().map(RemoteId::index);
-        let places = self.receives.awaited().map(|source| source as usize).chain(told);
-        places.for_each(|place| awaited[place] = true);
+        self.protocol.awaited().for_each(|place| awaited[place] = true);
         awaited
     }
 }

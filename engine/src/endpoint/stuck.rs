@@ -1,9 +1,5 @@
-//! Remotes that live and take nothing, so that there is no room for more: the log says so. Nothing
-//! else happens, as nobody but they can end it.
-use super::Endpoint;
-use crate::error::{Busy, PostError};
-use crate::log::tell;
-use ayre_proto::units::PeerId;
+//! Remotes that live and take nothing, so that there is no room for more: the log is to say so.
+//! Nothing else happens, as nobody but they can end it.
 use std::time::{Duration, Instant};
 
 /// For so long nothing is said of one that takes nothing, or does not answer; and so long a call is
@@ -25,7 +21,7 @@ struct Since {
 
 impl Stuck {
     /// There is still no room, and so many lines were taken. Whether that is to be told.
-    fn look(&mut self, taken: u32, now: Instant) -> bool {
+    pub(super) fn look(&mut self, taken: u32, now: Instant) -> bool {
         let stuck = match &mut self.0 {
             Some(stuck) if stuck.taken == taken => stuck,
             place => place.insert(Since { taken, since: now, is_told: false }),
@@ -34,29 +30,6 @@ impl Stuck {
         debug_assert!(stuck.since <= now, "time goes on");
         stuck.is_told |= is_due;
         is_due
-    }
-}
-
-impl Endpoint {
-    /// What a call returns for whose records there is no room.
-    // spec: ENV-43
-    #[cold]
-    pub(super) fn no_room(&mut self, peer: PeerId) -> PostError {
-        let remote = self.remotes.of_peer(peer.index());
-        let taken =
-            self.port.connection(peer).map(|connection| connection.messages_out.given_back());
-        if let (Some(remote), Ok(taken)) = (remote, taken)
-            && let Some(known) = self.remotes.get_mut(remote)
-            && known.stuck().look(taken, self.port.clock.now())
-        {
-            let (whom, time) = (self.describe(remote), PATIENCE.as_secs());
-            tell!(
-                WARN,
-                "{whom} has taken nothing for {time} s, and there is no room for more: it lives, \
-                 but is stopped, or its program does not get to its endpoint"
-            );
-        }
-        Busy::MessageLaneFull.into()
     }
 }
 

@@ -1,10 +1,7 @@
 //! An endpoint that this one knows, and how the two stand.
+use super::super::RemoteId;
 use super::super::address::Address;
-use super::super::ahead::Ahead;
-use super::super::numbers::RemoteId;
-use super::super::replies::Replies;
 use super::super::stuck::Stuck;
-use super::super::toucher::Toucher;
 use crate::error::EndReason;
 use crate::machine::processors::Processors;
 use crate::mem::inject::Process;
@@ -13,7 +10,6 @@ use crate::net::clock::Deadline;
 use crate::port::attach::BegunLink;
 use crate::port::setup::Begun;
 use ayre_proto::units::PeerId;
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// How we stand with a remote.
@@ -72,14 +68,7 @@ pub(in crate::endpoint) struct Remote {
     /// Where it was connected last.
     at: PeerId,
     ring_out: Option<RingSender>,
-    ahead: Ahead,
     ring_in: Option<RingReceiver>,
-    replies: Replies,
-    toucher: Toucher,
-    /// Messages of ours that it wants, in the order in which they are to leave.
-    wanted: VecDeque<usize>,
-    /// It was told to keep what it can keep, because we keep much of it.
-    is_curbed: bool,
     stuck: Stuck,
     /// One of the two has no memory for what the other one has sent: which.
     shut_out: Option<EndReason>,
@@ -105,12 +94,7 @@ impl Remote {
             open: None,
             at: PeerId(0),
             ring_out: None,
-            ahead: Ahead::default(),
             ring_in: None,
-            replies: Replies::default(),
-            toucher: Toucher::default(),
-            wanted: VecDeque::new(),
-            is_curbed: false,
             stuck: Stuck::default(),
             shut_out: None,
             process: None,
@@ -196,10 +180,6 @@ impl Remote {
         self.shut_out.as_ref()
     }
 
-    pub(in crate::endpoint) const fn has_ring_out(&self) -> bool {
-        self.ring_out.is_some()
-    }
-
     #[inline]
     pub(in crate::endpoint) const fn ring_out(&mut self) -> Option<&mut RingSender> {
         self.ring_out.as_mut()
@@ -210,50 +190,8 @@ impl Remote {
         self.ring_in.as_mut()
     }
 
-    #[inline]
-    pub(in crate::endpoint) const fn ahead(&mut self) -> &mut Ahead {
-        &mut self.ahead
-    }
-
-    #[inline]
-    pub(in crate::endpoint) const fn toucher(&mut self) -> &mut Toucher {
-        &mut self.toucher
-    }
-
     pub(in crate::endpoint) const fn stuck(&mut self) -> &mut Stuck {
         &mut self.stuck
-    }
-
-    #[inline]
-    pub(in crate::endpoint) const fn replies(&self) -> &Replies {
-        &self.replies
-    }
-
-    pub(super) const fn replies_mut(&mut self) -> &mut Replies {
-        &mut self.replies
-    }
-
-    /// It wants this message next. Whether it is the only one.
-    pub(in crate::endpoint) fn want(&mut self, key: usize) -> bool {
-        debug_assert!(!self.wanted.contains(&key), "a message is wanted once");
-        self.wanted.push_back(key);
-        self.wanted.len() == 1
-    }
-
-    /// The message that leaves first of those that it wants.
-    pub(in crate::endpoint) fn wanted(&self) -> Option<usize> {
-        self.wanted.front().copied()
-    }
-
-    /// That has left.
-    pub(in crate::endpoint) fn has_got(&mut self, key: usize) {
-        let first = self.wanted.pop_front();
-        debug_assert_eq!(first, Some(key), "messages leave in their order");
-    }
-
-    /// It wants none any more.
-    pub(in crate::endpoint) fn want_none(&mut self) {
-        self.wanted.clear();
     }
 
     /// Whether its memory can be read, as far as is known; `find` says whose it is.
@@ -329,7 +267,7 @@ impl Remote {
         (self.ring_out, self.ring_in) = (ring_out, ring_in);
         (self.is_neighbour, self.processors) = (is_neighbour, processors);
         (self.peer, self.open, self.at) = (Some(peer), Some(self.id), peer);
-        (self.ahead, self.shut_out) = (Ahead::default(), None);
+        self.shut_out = None;
         self.stuck = Stuck::default();
         self.standing = Standing::Connected;
         (self.closed, self.called) = (None, None);
@@ -344,24 +282,11 @@ impl Remote {
 
     pub(super) fn end(&mut self, since: u64, why: EndReason) {
         debug_assert!(!matches!(self.standing, Standing::Calling(_)), "it was hung up");
-        debug_assert!(self.replies.is_empty() && self.wanted.is_empty(), "nothing is to go there");
         debug_assert!(self.since < since, "serial numbers grow");
         self.since = since;
         (self.peer, self.open) = (None, None);
         (self.ring_in, self.ring_out, self.process) = (None, None, None);
         (self.closed, self.called) = (None, None);
         self.standing = Standing::Ended(why);
-    }
-
-    /// Whether it is not curbed, and is from now on: it is connected, and may send at all.
-    pub(super) fn curb(&mut self) -> bool {
-        let is_new = !self.is_curbed && self.shut_out.is_none() && self.peer.is_some();
-        self.is_curbed |= is_new;
-        is_new
-    }
-
-    /// Whether it was curbed, and is not any more.
-    pub(super) fn ease(&mut self) -> bool {
-        std::mem::take(&mut self.is_curbed)
     }
 }

@@ -1,7 +1,7 @@
 //! What is under way of a remote that touches our windows.
-use crate::error::Fault;
-use ayre_proto::units::WindowClaim;
-use std::collections::VecDeque;
+use crate::fault::Fault;
+use crate::units::WindowClaim;
+use alloc::collections::VecDeque;
 
 /// What is kept of a remote's touching our windows.
 #[derive(Debug, Default)]
@@ -69,6 +69,6 @@ impl Toucher {
 
     /// The remote touches nothing any more: how many reads are over by that.
     pub(super) fn end(&mut self) -> usize {
-        std::mem::take(self).reads.len()
+        core::mem::take(self).reads.len()
     }
 }

@@ -1,7 +1,7 @@
 //! How what was posted has ended.
-use super::numbers::RemoteId;
-use crate::error::Fault;
-use std::collections::VecDeque;
+use super::remote_id::RemoteId;
+use crate::fault::Fault;
+use alloc::collections::VecDeque;
 
 /// What a program says of an operation when it posts it, and is told again with its end.
 pub type Context = u128;
@@ -102,7 +102,7 @@ impl Ended {
         self.0.push_back(end);
     }
 
-    pub(super) fn extend(&mut self, ends: Vec<End>) {
+    pub(super) fn extend(&mut self, ends: impl IntoIterator<Item = End>) {
         self.0.extend(ends);
     }
 

@@ -1,10 +1,10 @@
 //! What of ours touches remotes' windows, and has not been answered.
+use super::SHORT_MAX;
 use super::ends::{Context, End, What};
 use super::ledger::Entry;
-use super::numbers::RemoteId;
-use super::parts::SHORT_MAX;
-use crate::error::Fault;
-use crate::mem::span::Spans;
+use super::remote_id::RemoteId;
+use super::ways::Memory;
+use crate::fault::Fault;
 
 /// Memory in a remote's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,40 +19,40 @@ pub struct Spot {
 
 /// A write, a read or an update.
 #[derive(Debug)]
-pub(super) struct Touching {
+pub(super) struct Touching<M> {
     to: RemoteId,
     context: Context,
     what: What,
-    stage: Stage,
+    stage: Stage<M>,
 }
 
 #[derive(Debug)]
-enum Stage {
+enum Stage<M> {
     /// A write, part of which is still here.
-    Leaving(Leaving),
+    Leaving(Leaving<M>),
     /// Bytes are due.
-    Coming { into: Spans, got: usize },
+    Coming { into: M, got: usize },
     /// Only to be told that it is done.
     Answer,
 }
 
 /// A write, part of which is still here.
 #[derive(Debug)]
-pub(super) struct Leaving {
+pub(super) struct Leaving<M> {
     spot: Spot,
-    bytes: Bytes,
+    bytes: Bytes<M>,
     data: Option<u64>,
     gone: usize,
 }
 
 /// What a write's bytes are taken from.
 #[derive(Debug)]
-enum Bytes {
-    Lent(Spans),
-    Held(Box<[u8]>),
+enum Bytes<M> {
+    Lent(M),
+    Held(alloc::boxed::Box<[u8]>),
 }
 
-impl Bytes {
+impl<M: Memory> Bytes<M> {
     fn len(&self) -> usize {
         match self {
             Self::Lent(spans) => spans.len(),
@@ -75,7 +75,7 @@ impl Bytes {
     }
 }
 
-impl Leaving {
+impl<M: Memory> Leaving<M> {
     pub(super) const fn spot(&self) -> Spot {
         self.spot
     }
@@ -125,14 +125,14 @@ pub(super) fn key_of(name: u64) -> Option<usize> {
     (name & TOUCHING != 0).then_some((name ^ TOUCHING) as usize)
 }
 
-impl Entry for Touching {
+impl<M> Entry for Touching<M> {
     #[inline]
     fn to(&self) -> RemoteId {
         self.to
     }
 }
 
-impl Touching {
+impl<M: Memory> Touching<M> {
     /// A write that has gone.
     #[inline]
     pub(super) const fn written(to: RemoteId, context: Context) -> Self {
@@ -140,7 +140,7 @@ impl Touching {
     }
 
     /// A write of which nothing has gone.
-    pub(super) fn leaving(spot: Spot, bytes: Spans, data: Option<u64>, context: Context) -> Self {
+    pub(super) fn leaving(spot: Spot, bytes: M, data: Option<u64>, context: Context) -> Self {
         let leaving = Leaving { spot, bytes: Bytes::Lent(bytes), data, gone: 0 };
         let stage = Stage::Leaving(leaving);
         Self { to: spot.remote, context, what: What::Written, stage }
@@ -149,7 +149,7 @@ impl Touching {
     /// A read or an update that has been asked for, and where its bytes go: only an answer comes
     /// where there are none.
     #[inline]
-    pub(super) fn asked(to: RemoteId, what: What, into: Option<Spans>, context: Context) -> Self {
+    pub(super) fn asked(to: RemoteId, what: What, into: Option<M>, context: Context) -> Self {
         let stage = match into {
             Some(into) if !into.is_empty() => Stage::Coming { into, got: 0 },
             _ => Stage::Answer,
@@ -158,7 +158,7 @@ impl Touching {
     }
 
     /// Of a write, what is still here.
-    pub(super) const fn left(&self) -> Option<&Leaving> {
+    pub(super) const fn left(&self) -> Option<&Leaving<M>> {
         match &self.stage {
             Stage::Leaving(leaving) => Some(leaving),
             _ => None,
@@ -183,7 +183,7 @@ impl Touching {
     /// The bytes of a write are copied: the program's memory is its own again.
     pub(super) fn hold(&mut self) {
         let Stage::Leaving(leaving) = &mut self.stage else { return };
-        let mut copy = vec![0; leaving.bytes.len()].into_boxed_slice();
+        let mut copy = alloc::vec![0; leaving.bytes.len()].into_boxed_slice();
         leaving.bytes.read(0, &mut copy);
         leaving.bytes = Bytes::Held(copy);
     }
@@ -202,7 +202,7 @@ impl Touching {
     /// Where the next bytes go, and how many are still to come; none where a remote has none to
     /// give.
     #[inline]
-    pub(super) fn coming(&mut self, from: RemoteId) -> Option<(&mut Spans, usize, usize)> {
+    pub(super) fn coming(&mut self, from: RemoteId) -> Option<(&mut M, usize, usize)> {
         let Stage::Coming { into, got } = &mut self.stage else { return None };
         debug_assert!(*got < into.len(), "something is to come");
         let (at, left) = (*got, into.len() - *got);

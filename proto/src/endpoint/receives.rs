@@ -4,12 +4,13 @@ use super::incoming::{Body, Incoming};
 use super::labels::Labels;
 use super::origin::Origin;
 use super::slots::Slots;
-use ayre_proto::limits::UNEXPECTED_MAX;
-use ayre_proto::matching::{
+use super::ways::Memory;
+use crate::limits::UNEXPECTED_MAX;
+use crate::matching::{
     Arrive, Matcher, Message, MessageId, Pattern, Place, Post, PostMulti, Receive, Removed, Sizes,
 };
-use slab::Slab;
-use std::ops::{Index, IndexMut};
+use alloc::vec::Vec;
+use core::ops::{Index, IndexMut};
 
 /// Receives and messages that an endpoint has room for from its beginning, in each space.
 const FIRST: u32 = 64;
@@ -17,16 +18,16 @@ const FIRST: u32 = 64;
 /// All receives that were posted and are not over, by key, and all messages that no receive has
 /// taken. Tagged and plain ones never meet.
 #[derive(Debug)]
-pub(super) struct Receives {
+pub(super) struct Receives<M> {
     tagged: Matcher,
     plain: Matcher,
-    posted: Slots<Incoming>,
+    posted: Slots<Incoming<M>>,
     labels: Labels,
     /// Of messages that wait for a receive.
-    bodies: Slab<Body>,
+    bodies: Slots<Body>,
 }
 
-impl Receives {
+impl<M: Memory> Receives<M> {
     /// Of messages of so many sources.
     pub(super) fn new(sources: u32, seed: u64) -> Self {
         let sizes = Sizes { receives: FIRST, messages: FIRST, sources };
@@ -35,7 +36,7 @@ impl Receives {
             plain: Matcher::new(sizes, seed),
             posted: Slots::new(),
             labels: Labels::default(),
-            bodies: Slab::new(),
+            bodies: Slots::new(),
         }
     }
 
@@ -51,14 +52,14 @@ impl Receives {
 
     /// What a receive that is kept next is for the matcher.
     #[inline(always)]
-    fn named(&self, pattern: Pattern, incoming: &Incoming) -> Receive {
+    fn named(&self, pattern: Pattern, incoming: &Incoming<M>) -> Receive {
         Receive { pattern, capacity: incoming.len(), handle: self.posted.vacant_key() as u64 }
     }
 
     /// Whether a message has come for a receive. If so, or if the receive waits, it is to be kept
     /// next.
     #[inline(always)]
-    pub(super) fn post(&mut self, pattern: Pattern, incoming: &Incoming) -> Post {
+    pub(super) fn post(&mut self, pattern: Pattern, incoming: &Incoming<M>) -> Post {
         let named = self.named(pattern, incoming);
         self.matcher(incoming.is_tagged()).post(named)
     }
@@ -67,7 +68,7 @@ impl Receives {
     pub(super) fn post_multi(
         &mut self,
         (pattern, least): (Pattern, u64),
-        incoming: &Incoming,
+        incoming: &Incoming<M>,
         take: impl FnMut(Message, Place),
     ) -> PostMulti {
         let named = self.named(pattern, incoming);
@@ -76,7 +77,7 @@ impl Receives {
 
     /// Keeps a receive that waits.
     #[inline(always)]
-    pub(super) fn wait(&mut self, incoming: Incoming) -> usize {
+    pub(super) fn wait(&mut self, incoming: Incoming<M>) -> usize {
         debug_assert!(incoming.id().is_some(), "the matcher knows it");
         let key = self.posted.insert(incoming);
         self.labels.note(&self.posted, key);
@@ -85,7 +86,7 @@ impl Receives {
 
     /// Keeps a receive whose messages have come.
     #[inline(always)]
-    pub(super) fn insert(&mut self, incoming: Incoming) -> usize {
+    pub(super) fn insert(&mut self, incoming: Incoming<M>) -> usize {
         debug_assert!(incoming.id().is_none() && incoming.is_released(), "it waits for none");
         self.posted.insert(incoming)
     }
@@ -125,7 +126,7 @@ impl Receives {
     /// A message that the matcher has given is kept no longer.
     #[inline]
     pub(super) fn unkeep(&mut self, message: &Message) -> Body {
-        let body = self.bodies.remove(message.handle as usize);
+        let body = self.bodies.take(message.handle as usize);
         debug_assert_eq!(Some(body.origin.source.source()), message.source, "it is that message");
         self.check();
         body
@@ -173,7 +174,7 @@ impl Receives {
             let mut names: Vec<_> = aside.map(|(id, _)| id).collect();
             while let Some(id) = names.pop().or_else(|| Some(matcher.peek(pattern)?.0)) {
                 let message = matcher.take(id).expect("it was found just now");
-                give_back(bodies.remove(message.handle as usize).cost());
+                give_back(bodies.take(message.handle as usize).cost());
             }
         }
         self.check();
@@ -191,7 +192,7 @@ impl Receives {
         for matcher in [tagged, plain] {
             matcher.remove(source, |removed| match removed {
                 Removed::Message { handle, .. } => {
-                    give_back(bodies.remove(handle as usize).cost());
+                    give_back(bodies.take(handle as usize).cost());
                 }
                 Removed::Receive { handle, .. } => {
                     end(posted[handle as usize].context());
@@ -240,18 +241,18 @@ impl Receives {
     }
 }
 
-impl Index<usize> for Receives {
-    type Output = Incoming;
+impl<M: Memory> Index<usize> for Receives<M> {
+    type Output = Incoming<M>;
 
     #[inline(always)]
-    fn index(&self, key: usize) -> &Incoming {
+    fn index(&self, key: usize) -> &Incoming<M> {
         &self.posted[key]
     }
 }
 
-impl IndexMut<usize> for Receives {
+impl<M: Memory> IndexMut<usize> for Receives<M> {
     #[inline(always)]
-    fn index_mut(&mut self, key: usize) -> &mut Incoming {
+    fn index_mut(&mut self, key: usize) -> &mut Incoming<M> {
         &mut self.posted[key]
     }
 }

@@ -1,8 +1,10 @@
 //! What was posted to remotes and has not ended, and how much of it to each.
 use super::REMOTES_MAX;
-use super::numbers::RemoteId;
+use super::remote_id::RemoteId;
 use super::slots::Slots;
-use std::ops::{Index, IndexMut};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::ops::{Index, IndexMut};
 
 /// Something that was posted to a remote.
 pub(super) trait Entry {
@@ -19,7 +21,7 @@ pub(super) struct Ledger<T> {
 
 impl<T: Entry> Ledger<T> {
     pub(super) fn new() -> Self {
-        Self { entries: Slots::new(), counts: Box::new([0; REMOTES_MAX]) }
+        Self { entries: Slots::new(), counts: crate::heap::array(|_| 0) }
     }
 
     /// How many there are.
@@ -97,7 +99,7 @@ impl<T> IndexMut<usize> for Ledger<T> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -1,6 +1,7 @@
 //! What is under way, by key: as a slab, but what goes is dropped where it lies, not moved out
 //! first, which for what is long and short-lived costs more than all the rest.
-use std::ops::{Index, IndexMut};
+use alloc::vec::Vec;
+use core::ops::{Index, IndexMut};
 
 #[derive(Debug)]
 struct Slot<T> {
@@ -50,6 +51,11 @@ impl<T> Slots<T> {
         key
     }
 
+    /// Without values, and with room for so many.
+    pub(super) fn with_capacity(count: usize) -> Self {
+        Self { slots: Vec::with_capacity(count), next: 0, len: 0 }
+    }
+
     #[cold]
     fn grow(&mut self) {
         self.slots.push(Slot { value: None, next: self.slots.len() + 1 });
@@ -60,13 +66,26 @@ impl<T> Slots<T> {
         self.slots.get_mut(key)?.value.as_mut()
     }
 
+    /// Takes a value out that is there.
+    #[inline]
+    pub(super) fn take(&mut self, key: usize) -> T {
+        let value = self.slots[key].value.take();
+        self.make_vacant(key);
+        value.expect("it is there")
+    }
+
     /// Drops a value that is there.
     #[inline(always)]
     pub(super) fn free(&mut self, key: usize) {
         let slot = &mut self.slots[key];
         debug_assert!(slot.value.is_some(), "it is there");
         slot.value = None;
-        slot.next = self.next;
+        self.make_vacant(key);
+    }
+
+    #[inline(always)]
+    fn make_vacant(&mut self, key: usize) {
+        self.slots[key].next = self.next;
         self.next = key;
         debug_assert!(self.len > 0, "as many as there are places that are taken");
         self.len -= 1;
@@ -89,6 +108,12 @@ impl<T> Slots<T> {
     }
 }
 
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T> Index<usize> for Slots<T> {
     type Output = T;
 
@@ -105,7 +130,7 @@ impl<T> IndexMut<usize> for Slots<T> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
@@ -124,8 +149,13 @@ mod tests {
                     prop_assert_eq!(slots.insert(number), slab.insert(number));
                 } else {
                     let key = slab.iter().nth(which.index(slab.len())).expect("there is one").0;
-                    prop_assert_eq!(slots[key], slab.remove(key));
-                    slots.free(key);
+                    let value = slab.remove(key);
+                    prop_assert_eq!(slots[key], value);
+                    if number % 2 == 0 {
+                        slots.free(key);
+                    } else {
+                        prop_assert_eq!(slots.take(key), value);
+                    }
                     prop_assert_eq!(slots.get_mut(key), None);
                 }
                 prop_assert_eq!(slots.len(), slab.len());

@@ -1,8 +1,9 @@
 //! Receives that wait, and messages that wait for one.
 use super::ends::Context;
 use super::origin::{Origin, There};
-use crate::mem::span::Spans;
-use ayre_proto::matching::ReceiveId;
+use super::ways::Memory;
+use crate::matching::ReceiveId;
+use alloc::boxed::Box;
 
 /// What each message that is kept, and each operation of our own, counts for: no less than it takes
 /// besides its bytes, tables that have just doubled included.
@@ -10,8 +11,8 @@ pub(super) const RECORD: u64 = 512;
 
 /// A receive that waits, or whose message is coming.
 #[derive(Debug)]
-pub(super) struct Incoming {
-    into: Spans,
+pub(super) struct Incoming<M> {
+    into: M,
     context: Context,
     id: Option<ReceiveId>,
     is_tagged: bool,
@@ -21,10 +22,10 @@ pub(super) struct Incoming {
     coming: usize,
 }
 
-impl Incoming {
+impl<M: Memory> Incoming<M> {
     /// One that has no message yet.
     #[inline(always)]
-    pub(super) const fn new(into: Spans, context: Context, is_tagged: bool) -> Self {
+    pub(super) fn new(into: M, context: Context, is_tagged: bool) -> Self {
         Self { into, context, id: None, is_tagged, released: false, coming: 0 }
     }
 
@@ -51,7 +52,7 @@ impl Incoming {
 
     /// Where its messages go.
     #[inline(always)]
-    pub(super) const fn memory(&mut self) -> &mut Spans {
+    pub(super) const fn memory(&mut self) -> &mut M {
         &mut self.into
     }
 

@@ -7,11 +7,11 @@
 use super::ends::Context;
 use super::incoming::Incoming;
 use super::slots::Slots;
-use ayre_proto::matching::ReceiveId;
-use slab::Slab;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::hash::{BuildHasherDefault, Hasher};
+use super::ways::Memory;
+use crate::matching::ReceiveId;
+use core::hash::{BuildHasherDefault, Hasher};
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 
 /// Places of receives that are looked through faster than a note is found.
 const FEW: usize = 16;
@@ -23,7 +23,7 @@ const SPARE: usize = 1024;
 pub(super) struct Labels {
     /// First and last note of each; none unless posted receives are noted.
     chains: Option<HashMap<u64, (usize, usize), BuildHasherDefault<Spread>>>,
-    notes: Slab<Note>,
+    notes: Slots<Note>,
     max: usize,
 }
 
@@ -59,14 +59,14 @@ const fn label(context: Context) -> u64 {
 }
 
 /// The name of a receive, if it has this label and takes messages.
-fn waits(incoming: &Incoming, of: u64) -> Option<ReceiveId> {
+fn waits<M: Memory>(incoming: &Incoming<M>, of: u64) -> Option<ReceiveId> {
     incoming.id().filter(|_| label(incoming.context()) == of && !incoming.is_released())
 }
 
 impl Labels {
     /// A receive was posted.
     #[inline(always)]
-    pub(super) fn note(&mut self, receives: &Slots<Incoming>, key: usize) {
+    pub(super) fn note<M: Memory>(&mut self, receives: &Slots<Incoming<M>>, key: usize) {
         // Its context is read only then: nothing of it is kept for this.
         if self.chains.is_some() {
             self.note_on(receives[key].context(), key);
@@ -86,16 +86,16 @@ impl Labels {
             Entry::Vacant(none) => _ = none.insert((own, own)),
             Entry::Occupied(mut chain) => {
                 let (_, last) = chain.get_mut();
-                notes[std::mem::replace(last, own)].next = own;
+                notes[core::mem::replace(last, own)].next = own;
             }
         }
     }
 
     /// The receive with this label that waits longest, if one does.
     #[cold]
-    pub(super) fn find(
+    pub(super) fn find<M: Memory>(
         &mut self,
-        receives: &Slots<Incoming>,
+        receives: &Slots<Incoming<M>>,
         of: u64,
     ) -> Option<(usize, ReceiveId)> {
         if self.chains.is_none() {
@@ -110,7 +110,7 @@ impl Labels {
         let Entry::Occupied(mut chain) = chains.as_mut()?.entry(of) else { return None };
         loop {
             let (first, last) = chain.get_mut();
-            let Note { key, next } = notes.remove(*first);
+            let Note { key, next } = notes.take(*first);
             let is_last = *first == *last;
             *first = next;
             let found = receives.get(key).and_then(|it| Some((key, waits(it, of)?)));
@@ -125,12 +125,13 @@ impl Labels {
     }
 
     #[cold]
-    fn note_all(&mut self, receives: &Slots<Incoming>) {
-        let mut waiting: Vec<_> = receives.iter().filter(|(_, it)| it.id().is_some()).collect();
+    fn note_all<M: Memory>(&mut self, receives: &Slots<Incoming<M>>) {
+        let mut waiting: alloc::vec::Vec<_> =
+            receives.iter().filter(|(_, it)| it.id().is_some()).collect();
         waiting.sort_unstable_by_key(|(_, incoming)| incoming.id());
         let room = receives.places();
         self.chains = Some(HashMap::with_capacity_and_hasher(room, BuildHasherDefault::default()));
-        (self.notes, self.max) = (Slab::with_capacity(room), 2 * room + SPARE);
+        (self.notes, self.max) = (Slots::with_capacity(room), 2 * room + SPARE);
         debug_assert!(waiting.len() <= room, "each has a place");
         waiting.into_iter().for_each(|(key, incoming)| self.note_on(incoming.context(), key));
     }

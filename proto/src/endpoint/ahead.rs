@@ -1,10 +1,9 @@
 //! Messages that go into the ring before a receive wants them.
-use crate::tuning::ROUND;
-use ayre_proto::envelope::{AHEAD_MIN, LONG_MAX, LONG_MAX_HERE};
+use crate::envelope::{AHEAD_MIN, LONG_MAX, LONG_MAX_HERE};
 
 /// Messages in a row that were wanted by the ring, until more go without asking: more than a
 /// receiver tries by one method before it has decided (INJ-8).
-const ENOUGH: u32 = ROUND + 1;
+pub const ENOUGH: u32 = 65;
 /// Messages that go so until as many ask again, in case the receiver has changed its mind. They ask
 /// together: one that asks among others that do not is wanted behind all of those, and its receiver
 /// would find the ring slow.

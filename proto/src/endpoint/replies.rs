@@ -1,6 +1,7 @@
 //! Answers that wait for room.
-use ayre_proto::envelope::Record;
-use std::collections::VecDeque;
+use crate::envelope::Record;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 
 /// What an answer that waits for room counts for, and a read whose bytes have not all gone: no
 /// less than it takes besides its bytes.
@@ -54,7 +55,7 @@ impl Replies {
 
     /// None wait any more: how many did, and what they counted for.
     pub(super) fn clear(&mut self) -> (usize, u64) {
-        let Self { waiting, cost: counted } = std::mem::take(self);
+        let Self { waiting, cost: counted } = core::mem::take(self);
         debug_assert_eq!(
             waiting.iter().map(|(_, bytes)| cost(bytes)).sum::<u64>(),
             counted,

@@ -1,6 +1,6 @@
 //! What goes in parts, when there is room.
-use super::numbers::RemoteId;
-use std::collections::VecDeque;
+use super::remote_id::RemoteId;
+use alloc::collections::VecDeque;
 
 /// What goes in parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

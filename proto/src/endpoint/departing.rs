@@ -1,15 +1,15 @@
 //! Messages of ours whose end is still to come.
 use super::ends::Context;
 use super::ledger::Entry;
-use super::numbers::RemoteId;
-use crate::mem::span::Spans;
+use super::remote_id::RemoteId;
+use super::ways::Memory;
 
 /// A message whose end is still to come.
 #[derive(Debug)]
-pub(super) struct Departing {
+pub(super) struct Departing<M> {
     to: RemoteId,
     /// None when all have gone.
-    bytes: Spans,
+    bytes: M,
     context: Context,
     answered: bool,
     stage: Stage,
@@ -25,33 +25,33 @@ enum Stage {
     Gone,
 }
 
-impl Entry for Departing {
+impl<M> Entry for Departing<M> {
     #[inline]
     fn to(&self) -> RemoteId {
         self.to
     }
 }
 
-impl Departing {
+impl<M: Memory> Departing<M> {
     /// One that asks first.
-    pub(super) const fn asking(
-        to: RemoteId,
-        bytes: Spans,
-        (context, answered): (Context, bool),
-    ) -> Self {
+    pub(super) fn asking(to: RemoteId, bytes: M, (context, answered): (Context, bool)) -> Self {
         Self { to, bytes, context, answered, stage: Stage::Asked }
     }
 
     /// One that has gone, and is to be answered.
     pub(super) fn gone(to: RemoteId, context: Context) -> Self {
-        Self { to, bytes: Spans::default(), context, answered: true, stage: Stage::Gone }
+        Self { to, bytes: M::default(), context, answered: true, stage: Stage::Gone }
+    }
+
+    pub(super) const fn remote(&self) -> RemoteId {
+        self.to
     }
 
     pub(super) const fn context(&self) -> Context {
         self.context
     }
 
-    pub(super) const fn bytes(&self) -> &Spans {
+    pub(super) const fn bytes(&self) -> &M {
         &self.bytes
     }
 
@@ -87,7 +87,7 @@ impl Departing {
     pub(super) fn finish(&mut self) -> bool {
         let is_all = self.wanted().is_some_and(|(_, at, len)| at == len || len == 0);
         debug_assert!(is_all, "all that is wanted has gone");
-        (self.stage, self.bytes) = (Stage::Gone, Spans::default());
+        (self.stage, self.bytes) = (Stage::Gone, M::default());
         !self.answered
     }
 
@@ -97,7 +97,7 @@ impl Departing {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_message_that_asks_goes_once_and_only_to_whom_it_was_sent() {
         let [to, other] = [1, 2].map(|place| RemoteId::new(1, place));
-        let mut asking = Departing::asking(to, Spans::default(), (7, true));
+        let mut asking = Departing::asking(to, alloc::vec::Vec::<u8>::default(), (7, true));
         assert!(!asking.is_due(to) && asking.wanted().is_none());
         assert!(!asking.want(other, (3, 0)), "another remote");
         assert!(!asking.want(to, (3, 1)), "more than there is");

@@ -1,18 +1,20 @@
 //! Where a message comes from.
 use super::ends::Received;
-use super::numbers::RemoteId;
-use ayre_proto::envelope::Envelope;
-use ayre_proto::matching::Message;
+use super::remote_id::RemoteId;
+use crate::envelope::Envelope;
+use crate::matching::Message;
 
 /// Where a message comes from, and what is said of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Origin {
-    pub(super) source: RemoteId,
-    pub(super) envelope: Envelope,
+pub struct Origin {
+    /// Its sender.
+    pub source: RemoteId,
+    /// What that says of it.
+    pub envelope: Envelope,
     /// Bytes of the message.
-    pub(super) len: u64,
+    pub len: u64,
     /// Its sender waits for its end, under this name.
-    pub(super) answer: Option<u64>,
+    pub answer: Option<u64>,
 }
 
 impl Origin {

@@ -1,0 +1,219 @@
+//! How much an endpoint keeps: of what remotes have sent and no receive has taken, and of what its
+//! own program has posted.
+//!
+//! ```text
+//!   a remote has   little          much                        over
+//!                  -------------   -------------------------   --------------------------
+//!   it hears       ahead 65536     ahead 4096: what is longer   refused: all; the end of
+//!                                  asks, and stays with it      its connection
+//! ```
+use super::incoming::{Body, RECORD};
+use super::replies::{Reply, cost};
+use super::ways::{Memory, Ways};
+use super::{Protocol, RemoteId};
+use crate::envelope::{AHEAD_MIN, ALL, LONG_MAX, Record};
+use crate::fault::Fault;
+use crate::matching::{Message, Share};
+
+impl<M: Memory> Protocol<M> {
+    /// So many bytes may be kept, in all.
+    // spec: ENV-36
+    pub fn set_budget(&mut self, bytes: u64) {
+        self.kept.set_limit(bytes);
+    }
+
+    /// Bytes that are kept of a remote.
+    pub fn kept_of(&self, remote: RemoteId) -> u64 {
+        self.kept.of(remote.source())
+    }
+
+    /// Operations that may be under way.
+    #[inline]
+    fn operations(&self) -> u64 {
+        self.kept.limit() / RECORD
+    }
+
+    /// Whether one more operation may be posted whose end is still to come.
+    ///
+    /// # Errors
+    /// [`Fault::NoMemory`] where as many are under way as there is memory for.
+    // spec: ENV-39
+    #[inline]
+    pub(super) fn check_under_way(&self) -> Result<(), Fault> {
+        if self.under_way() as u64 >= self.operations() {
+            return Err(Fault::NoMemory);
+        }
+        Ok(())
+    }
+
+    /// Makes room for further receives.
+    // spec: ENV-39
+    #[cold]
+    pub(super) fn grow_receives(&mut self, is_tagged: bool) -> Result<(), Fault> {
+        self.check_under_way()?;
+        let left = self.operations() - self.under_way() as u64;
+        debug_assert!(left > 0, "one more may be under way");
+        let left = u32::try_from(left).unwrap_or(u32::MAX);
+        if self.receives.grow(is_tagged, left) { Ok(()) } else { Err(Fault::NoMemory) }
+    }
+
+    /// A message is kept until a receive takes it.
+    #[inline]
+    pub(super) fn keep(&mut self, ways: &mut impl Ways<Memory = M>, body: Body) {
+        let (source, cost) = (body.origin.source, body.cost());
+        self.receives.keep(body);
+        self.charge(ways, source, cost);
+    }
+
+    /// A message is kept no longer.
+    #[inline]
+    pub(super) fn unkeep(&mut self, ways: &mut impl Ways<Memory = M>, message: &Message) -> Body {
+        let body = self.receives.unkeep(message);
+        self.discharge(ways, body.origin.source, body.cost());
+        body
+    }
+
+    /// So many more bytes are kept of a remote.
+    // spec: ENV-37
+    #[inline]
+    pub(super) fn charge(
+        &mut self,
+        ways: &mut impl Ways<Memory = M>,
+        remote: RemoteId,
+        bytes: u64,
+    ) {
+        debug_assert!(bytes > 0, "all that is kept counts for something");
+        match self.kept.keep(remote.source(), bytes) {
+            Share::Fair => {}
+            Share::Much => self.curb(ways, remote),
+            Share::Over => self.shut_out(ways, remote),
+        }
+    }
+
+    /// So many bytes of a remote are kept no longer.
+    #[inline]
+    pub(super) fn discharge(
+        &mut self,
+        ways: &mut impl Ways<Memory = M>,
+        remote: RemoteId,
+        bytes: u64,
+    ) {
+        self.give_back(remote, bytes);
+        if self.curbed > 0 {
+            self.ease(ways, remote);
+        }
+    }
+
+    /// So many bytes of a remote are kept no longer; it has gone, or need not be told.
+    pub(super) fn give_back(&mut self, remote: RemoteId, bytes: u64) {
+        debug_assert!(bytes <= self.kept_of(remote), "what is given back was kept");
+        self.kept.give_back(remote.source(), bytes);
+        debug_assert!(self.kept_of(remote) <= self.kept.kept(), "each has a part of the whole");
+    }
+
+    /// What of a remote's messages can stay with it is to stay there.
+    // spec: ENV-37
+    #[cold]
+    fn curb(&mut self, ways: &mut impl Ways<Memory = M>, remote: RemoteId) {
+        if ways.lane(remote).is_some() && self.peer_mut(remote).curb() {
+            self.curbed += 1;
+            self.reply(ways, remote, Record::Ahead { longest: AHEAD_MIN as u64 });
+        }
+    }
+
+    /// Where it has little again, its messages may go ahead.
+    #[cold]
+    fn ease(&mut self, ways: &mut impl Ways<Memory = M>, remote: RemoteId) {
+        if self.kept.has_little(remote.source()) && self.peer_mut(remote).ease() {
+            self.curbed -= 1;
+            self.reply(ways, remote, Record::Ahead { longest: LONG_MAX as u64 });
+        }
+    }
+
+    /// Nothing more is taken of a remote. Who is told so ends the connection.
+    // spec: ENV-37
+    #[cold]
+    pub(super) fn shut_out(&mut self, ways: &mut impl Ways<Memory = M>, remote: RemoteId) {
+        if ways.lane(remote).is_none() || !self.peer_mut(remote).shut_out() {
+            return;
+        }
+        if !ways.shut_out(remote) {
+            self.reply(ways, remote, Record::Refused { id: ALL, fault: Fault::NoMemory });
+        }
+    }
+
+    /// A remote has no memory for what we have sent it.
+    // spec: ENV-37
+    #[cold]
+    pub(super) fn on_shut_out(&mut self, ways: &mut impl Ways<Memory = M>, by: RemoteId) {
+        self.peer_mut(by).shut_out();
+        ways.on_shut_out(by);
+    }
+
+    /// Answers a remote, now or as soon as there is room. One that has gone needs no answer.
+    // spec: ENV-15
+    pub(super) fn reply(&mut self, ways: &mut impl Ways<Memory = M>, to: RemoteId, record: Record) {
+        self.reply_with(ways, to, record, &[]);
+    }
+
+    /// The same, with bytes.
+    pub(super) fn reply_with(
+        &mut self,
+        ways: &mut impl Ways<Memory = M>,
+        to: RemoteId,
+        record: Record,
+        bytes: &[u8],
+    ) {
+        let Some(lane) = ways.lane(to) else { return };
+        let is_first = self.peers[to.index()].replies().is_empty();
+        if is_first && Self::push_record(ways, lane, &record, bytes).is_ok() {
+            return;
+        }
+        self.put_off(ways, to, (record, bytes.into()));
+    }
+
+    /// An answer waits until there is room.
+    // spec: ENV-15
+    #[inline(never)]
+    fn put_off(&mut self, ways: &mut impl Ways<Memory = M>, to: RemoteId, reply: Reply) {
+        let bytes = self.peer_mut(to).replies_mut().push(reply);
+        self.replies += 1;
+        ways.stir();
+        self.charge(ways, to, bytes);
+    }
+
+    /// Sends answers that have been waiting for room: whether any has gone.
+    pub(super) fn push_replies(&mut self, ways: &mut impl Ways<Memory = M>) -> bool {
+        let mut any = false;
+        for place in 0..self.peers.len() {
+            if let Some(to) = self.peers[place].id() {
+                any |= self.push_replies_to(ways, to);
+            }
+        }
+        any
+    }
+
+    fn push_replies_to(&mut self, ways: &mut impl Ways<Memory = M>, to: RemoteId) -> bool {
+        let mut any = false;
+        while let Some((record, bytes)) = self.peer_mut(to).replies_mut().pop() {
+            let lane = ways.lane(to);
+            if lane.is_none_or(|lane| Self::push_record(ways, lane, &record, &bytes).is_err()) {
+                self.peer_mut(to).replies_mut().put_back((record, bytes));
+                break;
+            }
+            self.replies -= 1;
+            self.discharge(ways, to, cost(&bytes));
+            any = true;
+        }
+        any
+    }
+
+    /// Answers that wait for a remote do so no longer.
+    pub(super) fn drop_replies(&mut self, to: RemoteId) {
+        let Some(peer) = self.peers.get_mut(to.index()) else { return };
+        let (count, bytes) = peer.replies_mut().clear();
+        debug_assert!(count <= self.replies, "all are counted");
+        self.replies -= count;
+        self.give_back(to, bytes);
+    }
+}

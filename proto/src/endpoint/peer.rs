@@ -1,0 +1,85 @@
+//! What is under way with one remote.
+use super::ahead::Ahead;
+use super::remote_id::RemoteId;
+use super::replies::Replies;
+use super::toucher::Toucher;
+use alloc::collections::VecDeque;
+
+/// What is under way with one remote, and what it was told.
+#[derive(Debug, Default)]
+pub(super) struct Peer {
+    /// Its number, once it was connected.
+    id: Option<RemoteId>,
+    /// Which messages of ours go before it wants them.
+    pub(super) ahead: Ahead,
+    /// What of our windows it touches.
+    pub(super) toucher: Toucher,
+    replies: Replies,
+    /// Messages of ours that it wants, in the order in which they are to leave.
+    wanted: VecDeque<usize>,
+    /// It was told to keep what it can keep, because we keep much of it.
+    is_curbed: bool,
+    /// One of the two has no memory for what the other one has sent.
+    is_shut_out: bool,
+}
+
+impl Peer {
+    pub(super) const fn replies(&self) -> &Replies {
+        &self.replies
+    }
+
+    pub(super) const fn replies_mut(&mut self) -> &mut Replies {
+        &mut self.replies
+    }
+
+    /// It wants this message next. Whether it is the only one.
+    pub(super) fn want(&mut self, key: usize) -> bool {
+        debug_assert!(!self.wanted.contains(&key), "a message is wanted once");
+        self.wanted.push_back(key);
+        self.wanted.len() == 1
+    }
+
+    /// The message that leaves first of those that it wants.
+    pub(super) fn wanted(&self) -> Option<usize> {
+        self.wanted.front().copied()
+    }
+
+    /// That has left.
+    pub(super) fn has_got(&mut self, key: usize) {
+        let first = self.wanted.pop_front();
+        debug_assert_eq!(first, Some(key), "messages leave in their order");
+    }
+
+    /// It wants none any more.
+    pub(super) fn want_none(&mut self) {
+        self.wanted.clear();
+    }
+
+    /// Whether it is not curbed, and is from now on: it may send at all.
+    pub(super) fn curb(&mut self) -> bool {
+        let is_new = !self.is_curbed && !self.is_shut_out;
+        self.is_curbed |= is_new;
+        is_new
+    }
+
+    /// Whether it was curbed, and is not any more.
+    pub(super) fn ease(&mut self) -> bool {
+        core::mem::take(&mut self.is_curbed)
+    }
+
+    /// One of the two has no memory for the other any more. Whether that is new.
+    pub(super) fn shut_out(&mut self) -> bool {
+        !core::mem::replace(&mut self.is_shut_out, true)
+    }
+
+    /// Its number; only what has been connected has one.
+    pub(super) const fn id(&self) -> Option<RemoteId> {
+        self.id
+    }
+
+    /// It is connected.
+    pub(super) fn begin(&mut self, id: RemoteId) {
+        debug_assert!(self.replies.is_empty() && self.wanted.is_empty(), "nothing is to go there");
+        (self.id, self.ahead, self.is_shut_out) = (Some(id), Ahead::default(), false);
+    }
+}

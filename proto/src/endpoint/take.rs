@@ -1,0 +1,371 @@
+//! What comes from remotes, and what becomes of it.
+use super::ends::{End, What};
+use super::incoming::{Body, BodyPlace};
+use super::origin::{Origin, There};
+use super::streams::Stream;
+use super::touching::key_of;
+use super::transfers::Transfer;
+use super::ways::{Memory, PartPlace, Ways};
+use super::{Protocol, RemoteId};
+use crate::envelope::{ALL, ENVELOPE_WORDS, Record};
+use crate::fault::Fault;
+use crate::lane::Malformed;
+use crate::matching::{Arrive, Place};
+use crate::touch::{TOUCH_WORDS, Touch};
+use alloc::boxed::Box;
+use alloc::vec;
+
+/// What became of the record at the head of a lane.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It was taken.
+    Yes,
+    /// No more of its sender can be kept; it stays.
+    NotYet,
+}
+
+/// A record as it stands at the head of a lane.
+#[derive(Clone, Copy, Debug)]
+pub struct Head {
+    /// Its tag.
+    pub tag: u32,
+    /// The words of the longest head, behind the way's own; others than it has are anything.
+    pub words: [u64; TOUCH_WORDS],
+    /// Its bytes behind the way's own word.
+    pub len: usize,
+}
+
+/// What became of a short message that nobody waits for.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnShort {
+    /// It was taken, and its end told.
+    Placed,
+    /// No receive takes it: it is to be kept.
+    Unexpected,
+    /// A table has to grow.
+    Busy,
+}
+
+impl<M: Memory> Protocol<M> {
+    /// A short message that nobody waits for has come: `take` takes it to memory, from an offset
+    /// on, so many bytes of it. What is taken most; [`Protocol::on_record`] does the same for any
+    /// record.
+    #[inline(always)]
+    pub fn on_short(
+        &mut self,
+        origin: &Origin,
+        take: impl FnOnce(&mut M, (usize, usize)),
+        tell: &mut impl FnMut(End),
+    ) -> OnShort {
+        let place = match self.receives.arrive(origin, true) {
+            Arrive::Matched(place) => place,
+            Arrive::Unexpected(_) => return OnShort::Unexpected,
+            Arrive::Busy => return OnShort::Busy,
+        };
+        let (key, Place { offset, len, released, .. }) = (place.handle as usize, place);
+        let incoming = &mut self.receives[key];
+        incoming.release(released);
+        take(incoming.memory(), (offset as usize, len as usize));
+        let (context, is_last) = (incoming.context(), incoming.is_over());
+        if is_last {
+            self.receives.free(key);
+        }
+        let received = origin.received((offset, len), is_last);
+        tell(End { context, what: What::Received(received), result: Ok(()) });
+        OnShort::Placed
+    }
+
+    /// Keeps a message that no receive takes, and that has been offered by [`Protocol::on_short`].
+    pub fn keep_short(
+        &mut self,
+        ways: &mut impl Ways<Memory = M>,
+        origin: &Origin,
+        bytes: Box<[u8]>,
+    ) {
+        debug_assert_eq!(bytes.len() as u64, origin.len, "all of it is here");
+        self.keep(ways, Body { origin: *origin, place: BodyPlace::Here(bytes) });
+    }
+
+    /// A record has come. All checks come before any effect.
+    ///
+    /// # Errors
+    /// [`Malformed`] for what no correct remote says; nothing has happened.
+    // spec: ENV-2
+    #[inline]
+    pub fn on_record<W: Ways<Memory = M>>(
+        &mut self,
+        ways: &mut W,
+        (lane, source): (W::Lane, RemoteId),
+        head: &Head,
+        tell: &mut impl FnMut(End),
+    ) -> Result<Taken, Malformed> {
+        if Touch::is_one(head.tag) {
+            self.on_touch(ways, (lane, source), head, tell)?;
+            return Ok(Taken::Yes);
+        }
+        let words = core::array::from_fn::<_, ENVELOPE_WORDS, _>(|index| head.words[index]);
+        let (record, words) = Record::parse(head.tag, words, head.len)?;
+        let bytes = (head.len - words * 8) as u64;
+        match record {
+            Record::Short { envelope, answer } => {
+                let origin = Origin { source, envelope, len: bytes, answer };
+                return self.take_short(ways, (lane, words + 1), &origin, tell);
+            }
+            Record::Long { envelope, answer, len, place } => {
+                let origin = Origin { source, envelope, len, answer };
+                return self.take_long(ways, place, &origin, tell);
+            }
+            Record::Ask { envelope, id, answered, len, address } => {
+                let answer = answered.then_some(id);
+                let origin = Origin { source, envelope, len, answer };
+                return Ok(self.take_ask(ways, There { id, address }, &origin));
+            }
+            Record::Go { id, to, len } => known(self.on_go(source, id, (to, len), tell))?,
+            Record::Done { id } => known(match key_of(id) {
+                Some(key) => self.on_touched(source, key, tell),
+                None => self.on_done(source, id, tell),
+            })?,
+            Record::Ahead { longest } => self.peer_mut(source).ahead.limit(longest),
+            Record::Refused { id: ALL, .. } => self.on_shut_out(ways, source),
+            Record::Refused { id, fault } => known(self.on_refused(source, (id, fault), tell))?,
+            Record::Part { to, len, place } => {
+                self.take_part(ways, (lane, source), (to, len, PartPlace::Ring(place)), tell)?;
+            }
+            Record::PartHere { to } => {
+                let place = PartPlace::Lane(words + 1);
+                self.take_part(ways, (lane, source), (to, bytes, place), tell)?;
+            }
+        }
+        Ok(Taken::Yes)
+    }
+
+    fn arrive(&mut self, ways: &mut impl Ways<Memory = M>, origin: &Origin, whole: bool) -> Arrive {
+        let mut arrived = self.receives.arrive(origin, whole);
+        if let Arrive::Busy = arrived {
+            if self.receives.grow_messages(origin.envelope.tag.is_some()) {
+                arrived = self.receives.arrive(origin, whole);
+            } else {
+                self.shut_out(ways, origin.source);
+            }
+        }
+        if let Arrive::Matched(Place { handle, released, .. }) = arrived {
+            let incoming = &mut self.receives[handle as usize];
+            incoming.release(released);
+            incoming.expect(1);
+        }
+        arrived
+    }
+
+    /// A message that lies in the lane, behind `skip` words.
+    #[inline(always)]
+    fn take_short<W: Ways<Memory = M>>(
+        &mut self,
+        ways: &mut W,
+        (lane, skip): (W::Lane, usize),
+        origin: &Origin,
+        tell: &mut impl FnMut(End),
+    ) -> Result<Taken, Malformed> {
+        match self.arrive(ways, origin, true) {
+            Arrive::Matched(Place { handle, offset, len, .. }) => {
+                let key = handle as usize;
+                let memory = self.receives[key].memory();
+                let piece = memory.piece_mut(offset as usize, len as usize);
+                if piece.len() as u64 == len {
+                    ways.copy(lane, skip, piece);
+                } else {
+                    let bytes = self.staging.get_mut(..len as usize).ok_or(Malformed)?;
+                    ways.copy(lane, skip, bytes);
+                    memory.write(offset as usize, bytes);
+                }
+                tell(self.arrived(ways, (key, offset, len), origin));
+            }
+            Arrive::Unexpected(_) => {
+                let mut bytes = vec![0; origin.len as usize].into_boxed_slice();
+                ways.copy(lane, skip, &mut bytes);
+                self.keep(ways, Body { origin: *origin, place: BodyPlace::Here(bytes) });
+            }
+            Arrive::Busy => return Ok(Taken::NotYet),
+        }
+        Ok(Taken::Yes)
+    }
+
+    /// A message that lies in the ring.
+    fn take_long(
+        &mut self,
+        ways: &mut impl Ways<Memory = M>,
+        place: u64,
+        origin: &Origin,
+        tell: &mut impl FnMut(End),
+    ) -> Result<Taken, Malformed> {
+        let source = origin.source;
+        let whole = usize::try_from(origin.len).map_err(|_| Malformed)?;
+        ways.check_ring(source, place, whole)?;
+        match self.arrive(ways, origin, true) {
+            Arrive::Matched(Place { handle, offset, len, .. }) => {
+                let key = handle as usize;
+                let memory = self.receives[key].memory();
+                let piece = memory.piece_mut(offset as usize, len as usize);
+                if piece.len() as u64 == len {
+                    ways.take_ring(source, (place, whole), piece);
+                } else {
+                    let mut bytes = vec![0; len as usize];
+                    ways.take_ring(source, (place, whole), &mut bytes);
+                    memory.write(offset as usize, &bytes);
+                }
+                tell(self.arrived(ways, (key, offset, len), origin));
+            }
+            Arrive::Unexpected(_) => {
+                let mut bytes = vec![0; whole].into_boxed_slice();
+                ways.take_ring(source, (place, whole), &mut bytes);
+                self.keep(ways, Body { origin: *origin, place: BodyPlace::Here(bytes) });
+            }
+            Arrive::Busy => return Ok(Taken::NotYet),
+        }
+        Ok(Taken::Yes)
+    }
+
+    /// A message that is still with its sender.
+    fn take_ask(
+        &mut self,
+        ways: &mut impl Ways<Memory = M>,
+        there: There,
+        origin: &Origin,
+    ) -> Taken {
+        match self.arrive(ways, origin, false) {
+            Arrive::Matched(Place { handle, offset, len, .. }) => {
+                self.want(ways, Transfer::new((handle as usize, offset, len), origin, there));
+            }
+            Arrive::Unexpected(_) => {
+                let place = BodyPlace::There(there);
+                self.keep(ways, Body { origin: *origin, place });
+            }
+            Arrive::Busy => return Taken::NotYet,
+        }
+        Taken::Yes
+    }
+
+    /// Gets a message from its sender.
+    pub(super) fn want(&mut self, ways: &mut impl Ways<Memory = M>, mut transfer: Transfer) {
+        if transfer.len() == 0 {
+            let end = self.has_all(ways, &transfer);
+            return self.end_later(ways, end);
+        }
+        if transfer.there().address != 0 {
+            transfer.choose(ways.choose(transfer.origin().source, transfer.len()));
+        }
+        let is_read = transfer.is_read();
+        let to = self.transfers.insert(transfer);
+        if is_read {
+            self.streams.push(Stream::Fetch(to));
+            ways.stir();
+        } else {
+            self.ask_for(ways, to);
+        }
+    }
+
+    /// The next poll tells it.
+    pub(super) fn end_later(&mut self, ways: &impl Ways<Memory = M>, end: End) {
+        self.ended.push(end);
+        ways.stir();
+    }
+
+    /// Asks a message's sender for it.
+    pub(super) fn ask_for(&mut self, ways: &mut impl Ways<Memory = M>, to: usize) {
+        let Some(transfer) = self.transfers.get(to) else { return };
+        let go = Record::Go { id: transfer.there().id, to: to as u64, len: transfer.len() };
+        self.reply(ways, transfer.origin().source, go);
+    }
+
+    /// Nothing of a message is to be sent, for all is here that is wanted.
+    // spec: ENV-18
+    pub(super) fn has_all(&mut self, ways: &mut impl Ways<Memory = M>, transfer: &Transfer) -> End {
+        let origin = transfer.origin();
+        let go = Record::Go { id: transfer.there().id, to: u64::MAX, len: 0 };
+        self.reply(ways, origin.source, go);
+        self.arrived(ways, transfer.place(), origin)
+    }
+
+    /// The next part of a message that is wanted, or of what was asked of a window.
+    fn take_part<W: Ways<Memory = M>>(
+        &mut self,
+        ways: &mut W,
+        (lane, source): (W::Lane, RemoteId),
+        (to, len, place): (u64, u64, PartPlace),
+        tell: &mut impl FnMut(End),
+    ) -> Result<(), Malformed> {
+        if let Some(key) = key_of(to) {
+            return self.take_answer(ways, (lane, source), (key, len, place), tell);
+        }
+        let Self { transfers, receives, .. } = self;
+        let transfer = transfers.get_mut(to as usize).ok_or(Malformed)?;
+        let fits = len > 0 && len <= transfer.left();
+        // Of what is read where it lies, nothing was asked for.
+        if !transfer.is_asked_of(source) || !fits {
+            return Err(Malformed);
+        }
+        let into = receives[transfer.receive()].memory();
+        copy_part(ways, (lane, source), (place, len as usize), (into, transfer.at()))?;
+        if transfer.take(len) {
+            let transfer = transfers.finish(to as usize);
+            ways.chosen(transfer.choice(), transfer.len(), true);
+            tell(self.arrived(ways, transfer.place(), transfer.origin()));
+        }
+        Ok(())
+    }
+
+    /// What was coming from a remote comes no more.
+    pub(super) fn end_transfers(
+        &mut self,
+        ways: &mut impl Ways<Memory = M>,
+        from: RemoteId,
+        why: Fault,
+    ) {
+        let Self { transfers, receives, ended, streams, .. } = self;
+        transfers.end(from, |transfer| {
+            ways.chosen(transfer.choice(), transfer.len(), false);
+            let incoming = &mut receives[transfer.receive()];
+            incoming.arrived();
+            let released = incoming.is_over();
+            let received = transfer.origin().received(transfer.here(), released);
+            let (context, what) = (incoming.context(), What::Received(received));
+            ended.push(End { context, what, result: Err(why) });
+            if released {
+                receives.free(transfer.receive());
+            }
+        });
+        streams.keep_fetches(|key| transfers.contains(key));
+    }
+}
+
+/// Copies a part to where it belongs; there is room for it.
+pub(super) fn copy_part<W: Ways>(
+    ways: &mut W,
+    (lane, source): (W::Lane, RemoteId),
+    (place, len): (PartPlace, usize),
+    (into, at): (&mut W::Memory, usize),
+) -> Result<(), Malformed> {
+    debug_assert!(at + len <= into.len(), "there is room for it");
+    if let PartPlace::Ring(position) = place {
+        ways.check_ring(source, position, len)?;
+    }
+    let mut copy = |bytes: &mut [u8]| match place {
+        PartPlace::Ring(position) => ways.take_ring(source, (position, len), bytes),
+        PartPlace::Lane(skip) => ways.copy(lane, skip, bytes),
+    };
+    let piece = into.piece_mut(at, len);
+    if piece.len() == len {
+        copy(piece);
+    } else {
+        let mut bytes = vec![0; len];
+        copy(&mut bytes);
+        into.write(at, &bytes);
+    }
+    Ok(())
+}
+
+/// What names something that is not there is malformed.
+fn known(is_known: bool) -> Result<(), Malformed> {
+    if is_known { Ok(()) } else { Err(Malformed) }
+}

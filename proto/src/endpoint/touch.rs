@@ -1,0 +1,327 @@
+//! Touching remotes' windows: writes, reads and updates on their way out, and their answers.
+use super::ends::{Context, End, What};
+use super::ledger::Entry;
+use super::send::Sent;
+use super::streams::Stream;
+use super::take::copy_part;
+use super::touching::{Spot, Touching, key_of, name_of};
+use super::ways::{Memory, PartPlace, Ways};
+use super::{PART_MAX, Protocol, RemoteId, SHORT_MAX, zeros};
+use crate::combine::{Combine, Number};
+use crate::envelope::AHEAD_MIN;
+use crate::fault::Fault;
+use crate::lane::Malformed;
+use crate::limits::EAGER_MAX;
+use crate::touch::{Calculation, Touch};
+use arrayvec::ArrayVec;
+
+/// A write to be posted.
+#[derive(Clone, Debug)]
+pub struct Write<M> {
+    /// What is written.
+    pub bytes: M,
+    /// Immediate data for the target.
+    pub data: Option<u64>,
+    /// Comes back with its end.
+    pub context: Context,
+    /// Whether its memory is the program's again as soon as it is posted; then it has at most
+    /// [`AHEAD_MIN`] bytes.
+    pub inject: bool,
+}
+
+/// An update to be posted: each number in memory is combined with one of the operands. Nothing that
+/// touches the same windows by way of an endpoint comes in between.
+#[derive(Clone, Debug)]
+pub struct Update<M> {
+    /// What becomes of each number.
+    pub op: Combine,
+    /// What they are.
+    pub number: Number,
+    /// The operands, none where the operation has none.
+    pub operand: M,
+    /// The comparands, none where the operation has none.
+    pub compare: M,
+    /// Where what was there before goes, if it is wanted.
+    pub result: Option<M>,
+    /// Immediate data for the target.
+    pub data: Option<u64>,
+    /// Comes back with its end.
+    pub context: Context,
+}
+
+impl<M: Memory> Update<M> {
+    fn calculation(&self) -> Result<Calculation, Fault> {
+        let Self { op, number, operand, compare, result, .. } = self;
+        let result_len = result.as_ref().map_or(0, M::len);
+        let len = if op.has_operand() { operand.len() } else { result_len };
+        let count = u16::try_from(len / number.size()).map_err(|_| Fault::TooLong)?;
+        let what = Calculation { op: *op, number: *number, count, tells: result.is_some() };
+        let is_sound = op.is_defined(*number) && (op.has_operand() || what.tells);
+        let lens = (operand.len(), compare.len(), result_len);
+        let told_len = if what.tells { what.len() } else { 0 };
+        if !is_sound || lens != (what.operand_len(), what.comparand_len(), told_len) {
+            return Err(Fault::Malformed);
+        }
+        if usize::from(count) > Calculation::count_max(*op, *number) {
+            return Err(Fault::TooLong);
+        }
+        Ok(what)
+    }
+
+    /// Operands, then comparands.
+    fn staged(&self, what: &Calculation) -> ArrayVec<u8, EAGER_MAX> {
+        let mut staged = zeros(what.operand_len() + what.comparand_len());
+        let (operand, compare) = staged.split_at_mut(what.operand_len());
+        self.operand.read(0, operand);
+        self.compare.read(0, compare);
+        staged
+    }
+}
+
+impl<M: Memory + Clone> Protocol<M> {
+    /// Writes to a window of a remote that is connected at this lane. Its end is told, as
+    /// [`What::Written`], when the target has done it or refused; what is returned says whether its
+    /// memory is needed until then.
+    ///
+    /// # Errors
+    /// What [`Ways::push`] says; [`Fault::NoMemory`] where as much is under way as may;
+    /// [`Fault::TooLong`] for one that is to be injected and is too long for that.
+    // spec: ENV-24, ENV-25
+    #[inline]
+    pub fn write<W: Ways<Memory = M>>(
+        &mut self,
+        ways: &mut W,
+        (lane, to): (W::Lane, Spot),
+        write: &Write<M>,
+    ) -> Result<Sent, W::Error> {
+        let Write { ref bytes, data, context, inject } = *write;
+        if inject && bytes.len() > AHEAD_MIN {
+            return Err(Fault::TooLong.into());
+        }
+        self.check_under_way()?;
+        let Spot { remote, key, address } = to;
+        if bytes.len() <= SHORT_MAX
+            && let Some(whole) = bytes.whole()
+        {
+            let id = name_of(self.touching.vacant_key());
+            let touch = Touch::WriteHere { key, address, id, before: 0, data };
+            push_touch(ways, lane, &touch, whole)?;
+            self.touching.insert(Touching::written(remote, context));
+            return Ok(Sent::Gone);
+        }
+        let key = self.touching.insert(Touching::leaving(to, bytes.clone(), data, context));
+        let any = self.push_write(ways, key, lane);
+        if self.touching[key].left().is_none() {
+            return Ok(Sent::Gone);
+        }
+        if !any {
+            self.touching.free(key);
+            return Err(ways.no_room(lane));
+        }
+        if inject {
+            self.touching[key].hold();
+        }
+        // Nothing overtakes it.
+        // spec: ENV-30
+        ways.hold_back(remote);
+        self.streams.push(Stream::Write(key));
+        ways.stir();
+        Ok(if inject { Sent::Gone } else { Sent::UnderWay })
+    }
+
+    /// Updates numbers in a window of a remote that is connected at this lane. Its end is told as
+    /// [`What::Updated`]; its operands are the program's again at once.
+    ///
+    /// # Errors
+    /// As [`Protocol::write`]; [`Fault::Malformed`] where lengths do not agree or the operation is
+    /// not defined for such numbers, [`Fault::TooLong`] for more numbers than one update has.
+    // spec: ENV-24, ENV-28
+    #[inline]
+    pub fn update<W: Ways<Memory = M>>(
+        &mut self,
+        ways: &mut W,
+        (lane, at): (W::Lane, Spot),
+        update: &Update<M>,
+    ) -> Result<(), W::Error> {
+        let what = update.calculation()?;
+        self.check_under_way()?;
+        let Spot { remote, key, address } = at;
+        let id = name_of(self.touching.vacant_key());
+        let touch = Touch::Update { key, address, id, what, data: update.data };
+        match update.operand.whole() {
+            Some(operand) if update.compare.is_empty() => {
+                push_touch(ways, lane, &touch, operand)?;
+            }
+            _ => push_touch(ways, lane, &touch, &update.staged(&what))?,
+        }
+        let (into, context) = (update.result.clone(), update.context);
+        self.touching.insert(Touching::asked(remote, What::Updated, into, context));
+        Ok(())
+    }
+}
+
+impl<M: Memory> Protocol<M> {
+    /// Reads a window of a remote that is connected at this lane, as much of it as there is room
+    /// for. Its end is told as [`What::Read`].
+    ///
+    /// # Errors
+    /// As [`Protocol::write`].
+    // spec: ENV-24, ENV-27
+    #[inline]
+    pub fn read<W: Ways<Memory = M>>(
+        &mut self,
+        ways: &mut W,
+        (lane, from): (W::Lane, Spot),
+        into: M,
+        context: Context,
+    ) -> Result<(), W::Error> {
+        self.check_under_way()?;
+        let Spot { remote, key, address } = from;
+        let len = into.len() as u64;
+        let id = name_of(self.touching.vacant_key());
+        push_touch(ways, lane, &Touch::Read { key, address, id, len }, &[])?;
+        self.touching.insert(Touching::asked(remote, What::Read, Some(into), context));
+        Ok(())
+    }
+
+    /// What there is room for of a write that leaves: whether any has gone.
+    fn push_write<W: Ways<Memory = M>>(&mut self, ways: &mut W, key: usize, lane: W::Lane) -> bool {
+        let mut any = false;
+        while let Some(is_last) = self.push_write_part(ways, key, lane) {
+            any = true;
+            if is_last {
+                self.touching[key].has_left();
+                break;
+            }
+        }
+        any
+    }
+
+    /// The same of one that has been waiting for room: whether any has gone, and whether all has.
+    pub(super) fn push_write_on(
+        &mut self,
+        ways: &mut impl Ways<Memory = M>,
+        key: usize,
+    ) -> (bool, bool) {
+        let to = self.touching[key].to();
+        let Some(lane) = ways.lane(to) else { return (false, false) };
+        let any = self.push_write(ways, key, lane);
+        let is_over = self.touching[key].left().is_none();
+        if is_over {
+            ways.let_through(to);
+        }
+        (any, is_over)
+    }
+
+    /// The next bytes of a write, if there is room: whether they are the last ones.
+    fn push_write_part<W: Ways<Memory = M>>(
+        &mut self,
+        ways: &mut W,
+        key: usize,
+        lane: W::Lane,
+    ) -> Option<bool> {
+        let leaving = self.touching[key].left()?;
+        let (len, left, before) = (leaving.len() as u64, leaving.left(), leaving.gone() as u64);
+        let (Spot { remote, key: window, address }, data) = (leaving.spot(), leaving.data());
+        let mut staged = [0; SHORT_MAX];
+        if left <= SHORT_MAX {
+            leaving.read(&mut staged[..left]);
+            let id = name_of(key);
+            let last = Touch::WriteHere { key: window, address, id, before, data };
+            push_touch(ways, lane, &last, &staged[..left]).ok()?;
+            return Some(true);
+        }
+        let count = if let Some(longest) = ways.longest_piece(remote) {
+            ways.reserve(lane).ok()?;
+            let piece = leaving.piece(PART_MAX.min(left).min(longest));
+            let (count, place) = (piece.len() as u64, ways.write_ring(remote, piece)?);
+            let part = Touch::WritePart { key: window, address, len, before, count, place };
+            push_touch(ways, lane, &part, &[]).ok()?;
+            count as usize
+        } else {
+            leaving.read(&mut staged);
+            let part = Touch::WritePartHere { key: window, address, len, before };
+            push_touch(ways, lane, &part, &staged).ok()?;
+            SHORT_MAX
+        };
+        self.touching[key].advance(count);
+        Some(false)
+    }
+
+    /// What touches a window has been done. False where nothing is to be told so.
+    pub(super) fn on_touched(
+        &mut self,
+        from: RemoteId,
+        key: usize,
+        tell: &mut impl FnMut(End),
+    ) -> bool {
+        let is_due = self.touching.get(key).is_some_and(|touching| touching.is_done_by(from));
+        if is_due {
+            let end = self.touching[key].end(Ok(()));
+            self.touching.free(key);
+            tell(end);
+        }
+        is_due
+    }
+
+    /// What touches a window has been refused. False where there is none such.
+    pub(super) fn on_refused(
+        &mut self,
+        from: RemoteId,
+        (id, why): (u64, Fault),
+        tell: &mut impl FnMut(End),
+    ) -> bool {
+        let Some(key) = key_of(id) else { return false };
+        let is_due = self.touching.get(key).is_some_and(|touching| touching.is_refused_by(from));
+        if is_due {
+            let end = self.touching[key].end(Err(why));
+            self.touching.free(key);
+            tell(end);
+        }
+        is_due
+    }
+
+    /// The next bytes that were read, or that an update has found.
+    pub(super) fn take_answer<W: Ways<Memory = M>>(
+        &mut self,
+        ways: &mut W,
+        (lane, source): (W::Lane, RemoteId),
+        (key, len, place): (usize, u64, PartPlace),
+        tell: &mut impl FnMut(End),
+    ) -> Result<(), Malformed> {
+        let answered = self.touching.get_mut(key).ok_or(Malformed)?;
+        let (into, at, left) = answered.coming(source).ok_or(Malformed)?;
+        if len == 0 || len > left as u64 {
+            return Err(Malformed);
+        }
+        copy_part(ways, (lane, source), (place, len as usize), (into, at))?;
+        if answered.take(len as usize) {
+            let end = answered.end(Ok(()));
+            self.touching.free(key);
+            tell(end);
+        }
+        Ok(())
+    }
+
+    /// Nothing of what touches a remote's windows will be answered.
+    pub(super) fn end_touching(&mut self, to: RemoteId, why: Fault) {
+        let Self { touching, ended, streams, .. } = self;
+        touching.free_all(to, |touching| ended.push(touching.end(Err(why))));
+        debug_assert!(touching.has_none(to), "all have ended");
+        streams.keep_writes(|key| touching.contains(key));
+    }
+}
+
+fn push_touch<W: Ways>(
+    ways: &mut W,
+    lane: W::Lane,
+    touch: &Touch,
+    bytes: &[u8],
+) -> Result<(), W::Error> {
+    let (tag, [a, b, c, d, e, f], words) = touch.encode();
+    match words {
+        4 => ways.push(lane, tag, [0, a, b, c, d], bytes),
+        5 => ways.push(lane, tag, [0, a, b, c, d, e], bytes),
+        _ => ways.push(lane, tag, [0, a, b, c, d, e, f], bytes),
+    }
+}

@@ -1,0 +1,240 @@
+//! What an endpoint works with: lanes and rings that lead to its remotes, and memory.
+use super::RemoteId;
+use crate::fault::Fault;
+use crate::lane::Malformed;
+use crate::units::WindowClaim;
+
+/// Memory of a program that one operation works on, in one range or several.
+pub trait Memory: Default {
+    /// Bytes.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All of them, where they lie in one range.
+    fn whole(&self) -> Option<&[u8]>;
+
+    /// The longest piece that begins at an offset, of at most so many bytes; empty behind the end.
+    fn piece(&self, offset: usize, max: usize) -> &[u8];
+
+    /// The same, to be written.
+    fn piece_mut(&mut self, offset: usize, max: usize) -> &mut [u8];
+
+    /// Copies bytes out, from an offset on. So many are there.
+    fn read(&self, offset: usize, into: &mut [u8]);
+
+    /// Copies bytes in, from an offset on; what does not fit is left.
+    fn write(&mut self, offset: usize, from: &[u8]);
+}
+
+/// Where bytes lie that a record brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PartPlace {
+    /// In the ring, from this position on.
+    Ring(u64),
+    /// In the record, behind so many words.
+    Lane(usize),
+}
+
+/// Lanes, rings, windows and the memory of others.
+///
+/// A *lane* names the connection with a remote. Effects that find no room have done nothing.
+pub trait Ways {
+    /// Memory of the program.
+    type Memory: Memory;
+    /// Where a remote is connected.
+    type Lane: Copy;
+    /// Why something was not posted.
+    type Error: From<Fault>;
+
+    /// Where a remote is connected; none where it is not, or is no more.
+    fn lane(&self, of: RemoteId) -> Option<Self::Lane>;
+
+    /// Appends a record, its head behind a word of the way's own (the first one).
+    ///
+    /// # Errors
+    /// Where there is no room, or the connection has ended.
+    fn push<const H: usize>(
+        &mut self,
+        lane: Self::Lane,
+        tag: u32,
+        head: [u64; H],
+        bytes: &[u8],
+    ) -> Result<(), Self::Error>;
+
+    /// Makes sure that there is room for a record without bytes.
+    ///
+    /// # Errors
+    /// As [`Ways::push`].
+    fn reserve(&mut self, lane: Self::Lane) -> Result<(), Self::Error>;
+
+    /// There is no room for what goes to a remote now.
+    fn no_room(&mut self, lane: Self::Lane) -> Self::Error;
+
+    /// Bytes of the longest piece that the ring to a remote takes when it is empty; none where
+    /// there is no ring.
+    fn longest_piece(&mut self, to: RemoteId) -> Option<usize>;
+
+    /// Copies a piece into the ring to a remote: where it begins, if there is room.
+    fn write_ring(&mut self, to: RemoteId, piece: &[u8]) -> Option<u64>;
+
+    /// Whether there can be a piece of so many bytes there in the ring from a remote.
+    ///
+    /// # Errors
+    /// [`Malformed`] where there cannot, or there is no ring.
+    fn check_ring(&mut self, of: RemoteId, at: u64, len: usize) -> Result<(), Malformed>;
+
+    /// Takes the piece of so many bytes there, which can be, from the ring from a remote: copies as
+    /// many of them as `into` has room for.
+    fn take_ring(&mut self, of: RemoteId, piece: (u64, usize), into: &mut [u8]);
+
+    /// Copies bytes of the record that is at the head of a lane, behind so many words.
+    fn copy(&self, lane: Self::Lane, skip: usize, into: &mut [u8]);
+
+    /// The same of a record of one line.
+    fn copy_short(&self, lane: Self::Lane, skip: usize, into: &mut [u8]);
+
+    /// Whether a link leads there, so that nobody reads memory at the other end.
+    fn is_linked(&self, lane: Self::Lane) -> bool;
+
+    /// Where a remote may read this memory; 0 where nobody could.
+    fn address_of(&mut self, lane: Self::Lane, memory: &Self::Memory) -> u64;
+
+    /// Chooses how a message of so many bytes comes that lies in its sender's memory.
+    fn choose(&mut self, source: RemoteId, len: u64) -> Choice;
+
+    /// A message that was chosen for, and timed, is here, or comes no more or not so.
+    fn chosen(&mut self, choice: Choice, len: u64, is_here: bool);
+
+    /// Reads memory of a remote: whether it has.
+    fn read_there(&mut self, source: RemoteId, address: u64, into: &mut [u8]) -> bool;
+
+    /// Whether a remote is still connected, after what has come of it lately was heeded.
+    fn is_still_there(&mut self, remote: RemoteId) -> bool;
+
+    /// Whether a claim may be worked on now.
+    ///
+    /// # Errors
+    /// What is wrong with the claim.
+    fn check_claim(&mut self, claim: &WindowClaim) -> Result<(), Fault>;
+
+    /// Copies bytes into a window, so many bytes behind the beginning of a claim.
+    ///
+    /// # Errors
+    /// What is wrong with the claim.
+    fn write_window(&mut self, claim: &WindowClaim, at: u64, bytes: &[u8]) -> Result<(), Fault>;
+
+    /// Copies bytes out of a window, so many bytes behind the beginning of a claim.
+    ///
+    /// # Errors
+    /// What is wrong with the claim.
+    fn read_window(&mut self, claim: &WindowClaim, at: u64, into: &mut [u8]) -> Result<(), Fault>;
+
+    /// Takes a piece, which can be, from the ring from a remote, and copies it into a window.
+    ///
+    /// # Errors
+    /// What is wrong with the claim; then the piece was not taken.
+    fn ring_to_window(
+        &mut self,
+        of: RemoteId,
+        piece: (u64, usize),
+        claim: &WindowClaim,
+        at: u64,
+    ) -> Result<(), Fault>;
+
+    /// Copies bytes out of a window into the ring to a remote: where they begin there, if there is
+    /// room.
+    ///
+    /// # Errors
+    /// What is wrong with the claim.
+    fn window_to_ring(
+        &mut self,
+        to: RemoteId,
+        len: usize,
+        claim: &WindowClaim,
+        at: u64,
+    ) -> Result<Option<u64>, Fault>;
+
+    /// Puts into a window what is made of what is there, which it gives back, while nobody else
+    /// touches any window.
+    ///
+    /// # Errors
+    /// What is wrong with the claim.
+    fn update_window<A: AsMut<[u8]> + Clone + PartialEq>(
+        &mut self,
+        claim: &WindowClaim,
+        place: A,
+        make: impl FnOnce(&mut [u8]),
+    ) -> Result<A, Fault>;
+
+    /// Nothing may be posted to a remote until [`Ways::let_through`]: it would overtake what
+    /// leaves.
+    fn hold_back(&mut self, to: RemoteId);
+
+    /// What held others back has left.
+    fn let_through(&mut self, to: RemoteId);
+
+    /// A remote has sent more than can be kept, and nothing more is taken of it. Whether it is the
+    /// endpoint itself, which hears of it by that.
+    fn shut_out(&mut self, remote: RemoteId) -> bool;
+
+    /// A remote has no memory for what was sent to it: the connection ends.
+    fn on_shut_out(&mut self, by: RemoteId);
+
+    /// Something was put off to the next poll.
+    fn stir(&self);
+}
+
+/// How a message comes that lies in its sender's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// It is read there; otherwise it comes by the ring.
+    pub is_read: bool,
+    /// When it was chosen, in nanoseconds of the way's own clock, where that is timed.
+    pub since: Option<u64>,
+}
+
+impl Choice {
+    /// By the ring, untimed.
+    pub(super) const RING: Self = Self { is_read: false, since: None };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Memory;
+    use alloc::vec::Vec;
+
+    impl Memory for Vec<u8> {
+        fn len(&self) -> usize {
+            self.len()
+        }
+
+        fn whole(&self) -> Option<&[u8]> {
+            Some(self)
+        }
+
+        fn piece(&self, offset: usize, max: usize) -> &[u8] {
+            let rest = self.get(offset..).unwrap_or_default();
+            &rest[..rest.len().min(max)]
+        }
+
+        fn piece_mut(&mut self, offset: usize, max: usize) -> &mut [u8] {
+            let rest = self.get_mut(offset..).unwrap_or_default();
+            let len = rest.len().min(max);
+            &mut rest[..len]
+        }
+
+        fn read(&self, offset: usize, into: &mut [u8]) {
+            into.copy_from_slice(self.piece(offset, into.len()));
+        }
+
+        fn write(&mut self, offset: usize, from: &[u8]) {
+            let piece = self.piece_mut(offset, from.len());
+            let len = piece.len();
+            piece.copy_from_slice(&from[..len]);
+        }
+    }
+}

@@ -9,6 +9,7 @@ mod carrier;
 mod combine;
 mod command;
 mod deposit;
+mod endpoint;
 mod envelope;
 mod frame;
 mod group;
@@ -111,6 +112,12 @@ const ALL: &[Vectors] = &[
         header: target::HEADER,
         machine: target::machine,
         script: target::script,
+    },
+    Vectors {
+        name: "endpoint",
+        header: endpoint::HEADER,
+        machine: endpoint::machine,
+        script: endpoint::script,
     },
     Vectors {
         name: "frame",

@@ -15,9 +15,9 @@ use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use ayre_proto::alu::{Atomic, Fetched};
 use ayre_proto::command::{COMMAND_BYTES, Head, Words};
 use ayre_proto::deposit::message::Posted;
-use ayre_proto::lane::{Kind, Malformed};
+use ayre_proto::lane::{Kind, Malformed, Status};
 use ayre_proto::limits::{RECORD_MAX, TABLE_SLOTS};
-use ayre_proto::node::target::{Delivery, Exchange, Exposed, Resources, Target, data_of};
+use ayre_proto::node::target::{CommandLane, Delivery, Exchange, Exposed, Resources, Target};
 use ayre_proto::notify::{Notification, Packed};
 use ayre_proto::units::{Extent, PeerId};
 use ayre_proto::xlate::Table;
@@ -86,6 +86,23 @@ impl Served {
 struct OverLanes<'a> {
     lanes: &'a mut Lanes,
     staging: &'a mut [u8; RECORD_MAX],
+}
+
+impl CommandLane for OverLanes<'_> {
+    #[inline]
+    fn peek(&self) -> Option<Result<Status, Malformed>> {
+        self.lanes.requests.peek()
+    }
+
+    #[inline]
+    fn head(&self) -> Words {
+        self.lanes.requests.head()
+    }
+
+    #[inline]
+    fn consume(&mut self, record: &Status) {
+        self.lanes.requests.consume(record);
+    }
 }
 
 impl Exchange for OverLanes<'_> {
@@ -354,25 +371,15 @@ impl Account {
         self.gone.fetch_max(taken, Ordering::Release);
     }
 
-    /// Serves the command at the head of the lane. False where there is none, or no room for what
-    /// it causes.
-    // spec: ORD-1
+    /// Serves the command at the head of the lane.
     fn serve_next(
         &mut self,
         (lanes, staging): (&mut Lanes, &mut [u8; RECORD_MAX]),
         table: &Table,
         reach: &mut Reach<'_>,
     ) -> Result<bool, Malformed> {
-        let Some(status) = lanes.requests.peek() else { return Ok(false) };
-        let status = status?;
-        let data = data_of(&status)?;
-        let words = lanes.requests.head();
-        let mut exchange = OverLanes { lanes, staging };
-        if !self.perform((&words, data), table, reach, &mut exchange)? {
-            return Ok(false);
-        }
-        lanes.requests.consume(&status);
-        Ok(true)
+        let Self { target, taken, .. } = self;
+        target.serve(table, &mut PeerReach { reach, taken }, &mut OverLanes { lanes, staging })
     }
 
     fn perform(

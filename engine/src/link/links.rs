@@ -425,15 +425,14 @@ impl Links {
             mail.deliver(Packet { kind: PacketKind::Bye, words: [0; 7], fds: Vec::new() });
         }
         let dead_after = Duration::from_nanos(self.identity.drive.life.dead_after);
-        let (fault, loss) = match why {
-            Why::Restarted => (Fault::PeerRestarted, None),
-            Why::Local | Why::Peer => (Fault::PeerDead, None),
-            Why::Silent => (Fault::PeerDead, Some(Loss::Silent(dead_after))),
-            Why::PortClosed => (Fault::PeerDead, Some(Loss::PortClosed)),
-            Why::NoData => (Fault::PeerDead, Some(Loss::NoData(dead_after))),
-            Why::Reset => (Fault::PeerDead, Some(Loss::Forgotten)),
+        let loss = match why {
+            Why::Restarted | Why::Local | Why::Peer => None,
+            Why::Silent => Some(Loss::Silent(dead_after)),
+            Why::PortClosed => Some(Loss::PortClosed),
+            Why::NoData => Some(Loss::NoData(dead_after)),
+            Why::Reset => Some(Loss::Forgotten),
         };
-        mail.close(fault, loss);
+        mail.close(why.fault(), loss);
         self.counters.restarted += u64::from(why == Why::Restarted);
         if link.name.is_none() {
             self.entrance.on_gone(link.peer.0);

@@ -21,6 +21,8 @@
 //! heard nothing yet: it opens, and the other side has no link before it hears of it. That its port
 //! is closed, anybody can say as well: it counts only while the other side itself says nothing.
 
+use crate::fault::Fault;
+
 /// When a link is taken for dead, and how it is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -80,6 +82,22 @@ pub enum Why {
     Reset,
     /// The other side was started anew, and asks for another link.
     Restarted,
+}
+
+impl Why {
+    /// How operations end that were under way.
+    // spec: LIFE-11, LIFE-22
+    pub const fn fault(self) -> Fault {
+        match self {
+            Self::Restarted => Fault::PeerRestarted,
+            Self::Local
+            | Self::Peer
+            | Self::Silent
+            | Self::PortClosed
+            | Self::NoData
+            | Self::Reset => Fault::PeerDead,
+        }
+    }
 }
 
 /// What is to be sent now.

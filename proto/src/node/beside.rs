@@ -9,14 +9,13 @@ use super::carrier::lanes::{Inward, Lanes, Outward};
 use super::connection::{Connection, Lines};
 use super::effects::{LaneName, Program, Reach, Wire, WordName};
 use super::lane::{Entry, Lane};
-use super::target::{Exchange, Target, data_of};
+use super::target::{CommandLane, Exchange, Target};
 use crate::command::{COMMAND_BYTES, Head, Words};
-use crate::lane::{Kind, Malformed};
+use crate::lane::{Kind, Malformed, Status};
 use crate::limits::RECORD_MAX;
 use crate::units::PeerId;
 use crate::xlate::Table;
 use alloc::vec::Vec;
-use core::array;
 
 /// Words before those that tell of queues.
 const WORDS: usize = 5;
@@ -110,17 +109,8 @@ impl Beside {
         table: &Table,
         reach: &mut Reach<'_, P>,
     ) -> Result<(), Malformed> {
-        while let Some(record) = self.came.peek() {
-            let data = data_of(&record.status())?;
-            let (head, bytes) = record.bytes.split_at(COMMAND_BYTES);
-            let (words, _) = head.as_chunks();
-            let words: Words = array::from_fn(|index| u64::from_le_bytes(words[index]));
-            let mut exchange = OverLanes { data: bytes, responses: &mut self.responses };
-            if !target.perform((&words, data), table, reach, &mut exchange)? {
-                break;
-            }
-            self.came.take();
-        }
+        let Self { came, responses, .. } = self;
+        while target.serve(table, reach, &mut OverLanes { came, responses })? {}
         Ok(())
     }
 
@@ -172,17 +162,39 @@ impl Beside {
 
 /// Data out of a record of a lane, answers into another one.
 struct OverLanes<'a> {
-    data: &'a [u8],
+    came: &'a mut Lane,
     responses: &'a mut Lane,
+}
+
+impl OverLanes<'_> {
+    fn data(&self) -> &[u8] {
+        let record = self.came.peek().map(|record| &record.bytes[COMMAND_BYTES..]);
+        record.expect("a record stays until it was performed")
+    }
+}
+
+impl CommandLane for OverLanes<'_> {
+    fn peek(&self) -> Option<Result<Status, Malformed>> {
+        self.came.peek().map(|record| Ok(record.status()))
+    }
+
+    fn head(&self) -> Words {
+        self.came.peek().and_then(Entry::words).unwrap_or_default()
+    }
+
+    fn consume(&mut self, _: &Status) {
+        let taken = self.came.take();
+        debug_assert!(taken.is_some(), "a record is consumed once it is there");
+    }
 }
 
 impl Exchange for OverLanes<'_> {
     fn bring(&mut self, into: &mut [u8]) {
-        into.copy_from_slice(&self.data[..into.len()]);
+        into.copy_from_slice(&self.data()[..into.len()]);
     }
 
     fn deposit(&mut self, len: usize, write: impl FnOnce(&[u8])) {
-        write(&self.data[..len]);
+        write(&self.data()[..len]);
     }
 
     fn longest(&self) -> usize {

@@ -2,14 +2,16 @@
 //!
 //! There are two traits, because a command that has come reaches memory while its answer goes into
 //! a frame: a [`Program`], and the [`Wire`] between nodes.
-use super::initiator::{Ended, Landing};
-use super::lane::Entry;
+use super::initiator::{Ended, Landing, ResponseLane};
+use super::lane::{Entry, Lane};
 use super::linked::{Network, Transmit};
 use super::notes::Notes;
 use super::target::{Delivery, Exchange, Exposed, Resources};
 use crate::alu::{Atomic, Fetched};
+use crate::command::{Head, RESPONSE_BYTES};
 use crate::deposit::message::Posted;
-use crate::fault::{Fault, Status};
+use crate::fault::{self, Fault};
+use crate::lane::{Malformed, Status};
 use crate::link::frame::{Channel, Header};
 use crate::node::carrier::frames::{Frame, Frames, Memory};
 use crate::node::carrier::lanes::Offer;
@@ -38,7 +40,7 @@ pub trait Program: Exposed {
         reply: &mut Self::Reply,
         given: u64,
         data: &[u8],
-    ) -> Option<(Status, Option<Notification>)>;
+    ) -> Option<(fault::Status, Option<Notification>)>;
     /// An operation on a peer has ended.
     fn ended(&mut self, peer: PeerId, ended: &Ended);
     /// A peer offers something.
@@ -155,10 +157,38 @@ impl<P: Program> Resources for Reach<'_, P> {
     }
 }
 
-/// The data of an answer that has come, and where it goes.
+/// A lane of answers, and where their data goes.
 pub(super) struct Landed<'a, P> {
-    pub(super) data: &'a [u8],
+    pub(super) responses: &'a mut Lane,
     pub(super) program: &'a mut P,
+}
+
+impl<P> Landed<'_, P> {
+    fn parts(&mut self, len: usize) -> (&[u8], &mut P) {
+        let Self { responses, program } = self;
+        let data = responses.peek().map_or(&[][..], |record| &record.bytes[RESPONSE_BYTES..]);
+        debug_assert!(len == data.len(), "all of an answer lands");
+        (data, *program)
+    }
+}
+
+impl<P: Program> ResponseLane<P::Local, P::Reply> for Landed<'_, P> {
+    fn lines(&self) -> u32 {
+        self.responses.lines()
+    }
+
+    fn peek(&self) -> Option<Result<Status, Malformed>> {
+        self.responses.peek().map(|record| Ok(record.status()))
+    }
+
+    fn head(&self) -> Head {
+        self.responses.peek().and_then(Entry::words).unwrap_or_default()
+    }
+
+    fn consume(&mut self, _: &Status) {
+        let taken = self.responses.take();
+        debug_assert!(taken.is_some(), "a record is consumed once it is there");
+    }
 }
 
 impl<P: Program> Landing<P::Local, P::Reply> for Landed<'_, P> {
@@ -167,8 +197,8 @@ impl<P: Program> Landing<P::Local, P::Reply> for Landed<'_, P> {
     }
 
     fn to_memory(&mut self, memory: &P::Local, offset: u64, len: usize) {
-        debug_assert!(len == self.data.len(), "all of an answer lands");
-        self.program.land(memory, offset, self.data);
+        let (data, program) = self.parts(len);
+        program.land(memory, offset, data);
     }
 
     fn reply(
@@ -176,9 +206,9 @@ impl<P: Program> Landing<P::Local, P::Reply> for Landed<'_, P> {
         reply: &mut P::Reply,
         given: u64,
         len: usize,
-    ) -> Option<(Status, Option<Notification>)> {
-        debug_assert!(len == self.data.len(), "a reply has all of its answer");
-        self.program.reply(reply, given, self.data)
+    ) -> Option<(fault::Status, Option<Notification>)> {
+        let (data, program) = self.parts(len);
+        program.reply(reply, given, data)
     }
 }
 

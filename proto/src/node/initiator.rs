@@ -13,7 +13,7 @@
 mod answers;
 mod bounds;
 
-pub use answers::{Awaited, Ended, Landing, data_of};
+pub use answers::{Awaited, Ended, Landing, ResponseLane, TakenIn, data_of};
 pub use bounds::Bounds;
 
 use super::ask::Ask;

@@ -16,6 +16,12 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Its first words, where it has so many.
+    pub(super) fn words<const N: usize>(&self) -> Option<[u64; N]> {
+        let (words, _) = self.bytes.as_chunks().0.split_first_chunk()?;
+        Some(words.map(u64::from_le_bytes))
+    }
+
     /// What the status word of its first line says.
     pub fn status(&self) -> Status {
         Status { sequence: 0, kind: self.kind, len: self.bytes.len() as u32, tag: self.tag }

@@ -9,20 +9,20 @@ use super::beside::Beside;
 use super::carrier::Perform;
 use super::connection::{Connection, Lines, Progress};
 use super::effects::{Landed, LaneName, Line, Program, Reach, Shared, Wire, WordName};
-use super::initiator::{Begun, Commands, Initiator, Refused, data_of};
+use super::initiator::{Begun, Commands, Initiator, Refused};
 use super::lane::Entry;
 use super::linked::{Around, Linked};
 use super::message;
 use super::posting::{Order, Posting, Source, Way};
 use super::target::{Exchange, Target};
-use crate::command::{RESPONSE_BYTES, Response, Words};
+use crate::command::Words;
 use crate::deposit::message::Posted;
 use crate::execute::{Action, Command};
 use crate::fault::Fault;
 use crate::lane::{Kind, Malformed, longest_of_queue};
 use crate::limits::{LANE_LINES_MAX, LANE_LINES_MIN};
 use crate::link::frame::Header;
-use crate::link::life::{State, Why};
+use crate::link::life::State;
 use crate::link::looks::Looks;
 use crate::node::carrier::frames::Memory;
 use crate::node::carrier::lanes::{Inward, Offer, OfferKind, Outward};
@@ -31,7 +31,6 @@ use crate::units::{PeerId, Ticket};
 use crate::xlate::Table;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::array;
 
 /// A program's operations on a peer.
 type Operations<P> = Initiator<<P as Program>::Local, <P as Program>::Reply>;
@@ -463,9 +462,14 @@ impl<M: Memory, P: Program> Peer<M, P> {
         if self.ended.is_some() {
             return Ok(());
         }
-        let waits = self.take_responses(shared.program)?;
-        if !waits {
-            self.initiator.on_done(self.connection.there.done)?;
+        let Self { initiator, connection, .. } = self;
+        let done = connection.there.done;
+        let responses = &mut connection.responses;
+        let program = &mut *shared.program;
+        let taken = initiator.take_in(done, None, &mut Landed { responses, program })?;
+        if taken.has_room {
+            // What had none in the lane may have it now.
+            self.wake();
         }
         while let Some(ended) = self.initiator.pop() {
             shared.notes.end(self.number, &ended);
@@ -479,35 +483,11 @@ impl<M: Memory, P: Program> Peer<M, P> {
         Ok(())
     }
 
-    /// Takes the responses of all commands that count as executed in; true where one has to wait.
-    fn take_responses(&mut self, program: &mut P) -> Result<bool, Malformed> {
-        let (mut waits, mut taken) = (false, false);
-        while let Some(entry) = self.connection.responses.peek() {
-            let len = data_of(&entry.status())?;
-            let (head, data) = entry.bytes.split_at(RESPONSE_BYTES);
-            let (words, _) = head.as_chunks();
-            let head = array::from_fn(|index| u64::from_le_bytes(words[index]));
-            let mut landed = Landed { data, program: &mut *program };
-            if !self.initiator.take(&Response::parse(&head), len, None, &mut landed)? {
-                waits = true;
-                break;
-            }
-            self.connection.responses.take();
-            taken = true;
-        }
-        if taken {
-            // What had no room in the lane may have it now.
-            self.wake();
-        }
-        Ok(waits)
-    }
-
     /// Why the link has ended, if it has and the connection has not.
     // spec: LIFE-11, LIFE-22
     pub(super) fn closed(&self) -> Option<Fault> {
         let State::Closed(why) = self.link()?.end().state() else { return None };
-        let fault = if why == Why::Restarted { Fault::PeerRestarted } else { Fault::PeerDead };
-        self.ended.is_none().then_some(fault)
+        self.ended.is_none().then(|| why.fault())
     }
 
     /// The connection has ended: so has everything under way. What has come can still be taken.

@@ -37,6 +37,16 @@ pub trait Exchange {
     fn answer(&mut self, head: Head, len: usize, fill: impl FnOnce(&mut [u8]));
 }
 
+/// A lane of commands, whose answers go into another one.
+pub trait CommandLane: Exchange {
+    /// The record at the head, if there is one.
+    fn peek(&self) -> Option<Result<lane::Status, Malformed>>;
+    /// Its first words.
+    fn head(&self) -> Words;
+    /// It was performed.
+    fn consume(&mut self, record: &lane::Status);
+}
+
 /// What became of a deposit message at the inlet that its key names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
@@ -175,6 +185,28 @@ impl Target {
         }
         debug_assert!(self.noted - noted <= 1, "a command raises one notification at most");
         self.check();
+        Ok(true)
+    }
+
+    /// Performs the command at the head of a lane. False where there is none, or it has to wait.
+    ///
+    /// # Errors
+    /// [`Malformed`] where no correct peer writes that.
+    // spec: ORD-1, ERR-5
+    #[inline]
+    pub fn serve(
+        &mut self,
+        table: &Table,
+        resources: &mut impl Resources,
+        lane: &mut impl CommandLane,
+    ) -> Result<bool, Malformed> {
+        let Some(record) = lane.peek() else { return Ok(false) };
+        let record = record?;
+        let command = (&lane.head(), data_of(&record)?);
+        if !self.perform(command, table, resources, lane)? {
+            return Ok(false);
+        }
+        lane.consume(&record);
         Ok(true)
     }
 

@@ -8,11 +8,11 @@ use crate::mem::page::Sleeper;
 use crate::port::Port;
 use crate::port::connection::{Connection, Executor, LocalMemory, MediatedEnd};
 use crate::sync::Ordering;
-use ayre_proto::command::{RESPONSE_BYTES, Response};
+use ayre_proto::command::{Head, RESPONSE_BYTES};
 use ayre_proto::fault::Status;
-use ayre_proto::lane::Malformed;
+use ayre_proto::lane::{self, Malformed};
 use ayre_proto::limits::RECORD_MAX;
-use ayre_proto::node::initiator::{Ended, Landing, data_of};
+use ayre_proto::node::initiator::{Ended, Landing, ResponseLane};
 use ayre_proto::notify::Notification;
 use ayre_proto::units::PeerId;
 
@@ -128,40 +128,45 @@ fn take_responses(
     };
     // DONE-A1: the answers of the commands counted are in the lane (DONE-R1).
     let done = done.load(Ordering::Acquire);
-    let (mut taken, mut waits) = (false, false);
-    for _ in 0..responses.lines() {
-        let Some(record) = responses.peek() else { break };
-        let status = record?;
-        let data = data_of(&status)?;
-        let response = Response::parse(&responses.head());
-        let mut landing =
-            FromLane { responses, staging: &mut *staging, into: &mut *into, memo, peer };
-        if !outgoing.take(&response, data, operation, &mut landing)? {
-            waits = true;
-            break;
-        }
-        responses.consume(&status);
-        taken = true;
-    }
-    if taken {
+    let mut lane = FromLane { responses, staging, into, memo, peer };
+    let taken = outgoing.take_in(done, operation, &mut lane)?;
+    if taken.has_room {
         connection.link.kick(Sleeper::Engine);
     }
-    // Nothing ends before what is ahead of it.
-    if !waits {
-        outgoing.on_done(done)?;
-    }
-    Ok(waits)
+    Ok(taken.waits)
 }
 
-/// The data of the answer at the head of the lane.
+/// The lane of answers, and where their data goes.
 struct FromLane<'a> {
-    responses: &'a LaneReceiver,
+    responses: &'a mut LaneReceiver,
     /// On the way from the lane to a region.
     staging: &'a mut [u8; RECORD_MAX],
     /// The buffer of the call that waits.
     into: &'a mut [u8],
     memo: &'a Memo,
     peer: PeerId,
+}
+
+impl ResponseLane<LocalMemory, Box<Expected>> for FromLane<'_> {
+    #[inline]
+    fn lines(&self) -> u32 {
+        self.responses.lines()
+    }
+
+    #[inline]
+    fn peek(&self) -> Option<Result<lane::Status, Malformed>> {
+        self.responses.peek()
+    }
+
+    #[inline]
+    fn head(&self) -> Head {
+        self.responses.head()
+    }
+
+    #[inline]
+    fn consume(&mut self, record: &lane::Status) {
+        self.responses.consume(record);
+    }
 }
 
 impl Landing<LocalMemory, Box<Expected>> for FromLane<'_> {

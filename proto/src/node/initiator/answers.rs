@@ -1,7 +1,7 @@
 //! What the target answers, and what ends by it.
 use super::{Initiator, Sink};
 use crate::alu::Fetched;
-use crate::command::{RESPONSE_BYTES, Response};
+use crate::command::{Head, RESPONSE_BYTES, Response};
 use crate::execute::Report;
 use crate::fault::{Fault, Status};
 use crate::lane::{self, Kind, Malformed};
@@ -24,6 +24,27 @@ pub trait Landing<M, R> {
         given: u64,
         len: usize,
     ) -> Option<(Status, Option<Notification>)>;
+}
+
+/// A lane of answers, where the data of the one at its head lies.
+pub trait ResponseLane<M, R>: Landing<M, R> {
+    /// Lines of the lane: there are no more records.
+    fn lines(&self) -> u32;
+    /// The record at the head, if there is one.
+    fn peek(&self) -> Option<Result<lane::Status, Malformed>>;
+    /// Its first words.
+    fn head(&self) -> Head;
+    /// It was taken in.
+    fn consume(&mut self, record: &lane::Status);
+}
+
+/// What became of a lane of answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TakenIn {
+    /// There is room in it that was not before.
+    pub has_room: bool,
+    /// An answer waits for a depot, and nothing ends before it.
+    pub waits: bool,
 }
 
 /// What a call waits for.
@@ -129,6 +150,38 @@ impl<M, R> Initiator<M, R> {
             _ => return Err(Malformed),
         }
         Ok(true)
+    }
+
+    /// Takes in the answers that are in a lane, and then that so many commands were executed, of
+    /// which all answers were there before.
+    ///
+    /// # Errors
+    /// [`Malformed`] where no correct target says that.
+    // spec: NOTI-3, NOTI-4, LANE-10
+    #[inline]
+    pub fn take_in(
+        &mut self,
+        done: u64,
+        awaited: Option<&Awaited>,
+        lane: &mut impl ResponseLane<M, R>,
+    ) -> Result<TakenIn, Malformed> {
+        let mut taken = TakenIn { has_room: false, waits: false };
+        for _ in 0..lane.lines() {
+            let Some(record) = lane.peek() else { break };
+            let record = record?;
+            let len = data_of(&record)?;
+            if !self.take(&Response::parse(&lane.head()), len, awaited, lane)? {
+                taken.waits = true;
+                break;
+            }
+            lane.consume(&record);
+            taken.has_room = true;
+        }
+        // Nothing ends before what is ahead of it.
+        if !taken.waits {
+            self.on_done(done)?;
+        }
+        Ok(taken)
     }
 
     fn has_reply(&self, place: usize) -> bool {

@@ -17,6 +17,7 @@ use ayre_proto::command::{COMMAND_BYTES, Head, Words};
 use ayre_proto::deposit::message::Posted;
 use ayre_proto::lane::{Kind, Malformed, Status};
 use ayre_proto::limits::{RECORD_MAX, TABLE_SLOTS};
+use ayre_proto::node::notes::Notes;
 use ayre_proto::node::target::{CommandLane, Delivery, Exchange, Exposed, Resources, Target};
 use ayre_proto::notify::{Notification, Packed};
 use ayre_proto::units::{Extent, PeerId};
@@ -254,13 +255,13 @@ impl Responder {
     /// Moves new notifications to the port's queue, whose room is bounded by the credit that each
     /// initiator has. Returns the peers that wrote what no correct peer writes; they are served no
     /// more.
-    pub(crate) fn tell(&mut self, notifications: &mut VecDeque<Packed>) -> Vec<PeerId> {
+    pub(crate) fn tell(&mut self, notes: &mut Notes) -> Vec<PeerId> {
         // Relaxed: under the lock, as all changes are.
         if !self.news.any.load(Ordering::Relaxed) {
             return Vec::new();
         }
         self.news.any.store(false, Ordering::Relaxed);
-        notifications.append(&mut self.news.notes);
+        notes.hear(&mut self.news.notes);
         std::mem::take(&mut self.news.malformed)
     }
 

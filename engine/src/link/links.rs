@@ -14,7 +14,7 @@ use super::link_end::LinkEnd;
 use super::opening::{self, Asked, Request};
 use super::pool::Pool;
 use super::{Pumped, WireCounters};
-use crate::error::{Fault, SetupError};
+use crate::error::SetupError;
 use crate::mem::page::{OwnPage, PeerPage};
 use crate::net::chance::Chance;
 use crate::net::crc::crc32c;

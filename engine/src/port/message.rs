@@ -10,6 +10,7 @@ use crate::settings::choice::Mode;
 use crate::sync::Ordering;
 use ayre_proto::lane::{Kind, Malformed, Status};
 use ayre_proto::limits::EAGER_MAX;
+use ayre_proto::node::message;
 use ayre_proto::units::PeerId;
 use std::time::Duration;
 
@@ -87,9 +88,7 @@ impl Port {
     // spec: MSG-1, ORD-3
     #[inline(never)]
     fn send_any(&mut self, to: PeerId, tag: u32, data: &[u8]) -> Result<(), PostError> {
-        if data.is_empty() || data.len() > EAGER_MAX {
-            return Err(unfit(data).into());
-        }
+        message::check(data.len())?;
         let connection = self.connection_mut(to)?;
         if let Some(why) = connection.ended {
             return Err(why.into());
@@ -315,12 +314,12 @@ impl Port {
     ) -> Result<Option<Message>, ReceiveError> {
         let Some(connection) = self.peers.at_mut(index) else { return Ok(None) };
         let source = connection.peer;
-        let skip = usize::from(connection.mode() == Mode::Mediated);
-        let Ok((status, len)) = checked(record, skip) else {
+        let is_gated = connection.mode() == Mode::Mediated;
+        let Ok((status, len)) = checked(record, is_gated) else {
             self.end_malformed_lane(source);
             return Ok(None);
         };
-        if skip == 1 && !is_due(connection) {
+        if is_gated && !is_due(connection) {
             self.progress_with(source);
             if !self.connection(source).is_ok_and(is_due) {
                 return Ok(None);
@@ -328,7 +327,7 @@ impl Port {
         }
         let Some(connection) = self.peers.at_mut(index) else { return Ok(None) };
         let Some(into) = into.get_mut(..len) else { return Err(ReceiveError::TooLong(len)) };
-        connection.messages_in.copy(skip, into);
+        connection.messages_in.copy(usize::from(is_gated), into);
         connection.messages_in.consume(&status);
         Ok(Some(Message { source, tag: status.tag, len }))
     }
@@ -352,22 +351,17 @@ impl Port {
     }
 }
 
-#[cold]
-fn unfit(data: &[u8]) -> Fault {
-    if data.is_empty() { Fault::Malformed } else { Fault::TooLong }
-}
-
 /// Whether the commands that were posted before the message at the head have been executed.
 pub(crate) fn is_due(connection: &Connection) -> bool {
     let [posted] = connection.messages_in.head();
     // DONE-A1: the puts before the message have landed once they are counted (DONE-R1).
-    connection.served.load(Ordering::Acquire) >= posted
+    message::is_due(posted, connection.served.load(Ordering::Acquire))
 }
 
-fn checked(record: Result<Status, Malformed>, skip: usize) -> Result<(Status, usize), Malformed> {
+fn checked(
+    record: Result<Status, Malformed>,
+    is_gated: bool,
+) -> Result<(Status, usize), Malformed> {
     let status = record?;
-    let len = (status.len as usize).checked_sub(skip * 8).ok_or(Malformed)?;
-    let expected = if skip == 0 { Kind::Message } else { Kind::GatedMessage };
-    let sound = status.kind == expected && (1..=EAGER_MAX).contains(&len);
-    if sound { Ok((status, len)) } else { Err(Malformed) }
+    Ok((status, message::data_of(&status, is_gated)?))
 }

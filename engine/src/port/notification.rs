@@ -7,7 +7,7 @@ use crate::port::Port;
 use crate::port::turns::Streak;
 use crate::sync::Ordering;
 use ayre_proto::lane::Kind;
-use ayre_proto::notify::{Classes, Notification, Operation, Packed};
+use ayre_proto::notify::{Notification, Packed};
 use ayre_proto::units::PeerId;
 use std::time::Duration;
 
@@ -109,7 +109,7 @@ impl Port {
     /// one is.
     // spec: NOTI-9, NOTI-11
     fn return_credit(&mut self, notification: &Notification) {
-        if !raised_at_target(notification) {
+        if !notification.is_raised_at_target() {
             return;
         }
         let Ok(connection) = self.connection_mut(notification.source) else { return };
@@ -121,13 +121,4 @@ impl Port {
             connection.inward.control(Control::Noted).fetch_max(taken, Ordering::Release);
         }
     }
-}
-
-/// Whether a notification was raised by a peer's operation rather than by one of our own.
-pub(crate) fn raised_at_target(notification: &Notification) -> bool {
-    use Operation::{Deposit, ImmediatePut, NotificationPut, Put};
-    let lands_at_target =
-        matches!(notification.operation, Put | ImmediatePut | NotificationPut | Deposit);
-    notification.class == Classes::RESPONDER
-        || notification.class == Classes::COMPLETER && lands_at_target
 }

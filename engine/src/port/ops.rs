@@ -14,7 +14,6 @@ use crate::port::Port;
 use ayre_proto::alu::{Atomic, AtomicOp, Fetched, Width};
 use ayre_proto::execute::{Action, Command, NOWHERE, Report};
 use ayre_proto::fault::Status;
-use ayre_proto::notify::Classes;
 use ayre_proto::segment::Shape;
 use ayre_proto::units::{Claim, Extent, Key, PeerId, Ticket};
 use std::sync::Arc;
@@ -383,22 +382,13 @@ impl Port {
     // spec: NOTI-2, FLUSH-2
     #[inline(never)]
     pub(crate) fn complete(&mut self, peer: PeerId, report: &Report, status: Status, value: u64) {
-        let classes = report.classes_at_initiator(status);
-        debug_assert!(!classes.contains(Classes::RESPONDER), "the target raises that");
         if let Some(fault) = status.fault() {
             self.count_fault(fault);
             if let Ok(connection) = self.connection_mut(peer) {
                 connection.fault.get_or_insert(fault);
             }
         }
-        if classes.contains(Classes::REQUESTER) {
-            let note = report.note(peer, Classes::REQUESTER, status, report.value);
-            self.notes.raise(note);
-        }
-        if classes.contains(Classes::COMPLETER) {
-            let note = report.note(peer, Classes::COMPLETER, status, value);
-            self.notes.raise(note);
-        }
+        self.notes.complete(peer, report, status, value);
     }
 }
 

@@ -90,7 +90,7 @@ impl Port {
             served = true;
         }
         if served {
-            let malformed = self.notes.hear(&mut responder);
+            let malformed = responder.tell(&mut self.notes);
             drop(responder);
             self.end_malformed(malformed);
         }
@@ -121,7 +121,7 @@ impl Port {
 
     /// Takes over what the responder has raised and found.
     pub(crate) fn hear_news(&mut self) {
-        let malformed = self.notes.hear(&mut self.exposed.responder());
+        let malformed = self.exposed.responder().tell(&mut self.notes);
         self.end_malformed(malformed);
     }
 

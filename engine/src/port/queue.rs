@@ -16,6 +16,7 @@ use crate::port::Port;
 use crate::port::turns::{Rota, Streak};
 use ayre_proto::lane::{Kind, Malformed, Status};
 use ayre_proto::limits::{LANE_LINES_MAX, LANE_LINES_MIN, LINE_PAYLOAD};
+use ayre_proto::node::message;
 use ayre_proto::units::PeerId;
 use rustix::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -195,9 +196,7 @@ impl Port {
         if connection.identity != queue.connection {
             return Err(Fault::ForeignHandle.into());
         }
-        if record.is_empty() || record.len() > queue.record_max() {
-            return Err(if record.is_empty() { Fault::Malformed } else { Fault::TooLong }.into());
-        }
+        message::check_record(record.len(), queue.record_max())?;
         if let Some(why) = connection.ended {
             return Err(why.into());
         }
@@ -321,8 +320,7 @@ impl Port {
 /// A record that no correct producer could have enqueued would never be taken.
 fn checked(record: Result<Status, Malformed>, most: usize) -> Result<(Status, usize), Malformed> {
     let status = record?;
-    let valid = status.kind == Kind::Record && (1..=most).contains(&(status.len as usize));
-    if valid { Ok((status, status.len as usize)) } else { Err(Malformed) }
+    Ok((status, message::record_of(&status, most)?))
 }
 
 fn parse_offer(mut packet: Packet) -> Result<(OwnedFd, u32), SetupError> {

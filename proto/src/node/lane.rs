@@ -39,13 +39,15 @@ pub struct Lane {
     /// What the writer has been told.
     cursor: u32,
     entries: VecDeque<Entry>,
+    /// Nothing is taken out any more.
+    is_closed: bool,
 }
 
 impl Lane {
     /// Of so many lines.
     pub fn new(lines: u32) -> Self {
         let (writer, reader) = (Sender::new(lines), Receiver::new(lines));
-        Self { writer, reader, cursor: 0, entries: VecDeque::new() }
+        Self { writer, reader, cursor: 0, entries: VecDeque::new(), is_closed: false }
     }
 
     fn check(&self) {
@@ -92,7 +94,14 @@ impl Lane {
 
     /// The record at the head.
     pub fn peek(&self) -> Option<&Entry> {
-        self.entries.front()
+        self.entries.front().filter(|_| !self.is_closed)
+    }
+
+    /// Its reader looks at it no more.
+    // spec: ERR-6
+    pub fn close(&mut self) {
+        self.is_closed = true;
+        self.entries.clear();
     }
 
     /// Takes the record at the head, and gives its lines back some time.

@@ -273,10 +273,10 @@ impl<M: Memory, P: Program> Peer<M, P> {
     pub(super) fn receive(&mut self) -> Result<Option<Message>, Malformed> {
         let lane = &mut self.connection.came;
         let Some(entry) = lane.peek() else { return Ok(None) };
-        let data = message::data_of(&entry.status())?;
+        let data = message::data_of(&entry.status(), true)?;
         let (gate, bytes) = entry.bytes.split_first_chunk().ok_or(Malformed)?;
         debug_assert!(bytes.len() == data, "behind the gate lies the message");
-        if !message::is_due(u64::from_le_bytes(*gate), &self.target) {
+        if !message::is_due(u64::from_le_bytes(*gate), self.target.executed()) {
             return Ok(None);
         }
         let message = Message { tag: entry.tag, bytes: bytes.to_vec() };
@@ -310,11 +310,7 @@ impl<M: Memory, P: Program> Peer<M, P> {
     // spec: QUE-3, QUE-4
     pub(super) fn enqueue(&mut self, queue: usize, record: &[u8]) -> Result<bool, Fault> {
         let lane = self.connection.outward(Outward::Queue(queue)).ok_or(Fault::ForeignHandle)?;
-        match record.len() {
-            0 => return Err(Fault::Malformed),
-            len if len > longest_of_queue(lane.lines()) => return Err(Fault::TooLong),
-            _ => {}
-        }
+        message::check_record(record.len(), longest_of_queue(lane.lines()))?;
         let has_room = lane.push(Kind::Record, 0, record);
         if has_room {
             self.wake();
@@ -323,11 +319,16 @@ impl<M: Memory, P: Program> Peer<M, P> {
     }
 
     /// Takes the next record that the peer has enqueued.
-    // spec: QUE-5, LIFE-12
-    pub(super) fn dequeue(&mut self, queue: usize) -> Option<Vec<u8>> {
-        let entry = self.connection.inward(Inward::Queue(queue))?.take()?;
+    /// After one that no correct peer writes, nothing more is taken.
+    // spec: QUE-5, QUE-8, LIFE-12, ERR-6
+    pub(super) fn dequeue(&mut self, queue: usize) -> Result<Option<Vec<u8>>, Malformed> {
+        let Some(lane) = self.connection.inward(Inward::Queue(queue)) else { return Ok(None) };
+        let Some(entry) = lane.peek() else { return Ok(None) };
+        message::record_of(&entry.status(), longest_of_queue(lane.lines()))
+            .inspect_err(|_| lane.close())?;
+        let record = lane.take().map(|entry| entry.bytes);
         self.wake();
-        Some(entry.bytes)
+        Ok(record)
     }
 
     /// Whether everything that was posted has ended; if not, the peer is asked to say so soon.

@@ -28,14 +28,14 @@ use super::effects::{Host, LaneName, Program, Shared, Wire, WordName};
 use super::initiator::Refused;
 use super::lane::Entry;
 use super::linked::Linked;
-use super::message::LENGTHS;
+use super::message;
 use super::notes::Notes;
 use super::peer::{Message, Peer};
 use super::posting::Order;
 use crate::deposit::message::Posted;
 use crate::fault::Fault;
 use crate::lane::Malformed;
-use crate::limits::{EAGER_MAX, PEERS_MAX};
+use crate::limits::PEERS_MAX;
 use crate::link::frame::{Header, Kind};
 use crate::link::looks::Looks;
 use crate::notify::Notification;
@@ -130,7 +130,7 @@ impl<M: Memory, P: Program> Node<M, P> {
         self.peers.get(peer.index())?.as_ref()
     }
 
-    /// What came that no correct peer says; each has ended a connection.
+    /// What came that no correct peer says; each has ended a connection, or a producer's queue.
     pub const fn malformed(&self) -> u64 {
         self.malformed
     }
@@ -257,10 +257,7 @@ impl<M: Memory, P: Program> Node<M, P> {
     /// [`PostError`]: [`Refused::NoRoom`] where the peer's program has to take some first.
     // spec: MSG-1, MSG-2
     pub fn send(&mut self, to: PeerId, tag: u32, data: &[u8]) -> Result<(), PostError> {
-        if !LENGTHS.contains(&data.len()) {
-            let fault = if data.len() > EAGER_MAX { Fault::TooLong } else { Fault::Malformed };
-            return Err(fault.into());
-        }
+        message::check(data.len())?;
         if self.living(to)?.send(tag, data) { Ok(()) } else { Err(Refused::NoRoom.into()) }
     }
 
@@ -281,7 +278,7 @@ impl<M: Memory, P: Program> Node<M, P> {
     /// Takes the next notification, if there is one.
     // spec: NOTI-4, NOTI-9
     pub fn notification(&mut self) -> Option<Notification> {
-        let note = self.notes.take()?;
+        let note = self.notes.take()?.unpack();
         if note.is_raised_at_target() {
             let peer = self.peers.get_mut(note.source.index()).and_then(Option::as_mut);
             debug_assert!(peer.is_some(), "a forgotten peer's notifications are forgotten, too");
@@ -326,7 +323,10 @@ impl<M: Memory, P: Program> Node<M, P> {
     /// Takes the next record that a peer has enqueued in a queue that it was offered.
     // spec: QUE-5
     pub fn dequeue(&mut self, from: PeerId, queue: usize) -> Option<Vec<u8>> {
-        self.peers.get_mut(from.index())?.as_mut()?.dequeue(queue)
+        let peer = self.peers.get_mut(from.index())?.as_mut()?;
+        let dequeued = peer.dequeue(queue);
+        self.malformed += u64::from(dequeued.is_err());
+        dequeued.unwrap_or_default()
     }
 
     /// Whether everything that was posted to a peer has ended. If not, it is asked for, and the

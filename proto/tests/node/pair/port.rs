@@ -1,17 +1,14 @@
 //! One port: what it lets its peer reach, and what it has under way.
-use super::way::{Came, Channel, Lands, Reply, Way};
+use super::way::{Channel, Lands, Lanes, Reply, Way};
 use ayre_proto::alu::{Atomic, Fetched};
-use ayre_proto::command::Response;
 use ayre_proto::deposit::message::Posted;
 use ayre_proto::deposit::{Carried, DATA_MAX, Form, Mask, Message};
 use ayre_proto::execute::{Action, Command};
 use ayre_proto::fault::{Fault, Status};
 use ayre_proto::lane::Malformed;
 use ayre_proto::limits::RECORD_MAX;
-use ayre_proto::node::initiator::{
-    self, Awaited, Begun, Bounds, Commands, Ended, Initiator, Refused,
-};
-use ayre_proto::node::target::{self, Delivery, Exchange, Exposed, Resources, Target};
+use ayre_proto::node::initiator::{Awaited, Begun, Bounds, Commands, Ended, Initiator, Refused};
+use ayre_proto::node::target::{Delivery, Exchange, Exposed, Resources, Target};
 use ayre_proto::notify::{Classes, Notification};
 use ayre_proto::segment::Shape;
 use ayre_proto::units::{Claim, Extent, Key, PeerId, Rights, Ticket};
@@ -196,15 +193,8 @@ impl Port {
         requests: &mut Channel,
         answers: &mut Channel,
     ) -> Result<bool, Malformed> {
-        let Some(record) = requests.records.front() else { return Ok(false) };
-        let data = target::data_of(&record.status())?;
-        let mut exchange = Came { data: &record.data, is_placed: false, answers };
-        let command = (&record.head(), data);
-        let is_done = self.target.perform(command, &self.table, &mut self.shared, &mut exchange)?;
-        if is_done {
-            requests.records.pop_front();
-        }
-        Ok(is_done)
+        let Self { target, table, shared, .. } = self;
+        target.serve(table, shared, &mut Lanes { requests, answers })
     }
 
     /// Tells the peer how far its commands have come, and what its program has read.
@@ -229,31 +219,19 @@ impl Port {
         answers: &mut Channel,
         done: u64,
     ) -> Result<Vec<Ended>, Malformed> {
-        let mut waits = false;
-        while let Some(record) = answers.records.front() {
-            let len = initiator::data_of(&record.status())?;
-            let (awaited, call) = match &mut self.call {
-                Some(Call { awaited, into }) => (Some(&*awaited), &mut into[..]),
-                None => (None, &mut [][..]),
-            };
-            let mut lands = Lands {
-                data: &record.data,
-                call,
-                buffers: &mut self.buffers,
-                replies: &mut self.replies,
-                is_depot_busy: self.are_replies_held_up,
-                outcome: self.reply_outcome,
-            };
-            let response = Response::parse(&record.head());
-            if !self.initiator.take(&response, len, awaited, &mut lands)? {
-                waits = true;
-                break;
-            }
-            answers.records.pop_front();
-        }
-        if !waits {
-            self.initiator.on_done(done)?;
-        }
+        let (awaited, call) = match &mut self.call {
+            Some(Call { awaited, into }) => (Some(&*awaited), &mut into[..]),
+            None => (None, &mut [][..]),
+        };
+        let mut lands = Lands {
+            answers,
+            call,
+            buffers: &mut self.buffers,
+            replies: &mut self.replies,
+            is_depot_busy: self.are_replies_held_up,
+            outcome: self.reply_outcome,
+        };
+        self.initiator.take_in(done, awaited, &mut lands)?;
         let mut ended = Vec::new();
         while let Some(one) = self.initiator.pop() {
             if let Some(call) = &mut self.call {

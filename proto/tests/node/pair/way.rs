@@ -1,10 +1,10 @@
 //! The ways between two ports: records in order, as far as there is room.
 use ayre_proto::command::{COMMAND_BYTES, Head, RESPONSE_BYTES, Words};
-use ayre_proto::lane::{Kind, Status, lines_for};
+use ayre_proto::lane::{Kind, Malformed, Status, lines_for};
 use ayre_proto::limits::{LINE_PAYLOAD, RECORD_MAX};
 use ayre_proto::node::ask::Ask;
-use ayre_proto::node::initiator::{Bounds, Landing, Requests};
-use ayre_proto::node::target::Exchange;
+use ayre_proto::node::initiator::{Bounds, Landing, Requests, ResponseLane};
+use ayre_proto::node::target::{CommandLane, Exchange};
 use ayre_proto::notify::Notification;
 use std::collections::VecDeque;
 
@@ -153,15 +153,66 @@ impl Exchange for Came<'_> {
     }
 }
 
+/// A lane of commands, and one of answers.
+pub(crate) struct Lanes<'a> {
+    pub(crate) requests: &'a mut Channel,
+    pub(crate) answers: &'a mut Channel,
+}
+
+impl Lanes<'_> {
+    /// The one at the head, as it has come.
+    fn came(&mut self) -> Came<'_> {
+        let record = self.requests.records.front();
+        let data = &record.expect("it stays until it was performed").data;
+        Came { data, is_placed: false, answers: &mut *self.answers }
+    }
+}
+
+impl CommandLane for Lanes<'_> {
+    fn peek(&self) -> Option<Result<Status, Malformed>> {
+        self.requests.records.front().map(|record| Ok(record.status()))
+    }
+
+    fn head(&self) -> Words {
+        self.requests.records.front().map_or([0; 6], Record::head)
+    }
+
+    fn consume(&mut self, _: &Status) {
+        assert!(self.requests.records.pop_front().is_some(), "it was there");
+    }
+}
+
+impl Exchange for Lanes<'_> {
+    fn bring(&mut self, into: &mut [u8]) {
+        self.came().bring(into);
+    }
+
+    fn deposit(&mut self, len: usize, write: impl FnOnce(&[u8])) {
+        self.came().deposit(len, write);
+    }
+
+    fn longest(&self) -> usize {
+        self.answers.longest()
+    }
+
+    fn has_room(&mut self, len: usize) -> bool {
+        self.answers.has_room(len)
+    }
+
+    fn answer(&mut self, head: Head, len: usize, fill: impl FnOnce(&mut [u8])) {
+        self.came().answer(head, len, fill);
+    }
+}
+
 /// A reply that waits for so many bytes, and what it then got.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
     pub(crate) got: Option<(u64, Vec<u8>)>,
 }
 
-/// The data of an answer that has come, and where it goes.
+/// A lane of answers, and where their data goes.
 pub(crate) struct Lands<'a> {
-    pub(crate) data: &'a [u8],
+    pub(crate) answers: &'a mut Channel,
     /// The buffer of the call that waits.
     pub(crate) call: &'a mut [u8],
     /// Memory for gets that no call waits for.
@@ -173,13 +224,40 @@ pub(crate) struct Lands<'a> {
     pub(crate) outcome: (ayre_proto::fault::Status, Option<Notification>),
 }
 
+impl Lands<'_> {
+    fn data(&self, len: usize) -> &[u8] {
+        let record = self.answers.records.front();
+        &record.expect("it stays until it was taken in").data[..len]
+    }
+}
+
+impl ResponseLane<usize, Reply> for Lands<'_> {
+    fn lines(&self) -> u32 {
+        self.answers.records.len() as u32
+    }
+
+    fn peek(&self) -> Option<Result<Status, Malformed>> {
+        self.answers.records.front().map(|record| Ok(record.status()))
+    }
+
+    fn head(&self) -> Head {
+        self.answers.records.front().map_or([0; 2], Record::head)
+    }
+
+    fn consume(&mut self, _: &Status) {
+        assert!(self.answers.records.pop_front().is_some(), "it was there");
+    }
+}
+
 impl Landing<usize, Reply> for Lands<'_> {
     fn to_call(&mut self, offset: u64, len: usize) {
-        self.call[offset as usize..][..len].copy_from_slice(&self.data[..len]);
+        let data = self.data(len).to_vec();
+        self.call[offset as usize..][..len].copy_from_slice(&data);
     }
 
     fn to_memory(&mut self, memory: &usize, offset: u64, len: usize) {
-        self.buffers[*memory][offset as usize..][..len].copy_from_slice(&self.data[..len]);
+        let data = self.data(len).to_vec();
+        self.buffers[*memory][offset as usize..][..len].copy_from_slice(&data);
     }
 
     fn reply(
@@ -192,8 +270,9 @@ impl Landing<usize, Reply> for Lands<'_> {
             return None;
         }
         assert!(reply.got.is_none(), "a reply is carried out once");
-        reply.got = Some((given, self.data[..len].to_vec()));
-        self.replies.push((given, self.data[..len].to_vec()));
+        let got = (given, self.data(len).to_vec());
+        reply.got = Some(got.clone());
+        self.replies.push(got);
         Some(self.outcome)
     }
 }

@@ -164,6 +164,7 @@ pub(crate) const ASSERTIVE: &[Assertive] = &[
     Assertive { folder: "engine/src/deposit/", per_thousand: 20 },
     Assertive { folder: "engine/src/endpoint/", per_thousand: 20 },
     Assertive { folder: "engine/src/job/", per_thousand: 20 },
+    Assertive { folder: "engine/src/link/", per_thousand: 20 },
     Assertive { folder: "engine/src/net/", per_thousand: 20 },
     Assertive { folder: "engine/src/port/", per_thousand: 20 },
 ];
@@ -177,7 +178,7 @@ pub(crate) const UNCITED: &[&str] = &["xtask/"];
 /// Folders, and files, that hold nothing but tests; what instructions are counted of is gated as
 /// they are.
 pub(crate) const TEST_FOLDERS: &[&str] =
-    &["conformance/", "fuzz/", "engine/examples/instructions.rs"];
+    &["conformance/", "fuzz/", "engine/examples/instructions.rs", "engine/src/link/fuzzed"];
 
 /// What a package may depend on among our own.
 pub(crate) struct Layer {

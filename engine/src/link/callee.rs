@@ -16,6 +16,7 @@ pub(crate) trait Names: fmt::Debug + Send + Sync {
 
 /// Keeps what is made of an address apart from what others may make of it.
 const LABEL: &[u8] = b"ayre endpoint 1";
+const _: () = assert!(KEY_BYTES + size_of::<Pass>() == 48, "a digest is a key and a pass");
 
 /// What shows that a caller knows an address, though he does not say it.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]

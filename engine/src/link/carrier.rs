@@ -72,6 +72,7 @@ pub(crate) struct FarSide {
 impl FarSide {
     /// For the connection whose port has these directions.
     pub(crate) fn new((out, inward): (&Direction, &Direction), mail: Mail) -> Self {
+        assert_eq!(out.ring().is_some(), inward.ring().is_some(), "a ring each way, or none");
         Self {
             mail,
             offer: None,
@@ -231,6 +232,7 @@ impl Lanes for FarSide {
     }
 
     fn pass_offer(&mut self) {
+        debug_assert!(self.offer.is_some(), "what is passed was offered");
         self.offer = None;
     }
 
@@ -238,6 +240,7 @@ impl Lanes for FarSide {
         debug_assert_eq!(number, self.sinks.len(), "queues are numbered one by one");
         let Some(packet) = &self.offer else { return false };
         let lines = packet.words[1] as u32;
+        debug_assert!(packet.kind == PacketKind::OfferQueue, "a queue was offered");
         let Some(file) = packet.fds.first() else { return false };
         let mapped = Mapping::foreign(file.as_fd(), queue::file_len(lines), true);
         let Ok(mapping) = mapped else { return false };

@@ -15,6 +15,7 @@ const LEAST: u32 = 8;
 /// What 1 Gbit/s carries in a millisecond: a network that carries less in that time is seldom met,
 /// and one whose queue is too long with it loses frames.
 const CALM_BYTES: u32 = 125_000;
+const _: () = assert!(LEAST < CALM_MAX, "links of short frames have more of them under way");
 
 /// - Target delay 1 ms and more: what neither host says that it has caused is still not all the
 ///   network's, where the system's own threads wait for a processor. Queues of the network are
@@ -54,5 +55,7 @@ pub(crate) fn drive_frames(drive: &Drive, frame_max: u16) -> Drive {
     let mut drive = *drive;
     let frames = CALM_BYTES / u32::from(frame_max).max(1);
     drive.congestion.window.calm = frames.clamp(LEAST, CALM_MAX) * ONE;
+    let Windows { min, calm, max, .. } = drive.congestion.window;
+    assert!(min <= calm && calm <= max, "a calm link's window is one");
     drive
 }

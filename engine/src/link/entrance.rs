@@ -13,6 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 /// A cookie is good for so many nanoseconds, and for as many again.
 // spec: OPEN-21
 const EPOCH: u64 = 8_000_000_000;
+const _: () = assert!(EPOCH > Door::PATIENCE, "a cookie outlasts a half-open link");
 
 /// Links that a port is asked for and that are not confirmed.
 #[derive(Debug)]
@@ -71,6 +72,7 @@ impl Entrance {
         if !self.gone.contains(&number) {
             self.gone.push(number);
         }
+        debug_assert!(self.gone.len() <= 1 << 16, "each number is there once");
     }
 
     /// Somebody cannot be let in unless one of the two sides is configured otherwise: the log says
@@ -127,7 +129,9 @@ impl Entrance {
     /// What an open from this address is to repeat.
     // spec: OPEN-21
     pub(crate) fn cookie(&self, from: SocketAddr, now: u64) -> u64 {
-        self.cookie_of(from, now / EPOCH)
+        let cookie = self.cookie_of(from, now / EPOCH);
+        debug_assert!(self.is_proved(cookie, from, now), "what is given is good");
+        cookie
     }
 
     /// Whether an open from this address repeats what this port has given to it just now.
@@ -153,6 +157,7 @@ impl Entrance {
     }
 
     pub(crate) fn keep(&mut self, place: Place, answered: Answered) {
+        debug_assert!(self.door.get(place).is_some(), "an accept is of a half-open link");
         self.answers[place.index()] = Some(answered);
     }
 

@@ -55,6 +55,8 @@ impl Trains {
         let (count, lines) = (self.made.clamp(1, PIECE_FRAMES), self.len.div_ceil(LINE_BYTES));
         let mut piece = BytesMut::zeroed((count * lines + 1) * LINE_BYTES);
         piece.advance(piece.as_ptr().align_offset(LINE_BYTES));
+        assert!(piece.as_ptr().addr().is_multiple_of(LINE_BYTES), "each begins with a line");
+        assert!(piece.len() >= count * lines * LINE_BYTES, "a piece has all of them");
         for _ in 0..count {
             let mut frame = piece.split_to(lines * LINE_BYTES);
             frame.truncate(self.len);
@@ -83,6 +85,8 @@ impl Memory for Trains {
 
     #[inline]
     fn give(&mut self, buffer: Shared) {
+        debug_assert_eq!(buffer.len(), self.len, "it is a frame's");
+        debug_assert!(self.free.len() < self.made, "what comes back was taken");
         self.free.push_back(buffer);
     }
 

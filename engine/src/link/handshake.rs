@@ -40,8 +40,12 @@ pub(crate) const MESSAGE_BYTES: usize = SETUP_BYTES + OVERHEAD_BYTES;
 pub(crate) const MUTUAL_BYTES: usize = MESSAGE_BYTES + STATIC_BYTES;
 /// Longest message, as Noise has it.
 const MESSAGE_MAX: usize = 65535;
+const _: () = assert!(MUTUAL_BYTES <= MESSAGE_MAX, "Noise takes each message");
+const _: () = assert!(SETUP_BYTES < MESSAGE_BYTES, "a length tells whether there is a key");
+const _: () = assert!(MESSAGE_BYTES < MUTUAL_BYTES, "and whether an endpoint says who it is");
 const PROTOCOL: &str = "Noise_NNpsk0_25519_AESGCM_SHA256";
 const MUTUAL: &str = "Noise_IXpsk0_25519_AESGCM_SHA256";
+const _: () = assert!(PROTOCOL.len() == 32 && MUTUAL.len() == 32, "a name is as long as a hash");
 /// Keeps messages apart from those of whatever else may use the key.
 const PROLOGUE: &[u8] = b"ayre link 2";
 /// Keeps the proof of an answer apart from whatever else is made of the key.
@@ -194,6 +198,7 @@ impl Opening {
     // spec: SEAL-7, SEAL-18
     pub(crate) fn begin(terms: &Terms, set_up: &[u8]) -> (Self, Vec<u8>) {
         let overhead = terms.overhead();
+        assert!(terms.other.is_none() || terms.own.is_some(), "who calls an endpoint is one");
         let Some(other) = terms.other else {
             let mut state = builder(terms).build_initiator().expect("no key of the other side");
             let message = write(&mut state, set_up, overhead);
@@ -405,7 +410,7 @@ use tests::with_primitives;
 fn write(state: &mut HandshakeState, set_up: &[u8], overhead: usize) -> Vec<u8> {
     let mut message = vec![0; set_up.len() + overhead];
     let len = state.write_message(set_up, &mut message).expect("a set-up message is short");
-    debug_assert_eq!(len, message.len());
+    debug_assert_eq!(len, message.len(), "a message has its length");
     message
 }
 
@@ -424,7 +429,9 @@ fn read(state: &mut HandshakeState, message: &[u8], overhead: usize) -> Result<V
 type Split = (Zeroizing<[u8; KEY_BYTES]>, Zeroizing<[u8; KEY_BYTES]>);
 
 fn split(state: &mut HandshakeState) -> Split {
+    debug_assert!(state.is_handshake_finished(), "keys come of both messages");
     let (opener, other) = state.dangerously_get_raw_split();
+    debug_assert_ne!(opener, other, "each direction has a key of its own");
     (Zeroizing::new(opener), Zeroizing::new(other))
 }
 

@@ -11,6 +11,7 @@ pub(super) const PUBLIC_BYTES: usize = 32;
 const PRIVATE_BYTES: usize = 32;
 /// Keep what is made of keys apart from what others may make of them.
 const FINGERPRINT_LABEL: &[u8] = b"ayre identity 1";
+const _: () = assert!(size_of::<Name>() == size_of::<Fingerprint>(), "a name is a digest, too");
 const NAME_LABEL: &[u8] = b"ayre name 1";
 
 /// The key by which others know an endpoint again.

@@ -85,6 +85,7 @@ impl Keeper {
     /// Looks at these intervals.
     // spec: WIRE-7
     pub(crate) fn start(kept: Kept, interval: Duration) -> Result<Self, SetupError> {
+        assert!(!interval.is_zero(), "a keeper waits between two looks");
         let stop = Arc::new(Stop { is_asked: AtomicBool::new(false), bell: own_bell()? });
         let seen = stop.clone();
         let thread =

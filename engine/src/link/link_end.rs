@@ -16,10 +16,12 @@ use crate::peer::contact::Link;
 use crate::peer::mail::Mail;
 use crate::sync::AtomicU64;
 use ayre_proto::lane::Malformed;
+use ayre_proto::link::WINDOW;
 use ayre_proto::link::end::{End, Heard};
 use ayre_proto::link::frame::{Channel, Full, HEADER_BYTES, Header};
 use ayre_proto::link::life::State;
 use ayre_proto::link::looks::Looks;
+use ayre_proto::link::open::FRAME_LEAST;
 use ayre_proto::node::ask::Ask;
 use ayre_proto::node::carrier::channel_of;
 use ayre_proto::node::carrier::frames::Frame;
@@ -31,6 +33,8 @@ use std::time::Duration;
 
 /// Frames that are worth a system call before anybody asks for one.
 const TRAIN: usize = 32;
+const _: () = assert!(TRAIN <= WINDOW as usize, "a train can be under way");
+
 /// One end of a link.
 #[derive(Debug)]
 pub(crate) struct LinkEnd {
@@ -70,6 +74,7 @@ impl LinkEnd {
         (keys, ways): (Option<Keys>, Vec<Way>),
         (frame_max, pool): (usize, &Arc<Pool>),
     ) -> Self {
+        assert!(frame_max >= usize::from(FRAME_LEAST), "both sides take frames of that length");
         let share = Share::of(pool);
         let least = DATAGRAM_LEAST - sealing(keys.is_some());
         end.limit_lengths(least as u16, frame_max as u16);
@@ -176,6 +181,7 @@ impl LinkEnd {
         request: &impl Ask,
         data: (usize, impl FnOnce(&mut [u8])),
     ) -> Result<(), Full> {
+        debug_assert!(data.0 <= self.record_max(), "what is longer is cut before");
         self.linked.post(request, data)
     }
 
@@ -388,6 +394,10 @@ impl Line {
             return outbox.push_shared(way.to, shared, frame.frame_len());
         }
         let payload = frame.as_ref().map_or(&[][..], |frame| frame.payload());
+        debug_assert!(
+            payload.len() == usize::from(header.payload.len),
+            "a header tells its payload"
+        );
         push((header, &bytes), payload, (keys, taps), (way, outbox));
     }
 
@@ -420,6 +430,12 @@ fn push(
             datagram.extend_from_slice(&[0; TAG_BYTES]);
             keys.seal(header.to, header.packet, &mut datagram[at..]);
         }
+        let frame = datagram.len() - at - sealing(keys.is_some());
+        debug_assert_eq!(
+            frame,
+            HEADER_BYTES + payload.len(),
+            "a datagram is a frame, and its seal"
+        );
     });
 }
 

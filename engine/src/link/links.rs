@@ -27,6 +27,7 @@ use crate::sync::AtomicBool;
 use crate::target::Responder;
 use crate::tuning::Rings;
 use ayre_proto::lane::Malformed;
+use ayre_proto::limits::PEERS_MAX;
 use ayre_proto::link::door::{Door, Place};
 use ayre_proto::link::end::Drive;
 use ayre_proto::link::frame::{Full, Header};
@@ -46,6 +47,7 @@ const NO_LINK: usize = usize::MAX;
 /// Links of a port, those that are being opened among them.
 // spec: LIM-1
 const LINKS_MAX: usize = 2048;
+const _: () = assert!(LINKS_MAX > PEERS_MAX, "each peer may have a link, and more are opened");
 /// For so long an acceptor waits for a link to be confirmed: one that this port has asked for, and
 /// of which nothing was heard, comes to nothing from then on.
 // spec: OPEN-26
@@ -180,6 +182,19 @@ impl Links {
         })
     }
 
+    /// What holds between two calls.
+    fn check(&self) {
+        let is_one = |index: usize| index == 0 || index < self.slots.len();
+        debug_assert!(self.slots.len() <= LINKS_MAX, "a port has no more links");
+        debug_assert!(is_one(self.hot) && is_one(self.next), "whose turn it is has a place");
+        if cfg!(debug_assertions) {
+            let is_known = |index: &usize| *index == NO_LINK || *index < self.slots.len();
+            debug_assert!(self.by_peer.iter().all(is_known), "a peer's link has a place");
+            let is_known = |one: &Arrived| one.index < self.slots.len();
+            debug_assert!(self.arrived.iter().all(is_known), "a link that has come up has a place");
+        }
+    }
+
     /// Serves the link where something came last, and one other in turn.
     // spec: PROG-4
     pub(super) fn serve_in_turn(&mut self, now: u64) -> Pumped {
@@ -188,6 +203,7 @@ impl Links {
         if self.next != self.hot {
             pumped.changed |= self.serve(self.next, now).changed;
         }
+        self.check();
         pumped
     }
 
@@ -372,6 +388,7 @@ impl Links {
             link.belong_to(peer);
             self.by_peer[peer.index()] = index;
         }
+        debug_assert!(self.open(peer).is_none_or(|link| link.peer == peer), "it is that peer's");
         self.held.extend(name.map(|name| (peer, name)));
         self.entrance.gone.retain(|number| *number != peer.0);
         Agreement { peer, ..connection }
@@ -452,6 +469,10 @@ impl Links {
             true => self.ask_anew(index, *request, now),
             false => self.put(index, Slot::Vain(request)),
         }
+        debug_assert!(
+            !matches!(self.slots[index], Slot::Open(_)),
+            "what has ended is open no more"
+        );
     }
 
     fn free(&mut self, index: usize) {
@@ -460,6 +481,7 @@ impl Links {
         if let Some(place) = self.by_peer.iter_mut().find(|place| **place == index) {
             *place = NO_LINK;
         }
+        debug_assert!(!self.by_peer.contains(&index), "a link was one peer's");
     }
 
     /// Has something else stand at an index.
@@ -473,6 +495,9 @@ impl Links {
             *place = slot;
         }
         self.index_token(index);
+        let token = token_of(&self.slots[index]);
+        let is_found = token.is_none_or(|token| self.by_token.contains_key(&token));
+        debug_assert!(is_found, "what answers repeat leads to a link");
     }
 
     /// What stands at an index is found by its token.

@@ -113,6 +113,7 @@ impl View {
     }
 
     fn read(&mut self) {
+        debug_assert!(!self.is_done, "what has ended is not read on");
         let mut chunk = [0; CHUNK];
         match read(&self.socket, &mut chunk) {
             Ok(0) => self.is_done = true,

@@ -144,6 +144,7 @@ impl Wire {
         identity: Identity,
         (datagram_max, are_paths): (usize, bool),
     ) -> Result<Self, SetupError> {
+        assert!(!nets.is_empty(), "a wire has a net");
         let taps = match identity.protection {
             Protection::Sealed(_) => nets.iter().map(|net| net.tap()).collect::<Option<Vec<_>>>(),
             Protection::Plain => None,
@@ -174,6 +175,13 @@ impl Wire {
             put_off: false,
             datagram_max,
         })
+    }
+
+    /// What holds between two calls.
+    fn check(&self) {
+        let nets = self.nets.len();
+        debug_assert_eq!(self.places.len(), nets, "each net is somewhere");
+        debug_assert_eq!(self.links.outboxes.len(), nets, "each net has an outbox");
     }
 
     /// Datagrams that belong to no link, or are forged.
@@ -381,6 +389,7 @@ impl Wire {
         if ways.is_empty() {
             return self.ask_at_any(whom, to, patience);
         }
+        assert!(ways.len() <= usize::from(PATHS_MAX), "each way is a path");
         let longest = self.longest(&mut ways, true)?;
         self.ask_by((ways, false), whom, longest, patience)
     }
@@ -469,6 +478,7 @@ impl Wire {
             let peer = to.map_or_else(|| "the peer".to_owned(), |to| to.to_string());
             return Err(SetupError::Rejected { peer, why: Refusal::PathMtu(longest as u32) });
         }
+        assert!(DATAGRAM_LEAST <= all && all <= any && any <= longest, "of those that are left");
         Ok(if are_paths { all } else { any }.min(self.datagram_max))
     }
 
@@ -492,6 +502,8 @@ impl Wire {
     /// Says how many datagrams came, too.
     fn receive(&mut self, now: u64, all: bool) -> (Pumped, usize) {
         let (mut pumped, mut count, mut is_emptied) = (Pumped::default(), 0, true);
+        self.check();
+        debug_assert!(now >= self.pumped_at, "a clock never goes back");
         self.pumped_at = now;
         let Self { nets, inbox, links, datagram_max, glances, has_come, .. } = self;
         let all = glances.are_due(now, all);
@@ -548,6 +560,7 @@ impl Wire {
         for net in 0..nets.len() {
             for (to, len) in links.outboxes[net].take_refused() {
                 let way = Way { net, to };
+                debug_assert!(len > 0, "no host refuses what has no bytes");
                 // Whatever the host says it takes, it has not taken that.
                 links.on_refused(way, longest(way).min(len - 1), now);
             }

@@ -14,7 +14,7 @@ use crate::peer::agreement::{self, Name, checked_sizes};
 use crate::settings::choice::Mode;
 use ayre_proto::lane::Malformed;
 use ayre_proto::link::answer::Answer;
-use ayre_proto::link::frame::{Digest, Header};
+use ayre_proto::link::frame::{Digest, Header, PATHS_MAX};
 use ayre_proto::link::open::{
     self, ANYBODY, By, Opener, Opening as State, SETUP_BYTES, SetUp, Trust,
 };
@@ -31,6 +31,10 @@ pub(crate) const NO_NUMBER: u16 = u16::MAX;
 
 /// How an open is repeated: a rank that starts later is found soon.
 const PACE: Pace = Pace { first: 10_000_000, most: 250_000_000 };
+const _: () = assert!(PACE.first < PACE.most, "opens become rarer");
+const _: () = assert!(VERSION <= u32::MAX as u64, "versions are told in a half of a word");
+const _: () = assert!(agreement::VERSION <= u32::MAX as u64, "so is that of endpoints");
+const _: () = assert!(NO_NUMBER == ANYBODY, "no port has the number that stands for any");
 
 /// What belongs to a half-open link.
 #[derive(Debug)]
@@ -72,6 +76,8 @@ impl Request {
         datagram_max: usize,
         give_up: u64,
     ) -> Self {
+        assert!(!ways.is_empty(), "a link is asked for somewhere");
+        assert!(is_race || ways.len() <= usize::from(PATHS_MAX), "each way is a path");
         let fates = vec![Fate::default(); ways.len()];
         Self { whom, ways, fates, is_race, datagram_max, give_up }
     }
@@ -123,6 +129,7 @@ impl Request {
     // spec: OPEN-30
     pub(crate) fn ways_of(&self, from: Way, paths: usize) -> Vec<Way> {
         if !self.is_race {
+            assert!(paths <= self.ways.len(), "no more paths are agreed on than were asked for");
             return self.ways[..paths].to_vec();
         }
         // Who answers from elsewhere has been reached by what was sent to where he is not.
@@ -167,6 +174,17 @@ impl Asked {
         Self { opener, request, protection, handshake, message }
     }
 
+    /// What holds between two calls.
+    fn check(&self) {
+        let is_sealed = matches!(self.protection, Protection::Sealed(_));
+        debug_assert_eq!(self.handshake.is_some(), is_sealed, "what is sealed has a handshake");
+        let bytes = match &self.protection {
+            Protection::Sealed(terms) => terms.message_bytes(),
+            Protection::Plain => SETUP_BYTES,
+        };
+        debug_assert_eq!(self.message.len(), bytes, "an open has its length");
+    }
+
     /// Whether an endpoint of this name is called.
     pub(crate) fn calls(&self, name: Name) -> bool {
         self.request.callee().is_some_and(|callee| callee.name == name)
@@ -179,6 +197,7 @@ impl Asked {
         let index = if self.request.is_race { self.opener.way() } else { usize::from(header.path) };
         let Request { ways, fates, .. } = &mut self.request;
         let index = index % ways.len();
+        debug_assert_eq!(fates.len(), ways.len(), "each way has its fate");
         fates[index].ask(now);
         Some((ways[index], header, &self.message))
     }
@@ -197,6 +216,7 @@ impl Asked {
         if !self.opener.is_answered_by(header) {
             return false;
         }
+        self.check();
         let nonce = self.opener.ours().nonce;
         let trust = match &self.protection {
             Protection::Plain => Trust::Anybody,
@@ -224,6 +244,7 @@ impl Asked {
 
     /// An accept has come: what the other side says, and the keys.
     pub(crate) fn unwrap(&mut self, payload: &[u8]) -> Result<(SetUp, Option<Keys>), Refused> {
+        self.check();
         match &mut self.handshake {
             Some(handshake) => {
                 let (bytes, keys) = handshake.finish(payload)?;
@@ -410,6 +431,7 @@ pub(crate) fn with_ring_of_both(ours: SetUp, opener: &SetUp) -> SetUp {
     let [_, asked] = halves(opener.owner[2]);
     let mut owner = ours.owner;
     owner[2] = response | ring.min(asked) << 32;
+    debug_assert_eq!(halves(owner[2])[0], response, "the lanes stay");
     SetUp { owner, ..ours }
 }
 
@@ -464,7 +486,8 @@ pub(crate) fn outcome(asked: &Asked) -> Option<State> {
 
 /// The ways to a peer: each of our nets with each of its addresses in turn.
 pub(crate) fn ways(nets: usize, to: &[SocketAddr]) -> Vec<Way> {
-    let count = nets.max(to.len()).min(usize::from(ayre_proto::link::frame::PATHS_MAX));
+    let count = nets.max(to.len()).min(usize::from(PATHS_MAX));
+    assert!(nets > 0 && !to.is_empty(), "both sides are somewhere");
     let way = |index: usize| Way { net: index % nets, to: to[index % to.len()] };
     (0..count).map(way).collect()
 }

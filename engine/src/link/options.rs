@@ -4,7 +4,7 @@ use super::pcap::Capture;
 use crate::error::SetupError;
 use crate::net::chosen::{PLACES_MAX, addresses_of_user};
 use crate::net::clock::Clock;
-use crate::net::datagram::Net;
+use crate::net::datagram::{self, Net};
 use crate::net::faults::{Faults, Partition};
 use crate::net::interfaces;
 use crate::net::packet::Packet;
@@ -25,6 +25,7 @@ use std::time::Duration;
 const DATAGRAM_MAX: usize = 8972;
 /// Ports that are tried, of those that the system chooses, until one is free at all addresses.
 const CHOICES_MAX: usize = 64;
+const _: () = assert!(DATAGRAM_MAX <= datagram::DATAGRAM_MAX, "a net carries it");
 /// Where such a port of a simulated network is.
 const ANYWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 0, 0, 1), 0);
 
@@ -294,6 +295,8 @@ impl NetOptions {
                 Err(error) => return Err(error),
             }
         }
+        let ports = nets.iter().map(|net| net.local().port());
+        assert!(ports.into_iter().all(|its| its == port), "a port is found by one number");
         match failed {
             Some(error) if nets.is_empty() => Err(error),
             _ => Ok(nets),

@@ -6,7 +6,7 @@
 use super::seal::sealed_for;
 use crate::clock;
 use crate::log::tell;
-use crate::net::datagram::{Inbox, Net, NetCounters, Outbox, Tap};
+use crate::net::datagram::{DATAGRAM_MAX, IPV6_HEADERS, Inbox, Net, NetCounters, Outbox, Tap};
 use crate::net::hints::Hints;
 use crate::sys::descriptor;
 use crate::sys::longest_file::Limited;
@@ -31,6 +31,8 @@ const LINKTYPE_RAW: u32 = 101;
 /// Routers that a packet may pass, as hosts say it.
 const HOPS: u8 = 64;
 const NANOS: u64 = 1_000_000_000;
+const _: () = assert!(NANOS <= u32::MAX as u64, "a part of a second has a word");
+const _: () = assert!(SNAP_BYTES as usize > DATAGRAM_MAX + IPV6_HEADERS, "packets are whole");
 
 /// Another network, of which every datagram is written to a file: on its way out when it is handed
 /// over, on its way in when it is taken. In place of a sealed one it is the frame in it.
@@ -134,6 +136,8 @@ impl<W: Write> Recorder<W> {
             // It is too long for the header's field, and for any network.
             return;
         }
+        debug_assert!(self.packet.len() > bytes.len(), "a packet has headers");
+        debug_assert!(self.packet.len() <= SNAP_BYTES as usize, "it is written whole");
         let (time, len) = (self.epoch.saturating_add(now), self.packet.len() as u32);
         let head = [(time / NANOS) as u32, (time % NANOS) as u32, len, len];
         let mut write = || {

@@ -27,6 +27,7 @@ const LEAST: u32 = 4;
 const PART: u32 = 8;
 /// Nanoseconds without a frame after which a channel is taken for unused.
 const IDLE: u64 = 1_000_000_000;
+const _: () = assert!(PART > 1, "no channel gets all that is free");
 
 /// The frame buffers of a port. They are counted here; memory is taken as frames come.
 #[derive(Debug)]
@@ -65,6 +66,12 @@ impl Pool {
         Arc::new(Self { links_max, shared, links, given })
     }
 
+    /// What holds between two calls.
+    fn check(&self) {
+        debug_assert!(self.links.load(Ordering::Relaxed) <= self.links_max, "each has its least");
+        debug_assert!(self.given.load(Ordering::Relaxed) <= self.shared, "promises are kept");
+    }
+
     pub(crate) fn counts(&self) -> Counts {
         // Relaxed, here and below: under the wire's lock.
         let links = self.links.load(Ordering::Relaxed);
@@ -80,11 +87,13 @@ impl Pool {
     /// gets, of those that it wants.
     // spec: WIRE-12
     fn trade(&self, (has, back): (u32, u32), wants: u32) -> u32 {
+        debug_assert!(back <= has, "a channel gives back what it has");
         let given = self.given.load(Ordering::Relaxed) - back;
         let gets = ((self.shared - given) / PART).saturating_sub(has - back).min(wants);
         if gets != back {
             self.given.store(given + gets, Ordering::Relaxed);
         }
+        self.check();
         gets
     }
 }
@@ -148,14 +157,17 @@ impl Part {
         if self.taken >= self.target {
             (self.target, self.taken) = ((2 * self.target).min(WINDOW), 0);
         }
+        debug_assert!((LEAST..=WINDOW).contains(&self.target), "a channel has its least, or more");
+        debug_assert!(self.taken < self.target, "what is used up is doubled");
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
         let shared = self.channels.iter().map(|part| part.shared).sum();
-        self.pool.given.fetch_sub(shared, Ordering::Relaxed);
-        self.pool.links.fetch_sub(1, Ordering::Relaxed);
+        let given = self.pool.given.fetch_sub(shared, Ordering::Relaxed);
+        let links = self.pool.links.fetch_sub(1, Ordering::Relaxed);
+        debug_assert!(given >= shared && links > 0, "what goes back was given");
     }
 }
 

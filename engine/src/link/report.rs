@@ -287,6 +287,7 @@ impl Owner {
 
 fn buffers(wire: &Wire) -> BuffersReport {
     let Counts { in_all, given, reserved } = wire.links.pool.counts();
+    debug_assert!(given + reserved <= in_all, "no buffer is promised twice");
     BuffersReport { in_all, given, reserved }
 }
 
@@ -315,6 +316,7 @@ impl Wire {
     fn link_report(&self, link: &LinkEnd) -> LinkReport {
         let machine = link.machine();
         let counters = *machine.counters();
+        debug_assert!(counters.arrived <= counters.sent, "what has arrived was sent");
         LinkReport {
             peer: link.peer.index(),
             state: link_state(link),
@@ -403,6 +405,8 @@ fn path_state(paths: &Paths, id: PathId) -> PathState {
 
 fn credit(machine: &End, channel: Channel) -> CreditReport {
     let receiver = machine.receiver(channel);
+    let given = receiver.limit().wrapping_sub(receiver.expected());
+    debug_assert!(given <= WINDOW, "credit reaches no further than the window");
     CreditReport {
         channel: match channel {
             Channel::Posted => LinkChannel::Posted,
@@ -410,7 +414,7 @@ fn credit(machine: &End, channel: Channel) -> CreditReport {
             Channel::Response => LinkChannel::Response,
         },
         room: machine.sender(channel).room(),
-        given: receiver.limit().wrapping_sub(receiver.expected()),
+        given,
     }
 }
 

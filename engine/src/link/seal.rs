@@ -34,6 +34,10 @@ const REKEY: u64 = u64::MAX;
 /// Where a frame's header repeats the prefix.
 const FRAME_TO: usize = 8;
 const FRAME_PACKET: usize = 24;
+const _: () = assert!(FRAME_TO + 4 <= HEADER_BYTES, "a header has the index");
+const _: () = assert!(FRAME_PACKET + 8 <= HEADER_BYTES, "and the packet's number");
+const _: () = assert!(REPLAY_WINDOW < 1 << EPOCH_BITS, "two keys are alive at a time");
+const _: () = assert!(VERSION & VERSION_MASK == VERSION, "a first byte has room for it");
 
 /// Whoever made this does not hold the key, or the network has damaged it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -164,6 +168,8 @@ impl Inward {
         if packet >= (self.epoch << EPOCH_BITS) + REPLAY_WINDOW {
             self.former = None;
         }
+        debug_assert!(epoch(packet) <= self.epoch, "epochs only grow");
+        debug_assert!(self.former.is_none() || self.epoch > 0, "the first key follows none");
     }
 }
 

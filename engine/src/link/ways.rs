@@ -9,12 +9,18 @@
 //!   asked for a sign of life there, --------+--> it has come back from there, and the old way is
 //!   as often as it speaks                        silent for a timeout: the path leads there
 //! ```
+use super::seal::{PREFIX_BYTES, TAG_BYTES};
 use crate::net::routes::Way;
+use ayre_proto::link::frame::HEADER_BYTES;
 
 /// Bytes of the frame that asks for a sign of life, at most.
 pub(super) const CHALLENGE_BYTES: usize = 160;
 /// What may be sent to an address that has shown nothing, for each byte that came from there.
 const AMPLIFIED: usize = 3;
+const _: () = {
+    let frame = PREFIX_BYTES + HEADER_BYTES + TAG_BYTES;
+    assert!(frame <= CHALLENGE_BYTES, "a probe is a frame");
+};
 
 /// What a frame of the link, which is no forgery, tells of the way that it has come.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +87,20 @@ impl Ways {
             asked: Vec::new(),
             turns: 0,
             seeks: false,
+        }
+    }
+
+    /// What holds between two calls.
+    fn check(&self) {
+        debug_assert!(self.are_known || self.asked.is_empty(), "who has asked knows the paths");
+        debug_assert!(!self.seeks || !self.asked.is_empty(), "there is another one to be tried");
+        let others = self.leads.iter().filter_map(|lead| Some((lead.way, lead.other.as_ref()?)));
+        for (way, other) in others {
+            debug_assert!(other.way != way, "another way is another one");
+            // What this side has chosen itself is no trap.
+            let is_known = other.is_shown || self.asked.contains(&other.way);
+            let is_bounded = is_known || other.sent <= AMPLIFIED * other.came;
+            debug_assert!(is_bounded, "where nobody has chosen or shown, little goes");
         }
     }
 
@@ -157,6 +177,7 @@ impl Ways {
         seen: &Seen,
         (now, timeout): (u64, u64),
     ) -> Option<Way> {
+        self.check();
         let is_newest = seen.is_new && seen.packet > self.newest;
         self.newest = self.newest.max(seen.packet);
         let is_of_another = self.are_known && self.leads.iter().any(|lead| lead.way == from);
@@ -193,6 +214,7 @@ impl Ways {
             other.asked_at = Some(now);
             other.sent += CHALLENGE_BYTES;
         }
+        self.check();
     }
 }
 

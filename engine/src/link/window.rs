@@ -88,6 +88,7 @@ impl Window {
     }
 
     fn admit(&mut self, report: impl FnOnce() -> WireReport) -> Option<Visitor> {
+        debug_assert!(self.visitor.is_none(), "one looks at a time");
         let socket = match descriptor::accept(&self.socket, SocketFlags::NONBLOCK) {
             Ok(socket) => socket,
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return None,
@@ -146,7 +147,10 @@ impl Visitor {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         while self.told < self.text.len() {
             match send(self.socket.as_fd(), &self.text[self.told..], flags) {
-                Ok(told) => self.told += told,
+                Ok(told) => {
+                    self.told += told;
+                    assert!(self.told <= self.text.len(), "no more is told than there is");
+                }
                 Err(Errno::AGAIN) => return clock::now() >= self.until,
                 Err(Errno::INTR) => {}
                 Err(_) => return true,

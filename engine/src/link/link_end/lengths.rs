@@ -5,10 +5,12 @@ use crate::link::seal::{PREFIX_BYTES, TAG_BYTES};
 use crate::log::tell;
 use crate::net::routes::Way;
 use crate::sync::Ordering;
+use ayre_proto::link::frame::HEADER_BYTES;
 
 /// What every path of a link takes.
 // spec: MTU-1
 pub(crate) const DATAGRAM_LEAST: usize = 512;
+const _: () = assert!(DATAGRAM_LEAST > sealing(true) + HEADER_BYTES, "a frame has a payload");
 
 /// Bytes that a frame takes in a datagram beside its own.
 pub(crate) const fn sealing(is_sealed: bool) -> usize {
@@ -65,6 +67,7 @@ impl Line {
     /// Datagrams may be longer than before, or have to be shorter.
     // spec: MTU-1
     pub(super) fn on_length(&mut self, frames: &Frames, is_first: bool) {
+        debug_assert!(frames.whole() <= frames.longest(), "what goes whole is a record");
         if let Some(Way { to, .. }) = self.ways.get(0).filter(|_| !is_first) {
             let bytes = usize::from(frames.limit()) + sealing(self.keys.is_some());
             tell!(INFO, "datagrams to {to} have at most {bytes} bytes from here on");

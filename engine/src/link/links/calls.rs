@@ -64,6 +64,7 @@ impl Links {
     pub(super) fn give_way(&mut self, name: Name) {
         let asked = |slot: &Slot| matches!(slot, Slot::Asked(asked) if asked.calls(name));
         let opened = self.opened(name).inspect(|index| drop(self.take_opened(*index)));
+        debug_assert!(self.opened(name).is_none(), "one link at most was asked for");
         if let Some(index) = opened.or_else(|| self.slots.iter().position(asked)) {
             self.put(index, Slot::Superseded);
         }

@@ -19,6 +19,7 @@ impl Links {
         datagram: &mut [u8],
         now: u64,
     ) -> Pumped {
+        debug_assert!(from.net < self.outboxes.len(), "it has come by a net of ours");
         let done = match sealed_for(datagram) {
             Some(index) => self.on_sealed(index as usize, from, datagram, now),
             None => self.on_bare((from, datagram_max), datagram, now),
@@ -108,5 +109,6 @@ impl Links {
             link.mail().close(Fault::Malformed, None);
         }
         self.retire(index, now);
+        debug_assert!(self.slots.open_mut(index).is_none(), "nothing more is taken of it");
     }
 }

@@ -64,6 +64,8 @@ impl Links {
             Some(_) => LaneSizes::carried_endpoint(self.ring_of_next()),
             None => LaneSizes::CARRIED,
         };
+        assert!((1..=usize::from(PATHS_MAX)).contains(&paths), "a link has some paths");
+        assert!(index < super::LINKS_MAX, "a link has a place");
         self.generation = self.generation.wrapping_add(1).max(1);
         SetUp {
             nonce: self.chance.number(),
@@ -298,6 +300,7 @@ impl Links {
             return Err(Some(Refusal::PathMtu(datagram_max as u32)));
         }
         let index = self.free_index().map_err(|_| Refusal::Full(super::LINKS_MAX as u64))?;
+        debug_assert!(matches!(self.slots[index], Slot::Free), "nothing stands there");
         let paths = usize::from(theirs.paths).min(usize::from(PATHS_MAX));
         let ours = self.set_up(index, datagram_max, paths, (theirs.number, Pass::default()));
         if let Some(why) = opening::difference(theirs, &ours) {
@@ -311,11 +314,13 @@ impl Links {
             Unfit::Malformed => Some(Refusal::Unknown),
         })?;
         if let Some(evicted) = evicted {
+            assert_ne!(evicted.ours().index as usize, index, "it stood elsewhere");
             self.free(evicted.ours().index as usize);
         }
         let half = self.entrance.door.get(place).ok_or(Refusal::Unknown)?;
         let open = (knock.payload, knock.from.to);
         let answered = opening::wrap_accept(&self.identity.protection, open, half.ours());
+        debug_assert_eq!(half.ours().index as usize, index, "it says where it stands");
         self.entrance.keep(place, answered.map_err(|_| Refusal::Unknown)?);
         self.put(index, Slot::HalfOpen(place));
         Ok(place)
@@ -433,6 +438,9 @@ impl Links {
         (keys, ways): (Option<Keys>, Vec<Way>),
         (index, now): (usize, u64),
     ) -> Agreement {
+        assert!(!matches!(self.slots[index], Slot::Open(_)), "a link comes up once");
+        assert_eq!(ways.len(), usize::from(agreement.paths), "each path leads somewhere");
+        assert!(sizes.file_len().is_multiple_of(8), "lanes are made of words");
         let mapping = Arc::new(Mapping::of_words(vec![0; sizes.file_len() / 8]));
         let (out, inward) = Direction::pair(&mapping, sizes);
         let mail = Mail::new(&self.identity.any_mail);

@@ -25,7 +25,7 @@ impl Dues {
             self.grow(index + 1);
         }
         let mut at = self.room() + index;
-        let mut time = time;
+        let (own, mut time) = (at, time);
         while self.times[at] != time {
             self.times[at] = time;
             if at > 1 {
@@ -33,17 +33,20 @@ impl Dues {
                 at /= 2;
             }
         }
+        debug_assert!(self.first() <= self.times[own], "the first is no later than any");
     }
 
     #[cold]
     fn grow(&mut self, count: usize) {
         let (old, room) = (self.room(), count.next_power_of_two());
+        assert!(room > old, "it grows");
         let mut times = vec![u64::MAX; 2 * room];
         times[room..room + old].copy_from_slice(&self.times[old..]);
         for at in (1..room).rev() {
             times[at] = times[2 * at].min(times[2 * at + 1]);
         }
         self.times = times;
+        assert_eq!(self.room(), room, "half of them are the times themselves");
     }
 }
 

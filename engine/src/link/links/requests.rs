@@ -3,6 +3,7 @@ use super::super::opening::{self, Asked, Request};
 use super::{Arrived, Links, Slot};
 use crate::error::SetupError;
 use crate::error::tried::Tried;
+use crate::net::routes::Way;
 use ayre_proto::link::open::Opening;
 use ayre_proto::refusal::Refusal;
 
@@ -14,6 +15,8 @@ impl Links {
         now: u64,
     ) -> Result<usize, SetupError> {
         let index = self.free_index()?;
+        let has_net = |way: &Way| way.net < self.outboxes.len();
+        assert!(request.ways.iter().all(has_net), "a way begins at a net of ours");
         // What was said of the addresses before is not of this opening.
         request.ways.iter().for_each(|way| self.outboxes[way.net].hints.forget(way.to));
         self.ask_anew(index, request, now);
@@ -25,6 +28,7 @@ impl Links {
         let (paths, whom) = (request.paths(), (request.number(), request.pass()));
         let ours = self.set_up(index, request.datagram_max, paths, whom);
         let asked = Asked::new(ours, request, &self.identity.protection, now);
+        assert_eq!(asked.opener.ours().index as usize, index, "it says where it stands");
         self.put(index, Slot::Asked(Box::new(asked)));
     }
 

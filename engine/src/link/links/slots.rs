@@ -1,6 +1,6 @@
 //! What stands at each index, and when the first of it has something to do by the clock.
-use super::Slot;
 use super::dues::Dues;
+use super::{LINKS_MAX, Slot};
 use crate::link::link_end::LinkEnd;
 use std::ops::Index;
 
@@ -38,6 +38,7 @@ impl Slots {
     }
 
     pub(super) fn push(&mut self, slot: Slot) {
+        assert!(self.entries.len() < LINKS_MAX, "a port has no more links");
         self.entries.push(Entry { slot, is_changed: true });
         self.changed.push(self.entries.len() - 1);
     }
@@ -80,6 +81,8 @@ impl Slots {
     /// When the first of them has something to do though nothing comes.
     pub(super) fn deadline(&mut self) -> u64 {
         let Self { entries, dues, changed } = self;
+        let is_changed = |entry: &&Entry| entry.is_changed;
+        debug_assert_eq!(entries.iter().filter(is_changed).count(), changed.len(), "each once");
         for index in changed.drain(..) {
             let entry = &mut entries[index];
             entry.is_changed = false;

@@ -1,7 +1,7 @@
 //! Operations and number types: the one table of them, under atomics on words ([`crate::alu`]),
 //! updates of endpoints' windows ([`crate::touch`]) and collectives.
 //!
-//! What an operation makes of two numbers stands in [`Combine::of`]; [`Combine::apply`] does it to
+//! What an operation makes of two numbers stands in `Combine::of`; [`Combine::apply`] does it to
 //! those of a memory. There they lie one behind the other, little-endian, and need not be aligned.
 //! Everything here is total: what is not defined leaves the memory as it is.
 use core::cmp::Ordering;

@@ -292,18 +292,22 @@ impl<M: Memory, P: Program> Peer<M, P> {
         let waiting = self.connection.offers.iter().filter(|offer| offer.is_queue()).count();
         let number = self.connection.sinks.len() + waiting;
         let has_room = number < QUEUES_MAX && lines <= LINES_MAX - self.queue_lines;
-        if !is_possible || !has_room {
-            return None;
-        }
-        self.queue_lines += lines;
         let words = [name, u64::from(lines), number as u64, 0, 0, 0, 0];
-        self.offer(Offer { kind: OfferKind::Queue, words });
-        Some(number)
+        let offer = Offer { kind: OfferKind::Queue, words };
+        let is_offered = is_possible && has_room && self.offer(offer);
+        self.queue_lines += if is_offered { lines } else { 0 };
+        is_offered.then_some(number)
     }
 
-    pub(super) fn offer(&mut self, offer: Offer) {
-        self.connection.offers.push_back(offer);
-        self.wake();
+    /// What it is offered waits until it can go. False where too much does.
+    // spec: LIM-1
+    pub(super) fn offer(&mut self, offer: Offer) -> bool {
+        let has_room = self.connection.offers.len() < QUEUES_MAX;
+        if has_room {
+            self.connection.offers.push_back(offer);
+            self.wake();
+        }
+        has_room
     }
 
     /// Appends a record to a queue of the peer's. False where it has no room.
@@ -452,8 +456,11 @@ impl<M: Memory, P: Program> Peer<M, P> {
     /// It offers something.
     // spec: WIRE-9
     pub(super) fn on_offer(&mut self, offer: Offer) -> Result<(), Malformed> {
-        let Way::Beside(_) = self.way else { return Err(Malformed) };
-        self.connection.take_offer(offer)
+        match self.way {
+            Way::Beside(_) if self.ended.is_none() => self.connection.take_offer(offer),
+            Way::Beside(_) => Ok(()),
+            Way::Linked(_) => Err(Malformed),
+        }
     }
 
     /// Takes in what the peer has answered and told, and what it offers; pushes what there is room

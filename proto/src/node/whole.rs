@@ -301,13 +301,13 @@ impl<M: Memory, P: Program> Node<M, P> {
     /// Offers a peer what is no queue: a region, or a way into a depot.
     ///
     /// # Errors
-    /// [`Fault`] where the peer has gone.
-    pub fn offer(&mut self, to: PeerId, offer: Offer) -> Result<(), Fault> {
+    /// [`PostError`]: [`Refused::NoRoom`] where too much waits that it was offered before.
+    // spec: LIM-1
+    pub fn offer(&mut self, to: PeerId, offer: Offer) -> Result<(), PostError> {
         if offer.is_queue() {
-            return Err(Fault::Malformed);
+            return Err(Fault::Malformed.into());
         }
-        self.living(to)?.offer(offer);
-        Ok(())
+        if self.living(to)?.offer(offer) { Ok(()) } else { Err(Refused::NoRoom.into()) }
     }
 
     /// Appends a record to a queue that a peer has offered, by its number among those.

@@ -1,7 +1,7 @@
 //! Peers of the same host that store anything: what they may not reach stays as it is, and nobody
 //! else notices.
 use super::traffic::Node;
-use super::wire::{LINES, Net, PATHS};
+use super::wire::{LINES, Net, PATHS, link};
 use super::{Program, id};
 use crate::dice::{Dice, seeds};
 use crate::pair::port::{BASE, LEN, NOTHING};
@@ -12,10 +12,12 @@ use ayre_proto::execute::{Action, Command};
 use ayre_proto::fault::Fault;
 use ayre_proto::lane::Kind;
 use ayre_proto::limits::TABLE_SLOTS;
-use ayre_proto::node::Order;
+use ayre_proto::node::carrier::QUEUES_MAX;
 use ayre_proto::node::carrier::lanes::{Offer, OfferKind};
 use ayre_proto::node::effects::{Host, LaneName, WordName};
+use ayre_proto::node::initiator::Refused;
 use ayre_proto::node::lane::Entry;
+use ayre_proto::node::{Order, PostError};
 use ayre_proto::notify::Classes;
 use ayre_proto::segment::Shape;
 use ayre_proto::units::{Claim, Key, Rights};
@@ -112,7 +114,9 @@ fn a_peer_of_the_same_host_that_stores_anything_harms_nobody_else() {
                 1 if dice.percent(10) => {
                     let lines = if dice.percent(50) { 40 } else { dice.word() };
                     let words = [7, lines, dice.below(3), 0, 0, 0, 0];
-                    node.on_offer(id(LIAR), Offer { kind: OfferKind::Queue, words }, host);
+                    let kinds = [OfferKind::Queue, OfferKind::Region, OfferKind::Inlet];
+                    let kind = kinds[dice.below(3) as usize];
+                    node.on_offer(id(LIAR), Offer { kind, words }, host);
                 }
                 _ => {
                     let (lane, record) = record(&mut dice, key);
@@ -148,4 +152,18 @@ fn a_peer_of_the_same_host_that_stores_anything_harms_nobody_else() {
         assert!(others.all(|byte| *byte == NOTHING), "seed {seed}");
     }
     assert!(ends > seeds(200) / 10 && queues > 0, "{ends} connections ended, {queues} queues");
+}
+
+// spec: LIM-1, WIRE-9
+#[test]
+fn what_a_program_offers_is_bounded_while_its_peer_takes_none() {
+    let mut node = Node::new(1, TABLE_SLOTS);
+    node.connect(id(LIAR), &LINES, link(1, LIAR, [1, 1], 0));
+    let region = Offer { kind: OfferKind::Region, words: [0; 7] };
+    let refused = Err(PostError::Refused(Refused::NoRoom));
+    let offered = (0..2 * QUEUES_MAX).take_while(|_| node.offer(id(LIAR), region) != refused);
+    assert_eq!(offered.count(), QUEUES_MAX);
+    assert_eq!(node.offer_queue(id(LIAR), 7, 40), Err(Fault::Malformed));
+    let queue = Offer { kind: OfferKind::Queue, words: [0; 7] };
+    assert_eq!(node.offer(id(LIAR), queue), Err(PostError::Fault(Fault::Malformed)));
 }

@@ -1,10 +1,12 @@
 //! A node: what stands between the operations of a port and the frames of its links; pairs of ports
-//! that work on each other's memory; and nodes that do so over a network that errs.
+//! that work on each other's memory; nodes that do so over a network that errs; and endpoints, on
+//! one host and over such nodes.
 mod assembly;
 mod carrier;
 #[path = "../common/dice.rs"]
 mod dice;
 mod early;
+mod endpoint;
 mod frames;
 mod pair;
 #[path = "../common/paper.rs"]

@@ -9,9 +9,9 @@
 //! direction, which knows of none of this. One seed decides everything.
 mod deaths;
 mod hostile;
-mod program;
-mod traffic;
-mod wire;
+pub(crate) mod program;
+pub(crate) mod traffic;
+pub(crate) mod wire;
 
 use crate::dice::{Dice, seeds};
 use crate::pair::port::LEN;

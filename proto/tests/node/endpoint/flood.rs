@@ -1,5 +1,5 @@
 //! Remotes that send more than can be kept.
-use crate::world::World;
+use super::world::World;
 
 const BUDGET: u64 = 1 << 20;
 

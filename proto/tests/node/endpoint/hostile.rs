@@ -1,8 +1,8 @@
 //! Remotes that say anything.
+use super::oracle::Pattern;
+use super::ways::{BASE, KEY};
+use super::world::World;
 use crate::dice::{Dice, seeds};
-use crate::oracle::Pattern;
-use crate::ways::{BASE, KEY};
-use crate::world::World;
 use ayre_proto::endpoint::Head;
 
 const STEPS: usize = 2000;

@@ -1,6 +1,6 @@
 //! Lanes, rings and windows of several endpoints, as plain queues and vectors.
+use super::memory::Buffer;
 use crate::dice::Dice;
-use crate::memory::Buffer;
 use ayre_proto::endpoint::{Choice, Head, Memory, RemoteId, Ways};
 use ayre_proto::fault::Fault;
 use ayre_proto::lane::Malformed;
@@ -42,6 +42,17 @@ impl Entry {
         Self { tag: head.tag, words: Vec::new(), bytes }
     }
 
+    /// A message that a node has brought.
+    pub(crate) fn brought(tag: u32, bytes: Vec<u8>) -> Self {
+        Self { tag, words: Vec::new(), bytes }
+    }
+
+    /// As a message of a node.
+    pub(crate) fn message(&self) -> (u32, Vec<u8>) {
+        let words = self.words.iter().flat_map(|word| word.to_le_bytes());
+        (self.tag, words.chain(self.bytes.iter().copied()).collect())
+    }
+
     pub(crate) fn head(&self) -> Head {
         let body = self.bytes.chunks(8).map(|bytes| {
             let mut word = [0; 8];
@@ -69,6 +80,9 @@ struct Ring {
 #[derive(Debug)]
 pub(crate) struct Wire {
     pub(crate) lane: VecDeque<Entry>,
+    /// What is to go to another host first.
+    pub(crate) leaving: VecDeque<Entry>,
+    pub(crate) is_far: bool,
     room: usize,
     ring: Option<Ring>,
     pub(crate) is_open: bool,
@@ -87,8 +101,19 @@ impl Wire {
             bytes: vec![0; len as usize],
         });
         let (room, is_linked) = (dice.between(2, 40) as usize, dice.below(3) == 0);
-        let lane = VecDeque::new();
-        Self { lane, room, ring, is_open: true, is_held: false, is_linked }
+        let (lane, leaving) = (VecDeque::new(), VecDeque::new());
+        let (is_open, is_held, is_far) = (true, false, false);
+        Self { lane, leaving, is_far, room, ring, is_open, is_held, is_linked }
+    }
+
+    /// It leads to another host, and has no ring.
+    pub(crate) fn lead_away(&mut self) {
+        (self.is_far, self.is_linked, self.ring) = (true, true, None);
+    }
+
+    /// What is written to.
+    fn out(&mut self) -> &mut VecDeque<Entry> {
+        if self.is_far { &mut self.leaving } else { &mut self.lane }
     }
 }
 
@@ -188,16 +213,16 @@ impl Ways for Side<'_> {
         if !wire.is_open {
             return Err(NotPosted::Fault(Fault::PeerDead));
         }
-        if wire.lane.len() >= wire.room {
+        if wire.out().len() >= wire.room {
             return Err(NotPosted::Full);
         }
-        wire.lane.push_back(Entry { tag, words: head[1..].to_vec(), bytes: bytes.to_vec() });
+        wire.out().push_back(Entry { tag, words: head[1..].to_vec(), bytes: bytes.to_vec() });
         Ok(())
     }
 
     fn reserve(&mut self, to: usize) -> Result<(), NotPosted> {
         let wire = self.out(to);
-        if wire.lane.len() < wire.room { Ok(()) } else { Err(NotPosted::Full) }
+        if wire.out().len() < wire.room { Ok(()) } else { Err(NotPosted::Full) }
     }
 
     fn no_room(&mut self, _: usize) -> NotPosted {

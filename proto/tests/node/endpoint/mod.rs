@@ -1,9 +1,8 @@
 //! Endpoints: any messages, writes, reads and updates between several of them, over plain lanes and
-//! rings, against an oracle.
-#[path = "../common/dice.rs"]
-mod dice;
+//! rings, or over nodes and a network that errs, against an oracle.
 mod flood;
 mod hostile;
+mod hosts;
 mod memory;
 mod oracle;
 mod random;

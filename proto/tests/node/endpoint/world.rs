@@ -1,8 +1,9 @@
 //! Several endpoints, their programs, and what is expected of each.
+use super::hosts::Hosts;
+use super::memory::{Buffer, Home};
+use super::oracle::{Message, Oracle, Pattern, Placed};
+use super::ways::{Around, BASE, Entry, KEY, NotPosted, id};
 use crate::dice::Dice;
-use crate::memory::{Buffer, Home};
-use crate::oracle::{Message, Oracle, Pattern, Placed};
-use crate::ways::{Around, BASE, Entry, KEY, NotPosted, id};
 use ayre_proto::combine::{Combine, Number};
 use ayre_proto::endpoint::{
     End, Head, Outgoing, Protocol, Receive, Received, Sent, Spot, Taken, TouchKind, Touched,
@@ -74,6 +75,8 @@ impl Place {
 /// All of them.
 pub(crate) struct World {
     pub(crate) around: Around,
+    /// Where each is on a host of its own.
+    hosts: Option<Hosts>,
     places: Vec<Place>,
     pub(crate) dice: Dice,
     pub(crate) seen: Seen,
@@ -115,7 +118,31 @@ impl World {
                 touched: 0,
             }
         });
-        Self { around, places: places.collect(), dice: Dice(seed), seen: Seen::default() }
+        let (places, dice, seen) = (places.collect(), Dice(seed), Seen::default());
+        Self { around, hosts: None, places, dice, seen }
+    }
+
+    /// The same, each on a host of its own, over a network that errs.
+    pub(crate) fn of_hosts(count: usize, budget: u64, seed: u64) -> Self {
+        let mut world = Self::new(count, budget, seed);
+        for own in 0..count {
+            for to in (0..count).filter(|to| *to != own) {
+                world.around.wires[own][to].lead_away();
+            }
+        }
+        world.hosts = Some(Hosts::new(count, seed));
+        world
+    }
+
+    /// Records go over the network, and come. Whether any may still.
+    pub(crate) fn carry(&mut self) -> bool {
+        let Self { hosts, around, .. } = self;
+        hosts.as_mut().is_some_and(|hosts| hosts.carry(around))
+    }
+
+    /// Frames that the network has lost, or that went in vain.
+    pub(crate) fn again(&self) -> u64 {
+        self.hosts.as_ref().map_or(0, Hosts::again)
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -576,7 +603,7 @@ impl World {
     pub(crate) fn settle(&mut self) {
         let count = self.count();
         loop {
-            let mut any = false;
+            let mut any = self.carry();
             for own in 0..count {
                 any |= self.push_on(own);
                 for from in 0..count {

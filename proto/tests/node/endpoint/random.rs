@@ -1,6 +1,6 @@
 //! Any operations of any endpoints, at any pace.
+use super::world::{Seen, World};
 use crate::dice::seeds;
-use crate::world::{Seen, World};
 
 const STEPS: usize = 3000;
 const BUDGET: u64 = 1 << 40;
@@ -19,6 +19,19 @@ fn step(world: &mut World) {
         13..28 => _ = world.take(own, other),
         _ => _ = world.push_on(own),
     }
+}
+
+/// Over nodes, each on a host of its own: how many frames went again, too.
+fn run_over_hosts(seed: u64, count: usize) -> (Seen, u64) {
+    let mut world = World::of_hosts(count, BUDGET, seed);
+    for _ in 0..STEPS {
+        step(&mut world);
+        if world.dice.below(3) == 0 {
+            world.carry();
+        }
+    }
+    world.finish();
+    (world.seen, world.again())
 }
 
 fn run(seed: u64, count: usize, dies: bool) -> Seen {
@@ -47,6 +60,16 @@ fn each_message_goes_where_it_is_to_and_each_operation_ends_once() {
     assert!(sum(|seen| seen.cut, &all) > 500 && sum(|seen| seen.found, &all) > 100);
     assert!(sum(|seen| seen.touched, &all) > 3000 && sum(|seen| seen.cancelled, &all) > 100);
     assert!(sum(|seen| seen.full, &all) > 100, "lanes were full");
+}
+
+// spec: ENV-3, ENV-15, ENV-25, ENV-27, ENV-33, LINK-1
+#[test]
+fn over_a_network_that_errs_all_is_as_on_one_host() {
+    let all = (0..seeds(12)).map(|seed| run_over_hosts(seed, 2 + seed as usize % 2));
+    let (seen, again): (Vec<_>, Vec<_>) = all.unzip();
+    assert!(sum(|seen| seen.received, &seen) > 1000, "{:?}", seen.last());
+    assert!(sum(|seen| seen.touched, &seen) > 500, "{:?}", seen.last());
+    assert!(again.iter().sum::<u64>() > 500, "the network errs: {again:?}");
 }
 
 // spec: ENV-8

@@ -44,7 +44,7 @@ impl Outgoing {
         // A short one asks where its sender was told to: nothing is compared.
         let chosen = (is_said || len > UNASKED_MAX)
             .then(|| choices.choose(Use::Message, len as u64, tuning, || port.clock.now()));
-        if chosen.is_some_and(|chosen| chosen.by() != Method::Kernel) {
+        if chosen.is_some_and(|chosen| chosen.by != Method::Kernel) {
             self.peer(source).chosen = chosen;
             return Pulled::NotNow;
         }
@@ -61,7 +61,7 @@ impl Outgoing {
     /// A message of so many bytes comes by the landing: the one that was to, or another instead.
     // spec: INJ-8
     pub(super) fn comes(&mut self, source: PeerId, len: u64) {
-        let other = self.peer(source).chosen.take_if(|chosen| chosen.bytes() != len);
+        let other = self.peer(source).chosen.take_if(|chosen| chosen.bytes != len);
         other.into_iter().for_each(|chosen| self.choices.drop_one(chosen));
     }
 

@@ -15,7 +15,6 @@
 //! | `send.rs`, `posted.rs`, `touch.rs` | what a program posts |
 //! | `receive.rs` | what comes |
 //! | `ways.rs` | lanes, rings and memory, as the protocol sees them |
-//! | `methods.rs` | how what lies in its sender's memory comes |
 //! | `kept.rs` | how much is kept |
 //! | `windows.rs` | memory that remotes may touch, by key |
 //! | `rest.rs`, `lease.rs` | letting others run, sleeping until something comes, and being away |
@@ -32,7 +31,6 @@ mod latest;
 mod lease;
 mod links;
 mod meet;
-mod methods;
 mod numbers;
 mod options;
 mod places;
@@ -67,11 +65,11 @@ use crate::port::config::Spin;
 use crate::port::connection::Connection;
 use crate::port::counters::Counters;
 use crate::settings;
+use crate::tuning::Choices;
 use ayre_proto::endpoint::{self as protocol, Protocol};
 use ayre_proto::limits::LANE_LINES_MAX;
 use company::Company;
 use kept::Allowance;
-use methods::Methods;
 use polls::Polls;
 use remotes::{Remote, Remotes, Standing};
 use rustix::io::Errno;
@@ -121,7 +119,7 @@ pub struct Endpoint {
     key: Option<JobKey>,
     protocol: Protocol<Spans>,
     allowance: Allowance,
-    methods: Methods,
+    choices: Choices,
     windows: Option<Windows>,
     remotes: Remotes,
     polls: Polls,
@@ -159,7 +157,7 @@ impl Endpoint {
             key,
             protocol: Protocol::new(allowance.beside(0), address.name()[0]),
             allowance,
-            methods: Methods::default(),
+            choices: Choices::default(),
             windows: None,
             remotes: Remotes::new(),
             polls: Polls::default(),
@@ -173,8 +171,8 @@ impl Endpoint {
     /// The protocol, and what it works with.
     #[inline(always)]
     fn parts(&mut self) -> (&mut Protocol<Spans>, Around<'_>) {
-        let Self { protocol, port, remotes, windows, methods, address, rests, .. } = self;
-        (protocol, Around { port, remotes, windows, methods, own: address, rests: *rests })
+        let Self { protocol, port, remotes, windows, choices, address, rests, .. } = self;
+        (protocol, Around { port, remotes, windows, choices, own: address, rests: *rests })
     }
 
     /// What has been refused or found wrong so far.

@@ -19,13 +19,13 @@ impl Endpoint {
         if receive.source.is_some_and(|source| !self.remotes.knows(source)) {
             return Err(Fault::ForeignHandle.into());
         }
-        let Self { protocol, port, remotes, windows, methods, address, rests, .. } = self;
+        let Self { protocol, port, remotes, windows, choices, address, rests, .. } = self;
         // Made where it is needed: most receives are posted before their message comes.
         let posted = protocol.receive(receive, move || Around {
             port,
             remotes,
             windows,
-            methods,
+            choices,
             own: address,
             rests: *rests,
         });

@@ -2,7 +2,6 @@
 //! memory of other processes.
 use super::RemoteId;
 use super::address::Address;
-use super::methods::Methods;
 use super::remotes::Remotes;
 use super::stuck::PATIENCE;
 use super::windows::Windows;
@@ -13,6 +12,7 @@ use crate::mem::exposed::Exposed;
 use crate::mem::span::Spans;
 use crate::port::Port;
 use crate::port::connection::{Connection, Executor};
+use crate::tuning::{Choices, Chosen, Method, Use};
 use ayre_proto::endpoint::{Choice, Memory, Ways};
 use ayre_proto::envelope::ENVELOPE_WORDS;
 use ayre_proto::lane::{Kind, Malformed};
@@ -55,7 +55,7 @@ pub(super) struct Around<'a> {
     pub(super) port: &'a mut Port,
     pub(super) remotes: &'a mut Remotes,
     pub(super) windows: &'a Option<Windows>,
-    pub(super) methods: &'a mut Methods,
+    pub(super) choices: &'a mut Choices,
     pub(super) own: &'a Address,
     /// It sleeps, so that whatever is put off must wake it.
     pub(super) rests: bool,
@@ -202,15 +202,28 @@ impl Ways for Around<'_> {
     // spec: INJ-2, INJ-8
     fn choose(&mut self, source: RemoteId, len: u64) -> Choice {
         debug_assert!(len > 0, "what has no bytes does not come");
-        let Self { remotes, port, methods, .. } = self;
+        let Self { remotes, port, choices, .. } = self;
         let is_readable = remotes.get_mut(source).is_some_and(|remote| {
             remote.is_readable(|peer| port.connection(peer?).ok()?.process())
         });
-        methods.choose(is_readable, len, &port.clock, port.config.tuning.as_deref())
+        if !is_readable {
+            return Choice { is_read: false, since: None };
+        }
+        let tuning = port.config.tuning.as_deref();
+        let Chosen { by, since, .. } =
+            choices.choose(Use::Receive, len, tuning, || port.clock.now());
+        Choice { is_read: by == Method::Kernel, since }
     }
 
     fn chosen(&mut self, choice: Choice, len: u64, is_here: bool) {
-        self.methods.chosen(choice, len, is_here.then_some(&self.port.clock));
+        debug_assert!(len > 0, "it was chosen for");
+        let Choice { is_read, since } = choice;
+        let by = if is_read { Method::Kernel } else { Method::Pipeline };
+        let chosen = Chosen { bytes: len, by, since };
+        match is_here {
+            true => self.choices.finish(chosen, || self.port.clock.now()),
+            false => self.choices.drop_one(chosen),
+        }
     }
 
     fn read_there(&mut self, source: RemoteId, address: u64, into: &mut [u8]) -> bool {

@@ -1,33 +1,28 @@
 //! How messages come that their receiver can read where they lie: as is said for their length, or
 //! as has been faster.
-use super::{Method, Trials, Tuning, Use};
-use std::time::Instant;
+use super::{Method, ROUND, Trials, Tuning, Use};
+use ayre_proto::ring::asking::ENOUGH;
+use std::time::{Duration, Instant};
+
+const _: () = assert!(ENOUGH > ROUND, "a receiver has decided when its sender stops asking");
 
 /// How one message comes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chosen {
-    bytes: u64,
-    by: Method,
-    /// Since when it is wanted, where that is timed.
-    since: Option<Instant>,
+    pub(crate) bytes: u64,
+    pub(crate) by: Method,
+    /// When it was chosen, in nanoseconds of these choices' own clock, where that is timed.
+    pub(crate) since: Option<u64>,
 }
 
 /// What a receiver has found out.
 #[derive(Debug, Default)]
 pub(crate) struct Choices {
     trials: Trials,
+    /// From when on its times count.
+    start: Option<Instant>,
     /// When the last message was here that was timed.
-    last_timed: Option<Instant>,
-}
-
-impl Chosen {
-    pub(crate) const fn by(&self) -> Method {
-        self.by
-    }
-
-    pub(crate) const fn bytes(&self) -> u64 {
-        self.bytes
-    }
+    last_timed: Option<u64>,
 }
 
 impl Choices {
@@ -44,7 +39,10 @@ impl Choices {
         let fixed = tuning.filter(|tuning| !tuning.steps(of).is_empty());
         match fixed.map(|tuning| tuning.method(of, bytes)) {
             Some(by) => Chosen { bytes, by, since: None },
-            None => Chosen { bytes, by: self.trials.choose(bytes), since: Some(now()) },
+            None => {
+                let since = Some(self.time(now()));
+                Chosen { bytes, by: self.trials.choose(bytes), since }
+            }
         }
     }
 
@@ -53,11 +51,11 @@ impl Choices {
     // spec: INJ-8
     pub(crate) fn finish(&mut self, chosen: Chosen, now: impl FnOnce() -> Instant) {
         let Chosen { bytes, by, since: Some(since) } = chosen else { return };
-        let now = now();
+        let now = self.time(now());
         let before = self.last_timed.replace(now);
+        debug_assert!(since <= now && before.is_none_or(|before| before <= now), "time goes on");
         let since = before.map_or(since, |before| before.max(since));
-        debug_assert!(since <= now, "time goes on");
-        self.trials.note(by, bytes, now - since);
+        self.trials.note(by, bytes, Duration::from_nanos(now.saturating_sub(since)));
     }
 
     /// A message does not come, or not as was chosen.
@@ -66,6 +64,10 @@ impl Choices {
         if chosen.since.is_some() {
             self.trials.drop_one(chosen.bytes);
         }
+    }
+
+    fn time(&mut self, now: Instant) -> u64 {
+        now.saturating_duration_since(*self.start.get_or_insert(now)).as_nanos() as u64
     }
 }
 
@@ -92,7 +94,7 @@ mod tests {
         let never = || -> Instant { unreachable!("nobody looks at the clock") };
         for (bytes, by) in [(1 << 16, Method::Kernel), (1 << 21, Method::Pipeline)] {
             let chosen = choices.choose(Use::Message, bytes, Some(&tuning), never);
-            assert_eq!((chosen.by(), chosen.bytes()), (by, bytes));
+            assert_eq!((chosen.by, chosen.bytes), (by, bytes));
             choices.finish(chosen, never);
         }
     }
@@ -106,8 +108,8 @@ mod tests {
         let (mut choices, mut time, mut by_kernel) = (Choices::default(), 0, 0);
         for _ in 0..500 {
             let chosen = choices.choose(Use::Message, 8 << 20, Some(&tuning), at(time));
-            time += if chosen.by() == Method::Kernel { 5_000 } else { 9_000 };
-            by_kernel += u32::from(chosen.by() == Method::Kernel);
+            time += if chosen.by == Method::Kernel { 5_000 } else { 9_000 };
+            by_kernel += u32::from(chosen.by == Method::Kernel);
             choices.finish(chosen, at(time));
         }
         assert!(by_kernel > 480, "{by_kernel} of 500");
@@ -121,14 +123,14 @@ mod tests {
         for _ in 0..300 {
             let two = [(); 2].map(|()| choices.choose(Use::Receive, 8 << 20, None, at(time)));
             for chosen in two {
-                time += if chosen.by() == Method::Kernel { 9_000 } else { 5_000 };
-                by_kernel += u32::from(chosen.by() == Method::Kernel);
+                time += if chosen.by == Method::Kernel { 9_000 } else { 5_000 };
+                by_kernel += u32::from(chosen.by == Method::Kernel);
                 choices.finish(chosen, at(time));
             }
         }
         assert!(by_kernel < 40, "{by_kernel} of 600");
         let gone = choices.choose(Use::Receive, 8 << 20, None, at(time));
         choices.drop_one(gone);
-        assert_eq!(gone.by(), Method::Pipeline);
+        assert_eq!(gone.by, Method::Pipeline);
     }
 }

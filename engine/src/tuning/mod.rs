@@ -15,7 +15,7 @@ mod trials;
 pub(crate) use caches::stream_width;
 pub(crate) use choices::{Choices, Chosen};
 pub(crate) use rings::{Rings, Share, are_few};
-pub(crate) use trials::{ROUND, Trials};
+use trials::{ROUND, Trials};
 
 pub use file::{Found, Origin, TuningError, file_of_user, found};
 

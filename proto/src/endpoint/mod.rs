@@ -50,7 +50,6 @@ mod touching;
 mod transfers;
 mod ways;
 
-pub use ahead::ENOUGH;
 pub use ends::{Context, End, Received, TouchKind, Touched, What};
 pub use origin::Origin;
 pub use post::{Found, Receive};

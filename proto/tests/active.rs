@@ -193,7 +193,7 @@ proptest! {
                         (next, sent) = (next + 1, 0);
                     }
                 }
-                1 => (0..count).for_each(|_| drop(pair.hear())),
+                1 => (0..count).for_each(|_| _ = pair.hear()),
                 2 => pair.tell(),
                 _ => pair.is_there ^= true,
             }

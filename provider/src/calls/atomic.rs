@@ -2,7 +2,7 @@
 
 use super::memory::{self, Array};
 use super::rma::READS;
-use super::table::{calls, note};
+use super::table::{call, calls, note};
 use crate::abi::*;
 use crate::ep::{Change, Handle, Note, Reported, Target};
 use crate::error::{Code, Outcome, status};

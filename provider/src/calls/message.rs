@@ -1,7 +1,7 @@
 //! Messages, without tags and with: one way down for all calls that send, one for all that receive.
 
 use super::memory;
-use super::table::{calls, note};
+use super::table::{call, calls, note};
 use crate::abi::*;
 use crate::ep::{Handle, Message, Note, Reported, Wanted};
 use crate::error::{Code, Outcome};
@@ -100,15 +100,11 @@ calls! {
     /// Those without tags.
     Untagged: OpsMsg, otherwise OpsMsg::REFUSING;
 
-    recv(ep, start: *mut c_void, len: usize, _desc: Desc, source: u64, context: Context) {
-        receive(ep, one(start, len), (source, None), note(context, ep.receives(RECEIVES)))
-    }
+    @into recv recvv(ep, source: u64) |room, context|
+        receive(ep, room, (source, None), note(context, ep.receives(RECEIVES)));
 
-    recvv(
-        ep, iov: *const Iovec, _descs: *mut Desc, count: usize, source: u64, context: Context,
-    ) {
-        receive(ep, several(iov, count), (source, None), note(context, ep.receives(RECEIVES)))
-    }
+    @out send sendv inject senddata injectdata(ep, to: u64) by SENDS |bytes, data, note|
+        send(ep, bytes, (to, None, data), note);
 
     recvmsg(ep, msg: *const Msg, flags: u64) {
         let msg = memory::described(msg)?;
@@ -117,35 +113,10 @@ calls! {
         receive(ep, room, (msg.addr, None), note(msg.context, Reported::By(flags)))
     }
 
-    send(ep, start: *const c_void, len: usize, _desc: Desc, to: u64, context: Context) {
-        let note = note(context, ep.sends(SENDS));
-        send(ep, memory::from(start, len), (to, None, None), note)
-    }
-
-    sendv(ep, iov: *const Iovec, _descs: *mut Desc, count: usize, to: u64, context: Context) {
-        let note = note(context, ep.sends(SENDS));
-        send(ep, memory::pieces(iov, count), (to, None, None), note)
-    }
-
     sendmsg(ep, msg: *const Msg, flags: u64) {
         let msg = memory::described(msg)?;
         let (bytes, data) = (memory::pieces(msg.msg_iov, msg.iov_count), data(msg.data, flags));
         send(ep, bytes, (msg.addr, None, data), note(msg.context, Reported::By(flags)))
-    }
-
-    inject(ep, start: *const c_void, len: usize, to: u64) {
-        send(ep, memory::injected(start, len), (to, None, None), Note::NEVER)
-    }
-
-    senddata(
-        ep, start: *const c_void, len: usize, _desc: Desc, data: u64, to: u64, context: Context,
-    ) {
-        let note = note(context, ep.sends(SENDS));
-        send(ep, memory::from(start, len), (to, None, Some(data)), note)
-    }
-
-    injectdata(ep, start: *const c_void, len: usize, data: u64, to: u64) {
-        send(ep, memory::injected(start, len), (to, None, Some(data)), Note::NEVER)
     }
 }
 
@@ -153,21 +124,13 @@ calls! {
     /// Those with tags.
     Tagged: OpsTagged, otherwise OpsTagged::REFUSING;
 
-    recv(
-        ep, start: *mut c_void, len: usize, _desc: Desc, source: u64, tag: u64, ignore: u64,
-        context: Context,
-    ) {
+    @into recv recvv(ep, source: u64, tag: u64, ignore: u64) |room, context| {
         let note = note(context, ep.receives(RECEIVES_TAGGED));
-        receive(ep, one(start, len), (source, Some((tag, ignore))), note)
-    }
+        receive(ep, room, (source, Some((tag, ignore))), note)
+    };
 
-    recvv(
-        ep, iov: *const Iovec, _descs: *mut Desc, count: usize, source: u64, tag: u64, ignore: u64,
-        context: Context,
-    ) {
-        let note = note(context, ep.receives(RECEIVES_TAGGED));
-        receive(ep, several(iov, count), (source, Some((tag, ignore))), note)
-    }
+    @out send sendv inject senddata injectdata(ep, to: u64, tag: u64) by SENDS |bytes, data, note|
+        send(ep, bytes, (to, Some(tag), data), note);
 
     recvmsg(ep, msg: *const MsgTagged, flags: u64) {
         let msg = memory::described(msg)?;
@@ -177,38 +140,9 @@ calls! {
         receive(ep, room, source, note(msg.context, Reported::By(flags)))
     }
 
-    send(ep, start: *const c_void, len: usize, _desc: Desc, to: u64, tag: u64, context: Context) {
-        let note = note(context, ep.sends(SENDS));
-        send(ep, memory::from(start, len), (to, Some(tag), None), note)
-    }
-
-    sendv(
-        ep, iov: *const Iovec, _descs: *mut Desc, count: usize, to: u64, tag: u64,
-        context: Context,
-    ) {
-        let note = note(context, ep.sends(SENDS));
-        send(ep, memory::pieces(iov, count), (to, Some(tag), None), note)
-    }
-
     sendmsg(ep, msg: *const MsgTagged, flags: u64) {
         let msg = memory::described(msg)?;
         let (bytes, data) = (memory::pieces(msg.msg_iov, msg.iov_count), data(msg.data, flags));
         send(ep, bytes, (msg.addr, Some(msg.tag), data), note(msg.context, Reported::By(flags)))
-    }
-
-    inject(ep, start: *const c_void, len: usize, to: u64, tag: u64) {
-        send(ep, memory::injected(start, len), (to, Some(tag), None), Note::NEVER)
-    }
-
-    senddata(
-        ep, start: *const c_void, len: usize, _desc: Desc, data: u64, to: u64, tag: u64,
-        context: Context,
-    ) {
-        let note = note(context, ep.sends(SENDS));
-        send(ep, memory::from(start, len), (to, Some(tag), Some(data)), note)
-    }
-
-    injectdata(ep, start: *const c_void, len: usize, data: u64, to: u64, tag: u64) {
-        send(ep, memory::injected(start, len), (to, Some(tag), Some(data)), Note::NEVER)
     }
 }

@@ -1,7 +1,7 @@
 //! Reading and writing peers' memory: one way down for all calls that read, one for all that write.
 
-use super::memory::{self, Array};
-use super::table::{calls, note};
+use super::memory::{self, Array, into as one, pieces as several};
+use super::table::{call, calls, note};
 use crate::abi::*;
 use crate::ep::{Note, Reported, Target};
 use crate::error::{Code, Outcome};
@@ -48,41 +48,15 @@ calls! {
     /// Those that read, and those that write.
     Calls: OpsRma, otherwise OpsRma::REFUSING;
 
-    read(
-        ep, start: *mut c_void, len: usize, _desc: Desc, to: u64, address: u64, key: u64,
-        context: Context,
-    ) {
-        let (target, note) = (Target { to, key, address }, note(context, ep.sends(READS)));
-        ep.core().read(target, memory::into(start, len)?, note)
-    }
+    @into read readv(ep, to: u64, address: u64, key: u64) |into, context|
+        ep.core().read(Target { to, key, address }, into?, note(context, ep.sends(READS)));
 
-    readv(
-        ep, iov: *const Iovec, _descs: *mut Desc, count: usize, to: u64, address: u64, key: u64,
-        context: Context,
-    ) {
-        let (target, note) = (Target { to, key, address }, note(context, ep.sends(READS)));
-        ep.core().read(target, memory::pieces(iov, count)?, note)
-    }
+    @out write writev inject writedata injectdata(ep, to: u64, address: u64, key: u64) by WRITES
+        |bytes, data, note| ep.core().write(Target { to, key, address }, bytes?, data, note);
 
     readmsg(ep, msg: *const MsgRma, flags: u64) {
         let (target, into, note) = described(memory::described(msg)?, flags, READS)?;
         ep.core().read(target, into, note)
-    }
-
-    write(
-        ep, start: *const c_void, len: usize, _desc: Desc, to: u64, address: u64, key: u64,
-        context: Context,
-    ) {
-        let (target, note) = (Target { to, key, address }, note(context, ep.sends(WRITES)));
-        ep.core().write(target, memory::from(start, len)?, None, note)
-    }
-
-    writev(
-        ep, iov: *const Iovec, _descs: *mut Desc, count: usize, to: u64, address: u64, key: u64,
-        context: Context,
-    ) {
-        let (target, note) = (Target { to, key, address }, note(context, ep.sends(WRITES)));
-        ep.core().write(target, memory::pieces(iov, count)?, None, note)
     }
 
     writemsg(ep, msg: *const MsgRma, flags: u64) {
@@ -90,25 +64,5 @@ calls! {
         let (target, bytes, note) = described(msg, flags, WRITES)?;
         let data = (flags & REMOTE_CQ_DATA != 0).then_some(msg.data);
         ep.core().write(target, bytes, data, note)
-    }
-
-    inject(ep, start: *const c_void, len: usize, to: u64, address: u64, key: u64) {
-        let target = Target { to, key, address };
-        ep.core().write(target, memory::injected(start, len)?, None, Note::NEVER)
-    }
-
-    writedata(
-        ep, start: *const c_void, len: usize, _desc: Desc, data: u64, to: u64, address: u64,
-        key: u64, context: Context,
-    ) {
-        let (target, note) = (Target { to, key, address }, note(context, ep.sends(WRITES)));
-        ep.core().write(target, memory::from(start, len)?, Some(data), note)
-    }
-
-    injectdata(
-        ep, start: *const c_void, len: usize, data: u64, to: u64, address: u64, key: u64,
-    ) {
-        let target = Target { to, key, address };
-        ep.core().write(target, memory::injected(start, len)?, Some(data), Note::NEVER)
     }
 }

@@ -12,10 +12,11 @@
 //!
 //! A line is words with a blank between two. Numbers are decimal; bytes are hexadecimal behind an
 //! `x`; a part of a region is `r`, its number, offset and length with colons between. A handle is
-//! a number that the driver has given out, one sequence for each kind, or `*`: one that another
-//! port has given out, for which a driver keeps some of a port beside its own. Rights, classes,
-//! atomics, faults and notifications have the bits and codes of `spec/`. Options of an operation
-//! are three words: classes, tag, value. A time is in microseconds, `-` for ever.
+//! a number that the driver has given out, one sequence for each kind. `*` stands for a handle that
+//! another port has given out; no lock or frozen depot has one. For these a driver keeps some of a
+//! port beside its own. Rights, classes, atomics, faults and notifications have the bits and codes
+//! of `spec/`. Options of an operation are three words: classes, tag, value. A time is in
+//! microseconds, `-` for ever.
 //!
 //! | answer | when |
 //! |---|---|
@@ -98,7 +99,8 @@
 //! reads and writes its own memory. A notify of a batch names no peer; steps of epochs have their
 //! places in [`EPOCH_STEPS`], holds in [`HOLDS`]. REGISTERS and ENTRIES are two words, a first one
 //! and an end. A MESSAGE is its form, operand, mask and data; a form is `c` and the instruction's
-//! word, or `e`, an entry and three registers. There are no calls for messengers yet.
+//! word, or `e`, an entry and three registers; `p`, which only `stopped` answers, is a probe. There
+//! are no calls for messengers yet.
 mod depots;
 mod fabric;
 mod handles;

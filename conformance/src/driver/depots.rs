@@ -1,7 +1,7 @@
 //! Depots and inlets of a port of another process.
 use super::handles::DrivenRegion;
 use super::port::{DrivenPort, Way, options};
-use super::words::{Answer, Words, hex};
+use super::words::{Answer, Words, form, hex};
 use crate::depot::{Deposit, Deposits, Depot, Frozen, Inlet, InletOptions, Reply};
 use crate::port::Options;
 use ayre::deposit::{Form, HeldMessage, Mask, Message, Protection, Stored};
@@ -31,13 +31,9 @@ pub struct DrivenInlet {
 
 /// A message, as it is written in a call.
 fn message(deposit: &Deposit<'_>) -> String {
-    let Deposit { form, operand, mask, data } = deposit;
-    let form = match form {
-        Form::Carried(instruction) => format!("c {}", instruction.word()),
-        Form::Pointer { entry, registers: [x, y, z] } => format!("e {entry} {x} {y} {z}"),
-        Form::Probe => panic!("no message of a program's"),
-    };
-    format!("{form} {operand} {mask} {}", hex(data))
+    let Deposit { form: what, operand, mask, data } = deposit;
+    assert_ne!(*what, Form::Probe, "no message of a program's");
+    format!("{} {operand} {mask} {}", form(what), hex(data))
 }
 
 fn held(words: &str) -> HeldMessage {

@@ -1,7 +1,7 @@
 //! Handles of a port of another process: numbers that its driver has given out.
 use super::HOLDS;
 use super::port::{DrivenPort, Way, atomic, fetched};
-use super::words::{Words, hex};
+use super::words::{Words, hex, kind};
 use crate::port::{Grant, Lock, Queue, Region, RemoteQueue, RemoteRegion};
 use ayre::{Atomic, Fault, Fetched, Hold, Key, PeerId, PostError, Rights};
 use std::ops::Range;
@@ -176,8 +176,4 @@ impl Lock<DrivenPort> for DrivenLock {
     fn unlock(&mut self, _: &mut DrivenPort) -> Result<(), PostError> {
         self.way.ask(&format!("unlock {}", self.number)).posted().map(drop)
     }
-}
-
-fn kind(hold: Hold) -> usize {
-    HOLDS.iter().position(|one| *one == hold).expect("both have a place")
 }

@@ -13,8 +13,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A process that runs a driver, and the line to it. It ends with the last handle of its port's:
-/// of itself, as there are no more calls.
+/// A process that runs a driver, and the line to it. When the last handle of its port is dropped
+/// its input closes, and it ends by itself.
 #[derive(Debug)]
 struct Process {
     child: Child,

@@ -1,7 +1,7 @@
 //! A driver over the engine.
 mod deposits;
 
-use super::words::{Answer, Words, handle, hex};
+use super::words::{Answer, Words, handle, hex, kind};
 use super::{BUSY, EPOCH_STEPS, HOLDS};
 use ayre::deposit::{Depot, Frozen, Inlet, InletOptions, RemoteInlet};
 use ayre::{
@@ -64,7 +64,8 @@ struct Held {
     entered: Vec<RemoteInlet>,
 }
 
-/// The first of each kind is of another port, for who shows us what this one has not given out.
+/// The first of each kind is of another port, for who shows us what this one has not given out:
+/// `*` stands for a handle that another port has given out; no lock or frozen depot has one.
 fn foreign() -> Result<Held, SetupError> {
     let mut port = Port::open(Config::new())?;
     let (own, mut held) = (port.connect_loopback()?, Held::default());
@@ -129,9 +130,10 @@ fn rows(words: &mut Words<'_>) -> Strided {
 
 /// A part of a region, if the word is one.
 fn part<'a>(word: &str, regions: &'a [Region]) -> Option<LocalSlice<'a>> {
-    let mut words = word.strip_prefix('r')?.split(':').map(handle);
-    let [number, offset, len] = [(); 3].map(|()| words.next().expect("three numbers"));
-    Some(regions[number].slice(offset..offset + len))
+    let mut words = word.strip_prefix('r')?.split(':');
+    let [region, offset, len] = [(); 3].map(|()| words.next().expect("three numbers"));
+    let [offset, len] = [offset, len].map(|word| word.parse::<usize>().expect("a number"));
+    Some(regions[handle(region)].slice(offset..offset + len))
 }
 
 fn remote_words(number: usize, remote: &RemoteRegion) -> Made {
@@ -276,7 +278,7 @@ fn about_locks(port: &mut Port, held: &mut Held, call: &str, words: &mut Words<'
     let lock = &mut locks[words.number::<usize>()];
     match call {
         "held" => match lock.held() {
-            Some(hold) => done(u8::from(hold == HOLDS[1])),
+            Some(hold) => done(kind(hold)),
             None => Ok(Answer::Nothing),
         },
         "try" => done(u8::from(lock.try_lock(port, HOLDS[words.number::<usize>()])?)),

@@ -1,7 +1,7 @@
 //! The words of a line, read and written.
-use super::BUSY;
+use super::{BUSY, HOLDS};
 use ayre::deposit::{Form, Instruction};
-use ayre::{Busy, Fault, PeerId, PostError, ReceiveError, Refusal, SetupError};
+use ayre::{Busy, Fault, Hold, PeerId, PostError, ReceiveError, Refusal, SetupError};
 use rustix::io::Errno;
 use std::fmt::Write;
 use std::str::{FromStr, SplitAsciiWhitespace};
@@ -18,6 +18,15 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 /// A time as a word.
 pub(super) fn time(timeout: Option<Duration>) -> String {
     timeout.map_or_else(|| "-".into(), |time| time.as_micros().to_string())
+}
+
+/// What a deposit message asks for, as words: [`Words::form`] reads them.
+pub(super) fn form(form: &Form) -> String {
+    match form {
+        Form::Carried(instruction) => format!("c {}", instruction.word()),
+        Form::Pointer { entry, registers: [x, y, z] } => format!("e {entry} {x} {y} {z}"),
+        Form::Probe => "p".into(),
+    }
 }
 
 /// The word for a handle that a port has not given out.
@@ -50,12 +59,12 @@ impl<'a> Words<'a> {
         word.parse().unwrap_or_else(|_| panic!("`{word}` is no such number"))
     }
 
-    /// A handle's number; the one of another port's, of each kind, is 0 here.
+    /// A handle's number, of a kind of which another port has given one out: that one's is 0.
     pub(super) fn handle(&mut self) -> usize {
         handle(self.word())
     }
 
-    /// What a deposit message asks for.
+    /// What a deposit message asks for, as [`form`] writes it.
     pub(super) fn form(&mut self) -> Form {
         match self.word() {
             "c" => Form::Carried(Instruction::parse(self.number()).expect("an instruction")),
@@ -194,6 +203,11 @@ fn failed(why: &str) -> SetupError {
 
 pub(super) fn place(busy: Busy) -> usize {
     BUSY.iter().position(|one| *one == busy).expect("all have a place")
+}
+
+/// How a lock is held, by the number that travels.
+pub(super) fn kind(hold: Hold) -> usize {
+    HOLDS.iter().position(|one| *one == hold).expect("both have a place")
 }
 
 impl From<PostError> for Answer {

@@ -1,5 +1,5 @@
 //! A driver's calls about depots.
-use super::super::words::{Answer, Words, hex};
+use super::super::words::{Answer, Words, form, hex};
 use super::{Held, Made, done, keep, nothing, options, ticket};
 use ayre::deposit::{
     Deposit, Depot, Form, HeldMessage, InletOptions, Instruction, Protection, Reply, Stored,
@@ -35,14 +35,10 @@ fn stored(words: &mut Words<'_>) -> Stored {
     Stored { instruction, operand: words.number(), enters: words.flag() }
 }
 
-/// An instruction is its word; an entry stands with its registers.
+/// A message that has stopped, as it is written in an answer.
 fn held(message: &HeldMessage) -> String {
     let HeldMessage { cause, message, tag, value, data } = message;
-    let form = match message.form {
-        Form::Carried(instruction) => format!("c {}", instruction.word()),
-        Form::Pointer { entry, registers: [x, y, z] } => format!("e {entry} {x} {y} {z}"),
-        Form::Probe => "p".into(),
-    };
+    let form = form(&message.form);
     let (len, brings, asks) = (message.len, u8::from(message.brings), u8::from(message.asks));
     let (operand, mask) = (message.operand, message.mask.0);
     let code = cause.code();
@@ -58,7 +54,7 @@ impl From<Busy> for Answer {
 pub(super) fn about_depots(held: &mut Held, call: &str, words: &mut Words<'_>) -> Made {
     let Held { depots, frozen, .. } = held;
     if ["kept", "keep", "thaw"].contains(&call) {
-        let place = &mut frozen[words.handle()];
+        let place = &mut frozen[words.number::<usize>()];
         let depot = place.as_mut().expect("it was not thawed");
         return match call {
             "kept" => done(depot.register(words.number())),

@@ -156,7 +156,8 @@ impl<M: Memory> Protocol<M> {
         self.reply_with(ways, to, record, &[]);
     }
 
-    /// The same, with bytes.
+    /// Answers a remote with a record that has bytes behind its head, now or as soon as there is
+    /// room.
     pub(super) fn reply_with(
         &mut self,
         ways: &mut impl Ways<Memory = M>,

@@ -118,7 +118,7 @@ impl<M: Memory> Protocol<M> {
         }
     }
 
-    /// What holds between two steps, whatever has come from whom.
+    /// What holds between two steps, whatever remotes say.
     fn check(&self) {
         debug_assert!(self.curbed <= self.peers.len(), "each is a remote");
         debug_assert!(
@@ -183,12 +183,8 @@ impl<M: Memory> Protocol<M> {
 
     /// Operations that were posted and whose end was not told yet.
     pub fn under_way(&self) -> usize {
-        self.receives.len() + self.answerable() + self.ended.len()
-    }
-
-    /// Those of them that peers may have to answer.
-    pub fn answerable(&self) -> usize {
-        self.departing.len() + self.touching.len()
+        let answerable = self.departing.len() + self.touching.len();
+        self.receives.len() + answerable + self.ended.len()
     }
 
     /// Whether ends are to be told.
@@ -197,13 +193,15 @@ impl<M: Memory> Protocol<M> {
         !self.ended.is_empty()
     }
 
-    /// Tells what has ended.
+    /// Tells what has ended. Whoever drives an endpoint calls this before
+    /// [`Protocol::on_record`] and [`Protocol::push_on`], which tell of what ends by them, so that
+    /// ends are told in their order.
     #[inline(always)]
     pub fn tell_ended(&mut self, tell: &mut impl FnMut(End)) {
         self.ended.tell(tell);
     }
 
-    /// These ends are told by the next [`Protocol::tell_ended`].
+    /// Puts ends off to the next [`Protocol::tell_ended`].
     pub fn tell_later(&mut self, ends: impl IntoIterator<Item = End>) {
         self.ended.extend(ends);
     }

@@ -1,4 +1,4 @@
-//! What comes from remotes, and what becomes of it.
+//! Records of remotes: which of them are messages, answers or touches, and where their bytes go.
 use super::ends::{End, What};
 use super::incoming::{Body, BodyPlace};
 use super::origin::{Origin, There};
@@ -88,7 +88,8 @@ impl<M: Memory> Protocol<M> {
         self.keep(ways, Body { origin: *origin, place: BodyPlace::Here(bytes) });
     }
 
-    /// A record has come. All checks come before any effect.
+    /// Takes the record at the head of a lane. All checks come before any effect. Ends that were
+    /// not told yet are told first: see [`Protocol::tell_ended`].
     ///
     /// # Errors
     /// [`Malformed`] for what no correct remote says; nothing has happened.
@@ -111,11 +112,11 @@ impl<M: Memory> Protocol<M> {
         match record {
             Record::Short { envelope, answer } => {
                 let origin = Origin { source, envelope, len: bytes, answer };
-                return self.take_short(ways, (lane, words + 1), &origin, tell);
+                return self.take_whole(ways, (lane, PartPlace::Lane(words + 1)), &origin, tell);
             }
             Record::Long { envelope, answer, len, place } => {
                 let origin = Origin { source, envelope, len, answer };
-                return self.take_long(ways, place, &origin, tell);
+                return self.take_whole(ways, (lane, PartPlace::Ring(place)), &origin, tell);
             }
             Record::Ask { envelope, id, answered, len, address } => {
                 let answer = answered.then_some(id);
@@ -158,68 +159,29 @@ impl<M: Memory> Protocol<M> {
         arrived
     }
 
-    /// A message that lies in the lane, behind `skip` words.
-    #[inline(always)]
-    fn take_short<W: Ways<Memory = M>>(
+    /// A message all of whose bytes are here.
+    #[inline]
+    fn take_whole<W: Ways<Memory = M>>(
         &mut self,
         ways: &mut W,
-        (lane, skip): (W::Lane, usize),
+        (lane, place): (W::Lane, PartPlace),
         origin: &Origin,
         tell: &mut impl FnMut(End),
     ) -> Result<Taken, Malformed> {
-        match self.arrive(ways, origin, true) {
-            Arrive::Matched(Place { handle, offset, len, .. }) => {
-                let key = handle as usize;
-                let memory = self.receives[key].memory();
-                let piece = memory.piece_mut(offset as usize, len as usize);
-                if piece.len() as u64 == len {
-                    ways.copy(lane, skip, piece);
-                } else {
-                    let bytes = self.staging.get_mut(..len as usize).ok_or(Malformed)?;
-                    ways.copy(lane, skip, bytes);
-                    memory.write(offset as usize, bytes);
-                }
-                tell(self.arrived(ways, (key, offset, len), origin));
-            }
-            Arrive::Unexpected(_) => {
-                let mut bytes = vec![0; origin.len as usize].into_boxed_slice();
-                ways.copy(lane, skip, &mut bytes);
-                self.keep(ways, Body { origin: *origin, place: BodyPlace::Here(bytes) });
-            }
-            Arrive::Busy => return Ok(Taken::NotYet),
-        }
-        Ok(Taken::Yes)
-    }
-
-    /// A message that lies in the ring.
-    fn take_long(
-        &mut self,
-        ways: &mut impl Ways<Memory = M>,
-        place: u64,
-        origin: &Origin,
-        tell: &mut impl FnMut(End),
-    ) -> Result<Taken, Malformed> {
-        let source = origin.source;
         let whole = usize::try_from(origin.len).map_err(|_| Malformed)?;
-        ways.check_ring(source, place, whole)?;
+        let bytes = Part { lane, source: origin.source, place, len: whole };
+        bytes.check(ways)?;
         match self.arrive(ways, origin, true) {
             Arrive::Matched(Place { handle, offset, len, .. }) => {
                 let key = handle as usize;
                 let memory = self.receives[key].memory();
-                let piece = memory.piece_mut(offset as usize, len as usize);
-                if piece.len() as u64 == len {
-                    ways.take_ring(source, (place, whole), piece);
-                } else {
-                    let mut bytes = vec![0; len as usize];
-                    ways.take_ring(source, (place, whole), &mut bytes);
-                    memory.write(offset as usize, &bytes);
-                }
+                bytes.take_to(ways, memory, (offset as usize, len as usize));
                 tell(self.arrived(ways, (key, offset, len), origin));
             }
             Arrive::Unexpected(_) => {
-                let mut bytes = vec![0; whole].into_boxed_slice();
-                ways.take_ring(source, (place, whole), &mut bytes);
-                self.keep(ways, Body { origin: *origin, place: BodyPlace::Here(bytes) });
+                let mut kept = vec![0; whole].into_boxed_slice();
+                bytes.take(ways, &mut kept);
+                self.keep(ways, Body { origin: *origin, place: BodyPlace::Here(kept) });
             }
             Arrive::Busy => return Ok(Taken::NotYet),
         }
@@ -305,8 +267,10 @@ impl<M: Memory> Protocol<M> {
         if !transfer.is_asked_of(source) || !fits {
             return Err(Malformed);
         }
+        let part = Part { lane, source, place, len: len as usize };
+        part.check(ways)?;
         let into = receives[transfer.receive()].memory();
-        copy_part(ways, (lane, source), (place, len as usize), (into, transfer.at()))?;
+        part.take_to(ways, into, (transfer.at(), len as usize));
         if transfer.take(len) {
             let transfer = transfers.finish(to as usize);
             ways.chosen(transfer.choice(), transfer.len(), true);
@@ -315,7 +279,7 @@ impl<M: Memory> Protocol<M> {
         Ok(())
     }
 
-    /// What was coming from a remote comes no more.
+    /// All transfers from a remote end: its connection has ended.
     pub(super) fn end_transfers(
         &mut self,
         ways: &mut impl Ways<Memory = M>,
@@ -339,33 +303,55 @@ impl<M: Memory> Protocol<M> {
     }
 }
 
-/// Copies a part to where it belongs; there is room for it.
-pub(super) fn copy_part<W: Ways>(
-    ways: &mut W,
-    (lane, source): (W::Lane, RemoteId),
-    (place, len): (PartPlace, usize),
-    (into, at): (&mut W::Memory, usize),
-) -> Result<(), Malformed> {
-    debug_assert!(at + len <= into.len(), "there is room for it");
-    if let PartPlace::Ring(position) = place {
-        ways.check_ring(source, position, len)?;
-    }
-    let mut copy = |bytes: &mut [u8]| match place {
-        PartPlace::Ring(position) => ways.take_ring(source, (position, len), bytes),
-        PartPlace::Lane(skip) => ways.copy(lane, skip, bytes),
-    };
-    let piece = into.piece_mut(at, len);
-    if piece.len() == len {
-        copy(piece);
-    } else {
-        let mut bytes = vec![0; len];
-        copy(&mut bytes);
-        into.write(at, &bytes);
-    }
-    Ok(())
+/// Bytes that a record brings.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part<L> {
+    pub(super) lane: L,
+    pub(super) source: RemoteId,
+    pub(super) place: PartPlace,
+    pub(super) len: usize,
 }
 
-/// What names something that is not there is malformed.
+impl<L: Copy> Part<L> {
+    /// Whether they can lie there.
+    ///
+    /// # Errors
+    /// [`Malformed`] where the ring has no such piece.
+    pub(super) fn check(&self, ways: &mut impl Ways<Lane = L>) -> Result<(), Malformed> {
+        match self.place {
+            PartPlace::Ring(at) => ways.check_ring(self.source, at, self.len),
+            PartPlace::Lane(_) => Ok(()),
+        }
+    }
+
+    /// Takes them: copies as many as `into` has room for.
+    pub(super) fn take(&self, ways: &mut impl Ways<Lane = L>, into: &mut [u8]) {
+        debug_assert!(into.len() <= self.len, "no more is copied than there is");
+        match self.place {
+            PartPlace::Ring(at) => ways.take_ring(self.source, (at, self.len), into),
+            PartPlace::Lane(skip) => ways.copy(self.lane, skip, into),
+        }
+    }
+
+    /// Takes them to memory: so many, from an offset on. There is room for these.
+    pub(super) fn take_to<W: Ways<Lane = L>>(
+        &self,
+        ways: &mut W,
+        into: &mut W::Memory,
+        (at, len): (usize, usize),
+    ) {
+        debug_assert!(at + len <= into.len(), "there is room for it");
+        let piece = into.piece_mut(at, len);
+        if piece.len() == len {
+            return self.take(ways, piece);
+        }
+        let mut bytes = vec![0; len];
+        self.take(ways, &mut bytes);
+        into.write(at, &bytes);
+    }
+}
+
+/// A record that names nothing that is there is malformed.
 fn known(is_known: bool) -> Result<(), Malformed> {
     if is_known { Ok(()) } else { Err(Malformed) }
 }

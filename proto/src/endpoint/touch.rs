@@ -3,7 +3,7 @@ use super::ends::{Context, End, What};
 use super::ledger::Entry;
 use super::send::Sent;
 use super::streams::Stream;
-use super::take::copy_part;
+use super::take::Part;
 use super::touching::{Spot, Touching, key_of, name_of};
 use super::ways::{Memory, PartPlace, Ways};
 use super::{PART_MAX, Protocol, RemoteId, SHORT_MAX, zeros};
@@ -197,7 +197,8 @@ impl<M: Memory> Protocol<M> {
         any
     }
 
-    /// The same of one that has been waiting for room: whether any has gone, and whether all has.
+    /// Pushes a write that has been waiting for room: whether any of it has gone, and whether all
+    /// has.
     pub(super) fn push_write_on(
         &mut self,
         ways: &mut impl Ways<Memory = M>,
@@ -294,7 +295,9 @@ impl<M: Memory> Protocol<M> {
         if len == 0 || len > left as u64 {
             return Err(Malformed);
         }
-        copy_part(ways, (lane, source), (place, len as usize), (into, at))?;
+        let part = Part { lane, source, place, len: len as usize };
+        part.check(ways)?;
+        part.take_to(ways, into, (at, len as usize));
         if answered.take(len as usize) {
             let end = answered.end(Ok(()));
             self.touching.free(key);

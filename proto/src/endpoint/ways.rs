@@ -1,8 +1,9 @@
-//! What an endpoint works with: lanes and rings that lead to its remotes, and memory.
+//! The effects of an endpoint: on lanes and rings that lead to its remotes, and on memory.
 use super::RemoteId;
 use crate::fault::Fault;
 use crate::lane::Malformed;
 use crate::units::WindowClaim;
+use alloc::vec::Vec;
 
 /// Memory of a program that one operation works on, in one range or several.
 pub trait Memory: Default {
@@ -20,7 +21,7 @@ pub trait Memory: Default {
     /// The longest piece that begins at an offset, of at most so many bytes; empty behind the end.
     fn piece(&self, offset: usize, max: usize) -> &[u8];
 
-    /// The same, to be written.
+    /// The longest piece that begins at an offset, of at most so many bytes, to be written.
     fn piece_mut(&mut self, offset: usize, max: usize) -> &mut [u8];
 
     /// Copies bytes out, from an offset on. So many are there.
@@ -28,6 +29,38 @@ pub trait Memory: Default {
 
     /// Copies bytes in, from an offset on; what does not fit is left.
     fn write(&mut self, offset: usize, from: &[u8]);
+}
+
+/// Memory in one range, for those who keep what an operation works on elsewhere.
+impl Memory for Vec<u8> {
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn whole(&self) -> Option<&[u8]> {
+        Some(self)
+    }
+
+    fn piece(&self, offset: usize, max: usize) -> &[u8] {
+        let rest = self.get(offset..).unwrap_or_default();
+        &rest[..rest.len().min(max)]
+    }
+
+    fn piece_mut(&mut self, offset: usize, max: usize) -> &mut [u8] {
+        let rest = self.get_mut(offset..).unwrap_or_default();
+        let len = rest.len().min(max);
+        &mut rest[..len]
+    }
+
+    fn read(&self, offset: usize, into: &mut [u8]) {
+        into.copy_from_slice(self.piece(offset, into.len()));
+    }
+
+    fn write(&mut self, offset: usize, from: &[u8]) {
+        let piece = self.piece_mut(offset, from.len());
+        let len = piece.len();
+        piece.copy_from_slice(&from[..len]);
+    }
 }
 
 /// Where bytes lie that a record brings.
@@ -39,9 +72,9 @@ pub(super) enum PartPlace {
     Lane(usize),
 }
 
-/// Lanes, rings, windows and the memory of others.
+/// Lanes and rings that lead to remotes, windows of the program, and the memory of remotes.
 ///
-/// A *lane* names the connection with a remote. Effects that find no room have done nothing.
+/// A *lane* names the connection with a remote. An effect that finds no room has done nothing.
 pub trait Ways {
     /// Memory of the program.
     type Memory: Memory;
@@ -94,7 +127,8 @@ pub trait Ways {
     /// Copies bytes of the record that is at the head of a lane, behind so many words.
     fn copy(&self, lane: Self::Lane, skip: usize, into: &mut [u8]);
 
-    /// The same of a record of one line.
+    /// Copies bytes of the record at the head of a lane, which lies in one line: a shorter way for
+    /// what is taken often.
     fn copy_short(&self, lane: Self::Lane, skip: usize, into: &mut [u8]);
 
     /// Whether a link leads there, so that nobody reads memory at the other end.
@@ -200,41 +234,4 @@ pub struct Choice {
 impl Choice {
     /// By the ring, untimed.
     pub(super) const RING: Self = Self { is_read: false, since: None };
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Memory;
-    use alloc::vec::Vec;
-
-    impl Memory for Vec<u8> {
-        fn len(&self) -> usize {
-            self.len()
-        }
-
-        fn whole(&self) -> Option<&[u8]> {
-            Some(self)
-        }
-
-        fn piece(&self, offset: usize, max: usize) -> &[u8] {
-            let rest = self.get(offset..).unwrap_or_default();
-            &rest[..rest.len().min(max)]
-        }
-
-        fn piece_mut(&mut self, offset: usize, max: usize) -> &mut [u8] {
-            let rest = self.get_mut(offset..).unwrap_or_default();
-            let len = rest.len().min(max);
-            &mut rest[..len]
-        }
-
-        fn read(&self, offset: usize, into: &mut [u8]) {
-            into.copy_from_slice(self.piece(offset, into.len()));
-        }
-
-        fn write(&mut self, offset: usize, from: &[u8]) {
-            let piece = self.piece_mut(offset, from.len());
-            let len = piece.len();
-            piece.copy_from_slice(&from[..len]);
-        }
-    }
 }

@@ -1,17 +1,18 @@
 //! Vectors of an endpoint: what is posted and what comes, and what it does for that.
-use super::names::{STATUSES, name};
+mod ways;
+
+use super::names::{STATUSES, name, value};
 use super::script::{Fields, Machine, Script};
 use ayre_proto::combine::{Combine, Number};
 use ayre_proto::endpoint::{
-    Choice, End, Head, Memory, Outgoing, Protocol, Receive, RemoteId, Sent, Spot, Taken, Update,
-    Ways, What, Write,
+    End, Head, Outgoing, Protocol, Receive, RemoteId, Sent, Spot, Taken, Update, What, Write,
 };
 use ayre_proto::envelope::{Envelope, Record};
 use ayre_proto::fault::{Fault, Status};
 use ayre_proto::lane::Malformed;
 use ayre_proto::touch::{Calculation, TOUCH_WORDS, Touch};
-use ayre_proto::units::WindowClaim;
 use std::cell::RefCell;
+use ways::{Around, NotPosted};
 
 pub(crate) const HEADER: &str = "\
 What an endpoint decides (proto/src/endpoint, spec/45 and 46), without the bytes of messages.
@@ -42,224 +43,8 @@ EFFECTS are in order, with `+` between them; - where there are none
   shut-out REMOTE, on-shut-out REMOTE       it is refused; it has refused us
   told CONTEXT WHAT LEN STATUS              an end; of a receive, bytes that are in place";
 
-/// Memory that has a length, and bytes that nobody looks at.
-#[derive(Clone, Debug, Default)]
-struct Bytes(Vec<u8>);
-
-impl Memory for Bytes {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn whole(&self) -> Option<&[u8]> {
-        Some(&self.0)
-    }
-
-    fn piece(&self, offset: usize, max: usize) -> &[u8] {
-        let end = self.0.len().min(offset + max);
-        &self.0[offset..end]
-    }
-
-    fn piece_mut(&mut self, offset: usize, max: usize) -> &mut [u8] {
-        let end = self.0.len().min(offset + max);
-        &mut self.0[offset..end]
-    }
-
-    fn read(&self, offset: usize, into: &mut [u8]) {
-        into.copy_from_slice(self.piece(offset, into.len()));
-    }
-
-    fn write(&mut self, offset: usize, from: &[u8]) {
-        self.piece_mut(offset, from.len()).copy_from_slice(from);
-    }
-}
-
-/// Why something was not posted.
-enum NotPosted {
-    Full,
-    Fault(Fault),
-}
-
-impl From<Fault> for NotPosted {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
-    }
-}
-
-/// What the endpoint works with.
-struct Around {
-    room: usize,
-    ring: Option<usize>,
-    written: u64,
-    address: u64,
-    is_read: bool,
-    is_refused: bool,
-    claims: Result<(), Fault>,
-    effects: RefCell<Vec<String>>,
-}
-
-impl Around {
-    fn note(&self, effect: String) {
-        self.effects.borrow_mut().push(effect);
-    }
-}
-
-impl Ways for &mut Around {
-    type Memory = Bytes;
-    type Lane = usize;
-    type Error = NotPosted;
-
-    fn lane(&self, of: RemoteId) -> Option<usize> {
-        Some(of.index())
-    }
-
-    fn push<const H: usize>(
-        &mut self,
-        to: usize,
-        tag: u32,
-        head: [u64; H],
-        bytes: &[u8],
-    ) -> Result<(), NotPosted> {
-        self.reserve(to)?;
-        self.room -= 1;
-        let words: Vec<_> = head[1..].iter().map(|word| format!("{word:x}")).collect();
-        self.note(format!("out {to} {tag:x} {} {:x}", words.join(" "), bytes.len()));
-        Ok(())
-    }
-
-    fn reserve(&mut self, _: usize) -> Result<(), NotPosted> {
-        if self.room > 0 { Ok(()) } else { Err(NotPosted::Full) }
-    }
-
-    fn no_room(&mut self, _: usize) -> NotPosted {
-        NotPosted::Full
-    }
-
-    fn longest_piece(&mut self, _: RemoteId) -> Option<usize> {
-        self.ring
-    }
-
-    fn write_ring(&mut self, to: RemoteId, piece: &[u8]) -> Option<u64> {
-        self.note(format!("to-ring {} {:x}", to.index(), piece.len()));
-        let at = self.written;
-        self.written += piece.len().next_multiple_of(64) as u64;
-        Some(at)
-    }
-
-    fn check_ring(&mut self, _: RemoteId, at: u64, _: usize) -> Result<(), Malformed> {
-        if self.ring.is_some() && at.is_multiple_of(64) { Ok(()) } else { Err(Malformed) }
-    }
-
-    fn take_ring(&mut self, of: RemoteId, (at, len): (u64, usize), _: &mut [u8]) {
-        self.note(format!("from-ring {} {at:x} {len:x}", of.index()));
-    }
-
-    fn copy(&self, _: usize, _: usize, into: &mut [u8]) {
-        into.fill(0);
-    }
-
-    fn copy_short(&self, _: usize, _: usize, into: &mut [u8]) {
-        into.fill(0);
-    }
-
-    fn is_linked(&self, _: usize) -> bool {
-        self.address == 0
-    }
-
-    fn address_of(&mut self, _: usize, _: &Bytes) -> u64 {
-        self.address
-    }
-
-    fn choose(&mut self, _: RemoteId, _: u64) -> Choice {
-        Choice { is_read: self.is_read, since: None }
-    }
-
-    fn chosen(&mut self, _: Choice, _: u64, _: bool) {}
-
-    fn read_there(&mut self, source: RemoteId, address: u64, into: &mut [u8]) -> bool {
-        self.note(format!("fetch {} {address:x} {:x}", source.index(), into.len()));
-        !self.is_refused
-    }
-
-    fn is_still_there(&mut self, _: RemoteId) -> bool {
-        true
-    }
-
-    fn check_claim(&mut self, _: &WindowClaim) -> Result<(), Fault> {
-        self.claims
-    }
-
-    fn write_window(&mut self, _: &WindowClaim, at: u64, bytes: &[u8]) -> Result<(), Fault> {
-        self.claims?;
-        self.note(format!("window {at:x} {:x}", bytes.len()));
-        Ok(())
-    }
-
-    fn read_window(&mut self, _: &WindowClaim, at: u64, into: &mut [u8]) -> Result<(), Fault> {
-        self.claims?;
-        self.note(format!("window {at:x} {:x}", into.len()));
-        Ok(())
-    }
-
-    fn ring_to_window(
-        &mut self,
-        of: RemoteId,
-        piece: (u64, usize),
-        claim: &WindowClaim,
-        at: u64,
-    ) -> Result<(), Fault> {
-        self.claims?;
-        self.take_ring(of, piece, &mut []);
-        self.write_window(claim, at, &vec![0; piece.1])
-    }
-
-    fn window_to_ring(
-        &mut self,
-        to: RemoteId,
-        len: usize,
-        claim: &WindowClaim,
-        at: u64,
-    ) -> Result<Option<u64>, Fault> {
-        let mut bytes = vec![0; len];
-        self.read_window(claim, at, &mut bytes)?;
-        Ok(self.write_ring(to, &bytes))
-    }
-
-    fn update_window<A: AsMut<[u8]> + Clone + PartialEq>(
-        &mut self,
-        _: &WindowClaim,
-        mut place: A,
-        make: impl FnOnce(&mut [u8]),
-    ) -> Result<A, Fault> {
-        self.claims?;
-        let old = place.clone();
-        make(place.as_mut());
-        self.note(format!("update {:x}", place.as_mut().len()));
-        Ok(old)
-    }
-
-    fn hold_back(&mut self, to: RemoteId) {
-        self.note(format!("hold {}", to.index()));
-    }
-
-    fn let_through(&mut self, to: RemoteId) {
-        self.note(format!("let {}", to.index()));
-    }
-
-    fn shut_out(&mut self, remote: RemoteId) -> bool {
-        self.note(format!("shut-out {}", remote.index()));
-        false
-    }
-
-    fn on_shut_out(&mut self, by: RemoteId) {
-        self.note(format!("on-shut-out {}", by.index()));
-    }
-
-    fn stir(&self) {}
-}
-
 struct Bench {
-    protocol: Protocol<Bytes>,
+    protocol: Protocol<Vec<u8>>,
     around: Around,
 }
 
@@ -328,7 +113,7 @@ impl Bench {
             let (tag, data, len) = (inputs.maybe(), inputs.maybe(), inputs.number());
             let delivered = inputs.number::<u8>() == 1;
             around.address = inputs.number();
-            let (bytes, context) = (Bytes(vec![0; len]), 0x5e);
+            let (bytes, context) = (vec![0; len], 0x5e);
             let message = Outgoing { tag, data, bytes, context, delivered };
             let sent = protocol.send(&mut around, (id(remote), remote), &message);
             return self.posted(sent);
@@ -339,11 +124,11 @@ impl Bench {
             "write" => {
                 let (len, data) = (inputs.number(), inputs.maybe());
                 let (inject, context) = (inputs.number::<u8>() == 1, inputs.number());
-                let bytes = Bytes(vec![0; len]);
+                let bytes = vec![0; len];
                 protocol.write(&mut around, to, &Write { bytes, data, context, inject })
             }
             "read" => {
-                let (into, context) = (Bytes(vec![0; inputs.number()]), inputs.number());
+                let (into, context) = (vec![0; inputs.number()], inputs.number());
                 protocol.read(&mut around, to, into, context).map(|()| Sent::UnderWay)
             }
             _ => {
@@ -351,9 +136,9 @@ impl Bench {
                 let update = Update {
                     op: Combine::Sum,
                     number: Number::U64,
-                    operand: Bytes(vec![1; 8]),
-                    compare: Bytes::default(),
-                    result: tells.then(|| Bytes(vec![0; 8])),
+                    operand: vec![1; 8],
+                    compare: Vec::new(),
+                    result: tells.then(|| vec![0; 8]),
                     data: None,
                     context,
                 };
@@ -367,7 +152,7 @@ impl Bench {
         let (source, tag) = (inputs.maybe().map(id), inputs.maybe());
         let (ignore, len): (u64, usize) = (inputs.number(), inputs.number());
         let (many, context) = (inputs.maybe(), inputs.number());
-        let (tag, into) = (tag.map(|tag| (tag, ignore)), Bytes(vec![0; len]));
+        let (tag, into) = (tag.map(|tag| (tag, ignore)), vec![0; len]);
         let receive = Receive { source, tag, into, context, many };
         if let Err(fault) = self.protocol.receive(receive, || &mut self.around) {
             self.around.note(name(STATUSES, &Status::Fault(fault)).to_owned());
@@ -414,7 +199,7 @@ impl Machine for Bench {
                 self.around.is_refused = method == "refused";
             }
             "claims" => {
-                let status = super::names::value(STATUSES, inputs.text());
+                let status = value(STATUSES, inputs.text());
                 self.around.claims = match status {
                     Status::Fault(fault) => Err(fault),
                     _ => Ok(()),
@@ -431,7 +216,7 @@ impl Machine for Bench {
             }
             "end" => {
                 let (remote, status) = (id(inputs.number()), inputs.text());
-                let Status::Fault(why) = super::names::value(STATUSES, status) else {
+                let Status::Fault(why) = value(STATUSES, status) else {
                     panic!("a remote ends with a fault");
                 };
                 self.protocol.end(&mut &mut self.around, remote, why);

@@ -125,7 +125,7 @@ pub(crate) struct Around {
     pub(crate) windows: Vec<Vec<u8>>,
     /// Messages that may be read where they lie, by sender and address.
     pub(crate) lent: BTreeMap<(usize, u64), Vec<u8>>,
-    last_address: u64,
+    pub(crate) last_address: u64,
     pub(crate) dice: Dice,
     /// Messages that were chosen for and timed, and have not ended.
     pub(crate) trials: usize,

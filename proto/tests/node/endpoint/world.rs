@@ -6,8 +6,7 @@ use super::ways::{Around, BASE, Entry, KEY, NotPosted, id};
 use crate::dice::Dice;
 use ayre_proto::combine::{Combine, Number};
 use ayre_proto::endpoint::{
-    End, Head, Outgoing, Protocol, Receive, Received, Sent, Spot, Taken, TouchKind, Touched,
-    Update, What, Write,
+    Head, Outgoing, Protocol, Receive, Received, Sent, Spot, Taken, Update, Write,
 };
 use ayre_proto::envelope::{AHEAD_MIN, Envelope, Record};
 use ayre_proto::fault::Fault;
@@ -21,7 +20,7 @@ pub(crate) const REGION: usize = 4096;
 
 /// What was posted and has not ended.
 #[derive(Debug)]
-enum Posted {
+pub(super) enum Posted {
     Send {
         to: usize,
         lent: Option<u64>,
@@ -50,24 +49,22 @@ enum Posted {
 }
 
 /// One endpoint and its program.
-struct Place {
-    protocol: Protocol<Buffer>,
-    tagged: Oracle,
-    plain: Oracle,
-    posted: BTreeMap<u128, Posted>,
+pub(super) struct Place {
+    pub(super) protocol: Protocol<Buffer>,
+    pub(super) tagged: Oracle,
+    pub(super) plain: Oracle,
+    pub(super) posted: BTreeMap<u128, Posted>,
     contexts: u128,
     /// By endpoint: what it was sent, in order, and how many of those have come.
     sent: Vec<Vec<Message>>,
     came: Vec<usize>,
     /// By endpoint: what is to be in its window, and how many writes and updates there were.
-    there: Vec<Vec<u8>>,
-    written: Vec<u64>,
-    /// Bytes that others have touched, as this one was told.
-    touched: u64,
+    pub(super) there: Vec<Vec<u8>>,
+    pub(super) written: Vec<u64>,
 }
 
 impl Place {
-    fn oracle(&mut self, is_tagged: bool) -> &mut Oracle {
+    pub(super) fn oracle(&mut self, is_tagged: bool) -> &mut Oracle {
         if is_tagged { &mut self.tagged } else { &mut self.plain }
     }
 }
@@ -77,7 +74,7 @@ pub(crate) struct World {
     pub(crate) around: Around,
     /// Where each is on a host of its own.
     hosts: Option<Hosts>,
-    places: Vec<Place>,
+    pub(super) places: Vec<Place>,
     pub(crate) dice: Dice,
     pub(crate) seen: Seen,
 }
@@ -94,7 +91,7 @@ pub(crate) struct Seen {
     pub(crate) full: u64,
 }
 
-fn content(message: &Message, to: usize) -> Vec<u8> {
+pub(super) fn content(message: &Message, to: usize) -> Vec<u8> {
     let seed = message.source as u64 * 31 + to as u64 * 17 + message.number * 7;
     (0..message.len).map(|at| (seed + at * 3 + (at >> 8)) as u8).collect()
 }
@@ -115,14 +112,13 @@ impl World {
                 came: vec![0; count],
                 there: vec![vec![0; REGION]; count],
                 written: vec![0; count],
-                touched: 0,
             }
         });
         let (places, dice, seen) = (places.collect(), Dice(seed), Seen::default());
         Self { around, hosts: None, places, dice, seen }
     }
 
-    /// The same, each on a host of its own, over a network that errs.
+    /// Endpoints each on a host of its own, over a network that errs.
     pub(crate) fn of_hosts(count: usize, budget: u64, seed: u64) -> Self {
         let mut world = Self::new(count, budget, seed);
         for own in 0..count {
@@ -198,37 +194,27 @@ impl World {
         let delivered = self.dice.below(3) == 0;
         let bytes = Buffer::of(content(&message, to), cut);
         let outgoing = Outgoing { tag, data, bytes, context, delivered };
+        let before = self.around.last_address;
         let place = &mut self.places[own];
-        let before = self.around.lent.len();
-        match place.protocol.send(&mut self.around.of(own), (id(to), to), &outgoing) {
+        let sent = place.protocol.send(&mut self.around.of(own), (id(to), to), &outgoing);
+        let address = self.around.last_address;
+        let lent = (address > before).then_some(address);
+        match sent {
             Ok(sent) => {
                 place.sent[to].push(message);
-                let lent = self.around.lent.keys().next_back().map(|(_, address)| *address);
-                let lent = lent.filter(|_| self.around.lent.len() > before);
                 match sent {
                     Sent::Gone => assert!(!delivered, "its end is to be told"),
                     Sent::UnderWay => {
-                        let last = self.around.lent.range((own, 0)..=(own, u64::MAX)).next_back();
-                        let lent = lent.and(last).map(|((_, address), _)| *address);
                         place.posted.insert(context, Posted::Send { to, lent });
                     }
                 }
-                true
+                return true;
             }
-            Err(NotPosted::Full) => {
-                self.seen.full += 1;
-                while self.around.lent.len() > before {
-                    let last = self.around.lent.range((own, 0)..=(own, u64::MAX)).next_back();
-                    let key = last.map(|(key, _)| *key).expect("it was lent");
-                    self.around.lent.remove(&key);
-                }
-                false
-            }
-            Err(NotPosted::Fault(why)) => {
-                assert_eq!(why, Fault::NoMemory);
-                false
-            }
+            Err(NotPosted::Full) => self.seen.full += 1,
+            Err(NotPosted::Fault(why)) => assert_eq!(why, Fault::NoMemory),
         }
+        lent.map(|address| self.around.lent.remove(&(own, address)));
+        false
     }
 
     pub(crate) fn receive(&mut self, own: usize) {
@@ -470,108 +456,6 @@ impl World {
         any
     }
 
-    /// An end is told: it is what was expected.
-    fn ended(&mut self, own: usize, end: End) {
-        if let What::Touched(touched) = end.what {
-            return self.on_touched(own, touched);
-        }
-        let place = &mut self.places[own];
-        let posted = place.posted.remove(&end.context);
-        let posted = posted.unwrap_or_else(|| panic!("{end:?} was not posted, or has ended"));
-        let is_alive = |around: &Around, with: usize| around.wires[own][with].is_open;
-        match (posted, end.what) {
-            (Posted::Send { to, lent }, What::Sent) => {
-                assert!(end.result.is_ok() || !is_alive(&self.around, to), "{end:?}");
-                lent.map(|address| self.around.lent.remove(&(own, address)));
-            }
-            (Posted::Write { to }, What::Written) => {
-                assert!(end.result.is_ok() || !is_alive(&self.around, to), "{end:?}");
-            }
-            (Posted::Read { from, into, expected, written }, What::Read) => {
-                let is_short = into.borrow().len() <= 512;
-                let is_known = is_short || written == place.written[from];
-                if end.result.is_ok() && is_known {
-                    assert!(Some(into.take()) == expected, "it has what was there");
-                }
-                assert!(end.result.is_ok() || !is_alive(&self.around, from), "{end:?}");
-            }
-            (Posted::Update { at, into, expected }, What::Updated) => {
-                if let (Some(into), Ok(())) = (into, end.result) {
-                    assert_eq!(into.take(), expected.to_le_bytes(), "what was there before");
-                }
-                assert!(end.result.is_ok() || !is_alive(&self.around, at), "{end:?}");
-            }
-            (Posted::Receive { into, placed, source, .. }, What::Cancelled) => {
-                assert_eq!(end.result, Ok(()));
-                // What it has taken before still comes.
-                if !placed.is_empty() {
-                    let posted = Posted::Receive { into, placed, source, is_over: true };
-                    place.posted.insert(end.context, posted);
-                }
-            }
-            (Posted::Receive { into, placed, source, is_over }, What::Received(received)) => {
-                self.on_received(own, end, (into, placed, source, is_over), received);
-            }
-            (posted, what) => panic!("{posted:?} ends as {what:?}"),
-        }
-    }
-
-    fn on_received(
-        &mut self,
-        own: usize,
-        end: End,
-        (into, mut placed, source, is_over): (Home, Vec<Placed>, Option<usize>, bool),
-        received: Received,
-    ) {
-        if let Err(why) = end.result {
-            self.seen.dead += 1;
-            assert_eq!(why, Fault::PeerDead);
-            let of = received.source.map(|of| of.index()).or(source).expect("somebody died");
-            assert!(!self.around.wires[own][of].is_open, "it is dead");
-            if let Some(from) = received.source {
-                let is_it =
-                    |it: &Placed| (id(it.message.source), it.offset) == (from, received.offset);
-                placed.remove(placed.iter().position(is_it).expect("it was coming"));
-            }
-        } else {
-            let is_it = |it: &Placed| {
-                let Message { source, tag, data, len, .. } = it.message;
-                let told = (received.source, received.tag, received.data, received.len);
-                told == (Some(id(source)), tag, data, len)
-                    && (received.offset, received.placed) == (it.offset, it.len)
-            };
-            let at = placed.iter().position(is_it);
-            let at = at.unwrap_or_else(|| panic!("{received:?} is none of {placed:?}"));
-            let Placed { message, offset, len, .. } = placed.remove(at);
-            self.seen.received += 1;
-            self.seen.cut += u64::from(len < message.len);
-            if received.released {
-                let (from, to) = (offset as usize, (offset + len) as usize);
-                let bytes = content(&message, own);
-                assert!(into.borrow()[from..to] == bytes[..len as usize], "{message:?}");
-            }
-        }
-        if received.released {
-            assert!(placed.is_empty(), "{received:?} is the last one, {placed:?} are not");
-        } else {
-            let posted = Posted::Receive { into, placed, source, is_over };
-            self.places[own].posted.insert(end.context, posted);
-        }
-    }
-
-    fn on_touched(&mut self, own: usize, touched: Touched) {
-        let Touched { source, key, kind, len, data } = touched;
-        assert_eq!(key, KEY);
-        assert!(self.around.wires[own].len() > source.index());
-        match kind {
-            TouchKind::Wrote => assert_eq!(data, Some(len), "what came along"),
-            TouchKind::Updated | TouchKind::Fetched => assert_eq!(len, 8),
-            TouchKind::Read => assert!(len <= REGION as u64),
-        }
-        self.places[own].touched += 1;
-        self.seen.touched += 1;
-    }
-
     /// The connection between two ends: what has come is taken, everything else faults.
     pub(crate) fn kill(&mut self, one: usize, other: usize) {
         for (own, from) in [(one, other), (other, one)] {
@@ -595,60 +479,6 @@ impl World {
             assert!(place.protocol.has_ended_all(id(from)), "nothing is under way with it");
             if one == other {
                 break;
-            }
-        }
-    }
-
-    /// Everything goes on until nothing more happens.
-    pub(crate) fn settle(&mut self) {
-        let count = self.count();
-        loop {
-            let mut any = self.carry();
-            for own in 0..count {
-                any |= self.push_on(own);
-                for from in 0..count {
-                    while self.take(own, from) {
-                        any = true;
-                    }
-                }
-            }
-            if !any {
-                return;
-            }
-        }
-    }
-
-    /// Receives for all that has come are posted; then nothing is under way, and all windows are as
-    /// they are to be.
-    pub(crate) fn finish(&mut self) {
-        self.settle();
-        for own in 0..self.count() {
-            for tag in [Some((0, u64::MAX)), None] {
-                while self.places[own].oracle(tag.is_some()).messages() > 0 {
-                    self.receive_of(own, Pattern { source: None, tag }, (100_000, None, 0));
-                }
-            }
-            while !self.places[own].tagged.receives().is_empty()
-                || !self.places[own].plain.receives().is_empty()
-            {
-                self.cancel(own);
-                self.settle();
-            }
-        }
-        self.settle();
-        assert!(self.around.lent.is_empty(), "each message that asked has ended");
-        assert_eq!(self.around.trials, 0, "each that was timed was told of");
-        for own in 0..self.count() {
-            let place = &self.places[own];
-            let left: Vec<_> = place.posted.iter().take(3).collect();
-            assert!(left.is_empty(), "{own}: {left:?}");
-            assert_eq!(place.protocol.under_way(), 0);
-            assert!(!place.protocol.waits_for_room());
-            assert_eq!(place.protocol.curbed(), 0);
-            for to in (0..self.count()).filter(|to| self.around.wires[own][*to].is_open) {
-                let there = &self.around.windows[to][own * REGION..(own + 1) * REGION];
-                assert!(place.there[to] == there, "{own} has written to {to}");
-                assert_eq!(self.places[to].protocol.kept_of(id(own)), 0);
             }
         }
     }

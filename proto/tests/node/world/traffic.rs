@@ -234,7 +234,7 @@ impl Traffic {
         self.received += 1;
     }
 
-    /// The same of records.
+    /// The target's program takes a record of a queue: each once, in order, whole.
     pub(crate) fn take_record(&mut self, record: &[u8]) {
         let enqueued = self.records.pop_front().expect("it was enqueued");
         assert!(enqueued == record, "each once, in order, whole");

@@ -87,10 +87,11 @@ impl Writer {
         if self.written + padded(bytes) <= self.limit { Some(self.written) } else { None }
     }
 
-    /// The same after the reader has been heard. Where the writer is at the end of what it uses,
-    /// and the reader has not taken what lies at the beginning, or it has been there before, or the
-    /// piece is longer than half of that, it uses twice as much, if it `may`. (What it uses at
-    /// first it says, too, and has it whatever the answer.)
+    /// Where the next piece of so many bytes begins, as far as the reader was heard
+    /// ([`Writer::on_taken`]). At the end of the part that it uses, a writer asks whether it `may`
+    /// use twice as much: if the reader has not taken the pieces at the beginning, if the writer
+    /// has been at this end before, or if the piece is longer than half of the part. (It asks for
+    /// its first part, too, and has that whatever the answer.)
     ///
     /// A piece of up to half of what is used at first finds room when all others were taken.
     // spec: ENV-11, ENV-13, ENV-42

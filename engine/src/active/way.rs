@@ -22,7 +22,7 @@ pub(crate) struct WayTo<'a> {
     there: &'a mut Option<Box<RemoteRegion>>,
 }
 
-/// What is under way to a peer that is known, and the way there.
+/// A known peer's sending end of long messages, and the way to that peer.
 pub(crate) fn way_to<'a>(
     port: &'a mut Port,
     peers: &'a mut [Peer],

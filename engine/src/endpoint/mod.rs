@@ -1,8 +1,8 @@
 //! An endpoint: a port whose peers are found by address, and whose messages go to the receives
 //! that they match.
 //!
-//! What is decided stands in [`ayre_proto::endpoint`]: here are what it works with, who is
-//! connected, and when a poll looks where.
+//! The protocol stands in [`ayre_proto::endpoint`]. This room has the lanes, rings and memory under
+//! it, connections that come about meanwhile, and the order in which polls look at peers.
 //!
 //! | file | subject |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What comes from peers.
+//! Taking records from peers' lanes.
 use super::{End, Endpoint};
 use crate::error::Fault;
 use crate::mem::lane::{LaneReceiver, Probe};

@@ -1,9 +1,7 @@
 //! Which addresses of this host other hosts reach, and how a rank tells others where it is.
-use crate::net::chosen::PLACES_MAX;
+use crate::net::chosen::{PATHS_MAX, PLACES_MAX};
 use std::net::{SocketAddr, SocketAddrV6};
 
-/// One for each path.
-const PATHS_MAX: usize = 4;
 /// Stands before the addresses of such a rank.
 const ANY: &str = "any";
 

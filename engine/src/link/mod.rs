@@ -223,14 +223,14 @@ impl Wire {
         came.and(served)
     }
 
-    /// The same with all peers.
+    /// Looks after the links with all peers.
     pub(crate) fn pump_all(&mut self) -> Pumped {
         let pumped = self.pump_each();
         self.has_looked(Clock::looked);
         pumped
     }
 
-    /// The same, by somebody who does so for the port.
+    /// Looks after the links with all peers in the port's stead.
     // spec: WIRE-7
     fn tend(&mut self) -> Pumped {
         let pumped = self.pump_each();
@@ -255,7 +255,7 @@ impl Wire {
         came.and(served)
     }
 
-    /// The same, if nobody has done so for this long.
+    /// Looks after the links with all peers, if nobody has done so for this long.
     pub(crate) fn pump_if_idle(&mut self, idle: Duration) -> Pumped {
         let is_idle = self.now().saturating_sub(self.pumped_at) >= idle.as_nanos() as u64;
         if is_idle { self.pump_all() } else { Pumped::default() }
@@ -420,7 +420,7 @@ impl Wire {
         Some(Err(why))
     }
 
-    /// The same of all links that are asked for.
+    /// See [`Links::tried_of_all`].
     pub(crate) fn tried_of_all(&self) -> Vec<Tried> {
         self.links.tried_of_all(self.now())
     }

@@ -8,9 +8,8 @@ use std::net::IpAddr;
 /// Addresses of a port for which nobody has named any.
 // spec: LIFE-36
 pub(crate) const PLACES_MAX: usize = 8;
-/// One for each path.
-const PATHS_MAX: usize = 4;
-const _: () = assert!(PATHS_MAX <= frame::PATHS_MAX as usize, "a link has as many paths");
+/// One for each path of a link.
+pub(crate) const PATHS_MAX: usize = frame::PATHS_MAX as usize;
 const _: () = assert!(PATHS_MAX <= PLACES_MAX, "whoever names addresses names fewer");
 
 /// The addresses of this host that the user has named, one for each path; none where it is all.

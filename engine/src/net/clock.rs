@@ -143,7 +143,7 @@ impl Clock {
         }
     }
 
-    /// The same where somebody else has looked for the port.
+    /// Another thread has looked in the port's stead, and it has nothing to do before this time.
     pub(crate) fn tended(&self, due: Option<u64>) {
         if let Self::Simulated(seat) = self {
             seat.tended(due);

@@ -50,7 +50,7 @@ impl Port {
         Ok(at)
     }
 
-    /// The same of a port that is an endpoint, if it is one.
+    /// Opens the port to other hosts, in an endpoint's name where it is one.
     pub(super) fn open_wire(
         &mut self,
         options: &NetOptions,
@@ -230,7 +230,7 @@ impl Port {
         Ok(added)
     }
 
-    /// The same of a link that another port has opened, if it is one of those that are let in.
+    /// Adds a link that another port has opened, if that port is let in.
     pub(super) fn take_call(&mut self, arrived: Arrived) -> Result<PeerId, SetupError> {
         if let Err(why) = self.doors.check(arrived.connection.peer) {
             self.remote.turn_away(&arrived);

@@ -107,7 +107,6 @@ impl Port {
         }
         let lines = capacity.div_ceil(LINE_PAYLOAD).max(LANE_LINES_MIN);
         debug_assert!(lines <= LANE_LINES_MAX, "the longest capacity fits the longest lane");
-        debug_assert!(lines * LINE_PAYLOAD >= capacity, "a queue holds what was asked for");
         let lines = lines as u32;
         Ok(Queue { lines, producers: Vec::new(), rota: Rota::default(), port: self.identity })
     }
@@ -142,6 +141,7 @@ impl Port {
         self.offer(peer, PacketKind::OfferQueue, words, Some(file))?;
         let lane = lane(&mapping, queue.lines).receiver();
         debug_assert_eq!(lane.lines(), queue.lines, "all producers have lanes of one length");
+        debug_assert!(connection != 0, "the offer went by a connection, which has a number");
         queue.producers.push(Producer { peer, connection, lane });
         Ok(())
     }
@@ -285,10 +285,7 @@ impl Port {
         let Some(producer) = queue.producers.get_mut(index) else { return Ok(None) };
         match producer.lane.take_short(Kind::Record, into) {
             Probe::Nothing => Ok(None),
-            Probe::Taken((len, _)) => {
-                debug_assert!((1..=into.len()).contains(&len), "a record is taken whole");
-                Ok(Some(Record { source: producer.peer, len }))
-            }
+            Probe::Taken((len, _)) => Ok(Some(Record { source: producer.peer, len })),
             Probe::Other => self.take_any_record(queue, index, into),
         }
     }

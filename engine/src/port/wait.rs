@@ -396,6 +396,7 @@ impl Port {
         deadline: Deadline,
         attempt: impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<T> {
+        let _waiting = self.clock.wait(Some(deadline));
         self.wait_asleep(Some(deadline), attempt)
     }
 
@@ -442,14 +443,13 @@ impl Port {
         })
     }
 
-    /// The second part of a wait: sleeps between attempts. What comes wakes it, so an attempt must
-    /// look at everything that it waits for.
+    /// The second part of a wait: sleeps between attempts. An arrival wakes it, so an attempt must
+    /// look at everything that it waits for. The caller has told the clock that it waits.
     pub(crate) fn wait_asleep<T>(
         &mut self,
         deadline: Option<Deadline>,
         mut attempt: impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<T> {
-        let _waiting = self.clock.wait(deadline);
         loop {
             self.service_control();
             if let Some(value) = attempt(self) {
@@ -466,7 +466,9 @@ impl Port {
 
     /// Lets a time go by, and serves peers meanwhile.
     pub(crate) fn let_go_by(&mut self, time: Duration) {
-        let never: Option<()> = self.wait_asleep(Some(self.clock.within(time)), |_| None);
+        let until = Some(self.clock.within(time));
+        let _waiting = self.clock.wait(until);
+        let never: Option<()> = self.wait_asleep(until, |_| None);
         debug_assert!(never.is_none(), "nothing was waited for");
     }
 

@@ -299,7 +299,8 @@ impl<M: Memory, P: Program> Peer<M, P> {
         is_offered.then_some(number)
     }
 
-    /// What it is offered waits until it can go. False where too much does.
+    /// Offers something to the peer, now or as soon as it can go. False where too many offers
+    /// wait.
     // spec: LIM-1
     pub(super) fn offer(&mut self, offer: Offer) -> bool {
         let has_room = self.connection.offers.len() < QUEUES_MAX;

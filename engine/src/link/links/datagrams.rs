@@ -1,4 +1,4 @@
-//! What becomes of a datagram that comes.
+//! Taking a datagram: to the link, the opening or the listener that it is for.
 use super::super::Pumped;
 use super::super::handshake::Protection;
 use super::super::opening::Refused;
@@ -8,7 +8,7 @@ use crate::error::Fault;
 use crate::net::crc::crc32c;
 use crate::net::routes::Way;
 use ayre_proto::lane::Malformed;
-use ayre_proto::link::frame::{Header, Kind};
+use ayre_proto::link::frame::{HEADER_BYTES, Header, Kind};
 
 impl Links {
     /// A datagram has come. Whatever is wrong with it is counted, and nothing else happens.
@@ -64,8 +64,14 @@ impl Links {
         let header = Header::parse(frame, crc32c)?;
         match header.kind {
             Kind::Open => self.on_open((from, datagram_max), frame, &header, now),
-            Kind::Accept => self.on_accept(from, frame, &header, now),
-            Kind::Reset => self.on_reset(from, frame, &header, now),
+            Kind::Accept | Kind::Reset => {
+                let payload = &frame[HEADER_BYTES..];
+                header.check_payload(payload, crc32c)?;
+                match header.kind {
+                    Kind::Accept => self.on_accept(from, &header, payload, now),
+                    _ => self.on_reset(from, &header, payload, now),
+                }
+            }
             _ if matches!(self.identity.protection, Protection::Sealed(_)) => Err(Refused),
             _ => self.on_frame(from, frame, &header, now),
         }

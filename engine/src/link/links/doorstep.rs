@@ -140,7 +140,7 @@ impl Links {
         self.on_set_up(&knock, &theirs, datagram_max, now)
     }
 
-    /// The same, of which it is known that it comes from a holder of the key, if there is one.
+    /// An open that comes from a holder of the key, if there is a key.
     // spec: OPEN-20, OPEN-21, OPEN-27
     fn on_set_up(
         &mut self,
@@ -351,12 +351,10 @@ impl Links {
     pub(super) fn on_accept(
         &mut self,
         from: Way,
-        frame: &[u8],
         header: &Header,
+        payload: &[u8],
         now: u64,
     ) -> Result<Pumped, Refused> {
-        let payload = &frame[HEADER_BYTES..];
-        header.check_payload(payload, crc32c)?;
         let index = header.to as usize;
         let Some(Slot::Asked(asked)) = self.slots.get_mut(index) else { return Err(Refused) };
         if header.token != asked.opener.ours().nonce {
@@ -396,12 +394,10 @@ impl Links {
     pub(super) fn on_reset(
         &mut self,
         from: Way,
-        frame: &[u8],
         header: &Header,
+        payload: &[u8],
         now: u64,
     ) -> Result<Pumped, Refused> {
-        let payload = &frame[HEADER_BYTES..];
-        header.check_payload(payload, crc32c)?;
         let index = *self.by_token.get(&header.token).ok_or(Refused)?;
         let is_meant = match self.slots.get_mut(index) {
             Some(Slot::Asked(asked)) => {

@@ -17,7 +17,7 @@ impl Links {
         let index = self.free_index()?;
         let has_net = |way: &Way| way.net < self.outboxes.len();
         assert!(request.ways.iter().all(has_net), "a way begins at a net of ours");
-        // What was said of the addresses before is not of this opening.
+        // Hints about the addresses from earlier openings do not count for this one.
         request.ways.iter().for_each(|way| self.outboxes[way.net].hints.forget(way.to));
         self.ask_anew(index, request, now);
         Ok(index)
@@ -51,7 +51,7 @@ impl Links {
         }
     }
 
-    /// What has come of each address at which a link is asked for.
+    /// Each address at which a link is asked for, and how the attempt there has gone so far.
     // spec: OPEN-32
     pub(in crate::link) fn tried(&self, index: usize, now: u64) -> Vec<Tried> {
         let request = match self.slots.get(index) {
@@ -65,7 +65,7 @@ impl Links {
         tried.collect()
     }
 
-    /// The same of all links that are asked for.
+    /// All such attempts, of all links that are asked for.
     pub(in crate::link) fn tried_of_all(&self, now: u64) -> Vec<Tried> {
         (0..self.slots.len()).flat_map(|index| self.tried(index, now)).collect()
     }

@@ -92,7 +92,7 @@ impl Slots {
         self.dues.first()
     }
 
-    /// The same, looked for among all.
+    /// The next deadline, found by a look at all of them.
     pub(super) fn least(&self) -> u64 {
         self.iter().map(due).min().unwrap_or(u64::MAX)
     }

@@ -32,7 +32,7 @@ enum Rest {
     Awake,
     /// It has looked, and has nothing to do before this time.
     Until(u64),
-    /// The same, but another thread than its own has looked for it.
+    /// Another thread than its own has looked for it, and it has nothing to do before this time.
     Tended(u64),
 }
 
@@ -282,9 +282,9 @@ impl Field {
         }
     }
 
-    /// The same of a port for which another one has looked. Where one thread polls both, it could
-    /// not have polled this one meanwhile: so it is as if it had, and the system's clock, of which
-    /// no two runs have the same, has no say.
+    /// Another port has looked for this one. Where one thread polls both, it could not have polled
+    /// this one meanwhile: so it is as if this one had looked, and the system's clock, which is
+    /// another one's in each run, has no say.
     // spec: NET-9, NET-10
     pub(super) fn tended(&mut self, seat: usize, due: Option<u64>) {
         let until = self.until(due);
@@ -298,9 +298,9 @@ impl Field {
         due.unwrap_or(u64::MAX).max(self.now + TICK)
     }
 
-    /// The port's program waits from here on: at most until that time, of which the second is the
-    /// system's. What it waited for before, which ends later or around this; none where the time
-    /// has come already.
+    /// The port's program waits from here on: at most until `until` of this clock and `by_system`
+    /// of the system's. Returns the wait that this one replaces, for [`Field::end_wait`]; none
+    /// where `until` has come already.
     pub(super) fn wait(&mut self, seat: usize, until: u64, by_system: Instant) -> Option<Before> {
         let member = self.members.get_mut(&seat).filter(|_| until > self.now)?;
         let thread = thread::current().id();

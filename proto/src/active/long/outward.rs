@@ -170,7 +170,8 @@ impl Outward {
         let Landing::Open(ring) = &mut self.landing else { return Ok(None) };
         let len = bytes.len().min(longest).min(PIECE_MAX).min((ring.bytes() / PART) as usize);
         debug_assert!(len > 0, "a piece has bytes");
-        // What is not put after all is looked for again, and may be shorter then.
+        // find(), not next(): a piece that was found and not put is looked for again, and may be
+        // shorter then.
         let Some(at) = ring.find(len, |_| false) else { return Ok(None) };
         let offset = ring.place(at);
         debug_assert!(offset + len as u64 <= ring.bytes(), "a piece lies in one");

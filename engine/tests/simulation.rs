@@ -8,6 +8,7 @@ mod ports;
 mod streams;
 
 use ayre::{Config, NetOptions, Partition, PeerId, Port, ReceiveError, SetupError, Simulation};
+use common::watchdog::Watchdog;
 use std::time::Duration;
 
 const LATENCY: Duration = Duration::from_micros(3);
@@ -258,6 +259,7 @@ fn a_wait_in_vain_takes_its_time_and_nothing_more_happens() {
 // spec: NET-17
 #[test]
 fn what_another_thread_sends_late_by_the_networks_clock_ends_a_wait() {
+    let mut watchdog = Watchdog::start(0);
     let (simulation, hour) = (Simulation::new(LATENCY), Duration::from_secs(3600));
     let [mut near, mut far] = pair(&simulation, &NetOptions::plain().silence(2 * hour));
     let end = simulation.now() + hour;
@@ -272,6 +274,7 @@ fn what_another_thread_sends_late_by_the_networks_clock_ends_a_wait() {
         let mut text = [0; 8];
         near.recv(&mut text, Some(hour)).expect("an hour has not passed for the system");
     });
+    assert!(!watchdog.stop());
 }
 
 /// Each of several ports connects from a thread of its own, while the one that they connect with

@@ -34,10 +34,11 @@ impl Drop for Named {
     }
 }
 
-/// Rounds of a run that has so many usually: `ROUNDS` has a soak make more and shorter runs.
+/// Rounds of a run that has so many usually: `AYRE_TEST_ROUNDS`, which `scripts/pairs.sh` sets, has
+/// it make others, so that more runs take the same time.
 pub fn rounds(usual: usize) -> usize {
-    let asked = std::env::var("ROUNDS").ok();
-    asked.map_or(usual, |text| text.parse().expect("ROUNDS is a number"))
+    let asked = std::env::var("AYRE_TEST_ROUNDS").ok();
+    asked.map_or(usual, |text| text.parse().expect("AYRE_TEST_ROUNDS is a number"))
 }
 
 /// Some seeds, each run twice, have the same outcome both times.

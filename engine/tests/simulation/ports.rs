@@ -28,15 +28,32 @@ struct Side {
     /// Memory of each port, as this one reaches it; of itself, none.
     remotes: Vec<Option<RemoteRegion>>,
     added: u64,
-    sent: u64,
-    received: u64,
+    /// What this one's part of each port's memory holds once all its puts have ended.
+    written: [Vec<u8>; PORTS],
+    /// Messages to each port, and those of each.
+    sent: [u64; PORTS],
+    received: [u64; PORTS],
+}
+
+impl Side {
+    /// Of the messages of one sender, the next one has come, as it was sent.
+    fn take(&mut self, own: usize, message: Message, bytes: &[u8]) -> Found {
+        let from = message.source.index();
+        let bytes = &bytes[..message.len];
+        assert_eq!(message.tag as usize, message.len, "the sender's tag is the length");
+        let mut due = vec![0; message.len];
+        fill(&mut due, from as u64, own as u64, self.received[from]);
+        assert_eq!(bytes, due, "message {} of {from} to {own}", self.received[from]);
+        self.received[from] += 1;
+        Found::Message(message, due)
+    }
 }
 
 /// What a port has found, and when by the network's clock.
 #[derive(Debug, PartialEq)]
 enum Found {
     Message(Message, Vec<u8>),
-    Nothing(ReceiveError),
+    Nothing,
     Note(Notification),
     Flushed(Result<(), Fault>),
     Value(u64),
@@ -49,13 +66,17 @@ struct Run {
     log: Vec<(Duration, usize, Found)>,
 }
 
-/// Whether it was posted: the network loses no operation, and nobody dies.
-fn is_posted<T>(result: Result<T, PostError>) -> bool {
+/// What came of it, if it was posted: the network loses no operation, and nobody dies.
+fn posted<T>(result: Result<T, PostError>) -> Option<T> {
     match result {
-        Ok(_) => true,
-        Err(PostError::Busy(_)) => false,
+        Ok(value) => Some(value),
+        Err(PostError::Busy(_)) => None,
         Err(PostError::Fault(fault)) => panic!("all live: {fault}"),
     }
+}
+
+fn is_posted<T>(result: Result<T, PostError>) -> bool {
+    posted(result).is_some()
 }
 
 fn id(at: usize) -> PeerId {
@@ -82,7 +103,9 @@ impl Run {
                 (from != at).then(|| port.accept_region(id(from), 1).expect("it was shared"))
             });
             let remotes = remotes.collect();
-            Side { port, region, remotes, added: 0, sent: 0, received: 0 }
+            let written = [(); PORTS].map(|()| vec![0; PART]);
+            let (sent, received) = ([0; PORTS], [0; PORTS]);
+            Side { port, region, remotes, added: 0, written, sent, received }
         });
         Self { dice, sides: sides.collect(), simulation, log: Vec::new() }
     }
@@ -116,9 +139,11 @@ impl Run {
         let (len, options) = (self.dice.scaled(LENGTH_BITS) as usize, self.options());
         let mut bytes = vec![0; len];
         fill(&mut bytes, at as u64, to as u64, self.dice.word());
-        let Side { port, remotes, .. } = &mut self.sides[at];
+        let Side { port, remotes, written, .. } = &mut self.sides[at];
         let remote = remotes[to].as_ref().expect("another one");
-        is_posted(port.put(remote, (COUNTER + at * PART) as u64, &bytes, options));
+        if is_posted(port.put(remote, (COUNTER + at * PART) as u64, &bytes, options)) {
+            written[to][..len].copy_from_slice(&bytes);
+        }
     }
 
     /// Reads this one's part of the other's memory.
@@ -142,8 +167,8 @@ impl Run {
         let len = 1 + self.dice.below((1 << MESSAGE_BITS) - 1) as usize;
         let Side { port, sent, .. } = &mut self.sides[at];
         let mut bytes = vec![0; len];
-        fill(&mut bytes, at as u64, to as u64, *sent);
-        *sent += u64::from(is_posted(port.send(id(to), len as u32, &bytes)));
+        fill(&mut bytes, at as u64, to as u64, sent[to]);
+        sent[to] += u64::from(is_posted(port.send(id(to), len as u32, &bytes)));
     }
 
     fn notify(&mut self, at: usize, to: usize) {
@@ -161,7 +186,7 @@ impl Run {
     fn fetch(&mut self, at: usize, to: usize) {
         let Side { port, remotes, added, .. } = &mut self.sides[at];
         let remote = remotes[to].as_ref().expect("another one");
-        if let Ok(value) = port.fetch_add(remote, 0, 1) {
+        if let Some(value) = posted(port.fetch_add(remote, 0, 1)) {
             *added += 1;
             self.log.push((self.simulation.now(), at, Found::Value(value)));
         }
@@ -173,11 +198,9 @@ impl Run {
         let side = &mut self.sides[at];
         let mut bytes = [0; 1 << MESSAGE_BITS];
         let found = match side.port.recv(&mut bytes, Some(time)) {
-            Ok(message) => {
-                side.received += 1;
-                Found::Message(message, bytes[..message.len].to_vec())
-            }
-            Err(error) => Found::Nothing(error),
+            Ok(message) => side.take(at, message, &bytes),
+            Err(ReceiveError::TimedOut) => Found::Nothing,
+            Err(error) => panic!("it is long enough, and all live: {error}"),
         };
         self.log.push((self.simulation.now(), at, found));
     }
@@ -188,8 +211,7 @@ impl Run {
             let mut bytes = [0; 1 << MESSAGE_BITS];
             side.port.progress();
             while let Some(message) = side.port.try_recv(&mut bytes).expect("it is long enough") {
-                side.received += 1;
-                let found = Found::Message(message, bytes[..message.len].to_vec());
+                let found = side.take(at, message, &bytes);
                 log.push((simulation.now(), at, found));
             }
             while let Some(note) = side.port.poll_notification() {
@@ -199,12 +221,26 @@ impl Run {
     }
 
     fn is_over(&self) -> bool {
-        let sent: u64 = self.sides.iter().map(|side| side.sent).sum();
-        let received: u64 = self.sides.iter().map(|side| side.received).sum();
+        let sent: u64 = self.sides.iter().flat_map(|side| side.sent).sum();
+        let received: u64 = self.sides.iter().flat_map(|side| side.received).sum();
         let is_flushed = |(at, side): (usize, &Side)| {
             (0..PORTS).filter(|to| *to != at).all(|to| side.port.is_flushed(id(to)))
         };
         sent == received && self.sides.iter().enumerate().all(is_flushed)
+    }
+
+    /// Each part of each port's memory holds what its writer has put there, and nothing else.
+    fn assert_written(&self) {
+        for (to, side) in self.sides.iter().enumerate() {
+            for (at, writer) in self.sides.iter().enumerate() {
+                let mut have = vec![0; PART];
+                side.region.read(COUNTER + at * PART, &mut have);
+                let wrong =
+                    have.iter().zip(&writer.written[to]).position(|(have, due)| have != due);
+                assert_eq!(wrong, None, "a byte of what {at} has put into the memory of {to}");
+                assert_eq!(writer.sent[to], side.received[at], "messages of {at} to {to}");
+            }
+        }
     }
 
     /// What they have found, and what became of the network.
@@ -221,11 +257,12 @@ impl Run {
         let added: u64 = self.sides.iter().map(|side| side.added).sum();
         let counted: u64 = self.sides.iter().map(|side| side.region.load(0)).sum();
         assert_eq!(counted, added, "each was added once");
+        self.assert_written();
         (self.log, self.simulation.course(), self.simulation.now())
     }
 }
 
-// spec: NET-8, NET-9, PUT-1, ATOM-1
+// spec: NET-8, NET-9, PUT-1, ATOM-1, MSG-3, MSG-4
 #[test]
 fn a_seed_brings_the_same_operations_of_ports_back() {
     assert_repeatable(|seed| Run::new(seed).go());

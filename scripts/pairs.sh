@@ -1,8 +1,8 @@
 #!/bin/sh
 # Runs simulated networks twice by one seed and compares the two: $PAIRS pairs of each kind of
-# program (ports, endpoints, streams, groups, messages, collectives), by other seeds each time. A run
-# begins things for $AYRE_TEST_ROUNDS rounds; one of collectives makes always the same number of
-# calls. A difference is told with the seed that brings it back, with as many rounds.
+# program (ports, endpoints, streams, groups, messages, collectives), by other seeds each time. A
+# run begins things for $AYRE_TEST_ROUNDS rounds; one of collectives makes always the same number
+# of calls. A difference is told with the seed that brings it back, with as many rounds.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -5,7 +5,7 @@ use ayre_proto::active::long::{
 use ayre_proto::active::record::{Cause, Pulled, Record};
 use ayre_proto::active::{ARGUMENTS_MAX, NAME_MAX, id_of};
 use ayre_proto::lane::Malformed;
-use ayre_proto::ring::asking::{ENOUGH, UNASKED_MAX};
+use ayre_proto::ring::asking::{ENOUGH, SPARED_MAX};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -417,7 +417,7 @@ fn who_always_wants_the_landing_is_asked_now_and_then() {
     let mut pair = Pair::new(LANDING_MIN);
     pair.address = Some(4096);
     let mut asked = vec![];
-    for number in 0..2 * (ENOUGH + UNASKED_MAX) {
+    for number in 0..2 * (ENOUGH + SPARED_MAX) {
         let mut sent = 0;
         while !matches!(pair.advance(&[7; 100], &mut sent), Ok(true)) {
             while pair.hear() {}
@@ -430,7 +430,7 @@ fn who_always_wants_the_landing_is_asked_now_and_then() {
         while pair.hear() {}
         pair.tell();
     }
-    let again = ENOUGH + UNASKED_MAX;
+    let again = ENOUGH + SPARED_MAX;
     let expected: Vec<_> = (0..ENOUGH).chain(again..again + ENOUGH).collect();
     assert_eq!(asked, expected);
     assert_eq!(pair.whole.len() as u32, 2 * again);

@@ -40,7 +40,7 @@ impl Outgoing {
         self.comes(source, 0);
         let Self { port, choices, .. } = self;
         let tuning = port.config.tuning.as_deref();
-        let is_said = tuning.is_some_and(|tuning| !tuning.steps(Use::Message).is_empty());
+        let is_said = tuning.is_some_and(|tuning| tuning.said(Use::Message, len as u64).is_some());
         // A short one asks where its sender was told to: nothing is compared.
         let chosen = (is_said || len > UNASKED_MAX)
             .then(|| choices.choose(Use::Message, len as u64, tuning, || port.clock.now()));

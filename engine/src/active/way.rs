@@ -71,12 +71,9 @@ impl Way for WayTo<'_> {
     fn offers(&self, message: &Message<'_>) -> Option<u64> {
         let payload = message.payload;
         let is_direct = matches!(self.port.mode(self.to), Ok(Mode::Direct));
-        let tuning = self.port.config.tuning.as_ref();
-        let said = tuning.filter(|tuning| !tuning.steps(Use::Message).is_empty());
-        let asks = match said {
-            Some(tuning) => tuning.method(Use::Message, payload.len() as u64) == Method::Kernel,
-            None => payload.len() > UNASKED_MAX,
-        };
+        let said = self.port.config.tuning.as_ref();
+        let said = said.and_then(|tuning| tuning.said(Use::Message, payload.len() as u64));
+        let asks = said.map_or(payload.len() > UNASKED_MAX, |by| by == Method::Kernel);
         (is_direct && asks).then(|| payload.as_ptr().addr() as u64)
     }
 }

@@ -36,8 +36,7 @@ impl Choices {
         now: impl FnOnce() -> Instant,
     ) -> Chosen {
         debug_assert!(of.methods() == Use::Receive.methods(), "what is compared");
-        let fixed = tuning.filter(|tuning| !tuning.steps(of).is_empty());
-        match fixed.map(|tuning| tuning.method(of, bytes)) {
+        match tuning.and_then(|tuning| tuning.said(of, bytes)) {
             Some(by) => Chosen { bytes, by, since: None },
             None => {
                 let since = Some(self.time(now()));

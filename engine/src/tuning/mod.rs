@@ -178,6 +178,12 @@ impl Tuning {
         self
     }
 
+    /// By which method so many bytes are moved, where anything is said of this use.
+    // spec: INJ-2
+    pub(crate) fn said(&self, of: Use, bytes: u64) -> Option<Method> {
+        (!self.steps(of).is_empty()).then(|| self.method(of, bytes))
+    }
+
     /// By which method so many bytes are moved.
     // spec: INJ-2
     #[inline]

@@ -26,7 +26,7 @@ pub const UNASKED_MAX: usize = 1 << 16;
 /// Bytes of the smallest landing.
 pub const LANDING_MIN: u64 = 1 << 12;
 /// Bytes of the largest landing.
-pub const LANDING_MAX: u64 = 1 << 24;
+const LANDING_MAX: u64 = 1 << 24;
 /// A piece, and what is taken before the sender is told, at most: the part of a landing.
 const PART: u64 = 4;
 

@@ -17,9 +17,6 @@ use crate::units::PeerId;
 use crate::xlate::Table;
 use alloc::vec::Vec;
 
-/// Words before those that tell of queues.
-const WORDS: usize = 5;
-
 /// The lanes of commands and of answers, and what the peer was told.
 #[derive(Debug)]
 pub(super) struct Beside {
@@ -40,7 +37,7 @@ impl Beside {
             commands: Lane::new(lines.commands),
             responses: Lane::new(lines.responses),
             came: Lane::new(lines.commands),
-            told: alloc::vec![0; WORDS],
+            told: Vec::new(),
             has_news: false,
         }
     }
@@ -144,7 +141,6 @@ impl Beside {
                 wire.tell(peer, word, value);
             }
         }
-        debug_assert!(self.told.len() >= WORDS, "each word was told");
         self.has_news = false;
     }
 

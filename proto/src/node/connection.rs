@@ -215,10 +215,10 @@ impl Lanes for Connection {
 
     fn make_queue(&mut self, number: usize, offer: Offer) -> bool {
         debug_assert!(number == self.feeds.len(), "queues are numbered one by one");
-        let lines = offer.lines();
-        self.feeds.extend(lines.map(Lane::new));
+        let Some(lines) = offer.lines() else { return false };
+        self.feeds.push(Lane::new(lines));
         self.offered.push_back(offer);
         self.check();
-        lines.is_some()
+        true
     }
 }

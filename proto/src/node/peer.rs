@@ -448,6 +448,10 @@ impl<M: Memory, P: Program> Peer<M, P> {
 
     /// It has stored a word.
     pub(super) fn on_word(&mut self, word: WordName, value: u64) -> Result<(), Malformed> {
+        // A count of notifications that cannot be is no credit, and needs no look here.
+        if word == WordName::Done && value > self.initiator.posted() {
+            return Err(Malformed);
+        }
         match &mut self.way {
             Way::Beside(beside) => beside.on_word(word, value, &mut self.connection),
             Way::Linked(_) => Err(Malformed),

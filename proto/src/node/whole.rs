@@ -24,7 +24,7 @@ use super::carrier::QUEUES_MAX;
 use super::carrier::frames::Memory;
 use super::carrier::lanes::Offer;
 use super::connection::Lines;
-use super::effects::{Host, LaneName, Program, Shared, Wire, WordName};
+use super::effects::{Host, LaneName, Line, Program, Shared, Wire, WordName};
 use super::initiator::Refused;
 use super::lane::Entry;
 use super::linked::Linked;
@@ -155,10 +155,25 @@ impl<M: Memory, P: Program> Node<M, P> {
         self.table.revoke(key).map(|_| ())
     }
 
+    fn peer_mut(&mut self, peer: PeerId) -> Option<&mut Peer<M, P>> {
+        self.peers.get_mut(peer.index())?.as_mut()
+    }
+
+    fn link_mut(&mut self, peer: PeerId) -> Option<&mut Linked<M>> {
+        self.peer_mut(peer)?.link_mut()
+    }
+
     fn living(&mut self, peer: PeerId) -> Result<&mut Peer<M, P>, Fault> {
-        let peer = self.peers.get_mut(peer.index()).and_then(Option::as_mut);
-        let peer = peer.ok_or(Fault::ForeignHandle)?;
+        let peer = self.peer_mut(peer).ok_or(Fault::ForeignHandle)?;
         peer.ended().map_or(Ok(peer), Err)
+    }
+
+    /// A living peer, where so many operations may still notify this program.
+    // spec: NOTI-8
+    fn with_room(&mut self, peer: PeerId, operations: usize) -> Result<&mut Peer<M, P>, PostError> {
+        let has_room = self.notes.has_room_for(operations);
+        let peer = self.living(peer)?;
+        if has_room { Ok(peer) } else { Err(PostError::NotificationsFull) }
     }
 }
 
@@ -176,11 +191,7 @@ impl<M: Memory, P: Program> Node<M, P> {
         program: &P,
     ) -> Result<Ticket, PostError> {
         order.command.check()?;
-        let has_room = self.notes.has_room_for(1);
-        let peer = self.living(to)?;
-        if !has_room {
-            return Err(PostError::NotificationsFull);
-        }
+        let peer = self.with_room(to, 1)?;
         let ticket = peer.post(order, false, program)?;
         self.notes.reserve();
         Ok(ticket)
@@ -203,11 +214,7 @@ impl<M: Memory, P: Program> Node<M, P> {
                 return Err(Fault::Malformed.into());
             }
         }
-        let has_room = self.notes.has_room_for(orders.len());
-        let peer = self.living(to)?;
-        if !has_room {
-            return Err(PostError::NotificationsFull);
-        }
+        let peer = self.with_room(to, orders.len())?;
         peer.check_batch(orders.iter().map(|order| order.command), program)?;
         for order in orders {
             let posted = self.living(to)?.post(order, true, program);
@@ -241,11 +248,7 @@ impl<M: Memory, P: Program> Node<M, P> {
             return Err(Fault::Malformed.into());
         }
         message.check()?;
-        let has_room = self.notes.has_room_for(1);
-        let peer = self.living(to)?;
-        if !has_room {
-            return Err(PostError::NotificationsFull);
-        }
+        let peer = self.with_room(to, 1)?;
         let ticket = peer.deposit(posted, data, reply, program)?;
         self.notes.reserve();
         Ok(ticket)
@@ -264,7 +267,7 @@ impl<M: Memory, P: Program> Node<M, P> {
     /// Takes the next message of a peer, if it may be.
     // spec: MSG-3, MSG-10, ERR-6
     pub fn receive<W>(&mut self, from: PeerId, host: &mut Host<'_, P, W>) -> Option<Message> {
-        let peer = self.peers.get_mut(from.index())?.as_mut()?;
+        let peer = self.peer_mut(from)?;
         if peer.ended() == Some(Fault::Malformed) {
             return None;
         }
@@ -280,7 +283,7 @@ impl<M: Memory, P: Program> Node<M, P> {
     pub fn notification(&mut self) -> Option<Notification> {
         let note = self.notes.take()?.unpack();
         if note.is_raised_at_target() {
-            let peer = self.peers.get_mut(note.source.index()).and_then(Option::as_mut);
+            let peer = self.peer_mut(note.source);
             debug_assert!(peer.is_some(), "a forgotten peer's notifications are forgotten, too");
             peer.into_iter().for_each(Peer::take_note);
         }
@@ -323,7 +326,7 @@ impl<M: Memory, P: Program> Node<M, P> {
     /// Takes the next record that a peer has enqueued in a queue that it was offered.
     // spec: QUE-5
     pub fn dequeue(&mut self, from: PeerId, queue: usize) -> Option<Vec<u8>> {
-        let peer = self.peers.get_mut(from.index())?.as_mut()?;
+        let peer = self.peer_mut(from)?;
         let dequeued = peer.dequeue(queue);
         self.malformed += u64::from(dequeued.is_err());
         dequeued.unwrap_or_default()
@@ -394,8 +397,7 @@ impl<M: Memory, P: Program> Node<M, P> {
     /// Somebody asks for a link in a peer's name: whether he has to wait; see [`Linked::on_open`].
     // spec: LINK-25
     pub fn on_open(&mut self, peer: PeerId, incarnation: u64, is_believed: bool, now: u64) -> bool {
-        let peer = self.peers.get_mut(peer.index()).and_then(Option::as_mut);
-        let link = peer.and_then(Peer::link_mut);
+        let link = self.link_mut(peer);
         link.is_some_and(|link| link.on_open(incarnation, is_believed, now))
     }
 
@@ -427,18 +429,15 @@ impl<M: Memory, P: Program> Node<M, P> {
     /// Warm reset of the link with a peer; see [`Linked::resync`].
     // spec: WIRE-11
     pub fn resync<W: Wire>(&mut self, peer: PeerId, now: u64, wire: &mut W) {
-        let link =
-            self.peers.get_mut(peer.index()).and_then(Option::as_mut).and_then(Peer::link_mut);
-        if let Some(link) = link {
-            link.resync(now, &mut super::effects::Line { peer, wire });
+        if let Some(link) = self.link_mut(peer) {
+            link.resync(now, &mut Line { peer, wire });
         }
     }
 
     /// Leaves a peer of another host once everything that was posted and sent has arrived.
     // spec: LIFE-16
     pub fn leave(&mut self, peer: PeerId) {
-        let peer = self.peers.get_mut(peer.index()).and_then(Option::as_mut);
-        if let Some(link) = peer.and_then(Peer::link_mut) {
+        if let Some(link) = self.link_mut(peer) {
             link.leave();
         }
     }

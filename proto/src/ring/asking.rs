@@ -7,7 +7,7 @@ pub const ENOUGH: u32 = 65;
 /// Messages that go so until as many ask again, in case the receiver has changed its mind. They ask
 /// together: one that asks among others that do not is wanted behind all of those, and its receiver
 /// would find the ring slow.
-pub const UNASKED_MAX: u32 = 1024;
+pub const SPARED_MAX: u32 = 1024;
 
 /// How a receiver has taken messages that asked: by the ring, or read where they lie, which only it
 /// knows.
@@ -27,10 +27,10 @@ impl Asking {
     /// A message has gone without asking.
     pub const fn on_gone(&mut self) {
         self.unasked += 1;
-        if self.unasked == UNASKED_MAX {
+        if self.unasked == SPARED_MAX {
             *self = Self { wanted: 0, unasked: 0 };
         }
-        debug_assert!(self.unasked < UNASKED_MAX, "as many ask again");
+        debug_assert!(self.unasked < SPARED_MAX, "as many ask again");
     }
 
     /// A message that has asked is wanted by the ring; or it was read, or is not wanted.

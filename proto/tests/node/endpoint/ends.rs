@@ -28,7 +28,7 @@ impl World {
                 let is_short = into.borrow().len() <= 512;
                 let is_known = is_short || written == place.written[from];
                 if end.result.is_ok() && is_known {
-                    assert!(Some(into.take()) == expected, "it has what was there");
+                    assert!(into.take() == expected, "it has what was there");
                 }
                 assert!(end.result.is_ok() || !is_alive(&self.around, from), "{end:?}");
             }

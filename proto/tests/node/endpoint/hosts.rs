@@ -4,30 +4,18 @@ use super::ways::{Around, Entry};
 use crate::dice::Dice;
 use crate::world::program::Program;
 use crate::world::traffic::Node;
-use crate::world::wire::{LINES, LONGEST, MICROSECOND, MILLISECOND, Net, PATHS, link};
-use ayre_netsim::{Network, Plan};
+use crate::world::wire::{LINES, LONGEST, MICROSECOND, Net, PATHS, Sending, link};
+use crate::world::{id, plan};
+use ayre_netsim::Network;
 use ayre_proto::limits::TABLE_SLOTS;
 use ayre_proto::link::looks::Looks;
 use ayre_proto::node::effects::Host;
-use ayre_proto::units::PeerId;
 
 /// Of each endpoint the node that is under it.
 pub(crate) struct Hosts {
     nodes: Vec<(Node, Program)>,
     net: Net,
     now: u64,
-}
-
-fn plan(dice: &mut Dice) -> Plan {
-    let (delay, jitter, seed) = (dice.below(20_000), dice.below(20_000), dice.word());
-    let mut share = |most: u64| dice.below(most) as f64 / 100.0;
-    let (loss, duplicate, corrupt) = (share(15), share(5), share(5));
-    let late = (share(5), MILLISECOND);
-    Plan { delay, jitter, seed, loss, duplicate, corrupt, late, ..Plan::NONE }
-}
-
-fn id(index: usize) -> PeerId {
-    PeerId(index as u16)
 }
 
 impl Hosts {
@@ -40,7 +28,7 @@ impl Hosts {
                 node.connect(id(peer), &LINES, link(own, peer, [1, 1], 0));
             }
         }
-        let ways = Network::new([(); PATHS].map(|()| plan(&mut dice)));
+        let ways = Network::new([(); PATHS].map(|()| plan(&mut dice, false)));
         Self { nodes, net: Net::new(ways, [LONGEST; PATHS], dice), now: 0 }
     }
 
@@ -61,7 +49,7 @@ impl Hosts {
     fn with<R>(
         &mut self,
         own: usize,
-        act: impl FnOnce(&mut Node, &mut Host<'_, Program, crate::world::wire::Sending<'_>>) -> R,
+        act: impl FnOnce(&mut Node, &mut Host<'_, Program, Sending<'_>>) -> R,
     ) -> R {
         let (node, program) = &mut self.nodes[own];
         let wire = &mut self.net.at(own, self.now);

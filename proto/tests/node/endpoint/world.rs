@@ -34,11 +34,11 @@ pub(super) enum Posted {
     Write {
         to: usize,
     },
-    /// What is to be read, if that is known.
+    /// What is to be read, unless something is written before.
     Read {
         from: usize,
         into: Home,
-        expected: Option<Vec<u8>>,
+        expected: Vec<u8>,
         written: u64,
     },
     Update {
@@ -287,7 +287,6 @@ impl World {
         if place.protocol.read(&mut self.around.of(own), (from, spot), buffer, context).is_ok() {
             let expected = place.there[from][at..at + len].to_vec();
             let written = place.written[from];
-            let expected = Some(expected);
             place.posted.insert(context, Posted::Read { from, into, expected, written });
         }
     }
@@ -436,8 +435,9 @@ impl World {
         let Some(placed) = place.oracle(is_tagged).arrive(message, is_whole) else { return };
         match place.posted.get_mut(&placed.context) {
             Some(Posted::Receive { placed: all, is_over, .. }) => {
+                assert!(!*is_over, "it takes no more");
                 all.push(placed);
-                *is_over |= placed.released;
+                *is_over = placed.released;
             }
             other => panic!("{placed:?} goes into {other:?}"),
         }

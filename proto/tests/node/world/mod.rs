@@ -62,7 +62,7 @@ struct World {
     resyncs: u64,
 }
 
-fn plan(dice: &mut Dice, is_calm: bool) -> Plan {
+pub(crate) fn plan(dice: &mut Dice, is_calm: bool) -> Plan {
     let (delay, jitter, seed) = (dice.below(20_000), dice.below(20_000), dice.word());
     let mut share = |most: u64| if is_calm { 0.0 } else { dice.below(most) as f64 / 100.0 };
     let (loss, duplicate, corrupt) = (share(15), share(5), share(5));
@@ -70,7 +70,7 @@ fn plan(dice: &mut Dice, is_calm: bool) -> Plan {
     Plan { delay, jitter, seed, loss, duplicate, corrupt, late, ..Plan::NONE }
 }
 
-fn id(index: usize) -> PeerId {
+pub(crate) fn id(index: usize) -> PeerId {
     PeerId(index as u16)
 }
 

@@ -6,6 +6,8 @@ mod endpoints;
 mod ports;
 #[path = "simulation/streams.rs"]
 mod streams;
+#[path = "simulation/waits.rs"]
+mod waits;
 
 use ayre::{Config, NetOptions, Partition, PeerId, Port, ReceiveError, SetupError, Simulation};
 use common::watchdog::Watchdog;

@@ -416,13 +416,15 @@ impl<S> Messenger<S> {
     ///
     /// # Errors
     /// [`ReceiveError::TimedOut`]; [`ReceiveError::PeerDied`], once for each peer.
-    // spec: AM-6, AM-11
+    // spec: AM-6, AM-11, NET-17
     pub fn wait(
         &mut self,
         state: &mut S,
         timeout: Option<Duration>,
     ) -> Result<usize, ReceiveError> {
         let until = self.out.port.clock.deadline(timeout);
+        // Polls look at the network, too, and so do waits for room.
+        let _waiting = self.out.port.clock.wait(until);
         loop {
             if let Some(peer) = self.deaths.pop_front() {
                 return Err(ReceiveError::PeerDied(peer));

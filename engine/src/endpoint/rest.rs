@@ -4,7 +4,7 @@ use crate::mem::fence;
 use crate::sys::switches::switches;
 use ayre_proto::endpoint::Ways;
 use rustix::fd::BorrowedFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Longest sleep of a poll.
 const NAP: Duration = Duration::from_micros(250);
@@ -155,14 +155,18 @@ impl Endpoint {
         address.is_with(&self.address) && !crowd::is_here(address.name())
     }
 
-    /// Sleeps until something comes, or until `deadline`; tells what ends. May return before.
-    pub fn wait(&mut self, deadline: Option<Instant>, mut tell: impl FnMut(End)) {
+    /// Sleeps until something comes, at most for `timeout`; tells what ends. May return before. The
+    /// time passes by the network's clock, and a simulated one's goes no further meanwhile.
+    // spec: NET-17
+    pub fn wait(&mut self, timeout: Option<Duration>, mut tell: impl FnMut(End)) {
+        let until = self.port.clock.deadline(timeout);
+        let _waiting = self.port.clock.wait(until);
         if self.rest(&mut tell) {
-            let deadline = deadline.map(|at| self.port.clock.until(at));
-            let deadline = deadline.into_iter().chain(self.next_call()).min();
-            self.port.sleep.doze(self.port.wake_by(deadline));
+            let wakes = until.into_iter().chain(self.next_call()).min();
+            self.port.sleep.doze(self.port.wake_by(wakes));
             self.wake();
         }
+        debug_assert!(!self.rests, "a wait is over when it ends");
         self.progress(tell);
     }
 }

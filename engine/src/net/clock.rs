@@ -63,17 +63,6 @@ impl Clock {
         self.deadline(Some(time)).expect("a time that can be expressed")
     }
 
-    /// A time of the system's as a deadline.
-    pub(crate) fn until(&self, time: Instant) -> Deadline {
-        match self {
-            Self::System(..) => Deadline { at: time, by_system: time },
-            Self::Simulated(_) => {
-                let left = time.saturating_duration_since(clock::now());
-                Deadline { at: self.now() + left, by_system: time }
-            }
-        }
-    }
-
     /// A call waits until a deadline at most, as long as what this returns lives. Where the thread
     /// polls all ports of a simulation, its time stands at that deadline until then.
     // spec: NET-9

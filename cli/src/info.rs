@@ -135,13 +135,13 @@ fn paths(probes: &[Probe]) -> Vec<Path> {
         path(
             "same host, cooperating",
             "direct",
-            &["memfd", "descriptor passing"],
+            &["memory", "descriptor passing"],
             "the initiator's processor copies straight into memory that the target handed over",
         ),
         path(
             "same host, not trusting",
             "mediated",
-            &["memfd", "descriptor passing", "seal of size"],
+            &["memory", "descriptor passing", "seal of size"],
             "the target's engine checks and executes every operation; nothing else is shared",
         ),
         path(
@@ -163,7 +163,7 @@ mod tests {
         let text = serde_json::to_string(&Report::make()).unwrap();
         let report: serde_json::Value = serde_json::from_str(&text).unwrap();
         let probes = report["probes"].as_array().unwrap();
-        assert!(probes.iter().any(|probe| probe["name"] == "memfd" && probe["available"] == true));
+        assert!(probes.iter().any(|probe| probe["name"] == "memory" && probe["available"] == true));
         assert_eq!(report["paths"].as_array().unwrap().len(), 3);
     }
 
@@ -180,10 +180,10 @@ mod tests {
 
     #[test]
     fn a_path_names_what_it_lacks() {
-        let memfd = Probe { name: "memfd", available: true, consequence: String::new() };
+        let memory = Probe { name: "memory", available: true, consequence: String::new() };
         let passing =
             Probe { name: "descriptor passing", available: true, consequence: String::new() };
-        let found = paths(&[memfd, passing]);
+        let found = paths(&[memory, passing]);
         assert_eq!(found[0].choice, Some("direct"));
         assert_eq!(found[1].choice, None);
         assert_eq!(found[1].reason, "lacking: seal of size");

@@ -1,4 +1,4 @@
-//! What a library owes to the program whose process it is in, for the skins over this crate:
+//! What a library owes to the program whose process it is in, for the skins over this crate: bells,
 //! threads in which no signal is handled, descriptors that are none of the standard streams,
 //! forked children that have a library of their own, values that a thread of the library uses in
 //! the program's absence, and arrays that do not come over its stack.
@@ -13,5 +13,5 @@ pub fn watch_forks() {
 }
 
 pub use crate::mem::biased::Biased;
-pub use crate::sys::{descriptor, fork, thread};
+pub use crate::sys::{bell, descriptor, fork, thread};
 pub use ayre_proto::heap;

@@ -79,7 +79,8 @@ pub use link::{
     NetOptions, NetReport, PathReport, PathState, WireReport, WireReports, wire_reports,
 };
 pub use machine::memory::limit as usable_memory;
-pub use mem::map::Pages;
+pub use machine::memory_file::{Place, stand_in_place};
+pub use mem::file::Pages;
 pub use mem::region::{Region, RegionOptions, RemoteRegion};
 pub use mem::span::{SPANS_MAX, Span, Spans};
 pub use net::chosen::{host_addresses, usable_addresses};

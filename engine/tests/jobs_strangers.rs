@@ -6,6 +6,8 @@ mod common;
 mod containers;
 #[path = "jobs_strangers/little_memory.rs"]
 mod little_memory;
+#[path = "jobs_strangers/memory_files.rs"]
+mod memory_files;
 
 use attacker::{HELLO, Parts, REFUSE, VERSION};
 use ayre::{Config, Port, Refusal, SetupError};

@@ -28,6 +28,8 @@ pub enum Refusal {
     PathMtu(u32),
     /// The caller does not hold the refusing side's key.
     Key,
+    /// Of one of the two the system refuses memory that cannot shrink, and not of the other one.
+    Memory,
 }
 
 impl Refusal {
@@ -53,6 +55,7 @@ impl Refusal {
             Self::Resources(errno) => [7, errno as u64],
             Self::PathMtu(bytes) => [8, bytes as u64],
             Self::Key => [9, 0],
+            Self::Memory => [10, 0],
         }
     }
 
@@ -69,6 +72,7 @@ impl Refusal {
             7 if is_short => Self::Resources(detail as u32),
             8 if is_short => Self::PathMtu(detail as u32),
             9 => Self::Key,
+            10 => Self::Memory,
             _ => Self::Unknown,
         }
     }
@@ -96,6 +100,10 @@ impl core::fmt::Display for Refusal {
                 write!(f, "the peer's system refused it resources (errno {errno}){what}")
             }
             Self::Key => f.write_str("the two sides have different keys"),
+            Self::Memory => f.write_str(
+                "memfd_create is refused to one of the two processes, and not to the other one \
+                 (the seccomp profile of a container or a service)",
+            ),
             Self::PathMtu(bytes) => {
                 write!(
                     f,
@@ -127,6 +135,7 @@ mod tests {
             Refusal::Resources(24),
             Refusal::PathMtu(400),
             Refusal::Key,
+            Refusal::Memory,
         ];
         for refusal in all {
             assert_eq!(Refusal::from_words(refusal.to_words()), refusal);
@@ -135,7 +144,7 @@ mod tests {
 
     #[test]
     fn undefined_words_are_unknown() {
-        for words in [[10, 0], [u64::MAX, 1], [1, 1 << 32], [7, u64::MAX], [8, 1 << 40]] {
+        for words in [[11, 0], [u64::MAX, 1], [1, 1 << 32], [7, u64::MAX], [8, 1 << 40]] {
             assert_eq!(Refusal::from_words(words), Refusal::Unknown, "{words:?}");
         }
     }

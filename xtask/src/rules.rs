@@ -128,6 +128,7 @@ pub(crate) const ONE_HOME: &[OneHome] = &[
             &["memfd_create"],
             &["OpenOptions"],
             &["pidfd_open"],
+            &["pipe_with"],
             &["socket_peerpidfd"],
             &["socket_with"],
             &["socketpair"],

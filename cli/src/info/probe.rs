@@ -4,7 +4,7 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::event::epoll;
+use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fs::{
     FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create,
 };
@@ -43,12 +43,7 @@ fn probe(name: &'static str, available: bool, yes: &str, no: &str) -> Probe {
 
 fn memory() -> Vec<Probe> {
     vec![
-        probe(
-            "memfd",
-            try_memfd().is_ok(),
-            "regions and connections are files in memory that ports map",
-            "no shared memory: Ayre cannot run here",
-        ),
+        memory_to_hand_over(),
         probe(
             "descriptor passing",
             try_descriptor_passing().is_ok(),
@@ -76,8 +71,35 @@ fn memory() -> Vec<Probe> {
     ]
 }
 
+/// What is mapped by those that share memory.
+fn memory_to_hand_over() -> Probe {
+    let consequence = match (try_memfd(), ayre::stand_in_place()) {
+        (Ok(_), _) => "regions and connections are files in memory that ports map (memfd)".into(),
+        (Err(refused), Some(place)) => format!(
+            "memfd_create is refused ({refused}): files in {} stand in, {} MiB free; they cannot \
+             be sealed, so only processes of this user take them to whom it is refused, too",
+            place.path.display(),
+            place.free >> 20
+        ),
+        (Err(refused), None) => {
+            let consequence = format!(
+                "memfd_create is refused ({refused}), and no folder has room for files in its \
+                 place (set TMPDIR): Ayre cannot run here"
+            );
+            return Probe { name: "memory", available: false, consequence };
+        }
+    };
+    Probe { name: "memory", available: true, consequence }
+}
+
 fn waking() -> Vec<Probe> {
     vec![
+        probe(
+            "eventfd",
+            eventfd(0, EventfdFlags::CLOEXEC).is_ok(),
+            "threads of a process wake each other by a counter of the kernel",
+            "eventfd2 is refused: threads of a process wake each other by a pipe",
+        ),
         probe(
             "bells and epoll",
             try_bell().is_ok(),
@@ -220,8 +242,7 @@ fn default_huge_page_bytes() -> Option<u64> {
 fn try_descriptor_passing() -> Result<()> {
     let kind = SocketType::SEQPACKET;
     let (near, far) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
-    let file = try_memfd()?;
-    let sent = [std::os::fd::AsFd::as_fd(&file)];
+    let sent = [std::os::fd::AsFd::as_fd(&far)];
     let mut room = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut room);
     control.push(SendAncillaryMessage::ScmRights(&sent));

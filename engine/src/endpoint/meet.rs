@@ -168,8 +168,10 @@ impl Endpoint {
         let may_help = match &why {
             // The kernel knows who lives on this host.
             EndReason::Died => !is_here,
-            EndReason::Refused(Refusal::User(_) | Refusal::Resources(_)) => true,
-            EndReason::Rejected(Refusal::User(_)) | EndReason::Os { .. } => true,
+            EndReason::Refused(Refusal::Resources(_)) | EndReason::Os { .. } => true,
+            EndReason::Refused(of_host) | EndReason::Rejected(of_host) => {
+                matches!(of_host, Refusal::User(_) | Refusal::Memory)
+            }
             _ => false,
         };
         if !may_help || address.unlinked(&self.address).is_some() {

@@ -7,7 +7,6 @@ use super::stuck::PATIENCE;
 use super::windows::Windows;
 use crate::error::{Busy, EndReason, Fault, PostError};
 use crate::log::tell;
-use crate::mem::bell::ring_own;
 use crate::mem::exposed::Exposed;
 use crate::mem::span::Spans;
 use crate::port::Port;
@@ -18,7 +17,6 @@ use ayre_proto::envelope::ENVELOPE_WORDS;
 use ayre_proto::lane::{Kind, Malformed};
 use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::units::{PeerId, WindowClaim};
-use rustix::fd::AsFd;
 
 impl Memory for Spans {
     #[inline(always)]
@@ -345,7 +343,7 @@ impl Ways for Around<'_> {
     // spec: ENV-9
     fn stir(&self) {
         if self.rests {
-            ring_own(self.port.sleep.bell().as_fd());
+            self.port.sleep.ring();
         }
     }
 }

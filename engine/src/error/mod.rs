@@ -194,6 +194,20 @@ pub enum SetupError {
         /// Bytes that can be had.
         left: u64,
     },
+    /// The system refuses files of memory, and no file stands in for one.
+    #[error(
+        "memfd_create: {refused}{}; and no file of {len} bytes can be made in its place ({tried}): \
+         make room there, or set TMPDIR to a folder that has some",
+        advice("memfd_create", *refused)
+    )]
+    MemoryFile {
+        /// What it says of its own.
+        refused: Errno,
+        /// Bytes.
+        len: usize,
+        /// The folders that were tried, and why not there.
+        tried: String,
+    },
     /// No link can be opened with an endpoint of another host.
     #[error("no link with {peer}: {why}")]
     NoLink {

@@ -1,9 +1,10 @@
 //! Between the lanes of a port and the frames of a link, in memory: what `proto::node::carrier`
 //! decides is carried out here.
 use crate::error::SetupError;
+use crate::mem::file::{Pages, memory_file, seal_seals};
 use crate::mem::lane::{LaneReceiver, LaneSender};
 use crate::mem::layout::{Control, Direction};
-use crate::mem::map::{Mapping, Pages, memory_file, seal_seals};
+use crate::mem::map::Mapping;
 use crate::mem::queue;
 use crate::mem::ring::{RingMemory, RingSource, RingTarget};
 use crate::mem::word::Word;

@@ -4,14 +4,13 @@ use super::report::Owner;
 use super::window::Window;
 use super::{Pumped, Wire, lock};
 use crate::error::SetupError;
-use crate::mem::bell::{own_bell, ring_own};
 use crate::mem::page::{OwnPage, Sleeper};
 use crate::net::simulation::{Seat, Tend};
 use crate::sync::{AtomicBool, Ordering};
+use crate::sys::bell::Bell;
 use crate::sys::descriptor::wait_at;
 use crate::sys::thread;
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -29,7 +28,7 @@ pub(crate) enum Keeper {
 #[derive(Debug)]
 pub(crate) struct Stop {
     is_asked: AtomicBool,
-    bell: OwnedFd,
+    bell: Bell,
 }
 
 /// What the thread has waited for.
@@ -46,7 +45,7 @@ enum Woken {
 pub(crate) struct Tended {
     pub(crate) wire: Arc<OnceLock<Mutex<Wire>>>,
     pub(crate) page: Arc<OwnPage>,
-    pub(crate) own_bell: Arc<OwnedFd>,
+    pub(crate) own_bell: Arc<Bell>,
 }
 
 impl Tend for Tended {
@@ -68,7 +67,7 @@ impl Tended {
     /// The port may have been about to wake for what is taken already.
     fn tell(&self, pumped: Pumped) {
         if pumped.any() && self.is_asleep() {
-            ring_own(self.own_bell.as_fd());
+            self.own_bell.ring();
         }
     }
 }
@@ -86,7 +85,8 @@ impl Keeper {
     // spec: WIRE-7
     pub(crate) fn start(kept: Kept, interval: Duration) -> Result<Self, SetupError> {
         assert!(!interval.is_zero(), "a keeper waits between two looks");
-        let stop = Arc::new(Stop { is_asked: AtomicBool::new(false), bell: own_bell()? });
+        let bell = Bell::new().map_err(SetupError::os("eventfd"))?;
+        let stop = Arc::new(Stop { is_asked: AtomicBool::new(false), bell });
         let seen = stop.clone();
         let thread =
             thread::start("ayre-keeper", move || kept.run(&seen, interval)).map_err(|_| {
@@ -107,7 +107,7 @@ impl Keeper {
             Self::Thread { stop, thread } => {
                 // Relaxed: the bell's system call follows; nothing else hangs on the flag.
                 stop.is_asked.store(true, Ordering::Relaxed);
-                ring_own(stop.bell.as_fd());
+                stop.bell.ring();
                 if thread.join().is_err() {
                     debug_assert!(false, "the keeper's thread panicked");
                 }

@@ -24,6 +24,7 @@ use crate::peer::agreement::{Agreement, Name};
 use crate::peer::loss::Loss;
 use crate::peer::packet::{Packet, PacketKind};
 use crate::sync::AtomicBool;
+use crate::sys::bell::Bell;
 use crate::target::Responder;
 use crate::tuning::Rings;
 use ayre_proto::lane::Malformed;
@@ -36,7 +37,6 @@ use ayre_proto::link::looks::Looks;
 use ayre_proto::node::ask::Ask;
 use ayre_proto::units::PeerId;
 use foldhash::HashMap;
-use rustix::fd::OwnedFd;
 use slots::Slots;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -81,7 +81,7 @@ pub(crate) struct Identity {
     /// Performs what peers ask for.
     pub(crate) responder: Arc<Mutex<Responder>>,
     /// Rung when the port publishes while its engine's thread sleeps.
-    pub(crate) bell: Arc<OwnedFd>,
+    pub(crate) bell: Arc<Bell>,
 }
 
 /// A link that has come up, and that the port has not taken yet.

@@ -3,4 +3,5 @@
 pub(crate) mod cgroup;
 pub(crate) mod host;
 pub(crate) mod memory;
+pub(crate) mod memory_file;
 pub(crate) mod processors;

@@ -13,7 +13,8 @@
 //! changes or none: a single write is one store; several are put into the journal first. Each has
 //! claimed its number at the state's file, a claim that dies with it; who waits for long looks at
 //! that, and takes over from the dead.
-use super::map::{Mapping, Pages, memory_file, round_to_pages, seal_seals, seal_writers};
+use super::file::{Pages, memory_file, round_to_pages, seal_seals, seal_writers};
+use super::map::Mapping;
 use super::word::Words;
 use crate::error::SetupError;
 use crate::sync::{AtomicU64, Ordering};

@@ -17,8 +17,9 @@
 //! fetch the neighbour of a line along with it, which in a dense ring means that reader and writer
 //! keep taking lines from each other. In which order lines are taken, `proto::lane::step` says.
 use super::Instead;
+use super::file::{Pages, memory_file, round_to_pages, seal_seals};
 use super::lane::{LaneMemory, Lines};
-use super::map::{Mapping, Pages, memory_file, round_to_pages, seal_seals};
+use super::map::Mapping;
 use super::ring::RingMemory;
 use super::word::Word;
 use crate::error::SetupError;

@@ -1,20 +1,15 @@
 //! Mappings of memory files, and memory of the program taken under the same roof.
+use super::file::{self, Pages};
 use super::private::{self, Instead};
 use crate::error::SetupError;
 use crate::machine::memory;
-use crate::sys::{descriptor, longest_file};
 use crate::tuning::{Method, Tuning, Use};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{
-    MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, ftruncate,
-};
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// What statfs says of files of huge pages.
-const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 /// Bytes of a block, as stat counts them.
 const BLOCK: u64 = 512;
 
@@ -50,51 +45,6 @@ enum Backing {
 unsafe impl Send for Mapping {}
 // SAFETY: as above, no method hands out a plain reference into the range.
 unsafe impl Sync for Mapping {}
-
-/// Size of the pages behind a memory file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pages {
-    /// The system's ordinary pages.
-    #[default]
-    Ordinary,
-    /// Huge pages of the system's default size; allocation fails where none are reserved.
-    Huge,
-}
-
-/// Makes a memory file of `len` bytes that can neither shrink nor grow from here on.
-pub(crate) fn memory_file(len: usize, pages: Pages) -> Result<OwnedFd, SetupError> {
-    let mut flags = MemfdFlags::ALLOW_SEALING;
-    if pages == Pages::Huge {
-        flags |= MemfdFlags::HUGETLB;
-    }
-    let file = descriptor::memory(c"ayre", flags).map_err(SetupError::os("memfd_create"))?;
-    let grown = longest_file::within_limit(|| ftruncate(&file, len as u64));
-    grown.map_err(SetupError::os("ftruncate of shared memory"))?;
-    fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)
-        .map_err(SetupError::os("seal size"))?;
-    Ok(file)
-}
-
-/// Ends sealing: the file's seals stay as they are, whatever a holder of it tries.
-pub(crate) fn seal_seals(file: BorrowedFd<'_>) -> Result<(), SetupError> {
-    fcntl_add_seals(file, SealFlags::SEAL).map_err(SetupError::os("seal seals"))
-}
-
-/// From here on nobody can map the file for writing, this process's present mapping excepted.
-pub(crate) fn seal_writers(file: BorrowedFd<'_>) -> Result<(), SetupError> {
-    fcntl_add_seals(file, SealFlags::FUTURE_WRITE | SealFlags::SEAL)
-        .map_err(SetupError::os("seal writes"))
-}
-
-/// Rounds up to whole pages.
-pub(crate) fn round_to_pages(len: usize, pages: Pages) -> usize {
-    let page = match pages {
-        Pages::Ordinary => rustix::param::page_size(),
-        Pages::Huge => 2 << 20,
-    };
-    // More than there is, which the system refuses, where rounding up would begin again at nothing.
-    len.max(1).checked_next_multiple_of(page).unwrap_or(usize::MAX)
-}
 
 impl Mapping {
     /// Maps a file that we made, for reading and writing, with every page present.
@@ -151,17 +101,7 @@ impl Mapping {
         (len, largest): (usize, Pages),
         writable: bool,
     ) -> Result<Self, SetupError> {
-        let seals = fcntl_get_seals(file).map_err(SetupError::os("seals of a peer's file"))?;
-        let stat = fstat(file).map_err(SetupError::os("size of a peer's file"))?;
-        let system = fstatfs(file).map_err(SetupError::os("kind of a peer's file"))?;
-        // A file of huge pages can be mapped and unmapped as a whole only.
-        let is_huge = system.f_type as u64 & 0xffff_ffff == HUGETLBFS_MAGIC;
-        let may_be =
-            largest == Pages::Huge && (len as u64).is_multiple_of((system.f_bsize as u64).max(1));
-        let fits = !is_huge || may_be;
-        if !seals.contains(SealFlags::SHRINK) || (stat.st_size as u64) < len as u64 || !fits {
-            return Err(SetupError::UnsafeFile);
-        }
+        let stat = file::check_foreign(file, len, largest)?;
         let mapping = Self::map(file, len, writable).map_err(SetupError::os("mmap"))?;
         if stat.st_blocks as u64 * BLOCK >= len as u64 {
             mapping.populate(0..len);
@@ -308,6 +248,7 @@ impl Drop for Mapping {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::mem::file::memory_file;
     use rustix::fd::AsFd;
 
     // spec: ERR-7

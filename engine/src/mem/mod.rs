@@ -34,12 +34,12 @@
 //! its lanes; an initiator sets `active` and then reads the key's generation, a revoking owner
 //! raises the generation and then reads `active`; within one process, a program's thread sets
 //! `inside` and then reads `wanted`, a guest sets `wanted` and then reads `inside` ([`biased`]).
-pub(crate) mod bell;
 pub(crate) mod biased;
 pub(crate) mod bytes;
 pub(crate) mod depot;
 pub(crate) mod exposed;
 pub(crate) mod fence;
+pub(crate) mod file;
 pub(crate) mod inject;
 pub(crate) mod lane;
 pub(crate) mod layout;

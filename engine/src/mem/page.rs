@@ -9,9 +9,9 @@
 //! Only the owner can write it (the file is sealed against other writers), so no peer can disturb
 //! what another one reads.
 use super::Instead;
-use super::map::{Mapping, memory_file, round_to_pages, seal_writers};
+use super::file::{Pages, memory_file, round_to_pages, seal_writers};
+use super::map::Mapping;
 use super::word::Word;
-use crate::Pages;
 use crate::error::SetupError;
 use crate::sync::Ordering;
 use ayre_proto::limits::{LINE, TABLE_SLOTS};

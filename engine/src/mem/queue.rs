@@ -1,6 +1,7 @@
 //! The memory of a queue with many producers: a file with one lane for each.
+use super::file::{Pages, round_to_pages};
 use super::lane::{LaneMemory, Lines};
-use super::map::{Mapping, Pages, round_to_pages};
+use super::map::Mapping;
 use ayre_proto::limits::{LINE, LINE_PAYLOAD};
 use std::sync::Arc;
 

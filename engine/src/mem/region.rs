@@ -1,5 +1,6 @@
 //! Registered memory of the owner, and its handle at a peer.
-use super::map::{Mapping, Pages, memory_file, round_to_pages, seal_seals, seal_writers};
+use super::file::{Pages, is_sealed, memory_file, round_to_pages, seal_seals, seal_writers};
+use super::map::Mapping;
 use super::word::Word;
 use crate::error::{Fault, SetupError};
 use crate::sys::descriptor;
@@ -87,8 +88,15 @@ impl Region {
     }
 
     /// Comes after our own mapping, which sealing against writers leaves as it is.
+    // spec: LIFE-41
     fn seal(file: &OwnedFd, sealed: bool) -> Result<(), SetupError> {
-        if sealed { seal_writers(file.as_fd()) } else { seal_seals(file.as_fd()) }
+        match sealed {
+            true if !is_sealed(file.as_fd()) => Err(SetupError::invalid(
+                "memory of this process cannot be sealed: its system refuses memfd_create",
+            )),
+            true => seal_writers(file.as_fd()),
+            false => seal_seals(file.as_fd()),
+        }
     }
 
     pub(crate) fn over(mapping: Mapping, len: usize, (number, port): (u16, u64)) -> Self {

@@ -22,7 +22,7 @@ use self::field::{Before, Field};
 use super::datagram::{DATAGRAM_MAX, Inbox, Net, NetCounters, Outbox};
 use crate::clock;
 use crate::error::SetupError;
-use crate::mem::bell::own_bell;
+use crate::sys::bell::Bell;
 use crate::sys::descriptor;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::net::SocketAddr;
@@ -95,7 +95,7 @@ impl Simulation {
 
     /// A place for one more port.
     pub(crate) fn take_seat(&self) -> Result<Arc<Seat>, SetupError> {
-        let bell = Arc::new(own_bell()?);
+        let bell = Arc::new(Bell::new().map_err(SetupError::os("eventfd"))?);
         let number = self.world.field().seat(bell.clone());
         assert_ne!(number, 0, "seats are numbered from one");
         Ok(Arc::new(Seat { world: self.world.clone(), number, bell }))
@@ -122,7 +122,7 @@ pub(crate) struct Seat {
     world: Arc<World>,
     number: usize,
     /// Rung when the port has something to do.
-    bell: Arc<OwnedFd>,
+    bell: Arc<Bell>,
 }
 
 impl Seat {

@@ -1,9 +1,8 @@
 //! What two threads of a process need of a peer to speak with it and to wake it.
 use super::control::Channel;
-use crate::mem::bell::ring_own;
 use crate::mem::fence::Fencing;
 use crate::mem::page::{PeerPage, Sleeper};
-use rustix::fd::{AsFd, OwnedFd};
+use crate::sys::bell::Bell;
 use std::sync::Arc;
 
 /// What both the port and the engine that serves it need of a peer.
@@ -14,7 +13,7 @@ pub(crate) struct Link {
     pub(crate) page: PeerPage,
     /// The bell of this port's own engine, for a loopback and for a peer of another host. It is
     /// rung in place of the channel.
-    pub(crate) bell: Option<Arc<OwnedFd>>,
+    pub(crate) bell: Option<Arc<Bell>>,
     pub(crate) fencing: Fencing,
 }
 
@@ -32,7 +31,7 @@ impl Link {
     #[cold]
     fn ring(&self) {
         match &self.bell {
-            Some(bell) => ring_own(bell.as_fd()),
+            Some(bell) => bell.ring(),
             None => self.control.ring(),
         }
     }

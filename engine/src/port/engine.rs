@@ -3,15 +3,14 @@ use super::remote::SharedWire;
 use super::wait::Sleep;
 use crate::error::SetupError;
 use crate::link;
-use crate::mem::bell::ring_own;
 use crate::mem::fence;
 use crate::mem::page::{OwnPage, Sleeper};
 use crate::peer::contact::Link;
 use crate::port::Port;
 use crate::sync::{AtomicBool, Ordering};
+use crate::sys::bell::Bell;
 use crate::sys::thread;
 use crate::target::{Responder, lock};
-use rustix::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -40,7 +39,7 @@ struct Shared {
     responder: Arc<Mutex<Responder>>,
     page: Arc<OwnPage>,
     sleep: Arc<Sleep>,
-    port_bell: Arc<OwnedFd>,
+    port_bell: Arc<Bell>,
     any_mail: Arc<AtomicBool>,
     wire: SharedWire,
 }
@@ -65,7 +64,7 @@ impl Engine {
     }
 
     /// What wakes the thread.
-    pub(super) fn bell(&self) -> &Arc<OwnedFd> {
+    pub(super) fn bell(&self) -> &Arc<Bell> {
         self.sleep.bell()
     }
 
@@ -157,7 +156,7 @@ impl Shared {
         let pumped = self.wire.get().is_some_and(|wire| link::lock(wire).pump_all().any());
         let served = lock(&self.responder).serve_all() || pumped;
         if served && self.page.is_asleep(Sleeper::Port) {
-            ring_own(self.port_bell.as_fd());
+            self.port_bell.ring();
         }
         served
     }
@@ -173,7 +172,7 @@ impl Shared {
             });
             // What has rung may be meant for the port, which looks for mail, too, when it is rung.
             if self.sleep.sleep(due, &self.any_mail).rung {
-                ring_own(self.port_bell.as_fd());
+                self.port_bell.ring();
             }
         }
         self.announce_sleep(false);

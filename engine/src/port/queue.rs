@@ -8,8 +8,9 @@
 //! records; one that dies in the middle of a record leaves no trace of it.
 use crate::error::{Busy, Fault, PostError, ReceiveError, SetupError};
 use crate::mem::Instead;
+use crate::mem::file::{Pages, memory_file, seal_seals};
 use crate::mem::lane::{LaneReceiver, LaneSender, Probe};
-use crate::mem::map::{Mapping, Pages, memory_file, seal_seals};
+use crate::mem::map::Mapping;
 use crate::mem::queue::{file_len, lane, record_max};
 use crate::peer::packet::{Packet, PacketKind};
 use crate::port::Port;

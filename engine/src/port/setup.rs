@@ -36,6 +36,7 @@ use crate::link::Arrived;
 use crate::log::tell;
 use crate::mem::Instead;
 use crate::mem::fence::{Fencing, expedited};
+use crate::mem::file::check_alike;
 use crate::mem::layout::{Direction, LaneSizes};
 use crate::mem::map::Mapping;
 use crate::mem::page::PeerPage;
@@ -45,6 +46,7 @@ use crate::peer::control::{self, Channel, Socket};
 use crate::peer::packet::{Packet, PacketKind};
 use crate::port::Port;
 use crate::settings::choice::Mode;
+use crate::sys::bell::Bell;
 use crate::sys::descriptor;
 use crate::target::Served;
 use ayre_proto::limits::PEERS_MAX;
@@ -365,7 +367,11 @@ impl Port {
     fn terms(&self, hello: Hello) -> Result<Terms, SetupError> {
         let Hello { half: theirs, page } = hello;
         // Whatever stands in the way of mapping it, the caller has chosen the file.
-        let page = PeerPage::new(page.as_fd()).map_err(|_| SetupError::UnsafeFile)?;
+        let mapped = PeerPage::new(page.as_fd()).map_err(|error| match error {
+            SetupError::Rejected { .. } => error,
+            _ => SetupError::UnsafeFile,
+        })?;
+        check_alike(self.page.file(), page.as_fd())?;
         let number = self.number_of(&theirs)?;
         let checked = self.doors.check(number).map_err(SetupError::rejected);
         checked.map_err(|error| error.of(format!("{OF_NUMBER}{}", number.0)))?;
@@ -373,11 +379,12 @@ impl Port {
         let mode = if mediated { Mode::Mediated } else { Mode::Direct };
         let sizes = self.sizes_for(mode);
         let memory = sizes.make_file()?;
-        Ok(Terms { number, mode, sizes, memory, page, expedited: theirs.expedited })
+        Ok(Terms { number, mode, sizes, memory, page: mapped, expedited: theirs.expedited })
     }
 
     fn accept_on(&mut self, socket: OwnedFd, terms: Terms) -> Result<PeerId, SetupError> {
         let Terms { number, mode, sizes, memory: (file, mapping), page, expedited } = terms;
+        debug_assert_eq!(mapping.len(), sizes.file_len(), "the caller maps as much");
         let link = link(socket, page, None, expedited)?;
         let ours = self.half(mode, Says::Welcome(sizes));
         let fds = [self.page.file(), file.as_fd()];
@@ -569,7 +576,7 @@ fn control_pair() -> Result<(OwnedFd, OwnedFd), SetupError> {
 fn link(
     control: OwnedFd,
     page: PeerPage,
-    bell: Option<Arc<OwnedFd>>,
+    bell: Option<Arc<Bell>>,
     theirs_expedited: bool,
 ) -> Result<Arc<Link>, SetupError> {
     let both = expedited() && theirs_expedited;

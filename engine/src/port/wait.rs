@@ -12,7 +12,6 @@
 //! for both.
 use crate::clock::{self, poll_until};
 use crate::error::{A_PEER, SetupError};
-use crate::mem::bell::{own_bell, ring_own};
 use crate::mem::fence;
 use crate::mem::page::Sleeper;
 use crate::net::clock::Deadline;
@@ -20,6 +19,7 @@ use crate::peer::contact::Link;
 use crate::peer::control::Heard;
 use crate::port::Port;
 use crate::sync::{AtomicBool, Ordering};
+use crate::sys::bell::Bell;
 use crate::sys::descriptor::{self, wait_at};
 use crate::sys::fork;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
@@ -57,7 +57,7 @@ const _: () = assert!(ROUNDS_PER_CLOCK.is_power_of_two(), "a poll does not divid
 pub(crate) struct Sleep {
     epoll: OwnedFd,
     /// What other threads of this process wake the sleeper by.
-    bell: Arc<OwnedFd>,
+    bell: Arc<Bell>,
     /// The process that has made it, which shares the epoll with its forked children.
     generation: u64,
     is_lost: AtomicBool,
@@ -85,22 +85,22 @@ pub(crate) struct Happened {
 impl Sleep {
     pub(crate) fn new() -> Result<Self, SetupError> {
         let epoll = descriptor::epoll().map_err(SetupError::os("epoll_create"))?;
+        let bell = Bell::new().map_err(SetupError::os("eventfd"))?;
         let watched = Watched { channels: BTreeMap::new(), next: FIRST_CHANNEL };
         fork::count();
         let is_lost = AtomicBool::new(false);
-        let (channels, bell) = (Mutex::new(watched), Arc::new(own_bell()?));
+        let (channels, bell) = (Mutex::new(watched), Arc::new(bell));
         let sleep = Self { epoll, bell, generation: fork::generation(), is_lost, channels };
-        // Each ring counts once, so nobody needs to take it.
-        sleep.add(sleep.bell.as_fd(), OWN, EventFlags::IN | EventFlags::ET)?;
+        sleep.add(sleep.bell.as_fd(), OWN, sleep.bell.events())?;
         Ok(sleep)
     }
 
-    pub(crate) fn bell(&self) -> &Arc<OwnedFd> {
+    pub(crate) fn bell(&self) -> &Arc<Bell> {
         &self.bell
     }
 
     pub(crate) fn ring(&self) {
-        ring_own(self.bell.as_fd());
+        self.bell.ring();
     }
 
     /// Whether it is the parent's: what this process did here would be done to that.
@@ -270,7 +270,7 @@ impl Sleep {
         for event in events {
             match event.data.u64() {
                 CONTROL => all.mail = true,
-                OWN => {}
+                OWN => self.bell.was_heard(),
                 number => {
                     let mut watched = self.watched();
                     let heard = watched.channels.get(&number).map(|link| link.control.hear());

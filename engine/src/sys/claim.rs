@@ -57,7 +57,7 @@ fn errno() -> Errno {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::mem::map::{Pages, memory_file};
+    use crate::mem::file::{Pages, memory_file};
     use rustix::fd::AsFd;
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;

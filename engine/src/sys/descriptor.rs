@@ -11,6 +11,7 @@ use rustix::net::{
     AddressFamily, Protocol, SocketFlags, SocketType, accept_with, socket_with, socketpair,
 };
 use rustix::path::Arg;
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use std::ffi::CStr;
@@ -91,6 +92,12 @@ pub fn copy(of: impl AsFd) -> Made {
 #[allow(clippy::missing_errors_doc, reason = "the system's")]
 pub fn event() -> Made {
     placed(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
+}
+
+/// What comes out at the first was put into the second; neither blocks.
+pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
+    let (end, begin) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+    Ok((placed(end)?, placed(begin)?))
 }
 
 /// What waits for many descriptors.

@@ -4,6 +4,7 @@
 //! processor has, trains of datagrams, and what a library owes to the program whose process it is
 //! in: threads without signals, descriptors that are none of the standard streams, children that
 //! have a library of their own, and limits that are errors and do not end the process.
+pub mod bell;
 pub(crate) mod claim;
 mod crc;
 pub(crate) mod credentials;

@@ -2,6 +2,7 @@
 use super::caches::stream_width;
 use crate::machine::host::ranks_here;
 use crate::machine::memory;
+use crate::machine::memory_file::stand_in_place;
 use crate::sync::{Ordering, StaticCounter};
 use ayre_proto::ring::NARROW;
 use std::sync::OnceLock;
@@ -28,10 +29,13 @@ pub(crate) struct Rings {
 
 impl Rings {
     /// Those of this process.
-    // spec: LIM-5
+    // spec: LIM-5, LIFE-41
     pub(crate) fn of_process() -> &'static Self {
         static RINGS: OnceLock<Rings> = OnceLock::new();
-        RINGS.get_or_init(|| Self::of(memory::limit(), ranks_here()))
+        RINGS.get_or_init(|| {
+            let room = stand_in_place().map_or(u64::MAX, |place| place.free);
+            Self::of(memory::limit().min(room), ranks_here())
+        })
     }
 
     /// Of one of so many processes, as many as the launcher says, that may use so much memory.

@@ -67,6 +67,14 @@ impl Container {
         self.and("own mounts", &["--mount"])
     }
 
+    /// So many bytes in each folder where files of memory could be.
+    pub fn with_room(mut self, shared: &str, others: &str) -> Self {
+        for (size, folder) in [(shared, "/dev/shm"), (others, "/tmp")] {
+            self.before.push(format!("mount -t tmpfs -o size={size} none {folder}"));
+        }
+        self.and(&format!("room for {shared} and {others} bytes"), &["--mount"])
+    }
+
     /// Name, System V objects and clocks of its own.
     pub fn names_and_clocks(self) -> Self {
         let options = ["--uts", "--ipc", "--time", "--boottime=100000", "--fork", "--kill-child"];

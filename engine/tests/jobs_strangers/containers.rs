@@ -17,7 +17,7 @@ use std::process::Command;
 const LEN: usize = 300_000;
 const TAG: u64 = 7;
 /// Says to a process that only processes of its host are to reach it.
-const LOCAL: &str = "AYRE_TEST_LOCAL";
+pub(super) const LOCAL: &str = "AYRE_TEST_LOCAL";
 const GROUP: u32 = 4100;
 
 /// Containers whose processes share memory with those of the host.
@@ -35,7 +35,7 @@ fn kinds() -> Vec<Container> {
 
 /// What has become of a message and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+pub(super) enum Outcome {
     ByMemory,
     /// By a link, since this user was not let in.
     ByLink(u32),
@@ -45,6 +45,9 @@ enum Outcome {
     Failed,
     /// Nobody listens there on this host.
     Elsewhere,
+    /// By a link, since one side has memory files and the other one has not.
+    ByLinkForFiles,
+    RefusedForFiles,
 }
 
 impl Outcome {
@@ -56,6 +59,8 @@ impl Outcome {
             Self::Rejected(user) => [3, user.into()],
             Self::Failed => [4, 0],
             Self::Elsewhere => [5, 0],
+            Self::ByLinkForFiles => [6, 0],
+            Self::RefusedForFiles => [7, 0],
         }
     }
 
@@ -65,6 +70,8 @@ impl Outcome {
             [0, _] => Self::ByMemory,
             [index @ 1..=3, user] => all[index as usize - 1](user as u32),
             [5, _] => Self::Elsewhere,
+            [6, _] => Self::ByLinkForFiles,
+            [7, _] => Self::RefusedForFiles,
             _ => Self::Failed,
         }
     }
@@ -145,6 +152,7 @@ impl Side {
         let user = |why: Option<&EndReason>| match why {
             Some(EndReason::Refused(Refusal::User(user))) => Some(Outcome::Refused(*user)),
             Some(EndReason::Rejected(Refusal::User(user))) => Some(Outcome::Rejected(*user)),
+            Some(EndReason::Refused(Refusal::Memory)) => Some(Outcome::RefusedForFiles),
             _ => None,
         };
         let detour = user(self.endpoint.detour(remote));
@@ -159,6 +167,7 @@ impl Side {
             (Ok(()), Some(Outcome::Refused(user) | Outcome::Rejected(user))) => {
                 Outcome::ByLink(user)
             }
+            (Ok(()), Some(Outcome::RefusedForFiles)) => Outcome::ByLinkForFiles,
             (Err(Fault::Refused), _) => {
                 user(self.endpoint.reason(remote)).unwrap_or(Outcome::Failed)
             }
@@ -168,7 +177,7 @@ impl Side {
 }
 
 /// A process: meets the other one, and calls it or is called.
-fn talk(number: u64, line: &Line) {
+pub(super) fn talk(number: u64, line: &Line) {
     let mut side = Side::open();
     let own = side.endpoint.address().to_bytes();
     own.as_chunks().0.iter().for_each(|word| line.say(u64::from_le_bytes(*word)));
@@ -210,7 +219,11 @@ fn talk(number: u64, line: &Line) {
 }
 
 /// Two processes in these containers, of which the first one calls.
-fn meet(family: &Family, containers: [&Container; 2], environment: &[(&str, &str)]) -> Outcome {
+pub(super) fn meet(
+    family: &Family,
+    containers: [&Container; 2],
+    environment: &[(&str, &str)],
+) -> Outcome {
     let start = |container: &Container| {
         container.start(family, |command| {
             command.envs(environment.iter().copied());

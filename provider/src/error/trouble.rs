@@ -98,7 +98,9 @@ pub(crate) fn of_setup(what: &str, error: &SetupError) -> Code {
 
 fn code_of_setup(error: &SetupError) -> Code {
     Code(match error {
-        SetupError::Os { errno, .. } => return Code::of_system(*errno),
+        SetupError::Os { errno, .. } | SetupError::MemoryFile { refused: errno, .. } => {
+            return Code::of_system(*errno);
+        }
         SetupError::Exhausted(_) => errno::ENOSPC,
         SetupError::Memory { .. } => errno::ENOMEM,
         SetupError::Environment(_) | SetupError::Invalid(_) => errno::EINVAL,
@@ -122,7 +124,7 @@ fn refusal(why: Refusal) -> Code {
         Refusal::Taken => errno::EADDRINUSE,
         Refusal::Full(_) => errno::EUSERS,
         Refusal::Protection => errno::EKEYREJECTED,
-        Refusal::Resources(_) => errno::EREMOTEIO,
+        Refusal::Resources(_) | Refusal::Memory => errno::EREMOTEIO,
         Refusal::PathMtu(_) => errno::EMSGSIZE,
         _ => errno::ECONNREFUSED,
     })

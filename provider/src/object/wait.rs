@@ -11,7 +11,7 @@ use crate::abi::errno;
 use crate::abi::{WAIT_FD, WAIT_NONE, WAIT_POLLFD, WAIT_UNSPEC, WAIT_YIELD};
 use crate::error::{Code, Outcome};
 use crate::sys::object::Object;
-use ayre::guest::descriptor;
+use ayre::guest::{bell::Bell, descriptor};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ffi::c_int;
@@ -59,7 +59,7 @@ pub(crate) static POLLED: Wait = Wait { kind: WAIT_NONE, descriptors: None };
 #[derive(Debug)]
 struct Descriptors {
     gatherer: OwnedFd,
-    bell: OwnedFd,
+    bell: Bell,
     watch: Mutex<Watch>,
     is_over: Condvar,
 }
@@ -108,8 +108,7 @@ impl Wait {
     /// Wakes those who sleep.
     pub(crate) fn ring(&self) {
         if let Some(descriptors) = &self.descriptors {
-            // Full means rung already.
-            let _ = rustix::io::write(&descriptors.bell, &1u64.to_ne_bytes());
+            descriptors.bell.ring();
         }
     }
 
@@ -117,7 +116,7 @@ impl Wait {
     pub(crate) fn calm(&self) {
         if let Some(descriptors) = &self.descriptors {
             let watch = descriptors.watch();
-            descriptors.drain();
+            descriptors.bell.hush();
             if watch.is_kept {
                 self.ring();
             }
@@ -162,7 +161,7 @@ impl Wait {
 impl Descriptors {
     fn open() -> Outcome<Self> {
         let gatherer = descriptor::epoll()?;
-        let bell = descriptor::event()?;
+        let bell = Bell::new()?;
         let (watch, is_over) = (Mutex::default(), Condvar::new());
         let descriptors = Self { gatherer, bell, watch, is_over };
         descriptors.gather(descriptors.bell.as_fd())?;
@@ -181,11 +180,6 @@ impl Descriptors {
         self.watch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn drain(&self) {
-        // Empty means that nobody has rung.
-        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
-    }
-
     fn sleep(&self, over: u64, left: Option<Duration>) -> bool {
         let mut watch = self.watch();
         if watch.over != over {
@@ -200,7 +194,7 @@ impl Descriptors {
         drop(watch);
         let outcome = self.sleep_on_descriptor(left);
         let mut watch = self.watch();
-        self.drain();
+        self.bell.hush();
         watch.is_kept = false;
         watch.over += 1;
         self.is_over.notify_all();

@@ -12,7 +12,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
+use ayre::guest::bell::Bell;
+use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
 use super::super::crew::{Crew, Ended};
@@ -65,7 +66,7 @@ pub(super) struct Remote {
     /// Of each host, until all agents have answered.
     assignments: Vec<Assignment>,
     news: Receiver<(usize, News)>,
-    bell: Arc<OwnedFd>,
+    bell: Arc<Bell>,
     /// A signal that ended the job before its ranks were started.
     cancelled: Option<Signal>,
     /// What has not been told yet of hosts that do not answer.
@@ -123,8 +124,7 @@ impl Remote {
         assignments: Vec<Assignment>,
         answer_in: Duration,
     ) -> Result<Self> {
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let bell = Arc::new(eventfd(0, flags).context("creating an eventfd")?);
+        let bell = Arc::new(Bell::new().context("creating an eventfd")?);
         let (to_news, news) = mpsc::channel();
         let terminal = Arc::new(Mutex::new(Own));
         let mut hosts = Vec::new();
@@ -283,9 +283,8 @@ fn with_code(ended: Ended, code: u8) -> Ended {
 
 impl Crew for Remote {
     fn next_end(&mut self) -> Result<Option<Ended>> {
-        let mut count = [0; 8];
         // It only wakes; what there is to hear is asked for in any case.
-        let _ = rustix::io::read(&self.bell, &mut count);
+        self.bell.hush();
         while let Ok((index, news)) = self.news.try_recv() {
             if let Some(ended) = self.on_news(index, news) {
                 return Ok(Some(ended));
@@ -482,7 +481,7 @@ struct Listener {
     index: usize,
     host: String,
     news: Sender<(usize, News)>,
-    bell: Arc<OwnedFd>,
+    bell: Arc<Bell>,
     terminal: Arc<Mutex<Own>>,
 }
 
@@ -530,6 +529,6 @@ impl Listener {
     fn tell(&self, news: News) {
         // Without a receiver, the job has ended.
         let _ = self.news.send((self.index, news));
-        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        self.bell.ring();
     }
 }

@@ -1,11 +1,11 @@
 //! The lanes of a port, which the tests write and read, and their far side.
 use super::*;
-use crate::mem::bell::own_bell;
 use crate::mem::fence::Fencing;
 use crate::mem::layout::LaneSizes;
 use crate::mem::page::{OwnPage, PeerPage};
 use crate::peer::packet::Arrival;
 use crate::sync::AtomicBool;
+use crate::sys::bell::Bell;
 use crate::target::Served;
 use ayre_proto::command::Head;
 
@@ -27,7 +27,7 @@ fn port() -> (Direction, Direction, (FarSide, Performer)) {
 fn link(mail: Mail) -> Link {
     let page = PeerPage::new(OwnPage::new().unwrap().file()).unwrap();
     let (control, bell) =
-        (crate::peer::control::Channel::Mail(mail), Some(own_bell().unwrap().into()));
+        (crate::peer::control::Channel::Mail(mail), Some(Bell::new().unwrap().into()));
     Link { control, page, bell, fencing: Fencing::Symmetric }
 }
 

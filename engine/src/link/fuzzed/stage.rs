@@ -4,13 +4,13 @@ use crate::link::drive::drive;
 use crate::link::handshake::{JobKey, Protection};
 use crate::link::links::{Identity, Links};
 use crate::link::opening::{Request, Whom};
-use crate::mem::bell::own_bell;
 use crate::mem::lane::{LaneReceiver, LaneSender};
 use crate::net::chance::Chance;
 use crate::net::routes::Way;
 use crate::peer::agreement::Agreement;
 use crate::peer::packet::Arrival;
 use crate::sync::AtomicBool;
+use crate::sys::bell::Bell;
 use crate::target::{Responder, Served, lock};
 use ayre_proto::lane::Kind;
 use std::collections::VecDeque;
@@ -348,7 +348,7 @@ fn identity(number: usize, is_sealed: bool, responder: Arc<Mutex<Responder>>) ->
         drive: drive([3, 3].map(Duration::from_secs).into()),
         any_mail: Arc::new(AtomicBool::new(false)),
         responder,
-        bell: own_bell().expect("a counter").into(),
+        bell: Bell::new().expect("a counter").into(),
     }
 }
 

@@ -8,8 +8,8 @@ use crate::link::handshake::JobKey;
 use crate::link::handshake::tests::curve_operations;
 use crate::link::link_end::DATAGRAM_LEAST;
 use crate::link::opening::{Unopened, Whom};
-use crate::mem::bell::own_bell;
 use crate::net::hints::Hint;
+use crate::sys::bell::Bell;
 use ayre_proto::link::answer::Answer;
 use ayre_proto::link::frame::{Digest, HEADER_BYTES, Kind};
 use ayre_proto::link::open::{Opening, VERSION};
@@ -40,7 +40,7 @@ fn port(number: u16, protection: Protection) -> Links {
         drive: drive([60, 60].map(Duration::from_secs).into()),
         any_mail: Arc::new(AtomicBool::new(false)),
         responder: Arc::new(Mutex::new(Responder::new(Arc::default()))),
-        bell: own_bell().expect("a counter").into(),
+        bell: Bell::new().expect("a counter").into(),
     };
     Links::new(identity, 1, Chance::System, 0).expect("memory")
 }

@@ -1,9 +1,8 @@
 //! The state of a simulated network, and when its time goes on.
 use super::Tend;
 use crate::clock;
-use crate::mem::bell::{hush_own, ring_own};
+use crate::sys::bell::Bell;
 use ayre_netsim::{Dice, Flights};
-use rustix::fd::{AsFd, OwnedFd};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -71,7 +70,7 @@ struct Member {
     given: u64,
     tended: Option<Arc<dyn Tend>>,
     /// Wakes it where it sleeps.
-    bell: Arc<OwnedFd>,
+    bell: Arc<Bell>,
     is_rung: bool,
 }
 
@@ -83,7 +82,7 @@ impl Member {
     /// It has something to do.
     fn wake(&mut self) {
         if !self.is_rung {
-            ring_own(self.bell.as_fd());
+            self.bell.ring();
             self.is_rung = true;
         }
     }
@@ -91,7 +90,7 @@ impl Member {
     /// It was looked at; it has to be once more where that has done something.
     fn rest_as(&mut self, rest: Rest) {
         if self.is_rung && self.waiting == 0 {
-            hush_own(self.bell.as_fd());
+            self.bell.hush();
             self.is_rung = false;
         }
         let was_busy = std::mem::take(&mut self.is_busy);
@@ -179,7 +178,7 @@ impl Field {
     }
 
     /// Makes a new seat, with a bell that wakes its port: its number.
-    pub(super) fn seat(&mut self, bell: Arc<OwnedFd>) -> usize {
+    pub(super) fn seat(&mut self, bell: Arc<Bell>) -> usize {
         self.seats += 1;
         let member = Member {
             rest: Rest::Awake,

@@ -1,0 +1,103 @@
+//! Bells: what wakes a thread of this process that sleeps, rung by its other threads. Peers ring by
+//! the control channel, see `control.rs`.
+use super::descriptor;
+use rustix::event::epoll::EventFlags;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::{Errno, read, write};
+
+/// Bytes of a pipe that are taken at a time.
+const TAKEN: usize = 512;
+
+/// A bell between threads of this process, which nobody else holds: can be read once it was rung.
+#[derive(Debug)]
+pub struct Bell {
+    /// The kernel's counter, or where a pipe ends.
+    rung: OwnedFd,
+    /// Where the pipe begins.
+    pipe: Option<OwnedFd>,
+}
+
+impl Bell {
+    /// The kernel's counter; where the system refuses that, a pipe.
+    ///
+    /// # Errors
+    /// The system's, of the counter.
+    // spec: LIFE-41
+    pub fn new() -> Result<Self, Errno> {
+        descriptor::event().map(|rung| Self { rung, pipe: None }).or_else(|errno| {
+            let (rung, begin) = descriptor::pipe().map_err(|_| errno)?;
+            Ok(Self { rung, pipe: Some(begin) })
+        })
+    }
+
+    /// Wakes whoever sleeps at it, or will.
+    pub fn ring(&self) {
+        let _ = match &self.pipe {
+            // A full counter wakes as well.
+            None => write(&self.rung, &1u64.to_ne_bytes()),
+            // So does a full pipe, which somebody is yet to empty.
+            Some(pipe) => write(pipe, &[1]),
+        };
+    }
+
+    /// Takes all rings.
+    pub fn hush(&self) {
+        while let Ok(TAKEN) = read(&self.rung, &mut [0; TAKEN]) {}
+    }
+
+    /// How an epoll watches it, so that each ring counts once. Whoever it wakes calls
+    /// [`Bell::was_heard`] before it looks.
+    pub(crate) fn events(&self) -> EventFlags {
+        match self.pipe {
+            None => EventFlags::IN | EventFlags::ET,
+            // One that is full tells of no more rings.
+            Some(_) => EventFlags::IN,
+        }
+    }
+
+    pub(crate) fn was_heard(&self) {
+        if self.pipe.is_some() {
+            self.hush();
+        }
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.rung.as_fd()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::descriptor::{copy, epoll, pipe};
+    use super::*;
+    use rustix::buffer::spare_capacity;
+    use rustix::event::Timespec;
+    use rustix::event::epoll::{EventData, add, wait};
+
+    // spec: LIFE-41
+    #[test]
+    fn each_ring_wakes_once_however_many_nobody_has_taken() {
+        let (rung, begin) = pipe().unwrap();
+        for bell in [Bell::new().unwrap(), Bell { rung, pipe: Some(begin) }] {
+            let sleeper = epoll().unwrap();
+            add(&sleeper, &bell, EventData::new_u64(0), bell.events()).unwrap();
+            let is_woken = || {
+                let mut events = Vec::with_capacity(1);
+                wait(&sleeper, spare_capacity(&mut events), Some(&Timespec::default())).unwrap();
+                events.pop().inspect(|_| bell.was_heard()).is_some()
+            };
+            assert!(!is_woken());
+            // More than a pipe holds.
+            for rings in [1, 100_000, 1] {
+                (0..rings).for_each(|_| bell.ring());
+                assert!(is_woken() && !is_woken(), "{bell:?}");
+            }
+            bell.ring();
+            assert_ne!(read(copy(&bell).unwrap(), &mut [0; 8]), Err(Errno::AGAIN));
+            bell.hush();
+            assert_eq!(read(copy(&bell).unwrap(), &mut [0; 8]), Err(Errno::AGAIN));
+        }
+    }
+}

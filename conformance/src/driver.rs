@@ -21,19 +21,19 @@
 //! | answer | when |
 //! |---|---|
 //! | `ok` and words | it is done |
-//! | `none` | there is nothing (of a look for a message, a record, a notification) |
+//! | `none` | there is nothing to take, or no room for an item or a message to a group |
 //! | `busy` and the reason's place in [`BUSY`] | there is no room |
 //! | `fault` and its code | it can never succeed |
 //! | `long` and a length | the next one does not fit the buffer |
-//! | `died` and a peer | a wait has ended with this peer's death |
+//! | `died` and a peer | a wait or a collective has ended with this peer's death |
 //! | `late` | a wait's time was up |
-//! | `error`, a kind, and words for people | set-up has failed |
+//! | `error`, a kind, and its words | set-up has failed, or a call of a messenger |
 //!
-//! Kinds are `system` and an errno, `exhausted`, `left` (the peer has), `rejected`, `invalid`. The
-//! calls, and the words of their answers:
+//! Kinds of set-up are `system` and an errno, `exhausted`, `left` (the peer has), `rejected`,
+//! `invalid`, each with words for people. The calls, and the words of their answers:
 //!
 //! ```text
-//! open NUMBER                     listen PATH
+//! open NUMBER MEDIATED            listen PATH
 //! connect PATH, accept, loopback               -> peer
 //! peers                                        -> peers
 //! mode PEER, alive PEER                        -> 1 if mediated, alive
@@ -98,21 +98,121 @@
 //! A driver ends, and its port with it, where its input does; after `close` or `leave` it still
 //! reads and writes its own memory. A notify of a batch names no peer; steps of epochs have their
 //! places in [`EPOCH_STEPS`], holds in [`HOLDS`]. REGISTERS and ENTRIES are two words, a first one
-//! and an end. A MESSAGE is its form, operand, mask and data; a form is `c` and the instruction's
-//! word, or `e`, an entry and three registers; `p`, which only `stopped` answers, is a probe. There
-//! are no calls for messengers yet.
+//! and an end. A MESSAGE of a deposit is its form, operand, mask and data; a form is `c` and the
+//! instruction's word, or `e`, an entry and three registers; `p`, which only `stopped` answers, is
+//! a probe.
+//!
+//! # Messengers
+//!
+//! After `messenger` the port is under a messenger, and is called as before. What a program gives
+//! to a messenger to be run (handlers, stages, watchers of groups) stays with the suite, by a
+//! number that the suite has given it, RUN. A call marked with `*` runs them: before its answer,
+//! the driver writes a line for each that is due,
+//!
+//! ```text
+//! run RUN PEER COUNT ARGUMENT... BYTES           a handler: source, arguments, payload
+//! run RUN PEER NUMBER ARGUMENT x 4 INPUT         a stage: the stream's name, what it is told
+//! run RUN view NUMBER TICKET PEERS PEERS         a watcher: members, and who of them is new
+//! run RUN ended                                  a watcher: no member any more
+//! ```
+//!
+//! and waits until the suite has written `ran`, or `panicked`, which the driver has its library see
+//! as a panic (an exception, an error) of what it has run. Until then it answers calls: of all that
+//! there are `read`, `write` and `own`, and what only a handler or a stage can do:
+//!
+//! ```text
+//! post PEER CHANNEL HANDLER MESSAGE              (of a handler)
+//! cast MEMBERSHIP HANDLER MESSAGE                (of a handler)
+//! emit BYTES                                     (of a stage)
+//! ```
+//!
+//! INPUT is `item` and its bytes, `closed`, `cut`, or `failed`, a reason and a peer. A CHANNEL is a
+//! number, 0 for none; a HANDLER an id; a MESSAGE the number of arguments, these, and the payload;
+//! PEERS are their number and they. A LIMIT is a number, or `-` for the usual one. Names of
+//! handlers, stages and groups are bytes.
+//!
+//! ```text
+//!   messenger LIMIT LIMIT LIMIT (overflow, landing, longest)          into_port
+//!   handler RUN ARGUMENTS NAME, or its id        -> id
+//!   announced PEER HANDLER ARGUMENTS             -> 1 if it is
+//! * call PEER CHANNEL HANDLER MESSAGE          try_call PEER CHANNEL HANDLER MESSAGE
+//! * poll                                         -> messages run
+//! * serve TIME                                   -> messages run, one at least
+//! * drain                                      * sync
+//!   failures                                     -> of each: peer, handler, cause, 1 if it is ours
+//!   forget PEER
+//!   channel NUMBER LIMIT LIMIT LIMIT (priority, weight, room)
+//!   hold_channel CHANNEL                         release_channel CHANNEL
+//! * poll_only CHANNEL                            -> messages run
+//!   backlog PEER CHANNEL                         -> bytes
+//!
+//!   stage RUN NAME                               -> id
+//! * set_entry PEER ENTRY                       * clear_entry PEER PEER NUMBER
+//!   let_set_entries MAY
+//! * open_stream NUMBER                           -> stream
+//! * stream COUNT, and so many PEER NAME ARGUMENT x 4                 -> stream
+//! * push STREAM BYTES                          * try_push STREAM BYTES
+//! * close_stream STREAM                        * cancel STREAM
+//!
+//!   group NAME PEERS, group_of_all NAME          -> group
+//!   fix_schedule GROUP COLLECTIVE SCHEDULE (0 for none)
+//! * collect GROUP LENS LENS LENS REQUEST         -> what was changed
+//!   start GROUP REQUEST                          -> started
+//!   finished STARTED                             -> 1 if it is
+//! * finish STARTED                               -> what was changed
+//! * adapt GROUP LIMIT                            record GROUP CALLS
+//!   recording GROUP                              -> calls, and of each: number, begin, time,
+//!                                                   collective, schedule, bytes, links, and of
+//!                                                   each of these: sent, waiting, round trip
+//!   recording_text GROUP                         -> bytes
+//!
+//!   found RUN NAME LIMIT LIMIT (window, requests)                    -> membership
+//! * join RUN NAME PEER LIMIT LIMIT               -> membership
+//! * multicast MEMBERSHIP HANDLER MESSAGE         try_multicast MEMBERSHIP HANDLER MESSAGE
+//! * multicast_through NAME PEER HANDLER MESSAGE
+//! * leave_group MEMBERSHIP                       members MEMBERSHIP  -> peers
+//! ```
+//!
+//! An ENTRY is the stream's name (a peer and a number), the peer and the number that it goes on by,
+//! the stage's NAME, four arguments, and 1 if the stage goes on. A REQUEST is the code of the
+//! collective, the root, the codes of the type of number and of the combination (0 for none), the
+//! bytes that are read and those that are changed; what is not combined is of the unsigned type of
+//! its size. LENS are `-`, or their number and they: of each member, to each, from each.
+//!
+//! | error | of |
+//! |---|---|
+//! | `stream`, a reason's code, a peer | streams: failed |
+//! | `entry`, an answer's code, a peer | streams: refused |
+//! | `long` | streams and groups: too long |
+//! | `mismatch`, a peer, bytes due and come, a CALL, the peer's if it is known | collectives |
+//! | `given_up` and a peer | collectives |
+//! | `outside` | groups: no member |
+//! | `refused`, `unreachable`, `unknown`, and a peer | groups |
+//! | `invalid` and words for people | collectives and groups |
+//!
+//! A CALL is the codes of collective and schedule, the root, the codes of combination and type of
+//! number (0 for none), bytes.
 mod depots;
+mod errors;
 mod fabric;
+mod groups;
 mod handles;
+mod messenger;
+mod multicast;
 mod port;
 mod serve;
+mod streams;
+mod values;
 mod words;
 
 pub use depots::{DrivenDepot, DrivenFrozen, DrivenInlet};
 pub use fabric::{Door, Driven};
+pub use groups::{DrivenGroup, DrivenStarted};
 pub use handles::{DrivenGrant, DrivenLock, DrivenQueue, DrivenRegion, DrivenRemote};
+pub use messenger::DrivenMessenger;
 pub use port::DrivenPort;
 pub use serve::serve;
+pub use streams::DrivenStream;
 
 use ayre::{Busy, EpochStep, Hold};
 

@@ -11,7 +11,7 @@ use ayre::active::{Failure, Handler};
 use ayre::collective::{Collective, GroupError, Schedule, Summand, Value};
 use ayre::logical::Channel;
 use ayre::multicast::{Change, MulticastError};
-use ayre::stream::{Input, Name, PushError, Stage, StreamError};
+use ayre::stream::{Input, Name, PushError, StreamError};
 use ayre::{Combine, Fault, PeerId, PostError, ReceiveError, SetupError};
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -420,12 +420,12 @@ pub trait Streams<S>: Active<S> {
     /// The end of a stream that items are pushed into.
     type Stream: Debug;
 
-    /// Names what is run with items.
+    /// Names what is run with items: the id that it is known by.
     fn stage(
         &mut self,
         name: &str,
         run: impl FnMut(&mut S, &mut dyn Flow, Input<'_>) + Send + 'static,
-    ) -> Result<Stage, SetupError>;
+    ) -> Result<u32, SetupError>;
     /// Sets an entry of a forwarding directory.
     fn set_entry(
         &mut self,
@@ -476,5 +476,5 @@ mod words;
 
 pub use words::{
     ChannelOptions, Entry, Hop, LinkUse, MessengerOptions, MulticastOptions, Owned, Recorded,
-    Request, Values,
+    Request, Stage, Values,
 };

@@ -1,12 +1,10 @@
 //! Streams: pipelines through stages at several ports, against what one process makes of the items.
-use crate::messenger::{Active, Call, Entry, Flow, Hop, Messenger, Messengers, Streams};
+use crate::messenger::{Active, Call, Entry, Flow, Hop, Messenger, Messengers, Stage, Streams};
 use crate::port::Port;
 use crate::seed::Dice;
 use crate::world::{ROUNDS, join};
 use ayre::active::Handler;
-use ayre::stream::{
-    Answer, End, Failure, ITEM_MAX, Input, Name, PushError, Stage, StreamError, Why,
-};
+use ayre::stream::{Answer, End, Failure, ITEM_MAX, Input, Name, PushError, StreamError, Why};
 use ayre::{PeerId, ReceiveError};
 
 /// What a member has seen.
@@ -90,7 +88,7 @@ fn sink(seen: &mut Seen, flow: &mut dyn Flow, input: Input<'_>) {
 
 pub(crate) fn member<F: Messengers>(port: F::Port) -> Member<F> {
     let mut member = Member::<F>::new(port);
-    assert_eq!(member.stage("append", append).expect("a new name"), APPEND);
+    assert_eq!(member.stage("append", append).expect("a new name"), APPEND.id());
     member.stage("twice", twice).expect("a new name");
     member.stage("total", total()).expect("a new name");
     member.stage("picky", picky).expect("a new name");

@@ -1,8 +1,10 @@
 //! Drivers that are started, and connected with each other.
+use super::messenger::DrivenMessenger;
 use super::port::DrivenPort;
 use super::words::Words;
 use crate::engine::socket_path;
 use crate::fabric::{Fabric, TARGET, Traits};
+use crate::messenger::Messengers;
 use ayre::{Mode, PeerId};
 use std::path::PathBuf;
 use std::thread::yield_now;
@@ -33,9 +35,14 @@ impl Drop for Door {
 }
 
 impl Driven {
-    /// Two ports of one host.
+    /// Two ports of one host, whose initiator performs operations itself.
     pub const fn direct(program: &'static str) -> Self {
         Self { program, mode: Mode::Direct, is_loopback: false }
+    }
+
+    /// Two ports of one host, whose target performs operations in its own calls.
+    pub const fn mediated(program: &'static str) -> Self {
+        Self { program, mode: Mode::Mediated, is_loopback: false }
     }
 }
 
@@ -48,14 +55,15 @@ impl Fabric for Driven {
             mode: self.mode,
             is_loopback: self.is_loopback,
             is_wire: false,
-            is_inline: false,
+            is_inline: self.mode == Mode::Mediated,
             is_one_thread: false,
-            pulls: false,
+            // As the engine does, whose library the driver is of.
+            pulls: self.mode == Mode::Direct,
         }
     }
 
     fn open(&self, number: u16) -> DrivenPort {
-        DrivenPort::start(self.program, number)
+        DrivenPort::start(self.program, number, self.mode)
     }
 
     fn pair(&self, near: u16, far: u16) -> (DrivenPort, Option<DrivenPort>) {
@@ -92,7 +100,7 @@ impl Fabric for Driven {
     }
 
     fn loopback(&self) -> Self {
-        Self { is_loopback: true, ..*self }
+        Self { is_loopback: true, ..Self::direct(self.program) }
     }
 
     fn kill(&self, port: DrivenPort) {
@@ -103,6 +111,10 @@ impl Fabric for Driven {
         assert!(round < ROUNDS_MAX, "waited in vain, in {round} rounds");
         yield_now();
     }
+}
+
+impl Messengers for Driven {
+    type Messenger<S> = DrivenMessenger<S>;
 }
 
 fn connect(port: &mut DrivenPort, other: &mut DrivenPort) {

@@ -30,10 +30,14 @@ impl Process {
     }
 
     fn hear(&mut self) -> Answer {
+        Answer::read(&self.line())
+    }
+
+    fn line(&mut self) -> String {
         let mut line = String::new();
         self.from.read_line(&mut line).expect("the driver speaks text");
         assert!(!line.is_empty(), "the driver has ended, and says above why");
-        Answer::read(&line)
+        line
     }
 }
 
@@ -60,6 +64,13 @@ impl Way {
         process.hear()
     }
 
+    /// Says something, and waits for what the driver says next, an answer or not.
+    pub(super) fn exchange(&self, said: &str) -> String {
+        let mut process = self.process();
+        process.say(said);
+        process.line()
+    }
+
     /// How a handle is written in a call of this port's: another one's means nothing here.
     pub(super) fn handle(&self, way: &Self, number: usize) -> String {
         if Arc::ptr_eq(&self.0, &way.0) { number.to_string() } else { FOREIGN.into() }
@@ -84,7 +95,7 @@ impl Drop for DrivenPort {
 }
 
 impl DrivenPort {
-    pub(super) fn start(program: &str, number: u16) -> Self {
+    pub(super) fn start(program: &str, number: u16, mode: Mode) -> Self {
         let mut command = Command::new(program);
         let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = started.expect("the driver is there");
@@ -92,7 +103,7 @@ impl DrivenPort {
         let from = BufReader::new(child.stdout.take().expect("it is piped"));
         let process = Process { child, to, from };
         let port = Self { way: Way(Arc::new(Mutex::new(process))), number };
-        port.ask(&format!("open {number}")).done();
+        port.ask(&format!("open {number} {}", u8::from(mode == Mode::Mediated))).done();
         port
     }
 

@@ -1,5 +1,6 @@
 //! A driver over the engine.
 mod deposits;
+mod messengers;
 
 use super::words::{Answer, Words, handle, hex, kind};
 use super::{BUSY, EPOCH_STEPS, HOLDS};
@@ -10,6 +11,7 @@ use ayre::{
     RemoteRegion, Rights, SetupError, Source, Spin, Strided, Ticket, Width, try_epoch_step,
 };
 use deposits::{about_depots, about_inlets};
+use messengers::Messaging;
 use std::io::{BufRead, Write};
 use std::time::Duration;
 
@@ -18,34 +20,44 @@ use std::time::Duration;
 /// # Panics
 /// Where a call is none that a driver has.
 pub fn serve() {
-    let mut lines = std::io::stdin().lock().lines().map_while(Result::ok);
-    let Some(open) = lines.next() else { return };
+    let Some(open) = hear() else { return };
     let mut words = Words::of(&open);
     assert_eq!(words.word(), "open", "a driver is one port, which is opened first");
-    let config = Config::new().number(words.number()).mode(Mode::Direct).spin(Spin::SHARED);
+    let config = Config::new().number(words.number()).spin(Spin::SHARED);
+    let config = config.mode(if words.flag() { Mode::Mediated } else { Mode::Direct });
     let port = Port::open(config.linger(Duration::from_millis(50))).expect("a port opens");
     let held = foreign().expect("memory is there");
-    let mut driver = Driver { port: Some(port), held };
+    let mut driver = Driver { port: Some(port), messaging: None, held };
     answer(&Answer::Done(String::new()));
-    for line in lines {
+    while let Some(line) = hear() {
         let mut words = Words::of(&line);
         let call = words.word();
         answer(&driver.make(call, &mut words).unwrap_or_else(|why| why));
     }
 }
 
-fn answer(answer: &Answer) {
+/// The suite's next line, if there is one more.
+fn hear() -> Option<String> {
+    std::io::stdin().lock().lines().next()?.ok()
+}
+
+fn say(line: &str) {
     let mut out = std::io::stdout();
     // A suite that has closed its end sends no further calls: the next read ends the driver.
-    let _ = writeln!(out, "{}", answer.write()).and_then(|()| out.flush());
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+fn answer(answer: &Answer) {
+    say(&answer.write());
 }
 
 /// What came of a call; what the library has refused, as it is written.
 type Made = Result<Answer, Answer>;
 
-/// A port, and what it has given out.
+/// A port, by itself or under a messenger, and what it has given out.
 struct Driver {
     port: Option<Port>,
+    messaging: Option<Messaging>,
     held: Held,
 }
 
@@ -143,11 +155,20 @@ fn remote_words(number: usize, remote: &RemoteRegion) -> Made {
 
 impl Driver {
     fn make(&mut self, call: &str, words: &mut Words<'_>) -> Made {
-        let Self { port, held } = self;
+        let Self { port, messaging, held } = self;
         match call {
             "leave" => return nothing(port.take().expect("a port leaves once").leave()?),
             "close" => {
-                *port = None;
+                (*port, *messaging) = (None, None);
+                return nothing(());
+            }
+            "messenger" => {
+                let port = port.take().expect("a port has one messenger");
+                *messaging = Some(Messaging::new(port, words)?);
+                return nothing(());
+            }
+            "into_port" => {
+                *port = messaging.take().map(Messaging::into_port);
                 return nothing(());
             }
             "read" | "write" | "own" => return about_own_memory(held, call, words),
@@ -156,7 +177,13 @@ impl Driver {
             }
             _ => {}
         }
-        let port = port.as_mut().expect("nothing is called of a port that has left");
+        if let Some(made) =
+            messaging.as_mut().and_then(|messaging| messaging.make(call, words, held))
+        {
+            return made;
+        }
+        let own = messaging.as_mut().map(Messaging::port).or(port.as_mut());
+        let port = own.expect("nothing is called of a port that has left");
         match call {
             "listen" | "connect" | "accept" | "loopback" | "peers" | "mode" | "alive"
             | "disconnect" | "progress" | "count" => about_peers(port, call, words),

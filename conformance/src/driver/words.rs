@@ -3,21 +3,40 @@ use super::{BUSY, HOLDS};
 use ayre::deposit::{Form, Instruction};
 use ayre::{Busy, Fault, Hold, PeerId, PostError, ReceiveError, Refusal, SetupError};
 use rustix::io::Errno;
-use std::fmt::Write;
+use std::fmt::Display;
 use std::str::{FromStr, SplitAsciiWhitespace};
 use std::time::Duration;
 
 /// Bytes as a word.
 pub(super) fn hex(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
     let mut word = String::with_capacity(1 + 2 * bytes.len());
     word.push('x');
-    bytes.iter().for_each(|byte| write!(word, "{byte:02x}").expect("memory is there"));
+    word.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
     word
 }
 
 /// A time as a word.
 pub(super) fn time(timeout: Option<Duration>) -> String {
     timeout.map_or_else(|| "-".into(), |time| time.as_micros().to_string())
+}
+
+/// Some numbers, and how many these are.
+pub(super) fn list<T: Display>(numbers: impl ExactSizeIterator<Item = T>) -> String {
+    std::iter::once(numbers.len().to_string())
+        .chain(numbers.map(|number| number.to_string()))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// What an active message brings.
+pub(super) fn message(arguments: &[u64], payload: &[u8]) -> String {
+    format!("{} {}", list(arguments.iter()), hex(payload))
+}
+
+/// A number that may be the usual one.
+pub(super) fn limit<T: Display>(of: Option<T>) -> String {
+    of.map_or_else(|| "-".into(), |of| of.to_string())
 }
 
 /// What a deposit message asks for, as words: [`Words::form`] reads them.
@@ -78,6 +97,35 @@ impl<'a> Words<'a> {
 
     pub(super) fn numbers<T: FromStr>(&mut self) -> Vec<T> {
         std::iter::from_fn(|| self.0.clone().next().map(|_| self.number())).collect()
+    }
+
+    pub(super) fn list<T: FromStr>(&mut self) -> Vec<T> {
+        let count = self.number();
+        (0..count).map(|_: usize| self.number()).collect()
+    }
+
+    pub(super) fn peers(&mut self) -> Vec<PeerId> {
+        self.list().into_iter().map(PeerId).collect()
+    }
+
+    /// What an active message brings, as [`message`] writes it.
+    pub(super) fn message(&mut self) -> (Vec<u64>, Vec<u8>) {
+        (self.list(), self.bytes())
+    }
+
+    /// A number, as [`limit`] writes it.
+    pub(super) fn limit<T: FromStr>(&mut self) -> Option<T> {
+        let is_usual = self.0.clone().next() == Some("-");
+        if is_usual {
+            self.0.next();
+            return None;
+        }
+        Some(self.number())
+    }
+
+    /// A name, as text.
+    pub(super) fn name(&mut self) -> String {
+        String::from_utf8(self.bytes()).expect("a name is text")
     }
 
     pub(super) fn flag(&mut self) -> bool {

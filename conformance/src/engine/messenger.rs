@@ -1,6 +1,8 @@
 //! The engine's messengers, as the suite's.
 mod groups;
 
+pub(crate) use groups::Started;
+
 use super::Executor;
 use super::one_thread::OneThread;
 use crate::messenger::{
@@ -373,7 +375,7 @@ impl Flow for ayre::stream::Flow<'_> {
 impl From<Entry> for ayre::stream::Entry {
     fn from(entry: Entry) -> Self {
         let Entry { to, number, stage, arguments, goes_on } = entry;
-        let engines = Self::new(to, number, stage).arguments(arguments);
+        let engines = Self::new(to, number, Stage::named(stage.name)).arguments(arguments);
         if goes_on { engines.goes_on() } else { engines }
     }
 }
@@ -385,8 +387,8 @@ impl<S> Streams<S> for Member<S> {
         &mut self,
         name: &str,
         mut run: impl FnMut(&mut S, &mut dyn Flow, Input<'_>) + Send + 'static,
-    ) -> Result<Stage, SetupError> {
-        self.inner.stage(name, move |state, flow, input| run(state, flow, input))
+    ) -> Result<u32, SetupError> {
+        Ok(self.inner.stage(name, move |state, flow, input| run(state, flow, input))?.id())
     }
 
     fn set_entry(
@@ -412,7 +414,9 @@ impl<S> Streams<S> for Member<S> {
     }
 
     fn stream(&mut self, state: &mut S, hops: &[Hop]) -> Result<Self::Stream, StreamError> {
-        let hop = |hop: &Hop| ayre::stream::Hop::new(hop.peer, hop.stage).arguments(hop.arguments);
+        let hop = |Hop { peer, stage, arguments }: &Hop| {
+            ayre::stream::Hop::new(*peer, Stage::named(stage.name)).arguments(*arguments)
+        };
         let hops: Vec<_> = hops.iter().map(hop).collect();
         self.inner.stream(state, &hops)
     }

@@ -1,6 +1,6 @@
 //! What is told to a messenger: plain data that any implementation can read.
+use ayre::active::id_of;
 use ayre::collective::{Collective, Schedule};
-use ayre::stream::Stage;
 use ayre::{Combine, PeerId};
 
 /// Limits of a messenger: bytes, where something else than the usual is said.
@@ -92,6 +92,25 @@ impl MulticastOptions {
     /// For so many of its own.
     pub fn requests(self, messages: u16) -> Self {
         Self { requests: Some(messages), ..self }
+    }
+}
+
+/// What is run with the items of a stream, by its name, wherever it is registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stage {
+    /// The name.
+    pub name: &'static str,
+}
+
+impl Stage {
+    /// The stage of this name.
+    pub const fn named(name: &'static str) -> Self {
+        Self { name }
+    }
+
+    /// By which it is known to other processes.
+    pub const fn id(self) -> u32 {
+        id_of(self.name)
     }
 }
 

@@ -212,7 +212,7 @@ impl Port {
     /// message that comes later finds no inlet, whatever its key.
     pub(crate) fn close_inlet(&mut self, key: Key) {
         for connection in self.peers.iter_mut() {
-            connection.revoke_replies(key);
+            connection.executor.revoke_replies(key);
         }
         let Some(Served { depot, number, .. }) = self.responder().inlet(key).cloned() else {
             return;

@@ -9,7 +9,7 @@ use crate::mem::depot::{DepotMemory, Holder};
 use crate::mem::page::Sleeper;
 use crate::mem::region::PeerMemory;
 use crate::port::Port;
-use crate::port::connection::{Connection, Executor, active_word};
+use crate::port::connection::{Connection, active_word};
 use crate::port::options::Options;
 use crate::port::posted::Posted as Ended;
 use crate::sync::Ordering;
@@ -256,9 +256,7 @@ impl Port {
         debug_assert_eq!(posted.key, to.key, "a message goes over its inlet");
         let connection = self.peers.at_mut(to.peer.index());
         let connection = connection.ok_or(Fault::ForeignHandle)?;
-        let Executor::Direct(end) = &mut connection.executor else {
-            return Err(Fault::ForeignHandle.into());
-        };
+        let end = connection.executor.direct().ok_or(Fault::ForeignHandle)?;
         if end.notes_out.reserve(NOTE_BYTES).is_err() {
             return Err(self.busy(Busy::RequestLaneFull));
         }
@@ -308,7 +306,7 @@ const NOTE_BYTES: usize = 24;
 /// Tells the owner that a test holds, or that the inlet has stopped; room was reserved.
 #[cold]
 fn notify(connection: &mut Connection, source: PeerId, posted: &Posted, status: Status) {
-    let Executor::Direct(end) = &mut connection.executor else { return };
+    let Some(end) = connection.executor.direct() else { return };
     let note: Notification = posted.report().note(source, Classes::COMPLETER, status, posted.value);
     let [head, value] = note.encode();
     let pushed = end.notes_out.push((Kind::Notification, 0), [head, value, u64::MAX], &[]);

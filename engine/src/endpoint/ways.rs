@@ -10,7 +10,7 @@ use crate::log::tell;
 use crate::mem::exposed::Exposed;
 use crate::mem::span::Spans;
 use crate::port::Port;
-use crate::port::connection::{Connection, Executor};
+use crate::port::connection::Connection;
 use crate::tuning::{Choices, Chosen, Method, Use};
 use ayre_proto::endpoint::{Choice, Memory, Ways};
 use ayre_proto::envelope::ENVELOPE_WORDS;
@@ -104,8 +104,8 @@ pub(super) fn push<const H: usize>(
         return Err(why);
     }
     // How many commands precede it.
-    if let Executor::Mediated(end) = &connection.executor {
-        head[0] = end.outgoing.posted();
+    if let Some(commands) = connection.executor.commands_before() {
+        head[0] = commands;
     }
     connection.messages_out.send_for_ahead();
     let pushed = connection.messages_out.push((Kind::GatedMessage, tag), head, bytes);

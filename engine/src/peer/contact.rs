@@ -11,10 +11,17 @@ pub(crate) struct Link {
     /// Closes when the peer dies.
     pub(crate) control: Channel,
     pub(crate) page: PeerPage,
-    /// The bell of this port's own engine, for a loopback and for a peer of another host. It is
-    /// rung in place of the channel.
-    pub(crate) bell: Option<Arc<Bell>>,
+    pub(crate) waker: Waker,
     pub(crate) fencing: Fencing,
+}
+
+/// What wakes a peer that sleeps.
+#[derive(Debug)]
+pub(crate) enum Waker {
+    /// The channel: who sleeps there is woken by a packet.
+    Channel,
+    /// The bell of this port's own engine, for a loopback and for a peer of another host.
+    Bell(Arc<Bell>),
 }
 
 impl Link {
@@ -30,9 +37,9 @@ impl Link {
 
     #[cold]
     fn ring(&self) {
-        match &self.bell {
-            Some(bell) => bell.ring(),
-            None => self.control.ring(),
+        match &self.waker {
+            Waker::Channel => self.control.ring(),
+            Waker::Bell(bell) => bell.ring(),
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Until the release nothing moves; at the release either all operations are posted, in the order
 //! in which they were prepared, or none (FORTH prototype: descriptors with a start flag).
-use super::connection::{DirectEnd, Executor};
+use super::executor::DirectEnd;
 use super::options::{Options, Source};
 use crate::error::{Busy, Fault, PostError};
 use crate::mem::region::RemoteRegion;
@@ -183,9 +183,9 @@ impl Port {
         let (own, count) = (self.id, batch.entries.len());
         let is_full = !self.notes.has_room_for(count);
         let connection = self.connection_mut(batch.peer)?;
-        let room = match &mut connection.executor {
-            Executor::Direct(end) => room_direct(end, batch, own),
-            Executor::Mediated(_) => {
+        let room = match connection.executor.direct() {
+            Some(end) => room_direct(end, batch, own),
+            None => {
                 let commands = batch.entries.iter().map(Entry::command);
                 self.check_batch_mediated(batch.peer, commands)
             }

@@ -1,65 +1,22 @@
 //! One end of a connection: the lanes, the peer's page, and what is under way.
 use super::device::{AnyDevice, Device};
-use super::landing::Landing;
-use crate::depot::expected::Expected;
+use super::executor::Executor;
 use crate::error::Fault;
 use crate::machine::processors::Processors;
 use crate::mem::inject::Process;
 use crate::mem::lane::{LaneReceiver, LaneSender};
 use crate::mem::layout::{Control, Direction};
-use crate::mem::map::Mapping;
 use crate::mem::page::Sleeper;
 use crate::mem::word::Word;
-use crate::peer::agreement::{Agreement, Cut};
+use crate::peer::agreement::Agreement;
 use crate::peer::contact::Link;
 use crate::peer::control::Channel;
 use crate::peer::packet::Packet;
 use crate::settings::choice::Mode;
-use crate::sync::{AtomicU64, Ordering, StaticCounter};
+use crate::sync::{Ordering, StaticCounter};
 use crate::sys::credentials;
-use ayre_proto::node::initiator::Initiator;
-use ayre_proto::units::{Key, PeerId};
+use ayre_proto::units::PeerId;
 use std::sync::Arc;
-
-/// Where a get's data lands while no call is waiting for it.
-#[derive(Debug)]
-pub(crate) struct LocalMemory {
-    pub(crate) mapping: Arc<Mapping>,
-    pub(crate) offset: u64,
-}
-
-/// The operations under way on a mediated connection.
-pub(crate) type Outgoing = Initiator<LocalMemory, Box<Expected>>;
-
-/// The part of a connection that depends on who performs operations.
-#[derive(Debug)]
-pub(crate) enum Executor {
-    Direct(DirectEnd),
-    Mediated(Box<MediatedEnd>),
-}
-
-/// Notifications travel in the request lanes; memory is the peer's own.
-#[derive(Debug)]
-pub(crate) struct DirectEnd {
-    pub(crate) notes_out: LaneSender,
-    pub(crate) notes_in: LaneReceiver,
-    pub(crate) landing: Landing,
-}
-
-/// Commands out, answers in.
-#[derive(Debug)]
-pub(crate) struct MediatedEnd {
-    pub(crate) cut: Cut,
-    pub(crate) responses: LaneReceiver,
-    pub(crate) outgoing: Outgoing,
-    /// The target's count of executed commands.
-    pub(crate) done: Word,
-    /// The target's count of notifications taken.
-    pub(crate) notes_taken_there: Word,
-    /// Notifications of the peer's commands that the program has taken; the responder counts on it,
-    /// so it is not in memory that the peer can write.
-    pub(crate) notes_taken: Arc<AtomicU64>,
-}
 
 /// One end of a connection.
 // spec: MSG-5, MSG-6, LIFE-13
@@ -101,32 +58,11 @@ pub(crate) fn identity() -> u64 {
 }
 
 impl Connection {
-    /// No reply over this inlet of ours is carried out any more.
-    // spec: DEP-28
-    pub(crate) fn revoke_replies(&mut self, key: Key) {
-        let Executor::Mediated(end) = &mut self.executor else { return };
-        end.outgoing.replies_mut().for_each(|expected| expected.reply.revoke(key));
-    }
-
     pub(crate) fn new(agreed: Agreement, device: AnyDevice) -> Self {
         let Agreement { peer, mode, link, out, inward, cut } = agreed;
         let is_far = link.control.socket().is_none();
         debug_assert_eq!(device.is_driven_here(), is_far, "a link is driven by its port");
-        let executor = match mode {
-            Mode::Direct => Executor::Direct(DirectEnd {
-                notes_out: out.requests().sender(),
-                notes_in: inward.requests().receiver(),
-                landing: Landing::default(),
-            }),
-            Mode::Mediated => Executor::Mediated(Box::new(MediatedEnd {
-                cut,
-                responses: inward.responses().receiver(),
-                outgoing: Outgoing::new(),
-                done: out.control(Control::Done),
-                notes_taken_there: out.control(Control::Noted),
-                notes_taken: Arc::new(AtomicU64::new(0)),
-            })),
-        };
+        let executor = Executor::new(mode, cut, (&out, &inward));
         Self {
             identity: identity(),
             peer,
@@ -147,19 +83,8 @@ impl Connection {
         }
     }
 
-    /// What the responder needs of a mediated connection besides its lanes.
-    pub(crate) fn notes_taken(&self) -> Option<Arc<AtomicU64>> {
-        match &self.executor {
-            Executor::Mediated(end) => Some(end.notes_taken.clone()),
-            Executor::Direct(_) => None,
-        }
-    }
-
     pub(crate) fn mode(&self) -> Mode {
-        match self.executor {
-            Executor::Direct(_) => Mode::Direct,
-            Executor::Mediated(_) => Mode::Mediated,
-        }
+        self.executor.mode()
     }
 
     /// The process of the peer, whose memory the kernel may let us read; none of a loopback, of one
@@ -178,7 +103,7 @@ impl Connection {
     /// Whether operations can go straight to the peer's memory.
     #[inline(always)]
     pub(crate) fn is_open_direct(&self) -> bool {
-        self.ended.is_none() && matches!(self.executor, Executor::Direct(_))
+        self.ended.is_none() && self.executor.is_direct()
     }
 
     pub(crate) fn control(&self) -> &Channel {

@@ -9,7 +9,7 @@
 //!
 //! A revoking owner raises the generation, fences heavily and waits for `active` to leave the key;
 //! so either it sees us inside, or we see the new generation.
-use super::connection::{Executor, active_word};
+use super::connection::active_word;
 use super::local::Local;
 use super::posted::Posted;
 use crate::error::{Busy, Fault, PostError};
@@ -41,9 +41,7 @@ impl Port {
     ) -> Result<Posted, PostError> {
         let initiator = self.id;
         let connection = self.connection_mut(peer)?;
-        let Executor::Direct(end) = &mut connection.executor else {
-            return Err(Fault::ForeignHandle.into());
-        };
+        let end = connection.executor.direct().ok_or(Fault::ForeignHandle)?;
         debug_assert!(connection.ended.is_none(), "nothing goes to who has gone");
         let is_notify = matches!(command.action, Action::Notify);
         debug_assert_eq!(memory.is_none(), is_notify, "what touches memory has it mapped");

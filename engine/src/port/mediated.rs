@@ -5,8 +5,9 @@
 //! in responses what has data, a result or a fault.
 mod answers;
 
-use super::connection::{Connection, Executor, LocalMemory, MediatedEnd, Outgoing};
+use super::connection::Connection;
 use super::device::{AnyDevice, Device};
+use super::executor::{LocalMemory, MediatedEnd, Outgoing};
 use super::local::{Buffer, Piece, Transfer};
 use super::posted::Posted;
 
@@ -141,8 +142,8 @@ impl Port {
     ) -> Result<(&'a mut Outgoing, Way<'a>), Fault> {
         let connection = self.peers.at_mut(peer.index()).ok_or(Fault::ForeignHandle)?;
         let Connection { link, executor, device, .. } = connection;
-        let Executor::Mediated(end) = executor else { return Err(Fault::ForeignHandle) };
-        let MediatedEnd { cut, responses, outgoing, notes_taken_there: taken, .. } = &mut **end;
+        let end = executor.mediated().ok_or(Fault::ForeignHandle)?;
+        let MediatedEnd { cut, responses, outgoing, notes_taken_there: taken, .. } = end;
         let (responses, staging) = (responses.capacity(), &mut *self.staging);
         Ok((outgoing, Way { link, cut, device, responses, taken, staging, buffer }))
     }

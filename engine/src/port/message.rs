@@ -1,5 +1,5 @@
 //! Short messages: one lane per sender, together the port's mailbox.
-use super::connection::{Connection, Executor};
+use super::connection::Connection;
 use crate::error::{Busy, Fault, PostError, ReceiveError};
 use crate::mem::lane::Probe;
 use crate::mem::page::Sleeper;
@@ -74,10 +74,8 @@ impl Port {
     ) -> bool {
         debug_assert!(8 * H + data.len() <= EAGER_MAX, "it is one message");
         let Some(connection) = self.peers.at_mut(to.index()) else { return false };
-        let lane = &mut connection.messages_out;
-        let has_gone = connection.ended.is_none()
-            && matches!(connection.executor, Executor::Direct(_))
-            && lane.push((Kind::Message, tag), head, data).is_ok();
+        let (is_open, lane) = (connection.is_open_direct(), &mut connection.messages_out);
+        let has_gone = is_open && lane.push((Kind::Message, tag), head, data).is_ok();
         if has_gone {
             connection.link.kick(Sleeper::Port);
         }
@@ -94,12 +92,9 @@ impl Port {
             return Err(why.into());
         }
         let lane = &mut connection.messages_out;
-        let pushed = match &connection.executor {
-            Executor::Direct(_) => lane.push((Kind::Message, tag), [], data),
-            // The commands before this message, which the receiver must have executed first.
-            Executor::Mediated(end) => {
-                lane.push((Kind::GatedMessage, tag), [end.outgoing.posted()], data)
-            }
+        let pushed = match connection.executor.commands_before() {
+            None => lane.push((Kind::Message, tag), [], data),
+            Some(commands) => lane.push((Kind::GatedMessage, tag), [commands], data),
         };
         if pushed.is_err() {
             self.make_room(to);

@@ -9,6 +9,7 @@ pub(crate) mod counters;
 pub(crate) mod device;
 pub(crate) mod direct;
 mod engine;
+pub(crate) mod executor;
 mod exposed;
 mod landing;
 pub(crate) mod local;
@@ -31,7 +32,7 @@ pub(crate) mod turns;
 pub(crate) mod wait;
 
 use self::config::Config;
-use self::connection::{Connection, Executor, identity};
+use self::connection::{Connection, identity};
 use self::counters::Counters;
 use self::device::Device;
 use self::engine::Engine;
@@ -200,7 +201,7 @@ impl Port {
     pub(crate) fn end_connection(&mut self, peer: PeerId, why: Fault) {
         let Some(connection) = self.peers.end(peer, why) else { return };
         let loss = connection.control().loss();
-        let is_mediated = matches!(connection.executor, Executor::Mediated(_));
+        let is_mediated = connection.mode() == Mode::Mediated;
         self.tell_end(peer, why, loss);
         if is_mediated {
             debug_assert!(self.mediated > 0, "each mediated connection is counted");

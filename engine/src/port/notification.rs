@@ -1,5 +1,4 @@
 //! The port's notification queue.
-use super::connection::Executor;
 use crate::error::ReceiveError;
 use crate::mem::lane::Probe;
 use crate::mem::layout::Control;
@@ -81,7 +80,7 @@ impl Port {
     fn notified_by(&mut self, index: usize) -> Option<Packed> {
         let connection = self.peers.at_mut(index)?;
         let source = connection.peer;
-        let Executor::Direct(end) = &mut connection.executor else { return None };
+        let end = connection.executor.direct()?;
         end.landing.send_for_next();
         let read = match end.notes_in.take_words(Kind::Notification) {
             Probe::Nothing => return None,
@@ -100,8 +99,7 @@ impl Port {
 
     /// Whether a notification that a peer has raised here is not taken yet.
     pub(crate) fn has_notes_of(&self, peer: PeerId) -> bool {
-        let lane = self.connection(peer).map(|connection| &connection.executor);
-        let waits = matches!(lane, Ok(Executor::Direct(end)) if end.notes_in.has_come());
+        let waits = self.connection(peer).is_ok_and(|connection| connection.executor.has_notes());
         waits || self.notes.has_of(peer)
     }
 
@@ -113,7 +111,7 @@ impl Port {
             return;
         }
         let Ok(connection) = self.connection_mut(notification.source) else { return };
-        if let Executor::Mediated(end) = &mut connection.executor {
+        if let Some(end) = connection.executor.mediated() {
             // Relaxed: NOTE-R1 below.
             let taken = end.notes_taken.fetch_add(1, Ordering::Relaxed) + 1;
             // NOTE-R1: our responder knows before the initiator does (NOTE-A1), whom it would

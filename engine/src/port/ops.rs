@@ -2,7 +2,7 @@
 //!
 //! Each becomes a command, is checked against the handle, and goes to the executor that the
 //! connection has: [`super::direct`] or [`super::mediated`].
-use super::connection::Executor;
+use super::executor::Executor;
 use super::local::{Buffer, Carried, Incoming, Local, Outgoing, Transfer};
 use super::mediated::Order;
 use super::options::{Destination, LocalSlice, Options, Source};
@@ -292,10 +292,7 @@ impl Port {
 
     /// Whether everything posted to a peer has ended. Does not block.
     pub fn is_flushed(&self, peer: PeerId) -> bool {
-        match self.connection(peer).map(|connection| &connection.executor) {
-            Ok(Executor::Mediated(end)) => end.outgoing.is_empty(),
-            _ => true,
-        }
+        self.connection(peer).map_or(true, |connection| connection.executor.is_idle())
     }
 
     #[inline(always)]

@@ -41,12 +41,11 @@ use crate::mem::layout::{Direction, LaneSizes};
 use crate::mem::map::Mapping;
 use crate::mem::page::PeerPage;
 use crate::peer::agreement::{Agreement, lane_sizes};
-use crate::peer::contact::Link;
+use crate::peer::contact::{Link, Waker};
 use crate::peer::control::{self, Channel, Socket};
 use crate::peer::packet::{Packet, PacketKind};
 use crate::port::Port;
 use crate::settings::choice::Mode;
-use crate::sys::bell::Bell;
 use crate::sys::descriptor;
 use crate::target::Served;
 use ayre_proto::limits::PEERS_MAX;
@@ -230,8 +229,9 @@ impl Port {
         self.check_process()?;
         let (mode, sizes) = (self.config.mode, self.sizes_for(self.config.mode));
         let (socket, other) = control_pair()?;
-        let (page, bell) = (PeerPage::new(self.page.file())?, Some(self.engine.bell().clone()));
-        let link = link(socket, page, bell, true)?;
+        let (page, waker) =
+            (PeerPage::new(self.page.file())?, Waker::Bell(self.engine.bell().clone()));
+        let link = link(socket, page, waker, true)?;
         let (_, mapping) = sizes.make_file()?;
         let (out, _) = Direction::pair(&mapping, sizes);
         let inward = out.clone();
@@ -335,7 +335,7 @@ impl Port {
         if half.mode == Mode::Direct && self.config.mode == Mode::Mediated {
             return Err(SetupError::Protocol("mode"));
         }
-        let link = link(socket, PeerPage::new(page.as_fd())?, None, half.expedited)?;
+        let link = link(socket, PeerPage::new(page.as_fd())?, Waker::Channel, half.expedited)?;
         let mapping = Arc::new(
             Mapping::foreign(file.as_fd(), sizes.file_len(), true)?.private(Instead::Zeros),
         );
@@ -385,7 +385,7 @@ impl Port {
     fn accept_on(&mut self, socket: OwnedFd, terms: Terms) -> Result<PeerId, SetupError> {
         let Terms { number, mode, sizes, memory: (file, mapping), page, expedited } = terms;
         debug_assert_eq!(mapping.len(), sizes.file_len(), "the caller maps as much");
-        let link = link(socket, page, None, expedited)?;
+        let link = link(socket, page, Waker::Channel, expedited)?;
         let ours = self.half(mode, Says::Welcome(sizes));
         let fds = [self.page.file(), file.as_fd()];
         // What keeps the answer from the caller concerns nobody else.
@@ -480,7 +480,7 @@ impl Port {
             device = device.recorded(peer, trace);
         }
         let connection = Connection::new(agreed, device);
-        if let Some(taken) = connection.notes_taken() {
+        if let Some(taken) = connection.executor.notes_taken() {
             let Connection { link, inward, out, .. } = &connection;
             self.responder().add(match connection.is_driven_here() {
                 true => Served::carried(peer, link.clone(), inward, taken),
@@ -576,11 +576,11 @@ fn control_pair() -> Result<(OwnedFd, OwnedFd), SetupError> {
 fn link(
     control: OwnedFd,
     page: PeerPage,
-    bell: Option<Arc<Bell>>,
+    waker: Waker,
     theirs_expedited: bool,
 ) -> Result<Arc<Link>, SetupError> {
     let both = expedited() && theirs_expedited;
     let fencing = if both { Fencing::Asymmetric } else { Fencing::Symmetric };
     let control = Channel::Socket(Socket::new(control)?);
-    Ok(Arc::new(Link { control, page, bell, fencing }))
+    Ok(Arc::new(Link { control, page, waker, fencing }))
 }

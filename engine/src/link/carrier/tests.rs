@@ -26,9 +26,11 @@ fn port() -> (Direction, Direction, (FarSide, Performer)) {
 
 fn link(mail: Mail) -> Link {
     let page = PeerPage::new(OwnPage::new().unwrap().file()).unwrap();
-    let (control, bell) =
-        (crate::peer::control::Channel::Mail(mail), Some(Bell::new().unwrap().into()));
-    Link { control, page, bell, fencing: Fencing::Symmetric }
+    let (control, waker) = (
+        crate::peer::control::Channel::Mail(mail),
+        crate::peer::contact::Waker::Bell(Bell::new().unwrap().into()),
+    );
+    Link { control, page, waker, fencing: Fencing::Symmetric }
 }
 
 /// Where each answer has room.

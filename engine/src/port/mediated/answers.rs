@@ -6,7 +6,8 @@ use crate::error::Fault;
 use crate::mem::lane::LaneReceiver;
 use crate::mem::page::Sleeper;
 use crate::port::Port;
-use crate::port::connection::{Connection, Executor, LocalMemory, MediatedEnd};
+use crate::port::connection::Connection;
+use crate::port::executor::{LocalMemory, MediatedEnd};
 use crate::sync::Ordering;
 use ayre_proto::command::{Head, RESPONSE_BYTES};
 use ayre_proto::fault::Status;
@@ -66,10 +67,7 @@ impl Port {
     }
 
     fn pop(&mut self, peer: PeerId) -> Option<Ended> {
-        match &mut self.connection_mut(peer).ok()?.executor {
-            Executor::Mediated(end) => end.outgoing.pop(),
-            Executor::Direct(_) => None,
-        }
+        self.connection_mut(peer).ok()?.executor.pop()
     }
 
     fn end_operation(&mut self, peer: PeerId, ended: &Ended) {
@@ -85,10 +83,7 @@ impl Port {
     // spec: LIFE-11
     pub(crate) fn abandon(&mut self, peer: PeerId, why: Fault) {
         debug_assert!(!self.is_alive(peer), "a connection ends before its operations do");
-        let abandon = |port: &mut Self| match &mut port.connection_mut(peer).ok()?.executor {
-            Executor::Mediated(end) => end.outgoing.abandon(why),
-            Executor::Direct(_) => None,
-        };
+        let abandon = |port: &mut Self| port.connection_mut(peer).ok()?.executor.abandon(why);
         while let Some(ended) = abandon(self) {
             self.end_operation(peer, &ended);
         }
@@ -100,14 +95,7 @@ impl Connection {
     /// Whether there is anything to take in.
     #[inline(always)]
     fn has_answers(&self) -> bool {
-        match &self.executor {
-            Executor::Mediated(end) if self.ended.is_none() => {
-                // Relaxed: only whether it has changed matters here.
-                end.done.load(Ordering::Relaxed) != end.outgoing.done()
-                    || end.responses.peek().is_some()
-            }
-            _ => false,
-        }
+        self.ended.is_none() && self.executor.has_answers()
     }
 }
 
@@ -120,8 +108,8 @@ fn take_responses(
     awaited: Option<&mut Awaited<'_>>,
 ) -> Result<bool, Malformed> {
     let peer = connection.peer;
-    let Executor::Mediated(end) = &mut connection.executor else { return Ok(false) };
-    let MediatedEnd { outgoing, responses, done, .. } = &mut **end;
+    let Some(end) = connection.executor.mediated() else { return Ok(false) };
+    let MediatedEnd { outgoing, responses, done, .. } = end;
     let (operation, into) = match awaited {
         Some(Awaited { operation, into }) => (Some(&*operation), &mut **into),
         None => (None, &mut [][..]),

@@ -1,5 +1,9 @@
 //! Jobs of other launchers: ranks that meet at a board, of a server of our own and of real ones.
 mod common;
+#[path = "launchers/real.rs"]
+mod real;
+#[path = "launchers/refusals.rs"]
+mod refusals;
 #[path = "launchers/server.rs"]
 mod server;
 #[path = "launchers/slurm.rs"]
@@ -12,9 +16,7 @@ use rustix::fd::AsRawFd;
 use rustix::io::FdFlags;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use server::Server;
-use slurm::Cluster;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,6 +85,23 @@ fn links(ranks: &mut [Process]) -> Vec<[u64; 3]> {
     let told = ranks.iter().map(|rank| [(); 3].map(|()| rank.line.hear())).collect();
     ranks.iter_mut().for_each(Process::succeeds);
     told
+}
+
+/// Joins a job that cannot be, for the reason that it is told.
+fn refuse() {
+    let named = std::env::var("NAMED").unwrap();
+    let config = match std::env::var("HASTY") {
+        Ok(_) => Config::new().setup_timeout(Duration::from_millis(50)),
+        Err(_) => Config::new(),
+    };
+    let error = Port::join_with(config).expect_err("there is no such job");
+    let text = error.to_string();
+    let is_named = matches!(
+        error,
+        SetupError::Environment(_) | SetupError::TimedOut(_) | SetupError::Os { .. }
+    );
+    assert!(is_named && text.contains(&named), "{text:?} does not name {named:?}");
+    assert!(!text.contains("secret"), "{text}");
 }
 
 // spec: LIFE-5, LIFE-23, LIFE-24
@@ -220,200 +239,6 @@ fn a_plain_job_of_ayre_run_has_no_key() {
     );
 }
 
-/// Joins a job that cannot be, for the reason that it is told.
-fn refuse() {
-    let named = std::env::var("NAMED").unwrap();
-    let config = match std::env::var("HASTY") {
-        Ok(_) => Config::new().setup_timeout(Duration::from_millis(50)),
-        Err(_) => Config::new(),
-    };
-    let error = Port::join_with(config).expect_err("there is no such job");
-    let text = error.to_string();
-    let is_named = matches!(
-        error,
-        SetupError::Environment(_) | SetupError::TimedOut(_) | SetupError::Os { .. }
-    );
-    assert!(is_named && text.contains(&named), "{text:?} does not name {named:?}");
-    assert!(!text.contains("secret"), "{text}");
-}
-
-/// A rank of a job of one finds one answer spoilt.
-fn expect_refusal(family: &Family, request: &'static str, answer: Option<&[u8]>, named: &str) {
-    println!("{request}: {}", answer.unwrap_or(b"hangs up").escape_ascii());
-    let answer = answer.map(<[u8]>::to_vec);
-    let server = Server::with(1, move |asked, right| match asked.contains(request) {
-        true => answer.clone(),
-        false => Some(right.into_bytes()),
-    });
-    let prepare = |command: &mut Command| {
-        command.env("NAMED", named);
-    };
-    start(family, &server, (0, 1), prepare).succeeds();
-}
-
-// spec: LIFE-26
-#[test]
-fn a_launcher_that_answers_wrongly_is_named() {
-    const STEPS: [&str; 6] = [
-        "cmd=init",
-        "cmd=get_maxes",
-        "cmd=get_my_kvsname",
-        "cmd=put",
-        "cmd=barrier_in",
-        "cmd=get ",
-    ];
-    let long = [b'x'; 5000];
-    let wrong: [(&'static str, &[u8], &str); 10] = [
-        ("cmd=init", b"cmd=response_to_init pmi_version=2 rc=-1\n", "pmi_version=2"),
-        ("cmd=get_maxes", b"cmd=maxes keylen_max=64\n", "keylen_max=64"),
-        ("cmd=get_maxes", b"cmd=maxes vallen_max=256\n", "vallen_max=256"),
-        ("cmd=get_maxes", b"cmd=maxes vallen_max=-1\n", "vallen_max=-1"),
-        ("cmd=get_my_kvsname", b"cmd=my_kvsname name=a\n", "name=a"),
-        ("cmd=put", b"cmd=put_result rc=1 msg=full\n", "msg=full"),
-        ("cmd=get ", b"cmd=get_result rc=-1 value=secret\n", "rc=-1"),
-        ("cmd=get ", b"cmd=get_result rc=0\n", "get_result rc=0"),
-        ("cmd=get ", b"cmd=get_result rc=0 value=secret\n", "rank 0"),
-        ("cmd=get ", b"cmd=get_result rc=0 value=ayre-card-9/a/b/c/d/e\n", "rank 0"),
-    ];
-    with_processes(
-        |_, _| refuse(),
-        |family| {
-            for step in STEPS {
-                expect_refusal(family, step, None, "launcher");
-                expect_refusal(family, step, Some(b"\n"), "the launcher answers ``");
-                expect_refusal(family, step, Some(b"rc=0 cmd\n"), "rc=0 cmd");
-                expect_refusal(family, step, Some(b"cmd=\xff\n"), "no text");
-                expect_refusal(family, step, Some(&long), "without an end");
-            }
-            for (step, answer, named) in wrong {
-                expect_refusal(family, step, Some(answer), named);
-            }
-        },
-    );
-}
-
-// spec: LIFE-4, LIFE-26
-#[test]
-fn a_launcher_or_a_rank_that_does_not_come_is_waited_for_so_long() {
-    with_processes(
-        |_, _| refuse(),
-        |family| {
-            let hasty = |command: &mut Command| {
-                command.env("HASTY", "").env("NAMED", "timed out waiting for the launcher");
-            };
-            // Rank 1 of 2 never comes, and then not even an answer.
-            start(family, &Server::new(2), (0, 2), hasty).succeeds();
-            let silent = Server::with(1, |_, _| Some(Vec::new()));
-            start(family, &silent, (0, 1), hasty).succeeds();
-        },
-    );
-}
-
-// spec: LIFE-2, LIFE-23, LIFE-26
-#[test]
-fn what_a_launcher_says_wrongly_in_the_environment_is_named() {
-    with_processes(
-        |_, _| refuse(),
-        |family| {
-            let spoilt = |place: (usize, usize), named: &str, spoil: &dyn Fn(&mut Command)| {
-                let prepare = |command: &mut Command| {
-                    command.env("NAMED", named);
-                    spoil(command);
-                };
-                start(family, &Server::new(1), place, prepare).succeeds();
-            };
-            spoilt((0, 1), "PMI_SIZE is not", &|command| {
-                command.env_remove("PMI_SIZE");
-            });
-            spoilt((0, 1), "PMI_RANK=first", &|command| {
-                command.env("PMI_RANK", "first");
-            });
-            spoilt((1, 1), "rank 1 of 1 ranks", &|_| {});
-            spoilt((0, 1025), "1024 at most", &|_| {});
-            spoilt((0, 1), "AYRE_PROTECTION=none", &|command| {
-                command.env("AYRE_PROTECTION", "none");
-            });
-            spoilt((0, 1), "AYRE_ETHERNET=maybe", &|command| {
-                command.env("AYRE_ETHERNET", "maybe");
-            });
-            // No socket is behind the number, and no launcher behind the other variables.
-            for fd in ["", "x", "0x", "-1", "1000"] {
-                spoilt((0, 1), "AYRE_JOB is not set", &|command| {
-                    command.env("PMI_FD", fd).env_remove("PMIX_RANK");
-                });
-            }
-            spoilt((0, 1), "srun --mpi=", &|command| {
-                command.env("PMI_FD", "-1").env_remove("PMIX_RANK").env("SLURM_PROCID", "0");
-            });
-        },
-    );
-}
-
-// spec: SEAL-13
-#[test]
-fn ranks_that_differ_in_protection_do_not_join() {
-    with_processes(
-        |_, _| refuse(),
-        |family| {
-            let server = Server::new(3);
-            let start = |rank| {
-                start(family, &server, (rank, 3), |command| {
-                    command.env("NAMED", "AYRE_PROTECTION of rank 2");
-                    command.env("AYRE_PROTECTION", if rank == 2 { "plain" } else { "sealed" });
-                })
-            };
-            let mut ranks: Vec<_> = (0..3).map(start).collect();
-            ranks.iter_mut().for_each(Process::succeeds);
-        },
-    );
-}
-
-/// Two ranks that take each other for one of another host, one of which finds its answers spoilt.
-fn expect_no_key(family: &Family, victim: usize, spoil: fn(&str, &str) -> Option<String>) {
-    let server = Server::with(2, move |asked, right| {
-        let spoilt = spoil(asked, right.trim_end()).map(|answer| answer + "\n");
-        let right = spoilt.unwrap_or(right);
-        let seen = if asked.ends_with("key=ayre-card-1") {
-            right.replace("card-2/", "card-2/other-")
-        } else {
-            right
-        };
-        Some(seen.into_bytes())
-    });
-    let start = |rank| {
-        start(family, &server, (rank, 2), |command| {
-            command.env("NAMED", "key").env("AYRE_NET", "127.0.0.1");
-        })
-    };
-    let mut ranks = [start(0), start(1)];
-    // The other one waits for it, and is killed.
-    ranks[victim].succeeds();
-}
-
-// spec: SEAL-13
-#[test]
-fn a_key_that_was_changed_or_is_for_another_rank_is_not_taken() {
-    with_processes(
-        |_, _| refuse(),
-        |family| {
-            expect_no_key(family, 1, |asked, right| {
-                let other = if right.ends_with('0') { '1' } else { '0' };
-                let changed = || format!("{}{other}", &right[..right.len() - 1]);
-                asked.ends_with("key=ayre-key-1-0").then(changed)
-            });
-            // Rank 0 seals to somebody else.
-            expect_no_key(family, 1, |asked, right| {
-                let (rest, _) = right.rsplit_once('/')?;
-                asked.ends_with("key=ayre-card-1").then(|| format!("{rest}/{}", "7".repeat(64)))
-            });
-            expect_no_key(family, 0, |asked, right| {
-                let (rest, _) = right.rsplit_once('/')?;
-                asked.ends_with("key=ayre-card-1").then(|| format!("{rest}/sealed"))
-            });
-        },
-    );
-}
-
 // spec: LIFE-24, LIFE-31
 #[test]
 fn what_a_rank_leaves_that_is_killed_while_it_joins_is_removed_by_the_next() {
@@ -459,160 +284,4 @@ fn kill_at(rank: &mut Process, name: &str) {
     assert_eq!(knock(), Ok(()), "it listens before it tells where");
     rank.kill();
     assert_eq!(knock(), Err(rustix::io::Errno::CONNREFUSED));
-}
-
-/// A folder with a `libpmix` of our own.
-fn library() -> Directory {
-    let directory = Directory::new();
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/launchers/pmix.c");
-    let mut compiler = Command::new("cc");
-    compiler.args(["-Wall", "-Werror", "-shared", "-fPIC", source, "-o"]);
-    assert!(compiler.arg(directory.join("libpmix.so.2")).status().unwrap().success());
-    directory
-}
-
-/// A rank of a job of one below a launcher that speaks PMIx.
-fn start_by_pmix(
-    family: &Family,
-    library: &Directory,
-    prepare: impl FnOnce(&mut Command),
-) -> Process {
-    family.start_with(|command| {
-        command.env("LD_LIBRARY_PATH", library.path());
-        command.env("PMIX_NAMESPACE", "job").env("PMIX_RANK", "0").env_remove("PMI_FD");
-        prepare(command);
-    })
-}
-
-/// Joins a job of one, or finds that it cannot be, for the reason that it is told.
-fn join_or_refuse() {
-    if std::env::var_os("NAMED").is_some() {
-        return refuse();
-    }
-    let port = Port::join().unwrap();
-    assert_eq!((port.rank(), port.size()), (0, 1));
-}
-
-// spec: LIFE-23, LIFE-26
-#[test]
-fn a_library_of_pmix_is_used_as_declared_and_believed_nothing() {
-    const WRONG: [(&str, &str); 15] = [
-        ("init", "PMIX_ERROR"),
-        ("rank", "rank 1 of 1 ranks"),
-        ("no size", "PMIX_ERR_NOT_FOUND"),
-        ("null size", "a value is missing"),
-        ("size of another type", "a value has another type"),
-        ("put", "PMIX_ERROR"),
-        ("commit", "PMIX_ERROR"),
-        ("fence", "PMIX_ERROR"),
-        ("fence later", "PMIX_ERROR"),
-        ("fence for ever", "timed out waiting for the launcher"),
-        ("no text", "PMIX_ERR_NOT_FOUND"),
-        ("null text", "a value is missing"),
-        ("text of another type", "a value has another type"),
-        ("text is null", "a value has another type"),
-        ("bytes", "a value has another type"),
-    ];
-    with_processes(
-        |_, _| join_or_refuse(),
-        |family| {
-            let library = library();
-            for how in ["PMIX_AS_USUAL", "PMIX_AT_ONCE"] {
-                let prepare = |command: &mut Command| {
-                    command.env(how, "").env_remove("NAMED");
-                };
-                start_by_pmix(family, &library, prepare).succeeds();
-            }
-            let expect = |wrong: &str, named: &str, how: &str| {
-                println!("{wrong}: {named}");
-                let prepare = |command: &mut Command| {
-                    command.env("PMIX_WRONG", wrong).env("NAMED", named).env(how, "");
-                };
-                start_by_pmix(family, &library, prepare).succeeds();
-            };
-            for (wrong, named) in WRONG {
-                let how = if wrong == "fence for ever" { "HASTY" } else { "PMIX_AS_USUAL" };
-                expect(wrong, named, how);
-            }
-            expect("put", "status -1", "PMIX_SPEECHLESS");
-        },
-    );
-}
-
-/// An example, built with this test: `cargo test` builds both.
-fn example(name: &str) -> PathBuf {
-    let own = std::env::current_exe().unwrap();
-    let profile = own.parent().and_then(std::path::Path::parent).unwrap();
-    profile.join("examples").join(name)
-}
-
-/// Runs an example by a launcher that is installed here.
-fn run_by(launcher: &str, options: &[&str]) {
-    let mut command = Command::new(launcher);
-    command.args(options).arg(example("hello"));
-    for name in ["AYRE_JOB", "AYRE_RANK", "AYRE_SIZE", "PMI_FD", "PMIX_RANK"] {
-        command.env_remove(name);
-    }
-    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    // It need not be there on a machine without others.
-    command.env("OMPI_MCA_plm_rsh_agent", "false");
-    let output = match command.output() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            eprintln!("LEFT OUT: no {launcher}, so NOTHING was tested with it (scripts/deps.sh)");
-            return;
-        }
-        output => output.unwrap(),
-    };
-    assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8(output.stdout).unwrap();
-    for rank in 0..4 {
-        assert!(text.contains(&format!("rank {rank}: hello, neighbour")), "{text}");
-    }
-}
-
-// spec: LIFE-23
-#[test]
-fn mpich_starts_ranks() {
-    run_by("mpiexec.hydra", &["-n", "4"]);
-}
-
-// spec: LIFE-23
-#[test]
-fn open_mpi_starts_ranks() {
-    run_by("mpirun.openmpi", &["--oversubscribe", "-n", "4"]);
-}
-
-/// One of four ranks on two hosts, as Slurm sees it too.
-fn talk_below_slurm() {
-    let number = |name: &str| std::env::var(name).unwrap().parse::<usize>().unwrap();
-    let mut port = Port::join().unwrap();
-    assert_eq!((port.rank(), port.size()), (number("SLURM_PROCID"), 4));
-    assert_eq!(port.rank() % 2, number("SLURM_NODEID"), "the next rank is of the other host");
-    greet(&mut port);
-    let links = port.wire_report().unwrap().links;
-    let mut peers: Vec<_> = links.iter().map(|link| link.peer).collect();
-    peers.sort_unstable();
-    let others = [1, 3].map(|other| other - port.rank() % 2);
-    assert_eq!(peers, others, "links with those of the other host");
-    assert!(links.iter().all(|link| link.is_sealed), "{links:?}");
-    port.barrier().unwrap();
-    port.leave().ok();
-}
-
-// spec: LIFE-23, LIFE-24, LIFE-25, SEAL-13
-#[test]
-fn slurm_starts_ranks_on_two_hosts() {
-    with_processes(
-        |_, _| talk_below_slurm(),
-        |family| {
-            let Some(cluster) = Cluster::new(family) else { return };
-            for how in ["--mpi=pmi2", "--mpi=pmix"] {
-                if !cluster.runs(how) {
-                    eprintln!("LEFT OUT: this Slurm has no {how}, so it was NOT tested");
-                    continue;
-                }
-                cluster.start_ranks(family, how, "slurm_starts_ranks_on_two_hosts").succeeds();
-            }
-        },
-    );
 }

@@ -161,13 +161,17 @@ pub(crate) struct Assertive {
 /// Which rooms those are.
 pub(crate) const ASSERTIVE: &[Assertive] = &[
     Assertive { folder: "proto/src/", per_thousand: 20 },
+    Assertive { folder: "engine/src/active/", per_thousand: 20 },
     Assertive { folder: "engine/src/depot/", per_thousand: 20 },
     Assertive { folder: "engine/src/deposit/", per_thousand: 20 },
     Assertive { folder: "engine/src/endpoint/", per_thousand: 20 },
     Assertive { folder: "engine/src/job/", per_thousand: 20 },
     Assertive { folder: "engine/src/link/", per_thousand: 20 },
+    Assertive { folder: "engine/src/logical/", per_thousand: 20 },
+    Assertive { folder: "engine/src/multicast/", per_thousand: 20 },
     Assertive { folder: "engine/src/net/", per_thousand: 20 },
     Assertive { folder: "engine/src/port/", per_thousand: 20 },
+    Assertive { folder: "engine/src/stream/", per_thousand: 20 },
 ];
 
 /// Folders without a clock; every folder named `tests` is one too.

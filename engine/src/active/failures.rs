@@ -42,6 +42,8 @@ impl Failures {
             self.queue.pop_front();
         }
         self.queue.push_back(failure);
+        debug_assert!(self.queue.len() <= FAILURES_MAX, "the oldest are forgotten");
+        debug_assert!(self.told <= TOLD_MAX, "some are told");
     }
 
     /// All of them: the program that takes them needs no log.

@@ -24,6 +24,7 @@ pub(super) struct Handlers<S> {
 }
 
 const PLACES_MIN: usize = 16;
+const _: () = assert!(PLACES_MIN.is_power_of_two(), "an id's place is some of its bits");
 
 impl<S> Default for Handlers<S> {
     fn default() -> Self {
@@ -52,15 +53,19 @@ impl<S> Handlers<S> {
             run(state, call, std::array::from_fn(word), payload);
         });
         let (id, arguments) = (handler.id(), N as u8);
+        let index = self.entries.len();
         self.entries.push(Entry { id, arguments, name: name.map(Into::into), run });
         self.rebuild();
-        Ok(self.entries.len() - 1)
+        assert_eq!(self.find(id), Some(index), "a handler is found by its id");
+        Ok(index)
     }
 
     fn rebuild(&mut self) {
         let places = (2 * self.entries.len()).next_power_of_two().max(PLACES_MIN);
+        assert!(places > self.entries.len(), "a search comes to a free place");
         self.places = vec![(0, 0); places];
         for (index, entry) in (0..).zip(&self.entries) {
+            assert_ne!(entry.id, 0, "a free place has no handler's id");
             let mut at = entry.id as usize % places;
             while self.places[at].0 != 0 {
                 at = (at + 1) % places;

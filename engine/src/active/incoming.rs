@@ -7,9 +7,11 @@ use super::outgoing::Outgoing;
 use super::peers::{Coming, Landing, Name, Payload, Peer};
 use crate::mem::region::Region;
 use crate::port::message::Message;
+use ayre_proto::active::LONGEST;
 use ayre_proto::active::long::{Piece, Taken, cause_to_drop};
 use ayre_proto::active::record::{Cause, Pulled, RECORD_BYTES, Record, is_handler};
 use ayre_proto::lane::Malformed;
+use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::units::PeerId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -18,12 +20,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 const KEPT_MAX: usize = 1 << 20;
 /// Names that a peer may announce.
 const NAMES_MAX: usize = 4096;
+const _: () = assert!(RECORD_BYTES < EAGER_MAX, "the longest record comes whole");
+const _: () = assert!(KEPT_MAX <= LONGEST, "no more is kept than may come");
 
 impl<S> Messenger<S> {
     /// Takes what lies in the buffer. True where a handler has run.
     #[inline(always)]
     pub(crate) fn take(&mut self, state: &mut S, message: &Message) -> bool {
         let Message { source, tag, len } = *message;
+        debug_assert!(len <= self.buffer.len(), "a message has room in the buffer");
+        debug_assert!(!is_handler(tag) || !Features::<S>::takes(tag), "a tag is one's alone");
         if is_handler(tag) {
             return self.run_short(state, source, tag, len);
         }
@@ -171,6 +177,8 @@ impl<S> Messenger<S> {
         let Peer { landing, coming, inward, .. } = self.out.peer(source);
         let Some(Landing { region, .. }) = landing else { return Err(Malformed) };
         let Taken { piece, is_last } = inward.take(len)?;
+        let end = piece.offset + piece.len;
+        debug_assert!(end <= region.len() as u64, "what is taken lies in the landing");
         let (id, dropped) = inward.message();
         if dropped.is_none() {
             coming.append(region, piece);
@@ -206,6 +214,7 @@ impl<S> Messenger<S> {
     fn run_long(&mut self, state: &mut S, source: PeerId) -> bool {
         let Peer { coming: Coming { arguments, payload, len }, inward, .. } = self.out.peer(source);
         let ((id, dropped), len) = (inward.message(), *len);
+        debug_assert!(len <= payload.len(), "what has come is there");
         let index = self.handlers.find(id);
         let (Some(index), None) = (index, dropped) else {
             self.out.fail(source, id, dropped.unwrap_or(Cause::Unknown));
@@ -273,10 +282,12 @@ impl Coming {
     /// Copies a piece to what has come before it.
     fn append(&mut self, landing: &Region, piece: Piece) {
         let (at, end) = (self.len, self.len + piece.len as usize);
+        debug_assert!(at < end, "a piece has bytes, behind those that have come");
         if end > self.payload.len() {
             // No more than has come: what its sender says of the rest, it may not keep.
             self.payload.resize(end.max(2 * at), 0);
         }
+        debug_assert!(end <= self.payload.len(), "there is room for it");
         landing.read(piece.offset as usize, &mut self.payload[at..end]);
         self.len = end;
     }

@@ -333,6 +333,7 @@ impl<S> Messenger<S> {
                 self.out.port.pause(&mut rounds);
             }
         };
+        debug_assert!(sent <= payload.len(), "no more is sent than there is");
         self.out.peer(to).outward.hold(false);
         self.out.stir();
         ended
@@ -408,6 +409,7 @@ impl<S> Messenger<S> {
         let ran = Features::<S>::advance(self, state);
         self.out.heed_peers();
         self.out.has_more = self.out.owes || Features::<S>::is_due(self);
+        debug_assert!(self.out.has_more || !self.out.is_restless, "polls go on for who waits");
         ran
     }
 
@@ -507,6 +509,7 @@ impl<S> Messenger<S> {
         let until = if is_restless { Some(clock.within(Duration::ZERO)) } else { until };
         // Who waits for a peer looks whether it has gone after each change.
         let seen = std::mem::replace(&mut self.peer_changes, self.out.port.peers.changes());
+        debug_assert!(seen <= self.peer_changes, "changes are counted, and none is taken back");
         let Outgoing { port, outbound, .. } = &mut self.out;
         let has_news = |port: &Port| port.peers.changes() != seen || outbound.has_news();
         match port.recv_or_news(&mut self.buffer[..], until, has_news) {

@@ -10,7 +10,7 @@ use crate::mem::region::RegionOptions;
 use crate::port::Port;
 use crate::tuning::{Choices, Rings, Share, are_few, stream_width};
 use ayre_proto::active::LONGEST;
-use ayre_proto::active::long::Message;
+use ayre_proto::active::long::{Message, is_landing};
 use ayre_proto::active::record::{Cause, Record};
 use ayre_proto::limits::EAGER_MAX;
 use ayre_proto::units::{PeerId, Rights};
@@ -20,6 +20,9 @@ use std::sync::Arc;
 /// Bytes of each of many landings.
 // spec: AM-12
 const LANDING_NARROW: usize = 1 << 17;
+const _: () = assert!(is_landing(LANDING_NARROW as u64), "many have one");
+/// Peers of which all are looked at to check a sum.
+const WALKED_MAX: usize = 16;
 
 /// Why a feature is to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +120,24 @@ impl Outgoing {
         }
     }
 
+    /// What holds between two calls, of all peers and of one.
+    fn check(&self, peer: PeerId) {
+        debug_assert!(self.owes || !self.is_restless, "who waits for room owes something");
+        debug_assert!(self.heeded <= self.port.peers.changes(), "changes are heeded as they come");
+        if cfg!(debug_assertions) && self.peers.len() <= WALKED_MAX {
+            let kept: usize = self.peers.iter().map(|peer| peer.weight).sum();
+            debug_assert_eq!(self.kept, kept, "what is kept is kept for somebody");
+        }
+        let Some(peer) = self.peers.get(peer.index()) else { return };
+        debug_assert!(peer.told <= self.names.len(), "a peer is told of what there is");
+        debug_assert!(peer.weight <= self.kept, "all of a peer's is among all");
+        debug_assert!(
+            self.conflicts || peer.conflicts.is_empty(),
+            "it is known that there are conflicts"
+        );
+        peer.check();
+    }
+
     pub(crate) fn peer(&mut self, peer: PeerId) -> &mut Peer {
         if peer.index() >= self.peers.len() {
             self.peers.resize_with(peer.index() + 1, Peer::default);
@@ -179,6 +200,7 @@ impl Outgoing {
             self.port.send(to, tag, &bytes)?;
             self.peer(to).told += 1;
         }
+        debug_assert!(self.is_told(to), "all names were told");
         Ok(())
     }
 
@@ -211,6 +233,8 @@ impl Outgoing {
                 self.conflicts = true;
             }
         }
+        let is_new = self.names.iter().all(|known| known.id != name.id);
+        debug_assert!(is_new, "an id has one name here");
         self.names.push(name);
         self.stir();
     }
@@ -264,6 +288,7 @@ impl Outgoing {
         peer.weight += weight;
         end(&mut peer.kept, kept);
         self.stir();
+        self.check(to);
     }
 
     /// A record that its peer waits for, and of which there are few: it is kept beyond any limit.
@@ -310,6 +335,7 @@ impl Outgoing {
 
     /// Keeps a message whose first bytes are sent, and which nobody else will send any more.
     pub(crate) fn keep_rest(&mut self, to: PeerId, id: u32, payload: &[u8], sent: usize) {
+        debug_assert!(sent > 0 && sent < payload.len(), "some of it is sent, and not all");
         self.peer(to).outward.hold(false);
         if self.port.is_alive(to) {
             let (arguments, payload) = (Vec::new(), Arc::new(payload.to_vec()));
@@ -353,6 +379,7 @@ impl Outgoing {
     #[inline(never)]
     fn heed_all_peers(&mut self) {
         let changes = self.port.peers.changes();
+        debug_assert!(self.heeded < changes, "they only grow in number");
         if Outbounds::heed_peers(self) {
             self.heeded = changes;
         }
@@ -426,11 +453,13 @@ impl Outgoing {
                     break;
                 }
                 Err((kept, why)) => {
+                    debug_assert_eq!(kept.weight(), weight, "it counts for the same until it goes");
                     self.peer(to).kept.push_front(kept);
                     return Err(why);
                 }
             }
         }
+        self.check(to);
         Ok(())
     }
 
@@ -456,11 +485,12 @@ impl Outgoing {
         self.kept > 0 || self.outbound.waits()
     }
 
-    pub(super) fn drop_kept(&mut self, peer: PeerId) {
-        let peer = self.peer(peer);
+    pub(super) fn drop_kept(&mut self, to: PeerId) {
+        let peer = self.peer(to);
         peer.kept.clear();
         let weight = std::mem::take(&mut peer.weight);
         self.kept -= weight;
+        self.check(to);
     }
 
     /// What is known of a peer that is gone.
@@ -492,7 +522,15 @@ impl Outgoing {
         self.peer(to);
         let Self { port, peers, .. } = self;
         let (outward, mut way) = way_to(port, peers, to);
-        outward.advance(&mut way, Message { id, arguments, payload }, sent)
+        let before = *sent;
+        let done = outward.advance(&mut way, Message { id, arguments, payload }, sent);
+        debug_assert!(before <= *sent, "what is sent stays sent");
+        debug_assert_eq!(
+            matches!(done, Ok(true)),
+            *sent == payload.len(),
+            "a message is done when all of it is sent"
+        );
+        done
     }
 
     /// Whether the peer's landing is there; it is asked for, and taken, if not.
@@ -507,6 +545,8 @@ impl Outgoing {
     /// Copies what a peer has put into its landing.
     pub(crate) fn read_landing(&mut self, peer: PeerId, offset: u64, into: &mut [u8]) {
         if let Some(landing) = &self.peer(peer).landing {
+            let end = offset + into.len() as u64;
+            debug_assert!(end <= landing.region.len() as u64, "all of it");
             landing.region.read(offset as usize, into);
         }
     }
@@ -520,6 +560,7 @@ impl Outgoing {
                 let asked = self.options.landing;
                 let is_simulated = self.port.clock.is_simulated();
                 let bytes = asked.unwrap_or_else(|| landing_beside(others, is_simulated));
+                assert!(is_landing(bytes as u64), "{bytes} bytes are a landing's length");
                 let landing = self.share_landing(peer, bytes);
                 let landing = landing.map_err(|_| PostError::Busy(Busy::MessageLaneFull))?;
                 let peer = self.peer(peer);
@@ -569,6 +610,7 @@ fn body<'a>(
     arguments: &[u64],
     payload: &[u8],
 ) -> (u32, &'a [u8]) {
+    debug_assert!(8 * arguments.len() + payload.len() <= EAGER_MAX, "it is one message");
     if arguments.is_empty() && payload.is_empty() {
         let (tag, bytes) = Record::Empty(id).encode();
         buffer[..bytes.len()].copy_from_slice(&bytes);

@@ -94,6 +94,8 @@ pub(super) struct Long {
 
 /// What a kept message counts for besides its bytes.
 const KEPT_BYTES: usize = 64;
+/// Kept messages of which all are looked at to check a sum.
+const WALKED_MAX: usize = 16;
 
 impl Kept {
     /// What it counts for in the messenger's limit.
@@ -108,6 +110,20 @@ impl Kept {
 }
 
 impl Peer {
+    /// What holds between two calls.
+    pub(super) fn check(&self) {
+        let is_empty = self.kept.is_empty();
+        debug_assert_eq!(self.weight == 0, is_empty, "what is kept counts");
+        debug_assert!(self.weight >= KEPT_BYTES * self.kept.len(), "each of it");
+        if cfg!(debug_assertions) && self.kept.len() <= WALKED_MAX {
+            let weight: usize = self.kept.iter().map(Kept::weight).sum();
+            debug_assert_eq!(self.weight, weight, "no more, and no less");
+            let mut rest = self.kept.iter().skip(1);
+            let has_begun = |kept: &Kept| matches!(kept, Kept::Long(long) if long.sent > 0);
+            debug_assert!(!rest.any(has_begun), "one after the other");
+        }
+    }
+
     /// Whether what is sent now must wait behind something.
     #[inline(always)]
     pub(crate) fn is_busy(&self) -> bool {

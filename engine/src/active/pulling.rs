@@ -38,6 +38,7 @@ impl Outgoing {
         }
         // One that was to come by the landing before does not.
         self.comes(source, 0);
+        debug_assert!(self.peer(source).chosen.is_none(), "one of a peer comes at a time");
         let Self { port, choices, .. } = self;
         let tuning = port.config.tuning.as_deref();
         let is_said = tuning.is_some_and(|tuning| tuning.said(Use::Message, len as u64).is_some());
@@ -88,6 +89,7 @@ impl Outgoing {
         let is_read = process.is_some_and(|process| process.read(address, &mut payload[..len]));
         if is_read {
             let coming = &mut self.peer(source).coming;
+            debug_assert!(len <= payload.len(), "all of it was read");
             (coming.payload, coming.len) = (payload, len);
         }
         // A sender that has left may have used the memory for other things.

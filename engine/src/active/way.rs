@@ -59,6 +59,8 @@ impl Way for WayTo<'_> {
 
     fn put(&mut self, offset: u64, bytes: &[u8]) -> Result<(), PostError> {
         let region = self.there.as_deref().ok_or(Fault::PeerDead)?;
+        let end = offset + bytes.len() as u64;
+        debug_assert!(end <= region.len(), "a piece lies in the landing");
         self.port.put(region, offset, bytes, Options::new()).map(|_| ())
     }
 

@@ -116,6 +116,7 @@ impl<S> Messenger<S> {
     /// Never blocks. Returns how many were run.
     // spec: CHAN-11
     pub fn poll_only(&mut self, state: &mut S, channel: Channel) -> usize {
+        debug_assert!(self.inbox().only.is_none(), "one poll at a time");
         self.inbox().only = Some(channel.number);
         let ran = self.poll(state) + self.run_by_channels(state);
         self.inbox().only = None;

@@ -7,6 +7,9 @@ use ayre_proto::logical::{Inward, Outward};
 use ayre_proto::units::PeerId;
 use std::collections::{BTreeMap, VecDeque};
 
+/// Messages of a queue of which all are looked at to check a sum.
+const WALKED_MAX: usize = 16;
+
 /// The channels of a messenger that its handlers send by, too.
 #[derive(Debug, Default)]
 pub(crate) struct Logical {
@@ -115,6 +118,7 @@ impl Logical {
             // What it has said before counts on: it lies in front of messages that are still run.
             ends.outward.clear();
             (ends.queues, ends.dues) = (Vec::new(), Vec::new());
+            debug_assert!(ends.outward.next().is_none(), "nothing has a turn any more");
         }
     }
 
@@ -139,6 +143,21 @@ impl Ends {
             dues: Vec::new(),
             serial,
             has_yielded: false,
+        }
+    }
+
+    /// What holds of a channel between two calls.
+    pub(super) fn check(&self, number: u8) {
+        let Some(queue) = self.queues.get(usize::from(number)) else { return };
+        debug_assert!(queue.bytes == 0 || !queue.messages.is_empty(), "bytes are messages'");
+        let len_max = usize::from(u8::MAX) + 1;
+        debug_assert!(self.queues.len() <= len_max, "a channel has one queue");
+        debug_assert!(self.dues.len() <= len_max, "a peer is told once of each");
+        if cfg!(debug_assertions) && queue.messages.len() <= WALKED_MAX {
+            let left = queue.messages.iter().map(|message| message.content.len() - message.sent);
+            debug_assert_eq!(queue.bytes, left.sum::<usize>(), "bytes that are not sent");
+            let mut rest = queue.messages.iter().skip(1);
+            debug_assert!(rest.all(|message| message.sent == 0), "one after the other");
         }
     }
 

@@ -65,7 +65,9 @@ impl Inbox {
 
     /// Memory for a message.
     pub(super) fn buffer(&mut self) -> Vec<u8> {
-        self.spare.pop().unwrap_or_default()
+        let buffer = self.spare.pop().unwrap_or_default();
+        debug_assert!(buffer.is_empty(), "nothing of an earlier message is left");
+        buffer
     }
 
     /// It is not needed any more.
@@ -73,6 +75,7 @@ impl Inbox {
         if self.spare.len() < SPARE_MAX && buffer.capacity() <= SPARE_BYTES {
             buffer.clear();
             self.spare.push(buffer);
+            debug_assert!(self.spare.len() <= SPARE_MAX, "no more are kept");
         }
     }
 
@@ -93,7 +96,10 @@ impl Inbox {
             Some(number) => number,
             None => self.turns.next()?.0,
         };
+        let is_asked = self.only.is_some();
+        debug_assert!(is_asked || !self.held[usize::from(number)], "what is held has no turn");
         let queue = self.queues.get_mut(usize::from(number))?;
+        debug_assert!(is_asked || !queue.is_empty(), "who has a turn has a message");
         let message = queue.pop_front()?;
         let is_empty = queue.is_empty();
         if self.only.is_none() {

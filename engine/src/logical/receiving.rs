@@ -134,7 +134,8 @@ impl<S> Messenger<S> {
         let ends = self.out.logical().ends_or_new(source, longest);
         ends.inward.begin(number, total, dropped.is_none())?;
         let content = Vec::new();
-        ends.coming.insert(number, Coming { id, content, dropped });
+        let other = ends.coming.insert(number, Coming { id, content, dropped });
+        debug_assert!(other.is_none(), "one message of a channel comes at a time");
         Ok(())
     }
 

@@ -15,6 +15,7 @@ const HEAD: usize = EAGER_MAX - SHORT_MAX;
 const LINE_MAX: usize = LINE_PAYLOAD - HEAD;
 /// Bytes that a poll sends by channels to one peer, before it looks at what has come.
 const PASS_MAX: usize = 1 << 16;
+const _: () = assert!(LINE_MAX < SHORT_MAX, "a line is the shorter record");
 
 impl Outbound for Logical {
     fn send(out: &mut Outgoing, to: PeerId, pass: Pass) -> Result<(), PostError> {
@@ -87,6 +88,8 @@ impl Outgoing {
         arguments: &[u64],
         payload: &[u8],
     ) -> Result<(), PostError> {
+        let len = HEAD + 8 * arguments.len() + payload.len();
+        debug_assert!(len <= BYTES, "it goes in one record");
         let mut buffer = [0; BYTES];
         let (head, rest) = buffer.split_at_mut(HEAD);
         head.copy_from_slice(&Head { number, begins: Some(id) }.encode());
@@ -121,6 +124,7 @@ impl Outgoing {
         if queue.messages.len() == 1 {
             ends.outward.offer(number, len as u64);
         }
+        ends.check(number);
         self.stir();
         Ok(())
     }
@@ -154,6 +158,7 @@ impl Outgoing {
             bytes += self.take_turn(to, turn)?;
             records += 1;
         }
+        debug_assert!(records <= most, "others have their turn");
         Ok(())
     }
 
@@ -163,13 +168,14 @@ impl Outgoing {
         let Self { outbound, port, .. } = self;
         let logical: &mut Logical = outbound.as_mut();
         let Some(ends) = logical.ends(to) else { return Ok(0) };
-        let Some(Waiting { id, content, .. }) = ends.queue(turn.number).messages.front() else {
+        let Some(Waiting { id, content, sent }) = ends.queue(turn.number).messages.front() else {
             debug_assert!(false, "who has a turn has a message");
             return Ok(0);
         };
         if content.len() > SHORT_MAX {
             return self.send_part(to, turn);
         }
+        debug_assert_eq!(*sent, 0, "what fits one record goes whole");
         let (mut buffer, len) = ([0; EAGER_MAX], HEAD + content.len());
         buffer[..HEAD].copy_from_slice(&Head { number: turn.number, begins: Some(*id) }.encode());
         buffer[HEAD..len].copy_from_slice(content);
@@ -190,6 +196,8 @@ impl Outgoing {
         let Some(Waiting { id, content, sent }) = ends.queue(number).messages.front() else {
             return Ok(0);
         };
+        debug_assert!(*sent < content.len(), "who has a turn has something to send");
+        debug_assert!(turn.most > 0, "and credit for it");
         let start = match *sent {
             0 => Start::First { id: *id, total: content.len() as u64 },
             _ => Start::Later,
@@ -216,6 +224,7 @@ impl Ends {
         let queue = self.queue(number);
         let Some(first) = queue.messages.front_mut() else { return };
         first.sent += bytes;
+        debug_assert!(first.sent <= first.content.len(), "no more is sent than there is");
         let (left, total) = (first.content.len() - first.sent, first.content.len());
         queue.bytes -= bytes;
         if left == 0 {
@@ -223,5 +232,6 @@ impl Ends {
         }
         let then = queue.first();
         self.outward.sent(bytes as u64, (left as u64, total as u64), then);
+        self.check(number);
     }
 }

@@ -41,6 +41,9 @@ const LONG_START: u64 = PARTS_START + LINES * PART;
 const LONG: u64 = 1 << 20;
 pub(super) const QUARTER: u64 = LONG / 4;
 const BYTES: usize = (LONG_START + LONG) as usize;
+const _: () = assert!(PART_MAX + LINE <= PART as usize, "a content may begin anywhere in a line");
+const _: () = assert!(LONG.is_multiple_of(LINE as u64), "each round begins with a line");
+const _: () = assert!(BYTES <= u32::MAX as usize, "a place is half a word");
 
 /// The root has handed over its board.
 pub(super) const BOARD: u32 = 19;
@@ -139,6 +142,7 @@ impl Board {
             let reads = known.is_some_and(|reader| reader.reads);
             self.readers.push(Reader { member, reads });
         }
+        debug_assert!(self.view <= view, "views are counted");
         self.view = view;
         self.is_read = self.readers.iter().all(|reader| reader.reads);
     }
@@ -163,6 +167,7 @@ impl Board {
         parts: [&[u8]; 3],
     ) -> Option<Place> {
         let lacking = label.ticket - stable;
+        debug_assert!(lacking > 0, "a new message is not stable");
         if lacking > LINES {
             return None;
         }
@@ -182,6 +187,7 @@ impl Board {
             let [one, two, three] = parts;
             self.region.mapping().write_all(head, [words.as_flattened(), one, two, three]);
         }
+        debug_assert!(at + len as u64 <= BYTES as u64, "a content lies on the board");
         // BOARD-R1: whoever sees the ticket sees the message.
         self.region.mapping().word(line).store(label.ticket, Ordering::Release);
         Some(Place { at: at as u32, len: len as u32 })
@@ -208,7 +214,11 @@ impl Board {
         if at + len - self.first > LONG {
             return None;
         }
+        let last = self.long.back();
+        debug_assert!(last.is_none_or(|(last, _)| *last < ticket), "tickets only grow");
+        debug_assert!(last.is_none_or(|(_, end)| *end <= at), "nothing is written over");
         self.end = (at + len).next_multiple_of(LINE as u64);
+        debug_assert!(self.end - self.first <= LONG, "what somebody may lack has room");
         self.long.push_back((ticket, self.end));
         Some(LONG_START + at % LONG + gap as u64)
     }
@@ -242,7 +252,9 @@ impl Reading {
 
     /// The next message has been taken: the one of this ticket is awaited.
     #[inline(always)]
-    pub(super) const fn await_ticket(&mut self, view: u64, ticket: u64) {
+    pub(super) fn await_ticket(&mut self, view: u64, ticket: u64) {
+        let is_next = |(of, last): (u64, u64)| of == view && last + 1 == ticket;
+        debug_assert!(self.awaited.is_some_and(is_next), "one after the other");
         self.awaited = Some((view, ticket));
     }
 

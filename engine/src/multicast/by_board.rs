@@ -34,6 +34,7 @@ impl Outgoing {
                 self.say_kind(*id, (*me, member), BOARD);
             }
         });
+        debug_assert!(board.is_of(view.number()), "all others of this view have it");
     }
 
     /// The root has handed over its board.
@@ -87,6 +88,7 @@ impl Outgoing {
             is_full = place.is_none() && len as u64 <= QUARTER;
             place.map(Kept::OnBoard)
         });
+        debug_assert!(!is_full || !is_sent, "what is sent has room");
         if is_full {
             return Err(Refusal::Busy);
         }

@@ -392,6 +392,8 @@ impl Outgoing {
         if let Ok(message) = guest.ask(()) {
             self.say((me, door), &message.encode(id).0, Some(content));
         }
-        self.clubs().visit = Some(Visit { id, me, door, guest, answer: None });
+        let visit = Visit { id, me, door, guest, answer: None };
+        let other = self.clubs().visit.replace(visit);
+        debug_assert!(other.is_none(), "a call waits for its own message");
     }
 }

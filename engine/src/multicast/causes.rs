@@ -37,6 +37,7 @@ impl<'a> Causes<'a> {
         (id, me): (u32, Member),
         due: &'a mut VecDeque<Due>,
     ) -> Self {
+        debug_assert_eq!(port_of(me), out.port.id, "a machine is a member's of this port");
         let (board, reading, has_ended, wants_board) = (None, None, false, false);
         Self { out, id, me, due, board, reading, has_ended, wants_board }
     }
@@ -124,6 +125,7 @@ impl Effects<Kept> for Causes<'_> {
 impl Outgoing {
     /// Says something about a board: a kind, and nothing else.
     pub(super) fn say_kind(&mut self, group: u32, (from, to): (Member, Member), kind: u32) {
+        debug_assert_eq!(port_of(from), self.port.id, "members of this port speak");
         let words = [from.0, to.0, group, kind].map(u32::to_le_bytes);
         self.owe_bytes(port_of(to), GROUP, words.as_flattened());
     }

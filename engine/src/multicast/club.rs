@@ -56,6 +56,19 @@ pub(crate) struct Clubs {
 }
 
 impl Clubs {
+    /// What holds between two calls.
+    fn check(&self) {
+        if cfg!(debug_assertions) {
+            let any = |is: fn(&Club) -> bool| self.list.iter().any(|club| is(club));
+            debug_assert!(self.has_due || !any(|club| !club.due.is_empty()), "polls know of it");
+            debug_assert!(self.has_boards || !any(|club| club.reading.is_some()), "and read them");
+            let is_both = any(|club| club.board.is_some() && club.reading.is_some());
+            debug_assert!(!is_both, "a root reads no board");
+            let has_left = any(|club| club.has_ended && club.board.is_some());
+            debug_assert!(!has_left, "who has left has no board");
+        }
+    }
+
     pub(super) fn find(&mut self, me: Member) -> Option<&mut Club> {
         self.list.iter_mut().map(Box::as_mut).find(|club| club.me == me)
     }
@@ -77,6 +90,8 @@ impl Clubs {
     }
 
     pub(super) fn forget(&mut self, me: Member) {
+        let is_over = |club: &mut Club| club.has_ended && club.due.is_empty();
+        debug_assert!(self.find(me).is_none_or(is_over), "all of it was told");
         self.list.retain(|club| club.me != me);
         self.has_boards = self.list.iter().any(|club| club.reading.is_some());
     }
@@ -90,6 +105,7 @@ impl Clubs {
     pub(super) fn next_due(&mut self) -> Option<(Member, Due)> {
         let next = self.list.iter_mut().find_map(|club| Some((club.me, club.due.pop_front()?)));
         self.has_due = self.list.iter().any(|club| !club.due.is_empty());
+        debug_assert!(next.is_some() || !self.has_due, "nothing is left out");
         next
     }
 }
@@ -151,6 +167,9 @@ impl Outgoing {
         machine: Group<Kept>,
     ) {
         let due = VecDeque::new();
+        let mut clubs = self.clubs().list.iter();
+        let is_new = clubs.all(|club| club.me != me && club.id != id);
+        debug_assert!(is_new, "a name is one member's, of one group");
         let (board, reading) = (None, None);
         let club = Club { id, me, door, machine, due, board, reading, has_ended: false };
         self.clubs().list.push(Box::new(club));
@@ -186,6 +205,7 @@ impl Outgoing {
         }
         self.clubs().has_due |= !club.due.is_empty();
         self.clubs().list.push(club);
+        self.clubs().check();
         Some(result)
     }
 

@@ -50,6 +50,7 @@ impl<S> Default for Watchers<S> {
 
 impl<S> Watchers<S> {
     pub(super) fn push(&mut self, me: Member, watch: impl FnMut(&mut S, &Change) + Send + 'static) {
+        debug_assert!(self.0.iter().all(|(of, _)| *of != me), "a membership has one");
         self.0.push((me, Box::new(watch)));
     }
 

@@ -54,7 +54,8 @@ impl Outgoing {
             }
             _ => Err(Malformed),
         };
-        self.clubs().scratch = Some(scratch);
+        let other = self.clubs().scratch.replace(scratch);
+        debug_assert!(other.is_none(), "one message is heard at a time");
         heard
     }
 
@@ -229,7 +230,8 @@ impl<S> Messenger<S> {
             let Some((origin, place)) = self.out.take_next() else { break };
             let Some(buffer) = self.out.clubs().buffer.take() else { break };
             self.run_delivered(state, origin, &buffer[place]);
-            self.out.clubs().buffer = Some(buffer);
+            let other = self.out.clubs().buffer.replace(buffer);
+            debug_assert!(other.is_none(), "one message is run at a time");
             ran += 1;
         }
         ran

@@ -8,6 +8,7 @@ use ayre_proto::units::PeerId;
 const NUMBER_BITS: u32 = 10;
 const CHANCE_BITS: u32 = 12;
 
+const _: () = assert!(NUMBER_BITS + CHANCE_BITS < 32, "names are counted by the other bits");
 const _: () = assert!(ayre_proto::limits::PEERS_MAX <= 1 << NUMBER_BITS, "a name has its number");
 
 /// Whoever is a member at this port: so is a door called by those who do not know its name.
@@ -39,6 +40,9 @@ impl Names {
         let next = last.wrapping_add(1 << CHANCE_BITS) & (u32::MAX >> NUMBER_BITS);
         let next = if next == 0 { 1 << CHANCE_BITS } else { next };
         self.last = Some(next);
-        Member(u32::from(port.id.0) | next << NUMBER_BITS)
+        let name = Member(u32::from(port.id.0) | next << NUMBER_BITS);
+        debug_assert_eq!(port_of(name), port.id, "a name tells where its member is");
+        debug_assert!(!is_nameless(name), "and is told from the port's number");
+        name
     }
 }

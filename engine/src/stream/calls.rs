@@ -80,6 +80,7 @@ impl<S> Messenger<S> {
         let (place, _) = streams.with((state, out), |machine, _| machine.open(number));
         let place = place.map_err(|why| StreamError::Failed(Failure { why, at }))?;
         streams.overs.remove(&number);
+        debug_assert!(streams.is_clear(place), "nothing is left of the one before");
         Ok(Stream { number, place, laid: Laid::default() })
     }
 
@@ -123,7 +124,9 @@ impl<S> Messenger<S> {
         }
         let (streams, out) = self.streams_and_out();
         streams.with((&mut *state, &mut *out), |machine, side| {
-            side.queue(stream.place).emitted.push_back(item);
+            let emitted = &mut side.queue(stream.place).emitted;
+            debug_assert!(emitted.is_empty(), "there is room for one item");
+            emitted.push_back(item);
             machine.feed(stream.place);
         });
         streams.advance(state, out);

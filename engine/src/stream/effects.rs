@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 /// Bytes of an item in a record, behind the stream's number.
 pub(super) const SHORT_MAX: usize = EAGER_MAX - 4;
+const _: () = assert!(SHORT_MAX < ITEM_MAX, "others are long messages");
 
 /// A stage, as every process names it.
 // spec: PIPE-2
@@ -144,6 +145,8 @@ impl<S> Effects for Side<'_, S> {
             Due::Item => self.queue(place).arrived.pop_front(),
             Due::End(_) => None,
         };
+        let is_end = matches!(input, Due::End(_));
+        debug_assert!(is_end || item.is_some(), "an item has come whose turn it is");
         let found = self.stages.iter().position(|registered| registered.id == way.stage);
         let mut emitted = std::mem::take(&mut self.queue(place).emitted);
         let before = emitted.len();
@@ -156,6 +159,7 @@ impl<S> Effects for Side<'_, S> {
         };
         let ended = catch_unwind(AssertUnwindSafe(|| run(state, &mut flow, input)));
         *self.ran += 1;
+        debug_assert!(emitted.len() >= before, "a stage takes nothing back");
         if matches!(input, Input::End(End::Failed(_))) {
             emitted.truncate(before);
         }
@@ -165,12 +169,16 @@ impl<S> Effects for Side<'_, S> {
 
     fn pass(&mut self, from: u16, to: u16) {
         let item = self.queue(from).emitted.pop_front();
+        debug_assert!(item.is_some(), "what is passed was emitted");
         self.queue(to).arrived.extend(item);
     }
 
     // spec: PIPE-18
     fn send(&mut self, place: u16, to: Name) {
-        let Some(item) = self.queue(place).emitted.pop_front() else { return };
+        let Some(item) = self.queue(place).emitted.pop_front() else {
+            debug_assert!(false, "what is sent was emitted");
+            return;
+        };
         if item.len() > SHORT_MAX {
             let argument = u64::from(to.number).to_le_bytes();
             return self.out.owe_long(to.peer, ITEM, &argument, Arc::new(item));
@@ -188,7 +196,8 @@ impl<S> Effects for Side<'_, S> {
     }
 
     fn over(&mut self, number: u32, how: Result<(), Failure>) {
-        self.overs.insert(number, how);
+        let other = self.overs.insert(number, how);
+        debug_assert!(other.is_none(), "a stream ends once");
     }
 
     fn clear(&mut self, place: u16) {

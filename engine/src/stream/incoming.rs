@@ -96,6 +96,7 @@ impl<S> Messenger<S> {
         number: u32,
         item: Vec<u8>,
     ) -> Result<usize, Malformed> {
+        debug_assert!(item.len() <= ITEM_MAX, "a longer one is refused before");
         let (streams, out) = self.streams_and_out();
         let taken = streams.with((&mut *state, &mut *out), |machine, side| {
             if let Some(place) = machine.on_item(source, number, weight(item.len()))? {

@@ -126,6 +126,7 @@ impl<S> Messenger<S> {
         let own = self.out.port.id;
         let full = StreamError::Failed(Failure { why: Why::Full, at: own });
         let mut laid = self.streams().take_numbers(hops.len() + 1).ok_or(full)?;
+        debug_assert_eq!(laid.numbers().count(), hops.len() + 1, "one for each way");
         let number = |at: u16| u32::from(own.0) << 16 | u32::from(laid.first.wrapping_add(at));
         let first = number(0);
         // Who feeds a stage, who has it, and under which number.
@@ -187,7 +188,9 @@ impl<S> Messenger<S> {
         self.wait_until(state, |messenger| {
             !messenger.streams().waits_for(request) || messenger.out.port.is_silent(at)
         });
-        match self.streams().requests.remove(&request) {
+        let asked = self.streams().requests.remove(&request);
+        debug_assert!(asked.is_some(), "a request stays until its call takes it");
+        match asked {
             Some((_, Asked::Answered(answer))) => judge(at, answer),
             _ => Err(failed(Why::PeerDied)),
         }

@@ -121,6 +121,7 @@ impl<S> Streams<S> {
     // spec: PIPE-15
     pub(super) fn bury(&mut self, state: &mut S, out: &mut Outgoing) -> usize {
         let changes = out.port.peers.changes();
+        debug_assert!(self.peer_changes <= changes, "changes are counted");
         if self.peer_changes != changes {
             let mut is_all = true;
             let met = (0..).map(PeerId).zip(&self.met).filter(|(_, met)| **met);
@@ -146,6 +147,7 @@ impl<S> Streams<S> {
                 })
                 .1;
         }
+        debug_assert!(self.gone.is_empty(), "who has gone is told of once");
         ran
     }
 
@@ -164,7 +166,8 @@ impl<S> Streams<S> {
         while self.requests.contains_key(&self.last_request) {
             self.last_request = self.last_request.wrapping_add(1);
         }
-        self.requests.insert(self.last_request, (peer, asked));
+        let other = self.requests.insert(self.last_request, (peer, asked));
+        debug_assert!(other.is_none(), "a number is one request's");
         self.last_request
     }
 
@@ -195,12 +198,14 @@ impl<S> Streams<S> {
     /// Numbers for so many streams, that no stream has which is not over.
     pub(super) fn take_numbers(&mut self, len: usize) -> Option<Laid> {
         let len = u16::try_from(len).ok()?;
+        debug_assert!(len > 0, "a stream has a number at each port");
         let mut free = 0;
         for _ in 0..1 << 16 {
             self.last_number = self.last_number.wrapping_add(1);
             free = if self.numbers.contains(&self.last_number) { 0 } else { free + 1 };
             if free == len {
                 let laid = Laid::new(self.last_number.wrapping_sub(len - 1), len);
+                debug_assert!(laid.numbers().all(|it| !self.numbers.contains(&it)), "free ones");
                 self.numbers.extend(laid.numbers());
                 return Some(laid);
             }
@@ -210,7 +215,8 @@ impl<S> Streams<S> {
 
     pub(super) fn give_numbers(&mut self, laid: &Laid) {
         for number in laid.numbers() {
-            self.numbers.remove(&number);
+            let was_taken = self.numbers.remove(&number);
+            debug_assert!(was_taken, "what is given back was taken");
         }
     }
 

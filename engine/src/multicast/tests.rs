@@ -5,6 +5,7 @@ use super::*;
 use crate::active::{Call, Handler, Messenger, id_of};
 use crate::port::Port;
 use crate::port::config::Config;
+use crate::port::connection::identity;
 use ayre_proto::group::{Member, Message, Options};
 use ayre_proto::units::PeerId;
 
@@ -22,7 +23,9 @@ struct Trio {
 }
 
 fn connected(count: u16) -> Vec<Port> {
-    let path = std::env::temp_dir().join(format!("ayre-trio-{}-{count}", std::process::id()));
+    // Tests of one process run side by side.
+    let name = format!("ayre-trio-{}-{}", std::process::id(), identity());
+    let path = std::env::temp_dir().join(name);
     let open = |number| Port::open(Config::new().number(number)).expect("a port");
     let mut ports: Vec<_> = (0..count).map(open).collect();
     for first in 0..ports.len() - 1 {

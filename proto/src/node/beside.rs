@@ -164,23 +164,22 @@ struct OverLanes<'a> {
 
 impl OverLanes<'_> {
     fn data(&self) -> &[u8] {
-        let record = self.came.peek().map(|record| &record.bytes[COMMAND_BYTES..]);
-        record.expect("a record stays until it was performed")
+        debug_assert!(self.came.peek().is_some(), "a record stays until it was performed");
+        self.came.data::<{ COMMAND_BYTES / 8 }>()
     }
 }
 
 impl CommandLane for OverLanes<'_> {
     fn peek(&self) -> Option<Result<Status, Malformed>> {
-        self.came.peek().map(|record| Ok(record.status()))
+        self.came.status()
     }
 
     fn head(&self) -> Words {
-        self.came.peek().and_then(Entry::words).unwrap_or_default()
+        self.came.head()
     }
 
     fn consume(&mut self, _: &Status) {
-        let taken = self.came.take();
-        debug_assert!(taken.is_some(), "a record is consumed once it is there");
+        self.came.consume();
     }
 }
 
@@ -202,12 +201,7 @@ impl Exchange for OverLanes<'_> {
     }
 
     fn answer(&mut self, head: Head, len: usize, fill: impl FnOnce(&mut [u8])) {
-        let head = head.into_iter().flat_map(u64::to_le_bytes);
-        let mut bytes: Vec<u8> = head.collect();
-        let from = bytes.len();
-        bytes.resize(from + len, 0);
-        fill(&mut bytes[from..]);
-        let pushed = self.responses.push(Kind::Response, 0, &bytes);
+        let pushed = self.responses.push_with((Kind::Response, 0), head, (len, fill));
         debug_assert!(pushed, "has_room() came first");
     }
 }

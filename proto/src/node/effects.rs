@@ -166,7 +166,7 @@ pub(super) struct Landed<'a, P> {
 impl<P> Landed<'_, P> {
     fn parts(&mut self, len: usize) -> (&[u8], &mut P) {
         let Self { responses, program } = self;
-        let data = responses.peek().map_or(&[][..], |record| &record.bytes[RESPONSE_BYTES..]);
+        let data = responses.data::<{ RESPONSE_BYTES / 8 }>();
         debug_assert!(len == data.len(), "all of an answer lands");
         (data, *program)
     }
@@ -178,16 +178,15 @@ impl<P: Program> ResponseLane<P::Local, P::Reply> for Landed<'_, P> {
     }
 
     fn peek(&self) -> Option<Result<Status, Malformed>> {
-        self.responses.peek().map(|record| Ok(record.status()))
+        self.responses.status()
     }
 
     fn head(&self) -> Head {
-        self.responses.peek().and_then(Entry::words).unwrap_or_default()
+        self.responses.head()
     }
 
     fn consume(&mut self, _: &Status) {
-        let taken = self.responses.take();
-        debug_assert!(taken.is_some(), "a record is consumed once it is there");
+        self.responses.consume();
     }
 }
 

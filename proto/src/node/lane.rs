@@ -83,10 +83,24 @@ impl Lane {
     /// Writes a record, whole or not at all. Whether it was written.
     // spec: LANE-6
     pub fn push(&mut self, kind: Kind, tag: u32, bytes: &[u8]) -> bool {
-        let has_room = self.has_room(bytes.len());
+        self.push_with((kind, tag), [], (bytes.len(), |into| into.copy_from_slice(bytes)))
+    }
+
+    /// The same of a record that begins with some words; `fill` writes the rest, so many bytes.
+    // spec: LANE-6
+    pub(super) fn push_with<const H: usize>(
+        &mut self,
+        (kind, tag): (Kind, u32),
+        head: [u64; H],
+        (len, fill): (usize, impl FnOnce(&mut [u8])),
+    ) -> bool {
+        let has_room = self.has_room(8 * H + len);
         if has_room {
+            let mut bytes: Vec<u8> = head.into_iter().flat_map(u64::to_le_bytes).collect();
+            bytes.resize(8 * H + len, 0);
+            fill(&mut bytes[8 * H..]);
             (0..lines_for(bytes.len())).for_each(|_| _ = self.writer.take());
-            self.entries.push_back(Entry { kind, tag, bytes: bytes.to_vec() });
+            self.entries.push_back(Entry { kind, tag, bytes });
         }
         self.check();
         has_room
@@ -95,6 +109,27 @@ impl Lane {
     /// The record at the head.
     pub fn peek(&self) -> Option<&Entry> {
         self.entries.front().filter(|_| !self.is_closed)
+    }
+
+    /// What the status word of that one says.
+    pub(super) fn status(&self) -> Option<Result<Status, Malformed>> {
+        self.peek().map(|record| Ok(record.status()))
+    }
+
+    /// Its first words; zeros where it has fewer, which is said by its length.
+    pub(super) fn head<const H: usize>(&self) -> [u64; H] {
+        self.peek().and_then(Entry::words).unwrap_or([0; H])
+    }
+
+    /// What lies behind that many words of it.
+    pub(super) fn data<const H: usize>(&self) -> &[u8] {
+        self.peek().and_then(|record| record.bytes.get(8 * H..)).unwrap_or_default()
+    }
+
+    /// Its reader is done with it.
+    pub(super) fn consume(&mut self) {
+        let taken = self.take();
+        debug_assert!(taken.is_some(), "a record is consumed once it is there");
     }
 
     /// Its reader looks at it no more.

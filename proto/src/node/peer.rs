@@ -259,9 +259,9 @@ impl<M: Memory, P: Program> Peer<M, P> {
     /// Sends a short message, behind what was posted before. False where the lane has no room.
     // spec: MSG-2, ORD-3
     pub(super) fn send(&mut self, tag: u32, data: &[u8]) -> bool {
-        let gate = self.initiator.posted().to_le_bytes();
-        let has_room =
-            self.connection.messages.push(Kind::GatedMessage, tag, &[&gate, data].concat());
+        let gate = [self.initiator.posted()];
+        let rest = (data.len(), |into: &mut [u8]| into.copy_from_slice(data));
+        let has_room = self.connection.messages.push_with((Kind::GatedMessage, tag), gate, rest);
         if has_room {
             self.wake();
         }

@@ -13,7 +13,6 @@ use crate::limits::RECORD_MAX;
 use crate::link::frame::Channel;
 use crate::segment::Shape;
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 /// An operation on a peer's memory, or a notification put.
 #[derive(Clone, Copy, Debug)]
@@ -97,11 +96,7 @@ impl<M: Memory, P: Program> Requests for Posting<'_, M, P> {
         let has_gone = match way {
             Way::Linked(linked) => linked.post(ask, (len, fill)).is_ok(),
             Way::Beside(beside) => {
-                let mut bytes: Vec<u8> =
-                    ask.words().into_iter().flat_map(u64::to_le_bytes).collect();
-                bytes.resize(COMMAND_BYTES + len, 0);
-                fill(&mut bytes[COMMAND_BYTES..]);
-                beside.commands.push(Kind::Command, 0, &bytes)
+                beside.commands.push_with((Kind::Command, 0), ask.words(), (len, fill))
             }
         };
         debug_assert!(has_gone, "room was made sure of");

@@ -3,7 +3,8 @@
 //! It is the user's own and nobody else can enter it; it is not reached through a link, and once
 //! it is open what its path leads to does not matter any more.
 use crate::sys::descriptor;
-use rustix::fd::{AsRawFd, OwnedFd};
+use crate::sys::descriptor::Descriptor;
+use rustix::fd::AsRawFd;
 use rustix::fs::{
     Access, AtFlags, Dir, Mode, OFlags, RenameFlags, Stat, access, chmod, fstat, mkdir,
     renameat_with, unlinkat,
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// An open folder of ports.
 #[derive(Debug)]
 pub(crate) struct Folder {
-    folder: OwnedFd,
+    folder: Descriptor,
     path: PathBuf,
 }
 

@@ -12,7 +12,7 @@ const BYTES_MAX: u64 = 1 << 20;
 // spec: LIFE-30
 pub(crate) fn read(path: &Path) -> io::Result<String> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-    let file = File::from(descriptor::open(path, flags, Mode::empty())?);
+    let file = File::from(descriptor::open(path, flags, Mode::empty())?.into_owned());
     let about = file.metadata()?;
     if !about.is_file() {
         return Err(io::Error::other("it is no ordinary file"));

@@ -8,6 +8,7 @@ use ayre_fi::abi::*;
 use common::ends::*;
 use common::*;
 use libloading::os::unix::Library;
+use std::collections::BTreeSet;
 use std::fs;
 use std::ptr::null_mut;
 use std::thread;
@@ -113,4 +114,31 @@ fn nothing_is_left_behind() {
     for _ in 0..20 {
         assert_eq!(round(), first, "descriptors, threads, mappings");
     }
+    lose();
+}
+
+fn numbers() -> BTreeSet<i32> {
+    let names = fs::read_dir("/proc/self/fd").unwrap().flatten();
+    names.map(|name| name.file_name().to_str().unwrap().parse().unwrap()).collect()
+}
+
+/// A program that becomes a daemon closes all descriptors, and opens files of its own. To close
+/// what it had open says so, ends, and leaves those files open.
+// spec: LIFE-40
+fn lose() {
+    let before = numbers();
+    let wishes = Wishes { wait_obj: WAIT_FD, data_progress: PROGRESS_AUTO, ..Wishes::remote() };
+    let opened = wishes.opened();
+    let ends = End::pair(&opened, &wishes);
+    for number in numbers().difference(&before) {
+        // SAFETY: it is the library's, which is to bear it, or that of the listing, which has gone.
+        unsafe { libc::close(*number) };
+    }
+    let own = || fs::File::open("/dev/zero").unwrap();
+    let files: Vec<_> = std::iter::repeat_with(own).take(64).collect();
+    let closed = ends.map(|End { ep, cq, av, .. }| [close(ep), close(cq), close(av)]);
+    for [ep, cq, av] in closed {
+        assert_eq!((ep, cq, av), (-errno::EBADF, -errno::EBADF, 0));
+    }
+    assert!(files.iter().all(|file| file.metadata().is_ok()), "one was closed");
 }

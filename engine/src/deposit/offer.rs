@@ -10,10 +10,11 @@ use crate::peer::packet::{Packet, PacketKind};
 use crate::port::Port;
 use crate::port::capability::{Fenced, Grant};
 use crate::settings::choice::Mode;
+use crate::sys::descriptor::Descriptor;
 use ayre_proto::deposit::{DATA_MAX, INLETS, Inlet as Rules, Window};
 use ayre_proto::units::{Key, PeerId, Rights};
 use ayre_proto::xlate::Cover;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::AsFd;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -291,7 +292,7 @@ fn foreign_ends(packet: Packet, key: Key) -> Result<Ends, SetupError> {
     if base.checked_add(len).is_none_or(|end| end > mapped) || !base.is_multiple_of(8) {
         return Err(SetupError::Protocol("an inlet outside its region"));
     }
-    let files: Result<[OwnedFd; 3], _> = packet.fds.try_into();
+    let files: Result<[Descriptor; 3], _> = packet.fds.try_into();
     let [region, rules, state] = files.map_err(|_| SetupError::Protocol("files of an inlet"))?;
     let memory = Mapping::foreign_region(region.as_fd(), mapped_len, stores == 1)?;
     let depot = DepotMemory::foreign(rules.as_fd(), state.as_fd(), Holder::of_key(key))?;

@@ -9,7 +9,7 @@ use super::{End, Endpoint};
 use crate::clock;
 use crate::error::SetupError;
 use crate::net::alarm::Alarm;
-use rustix::fd::OwnedFd;
+use crate::sys::descriptor::Descriptor;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -45,7 +45,7 @@ impl Lease {
     ///
     /// # Errors
     /// [`SetupError::Os`] where there is none left.
-    pub fn descriptor(&self) -> Result<OwnedFd, SetupError> {
+    pub fn descriptor(&self) -> Result<Descriptor, SetupError> {
         self.held().alarm.copy()
     }
 
@@ -135,7 +135,7 @@ mod tests {
     /// Longer than any test takes.
     const EVER: Duration = Duration::from_secs(3600);
 
-    fn wait(fd: &OwnedFd) {
+    fn wait(fd: &Descriptor) {
         assert_eq!(poll(&mut [PollFd::new(fd, PollFlags::IN)], None), Ok(1));
     }
 

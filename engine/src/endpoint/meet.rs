@@ -17,10 +17,11 @@ use crate::port::attach::BegunLink;
 use crate::port::setup::{
     BETWEEN_CALLS, CALLERS_MAX, Called, Hello, answers, hear_hello, turn_away,
 };
+use crate::sys::descriptor::Descriptor;
 use crate::tuning::{Rings, Share};
 use ayre_proto::envelope::LONG_MAX_HERE;
 use ayre_proto::units::PeerId;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::AsFd;
 
 /// Lines of the shortest message lane: the longest record finds room in the end.
 const LINES_MIN: u32 = 32;
@@ -396,7 +397,7 @@ impl Endpoint {
 
     /// Somebody has said who he is.
     // spec: LIFE-27
-    fn hear_caller(&mut self, caller: OwnedFd, hello: Hello) {
+    fn hear_caller(&mut self, caller: Descriptor, hello: Hello) {
         let Some(name) = hello.name().filter(|name| *name != self.address.name()) else {
             let why = if hello.name().is_none() { Refusal::Kind } else { Refusal::Taken };
             turn_away(caller, SetupError::rejected(why));

@@ -13,8 +13,9 @@ use crate::port::Port;
 use crate::port::setup::{Begun, Listener};
 use crate::settings::ADDRESSES;
 use crate::sys::descriptor;
+use crate::sys::descriptor::Descriptor;
 use ayre_proto::limits::PEERS_MAX;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::AsFd;
 use rustix::fs::inotify::{self, WatchFlags};
 use rustix::io::Errno;
 use std::io::ErrorKind;
@@ -201,7 +202,7 @@ fn in_directory(error: std::io::Error) -> SetupError {
 /// Sockets that appear in the job's directory.
 #[derive(Debug)]
 struct Arrivals {
-    watch: OwnedFd,
+    watch: Descriptor,
 }
 
 impl Arrivals {

@@ -17,9 +17,9 @@ use super::board::{Board, TEXT_CHARS_MAX};
 use super::wrong;
 use crate::clock::{self, poll_until};
 use crate::error::SetupError;
+use crate::sys::descriptor::Descriptor;
 use crate::sys::inherited_socket;
 use rustix::event::{PollFd, PollFlags};
-use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ const LINE_BYTES_MAX: usize = 4096;
 /// A launcher that speaks PMI.
 #[derive(Debug)]
 pub(super) struct Pmi {
-    socket: OwnedFd,
+    socket: Descriptor,
     /// What has come behind the last line.
     ahead: Vec<u8>,
     rank: usize,
@@ -49,7 +49,7 @@ impl Pmi {
     }
 
     fn greet(
-        socket: OwnedFd,
+        socket: Descriptor,
         [rank, size]: [usize; 2],
         patience: Duration,
     ) -> Result<Self, SetupError> {
@@ -162,7 +162,7 @@ impl Board for Pmi {
 
 /// A copy of the launcher's socket. None where there is none, or the variable was left by a
 /// launcher further out: then it names no socket of this process.
-pub(super) fn socket() -> Option<OwnedFd> {
+pub(super) fn socket() -> Option<Descriptor> {
     std::env::var("PMI_FD").ok()?.parse().ok().and_then(inherited_socket)
 }
 

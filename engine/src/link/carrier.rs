@@ -12,6 +12,7 @@ use crate::peer::contact::Link;
 use crate::peer::mail::Mail;
 use crate::peer::packet::{Packet, PacketKind};
 use crate::sync::Ordering;
+use crate::sys::descriptor::Descriptor;
 use crate::target::{Responder, lock};
 use ayre_proto::command::Words;
 use ayre_proto::lane::{Kind, Malformed, Status};
@@ -19,7 +20,7 @@ use ayre_proto::node::carrier::Perform;
 use ayre_proto::node::carrier::lanes::{Inward, Lanes, NoRoom, Offer, OfferKind, Outward};
 use ayre_proto::node::target::Exchange;
 use ayre_proto::units::PeerId;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::AsFd;
 use std::sync::{Arc, Mutex};
 
 /// Who performs the commands that come on a connection.
@@ -282,7 +283,7 @@ const fn packet_of(kind: OfferKind) -> PacketKind {
     }
 }
 
-fn queue_file(lines: u32) -> Result<(OwnedFd, Arc<Mapping>), SetupError> {
+fn queue_file(lines: u32) -> Result<(Descriptor, Arc<Mapping>), SetupError> {
     let len = queue::file_len(lines);
     let file = memory_file(len, Pages::Ordinary)?;
     seal_seals(file.as_fd())?;

@@ -102,12 +102,15 @@ impl Keeper {
         Self::Simulation(seat.clone())
     }
 
+    // spec: LIFE-40
     pub(crate) fn stop(self) {
         match self {
             Self::Thread { stop, thread } => {
                 // Relaxed: the bell's system call follows; nothing else hangs on the flag.
                 stop.is_asked.store(true, Ordering::Relaxed);
-                stop.bell.ring();
+                if stop.bell.is_own() {
+                    stop.bell.ring();
+                }
                 if thread.join().is_err() {
                     debug_assert!(false, "the keeper's thread panicked");
                 }
@@ -122,9 +125,7 @@ impl Kept {
         loop {
             match self.wait(stop, interval) {
                 Woken::ByTime => {}
-                Woken::Stopped => return,
-                // Nor is what it has closed again: it may be the program's.
-                Woken::Lost => return std::mem::forget(self.window.take()),
+                Woken::Stopped | Woken::Lost => return,
             }
             let Some(wire) = self.tended.wire.get() else { continue };
             let pumped = lock(wire).pump_if_idle(interval);

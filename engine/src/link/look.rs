@@ -4,8 +4,8 @@ use super::window::{is_ours, stream, unfiled};
 use crate::clock::{self, poll_until};
 use crate::error::SetupError;
 use crate::folder::Folder;
+use crate::sys::descriptor::Descriptor;
 use rustix::event::{PollFd, PollFlags};
-use rustix::fd::OwnedFd;
 use rustix::io::{Errno, read};
 use rustix::net::{SocketAddrUnix, connect};
 use std::collections::BTreeSet;
@@ -94,19 +94,19 @@ fn read_all(views: &mut [View], until: Instant) -> Result<(), SetupError> {
 /// A look at a port.
 struct View {
     name: String,
-    socket: OwnedFd,
+    socket: Descriptor,
     text: Vec<u8>,
     is_done: bool,
 }
 
 impl View {
-    fn open(folder: &Folder, name: &str) -> Result<OwnedFd, Errno> {
+    fn open(folder: &Folder, name: &str) -> Result<Descriptor, Errno> {
         let socket = stream()?;
         connect(&socket, &folder.address(name)?)?;
         Ok(socket)
     }
 
-    fn open_unfiled(name: &str) -> Result<OwnedFd, Errno> {
+    fn open_unfiled(name: &str) -> Result<Descriptor, Errno> {
         let socket = stream()?;
         connect(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
         Ok(socket)

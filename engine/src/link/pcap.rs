@@ -11,9 +11,8 @@ use crate::net::hints::Hints;
 use crate::sys::descriptor;
 use crate::sys::longest_file::Limited;
 use etherparse::PacketBuilder;
-use rustix::fs::{Mode, OFlags, fchmod};
+use rustix::fs::{FileType, Mode, OFlags, fchmod, fstat};
 use std::fmt::Debug;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
@@ -77,9 +76,9 @@ impl<N: Net> Capture<N> {
         let since = u64::try_from(since.as_nanos()).unwrap_or(0);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
         let own = Mode::RUSR | Mode::WUSR;
-        let file = File::from(descriptor::open(path, flags, own)?);
+        let file = descriptor::open(path, flags, own)?;
         // It may have been there.
-        if file.metadata()?.is_file() {
+        if FileType::from_raw_mode(fstat(&file)?.st_mode) == FileType::RegularFile {
             fchmod(&file, own)?;
         }
         Self::new(inner, Limited(file), since.saturating_sub(now))

@@ -6,9 +6,10 @@
 use super::report::WireReport;
 use crate::clock;
 use crate::folder::Folder;
+use crate::sys::descriptor::Descriptor;
 use crate::sys::{credentials, descriptor};
 use rustix::event::{PollFd, PollFlags};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::AsFd;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, listen, send,
@@ -27,7 +28,7 @@ const NAMES_MAX: u64 = 16;
 pub(crate) struct Window {
     /// Where its socket has a file, and the name of that.
     file: Option<(Folder, String)>,
-    socket: OwnedFd,
+    socket: Descriptor,
     visitor: Option<Visitor>,
     /// Nobody could be let in: it makes a pause.
     pauses: bool,
@@ -36,7 +37,7 @@ pub(crate) struct Window {
 /// Who has come, and what is left to be told.
 #[derive(Debug)]
 struct Visitor {
-    socket: OwnedFd,
+    socket: Descriptor,
     text: Vec<u8>,
     told: usize,
     until: Instant,
@@ -110,14 +111,14 @@ pub(super) fn unfiled() -> String {
     format!("ayre-window-{}-", geteuid().as_raw())
 }
 
-pub(super) fn stream() -> Result<OwnedFd, Errno> {
+pub(super) fn stream() -> Result<Descriptor, Errno> {
     let (kind, flags) = (SocketType::STREAM, SocketFlags::NONBLOCK);
     descriptor::socket(AddressFamily::UNIX, kind, flags, None)
 }
 
 /// Binds the socket, listens at it and then shows it: one that does not listen would be taken for
 /// what a killed process has left. Returns its name.
-fn name(folder: &Folder, socket: &OwnedFd, (process, identity): (u32, u64)) -> Option<String> {
+fn name(folder: &Folder, socket: &Descriptor, (process, identity): (u32, u64)) -> Option<String> {
     let hidden = format!(".{process}-{identity}");
     folder.remove(&hidden);
     bind(socket, &folder.address(&hidden).ok()?).ok()?;
@@ -161,7 +162,7 @@ impl Visitor {
 }
 
 /// Whether it is of the same user, or of root.
-pub(super) fn is_ours(socket: &OwnedFd) -> bool {
+pub(super) fn is_ours(socket: &Descriptor) -> bool {
     let theirs = credentials::of_peer(socket.as_fd());
     theirs.is_ok_and(|theirs| theirs.uid == geteuid().as_raw() || theirs.uid == 0)
 }
@@ -192,7 +193,7 @@ mod tests {
         }
     }
 
-    fn visit(window: &Window) -> OwnedFd {
+    fn visit(window: &Window) -> Descriptor {
         let flags = SocketFlags::CLOEXEC;
         let kind = SocketType::STREAM;
         let socket = descriptor::socket(AddressFamily::UNIX, kind, flags, None).unwrap();

@@ -6,8 +6,9 @@
 use super::memory;
 use crate::error::SetupError;
 use crate::random;
+use crate::sys::descriptor::Descriptor;
 use crate::sys::{descriptor, longest_file};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{
     FallocateFlags, FileType, MemfdFlags, Mode, OFlags, Stat, fallocate, statvfs, unlink,
 };
@@ -24,7 +25,7 @@ const MUCH: usize = 32 << 20;
 ///
 /// # Errors
 /// The system's.
-pub(crate) fn of_kernel(flags: MemfdFlags) -> Result<OwnedFd, Errno> {
+pub(crate) fn of_kernel(flags: MemfdFlags) -> Result<Descriptor, Errno> {
     let flags = flags | MemfdFlags::ALLOW_SEALING;
     match descriptor::memory(c"ayre", flags) {
         // As the administrator may have it (sysctl vm.memfd_noexec); older kernels lack the flag.
@@ -50,7 +51,7 @@ pub(crate) fn refusal() -> Option<Errno> {
 /// # Errors
 /// [`SetupError::MemoryFile`] says where it was tried; [`SetupError::Memory`].
 // spec: LIFE-41
-pub(crate) fn stand_in(len: usize, refused: Errno) -> Result<OwnedFd, SetupError> {
+pub(crate) fn stand_in(len: usize, refused: Errno) -> Result<Descriptor, SetupError> {
     if len >= MUCH {
         memory::ask(len as u64)?;
     }
@@ -99,14 +100,14 @@ fn places() -> Vec<PathBuf> {
     [PathBuf::from("/dev/shm")].into_iter().chain(others.into_iter().flatten()).collect()
 }
 
-fn make_in(place: &Path, len: usize) -> Result<OwnedFd, Errno> {
+fn make_in(place: &Path, len: usize) -> Result<Descriptor, Errno> {
     let file = open_in(place)?;
     let grown = longest_file::within_limit(|| lay_out(file.as_fd(), len));
     grown.map(|()| file)
 }
 
 /// A file without a name.
-fn open_in(place: &Path) -> Result<OwnedFd, Errno> {
+fn open_in(place: &Path) -> Result<Descriptor, Errno> {
     let (own, flags) = (Mode::RUSR | Mode::WUSR, OFlags::RDWR | OFlags::NOFOLLOW);
     match descriptor::open(place, flags | OFlags::TMPFILE | OFlags::EXCL, own) {
         // Not every file system can.

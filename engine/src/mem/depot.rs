@@ -20,6 +20,7 @@ use crate::error::SetupError;
 use crate::sync::{AtomicU64, Ordering};
 use crate::sys::claim::Claims;
 use crate::sys::descriptor;
+use crate::sys::descriptor::Descriptor;
 use ayre_proto::command::COMMAND_BYTES;
 use ayre_proto::deposit::{
     DATA_MAX, INLETS, INSTRUCTIONS, Inlet, Protection, REGISTERS, Standing, Stored, WRITES_MAX,
@@ -27,7 +28,7 @@ use ayre_proto::deposit::{
 };
 use ayre_proto::limits;
 use ayre_proto::units::{Key, Rights};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, PoisonError};
 
 /// Places and sizes in words.
@@ -82,7 +83,7 @@ pub(crate) struct DepotMemory {
 /// An owner's are handed out; a holder's only keeps its claim.
 #[derive(Debug)]
 enum Files {
-    Owner { rules: OwnedFd, state: OwnedFd, claims: Claims },
+    Owner { rules: Descriptor, state: Descriptor, claims: Claims },
     Holder { claims: Claims },
 }
 
@@ -124,7 +125,7 @@ impl DepotMemory {
 
     /// What a holder of an inlet on a direct connection maps: rules, state. The descriptor of the
     /// rules admits no writing.
-    pub(crate) fn files(&self) -> Result<[OwnedFd; 2], SetupError> {
+    pub(crate) fn files(&self) -> Result<[Descriptor; 2], SetupError> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let Files::Owner { rules, state, .. } = &*files else {
             return Err(SetupError::invalid("a depot is its owner's to share"));

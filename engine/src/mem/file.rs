@@ -1,8 +1,9 @@
 //! Memory files: made, sealed, and checked where they come from a peer.
 use crate::error::{Refusal, SetupError};
 use crate::machine::memory_file::{self, stand_in, stands_in};
+use crate::sys::descriptor::Descriptor;
 use crate::sys::longest_file;
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::BorrowedFd;
 use rustix::fs::{
     MemfdFlags, SealFlags, Stat, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, ftruncate,
 };
@@ -33,7 +34,7 @@ pub(crate) fn round_to_pages(len: usize, pages: Pages) -> usize {
 /// Makes a memory file of `len` bytes that can neither shrink nor grow from here on; or where the
 /// system refuses such ones, a file that stands in for it.
 // spec: LANE-9, LIFE-41
-pub(crate) fn memory_file(len: usize, pages: Pages) -> Result<OwnedFd, SetupError> {
+pub(crate) fn memory_file(len: usize, pages: Pages) -> Result<Descriptor, SetupError> {
     let flags = match pages {
         Pages::Ordinary => MemfdFlags::empty(),
         Pages::Huge => MemfdFlags::HUGETLB,
@@ -125,7 +126,7 @@ mod tests {
         assert_eq!((stat.st_size, stat.st_nlink, stat.st_mode & 0o777), (5000, 0, 0o600));
         assert!(stat.st_blocks * 512 >= 5000, "all its bytes are there");
         seal_seals(file.as_fd()).expect("it has no seals, so there is nothing to do");
-        let checked = |file: &OwnedFd, len| check_foreign(file.as_fd(), len, Pages::Ordinary);
+        let checked = |file: &Descriptor, len| check_foreign(file.as_fd(), len, Pages::Ordinary);
         let refused = checked(&file, 5000).expect_err("it can shrink");
         assert!(matches!(refused, SetupError::Rejected { why: Refusal::Memory, .. }), "{refused}");
         let kernels = memory_file(5000, Pages::Ordinary).expect("memory");

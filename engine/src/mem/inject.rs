@@ -8,7 +8,7 @@
 //! stored behind it is seen behind it.
 use crate::sys::credentials::Credentials;
 use crate::sys::descriptor;
-use rustix::fd::OwnedFd;
+use crate::sys::descriptor::Descriptor;
 use rustix::process::{Pid, geteuid};
 use std::sync::Arc;
 use std::{fs, ptr};
@@ -62,7 +62,7 @@ unsafe fn stream(from: *const u8, to: *mut u8, len: usize) {
 pub(crate) struct Process {
     pid: Pid,
     /// Readable once the process has ended: its number may be another one's from then on.
-    life: Arc<OwnedFd>,
+    life: Arc<Descriptor>,
 }
 
 impl Process {
@@ -70,7 +70,7 @@ impl Process {
     /// this one. Pages that never come could make who reads them wait for good; of such a process
     /// that is nothing new, for it may kill this one. `life` can be read once it has ended.
     // spec: INJ-9
-    pub(crate) fn of_equal(other: Credentials, life: Option<&Arc<OwnedFd>>) -> Option<Self> {
+    pub(crate) fn of_equal(other: Credentials, life: Option<&Arc<Descriptor>>) -> Option<Self> {
         // None where it is not seen from here.
         let number = Pid::from_raw(i32::try_from(other.pid).ok()?)?;
         let namespace = |of: &str| fs::read_link(format!("/proc/{of}/ns/pid")).ok();
@@ -80,7 +80,7 @@ impl Process {
     }
 
     /// The process of this number, which lives now.
-    fn open(pid: Pid, life: Option<&Arc<OwnedFd>>) -> Option<Self> {
+    fn open(pid: Pid, life: Option<&Arc<Descriptor>>) -> Option<Self> {
         let life = match life {
             Some(life) => Arc::clone(life),
             None => Arc::new(descriptor::process(pid).ok()?),

@@ -23,9 +23,10 @@ use super::map::Mapping;
 use super::ring::RingMemory;
 use super::word::Word;
 use crate::error::SetupError;
+use crate::sys::descriptor::Descriptor;
 use crate::tuning::{Rings, are_few};
 use ayre_proto::limits::{LANE_LINES_MAX, LANE_LINES_MIN, LINE};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::AsFd;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -102,7 +103,7 @@ impl LaneSizes {
     /// A connection file, and its memory. The pages of rings come when they are used: few use all
     /// that there is room for.
     // spec: LANE-9
-    pub(crate) fn make_file(&self) -> Result<(OwnedFd, Arc<Mapping>), SetupError> {
+    pub(crate) fn make_file(&self) -> Result<(Descriptor, Arc<Mapping>), SetupError> {
         let file = memory_file(self.file_len(), Pages::Ordinary)?;
         seal_seals(file.as_fd())?;
         let (whole, lanes) = (self.lines() * LINE, self.lane_lines() * LINE);

@@ -14,8 +14,9 @@ use super::map::Mapping;
 use super::word::Word;
 use crate::error::SetupError;
 use crate::sync::Ordering;
+use crate::sys::descriptor::Descriptor;
 use ayre_proto::limits::{LINE, TABLE_SLOTS};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 const GENERATIONS: u64 = 1024;
@@ -40,7 +41,7 @@ impl Sleeper {
 #[derive(Debug)]
 pub(crate) struct OwnPage {
     mapping: Mapping,
-    file: OwnedFd,
+    file: Descriptor,
 }
 
 impl OwnPage {

@@ -4,10 +4,11 @@ use super::map::Mapping;
 use super::word::Word;
 use crate::error::{Fault, SetupError};
 use crate::sys::descriptor;
+use crate::sys::descriptor::Descriptor;
 use ayre_proto::alu::{Atomic, Fetched};
 use ayre_proto::units::{Claim, Key, PeerId, Rights};
 use ayre_proto::xlate::Cover;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::AsFd;
 use rustix::fs::{Mode, OFlags};
 use std::sync::{Arc, Mutex};
 
@@ -53,7 +54,7 @@ pub struct Region {
 struct Inner {
     mapping: Arc<Mapping>,
     /// The file behind it; none for memory that the program brought.
-    file: Option<Mutex<OwnedFd>>,
+    file: Option<Mutex<Descriptor>>,
     len: usize,
     pages: Pages,
     sealed: bool,
@@ -76,7 +77,7 @@ impl Region {
         Ok(Self { inner: Arc::new(Inner { mapping, file, len, pages, sealed, number, port }) })
     }
 
-    fn backing(len: usize, pages: Pages) -> Result<(OwnedFd, Mapping), SetupError> {
+    fn backing(len: usize, pages: Pages) -> Result<(Descriptor, Mapping), SetupError> {
         let file = memory_file(len, pages)?;
         let mapping = Mapping::own(file.as_fd(), len).map_err(|error| match (error, pages) {
             (SetupError::Os { errno, .. }, Pages::Huge) => {
@@ -89,7 +90,7 @@ impl Region {
 
     /// Comes after our own mapping, which sealing against writers leaves as it is.
     // spec: LIFE-41
-    fn seal(file: &OwnedFd, sealed: bool) -> Result<(), SetupError> {
+    fn seal(file: &Descriptor, sealed: bool) -> Result<(), SetupError> {
         match sealed {
             true if !is_sealed(file.as_fd()) => Err(SetupError::invalid(
                 "memory of this process cannot be sealed: its system refuses memfd_create",
@@ -186,7 +187,7 @@ impl Region {
     /// The file as a peer with or without the right to store may have it. A descriptor opened for
     /// reading gives mappings that no mprotect makes writable.
     // spec: CAP-8
-    pub(crate) fn file_for(&self, writable: bool) -> Result<OwnedFd, SetupError> {
+    pub(crate) fn file_for(&self, writable: bool) -> Result<Descriptor, SetupError> {
         let Some(file) = &self.inner.file else {
             return Err(SetupError::invalid("memory that was registered is shared mediated only"));
         };

@@ -3,14 +3,15 @@
 use crate::clock;
 use crate::error::SetupError;
 use crate::sys::descriptor;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use crate::sys::descriptor::Descriptor;
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::time::{Itimerspec, TimerfdTimerFlags, Timespec, timerfd_settime};
 use std::time::Instant;
 
 /// A descriptor that can be read once a time has come.
 #[derive(Debug)]
 pub(crate) struct Alarm {
-    timer: OwnedFd,
+    timer: Descriptor,
     is_set: bool,
 }
 
@@ -26,7 +27,7 @@ impl Alarm {
     }
 
     /// Another descriptor of it.
-    pub(crate) fn copy(&self) -> Result<OwnedFd, SetupError> {
+    pub(crate) fn copy(&self) -> Result<Descriptor, SetupError> {
         descriptor::copy(&self.timer).map_err(SetupError::os("fcntl"))
     }
 

@@ -191,7 +191,7 @@ pub(crate) struct Echo {
     queue: std::collections::VecDeque<Vec<u8>>,
     /// Datagrams that it takes until it is emptied, as a full network would.
     pub(crate) room: usize,
-    never: std::os::fd::OwnedFd,
+    never: Descriptor,
 }
 
 #[cfg(test)]

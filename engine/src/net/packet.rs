@@ -18,12 +18,13 @@ use super::datagram::{DATAGRAM_MAX, Inbox, Net, NetCounters, Outbox};
 use super::hints::Hints;
 use super::udp::{RETRY_NANOS, Udp};
 use crate::sys::descriptor;
+use crate::sys::descriptor::Descriptor;
 use arrayvec::ArrayVec;
 use ayre_proto::link::frame::HEADER_BYTES as LINK_HEADER_BYTES;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use ears::Ears;
 use frames::{BATCH_MAX, Fate, Frames, Look, QUESTION_BYTES};
@@ -74,7 +75,7 @@ pub(crate) struct Packet {
     beside: Beside,
     ears: Ears,
     /// Can be read when either socket can.
-    epoll: OwnedFd,
+    epoll: Descriptor,
     /// What came last came as a frame.
     by_frame: bool,
     /// When UDP was looked at last, and looks at it that are made at each poll, because something

@@ -24,7 +24,8 @@ use crate::clock;
 use crate::error::SetupError;
 use crate::sys::bell::Bell;
 use crate::sys::descriptor;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use crate::sys::descriptor::Descriptor;
+use rustix::fd::{AsFd, BorrowedFd};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -247,7 +248,7 @@ pub(crate) struct Simulated {
     seat: Arc<Seat>,
     local: SocketAddr,
     /// The port's.
-    bell: OwnedFd,
+    bell: Descriptor,
     counters: NetCounters,
 }
 

@@ -15,13 +15,14 @@ use super::no_room::NoRoom;
 use crate::clock;
 use crate::log::tell;
 use crate::sys::descriptor;
+use crate::sys::descriptor::Descriptor;
 use crate::sys::train::{TRAIN_MAX, send_train};
 use nix::errno::Errno;
 use nix::sys::socket::{self, MsgFlags, MultiHeaders, SockaddrStorage};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sockopt};
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// From so many datagrams on, none of them in a train, one call for all is cheaper than one each.
@@ -373,7 +374,7 @@ impl Net for Udp {
 /// router says of their length is to be asked for, as it may be wrong or out of date: only what is
 /// too long for the interface is refused.
 // spec: NET-2, MTU-3
-pub(crate) fn open(address: SocketAddr) -> io::Result<OwnedFd> {
+pub(crate) fn open(address: SocketAddr) -> io::Result<Descriptor> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket =
         descriptor::socket(family, SocketType::DGRAM, SocketFlags::NONBLOCK, Some(ipproto::UDP))?;
@@ -388,7 +389,7 @@ pub(crate) fn open(address: SocketAddr) -> io::Result<OwnedFd> {
 
 /// Asks for large buffers: beyond the system's limit if this process may, else up to it. What is
 /// granted is enough to work with in any case.
-pub(crate) fn enlarge(socket: &OwnedFd) {
+pub(crate) fn enlarge(socket: &Descriptor) {
     if sockopt::set_socket_recv_buffer_size_force(socket, BUFFER_BYTES).is_err() {
         let _ = sockopt::set_socket_recv_buffer_size(socket, BUFFER_BYTES);
     }
@@ -426,7 +427,7 @@ fn send_joined(sockets: &Sockets, outbox: &Outbox, train: &Train) -> Result<(), 
 }
 
 /// Sends the first `count` datagrams; returns how many the system took, at least one.
-fn send_each(socket: &OwnedFd, outbox: &Outbox, count: usize) -> Result<usize, Errno> {
+fn send_each(socket: &Descriptor, outbox: &Outbox, count: usize) -> Result<usize, Errno> {
     let mut headers = MultiHeaders::preallocate(count, None);
     let (to, bytes): (Vec<_>, Vec<_>) = outbox
         .iter()

@@ -21,9 +21,10 @@ use super::loss::Loss;
 use super::mail::Mail;
 use super::packet::{Arrival, Packet, PacketKind, WORDS};
 use crate::error::SetupError;
+use crate::sys::descriptor::Descriptor;
 use crate::sys::{descriptor, peer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -52,9 +53,9 @@ pub(crate) enum Channel {
 /// Our end of a socket, and the process at the other end.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    socket: OwnedFd,
+    socket: Descriptor,
     /// Can be read once the peer's process has ended, where the system shows that.
-    life: Option<Arc<OwnedFd>>,
+    life: Option<Arc<Descriptor>>,
     /// Packets for the port. The thread that takes packets from the socket holds the lock.
     inbox: Mutex<Inbox>,
 }
@@ -123,7 +124,7 @@ impl From<End> for Arrival {
 }
 
 impl Socket {
-    pub(crate) fn new(socket: OwnedFd) -> Result<Self, SetupError> {
+    pub(crate) fn new(socket: Descriptor) -> Result<Self, SetupError> {
         let life = peer::life(socket.as_fd()).map_err(|_| SetupError::peer_left())?;
         Ok(Self { socket, life: life.map(Arc::new), inbox: Mutex::default() })
     }
@@ -242,8 +243,17 @@ impl Channel {
         }
     }
 
+    /// Whether the program has not closed its socket.
+    // spec: LIFE-40
+    pub(crate) fn is_there(&self) -> bool {
+        match self {
+            Self::Socket(socket) => socket.socket.is_there(),
+            Self::Mail(_) => true,
+        }
+    }
+
     /// What to sleep on besides.
-    pub(crate) fn life(&self) -> Option<&Arc<OwnedFd>> {
+    pub(crate) fn life(&self) -> Option<&Arc<Descriptor>> {
         match self {
             Self::Socket(socket) => socket.life.as_ref(),
             Self::Mail(_) => None,
@@ -315,7 +325,7 @@ pub(crate) fn receive(socket: BorrowedFd<'_>) -> Arrival {
     parse(&bytes, fds).map_or(Arrival::Malformed, Arrival::Packet)
 }
 
-fn parse(bytes: &[u8; WORDS * 8], fds: Vec<OwnedFd>) -> Option<Packet> {
+fn parse(bytes: &[u8; WORDS * 8], fds: Vec<Descriptor>) -> Option<Packet> {
     let mut words = bytes.as_chunks::<8>().0.iter().map(|chunk| u64::from_le_bytes(*chunk));
     let kind = words.next().and_then(PacketKind::from_word)?;
     let words = std::array::from_fn(|_| words.next().unwrap_or(0));

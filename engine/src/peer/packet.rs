@@ -1,6 +1,6 @@
 //! Packets of a control channel.
 use crate::error::SetupError;
-use rustix::fd::OwnedFd;
+use crate::sys::descriptor::Descriptor;
 
 /// Words of a packet.
 pub(super) const WORDS: usize = 8;
@@ -42,7 +42,7 @@ impl PacketKind {
 pub(crate) struct Packet {
     pub(crate) kind: PacketKind,
     pub(crate) words: [u64; WORDS - 1],
-    pub(crate) fds: Vec<OwnedFd>,
+    pub(crate) fds: Vec<Descriptor>,
 }
 
 /// What stands in the socket.

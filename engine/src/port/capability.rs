@@ -8,9 +8,10 @@ use crate::mem::region::{PeerMemory, Region, RegionOptions, RemoteRegion};
 use crate::peer::packet::{Packet, PacketKind};
 use crate::port::Port;
 use crate::settings::choice::Mode;
+use crate::sys::descriptor::Descriptor;
 use ayre_proto::units::{Key, PeerId, Rights};
 use ayre_proto::xlate::Cover;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::AsFd;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -299,7 +300,7 @@ impl Port {
         peer: PeerId,
         kind: PacketKind,
         words: [u64; 7],
-        file: Option<OwnedFd>,
+        file: Option<Descriptor>,
     ) -> Result<(), SetupError> {
         self.offer_with(peer, kind, words, file.into_iter().collect())
     }
@@ -310,7 +311,7 @@ impl Port {
         peer: PeerId,
         kind: PacketKind,
         words: [u64; 7],
-        fds: Vec<OwnedFd>,
+        fds: Vec<Descriptor>,
     ) -> Result<(), SetupError> {
         let own = peer == self.id;
         self.known(peer)?;

@@ -88,10 +88,15 @@ impl Engine {
         Ok(())
     }
 
+    // spec: LIFE-40
     pub(super) fn stop(&mut self) {
         let Some(Running { stop, thread }) = self.running.take() else { return };
         // Relaxed: the bell's system call follows; nothing else hangs on the flag.
         stop.store(true, Ordering::Relaxed);
+        if !self.sleep.bell().is_own() {
+            // Nothing can wake it where it sleeps: the program has closed what does.
+            return;
+        }
         self.sleep.ring();
         if thread.join().is_err() {
             debug_assert!(false, "the engine's thread panicked");

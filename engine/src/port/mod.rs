@@ -55,6 +55,7 @@ use crate::target::Responder;
 use ayre_proto::limits::RECORD_MAX;
 use ayre_proto::node::notes::Notes;
 use ayre_proto::units::PeerId;
+use rustix::io::Errno;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::{Arc, MutexGuard};
@@ -310,7 +311,15 @@ impl Port {
     }
 }
 
-// spec: LIFE-17
+impl Port {
+    /// Whether the program has closed none of them, as far as that can be known.
+    fn has_its_descriptors(&self) -> bool {
+        let channels = self.peers.living().all(|connection| connection.control().is_there());
+        !self.sleep.is_lost() && self.sleep.is_own() && channels
+    }
+}
+
+// spec: LIFE-17, LIFE-40
 impl Drop for Port {
     fn drop(&mut self) {
         // A child has neither the threads, nor a say in what becomes of the connections.
@@ -319,6 +328,10 @@ impl Drop for Port {
         }
         self.engine.stop();
         self.remote.close();
+        if !self.has_its_descriptors() {
+            // Nobody is told: what has their numbers now may be the program's.
+            return tell!(WARN, "{}", SetupError::Os { call: "close", errno: Errno::BADF });
+        }
         for connection in self.peers.living() {
             // A peer that cannot be told sees the socket close all the same.
             let _ = connection.control().send(PacketKind::Bye, [0; 7], &[]);

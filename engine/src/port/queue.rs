@@ -15,11 +15,12 @@ use crate::mem::queue::{file_len, lane, record_max};
 use crate::peer::packet::{Packet, PacketKind};
 use crate::port::Port;
 use crate::port::turns::{Rota, Streak};
+use crate::sys::descriptor::Descriptor;
 use ayre_proto::lane::{Kind, Malformed, Status};
 use ayre_proto::limits::{LANE_LINES_MAX, LANE_LINES_MIN, LINE_PAYLOAD};
 use ayre_proto::node::message;
 use ayre_proto::units::PeerId;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -321,7 +322,7 @@ fn checked(record: Result<Status, Malformed>, most: usize) -> Result<(Status, us
     Ok((status, message::record_of(&status, most)?))
 }
 
-fn parse_offer(mut packet: Packet) -> Result<(OwnedFd, u32), SetupError> {
+fn parse_offer(mut packet: Packet) -> Result<(Descriptor, u32), SetupError> {
     let file = packet.fds.pop().ok_or(SetupError::Protocol("a queue without file"))?;
     let lines = packet.words[1];
     let valid = (LANE_LINES_MIN as u64..=LANE_LINES_MAX as u64).contains(&lines);

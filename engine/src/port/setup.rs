@@ -47,6 +47,7 @@ use crate::peer::packet::{Packet, PacketKind};
 use crate::port::Port;
 use crate::settings::choice::Mode;
 use crate::sys::descriptor;
+use crate::sys::descriptor::Descriptor;
 use crate::target::Served;
 use ayre_proto::limits::PEERS_MAX;
 use ayre_proto::refusal::Refusal;
@@ -54,7 +55,7 @@ use ayre_proto::units::PeerId;
 use greeting::{Half, OF_NUMBER, Says, expect, refusal_of, refuse, wrong_descriptors};
 use listener::{BACKLOG, Knock, control_socket, knock, socket_address};
 use rustix::event::{PollFd, PollFlags};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::net::{SocketAddrUnix, SocketFlags, SocketType, connect, sockopt};
 use std::path::Path;
 use std::sync::Arc;
@@ -166,7 +167,7 @@ impl Port {
 
     /// Somebody who knocks now, if anybody does and is of those who may.
     // spec: LIFE-7, LIFE-27
-    pub(crate) fn next_caller(&mut self) -> Result<Option<OwnedFd>, SetupError> {
+    pub(crate) fn next_caller(&mut self) -> Result<Option<Descriptor>, SetupError> {
         let sockets: Vec<_> = self.doors.sockets().collect();
         let mut knocks: Vec<_> = sockets.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
         poll_until(&mut knocks, clock::at_once())?;
@@ -299,7 +300,7 @@ impl Port {
         }
     }
 
-    fn greet(&mut self, socket: OwnedFd) -> Result<Begun, SetupError> {
+    fn greet(&mut self, socket: Descriptor) -> Result<Begun, SetupError> {
         let says = Says::Hello(self.config.name.unwrap_or_default());
         let half = self.half(self.config.mode, says);
         match control::send(socket.as_fd(), PacketKind::Hello, half.words(), &[self.page.file()]) {
@@ -346,7 +347,7 @@ impl Port {
     /// Answers a Hello that is there to be read. Fails with [`SetupError::Os`] only where the
     /// system refuses us something; nothing that the caller does can bring that about.
     // spec: LIFE-8, LIFE-9
-    fn welcome(&mut self, socket: OwnedFd) -> Result<PeerId, SetupError> {
+    fn welcome(&mut self, socket: Descriptor) -> Result<PeerId, SetupError> {
         let heard = hear_hello(socket.as_fd());
         match heard.and_then(|hello| hello.ok_or(SetupError::Protocol("no hello"))) {
             Ok(hello) => self.answer(socket, hello),
@@ -355,7 +356,11 @@ impl Port {
     }
 
     /// Makes the connection that a caller has asked for, or tells it why not.
-    pub(crate) fn answer(&mut self, socket: OwnedFd, hello: Hello) -> Result<PeerId, SetupError> {
+    pub(crate) fn answer(
+        &mut self,
+        socket: Descriptor,
+        hello: Hello,
+    ) -> Result<PeerId, SetupError> {
         self.look_after(&hello.half);
         match self.terms(hello) {
             Ok(terms) => self.accept_on(socket, terms),
@@ -382,7 +387,7 @@ impl Port {
         Ok(Terms { number, mode, sizes, memory, page: mapped, expedited: theirs.expedited })
     }
 
-    fn accept_on(&mut self, socket: OwnedFd, terms: Terms) -> Result<PeerId, SetupError> {
+    fn accept_on(&mut self, socket: Descriptor, terms: Terms) -> Result<PeerId, SetupError> {
         let Terms { number, mode, sizes, memory: (file, mapping), page, expedited } = terms;
         debug_assert_eq!(mapping.len(), sizes.file_len(), "the caller maps as much");
         let link = link(socket, page, Waker::Channel, expedited)?;
@@ -518,7 +523,7 @@ struct Terms {
     number: PeerId,
     mode: Mode,
     sizes: LaneSizes,
-    memory: (OwnedFd, Arc<Mapping>),
+    memory: (Descriptor, Arc<Mapping>),
     page: PeerPage,
     /// Whether membarriers reach the caller.
     expedited: bool,
@@ -546,7 +551,7 @@ pub(crate) enum Called {
 /// A connection whose Hello is under way.
 #[derive(Debug)]
 pub(crate) struct Begun {
-    socket: OwnedFd,
+    socket: Descriptor,
 }
 
 impl Begun {
@@ -563,18 +568,18 @@ impl Begun {
 
 /// Ends the call of one that is not let in, and tells it why.
 // spec: LIFE-27
-pub(crate) fn turn_away(caller: OwnedFd, why: SetupError) -> SetupError {
+pub(crate) fn turn_away(caller: Descriptor, why: SetupError) -> SetupError {
     tell!(WARN, "a caller was not let in: {why}");
     refuse(caller.as_fd(), refusal_of(&why));
     why
 }
 
-fn control_pair() -> Result<(OwnedFd, OwnedFd), SetupError> {
+fn control_pair() -> Result<(Descriptor, Descriptor), SetupError> {
     descriptor::socket_pair(SocketType::SEQPACKET).map_err(SetupError::os("socketpair"))
 }
 
 fn link(
-    control: OwnedFd,
+    control: Descriptor,
     page: PeerPage,
     waker: Waker,
     theirs_expedited: bool,

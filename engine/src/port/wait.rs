@@ -20,11 +20,12 @@ use crate::peer::control::Heard;
 use crate::port::Port;
 use crate::sync::{AtomicBool, Ordering};
 use crate::sys::bell::Bell;
+use crate::sys::descriptor::Descriptor;
 use crate::sys::descriptor::{self, wait_at};
 use crate::sys::fork;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
@@ -55,7 +56,7 @@ const _: () = assert!(ROUNDS_PER_CLOCK.is_power_of_two(), "a poll does not divid
 /// What a port, or its engine's thread, sleeps on.
 #[derive(Debug)]
 pub(crate) struct Sleep {
-    epoll: OwnedFd,
+    epoll: Descriptor,
     /// What other threads of this process wake the sleeper by.
     bell: Arc<Bell>,
     /// The process that has made it, which shares the epoll with its forked children.
@@ -101,6 +102,12 @@ impl Sleep {
 
     pub(crate) fn ring(&self) {
         self.bell.ring();
+    }
+
+    /// Whether what it sleeps with is still what it was.
+    // spec: LIFE-40
+    pub(crate) fn is_own(&self) -> bool {
+        self.epoll.is_own() && self.bell.is_own()
     }
 
     /// Whether it is the parent's: what this process did here would be done to that.

@@ -1,8 +1,9 @@
 //! Bells: what wakes a thread of this process that sleeps, rung by its other threads. Peers ring by
 //! the control channel, see `control.rs`.
 use super::descriptor;
+use crate::sys::descriptor::Descriptor;
 use rustix::event::epoll::EventFlags;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::{Errno, read, write};
 
 /// Bytes of a pipe that are taken at a time.
@@ -12,9 +13,9 @@ const TAKEN: usize = 512;
 #[derive(Debug)]
 pub struct Bell {
     /// The kernel's counter, or where a pipe ends.
-    rung: OwnedFd,
+    rung: Descriptor,
     /// Where the pipe begins.
-    pipe: Option<OwnedFd>,
+    pipe: Option<Descriptor>,
 }
 
 impl Bell {
@@ -33,11 +34,20 @@ impl Bell {
     /// Wakes whoever sleeps at it, or will.
     pub fn ring(&self) {
         let _ = match &self.pipe {
+            // Else the program has closed it: what it has there now is not to be written to.
+            _ if !self.rung.is_there() => return,
             // A full counter wakes as well.
             None => write(&self.rung, &1u64.to_ne_bytes()),
             // So does a full pipe, which somebody is yet to empty.
             Some(pipe) => write(pipe, &[1]),
         };
+    }
+
+    /// Whether the program has not closed it: else nobody is woken by it any more, and what it has
+    /// there now is not to be rung.
+    // spec: LIFE-40
+    pub fn is_own(&self) -> bool {
+        self.rung.is_own() && self.pipe.as_ref().is_none_or(Descriptor::is_own)
     }
 
     /// Takes all rings.

@@ -3,9 +3,10 @@
 //! process becomes another program.
 //!
 //! What is open only within a call, such as a file that is read whole, does not come here.
+use crate::sync::{Ordering, StaticCounter};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, inotify, memfd_create, openat};
+use rustix::fs::{CWD, FileType, MemfdFlags, Mode, OFlags, fstat, inotify, memfd_create, openat};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{
     AddressFamily, Protocol, SocketFlags, SocketType, accept_with, socket_with, socketpair,
@@ -15,6 +16,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use std::ffi::CStr;
+use std::mem::ManuallyDrop;
 use std::sync::Once;
 
 /// The first number behind those of the standard streams.
@@ -66,7 +68,149 @@ pub fn wait_at(fds: &mut [PollFd<'_>], timeout: Option<&Timespec>) -> Result<(),
     Ok(())
 }
 
-type Made = Result<OwnedFd, Errno>;
+/// A descriptor in a program's process that the program knows nothing of. It may close the number,
+/// and have another file there: so this closes it only as long as it is the file that it was.
+// spec: LIFE-40
+#[derive(Debug)]
+pub struct Descriptor {
+    fd: ManuallyDrop<OwnedFd>,
+    file: Option<File>,
+    /// How many had been lost when it was made.
+    lost: u64,
+}
+
+/// What a descriptor is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct File {
+    device: u64,
+    inode: u64,
+    /// Some of the kernel's own, such as counters, are of one file all.
+    is_one: bool,
+}
+
+/// How many descriptors were found to be closed, or to be of another file.
+static LOST: StaticCounter = StaticCounter::new(0);
+
+/// What those with these numbers are of, of files that differ: who closes one by its number closes
+/// its neighbours, too, as a rule.
+static FILES: [StaticCounter; 1 << 14] = [const { StaticCounter::new(0) }; 1 << 14];
+/// How far away neighbours are looked for.
+const AWAY: usize = 64;
+
+/// How many of Ayre's descriptors in this process were found lost: the program has closed them.
+pub fn lost() -> u64 {
+    // Relaxed, here and below: numbers that order nothing.
+    LOST.load(Ordering::Relaxed)
+}
+
+impl File {
+    fn of(fd: BorrowedFd<'_>) -> Option<Self> {
+        let stat = fstat(fd).ok()?;
+        let is_one = FileType::from_raw_mode(stat.st_mode) != FileType::Unknown;
+        Some(Self { device: stat.st_dev, inode: stat.st_ino, is_one })
+    }
+
+    /// In a word that is not 0.
+    fn word(self) -> u64 {
+        self.inode ^ self.device.rotate_left(32) | 1 << 63
+    }
+}
+
+impl From<OwnedFd> for Descriptor {
+    fn from(fd: OwnedFd) -> Self {
+        let file = File::of(fd.as_fd());
+        if let (Some(file), Some(kept)) = (file, kept(fd.as_raw_fd())) {
+            kept.store(if file.is_one { file.word() } else { 0 }, Ordering::Relaxed);
+        }
+        let made = Self { fd: ManuallyDrop::new(fd), file, lost: lost() };
+        if file.is_some_and(|file| !file.is_one) {
+            // What was closed before is not asked about this one.
+            let [below, above] = made.around();
+            let stale = below.chain(above).filter(is_kept).filter(is_lost);
+            stale.for_each(|at| FILES[at].store(0, Ordering::Relaxed));
+        }
+        made
+    }
+}
+
+fn is_kept(at: &usize) -> bool {
+    FILES.get(*at).is_some_and(|file| file.load(Ordering::Relaxed) != 0)
+}
+
+fn is_lost(at: &usize) -> bool {
+    // SAFETY: fstat takes any number, and nothing else is done with it.
+    let fd = unsafe { BorrowedFd::borrow_raw(*at as RawFd) };
+    File::of(fd).is_none_or(|file| file.word() != FILES[*at].load(Ordering::Relaxed))
+}
+
+/// Where it is kept what a number is of.
+fn kept(number: RawFd) -> Option<&'static StaticCounter> {
+    FILES.get(usize::try_from(number).ok()?)
+}
+
+impl Descriptor {
+    /// Whether its number is of a file like the one that it was made for.
+    pub fn is_there(&self) -> bool {
+        self.file.is_some() && File::of(self.as_fd()) == self.file
+    }
+
+    /// Whether its number is of the very file, as far as that can be known.
+    pub(crate) fn is_own(&self) -> bool {
+        let is_one = self.file.is_some_and(|file| file.is_one);
+        let are_lost = || {
+            self.around().into_iter().filter_map(|mut at| at.find(is_kept)).any(|at| is_lost(&at))
+        };
+        self.is_there() && (is_one || lost() == self.lost && !are_lost())
+    }
+
+    /// Numbers below and above, the nearest first.
+    fn around(&self) -> [Box<dyn Iterator<Item = usize>>; 2] {
+        let number = usize::try_from(self.as_raw_fd()).unwrap_or(FILES.len());
+        let below = (number.saturating_sub(AWAY)..number).rev();
+        [Box::new(below), Box::new(number + 1..=number + AWAY)]
+    }
+
+    /// For others, who close it whatever it is by then.
+    pub(crate) fn into_owned(self) -> OwnedFd {
+        let mut this = ManuallyDrop::new(self);
+        this.forget_file();
+        // SAFETY: nothing uses it after this.
+        unsafe { ManuallyDrop::take(&mut this.fd) }
+    }
+
+    fn forget_file(&self) {
+        if let Some(kept) = kept(self.as_raw_fd()) {
+            kept.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        let is_own = self.is_own();
+        self.forget_file();
+        if is_own {
+            // SAFETY: nothing uses it after this.
+            unsafe { ManuallyDrop::drop(&mut self.fd) };
+        } else {
+            LOST.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl AsFd for Descriptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl AsRawFd for Descriptor {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
+
+type Made = Result<Descriptor, Errno>;
 
 /// Gives a descriptor that the system has just made, close-on-exec, a number that Ayre may use.
 ///
@@ -74,7 +218,8 @@ type Made = Result<OwnedFd, Errno>;
 /// `EMFILE` where there is none.
 // spec: LIFE-29
 pub fn placed(made: OwnedFd) -> Made {
-    if made.as_raw_fd() >= FIRST { Ok(made) } else { fcntl_dupfd_cloexec(&made, FIRST) }
+    let placed = if made.as_raw_fd() >= FIRST { made } else { fcntl_dupfd_cloexec(&made, FIRST)? };
+    Ok(placed.into())
 }
 
 /// Another descriptor of the same file.
@@ -82,7 +227,7 @@ pub fn placed(made: OwnedFd) -> Made {
 /// # Errors
 /// `EMFILE` where there is no number for it.
 pub fn copy(of: impl AsFd) -> Made {
-    fcntl_dupfd_cloexec(of, FIRST)
+    fcntl_dupfd_cloexec(of, FIRST).map(Descriptor::from)
 }
 
 /// The kernel's counter, which never blocks.
@@ -95,7 +240,7 @@ pub fn event() -> Made {
 }
 
 /// What comes out at the first was put into the second; neither blocks.
-pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
+pub(crate) fn pipe() -> Result<(Descriptor, Descriptor), Errno> {
     let (end, begin) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     Ok((placed(end)?, placed(begin)?))
 }
@@ -118,7 +263,7 @@ pub fn socket(
 }
 
 /// Two Unix sockets that are connected with each other.
-pub(crate) fn socket_pair(kind: SocketType) -> Result<(OwnedFd, OwnedFd), Errno> {
+pub(crate) fn socket_pair(kind: SocketType) -> Result<(Descriptor, Descriptor), Errno> {
     let (one, other) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
     Ok((placed(one)?, placed(other)?))
 }
@@ -129,7 +274,7 @@ pub(crate) fn accept(listener: impl AsFd, flags: SocketFlags) -> Made {
 }
 
 /// Descriptors that a packet has brought, none where one cannot be placed.
-pub(crate) fn received(brought: impl Iterator<Item = OwnedFd>) -> Vec<OwnedFd> {
+pub(crate) fn received(brought: impl Iterator<Item = OwnedFd>) -> Vec<Descriptor> {
     brought.map(placed).collect::<Result<_, _>>().unwrap_or_default()
 }
 

@@ -1,7 +1,8 @@
 //! Forks of a program's process. A child has copies of everything that its parent had, and none of
 //! its threads: what a thread had locked stays locked in it for ever.
 use crate::sync::{Ordering, StaticCounter};
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use crate::sys::descriptor::Descriptor;
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 use std::cell::UnsafeCell;
@@ -93,7 +94,7 @@ impl<T: Send> Shared<T> {
 /// for as long as any process has the open file, such as a lock.
 #[derive(Debug)]
 pub(crate) struct Unshared {
-    file: ManuallyDrop<OwnedFd>,
+    file: ManuallyDrop<Descriptor>,
     generation: u64,
 }
 
@@ -113,7 +114,7 @@ impl Unshared {
     ///
     /// # Errors
     /// Those of `open`.
-    pub(crate) fn open(open: impl FnOnce() -> Result<OwnedFd, Errno>) -> Result<Self, Errno> {
+    pub(crate) fn open(open: impl FnOnce() -> Result<Descriptor, Errno>) -> Result<Self, Errno> {
         count();
         watch_unshared();
         let mut numbers = UNSHARED.lock();

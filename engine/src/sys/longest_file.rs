@@ -1,6 +1,7 @@
 //! Files that would be longer than those of this process may be (`ulimit -f`), memory among them:
 //! the call is to fail, where the system would end the program by a signal.
-use std::fs::File;
+use super::descriptor::Descriptor;
+use rustix::io::write;
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -31,15 +32,15 @@ pub(crate) fn within_limit<T>(grow: impl FnOnce() -> T) -> T {
 
 /// A file, to write to without that signal.
 #[derive(Debug)]
-pub(crate) struct Limited(pub(crate) File);
+pub(crate) struct Limited(pub(crate) Descriptor);
 
 impl Write for Limited {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        within_limit(|| self.0.write(bytes))
+        Ok(within_limit(|| write(&self.0, bytes))?)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        Ok(())
     }
 }
 

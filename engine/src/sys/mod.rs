@@ -18,24 +18,26 @@ pub mod thread;
 pub(crate) mod train;
 
 pub(crate) use self::crc::crc32c;
+use self::descriptor::Descriptor;
 use rustix::fd::{FromRawFd, OwnedFd, RawFd};
 use rustix::fs::{FileType, fstat};
 
 /// A copy of a socket that this process was started with; none if the number is not one's.
-pub(crate) fn inherited_socket(number: RawFd) -> Option<OwnedFd> {
+pub(crate) fn inherited_socket(number: RawFd) -> Option<Descriptor> {
     // SAFETY: fcntl takes any number, and F_DUPFD_CLOEXEC touches no memory.
     let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, descriptor::FIRST) };
     if copy < 0 {
         return None;
     }
     // SAFETY: the kernel has just made this descriptor, and nobody else has its number.
-    let copy = unsafe { OwnedFd::from_raw_fd(copy) };
+    let copy = Descriptor::from(unsafe { OwnedFd::from_raw_fd(copy) });
     let stat = fstat(&copy).ok()?;
     (FileType::from_raw_mode(stat.st_mode) == FileType::Socket).then_some(copy)
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use self::descriptor::Descriptor;
     use super::*;
     use rustix::fd::AsRawFd;
     use std::os::unix::net::UnixStream;

@@ -1,4 +1,5 @@
 //! The process at the other end of a Unix socket: how long it lives.
+use super::descriptor::Descriptor;
 use super::{credentials, descriptor};
 use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
@@ -15,7 +16,7 @@ const SO_PEERPIDFD: c_int = 77;
 /// # Errors
 /// `ESRCH` if the process has ended already.
 // spec: LIFE-10
-pub(crate) fn life(socket: BorrowedFd<'_>) -> Result<Option<OwnedFd>, Errno> {
+pub(crate) fn life(socket: BorrowedFd<'_>) -> Result<Option<Descriptor>, Errno> {
     let Ok(process) = credentials::of_peer(socket) else { return Ok(None) };
     if process.pid == std::process::id() {
         return Ok(None);

@@ -4,12 +4,17 @@ use super::SHORT;
 use super::common::container::{Container, may_make};
 use super::common::{Family, Line, Process, with_processes};
 use super::guest::{message, open_numbers, threads};
+use ayre::guest::descriptor;
 use ayre::{
     Config, EndReason, Endpoint, EndpointOptions, NetOptions, PeerId, Port, Receive, ReceiveError,
     RegionOptions, Spans, Spin,
 };
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
+use rustix::fd::OwnedFd;
+use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::collections::BTreeSet;
 use std::thread::Builder;
 
 /// Bytes of a stack as the threads of small C libraries have them.
@@ -119,6 +124,44 @@ fn what_is_open_goes_on_where_the_limit_of_descriptors_is_lowered_below_it() {
     with_processes(child, |family| comes_to_its_end(family.start()));
 }
 
+/// Closes all descriptors but those, as programs do that become daemons.
+fn close_all_but(before: &BTreeSet<u32>) -> Vec<i32> {
+    let made: Vec<_> = open_numbers().difference(before).map(|made| *made as i32).collect();
+    for made in &made {
+        // SAFETY: they are the library's, which is to bear it.
+        assert_eq!(unsafe { libc::close(*made) }, 0);
+    }
+    made
+}
+
+/// Files of the program's, of many kinds, which take numbers that are free.
+fn open_others(numbers: &[i32]) -> Vec<OwnedFd> {
+    let other = |(at, _)| match at % 5 {
+        0 => std::fs::File::open("/dev/zero").unwrap().into(),
+        1 => eventfd(0, EventfdFlags::CLOEXEC).unwrap(),
+        2 => epoll::create(epoll::CreateFlags::CLOEXEC).unwrap(),
+        3 => std::net::UdpSocket::bind("127.0.0.1:0").unwrap().into(),
+        _ => std::os::unix::net::UnixDatagram::unbound().unwrap().into(),
+    };
+    numbers.iter().enumerate().map(other).collect()
+}
+
+/// None was closed, written to or put into by somebody else.
+fn are_untouched(others: &[OwnedFd]) {
+    for other in others {
+        rustix::io::fcntl_getfd(other).expect("one was closed");
+        let mut fds = [PollFd::new(other, PollFlags::IN)];
+        let is_file = fstat(other)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice);
+        let seen = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap();
+        assert_eq!(
+            seen,
+            usize::from(is_file),
+            "something has come to a descriptor of the program's"
+        );
+    }
+}
+
 // spec: LIFE-40, ENV-34
 #[test]
 fn whose_descriptors_the_program_closes_ends_its_connections_and_says_so() {
@@ -128,10 +171,7 @@ fn whose_descriptors_the_program_closes_ends_its_connections_and_says_so() {
         let (mut one, other) = Port::pair(one, other).unwrap();
         let mut both = open(&local());
         exchange(&mut both);
-        for made in open_numbers().difference(&before) {
-            // SAFETY: they are the library's, which is to bear it.
-            assert_eq!(unsafe { libc::close(*made as i32) }, 0);
-        }
+        close_all_but(&before);
         let died = Err(ReceiveError::PeerDied(PeerId(2)));
         assert_eq!(one.recv(&mut [0; 8], None), died);
         let to = both[1].address();
@@ -143,11 +183,41 @@ fn whose_descriptors_the_program_closes_ends_its_connections_and_says_so() {
         assert_eq!(*why, EndReason::Os { call: "epoll_wait", errno: Errno::BADF });
         assert!(why.advice().contains("closed"), "{}", why.advice());
         assert!(!message(to, &mut both[0]));
+        let lost = descriptor::lost();
+        drop((one, other, both));
+        assert!(descriptor::lost() > lost, "the program can ask");
         line.say(DONE);
-        // Closed descriptors are not to be closed again.
-        std::mem::forget((one, other, both));
     };
     with_processes(child, |family| comes_to_its_end(family.start()));
+}
+
+// spec: LIFE-40
+#[test]
+fn closing_closes_nothing_that_the_program_has_opened_where_it_has_closed_what_was_there() {
+    let child = |number: u64, line: Line| {
+        let (is_apart, is_connected, is_reopened) =
+            (number & 1 != 0, number & 2 != 0, number & 4 != 0);
+        let before = open_numbers();
+        let mut both = open(&if is_apart { apart() } else { local() });
+        let mut port = Port::open(Config::new()).unwrap();
+        port.connect_loopback().unwrap();
+        port.start_engine().unwrap();
+        let region = port.alloc(4096, RegionOptions::new()).unwrap();
+        if is_connected {
+            exchange(&mut both);
+        }
+        let made = close_all_but(&before);
+        let others = if is_reopened { open_others(&made) } else { Vec::new() };
+        drop((region, port, both));
+        are_untouched(&others);
+        // What is opened afterwards works, and is closed.
+        let before = open_numbers();
+        exchange(&mut open(&local()));
+        assert_eq!(open_numbers(), before);
+        are_untouched(&others);
+        line.say(DONE);
+    };
+    with_processes(child, |family| (0..8).for_each(|_| comes_to_its_end(family.start())));
 }
 
 // spec: LIFE-40
@@ -160,19 +230,15 @@ fn threads_close_nothing_that_the_program_has_opened_where_theirs_was_closed() {
         while !a_keeper_runs() {
             std::thread::yield_now();
         }
-        let made: Vec<_> = open_numbers().difference(&before).copied().collect();
-        for number in &made {
-            // SAFETY: they are the library's, which is to bear it.
-            assert_eq!(unsafe { libc::close(*number as i32) }, 0);
-        }
+        let made = close_all_but(&before);
         // Files of the program's, which can always be read, take their numbers.
         let own: Vec<_> = made.iter().map(|_| std::fs::File::open("/dev/zero").unwrap()).collect();
         while a_keeper_runs() {
             std::thread::yield_now();
         }
+        drop(endpoint);
         assert!(own.iter().all(|file| file.metadata().is_ok()), "one was closed");
         line.say(DONE);
-        std::mem::forget((endpoint, own));
     };
     with_processes(child, |family| comes_to_its_end(family.start()));
 }

@@ -21,8 +21,9 @@ use crate::queue::cq::Cq;
 use crate::sys::cell::{Guard, Policy, Visit as _};
 use crate::sys::object::Object;
 use ayre::guest::descriptor;
+use ayre::guest::descriptor::Descriptor;
 use ayre::{Busy, End, Fault, Found, LatestEnd, PostError, RemoteId, Tried};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
@@ -66,7 +67,7 @@ pub(super) struct State<L: Policy> {
 pub(crate) struct Core<L: Policy> {
     pub(super) state: L::Visited<State<L>>,
     /// Becomes readable when something comes and the endpoint rests.
-    pub(super) bell: Arc<OwnedFd>,
+    pub(super) bell: Arc<Descriptor>,
     /// The domain's thread, once it is to come.
     visitor: OnceLock<Visitor>,
     pub(crate) address: Address,

@@ -10,7 +10,7 @@ use crate::error::{Code, Outcome};
 use crate::info::address::{self, Place};
 use crate::sys::core;
 use ayre::guest::descriptor;
-use rustix::fd::OwnedFd;
+use ayre::guest::descriptor::Descriptor;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind};
 use std::fs;
@@ -18,8 +18,8 @@ use std::fs;
 /// A place that is taken for as long as this is there.
 #[derive(Debug)]
 pub(crate) struct Named {
-    _place: OwnedFd,
-    _sign: OwnedFd,
+    _place: Descriptor,
+    _sign: Descriptor,
 }
 
 /// What all names of places begin with.
@@ -42,7 +42,7 @@ impl Named {
 }
 
 /// A socket of that name, which has no file.
-fn bound(name: &str) -> Outcome<OwnedFd> {
+fn bound(name: &str) -> Outcome<Descriptor> {
     let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
     let (kind, flags) = (SocketType::DGRAM, SocketFlags::empty());
     let socket = descriptor::socket(AddressFamily::UNIX, kind, flags, None)?;

@@ -2,8 +2,9 @@
 
 use crate::progress::source::{Tended, Visitor};
 use ayre::End;
+use ayre::guest::descriptor::Descriptor;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::AsFd;
 use rustix::thread::Pid;
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ pub(super) struct Presence {
     pub(super) thread: Thread,
     /// The domain's thread, if it has come once.
     pub(super) visitor: Option<Visitor>,
-    pub(super) bell: Arc<OwnedFd>,
+    pub(super) bell: Arc<Descriptor>,
     /// What that thread has ended, and the program is to be told by its next call: its queues and
     /// counters are its own.
     pub(super) late: Vec<End>,
@@ -37,7 +38,7 @@ pub(super) enum Thread {
 }
 
 impl Presence {
-    pub(super) fn new(bell: &Arc<OwnedFd>) -> Self {
+    pub(super) fn new(bell: &Arc<Descriptor>) -> Self {
         Self {
             sleepers: Vec::new(),
             polls: None,
@@ -64,7 +65,7 @@ impl Presence {
 }
 
 /// Whether a bell has rung.
-pub(super) fn has_rung(bell: &OwnedFd) -> bool {
+pub(super) fn has_rung(bell: &Descriptor) -> bool {
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
     // Who cannot be told looks.
     poll(&mut [PollFd::new(bell, PollFlags::IN)], Some(&at_once)) != Ok(0)

@@ -82,6 +82,7 @@ impl From<Errno> for Code {
             Errno::MFILE | Errno::NFILE => {
                 of_setup("a descriptor", &SetupError::Os { call: "open", errno: error })
             }
+            Errno::BADF => of_setup("fi_close", &SetupError::Os { call: "close", errno: error }),
             _ => Self::of_system(error),
         }
     }

@@ -7,9 +7,10 @@ use crate::error::{Code, Outcome};
 use crate::object::wait::Waitable;
 use crate::sys::object::{Head, Object};
 use ayre::guest::{
-    self,
+    self, descriptor,
     fork::{self, Shared},
 };
+use rustix::io::Errno;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -157,7 +158,9 @@ pub(crate) fn typed<H: 'static, T: Body>(object: &Arc<dyn Entity>) -> Option<Arc
 /// Closes an object.
 ///
 /// # Errors
-/// `EBUSY` while another object uses it; `EINVAL` where there is none.
+/// `EBUSY` while another object uses it; `EINVAL` where there is none; `EBADF` where the program
+/// has closed some of its descriptors: it is closed all the same, but for what has their numbers.
+// spec: LIFE-40
 pub(crate) fn close(handle: *const c_void) -> Outcome {
     let mut objects = objects();
     let Some(object) = objects.get(&(handle as usize)) else {
@@ -171,8 +174,9 @@ pub(crate) fn close(handle: *const c_void) -> Outcome {
     let object = objects.remove(&(handle as usize));
     // Objects that it has used may go with it, and look for themselves here.
     drop(objects);
+    let lost = descriptor::lost();
     drop(object);
-    Ok(())
+    if descriptor::lost() == lost { Ok(()) } else { Err(Errno::BADF.into()) }
 }
 
 /// The process is about to end: what is left open is abandoned. Not what a call is about to change,

@@ -11,9 +11,10 @@ use crate::abi::errno;
 use crate::abi::{WAIT_FD, WAIT_NONE, WAIT_POLLFD, WAIT_UNSPEC, WAIT_YIELD};
 use crate::error::{Code, Outcome};
 use crate::sys::object::Object;
+use ayre::guest::descriptor::Descriptor;
 use ayre::guest::{bell::Bell, descriptor};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll};
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::ffi::c_int;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -58,7 +59,7 @@ pub(crate) static POLLED: Wait = Wait { kind: WAIT_NONE, descriptors: None };
 /// The bell, and what gathers it with the descriptors of the engine; the program gets the latter.
 #[derive(Debug)]
 struct Descriptors {
-    gatherer: OwnedFd,
+    gatherer: Descriptor,
     bell: Bell,
     watch: Mutex<Watch>,
     is_over: Condvar,
@@ -110,6 +111,12 @@ impl Wait {
         if let Some(descriptors) = &self.descriptors {
             descriptors.bell.ring();
         }
+    }
+
+    /// Whether those who sleep can be woken: not where the program has closed what wakes them.
+    // spec: LIFE-40
+    pub(crate) fn can_ring(&self) -> bool {
+        self.descriptors.as_ref().is_some_and(|descriptors| descriptors.bell.is_own())
     }
 
     /// Forgets that it was rung, unless a thread is about to wake by it.

@@ -14,8 +14,9 @@ use crate::error::trouble;
 use crate::error::{Code, Outcome};
 use crate::object::wait::Wait;
 use crate::progress::source::{Source, Tended, Visitor};
+use ayre::guest::descriptor::Descriptor;
 use ayre::{Lease, SetupError, guest};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::AsFd;
 use rustix::io::Errno;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -51,7 +52,7 @@ struct Ward {
     source: Arc<dyn Source>,
     visitor: Visitor,
     /// Of the lease: ends the thread's sleep.
-    timer: OwnedFd,
+    timer: Descriptor,
     stage: Stage,
 }
 
@@ -102,8 +103,10 @@ impl Mover {
     pub(crate) fn stop(&self) {
         if let Some(Running { charge, thread }) = self.running().take() {
             charge.end();
-            // It does not panic: that would have ended the process.
-            let _ = thread.join();
+            if charge.wait.can_ring() {
+                // It does not panic: that would have ended the process.
+                let _ = thread.join();
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use crate::net::datagram::{Inbox, NetCounters, Outbox};
 use crate::net::no_room::NoRoom;
 use crate::net::udp;
 use crate::sys::descriptor;
+use crate::sys::descriptor::Descriptor;
 use nix::errno::Errno;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::sys::socket::{self, LinkAddr, MsgFlags, MultiHeaders, SockaddrStorage};
@@ -12,7 +13,7 @@ use rustix::net::{AddressFamily, Protocol, RawProtocol, RecvFlags, SocketFlags, 
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 
 /// Of Ethernet: for local experiments, which no other protocol may be taken for.
 const ETHERTYPE: u16 = 0x88b5;
@@ -39,7 +40,7 @@ pub(super) const EVERYBODY: Mac = [0xff; MAC_BYTES];
 /// A packet socket.
 #[derive(Debug)]
 pub(super) struct Frames {
-    pub(super) socket: OwnedFd,
+    pub(super) socket: Descriptor,
     pub(super) ring: Ring,
     local: SocketAddr,
     /// The number of its interface, and when it was looked whether that is still its.
@@ -344,7 +345,7 @@ pub(super) fn sockets_here() -> usize {
 }
 
 /// A packet socket that does not block and hears its own kind of frames only.
-fn open() -> io::Result<OwnedFd> {
+fn open() -> io::Result<Descriptor> {
     let kind = RawProtocol::new(u32::from(ETHERTYPE.to_be())).map(Protocol::from_raw);
     Ok(descriptor::socket(AddressFamily::PACKET, SocketType::RAW, SocketFlags::NONBLOCK, kind)?)
 }

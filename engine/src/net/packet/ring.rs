@@ -2,10 +2,11 @@
 //! none, takes no call.
 use crate::mem::map::Mapping;
 use crate::sync::Ordering;
+use crate::sys::descriptor::Descriptor;
 use nix::sys::socket::setsockopt;
 use nix::{setsockopt_impl, sockopt_impl};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
 /// Bytes of a slot: room for a frame of Ethernet's usual length, and what the system says of it.
 const SLOT_BYTES: usize = 2048;
@@ -45,7 +46,7 @@ impl Ring {
     /// # Errors
     ///
     /// The system has not the memory, or knows no such slots.
-    pub(super) fn of(socket: &OwnedFd) -> io::Result<Self> {
+    pub(super) fn of(socket: &Descriptor) -> io::Result<Self> {
         setsockopt(socket, Version, &(libc::tpacket_versions::TPACKET_V2 as libc::c_int))?;
         setsockopt(socket, KeepLong, &1)?;
         let request = libc::tpacket_req {

@@ -3,12 +3,12 @@
 //! The system asks a program of ours (classic BPF) before it copies a frame, so that ports of one
 //! host cost each other nothing and do not fill each other's slots.
 use super::{ETHERNET_BYTES, sixth};
+use crate::sys::descriptor::Descriptor;
 use libc::{sock_filter, sock_fprog};
 use nix::sys::socket::setsockopt;
 use nix::{setsockopt_impl, sockopt_impl};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 
 /// Bytes of an address before its port.
 const ADDRESS_BYTES: usize = 16;
@@ -23,7 +23,7 @@ const _: () = assert!(STEPS <= u8::MAX as usize, "a step leads as far as to the 
 ///
 /// The system has not the memory.
 // spec: NET-6
-pub(super) fn hear_only(socket: &OwnedFd, local: SocketAddr) -> io::Result<()> {
+pub(super) fn hear_only(socket: &Descriptor, local: SocketAddr) -> io::Result<()> {
     let mut steps = steps(local);
     let program = sock_fprog { len: STEPS as libc::c_ushort, filter: steps.as_mut_ptr() };
     Ok(setsockopt(socket, Filter, &program)?)

@@ -4,6 +4,7 @@
 //! the next one goes on. What it was, the system keeps until it is taken; as a socket that has
 //! something kept wakes whoever sleeps on it, all of it is taken where a call has failed.
 use crate::net::hints::{Hint, Hints};
+use crate::sys::descriptor::Descriptor;
 use nix::sys::socket::sockopt::{Ipv4RecvErr, Ipv6RecvErr};
 use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, SockaddrIn, SockaddrIn6, SockaddrStorage, recvmsg, setsockopt,
@@ -11,7 +12,7 @@ use nix::sys::socket::{
 use rustix::io::Errno;
 use std::io::IoSliceMut;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 
 /// What is taken at most where a call has failed.
 const TAKEN_MAX: usize = 1024;
@@ -20,7 +21,7 @@ const PORT_UNREACHABLE: [(u8, u8, u8); 2] =
     [(libc::SO_EE_ORIGIN_ICMP, 3, 3), (libc::SO_EE_ORIGIN_ICMP6, 1, 4)];
 
 /// Has the system keep errors of this socket. Where it does not, nothing is known of closed ports.
-pub(super) fn keep(socket: &OwnedFd, is_ipv4: bool) {
+pub(super) fn keep(socket: &Descriptor, is_ipv4: bool) {
     let _ = match is_ipv4 {
         true => setsockopt(socket, Ipv4RecvErr, &true),
         false => setsockopt(socket, Ipv6RecvErr, &true),
@@ -30,7 +31,7 @@ pub(super) fn keep(socket: &OwnedFd, is_ipv4: bool) {
 /// Takes all errors of a socket, and notes what they say of addresses. Whether there were any.
 // spec: NET-4, LINK-29, OPEN-32
 #[cold]
-pub(super) fn take(socket: &OwnedFd, hints: &Hints) -> bool {
+pub(super) fn take(socket: &Descriptor, hints: &Hints) -> bool {
     let mut taken = (0..TAKEN_MAX).map_while(|_| take_one(socket));
     taken.by_ref().fold(false, |_, said| {
         said.into_iter().for_each(|(at, hint)| hints.note(at, hint));
@@ -39,7 +40,7 @@ pub(super) fn take(socket: &OwnedFd, hints: &Hints) -> bool {
 }
 
 /// The next error: what it says, and of whom, if it does.
-fn take_one(socket: &OwnedFd) -> Option<Option<(SocketAddr, Hint)>> {
+fn take_one(socket: &Descriptor) -> Option<Option<(SocketAddr, Hint)>> {
     let mut control = nix::cmsg_space!(libc::sock_extended_err, SockaddrIn6);
     let mut byte = [0];
     let mut room = [IoSliceMut::new(&mut byte)];

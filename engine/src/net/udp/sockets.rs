@@ -7,6 +7,7 @@
 //! one. Nobody else may share the port: sockets allow that only while one is added.
 use super::{enlarge, errors, open};
 use crate::sys::descriptor;
+use crate::sys::descriptor::Descriptor;
 use crate::sys::train::{Train, receive_train};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::UdpGroSegment;
@@ -17,7 +18,7 @@ use rustix::net::sockopt::set_socket_reuseaddr;
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// Connected sockets at most.
 // spec: LIM-1
@@ -30,11 +31,11 @@ const STREAK: u32 = 64;
 pub(super) struct Sockets {
     local: SocketAddr,
     /// The first is for everybody.
-    sockets: Vec<OwnedFd>,
+    sockets: Vec<Descriptor>,
     /// Whom those behind the first are connected to.
     peers: Vec<Peer>,
     /// Can be read when one of them can.
-    epoll: OwnedFd,
+    epoll: Descriptor,
     /// Whom the last calls were for, and how many of them.
     streak: (Option<SocketAddr>, u32),
 }
@@ -106,12 +107,12 @@ impl Sockets {
     }
 
     /// All of them.
-    pub(super) fn all(&self) -> impl Iterator<Item = &OwnedFd> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Descriptor> {
         self.sockets.iter()
     }
 
     /// The socket for everybody.
-    pub(super) fn common(&self) -> &OwnedFd {
+    pub(super) fn common(&self) -> &Descriptor {
         &self.sockets[0]
     }
 
@@ -137,7 +138,7 @@ impl Sockets {
     }
 
     /// The socket that is connected to this destination, if one is.
-    pub(super) fn connected(&self, to: SocketAddr) -> Option<&OwnedFd> {
+    pub(super) fn connected(&self, to: SocketAddr) -> Option<&Descriptor> {
         let place = self.peers.iter().position(|peer| peer.address == to)?;
         Some(&self.sockets[place + 1])
     }
@@ -173,7 +174,7 @@ impl Sockets {
         Ok(())
     }
 
-    fn share_port(&self, another: &OwnedFd, may_share: bool) -> io::Result<()> {
+    fn share_port(&self, another: &Descriptor, may_share: bool) -> io::Result<()> {
         let all = self.sockets.iter().chain([another]);
         all.into_iter().try_for_each(|socket| Ok(set_socket_reuseaddr(socket, may_share)?))
     }
@@ -201,13 +202,13 @@ impl Sockets {
     }
 }
 
-fn prepare(socket: &OwnedFd, address: SocketAddr) {
+fn prepare(socket: &Descriptor, address: SocketAddr) {
     enlarge(socket);
     errors::keep(socket, address.is_ipv4());
     // Without it, datagrams come one by one.
     let _ = setsockopt(socket, UdpGroSegment, &true);
 }
 
-fn watch(epoll: &OwnedFd, socket: &OwnedFd, place: usize) -> io::Result<()> {
+fn watch(epoll: &Descriptor, socket: &Descriptor, place: usize) -> io::Result<()> {
     Ok(epoll::add(epoll, socket, EventData::new_u64(place as u64), EventFlags::IN)?)
 }

@@ -1,9 +1,10 @@
 //! Where a port is called on its host, and the callers that wait there.
 use super::listener::Listener;
+use crate::sys::descriptor::Descriptor;
 use ayre_proto::limits::PEERS_MAX;
 use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd};
 use std::mem::take;
 use std::ops::Range;
 
@@ -15,12 +16,12 @@ pub(crate) const CALLERS_MAX: usize = 64;
 pub(crate) struct Doors {
     listener: Option<Listener>,
     /// In the order of their coming.
-    callers: Vec<OwnedFd>,
+    callers: Vec<Descriptor>,
     /// The ranks that a rank waits for while it joins, and how many its job has: nobody else is let
     /// in then.
     ranks: Option<(Range<u16>, u64)>,
     /// Keeps the loopback connection's control channel open.
-    loopback: Option<OwnedFd>,
+    loopback: Option<Descriptor>,
 }
 
 impl Doors {
@@ -70,7 +71,7 @@ impl Doors {
     }
 
     /// A caller may speak. The oldest one has to go where there are too many.
-    pub(crate) fn admit(&mut self, caller: OwnedFd) {
+    pub(crate) fn admit(&mut self, caller: Descriptor) {
         self.callers.push(caller);
         if self.callers.len() > CALLERS_MAX {
             self.callers.remove(0);
@@ -83,16 +84,16 @@ impl Doors {
     }
 
     /// One of [`Doors::callers`], which has spoken.
-    pub(super) fn take_caller(&mut self, index: usize) -> OwnedFd {
+    pub(super) fn take_caller(&mut self, index: usize) -> Descriptor {
         self.callers.remove(index)
     }
 
-    pub(crate) fn take_callers(&mut self) -> Vec<OwnedFd> {
+    pub(crate) fn take_callers(&mut self) -> Vec<Descriptor> {
         take(&mut self.callers)
     }
 
     /// The loopback lives by this end of its control channel.
-    pub(super) fn keep_loopback(&mut self, end: OwnedFd) {
+    pub(super) fn keep_loopback(&mut self, end: Descriptor) {
         self.loopback = Some(end);
     }
 }

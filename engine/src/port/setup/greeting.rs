@@ -9,10 +9,11 @@ use crate::peer::control;
 use crate::peer::packet::{Packet, PacketKind};
 use crate::settings::choice::Mode;
 use crate::sys::descriptor;
+use crate::sys::descriptor::Descriptor;
 use ayre_proto::limits::PEERS_MAX;
 use ayre_proto::refusal::Refusal;
 use ayre_proto::units::PeerId;
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::BorrowedFd;
 
 /// In place of a number, where there is none.
 const NO_NUMBER: u64 = u64::MAX;
@@ -87,7 +88,7 @@ impl Half {
 /// A caller's Hello.
 pub(crate) struct Hello {
     pub(super) half: Half,
-    pub(super) page: OwnedFd,
+    pub(super) page: Descriptor,
 }
 
 impl Hello {
@@ -111,7 +112,7 @@ pub(crate) fn hear_hello(socket: BorrowedFd<'_>) -> Result<Option<Hello>, SetupE
         }
         half => half?,
     };
-    let [page] = <[OwnedFd; 1]>::try_from(packet.fds)
+    let [page] = <[Descriptor; 1]>::try_from(packet.fds)
         .map_err(|fds: Vec<_>| wrong_descriptors(&fds, socket))?;
     Ok(Some(Hello { half, page }))
 }
@@ -152,7 +153,7 @@ pub(super) fn refusal_of(error: &SetupError) -> Refusal {
 
 /// Why a packet has not brought the descriptors that it should: the kernel keeps back those that we
 /// have no room for, in which case there is none for one more. Those that came are held meanwhile.
-pub(super) fn wrong_descriptors(_held: &[OwnedFd], socket: BorrowedFd<'_>) -> SetupError {
+pub(super) fn wrong_descriptors(_held: &[Descriptor], socket: BorrowedFd<'_>) -> SetupError {
     match descriptor::copy(socket) {
         Ok(_) => SetupError::Protocol("descriptors of a packet"),
         Err(errno) => SetupError::Os { call: "descriptors of a packet", errno },

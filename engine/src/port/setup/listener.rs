@@ -10,8 +10,9 @@ use crate::error::SetupError;
 use crate::folder::Folder;
 use crate::machine::host::network_namespace;
 use crate::sys::descriptor;
+use crate::sys::descriptor::Descriptor;
 use crate::sys::fork::Unshared;
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::BorrowedFd;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, lstat, unlink};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen};
@@ -97,7 +98,7 @@ impl Listener {
     /// # Errors
     /// The system's.
     // spec: LIFE-27
-    pub(super) fn accept(&mut self, socket: usize) -> Result<(OwnedFd, Option<Errno>), Errno> {
+    pub(super) fn accept(&mut self, socket: usize) -> Result<(Descriptor, Option<Errno>), Errno> {
         debug_assert!(self.keeps_spare() || self.spare.is_none(), "a path has none to give up");
         let listening = self.sockets[socket].get().ok_or(Errno::BADF)?;
         match descriptor::accept(listening, SocketFlags::empty()) {
@@ -168,7 +169,7 @@ fn spare(sockets: &[Unshared]) -> Option<Unshared> {
 /// How a call at a name stands.
 pub(crate) enum Knock {
     /// Somebody listens.
-    Called(OwnedFd),
+    Called(Descriptor),
     /// Somebody does, and as many callers wait as may.
     Full,
     /// Nobody does.
@@ -246,7 +247,7 @@ fn is_socket(stat: &Stat) -> bool {
 /// A file beside a path, which one process at a time has, and which goes with it.
 struct Lock {
     path: PathBuf,
-    _file: OwnedFd,
+    _file: Descriptor,
 }
 
 impl Lock {
@@ -295,7 +296,7 @@ pub(super) fn socket_address(path: &Path) -> Result<SocketAddrUnix, SetupError> 
     SocketAddrUnix::new(path).map_err(SetupError::os("socket path"))
 }
 
-pub(super) fn control_socket(flags: SocketFlags) -> Result<OwnedFd, SetupError> {
+pub(super) fn control_socket(flags: SocketFlags) -> Result<Descriptor, SetupError> {
     let kind = SocketType::SEQPACKET;
     descriptor::socket(AddressFamily::UNIX, kind, flags, None).map_err(SetupError::os("socket"))
 }

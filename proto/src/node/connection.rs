@@ -4,6 +4,7 @@ use super::carrier::QUEUES_MAX;
 use super::carrier::lanes::{Inward, Lanes, NoRoom, Offer, OfferKind, Outward};
 use super::effects::LaneName;
 use super::lane::Lane;
+use super::ring::Rings;
 use crate::lane::{Kind, Malformed, Status};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -17,6 +18,8 @@ pub struct Lines {
     pub responses: u32,
     /// Of commands, where the peer is of this host.
     pub commands: u32,
+    /// Of each of the two rings that a link carries, a power of two; 0 where there are none.
+    pub ring: u32,
 }
 
 /// How far a peer's commands have come here, or ours there.
@@ -35,6 +38,8 @@ pub(super) struct Connection {
     pub(super) messages: Lane,
     pub(super) feeds: Vec<Lane>,
     pub(super) offers: VecDeque<Offer>,
+    /// What it writes and reads in the memory of rings, where there are any.
+    pub(super) rings: Option<Rings>,
     /// What it reads.
     pub(super) came: Lane,
     pub(super) responses: Lane,
@@ -51,6 +56,7 @@ impl Connection {
             messages: Lane::new(lines.messages),
             feeds: Vec::new(),
             offers: VecDeque::new(),
+            rings: Rings::new(lines.ring),
             came: Lane::new(lines.messages),
             responses: Lane::new(lines.responses),
             sinks: Vec::new(),
@@ -149,25 +155,27 @@ impl Lanes for Connection {
     }
 
     fn ring_lines(&self) -> u32 {
-        0
+        self.rings.as_ref().map_or(0, Rings::lines)
     }
 
     fn ring_left(&self) -> usize {
-        0
+        self.rings.as_ref().map_or(0, Rings::left)
     }
 
-    fn pass_ring(&mut self, _: &mut [u8]) {}
-
-    fn give_back_ring(&mut self, _: u32) -> Result<(), Malformed> {
-        Err(Malformed)
+    fn pass_ring(&mut self, into: &mut [u8]) {
+        self.rings.as_mut().expect("bytes are left in a ring that there is").pass(into);
     }
 
-    fn place_ring(&mut self, _: &[u8]) -> Result<(), Malformed> {
-        Err(Malformed)
+    fn give_back_ring(&mut self, lines: u32) -> Result<(), Malformed> {
+        self.rings.as_mut().ok_or(Malformed)?.give_back(lines)
+    }
+
+    fn place_ring(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
+        self.rings.as_mut().ok_or(Malformed)?.place(bytes)
     }
 
     fn ring_given_back(&self) -> u32 {
-        0
+        self.rings.as_ref().map_or(0, Rings::given_back)
     }
 
     fn done(&self) -> u64 {

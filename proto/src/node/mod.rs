@@ -14,7 +14,7 @@
 //! | [`carrier`] | the far side of a connection's lanes, where frames of a link lead to the peer |
 //! | [`linked`] | a peer of another host: the link's end, the carrier, the frames between |
 //! | [`message`], [`notes`] | short messages, and when they may be taken; a port's notifications |
-//! | [`lane`], [`connection`] | a lane, and the lanes and words of a connection, in plain memory |
+//! | [`lane`], `ring`, [`connection`] | a lane, a ring, and all of a connection, in plain memory |
 //! | `beside`, `posting` | a peer of the same host; the way of commands to either |
 //! | [`effects`] | what a node acts on: its program, and the ways to its peers |
 //! | [`peer`], [`Node`] | a peer with all of that; the whole node |
@@ -30,6 +30,7 @@ pub mod message;
 pub mod notes;
 pub mod peer;
 mod posting;
+mod ring;
 pub mod target;
 mod whole;
 

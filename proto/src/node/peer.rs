@@ -14,6 +14,7 @@ use super::lane::Entry;
 use super::linked::{Around, Linked};
 use super::message;
 use super::posting::{Order, Posting, Source, Way};
+use super::ring::Rings;
 use super::target::{Exchange, Target};
 use crate::command::Words;
 use crate::deposit::message::Posted;
@@ -283,6 +284,38 @@ impl<M: Memory, P: Program> Peer<M, P> {
         lane.take();
         self.wake();
         Ok(Some(message))
+    }
+
+    /// Bytes of the longest piece that its ring may ever have room for; none where there is none.
+    pub fn longest_piece(&self) -> Option<usize> {
+        self.connection.rings.as_ref().map(Rings::longest)
+    }
+
+    /// Whether its ring can have a piece of so many bytes at a position.
+    ///
+    /// # Errors
+    /// [`Malformed`] where it cannot, or there is none.
+    // spec: ENV-12
+    pub fn check_ring(&self, at: u64, len: usize) -> Result<(), Malformed> {
+        self.connection.rings.as_ref().ok_or(Malformed)?.check(at, len)
+    }
+
+    /// Writes a piece to the ring, for a message that names it. None where there is no room.
+    // spec: ENV-11, WIRE-14
+    pub(super) fn write_ring(&mut self, piece: &[u8]) -> Option<u64> {
+        self.connection.rings.as_mut()?.write(piece)
+    }
+
+    /// Takes a piece that a message has named.
+    // spec: ENV-12, WIRE-14
+    pub(super) fn take_ring(
+        &mut self,
+        piece: (u64, usize),
+        into: &mut [u8],
+    ) -> Result<(), Malformed> {
+        self.connection.rings.as_mut().ok_or(Malformed)?.take(piece, into)?;
+        self.wake();
+        Ok(())
     }
 
     /// Offers a queue of so many lines under a name; returns its number among those offered.

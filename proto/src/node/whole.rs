@@ -94,6 +94,7 @@ impl<M: Memory, P: Program> Node<M, P> {
 
     /// A connection begins with a peer of this host, by lanes of so many lines.
     pub fn join(&mut self, peer: PeerId, lines: &Lines) {
+        assert!(lines.ring == 0, "a ring of one host is memory that both have");
         self.add(peer, Peer::beside(peer, lines));
     }
 
@@ -276,6 +277,31 @@ impl<M: Memory, P: Program> Node<M, P> {
             self.end(from, Fault::Malformed, host);
             None
         })
+    }
+
+    /// Writes a piece to the ring of a peer of another host: its position, which a message sent
+    /// behind it may name; none where there is no room until the peer has taken some.
+    ///
+    /// # Errors
+    /// [`Fault`] where the peer has gone.
+    // spec: ENV-11, WIRE-14
+    pub fn write_ring(&mut self, to: PeerId, piece: &[u8]) -> Result<Option<u64>, Fault> {
+        Ok(self.living(to)?.write_ring(piece))
+    }
+
+    /// Takes a piece of so many bytes, which a message has named by its position, out of the ring
+    /// that a peer writes; of its bytes, as many as there is room for.
+    ///
+    /// # Errors
+    /// [`Malformed`] where there can be no such piece, and nothing is taken.
+    // spec: ENV-12, WIRE-14
+    pub fn take_ring(
+        &mut self,
+        from: PeerId,
+        piece: (u64, usize),
+        into: &mut [u8],
+    ) -> Result<(), Malformed> {
+        self.peer_mut(from).ok_or(Malformed)?.take_ring(piece, into)
     }
 
     /// Takes the next notification, if there is one.

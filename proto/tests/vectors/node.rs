@@ -73,7 +73,7 @@ const LEN: u64 = 0x200;
 const ROOM: usize = 224;
 /// Buffers of each channel.
 const BUFFERS: u32 = 8;
-const LINES: Lines = Lines { messages: 24, responses: 24, commands: 24 };
+const LINES: Lines = Lines { messages: 24, responses: 24, commands: 24, ring: 0 };
 
 const LANES: &[(&str, LaneName)] = &[
     ("commands", LaneName::Commands),

@@ -6,6 +6,9 @@ use super::world::{Posted, REGION, World, content};
 use ayre_proto::endpoint::{End, Received, TouchKind, Touched, What};
 use ayre_proto::fault::Fault;
 
+/// Rounds after which a world is taken to hang.
+const ROUNDS: u32 = 1_000_000;
+
 impl World {
     /// An end is told: it is what was expected.
     pub(super) fn ended(&mut self, own: usize, end: End) {
@@ -111,7 +114,7 @@ impl World {
     /// Everything goes on until nothing more happens.
     pub(crate) fn settle(&mut self) {
         let count = self.count();
-        loop {
+        for _ in 0..ROUNDS {
             let mut any = self.carry();
             for own in 0..count {
                 any |= self.push_on(own);
@@ -125,6 +128,7 @@ impl World {
                 return;
             }
         }
+        panic!("something goes on for ever");
     }
 
     /// Receives for all that has come are posted; then nothing is under way, and all windows are as

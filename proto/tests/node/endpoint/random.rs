@@ -21,8 +21,9 @@ fn step(world: &mut World) {
     }
 }
 
-/// Over nodes, each on a host of its own: how many frames went again, too.
-fn run_over_hosts(seed: u64, count: usize) -> (Seen, u64) {
+/// Over nodes, each on a host of its own: how many frames went again, too, and how many bytes went
+/// by rings.
+fn run_over_hosts(seed: u64, count: usize) -> (Seen, [u64; 2]) {
     let mut world = World::of_hosts(count, BUDGET, seed);
     for _ in 0..STEPS {
         step(&mut world);
@@ -31,7 +32,7 @@ fn run_over_hosts(seed: u64, count: usize) -> (Seen, u64) {
         }
     }
     world.finish();
-    (world.seen, world.again())
+    (world.seen, [world.again(), world.ringed()])
 }
 
 fn run(seed: u64, count: usize, dies: bool) -> Seen {
@@ -62,14 +63,16 @@ fn each_message_goes_where_it_is_to_and_each_operation_ends_once() {
     assert!(sum(|seen| seen.full, &all) > 100, "lanes were full");
 }
 
-// spec: ENV-3, ENV-15, ENV-25, ENV-27, ENV-33, LINK-1
+// spec: ENV-3, ENV-15, ENV-25, ENV-27, ENV-33, LINK-1, WIRE-14
 #[test]
 fn over_a_network_that_errs_all_is_as_on_one_host() {
     let all = (0..seeds(12)).map(|seed| run_over_hosts(seed, 2 + seed as usize % 2));
-    let (seen, again): (Vec<_>, Vec<_>) = all.unzip();
+    let (seen, by): (Vec<_>, Vec<_>) = all.unzip();
     assert!(sum(|seen| seen.received, &seen) > 1000, "{:?}", seen.last());
     assert!(sum(|seen| seen.touched, &seen) > 500, "{:?}", seen.last());
-    assert!(again.iter().sum::<u64>() > 500, "the network errs: {again:?}");
+    let [again, ringed] = [0, 1].map(|at| by.iter().map(|by| by[at]).sum::<u64>());
+    assert!(again > 500, "the network errs: {by:?}");
+    assert!(ringed > 5_000_000, "long messages go by rings, all the way round: {by:?}");
 }
 
 // spec: ENV-8

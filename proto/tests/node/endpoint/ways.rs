@@ -1,4 +1,5 @@
 //! Lanes, rings and windows of several endpoints, as plain queues and vectors.
+use super::hosts::Hosts;
 use super::memory::Buffer;
 use crate::dice::Dice;
 use ayre_proto::endpoint::{Choice, Head, Memory, RemoteId, Ways};
@@ -106,7 +107,7 @@ impl Wire {
         Self { lane, leaving, is_far, room, ring, is_open, is_held, is_linked }
     }
 
-    /// It leads to another host, and has no ring.
+    /// It leads to another host, and its node has the ring.
     pub(crate) fn lead_away(&mut self) {
         (self.is_far, self.is_linked, self.ring) = (true, true, None);
     }
@@ -118,10 +119,11 @@ impl Wire {
 }
 
 /// All that several endpoints work with.
-#[derive(Debug)]
 pub(crate) struct Around {
     /// By sender and receiver.
     pub(crate) wires: Vec<Vec<Wire>>,
+    /// Where each is on a host of its own, the nodes below, which have their rings.
+    pub(crate) hosts: Option<Hosts>,
     pub(crate) windows: Vec<Vec<u8>>,
     /// Messages that may be read where they lie, by sender and address.
     pub(crate) lent: BTreeMap<(usize, u64), Vec<u8>>,
@@ -141,6 +143,7 @@ impl Around {
         let wires = (0..count).map(|_| (0..count).map(|_| Wire::new(&mut dice)).collect());
         Self {
             wires: wires.collect(),
+            hosts: None,
             windows: vec![vec![0; window]; count],
             lent: BTreeMap::new(),
             last_address: 0,
@@ -174,6 +177,12 @@ impl Side<'_> {
 
     fn inward(&mut self, from: RemoteId) -> Option<&mut Ring> {
         self.all.wires[from.index()][self.own].ring.as_mut()
+    }
+
+    /// The nodes between this one and one of another host.
+    fn hosts(&mut self, other: RemoteId) -> Option<(usize, &mut Hosts)> {
+        let is_far = self.out(other.index()).is_far;
+        Some(self.own).zip(self.all.hosts.as_mut().filter(|_| is_far))
     }
 
     fn find(&self, claim: &WindowClaim, at: u64, len: usize) -> Result<(usize, usize), Fault> {
@@ -230,10 +239,16 @@ impl Ways for Side<'_> {
     }
 
     fn longest_piece(&mut self, to: RemoteId) -> Option<usize> {
+        if let Some((own, hosts)) = self.hosts(to) {
+            return hosts.longest_piece(own, to.index());
+        }
         Some(self.out(to.index()).ring.as_ref()?.writer.longest())
     }
 
     fn write_ring(&mut self, to: RemoteId, piece: &[u8]) -> Option<u64> {
+        if let Some((own, hosts)) = self.hosts(to) {
+            return hosts.write_ring(own, to.index(), piece);
+        }
         let ring = self.out(to.index()).ring.as_mut()?;
         let len = piece.len();
         ring.writer.on_taken(ring.taken).expect("an honest reader's count");
@@ -245,10 +260,16 @@ impl Ways for Side<'_> {
     }
 
     fn check_ring(&mut self, of: RemoteId, at: u64, len: usize) -> Result<(), Malformed> {
+        if let Some((own, hosts)) = self.hosts(of) {
+            return hosts.check_ring(own, of.index(), (at, len));
+        }
         self.inward(of).ok_or(Malformed)?.reader.check(at, len)
     }
 
     fn take_ring(&mut self, of: RemoteId, (at, len): (u64, usize), into: &mut [u8]) {
+        if let Some((own, hosts)) = self.hosts(of) {
+            return hosts.take_ring(own, of.index(), (at, len), into);
+        }
         let ring = self.inward(of).expect("it was checked");
         let start = at as usize & (ring.bytes.len() - 1);
         let count = into.len().min(len);

@@ -72,8 +72,6 @@ impl Place {
 /// All of them.
 pub(crate) struct World {
     pub(crate) around: Around,
-    /// Where each is on a host of its own.
-    hosts: Option<Hosts>,
     pub(super) places: Vec<Place>,
     pub(crate) dice: Dice,
     pub(crate) seen: Seen,
@@ -115,7 +113,7 @@ impl World {
             }
         });
         let (places, dice, seen) = (places.collect(), Dice(seed), Seen::default());
-        Self { around, hosts: None, places, dice, seen }
+        Self { around, places, dice, seen }
     }
 
     /// Endpoints each on a host of its own, over a network that errs.
@@ -126,19 +124,24 @@ impl World {
                 world.around.wires[own][to].lead_away();
             }
         }
-        world.hosts = Some(Hosts::new(count, seed));
+        world.around.hosts = Some(Hosts::new(count, seed));
         world
     }
 
     /// Records go over the network, and come. Whether any may still.
     pub(crate) fn carry(&mut self) -> bool {
-        let Self { hosts, around, .. } = self;
-        hosts.as_mut().is_some_and(|hosts| hosts.carry(around))
+        let Self { around, .. } = self;
+        around.hosts.as_mut().is_some_and(|hosts| hosts.carry(&mut around.wires))
     }
 
     /// Frames that the network has lost, or that went in vain.
     pub(crate) fn again(&self) -> u64 {
-        self.hosts.as_ref().map_or(0, Hosts::again)
+        self.around.hosts.as_ref().map_or(0, Hosts::again)
+    }
+
+    /// Bytes that went through rings of nodes.
+    pub(crate) fn ringed(&self) -> u64 {
+        self.around.hosts.as_ref().map_or(0, Hosts::ringed)
     }
 
     pub(crate) fn count(&self) -> usize {

@@ -166,7 +166,7 @@ impl Wire for Sending<'_> {
 }
 
 /// Of the lanes between two nodes.
-pub(crate) const LINES: Lines = Lines { messages: 64, responses: 64, commands: 60 };
+pub(crate) const LINES: Lines = Lines { messages: 64, responses: 64, commands: 60, ring: 0 };
 const _: () = assert!(LINES.commands as usize > LANE_LINES_MIN, "commands have a lane");
 
 /// A link's end at a node, in the ages of both: each port that is started anew has another one.

@@ -85,7 +85,10 @@ impl LinkEnd {
         let whole = Arc::new(AtomicU64::new(frames.whole() as u64));
         let (ways, doubt) = (Ways::new(ways), Doubt::default());
         let line = Line { ways, share, whole, keys, taps: None, doubt };
-        let (peer, linked) = (performer.peer, Linked::new(end, frames));
+        let (peer, mut linked) = (performer.peer, Linked::new(end, frames));
+        if line.keys.is_some() {
+            linked.go_in_steps();
+        }
         Self { peer, name: None, token: 0, linked, lanes, performer, line, detour: None }
     }
 
@@ -244,6 +247,12 @@ impl LinkEnd {
             self.seek(now, outboxes);
         }
         Ok(served.has_news)
+    }
+
+    /// See [`Linked::has_more`].
+    #[inline]
+    pub(crate) fn has_more(&self) -> bool {
+        self.linked.has_more()
     }
 
     /// Sends what the port has published; the rest is left to [`LinkEnd::serve`].

@@ -127,6 +127,8 @@ pub(crate) struct Links {
     held: Vec<(PeerId, Name)>,
     /// The endpoints that may open links while there is no room for others.
     pub(super) only: Option<Box<dyn Names>>,
+    /// Those that have more to send than goes at a time, once that has left.
+    more: Vec<usize>,
     /// Who was heard last, and whose turn it is.
     hot: usize,
     next: usize,
@@ -170,6 +172,7 @@ impl Links {
             by_token: HashMap::default(),
             held: Vec::new(),
             only: None,
+            more: Vec::new(),
             hot: 0,
             next: 0,
             entrance,
@@ -246,6 +249,9 @@ impl Links {
         let Some(link) = self.slots.open_mut(index) else { return false };
         let served = link.serve(now, &mut self.outboxes);
         self.has_questions |= link.has_question();
+        if link.has_more() {
+            self.more.push(index);
+        }
         match served {
             Ok(has_room) => self.look_for_end(index, now) || has_room,
             Err(Malformed) => {
@@ -310,10 +316,31 @@ impl Links {
     /// Sends what the port has published for this peer, and nothing else: that has time.
     pub(super) fn load(&mut self, peer: PeerId, now: u64) {
         let index = self.index_of(peer);
-        if let Some(link) = self.slots.open_mut(index) {
-            link.load(now, &mut self.outboxes);
+        if self.load_at(index, now) {
             self.hot = index;
         }
+    }
+
+    /// What was made ready has left: sends more, where there was more than goes at a time. Whether
+    /// there was.
+    // spec: WIRE-16
+    pub(super) fn load_more(&mut self, now: u64) -> bool {
+        let mut any = false;
+        for place in (0..self.more.len()).rev() {
+            let index = self.more.swap_remove(place);
+            any |= self.load_at(index, now);
+        }
+        any
+    }
+
+    /// Whether there is a link.
+    fn load_at(&mut self, index: usize, now: u64) -> bool {
+        let Some(link) = self.slots.open_mut(index) else { return false };
+        link.load(now, &mut self.outboxes);
+        if link.has_more() {
+            self.more.push(index);
+        }
+        true
     }
 
     /// Sends what the port has published for this peer, and serves its link.

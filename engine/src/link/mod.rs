@@ -534,7 +534,17 @@ impl Wire {
         (pumped, count)
     }
 
+    /// Sends what is ready, and then what there is besides of links that have more than goes at a
+    /// time: the other side works on the first frames while the next ones are made.
+    // spec: WIRE-16
     fn send(&mut self, now: u64) {
+        self.send_ready(now);
+        while self.links.load_more(now) {
+            self.send_ready(now);
+        }
+    }
+
+    fn send_ready(&mut self, now: u64) {
         let mut has_refused = false;
         for (net, outbox) in self.nets.iter_mut().zip(&mut self.links.outboxes) {
             if !outbox.is_empty() {

@@ -383,9 +383,13 @@ fn pass_messages(lanes: &mut impl Lanes, frames: &mut impl Pack) -> Result<(), F
     Ok(())
 }
 
-/// What has been written to the ring and not passed on, in records as long as there is room for.
+/// What has been written to the ring and not passed on, in records as long as there is room for,
+/// and as many as go at a time.
 fn pass_ring(lanes: &mut impl Lanes, frames: &mut impl Pack) -> Result<(), Full> {
     while let left @ 1.. = lanes.ring_left() {
+        if frames.is_laden() {
+            return Err(Full);
+        }
         let len = left.min(frames.share(Channel::Posted));
         frames.pack(Channel::Posted, (RecordKind::Ring, 0), len, |bytes| lanes.pass_ring(bytes))?;
     }

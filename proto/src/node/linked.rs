@@ -9,7 +9,7 @@
 //! something to pass on. What a step reaches is in [`Around`].
 mod load;
 
-use self::load::{Asking, Loading, Sending};
+use self::load::{Asking, FIRST_STEP, Loading, STEP, Sending, Sent};
 use super::ask::Ask;
 use super::carrier::frames::{Frame, Frames, Kept, Memory};
 use super::carrier::lanes::Lanes;
@@ -85,6 +85,9 @@ pub struct Linked<M: Memory> {
     deadline: u64,
     /// Channels on which something may not be sent yet, which the deadline takes into account.
     held_up: u8,
+    /// Frames go in steps; as many were sent as go at a time, and there may be more.
+    is_stepwise: bool,
+    has_more: bool,
     /// The port has left.
     leaves: bool,
 }
@@ -101,6 +104,8 @@ impl<M: Memory> Linked<M> {
             progress: [0; CHANNELS],
             deadline: 0,
             held_up: 0,
+            is_stepwise: false,
+            has_more: false,
             leaves: false,
         }
     }
@@ -245,11 +250,11 @@ impl<M: Memory> Linked<M> {
         let (mut tried, mut moved, mut has_taken) = (0, false, false);
         loop {
             has_taken |= self.deliver_kept(now, around)?;
-            let (has_tried, has_sent) = self.gather(now, around.lanes, around.network);
+            let (has_tried, sent) = self.gather(now, around.lanes, around.network);
             tried |= has_tried;
-            moved |= has_sent;
+            moved |= sent != Sent::Nothing;
             // What could not be answered before may be now.
-            if !has_sent || !self.holds_back() {
+            if sent != Sent::All || !self.holds_back() {
                 break;
             }
         }
@@ -265,7 +270,7 @@ impl<M: Memory> Linked<M> {
         // What may not go is tried in each poll. Until something comes or a time is over, that
         // changes nothing.
         if was_due || moved || tried & !self.held_up != 0 {
-            self.deadline = self.end.deadline(now);
+            self.deadline = if self.has_more { now } else { self.end.deadline(now) };
         }
         self.held_up = if moved { 0 } else { tried };
         self.check();
@@ -279,6 +284,20 @@ impl<M: Memory> Linked<M> {
             self.frames.set_limit(self.end.frame_max());
             network.on_length(&self.frames, is_first);
         }
+    }
+
+    /// What sends frames takes as long for them as the network: they go in steps.
+    // spec: WIRE-16
+    pub const fn go_in_steps(&mut self) {
+        self.is_stepwise = true;
+    }
+
+    /// Whether as many frames were sent as go at a time: what may go besides goes with the next
+    /// [`Linked::load`], which is to be called when those have left.
+    // spec: WIRE-16
+    #[inline]
+    pub const fn has_more(&self) -> bool {
+        self.has_more
     }
 
     /// Sends what the port has published; the rest is left to [`Linked::serve`].
@@ -301,23 +320,29 @@ impl<M: Memory> Linked<M> {
         }
         let has_said = self.end.say_all(now, &mut Sending { frames: &mut self.frames, network });
         if has_said || has_news {
-            self.deadline = self.end.deadline(now);
+            self.deadline = if self.has_more { now } else { self.end.deadline(now) };
         }
     }
 
-    /// The channels on which it was tried to send something, and whether something was sent.
+    /// The channels on which it was tried to send something, and what was sent.
     fn gather(
         &mut self,
         now: u64,
         lanes: &mut impl Lanes,
         network: &mut impl Network<M>,
-    ) -> (u8, bool) {
+    ) -> (u8, Sent) {
+        let step = match self.is_stepwise {
+            false => usize::MAX,
+            true if self.is_quiet() => FIRST_STEP,
+            true => STEP,
+        };
         let Self { end, carrier, frames, .. } = self;
         let executed = carrier.executed_there();
-        let mut loading = Loading { end, frames, network, now, executed, tried: 0 };
+        let mut loading = Loading { end, frames, network, now, executed, tried: 0, step };
         carrier.gather(lanes, &mut loading);
-        let has_sent = loading.send_begun();
-        (loading.tried, has_sent)
+        let (sent, tried) = (loading.send_begun(), loading.tried);
+        self.has_more = sent == Sent::Step;
+        (tried, sent)
     }
 
     /// Whether there are frames whose records have not all been taken.
@@ -511,7 +536,9 @@ impl<M: Memory> Linked<M> {
         let Self { end, carrier, frames, .. } = self;
         let Around { lanes, target, network } = around;
         let executed = carrier.executed_there();
-        let mut loading = Loading { end, frames, network: *network, now, executed, tried: 0 };
+        let network = &mut **network;
+        let mut loading =
+            Loading { end, frames, network, now, executed, tried: 0, step: usize::MAX };
         let mut taken = 0;
         for record in records {
             let became = match is_placed {

@@ -400,7 +400,13 @@ impl<M: Memory, P: Program> Peer<M, P> {
         }
         match &mut self.way {
             Way::Linked(_) => {
-                self.step(shared, |linked, around| linked.serve(now, around))?;
+                self.step(shared, |linked, around| {
+                    let served = linked.serve(now, around)?;
+                    while linked.has_more() {
+                        linked.load(now, around.lanes, around.network);
+                    }
+                    Ok(served)
+                })?;
             }
             Way::Beside(_) => self.serve_beside(shared)?,
         }

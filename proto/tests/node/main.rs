@@ -18,4 +18,5 @@ mod port;
 mod queues;
 #[path = "../common/served.rs"]
 mod served;
+mod steps;
 mod world;

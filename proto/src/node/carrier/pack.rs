@@ -23,6 +23,11 @@ pub trait Pack {
     fn share(&self, channel: Channel) -> usize;
     /// Whether a record of `len` bytes finds room on a channel.
     fn has_room(&self, channel: Channel, len: usize) -> bool;
+    /// Whether as many frames are ready as go at a time: what is in no hurry is packed behind them.
+    // spec: WIRE-16
+    fn is_laden(&self) -> bool {
+        false
+    }
     /// A channel on which a frame is about to go anyway.
     fn begun(&self) -> Option<Channel>;
     /// Nanoseconds.

@@ -1,11 +1,20 @@
 //! Filling frames and sending them.
 use super::{Network, Transmit};
+use crate::link::WINDOW;
 use crate::link::end::{End, EndEffects, Part};
 use crate::link::frame::{Channel, Digest, Full, Header, RecordKind};
 use crate::link::pieces::PIECE_HEAD_BYTES;
 use crate::node::carrier::frames::{Frames, Memory};
 use crate::node::carrier::pack::Pack;
 use alloc::vec;
+
+/// Frames that go at a time, where they go in steps: about as many as a network takes with one
+/// call. Where none is under way the other side waits, and hears of the first ones while the others
+/// are made.
+// spec: WIRE-16
+pub(super) const STEP: usize = 44;
+pub(super) const FIRST_STEP: usize = 8;
+const _: () = assert!(FIRST_STEP < STEP && STEP < WINDOW as usize, "several steps fill the window");
 
 /// Fills frames and sends them.
 pub(super) struct Loading<'a, M: Memory, N> {
@@ -17,6 +26,19 @@ pub(super) struct Loading<'a, M: Memory, N> {
     pub(super) executed: u64,
     /// Channels on which a frame was sent, or could not be.
     pub(super) tried: u8,
+    /// Frames that go at a time.
+    pub(super) step: usize,
+}
+
+/// What of the frames that were begun was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// None: there are none, or none may go now.
+    Nothing,
+    /// All that may.
+    All,
+    /// As many as go at a time.
+    Step,
 }
 
 impl<M: Memory, N: Network<M>> Loading<'_, M, N> {
@@ -34,17 +56,21 @@ impl<M: Memory, N: Network<M>> Loading<'_, M, N> {
         true
     }
 
-    /// Sends what has been begun. Responses first: somebody waits for them. Whether that was
-    /// anything.
+    /// Sends what has been begun, as much as goes at a time. Responses first: somebody waits for
+    /// them.
+    // spec: WIRE-16
     #[inline]
-    pub(super) fn send_begun(&mut self) -> bool {
-        let mut has_sent = false;
+    pub(super) fn send_begun(&mut self) -> Sent {
+        let mut sent = 0;
         for channel in Channel::ALL.into_iter().rev() {
             while self.frames.is_begun(channel) && self.send(channel) {
-                has_sent = true;
+                sent += 1;
+                if sent == self.step {
+                    return Sent::Step;
+                }
             }
         }
-        has_sent
+        if sent == 0 { Sent::Nothing } else { Sent::All }
     }
 }
 
@@ -82,6 +108,11 @@ impl<M: Memory, N> Pack for Loading<'_, M, N> {
     #[inline]
     fn has_room(&self, channel: Channel, len: usize) -> bool {
         self.frames.fits(channel, len)
+    }
+
+    #[inline]
+    fn is_laden(&self) -> bool {
+        self.frames.ready() >= self.step
     }
 
     #[inline]

@@ -191,7 +191,7 @@ pub(crate) struct Echo {
     queue: std::collections::VecDeque<Vec<u8>>,
     /// Datagrams that it takes until it is emptied, as a full network would.
     pub(crate) room: usize,
-    never: Descriptor,
+    never: rustix::fd::OwnedFd,
 }
 
 #[cfg(test)]

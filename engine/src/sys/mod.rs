@@ -37,7 +37,6 @@ pub(crate) fn inherited_socket(number: RawFd) -> Option<Descriptor> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use self::descriptor::Descriptor;
     use super::*;
     use rustix::fd::AsRawFd;
     use std::os::unix::net::UnixStream;

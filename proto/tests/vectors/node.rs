@@ -7,6 +7,7 @@ use ayre_proto::alu::{Atomic, AtomicOp, Fetched, Width};
 use ayre_proto::deposit::message::Posted;
 use ayre_proto::execute::{Action, Command};
 use ayre_proto::fault::{Fault, Status};
+use ayre_proto::lane::Malformed;
 use ayre_proto::link::Repair;
 use ayre_proto::link::end::{Agreement, Drive, End};
 use ayre_proto::link::frame::{Channel, HEADER_BYTES, Header};
@@ -33,7 +34,8 @@ Two whole nodes, a and b (proto/src/node/whole.rs, spec/10, 30, 40, 60, 85, 89, 
 asked for, what comes to it, and all that it causes. Numbers are hexadecimal; BYTES are too, two
 digits each, or `-` for none. N is the node, TIME nanoseconds; CLASSES are bits as in command.txt.
 
-nodes WAY -> ok             both begin, at time 0, connected by a link, or by lanes of one host
+nodes WAY -> ok             both begin, at time 0, connected by a link, by one that carries rings,
+                            or by lanes of one host
 post N OPERATION SLOT CLASSES OFFSET ROWLEN ROWS LSTRIDE RSTRIDE LOCAL -> TICKET EFFECTS
                             or why not; tag 3, value 4; atomics add 1, immediates are 9
 send N TAG BYTES -> ok      a short message, or why not
@@ -42,6 +44,8 @@ frame N TIME BYTES -> EFFECTS            a frame of the link has come, as in fra
 record N TIME LANE KIND TAG BYTES -> EFFECTS     the other one has stored a record in a lane
 word N TIME WORD VALUE -> EFFECTS        it has stored a word
 receive N -> TAG BYTES                   the program takes a message; or -
+write-ring N BYTES -> POSITION           the program writes a piece; or -, where there is no room
+take-ring N POSITION LEN -> BYTES        it takes one that the other one has written; or malformed
 notification N -> WORD0 WORD1            the program takes a notification; or -
 deadline N -> TIME                       or -: when time is due, though nothing happens
 silent N TIME -> EFFECTS                 nothing comes until then, and time goes on by deadlines;
@@ -63,7 +67,7 @@ EFFECTS are in order, with `+` between them, or - for none
 LANE is commands, responses or messages, WORD is done, noted, or lines-LANE.
 The link is of generation 5. Its index is 1 at a and 0 at b, its tokens are 11 in a's frames and 22
 in b's; first frames are 0, one path, selective repair, payloads of e0 bytes at most, 8 buffers for
-each channel, driven as for hosts of one rack (spec/85, 86). Lanes have 18 lines.";
+each channel, driven as for hosts of one rack (spec/85, 86). Lanes have 18 lines, rings 10.";
 
 /// Bytes of a program's memory, and what the other one may reach of it.
 const MEMORY: usize = 0x400;
@@ -242,6 +246,7 @@ impl Half {
         let mut node = Node::new(2, 8);
         match way {
             "link" => node.connect(peer, &LINES, link(u32::from(own))),
+            "rings" => node.connect(peer, &Lines { ring: 16, ..LINES }, link(u32::from(own))),
             "lanes" => node.join(peer, &LINES),
             _ => panic!("{way} is no way between nodes"),
         }
@@ -275,6 +280,22 @@ impl Half {
         let message = node.receive(*peer, &mut Host { program, wire });
         let show = |message: Message| format!("{:x} {}", message.tag, hex(&message.bytes));
         message.map_or_else(|| self.effects(), show)
+    }
+
+    fn write_ring(&mut self, piece: &[u8]) -> String {
+        match self.node.write_ring(self.peer, piece) {
+            Ok(Some(at)) => format!("{at:x}"),
+            Ok(None) => "-".to_owned(),
+            Err(why) => fault(why).to_owned(),
+        }
+    }
+
+    fn take_ring(&mut self, at: u64, len: usize) -> String {
+        let mut into = vec![0; len];
+        match self.node.take_ring(self.peer, (at, len), &mut into) {
+            Ok(()) => hex(&into),
+            Err(Malformed) => "malformed".to_owned(),
+        }
     }
 
     /// Until this time; what it transmits meanwhile, nobody hears.
@@ -378,6 +399,11 @@ impl Machine for Bench {
                 })
             }
             "receive" => half.receive(),
+            "write-ring" => half.write_ring(&from_hex(inputs.text())),
+            "take-ring" => {
+                let (at, len) = (inputs.number(), inputs.number());
+                half.take_ring(at, len)
+            }
             "notification" => {
                 let words = half.node.notification().map(|note| note.encode());
                 let show = |[first, second]: [u64; 2]| format!("{first:016x} {second:x}");
@@ -563,6 +589,37 @@ fn early(s: &mut Script) {
     talk.converse(AWHILE);
 }
 
+/// Pieces that messages name, until the ring's end is passed.
+fn rings(s: &mut Script) {
+    let what = "pieces in a ring come before the messages that name them";
+    let mut talk = begin(s, what, "rings");
+    talk.converse(AWHILE);
+    for at in [0, 0x180, 0x400, 0x580] {
+        if at == 0x400 {
+            talk.script.section("the next one begins at the ring's start, once that was taken");
+        }
+        let piece = hex(&(0..0x150).map(|place| (place + at) as u8).collect::<Vec<_>>());
+        talk.step("a", format!("write-ring a {piece}"));
+        talk.step("a", format!("send a 5 {at:04x}"));
+        talk.converse(AWHILE);
+        if at == 0x180 {
+            talk.step("a", format!("write-ring a {piece}"));
+            talk.script.section("what cannot be a piece is not taken");
+            talk.step("b", "take-ring b 4 10");
+            talk.step("b", "take-ring b 3c0 80");
+            talk.script.section("a piece is taken, and its writer told");
+            talk.step("b", "receive b");
+            talk.step("b", "take-ring b 0 150");
+            talk.step("b", "receive b");
+            talk.step("b", "take-ring b 180 150");
+            talk.converse(AWHILE);
+        }
+    }
+    talk.step("b", "receive b");
+    talk.step("b", "take-ring b 400 150");
+    talk.converse(AWHILE);
+}
+
 fn death(s: &mut Script) {
     let mut talk = begin(s, "the other one falls silent: what is under way ends", "link");
     talk.converse(AWHILE);
@@ -587,5 +644,6 @@ pub(crate) fn script(s: &mut Script) {
     loss(s);
     early(s);
     death(s);
+    rings(s);
     operations(s, "lanes");
 }

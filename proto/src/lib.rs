@@ -52,6 +52,7 @@ pub mod execute;
 pub mod fault;
 pub mod group;
 pub mod heap;
+mod keyed;
 pub mod lane;
 pub mod limits;
 pub mod link;

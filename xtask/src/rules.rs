@@ -220,7 +220,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
     CrateRules {
         folder: "proto/src/",
         layers: &[
-            "combine fault heap limits refusal segment units",
+            "combine fault heap keyed limits refusal segment units",
             "alu",
             "lane lock matching notify xlate",
             "collective envelope execute group ring stream touch",

@@ -8,9 +8,9 @@ use super::ends::Context;
 use super::incoming::Incoming;
 use super::slots::Slots;
 use super::ways::Memory;
+use crate::keyed::Keyed;
 use crate::matching::ReceiveId;
-use core::hash::{BuildHasherDefault, Hasher};
-use hashbrown::HashMap;
+use core::hash::BuildHasherDefault;
 use hashbrown::hash_map::Entry;
 
 /// Places of receives that are looked through faster than a note is found.
@@ -22,7 +22,7 @@ const SPARE: usize = 1024;
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     /// First and last note of each; none unless posted receives are noted.
-    chains: Option<HashMap<u64, (usize, usize), BuildHasherDefault<Spread>>>,
+    chains: Option<Keyed<(usize, usize)>>,
     notes: Slots<Note>,
     max: usize,
 }
@@ -32,26 +32,6 @@ pub(super) struct Labels {
 struct Note {
     key: usize,
     next: usize,
-}
-
-/// Spreads labels, which are the program's own: addresses, most of them.
-#[derive(Debug, Default)]
-struct Spread(u64);
-
-impl Hasher for Spread {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
-    }
-
-    #[inline]
-    fn write_u64(&mut self, word: u64) {
-        let product = u128::from(self.0 ^ word) * 0x9e37_79b9_7f4a_7c15;
-        self.0 = product as u64 ^ (product >> 64) as u64;
-    }
 }
 
 const fn label(context: Context) -> u64 {
@@ -130,7 +110,7 @@ impl Labels {
             receives.iter().filter(|(_, it)| it.id().is_some()).collect();
         waiting.sort_unstable_by_key(|(_, incoming)| incoming.id());
         let room = receives.places();
-        self.chains = Some(HashMap::with_capacity_and_hasher(room, BuildHasherDefault::default()));
+        self.chains = Some(Keyed::with_capacity_and_hasher(room, BuildHasherDefault::default()));
         (self.notes, self.max) = (Slots::with_capacity(room), 2 * room + SPARE);
         debug_assert!(waiting.len() <= room, "each has a place");
         waiting.into_iter().for_each(|(key, incoming)| self.note_on(incoming.context(), key));

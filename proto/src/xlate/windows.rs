@@ -1,8 +1,8 @@
 //! Windows: memory under keys that its owner's program chooses, at addresses as that says them.
 use super::{contains, permits};
 use crate::fault::Fault;
+use crate::keyed::Keyed;
 use crate::units::{Rights, WindowClaim};
-use alloc::collections::BTreeMap;
 
 /// Windows that are open at a time in a set.
 // spec: ENV-21
@@ -38,12 +38,12 @@ pub enum ExposeError {
 /// A set of windows, each with what its executor has behind it.
 #[derive(Debug)]
 pub struct Windows<M> {
-    open: BTreeMap<u64, (Exposure, M)>,
+    open: Keyed<(Exposure, M)>,
 }
 
 impl<M> Default for Windows<M> {
     fn default() -> Self {
-        Self { open: BTreeMap::new() }
+        Self { open: Keyed::default() }
     }
 }
 

@@ -1,35 +1,19 @@
 //! Two ports that work on each other's memory, with an oracle for each; everything that may happen
 //! does at random moments: commands wait, are served, are told of, notifications are read.
-use super::oracle::{Expected, Oracle};
+use super::oracle::{Expected, Lands, Oracle, UnderWay, frees_credit};
 use super::port::{Call, LEN, NOTHING, Port};
 use super::way::{Channel, Reply};
 use super::wish::{STALE, Wish, Wishes, keys};
 use crate::dice::Dice;
 use ayre_proto::deposit::Message;
 use ayre_proto::execute::Action;
-use ayre_proto::fault::Fault;
+use ayre_proto::fault::Status;
 use ayre_proto::limits::{NOTES_UNREAD_MAX, PENDING_MAX};
 use ayre_proto::node::initiator::{Awaited, Begun, Bounds, Commands, Refused};
 use ayre_proto::notify::Notification;
 use ayre_proto::segment::Shape;
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
-
-/// What an operation left behind that is under way.
-#[derive(Debug)]
-struct UnderWay {
-    expected: Expected,
-    /// Where its data lands, if it does.
-    lands: Lands,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Lands {
-    Nowhere,
-    Buffer(usize),
-    Call,
-    Reply,
-}
 
 /// One direction: from an initiator to its target.
 #[derive(Debug)]
@@ -164,7 +148,8 @@ impl Pair {
         let expected = side.oracle.deliver(&posted, &data, wanted);
         side.notes.extend(expected.note);
         let lands = match (asks, replies) {
-            (true, true) => Lands::Reply,
+            // They come in the order of posting.
+            (true, true) => Lands::Reply(0),
             (true, false) => Lands::Call,
             _ => Lands::Nowhere,
         };
@@ -248,9 +233,7 @@ impl Pair {
             let Expected { report, status, value, read, .. } = expected;
             let found = (ended.report, ended.status, ended.value);
             assert_eq!(found, (report, status, value), "as if nothing else had been under way");
-            let fault = status.fault().filter(|fault| *fault != Fault::Held);
-            side.noted -=
-                u64::from(fault.is_some() && report.operation.at_target(report.classes).is_some());
+            side.noted -= u64::from(frees_credit(&report, status));
             side.ended += 1;
             match lands {
                 Lands::Buffer(index) => assert_eq!(Some(&port.buffers[index]), read.as_ref()),
@@ -259,10 +242,10 @@ impl Pair {
                     assert_eq!(call.awaited.outcome(), Some((status, value)));
                     assert_eq!(call.into, read.unwrap_or_default());
                 }
-                Lands::Reply if fault.is_none() && status == ayre_proto::fault::Status::Ok => {
-                    assert_eq!(port.replies.remove(0), (value, read.unwrap_or_default()));
+                Lands::Reply(first) if status == Status::Ok => {
+                    assert_eq!(port.replies.remove(first), (value, read.unwrap_or_default()));
                 }
-                Lands::Reply | Lands::Nowhere => {}
+                Lands::Reply(_) | Lands::Nowhere => {}
             }
         }
     }

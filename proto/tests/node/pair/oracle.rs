@@ -21,6 +21,31 @@ pub(crate) struct Expected {
     pub(crate) note: Option<Notification>,
 }
 
+/// What an operation left behind that is under way.
+#[derive(Debug)]
+pub(crate) struct UnderWay {
+    pub(crate) expected: Expected,
+    /// Where its data lands, if it does.
+    pub(crate) lands: Lands,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Lands {
+    Nowhere,
+    /// In one of the program's buffers.
+    Buffer(usize),
+    /// In that of a call that waits.
+    Call,
+    /// As one of the replies.
+    Reply(usize),
+}
+
+/// Whether an operation that has ended so has raised nothing that it could have at its target.
+pub(crate) fn frees_credit(report: &Report, status: Status) -> bool {
+    let fault = status.fault().filter(|fault| *fault != Fault::Held);
+    fault.is_some() && report.operation.at_target(report.classes).is_some()
+}
+
 /// One port's memory, and the keys that its peer has.
 #[derive(Debug)]
 pub(crate) struct Oracle {

@@ -2,7 +2,7 @@
 use super::program::Program;
 use super::wire::LINES;
 use crate::dice::Dice;
-use crate::pair::oracle::{Expected, Oracle};
+use crate::pair::oracle::{Expected, Lands, Oracle, UnderWay, frees_credit};
 use crate::pair::port::LEN;
 use crate::pair::wish::{Known, Wish, Wishes};
 use crate::plain_memory::Heap;
@@ -25,20 +25,6 @@ pub(crate) type Node = node::Node<Heap, Program>;
 const NARROW: u64 = 64;
 /// Lines of the queue that each node offers each other one.
 pub(crate) const QUEUE_LINES: u32 = 40;
-
-/// An operation under way.
-#[derive(Debug)]
-struct UnderWay {
-    expected: Expected,
-    lands: Lands,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Lands {
-    Nowhere,
-    Buffer(usize),
-    Reply(usize),
-}
 
 /// One direction: from an initiator to its target.
 #[derive(Debug)]
@@ -263,9 +249,7 @@ impl Traffic {
             let found = (ended.report, ended.status, ended.value);
             assert_eq!(found, (report, status, value), "as if nothing else had been under way");
         }
-        let fault = status.fault().filter(|fault| *fault != Fault::Held);
-        self.noted -=
-            u64::from(fault.is_some() && report.operation.at_target(report.classes).is_some());
+        self.noted -= u64::from(frees_credit(&report, status));
         self.ended += 1;
         let value = if is_dead { ended.value } else { value };
         self.own_notes.extend(own_notes(&Ended { status, value, ..*ended }, self.target));
@@ -277,6 +261,7 @@ impl Traffic {
                 assert_eq!(got, Some((value, read.unwrap_or_default())));
             }
             Lands::Reply(_) | Lands::Nowhere => {}
+            Lands::Call => panic!("no call of a node waits"),
         }
     }
 

@@ -7,6 +7,7 @@ use super::handlers::Handlers;
 use super::options::MessengerOptions;
 use super::outgoing::{Outbound, Outgoing, bytes_of};
 use super::peers::Name;
+use super::way::say;
 use crate::error::{Busy, Fault, PostError, ReceiveError, SetupError};
 use crate::mem::lane::Probe;
 use crate::net::clock::Deadline;
@@ -225,14 +226,13 @@ impl<S> Messenger<S> {
         self.syncs += 1;
         let (round, own) = (self.syncs, self.out.port.id);
         let peers: Vec<_> = self.out.port.peers().filter(|peer| *peer != own).collect();
-        let (tag, bytes) = Record::Sync(round).encode();
         for peer in &peers {
             match self.post_until(state, |out| {
                 out.announce(*peer)?;
                 if out.peer(*peer).is_busy() {
                     return Err(Busy::MessageLaneFull.into());
                 }
-                out.port.send(*peer, tag, &bytes)
+                say(&mut out.port, *peer, &Record::Sync(round))
             }) {
                 Err(Fault::PeerDead) | Ok(()) => {}
                 Err(fault) => return Err(fault),

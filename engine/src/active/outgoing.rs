@@ -4,7 +4,7 @@ use super::failures::{Failure, Failures};
 use super::handler::Handler;
 use super::options::MessengerOptions;
 use super::peers::{Kept, Landing, Long, Name, Peer};
-use super::way::{LANDING, way_to};
+use super::way::{LANDING, say, way_to};
 use crate::error::{Busy, Fault, PostError, SetupError};
 use crate::mem::region::RegionOptions;
 use crate::port::Port;
@@ -196,8 +196,8 @@ impl Outgoing {
     // spec: AM-3
     pub(super) fn announce(&mut self, to: PeerId) -> Result<(), PostError> {
         while let Some(Name { id, arguments, name }) = self.names.get(self.told(to)) {
-            let (tag, bytes) = Record::Announce { id: *id, arguments: *arguments, name }.encode();
-            self.port.send(to, tag, &bytes)?;
+            let record = Record::Announce { id: *id, arguments: *arguments, name };
+            say(&mut self.port, to, &record)?;
             self.peer(to).told += 1;
         }
         debug_assert!(self.is_told(to), "all names were told");
@@ -420,8 +420,7 @@ impl Outgoing {
             self.make_landing(to)?;
         }
         if let Some(taken) = self.peer(to).inward.room_due() {
-            let (tag, bytes) = Record::Room(taken).encode();
-            self.port.send(to, tag, &bytes)?;
+            say(&mut self.port, to, &Record::Room(taken))?;
             self.peer(to).inward.told(taken);
         }
         self.tell_pulled(to);
@@ -569,8 +568,7 @@ impl Outgoing {
                 bytes
             }
         };
-        let (tag, record) = Record::Landing(bytes as u64).encode();
-        self.port.send(peer, tag, &record)?;
+        say(&mut self.port, peer, &Record::Landing(bytes as u64))?;
         self.peer(peer).inward.gave();
         Ok(())
     }

@@ -10,6 +10,7 @@
 //! ```
 use super::outgoing::Outgoing;
 use super::peers::Payload;
+use super::way::say;
 use crate::error::PostError;
 use crate::mem::inject::Process;
 use crate::settings::choice::Mode;
@@ -23,8 +24,7 @@ impl Outgoing {
     // spec: AM-14
     pub(super) fn tell_pulled(&mut self, to: PeerId) {
         let Some(pulled) = self.peer(to).inward.pulled_due() else { return };
-        let (tag, bytes) = Record::Pulled(pulled).encode();
-        match self.port.send(to, tag, &bytes) {
+        match say(&mut self.port, to, &Record::Pulled(pulled)) {
             Err(PostError::Busy(_)) => self.stir(),
             _ => self.peer(to).inward.told_pulled(),
         }

@@ -32,12 +32,17 @@ pub(crate) fn way_to<'a>(
     (outward, WayTo { port, to, there })
 }
 
+/// Sends a peer a record, if its lane has room.
+pub(super) fn say(port: &mut Port, to: PeerId, record: &Record<'_>) -> Result<(), PostError> {
+    let (tag, bytes) = record.encode();
+    port.send(to, tag, &bytes)
+}
+
 impl Way for WayTo<'_> {
     type Error = PostError;
 
     fn say(&mut self, record: &Record<'_>) -> Result<(), PostError> {
-        let (tag, bytes) = record.encode();
-        self.port.send(self.to, tag, &bytes)
+        say(self.port, self.to, record)
     }
 
     // spec: AM-12

@@ -8,7 +8,9 @@ use super::way::{LANDING, say, way_to};
 use crate::error::{Busy, Fault, PostError, SetupError};
 use crate::mem::region::RegionOptions;
 use crate::port::Port;
-use crate::tuning::{Choices, Rings, Share, are_few, stream_width};
+use crate::port::connection::Connection;
+use crate::settings::choice::Mode;
+use crate::tuning::{Choices, Rings, Share, are_few, stream_width, width_in_turns};
 use ayre_proto::active::LONGEST;
 use ayre_proto::active::long::{Message, is_landing};
 use ayre_proto::active::record::{Cause, Record};
@@ -555,10 +557,7 @@ impl Outgoing {
         let bytes = match &self.peer(peer).landing {
             Some(landing) => landing.region.len(),
             None => {
-                let others = self.peers.iter().filter(|peer| peer.landing.is_some()).count();
-                let asked = self.options.landing;
-                let is_simulated = self.port.clock.is_simulated();
-                let bytes = asked.unwrap_or_else(|| landing_beside(others, is_simulated));
+                let bytes = self.options.landing.unwrap_or_else(|| self.landing_for(peer));
                 assert!(is_landing(bytes as u64), "{bytes} bytes are a landing's length");
                 let landing = self.share_landing(peer, bytes);
                 let landing = landing.map_err(|_| PostError::Busy(Busy::MessageLaneFull))?;
@@ -573,19 +572,29 @@ impl Outgoing {
         Ok(())
     }
 
+    /// Bytes of a landing for a peer, beside those that there are.
+    // spec: AM-12, LIM-5, LIM-6
+    fn landing_for(&self, peer: PeerId) -> usize {
+        let is_near = |other: &&Connection| other.mode() == Mode::Direct;
+        let takes_turns = self.port.config.spin.is_shared()
+            && self.port.peers.at(peer.index()).filter(is_near).is_some();
+        let others = self.peers.iter().filter(|peer| peer.landing.is_some()).count();
+        let wanted = if takes_turns {
+            width_in_turns(self.port.peers.living().filter(is_near).count())
+        } else if are_few(others) {
+            stream_width()
+        } else {
+            LANDING_NARROW
+        };
+        Rings::of_process().affordable(wanted, 1, self.port.clock.is_simulated())
+    }
+
     fn share_landing(&mut self, peer: PeerId, bytes: usize) -> Result<Landing, SetupError> {
         let region = self.port.alloc(bytes, RegionOptions::new())?;
         let grant = self.port.share(peer, &region, 0..bytes, Rights::WRITE, LANDING)?;
         let _share = Share::taken(Rings::of_process(), bytes as u64);
         Ok(Landing { region, _grant: grant, _share })
     }
-}
-
-/// Bytes of a landing beside so many others.
-// spec: AM-12, LIM-5
-fn landing_beside(others: usize, is_simulated: bool) -> usize {
-    let wanted = if are_few(others) { stream_width() } else { LANDING_NARROW };
-    Rings::of_process().affordable(wanted, 1, is_simulated)
 }
 
 /// Arguments and payload, one behind the other.

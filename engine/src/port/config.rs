@@ -117,6 +117,11 @@ impl Spin {
     /// More ports than processors: whoever waits makes room at once, and is asked again when the
     /// others have had their turns, which is cheaper than sleeping and being woken.
     pub const SHARED: Self = Self { polls: 8, yields: 64 };
+
+    /// Whether it is for ports that outnumber processors.
+    pub(crate) const fn is_shared(self) -> bool {
+        self.polls <= Self::SHARED.polls
+    }
 }
 
 const _: () = assert!(

@@ -8,6 +8,9 @@ const USUAL: usize = 1 << 20;
 /// for nothing.
 const WIDTHS: [usize; 2] = [1 << 20, 1 << 22];
 
+/// Bytes of the narrowest ring of those that take turns: four pieces.
+const NARROWEST: usize = 1 << 17;
+
 /// Bytes of memory through which one processor streams to another one: twice what is in its own
 /// caches. What it has written is then in the cache that they share when the other one reads it,
 /// from where it comes several times as fast as from the writer's own.
@@ -18,6 +21,20 @@ pub(crate) fn stream_width() -> usize {
         let said = fs::read_to_string("/sys/devices/system/cpu/cpu0/cache/index2/size");
         width_for(said.ok().and_then(|said| kilobytes(&said)).unwrap_or(USUAL))
     })
+}
+
+/// Bytes of each ring between so many processes that take turns on their processors: of all these
+/// rings together two widths of streams. What one process writes is then still in the caches when
+/// another one has its turn and reads it.
+// spec: LIM-6
+pub(crate) fn width_in_turns(processes: usize) -> usize {
+    share_of(stream_width(), processes)
+}
+
+fn share_of(width: usize, processes: usize) -> usize {
+    let rings = processes.saturating_mul(processes.saturating_sub(1)).max(2);
+    let each = (2 * width / rings).checked_ilog2().map_or(0, |log| 1 << log);
+    each.max(NARROWEST)
 }
 
 /// Bytes, as the system says them: `1024K`.
@@ -34,6 +51,15 @@ fn width_for(own_cache: usize) -> usize {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    // spec: LIM-6
+    #[test]
+    fn rings_of_processes_that_take_turns_fit_the_caches_together() {
+        let mib = 1 << 20;
+        let shares = [0, 1, 2, 3, 4, 5, 8, usize::MAX].map(|many| share_of(2 * mib, many));
+        let narrow = NARROWEST;
+        assert_eq!(shares, [2 * mib, 2 * mib, 2 * mib, mib / 2, mib / 4, narrow, narrow, narrow]);
+    }
 
     // spec: LIM-4
     #[test]

@@ -12,7 +12,7 @@ mod file;
 mod rings;
 mod trials;
 
-pub(crate) use caches::stream_width;
+pub(crate) use caches::{stream_width, width_in_turns};
 pub(crate) use choices::{Choices, Chosen};
 pub(crate) use rings::{Rings, Share, are_few};
 use trials::{ROUND, Trials};

@@ -137,7 +137,7 @@ fn steps(side: &mut Side, now: u64) -> Vec<usize> {
 #[test]
 fn what_is_long_goes_in_steps_of_which_the_first_is_short_and_all_of_it_goes_in_one_poll() {
     let [mut near, mut far] = sides();
-    let bytes: Vec<u8> = (0..100_000_u32).map(|at| (at * 7 >> 3) as u8).collect();
+    let bytes: Vec<u8> = (0..100_000_u32).map(|at| ((at * 7) >> 3) as u8).collect();
     near.write(&bytes);
     let now = 10_000;
     near.serve(now);

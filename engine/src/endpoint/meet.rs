@@ -15,7 +15,8 @@ use crate::peer::agreement::Name;
 use crate::peer::packet::Packet;
 use crate::port::attach::BegunLink;
 use crate::port::setup::{
-    BETWEEN_CALLS, CALLERS_MAX, Called, Hello, answers, hear_hello, turn_away,
+    BETWEEN_CALLS, CALLERS_MAX, Called, Caller, Hello, TIME_TO_SPEAK, answers, hear_hello,
+    turn_away,
 };
 use crate::sys::descriptor::Descriptor;
 use crate::tuning::{Rings, Share};
@@ -227,11 +228,12 @@ impl Endpoint {
         }
         self.let_in();
         for caller in self.port.doors.take_callers() {
-            let heard = hear_hello(caller.as_fd());
+            let heard = hear_hello(caller.socket.as_fd());
             if matches!(heard, Ok(None)) {
                 self.port.doors.admit(caller);
                 continue;
             }
+            let caller = caller.socket;
             self.port.sleep.forget(caller.as_fd());
             match heard {
                 Ok(Some(hello)) => self.hear_caller(caller, hello),
@@ -253,7 +255,8 @@ impl Endpoint {
                 Err(why) => return tell!(WARN, "callers wait and cannot be let in: {why}"),
             };
             if self.port.sleep.watch(caller.as_fd()).is_ok() {
-                self.port.doors.admit(caller);
+                let until = self.port.clock.within(TIME_TO_SPEAK);
+                self.port.doors.admit(Caller { socket: caller, until });
             }
         }
     }

@@ -23,7 +23,7 @@ mod greeting;
 mod listener;
 mod users;
 
-pub(crate) use doors::{CALLERS_MAX, Doors};
+pub(crate) use doors::{CALLERS_MAX, Caller, Doors, TIME_TO_SPEAK};
 pub(crate) use greeting::{Hello, hear_hello};
 pub(crate) use listener::{Listener, PREFIX, answers};
 
@@ -154,9 +154,14 @@ impl Port {
         let callers = self.doors.callers();
         let count = callers.len();
         let own = self.sleep.as_fd();
-        let watched: Vec<_> = callers.chain(self.doors.sockets()).chain([own]).collect();
+        let full = self.doors.full_until().filter(|until| !self.clock.is_over(*until));
+        let listening = self.doors.sockets().filter(|_| full.is_none());
+        let watched: Vec<_> = callers.chain(listening).chain([own]).collect();
         let mut fds: Vec<_> = watched.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-        poll_until(&mut fds, deadline)?;
+        poll_until(
+            &mut fds,
+            deadline.into_iter().chain(full.and_then(|full| self.wake_by(Some(full)))).min(),
+        )?;
         fds.pop();
         let happened = fds.iter().position(|fd| !fd.revents().is_empty());
         Ok(happened.map(|index| match index < count {
@@ -204,7 +209,7 @@ impl Port {
     /// Lets a new caller speak.
     fn let_in(&mut self) -> Result<(), SetupError> {
         if let Some(caller) = self.next_caller()? {
-            self.doors.admit(caller);
+            self.doors.admit(Caller { socket: caller, until: self.clock.within(TIME_TO_SPEAK) });
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Where a port is called on its host, and the callers that wait there.
 use super::listener::Listener;
+use crate::net::clock::Deadline;
 use crate::sys::descriptor::Descriptor;
 use ayre_proto::limits::PEERS_MAX;
 use ayre_proto::refusal::Refusal;
@@ -7,16 +8,28 @@ use ayre_proto::units::PeerId;
 use rustix::fd::{AsFd, BorrowedFd};
 use std::mem::take;
 use std::ops::Range;
+use std::time::Duration;
 
 /// Callers that have not said Hello yet; beyond these the oldest are turned away.
 pub(crate) const CALLERS_MAX: usize = 64;
+/// How long a caller of a port that waits for callers may take to say Hello, whoever else calls:
+/// some turns on a processor that others use, too.
+pub(crate) const TIME_TO_SPEAK: Duration = Duration::from_millis(250);
+
+/// Somebody who has called.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    pub(crate) socket: Descriptor,
+    /// The end of [`TIME_TO_SPEAK`].
+    pub(crate) until: Deadline,
+}
 
 /// A port's listener and the callers that have not said Hello yet.
 #[derive(Debug, Default)]
 pub(crate) struct Doors {
     listener: Option<Listener>,
     /// In the order of their coming.
-    callers: Vec<Descriptor>,
+    callers: Vec<Caller>,
     /// The ranks that a rank waits for while it joins, and how many its job has: nobody else is let
     /// in then.
     ranks: Option<(Range<u16>, u64)>,
@@ -70,8 +83,9 @@ impl Doors {
         self.listener.iter().flat_map(Listener::sockets)
     }
 
-    /// A caller may speak. The oldest one has to go where there are too many.
-    pub(crate) fn admit(&mut self, caller: Descriptor) {
+    /// A caller may speak. The oldest one has to go where there are too many, which a port that
+    /// waits for callers brings about only after [`Doors::full_until`].
+    pub(crate) fn admit(&mut self, caller: Caller) {
         self.callers.push(caller);
         if self.callers.len() > CALLERS_MAX {
             self.callers.remove(0);
@@ -79,16 +93,23 @@ impl Doors {
         debug_assert!(self.callers.len() <= CALLERS_MAX, "the oldest make room");
     }
 
+    /// Until when no caller makes room for another one; none where there is room.
+    // spec: LIFE-9
+    pub(super) fn full_until(&self) -> Option<Deadline> {
+        let is_full = self.callers.len() == CALLERS_MAX;
+        self.callers.first().filter(|_| is_full).map(|oldest| oldest.until)
+    }
+
     pub(super) fn callers(&self) -> impl ExactSizeIterator<Item = BorrowedFd<'_>> {
-        self.callers.iter().map(AsFd::as_fd)
+        self.callers.iter().map(|caller| caller.socket.as_fd())
     }
 
     /// One of [`Doors::callers`], which has spoken.
     pub(super) fn take_caller(&mut self, index: usize) -> Descriptor {
-        self.callers.remove(index)
+        self.callers.remove(index).socket
     }
 
-    pub(crate) fn take_callers(&mut self) -> Vec<Descriptor> {
+    pub(crate) fn take_callers(&mut self) -> Vec<Caller> {
         take(&mut self.callers)
     }
 
@@ -102,6 +123,7 @@ impl Doors {
 mod tests {
     use super::super::control_pair;
     use super::*;
+    use crate::net::clock::Clock;
     use std::os::fd::AsRawFd;
 
     // spec: LIFE-9
@@ -111,7 +133,12 @@ mod tests {
         let pairs: Vec<_> = (0..=CALLERS_MAX).map(|_| control_pair().unwrap()).collect();
         let (near, _far): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         let numbers: Vec<_> = near.iter().map(AsRawFd::as_raw_fd).collect();
-        near.into_iter().for_each(|caller| doors.admit(caller));
+        let until = Clock::system().within(TIME_TO_SPEAK);
+        for (nth, socket) in near.into_iter().enumerate() {
+            let is_full = nth >= CALLERS_MAX;
+            assert_eq!(doors.full_until(), is_full.then_some(until), "caller {nth}");
+            doors.admit(Caller { socket, until });
+        }
         let left: Vec<_> = doors.callers().map(|caller| caller.as_raw_fd()).collect();
         assert_eq!(left, numbers[1..]);
         assert_eq!(doors.take_caller(2).as_raw_fd(), numbers[3]);

@@ -58,6 +58,11 @@ impl OwnPage {
         self.file.as_fd()
     }
 
+    /// Whether the program has not closed it.
+    pub(crate) fn is_there(&self) -> bool {
+        self.file.is_there()
+    }
+
     /// Says whether senders must kick. The caller fences before it looks at its lanes.
     // spec: LANE-12
     pub(crate) fn set_asleep(&self, sleeper: Sleeper, asleep: bool) {

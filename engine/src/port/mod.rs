@@ -315,7 +315,7 @@ impl Port {
     /// Whether the program has closed none of them, as far as that can be known.
     fn has_its_descriptors(&self) -> bool {
         let channels = self.peers.living().all(|connection| connection.control().is_there());
-        !self.sleep.is_lost() && self.sleep.is_own() && channels
+        !self.sleep.is_lost() && self.sleep.is_there() && self.page.is_there() && channels
     }
 }
 
@@ -326,9 +326,13 @@ impl Drop for Port {
         if self.sleep.is_inherited() {
             return;
         }
+        let are_closed = !self.has_its_descriptors();
+        if are_closed {
+            descriptor::note_closing();
+        }
         self.engine.stop();
         self.remote.close();
-        if !self.has_its_descriptors() {
+        if are_closed {
             // Nobody is told: what has their numbers now may be the program's.
             return tell!(WARN, "{}", SetupError::Os { call: "close", errno: Errno::BADF });
         }

@@ -104,10 +104,10 @@ impl Sleep {
         self.bell.ring();
     }
 
-    /// Whether what it sleeps with is still what it was.
+    /// Whether what it sleeps with is still there.
     // spec: LIFE-40
-    pub(crate) fn is_own(&self) -> bool {
-        self.epoll.is_own() && self.bell.is_own()
+    pub(crate) fn is_there(&self) -> bool {
+        self.epoll.is_there() && self.bell.is_there()
     }
 
     /// Whether it is the parent's: what this process did here would be done to that.

@@ -50,6 +50,11 @@ impl Bell {
         self.rung.is_own() && self.pipe.as_ref().is_none_or(Descriptor::is_own)
     }
 
+    /// Whether its numbers are of files like its own.
+    pub(crate) fn is_there(&self) -> bool {
+        self.rung.is_there() && self.pipe.as_ref().is_none_or(Descriptor::is_there)
+    }
+
     /// Takes all rings.
     pub fn hush(&self) {
         while let Ok(TAKEN) = read(&self.rung, &mut [0; TAKEN]) {}

@@ -75,8 +75,8 @@ pub fn wait_at(fds: &mut [PollFd<'_>], timeout: Option<&Timespec>) -> Result<(),
 pub struct Descriptor {
     fd: ManuallyDrop<OwnedFd>,
     file: Option<File>,
-    /// How many had been lost when it was made.
-    lost: u64,
+    /// What [`closings`] said when it was made.
+    closings: u64,
 }
 
 /// What a descriptor is of.
@@ -91,16 +91,23 @@ struct File {
 /// How many descriptors were found to be closed, or to be of another file.
 static LOST: StaticCounter = StaticCounter::new(0);
 
-/// What those with these numbers are of, of files that differ: who closes one by its number closes
-/// its neighbours, too, as a rule.
-static FILES: [StaticCounter; 1 << 14] = [const { StaticCounter::new(0) }; 1 << 14];
-/// How far away neighbours are looked for.
-const AWAY: usize = 64;
-
 /// How many of Ayre's descriptors in this process were found lost: the program has closed them.
 pub fn lost() -> u64 {
-    // Relaxed, here and below: numbers that order nothing.
+    // Relaxed, here and below: a number that orders nothing.
     LOST.load(Ordering::Relaxed)
+}
+
+/// How often ports found that the program has closed what is theirs.
+static CLOSINGS: StaticCounter = StaticCounter::new(0);
+
+/// The program has closed descriptors of a port. Those of the kernel's own files that were made
+/// before count as lost from then on: the program may have closed them, too, and have others there.
+pub(crate) fn note_closing() {
+    CLOSINGS.fetch_add(1, Ordering::Relaxed);
+}
+
+fn closings() -> u64 {
+    CLOSINGS.load(Ordering::Relaxed)
 }
 
 impl File {
@@ -109,43 +116,13 @@ impl File {
         let is_one = FileType::from_raw_mode(stat.st_mode) != FileType::Unknown;
         Some(Self { device: stat.st_dev, inode: stat.st_ino, is_one })
     }
-
-    /// In a word that is not 0.
-    fn word(self) -> u64 {
-        self.inode ^ self.device.rotate_left(32) | 1 << 63
-    }
 }
 
 impl From<OwnedFd> for Descriptor {
     fn from(fd: OwnedFd) -> Self {
         let file = File::of(fd.as_fd());
-        if let (Some(file), Some(kept)) = (file, kept(fd.as_raw_fd())) {
-            kept.store(if file.is_one { file.word() } else { 0 }, Ordering::Relaxed);
-        }
-        let made = Self { fd: ManuallyDrop::new(fd), file, lost: lost() };
-        if file.is_some_and(|file| !file.is_one) {
-            // What was closed before is not asked about this one.
-            let [below, above] = made.around();
-            let stale = below.chain(above).filter(is_kept).filter(is_lost);
-            stale.for_each(|at| FILES[at].store(0, Ordering::Relaxed));
-        }
-        made
+        Self { fd: ManuallyDrop::new(fd), file, closings: closings() }
     }
-}
-
-fn is_kept(at: &usize) -> bool {
-    FILES.get(*at).is_some_and(|file| file.load(Ordering::Relaxed) != 0)
-}
-
-fn is_lost(at: &usize) -> bool {
-    // SAFETY: fstat takes any number, and nothing else is done with it.
-    let fd = unsafe { BorrowedFd::borrow_raw(*at as RawFd) };
-    File::of(fd).is_none_or(|file| file.word() != FILES[*at].load(Ordering::Relaxed))
-}
-
-/// Where it is kept what a number is of.
-fn kept(number: RawFd) -> Option<&'static StaticCounter> {
-    FILES.get(usize::try_from(number).ok()?)
 }
 
 impl Descriptor {
@@ -157,39 +134,20 @@ impl Descriptor {
     /// Whether its number is of the very file, as far as that can be known.
     pub(crate) fn is_own(&self) -> bool {
         let is_one = self.file.is_some_and(|file| file.is_one);
-        let are_lost = || {
-            self.around().into_iter().filter_map(|mut at| at.find(is_kept)).any(|at| is_lost(&at))
-        };
-        self.is_there() && (is_one || lost() == self.lost && !are_lost())
-    }
-
-    /// Numbers below and above, the nearest first.
-    fn around(&self) -> [Box<dyn Iterator<Item = usize>>; 2] {
-        let number = usize::try_from(self.as_raw_fd()).unwrap_or(FILES.len());
-        let below = (number.saturating_sub(AWAY)..number).rev();
-        [Box::new(below), Box::new(number + 1..=number + AWAY)]
+        self.is_there() && (is_one || closings() == self.closings)
     }
 
     /// For others, who close it whatever it is by then.
     pub(crate) fn into_owned(self) -> OwnedFd {
         let mut this = ManuallyDrop::new(self);
-        this.forget_file();
         // SAFETY: nothing uses it after this.
         unsafe { ManuallyDrop::take(&mut this.fd) }
-    }
-
-    fn forget_file(&self) {
-        if let Some(kept) = kept(self.as_raw_fd()) {
-            kept.store(0, Ordering::Relaxed);
-        }
     }
 }
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        let is_own = self.is_own();
-        self.forget_file();
-        if is_own {
+        if self.is_own() {
             // SAFETY: nothing uses it after this.
             unsafe { ManuallyDrop::drop(&mut self.fd) };
         } else {

@@ -15,10 +15,7 @@ use common::ports::{tell, told};
 use common::system::descriptors;
 use common::{Directory, Family, Line, Process, Random, iterations, with_processes};
 use rustix::fd::OwnedFd;
-use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, RecvFlags, SocketAddrUnix, SocketType, connect, recv, send, socket,
-};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, connect, send, socket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -171,22 +168,6 @@ fn silence_harms_nobody() {
 }
 
 const SILENT: usize = 100;
-
-/// A caller that is slow to speak is not turned away for those that call after it.
-// spec: LIFE-9
-#[test]
-fn a_caller_has_time_to_speak_however_many_call_after_it() {
-    let directory = Directory::new();
-    let path = directory.join("port");
-    let config = Config::new().number(0).setup_timeout(Duration::ZERO);
-    let mut port = Port::open(config).unwrap();
-    port.listen(&path).unwrap();
-    let first = knock(&path);
-    let _others: Vec<_> = (0..SILENT).map(|_| knock(&path)).collect();
-    assert!(matches!(port.accept(), Err(SetupError::TimedOut(_))));
-    let heard = recv(&first, &mut [0; 8], RecvFlags::DONTWAIT);
-    assert_eq!(heard.map(|(len, _)| len), Err(Errno::AGAIN), "it is still connected");
-}
 
 /// Becomes another user, for good.
 fn become_nobody() {

@@ -121,7 +121,7 @@ impl Port {
             if changes.replace(self.peers.changes()) != Some(self.peers.changes()) {
                 self.accept_links(true);
             }
-            match self.wait_beside(deadline, |port, until| port.next_ready(until))? {
+            match self.wait_beside(deadline, |port, until| port.next_ready(until, is_rank))? {
                 Ready::Listener => self.let_in()?,
                 Ready::Link(arrived) => match self.take_call(arrived) {
                     Ok(peer) => return Ok(peer),
@@ -147,14 +147,19 @@ impl Port {
 
     /// Waits until a new caller knocks or a known one has said something or left, until the port
     /// has other things to do, or until `deadline`.
-    fn next_ready(&self, deadline: Option<Instant>) -> Result<Option<Ready>, SetupError> {
+    fn next_ready(
+        &self,
+        deadline: Option<Instant>,
+        is_rank: bool,
+    ) -> Result<Option<Ready>, SetupError> {
         if let Some(arrived) = self.remote.next_link() {
             return Ok(Some(Ready::Link(arrived)));
         }
         let callers = self.doors.callers();
         let count = callers.len();
         let own = self.sleep.as_fd();
-        let full = self.doors.full_until().filter(|until| !self.clock.is_over(*until));
+        let full = self.doors.full_until().filter(|_| is_rank);
+        let full = full.filter(|until| !self.clock.is_over(*until));
         let listening = self.doors.sockets().filter(|_| full.is_none());
         let watched: Vec<_> = callers.chain(listening).chain([own]).collect();
         let mut fds: Vec<_> = watched.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 /// Callers that have not said Hello yet; beyond these the oldest are turned away.
 pub(crate) const CALLERS_MAX: usize = 64;
-/// How long a caller of a port that waits for callers may take to say Hello, whoever else calls:
-/// some turns on a processor that others use, too.
+/// How long a caller of a rank that waits for others may take to say Hello, whoever else calls: some
+/// turns on a processor that others use, too.
 pub(crate) const TIME_TO_SPEAK: Duration = Duration::from_millis(250);
 
 /// Somebody who has called.
@@ -83,8 +83,8 @@ impl Doors {
         self.listener.iter().flat_map(Listener::sockets)
     }
 
-    /// A caller may speak. The oldest one has to go where there are too many, which a port that
-    /// waits for callers brings about only after [`Doors::full_until`].
+    /// A caller may speak. The oldest one has to go where there are too many, which a rank
+    /// that waits for others brings about only after [`Doors::full_until`].
     pub(crate) fn admit(&mut self, caller: Caller) {
         self.callers.push(caller);
         if self.callers.len() > CALLERS_MAX {

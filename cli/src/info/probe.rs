@@ -71,7 +71,7 @@ fn memory() -> Vec<Probe> {
     ]
 }
 
-/// What is mapped by those that share memory.
+/// The memory that processes share.
 fn memory_to_hand_over() -> Probe {
     let consequence = match (try_memfd(), ayre::stand_in_place()) {
         (Ok(_), _) => "regions and connections are files in memory that ports map (memfd)".into(),

@@ -95,7 +95,7 @@ impl MulticastOptions {
     }
 }
 
-/// What is run with the items of a stream, by its name, wherever it is registered.
+/// A stage of a stream, by its name: a handler of items, wherever it is registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stage {
     /// The name.

@@ -42,6 +42,7 @@ mod failures;
 mod handler;
 mod handlers;
 mod incoming;
+mod landing;
 mod messenger;
 mod options;
 pub(crate) mod outgoing;

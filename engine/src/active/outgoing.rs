@@ -1,28 +1,21 @@
-//! Sending: what goes at once, what is kept, and the landings that long messages go by.
+//! Sending: messages that go at once, and messages that are kept until there is room.
 use super::assembly::Assembly;
 use super::failures::{Failure, Failures};
 use super::handler::Handler;
 use super::options::MessengerOptions;
-use super::peers::{Kept, Landing, Long, Name, Peer};
-use super::way::{LANDING, say, way_to};
-use crate::error::{Busy, Fault, PostError, SetupError};
-use crate::mem::region::RegionOptions;
+use super::peers::{Kept, Long, Name, Peer};
+use super::way::{say, way_to};
+use crate::error::{Busy, Fault, PostError};
 use crate::port::Port;
-use crate::port::connection::Connection;
-use crate::settings::choice::Mode;
-use crate::tuning::{Choices, Rings, Share, are_few, stream_width, width_in_turns};
+use crate::tuning::Choices;
 use ayre_proto::active::LONGEST;
-use ayre_proto::active::long::{Message, is_landing};
+use ayre_proto::active::long::Message;
 use ayre_proto::active::record::{Cause, Record};
 use ayre_proto::limits::EAGER_MAX;
-use ayre_proto::units::{PeerId, Rights};
+use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Bytes of each of many landings.
-// spec: AM-12
-const LANDING_NARROW: usize = 1 << 17;
-const _: () = assert!(is_landing(LANDING_NARROW as u64), "many have one");
 /// Peers of which all are looked at to check a sum.
 const WALKED_MAX: usize = 16;
 
@@ -550,50 +543,6 @@ impl Outgoing {
             debug_assert!(end <= landing.region.len() as u64, "all of it");
             landing.region.read(offset as usize, into);
         }
-    }
-
-    // spec: AM-12
-    fn make_landing(&mut self, peer: PeerId) -> Result<(), PostError> {
-        let bytes = match &self.peer(peer).landing {
-            Some(landing) => landing.region.len(),
-            None => {
-                let bytes = self.options.landing.unwrap_or_else(|| self.landing_for(peer));
-                assert!(is_landing(bytes as u64), "{bytes} bytes are a landing's length");
-                let landing = self.share_landing(peer, bytes);
-                let landing = landing.map_err(|_| PostError::Busy(Busy::MessageLaneFull))?;
-                let peer = self.peer(peer);
-                peer.landing = Some(landing);
-                peer.inward.make(bytes as u64);
-                bytes
-            }
-        };
-        say(&mut self.port, peer, &Record::Landing(bytes as u64))?;
-        self.peer(peer).inward.gave();
-        Ok(())
-    }
-
-    /// Bytes of a landing for a peer, beside those that there are.
-    // spec: AM-12, LIM-5, LIM-6
-    fn landing_for(&self, peer: PeerId) -> usize {
-        let is_near = |other: &&Connection| other.mode() == Mode::Direct;
-        let takes_turns = self.port.config.spin.is_shared()
-            && self.port.peers.at(peer.index()).filter(is_near).is_some();
-        let others = self.peers.iter().filter(|peer| peer.landing.is_some()).count();
-        let wanted = if takes_turns {
-            width_in_turns(self.port.peers.living().filter(is_near).count())
-        } else if are_few(others) {
-            stream_width()
-        } else {
-            LANDING_NARROW
-        };
-        Rings::of_process().affordable(wanted, 1, self.port.clock.is_simulated())
-    }
-
-    fn share_landing(&mut self, peer: PeerId, bytes: usize) -> Result<Landing, SetupError> {
-        let region = self.port.alloc(bytes, RegionOptions::new())?;
-        let grant = self.port.share(peer, &region, 0..bytes, Rights::WRITE, LANDING)?;
-        let _share = Share::taken(Rings::of_process(), bytes as u64);
-        Ok(Landing { region, _grant: grant, _share })
     }
 }
 

@@ -16,7 +16,7 @@ use rustix::io::{Errno, write};
 use rustix::process::geteuid;
 use std::path::{Path, PathBuf};
 
-/// What is written into files that the system does not lay out.
+/// The bytes of a file that the system does not lay out.
 static ZEROS: [u8; 4096] = [0; 4096];
 /// From so many bytes on it is asked whether there is as much memory.
 const MUCH: usize = 32 << 20;

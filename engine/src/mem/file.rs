@@ -93,7 +93,7 @@ pub(super) fn check_foreign(
     }
     match fcntl_get_seals(file) {
         Ok(seals) if seals.contains(SealFlags::SHRINK) => Ok(stat),
-        // What is none of the kernel's own cannot be sealed.
+        // A file of another kind cannot be sealed.
         Ok(SealFlags::SEAL) | Err(_) if stands_in(&stat) => match memory_file::refusal() {
             Some(_) => Ok(stat),
             None => Err(SetupError::rejected(Refusal::Memory)),

@@ -1,4 +1,4 @@
-//! Who performs the operations of a connection: its calls, or the target's engine.
+//! The executor of a connection's operations: its calls, or the target's engine.
 //!
 //! Which one, its ports have agreed on ([`Mode`]). What an operation needs of it is asked here, and
 //! nowhere else which one it is: each question is one of the executor's.

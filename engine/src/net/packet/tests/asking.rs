@@ -1,4 +1,4 @@
-//! Who is asked for frames, and who has answered.
+//! The addresses that were asked for frames, and those that have answered.
 use super::super::frames::*;
 use super::super::*;
 use super::{
@@ -266,7 +266,7 @@ fn a_port_answers_with_the_mac_that_its_interface_has_now_and_knows_when_it_has_
         assert_eq!(frames(&here).mac(), new, "and sends from there");
         set("address del 10.9.0.1/24 dev eth0");
         set("address add 10.9.0.1/24 dev eth1");
-        // Who has heard it does so no longer: the next question goes where the address is.
+        // The interface that has answered is gone: the next question goes where the address is.
         here.ears = Ears::default();
         get_acquainted(&mut here, &mut there);
         let later = 10_000 * MILLI;

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 /// Callers that have not said Hello yet; beyond these the oldest are turned away.
 pub(crate) const CALLERS_MAX: usize = 64;
-/// How long a caller of a rank that waits for others may take to say Hello, whoever else calls: some
-/// turns on a processor that others use, too.
+/// How long a caller of a rank that waits for others may take to say Hello, whoever else calls:
+/// some turns on a processor that others use, too.
 pub(crate) const TIME_TO_SPEAK: Duration = Duration::from_millis(250);
 
 /// Somebody who has called.

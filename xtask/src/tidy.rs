@@ -9,6 +9,7 @@ mod homes;
 mod layering;
 mod modules;
 mod ordering;
+mod plain;
 mod size;
 mod unsafety;
 
@@ -29,6 +30,7 @@ const CHECKS: &[Check] = &[
     clock::check,
     homes::check,
     assertions::check,
+    plain::check,
 ];
 
 /// Prints all findings; true when there are none.

@@ -49,6 +49,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
+/// What the machine is called in its own network.
+pub(crate) fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Names of what the machine consists of, and what there is of each.
+pub(crate) fn facts() -> Vec<(String, String)> {
+    machine::facts().into_iter().map(|fact| (fact.name, fact.value)).collect()
+}
+
 #[derive(Serialize)]
 struct Report {
     machine: Vec<Fact>,

@@ -2,6 +2,7 @@
 
 mod deposit;
 mod info;
+mod page;
 mod perf;
 mod run;
 mod study;

@@ -324,7 +324,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
     },
     CrateRules {
         folder: "cli/src/",
-        layers: &["deposit study sys", "info run", "perf top", "tune"],
+        layers: &["deposit page sys", "info run study", "perf top", "tune"],
     },
     CrateRules {
         folder: "xtask/src/",

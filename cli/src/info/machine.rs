@@ -17,7 +17,9 @@ pub(super) struct Fact {
 
 /// All facts, in the order in which they are shown.
 pub(super) fn facts() -> Vec<Fact> {
-    let mut facts = vec![kernel(), cores()];
+    let mut facts = vec![kernel()];
+    facts.extend(processor());
+    facts.push(cores());
     facts.extend(virtual_machine());
     facts.extend(caches());
     facts.push(numa());
@@ -52,6 +54,13 @@ fn kernel() -> Fact {
     let value =
         format!("{} {} {}", text(names.sysname()), text(names.release()), text(names.machine()));
     fact("kernel", value)
+}
+
+/// The name that the processor gives itself.
+fn processor() -> Option<Fact> {
+    let told = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = told.lines().find(|line| line.starts_with("model name"))?;
+    Some(fact("processor", line.split_once(':')?.1.trim()))
 }
 
 fn cores() -> Fact {

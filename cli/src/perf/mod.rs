@@ -5,8 +5,9 @@
 //! mirror. Each repetition of an operation follows a repetition of its limit, so that what slows
 //! the machine for a while slows both, and the ratio stays. `--net` does the same over a network.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, LineWriter, Stdout, Write, stdout};
+use std::path::{Path as FilePath, PathBuf};
 use std::process::ExitCode;
 use std::thread::available_parallelism;
 
@@ -15,10 +16,12 @@ use clap::ValueEnum;
 
 mod case;
 mod catalogue;
+mod kept;
 mod launch;
 mod names;
 mod net;
 mod ops;
+mod page;
 mod raw;
 mod report;
 mod runner;
@@ -27,6 +30,8 @@ pub(crate) mod stats;
 
 use case::{Case, Path};
 use catalogue::Job;
+use kept::Kept;
+use page::Setting;
 use report::{Format, Report, Row};
 use runner::{Plan, Runner};
 use side::Side;
@@ -56,6 +61,12 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
+    /// Write a page for a browser, too: charts by size beside the limits, and the machine
+    ///
+    /// The page is one file that fetches nothing.
+    #[arg(long, value_name = "FILE", conflicts_with = "list")]
+    report: Option<PathBuf>,
+
     /// Repetitions of each figure [default: 31, quick: 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     reps: Option<u32>,
@@ -82,6 +93,10 @@ pub(crate) struct Args {
     /// The inherited descriptor of the raw shared memory: this is a rank
     #[arg(long, value_name = "FD", hide = true)]
     shared_fd: Option<u32>,
+
+    /// The inherited descriptor of the memory that figures are kept in
+    #[arg(long, value_name = "FD", hide = true)]
+    kept_fd: Option<u32>,
 }
 
 /// Who executes operations.
@@ -105,15 +120,20 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         eprint!("ayre: {refusal}");
         return Ok(ExitCode::from(NOTHING));
     }
+    if let Some(path) = &args.report {
+        // Who cannot write it shall hear of that before anything is measured.
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        file.with_context(|| format!("could not write {}", path.display()))?;
+    }
+    let kept = args.report.is_some().then(Kept::create).transpose()?;
     report(&args).titles()?;
     let mut rows = 0;
     for job in Job::all(&args) {
-        let memory = RawShared::create().context("could not make shared memory")?;
-        let code = launch::ranks(&args, job.ranks(), &memory)?;
-        if code != ExitCode::SUCCESS {
-            return Ok(code);
+        let ended = launch::ranks(&args, job.ranks(), kept.as_ref())?;
+        if ended.code != ExitCode::SUCCESS {
+            return Ok(ended.code);
         }
-        rows += RawShared::rows(&memory).context("could not read the shared memory")?;
+        rows += ended.rows;
     }
     if rows == 0 {
         eprintln!(
@@ -121,7 +141,29 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         );
         return Ok(ExitCode::from(NOTHING));
     }
+    if let (Some(path), Some(kept)) = (&args.report, &kept) {
+        write_page(&args, path, kept)?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Draws what was measured.
+fn write_page(args: &Args, path: &FilePath, kept: &Kept) -> Result<()> {
+    let figures = kept.figures()?;
+    let is_network = args.net.is_on();
+    let between = match (is_network, args.procs) {
+        (true, _) => "ports of two hosts, as far as the network knows",
+        (false, Some(_)) => "processes of this host",
+        (false, None) => "two processes of this host, but where more ranks are named",
+    };
+    let mut page = page::begun();
+    page::add_figures(&mut page, &figures)?;
+    page::add_machine(
+        &mut page,
+        &Setting { between, is_network, bind: args.bind.clone() },
+        &figures,
+    );
+    page.write(path)
 }
 
 /// The code where there is nothing to measure, as for any other command line that makes no sense.
@@ -170,7 +212,7 @@ fn variable(name: &str) -> Result<usize> {
 
 /// All ranks measure; rank 0 prints.
 fn measure_all(args: &Args, job: Job, side: Side<'_>, plan: Plan) -> Result<()> {
-    let mut printer = Printer::new(args, &side);
+    let mut printer = Printer::new(args, &side)?;
     let mut runner = Runner::new(side, plan);
     for &kind in job.limits() {
         for size in wanted_sizes(args, runner.raw(kind)) {
@@ -189,17 +231,21 @@ fn measure_all(args: &Args, job: Job, side: Side<'_>, plan: Plan) -> Result<()> 
 /// Where a rank's rows go: rank 0 prints them.
 struct Printer {
     report: Option<Report<LineWriter<Stdout>>>,
+    kept: Option<Report<File>>,
     rows: u64,
 }
 
 impl Printer {
-    fn new(args: &Args, side: &Side<'_>) -> Self {
-        Self { report: side.measures().then(|| report(args)), rows: 0 }
+    fn new(args: &Args, side: &Side<'_>) -> Result<Self> {
+        let kept = args.kept_fd.filter(|_| side.measures()).map(Kept::open).transpose()?;
+        let kept = kept.map(|file| Report::new(file, Format::Json));
+        Ok(Self { report: side.measures().then(|| report(args)), kept, rows: 0 })
     }
 
     fn print(&mut self, row: &Row) -> Result<()> {
         debug_assert!(names::has(row.op), "{} is missing in the list", row.op);
         self.rows += 1;
+        self.kept.as_mut().map_or(Ok(()), |kept| kept.row(row))?;
         self.report.as_mut().map_or(Ok(()), |report| Ok(report.row(row)?))
     }
 

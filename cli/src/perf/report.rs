@@ -129,7 +129,7 @@ impl<T: AsRef<str>> Columns<T> {
 }
 
 /// At least three digits, without a fraction where they are before the point.
-fn three_digits(value: f64) -> String {
+pub(super) fn three_digits(value: f64) -> String {
     let decimals = match value {
         value if value >= 100.0 => 0,
         value if value >= 10.0 => 1,
@@ -149,7 +149,7 @@ fn ranks(row: &Row) -> String {
 }
 
 /// A size as people write it: 8, 4K, 1M.
-fn human_size(bytes: usize) -> String {
+pub(super) fn human_size(bytes: usize) -> String {
     match bytes {
         0 => "0".to_owned(),
         bytes if bytes.is_multiple_of(1 << 20) => format!("{}M", bytes >> 20),

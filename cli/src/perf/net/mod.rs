@@ -88,7 +88,7 @@ const LARGEST: usize = 1 << 20;
 /// Measures everything that was asked for. All ranks measure; rank 0 prints.
 pub(super) fn measure_all(args: &Args, side: Side<'_>, plan: Plan) -> Result<()> {
     let plan = if args.quick { plan } else { Plan { repetition: REPETITION, ..plan } };
-    let mut printer = Printer::new(args, &side);
+    let mut printer = Printer::new(args, &side)?;
     let mut limits = Limits::open(&side, &args.net)?;
     let operations = catalogue::operations(&side, &args.net)?;
     let mut runner = Runner::new(side, plan);

@@ -1,0 +1,116 @@
+//! Bars: a number for each of several things, with its name and its value above the bar.
+
+use anyhow::{Result, anyhow};
+use plotters::prelude::{ChartBuilder, Color, PathElement, Rectangle, Text};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::axis::Axis;
+use super::canvas::{self, Area};
+use super::colours;
+
+/// Units of height for each bar with its name, and for what lies below all.
+const BAR: u32 = 78;
+const BELOW: u32 = 104;
+/// Characters of a name at most, and of a name and its value together.
+const NAME_MAX: usize = 40;
+const LINE_MAX: usize = 52;
+
+const CUT: &str = "longer than is drawn";
+
+/// Numbers beside each other, from nought.
+pub(crate) struct Bars {
+    pub(crate) axis: Axis,
+    /// Longer ones end here, in another colour.
+    pub(crate) most: f64,
+    /// What they are compared with: its name and where it stands.
+    pub(crate) mark: Option<(String, f64)>,
+    pub(crate) bars: Vec<Bar>,
+}
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Bar {
+    pub(crate) name: String,
+    pub(crate) value: f64,
+    /// What is written of the value.
+    pub(crate) told: String,
+}
+
+impl Bars {
+    pub(super) fn svg(&self) -> Result<String> {
+        let height = BAR * self.bars.len() as u32 + BELOW;
+        canvas::svg(height, |area| {
+            self.draw(area).map_err(|error| anyhow!("could not draw: {error}"))
+        })
+    }
+
+    fn draw(&self, area: &Area<'_>) -> Result<()> {
+        let mark = self.mark.iter().map(|(_, at)| *at);
+        let values = self.bars.iter().map(|bar| bar.value.min(self.most));
+        let scale = self.axis.scale(values.chain(mark));
+        let [least, most] = scale.ends;
+        let count = self.bars.len() as f64;
+        let mut chart = ChartBuilder::on(area)
+            .margin_left(36)
+            .margin_right(36)
+            .x_label_area_size(BELOW - 8)
+            .build_cartesian_2d(scale, count..0.0)?;
+        chart
+            .configure_mesh()
+            .disable_y_mesh()
+            .disable_y_axis()
+            .bold_line_style(colours::RULE.stroke_width(2))
+            .axis_style(colours::INK.stroke_width(2))
+            .label_style(canvas::text())
+            .axis_desc_style(canvas::text())
+            .x_desc(canvas::visible(&self.axis.name))
+            .draw()?;
+        let at = |place: f64, bar: usize, down: f64| (place, bar as f64 + down);
+        let bars = self.bars.iter().enumerate().map(|(number, bar)| {
+            let value = if bar.value.is_finite() { bar.value } else { 0.0 };
+            let corners = [at(0.0, number, 0.54), at(value.min(most), number, 0.9)];
+            Rectangle::new(corners, colours::of(self.is_cut(bar).into()).filled())
+        });
+        chart.draw_series(bars)?;
+        if let Some((_, place)) = &self.mark {
+            let beside = (0..self.bars.len()).map(|number| {
+                let ends = [at(*place, number, 0.5), at(*place, number, 0.94)];
+                PathElement::new(ends, canvas::line(colours::LIMIT))
+            });
+            chart.draw_series(beside)?;
+        }
+        let words = self.bars.iter().enumerate().flat_map(|(number, bar)| {
+            let told = [(least, HPos::Left, bar.name()), (most, HPos::Right, bar.told.clone())];
+            told.map(|(place, side, words)| {
+                let style = canvas::text().pos(Pos::new(side, VPos::Center));
+                Text::new(canvas::visible(&words), at(place, number, 0.28), style)
+            })
+        });
+        chart.draw_series(words)?;
+        Ok(())
+    }
+
+    pub(super) fn legend(&self) -> Vec<(String, String)> {
+        let bars = (canvas::mark_of_patch(colours::of(0)), self.axis.name.clone());
+        let mark = self.mark.iter();
+        let mark = mark.map(|(name, _)| (canvas::mark_of_line(colours::LIMIT), name.clone()));
+        let cut = self.bars.iter().any(|bar| self.is_cut(bar));
+        let cut = cut.then(|| (canvas::mark_of_patch(colours::of(1)), CUT.to_owned()));
+        [bars].into_iter().chain(mark).chain(cut).collect()
+    }
+
+    fn is_cut(&self, bar: &Bar) -> bool {
+        bar.value > self.most
+    }
+}
+
+impl Bar {
+    /// As much of the name as there is room for beside the value.
+    fn name(&self) -> String {
+        let room = LINE_MAX.saturating_sub(self.told.chars().count()).clamp(8, NAME_MAX);
+        if self.name.chars().count() <= room {
+            return self.name.clone();
+        }
+        self.name.chars().take(room - 1).chain(['.']).collect()
+    }
+}

@@ -1,0 +1,106 @@
+//! Plots: numbers over numbers, as lines or as dots.
+
+use anyhow::{Result, anyhow};
+use plotters::prelude::{ChartBuilder, Circle, Color, PathElement};
+use plotters::style::RGBColor;
+
+use super::axis::Axis;
+use super::canvas::{self, Area};
+use super::colours;
+
+const HEIGHT: u32 = 620;
+/// The radius of a line's points, and of dots.
+const POINT: u32 = 7;
+const DOT: u32 = 4;
+
+/// Numbers over numbers.
+pub(crate) struct Plot {
+    pub(crate) x: Axis,
+    pub(crate) y: Axis,
+    pub(crate) series: Vec<Series>,
+}
+
+/// Points that belong together.
+pub(crate) struct Series {
+    pub(crate) name: String,
+    pub(crate) shown: Shown,
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+/// How points are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// Joined by a line.
+    Line,
+    /// Joined by the dashed line of a limit of the machine.
+    Limit,
+    /// Each for itself.
+    Dots,
+}
+
+impl Plot {
+    pub(super) fn svg(&self) -> Result<String> {
+        canvas::svg(HEIGHT, |area| {
+            self.draw(area).map_err(|error| anyhow!("could not draw: {error}"))
+        })
+    }
+
+    fn draw(&self, area: &Area<'_>) -> Result<()> {
+        let points = || self.series.iter().flat_map(|series| &series.points);
+        let x = self.x.scale(points().map(|point| point.0));
+        let y = self.y.scale(points().map(|point| point.1));
+        let mut chart = ChartBuilder::on(area)
+            .margin_top(24)
+            .margin_right(36)
+            .x_label_area_size(96)
+            .y_label_area_size(176)
+            .build_cartesian_2d(x.clone(), y.clone())?;
+        chart
+            .configure_mesh()
+            .bold_line_style(colours::RULE.stroke_width(2))
+            .axis_style(colours::INK.stroke_width(2))
+            .label_style(canvas::text())
+            .axis_desc_style(canvas::text())
+            .x_desc(canvas::visible(&self.x.name))
+            .y_desc(canvas::visible(&self.y.name))
+            .draw()?;
+        for (series, colour) in self.series.iter().zip(self.colours()) {
+            let mut points = series.points.clone();
+            points.retain(|point| x.has(point.0) && y.has(point.1));
+            let radius = if series.shown == Shown::Dots { DOT } else { POINT };
+            if series.shown != Shown::Dots {
+                let line = PathElement::new(points.clone(), canvas::line(colour));
+                chart.draw_series([line])?;
+            }
+            if series.shown != Shown::Limit || points.len() == 1 {
+                let dots = points.into_iter().map(|at| Circle::new(at, radius, colour.filled()));
+                chart.draw_series(dots)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The first limit is grey.
+    fn colours(&self) -> Vec<RGBColor> {
+        let mut next = 0;
+        let mut colour = |series: &Series| match series.shown {
+            Shown::Limit => colours::LIMIT,
+            Shown::Line | Shown::Dots => {
+                next += 1;
+                colours::of(next - 1)
+            }
+        };
+        self.series.iter().map(&mut colour).collect()
+    }
+
+    pub(super) fn legend(&self) -> Vec<(String, String)> {
+        let mark = |(series, colour): (&Series, RGBColor)| {
+            let mark = match series.shown {
+                Shown::Dots => canvas::mark_of_patch(colour),
+                Shown::Line | Shown::Limit => canvas::mark_of_line(colour),
+            };
+            (mark, series.name.clone())
+        };
+        self.series.iter().zip(self.colours()).map(mark).collect()
+    }
+}

@@ -1,0 +1,138 @@
+//! What holds for every page.
+
+use roxmltree::{Document, Node, ParsingOptions};
+
+use super::*;
+
+/// What would end a tag, an attribute or a text, and what no document may contain.
+const NASTY: &str = "<script src='//x'>\"&amp;\u{1}\u{0}]]>";
+
+fn plot() -> Chart {
+    let series = |name: &str, shown, points: &[(f64, f64)]| {
+        let (name, points) = (name.to_owned(), points.to_vec());
+        Series { name, shown, points }
+    };
+    let lines = vec![
+        series("one", Shown::Line, &[(8.0, 71.0), (64.0, 95.5), (4096.0, 1200.0)]),
+        series(NASTY, Shown::Limit, &[(8.0, 64.0), (64.0, 64.5), (0.0, f64::NAN)]),
+        series("dots", Shown::Dots, &[(16.0, 100.0)]),
+    ];
+    let mut numbers = Table::new(["size", NASTY]);
+    numbers.lines = vec![vec!["8 B".to_owned(), "71".to_owned()], vec![NASTY.to_owned(); 2]];
+    Chart {
+        title: format!("by size {NASTY}"),
+        drawing: Drawing::Plot(Plot {
+            x: Axis::new(NASTY, Unit::Bytes),
+            y: Axis::new("one way", Unit::Nanoseconds),
+            series: lines,
+        }),
+        numbers,
+    }
+}
+
+fn bars() -> Chart {
+    let bar = |name: &str, value| Bar { name: name.to_owned(), value, told: "told".to_owned() };
+    let bars = vec![bar("first", 1.5), bar(NASTY, -0.5), bar(&"long ".repeat(30), f64::NAN)];
+    let mark = Some(("limit".to_owned(), 1.0));
+    let axis = Axis::new("of the limit", Unit::Count);
+    let drawing = Drawing::Bars(Bars { axis, most: 1.2, mark, bars });
+    Chart { title: "bars".to_owned(), drawing, numbers: Table::new(["one"]) }
+}
+
+fn page() -> String {
+    let mut page = Page::new(NASTY, NASTY);
+    page.heading(NASTY);
+    page.list(&[NASTY, "two"]);
+    page.facts([(NASTY, NASTY)]);
+    page.folded(NASTY, &plot().numbers);
+    page.charts(&[plot(), bars()]).unwrap();
+    page.html()
+}
+
+fn parsed(html: &str) -> Document<'_> {
+    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
+    Document::parse_with_options(html, options).unwrap_or_else(|error| panic!("{error}: {html}"))
+}
+
+fn named<'a>(document: &'a Document<'a>, name: &str) -> Vec<Node<'a, 'a>> {
+    document.descendants().filter(|node| node.tag_name().name() == name).collect()
+}
+
+/// All text in a node.
+fn words(node: &Node<'_, '_>) -> String {
+    node.descendants().filter_map(|part| part.is_text().then(|| part.text()).flatten()).collect()
+}
+
+#[test]
+fn a_page_is_whole_whatever_is_told_of() {
+    let html = page();
+    let document = parsed(&html);
+    assert!(named(&document, "script").is_empty());
+    let told = NASTY.replace(['\u{1}', '\u{0}'], "");
+    assert_eq!(words(&named(&document, "h1")[0]), told);
+    assert_eq!(words(&named(&document, "dd")[0]), told);
+    assert!(!html.contains("NaN") && !html.contains("inf\""), "{html}");
+}
+
+#[test]
+fn nothing_is_fetched() {
+    let html = page();
+    let spaces = ["http://www.w3.org/2000/svg", "http://www.w3.org/1999/xhtml"];
+    let rest = spaces.iter().fold(html.clone(), |rest, space| rest.replace(space, ""));
+    for fetched in ["http:", "https:", "url(", "@import", "<link", "<img", "<script", "<iframe"] {
+        assert!(!rest.contains(fetched), "{fetched} in {rest}");
+    }
+    let document = parsed(&html);
+    for attribute in document.descendants().flat_map(|node| node.attributes()) {
+        assert!(!["src", "href", "style"].contains(&attribute.name()), "{attribute:?}");
+    }
+}
+
+#[test]
+fn each_chart_has_a_title_axes_a_legend_and_its_numbers() {
+    let html = page();
+    let document = parsed(&html);
+    let figures = named(&document, "figure");
+    assert_eq!(figures.len(), 2);
+    for (figure, axis) in figures.iter().zip(["one way", "of the limit"]) {
+        let inside = |name: &str| -> Vec<String> {
+            let nodes = figure.descendants().filter(|node| node.tag_name().name() == name);
+            nodes.map(|node| words(&node).trim().to_owned()).collect()
+        };
+        assert!(!inside("figcaption")[0].is_empty());
+        assert!(inside("text").iter().any(|text| text == axis), "{:?}", inside("text"));
+        assert!(inside("li").len() >= 2);
+        assert_eq!(inside("details").len(), 1);
+    }
+    let texts: Vec<_> = named(&document, "text").iter().map(words).collect();
+    for label in ["8 B", "2 KiB", "100 ns", "1 us"] {
+        assert!(texts.iter().any(|text| text.trim() == label), "{label} in {texts:?}");
+    }
+}
+
+#[test]
+fn tables_have_the_cells_that_they_were_given() {
+    let html = page();
+    let document = parsed(&html);
+    let tables = named(&document, "table");
+    assert_eq!(tables.len(), 3);
+    let cells = tables[0].descendants().filter(|node| node.tag_name().name() == "td");
+    let cells: Vec<_> = cells.map(|cell| words(&cell)).collect();
+    let told = NASTY.replace(['\u{1}', '\u{0}'], "");
+    assert_eq!(cells, ["8 B", "71", &told, &told]);
+}
+
+#[test]
+fn colours_are_exchanged_in_dark_surroundings() {
+    let html = page();
+    let document = parsed(&html);
+    let style = words(&named(&document, "style")[0]);
+    assert!(style.contains("prefers-color-scheme"));
+    for node in document.descendants() {
+        for what in ["stroke", "fill"] {
+            if let Some(colour) = node.attribute(what).filter(|colour| *colour != "none") {
+                assert!(style.contains(&format!("svg [{what}=\"{colour}\"]")), "{colour}");
+            }
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! The page that `--report` writes: what was measured beside the machine's own limits, as charts.
+
+use anyhow::Result;
+
+use super::kept::Figure;
+use super::report::{human_size, three_digits};
+use crate::info;
+use crate::page::{Axis, Bar, Bars, Chart, Drawing, Page, Plot, Series, Shown, Table, Unit};
+
+/// Nanoseconds of a line's way up to which two cores are near each other.
+const NEAR_NS: f64 = 150.0;
+
+/// Ratios up to here are told apart by the lengths of their bars.
+const RATIO_MAX: f64 = 10.0;
+
+/// How the figures came about.
+pub(super) struct Setting {
+    /// What is measured between: two processes of this host, two hosts.
+    pub(super) between: &'static str,
+    /// Whether addresses and interfaces of this machine belong to it.
+    pub(super) is_network: bool,
+    pub(super) bind: String,
+}
+
+/// What the page is to teach whoever has never seen one.
+const READING: [&str; 5] = [
+    "Each figure stands beside a limit of this very machine: the shortest program that does as \
+     much without Ayre, measured by turns with it. The limit is the dashed grey line.",
+    "A latency is the time of one operation, most often of one way: lower is better, and no lower \
+     than the limit. A bandwidth or a rate is how much goes in a second: higher is better.",
+    "Both axes are logarithmic: each mark is several times the one before, so that small and large \
+     sizes can be seen in one picture.",
+    "A figure is the median of its repetitions. The 99th percentile in the tables is what all but \
+     one in a hundred operations stay below.",
+    "Only figures of one page are comparable: another run, another minute even, may find the \
+     processors farther from each other.",
+];
+
+/// The page up to the figures.
+pub(super) fn begun() -> Page {
+    let mut page =
+        Page::new(&format!("ayre perf on {}", info::host_name()), &crate::page::made_by());
+    page.heading("How to read this");
+    page.list(&READING);
+    page
+}
+
+/// Adds the charts of all figures, and the figures themselves.
+pub(super) fn add_figures(page: &mut Page, figures: &[Figure]) -> Result<()> {
+    let is_raw = |figure: &&Figure| figure.path == "raw";
+    // Limits are drawn beside what they limit, and alone only where they were asked for alone.
+    let has_others = !figures.iter().all(|figure| is_raw(&figure));
+    let drawn: Vec<_> = figures.iter().filter(|one| !(has_others && is_raw(one))).collect();
+    let groups = groups(&drawn);
+    let (swept, single): (Vec<_>, Vec<_>) =
+        groups.into_iter().partition(|group| sizes(group).len() > 1);
+    for (heading, metric) in
+        [("Latency by size", "latency"), ("Bandwidth by size", "bandwidth"), ("Rates", "rate")]
+    {
+        let of_metric = swept.iter().filter(|group| group[0].metric == metric);
+        let charts: Vec<_> = of_metric.map(|group| by_size(group)).collect();
+        if !charts.is_empty() {
+            page.heading(heading);
+            page.charts(&charts)?;
+        }
+    }
+    let single: Vec<_> = single.into_iter().flatten().collect();
+    let charts: Vec<_> =
+        [ratios(&single, true), ratios(&single, false)].into_iter().flatten().collect();
+    if !charts.is_empty() {
+        page.heading("Operations of one size");
+        page.charts(&charts)?;
+    }
+    page.heading("All figures");
+    page.folded(&format!("{} figures", figures.len()), &table(figures.iter()));
+    Ok(())
+}
+
+/// Adds what the figures were taken on.
+pub(super) fn add_machine(page: &mut Page, setting: &Setting, figures: &[Figure]) {
+    page.heading("Where this was measured");
+    let placement = placement(figures).unwrap_or_else(|| "not measured in this run".to_owned());
+    let mut facts = vec![
+        ("between".to_owned(), setting.between.to_owned()),
+        ("placement".to_owned(), placement),
+        ("cores of the ranks".to_owned(), setting.bind.clone()),
+    ];
+    let of_network = |name: &str| name.starts_with("interface ") || name.starts_with("found by");
+    let known = info::facts().into_iter();
+    facts.extend(known.filter(|(name, _)| setting.is_network || !of_network(name)));
+    page.facts(facts);
+}
+
+/// How far the two cores are from each other, by what a line of memory takes from one to the other.
+fn placement(figures: &[Figure]) -> Option<String> {
+    let of_line = |figure: &&Figure| figure.raw_op == "raw-pingpong" && figure.size == 8;
+    let times = figures.iter().filter(of_line).map(|figure| figure.raw);
+    let (least, most) = times
+        .fold((f64::INFINITY, 0.0_f64), |(least, most), time| (least.min(time), most.max(time)));
+    let verdict = match (least, most) {
+        (_, most) if most <= 0.0 => return None,
+        (_, most) if most <= NEAR_NS => "near each other",
+        (least, _) if least > NEAR_NS => "far from each other",
+        _ => "near in some minutes of this run and far in others",
+    };
+    let time = |ns| Unit::Nanoseconds.label(ns);
+    Some(format!(
+        "{verdict}: 8 bytes take {} to {} one way between the two cores (near is up to {})",
+        time(least),
+        time(most),
+        time(NEAR_NS)
+    ))
+}
+
+/// Figures that belong into one chart: of one operation beside one limit.
+fn groups<'a>(figures: &[&'a Figure]) -> Vec<Vec<&'a Figure>> {
+    let mut groups: Vec<Vec<&Figure>> = vec![];
+    for &figure in figures {
+        let same = |group: &&mut Vec<&Figure>| {
+            let first = group[0];
+            (&first.op, &first.raw_op, &first.metric)
+                == (&figure.op, &figure.raw_op, &figure.metric)
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(figure),
+            None => groups.push(vec![figure]),
+        }
+    }
+    groups
+}
+
+/// The sizes that have a place on an axis of powers.
+fn sizes(group: &[&Figure]) -> Vec<usize> {
+    let mut sizes: Vec<_> = group.iter().map(|one| one.size).filter(|size| *size > 0).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+/// One operation over its sizes: a line for each way of executing it, and the limit.
+fn by_size(group: &[&Figure]) -> Chart {
+    let first = group[0];
+    let way = |figure: &Figure| (figure.path.clone(), figure.ranks);
+    let mut ways: Vec<_> = group.iter().map(|figure| way(figure)).collect();
+    ways.dedup();
+    ways.sort();
+    ways.dedup();
+    let mut series = vec![];
+    for one in &ways {
+        let own = group.iter().filter(|figure| way(figure) == *one);
+        let points = own.map(|figure| (figure.size as f64, figure.value)).collect();
+        let ranks = if ways.len() > 1 { format!(", {} ranks", one.1) } else { String::new() };
+        let name = format!("{}, {}{ranks}", first.op, one.0);
+        series.push(Series { name, shown: Shown::Line, points });
+    }
+    if first.path != "raw" {
+        let own = group.iter().filter(|figure| way(figure) == ways[0]);
+        let points = own.map(|figure| (figure.size as f64, figure.raw)).collect();
+        let name = format!("limit: {}", first.raw_op.trim_start_matches("raw-"));
+        series.push(Series { name, shown: Shown::Limit, points });
+    }
+    let (name, unit) = axis_of(first);
+    let plot = Plot { x: Axis::new("bytes", Unit::Bytes), y: Axis::new(name, unit), series };
+    let path = if ways.len() == 1 { format!(", {}", ways[0].0) } else { String::new() };
+    let title = format!("{}{path}", first.op);
+    Chart { title, drawing: Drawing::Plot(plot), numbers: table(group.iter().copied()) }
+}
+
+fn axis_of(figure: &Figure) -> (&'static str, Unit) {
+    match figure.metric.as_str() {
+        "latency" => ("time of one operation", Unit::Nanoseconds),
+        "bandwidth" => ("bytes a second", Unit::Bandwidth),
+        _ => ("operations a second", Unit::Rate),
+    }
+}
+
+/// What is measured at one size only: how many times its limit each takes, or which share of its
+/// limit each reaches.
+fn ratios(figures: &[&Figure], are_latencies: bool) -> Option<Chart> {
+    let is_drawn = |figure: &&&Figure| match figure.metric.as_str() {
+        "latency" => are_latencies,
+        "rate" | "bandwidth" => !are_latencies,
+        _ => false,
+    };
+    let own: Vec<_> = figures.iter().filter(is_drawn).copied().collect();
+    let bar = |figure: &&Figure| Bar {
+        name: named(figure),
+        value: figure.ratio,
+        told: format!("{}, {} x", told(figure), three_digits(figure.ratio)),
+    };
+    let (title, axis) = match are_latencies {
+        true => ("Times, in multiples of the limit: shorter is better", "time / limit"),
+        false => ("Rates and bandwidths, as shares of the limit: longer is better", "rate / limit"),
+    };
+    let bars = Bars {
+        axis: Axis::new(axis, Unit::Count),
+        most: RATIO_MAX,
+        mark: Some(("the limit of this machine".to_owned(), 1.0)),
+        bars: own.iter().map(bar).collect(),
+    };
+    let numbers = table(own.iter().copied());
+    (!own.is_empty()).then(|| Chart {
+        title: title.to_owned(),
+        drawing: Drawing::Bars(bars),
+        numbers,
+    })
+}
+
+fn named(figure: &Figure) -> String {
+    let size = if figure.size > 0 {
+        format!(", {}", Unit::Bytes.label(figure.size as f64))
+    } else {
+        String::new()
+    };
+    let ranks = if figure.ranks > 2 { format!(", {} ranks", figure.ranks) } else { String::new() };
+    let path = if figure.path == "direct" { String::new() } else { format!(", {}", figure.path) };
+    format!("{}{size}{path}{ranks}", figure.op)
+}
+
+/// A figure with its unit.
+fn told(figure: &Figure) -> String {
+    axis_of(figure).1.label(figure.value)
+}
+
+/// The figures as they are printed without a page.
+fn table<'a>(figures: impl Iterator<Item = &'a Figure>) -> Table {
+    let mut table = Table::new([
+        "operation",
+        "path",
+        "ranks",
+        "size",
+        "value",
+        "unit",
+        "limit",
+        "name of limit",
+        "ratio",
+        "p50 ns",
+        "p99 ns",
+        "max ns",
+        "repetitions",
+    ]);
+    for figure in figures {
+        table.lines.push(vec![
+            figure.op.clone(),
+            figure.path.clone(),
+            figure.ranks.to_string(),
+            human_size(figure.size),
+            three_digits(figure.value),
+            figure.unit.clone(),
+            three_digits(figure.raw),
+            figure.raw_op.trim_start_matches("raw-").to_owned(),
+            format!("{:.2}", figure.ratio),
+            three_digits(figure.p50_ns),
+            three_digits(figure.p99_ns),
+            three_digits(figure.max_ns),
+            figure.repetitions.to_string(),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(op: &str, size: usize, raw_op: &str, [value, raw]: [f64; 2]) -> Figure {
+        Figure {
+            op: op.to_owned(),
+            path: "direct".to_owned(),
+            size,
+            ranks: 2,
+            metric: "latency".to_owned(),
+            unit: "ns".to_owned(),
+            value,
+            raw,
+            raw_op: raw_op.to_owned(),
+            ratio: value / raw,
+            p50_ns: value,
+            p99_ns: 2.0 * value,
+            max_ns: 9.0 * value,
+            repetitions: 31,
+        }
+    }
+
+    #[test]
+    fn operations_are_drawn_beside_their_limits() {
+        let figures = [
+            figure("put-latency", 8, "raw-put", [71.5, 64.0]),
+            figure("put-latency", 64, "raw-put", [80.25, 66.0]),
+            figure("fetch-add-latency", 8, "raw-atomic", [12.0, 10.0]),
+            Figure { path: "raw".to_owned(), ..figure("raw-put", 8, "raw-put", [64.0, 64.0]) },
+        ];
+        let drawn: Vec<_> = figures.iter().collect();
+        let groups = groups(&drawn);
+        let sizes: Vec<_> = groups.iter().map(|group| group.len()).collect();
+        assert_eq!(sizes, [2, 1, 1]);
+        let chart = by_size(&groups[0]);
+        let Drawing::Plot(plot) = &chart.drawing else { panic!("a plot") };
+        let points: Vec<_> = plot.series.iter().map(|series| series.points.clone()).collect();
+        assert_eq!(points, [[(8.0, 71.5), (64.0, 80.25)], [(8.0, 64.0), (64.0, 66.0)]]);
+        assert_eq!(chart.numbers.lines[0][3..7], ["8", "71.5", "ns", "64.0"]);
+        let chart = ratios(&drawn[2..3], true).unwrap();
+        let Drawing::Bars(bars) = &chart.drawing else { panic!("bars") };
+        assert_eq!((bars.bars.len(), bars.bars[0].value), (1, 1.2));
+        assert!(ratios(&drawn[2..3], false).is_none());
+        let mut page = begun();
+        add_figures(&mut page, &figures).unwrap();
+        let html = page.html();
+        for told in
+            ["put-latency, direct</figcaption>", "4 figures", "<td class=\"number\">80.2</td>"]
+        {
+            assert!(html.contains(told), "{told} in {html}");
+        }
+        assert!(!html.contains("raw-put, raw"));
+    }
+
+    #[test]
+    fn cores_are_near_or_far() {
+        let said = |times: &[f64]| {
+            let of = |time: &f64| figure("message-latency", 8, "raw-pingpong", [90.0, *time]);
+            placement(&times.iter().map(of).collect::<Vec<_>>())
+        };
+        assert_eq!(said(&[]), None);
+        assert!(said(&[64.0, 80.0]).unwrap().starts_with("near each other: 8 bytes take 64 ns to"));
+        assert!(said(&[300.0, 280.0]).unwrap().starts_with("far from each other: 8 bytes"));
+        assert!(said(&[64.0, 280.0]).unwrap().starts_with("near in some minutes"));
+    }
+}

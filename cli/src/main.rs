@@ -2,6 +2,7 @@
 
 mod deposit;
 mod info;
+mod manual;
 mod page;
 mod perf;
 mod run;
@@ -12,7 +13,7 @@ mod tune;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// The code for a failure of the tool itself, as `env` and `timeout` use it: a job's own codes stay
 /// recognisable.
@@ -47,6 +48,11 @@ enum Command {
     Top(top::Args),
     /// Study recordings of collectives: which loads of links go with slow calls
     Study(study::Args),
+    /// Print what a shell completes commands and options by
+    Completions(manual::Completions),
+    /// Write the pages of the manual, for `man`
+    #[command(hide = true)]
+    Man(manual::Pages),
 }
 
 fn main() -> ExitCode {
@@ -60,9 +66,16 @@ fn main() -> ExitCode {
         Command::Disasm(args) => deposit::disassemble(&args),
         Command::Top(args) => top::run(&args),
         Command::Study(args) => study::run(&args),
+        Command::Completions(args) => manual::complete(&args, tool()),
+        Command::Man(args) => manual::print(&args, tool()),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("ayre: {error:#}");
         ExitCode::from(TOOL_FAILED)
     })
+}
+
+/// All that the tool takes.
+fn tool() -> clap::Command {
+    Cli::command()
 }

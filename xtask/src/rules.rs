@@ -318,7 +318,7 @@ pub(crate) const CRATES: &[CrateRules] = &[
     },
     CrateRules {
         folder: "cli/src/",
-        layers: &["deposit page sys", "info run study", "perf top", "tune"],
+        layers: &["deposit manual page sys", "info run study", "perf top", "tune"],
     },
     CrateRules {
         folder: "xtask/src/",

@@ -189,15 +189,10 @@ pub(crate) const NOT_YET_PLAIN: &[&str] = &[
     "spec/50-remote-queues.md",
     "spec/50-streams.md",
     "spec/52-logical-channels.md",
-    "spec/55-deposit.md",
     "spec/60-ordering-and-visibility.md",
     "spec/70-errors.md",
-    "spec/80-limits.md",
-    "spec/85-link.md",
     "spec/89-wire.md",
-    "spec/90-lanes-and-formats.md",
     "spec/91-frames.md",
-    "spec/95-lifecycle.md",
     "spec/README.md",
 ];
 

@@ -47,26 +47,26 @@ fn memory() -> Vec<Probe> {
         probe(
             "descriptor passing",
             try_descriptor_passing().is_ok(),
-            "capabilities travel over local sockets, and the kernel vouches for the sender",
-            "capabilities cannot be handed over: Ayre cannot run here",
+            "processes hand memory over to each other by local sockets",
+            "memory cannot be handed over: Ayre cannot run here",
         ),
         probe(
             "seal of size",
             try_seal(SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL).is_ok(),
-            "no peer can make another fault by truncating shared memory",
-            "a peer could truncate shared memory: only for processes that trust each other",
+            "no peer can end this process by making shared memory shorter",
+            "a peer could end this process by making shared memory shorter: for trusted ones only",
         ),
         probe(
             "seal of writing",
             try_write_seal().is_ok(),
-            "read-only regions and port pages are enforced by the MMU",
-            "read-only grants rest on a descriptor opened for reading",
+            "what is handed over for reading cannot be written: the processor refuses",
+            "what is handed over for reading is a file opened for reading, and no more than that",
         ),
         probe(
             "huge pages in memfds",
             try_huge_memfd().is_ok(),
-            "large regions may be backed by huge pages: fewer TLB misses",
-            "none reserved: regions use small pages (reserve some in /proc/sys/vm/nr_hugepages)",
+            "large regions may take huge pages, which makes scattered accesses faster",
+            "none reserved: regions take small pages (/proc/sys/vm/nr_hugepages reserves some)",
         ),
     ]
 }
@@ -74,7 +74,9 @@ fn memory() -> Vec<Probe> {
 /// The memory that processes share.
 fn memory_to_hand_over() -> Probe {
     let consequence = match (try_memfd(), ayre::stand_in_place()) {
-        (Ok(_), _) => "regions and connections are files in memory that ports map (memfd)".into(),
+        (Ok(_), _) => {
+            "processes of this host reach each other's memory: files that both map (memfd)".into()
+        }
         (Err(refused), Some(place)) => format!(
             "memfd_create is refused ({refused}): files in {} stand in, {} MiB free; they cannot \
              be sealed, so only processes of this user take them to whom it is refused, too",
@@ -97,20 +99,20 @@ fn waking() -> Vec<Probe> {
         probe(
             "eventfd",
             eventfd(0, EventfdFlags::CLOEXEC).is_ok(),
-            "threads of a process wake each other by a counter of the kernel",
-            "eventfd2 is refused: threads of a process wake each other by a pipe",
+            "threads of a program wake each other by one descriptor",
+            "eventfd2 is refused: threads of a program wake each other by a pipe, two descriptors",
         ),
         probe(
             "bells and epoll",
             try_bell().is_ok(),
-            "ports with nothing to do sleep, and senders wake them",
-            "ports cannot sleep: every wait polls",
+            "a program that waits sleeps, and leaves its processor to others",
+            "a program that waits keeps its processor busy: every wait polls",
         ),
         probe(
             "pidfd",
             pidfd_open(getpid(), PidfdFlags::empty()).is_ok(),
-            "the death of a peer is an event",
-            "the death of a peer is noticed when its socket closes",
+            "a peer that has died is noticed at once",
+            "a peer that has died is noticed when its socket closes",
         ),
     ]
 }
@@ -133,12 +135,9 @@ fn membarrier_probe() -> Probe {
         .and_then(|()| membarrier(MembarrierCommand::GlobalExpedited))
         .is_ok();
     let consequence = if works {
-        format!(
-            "awake receivers cost a sender one load and no fence (offered: {})",
-            names.join("; ")
-        )
+        format!("sending to a peer that is awake costs no fence (offered: {})", names.join("; "))
     } else {
-        "every send pays a full fence, in case its receiver sleeps".to_owned()
+        "every message costs its sender a fence, in case its receiver sleeps".to_owned()
     };
     Probe { name: "membarrier", available: works, consequence }
 }
@@ -157,14 +156,14 @@ fn shortcuts() -> Vec<Probe> {
         probe(
             "UDP segmentation",
             crate::sys::udp_option_works(segment, 1400),
-            "a train of datagrams is one system call (GSO)",
-            "each datagram is a system call",
+            "sending to other hosts takes fewer system calls: one for many datagrams (GSO)",
+            "sending to other hosts takes a system call for each datagram: less bandwidth",
         ),
         probe(
             "UDP coalescing",
             crate::sys::udp_option_works(receive, 1),
-            "what has come is taken several datagrams at a time (GRO)",
-            "each datagram is taken by itself",
+            "receiving from them takes fewer system calls: one for many datagrams (GRO)",
+            "receiving from them takes a system call for each datagram: less bandwidth",
         ),
         probe(
             "AES instructions",
@@ -181,13 +180,11 @@ fn kernel_copies() -> Probe {
     let own = crate::sys::cross_memory_attach_works(getpid());
     let parent = getppid().is_some_and(crate::sys::cross_memory_attach_works);
     let scope = line_of("/proc/sys/kernel/yama/ptrace_scope");
-    let otherwise = "endpoints copy by way of shared memory";
+    let otherwise = "long messages of this host are copied twice, by way of shared memory";
     let consequence = match (own, parent) {
-        (true, true) => {
-            "endpoints, and so libfabric and MPI, take long messages of their host out \
-                         of the sender's memory (process_vm_readv), where that is quicker"
-                .to_owned()
-        }
+        (true, true) => "long messages of this host, MPI's too, are copied once instead of twice \
+                         (process_vm_readv), where that is quicker"
+            .to_owned(),
         (true, false) => format!(
             "refused for the parent process (ptrace_scope {}): {otherwise}",
             scope.as_deref().unwrap_or("unknown")

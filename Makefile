@@ -11,7 +11,7 @@ PAIRS ?= 1000
 .DEFAULT_GOAL := help
 .PHONY: help check test demo demo-net demo-mpi demo-mpi-net consumers bench bench-net \
 	bench-adaptive bench-collectives bench-fabric bench-mpi bench-mpi-net provider soak pairs \
-	install-deps
+	audit deb man install-deps
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -76,6 +76,18 @@ bench-mpi-net: ## The same between two namespaces beside its tcp path, as root: 
 provider: ## Build Ayre as a provider of libfabric: libayre-fi.so
 	@scripts/deps.sh cargo cc
 	@scripts/provider.sh
+
+deb: ## Build a package for Debian; ARGS=try: install, use and remove it besides, as root
+	@scripts/deps.sh cargo cc $(if $(filter try,$(ARGS)),fi_info mpicc.openmpi mpirun.openmpi)
+	@scripts/deb.sh $(ARGS)
+
+man: ## Write the pages of the manual to target/man
+	@scripts/deps.sh cargo cc
+	@cargo run -q -p ayre-cli -- man target/man
+
+audit: ## Licences, advisories, interfaces and packages, before a release; ARGS=quick: licences
+	@scripts/deps.sh cargo cc python3
+	@scripts/audit.sh $(ARGS)
 
 soak: ## Repeat the tests with many random cases for MINUTES=60
 	@scripts/deps.sh cargo cc

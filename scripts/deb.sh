@@ -20,6 +20,7 @@ PROFILE=$fabric scripts/provider.sh >/dev/null
 metadata=$(cargo metadata --format-version 1 --no-deps)
 target=$(echo "$metadata" | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+maintainer="${DEBFULLNAME:-The authors of Ayre} <${DEBEMAIL:-ayre@localhost}>"
 architecture=$(dpkg --print-architecture)
 # Debian's libfabric looks here where FI_PROVIDER_PATH is not set.
 libraries="usr/lib/$(gcc -print-multiarch)/libfabric"
@@ -62,7 +63,7 @@ Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: Ayre
 
 Files: *
-Copyright: the authors of Ayre
+Copyright: 2026 the authors of Ayre
 License: MIT or Apache-2.0
 Comment: The texts of the crates that are linked are in notices.gz.
 
@@ -72,6 +73,17 @@ License: Apache-2.0
 License: MIT
 END
     sed -n '/^Permission/,$p' LICENSE-MIT | sed 's/^$/./; s/^/ /'
+}
+
+# Of the package; what is new in Ayre is its own changelog.
+history() {
+    cat <<END
+ayre ($version-1) unstable; urgency=medium
+
+  * What is new: changelog.gz
+
+ -- $maintainer  $(date -R -u -d "@$SOURCE_DATE_EPOCH")
+END
 }
 
 # The newest version of the C library that a symbol of the files is from.
@@ -94,9 +106,10 @@ fill() {
     cp README.md SECURITY.md "$share/doc/ayre"
     cp docs/*.md "$share/doc/ayre/docs"
     cp CHANGELOG.md "$share/doc/ayre/changelog"
+    history >"$share/doc/ayre/changelog.Debian"
     copyright >"$share/doc/ayre/copyright"
     notices >"$share/doc/ayre/notices"
-    gzip -9n "$share/man/man1"/* "$share/doc/ayre/changelog" "$share/doc/ayre/notices"
+    gzip -9n "$share/man/man1"/* "$share/doc/ayre"/changelog* "$share/doc/ayre/notices"
     chmod -R u=rwX,go=rX "$root"
 }
 
@@ -105,7 +118,7 @@ control() {
 Package: ayre
 Version: $version-1
 Architecture: $architecture
-Maintainer: ${DEBFULLNAME:-The authors of Ayre} <${DEBEMAIL:-ayre@localhost}>
+Maintainer: $maintainer
 Installed-Size: $(du -sk "$root" | cut -f1)
 Depends: libc6 (>= $(needs "$root/usr/bin/ayre" "$root/$libraries/libayre-fi.so")), libgcc-s1
 Suggests: libfabric1 (>= 1.17), libfabric-bin, openmpi-bin

@@ -213,6 +213,7 @@ pub(crate) struct Assertive {
 pub(crate) const ASSERTIVE: &[Assertive] = &[
     Assertive { folder: "proto/src/", per_thousand: 20 },
     Assertive { folder: "engine/src/active/", per_thousand: 20 },
+    Assertive { folder: "engine/src/collective/", per_thousand: 20 },
     Assertive { folder: "engine/src/depot/", per_thousand: 20 },
     Assertive { folder: "engine/src/deposit/", per_thousand: 20 },
     Assertive { folder: "engine/src/endpoint/", per_thousand: 20 },

@@ -278,6 +278,7 @@ impl<S> Messenger<S> {
         group: Group,
         running: &mut Running<'_>,
     ) -> Result<(), GroupError> {
+        debug_assert!(self.groups().awaited.is_none(), "one collective is waited for at a time");
         let mut rounds = 0;
         loop {
             let (groups, out) = self.groups_and_out();
@@ -342,8 +343,9 @@ impl<S> Messenger<S> {
     // spec: COLL-4
     pub fn is_finished<T>(&self, started: &Unfinished<T>) -> bool {
         let groups: &Groups = self.features.as_ref();
-        let group = &groups.states[started.group.index];
-        group.started.iter().any(|one| one.number == started.number && one.end.is_some())
+        let is_it = |one: &Started| one.number == started.number && one.end.is_some();
+        let group = groups.states.get(started.group.index);
+        group.is_some_and(|group| group.started.iter().any(is_it))
     }
 
     /// Waits until what was begun has ended here, and gives back the values that it was to change,
@@ -362,7 +364,7 @@ impl<S> Messenger<S> {
             self.groups().has_come = false;
             self.advance_started();
             let groups = self.groups();
-            let all = &mut groups.states[group.index].started;
+            let all = &mut groups.state(group)?.started;
             let at = all.iter().position(|one| one.number == number);
             let at = at.ok_or(GroupError::Invalid("a collective of this messenger"))?;
             if let Some(end) = all[at].end {
@@ -381,6 +383,8 @@ impl<S> Messenger<S> {
     #[inline]
     pub(super) fn advance_started(&mut self) {
         let (groups, out) = self.groups_and_out();
+        let has_any = || groups.states.iter().any(|state| !state.started.is_empty());
+        debug_assert!(groups.has_started == has_any(), "it is known whether something was begun");
         if groups.has_started {
             groups.advance_started(out);
         }

@@ -25,6 +25,7 @@ impl Layout {
 
     /// Of blocks of these lengths only those that are held, one behind the other.
     pub(super) fn holding(lens: &[usize], held: Blocks) -> Self {
+        debug_assert!(held.count <= lens.len(), "no block is held twice");
         let mut ranges = vec![0..0; lens.len()];
         let mut at = 0;
         for block in held.first..held.first + held.count {
@@ -40,6 +41,7 @@ impl Layout {
     pub(super) fn next_chunk(&self, end: usize, chunk: usize) -> Option<Self> {
         let Self::Vector { start, elements, size, blocks } = *self else { return None };
         let start = start + elements * size;
+        debug_assert!(start <= end, "no chunk goes on behind the vector");
         let elements = elements_in(end.saturating_sub(start), chunk, size);
         (elements > 0).then_some(Self::Vector { start, elements, size, blocks })
     }
@@ -85,6 +87,7 @@ impl Layout {
     pub(super) fn one(&self, block: usize) -> Range<usize> {
         match self {
             Self::Vector { start, elements, size, blocks } => {
+                debug_assert!(block < *blocks, "a vector has a block for each member");
                 let at = |block: usize| start + elements * block / blocks * size;
                 at(block)..at(block + 1)
             }
@@ -108,6 +111,7 @@ impl Layout {
             Self::Placed(ranges) if count == 1 => Some(ranges[first].clone()),
             Self::Vector { .. } => None,
             Self::Placed(ranges) => {
+                debug_assert!(count <= ranges.len(), "no block comes twice");
                 let at = |step: usize| &ranges[(first + step) % ranges.len()];
                 let joins = (1..count).all(|step| at(step - 1).end == at(step).start);
                 joins.then(|| at(0).start..at(count - 1).end)
@@ -137,6 +141,7 @@ impl Layout {
 
     /// Copies what comes to where the blocks lie, from so many bytes of them on.
     pub(super) fn place(&self, blocks: Blocks, at: usize, mut bytes: &[u8], into: &mut [u8]) {
+        debug_assert!(at + bytes.len() <= self.len(blocks), "what comes fits its blocks");
         if let Some(range) = self.run(blocks) {
             into[range][at..at + bytes.len()].copy_from_slice(bytes);
             return;
@@ -150,6 +155,7 @@ impl Layout {
             into[range][skipped..skipped + part].copy_from_slice(now);
             bytes = later;
         }
+        debug_assert!(bytes.is_empty(), "all that has come is placed");
     }
 
     /// The blocks one behind the other, where they do not lie so.

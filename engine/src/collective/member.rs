@@ -3,8 +3,8 @@ use super::group::GroupError;
 use crate::active::outgoing::Outgoing;
 use arrayvec::ArrayVec;
 use ayre_proto::active::long::Piece;
-use ayre_proto::collective::Place;
 use ayre_proto::collective::portion::{HEADER, Notice, Window};
+use ayre_proto::collective::{MEMBERS_MAX, Place};
 use ayre_proto::limits::LINE_PAYLOAD;
 use ayre_proto::units::PeerId;
 use std::collections::VecDeque;
@@ -70,8 +70,26 @@ impl Member {
         Self { id, members, opener, own: 0, sequence: 0, ways, given_up: None }
     }
 
+    /// What holds of a peer's way between two steps, whatever it sends.
+    #[inline]
+    pub(super) fn check_way(&self, peer: PeerId) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let Some(way) = self.ways.get(peer.index()) else { return };
+        let (waiting, inbox) = (way.window.waiting() as usize, way.inbox.len());
+        debug_assert!(waiting == inbox, "{waiting} portions wait, and {inbox} are kept");
+        let is_members = self.members.is_empty() || way.is_of_member;
+        debug_assert!(inbox == 0 || is_members, "nothing is kept of who is no member");
+        debug_assert!(!way.is_gone || way.is_of_member, "only members are missed");
+    }
+
     /// The program makes the group. Nobody but a member has any business with it.
     pub(super) fn make(&mut self, members: &[PeerId], own: usize) {
+        assert!(self.members.is_empty(), "a group is made once");
+        assert!(own < members.len(), "this process is a member");
+        assert!(members.len() <= MEMBERS_MAX, "numbers of members fit their portions");
+        assert!(self.sequence == 0, "nothing begins in a group before it is made");
         (self.members, self.own) = (members.to_vec(), own);
         members.iter().for_each(|member| self.way(*member).is_of_member = true);
         for way in self.ways.iter_mut().filter(|way| !way.is_of_member) {
@@ -99,6 +117,7 @@ impl Member {
             true => way.is_gone = way.is_of_member,
             false => *way = Way::default(),
         }
+        self.check_way(peer);
     }
 
     #[inline]
@@ -138,10 +157,12 @@ impl Member {
         let arrived = way.inbox.remove(at);
         way.window.take();
         self.tell_taken(peer, out);
+        self.check_way(peer);
         Ok(arrived)
     }
 
     pub(super) fn place(&self) -> Place {
+        debug_assert!(self.own < self.members.len(), "the program has made the group");
         Place { member: self.own, members: self.members.len() }
     }
 
@@ -160,6 +181,7 @@ impl Member {
         if self.given_up.is_none_or(|(known, _)| is_before(since, known)) {
             self.given_up = Some((since, why));
         }
+        debug_assert!(self.check(since).is_err(), "nothing is done from there on");
     }
 
     /// This member gives the group up, and tells all others.

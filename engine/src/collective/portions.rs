@@ -8,6 +8,8 @@ use std::array::from_fn;
 
 /// Bytes of a portion that goes in one message with its header.
 pub(super) const WHOLE_MAX: usize = EAGER_MAX - HEADER;
+const _: () = assert!(HEADER.is_multiple_of(8), "a header is of words");
+const _: () = assert!(HEADER < LINE_PAYLOAD, "what is least goes in one line");
 
 impl Outgoing {
     /// Sends a portion, or as much of a long one as there is room for: true where that was all,
@@ -41,10 +43,12 @@ impl Outgoing {
         half_sent: &mut Option<usize>,
     ) -> Result<bool, PostError> {
         if bytes.len() <= WHOLE_MAX {
+            debug_assert!(half_sent.is_none(), "what is one message is sent whole");
             return self.post_whole(to, header, bytes).map(|()| true);
         }
         let mut sent = half_sent.unwrap_or(0);
         let advanced = self.advance(to, (PORTION, header), bytes, &mut sent);
+        debug_assert!(sent <= bytes.len(), "no more is sent than there is");
         *half_sent = (sent > 0 && !matches!(advanced, Ok(true))).then_some(sent);
         // What others send to the peer meanwhile comes behind.
         let is_held = half_sent.is_some();

@@ -65,6 +65,7 @@ struct Entry {
 
 impl Recorder {
     pub(super) fn new(capacity: usize, members: usize, now: Instant) -> Self {
+        assert!(0 < capacity && capacity <= CALLS_MAX, "a recording has some calls");
         Self {
             since: now,
             capacity,
@@ -83,6 +84,10 @@ impl Recorder {
         (begin, end): (Instant, Instant),
         (before, after): (&[Option<LinkLoad>], &[Option<LinkLoad>]),
     ) {
+        debug_assert!(begin <= end, "a call ends after it has begun");
+        debug_assert!(before.len() == self.members, "there is a link to each member");
+        debug_assert!(before.len() == after.len(), "the links are the same ones");
+        debug_assert!(self.calls.len() == self.noted.min(self.capacity), "the last ones are kept");
         let place = self.noted % self.capacity;
         self.noted += 1;
         let begin_ns = (begin - self.since).as_nanos() as u64;

@@ -156,6 +156,9 @@ impl<'a> Parts<'a> {
         let bytes = self.signed_bytes();
         let weight = self.weight(place);
         let schedule = group.schedule((collective, root), is_exact, weight);
+        debug_assert!(schedule.can(collective), "a schedule of this collective");
+        let is_same = is_exact || !schedule.is_exact_only(collective);
+        debug_assert!(is_same, "a sum has its brackets where all members have them");
         let task = Task { collective, schedule, root };
         let call = Call { task, operation: self.combine, bytes };
         let plan = Plan::new(task, place).ok_or(GroupError::Invalid("a root that is no member"))?;
@@ -334,6 +337,7 @@ impl<'a> Parts<'a> {
             _ => Blocks::one(place.member),
         };
         let layout = Layout::holding(&lens, held);
+        debug_assert!(layout.one(place.member).len() == own, "its own block is held");
         if is_gather {
             return Self { into: None, ..self }.with_own_placed(layout, place);
         }

@@ -6,13 +6,21 @@ use crate::active::outgoing::Outgoing;
 use crate::error::PostError;
 use ayre_proto::collective::call::{Call, Difference};
 use ayre_proto::collective::portion::{CHUNK, Header, PORTION};
-use ayre_proto::collective::{Action, Blocks, Collective, Place, Plan, Schedule, Step, Task};
+use ayre_proto::collective::{
+    Action, Blocks, Collective, MEMBERS_MAX, Place, Plan, Schedule, Step, Task,
+};
 use ayre_proto::units::PeerId;
 use std::ops::Range;
 
 /// Bytes of a portion at most: what a landing takes as one piece.
 // spec: COLL-12
 pub(super) const PORTION_MAX: usize = 1 << 15;
+
+const _: () = {
+    let least = PORTION_MAX * CHUNK as usize / MEMBERS_MAX;
+    assert!(least >= 64, "a chunk has some bytes of each block");
+    assert!(PORTION_MAX.is_multiple_of(16), "no number is cut in two");
+};
 
 /// Bytes that are done at a time: of a vector, or of each block, so that no more portions than a
 /// window has are due from one member to another before anything is taken.
@@ -73,6 +81,7 @@ impl<'a> Running<'a> {
         sequence: u32,
         work: Work<'a>,
     ) -> Self {
+        debug_assert!(place.member < place.members, "a member does it");
         Self {
             call,
             place,
@@ -92,6 +101,13 @@ impl<'a> Running<'a> {
 
     pub(super) fn sequence(&self) -> u32 {
         self.sequence
+    }
+
+    /// What holds between two steps.
+    fn check(&self) {
+        debug_assert!(self.at <= self.len, "no more is done of a step than it has");
+        let is_sending = matches!(self.step, Some(Step::Send { .. }));
+        debug_assert!(self.half_sent.is_none() || is_sending, "only what is sent is half sent");
     }
 
     /// Goes on as far as that is possible without waiting.
@@ -121,10 +137,12 @@ impl<'a> Running<'a> {
                     Progress::Done
                 }
             };
+            self.check();
             if progress != Progress::Done {
                 group.check(self.sequence)?;
                 return Ok(progress);
             }
+            debug_assert!(self.half_sent.is_none(), "a step that is done is sent whole");
             self.step = None;
         }
     }
@@ -133,6 +151,7 @@ impl<'a> Running<'a> {
     /// those far from its source get the first one early.
     // spec: COLL-15
     fn next_chunk(&mut self) -> bool {
+        debug_assert!(self.step.is_none(), "a chunk is done before the next one begins");
         let task = self.call.task;
         let chunk = chunk_of(task, self.place);
         self.done += chunk;
@@ -183,6 +202,7 @@ impl<'a> Running<'a> {
         group: &mut Member,
         out: &mut Outgoing,
     ) -> Result<Progress, GroupError> {
+        debug_assert!(peer != out.port.id, "nobody sends to itself");
         loop {
             let id = group.id;
             let window = &mut group.way(peer).window;
@@ -216,6 +236,8 @@ impl<'a> Running<'a> {
         group: &mut Member,
         out: &mut Outgoing,
     ) -> Result<Progress, GroupError> {
+        debug_assert!(self.half_sent.is_none(), "what is half sent goes first");
+        debug_assert!(peer != out.port.id, "nobody hears from itself");
         loop {
             let Some(arrived) = group.take_arrived(peer, self.sequence, out)? else {
                 return Ok(Progress::Waits(peer));
@@ -256,6 +278,7 @@ pub(super) fn mismatch(
     members: usize,
 ) -> GroupError {
     let came = arrived.bytes.len();
+    debug_assert!(arrived.signature != ours.signature() || came != due, "something differs");
     let theirs = match arrived.signature == ours.signature() {
         true => Some(ours),
         false => ours.of_signature(arrived.signature, members, came),

@@ -1,6 +1,6 @@
 //! Barriers and short allreduces, in the fewest instructions: what a `Running` does, where each
 //! portion is one message and nobody starts anything beside it.
-use super::group::{Group, GroupError, NO_GROUP};
+use super::group::{Group, GroupError};
 use super::member::{Member, Portion};
 use super::portions::WHOLE_MAX;
 use super::running::{Progress, mismatch};
@@ -51,8 +51,9 @@ impl<S> Messenger<S> {
     ) -> Result<(), GroupError> {
         let collective =
             if operation.is_some() { Collective::Allreduce } else { Collective::Barrier };
-        let at = self.groups().states.get_mut(group.index).ok_or(NO_GROUP)?;
+        let at = self.groups().state(group)?;
         let place = at.member.place();
+        debug_assert!(bytes.len() <= WHOLE_MAX, "each portion is one message");
         let sequence = at.member.begin()?;
         let signature = call_of(operation, bytes.len()).signature();
         let header = Header { group: at.member.id, sequence, signature, taken: 0 };
@@ -128,6 +129,7 @@ impl<S> Messenger<S> {
         loop {
             let Self { features, out, buffer, .. } = self;
             let groups: &mut Groups = features.as_mut();
+            debug_assert!(groups.awaited.is_none(), "nothing lies in a landing meanwhile");
             groups.has_come = false;
             let at = &mut groups.states[group.index].member;
             let peer = at.members[from];
@@ -208,6 +210,7 @@ impl Short<'_> {
         if header != due || bytes.len() != self.bytes.len() {
             return false;
         }
+        debug_assert!(at.way(peer).inbox.is_empty(), "what has come before goes first");
         let window = &mut at.way(peer).window;
         if window.on_taken(header.taken).is_err() {
             return false;
@@ -250,6 +253,7 @@ impl Short<'_> {
 
     #[inline(always)]
     fn combine(&mut self, action: Action, bytes: &mut [u8]) {
+        debug_assert!(bytes.len() == self.bytes.len(), "all members' vectors are as long");
         let Some((combine, number)) = self.operation else { return };
         if action == Action::FoldAfter {
             combine.apply(number, self.bytes, bytes, &[]);

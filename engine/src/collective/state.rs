@@ -46,6 +46,17 @@ impl State {
         self.started.iter().all(|one| one.end.is_some())
     }
 
+    /// What holds of collectives that were begun, between two steps.
+    pub(super) fn check(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let numbers = self.started.iter().map(|one| one.number);
+        debug_assert!(numbers.is_sorted_by(|one, other| one < other), "they keep their order");
+        let is_made = !self.member.members.is_empty();
+        debug_assert!(self.started.is_empty() || is_made, "nothing begins before a group is made");
+    }
+
     pub(super) fn watch_mut(&mut self) -> &mut Watch {
         let members = self.member.members.len();
         self.watch.get_or_insert_with(|| Box::new(Watch::new(members)))
@@ -93,6 +104,8 @@ impl Groups {
             }
         };
         self.states[index].member.make(members, own);
+        let of_id = self.states.iter().filter(|state| state.member.id == id);
+        assert!(of_id.count() == 1, "there is one group of an id");
         Ok(index)
     }
 
@@ -109,7 +122,9 @@ impl Groups {
             Some(index) => index,
             None => {
                 let is_his = |state: &&State| state.member.is_opened_by(source);
-                if self.states.iter().filter(is_his).count() == UNMADE_MAX {
+                let unmade = self.states.iter().filter(is_his).count();
+                assert!(unmade <= UNMADE_MAX, "a peer opens no more than it may");
+                if unmade == UNMADE_MAX {
                     return Err(Malformed);
                 }
                 self.states.push(State::new(id, Some(source)));
@@ -168,6 +183,7 @@ impl Groups {
     /// Before the messenger polls again: what lies in a landing is kept elsewhere.
     pub(super) fn clear_landing(&mut self, out: &mut Outgoing) {
         self.has_landed = false;
+        debug_assert!(self.awaited.is_some(), "what has landed was awaited");
         let Some((group, peer, _)) = self.awaited else { return };
         for arrived in &mut self.states[group].member.way(peer).inbox {
             if let Portion::Landed(piece) = arrived.bytes {
@@ -181,10 +197,12 @@ impl Groups {
     #[inline]
     fn arrive(&mut self, source: PeerId, header: Header, bytes: Portion) -> Result<(), Malformed> {
         let Header { group, sequence, signature, taken } = header;
-        let way = self.of(source, group)?.way(source);
+        let member = self.of(source, group)?;
+        let way = member.way(source);
         way.window.on_taken(taken)?;
         way.window.on_portion()?;
         way.inbox.push_back(Arrived { sequence, signature, bytes });
+        member.check_way(source);
         self.has_come = true;
         Ok(())
     }
@@ -214,14 +232,19 @@ impl Groups {
         self.has_come = true;
     }
 
+    /// A group that this program has made: the handle may be another messenger's.
     pub(super) fn state(&mut self, group: Group) -> Result<&mut State, GroupError> {
-        self.states.get_mut(group.index).ok_or(NO_GROUP)
+        let is_made = |state: &&mut State| !state.member.members.is_empty();
+        self.states.get_mut(group.index).filter(is_made).ok_or(NO_GROUP)
     }
 
     /// Goes on with all that was begun and is not waited for.
     #[inline(never)]
     pub(super) fn advance_started(&mut self, out: &mut Outgoing) {
+        let has_any = || self.states.iter().any(|state| !state.started.is_empty());
+        debug_assert!(self.has_started && has_any(), "something was begun");
         for state in &mut self.states {
+            state.check();
             let State { member, started, .. } = state;
             let under_way = started.iter_mut().filter(|one| one.end.is_none());
             for (earlier, one) in under_way.enumerate() {
@@ -237,5 +260,22 @@ impl Groups {
                 };
             }
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// What peers have spoken of stands where another messenger's handle may point.
+    // spec: COLL-14
+    #[test]
+    fn a_group_that_only_peers_know_is_none_of_the_program() {
+        let (mut groups, peer, group) = (Groups::default(), PeerId(1), Group { index: 0 });
+        let header = Header { group: 7, sequence: 1, signature: 0, taken: 0 };
+        assert_eq!(groups.take(peer, &header.encode()), Ok(()));
+        assert_eq!(groups.state(group).map(|_| ()), Err(NO_GROUP));
+        assert_eq!(groups.make(7, &[PeerId(0), peer], 0).ok(), Some(group.index));
+        assert!(groups.state(group).is_ok(), "the program has made it");
     }
 }

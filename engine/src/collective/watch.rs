@@ -30,6 +30,7 @@ const ROUND_TRIP_NS: u64 = 100_000;
 const FORGET: u64 = 4;
 /// What waits on a link is kept in parts of a frame.
 const PARTS: u64 = 256;
+const _: () = assert!(FORGET > 1 && PARTS > 0, "a part is forgotten, and not more");
 
 /// A group whose calls are watched, at one of its members.
 #[derive(Debug, Default)]
@@ -69,6 +70,7 @@ impl Watch {
     }
 
     pub(super) fn look(&mut self, port: &Port, members: &[PeerId]) {
+        debug_assert!(members.len() == self.loads.len(), "there is a link to each member");
         port.link_loads(members, &mut self.loads);
     }
 
@@ -80,6 +82,8 @@ impl Watch {
     /// From now on schedules are chosen by links, or not any more. Whether they are: of too many
     /// members they cannot be.
     pub(super) fn set_adaptive(&mut self, every: Option<NonZeroU32>, place: Place) -> bool {
+        let is_told = self.adaptive.as_ref().is_none_or(|adaptive| adaptive.exchange.is_none());
+        assert!(is_told, "rows that are under way are waited for");
         self.adaptive = every.and_then(|every| Adaptive::new(every, place));
         self.adaptive.is_some()
     }
@@ -87,6 +91,7 @@ impl Watch {
     /// Rows are under way.
     pub(super) fn set_exchange(&mut self, begun: Unfinished<u32>) {
         if let Some(adaptive) = &mut self.adaptive {
+            assert!(adaptive.exchange.is_none(), "one table is told at a time");
             adaptive.exchange = Some(begun);
         }
     }
@@ -107,6 +112,7 @@ impl Watch {
 
     /// A call of this number, in its group, has ended.
     pub(super) fn note_call(&mut self, number: u32, times: (Instant, Instant)) {
+        debug_assert!(self.begun.is_some(), "what has ended was begun");
         if let (Some(recorder), Some(begun)) = (&mut self.recorder, self.begun) {
             recorder.note((number, begun), times, (&self.before, &self.loads));
         }
@@ -114,6 +120,7 @@ impl Watch {
 
     /// What waits before a call begins is what its portions come behind.
     pub(super) fn learn(&mut self) {
+        debug_assert!(self.loads.len() == self.waiting.len(), "each link is smoothed");
         for (load, waiting) in self.loads.iter().zip(&mut self.waiting) {
             let now = load.map_or(0, |load| u64::from(load.waiting) * PARTS);
             *waiting = u64::midpoint(*waiting, now);
@@ -124,6 +131,8 @@ impl Watch {
     // spec: COLL-17
     pub(super) fn row(&mut self, own: usize) -> Vec<u32> {
         let Self { loads, waiting, told, .. } = self;
+        debug_assert!(own < loads.len(), "this process is a member");
+        debug_assert!(told.len() == loads.len(), "each link is remembered");
         let of = |to: usize| match loads[to] {
             _ if to == own => Cost::default(),
             Some(load) => cost(&load.believed(&mut told[to]), waiting[to]),
@@ -135,6 +144,7 @@ impl Watch {
     /// Whether the table is to be renewed before this call.
     pub(super) fn is_due(&mut self) -> bool {
         let Some(adaptive) = &mut self.adaptive else { return false };
+        debug_assert!(adaptive.left > 0, "the table is renewed in time");
         adaptive.left -= 1;
         let is_due = adaptive.left == 0;
         if is_due {
@@ -170,6 +180,7 @@ impl Adaptive {
     fn learn(&mut self, rows: &[u32]) {
         self.chosen.clear();
         let members = self.place.members;
+        assert!(rows.len() == 2 * members * members, "all links of all members are told");
         for (at, [message_ns, byte_ps]) in rows.as_chunks().0.iter().enumerate() {
             let cost = Cost { message_ns: *message_ns, byte_ps: *byte_ps };
             self.forecast.set(at / members, at % members, cost);
@@ -221,6 +232,7 @@ fn cost(load: &LinkLoad, waiting: u64) -> Cost {
 /// Bytes that a forecast is about: of a vector, or of each block.
 fn volume(task: Task, place: Place, bytes: usize) -> Volume {
     let chunk = chunk_of(task, place) as u64;
+    debug_assert!(chunk > 0, "a collective goes on with each chunk");
     // Its chunks are of blocks, though it has a vector.
     let is_cut = task.collective == Collective::ReduceScatter;
     let blocks = if is_cut { place.members as u64 } else { 1 };

@@ -10,6 +10,7 @@ use std::ops::Range;
 
 /// Bytes that are combined at a time out of a landing: what no peer can change meanwhile.
 const READ_MAX: usize = 4096;
+const _: () = assert!(READ_MAX.is_multiple_of(16), "no number is cut in two");
 
 /// What a collective works on.
 #[derive(Debug)]
@@ -81,6 +82,10 @@ impl<'a> Work<'a> {
         held: Held<'a>,
         (combine, members): (Option<(Combine, Number)>, usize),
     ) -> Self {
+        debug_assert!(members > 0, "a group has members");
+        let is_inside =
+            |(source, layout): &(Read<'_>, Layout)| layout.bytes() <= source.bytes().len();
+        debug_assert!(from.iter().all(is_inside), "what is sent lies in its source");
         let (prefix, stack) = (None, Vec::new());
         let whole = None;
         Self { from, held, layout, whole, combine, prefix, stack, pushed: 0, members }
@@ -88,12 +93,15 @@ impl<'a> Work<'a> {
 
     /// The same of a scan.
     pub(super) fn with_prefix(mut self) -> Self {
+        debug_assert!(self.combine.is_some(), "what is scanned is combined");
         self.prefix = Some(self.held.bytes().to_vec());
         self
     }
 
     /// What the program gets.
     pub(super) fn finish(mut self) -> Option<Changed<'a>> {
+        debug_assert!(self.pushed == 0, "no sum is left half done");
+        debug_assert!(self.stack.is_empty(), "no part of a sum waits for another");
         if let Some(prefix) = self.prefix.take() {
             self.held.bytes_mut().copy_from_slice(&prefix);
         }
@@ -115,6 +123,7 @@ impl<'a> Work<'a> {
     pub(super) fn slice(&mut self, at: usize, chunk: usize) -> bool {
         let Some((layout, from)) = &self.whole else { return false };
         let longest = from.as_ref().map_or(0, Layout::longest);
+        debug_assert!(at.is_multiple_of(chunk), "chunks come one behind the other");
         if at >= layout.longest().max(longest) {
             return false;
         }
@@ -156,6 +165,7 @@ impl<'a> Work<'a> {
         (at, len): (usize, usize),
         bytes: &mut [u8],
     ) {
+        debug_assert!(at + bytes.len() <= len, "a portion is of its step");
         if action == Action::Place {
             return self.layout.place(blocks, at, bytes, self.held.bytes_mut());
         }
@@ -163,6 +173,7 @@ impl<'a> Work<'a> {
             return self.push(blocks, (at, len), bytes);
         }
         let Some((combine, number)) = self.combine else { return };
+        debug_assert!(self.layout.run(blocks).is_some(), "what is combined is of one piece");
         let first = self.layout.run(blocks).map_or(0, |range| range.start) + at;
         let range = first..first + bytes.len();
         if action == Action::FoldAfter {
@@ -210,10 +221,12 @@ impl<'a> Work<'a> {
     // spec: COLL-7
     fn push(&mut self, blocks: Blocks, (at, len): (usize, usize), bytes: &[u8]) {
         let Some((combine, number)) = self.combine else { return };
+        debug_assert!(self.pushed < self.members, "each member has one part");
         let closes = bracket::closes(self.pushed, self.members) as usize;
         if closes == 0 {
             self.stack.extend_from_slice(bytes);
         } else {
+            debug_assert!(self.stack.len() >= closes * len, "the other halves wait");
             let top = self.stack.len() - len + at;
             combine.apply(number, &mut self.stack[top..top + bytes.len()], bytes, &[]);
         }
@@ -230,6 +243,7 @@ impl<'a> Work<'a> {
         if self.pushed == self.members {
             self.pushed = 0;
             let stack = std::mem::take(&mut self.stack);
+            debug_assert!(stack.len() == len, "one part is left of a sum");
             let range = self.layout.run(blocks).unwrap_or(0..0);
             self.held.bytes_mut()[range].copy_from_slice(&stack);
         }

@@ -155,6 +155,12 @@ impl Window {
         self.taken
     }
 
+    /// Portions that have come and were not taken.
+    #[inline]
+    pub const fn waiting(&self) -> u32 {
+        self.waiting
+    }
+
     /// A portion, or the news alone, is sent; returns what it tells.
     #[inline]
     pub const fn send(&mut self, is_portion: bool) -> u32 {
